@@ -1,0 +1,2 @@
+//! The `ncmesh` command.
+fn main() {}

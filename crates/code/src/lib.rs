@@ -1,0 +1,1 @@
+//! Random linear network coding: Encoder, Recoder, Decoder over a generation of symbols.

@@ -1,0 +1,1 @@
+//! Finite-field kernels for network coding: GF(2), GF(2^4), GF(2^8).

@@ -1,0 +1,1 @@
+//! The radio medium as a sans-IO machine: propagation and medium access.

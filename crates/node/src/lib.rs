@@ -1,0 +1,1 @@
+//! The ncmesh daemon and the emulated ether on the wall clock.

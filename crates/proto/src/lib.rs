@@ -1,0 +1,1 @@
+//! ncmesh protocol engines as sans-IO state machines.

@@ -1,0 +1,1 @@
+//! ncmesh scenarios and the virtual-clock driver.

@@ -1,0 +1,1 @@
+//! ncmesh on the wire: identifiers, the outer frame, a checked cursor, sealing.
