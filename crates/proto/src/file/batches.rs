@@ -1,0 +1,146 @@
+//! Which batches of a file are complete.
+
+/// A set of batch numbers below a fixed count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchSet {
+    words: Vec<u64>,
+    len: u32,
+    count: u32,
+}
+
+impl BatchSet {
+    /// None of `len` batches.
+    #[must_use]
+    pub fn none(len: u32) -> Self {
+        Self { words: vec![0; len.div_ceil(64) as usize], len, count: 0 }
+    }
+
+    /// All of `len` batches.
+    #[must_use]
+    pub fn all(len: u32) -> Self {
+        let mut set = Self::none(len);
+        (0..len).for_each(|b| {
+            set.insert(b);
+        });
+        set
+    }
+
+    /// How many batches there are in all.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether the set holds nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many are in the set.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether every batch is in the set.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.count == self.len
+    }
+
+    /// Whether `batch` is in the set.
+    #[must_use]
+    pub fn contains(&self, batch: u32) -> bool {
+        batch < self.len && self.words[(batch / 64) as usize] >> (batch % 64) & 1 == 1
+    }
+
+    /// Adds `batch`; says whether it was new. A number beyond the last batch is not taken.
+    pub fn insert(&mut self, batch: u32) -> bool {
+        if batch >= self.len || self.contains(batch) {
+            return false;
+        }
+        self.words[(batch / 64) as usize] |= 1 << (batch % 64);
+        self.count += 1;
+        true
+    }
+
+    /// The batches in the set, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.len).filter(|b| self.contains(*b))
+    }
+
+    /// The lowest batch not in the set; the number of batches if all are.
+    #[must_use]
+    pub fn first_missing(&self) -> u32 {
+        let word = self.words.iter().position(|w| *w != u64::MAX);
+        word.map_or(self.len, |i| (i as u32 * 64 + self.words[i].trailing_ones()).min(self.len))
+    }
+
+    /// For the wire: the first missing batch, and a bit for each batch behind it (most significant first),
+    /// in at most `max_bytes`, trailing zeros left out. What does not fit counts as missing.
+    #[must_use]
+    pub fn to_wire(&self, max_bytes: usize) -> (u32, Vec<u8>) {
+        let first = self.first_missing();
+        let behind = self.len.saturating_sub(first + 1);
+        let bytes = (behind.div_ceil(8) as usize).min(max_bytes);
+        let mut bits = vec![0u8; bytes];
+        for i in 0..(bytes as u32 * 8).min(behind) {
+            if self.contains(first + 1 + i) {
+                bits[(i / 8) as usize] |= 0x80 >> (i % 8);
+            }
+        }
+        while bits.last() == Some(&0) {
+            bits.pop();
+        }
+        (first, bits)
+    }
+
+    /// Reads what [`to_wire`](Self::to_wire) wrote. Numbers beyond `len` are left out.
+    #[must_use]
+    pub fn from_wire(len: u32, first: u32, bits: &[u8]) -> Self {
+        let mut set = Self::none(len);
+        (0..first.min(len)).for_each(|b| {
+            set.insert(b);
+        });
+        for (i, byte) in bits.iter().enumerate() {
+            for bit in (0..8u32).filter(|bit| byte & (0x80 >> bit) != 0) {
+                set.insert(first.saturating_add(1 + i as u32 * 8 + bit));
+            }
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_part_that_does_not_fit_counts_as_missing() {
+        let mut set = BatchSet::all(100);
+        set = BatchSet::from_wire(100, 0, &set.to_wire(0).1);
+        assert!(set.is_empty());
+        let full = BatchSet::all(100);
+        assert_eq!(full.to_wire(0), (100, vec![]));
+        assert!(BatchSet::from_wire(100, 100, &[]).is_full());
+        assert!(BatchSet::from_wire(10, u32::MAX, &[0xFF; 9]).is_full());
+    }
+
+    proptest! {
+        #[test]
+        fn sets_survive_the_wire(len in 0u32..700, chosen in prop::collection::vec(0u32..700, 0..300)) {
+            let mut set = BatchSet::none(len);
+            for b in chosen {
+                let new = b < len && !set.contains(b);
+                prop_assert_eq!(set.insert(b), new);
+            }
+            prop_assert_eq!(set.iter().count() as u32, set.count());
+            let missing = (0..len).find(|b| !set.contains(*b)).unwrap_or(len);
+            prop_assert_eq!(set.first_missing(), missing);
+            let (first, bits) = set.to_wire(100);
+            prop_assert_eq!(BatchSet::from_wire(len, first, &bits), set);
+        }
+    }
+}

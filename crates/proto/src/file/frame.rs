@@ -1,0 +1,315 @@
+//! The frames of a file multicast: announcement, data, acknowledgment. Layouts: `docs/wire-format.md`.
+
+use super::geometry::Geometry;
+use super::manifest::{Manifest, ReceiverState};
+use ncmesh_wire::{FlowId, NodeId, Reader, Truncated, Writer};
+
+/// Kind of an announcement.
+pub const ANNOUNCE: u8 = 0;
+/// Kind of a coded data packet.
+pub const DATA: u8 = 1;
+/// Kind of an end-to-end acknowledgment.
+pub const ACK: u8 = 2;
+
+/// A frame that cannot be one of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+impl From<Truncated> for Malformed {
+    fn from(_: Truncated) -> Self {
+        Self
+    }
+}
+
+/// Where a transfer stands, as its source announces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Open = 0,
+    Ended = 1,
+    Withdrawn = 2,
+}
+
+/// An announcement, from the source, flooded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Announce {
+    /// Orders the announcements of a transfer: the source's epoch, then a number within it.
+    pub version: (u64, u32),
+    pub phase: Phase,
+    /// Nodes not listed may join.
+    pub open: bool,
+    pub manifest: Manifest,
+    pub receivers: Vec<(NodeId, ReceiverState)>,
+}
+
+impl Announce {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let m = &self.manifest;
+        let mut w = Writer::new(out);
+        w.flow(m.flow).u64(self.version.0).u32(self.version.1);
+        w.u8(self.phase as u8 | u8::from(self.open) << 7);
+        w.u64(m.geometry.size()).u8(m.geometry.generation()).u16(m.geometry.symbol_size());
+        w.bytes(&m.root).bytes(&m.hash).short_bytes(m.name.as_bytes());
+        w.u16(self.receivers.len() as u16);
+        for (node, state) in &self.receivers {
+            w.node(*node).u8(state.code());
+        }
+    }
+
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(body);
+        let flow = r.flow()?;
+        let version = (r.u64()?, r.u32()?);
+        let flags = r.u8()?;
+        let phase = match flags & 0x7F {
+            0 => Phase::Open,
+            1 => Phase::Ended,
+            2 => Phase::Withdrawn,
+            _ => return Err(Malformed),
+        };
+        let geometry = Geometry::new(r.u64()?, r.u8()?, r.u16()?).map_err(|_| Malformed)?;
+        let (root, hash) = (r.array()?, r.array()?);
+        let name = core::str::from_utf8(r.short_bytes()?).map_err(|_| Malformed)?.to_owned();
+        let count = usize::from(r.u16()?);
+        if r.remaining() != 3 * count {
+            return Err(Malformed);
+        }
+        let mut receivers = Vec::with_capacity(count);
+        for _ in 0..count {
+            receivers.push((r.node()?, ReceiverState::from_code(r.u8()?).ok_or(Malformed)?));
+        }
+        let manifest = Manifest { flow, name, geometry, root, hash };
+        Ok(Self { version, phase, open: flags & 0x80 != 0, manifest, receivers })
+    }
+}
+
+/// A forwarder in a data packet's list. The list is in order of increasing ETX from the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forwarder {
+    /// The node.
+    pub node: NodeId,
+    /// Its TX_credit (Pacifier, eq. 4), in 1/256.
+    pub credit: u16,
+}
+
+/// The latest acknowledgment a node got hold of for a transfer, piggybacked on its data (Pacifier, V-B.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piggyback {
+    pub receiver: NodeId,
+    /// Low half of the receiver's epoch and its serial: enough to tell its acknowledgments apart.
+    pub serial: u32,
+}
+
+/// Everything in a data packet before its coding vector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DataHeader {
+    pub flow: FlowId,
+    /// Tells the source's starts apart.
+    pub incarnation: u16,
+    /// Counts the source's visits to batches; a higher one is newer.
+    pub visit: u32,
+    pub batch: u32,
+    /// Packets of this batch (k).
+    pub packets: u8,
+    pub forwarders: Vec<Forwarder>,
+    pub piggyback: Option<Piggyback>,
+}
+
+/// How a data packet's payload was combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coding<'a> {
+    /// The packet of this number, as it is.
+    Systematic(u8),
+    /// The combination with these coefficients.
+    Combined(&'a [u8]),
+}
+
+/// A parsed data packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Data<'a> {
+    pub header: DataHeader,
+    pub coding: Coding<'a>,
+    pub payload: &'a [u8],
+}
+
+const SYSTEMATIC: u8 = 1;
+const PIGGYBACK: u8 = 2;
+
+impl DataHeader {
+    /// Bytes of a header with `forwarders` in its list, piggyback included, coding vector not.
+    pub(crate) const fn max_len(forwarders: usize) -> usize {
+        6 + 2 + 4 + 4 + 1 + 1 + 1 + 4 * forwarders + 6
+    }
+
+    pub(crate) fn write(&self, systematic: bool, out: &mut Vec<u8>) {
+        let mut flags = if systematic { SYSTEMATIC } else { 0 };
+        flags |= if self.piggyback.is_some() { PIGGYBACK } else { 0 };
+        let mut w = Writer::new(out);
+        w.flow(self.flow).u16(self.incarnation).u32(self.visit).u32(self.batch);
+        w.u8(self.packets).u8(flags).u8(self.forwarders.len() as u8);
+        for f in &self.forwarders {
+            w.node(f.node).u16(f.credit);
+        }
+        if let Some(p) = self.piggyback {
+            w.node(p.receiver).u32(p.serial);
+        }
+    }
+}
+
+impl<'a> Data<'a> {
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(body);
+        let (flow, incarnation, visit, batch) = (r.flow()?, r.u16()?, r.u32()?, r.u32()?);
+        let (packets, flags, listed) = (r.u8()?, r.u8()?, r.u8()?);
+        if packets == 0 || flags & !(SYSTEMATIC | PIGGYBACK) != 0 {
+            return Err(Malformed);
+        }
+        let mut forwarders = Vec::with_capacity(usize::from(listed));
+        for _ in 0..listed {
+            forwarders.push(Forwarder { node: r.node()?, credit: r.u16()? });
+        }
+        let piggyback = if flags & PIGGYBACK == 0 {
+            None
+        } else {
+            Some(Piggyback { receiver: r.node()?, serial: r.u32()? })
+        };
+        let coding = if flags & SYSTEMATIC == 0 {
+            Coding::Combined(r.bytes(usize::from(packets))?)
+        } else {
+            Coding::Systematic(Some(r.u8()?).filter(|i| *i < packets).ok_or(Malformed)?)
+        };
+        let payload = r.rest();
+        if payload.is_empty() || payload.len() > usize::from(u16::MAX) {
+            return Err(Malformed);
+        }
+        let header = DataHeader { flow, incarnation, visit, batch, packets, forwarders, piggyback };
+        Ok(Self { header, coding, payload })
+    }
+}
+
+/// An end-to-end acknowledgment. It carries the receiver's whole state, so that a lost one costs nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ack {
+    pub flow: FlowId,
+    pub receiver: NodeId,
+    /// Orders a receiver's acknowledgments: its epoch, then a number within it.
+    pub version: (u64, u32),
+    pub state: ReceiverState,
+    /// The lowest batch that is not complete.
+    pub first_missing: u32,
+    /// One bit for each batch behind it.
+    pub bits: Vec<u8>,
+}
+
+impl Ack {
+    /// Bytes of an acknowledgment before its bits.
+    pub(crate) const HEADER: usize = 2 + 6 + 2 + 8 + 4 + 1 + 4;
+
+    /// What a piggyback says of this acknowledgment.
+    pub(crate) fn piggyback(&self) -> Piggyback {
+        let serial = (self.version.0 as u32).rotate_left(16) ^ self.version.1;
+        Piggyback { receiver: self.receiver, serial }
+    }
+
+    pub(crate) fn write(&self, next_hop: NodeId, out: &mut Vec<u8>) {
+        let mut w = Writer::new(out);
+        w.node(next_hop).flow(self.flow).node(self.receiver);
+        w.u64(self.version.0).u32(self.version.1).u8(self.state.code());
+        w.u32(self.first_missing).bytes(&self.bits);
+    }
+
+    /// The acknowledgment and the neighbour it is meant for.
+    pub(crate) fn parse(body: &[u8]) -> Result<(NodeId, Self), Malformed> {
+        let mut r = Reader::new(body);
+        let next_hop = r.node()?;
+        let ack = Self {
+            flow: r.flow()?,
+            receiver: r.node()?,
+            version: (r.u64()?, r.u32()?),
+            state: ReceiverState::from_code(r.u8()?).ok_or(Malformed)?,
+            first_missing: r.u32()?,
+            bits: r.rest().to_vec(),
+        };
+        Ok((next_hop, ack))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn flow() -> FlowId {
+        FlowId { source: NodeId(3), serial: 0x0102_0304 }
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    /// The golden vectors of docs/wire-format.md.
+    #[test]
+    fn golden_frames() {
+        let manifest = Manifest {
+            flow: flow(),
+            name: "a.bin".into(),
+            geometry: Geometry::new(1000, 32, 1400).unwrap(),
+            root: [0xAA; 32],
+            hash: [0xBB; 32],
+        };
+        let receivers = vec![(NodeId(5), ReceiverState::Active)];
+        let announce =
+            Announce { version: (7, 9), phase: Phase::Open, open: true, manifest, receivers };
+        let mut out = Vec::new();
+        announce.write(&mut out);
+        let hashes = "aa".repeat(32) + &"bb".repeat(32);
+        let expected = [
+            "0003010203040000000000000007000000098000000000000003e8200578",
+            &hashes,
+            "05612e62696e0001000501",
+        ];
+        assert_eq!(hex(&out), expected.concat());
+        assert_eq!(Announce::parse(&out), Ok(announce));
+
+        let header = DataHeader {
+            flow: flow(),
+            incarnation: 0x1122,
+            visit: 6,
+            batch: 4,
+            packets: 2,
+            forwarders: vec![Forwarder { node: NodeId(8), credit: 384 }],
+            piggyback: Some(Piggyback { receiver: NodeId(5), serial: 0x55 }),
+        };
+        let mut out = Vec::new();
+        header.write(false, &mut out);
+        assert_eq!(out.len(), DataHeader::max_len(1));
+        out.extend_from_slice(&[0x0A, 0x0B, 0xFF]);
+        assert_eq!(
+            hex(&out),
+            "0003010203041122000000060000000402020100080180000500000055".to_owned() + "0a0bff"
+        );
+        let data = Data::parse(&out).unwrap();
+        assert_eq!(data, Data { header, coding: Coding::Combined(&[10, 11]), payload: &[255] });
+
+        let ack = Ack {
+            flow: flow(),
+            receiver: NodeId(5),
+            version: (7, 2),
+            state: ReceiverState::Active,
+            first_missing: 1,
+            bits: vec![0x80],
+        };
+        let mut out = Vec::new();
+        ack.write(NodeId(8), &mut out);
+        assert_eq!(hex(&out), "00080003010203040005000000000000000700000002010000000180");
+        assert_eq!(Ack::parse(&out), Ok((NodeId(8), ack)));
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_is_refused_not_feared(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Announce::parse(&bytes);
+            let _ = Data::parse(&bytes);
+            let _ = Ack::parse(&bytes);
+        }
+    }
+}

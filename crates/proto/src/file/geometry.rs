@@ -1,0 +1,154 @@
+//! How a file is cut into batches and packets.
+
+use ncmesh_code::{Field, Shape};
+
+/// The largest file, bytes: 16 TiB.
+const MAX_SIZE: u64 = 1 << 44;
+/// Bytes of one level of a batch's branch.
+const BRANCH_LEVEL: usize = 32;
+
+/// A file cut into batches of up to `generation` packets of `symbol_size` bytes. Each batch holds a stretch
+/// of the file and behind it the batch's branch of the hash tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    size: u64,
+    generation: u8,
+    symbol_size: u16,
+    depth: usize,
+    batches: u32,
+}
+
+/// Why a file cannot be cut so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GeometryError {
+    /// Over 16 TiB, or more batches than can be numbered.
+    #[error("the file is too large: at most 16 TiB in at most 2^32 batches")]
+    TooLarge,
+    /// Packets so small that the hashes leave no room for data.
+    #[error("packets of {0} bytes in batches of {1} leave no room for data; use larger ones")]
+    TooSmall(u16, u8),
+}
+
+impl Geometry {
+    /// Cuts `size` bytes into batches of `generation` packets of `symbol_size` bytes.
+    ///
+    /// # Errors
+    /// [`GeometryError`].
+    pub fn new(size: u64, generation: u8, symbol_size: u16) -> Result<Self, GeometryError> {
+        if size > MAX_SIZE {
+            return Err(GeometryError::TooLarge);
+        }
+        let capacity = usize::from(generation) * usize::from(symbol_size);
+        for depth in 0..32 {
+            let room = capacity.saturating_sub(BRANCH_LEVEL * depth);
+            if room == 0 {
+                return Err(GeometryError::TooSmall(symbol_size, generation));
+            }
+            let batches = size.div_ceil(room as u64);
+            if batches <= 1 << depth {
+                let batches = u32::try_from(batches).map_err(|_| GeometryError::TooLarge)?;
+                return Ok(Self { size, generation, symbol_size, depth, batches });
+            }
+        }
+        Err(GeometryError::TooLarge)
+    }
+
+    /// The file's size, bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Packets of a full batch (k).
+    #[must_use]
+    pub fn generation(&self) -> u8 {
+        self.generation
+    }
+
+    /// Payload of a packet, bytes.
+    #[must_use]
+    pub fn symbol_size(&self) -> u16 {
+        self.symbol_size
+    }
+
+    /// How many batches there are; none for an empty file.
+    #[must_use]
+    pub fn batches(&self) -> u32 {
+        self.batches
+    }
+
+    /// Levels of the hash tree above the batches.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Where `batch` begins in the file, bytes.
+    #[must_use]
+    pub fn offset(&self, batch: u32) -> u64 {
+        u64::from(batch) * self.full_len() as u64
+    }
+
+    /// Bytes of the file in `batch`.
+    #[must_use]
+    pub fn data_len(&self, batch: u32) -> usize {
+        let left = self.size.saturating_sub(self.offset(batch));
+        left.min(self.full_len() as u64) as usize
+    }
+
+    /// Packets of `batch`; the last batch may have fewer than the others.
+    #[must_use]
+    pub fn packets(&self, batch: u32) -> u8 {
+        let bytes = self.data_len(batch) + BRANCH_LEVEL * self.depth;
+        bytes.div_ceil(usize::from(self.symbol_size)) as u8
+    }
+
+    /// The code of `batch`: GF(2^8), one symbol a packet (Pacifier, III-A.1).
+    #[must_use]
+    pub fn shape(&self, batch: u32) -> Shape {
+        let (packets, size) = (usize::from(self.packets(batch)), usize::from(self.symbol_size));
+        Shape::new(Field::Gf256, packets.max(1), size).expect("sizes were checked when the file was cut")
+    }
+
+    fn full_len(&self) -> usize {
+        usize::from(self.generation) * usize::from(self.symbol_size) - BRANCH_LEVEL * self.depth
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn empty_and_tiny_files() {
+        let empty = Geometry::new(0, 32, 1400).unwrap();
+        assert_eq!(empty.batches(), 0);
+        let tiny = Geometry::new(1, 32, 1400).unwrap();
+        assert_eq!((tiny.batches(), tiny.packets(0), tiny.data_len(0)), (1, 1, 1));
+    }
+
+    #[test]
+    fn absurd_sizes_are_refused() {
+        assert_eq!(Geometry::new(u64::MAX, 32, 1400), Err(GeometryError::TooLarge));
+        assert_eq!(Geometry::new(1, 0, 1400), Err(GeometryError::TooSmall(1400, 0)));
+        assert_eq!(Geometry::new(1000, 1, 1), Err(GeometryError::TooSmall(1, 1)));
+    }
+
+    proptest! {
+        #[test]
+        fn batches_cover_the_file(size in 0u64..5_000_000, k in 1u8..=255, symbol in 64u16..2000) {
+            let Ok(g) = Geometry::new(size, k, symbol) else { return Ok(()) };
+            let mut at = 0;
+            for b in 0..g.batches() {
+                prop_assert_eq!(g.offset(b), at);
+                prop_assert!(g.data_len(b) > 0 && g.packets(b) >= 1 && g.packets(b) <= k);
+                let room = usize::from(g.packets(b)) * usize::from(symbol);
+                prop_assert!(g.data_len(b) + 32 * g.depth() <= room);
+                at += g.data_len(b) as u64;
+            }
+            prop_assert_eq!(at, size);
+            prop_assert!(u64::from(g.batches()) <= 1 << g.depth());
+        }
+    }
+}

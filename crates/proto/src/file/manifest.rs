@@ -1,0 +1,159 @@
+//! What is announced of a file, and who is to get it.
+
+use super::geometry::Geometry;
+use super::merkle::Hash;
+use ncmesh_wire::FlowId;
+
+/// A file on offer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// The transfer.
+    pub flow: FlowId,
+    /// The file's name, without any path.
+    pub name: String,
+    /// How it is cut.
+    pub geometry: Geometry,
+    /// Root of the hash tree over the batches.
+    pub root: Hash,
+    /// BLAKE3 of the whole file.
+    pub hash: Hash,
+}
+
+/// Whether a name from the network may become a file's name: no path parts, no control characters, not
+/// hidden, 1 to 200 bytes (so that a suffix still fits).
+#[must_use]
+pub fn is_safe_name(name: &str) -> bool {
+    let plain = |c: char| !c.is_control() && !matches!(c, '/' | '\\' | '\0') && !is_bidi_control(c);
+    !name.is_empty() && name.len() <= 200 && !name.starts_with('.') && name.chars().all(plain)
+}
+
+/// Characters that make a name look like another.
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// How a receiver stands, as the source sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReceiverState {
+    /// Announced to, not heard from yet.
+    Invited,
+    /// Receiving.
+    Active,
+    /// Has the whole file, verified.
+    Complete,
+    /// Will not have it.
+    Refused(Refusal),
+    /// Was reached once, cannot be reached now.
+    Lost,
+}
+
+/// Why a receiver does not take a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    /// Its name is not safe.
+    BadName,
+    /// No space.
+    NoSpace,
+    /// The inbox cannot be written.
+    Unwritable,
+    /// The receiver's operator cancelled it.
+    Cancelled,
+    /// The whole file's hash is not the announced one though every batch's is.
+    Corrupt,
+    /// The receiver handles as many transfers as it allows.
+    Busy,
+    /// The receiver has no inbox.
+    NoInbox,
+}
+
+impl Refusal {
+    const ALL: [Self; 7] = [
+        Self::BadName,
+        Self::NoSpace,
+        Self::Unwritable,
+        Self::Cancelled,
+        Self::Corrupt,
+        Self::Busy,
+        Self::NoInbox,
+    ];
+
+    /// For people.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::BadName => "the file's name is not allowed there",
+            Self::NoSpace => "no space is left there",
+            Self::Unwritable => "its inbox cannot be written",
+            Self::Cancelled => "cancelled by the receiver",
+            Self::Corrupt => "the file does not match its announced hash",
+            Self::Busy => "too many transfers at once there",
+            Self::NoInbox => "it takes no files (no inbox configured)",
+        }
+    }
+}
+
+impl ReceiverState {
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Invited => 0,
+            Self::Active => 1,
+            Self::Complete => 2,
+            Self::Lost => 3,
+            Self::Refused(why) => 16 + why as u8,
+        }
+    }
+
+    pub(super) fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            0 => Self::Invited,
+            1 => Self::Active,
+            2 => Self::Complete,
+            3 => Self::Lost,
+            _ => Self::Refused(*Refusal::ALL.get(usize::from(code.checked_sub(16)?))?),
+        })
+    }
+
+    /// Whether nothing more is to be done for this receiver.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Complete | Self::Refused(_))
+    }
+
+    /// For people and programs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Invited => "invited",
+            Self::Active => "active",
+            Self::Complete => "complete",
+            Self::Refused(_) => "refused",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_from_the_network_cannot_leave_the_inbox() {
+        for bad in ["", ".", "..", "../x", "a/b", "a\\b", ".part", "a\nb", "a\0", "x\u{202E}gpj", &"n".repeat(201)] {
+            assert!(!is_safe_name(bad), "{bad:?}");
+        }
+        for good in ["a", "Größe 1.bin", "firmware-2.1.img", &"n".repeat(200)] {
+            assert!(is_safe_name(good), "{good:?}");
+        }
+    }
+
+    #[test]
+    fn states_survive_the_wire() {
+        let refused = Refusal::ALL.map(ReceiverState::Refused);
+        use ReceiverState::{Active, Complete, Invited, Lost};
+        for state in [Invited, Active, Complete, Lost].into_iter().chain(refused) {
+            assert_eq!(ReceiverState::from_code(state.code()), Some(state));
+        }
+        assert_eq!(ReceiverState::from_code(9), None);
+        assert_eq!(ReceiverState::from_code(255), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! The hash tree over a file's batches: its root travels in the announcement, a batch's branch travels coded
+//! inside the batch. So every batch proves by itself that it belongs to the file, in any order of arrival,
+//! at 32 bytes per level of the tree and batch.
+
+use std::io::{self, Read};
+
+use super::geometry::Geometry;
+
+/// A BLAKE3 hash.
+pub type Hash = [u8; 32];
+
+/// Stands for leaves behind the last batch.
+const ABSENT: Hash = [0; 32];
+
+/// The hash of a batch's bytes.
+#[must_use]
+pub fn leaf(data: &[u8]) -> Hash {
+    *blake3::hash(data).as_bytes()
+}
+
+fn join(left: &Hash, right: &Hash) -> Hash {
+    let mut hasher = blake3::Hasher::new_derive_key("ncmesh batch tree node v1");
+    hasher.update(left).update(right);
+    *hasher.finalize().as_bytes()
+}
+
+/// The whole tree, as the source keeps it: 64 bytes a batch.
+#[derive(Clone, Debug)]
+pub struct MerkleTree {
+    /// From the leaves up to the root.
+    levels: Vec<Vec<Hash>>,
+}
+
+impl MerkleTree {
+    /// The tree over `leaves`, of `depth` levels above them; it must hold 2^depth >= leaves.
+    #[must_use]
+    pub fn new(leaves: Vec<Hash>, depth: usize) -> Self {
+        let mut levels = vec![leaves];
+        for _ in 0..depth {
+            let below = levels.last().map_or(&[][..], Vec::as_slice);
+            let up = below.chunks(2).map(|p| join(&p[0], p.get(1).unwrap_or(&ABSENT))).collect();
+            levels.push(up);
+        }
+        Self { levels }
+    }
+
+    /// The root; of an empty file all zeros.
+    #[must_use]
+    pub fn root(&self) -> Hash {
+        self.levels.last().and_then(|top| top.first()).copied().unwrap_or(ABSENT)
+    }
+
+    /// The hash of batch `i`.
+    #[must_use]
+    pub fn leaf(&self, i: u32) -> Option<&Hash> {
+        self.levels[0].get(i as usize)
+    }
+
+    /// Appends batch `i`'s branch, from the leaf's sibling upward.
+    pub fn write_branch(&self, i: u32, out: &mut Vec<u8>) {
+        let mut at = i as usize;
+        for level in &self.levels[..self.levels.len() - 1] {
+            out.extend_from_slice(level.get(at ^ 1).unwrap_or(&ABSENT));
+            at /= 2;
+        }
+    }
+}
+
+/// Whether a batch with hash `leaf` at place `i` and `branch` (32 bytes a level) belongs under `root`.
+#[must_use]
+pub fn verify(root: &Hash, i: u32, leaf: Hash, branch: &[u8]) -> bool {
+    let mut at = i;
+    let mut hash = leaf;
+    for sibling in branch.as_chunks::<32>().0 {
+        hash = if at & 1 == 0 { join(&hash, sibling) } else { join(sibling, &hash) };
+        at /= 2;
+    }
+    hash == *root
+}
+
+/// What sending a file needs to know of its contents.
+#[derive(Clone, Debug)]
+pub struct Digest {
+    /// BLAKE3 of the whole file.
+    pub whole: Hash,
+    /// BLAKE3 of each batch.
+    pub leaves: Vec<Hash>,
+}
+
+/// Reads a file once and hashes it, whole and by batches.
+///
+/// # Errors
+/// What reading gives; [`io::ErrorKind::UnexpectedEof`] where the file is shorter than `geometry` says.
+pub fn digest(mut file: impl Read, geometry: &Geometry) -> io::Result<Digest> {
+    let mut whole = blake3::Hasher::new();
+    let mut leaves = Vec::with_capacity(geometry.batches() as usize);
+    let mut batch = Vec::new();
+    for i in 0..geometry.batches() {
+        batch.resize(geometry.data_len(i), 0);
+        file.read_exact(&mut batch)?;
+        whole.update(&batch);
+        leaves.push(leaf(&batch));
+    }
+    Ok(Digest { whole: *whole.finalize().as_bytes(), leaves })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_batch_proves_its_own_place_and_no_other() {
+        for n in [1u32, 2, 3, 5, 8, 13] {
+            let depth = n.next_power_of_two().trailing_zeros() as usize;
+            let leaves: Vec<Hash> = (0..n).map(|i| leaf(&[i as u8; 9])).collect();
+            let tree = MerkleTree::new(leaves.clone(), depth);
+            for i in 0..n {
+                let mut branch = Vec::new();
+                tree.write_branch(i, &mut branch);
+                assert_eq!(branch.len(), 32 * depth);
+                for j in 0..n {
+                    assert_eq!(verify(&tree.root(), i, leaves[j as usize], &branch), i == j);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! The source's part: which batch to send from, how much, to whom (Pacifier, III).
+
+use super::batches::BatchSet;
+use super::frame::{Ack, Announce, DataHeader, Phase, Piggyback};
+use super::manifest::{Manifest, ReceiverState};
+use super::merkle::{self, MerkleTree};
+use super::scheme::{Plan, Scheme, Switching};
+use super::{Outgoing, SendFailure};
+use crate::route::{Metric, Paths, Topology};
+use crate::service::{Cx, Event};
+use crate::time::{Duration, Instant};
+use ncmesh_code::{Encoder, draw};
+use ncmesh_wire::NodeId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The source waits so long for receivers to answer before the first packet.
+const GRACE: Duration = Duration::from_millis(1500);
+/// Announcements are repeated after this, then after twice as long, and so on up to the longest.
+const ANNOUNCE_FIRST: Duration = Duration::from_millis(250);
+const ANNOUNCE_LONGEST: Duration = Duration::from_secs(4);
+/// A receiver unheard for so long is asked how it stands.
+const ASK_AFTER: Duration = Duration::from_secs(5);
+/// And is taken for lost after this.
+const LOST_AFTER: Duration = Duration::from_secs(20);
+/// Batches this far beyond the first missing one are not sent yet: an acknowledgment's bits must reach them.
+const WINDOW: u32 = 8192;
+/// Share of the new value in the mean packet time.
+const TIMEOUT_FACTOR: f64 = 8.0;
+
+/// A receiver as the source sees it.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    pub state: ReceiverState,
+    pub have: BatchSet,
+    pub finished: Option<Instant>,
+    version: (u64, u32),
+    heard_at: Instant,
+    reachable: bool,
+}
+
+/// The batch being sent from.
+#[derive(Debug)]
+struct Visit {
+    batch: u32,
+    /// Packets still scheduled (C_s).
+    remaining: f64,
+    plan: Plan,
+    /// Receivers it is for.
+    wanted_by: BTreeSet<NodeId>,
+    /// The next packet to send as it is; from the batch's size on, combinations.
+    next_plain: u8,
+}
+
+/// A file this node sends.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub manifest: Manifest,
+    pub open: bool,
+    pub phase: Phase,
+    pub failure: Option<SendFailure>,
+    pub receivers: BTreeMap<NodeId, Receiver>,
+    pub started: Instant,
+    pub finished: Option<Instant>,
+    /// Data packets the source itself sent.
+    pub packets_sent: u64,
+    /// Every node that was a forwarder in some plan.
+    pub forwarders: BTreeSet<NodeId>,
+    tree: MerkleTree,
+    encoder: Option<Encoder>,
+    scratch: Vec<u8>,
+    incarnation: u16,
+    visits: u32,
+    visit: Option<Visit>,
+    sent_once: BatchSet,
+    last_batch: Option<u32>,
+    paths: Option<Paths>,
+    topology_version: Option<u64>,
+    /// Nothing is sent before this (III-B).
+    hold_until: Instant,
+    pub sent_at: Instant,
+    announced: u32,
+    announce_at: Instant,
+    announce_pause: Duration,
+}
+
+impl Source {
+    pub(super) fn new(outgoing: Outgoing, epoch: u64, now: Instant) -> Self {
+        let g = outgoing.manifest.geometry;
+        let receiver = || Receiver {
+            state: ReceiverState::Invited,
+            have: BatchSet::none(g.batches()),
+            finished: None,
+            version: (0, 0),
+            heard_at: now,
+            reachable: false,
+        };
+        Self {
+            open: outgoing.open,
+            phase: Phase::Open,
+            failure: None,
+            receivers: outgoing.receivers.into_iter().map(|node| (node, receiver())).collect(),
+            started: now,
+            finished: None,
+            packets_sent: 0,
+            forwarders: BTreeSet::new(),
+            tree: MerkleTree::new(outgoing.leaves, g.depth()),
+            encoder: None,
+            scratch: Vec::new(),
+            incarnation: (epoch ^ epoch >> 16 ^ epoch >> 32 ^ epoch >> 48) as u16,
+            visits: 0,
+            visit: None,
+            sent_once: BatchSet::none(g.batches()),
+            last_batch: None,
+            paths: None,
+            topology_version: None,
+            hold_until: now,
+            sent_at: now,
+            announced: 0,
+            announce_at: now,
+            announce_pause: ANNOUNCE_FIRST,
+            manifest: outgoing.manifest,
+        }
+    }
+
+    /// Looks at the mesh again if it changed: who can be reached?
+    pub(super) fn refresh(&mut self, me: NodeId, topology: &Topology, scheme: &dyn Scheme, now: Instant) {
+        if self.topology_version == Some(topology.version()) {
+            return;
+        }
+        self.topology_version = Some(topology.version());
+        let paths = topology.paths_from(me, Metric::Broadcast);
+        let mut news = false;
+        for (node, receiver) in &mut self.receivers {
+            let reachable = paths.reaches(*node);
+            news |= reachable && !receiver.reachable && !receiver.state.is_final();
+            if receiver.reachable && !reachable && receiver.state == ReceiverState::Active {
+                receiver.state = ReceiverState::Lost;
+            }
+            receiver.reachable = reachable;
+        }
+        self.paths = Some(paths);
+        if news {
+            self.announce_soon(now);
+        }
+        self.reconsider_visit(topology, scheme);
+    }
+
+    /// A receiver's acknowledgment arrived. Says whether it is news.
+    pub(super) fn handle_ack(
+        &mut self,
+        ack: &Ack,
+        cx: &mut Cx<'_>,
+        scheme: &dyn Scheme,
+    ) -> bool {
+        let batches = self.manifest.geometry.batches();
+        if self.open && !self.receivers.contains_key(&ack.receiver) && self.receivers.len() < 400 {
+            self.admit(ack.receiver, cx.now);
+        }
+        let Some(receiver) = self.receivers.get_mut(&ack.receiver) else { return false };
+        if ack.version <= receiver.version || self.phase != Phase::Open {
+            return false;
+        }
+        receiver.version = ack.version;
+        receiver.heard_at = cx.now;
+        receiver.have = BatchSet::from_wire(batches, ack.first_missing, &ack.bits);
+        if ack.state != receiver.state {
+            receiver.state = ack.state;
+            if ack.state.is_final() {
+                receiver.finished = Some(cx.now);
+                cx.events.push_back(Event::ReceiverDone(self.manifest.flow, ack.receiver));
+            }
+        }
+        self.reconsider_visit(cx.topology, scheme);
+        self.end_if_done(cx);
+        true
+    }
+
+    /// A data packet of this transfer was overheard.
+    pub(super) fn overhear(&mut self, sender: NodeId, now: Instant) {
+        if self.visit.as_ref().is_some_and(|v| v.plan.children.contains(&sender)) {
+            self.hold_until = self.hold_until.min(now);
+        }
+    }
+
+    /// Whether a data packet can be sent.
+    pub(super) fn is_ready(&self, now: Instant) -> bool {
+        now >= self.hold_until && self.may_start(now) && self.next_batch().is_some()
+    }
+
+    /// When, later than `after`, it may send or announce.
+    pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        if self.phase != Phase::Open {
+            return None;
+        }
+        let times = [self.hold_until, self.announce_at, self.started + GRACE];
+        times.into_iter().filter(|t| *t > after).min()
+    }
+
+    /// Begins a visit if none is under way. `None`: there is nothing to send.
+    pub(super) fn prepare(&mut self, cx: &mut Cx<'_>, scheme: &dyn Scheme) -> Option<()> {
+        if self.visit.is_some() {
+            return Some(());
+        }
+        let batch = self.next_batch()?;
+        if let Err(failure) = self.load(batch, cx) {
+            self.fail(failure, cx);
+            return None;
+        }
+        let wanted_by = self.wanted_by(batch).collect();
+        let plan = self.fitting_plan(&wanted_by, cx.topology, scheme, cx.mtu);
+        let packets = self.manifest.geometry.packets(batch);
+        let remaining = plan.source_transmissions * f64::from(packets);
+        let next_plain = if self.sent_once.insert(batch) { 0 } else { packets };
+        self.visits = self.visits.wrapping_add(1);
+        self.last_batch = Some(batch);
+        self.forwarders.extend(plan.forwarders.iter().map(|f| f.node));
+        self.visit = Some(Visit { batch, remaining, plan, wanted_by, next_plain });
+        Some(())
+    }
+
+    /// Appends a data packet of the visit under way.
+    pub(super) fn fill(
+        &mut self,
+        cx: &mut Cx<'_>,
+        piggyback: Option<Piggyback>,
+        scheme: &dyn Scheme,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        let visit = self.visit.as_mut()?;
+        let encoder = self.encoder.as_ref()?;
+        let shape = encoder.shape();
+        let packets = shape.generation() as u8;
+        let header = DataHeader {
+            flow: self.manifest.flow,
+            incarnation: self.incarnation,
+            visit: self.visits,
+            batch: visit.batch,
+            packets,
+            forwarders: visit.plan.forwarders.clone(),
+            piggyback,
+        };
+        let plain = visit.next_plain < packets;
+        header.write(plain, out);
+        if plain {
+            out.push(visit.next_plain);
+            out.extend_from_slice(encoder.symbol(usize::from(visit.next_plain))?);
+            visit.next_plain += 1;
+        } else {
+            let start = out.len();
+            out.resize(start + shape.generation() + shape.symbol_size(), 0);
+            let (coefficients, payload) = out[start..].split_at_mut(shape.generation());
+            draw(shape.field(), cx.rng, coefficients);
+            encoder.encode(coefficients, payload).ok()?;
+        }
+        visit.remaining -= 1.0;
+        self.packets_sent += 1;
+        self.sent_at = cx.now;
+        if scheme.switching() == Switching::RoundRobin && visit.remaining <= 0.0 {
+            self.visit = None;
+        }
+        Some(())
+    }
+
+    /// The packet filled last has left; `packet_time` is the mean airtime of one (T_p).
+    pub(super) fn sent(&mut self, scheme: &dyn Scheme, packet_time: Duration, now: Instant) {
+        if let (true, Some(visit)) = (scheme.limits_rate(), &self.visit) {
+            self.hold_until = now + packet_time.mul_f64(visit.plan.children_credit * TIMEOUT_FACTOR);
+        }
+    }
+
+    /// The announcement to flood next, if one is due.
+    pub(super) fn announcement(&mut self, now: Instant, epoch: u64) -> Option<Announce> {
+        if self.phase == Phase::Open && now < self.announce_at {
+            return None;
+        }
+        self.mark_lost(now);
+        self.announced += 1;
+        self.announce_at = now + self.announce_pause;
+        self.announce_pause = (self.announce_pause * 2).min(ANNOUNCE_LONGEST);
+        let receivers = self.receivers.iter().map(|(node, r)| (*node, r.announced_state(now)));
+        Some(Announce {
+            version: (epoch, self.announced),
+            phase: self.phase,
+            open: self.open,
+            manifest: self.manifest.clone(),
+            receivers: receivers.collect(),
+        })
+    }
+
+    /// Withdraws the file.
+    pub(super) fn withdraw(&mut self, now: Instant) {
+        self.close(Phase::Withdrawn, now);
+    }
+
+    /// Ends the transfer when no receiver wants anything more.
+    pub(super) fn end_if_done(&mut self, cx: &mut Cx<'_>) {
+        if self.phase == Phase::Open && self.receivers.values().all(|r| r.state.is_final()) {
+            self.close(Phase::Ended, cx.now);
+            cx.events.push_back(Event::SendEnded(self.manifest.flow));
+        }
+    }
+
+    fn admit(&mut self, node: NodeId, now: Instant) {
+        let receiver = Receiver {
+            state: ReceiverState::Invited,
+            have: BatchSet::none(self.manifest.geometry.batches()),
+            finished: None,
+            version: (0, 0),
+            heard_at: now,
+            reachable: self.paths.as_ref().is_some_and(|p| p.reaches(node)),
+        };
+        self.receivers.insert(node, receiver);
+    }
+
+    fn close(&mut self, phase: Phase, now: Instant) {
+        self.phase = phase;
+        self.finished = Some(now);
+        self.visit = None;
+        self.encoder = None;
+    }
+
+    fn fail(&mut self, failure: SendFailure, cx: &mut Cx<'_>) {
+        self.failure = Some(failure);
+        self.close(Phase::Withdrawn, cx.now);
+        cx.events.push_back(Event::SendFailed(self.manifest.flow, failure));
+    }
+
+    fn announce_soon(&mut self, now: Instant) {
+        self.announce_pause = ANNOUNCE_FIRST;
+        self.announce_at = self.announce_at.min(now + ANNOUNCE_FIRST);
+    }
+
+    fn mark_lost(&mut self, now: Instant) {
+        for r in self.receivers.values_mut().filter(|r| r.state == ReceiverState::Active) {
+            if now.since(r.heard_at) > LOST_AFTER {
+                r.state = ReceiverState::Lost;
+            }
+        }
+    }
+
+    /// Sending begins when every receiver in reach has answered, or some have and the others had time to.
+    fn may_start(&self, now: Instant) -> bool {
+        now >= self.started + GRACE
+            || !self.receivers.values().any(|r| r.reachable && r.state == ReceiverState::Invited)
+    }
+
+    fn wanted_by(&self, batch: u32) -> impl Iterator<Item = NodeId> + '_ {
+        let wants = move |r: &Receiver| r.is_served() && !r.have.contains(batch);
+        self.receivers.iter().filter(move |(_, r)| wants(r)).map(|(node, _)| *node)
+    }
+
+    /// The next batch in turn that somebody in reach still lacks.
+    fn next_batch(&self) -> Option<u32> {
+        if self.phase != Phase::Open {
+            return None;
+        }
+        if let Some(visit) = &self.visit {
+            return Some(visit.batch);
+        }
+        let served = || self.receivers.values().filter(|r| r.is_served());
+        let lowest = served().map(|r| r.have.first_missing()).min()?;
+        let end = self.manifest.geometry.batches().min(lowest.saturating_add(WINDOW));
+        let after = self.last_batch.map_or(0, |b| b + 1);
+        let turn = (after..end).chain(lowest..after.min(end));
+        turn.into_iter().find(|b| served().any(|r| !r.have.contains(*b)))
+    }
+
+    /// Leaves or replans the visit when those it was for have it, or cannot be reached any more.
+    fn reconsider_visit(&mut self, topology: &Topology, scheme: &dyn Scheme) {
+        let Some(visit) = &self.visit else { return };
+        let batch = visit.batch;
+        let still: BTreeSet<NodeId> =
+            self.wanted_by(batch).filter(|node| visit.wanted_by.contains(node)).collect();
+        if still.len() == visit.wanted_by.len() {
+            return;
+        }
+        let has_it = |node: &NodeId| self.receivers.get(node).is_some_and(|r| r.have.contains(batch));
+        let acknowledged = visit.wanted_by.iter().any(has_it);
+        if still.is_empty() || (acknowledged && scheme.switching() == Switching::RoundRobin) {
+            self.visit = None;
+            return;
+        }
+        let room = visit.plan.forwarders.len();
+        let wanted: Vec<NodeId> = still.iter().copied().collect();
+        let mut plan = scheme.plan(topology, self.manifest.flow.source, &wanted);
+        if plan.forwarders.len() > room {
+            plan = visit.plan.clone();
+        }
+        if let Some(visit) = &mut self.visit {
+            visit.plan = plan;
+            visit.wanted_by = still;
+        }
+    }
+
+    /// A plan whose forwarder list fits into a frame: receivers too many for that wait for another visit.
+    fn fitting_plan(
+        &self,
+        wanted_by: &BTreeSet<NodeId>,
+        topology: &Topology,
+        scheme: &dyn Scheme,
+        mtu: usize,
+    ) -> Plan {
+        let g = &self.manifest.geometry;
+        let fixed = usize::from(g.generation()) + usize::from(g.symbol_size());
+        let mut wanted: Vec<NodeId> = wanted_by.iter().copied().collect();
+        wanted.sort_by_key(|node| self.paths.as_ref().map_or(0, |p| p.distance(*node)));
+        loop {
+            let plan = scheme.plan(topology, self.manifest.flow.source, &wanted);
+            if wanted.len() <= 1 || DataHeader::max_len(plan.forwarders.len()) + fixed <= mtu {
+                return plan;
+            }
+            wanted.pop();
+        }
+    }
+
+    /// Reads a batch, checks that it is what was announced, and readies it for coding.
+    fn load(&mut self, batch: u32, cx: &mut Cx<'_>) -> Result<(), SendFailure> {
+        let g = self.manifest.geometry;
+        self.scratch.resize(g.data_len(batch), 0);
+        cx.storage
+            .read(self.manifest.flow, g.offset(batch), &mut self.scratch)
+            .map_err(|_| SendFailure::Unreadable)?;
+        if self.tree.leaf(batch) != Some(&merkle::leaf(&self.scratch)) {
+            return Err(SendFailure::Changed);
+        }
+        self.tree.write_branch(batch, &mut self.scratch);
+        let shape = g.shape(batch);
+        if self.encoder.as_ref().is_none_or(|e| e.shape() != shape) {
+            self.encoder = Some(Encoder::new(shape));
+        }
+        let encoder = self.encoder.as_mut().ok_or(SendFailure::Unreadable)?;
+        encoder.load(&self.scratch).map_err(|_| SendFailure::Changed)
+    }
+}
+
+impl Receiver {
+    /// Whether data is sent for it.
+    fn is_served(&self) -> bool {
+        self.reachable && self.state == ReceiverState::Active
+    }
+
+    /// What an announcement says of it. One that has been silent is shown as lost, so that it answers.
+    fn announced_state(&self, now: Instant) -> ReceiverState {
+        if self.state == ReceiverState::Active && now.since(self.heard_at) > ASK_AFTER {
+            return ReceiverState::Lost;
+        }
+        self.state
+    }
+}

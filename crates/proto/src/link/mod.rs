@@ -1,0 +1,111 @@
+//! Neighbour discovery and delivery-ratio measurement by broadcast probes (Pacifier, IV-A; De Couto et al.,
+//! MobiCom 2003). Each node measures what arrives; the link state carries that to the others, so that both
+//! directions of every link are known everywhere.
+
+mod config;
+mod neighbor;
+
+use crate::counters::DropReason;
+use crate::rng::unit;
+use crate::service::{Class, Cx, Filled, Frame, Offer};
+use crate::time::{Duration, Instant, seconds};
+pub use config::LinkConfig;
+use ncmesh_wire::{NodeId, Reader, ServiceId, Truncated, Writer, frame};
+use neighbor::{Heard, Neighbor};
+use std::collections::BTreeMap;
+
+/// The service id of probes.
+pub const SERVICE: ServiceId = ServiceId(0);
+/// The one kind of frame.
+pub const PROBE: u8 = 0;
+/// More neighbours than this are not kept.
+const MAX_NEIGHBORS: usize = 1024;
+
+/// Probing and what it shows.
+#[derive(Debug)]
+pub struct Link {
+    config: LinkConfig,
+    started: Instant,
+    seq: u32,
+    next_probe: Instant,
+    neighbors: BTreeMap<NodeId, Neighbor>,
+}
+
+impl Link {
+    /// Starts probing at `now`.
+    #[must_use]
+    pub fn new(config: LinkConfig, now: Instant) -> Self {
+        Self { config, started: now, seq: 0, next_probe: now, neighbors: BTreeMap::new() }
+    }
+
+    /// Neighbours heard, with the share of their probes that arrives here.
+    pub fn inbound(&self, now: Instant) -> impl Iterator<Item = (NodeId, f64)> + '_ {
+        let window = seconds(self.config.probe_window_s);
+        self.neighbors.iter().filter_map(move |(node, n)| Some((*node, n.delivery(now, window)?)))
+    }
+
+    /// How many neighbours are heard.
+    #[must_use]
+    pub fn neighbor_count(&self) -> usize {
+        self.neighbors.len()
+    }
+
+    /// A probe was heard.
+    pub fn handle_frame(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) {
+        let Ok((seq, period)) = parse(frame.body) else {
+            return cx.counters.drop(DropReason::Malformed);
+        };
+        let heard = Heard { epoch: frame.epoch, seq, period, at: cx.now };
+        let window = seconds(self.config.probe_window_s);
+        match self.neighbors.get_mut(&frame.sender) {
+            Some(known) if known.epoch() == frame.epoch => known.hear(heard, window),
+            None if self.neighbors.len() >= MAX_NEIGHBORS => cx.counters.drop(DropReason::Full),
+            _ => {
+                let listening = cx.now.since(self.started);
+                self.neighbors.insert(frame.sender, Neighbor::new(heard, listening));
+            }
+        }
+    }
+
+    /// Forgets neighbours that fell silent.
+    pub fn forget_silent(&mut self, now: Instant) {
+        let window = seconds(self.config.probe_window_s);
+        self.neighbors.retain(|_, n| !n.is_silent(now, window));
+    }
+
+    /// When, later than `after`, a probe falls due.
+    #[must_use]
+    pub fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        Some(self.next_probe).filter(|t| *t > after)
+    }
+
+    /// A probe that is due.
+    #[must_use]
+    pub fn offer(&self, now: Instant) -> Option<Offer> {
+        (now >= self.next_probe).then_some(Offer { class: Class::Control })
+    }
+
+    /// Writes the probe that is due.
+    pub fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        self.offer(cx.now)?;
+        let period = self.period();
+        let body = self.config.probe_size.saturating_sub(frame::OVERHEAD).clamp(6, cx.mtu);
+        let millis = u16::try_from(period.as_millis()).unwrap_or(u16::MAX);
+        Writer::new(out).u32(self.seq).u16(millis).reserve(body - 6);
+        self.seq = self.seq.wrapping_add(1);
+        self.next_probe = cx.now + period.mul_f64(0.9 + 0.2 * unit(cx.rng));
+        Some(Filled { kind: PROBE, to: None })
+    }
+
+    fn period(&self) -> Duration {
+        let fast = self.seq < self.config.fast_probes;
+        seconds(if fast { self.config.fast_period_s } else { self.config.probe_period_s })
+    }
+}
+
+fn parse(body: &[u8]) -> Result<(u32, Duration), Truncated> {
+    let mut r = Reader::new(body);
+    let seq = r.u32()?;
+    let millis = r.u16()?.max(1);
+    Ok((seq, Duration::from_millis(u64::from(millis))))
+}

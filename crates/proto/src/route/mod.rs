@@ -1,0 +1,208 @@
+//! Link state: every node floods what it hears of its neighbours, with sequence numbers and ageing, so that
+//! all know the mesh and its ETX (De Couto et al., MobiCom 2003; Pacifier, VI-B).
+
+mod config;
+mod frame;
+mod topology;
+
+#[cfg(test)]
+mod tests;
+
+use crate::counters::DropReason;
+use crate::flood::Flood;
+use crate::link::Link;
+use crate::service::{Class, Cx, Filled, Frame, Offer};
+use crate::time::{Instant, seconds};
+pub use config::RouteConfig;
+use ncmesh_wire::{NodeId, Reader, ServiceId};
+use rand_chacha::ChaCha8Rng;
+use std::collections::{BTreeMap, BTreeSet};
+pub use topology::{LinkState, Metric, Paths, Topology};
+
+/// The service id of link state.
+pub const SERVICE: ServiceId = ServiceId(1);
+/// The one kind of frame.
+pub const LINK_STATE: u8 = 0;
+/// More nodes than this are not kept.
+const MAX_NODES: usize = 20_000;
+/// How often the neighbours' measurements are looked at, seconds.
+const LOOK_S: f64 = 0.25;
+
+/// This node's part in the link state.
+#[derive(Debug)]
+pub struct Route {
+    config: RouteConfig,
+    me: NodeId,
+    name: String,
+    epoch: u64,
+    seq: u32,
+    announced_at: Option<Instant>,
+    next_look: Instant,
+    flood: Flood<NodeId, (u64, u32)>,
+    topology: Topology,
+    /// The topology was given, not measured: nothing is announced or learned.
+    pinned: bool,
+}
+
+impl Route {
+    /// Starts at `now`, knowing nobody.
+    #[must_use]
+    pub fn new(config: RouteConfig, me: NodeId, name: &str, epoch: u64, now: Instant) -> Self {
+        let topology = Topology::new(config.min_delivery);
+        Self {
+            config,
+            me,
+            name: name.to_owned(),
+            epoch,
+            seq: 0,
+            announced_at: None,
+            next_look: now,
+            flood: Flood::new(),
+            topology,
+            pinned: false,
+        }
+    }
+
+    /// The mesh as known here.
+    #[must_use]
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Uses `topology` from now on instead of measuring (Pacifier, IV-A: measured once beforehand, handed
+    /// to all).
+    pub fn pin(&mut self, topology: Topology) {
+        self.topology = topology;
+        self.pinned = true;
+    }
+
+    /// Whether the topology was given.
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        self.pinned
+    }
+
+    /// Looks at the neighbours, announces what changed, forgets what is old.
+    pub fn handle_timeout(&mut self, now: Instant, link: &mut Link, rng: &mut ChaCha8Rng) {
+        if self.pinned || now < self.next_look {
+            return;
+        }
+        self.next_look = now + seconds(LOOK_S);
+        link.forget_silent(now);
+        let max_age = seconds(self.config.max_age_s);
+        if now.since(Instant::default()) > max_age {
+            self.topology.age(Instant::from_nanos(now.as_nanos() - max_age.as_nanos() as u64));
+        }
+        let hears: BTreeMap<NodeId, f64> =
+            link.inbound(now).map(|(node, d)| (node, frame::as_carried(d))).collect();
+        if self.is_worth_announcing(&hears, now) {
+            self.announce(hears, now, rng);
+        }
+        let neighbors: BTreeSet<NodeId> =
+            self.topology.links_from(self.me).map(|(node, _)| node).collect();
+        self.flood.settle(&neighbors);
+    }
+
+    /// When, later than `after`, something falls due.
+    #[must_use]
+    pub fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        if self.pinned {
+            return None;
+        }
+        let times = [self.flood.poll_timeout(after), Some(self.next_look)];
+        times.into_iter().flatten().filter(|t| *t > after).min()
+    }
+
+    /// A link-state frame was heard. Says the epoch under which another node still knows this one, if that
+    /// is not older than our own: then ours must grow, or the mesh would not believe us.
+    pub fn handle_frame(&mut self, cx: &mut Cx<'_>, heard: &Frame<'_>) -> Option<u64> {
+        if self.pinned {
+            return None;
+        }
+        let mut reader = Reader::new(heard.body);
+        let mut outlived = None;
+        while reader.remaining() > 0 {
+            match frame::read(&mut reader) {
+                Ok((origin, state)) if origin == self.me => {
+                    self.flood.overheard(&origin, &state.version, heard.sender);
+                    outlived = outlived.max((state.version.0 > self.epoch).then_some(state.version.0));
+                }
+                Ok((origin, state)) => self.take_in(cx, heard.sender, origin, state),
+                Err(_) => {
+                    cx.counters.drop(DropReason::Malformed);
+                    break;
+                }
+            }
+        }
+        outlived
+    }
+
+    /// This node's epoch was raised.
+    pub fn raise_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
+        self.announced_at = None;
+    }
+
+    /// Whether a state is due to be sent.
+    #[must_use]
+    pub fn offer(&self, now: Instant) -> Option<Offer> {
+        let due = !self.pinned && self.flood.due(now).next().is_some();
+        due.then_some(Offer { class: Class::Control })
+    }
+
+    /// Writes as many due states as fit.
+    pub fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        let start = out.len();
+        let due: Vec<NodeId> = self.flood.due(cx.now).copied().collect();
+        for origin in due {
+            let Some(state) = self.topology.state(origin) else {
+                self.flood.withdraw(&origin);
+                continue;
+            };
+            if out.len() - start + frame::encoded_len(state) > cx.mtu {
+                break;
+            }
+            frame::write(out, origin, state);
+            self.flood.sent(&origin, cx.now, cx.rng);
+        }
+        (out.len() > start).then_some(Filled { kind: LINK_STATE, to: None })
+    }
+
+    fn take_in(&mut self, cx: &mut Cx<'_>, from: NodeId, origin: NodeId, state: LinkState) {
+        let version = state.version;
+        if self.topology.state(origin).is_none() && self.topology.nodes().count() >= MAX_NODES {
+            return cx.counters.drop(DropReason::Full);
+        }
+        if self.topology.learn(origin, state, cx.now) {
+            self.flood.publish(origin, version, cx.now, cx.rng);
+        }
+        self.flood.overheard(&origin, &version, from);
+    }
+
+    fn is_worth_announcing(&self, hears: &BTreeMap<NodeId, f64>, now: Instant) -> bool {
+        let Some(at) = self.announced_at else { return true };
+        let since = now.since(at);
+        if since >= seconds(self.config.refresh_s) {
+            return true;
+        }
+        let known = self.topology.state(self.me).map(|state| &state.hears);
+        since >= seconds(self.config.min_interval_s)
+            && known.is_none_or(|known| self.has_changed(known, hears))
+    }
+
+    fn has_changed(&self, known: &BTreeMap<NodeId, f64>, hears: &BTreeMap<NodeId, f64>) -> bool {
+        known.len() != hears.len()
+            || hears
+                .iter()
+                .any(|(node, d)| known.get(node).is_none_or(|k| (k - d).abs() >= self.config.change))
+    }
+
+    fn announce(&mut self, hears: BTreeMap<NodeId, f64>, now: Instant, rng: &mut ChaCha8Rng) {
+        self.seq += 1;
+        self.announced_at = Some(now);
+        let version = (self.epoch, self.seq);
+        let state = LinkState { version, name: self.name.clone(), hears };
+        self.topology.learn(self.me, state, now);
+        self.flood.publish(self.me, version, now, rng);
+    }
+}
