@@ -1,0 +1,42 @@
+//! One module per code path, and the table of entry points that each gives.
+
+use crate::skeleton::{Job, Sweep};
+
+pub(crate) mod word;
+
+/// The entry points of one path for one field.
+///
+/// Each is `unsafe` because it needs the path's instructions and a job whose
+/// pointers are valid (see [`Job`] and [`Sweep`]).
+#[derive(Debug)]
+pub(crate) struct Entries {
+    pub(crate) product: unsafe fn(&Job<'_>),
+    pub(crate) accumulate: unsafe fn(&Job<'_>),
+    pub(crate) sweep: unsafe fn(&Sweep),
+}
+
+/// Defines `static NAME: Entries` for vector `$v`, multiplication `$m`, blocks
+/// of `$widest` registers, compiled with the given target features.
+macro_rules! entries {
+    ($name:ident, $v:ty, $m:ty, $widest:literal $(, $features:literal)?) => {
+        pub(crate) static $name: $crate::paths::Entries = {
+            $(#[target_feature(enable = $features)])?
+            unsafe fn product(job: &$crate::skeleton::Job<'_>) {
+                // SAFETY: same contract.
+                unsafe { $crate::skeleton::product::<$v, $m, $widest>(job) }
+            }
+            $(#[target_feature(enable = $features)])?
+            unsafe fn accumulate(job: &$crate::skeleton::Job<'_>) {
+                // SAFETY: same contract.
+                unsafe { $crate::skeleton::accumulate::<$v, $m, $widest>(job) }
+            }
+            $(#[target_feature(enable = $features)])?
+            unsafe fn sweep(job: &$crate::skeleton::Sweep) {
+                // SAFETY: same contract.
+                unsafe { $crate::skeleton::sweep::<$v, $m, $widest>(job) }
+            }
+            $crate::paths::Entries { product, accumulate, sweep }
+        };
+    };
+}
+pub(crate) use entries;

@@ -1,0 +1,93 @@
+//! Compile-time tables: scalar products, nibble shuffles, bit matrices.
+
+/// x^8 + x^4 + x^3 + x + 1 (FIPS 197, section 4.2), the polynomial that the
+/// GFNI instruction `gf2p8mulb` uses.
+const POLY_256: u16 = 0x11B;
+/// x^4 + x + 1, primitive over GF(2).
+const POLY_16: u16 = 0x13;
+
+/// Carry-less product of `a` and `b` modulo `poly`, a polynomial of degree
+/// `degree`.
+const fn multiply(a: u8, b: u8, poly: u16, degree: u32) -> u8 {
+    let mut product = 0u16;
+    let mut shifted = a as u16;
+    let mut bit = 0;
+    while bit < degree {
+        if (b >> bit) & 1 == 1 {
+            product ^= shifted;
+        }
+        shifted <<= 1;
+        if (shifted >> degree) & 1 == 1 {
+            shifted ^= poly;
+        }
+        bit += 1;
+    }
+    product as u8
+}
+
+/// Product in GF(2^8).
+pub(crate) const fn multiply_256(a: u8, b: u8) -> u8 {
+    multiply(a, b, POLY_256, 8)
+}
+
+/// Product in GF(2^4) of the low nibbles.
+pub(crate) const fn multiply_16(a: u8, b: u8) -> u8 {
+    multiply(a & 15, b & 15, POLY_16, 4)
+}
+
+/// Powers of the generator 3 of GF(2^8), written twice so that a sum of two
+/// logarithms needs no reduction.
+pub(crate) static EXP_256: [u8; 510] = exp_256();
+/// Logarithms to base 3; entry 0 has no meaning.
+pub(crate) static LOG_256: [u8; 256] = log_256();
+/// Inverses in GF(2^4); entry 0 has no meaning.
+pub(crate) static INVERSE_16: [u8; 16] = inverse_16();
+/// All products in GF(2^4).
+pub(crate) static PRODUCT_16: [[u8; 16]; 16] = product_16();
+
+const fn exp_256() -> [u8; 510] {
+    let mut table = [0; 510];
+    let mut power = 1u8;
+    let mut i = 0;
+    while i < 255 {
+        table[i] = power;
+        table[i + 255] = power;
+        power = multiply_256(power, 3);
+        i += 1;
+    }
+    table
+}
+
+const fn log_256() -> [u8; 256] {
+    let exp = exp_256();
+    let mut table = [0; 256];
+    let mut i = 0;
+    while i < 255 {
+        table[exp[i] as usize] = i as u8;
+        i += 1;
+    }
+    table
+}
+
+const fn product_16() -> [[u8; 16]; 16] {
+    let mut table = [[0; 16]; 16];
+    let mut i = 0;
+    while i < 256 {
+        table[i >> 4][i & 15] = multiply_16((i >> 4) as u8, i as u8);
+        i += 1;
+    }
+    table
+}
+
+const fn inverse_16() -> [u8; 16] {
+    let product = product_16();
+    let mut table = [0; 16];
+    let mut i = 0;
+    while i < 256 {
+        if product[i >> 4][i & 15] == 1 {
+            table[i >> 4] = (i & 15) as u8;
+        }
+        i += 1;
+    }
+    table
+}

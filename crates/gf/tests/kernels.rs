@@ -1,0 +1,252 @@
+//! Every path of every field against a scalar oracle that multiplies bit by
+//! bit, at odd lengths and misaligned starts.
+
+use ncmesh_gf::{Field, Kernels, Rows, RowsMut};
+use proptest::prelude::*;
+
+/// Schoolbook product of two elements, written from the definition and
+/// without the crate's tables.
+fn element_product(field: Field, a: u8, b: u8) -> u8 {
+    let (poly, degree) = match field {
+        Field::Gf2 => (0b11u32, 1),
+        Field::Gf16 => (0x13, 4),
+        Field::Gf256 => (0x11B, 8),
+    };
+    let mut product = (0..degree).fold(0u32, |sum, i| {
+        sum ^ ((u32::from(a) << i) * (u32::from(b) >> i & 1))
+    });
+    for bit in (degree..2 * degree).rev() {
+        if product >> bit & 1 == 1 {
+            product ^= poly << (bit - degree);
+        }
+    }
+    product as u8
+}
+
+/// The product of a coefficient and a payload byte of packed elements.
+fn byte_product(field: Field, c: u8, byte: u8) -> u8 {
+    let c = c & field.mask();
+    let bits = field.bits();
+    (0..8 / bits).fold(0, |sum, i| {
+        let element = byte >> (i * bits) & field.mask();
+        sum | element_product(field, c, element) << (i * bits)
+    })
+}
+
+fn oracle_product(field: Field, coefficients: &[u8], rows: &[&[u8]], length: usize) -> Vec<u8> {
+    let mut out = vec![0; length];
+    for (&c, row) in coefficients.iter().zip(rows) {
+        for (y, &x) in out.iter_mut().zip(*row) {
+            *y ^= byte_product(field, c, x);
+        }
+    }
+    out
+}
+
+fn every_path() -> impl Iterator<Item = Kernels> {
+    Field::ALL.into_iter().flat_map(Kernels::available)
+}
+
+/// Reproducible bytes without a dependency on a generator crate (xorshift64*).
+fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(2).wrapping_add(1);
+    let mut next = || {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 56) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+#[test]
+fn scalar_algebra_matches_the_definition() {
+    for field in Field::ALL {
+        let elements = || (0..=255u8).filter(|&e| field.contains(e));
+        assert_eq!(elements().count(), field.order());
+        for a in elements() {
+            for b in elements() {
+                assert_eq!(
+                    field.mul(a, b),
+                    element_product(field, a, b),
+                    "{field:?} {a}*{b}"
+                );
+                assert_eq!(field.div(field.mul(a, b), b), (b != 0).then_some(a));
+            }
+            assert_eq!(field.inv(a).map(|i| field.mul(a, i)), (a != 0).then_some(1));
+        }
+    }
+}
+
+#[test]
+fn every_coefficient_on_every_byte_value() {
+    let x: Vec<u8> = (0..=255).collect();
+    for kernels in every_path() {
+        for c in 0..=255u8 {
+            let mut y = noise(256, u64::from(c));
+            let mut scaled = x.clone();
+            let expected: Vec<u8> = x
+                .iter()
+                .zip(&y)
+                .map(|(&x, &y)| y ^ byte_product(kernels.field(), c, x))
+                .collect();
+            kernels.axpy(c, &x, &mut y).unwrap();
+            assert_eq!(y, expected, "{kernels:?} axpy {c}");
+            kernels.scale(c, &mut scaled);
+            let product: Vec<u8> = x
+                .iter()
+                .map(|&x| byte_product(kernels.field(), c, x))
+                .collect();
+            assert_eq!(scaled, product, "{kernels:?} scale {c}");
+        }
+    }
+}
+
+#[test]
+fn every_length_and_start() {
+    let x = noise(400, 1);
+    for kernels in every_path() {
+        for length in (0..=300).chain([4095, 5000, 8200]) {
+            let x = if length > 300 {
+                noise(length + 64, 2)
+            } else {
+                x.clone()
+            };
+            let (from, to) = (length % 61, length * 7 % 63);
+            let x = &x[from..from + length];
+            let mut y = noise(length + 64, 3);
+            let before = y.clone();
+            kernels.axpy(0xA7, x, &mut y[to..to + length]).unwrap();
+            for (i, (&after, &before)) in y.iter().zip(&before).enumerate() {
+                let inside = i.checked_sub(to).and_then(|i| x.get(i));
+                let change = inside.map_or(0, |&x| byte_product(kernels.field(), 0xA7, x));
+                assert_eq!(
+                    after,
+                    before ^ change,
+                    "{kernels:?} length {length} byte {i}"
+                );
+            }
+        }
+    }
+}
+
+/// A product of `outputs x inputs` at some strides and starts, with guard
+/// bytes between the outputs.
+#[derive(Debug, Clone)]
+struct Case {
+    outputs: usize,
+    inputs: usize,
+    length: usize,
+    gap: usize,
+    start: usize,
+    seed: u64,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let length = prop_oneof![9 => 0usize..300, 1 => 300usize..2100];
+    (
+        0usize..11,
+        0usize..20,
+        length,
+        0usize..70,
+        0usize..64,
+        any::<u64>(),
+    )
+        .prop_map(|(outputs, inputs, length, gap, start, seed)| Case {
+            outputs,
+            inputs,
+            length,
+            gap,
+            start,
+            seed,
+        })
+}
+
+impl Case {
+    fn matrix(&self) -> Vec<u8> {
+        noise(self.outputs * self.inputs, self.seed)
+    }
+
+    fn input_bytes(&self) -> Vec<u8> {
+        noise(self.start + self.inputs * self.stride(), self.seed ^ 1)
+    }
+
+    fn stride(&self) -> usize {
+        self.length + self.gap
+    }
+
+    fn expected(&self, field: Field, output: usize) -> Vec<u8> {
+        let bytes = self.input_bytes();
+        let row = |i: usize| &bytes[self.start + i * self.stride()..][..self.length];
+        let rows: Vec<&[u8]> = (0..self.inputs).map(row).collect();
+        let matrix = self.matrix();
+        oracle_product(
+            field,
+            &matrix[output * self.inputs..][..self.inputs],
+            &rows,
+            self.length,
+        )
+    }
+}
+
+proptest! {
+    #[test]
+    fn products_match_the_oracle(case in case(), chosen in prop::collection::vec(0u16..11, 0..9)) {
+        let (matrix, bytes, stride) = (case.matrix(), case.input_bytes(), case.stride());
+        let matrix = Rows::packed(&matrix, case.inputs, case.outputs).unwrap();
+        let rows = Rows::new(&bytes[case.start..], case.length, stride, case.inputs).unwrap();
+        for kernels in every_path() {
+            let mut all = vec![0x5A; case.outputs * stride + 13];
+            let mut some = all.clone();
+            let mut outputs = RowsMut::new(&mut all[13..], case.length, stride, case.outputs).unwrap();
+            kernels.product(matrix, rows, &mut outputs).unwrap();
+            let mut outputs = RowsMut::new(&mut some[13..], case.length, stride, case.outputs).unwrap();
+            let chosen_result = kernels.product_at(&chosen, matrix, rows, &mut outputs);
+            let valid = chosen.iter().all(|&j| usize::from(j) < case.outputs);
+            prop_assert_eq!(chosen_result.is_ok(), valid);
+            for j in 0..case.outputs {
+                let expected = case.expected(kernels.field(), j);
+                let at = 13 + j * stride;
+                prop_assert_eq!(&all[at..at + case.length], &expected[..], "{:?} output {}", kernels, j);
+                prop_assert!(all[at + case.length..][..case.gap].iter().all(|&b| b == 0x5A));
+                let untouched = vec![0x5A; case.length];
+                let wanted = if valid && chosen.contains(&(j as u16)) { expected } else { untouched };
+                prop_assert_eq!(&some[at..at + case.length], &wanted[..]);
+            }
+        }
+    }
+
+    #[test]
+    fn accumulate_and_combine_match_the_oracle(case in case()) {
+        let case = Case { outputs: 1, ..case };
+        let (matrix, bytes, stride) = (case.matrix(), case.input_bytes(), case.stride());
+        let rows = Rows::new(&bytes[case.start..], case.length, stride, case.inputs).unwrap();
+        for kernels in every_path() {
+            let expected = case.expected(kernels.field(), 0);
+            let mut out = vec![0; case.length];
+            kernels.combine(&matrix, rows, &mut out).unwrap();
+            prop_assert_eq!(&out, &expected);
+            kernels.accumulate(&matrix, rows, &mut out).unwrap();
+            prop_assert!(out.iter().all(|&b| b == 0), "the same sum twice cancels");
+        }
+    }
+
+    #[test]
+    fn sweep_matches_row_by_row(case in case(), column in any::<prop::sample::Index>()) {
+        prop_assume!(case.length > 0);
+        let column = column.index(case.length);
+        let (bytes, stride) = (case.input_bytes(), case.stride());
+        let x = noise(case.length, case.seed ^ 2);
+        for kernels in every_path() {
+            let mut swept = bytes.clone();
+            let mut expected = bytes.clone();
+            for i in 0..case.inputs {
+                let row = &mut expected[case.start + i * stride..][..case.length];
+                kernels.axpy(row[column], &x, row).unwrap();
+            }
+            let mut rows = RowsMut::new(&mut swept[case.start..], case.length, stride, case.inputs).unwrap();
+            kernels.sweep(column, &x, &mut rows).unwrap();
+            prop_assert_eq!(&swept, &expected);
+        }
+    }
+}
