@@ -40,11 +40,7 @@ pub(crate) struct Basis {
 impl Basis {
     /// The empty span of vectors of `generation` coefficients.
     pub(crate) fn new(kernels: Kernels, generation: usize, with_transform: bool) -> Self {
-        let columns = if with_transform {
-            2 * generation
-        } else {
-            generation
-        };
+        let columns = if with_transform { 2 * generation } else { generation };
         // Whole registers only: the elimination never masks.
         let length = columns.next_multiple_of(64);
         Self {
@@ -102,8 +98,7 @@ impl Basis {
             return Ok(());
         }
         let factors = &coefficients[..self.end];
-        self.kernels
-            .accumulate(factors, self.rows.rows(self.end), &mut self.candidate)
+        self.kernels.accumulate(factors, self.rows.rows(self.end), &mut self.candidate)
     }
 
     /// Makes the candidate the row of `pivot` and clears that column in all
@@ -114,8 +109,7 @@ impl Basis {
         if let Some(inverse) = field.inv(lead).filter(|_| lead != 1) {
             self.kernels.scale(inverse, &mut self.candidate);
         }
-        self.kernels
-            .sweep(pivot, &self.candidate, &mut self.rows.rows_mut(self.end))?;
+        self.kernels.sweep(pivot, &self.candidate, &mut self.rows.rows_mut(self.end))?;
         if let Some(row) = self.rows.row_mut(pivot) {
             row.copy_from_slice(&self.candidate);
         }
@@ -129,18 +123,13 @@ impl Basis {
     /// is there and has no other coefficient.
     pub(crate) fn determines(&self, index: usize) -> bool {
         let present = self.present.get(index).copied().unwrap_or(false);
-        let row = self
-            .rows
-            .row(index)
-            .and_then(|row| row.get(..self.generation));
+        let row = self.rows.row(index).and_then(|row| row.get(..self.generation));
         present && row.is_some_and(|row| unit_column(row).is_some())
     }
 
     /// The transform of every row: `generation` rows of `rank` factors.
     pub(crate) fn transform(&self) -> Result<Rows<'_>, GfError> {
-        self.rows
-            .rows(self.generation)
-            .columns(self.generation, self.rank)
+        self.rows.rows(self.generation).columns(self.generation, self.rank)
     }
 }
 
@@ -148,12 +137,6 @@ impl Basis {
 /// several. For at most 255 elements.
 pub(crate) fn unit_column(row: &[u8]) -> Option<usize> {
     // Counting in a byte lets the compiler use byte lanes.
-    let count = row
-        .iter()
-        .fold(0u8, |count, &c| count.wrapping_add(u8::from(c != 0)));
-    if count == 1 {
-        row.iter().position(|&c| c != 0)
-    } else {
-        None
-    }
+    let count = row.iter().fold(0u8, |count, &c| count.wrapping_add(u8::from(c != 0)));
+    if count == 1 { row.iter().position(|&c| c != 0) } else { None }
 }

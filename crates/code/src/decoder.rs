@@ -75,8 +75,7 @@ impl Decoder {
     /// [`CodeError::Coefficient`] for a value that is no element of the field.
     /// The decoder is unchanged then.
     pub fn absorb(&mut self, coefficients: &[u8], payload: &[u8]) -> Result<Absorbed, CodeError> {
-        self.shape()
-            .check_lengths(coefficients.len(), payload.len())?;
+        self.shape().check_lengths(coefficients.len(), payload.len())?;
         self.shape().check_elements(coefficients)?;
         let slot = self.rank();
         let absorbed = self.basis.insert(coefficients)?;

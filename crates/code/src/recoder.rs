@@ -50,8 +50,7 @@ impl Recoder {
     /// [`CodeError::Coefficient`] for a value that is no element of the field.
     /// The recoder is unchanged then.
     pub fn absorb(&mut self, coefficients: &[u8], payload: &[u8]) -> Result<Absorbed, CodeError> {
-        self.shape()
-            .check_lengths(coefficients.len(), payload.len())?;
+        self.shape().check_lengths(coefficients.len(), payload.len())?;
         self.shape().check_elements(coefficients)?;
         let absorbed = self.basis.insert(coefficients)?;
         if absorbed.is_innovative() {

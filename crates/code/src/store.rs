@@ -65,14 +65,9 @@ impl Store {
         coefficients: &mut [u8],
         payloads: &mut [u8],
     ) -> Result<(), CodeError> {
-        let (k, size, n) = (
-            self.shape.generation(),
-            self.shape.symbol_size(),
-            weights.count(),
-        );
+        let (k, size, n) = (self.shape.generation(), self.shape.symbol_size(), weights.count());
         let kept = self.coefficients.rows(self.count);
-        self.kernels
-            .product(weights, kept, &mut RowsMut::packed(coefficients, k, n)?)?;
+        self.kernels.product(weights, kept, &mut RowsMut::packed(coefficients, k, n)?)?;
         Ok(self.kernels.product(
             weights,
             self.payloads(),
@@ -88,8 +83,7 @@ impl Store {
         payload: &mut [u8],
     ) -> Result<(), CodeError> {
         same_length("weights", self.count, weights.len())?;
-        self.shape
-            .check_lengths(coefficients.len(), payload.len())?;
+        self.shape.check_lengths(coefficients.len(), payload.len())?;
         self.shape.check_elements(weights)?;
         self.mix(Rows::single(weights), coefficients, payload)
     }
@@ -108,20 +102,15 @@ impl Store {
         }
         let (k, size) = (self.shape.generation(), self.shape.symbol_size());
         let mut space = [0; BATCH * MOST];
-        for (coefficients, payloads) in coefficients
-            .chunks_mut(BATCH * k)
-            .zip(payloads.chunks_mut(BATCH * size))
+        for (coefficients, payloads) in
+            coefficients.chunks_mut(BATCH * k).zip(payloads.chunks_mut(BATCH * size))
         {
             let n = coefficients.len() / k;
             let weights = &mut space[..n * self.count];
             for row in weights.chunks_exact_mut(self.count) {
                 draw(self.shape.field(), rng, row);
             }
-            self.mix(
-                Rows::packed(weights, self.count, n)?,
-                coefficients,
-                payloads,
-            )?;
+            self.mix(Rows::packed(weights, self.count, n)?, coefficients, payloads)?;
         }
         Ok(true)
     }
@@ -133,8 +122,7 @@ impl Store {
         coefficients: &mut [u8],
         payload: &mut [u8],
     ) -> Result<bool, CodeError> {
-        self.shape
-            .check_lengths(coefficients.len(), payload.len())?;
+        self.shape.check_lengths(coefficients.len(), payload.len())?;
         if self.count == 0 {
             return Ok(false);
         }

@@ -27,9 +27,8 @@ mod tests {
 
     #[test]
     fn streams_are_told_apart_by_every_part_of_their_name() {
-        let first = |seed, node, service, purpose| {
-            stream(seed, NodeId(node), service, purpose).next_u64()
-        };
+        let first =
+            |seed, node, service, purpose| stream(seed, NodeId(node), service, purpose).next_u64();
         let base = first(1, 1, "link", "jitter");
         assert_eq!(base, first(1, 1, "link", "jitter"));
         for other in [

@@ -131,7 +131,13 @@ impl Acks {
     }
 
     /// The MAC's word on it.
-    pub(super) fn report(&mut self, flow: FlowId, receiver: NodeId, result: TxResult, now: Instant) {
+    pub(super) fn report(
+        &mut self,
+        flow: FlowId,
+        receiver: NodeId,
+        result: TxResult,
+        now: Instant,
+    ) {
         let Some(e) = self.entries.get_mut(&(flow, receiver)) else { return };
         if !matches!(e.status, Status::Sent { .. }) {
             return;

@@ -107,7 +107,8 @@ impl Geometry {
     #[must_use]
     pub fn shape(&self, batch: u32) -> Shape {
         let (packets, size) = (usize::from(self.packets(batch)), usize::from(self.symbol_size));
-        Shape::new(Field::Gf256, packets.max(1), size).expect("sizes were checked when the file was cut")
+        Shape::new(Field::Gf256, packets.max(1), size)
+            .expect("sizes were checked when the file was cut")
     }
 
     fn full_len(&self) -> usize {

@@ -138,7 +138,19 @@ mod tests {
 
     #[test]
     fn names_from_the_network_cannot_leave_the_inbox() {
-        for bad in ["", ".", "..", "../x", "a/b", "a\\b", ".part", "a\nb", "a\0", "x\u{202E}gpj", &"n".repeat(201)] {
+        for bad in [
+            "",
+            ".",
+            "..",
+            "../x",
+            "a/b",
+            "a\\b",
+            ".part",
+            "a\nb",
+            "a\0",
+            "x\u{202E}gpj",
+            &"n".repeat(201),
+        ] {
             assert!(!is_safe_name(bad), "{bad:?}");
         }
         for good in ["a", "Größe 1.bin", "firmware-2.1.img", &"n".repeat(200)] {

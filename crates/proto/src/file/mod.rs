@@ -84,7 +84,9 @@ pub enum SendError {
     #[error("a transfer with this id is under way")]
     Exists,
     /// Its name would be refused by every receiver.
-    #[error("receivers refuse this name: 1 to 200 bytes, no '/' or '\\', no control characters, no leading dot")]
+    #[error(
+        "receivers refuse this name: 1 to 200 bytes, no '/' or '\\', no control characters, no leading dot"
+    )]
     BadName,
 }
 

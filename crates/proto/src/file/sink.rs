@@ -138,6 +138,11 @@ impl Sink {
         }
     }
 
+    /// Whether reception goes on.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.phase, SinkPhase::Asking | SinkPhase::Receiving | SinkPhase::Verifying)
+    }
+
     /// Ends reception; memory for batches under way is given back.
     pub(super) fn end(&mut self, phase: SinkPhase, now: Instant) {
         self.phase = phase;

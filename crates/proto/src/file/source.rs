@@ -24,7 +24,7 @@ const ASK_AFTER: Duration = Duration::from_secs(5);
 const LOST_AFTER: Duration = Duration::from_secs(20);
 /// Batches this far beyond the first missing one are not sent yet: an acknowledgment's bits must reach them.
 const WINDOW: u32 = 8192;
-/// Share of the new value in the mean packet time.
+/// Packet times the source waits for each packet its children owe (III-B).
 const TIMEOUT_FACTOR: f64 = 8.0;
 
 /// A receiver as the source sees it.
@@ -81,6 +81,8 @@ pub(super) struct Source {
     announced: u32,
     announce_at: Instant,
     announce_pause: Duration,
+    /// The end was announced.
+    pub end_told: bool,
 }
 
 impl Source {
@@ -118,12 +120,19 @@ impl Source {
             announced: 0,
             announce_at: now,
             announce_pause: ANNOUNCE_FIRST,
+            end_told: false,
             manifest: outgoing.manifest,
         }
     }
 
     /// Looks at the mesh again if it changed: who can be reached?
-    pub(super) fn refresh(&mut self, me: NodeId, topology: &Topology, scheme: &dyn Scheme, now: Instant) {
+    pub(super) fn refresh(
+        &mut self,
+        me: NodeId,
+        topology: &Topology,
+        scheme: &dyn Scheme,
+        now: Instant,
+    ) {
         if self.topology_version == Some(topology.version()) {
             return;
         }
@@ -146,12 +155,7 @@ impl Source {
     }
 
     /// A receiver's acknowledgment arrived. Says whether it is news.
-    pub(super) fn handle_ack(
-        &mut self,
-        ack: &Ack,
-        cx: &mut Cx<'_>,
-        scheme: &dyn Scheme,
-    ) -> bool {
+    pub(super) fn handle_ack(&mut self, ack: &Ack, cx: &mut Cx<'_>, scheme: &dyn Scheme) -> bool {
         let batches = self.manifest.geometry.batches();
         if self.open && !self.receivers.contains_key(&ack.receiver) && self.receivers.len() < 400 {
             self.admit(ack.receiver, cx.now);
@@ -264,7 +268,8 @@ impl Source {
     /// The packet filled last has left; `packet_time` is the mean airtime of one (T_p).
     pub(super) fn sent(&mut self, scheme: &dyn Scheme, packet_time: Duration, now: Instant) {
         if let (true, Some(visit)) = (scheme.limits_rate(), &self.visit) {
-            self.hold_until = now + packet_time.mul_f64(visit.plan.children_credit * TIMEOUT_FACTOR);
+            self.hold_until =
+                now + packet_time.mul_f64(visit.plan.children_credit * TIMEOUT_FACTOR);
         }
     }
 
@@ -374,7 +379,8 @@ impl Source {
         if still.len() == visit.wanted_by.len() {
             return;
         }
-        let has_it = |node: &NodeId| self.receivers.get(node).is_some_and(|r| r.have.contains(batch));
+        let has_it =
+            |node: &NodeId| self.receivers.get(node).is_some_and(|r| r.have.contains(batch));
         let acknowledged = visit.wanted_by.iter().any(has_it);
         if still.is_empty() || (acknowledged && scheme.switching() == Switching::RoundRobin) {
             self.visit = None;

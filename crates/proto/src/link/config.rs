@@ -55,10 +55,7 @@ impl LinkConfig {
         in_range("fast_period_s", self.fast_period_s, 0.01, 3600.0)?;
         in_range("probe_window_s", self.probe_window_s, 10.0 * self.probe_period_s, 86_400.0)?;
         if self.probe_size < 64 || self.probe_size > 65_507 {
-            return Err(format!(
-                "probe_size = {}: allowed is 64 to 65507 bytes",
-                self.probe_size
-            ));
+            return Err(format!("probe_size = {}: allowed is 64 to 65507 bytes", self.probe_size));
         }
         Ok(())
     }

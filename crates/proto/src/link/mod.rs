@@ -57,9 +57,10 @@ impl Link {
         };
         let heard = Heard { epoch: frame.epoch, seq, period, at: cx.now };
         let window = seconds(self.config.probe_window_s);
+        let full = self.neighbors.len() >= MAX_NEIGHBORS;
         match self.neighbors.get_mut(&frame.sender) {
             Some(known) if known.epoch() == frame.epoch => known.hear(heard, window),
-            None if self.neighbors.len() >= MAX_NEIGHBORS => cx.counters.drop(DropReason::Full),
+            None if full => cx.counters.drop(DropReason::Full),
             _ => {
                 let listening = cx.now.since(self.started);
                 self.neighbors.insert(frame.sender, Neighbor::new(heard, listening));

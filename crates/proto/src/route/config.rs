@@ -20,7 +20,13 @@ pub struct RouteConfig {
 
 impl Default for RouteConfig {
     fn default() -> Self {
-        Self { refresh_s: 10.0, min_interval_s: 1.0, change: 0.1, max_age_s: 45.0, min_delivery: 0.05 }
+        Self {
+            refresh_s: 10.0,
+            min_interval_s: 1.0,
+            change: 0.1,
+            max_age_s: 45.0,
+            min_delivery: 0.05,
+        }
     }
 }
 

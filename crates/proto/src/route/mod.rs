@@ -125,7 +125,8 @@ impl Route {
             match frame::read(&mut reader) {
                 Ok((origin, state)) if origin == self.me => {
                     self.flood.overheard(&origin, &state.version, heard.sender);
-                    outlived = outlived.max((state.version.0 > self.epoch).then_some(state.version.0));
+                    outlived =
+                        outlived.max((state.version.0 > self.epoch).then_some(state.version.0));
                 }
                 Ok((origin, state)) => self.take_in(cx, heard.sender, origin, state),
                 Err(_) => {
@@ -192,9 +193,9 @@ impl Route {
 
     fn has_changed(&self, known: &BTreeMap<NodeId, f64>, hears: &BTreeMap<NodeId, f64>) -> bool {
         known.len() != hears.len()
-            || hears
-                .iter()
-                .any(|(node, d)| known.get(node).is_none_or(|k| (k - d).abs() >= self.config.change))
+            || hears.iter().any(|(node, d)| {
+                known.get(node).is_none_or(|k| (k - d).abs() >= self.config.change)
+            })
     }
 
     fn announce(&mut self, hears: BTreeMap<NodeId, f64>, now: Instant, rng: &mut ChaCha8Rng) {

@@ -112,11 +112,15 @@ impl Topology {
     pub fn paths_from(&self, root: NodeId, metric: Metric) -> Paths {
         let steps = |from: &NodeId| {
             let from = *from;
-            self.links_from(from).filter_map(move |(to, d)| Some((to, self.cost(from, to, d, metric)?)))
+            self.links_from(from)
+                .filter_map(move |(to, d)| Some((to, self.cost(from, to, d, metric)?)))
                 .collect::<Vec<_>>()
         };
         let reached = dijkstra_all(&root, steps);
-        Paths { root, hops: reached.into_iter().map(|(node, (parent, c))| (node, (parent, c))).collect() }
+        Paths {
+            root,
+            hops: reached.into_iter().map(|(node, (parent, c))| (node, (parent, c))).collect(),
+        }
     }
 
     fn cost(&self, from: NodeId, to: NodeId, forward: f64, metric: Metric) -> Option<u64> {

@@ -1,0 +1,79 @@
+//! Pacifier: reliable multicast without crying babies (Koutsonikolas, Hu and Wang; DOI 10.1109/TNET.2011.2177274).
+//!
+//! Its tree and credits are in [`Tree`]; batches, rate limiting, round robin and acknowledgments are the
+//! engine room of all file schemes, [`crate::file`]. Where this leaves the paper: ERRATA.md.
+
+mod config;
+mod plan;
+
+#[cfg(test)]
+mod tests;
+
+use crate::file::frame::Forwarder;
+use crate::file::{Plan, Scheme, Switching};
+use crate::route::Topology;
+pub use config::{PacifierConfig, TreeMetric, Variant};
+use ncmesh_wire::NodeId;
+pub use plan::Tree;
+
+/// The scheme's name.
+pub const NAME: &str = "pacifier";
+
+/// Credits are carried in these parts of one.
+const CREDIT_UNIT: f64 = 256.0;
+
+/// The scheme with its settings.
+#[derive(Clone, Debug, Default)]
+pub struct Pacifier {
+    config: PacifierConfig,
+}
+
+impl Pacifier {
+    /// The scheme with these settings.
+    #[must_use]
+    pub fn new(config: PacifierConfig) -> Self {
+        Self { config }
+    }
+}
+
+impl Scheme for Pacifier {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn plan(&self, topology: &Topology, source: NodeId, receivers: &[NodeId]) -> Plan {
+        let tree = Tree::new(topology, source, receivers, self.config.knob, self.config.metric);
+        let credit = |node: &NodeId| tree.tx_credit.get(node).copied().unwrap_or(0.0);
+        let children: Vec<NodeId> =
+            tree.children(source).filter(|child| credit(child) > 0.0).collect();
+        let in_list = |node: &NodeId| Forwarder {
+            node: *node,
+            credit: (credit(node) * CREDIT_UNIT).round().min(f64::from(u16::MAX)) as u16,
+        };
+        Plan {
+            forwarders: tree.forwarders.iter().map(in_list).collect(),
+            source_transmissions: tree.z.get(&source).copied().unwrap_or(1.0).max(1.0),
+            children_credit: children.iter().map(credit).sum(),
+            children,
+        }
+    }
+
+    fn switching(&self) -> Switching {
+        match self.config.variant {
+            Variant::Tree | Variant::TreeRl => Switching::StopAndWait,
+            Variant::TreeRlRrb | Variant::TreeRrb => Switching::RoundRobin,
+        }
+    }
+
+    fn limits_rate(&self) -> bool {
+        matches!(self.config.variant, Variant::TreeRl | Variant::TreeRlRrb)
+    }
+
+    fn generation(&self) -> u8 {
+        self.config.batch_size
+    }
+
+    fn symbol_size(&self) -> Option<u16> {
+        self.config.symbol_size
+    }
+}

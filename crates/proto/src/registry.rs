@@ -1,0 +1,88 @@
+//! Every protocol engine ncmesh has: one row each. Command line, daemon, results and the conformance suite
+//! read this table and know no engine by any other way.
+
+use crate::file::{FileEngine, FileLimits};
+use crate::pacifier::{self, Pacifier, PacifierConfig};
+use crate::service::Service;
+use ncmesh_wire::ServiceId;
+use serde::Deserialize;
+
+/// One protocol engine.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// Its name in configuration, commands and results.
+    pub name: &'static str,
+    /// What it does for the user: `file`, `tunnel` or `stream`.
+    pub service: &'static str,
+    /// Under which its frames travel; never given to another.
+    pub id: ServiceId,
+    /// One line for `--help` and documents.
+    pub summary: &'static str,
+    /// The paper it comes from.
+    pub paper: &'static str,
+    /// Builds it from its section of the configuration.
+    pub build: fn(&Settings<'_>) -> Result<Box<dyn Service>, String>,
+}
+
+/// What an engine is built from.
+pub struct Settings<'a> {
+    /// Its section of the configuration; empty if there is none.
+    pub section: &'a toml::Table,
+    /// Bounds for file services.
+    pub file: FileLimits,
+}
+
+impl Settings<'_> {
+    /// The section as the engine's own settings.
+    ///
+    /// # Errors
+    /// One line that names the setting and what is allowed.
+    pub fn parse<T: for<'de> Deserialize<'de>>(&self) -> Result<T, String> {
+        toml::Value::Table(self.section.clone())
+            .try_into()
+            .map_err(|e: toml::de::Error| e.message().to_owned())
+    }
+}
+
+/// All engines.
+pub const REGISTRY: &[Entry] = &[Entry {
+    name: pacifier::NAME,
+    service: "file",
+    id: ServiceId(16),
+    summary: "reliable multicast of files; a poor receiver does not slow the good ones",
+    paper: "Koutsonikolas, Hu, Wang: Pacifier (IEEE/ACM ToN 2012)",
+    build: |settings| {
+        let config: PacifierConfig = settings.parse()?;
+        config.check()?;
+        let scheme = Pacifier::new(config);
+        Ok(Box::new(FileEngine::new(ServiceId(16), scheme, settings.file)))
+    },
+}];
+
+/// The engine of that name.
+#[must_use]
+pub fn entry(name: &str) -> Option<&'static Entry> {
+    REGISTRY.iter().find(|e| e.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_and_ids_are_unique_and_clear_of_link_and_route() {
+        let names: BTreeSet<_> = REGISTRY.iter().map(|e| e.name).collect();
+        let ids: BTreeSet<_> = REGISTRY.iter().map(|e| e.id).collect();
+        assert_eq!((names.len(), ids.len()), (REGISTRY.len(), REGISTRY.len()));
+        assert!(ids.iter().all(|id| id.0 >= 16));
+    }
+
+    #[test]
+    fn unknown_settings_are_named() {
+        let section: toml::Table = toml::from_str("knbo = 1.0").unwrap();
+        let settings = Settings { section: &section, file: FileLimits::default() };
+        let refused = (REGISTRY[0].build)(&settings).err().unwrap();
+        assert!(refused.contains("knbo") && refused.contains("knob"), "{refused}");
+    }
+}
