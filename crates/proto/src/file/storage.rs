@@ -1,6 +1,7 @@
 //! Where the bytes of files lie: a file system in the daemon, memory in the simulator and in tests.
 
 use super::merkle::{self, Hash};
+use super::{BatchSet, Geometry};
 use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
 
@@ -45,6 +46,7 @@ pub trait Storage {
 pub struct MemoryStorage {
     outgoing: BTreeMap<FlowId, Vec<u8>>,
     incoming: BTreeMap<FlowId, Vec<u8>>,
+    written: BTreeMap<FlowId, BTreeMap<u32, Hash>>,
 }
 
 impl MemoryStorage {
@@ -57,6 +59,21 @@ impl MemoryStorage {
     #[must_use]
     pub fn received(&self, flow: FlowId) -> &[u8] {
         self.incoming.get(&flow).map_or(&[], Vec::as_slice)
+    }
+
+    /// The batches of a file that are here, each checked against its hash.
+    #[must_use]
+    pub fn written(&self, flow: FlowId, geometry: &Geometry) -> BatchSet {
+        let mut have = BatchSet::none(geometry.batches());
+        let file = self.received(flow);
+        for (batch, hash) in self.written.get(&flow).into_iter().flatten() {
+            let start = geometry.offset(*batch) as usize;
+            let data = file.get(start..start + geometry.data_len(*batch));
+            if data.is_some_and(|d| merkle::leaf(d) == *hash) {
+                have.insert(*batch);
+            }
+        }
+        have
     }
 
     /// The BLAKE3 hash of what was received of a file.
@@ -78,11 +95,12 @@ impl Storage for MemoryStorage {
     fn write(
         &mut self,
         flow: FlowId,
-        _batch: u32,
+        batch: u32,
         offset: u64,
         data: &[u8],
-        _hash: &Hash,
+        hash: &Hash,
     ) -> Result<(), StorageError> {
+        self.written.entry(flow).or_default().insert(batch, *hash);
         let start = usize::try_from(offset).map_err(|_| StorageError::NoSpace)?;
         let file = self.incoming.entry(flow).or_default();
         if file.len() < start + data.len() {

@@ -1,0 +1,102 @@
+//! One simulated node: a stack, its files in memory, and a user who accepts every file.
+
+use ncmesh_proto::file::storage::MemoryStorage;
+use ncmesh_proto::file::{BatchSet, Manifest, Outgoing, Refusal};
+use ncmesh_proto::service::Event;
+use ncmesh_proto::stack::Stack;
+use ncmesh_proto::time::Instant;
+use ncmesh_wire::FlowId;
+use std::collections::BTreeMap;
+
+/// A simulated node.
+pub struct Host {
+    /// The node's protocols; none while it is switched off.
+    pub(crate) stack: Option<Stack>,
+    /// Its files, which survive switching off.
+    pub(crate) storage: MemoryStorage,
+    /// What it sends, to go on after a restart.
+    pub(crate) outgoing: Vec<(&'static str, Outgoing)>,
+    manifests: BTreeMap<FlowId, Manifest>,
+    /// The timer armed for it.
+    pub(crate) timer: Option<Instant>,
+    /// How often it was switched on.
+    pub(crate) starts: u64,
+    /// It asked the medium for a transmission and has no answer yet.
+    pub(crate) requested: bool,
+}
+
+/// What happened at a node that an experiment may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A file arrived whole and verified.
+    Delivered(FlowId),
+    /// The source learned how a receiver ended.
+    ReceiverDone(FlowId, ncmesh_wire::NodeId),
+    /// The source ended a transfer.
+    SendEnded(FlowId),
+    /// The source cannot send on.
+    SendFailed(FlowId),
+    /// A file was withdrawn by its source.
+    Withdrawn(FlowId),
+}
+
+impl Host {
+    pub(crate) fn new() -> Self {
+        Self {
+            stack: None,
+            storage: MemoryStorage::default(),
+            outgoing: Vec::new(),
+            manifests: BTreeMap::new(),
+            timer: None,
+            starts: 0,
+            requested: false,
+        }
+    }
+
+    /// The node's protocols; `None` while it is switched off.
+    #[must_use]
+    pub fn stack(&self) -> Option<&Stack> {
+        self.stack.as_ref()
+    }
+
+    /// The node's files.
+    #[must_use]
+    pub fn storage(&self) -> &MemoryStorage {
+        &self.storage
+    }
+
+    /// Plays the driver's part in the stack's events.
+    pub(crate) fn settle(&mut self, now: Instant, mut tell: impl FnMut(Happening)) {
+        let Some(stack) = &mut self.stack else { return };
+        while let Some(event) = stack.poll_event() {
+            match event {
+                Event::Announced(manifest) => {
+                    let have = self.storage.written(manifest.flow, &manifest.geometry);
+                    let flow = manifest.flow;
+                    self.manifests.insert(flow, *manifest);
+                    stack.accept(flow, &have, &mut self.storage, now);
+                }
+                Event::Assembled(flow) => {
+                    if self.manifests.get(&flow).map(|m| m.hash)
+                        == Some(self.storage.received_hash(flow))
+                    {
+                        stack.delivered(flow, &mut self.storage, now);
+                        tell(Happening::Delivered(flow));
+                    } else {
+                        stack.refuse(flow, Refusal::Corrupt, &mut self.storage, now);
+                    }
+                }
+                Event::Withdrawn(flow) => tell(Happening::Withdrawn(flow)),
+                Event::ReceiverDone(flow, node) => tell(Happening::ReceiverDone(flow, node)),
+                Event::SendEnded(flow) => tell(Happening::SendEnded(flow)),
+                Event::SendFailed(flow, _) => tell(Happening::SendFailed(flow)),
+            }
+        }
+    }
+
+    /// Everything complete of a file, for assertions.
+    #[must_use]
+    pub fn written(&self, manifest: &Manifest) -> BatchSet {
+        self.storage.written(manifest.flow, &manifest.geometry)
+    }
+}

@@ -1,0 +1,437 @@
+//! The virtual-clock driver: nodes and medium, one event after the other, from a seed.
+
+use crate::host::{Happening, Host};
+use crate::trace::{Mark, Trace};
+use ncmesh_medium::{Access, Medium, MediumConfig, MediumError, Output, RadioId, Statistics};
+use ncmesh_proto::file::merkle;
+use ncmesh_proto::file::{FileLimits, Manifest, Outgoing, SendError};
+use ncmesh_proto::link::LinkConfig;
+use ncmesh_proto::rng;
+use ncmesh_proto::route::{LinkState, RouteConfig, Topology};
+use ncmesh_proto::service::{TxReport, TxResult};
+use ncmesh_proto::stack::{ConfigError, Stack, StackConfig};
+use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_wire::{Cipher, FlowId, Key, NodeId};
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What a simulation is built from. Node i of the mesh has radio i and id i + 1.
+#[derive(Clone, Debug)]
+pub struct SimulationConfig {
+    /// The ether, its seed included.
+    pub medium: MediumConfig,
+    /// The nodes' names, one per radio.
+    pub names: Vec<String>,
+    /// Seeds everything but the ether.
+    pub seed: u64,
+    /// The largest frame, bytes.
+    pub mtu: usize,
+    /// `[link]`.
+    pub link: LinkConfig,
+    /// `[route]`.
+    pub route: RouteConfig,
+    /// The engines' sections.
+    pub engines: toml::Table,
+    /// Frames are really encrypted; otherwise a null cipher of the same length stands in.
+    pub sealed: bool,
+    /// Nodes know the medium's loss matrix from the start and measure nothing (Pacifier, IV-A).
+    pub measured_beforehand: bool,
+    /// What happens to frames on their way from the medium to the nodes.
+    pub mischief: Mischief,
+}
+
+/// Disorder that a real driver or network card may cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Mischief {
+    /// Share of frames delivered twice.
+    pub duplicate: f64,
+    /// Share of frames held back until after the next one of that node.
+    pub reorder: f64,
+}
+
+/// Why a simulation cannot be.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SimulationError {
+    /// A setting of the ether.
+    #[error(transparent)]
+    Medium(#[from] MediumError),
+    /// A setting of a node.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Names and radios do not match.
+    #[error("{names} names for {radios} radios")]
+    Names {
+        /// Names given.
+        names: usize,
+        /// Radios of the medium.
+        radios: usize,
+    },
+    /// No such scheme for files.
+    #[error("no file scheme is called {0:?}")]
+    UnknownScheme(String),
+    /// A node that is switched off or does not exist.
+    #[error("node {0} is not running")]
+    NotRunning(usize),
+    /// A file that cannot be sent.
+    #[error(transparent)]
+    Send(#[from] SendError),
+}
+
+/// A mesh on the virtual clock.
+pub struct Simulation {
+    config: SimulationConfig,
+    medium: Medium,
+    hosts: Vec<Host>,
+    timers: BTreeSet<(Instant, usize)>,
+    held: Vec<Option<Arc<[u8]>>>,
+    chaos: ChaCha8Rng,
+    trace: Trace,
+    happenings: Vec<(Instant, usize, Happening)>,
+    now: Instant,
+    out: Vec<u8>,
+}
+
+impl Simulation {
+    /// All nodes switched on at instant 0.
+    ///
+    /// # Errors
+    /// [`SimulationError`] where a setting cannot be.
+    pub fn new(config: SimulationConfig) -> Result<Self, SimulationError> {
+        let radios = config.medium.radios;
+        if config.names.len() != radios {
+            return Err(SimulationError::Names { names: config.names.len(), radios });
+        }
+        let mut simulation = Self {
+            medium: Medium::new(config.medium.clone())?,
+            hosts: (0..radios).map(|_| Host::new()).collect(),
+            timers: BTreeSet::new(),
+            held: vec![None; radios],
+            chaos: rng::stream(config.seed, NodeId(0), "simulation", "mischief"),
+            trace: Trace::new(),
+            happenings: Vec::new(),
+            now: Instant::default(),
+            out: Vec::new(),
+            config,
+        };
+        for node in 0..radios {
+            simulation.switch_on(node)?;
+        }
+        Ok(simulation)
+    }
+
+    /// The virtual clock.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// A node.
+    #[must_use]
+    pub fn host(&self, node: usize) -> &Host {
+        &self.hosts[node]
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty()
+    }
+
+    /// What happened so far: when, at which node, what.
+    #[must_use]
+    pub fn happenings(&self) -> &[(Instant, usize, Happening)] {
+        &self.happenings
+    }
+
+    /// The medium's counters.
+    #[must_use]
+    pub fn medium_statistics(&self) -> &Statistics {
+        self.medium.statistics()
+    }
+
+    /// The hash over every frame sent, heard and reported so far, in hexadecimal.
+    #[must_use]
+    pub fn trace_hash(&self) -> String {
+        self.trace.hash()
+    }
+
+    /// How many events that hash is over.
+    #[must_use]
+    pub fn trace_events(&self) -> u64 {
+        self.trace.events()
+    }
+
+    /// Changes a link's loss.
+    ///
+    /// # Errors
+    /// [`MediumError`].
+    pub fn set_loss(&mut self, from: usize, to: usize, loss: f64) -> Result<(), MediumError> {
+        self.medium.set_loss(RadioId(from), RadioId(to), loss)
+    }
+
+    /// Kills a node: its memory is gone, its files stay.
+    pub fn switch_off(&mut self, node: usize) {
+        let host = &mut self.hosts[node];
+        host.stack = None;
+        host.requested = false;
+        if let Some(timer) = host.timer.take() {
+            self.timers.remove(&(timer, node));
+        }
+        self.held[node] = None;
+        let _ = self.medium.set_up(RadioId(node), false);
+    }
+
+    /// Starts a node; one that was killed goes on with its files.
+    ///
+    /// # Errors
+    /// [`SimulationError`] where a setting cannot be.
+    pub fn switch_on(&mut self, node: usize) -> Result<(), SimulationError> {
+        let mut stack = Stack::new(self.stack_config(node), self.now)?;
+        if self.config.measured_beforehand {
+            stack.pin_topology(self.true_topology());
+        }
+        let _ = self.medium.set_up(RadioId(node), true);
+        let host = &mut self.hosts[node];
+        host.starts += 1;
+        for (scheme, outgoing) in &host.outgoing {
+            if let Some(sent) = stack.send_file(scheme, outgoing.clone(), &mut host.storage, self.now) {
+                sent?;
+            }
+        }
+        host.stack = Some(stack);
+        self.attend(node);
+        Ok(())
+    }
+
+    /// Multicasts `contents` from a node to others (`None`: all others, late joiners too) by `scheme`.
+    ///
+    /// # Errors
+    /// [`SimulationError`].
+    pub fn send_file(
+        &mut self,
+        scheme: &'static str,
+        from: usize,
+        to: Option<&[usize]>,
+        contents: Vec<u8>,
+    ) -> Result<FlowId, SimulationError> {
+        let receivers = match to {
+            Some(to) => to.iter().map(|i| node_id(*i)).collect(),
+            None => (0..self.hosts.len()).filter(|i| *i != from).map(node_id).collect(),
+        };
+        let host = self.hosts.get_mut(from).ok_or(SimulationError::NotRunning(from))?;
+        let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(from))?;
+        let serial = host.outgoing.len() as u32 + 1;
+        let flow = FlowId { source: node_id(from), serial };
+        let geometry = stack
+            .geometry_for(scheme, contents.len() as u64, &mut host.storage)
+            .ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))??;
+        let digest = merkle::digest(contents.as_slice(), &geometry)
+            .expect("a slice of the stated length can be read");
+        let tree = merkle::MerkleTree::new(digest.leaves.clone(), geometry.depth());
+        let name = format!("file-{serial}");
+        let manifest = Manifest { flow, name, geometry, root: tree.root(), hash: digest.whole };
+        let outgoing = Outgoing { manifest, leaves: digest.leaves, receivers, open: to.is_none() };
+        host.storage.provide(flow, contents);
+        host.outgoing.push((scheme, outgoing.clone()));
+        stack
+            .send_file(scheme, outgoing, &mut host.storage, self.now)
+            .ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))??;
+        self.attend(from);
+        Ok(flow)
+    }
+
+    /// Ends a transfer at a node. Says whether it was under way there.
+    pub fn cancel(&mut self, node: usize, flow: FlowId) -> bool {
+        let (host, now) = (&mut self.hosts[node], self.now);
+        let ended = host.stack.as_mut().is_some_and(|s| s.cancel(flow, &mut host.storage, now));
+        self.attend(node);
+        ended
+    }
+
+    /// Hands a node a datagram that nobody sent.
+    pub fn inject(&mut self, node: usize, datagram: &[u8]) {
+        self.hear(node, datagram);
+    }
+
+    /// Runs until `stop` says so or the clock reaches `until`. Says whether `stop` did.
+    pub fn run_until(&mut self, until: Instant, mut stop: impl FnMut(&Self) -> bool) -> bool {
+        loop {
+            if stop(self) {
+                return true;
+            }
+            match self.next_event() {
+                Some(at) if at <= until => self.step(at),
+                _ => break,
+            }
+        }
+        self.now = until;
+        stop(self)
+    }
+
+    /// Runs for a time.
+    pub fn run_for(&mut self, time: Duration) {
+        self.run_until(self.now + time, |_| false);
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        let timer = self.timers.first().map(|(at, _)| *at);
+        let medium = self.medium.poll_timeout().map(Instant::from_nanos);
+        timer.into_iter().chain(medium).min()
+    }
+
+    fn step(&mut self, at: Instant) {
+        self.now = at;
+        if self.medium.poll_timeout().is_some_and(|t| t <= at.as_nanos()) {
+            self.medium.handle_timeout(at.as_nanos());
+            self.drain_medium();
+        }
+        while let Some((due, node)) = self.timers.first().copied().filter(|(due, _)| *due <= at) {
+            self.timers.remove(&(due, node));
+            let host = &mut self.hosts[node];
+            host.timer = None;
+            if let Some(stack) = &mut host.stack {
+                stack.handle_timeout(&mut host.storage, at);
+            }
+            self.attend(node);
+        }
+    }
+
+    fn drain_medium(&mut self) {
+        while let Some(output) = self.medium.poll_output() {
+            match output {
+                Output::Grant { radio, .. } => self.granted(radio),
+                Output::Deliver { to, frame, .. } => self.deliver(to.0, frame),
+                Output::Report { radio, result, airtime_ns, .. } => {
+                    self.trace.record(Mark::Reported, self.now.as_nanos(), radio.0, &[result as u8]);
+                    self.report(radio.0, result, airtime_ns);
+                }
+            }
+        }
+    }
+
+    fn granted(&mut self, radio: RadioId) {
+        let (node, now) = (radio.0, self.now);
+        let host = &mut self.hosts[node];
+        host.requested = false;
+        let storage = &mut host.storage;
+        let filled = host.stack.as_mut().and_then(|s| s.fill(&mut self.out, storage, now));
+        match filled {
+            None => drop(self.medium.decline(now.as_nanos(), radio)),
+            Some(sent) => {
+                let access = match sent.to {
+                    Some(to) => Access::Unicast(RadioId(usize::from(to.0).wrapping_sub(1))),
+                    None => Access::Broadcast,
+                };
+                self.trace.record(Mark::Sent, now.as_nanos(), node, &self.out);
+                let frame: Arc<[u8]> = Arc::from(self.out.as_slice());
+                if self.medium.supply(now.as_nanos(), radio, access, frame).is_err() {
+                    drop(self.medium.decline(now.as_nanos(), radio));
+                }
+            }
+        }
+        self.attend(node);
+    }
+
+    fn deliver(&mut self, node: usize, frame: Arc<[u8]>) {
+        self.trace.record(Mark::Heard, self.now.as_nanos(), node, &[]);
+        if rng::unit(&mut self.chaos) < self.config.mischief.reorder && self.held[node].is_none() {
+            self.held[node] = Some(frame);
+            return;
+        }
+        self.hear(node, &frame);
+        if rng::unit(&mut self.chaos) < self.config.mischief.duplicate {
+            self.hear(node, &frame);
+        }
+        if let Some(late) = self.held[node].take() {
+            self.hear(node, &late);
+        }
+    }
+
+    fn hear(&mut self, node: usize, datagram: &[u8]) {
+        let host = &mut self.hosts[node];
+        if let Some(stack) = &mut host.stack {
+            stack.handle_datagram(datagram, &mut host.storage, self.now);
+        }
+        self.attend(node);
+    }
+
+    fn report(&mut self, node: usize, result: ncmesh_medium::TxResult, airtime_ns: u64) {
+        use ncmesh_medium::TxResult as Mac;
+        let result = match result {
+            Mac::Sent => TxResult::Sent,
+            Mac::Acked => TxResult::Acked,
+            Mac::Failed => TxResult::Failed,
+        };
+        let report = TxReport { result, airtime: Duration::from_nanos(airtime_ns) };
+        let host = &mut self.hosts[node];
+        if let Some(stack) = &mut host.stack {
+            stack.handle_tx_report(report, &mut host.storage, self.now);
+        }
+        self.attend(node);
+    }
+
+    /// After anything was said to a node: its events, its wish to transmit, its timer.
+    fn attend(&mut self, node: usize) {
+        let (now, host) = (self.now, &mut self.hosts[node]);
+        host.settle(now, |happening| self.happenings.push((now, node, happening)));
+        let Some(stack) = &host.stack else { return };
+        if !host.requested && stack.offer(now).is_some() {
+            host.requested = true;
+            let _ = self.medium.request(now.as_nanos(), RadioId(node));
+        }
+        let timer = stack.poll_timeout();
+        if timer != host.timer {
+            if let Some(old) = core::mem::replace(&mut host.timer, timer) {
+                self.timers.remove(&(old, node));
+            }
+            self.timers.extend(timer.map(|at| (at, node)));
+        }
+    }
+
+    fn stack_config(&self, node: usize) -> StackConfig {
+        let starts = self.hosts[node].starts;
+        let cipher = if self.config.sealed {
+            Cipher::new(&Key::new(*blake3::hash(&self.config.seed.to_be_bytes()).as_bytes()))
+        } else {
+            Cipher::Null
+        };
+        StackConfig {
+            node: node_id(node),
+            name: self.config.names[node].clone(),
+            epoch: starts + 1,
+            seed: self.config.seed.wrapping_add(starts << 32),
+            mtu: self.config.mtu,
+            cipher,
+            link: self.config.link.clone(),
+            route: self.config.route.clone(),
+            engines: self.config.engines.clone(),
+            file: FileLimits::default(),
+        }
+    }
+
+    /// What perfect measurement would show.
+    fn true_topology(&self) -> Topology {
+        let mut topology = Topology::new(self.config.route.min_delivery);
+        let loss = &self.config.medium.loss;
+        for (i, name) in self.config.names.iter().enumerate() {
+            let hears = loss.links().filter(|(_, to, _)| to.0 == i);
+            let hears = hears.map(|(from, _, p)| (node_id(from.0), 1.0 - p)).collect();
+            let state = LinkState { version: (0, 1), name: name.clone(), hears };
+            topology.learn(node_id(i), state, Instant::default());
+        }
+        topology
+    }
+}
+
+/// The id of node `i`.
+#[must_use]
+pub fn node_id(i: usize) -> NodeId {
+    NodeId(u16::try_from(i + 1).unwrap_or(u16::MAX))
+}
