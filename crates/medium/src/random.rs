@@ -1,0 +1,33 @@
+//! Random streams, one for each (seed, purpose, radio), so that a draw for one radio or purpose never
+//! shifts the draws of another.
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+
+/// What a stream is drawn for.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose {
+    /// Losses of data frames, by sender.
+    Loss = 1,
+    /// Losses of acknowledgments, by their sender.
+    AckLoss = 2,
+    /// Backoff of the MAC, by station.
+    Backoff = 3,
+}
+
+/// The stream of `radio` for `purpose` under `seed`.
+pub(crate) fn stream(seed: u64, purpose: Purpose, radio: usize) -> ChaCha8Rng {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    key[8..16].copy_from_slice(b"ncmedium");
+    key[16] = purpose as u8;
+    let mut rng = ChaCha8Rng::from_seed(key);
+    rng.set_stream(radio as u64);
+    rng
+}
+
+/// A uniform integer in `0..=highest`, by multiply and shift: biased by less than (highest + 1) / 2^32.
+pub(crate) fn uniform(rng: &mut ChaCha8Rng, highest: u32) -> u32 {
+    let range = u64::from(highest) + 1;
+    ((u64::from(rng.next_u32()) * range) >> 32) as u32
+}

@@ -1,0 +1,185 @@
+//! What must hold for any network, any traffic and any order of calls.
+
+#![allow(clippy::unwrap_used)] // Tests may.
+
+mod drive;
+
+use drive::{links, saturate};
+use ncmesh_medium::{Access, Medium, MediumConfig, Output, RadioId};
+use proptest::prelude::*;
+
+const RADIOS: usize = 6;
+
+fn network() -> impl Strategy<Value = MediumConfig> {
+    let links = proptest::collection::vec((0..RADIOS, 0..RADIOS, 0.0..1.0f64), 0..20);
+    (links, any::<u64>()).prop_map(|(pairs, seed)| {
+        let pairs: Vec<_> = pairs.into_iter().filter(|pair| pair.0 != pair.1).collect();
+        let mut config = MediumConfig::dot11b(drive::links(RADIOS, &pairs), 2_000_000);
+        config.seed = seed;
+        config
+    })
+}
+
+/// A call in any order, at any time, with any radio.
+#[derive(Clone, Debug)]
+enum Call {
+    Request(u64, usize),
+    Withdraw(u64, usize),
+    Supply(u64, usize, Option<usize>, usize),
+    Decline(u64, usize),
+    Timeout(u64),
+    SetUp(usize, bool),
+    SetLoss(usize, usize, f64),
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let time = prop_oneof![20 => 0u64..10_000_000, 1 => any::<u64>()];
+    let radio = 0..RADIOS + 1;
+    let bytes = prop_oneof![20 => 0usize..200, 1 => Just(3_000usize)];
+    prop_oneof![
+        4 => (time.clone(), radio.clone()).prop_map(|(t, r)| Call::Request(t, r)),
+        1 => (time.clone(), radio.clone()).prop_map(|(t, r)| Call::Withdraw(t, r)),
+        4 => (time.clone(), radio.clone(), proptest::option::of(radio.clone()), bytes)
+            .prop_map(|(t, r, to, n)| Call::Supply(t, r, to, n)),
+        1 => (time.clone(), radio.clone()).prop_map(|(t, r)| Call::Decline(t, r)),
+        4 => time.prop_map(Call::Timeout),
+        1 => (radio.clone(), any::<bool>()).prop_map(|(r, up)| Call::SetUp(r, up)),
+        1 => (radio.clone(), radio, -0.5..1.5f64).prop_map(|(a, b, p)| Call::SetLoss(a, b, p)),
+    ]
+}
+
+fn apply(medium: &mut Medium, call: &Call) {
+    // Errors are answers too; what matters is that nothing panics.
+    let _ = match *call {
+        Call::Request(t, r) => medium.request(t, RadioId(r)),
+        Call::Withdraw(t, r) => medium.withdraw(t, RadioId(r)),
+        Call::Supply(t, r, to, n) => {
+            let access = to.map_or(Access::Broadcast, |to| Access::Unicast(RadioId(to)));
+            medium.supply(t, RadioId(r), access, vec![0; n].into())
+        }
+        Call::Decline(t, r) => medium.decline(t, RadioId(r)),
+        Call::Timeout(t) => {
+            medium.handle_timeout(t);
+            Ok(())
+        }
+        Call::SetUp(r, up) => medium.set_up(RadioId(r), up),
+        Call::SetLoss(a, b, p) => medium.set_loss(RadioId(a), RadioId(b), p),
+    };
+}
+
+/// Start and end of every transmission by sender, from grants (all broadcast, one attempt) and reports.
+fn transmissions(trace: &[Output]) -> Vec<(usize, u64, u64)> {
+    let report = |output: &Output| match *output {
+        Output::Report {
+            radio,
+            airtime_ns,
+            at_ns,
+            ..
+        } => Some((radio.0, at_ns - airtime_ns, at_ns)),
+        _ => None,
+    };
+    trace.iter().filter_map(report).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn hostile_calls_never_panic_and_time_never_runs_back(
+        config in network(),
+        calls in proptest::collection::vec(call(), 0..300),
+    ) {
+        let mut medium = Medium::new(config).unwrap();
+        let mut last_ns = 0;
+        for call in calls {
+            let before = medium.now_ns();
+            apply(&mut medium, &call);
+            prop_assert!(medium.now_ns() >= before);
+            while let Some(output) = medium.poll_output() {
+                let (Output::Grant { at_ns, .. } | Output::Deliver { at_ns, .. } | Output::Report { at_ns, .. }) = output;
+                prop_assert!(at_ns >= last_ns);
+                last_ns = at_ns;
+            }
+        }
+    }
+
+    #[test]
+    fn no_reception_overlaps_what_its_receiver_senses(config in network()) {
+        let loss = config.loss.clone();
+        let senses = |a, b| loss.loss(RadioId(a), RadioId(b)) < 1.0 || loss.loss(RadioId(b), RadioId(a)) < 1.0;
+        let mut medium = Medium::new(config).unwrap();
+        let trace = saturate(&mut medium, 200_000_000, 0..RADIOS, |_| Access::Broadcast, 300);
+        let flights = transmissions(&trace);
+        for output in &trace {
+            let Output::Deliver { to, from, at_ns, .. } = output else { continue };
+            prop_assert!(loss.loss(*from, *to) < 1.0);
+            let own = flights.iter().find(|f| f.0 == from.0 && f.2 == *at_ns);
+            prop_assert!(own.is_some());
+            for other in &flights {
+                let near = other.0 == to.0 || (other.0 != from.0 && senses(other.0, to.0));
+                let overlaps = own.is_some_and(|own| other.1 < own.2 && own.1 < other.2);
+                prop_assert!(!(near && overlaps), "{output:?} despite {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_request_ends_in_one_grant(config in network(), asks in proptest::collection::vec((0u64..50_000_000, 0..RADIOS), 1..60)) {
+        let mut medium = Medium::new(config).unwrap();
+        let mut asks = asks;
+        asks.sort_unstable();
+        let mut open = [false; RADIOS];
+        let mut asks = asks.into_iter().peekable();
+        loop {
+            let due = medium.poll_timeout();
+            if let Some((at_ns, radio)) = asks.next_if(|ask| due.is_none_or(|due| ask.0 < due)) {
+                medium.request(at_ns, RadioId(radio)).unwrap();
+                open[radio] = true;
+            } else if let Some(due) = due {
+                medium.handle_timeout(due);
+            } else {
+                break;
+            }
+            while let Some(output) = medium.poll_output() {
+                if let Output::Grant { radio, at_ns } = output {
+                    prop_assert!(std::mem::take(&mut open[radio.0]));
+                    medium.supply(at_ns, radio, Access::Unicast(RadioId((radio.0 + 1) % RADIOS)), vec![0; 50].into()).unwrap();
+                }
+            }
+        }
+        prop_assert_eq!(open, [false; RADIOS]);
+    }
+
+    #[test]
+    fn one_seed_gives_one_trace(config in network()) {
+        let trace = |seed| {
+            let mut medium = Medium::new(MediumConfig { seed, ..config.clone() }).unwrap();
+            saturate(&mut medium, 50_000_000, 0..RADIOS, |_| Access::Broadcast, 300)
+        };
+        prop_assert_eq!(trace(config.seed), trace(config.seed));
+        prop_assert_ne!(trace(config.seed), trace(config.seed ^ 1));
+    }
+}
+
+#[test]
+fn the_trace_of_a_seed_is_the_same_on_every_machine() {
+    let mut config = MediumConfig::dot11b(links(3, &[(0, 1, 0.3), (1, 2, 0.5)]), 2_000_000);
+    config.seed = 42;
+    let mut medium = Medium::new(config).unwrap();
+    let trace = saturate(
+        &mut medium,
+        10_000_000_000,
+        0..3,
+        |_| Access::Broadcast,
+        1_000,
+    );
+    let total = medium.statistics().total();
+    let known = (
+        trace.len(),
+        total.frames_sent,
+        total.frames_collided,
+        total.deliveries,
+        total.losses,
+    );
+    assert_eq!(known, (8_473, 4_155, 4_027, 165, 99));
+}
