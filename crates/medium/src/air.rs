@@ -91,23 +91,14 @@ impl Air {
     /// A silent air over `channel`, all radios up.
     pub(crate) fn new(channel: Channel) -> Self {
         let radios = channel.radios();
-        let ear = Ear {
-            up: true,
-            sensed: 0,
-            sending: 0,
-            locked: None,
-            busy_since_ns: 0,
-        };
+        let ear = Ear { up: true, sensed: 0, sending: 0, locked: None, busy_since_ns: 0 };
         Self {
             channel,
             ears: vec![ear; radios],
             flying: Vec::new(),
             free: Vec::new(),
             busy_since_ns: 0,
-            statistics: Statistics {
-                radios: vec![Default::default(); radios],
-                busy_ns: 0,
-            },
+            statistics: Statistics { radios: vec![Default::default(); radios], busy_ns: 0 },
         }
     }
 
@@ -128,9 +119,7 @@ impl Air {
 
     /// Whether `radio` is receiving, so far undisturbed, the acknowledgment of its `attempt`.
     pub(crate) fn is_receiving_ack(&self, radio: usize, attempt: u64) -> bool {
-        let frame = self.ears[radio]
-            .locked
-            .and_then(|id| self.flying[id.0].as_ref());
+        let frame = self.ears[radio].locked.and_then(|id| self.flying[id.0].as_ref());
         frame.is_some_and(|frame| matches!(frame.payload, Payload::Ack { to, attempt: its } if to == radio && its == attempt))
     }
 
@@ -139,11 +128,7 @@ impl Air {
         self.ears[radio].up = up;
         if !up {
             self.ears[radio].locked = None;
-            let own = self
-                .flying
-                .iter_mut()
-                .flatten()
-                .filter(|frame| frame.sender == radio);
+            let own = self.flying.iter_mut().flatten().filter(|frame| frame.sender == radio);
             own.for_each(|frame| frame.aborted = true);
         }
     }
@@ -209,12 +194,8 @@ impl Air {
         heard: &mut Vec<usize>,
         mut now_idle: impl FnMut(usize),
     ) -> Option<Landed> {
-        let Transmission {
-            sender,
-            payload,
-            aborted,
-            neighbours,
-        } = self.flying.get_mut(id.0)?.take()?;
+        let Transmission { sender, payload, aborted, neighbours } =
+            self.flying.get_mut(id.0)?.take()?;
         self.free.push(id.0);
         if self.free.len() == self.flying.len() {
             self.statistics.busy_ns += now_ns - self.busy_since_ns;
@@ -225,10 +206,8 @@ impl Air {
         let mut collided = false;
         for &neighbour in neighbours.iter() {
             self.ears[neighbour.radio].sensed -= 1;
-            let locked = self.ears[neighbour.radio]
-                .locked
-                .take_if(|locked| *locked == id)
-                .is_some();
+            let locked =
+                self.ears[neighbour.radio].locked.take_if(|locked| *locked == id).is_some();
             self.rest(now_ns, neighbour.radio, &mut now_idle);
             if neighbour.hears() {
                 let survives = self.channel.survives(sender, neighbour, is_ack);
@@ -243,11 +222,7 @@ impl Air {
             }
         }
         self.statistics.radios[sender].frames_collided += u64::from(collided && !is_ack);
-        Some(Landed {
-            sender,
-            payload,
-            aborted,
-        })
+        Some(Landed { sender, payload, aborted })
     }
 
     fn rest(&mut self, now_ns: u64, radio: usize, now_idle: &mut impl FnMut(usize)) {

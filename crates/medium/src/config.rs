@@ -81,9 +81,7 @@ impl MediumConfig {
             });
         }
         if !BIT_RATES.contains(&self.bit_rate_bps) {
-            return Err(MediumError::BadBitRate {
-                bit_rate_bps: self.bit_rate_bps,
-            });
+            return Err(MediumError::BadBitRate { bit_rate_bps: self.bit_rate_bps });
         }
         self.validate_timing()?;
         match &self.sense {
@@ -99,14 +97,9 @@ impl MediumConfig {
             "SIFS must be shorter than DIFS"
         } else if phy.slot_ns == 0 || phy.sifs_ns == 0 {
             "slot and SIFS must be longer than 0"
-        } else if [
-            phy.difs_ns,
-            phy.slot_ns,
-            phy.preamble_ns,
-            self.ack_airtime_ns,
-        ]
-        .iter()
-        .any(|&ns| ns > second)
+        } else if [phy.difs_ns, phy.slot_ns, phy.preamble_ns, self.ack_airtime_ns]
+            .iter()
+            .any(|&ns| ns > second)
         {
             "no slot, space, preamble or ACK may last more than 1 s"
         } else if phy.cw_min > phy.cw_max || phy.cw_max > 65_535 {
@@ -125,22 +118,14 @@ impl MediumConfig {
 
     fn validate_listeners(&self, lists: &[Vec<RadioId>]) -> Result<(), MediumError> {
         if lists.len() != self.radios {
-            return Err(MediumError::BadRadioCount {
-                radios: self.radios,
-                rows: lists.len(),
-            });
+            return Err(MediumError::BadRadioCount { radios: self.radios, rows: lists.len() });
         }
         for (sender, list) in lists.iter().enumerate() {
             if let Some(&radio) = list.iter().find(|radio| radio.0 >= self.radios) {
-                return Err(MediumError::UnknownRadio {
-                    radio,
-                    radios: self.radios,
-                });
+                return Err(MediumError::UnknownRadio { radio, radios: self.radios });
             }
             if list.contains(&RadioId(sender)) {
-                return Err(MediumError::SelfLink {
-                    radio: RadioId(sender),
-                });
+                return Err(MediumError::SelfLink { radio: RadioId(sender) });
             }
         }
         Ok(())

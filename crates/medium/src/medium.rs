@@ -69,12 +69,7 @@ impl Medium {
         config.validate()?;
         let mac = Dcf::new(&config);
         let channel = Channel::new(config.loss, config.sense, config.seed);
-        Ok(Self {
-            now_ns: 0,
-            air: Air::new(channel),
-            mac,
-            outputs: VecDeque::new(),
-        })
+        Ok(Self { now_ns: 0, air: Air::new(channel), mac, outputs: VecDeque::new() })
     }
 
     /// The number of radios.
@@ -187,9 +182,7 @@ impl Medium {
     /// When [`handle_timeout`](Self::handle_timeout) is next due, ns. None while nothing is under way, and
     /// while grants wait for an answer and nothing else is due at their instant.
     pub fn poll_timeout(&self) -> Option<u64> {
-        self.mac
-            .next_ns()
-            .filter(|&at_ns| !self.mac.is_waiting() || at_ns <= self.now_ns)
+        self.mac.next_ns().filter(|&at_ns| !self.mac.is_waiting() || at_ns <= self.now_ns)
     }
 
     /// Lets everything happen that is due up to `now_ns`, but stops at the first instant with a grant.
@@ -209,11 +202,7 @@ impl Medium {
     }
 
     fn turn(&mut self) -> (&mut Dcf, Turn<'_>) {
-        let turn = Turn {
-            now_ns: self.now_ns,
-            air: &mut self.air,
-            outputs: &mut self.outputs,
-        };
+        let turn = Turn { now_ns: self.now_ns, air: &mut self.air, outputs: &mut self.outputs };
         (&mut self.mac, turn)
     }
 

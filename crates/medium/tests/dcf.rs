@@ -29,9 +29,7 @@ fn broadcast(_: &mut Medium, radio: RadioId, _: u64) -> Option<(Access, Vec<u8>)
 
 fn deliveries(trace: &[Output]) -> Vec<(usize, usize, u64)> {
     let delivery = |output: &Output| match output {
-        Output::Deliver {
-            to, from, at_ns, ..
-        } => Some((to.0, from.0, *at_ns)),
+        Output::Deliver { to, from, at_ns, .. } => Some((to.0, from.0, *at_ns)),
         _ => None,
     };
     trace.iter().filter_map(delivery).collect()
@@ -39,13 +37,9 @@ fn deliveries(trace: &[Output]) -> Vec<(usize, usize, u64)> {
 
 fn reports(trace: &[Output]) -> Vec<(TxResult, u32, u64, u64)> {
     let report = |output: &Output| match *output {
-        Output::Report {
-            result,
-            attempts,
-            airtime_ns,
-            at_ns,
-            ..
-        } => Some((result, attempts, airtime_ns, at_ns)),
+        Output::Report { result, attempts, airtime_ns, at_ns, .. } => {
+            Some((result, attempts, airtime_ns, at_ns))
+        }
         _ => None,
     };
     trace.iter().filter_map(report).collect()
@@ -63,20 +57,12 @@ fn an_idle_channel_is_granted_at_once_and_a_second_frame_backs_off() {
         }
         broadcast(medium, radio, at_ns)
     });
-    assert_eq!(
-        trace[0],
-        Output::Grant {
-            radio: RadioId(0),
-            at_ns: 5 * US
-        }
-    );
+    assert_eq!(trace[0], Output::Grant { radio: RadioId(0), at_ns: 5 * US });
     let first_end = 5 * US + FRAME;
     assert_eq!(deliveries(&trace)[0], (1, 0, first_end));
     assert_eq!(reports(&trace)[0], (TxResult::Sent, 1, FRAME, first_end));
-    let Some(Output::Grant { at_ns, .. }) = trace
-        .iter()
-        .skip(1)
-        .find(|o| matches!(o, Output::Grant { .. }))
+    let Some(Output::Grant { at_ns, .. }) =
+        trace.iter().skip(1).find(|o| matches!(o, Output::Grant { .. }))
     else {
         panic!("no second grant in {trace:?}");
     };
@@ -106,9 +92,7 @@ fn begin_frame(medium: &mut Medium) {
     medium.request(0, RadioId(0)).unwrap();
     medium.handle_timeout(0);
     medium.poll_output().unwrap();
-    medium
-        .supply(0, RadioId(0), Access::Broadcast, vec![0; 100].into())
-        .unwrap();
+    medium.supply(0, RadioId(0), Access::Broadcast, vec![0; 100].into()).unwrap();
 }
 
 #[test]
@@ -130,10 +114,7 @@ fn a_withdrawn_request_is_not_granted() {
     begin_frame(&mut medium);
     medium.request(US, RadioId(1)).unwrap();
     medium.withdraw(2 * US, RadioId(1)).unwrap();
-    assert_eq!(
-        deliveries(&run(&mut medium, u64::MAX, broadcast)),
-        [(1, 0, FRAME)]
-    );
+    assert_eq!(deliveries(&run(&mut medium, u64::MAX, broadcast)), [(1, 0, FRAME)]);
 }
 
 #[test]
@@ -144,9 +125,7 @@ fn hidden_terminals_collide_where_both_are_heard() {
     hidden.request(0, RadioId(0)).unwrap();
     hidden.handle_timeout(0);
     hidden.poll_output().unwrap();
-    hidden
-        .supply(0, RadioId(0), Access::Broadcast, vec![0; 100].into())
-        .unwrap();
+    hidden.supply(0, RadioId(0), Access::Broadcast, vec![0; 100].into()).unwrap();
     hidden.request(FRAME - 1, RadioId(2)).unwrap();
     assert_eq!(deliveries(&run(&mut hidden, u64::MAX, broadcast)), []);
     assert_eq!(hidden.statistics().total().frames_collided, 2);
@@ -156,9 +135,7 @@ fn hidden_terminals_collide_where_both_are_heard() {
     hidden.request(0, RadioId(0)).unwrap();
     hidden.handle_timeout(0);
     hidden.poll_output().unwrap();
-    hidden
-        .supply(0, RadioId(0), Access::Broadcast, vec![0; 100].into())
-        .unwrap();
+    hidden.supply(0, RadioId(0), Access::Broadcast, vec![0; 100].into()).unwrap();
     hidden.request(FRAME, RadioId(2)).unwrap();
     let trace = run(&mut hidden, u64::MAX, broadcast);
     assert_eq!(deliveries(&trace), [(1, 0, FRAME), (1, 2, 2 * FRAME)]);
@@ -167,13 +144,7 @@ fn hidden_terminals_collide_where_both_are_heard() {
     let mut config = config(3, &pairs);
     config.sense = Sense::Everyone;
     let mut sensed = Medium::new(config).unwrap();
-    let trace = saturate(
-        &mut sensed,
-        1_000_000 * US,
-        0..3,
-        |_| Access::Broadcast,
-        100,
-    );
+    let trace = saturate(&mut sensed, 1_000_000 * US, 0..3, |_| Access::Broadcast, 100);
     let total = sensed.statistics().total();
     assert!(deliveries(&trace).len() > 1_000);
     assert!(total.frames_collided * 4 < total.frames_sent);
@@ -183,14 +154,10 @@ fn hidden_terminals_collide_where_both_are_heard() {
 fn unicast_is_acknowledged_after_sifs_and_not_overheard() {
     let mut medium = medium(3, &[(0, 1, 0.0), (0, 2, 0.0), (1, 2, 0.0)]);
     medium.request(0, RadioId(0)).unwrap();
-    let trace = run(&mut medium, u64::MAX, |_, _, _| {
-        Some((Access::Unicast(RadioId(1)), vec![7; 100]))
-    });
+    let trace =
+        run(&mut medium, u64::MAX, |_, _, _| Some((Access::Unicast(RadioId(1)), vec![7; 100])));
     assert_eq!(deliveries(&trace), [(1, 0, FRAME)]);
-    assert_eq!(
-        reports(&trace),
-        [(TxResult::Acked, 1, FRAME, FRAME + SIFS + ACK)]
-    );
+    assert_eq!(reports(&trace), [(TxResult::Acked, 1, FRAME, FRAME + SIFS + ACK)]);
     assert_eq!(medium.statistics().radios[1].acks_sent, 1);
     assert_eq!(medium.statistics().radios[1].airtime_ns, ACK);
 
@@ -198,9 +165,8 @@ fn unicast_is_acknowledged_after_sifs_and_not_overheard() {
     config.overhear_unicast = true;
     let mut monitor = Medium::new(config).unwrap();
     monitor.request(0, RadioId(0)).unwrap();
-    let trace = run(&mut monitor, u64::MAX, |_, _, _| {
-        Some((Access::Unicast(RadioId(1)), vec![7; 100]))
-    });
+    let trace =
+        run(&mut monitor, u64::MAX, |_, _, _| Some((Access::Unicast(RadioId(1)), vec![7; 100])));
     assert_eq!(deliveries(&trace), [(1, 0, FRAME), (2, 0, FRAME)]);
 }
 
@@ -208,9 +174,8 @@ fn unicast_is_acknowledged_after_sifs_and_not_overheard() {
 fn unicast_into_the_void_is_given_up_at_the_retry_limit() {
     let mut medium = medium(2, &[]);
     medium.request(0, RadioId(0)).unwrap();
-    let trace = run(&mut medium, u64::MAX, |_, _, _| {
-        Some((Access::Unicast(RadioId(1)), vec![7; 100]))
-    });
+    let trace =
+        run(&mut medium, u64::MAX, |_, _, _| Some((Access::Unicast(RadioId(1)), vec![7; 100])));
     let [(TxResult::Failed, 7, airtime_ns, at_ns)] = reports(&trace)[..] else {
         panic!("{trace:?}");
     };
@@ -230,20 +195,11 @@ fn a_lost_acknowledgment_brings_a_filtered_duplicate() {
     matrix.set(RadioId(0), RadioId(1), 0.0).unwrap();
     matrix.set(RadioId(1), RadioId(0), 0.5).unwrap();
     let mut medium = Medium::new(MediumConfig::dot11b(matrix, 2_000_000)).unwrap();
-    let trace = saturate(
-        &mut medium,
-        10_000_000 * US,
-        0..1,
-        |_| Access::Unicast(RadioId(1)),
-        100,
-    );
+    let trace = saturate(&mut medium, 10_000_000 * US, 0..1, |_| Access::Unicast(RadioId(1)), 100);
     let sent = reports(&trace);
     let frames = sent.len();
     let arrivals = deliveries(&trace).len();
-    assert!(
-        arrivals == frames || arrivals == frames + 1,
-        "{arrivals} of {frames}"
-    );
+    assert!(arrivals == frames || arrivals == frames + 1, "{arrivals} of {frames}");
     let mean = sent.iter().map(|report| f64::from(report.1)).sum::<f64>() / frames as f64;
     // Attempts of a geometric variable with p = 1/2 cut at 7: mean 2 - 2^-6.
     assert!((mean - 1.984).abs() < 0.1, "{mean} over {frames}");
@@ -257,13 +213,7 @@ fn losses_follow_the_matrix_by_direction() {
         matrix.set(RadioId(from), RadioId(to), loss).unwrap();
     }
     let mut medium = Medium::new(MediumConfig::dot11b(matrix, 11_000_000)).unwrap();
-    saturate(
-        &mut medium,
-        20_000_000 * US,
-        0..1,
-        |_| Access::Broadcast,
-        10,
-    );
+    saturate(&mut medium, 20_000_000 * US, 0..1, |_| Access::Broadcast, 10);
     let radios = &medium.statistics().radios;
     let sent = radios[0].frames_sent as f64;
     let share = |radio: usize| radios[radio].deliveries as f64 / sent;
@@ -271,10 +221,7 @@ fn losses_follow_the_matrix_by_direction() {
     let within = |p: f64| 3.0 * (p * (1.0 - p) / sent).sqrt();
     assert!((share(1) - 0.7).abs() < within(0.7), "{}", share(1));
     assert!((share(2) - 0.1).abs() < within(0.1), "{}", share(2));
-    assert_eq!(
-        radios[1].losses + radios[1].deliveries,
-        radios[0].frames_sent
-    );
+    assert_eq!(radios[1].losses + radios[1].deliveries, radios[0].frames_sent);
 }
 
 #[test]
@@ -294,9 +241,7 @@ fn a_radio_switched_off_is_silent_and_forgets() {
     medium.request(0, RadioId(0)).unwrap();
     medium.handle_timeout(0);
     medium.poll_output().unwrap();
-    medium
-        .supply(0, RadioId(0), Access::Broadcast, vec![0; 100].into())
-        .unwrap();
+    medium.supply(0, RadioId(0), Access::Broadcast, vec![0; 100].into()).unwrap();
     medium.set_up(RadioId(0), false).unwrap();
     medium.set_up(RadioId(0), true).unwrap();
     medium.request(0, RadioId(0)).unwrap();
@@ -318,8 +263,5 @@ fn links_change_under_way() {
         broadcast(medium, radio, at_ns)
     });
     let last = deliveries(&trace).last().unwrap().2;
-    assert!(
-        (50_000 * US - FRAME..50_000 * US + FRAME).contains(&last),
-        "{last}"
-    );
+    assert!((50_000 * US - FRAME..50_000 * US + FRAME).contains(&last), "{last}");
 }

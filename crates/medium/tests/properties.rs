@@ -70,12 +70,9 @@ fn apply(medium: &mut Medium, call: &Call) {
 /// Start and end of every transmission by sender, from grants (all broadcast, one attempt) and reports.
 fn transmissions(trace: &[Output]) -> Vec<(usize, u64, u64)> {
     let report = |output: &Output| match *output {
-        Output::Report {
-            radio,
-            airtime_ns,
-            at_ns,
-            ..
-        } => Some((radio.0, at_ns - airtime_ns, at_ns)),
+        Output::Report { radio, airtime_ns, at_ns, .. } => {
+            Some((radio.0, at_ns - airtime_ns, at_ns))
+        }
         _ => None,
     };
     trace.iter().filter_map(report).collect()
@@ -166,20 +163,9 @@ fn the_trace_of_a_seed_is_the_same_on_every_machine() {
     let mut config = MediumConfig::dot11b(links(3, &[(0, 1, 0.3), (1, 2, 0.5)]), 2_000_000);
     config.seed = 42;
     let mut medium = Medium::new(config).unwrap();
-    let trace = saturate(
-        &mut medium,
-        10_000_000_000,
-        0..3,
-        |_| Access::Broadcast,
-        1_000,
-    );
+    let trace = saturate(&mut medium, 10_000_000_000, 0..3, |_| Access::Broadcast, 1_000);
     let total = medium.statistics().total();
-    let known = (
-        trace.len(),
-        total.frames_sent,
-        total.frames_collided,
-        total.deliveries,
-        total.losses,
-    );
+    let known =
+        (trace.len(), total.frames_sent, total.frames_collided, total.deliveries, total.losses);
     assert_eq!(known, (8_473, 4_155, 4_027, 165, 99));
 }

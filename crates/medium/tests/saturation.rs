@@ -28,30 +28,19 @@ fn measure(
 /// `stations` and a listener, so that even a lone station is heard.
 fn cell(stations: usize) -> ncmesh_medium::LossMatrix {
     let n = stations + 1;
-    let pairs: Vec<_> = (0..n)
-        .flat_map(|a| (a + 1..n).map(move |b| (a, b, 0.0)))
-        .collect();
+    let pairs: Vec<_> = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b, 0.0))).collect();
     links(n, &pairs)
 }
 
 #[test]
 fn broadcast_802_11b_matches_the_closed_form_and_monte_carlo() {
-    for (stations, p, mbps) in [
-        (1, 0.0, 1.7921),
-        (2, 0.0606, 1.7759),
-        (5, 0.2199, 1.6357),
-        (10, 0.4272, 1.3924),
-    ] {
+    for (stations, p, mbps) in
+        [(1, 0.0, 1.7921), (2, 0.0606, 1.7759), (5, 0.2199, 1.6357), (10, 0.4272, 1.3924)]
+    {
         let config = MediumConfig::dot11b(cell(stations), 2_000_000);
         let (collided, rate) = measure(config, |_| Access::Broadcast, stations, 200);
-        assert!(
-            (collided - p).abs() < 0.008,
-            "{stations} stations: {collided} collided, not {p}"
-        );
-        assert!(
-            (rate / mbps - 1.0).abs() < 0.01,
-            "{stations} stations: {rate} Mbit/s, not {mbps}"
-        );
+        assert!((collided - p).abs() < 0.008, "{stations} stations: {collided} collided, not {p}");
+        assert!((rate / mbps - 1.0).abs() < 0.01, "{stations} stations: {rate} Mbit/s, not {mbps}");
     }
 }
 
@@ -60,10 +49,7 @@ fn broadcast_802_11a_matches_monte_carlo() {
     for (stations, mbps) in [(1, 5.5210), (2, 5.2521), (10, 3.1485)] {
         let config = MediumConfig::dot11a(cell(stations), 6_000_000);
         let (_, rate) = measure(config, |_| Access::Broadcast, stations, 100);
-        assert!(
-            (rate / mbps - 1.0).abs() < 0.01,
-            "{stations} stations: {rate} Mbit/s, not {mbps}"
-        );
+        assert!((rate / mbps - 1.0).abs() < 0.01, "{stations} stations: {rate} Mbit/s, not {mbps}");
     }
 }
 
@@ -71,19 +57,9 @@ fn broadcast_802_11a_matches_monte_carlo() {
 fn unicast_802_11b_is_near_bianchi() {
     for (stations, p, mbps) in [(1, 0.0, 1.7256), (2, 0.057, 1.7137), (5, 0.178, 1.6219)] {
         let config = MediumConfig::dot11b(cell(stations), 2_000_000);
-        let (collided, rate) = measure(
-            config,
-            |_| Access::Unicast(RadioId(stations)),
-            stations,
-            200,
-        );
-        assert!(
-            (collided - p).abs() < 0.02,
-            "{stations} stations: {collided} collided, not {p}"
-        );
-        assert!(
-            (rate / mbps - 1.0).abs() < 0.02,
-            "{stations} stations: {rate} Mbit/s, not {mbps}"
-        );
+        let (collided, rate) =
+            measure(config, |_| Access::Unicast(RadioId(stations)), stations, 200);
+        assert!((collided - p).abs() < 0.02, "{stations} stations: {collided} collided, not {p}");
+        assert!((rate / mbps - 1.0).abs() < 0.02, "{stations} stations: {rate} Mbit/s, not {mbps}");
     }
 }

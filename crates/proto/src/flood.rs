@@ -9,10 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// First transmissions are spread over this time, so that neighbours do not all repeat at once.
 const JITTER: Duration = Duration::from_millis(20);
-/// The first pause before a repetition; each further one is twice as long.
+/// The first pause before a repetition; each further one is twice as long, up to 2^`DOUBLINGS` times.
 const PAUSE: Duration = Duration::from_millis(120);
+const DOUBLINGS: u8 = 3;
 /// How often one version is sent at most.
-const TRIES: u8 = 5;
+const TRIES: u8 = 8;
+/// And at least: a neighbour may be there that is not known yet.
+const LEAST: u8 = 2;
 
 /// Items under way, each known by a key and carrying a version that grows.
 #[derive(Debug)]
@@ -55,7 +58,7 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
 
     /// Drops what every one of `neighbors` is known to have, once sent here.
     pub(crate) fn settle(&mut self, neighbors: &BTreeSet<NodeId>) {
-        self.items.retain(|_, item| item.tried == 0 || !item.have.is_superset(neighbors));
+        self.items.retain(|_, item| item.tried < LEAST || !item.have.is_superset(neighbors));
     }
 
     /// When, later than `after`, something falls due.
@@ -72,7 +75,8 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
     pub(crate) fn sent(&mut self, key: &K, now: Instant, rng: &mut impl RngCore) {
         let Some(item) = self.items.get_mut(key) else { return };
         item.tried += 1;
-        item.next = now + PAUSE.mul_f64(f64::from(1u32 << item.tried.min(8)) * (0.5 + unit(rng)));
+        item.next =
+            now + PAUSE.mul_f64(f64::from(1u32 << item.tried.min(DOUBLINGS)) * (0.5 + unit(rng)));
         if item.tried >= TRIES {
             self.items.remove(key);
         }
@@ -93,6 +97,7 @@ mod tests {
         assert_eq!(flood.due(at(30)).collect::<Vec<_>>(), [&"a"]);
         flood.sent(&"a", at(30), &mut rng);
         assert_eq!(flood.due(at(40)).count(), 0);
+        flood.sent(&"a", at(500), &mut rng);
         let neighbors = BTreeSet::from([NodeId(2), NodeId(3)]);
         flood.overheard(&"a", &2, NodeId(2));
         flood.overheard(&"a", &1, NodeId(3));

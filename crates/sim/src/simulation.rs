@@ -201,7 +201,9 @@ impl Simulation {
         let host = &mut self.hosts[node];
         host.starts += 1;
         for (scheme, outgoing) in &host.outgoing {
-            if let Some(sent) = stack.send_file(scheme, outgoing.clone(), &mut host.storage, self.now) {
+            if let Some(sent) =
+                stack.send_file(scheme, outgoing.clone(), &mut host.storage, self.now)
+            {
                 sent?;
             }
         }
@@ -309,7 +311,12 @@ impl Simulation {
                 Output::Grant { radio, .. } => self.granted(radio),
                 Output::Deliver { to, frame, .. } => self.deliver(to.0, frame),
                 Output::Report { radio, result, airtime_ns, .. } => {
-                    self.trace.record(Mark::Reported, self.now.as_nanos(), radio.0, &[result as u8]);
+                    self.trace.record(
+                        Mark::Reported,
+                        self.now.as_nanos(),
+                        radio.0,
+                        &[result as u8],
+                    );
                     self.report(radio.0, result, airtime_ns);
                 }
             }

@@ -14,9 +14,7 @@ pub struct LossMatrix {
 impl LossMatrix {
     /// A matrix of `n` radios without a link.
     pub fn new(n: usize) -> Self {
-        Self {
-            rows: vec![Vec::new(); n],
-        }
+        Self { rows: vec![Vec::new(); n] }
     }
 
     /// A matrix from `n` rows of `n` losses, `rows[from][to]`; the diagonal is ignored.
@@ -77,15 +75,13 @@ impl LossMatrix {
         let Some(row) = self.rows.get(from.0) else {
             return 1.0;
         };
-        row.binary_search_by_key(&to.0, |link| link.0)
-            .map_or(1.0, |at| row[at].1)
+        row.binary_search_by_key(&to.0, |link| link.0).map_or(1.0, |at| row[at].1)
     }
 
     /// All links as (from, to, loss), by sender, then receiver.
     pub fn links(&self) -> impl Iterator<Item = (RadioId, RadioId, f64)> + '_ {
         self.rows.iter().enumerate().flat_map(|(from, row)| {
-            row.iter()
-                .map(move |&(to, loss)| (RadioId(from), RadioId(to), loss))
+            row.iter().map(move |&(to, loss)| (RadioId(from), RadioId(to), loss))
         })
     }
 

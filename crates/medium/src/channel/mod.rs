@@ -46,11 +46,7 @@ impl Channel {
     /// A channel over validated `loss` and `sense`.
     pub(crate) fn new(loss: LossMatrix, sense: Sense, seed: u64) -> Self {
         let radios = loss.radios();
-        let draws = |purpose| {
-            (0..radios)
-                .map(|radio| stream(seed, purpose, radio))
-                .collect()
-        };
+        let draws = |purpose| (0..radios).map(|radio| stream(seed, purpose, radio)).collect();
         let neighbours = all_neighbours(&loss, &sense);
         Self {
             neighbours,
@@ -75,11 +71,7 @@ impl Channel {
     /// neighbour that hears and each frame, whatever else befell it: then the fate of a sender's n-th frame
     /// depends on nothing but the seed, and protocols can be compared on the same luck.
     pub(crate) fn survives(&mut self, sender: usize, neighbour: Neighbour, is_ack: bool) -> bool {
-        let draws = if is_ack {
-            &mut self.ack_draws
-        } else {
-            &mut self.data_draws
-        };
+        let draws = if is_ack { &mut self.ack_draws } else { &mut self.data_draws };
         u64::from(draws[sender].next_u32()) < neighbour.threshold
     }
 
@@ -114,21 +106,12 @@ impl Channel {
     fn renew(&mut self, sender: usize, listener: usize, senses: bool) {
         let mut list = self.neighbours[sender].to_vec();
         let at = list.partition_point(|neighbour| neighbour.radio < listener);
-        if list
-            .get(at)
-            .is_some_and(|neighbour| neighbour.radio == listener)
-        {
+        if list.get(at).is_some_and(|neighbour| neighbour.radio == listener) {
             list.remove(at);
         }
         if senses {
             let threshold = threshold(self.loss.loss(RadioId(sender), RadioId(listener)));
-            list.insert(
-                at,
-                Neighbour {
-                    radio: listener,
-                    threshold,
-                },
-            );
+            list.insert(at, Neighbour { radio: listener, threshold });
         }
         self.neighbours[sender] = list.into();
     }
@@ -142,13 +125,12 @@ fn all_neighbours(loss: &LossMatrix, sense: &Sense) -> Vec<Arc<[Neighbour]>> {
     let radios = loss.radios();
     let mut listeners: Vec<Vec<usize>> = match sense {
         Sense::Audible => vec![Vec::new(); radios],
-        Sense::Everyone => (0..radios)
-            .map(|me| (0..radios).filter(|&other| other != me).collect())
-            .collect(),
-        Sense::Listeners(lists) => lists
-            .iter()
-            .map(|list| list.iter().map(|radio| radio.0).collect())
-            .collect(),
+        Sense::Everyone => {
+            (0..radios).map(|me| (0..radios).filter(|&other| other != me).collect()).collect()
+        }
+        Sense::Listeners(lists) => {
+            lists.iter().map(|list| list.iter().map(|radio| radio.0).collect()).collect()
+        }
     };
     for (from, to, _) in loss.links() {
         listeners[from.0].push(to.0);
@@ -169,10 +151,7 @@ fn neighbour_list(loss: &LossMatrix, sender: usize, mut listeners: Vec<usize>) -
     let mut links = loss.row(sender).iter().peekable();
     let neighbour = |radio| {
         let link = links.next_if(|link| link.0 == radio);
-        Neighbour {
-            radio,
-            threshold: link.map_or(0, |link| threshold(link.1)),
-        }
+        Neighbour { radio, threshold: link.map_or(0, |link| threshold(link.1)) }
     };
     listeners.into_iter().map(neighbour).collect()
 }
@@ -182,11 +161,7 @@ mod tests {
     use super::*;
 
     fn ids(channel: &Channel, sender: usize) -> Vec<(usize, bool)> {
-        channel
-            .neighbours(sender)
-            .iter()
-            .map(|n| (n.radio, n.hears()))
-            .collect()
+        channel.neighbours(sender).iter().map(|n| (n.radio, n.hears())).collect()
     }
 
     #[test]

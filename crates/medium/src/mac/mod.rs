@@ -50,12 +50,7 @@ impl Turn<'_> {
         for &to in heard {
             self.air.statistics.radios[to].deliveries += 1;
             let (to, from, frame) = (RadioId(to), RadioId(sender), Arc::clone(frame));
-            self.outputs.push_back(Output::Deliver {
-                to,
-                from,
-                frame,
-                at_ns: self.now_ns,
-            });
+            self.outputs.push_back(Output::Deliver { to, from, frame, at_ns: self.now_ns });
         }
     }
 }

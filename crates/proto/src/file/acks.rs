@@ -16,8 +16,10 @@ const M: u32 = 10;
 const N: u32 = 20;
 /// First pause before it is sent again though nothing is overheard; doubles each time.
 const PAUSE: Duration = Duration::from_millis(250);
+/// Pause after the MAC gave up on it; grows with every try.
+const MAC_PAUSE: Duration = Duration::from_millis(4);
 /// How often one acknowledgment is sent at most; then the source's next announcement asks for it anew.
-const TRIES: u32 = 7;
+const TRIES: u32 = 12;
 /// More (transfer, receiver) pairs than this are not kept.
 const MAX_ENTRIES: usize = 4096;
 
@@ -145,7 +147,7 @@ impl Acks {
         match result {
             TxResult::Acked => e.status = Status::Settled,
             TxResult::Failed if e.tries < TRIES => {
-                e.status = Status::Queued { from: now + PAUSE / 4 * e.tries };
+                e.status = Status::Queued { from: now + MAC_PAUSE * e.tries };
             }
             TxResult::Failed => e.status = Status::Settled,
             TxResult::Sent => {}

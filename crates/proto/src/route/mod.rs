@@ -98,8 +98,9 @@ impl Route {
         if self.is_worth_announcing(&hears, now) {
             self.announce(hears, now, rng);
         }
+        let hearers = self.topology.links_from(self.me).map(|(node, _)| node);
         let neighbors: BTreeSet<NodeId> =
-            self.topology.links_from(self.me).map(|(node, _)| node).collect();
+            hearers.chain(link.inbound(now).map(|(n, _)| n)).collect();
         self.flood.settle(&neighbors);
     }
 

@@ -83,8 +83,7 @@ impl Contention {
         let countdown = &mut self.countdowns[station];
         countdown.counted_from_ns = countdown.clear_from_ns.max(now_ns);
         let slots = countdown.slots.unwrap_or(0);
-        self.timers
-            .start(station, countdown.counted_from_ns + slots * self.slot_ns);
+        self.timers.start(station, countdown.counted_from_ns + slots * self.slot_ns);
     }
 
     /// When the next countdown ends.

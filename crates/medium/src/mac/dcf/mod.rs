@@ -29,11 +29,7 @@ enum Event {
     /// A transmission ends.
     Landing(TxId),
     /// `from` owes `to` an acknowledgment.
-    AckDue {
-        from: usize,
-        to: usize,
-        attempt: u64,
-    },
+    AckDue { from: usize, to: usize, attempt: u64 },
     /// `radio` has waited long enough for an acknowledgment to begin.
     AckMissing { radio: usize, attempt: u64 },
 }
@@ -134,9 +130,7 @@ impl Dcf {
     fn take_grant(&mut self, radio: usize) -> Result<(), MediumError> {
         let station = &mut self.stations[radio];
         if station.phase != Phase::Granted {
-            return Err(MediumError::NoGrant {
-                radio: RadioId(radio),
-            });
+            return Err(MediumError::NoGrant { radio: RadioId(radio) });
         }
         station.phase = Phase::Idle;
         self.grants -= 1;
@@ -171,10 +165,7 @@ impl Dcf {
         } else if std::mem::take(&mut station.wants) {
             station.phase = Phase::Granted;
             self.grants += 1;
-            turn.outputs.push_back(Output::Grant {
-                radio: RadioId(radio),
-                at_ns: turn.now_ns,
-            });
+            turn.outputs.push_back(Output::Grant { radio: RadioId(radio), at_ns: turn.now_ns });
         } else {
             station.phase = Phase::Idle;
         }
@@ -193,22 +184,15 @@ impl Dcf {
         station.phase = Phase::Sending;
         turn.air.statistics.radios[radio].frames_sent += 1;
         let frame = Arc::clone(&outgoing.frame);
-        let payload = Payload::Data {
-            access: outgoing.access,
-            frame,
-            attempt: self.attempts,
-        };
+        let payload = Payload::Data { access: outgoing.access, frame, attempt: self.attempts };
         self.launch(turn, radio, payload, airtime_ns);
     }
 
     fn launch(&mut self, turn: &mut Turn<'_>, radio: usize, payload: Payload, airtime_ns: u64) {
         let (contention, now_ns) = (&mut self.contention, turn.now_ns);
         let turn_busy = |busy| contention.turn_busy(busy, now_ns);
-        let id = turn
-            .air
-            .begin(now_ns, radio, payload, airtime_ns, turn_busy);
-        self.events
-            .push(Reverse((now_ns + airtime_ns, Event::Landing(id))));
+        let id = turn.air.begin(now_ns, radio, payload, airtime_ns, turn_busy);
+        self.events.push(Reverse((now_ns + airtime_ns, Event::Landing(id))));
     }
 
     fn handle_event(&mut self, turn: &mut Turn<'_>, event: Event) {
@@ -222,12 +206,7 @@ impl Dcf {
             Event::AckDue { from, to, attempt } => {
                 if turn.air.is_up(from) && !turn.air.is_sending(from) {
                     turn.air.statistics.radios[from].acks_sent += 1;
-                    self.launch(
-                        turn,
-                        from,
-                        Payload::Ack { to, attempt },
-                        self.ack_airtime_ns,
-                    );
+                    self.launch(turn, from, Payload::Ack { to, attempt }, self.ack_airtime_ns);
                 }
             }
             Event::AckMissing { radio, attempt } => {
@@ -256,29 +235,19 @@ impl Dcf {
                 }
             }
             Payload::Data { .. } if landed.aborted => {}
-            Payload::Data {
-                access: Access::Broadcast,
-                frame,
-                ..
-            } => {
+            Payload::Data { access: Access::Broadcast, frame, .. } => {
                 turn.deliver(landed.sender, &frame, heard);
                 self.finish(turn, landed.sender, TxResult::Sent);
             }
-            Payload::Data {
-                access: Access::Unicast(to),
-                frame,
-                attempt,
-            } => {
+            Payload::Data { access: Access::Unicast(to), frame, attempt } => {
                 let arrived = heard.contains(&to.0);
                 let duplicate = arrived && self.owe_ack(turn, landed.sender, to.0, attempt);
                 self.await_ack(turn.now_ns, landed.sender, attempt);
-                heard.retain(|&hearer| {
-                    if hearer == to.0 {
-                        !duplicate
-                    } else {
-                        self.overhear_unicast
-                    }
-                });
+                heard.retain(
+                    |&hearer| {
+                        if hearer == to.0 { !duplicate } else { self.overhear_unicast }
+                    },
+                );
                 turn.deliver(landed.sender, &frame, heard);
             }
         }
@@ -286,23 +255,14 @@ impl Dcf {
 
     fn await_ack(&mut self, now_ns: u64, sender: usize, attempt: u64) {
         self.stations[sender].phase = Phase::AwaitAck { attempt };
-        let missing = Event::AckMissing {
-            radio: sender,
-            attempt,
-        };
-        self.events
-            .push(Reverse((now_ns + self.phy.ack_timeout_ns(), missing)));
+        let missing = Event::AckMissing { radio: sender, attempt };
+        self.events.push(Reverse((now_ns + self.phy.ack_timeout_ns(), missing)));
     }
 
     /// `sender`'s unicast frame has arrived at `to`. Returns whether `to` had it before.
     fn owe_ack(&mut self, turn: &mut Turn<'_>, sender: usize, to: usize, attempt: u64) -> bool {
-        let due = Event::AckDue {
-            from: to,
-            to: sender,
-            attempt,
-        };
-        self.events
-            .push(Reverse((turn.now_ns + self.phy.sifs_ns, due)));
+        let due = Event::AckDue { from: to, to: sender, attempt };
+        self.events.push(Reverse((turn.now_ns + self.phy.sifs_ns, due)));
         let outgoing = self.stations[sender].outgoing.as_mut();
         let duplicate = outgoing.is_some_and(|frame| std::mem::replace(&mut frame.arrived, true));
         turn.air.statistics.radios[to].duplicates += u64::from(duplicate);
@@ -311,10 +271,7 @@ impl Dcf {
 
     /// An attempt of `radio` is over, acknowledged or not.
     fn conclude(&mut self, turn: &mut Turn<'_>, radio: usize, acked: bool) {
-        let attempts = self.stations[radio]
-            .outgoing
-            .as_ref()
-            .map_or(0, |frame| frame.attempts);
+        let attempts = self.stations[radio].outgoing.as_ref().map_or(0, |frame| frame.attempts);
         let counters = &mut turn.air.statistics.radios[radio];
         if acked {
             counters.frames_acked += 1;
@@ -332,20 +289,9 @@ impl Dcf {
     fn finish(&mut self, turn: &mut Turn<'_>, radio: usize, result: TxResult) {
         let station = &mut self.stations[radio];
         station.window = self.phy.cw_min;
-        if let Some(Outgoing {
-            attempts,
-            airtime_ns,
-            ..
-        }) = station.outgoing.take()
-        {
+        if let Some(Outgoing { attempts, airtime_ns, .. }) = station.outgoing.take() {
             let (radio, at_ns) = (RadioId(radio), turn.now_ns);
-            turn.outputs.push_back(Output::Report {
-                radio,
-                result,
-                attempts,
-                airtime_ns,
-                at_ns,
-            });
+            turn.outputs.push_back(Output::Report { radio, result, attempts, airtime_ns, at_ns });
         }
         self.back_off(turn.now_ns, radio);
     }

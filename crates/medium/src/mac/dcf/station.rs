@@ -37,13 +37,7 @@ pub(super) struct Outgoing {
 impl Outgoing {
     /// A frame not yet sent.
     pub(super) fn new(access: Access, frame: Arc<[u8]>) -> Self {
-        Self {
-            access,
-            frame,
-            attempts: 0,
-            airtime_ns: 0,
-            arrived: false,
-        }
+        Self { access, frame, attempts: 0, airtime_ns: 0, arrived: false }
     }
 }
 
@@ -61,13 +55,7 @@ impl Station {
     /// An idle station of `radio`.
     pub(super) fn new(seed: u64, radio: usize, window: u32) -> Self {
         let rng = stream(seed, Purpose::Backoff, radio);
-        Self {
-            wants: false,
-            phase: Phase::Idle,
-            outgoing: None,
-            window,
-            rng,
-        }
+        Self { wants: false, phase: Phase::Idle, outgoing: None, window, rng }
     }
 
     /// Back to idle, its random stream going on.

@@ -11,10 +11,7 @@ pub(super) struct Timers {
 impl Timers {
     /// No timer running among `stations`.
     pub(super) fn new(stations: usize) -> Self {
-        Self {
-            heap: Vec::new(),
-            places: vec![None; stations],
-        }
+        Self { heap: Vec::new(), places: vec![None; stations] }
     }
 
     /// The earliest timer.
