@@ -1,0 +1,83 @@
+//! Meshes to test on: small, quick, and described in one line.
+
+use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
+use ncmesh_proto::link::LinkConfig;
+use ncmesh_proto::registry::Entry;
+use ncmesh_proto::route::RouteConfig;
+use ncmesh_proto::time::Duration;
+use ncmesh_sim::{Happening, Mischief, Simulation, SimulationConfig};
+
+/// A loss matrix from links that are alike both ways.
+///
+/// # Panics
+/// Where a link names a node that is not there or a loss outside 0 to 1.
+#[must_use]
+pub fn links(nodes: usize, links: &[(usize, usize, f64)]) -> LossMatrix {
+    let mut loss = LossMatrix::new(nodes);
+    for (a, b, p) in links {
+        loss.set(RadioId(*a), RadioId(*b), *p).expect("a link of this mesh");
+        loss.set(RadioId(*b), RadioId(*a), *p).expect("a link of this mesh");
+    }
+    loss
+}
+
+/// An 11 Mbit/s mesh whose nodes get to know each other quickly.
+#[must_use]
+pub fn mesh(loss: LossMatrix, seed: u64) -> SimulationConfig {
+    let mut medium = MediumConfig::dot11b(loss, 11_000_000);
+    medium.seed = seed;
+    SimulationConfig {
+        names: (1..=medium.radios).map(|i| format!("n{i:02}")).collect(),
+        medium,
+        seed,
+        mtu: 1500,
+        link: LinkConfig {
+            probe_size: 100,
+            fast_period_s: 0.1,
+            probe_period_s: 0.5,
+            ..LinkConfig::default()
+        },
+        route: RouteConfig { refresh_s: 3.0, max_age_s: 15.0, ..RouteConfig::default() },
+        engines: toml::Table::new(),
+        sealed: true,
+        measured_beforehand: false,
+        mischief: Mischief::default(),
+    }
+}
+
+/// Bytes without short periods.
+#[must_use]
+pub fn contents(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+/// A running mesh in which everybody knows everybody.
+///
+/// # Panics
+/// Where the configuration cannot be.
+#[must_use]
+pub fn settled(config: SimulationConfig) -> Simulation {
+    let mut simulation = Simulation::new(config).expect("a valid mesh");
+    simulation.run_for(Duration::from_secs(6));
+    simulation
+}
+
+/// Whether a source ended its transfer.
+#[must_use]
+pub fn ended(simulation: &Simulation) -> bool {
+    simulation.happenings().iter().any(|(_, _, h)| matches!(h, Happening::SendEnded(_)))
+}
+
+/// Runs one transfer of a file engine from node 0 to all others over `config`, to its end.
+///
+/// # Panics
+/// Where it does not end within an hour of the mesh's time.
+#[must_use]
+pub fn transfer(engine: &Entry, config: SimulationConfig, len: usize) -> Simulation {
+    let mut simulation = settled(config);
+    let to: Vec<usize> = (1..simulation.len()).collect();
+    simulation.send_file(engine.name, 0, Some(&to), contents(len)).expect("a file to send");
+    let limit = simulation.now() + Duration::from_secs(3600);
+    assert!(simulation.run_until(limit, ended), "{} did not end the transfer", engine.name);
+    simulation
+}

@@ -1,0 +1,209 @@
+//! What every engine in the registry must hold.
+
+use ncmesh_proto::file::storage::MemoryStorage;
+use ncmesh_proto::registry::{Entry, REGISTRY};
+use ncmesh_proto::rng;
+use ncmesh_proto::stack::{Stack, StackConfig};
+use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_sim::{Mischief, SimulationConfig};
+use ncmesh_tests::{contents, links, mesh, settled, transfer};
+use ncmesh_wire::{Cipher, NodeId, Sealer};
+use rand_core::RngCore;
+
+/// Five nodes: two ways from 0 to 3, and 4 behind 3.
+fn diamond(seed: u64) -> SimulationConfig {
+    let links = links(5, &[(0, 1, 0.2), (0, 2, 0.3), (1, 3, 0.3), (2, 3, 0.1), (3, 4, 0.2)]);
+    mesh(links, seed)
+}
+
+fn file_engines() -> impl Iterator<Item = &'static Entry> {
+    REGISTRY.iter().filter(|e| e.service == "file")
+}
+
+/// A single node, for feeding it frames by hand.
+fn lone_stack() -> Stack {
+    let config = diamond(1);
+    let stack = StackConfig {
+        node: NodeId(1),
+        name: "n01".into(),
+        epoch: 1,
+        seed: 1,
+        mtu: 1500,
+        cipher: Cipher::Null,
+        link: config.link,
+        route: config.route,
+        engines: toml::Table::new(),
+        file: Default::default(),
+    };
+    Stack::new(stack, Instant::default()).unwrap()
+}
+
+#[test]
+fn a_file_arrives_whole_at_every_receiver() {
+    for engine in file_engines() {
+        let s = transfer(engine, diamond(1), 150_000);
+        let flow = s.host(0).stack().unwrap().transfers()[0].flow;
+        for node in 1..5 {
+            assert_eq!(s.host(node).storage().received(flow), contents(150_000), "{}", engine.name);
+        }
+    }
+}
+
+#[test]
+fn one_seed_gives_one_trace_and_another_gives_another() {
+    for engine in file_engines() {
+        let hash = |seed| transfer(engine, diamond(seed), 60_000).trace_hash();
+        assert_eq!(hash(7), hash(7), "{}", engine.name);
+        assert_ne!(hash(7), hash(8), "{}", engine.name);
+    }
+}
+
+#[test]
+fn asking_changes_nothing() {
+    for engine in file_engines() {
+        let run = |curious: bool| {
+            let mut s = settled(diamond(3));
+            s.send_file(engine.name, 0, Some(&[3, 4]), contents(40_000)).unwrap();
+            s.run_until(s.now() + Duration::from_secs(3), |s| {
+                for node in (0..s.len()).filter(|_| curious) {
+                    let stack = s.host(node).stack().unwrap();
+                    assert_eq!(stack.offer(s.now()), stack.offer(s.now()));
+                    assert_eq!(stack.poll_timeout(), stack.poll_timeout());
+                    let _ = stack.transfers();
+                }
+                false
+            });
+            s.trace_hash()
+        };
+        assert_eq!(run(false), run(true), "{}", engine.name);
+    }
+}
+
+#[test]
+fn frames_fit_the_radio() {
+    for engine in file_engines() {
+        for mtu in [400, 1472, 2300] {
+            // The medium refuses nothing of this length, so what is sent is what the engine wrote.
+            let s = transfer(engine, SimulationConfig { mtu, ..diamond(4) }, 30_000);
+            for node in 0..s.len() {
+                let counters = s.host(node).stack().unwrap().counters().clone();
+                for (name, tally) in counters.all_sent() {
+                    assert!(tally.bytes <= tally.frames * mtu as u64, "{name:?} over {mtu}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_idle_node_wakes_for_probes_and_link_state_only() {
+    let (mut stack, mut storage) = (lone_stack(), MemoryStorage::default());
+    let mut out = Vec::new();
+    let (mut wakes, mut now) = (0, Instant::default());
+    while now < Instant::from_nanos(600_000_000_000) {
+        while stack.offer(now).is_some() {
+            assert!(
+                stack.fill(&mut out, &mut storage, now).is_some(),
+                "an offer with nothing in it"
+            );
+        }
+        let next = stack.poll_timeout().expect("probes go on");
+        assert!(next > now, "a timeout that does not move on");
+        now = next;
+        stack.handle_timeout(&mut storage, now);
+        wakes += 1;
+    }
+    // Two probes and four looks at the neighbours a second, and some floods.
+    assert!(wakes < 600 * 8, "{wakes} wakes in ten minutes");
+}
+
+#[test]
+fn without_an_offer_nothing_is_filled() {
+    let (mut stack, mut storage) = (lone_stack(), MemoryStorage::default());
+    let mut out = Vec::new();
+    let now = Instant::default();
+    while stack.fill(&mut out, &mut storage, now).is_some() {}
+    assert_eq!(stack.offer(now), None);
+}
+
+/// Frames that pass the seal but are nonsense: from a neighbour gone mad, or an insider.
+#[test]
+fn nonsense_is_counted_and_leaves_the_engine_at_work() {
+    for engine in REGISTRY {
+        let (mut stack, mut storage) = (lone_stack(), MemoryStorage::default());
+        let mut rng = rng::stream(9, NodeId(0), engine.name, "nonsense");
+        let mut sealer = Sealer::new(Cipher::Null, NodeId(66), 1);
+        let mut datagram = Vec::new();
+        let rounds: u64 = 20_000;
+        for i in 0..rounds {
+            let kind = (rng.next_u32() % 5) as u8;
+            Sealer::begin(&mut datagram, engine.id, kind);
+            let len = rng.next_u32() as usize % 200;
+            let start = datagram.len();
+            datagram.resize(start + len, 0);
+            rng.fill_bytes(&mut datagram[start..]);
+            sealer.seal(&mut datagram);
+            let now = Instant::from_nanos(i * 1_000_000);
+            stack.handle_datagram(&datagram, &mut storage, now);
+            stack.handle_timeout(&mut storage, now);
+            while stack.fill(&mut datagram, &mut storage, now).is_some() {}
+        }
+        let heard: u64 = stack.counters().all_heard().map(|(_, t)| t.frames).sum();
+        assert_eq!(heard, rounds);
+        let dropped: u64 = stack.counters().drops().map(|(_, n)| n).sum();
+        assert!(dropped > rounds / 2, "{}: {dropped} of {rounds} dropped", engine.name);
+        assert!(stack.transfers().len() <= 64, "{}: state grew", engine.name);
+    }
+}
+
+/// Real frames with bits flipped behind the seal: shaped like ours, wrong in one place.
+#[test]
+fn real_frames_gone_wrong_never_break_a_file() {
+    for engine in file_engines() {
+        let mut config = diamond(5);
+        config.sealed = false;
+        let mut s = settled(config);
+        let to = [1, 2, 3, 4];
+        let flow = s.send_file(engine.name, 0, Some(&to), contents(50_000)).unwrap();
+        let mut rng = rng::stream(5, NodeId(0), engine.name, "bits");
+        let mut forger = Sealer::new(Cipher::Null, NodeId(77), 1);
+        let template = announcement_like(&mut forger, engine);
+        for _ in 0..2000 {
+            s.run_for(Duration::from_millis(2));
+            let mut bad = template.clone();
+            let at = 17 + rng.next_u32() as usize % (bad.len() - 33);
+            bad[at] ^= 1 << (rng.next_u32() % 8);
+            // A fresh counter each, or it would be dropped as a replay.
+            bad[11..15].copy_from_slice(&rng.next_u32().to_be_bytes());
+            s.inject(rng.next_u32() as usize % 5, &bad);
+        }
+        let limit = s.now() + Duration::from_secs(600);
+        assert!(s.run_until(limit, ncmesh_tests::ended));
+        for node in to {
+            assert_eq!(s.host(node).storage().received(flow), contents(50_000));
+        }
+    }
+}
+
+/// A sealed frame with plausible data fields of a transfer of node 1.
+fn announcement_like(forger: &mut Sealer, engine: &Entry) -> Vec<u8> {
+    let mut frame = Vec::new();
+    Sealer::begin(&mut frame, engine.id, 1);
+    frame.extend_from_slice(&[0, 1, 0, 0, 0, 1]); // flow 1-00000001
+    frame.extend_from_slice(&[0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 32, 0, 1]);
+    frame.extend_from_slice(&[0, 2, 1, 0]); // node 2 forwards with credit 1
+    frame.extend_from_slice(&[7; 32 + 1300]);
+    forger.seal(&mut frame);
+    frame
+}
+
+#[test]
+fn disorder_on_the_way_to_the_node_is_survived() {
+    for engine in file_engines() {
+        let mut config = diamond(6);
+        config.mischief = Mischief { duplicate: 0.2, reorder: 0.2 };
+        let s = transfer(engine, config, 80_000);
+        let flow = s.host(0).stack().unwrap().transfers()[0].flow;
+        assert_eq!(s.host(4).storage().received(flow), contents(80_000));
+    }
+}
