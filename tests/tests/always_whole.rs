@@ -52,7 +52,7 @@ fn run(case: &Case, engine: &'static str) -> Simulation {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 40, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_the_mesh(case in case()) {

@@ -257,6 +257,11 @@ impl Simulation {
         ended
     }
 
+    /// Puts other contents in the place of a file a node is sending, behind its back.
+    pub fn replace_outgoing(&mut self, node: usize, flow: FlowId, contents: Vec<u8>) {
+        self.hosts[node].storage.provide(flow, contents);
+    }
+
     /// Hands a node a datagram that nobody sent.
     pub fn inject(&mut self, node: usize, datagram: &[u8]) {
         self.hear(node, datagram);

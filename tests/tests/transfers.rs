@@ -1,0 +1,194 @@
+//! What a user counts on: receivers that vanish, join late or cancel, sources that restart, files that
+//! change, transfers side by side, and the paper's variants.
+
+use ncmesh_proto::file::{ReceiverState, Refusal, Stage, TransferStatus};
+use ncmesh_proto::route::Metric;
+use ncmesh_proto::time::Duration;
+use ncmesh_sim::{Happening, Simulation, SimulationConfig, node_id};
+use ncmesh_tests::{contents, ended, links, mesh, settled};
+use ncmesh_wire::FlowId;
+
+const PACIFIER: &str = "pacifier";
+
+fn star(seed: u64) -> SimulationConfig {
+    mesh(links(4, &[(0, 1, 0.1), (0, 2, 0.1), (0, 3, 0.5)]), seed)
+}
+
+fn status(s: &Simulation, node: usize) -> TransferStatus {
+    s.host(node).stack().unwrap().transfers().remove(0)
+}
+
+fn state_of(s: &Simulation, receiver: usize) -> ReceiverState {
+    let receivers = status(s, 0).receivers;
+    receivers.iter().find(|r| r.node == node_id(receiver)).unwrap().state
+}
+
+fn has(s: &Simulation, node: usize, flow: FlowId) -> bool {
+    s.happenings().iter().any(|(_, n, h)| *n == node && *h == Happening::Delivered(flow))
+}
+
+fn within(s: &Simulation, seconds: u64) -> ncmesh_proto::time::Instant {
+    s.now() + Duration::from_secs(seconds)
+}
+
+#[test]
+fn a_vanished_receiver_is_reported_and_resumes_where_it_was() {
+    let mut s = settled(star(1));
+    let flow = s.send_file(PACIFIER, 0, Some(&[1, 2, 3]), contents(400_000)).unwrap();
+    s.run_until(within(&s, 60), |s| status(s, 0).receivers[2].bytes > 100_000);
+    s.switch_off(3);
+    let others = |s: &Simulation| has(s, 1, flow) && has(s, 2, flow);
+    assert!(s.run_until(within(&s, 60), others), "the others were stopped");
+    assert!(s.run_until(within(&s, 60), |s| state_of(s, 3) == ReceiverState::Lost));
+    assert!(!ended(&s));
+    s.switch_on(3).unwrap();
+    assert!(s.run_until(within(&s, 120), |s| has(s, 3, flow)));
+    let again = status(&s, 3);
+    let batches = 400_000_u64.div_ceil(32 * 1300);
+    assert!(again.innovative < (batches - 2) * 32, "{} packets again", again.innovative);
+    assert!(s.run_until(within(&s, 60), ended));
+}
+
+#[test]
+fn a_restarted_source_goes_on_with_the_same_transfer() {
+    let mut s = settled(star(2));
+    let flow = s.send_file(PACIFIER, 0, Some(&[1, 2]), contents(400_000)).unwrap();
+    s.run_until(within(&s, 60), |s| status(s, 0).receivers[0].bytes > 150_000);
+    let before = status(&s, 1).innovative;
+    s.switch_off(0);
+    s.run_for(Duration::from_secs(2));
+    s.switch_on(0).unwrap();
+    assert!(s.run_until(within(&s, 120), ended));
+    assert!(has(&s, 1, flow) && has(&s, 2, flow));
+    let packets = 400_000_u64.div_ceil(1300) + 32;
+    assert!(status(&s, 1).innovative <= packets, "received again after {before}");
+}
+
+#[test]
+fn a_late_joiner_gets_a_file_sent_to_all() {
+    let mut s = settled(star(3));
+    s.switch_off(3);
+    s.run_for(Duration::from_secs(20));
+    let flow = s.send_file(PACIFIER, 0, None, contents(2_000_000)).unwrap();
+    s.run_for(Duration::from_secs(1));
+    s.switch_on(3).unwrap();
+    assert!(s.run_until(within(&s, 300), |s| has(s, 3, flow)));
+    assert!(s.run_until(within(&s, 60), ended));
+}
+
+#[test]
+fn transfers_from_several_sources_share_the_channel() {
+    let mut s = settled(star(4));
+    let a = s.send_file(PACIFIER, 0, Some(&[1, 2]), contents(200_000)).unwrap();
+    let b = s.send_file(PACIFIER, 1, Some(&[0, 2]), contents(200_001)).unwrap();
+    let c = s.send_file(PACIFIER, 0, Some(&[1]), contents(200_002)).unwrap();
+    let all = |s: &Simulation| {
+        has(s, 1, a) && has(s, 2, a) && has(s, 0, b) && has(s, 2, b) && has(s, 1, c)
+    };
+    assert!(s.run_until(within(&s, 120), all));
+    assert_eq!(s.host(2).storage().received(b), contents(200_001));
+    let at = |flow| {
+        let end = |(_, _, h): &&(_, _, Happening)| *h == Happening::SendEnded(flow);
+        s.happenings().iter().find(end).map(|(at, ..)| at.as_secs_f64())
+    };
+    assert!(s.host(0).stack().unwrap().transfers().len() == 3);
+    let (first, last) = (at(a).unwrap().min(at(c).unwrap()), at(a).unwrap().max(at(c).unwrap()));
+    assert!(last - 6.0 < 2.0 * (first - 6.0), "one starved: {first} and {last}");
+}
+
+#[test]
+fn a_file_that_changes_is_not_sent_on() {
+    let mut s = settled(star(5));
+    let flow = s.send_file(PACIFIER, 0, Some(&[1]), contents(300_000)).unwrap();
+    s.run_for(Duration::from_millis(300));
+    s.replace_outgoing(0, flow, vec![0; 300_000]);
+    let failed =
+        |s: &Simulation| s.happenings().iter().any(|(_, _, h)| *h == Happening::SendFailed(flow));
+    assert!(s.run_until(within(&s, 60), failed));
+    let withdrawn = |s: &Simulation| status(s, 1).stage == Stage::Withdrawn;
+    assert!(s.run_until(within(&s, 60), withdrawn));
+    assert!(!has(&s, 1, flow));
+}
+
+#[test]
+fn either_end_can_cancel() {
+    let mut s = settled(star(6));
+    let flow = s.send_file(PACIFIER, 0, Some(&[1, 2]), contents(500_000)).unwrap();
+    s.run_for(Duration::from_millis(300));
+    assert!(s.cancel(2, flow));
+    let refused = ReceiverState::Refused(Refusal::Cancelled);
+    assert!(s.run_until(within(&s, 30), |s| state_of(s, 2) == refused));
+    assert!(s.run_until(within(&s, 60), ended));
+    assert!(has(&s, 1, flow) && !has(&s, 2, flow));
+
+    let second = s.send_file(PACIFIER, 0, Some(&[1, 2]), contents(500_000)).unwrap();
+    s.run_for(Duration::from_millis(500));
+    assert!(s.cancel(0, second) && !s.cancel(0, second));
+    let told = |s: &Simulation| {
+        let done = |n| {
+            s.happenings().iter().any(|(_, at, h)| *at == n && *h == Happening::Withdrawn(second))
+        };
+        done(1) && done(2)
+    };
+    assert!(s.run_until(within(&s, 30), told));
+}
+
+#[test]
+fn a_receiver_out_of_reach_does_not_stop_the_others() {
+    let mut s = settled(mesh(links(4, &[(0, 1, 0.1), (2, 3, 0.1)]), 7));
+    let flow = s.send_file(PACIFIER, 0, Some(&[1, 3]), contents(100_000)).unwrap();
+    assert!(s.run_until(within(&s, 60), |s| has(s, 1, flow)));
+    assert_eq!(state_of(&s, 3), ReceiverState::Invited);
+    // The meshes join: the file goes on by itself.
+    s.set_loss(1, 2, 0.1).unwrap();
+    s.set_loss(2, 1, 0.1).unwrap();
+    assert!(s.run_until(within(&s, 120), ended));
+    assert!(has(&s, 3, flow));
+}
+
+#[test]
+fn a_dead_node_disappears_and_a_returned_one_is_used_again() {
+    let mut s = settled(mesh(links(4, &[(0, 1, 0.0), (1, 3, 0.0), (0, 2, 0.3), (2, 3, 0.3)]), 8));
+    let way = |s: &Simulation| {
+        let paths = s.host(0).stack().unwrap().topology().paths_from(node_id(0), Metric::Broadcast);
+        paths.path_to(node_id(3))
+    };
+    assert_eq!(way(&s), [node_id(1), node_id(3)]);
+    s.switch_off(1);
+    assert!(s.run_until(within(&s, 30), |s| way(s) == [node_id(2), node_id(3)]));
+    let known = |s: &Simulation| s.host(0).stack().unwrap().topology().state(node_id(1)).is_some();
+    assert!(s.run_until(within(&s, 60), |s| !known(s)));
+    s.switch_on(1).unwrap();
+    assert!(s.run_until(within(&s, 60), |s| way(s) == [node_id(1), node_id(3)]));
+}
+
+fn variant(name: &str, seed: u64) -> SimulationConfig {
+    let mut config =
+        mesh(links(5, &[(0, 1, 0.3), (1, 2, 0.3), (0, 3, 0.05), (2, 4, 0.5), (1, 4, 0.9)]), seed);
+    config.engines = toml::from_str(&format!("pacifier.variant = \"{name}\"")).unwrap();
+    config
+}
+
+/// When node 3, the well-connected one, had the file, and what the source spent.
+fn outcome(name: &str, seed: u64) -> (f64, f64) {
+    let mut s = settled(variant(name, seed));
+    let start = s.now().as_secs_f64();
+    let flow = s.send_file(PACIFIER, 0, Some(&[2, 3, 4]), contents(150_000)).unwrap();
+    assert!(s.run_until(within(&s, 600), ended), "{name}");
+    let arrival =
+        s.happenings().iter().find(|(_, n, h)| *n == 3 && *h == Happening::Delivered(flow));
+    (arrival.unwrap().0.as_secs_f64() - start, status(&s, 0).source_redundancy)
+}
+
+#[test]
+fn rate_limiting_saves_source_packets_and_round_robin_frees_the_good_receiver() {
+    let seeds = [1, 2, 3];
+    let mean = |name| {
+        let outcomes = seeds.map(|seed| outcome(name, seed));
+        let sum = outcomes.iter().fold((0.0, 0.0), |(a, b), (x, y)| (a + x, b + y));
+        (sum.0 / seeds.len() as f64, sum.1 / seeds.len() as f64)
+    };
+    let (tree, tree_rl, pacifier) = (mean("tree"), mean("tree_rl"), mean("tree_rl_rrb"));
+    assert!(tree_rl.1 < tree.1, "redundancy {tree_rl:?} against {tree:?}");
+    assert!(pacifier.0 < 0.7 * tree_rl.0, "good receiver {pacifier:?} against {tree_rl:?}");
+}
