@@ -91,3 +91,68 @@ const fn inverse_16() -> [u8; 16] {
     }
     table
 }
+
+/// Two tables for a byte shuffle: the products of a coefficient with the low
+/// nibble of a byte, then those with the high nibble.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[repr(align(32))]
+pub(crate) struct Nibbles(pub(crate) [u8; 32]);
+
+/// Shuffle tables of GF(2^8), by coefficient.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) static SHUFFLE_256: [Nibbles; 256] = shuffle_256();
+/// Shuffle tables of GF(2^4), two elements a byte, by coefficient.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) static SHUFFLE_16: [Nibbles; 16] = shuffle_16();
+/// Bit masks of GF(2), by coefficient.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) static MASK_2: [u64; 2] = [0, u64::MAX];
+/// Bit matrices of GF(2^4), two elements a byte, for `gf2p8affineqb`, by
+/// coefficient.
+#[cfg(target_arch = "x86_64")]
+pub(crate) static MATRIX_16: [u64; 16] = matrix_16();
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const fn shuffle_256() -> [Nibbles; 256] {
+    let mut tables = [const { Nibbles([0; 32]) }; 256];
+    let mut i = 0;
+    while i < 256 * 16 {
+        let (c, n) = (i >> 4, i & 15);
+        tables[c].0[n] = multiply_256(c as u8, n as u8);
+        tables[c].0[n + 16] = multiply_256(c as u8, (n << 4) as u8);
+        i += 1;
+    }
+    tables
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const fn shuffle_16() -> [Nibbles; 16] {
+    let mut tables = [const { Nibbles([0; 32]) }; 16];
+    let mut i = 0;
+    while i < 256 {
+        let (c, n) = (i >> 4, i & 15);
+        let product = multiply_16(c as u8, n as u8);
+        tables[c].0[n] = product;
+        tables[c].0[n + 16] = product << 4;
+        i += 1;
+    }
+    tables
+}
+
+/// The instruction takes bit `i` of a result from the parity of the operand
+/// and byte `7 - i` of the matrix (Intel 64 and IA-32 SDM, vol. 2A,
+/// GF2P8AFFINEQB).
+#[cfg(target_arch = "x86_64")]
+const fn matrix_16() -> [u64; 16] {
+    let mut matrices = [0; 16];
+    let mut i = 0;
+    while i < 16 * 8 * 8 {
+        let (c, from, to) = (i >> 6, i >> 3 & 7, i & 7);
+        let image = (multiply_16(c as u8, 1 << (from & 3)) as usize) << (from & 4);
+        if image >> to & 1 == 1 {
+            matrices[c] |= 1 << ((7 - to) * 8 + from);
+        }
+        i += 1;
+    }
+    matrices
+}

@@ -2,7 +2,19 @@
 
 use crate::skeleton::{Job, Sweep};
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod gfni_avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod gfni_avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod ssse3;
 pub(crate) mod word;
+#[cfg(target_arch = "x86_64")]
+mod ymm;
 
 /// The entry points of one path for one field.
 ///

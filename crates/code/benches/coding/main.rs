@@ -1,0 +1,63 @@
+//! ncmesh-code side by side, in one run, with `rlnc` 0.8.5 and 0.8.7, Intel
+//! ISA-L, and the ceiling that the processor's multiplier sets.
+//!
+//! The rivals are libraries loaded at run time, so that neither the build nor
+//! the tests need them; one that is not there is left out. See
+//! docs/performance-code.md for how to build them.
+// Rivals are reached through C functions, and the ceiling through intrinsics.
+#![allow(unsafe_code, clippy::unwrap_used, unreachable_pub, missing_docs)]
+
+mod ceiling;
+mod isal;
+mod ours;
+mod rlnc;
+mod summary;
+
+use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
+use ncmesh_code::{Field, Shape};
+use std::time::Duration;
+
+const GENERATIONS: [usize; 4] = [16, 32, 64, 128];
+const SYMBOL_SIZES: [usize; 3] = [1100, 1500, 8192];
+
+type Group<'a> = BenchmarkGroup<'a, WallTime>;
+
+/// Packets of a generation that are lost and made up for by coded ones, in
+/// systematic decoding: one in eight.
+fn lost(k: usize) -> usize {
+    k / 8
+}
+
+fn main() {
+    let mut criterion = Criterion::default()
+        .sample_size(30)
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(900))
+        .configure_from_args();
+    let (old, new) = (rlnc::Rlnc::load("0.8.5"), rlnc::Rlnc::load("0.8.7"));
+    let isal = isal::Isal::load();
+    let mut group = criterion.benchmark_group("ceiling");
+    ceiling::bench(&mut group);
+    group.finish();
+    for k in GENERATIONS {
+        for size in SYMBOL_SIZES {
+            let shape = Shape::new(Field::Gf256, k, size).unwrap();
+            let mut group = criterion.benchmark_group(format!("{k}x{size}"));
+            ours::bench(&mut group, shape);
+            for rival in [&old, &new].into_iter().flatten() {
+                rival.bench(&mut group, shape);
+            }
+            if let Some(isal) = &isal {
+                isal.bench(&mut group, shape);
+            }
+            group.finish();
+        }
+    }
+    summary::print();
+    criterion.final_summary();
+}
+
+/// Sets the bytes of payload that the next benchmark makes per iteration.
+fn making(group: &mut Group<'_>, bytes: usize) {
+    group.throughput(Throughput::Bytes(bytes as u64));
+}

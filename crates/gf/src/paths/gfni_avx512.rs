@@ -1,0 +1,158 @@
+//! GFNI with 64-byte registers: `gf2p8mulb` for GF(2^8), `gf2p8affineqb` for
+//! GF(2^4), and three-way exclusive or.
+
+use crate::paths::entries;
+use crate::tables::{MASK_2, MATRIX_16};
+use crate::vector::{Multiply, Vector};
+use std::arch::x86_64::*;
+
+/// The register.
+type Zmm = __m512i;
+
+/// Truth table of `a ^ b ^ c` for `vpternlog`.
+const XOR_THREE: i32 = 0x96;
+/// Truth table of `a ^ (b & c)` for `vpternlog`.
+const XOR_AND: i32 = 0x78;
+
+/// The first `count < 64` byte lanes.
+#[inline(always)]
+fn lanes(count: usize) -> __mmask64 {
+    !(u64::MAX << count)
+}
+
+impl Vector for Zmm {
+    const WIDTH: usize = 64;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm512_setzero_si512() }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: 64 bytes are readable.
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: 64 bytes are writable.
+        unsafe { _mm512_storeu_si512(to.cast(), self) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const u8, count: usize) -> Self {
+        // SAFETY: masked lanes are not touched.
+        unsafe { _mm512_maskz_loadu_epi8(lanes(count), from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut u8, count: usize) {
+        // SAFETY: masked lanes are not touched.
+        unsafe { _mm512_mask_storeu_epi8(to.cast(), lanes(count), self) }
+    }
+}
+
+/// GF(2^8).
+struct Bytes;
+
+impl Multiply<Zmm> for Bytes {
+    type Factor = Zmm;
+    type Operand = Zmm;
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> Self::Factor {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm512_set1_epi8(coefficient.cast_signed()) }
+    }
+
+    #[inline(always)]
+    unsafe fn operand(x: Zmm) -> Self::Operand {
+        x
+    }
+
+    #[inline(always)]
+    unsafe fn fold(sum: Zmm, x: Self::Operand, factor: Self::Factor) -> Zmm {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm512_xor_si512(sum, _mm512_gf2p8mul_epi8(x, factor)) }
+    }
+
+    #[inline(always)]
+    unsafe fn fold_two(sum: Zmm, x: [Self::Operand; 2], factor: [Self::Factor; 2]) -> Zmm {
+        // SAFETY: the path's instructions are there.
+        unsafe {
+            let products = [
+                _mm512_gf2p8mul_epi8(x[0], factor[0]),
+                _mm512_gf2p8mul_epi8(x[1], factor[1]),
+            ];
+            _mm512_ternarylogic_epi64::<XOR_THREE>(sum, products[0], products[1])
+        }
+    }
+}
+
+/// GF(2^4), two elements a byte.
+struct Nibbles;
+
+impl Multiply<Zmm> for Nibbles {
+    type Factor = Zmm;
+    type Operand = Zmm;
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> Self::Factor {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm512_set1_epi64(MATRIX_16[usize::from(coefficient & 15)].cast_signed()) }
+    }
+
+    #[inline(always)]
+    unsafe fn operand(x: Zmm) -> Self::Operand {
+        x
+    }
+
+    #[inline(always)]
+    unsafe fn fold(sum: Zmm, x: Self::Operand, factor: Self::Factor) -> Zmm {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm512_xor_si512(sum, _mm512_gf2p8affine_epi64_epi8::<0>(x, factor)) }
+    }
+
+    #[inline(always)]
+    unsafe fn fold_two(sum: Zmm, x: [Self::Operand; 2], factor: [Self::Factor; 2]) -> Zmm {
+        // SAFETY: the path's instructions are there.
+        unsafe {
+            let products = [
+                _mm512_gf2p8affine_epi64_epi8::<0>(x[0], factor[0]),
+                _mm512_gf2p8affine_epi64_epi8::<0>(x[1], factor[1]),
+            ];
+            _mm512_ternarylogic_epi64::<XOR_THREE>(sum, products[0], products[1])
+        }
+    }
+}
+
+/// GF(2), eight elements a byte.
+struct Bits;
+
+impl Multiply<Zmm> for Bits {
+    type Factor = Zmm;
+    type Operand = Zmm;
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> Self::Factor {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm512_set1_epi64(MASK_2[usize::from(coefficient & 1)].cast_signed()) }
+    }
+
+    #[inline(always)]
+    unsafe fn operand(x: Zmm) -> Self::Operand {
+        x
+    }
+
+    #[inline(always)]
+    unsafe fn fold(sum: Zmm, x: Self::Operand, factor: Self::Factor) -> Zmm {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm512_ternarylogic_epi64::<XOR_AND>(sum, x, factor) }
+    }
+}
+
+entries!(GF2, Zmm, Bits, 4, "gfni,avx512f,avx512bw");
+entries!(GF16, Zmm, Nibbles, 4, "gfni,avx512f,avx512bw");
+entries!(GF256, Zmm, Bytes, 4, "gfni,avx512f,avx512bw");

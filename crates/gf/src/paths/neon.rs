@@ -1,0 +1,157 @@
+//! NEON on AArch64: a product by two table look-ups, as the SSSE3 path.
+
+use crate::paths::entries;
+use crate::tables::{MASK_2, Nibbles, SHUFFLE_16, SHUFFLE_256};
+use crate::vector::{Multiply, Vector};
+use std::arch::aarch64::*;
+
+/// The register.
+type Quad = uint8x16_t;
+
+impl Vector for Quad {
+    const WIDTH: usize = 16;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: the path's instructions are there.
+        unsafe { vdupq_n_u8(0) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: 16 bytes are readable.
+        unsafe { vld1q_u8(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: 16 bytes are writable.
+        unsafe { vst1q_u8(to, self) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const u8, count: usize) -> Self {
+        let mut bytes = [0; 16];
+        // SAFETY: `count < 16` bytes are readable.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count);
+            Self::load(bytes.as_ptr())
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut u8, count: usize) {
+        let mut bytes = [0; 16];
+        // SAFETY: `count < 16` bytes are writable.
+        unsafe {
+            self.store(bytes.as_mut_ptr());
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
+        }
+    }
+}
+
+/// A byte's two nibbles, or the two shuffle tables of a coefficient.
+type Halves = [Quad; 2];
+
+#[inline(always)]
+unsafe fn tables(nibbles: &Nibbles) -> Halves {
+    let low = nibbles.0.as_ptr();
+    // SAFETY: 32 bytes are readable there.
+    unsafe { [vld1q_u8(low), vld1q_u8(low.add(16))] }
+}
+
+#[inline(always)]
+unsafe fn split(x: Quad) -> Halves {
+    // SAFETY: the path's instructions are there.
+    unsafe { [vandq_u8(x, vdupq_n_u8(15)), vshrq_n_u8::<4>(x)] }
+}
+
+#[inline(always)]
+unsafe fn add_product(sum: Quad, x: Halves, table: Halves) -> Quad {
+    // SAFETY: the path's instructions are there.
+    unsafe {
+        let products = [vqtbl1q_u8(table[0], x[0]), vqtbl1q_u8(table[1], x[1])];
+        veorq_u8(veorq_u8(sum, products[0]), products[1])
+    }
+}
+
+/// GF(2^8).
+struct Bytes;
+
+impl Multiply<Quad> for Bytes {
+    type Factor = Halves;
+    type Operand = Halves;
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> Self::Factor {
+        // SAFETY: the path's instructions are there.
+        unsafe { tables(&SHUFFLE_256[usize::from(coefficient)]) }
+    }
+
+    #[inline(always)]
+    unsafe fn operand(x: Quad) -> Self::Operand {
+        // SAFETY: the path's instructions are there.
+        unsafe { split(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn fold(sum: Quad, x: Self::Operand, factor: Self::Factor) -> Quad {
+        // SAFETY: the path's instructions are there.
+        unsafe { add_product(sum, x, factor) }
+    }
+}
+
+/// GF(2^4), two elements a byte.
+struct Pairs;
+
+impl Multiply<Quad> for Pairs {
+    type Factor = Halves;
+    type Operand = Halves;
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> Self::Factor {
+        // SAFETY: the path's instructions are there.
+        unsafe { tables(&SHUFFLE_16[usize::from(coefficient & 15)]) }
+    }
+
+    #[inline(always)]
+    unsafe fn operand(x: Quad) -> Self::Operand {
+        // SAFETY: the path's instructions are there.
+        unsafe { split(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn fold(sum: Quad, x: Self::Operand, factor: Self::Factor) -> Quad {
+        // SAFETY: the path's instructions are there.
+        unsafe { add_product(sum, x, factor) }
+    }
+}
+
+/// GF(2), eight elements a byte.
+struct Bits;
+
+impl Multiply<Quad> for Bits {
+    type Factor = Quad;
+    type Operand = Quad;
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> Self::Factor {
+        // SAFETY: the path's instructions are there.
+        unsafe { vreinterpretq_u8_u64(vdupq_n_u64(MASK_2[usize::from(coefficient & 1)])) }
+    }
+
+    #[inline(always)]
+    unsafe fn operand(x: Quad) -> Self::Operand {
+        x
+    }
+
+    #[inline(always)]
+    unsafe fn fold(sum: Quad, x: Self::Operand, factor: Self::Factor) -> Quad {
+        // SAFETY: the path's instructions are there.
+        unsafe { veorq_u8(sum, vandq_u8(x, factor)) }
+    }
+}
+
+entries!(GF2, Quad, Bits, 2, "neon");
+entries!(GF16, Quad, Pairs, 2, "neon");
+entries!(GF256, Quad, Bytes, 2, "neon");

@@ -1,0 +1,171 @@
+//! SSSE3: as the AVX2 path, on 16-byte registers.
+
+use crate::paths::entries;
+use crate::tables::{MASK_2, Nibbles, SHUFFLE_16, SHUFFLE_256};
+use crate::vector::{Multiply, Vector};
+use std::arch::x86_64::*;
+
+/// The register.
+type Xmm = __m128i;
+
+impl Vector for Xmm {
+    const WIDTH: usize = 16;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm_setzero_si128() }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: 16 bytes are readable.
+        unsafe { _mm_loadu_si128(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: 16 bytes are writable.
+        unsafe { _mm_storeu_si128(to.cast(), self) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const u8, count: usize) -> Self {
+        let mut bytes = [0; 16];
+        // SAFETY: `count < 16` bytes are readable.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count);
+            Self::load(bytes.as_ptr())
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut u8, count: usize) {
+        let mut bytes = [0; 16];
+        // SAFETY: `count < 16` bytes are writable.
+        unsafe {
+            self.store(bytes.as_mut_ptr());
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
+        }
+    }
+}
+
+/// A byte's two nibbles, or the two shuffle tables of a coefficient.
+type Halves = [Xmm; 2];
+
+#[inline(always)]
+unsafe fn tables(nibbles: &Nibbles) -> Halves {
+    let low = nibbles.0.as_ptr();
+    // SAFETY: 32 bytes are readable there.
+    unsafe {
+        [
+            _mm_load_si128(low.cast()),
+            _mm_load_si128(low.add(16).cast()),
+        ]
+    }
+}
+
+#[inline(always)]
+unsafe fn split(x: Xmm) -> Halves {
+    // SAFETY: the path's instructions are there.
+    unsafe {
+        let nibble = _mm_set1_epi8(15);
+        [
+            _mm_and_si128(x, nibble),
+            _mm_and_si128(_mm_srli_epi16::<4>(x), nibble),
+        ]
+    }
+}
+
+#[inline(always)]
+unsafe fn add_product(sum: Xmm, x: Halves, table: Halves) -> Xmm {
+    // SAFETY: the path's instructions are there.
+    unsafe {
+        let products = [
+            _mm_shuffle_epi8(table[0], x[0]),
+            _mm_shuffle_epi8(table[1], x[1]),
+        ];
+        _mm_xor_si128(_mm_xor_si128(sum, products[0]), products[1])
+    }
+}
+
+/// GF(2^8).
+struct Bytes;
+
+impl Multiply<Xmm> for Bytes {
+    type Factor = Halves;
+    type Operand = Halves;
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> Self::Factor {
+        // SAFETY: the path's instructions are there.
+        unsafe { tables(&SHUFFLE_256[usize::from(coefficient)]) }
+    }
+
+    #[inline(always)]
+    unsafe fn operand(x: Xmm) -> Self::Operand {
+        // SAFETY: the path's instructions are there.
+        unsafe { split(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn fold(sum: Xmm, x: Self::Operand, factor: Self::Factor) -> Xmm {
+        // SAFETY: the path's instructions are there.
+        unsafe { add_product(sum, x, factor) }
+    }
+}
+
+/// GF(2^4), two elements a byte.
+struct Pairs;
+
+impl Multiply<Xmm> for Pairs {
+    type Factor = Halves;
+    type Operand = Halves;
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> Self::Factor {
+        // SAFETY: the path's instructions are there.
+        unsafe { tables(&SHUFFLE_16[usize::from(coefficient & 15)]) }
+    }
+
+    #[inline(always)]
+    unsafe fn operand(x: Xmm) -> Self::Operand {
+        // SAFETY: the path's instructions are there.
+        unsafe { split(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn fold(sum: Xmm, x: Self::Operand, factor: Self::Factor) -> Xmm {
+        // SAFETY: the path's instructions are there.
+        unsafe { add_product(sum, x, factor) }
+    }
+}
+
+/// GF(2), eight elements a byte.
+struct Bits;
+
+impl Multiply<Xmm> for Bits {
+    type Factor = Xmm;
+    type Operand = Xmm;
+
+    #[inline(always)]
+    unsafe fn factor(coefficient: u8) -> Self::Factor {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm_set1_epi64x(MASK_2[usize::from(coefficient & 1)].cast_signed()) }
+    }
+
+    #[inline(always)]
+    unsafe fn operand(x: Xmm) -> Self::Operand {
+        x
+    }
+
+    #[inline(always)]
+    unsafe fn fold(sum: Xmm, x: Self::Operand, factor: Self::Factor) -> Xmm {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm_xor_si128(sum, _mm_and_si128(x, factor)) }
+    }
+}
+
+entries!(GF2, Xmm, Bits, 2, "ssse3");
+entries!(GF16, Xmm, Pairs, 2, "ssse3");
+entries!(GF256, Xmm, Bytes, 2, "ssse3");
