@@ -25,6 +25,8 @@ pub const SERVICE: ServiceId = ServiceId(1);
 pub const LINK_STATE: u8 = 0;
 /// More nodes than this are not kept.
 const MAX_NODES: usize = 20_000;
+/// No node can really have come this far; who claims it of us is not believed.
+const MAX_EPOCH: u64 = 1 << 62;
 /// How often the neighbours' measurements are looked at, seconds.
 const LOOK_S: f64 = 0.25;
 
@@ -126,8 +128,9 @@ impl Route {
             match frame::read(&mut reader) {
                 Ok((origin, state)) if origin == self.me => {
                     self.flood.overheard(&origin, &state.version, heard.sender);
-                    outlived =
-                        outlived.max((state.version.0 > self.epoch).then_some(state.version.0));
+                    let known = state.version.0;
+                    let newer = known > self.epoch && known < MAX_EPOCH;
+                    outlived = outlived.max(newer.then_some(known));
                 }
                 Ok((origin, state)) => self.take_in(cx, heard.sender, origin, state),
                 Err(_) => {

@@ -1,0 +1,41 @@
+# ncmesh: `make demo` and `make test` need nothing but a Rust toolchain; the tests install the rest.
+CARGO ?= cargo
+FILE ?=
+TO ?= n05,n09,n14,n20
+# Seconds each fuzz target runs.
+FUZZ_SECONDS ?= 15
+
+.PHONY: all demo test lint unit fuzz bench doc clean test-deps
+
+all:
+	$(CARGO) build --release --workspace
+
+# Builds everything, starts the mesh of scenarios/building.toml, sends a real file over it and verifies it.
+demo:
+	$(CARGO) build --release -p ncmesh
+	target/release/ncmesh lab scenarios/building.toml --send "$(or $(FILE),target/release/ncmesh)" $(DEMO_LIMIT) --from n01 --to $(TO)
+
+test: test-deps lint doc unit fuzz
+
+test-deps:
+	scripts/install-test-deps.sh
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+unit:
+	$(CARGO) test --workspace
+
+fuzz:
+	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh
+
+bench:
+	$(CARGO) bench --workspace
+
+clean:
+	$(CARGO) clean
+	rm -rf fuzz/target
