@@ -1,1 +1,3 @@
 //! ncmesh scenarios and the virtual-clock driver.
+
+pub mod scenario;
