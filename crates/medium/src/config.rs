@@ -73,7 +73,11 @@ impl MediumConfig {
         }
     }
 
-    pub(crate) fn validate(&self) -> Result<(), MediumError> {
+    /// Checks all settings, as [`Medium::new`](crate::Medium::new) does.
+    ///
+    /// # Errors
+    /// Any [`MediumError`] about a setting.
+    pub fn validate(&self) -> Result<(), MediumError> {
         if self.radios == 0 || self.radios > MAX_RADIOS || self.radios != self.loss.radios() {
             return Err(MediumError::BadRadioCount {
                 radios: self.radios,

@@ -1,6 +1,7 @@
 //! The virtual-clock driver: nodes and medium, one event after the other, from a seed.
 
 use crate::host::{Happening, Host};
+use crate::scenario::Scenario;
 use crate::trace::{Mark, Trace};
 use ncmesh_medium::{Access, Medium, MediumConfig, MediumError, Output, RadioId, Statistics};
 use ncmesh_proto::file::merkle;
@@ -13,6 +14,7 @@ use ncmesh_proto::stack::{ConfigError, Stack, StackConfig};
 use ncmesh_proto::time::{Duration, Instant};
 use ncmesh_wire::{Cipher, FlowId, Key, NodeId};
 use rand_chacha::ChaCha8Rng;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -48,6 +50,46 @@ pub struct Mischief {
     pub duplicate: f64,
     /// Share of frames held back until after the next one of that node.
     pub reorder: f64,
+}
+
+impl SimulationConfig {
+    /// The mesh of `scenario`. Its protocol sections are `link`, `route` and those of the engines; what else
+    /// there is takes its default.
+    ///
+    /// # Errors
+    /// [`SimulationError::Config`] names a setting that cannot be.
+    pub fn from_scenario(scenario: &Scenario) -> Result<Self, SimulationError> {
+        let mut engines = toml::Table::new();
+        for (name, section) in &scenario.protocol {
+            if !matches!(name.as_str(), "link" | "route") {
+                engines.insert(name.clone(), toml::Value::Table(section.clone()));
+            }
+        }
+        Ok(Self {
+            medium: scenario.medium_config(),
+            names: scenario.nodes.iter().map(|node| node.name.clone()).collect(),
+            seed: scenario.seed,
+            mtu: scenario.mtu,
+            link: section(scenario, "link")?,
+            route: section(scenario, "route")?,
+            engines,
+            sealed: true,
+            measured_beforehand: false,
+            mischief: Mischief::default(),
+        })
+    }
+}
+
+/// A protocol section of the scenario as the settings it stands for.
+fn section<T: Default + DeserializeOwned>(
+    scenario: &Scenario,
+    name: &str,
+) -> Result<T, ConfigError> {
+    let Some(table) = scenario.protocol.get(name) else { return Ok(T::default()) };
+    toml::Value::Table(table.clone()).try_into().map_err(|e: toml::de::Error| ConfigError {
+        section: name.to_owned(),
+        problem: e.message().to_owned(),
+    })
 }
 
 /// Why a simulation cannot be.

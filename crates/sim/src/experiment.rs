@@ -1,0 +1,171 @@
+//! One scenario's file transfer, start to end, and what came of it.
+
+use crate::host::Happening;
+use crate::scenario::{Content, Scenario};
+use crate::simulation::{Simulation, SimulationConfig, SimulationError, node_id};
+use ncmesh_proto::file::TransferStatus;
+use ncmesh_proto::registry;
+use ncmesh_proto::rng;
+use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_wire::{FlowId, NodeId};
+use rand_core::RngCore;
+use serde::Serialize;
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The engine.
+    pub scheme: String,
+    /// The seed.
+    pub seed: u64,
+    /// The file's size, bytes.
+    pub bytes: u64,
+    /// Each receiver.
+    pub receivers: Vec<ReceiverOutcome>,
+    /// Data packets all nodes sent.
+    pub transmissions: u64,
+    /// Payload bytes of the source's packets over the file's bytes.
+    pub source_redundancy: f64,
+    /// Nodes the source listed as forwarders.
+    pub forwarders: Vec<String>,
+    /// Virtual seconds from the start of the transfer to its end.
+    pub seconds: f64,
+    /// Hash over every frame sent, heard and reported.
+    pub trace_hash: String,
+    /// How many events that hash is over.
+    pub events: u64,
+}
+
+/// What came of it at one receiver.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReceiverOutcome {
+    /// Its name.
+    pub node: String,
+    /// Whether it has the whole file, byte for byte.
+    pub verified: bool,
+    /// Bytes it has.
+    pub bytes: u64,
+    /// Seconds from the start of the transfer until it had all.
+    pub seconds: Option<f64>,
+    /// File bits over those seconds, bit/s.
+    pub throughput_bps: Option<f64>,
+}
+
+/// Why a scenario cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The simulation cannot be.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+    /// The scenario says nothing is sent.
+    #[error("the scenario has no [traffic]: nothing to run")]
+    NoTraffic,
+    /// Its file cannot be read.
+    #[error("cannot read {0}: {1}")]
+    File(String, std::io::Error),
+}
+
+/// The mesh measures itself for so long before the transfer begins, beyond the quick start of probing.
+const SETTLING: Duration = Duration::from_secs(5);
+
+/// Runs the scenario's transfer with `scheme`, at most `limit` of virtual time; `progress` is called now and
+/// then with the simulation.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run(
+    scenario: &Scenario,
+    config: SimulationConfig,
+    scheme: &str,
+    limit: Duration,
+    mut progress: impl FnMut(&Simulation),
+) -> Result<Outcome, RunError> {
+    let traffic = scenario.traffic.as_ref().ok_or(RunError::NoTraffic)?;
+    let scheme = registry::entry(scheme)
+        .ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))?
+        .name;
+    let contents = contents(&traffic.content, scenario.seed)?;
+    let settling = config.link.settling_time() + SETTLING;
+    let mut s = Simulation::new(config)?;
+    s.run_for(settling);
+    let start = s.now();
+    let flow = s.send_file(scheme, traffic.from, Some(&traffic.to), contents.clone())?;
+    let (mut seen, mut over) = (0, false);
+    while !over && s.now() < start + limit {
+        let next = s.now() + Duration::from_millis(500);
+        over = s.run_until(next.min(start + limit), |s| {
+            let ended =
+                s.happenings()[seen..].iter().any(|(_, _, h)| *h == Happening::SendEnded(flow));
+            seen = s.happenings().len();
+            ended
+        });
+        progress(&s);
+    }
+    Ok(outcome(scenario, &s, scheme, flow, start, &contents))
+}
+
+fn contents(content: &Content, seed: u64) -> Result<Vec<u8>, RunError> {
+    match content {
+        Content::File(path) => {
+            std::fs::read(path).map_err(|e| RunError::File(path.display().to_string(), e))
+        }
+        Content::Random { bytes } => {
+            let mut contents = vec![0; usize::try_from(*bytes).unwrap_or(usize::MAX)];
+            rng::stream(seed, NodeId(0), "experiment", "contents").fill_bytes(&mut contents);
+            Ok(contents)
+        }
+    }
+}
+
+fn outcome(
+    scenario: &Scenario,
+    s: &Simulation,
+    scheme: &str,
+    flow: FlowId,
+    start: Instant,
+    contents: &[u8],
+) -> Outcome {
+    let traffic = scenario.traffic.iter();
+    let receivers = traffic.clone().flat_map(|t| &t.to).map(|node| {
+        let at =
+            s.happenings().iter().find(|(_, n, h)| n == node && *h == Happening::Delivered(flow));
+        let seconds = at.map(|(at, ..)| (*at - start).as_secs_f64());
+        let received = s.host(*node).storage().received(flow);
+        ReceiverOutcome {
+            node: scenario.nodes[*node].name.clone(),
+            verified: seconds.is_some() && received == contents,
+            bytes: received.len() as u64,
+            seconds,
+            throughput_bps: seconds.map(|t| contents.len() as f64 * 8.0 / t),
+        }
+    });
+    let status = traffic.clone().find_map(|t| status(s, t.from, flow));
+    let name = |node: &NodeId| scenario.nodes[usize::from(node.0) - 1].name.clone();
+    Outcome {
+        scenario: scenario.name.clone(),
+        scheme: scheme.to_owned(),
+        seed: scenario.seed,
+        bytes: contents.len() as u64,
+        receivers: receivers.collect(),
+        transmissions: (0..s.len()).map(|node| data_sent(s, node, scheme)).sum(),
+        source_redundancy: status.as_ref().map_or(0.0, |t| t.source_redundancy),
+        forwarders: status.iter().flat_map(|t| &t.forwarders).map(name).collect(),
+        seconds: (s.now() - start).as_secs_f64(),
+        trace_hash: s.trace_hash(),
+        events: s.trace_events(),
+    }
+}
+
+fn status(s: &Simulation, node: usize, flow: FlowId) -> Option<TransferStatus> {
+    debug_assert_eq!(flow.source, node_id(node));
+    s.host(node).stack()?.transfers().into_iter().find(|t| t.flow == flow)
+}
+
+fn data_sent(s: &Simulation, node: usize, scheme: &str) -> u64 {
+    let (Some(stack), Some(entry)) = (s.host(node).stack(), registry::entry(scheme)) else {
+        return 0;
+    };
+    stack.counters().sent(entry.id, ncmesh_proto::file::frame::DATA).frames
+}

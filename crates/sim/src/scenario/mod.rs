@@ -1,0 +1,167 @@
+//! Scenario files: a network, its medium, its traffic and the settings of its protocols, in TOML.
+//!
+//! ```toml
+//! name = "diamond"
+//! description = "One source, two relays, one destination"
+//! seed = 1                                 # names all random draws; 1 if absent
+//! nodes = ["s", "r1", "r2", "d"]           # or [[node]] tables with name and x, y, z in metres
+//!
+//! [medium]
+//! phy = "802.11b"                          # or "802.11a" (and pure 802.11g)
+//! bit_rate = "2M"                          # bit/s
+//! # sense = "audible" | "everyone", retry_limit, mac_overhead_bytes, cw_min, cw_max, overhear_unicast
+//!
+//! [topology]                               # at most one of:
+//! # matrix = "loss.csv"                    # n x n losses, see `links`
+//! # links = "links.csv"                    # lines of from,to,loss
+//! # netjson = "graph.json"                 # NetJSON NetworkGraph, see `netjson`
+//!
+//! [[link]]                                 # on top of the file, if any
+//! from = "s"
+//! to = "r1"
+//! loss = 0.3                               # 0 to 1
+//! loss_back = 0.2                          # equal to loss if absent; 1 for a one-way link
+//!
+//! [traffic]                                # a file transfer
+//! from = "s"
+//! to = ["d"]
+//! size = "2.3MB"                           # or file = "firmware.bin"
+//!
+//! [protocol.pacifier]                      # handed to that protocol as it is
+//! knob = 1
+//! ```
+//!
+//! Nodes are numbered in the order of the file, from 1 as node ids, from 0 as radios. Without `nodes` and
+//! `[[node]]` they are those of the topology file, in its order. File names are relative to the scenario's.
+
+mod error;
+mod file;
+mod links;
+pub mod netjson;
+mod overrides;
+mod quantity;
+mod read;
+
+pub use error::{Place, ScenarioError};
+pub use quantity::Quantity;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
+
+/// Where a node stands, in metres from any origin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Position {
+    /// East.
+    pub x: f64,
+    /// North.
+    pub y: f64,
+    /// Up.
+    pub z: f64,
+}
+
+/// A node of the scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Unique; 1 to 63 of letters, digits, `.`, `_` and `-`.
+    pub name: String,
+    /// Where it stands, if the scenario says so.
+    pub position: Option<Position>,
+}
+
+/// What a file transfer carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// That many bytes made from the seed.
+    Random {
+        /// Bytes.
+        bytes: u64,
+    },
+    /// The bytes of a file.
+    File(PathBuf),
+}
+
+/// A file to be carried from one node to others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// The source's index in [`Scenario::nodes`].
+    pub from: usize,
+    /// The receivers' indices, at least one, none twice, none the source.
+    pub to: Vec<usize>,
+    /// What is sent.
+    pub content: Content,
+}
+
+/// A checked scenario.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What it is called.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Names all random draws.
+    pub seed: u64,
+    /// All nodes. Node id = index + 1, radio = index.
+    pub nodes: Vec<Node>,
+    /// The file transfer, if the scenario has one.
+    pub traffic: Option<Traffic>,
+    /// Settings by protocol name, checked by the protocols themselves.
+    pub protocol: BTreeMap<String, toml::Table>,
+    /// The largest frame a node hands to its radio, bytes; 1500 if the scenario does not say.
+    pub mtu: usize,
+    medium: MediumConfig,
+    source: overrides::Source,
+}
+
+impl Scenario {
+    /// Reads a scenario file and the files it names.
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with file and line.
+    pub fn load(path: &Path) -> Result<Self, ScenarioError> {
+        let text = read::text(path)?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        Self::parse(&text, &path.display().to_string(), directory)
+    }
+
+    /// Reads a scenario from `text`; `origin` names it in errors, other files are sought in `directory`.
+    ///
+    /// # Errors
+    /// [`ScenarioError`], with file and line.
+    pub fn parse(text: &str, origin: &str, directory: &Path) -> Result<Self, ScenarioError> {
+        read::scenario(text, origin, directory)
+    }
+
+    /// Changes one setting: `medium.bit_rate=2M`, `seed=7`, `protocol.pacifier.knob=1`,
+    /// `traffic.to=n05,n09`. The value is read as TOML, or else as plain text; where a list stands now, text
+    /// with commas is a list.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Override`]; the scenario is then as it was.
+    pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
+        *self = self.source.with(assignment)?;
+        Ok(())
+    }
+
+    /// The index of the node named `name`.
+    pub fn node_index(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.name == name)
+    }
+
+    /// Loss of every directed link, by node index.
+    pub fn loss(&self) -> &LossMatrix {
+        &self.medium.loss
+    }
+
+    /// The medium of this scenario: radio i is node i.
+    pub fn medium_config(&self) -> MediumConfig {
+        self.medium.clone()
+    }
+
+    /// All directed links as (from, to, delivery probability).
+    pub fn deliveries(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
+        let delivery = |(from, to, loss): (RadioId, RadioId, f64)| (from.0, to.0, 1.0 - loss);
+        self.medium.loss.links().map(delivery)
+    }
+}

@@ -1,0 +1,185 @@
+//! NetJSON NetworkGraph, the exchange format of mesh routing daemons and map services.
+//!
+//! # From cost to loss
+//! Only the metric ETX is read. ETX is 1 / (d_f d_r), the delivery probabilities of both directions; the file
+//! gives their product only, so a link of cost c is taken to deliver 1 / sqrt(c) each way:
+//! `loss = 1 - 1 / sqrt(cost)`. A link listed in both directions sets each by its own entry, a link listed
+//! once sets both. Costs of 4096 and above mean a dead link (OLSR writes that), costs below 1 are refused.
+//! Where a link has a number `delivery` among its `properties`, as in the files written here, that is the
+//! delivery probability of its direction, and its cost is not looked at.
+//!
+//! # Names
+//! A node's name is its `id`, with every character that a scenario does not allow made `-`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::error::Place;
+use super::links::Topology;
+use super::{Node, Position, Scenario, ScenarioError, read};
+
+/// The cost from which a link is dead.
+const DEAD_COST: f64 = 4096.0;
+
+#[derive(Deserialize, Serialize)]
+struct Graph {
+    r#type: String,
+    #[serde(default)]
+    protocol: Value,
+    #[serde(default)]
+    version: Value,
+    #[serde(default)]
+    metric: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    nodes: Vec<GraphNode>,
+    links: Vec<GraphLink>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct GraphNode {
+    id: String,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    properties: Map<String, Value>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct GraphLink {
+    source: String,
+    target: String,
+    cost: f64,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    properties: Map<String, Value>,
+}
+
+/// Reads a NetworkGraph; `file` names it in errors.
+pub(super) fn topology(text: &str, file: &str) -> Result<Topology, ScenarioError> {
+    let graph: Graph = serde_json::from_str(text).map_err(|error| ScenarioError::Syntax {
+        place: Place::line(file, error.line()),
+        message: error.to_string(),
+    })?;
+    let fail = |message: String| Err(ScenarioError::value(Place::file(file), message));
+    if graph.r#type != "NetworkGraph" {
+        return fail(format!("NetJSON type `{}`: must be NetworkGraph", graph.r#type));
+    }
+    if let Some(metric) = graph.metric.as_ref().filter(|metric| !metric.eq_ignore_ascii_case("etx"))
+    {
+        return fail(format!("NetJSON metric `{metric}`: only ETX can be read as loss"));
+    }
+    let mut topology = Topology::default();
+    let mut index = BTreeMap::new();
+    for node in &graph.nodes {
+        let position = position(&node.properties);
+        read::add_node(
+            &mut topology.nodes,
+            Node { name: name(&node.id), position },
+            Place::file(file),
+        )?;
+        if index.insert(node.id.as_str(), topology.nodes.len() - 1).is_some() {
+            return fail(format!("two nodes have the id `{}`", node.id));
+        }
+    }
+    match directed(&graph.links, &index) {
+        Ok(links) => topology.links = links,
+        Err(message) => return fail(message),
+    }
+    Ok(topology)
+}
+
+fn name(id: &str) -> String {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    id.chars().map(|c| if allowed(c) { c } else { '-' }).collect()
+}
+
+fn position(properties: &Map<String, Value>) -> Option<Position> {
+    let number = |key| properties.get(key).and_then(Value::as_f64);
+    Some(Position { x: number("x")?, y: number("y")?, z: number("z").unwrap_or(0.0) })
+}
+
+/// Directed links with their losses.
+fn directed(
+    links: &[GraphLink],
+    index: &BTreeMap<&str, usize>,
+) -> Result<Vec<(usize, usize, f64)>, String> {
+    let find = |id: &str| {
+        index.get(id).copied().ok_or_else(|| format!("a link names `{id}`, which is no node"))
+    };
+    let mut stated = BTreeMap::new();
+    let mut one_way = BTreeSet::new();
+    for link in links {
+        let ends = (find(&link.source)?, find(&link.target)?);
+        if ends.0 == ends.1 {
+            return Err(format!("a link joins `{}` to itself", link.source));
+        }
+        if link.properties.contains_key("delivery") {
+            one_way.insert(ends);
+        }
+        stated.insert(ends, loss(link)?);
+    }
+    let mut all = stated.clone();
+    for (&(from, to), &loss) in stated.iter().filter(|(ends, _)| !one_way.contains(ends)) {
+        all.entry((to, from)).or_insert(loss);
+    }
+    Ok(all.into_iter().map(|((from, to), loss)| (from, to, loss)).collect())
+}
+
+fn loss(link: &GraphLink) -> Result<f64, String> {
+    let ends = || format!("link `{}` to `{}`", link.source, link.target);
+    if let Some(delivery) = link.properties.get("delivery") {
+        let delivery = delivery.as_f64().filter(|delivery| (0.0..=1.0).contains(delivery));
+        return delivery
+            .map(|delivery| 1.0 - delivery)
+            .ok_or_else(|| format!("{}: delivery must be from 0 to 1", ends()));
+    }
+    if link.cost.is_nan() || link.cost < 1.0 {
+        return Err(format!("{}: cost {} is no ETX, which is at least 1", ends(), link.cost));
+    }
+    Ok(if link.cost >= DEAD_COST { 1.0 } else { 1.0 - 1.0 / link.cost.sqrt() })
+}
+
+/// Writes a NetworkGraph as pretty JSON. `links` are directed: (from, to, delivery 0 to 1) by index into
+/// `nodes`; those with an index out of range are left out. Each link's cost is its ETX, 1 / (d_f d_r), and
+/// 4096 where nothing comes back; its own delivery stands among its properties.
+pub fn write(
+    label: &str,
+    nodes: &[Node],
+    links: impl IntoIterator<Item = (usize, usize, f64)>,
+) -> String {
+    let delivery: BTreeMap<_, _> = links.into_iter().map(|(from, to, p)| ((from, to), p)).collect();
+    let link = |(&(from, to), &forward): (&(usize, usize), &f64)| {
+        let back = delivery.get(&(to, from)).copied().unwrap_or(0.0);
+        Some(GraphLink {
+            source: nodes.get(from)?.name.clone(),
+            target: nodes.get(to)?.name.clone(),
+            cost: (1.0 / (forward * back)).min(DEAD_COST),
+            properties: Map::from_iter([("delivery".to_owned(), json!(forward))]),
+        })
+    };
+    let graph = Graph {
+        r#type: "NetworkGraph".into(),
+        protocol: json!("ncmesh"),
+        version: json!(env!("CARGO_PKG_VERSION")),
+        metric: Some("ETX".into()),
+        label: Some(label.to_owned()),
+        nodes: nodes.iter().map(graph_node).collect(),
+        links: delivery.iter().filter_map(link).collect(),
+    };
+    serde_json::to_string_pretty(&graph).unwrap_or_default()
+}
+
+fn graph_node(node: &Node) -> GraphNode {
+    let place = |p: Position| {
+        [("x", p.x), ("y", p.y), ("z", p.z)].map(|(key, value)| (key.to_owned(), json!(value)))
+    };
+    GraphNode {
+        id: node.name.clone(),
+        properties: node.position.map(place).into_iter().flatten().collect(),
+    }
+}
+
+/// Writes the network of a scenario.
+pub fn write_scenario(scenario: &Scenario) -> String {
+    write(&scenario.name, &scenario.nodes, scenario.deliveries())
+}

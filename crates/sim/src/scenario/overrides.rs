@@ -1,0 +1,67 @@
+//! `key=value` overrides, applied to the file's own table, which is then checked as if so written.
+
+use std::path::PathBuf;
+
+use toml::{Table, Value};
+
+use super::{Scenario, ScenarioError, read};
+
+/// What a scenario was made from, to make it anew.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    pub(super) table: Table,
+    pub(super) origin: String,
+    pub(super) directory: PathBuf,
+}
+
+impl Source {
+    /// The scenario with `assignment` applied.
+    pub(super) fn with(&self, assignment: &str) -> Result<Scenario, ScenarioError> {
+        let fail = |message: String| ScenarioError::Override {
+            assignment: assignment.to_owned(),
+            message,
+        };
+        let (key, text) = assignment
+            .split_once('=')
+            .ok_or_else(|| fail("must read key=value, such as medium.bit_rate=2M".into()))?;
+        let mut table = self.table.clone();
+        put(&mut table, key.trim(), text.trim()).map_err(fail)?;
+        // The text is our own, so its lines would mean nothing to the user: the message alone is passed on.
+        let written = toml::to_string(&table).map_err(|error| fail(error.to_string()))?;
+        let made = read::scenario(&written, &self.origin, &self.directory);
+        made.map_err(|error| fail(error.into_message()))
+    }
+}
+
+/// Sets the value at a dotted key, making tables on the way.
+fn put(table: &mut Table, key: &str, text: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let mut parts: Vec<_> = key.split('.').collect();
+    if parts.iter().any(|part| part.is_empty() || !part.chars().all(plain)) {
+        return Err(format!("`{key}` is no key: names joined by dots, such as medium.bit_rate"));
+    }
+    let last = parts.pop().unwrap_or_default();
+    let mut place = table;
+    for part in parts {
+        let entry = place.entry(part).or_insert_with(|| Value::Table(Table::new()));
+        place = entry.as_table_mut().ok_or_else(|| format!("`{part}` is not a table"))?;
+    }
+    let value = value(text, place.get(last));
+    place.insert(last.to_owned(), value);
+    Ok(())
+}
+
+/// `text` as TOML if it is one value, as a list where one stands now, else as plain text.
+fn value(text: &str, now: Option<&Value>) -> Value {
+    let parsed = toml::from_str::<Table>(&format!("value = {text}")).ok();
+    let parsed =
+        parsed.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
+    match (parsed, now) {
+        (Some(value @ Value::Array(_)), _) => value,
+        (_, Some(Value::Array(_))) => Value::Array(
+            text.split(',').map(|part| Value::String(part.trim().to_owned())).collect(),
+        ),
+        (Some(value), _) => value,
+        (None, _) => Value::String(text.to_owned()),
+    }
+}

@@ -1,0 +1,87 @@
+//! Numbers with decimal or binary multipliers, as people write them: `11M`, `5.5M`, `2.3MB`, `64KiB`.
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+/// A whole number written plainly or with a multiplier: k, M, G (powers of 1000) or Ki, Mi, Gi (of 1024). The
+/// unit is its user's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Quantity(pub u64);
+
+const MULTIPLIERS: [(&str, u64); 8] = [
+    ("Ki", 1 << 10),
+    ("Mi", 1 << 20),
+    ("Gi", 1 << 30),
+    ("k", 1_000),
+    ("K", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("", 1),
+];
+
+impl Quantity {
+    /// Reads `text`, with `unit` allowed at its end. None if it is no number, negative, not whole once
+    /// multiplied, or above 2^53.
+    pub fn parse(text: &str, unit: &str) -> Option<Self> {
+        let text = text.trim();
+        let text = text.strip_suffix(unit).unwrap_or(text);
+        let (digits, factor) = MULTIPLIERS
+            .iter()
+            .find_map(|(name, factor)| Some((text.strip_suffix(name)?, *factor)))?;
+        if !digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+            return None;
+        }
+        let value = digits.parse::<f64>().ok()? * factor as f64;
+        let whole = value.round();
+        // 2.3 * 10^6 is not exact in binary; what rounding hides must be rounding.
+        ((value - whole).abs() < 1e-6 && whole < 9e15).then_some(Self(whole as u64))
+    }
+}
+
+struct Reader;
+
+impl Visitor<'_> for Reader {
+    type Value = Quantity;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a number such as 2000000, \"2M\" or \"64Ki\"")
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Quantity, E> {
+        u64::try_from(value).map(Quantity).map_err(|_| E::custom("must not be negative"))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Quantity, E> {
+        let invalid = || E::invalid_value(serde::de::Unexpected::Str(text), &self);
+        Quantity::parse(text, "B").ok_or_else(invalid)
+    }
+}
+
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multipliers_are_understood() {
+        let cases = [
+            ("11M", 11_000_000),
+            ("5.5M", 5_500_000),
+            ("2.3MB", 2_300_000),
+            ("64KiB", 65_536),
+            ("7", 7),
+            ("1k", 1_000),
+        ];
+        for (text, value) in cases {
+            assert_eq!(Quantity::parse(text, "B"), Some(Quantity(value)), "{text}");
+        }
+        for text in ["", "M", "-1", "1.5", "1e9", "inf", "nan", "1 M", "0x10", "99999999G", "1..2"]
+        {
+            assert_eq!(Quantity::parse(text, "B"), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Scenario files: what they mean, and what is said of faulty ones.
+
+#![allow(clippy::unwrap_used)] // Tests may.
+
+use std::path::Path;
+
+use ncmesh_medium::{Phy, RadioId, Sense};
+use ncmesh_sim::scenario::{Content, Scenario, ScenarioError, netjson};
+use proptest::prelude::*;
+
+const SMALL: &str = r#"
+name = "small"
+nodes = ["a", "b", "c"]
+link = [{ from = "a", to = "b", loss = 0.25 }, { from = "b", to = "c", loss = 0.5, loss_back = 1.0 }]
+[medium]
+phy = "802.11b"
+bit_rate = "5.5M"
+[traffic]
+from = "a"
+to = ["b", "c"]
+size = "2.3MB"
+[protocol.pacifier]
+knob = 0
+"#;
+
+fn data() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data"))
+}
+
+fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::parse(text, "s.toml", data())
+}
+
+fn fault(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+#[test]
+fn a_small_file_means_what_it_says() {
+    let scenario = parse(SMALL).unwrap();
+    assert_eq!((scenario.name.as_str(), scenario.seed), ("small", 1));
+    let config = scenario.medium_config();
+    assert_eq!((config.bit_rate_bps, config.phy, config.radios), (5_500_000, Phy::DOT11B, 3));
+    let links: Vec<_> = scenario.deliveries().collect();
+    assert_eq!(links, [(0, 1, 0.75), (1, 0, 0.75), (1, 2, 0.5)]);
+    let traffic = scenario.traffic.unwrap();
+    assert_eq!(
+        (traffic.from, traffic.to, traffic.content),
+        (0, vec![1, 2], Content::Random { bytes: 2_300_000 })
+    );
+    assert_eq!(scenario.protocol["pacifier"]["knob"].as_integer(), Some(0));
+}
+
+#[test]
+fn faults_are_told_on_one_line_with_place_and_remedy() {
+    let medium =
+        "name = \"x\"\nnodes = [\"a\", \"b\"]\n[medium]\nphy = \"802.11b\"\nbit_rate = \"2M\"\n";
+    let with = |more: &str| fault(&format!("{medium}{more}"));
+    let cases = [
+        (fault("name = \"x\"\n"), "missing field `medium`"),
+        (fault("name = 3"), "s.toml:1: invalid type: integer `3`, expected a string"),
+        (fault("name = \"x\"\nnodes = [\n"), "s.toml:2: "),
+        (
+            fault(&medium.replace("2M", "2X")),
+            "s.toml:5: invalid value: string \"2X\", expected a number such as 2000000, \"2M\" or",
+        ),
+        (
+            fault(&medium.replace("2M", "1")),
+            "s.toml:3: bit rate 1 bit/s: must be 1 kbit/s to 10 Gbit/s",
+        ),
+        (
+            fault(&medium.replace("802.11b", "802.11q")),
+            "s.toml:4: unknown variant `802.11q`, expected `802.11b` or `802.11a`",
+        ),
+        (
+            fault(&medium.replace("\"b\"", "\"b c\"")),
+            "s.toml:2: node name `b c`: must be 1 to 63 of letters",
+        ),
+        (
+            fault(&medium.replace("\"b\"", "\"a\"")),
+            "s.toml: two nodes are named `a`: names must be unique",
+        ),
+        (
+            fault(&medium.replace("nodes = [\"a\", \"b\"]", "")),
+            "s.toml: no nodes: give `nodes`, `[[node]]` or a file",
+        ),
+        (with("speed = 3\n"), "s.toml:6: unknown field `speed`, expected one of `phy`, `bit_rate`"),
+        (with("cw_min = 2000\n"), "s.toml:3: medium timing: the contention window must"),
+        (
+            with("[[link]]\nfrom = \"a\"\nto = \"z\"\nloss = 0\n"),
+            "s.toml:6: no node `z`: there are a, b",
+        ),
+        (
+            with("[[link]]\nfrom = \"a\"\nto = \"b\"\nloss = 1.5\n"),
+            "s.toml:6: loss 1.5: must be from 0 to 1, between two different",
+        ),
+        (
+            with("[[link]]\nfrom = \"a\"\nto = \"a\"\nloss = 0.5\n"),
+            "s.toml:6: loss 0.5: must be from 0 to 1, between two different",
+        ),
+        (with("[[node]]\nname = \"c\"\n"), "s.toml:7: give `nodes` or `[[node]]`, not both"),
+        (
+            with("[traffic]\nfrom = \"a\"\nto = [\"a\"]\nsize = 1\n"),
+            "s.toml:8: a receiver must not be the source",
+        ),
+        (
+            with("[traffic]\nfrom = \"a\"\nto = []\nsize = 1\n"),
+            "s.toml:8: `to` must name at least one node",
+        ),
+        (
+            with("[traffic]\nfrom = \"a\"\nto = [\"b\"]\n"),
+            "s.toml:7: give `size` (above 0) or `file`, one of them",
+        ),
+        (
+            with("[topology]\nmatrix = \"a\"\nlinks = \"b\"\n"),
+            "s.toml:7: give one of `matrix`, `links` and `netjson`",
+        ),
+        (with("[topology]\nmatrix = \"nowhere.csv\"\n"), "nowhere.csv: No such file"),
+    ];
+    for (message, expected) in cases {
+        assert!(message.contains(expected), "`{message}` does not say `{expected}`");
+        assert!(!message.contains('\n'), "{message}");
+    }
+}
+
+#[test]
+fn settings_are_overridden_by_key() {
+    let mut scenario = parse(SMALL).unwrap();
+    for assignment in [
+        "medium.bit_rate=2M",
+        "seed=9",
+        "traffic.to=c",
+        "traffic.size=64KiB",
+        "protocol.pacifier.knob=1",
+        "protocol.more.threshold = 0.2",
+        "medium.sense=everyone",
+    ] {
+        scenario.set(assignment).unwrap();
+    }
+    let config = scenario.medium_config();
+    assert_eq!((config.bit_rate_bps, config.seed, config.sense), (2_000_000, 9, Sense::Everyone));
+    assert_eq!(scenario.protocol["pacifier"]["knob"].as_integer(), Some(1));
+    assert_eq!(scenario.protocol["more"]["threshold"].as_float(), Some(0.2));
+    let traffic = scenario.traffic.unwrap();
+    assert_eq!((traffic.to, traffic.content), (vec![2], Content::Random { bytes: 65_536 }));
+}
+
+#[test]
+fn faulty_overrides_are_refused_and_change_nothing() {
+    let mut scenario = parse(SMALL).unwrap();
+    let cases = [
+        ("seed", "must read key=value"),
+        ("medium.bitrate=2M", "unknown field `bitrate`, expected one of"),
+        ("medium.bit_rate=fast", "expected a number such as"),
+        ("seed=-1", "expected u64"),
+        ("name.first=x", "`name` is not a table"),
+        ("=3", "`` is no key"),
+        ("a..b=3", "`a..b` is no key"),
+        ("seed=1\nname=\"y\"", "expected u64"),
+        ("traffic.to=a,b", "a receiver must not be the source"),
+    ];
+    for (assignment, expected) in cases {
+        let message = scenario.set(assignment).unwrap_err().to_string();
+        assert!(message.starts_with("override `") && message.contains(expected), "{message}");
+    }
+    assert_eq!(scenario.seed, 1);
+    assert_eq!(scenario.medium_config(), parse(SMALL).unwrap().medium_config());
+}
+
+#[test]
+fn netjson_costs_become_losses() {
+    let text = "name = \"n\"\n[medium]\nphy = \"802.11a\"\nbit_rate = \"6M\"\n[topology]\nnetjson = \"small.json\"\n";
+    let scenario = parse(text).unwrap();
+    let names: Vec<_> = scenario.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["10.0.0.1", "fe80--2", "c"]);
+    let loss = |a, b| scenario.loss().loss(RadioId(a), RadioId(b));
+    assert_eq!((loss(0, 1), loss(1, 0)), (0.5, 0.5));
+    assert!(loss(1, 2).abs() < 1e-12 && (loss(2, 1) - 0.2).abs() < 1e-12);
+    assert_eq!((loss(0, 2), loss(2, 0)), (1.0, 1.0));
+}
+
+#[test]
+fn netjson_that_is_written_is_read_back() {
+    let scenario = parse(SMALL).unwrap();
+    let directory = std::env::temp_dir().join(format!("ncmesh-netjson-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("graph.json"), netjson::write_scenario(&scenario)).unwrap();
+    let text = "name = \"n\"\n[medium]\nphy = \"802.11b\"\nbit_rate = \"5.5M\"\n[topology]\nnetjson = \"graph.json\"\n";
+    let back = Scenario::parse(text, "back.toml", &directory).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(back.nodes, scenario.nodes);
+    assert_eq!(back.loss(), scenario.loss());
+
+    let graph: serde_json::Value =
+        serde_json::from_str(&netjson::write_scenario(&scenario)).unwrap();
+    let costs: Vec<_> = graph["links"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|link| link["cost"].as_f64().unwrap())
+        .collect();
+    assert_eq!(costs, [1.0 / 0.5625, 1.0 / 0.5625, 4096.0]);
+}
+
+#[test]
+fn a_real_olsr_graph_is_read() {
+    // Not shipped: its licence is the GPL. https://github.com/netCommonsEU/netjson_robustness
+    let directory =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/ninux-netjson");
+    if !directory.join("ninux-roma.json").exists() {
+        println!("skipped: ninux-roma.json does not stand beside the repository");
+        return;
+    }
+    let text = "name = \"n\"\n[medium]\nphy = \"802.11b\"\nbit_rate = \"2M\"\n[topology]\nnetjson = \"ninux-roma.json\"\n";
+    let scenario = Scenario::parse(text, "ninux.toml", &directory).unwrap();
+    assert_eq!(scenario.nodes.len(), 147);
+    // 191 links, one of them dead.
+    assert_eq!(scenario.loss().links().count(), 2 * 190);
+}
+
+proptest! {
+    #[test]
+    fn garbled_files_are_refused_without_panic(cut in 0usize..SMALL.len(), more in ".{0,40}", from in 0usize..SMALL.len()) {
+        let text: String = SMALL.chars().take(cut).chain(more.chars()).chain(SMALL.chars().skip(from)).collect();
+        if let Err(error) = parse(&text) {
+            prop_assert!(!error.to_string().contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn garbled_overrides_are_refused_without_panic(key in "[a-z._]{0,20}", value in "\\PC{0,20}") {
+        let mut scenario = parse(SMALL).unwrap();
+        let _ = scenario.set(&format!("{key}={value}"));
+    }
+}

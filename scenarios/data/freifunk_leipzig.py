@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Makes freifunk-leipzig.toml and data/freifunk-leipzig.csv from two tables of a batman-adv mesh.
+
+Usage: freifunk_leipzig.py NODES.csv LINKS.csv SCENARIO.toml LOSSES.csv
+
+NODES has id, lat, lon; LINKS has src, dst, tq (0 to 1, one line for each direction of a Wi-Fi link). The rule:
+- the largest connected component is kept, its nodes named l000, l001, ... by their id in the table;
+- TQ is taken for the delivery probability, loss = 1 - tq. batman-adv derives it from the share of broadcast
+  originator messages that a neighbour echoes, scaled down where the way back is bad, so on asymmetric links
+  it understates delivery somewhat, and it was measured at the low broadcast rate, not at the data rate;
+- where two nodes share several links (several radios) the best counts;
+- positions are metres east and north of the component's mean position; where one is unknown, none is given.
+"""
+
+import csv
+import math
+import sys
+from collections import defaultdict
+
+SCENARIO = '''\
+# The largest Wi-Fi component of Freifunk Leipzig on 3 March 2020. Source, licence and conversion:
+# data/README.md and data/freifunk_leipzig.py.
+name = "freifunk"
+description = "Freifunk Leipzig, {count} outdoor and indoor routers of a community network, losses from batman-adv TQ"
+
+[medium]
+phy = "802.11b"
+bit_rate = "11M"
+
+[topology]
+links = "data/freifunk-leipzig.csv"
+
+[traffic]
+from = "{source}"
+to = [{receivers}]
+size = "1M"
+'''
+
+
+def read(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def largest_component(delivery):
+    near = defaultdict(set)
+    for a, b in delivery:
+        near[a].add(b)
+        near[b].add(a)
+    left, largest = set(near), set()
+    while left:
+        reached, edge = set(), {min(left)}
+        while edge:
+            reached |= edge
+            edge = {b for a in edge for b in near[a]} - reached
+        left -= reached
+        largest = max(largest, reached, key=len)
+    return sorted(largest, key=int)
+
+
+def hops(delivery, nodes, source):
+    """Hops of the shortest ETX path from source to each node it reaches both ways (Bellman and Ford)."""
+    best = {source: (0.0, 0)}
+    for _ in nodes:
+        for (a, b), p in delivery.items():
+            back = delivery.get((b, a), 0.0)
+            if a in best and p * back > 0:
+                way = (best[a][0] + 1 / (p * back), best[a][1] + 1)
+                if b not in best or way < best[b]:
+                    best[b] = way
+    return {node: count for node, (_, count) in best.items()}
+
+
+def receivers(delivery, nodes, source):
+    """The first node at each distance of 1, 2, 4 and the most hops."""
+    count = hops(delivery, nodes, source)
+    wanted = [1, 2, 4, max(count.values())]
+    return [next(node for node in nodes if count.get(node) == distance) for distance in wanted]
+
+
+def positions(rows, nodes):
+    known = {r["id"]: (float(r["lat"]), float(r["lon"])) for r in rows if r["lat"]}
+    known = {node: known[node] for node in nodes if node in known}
+    lat0 = sum(lat for lat, _ in known.values()) / len(known)
+    lon0 = sum(lon for _, lon in known.values()) / len(known)
+    metres = 6_371_000 * math.pi / 180
+    east = metres * math.cos(math.radians(lat0))
+    return {n: ((lon - lon0) * east, (lat - lat0) * metres) for n, (lat, lon) in known.items()}
+
+
+def main(nodes_path, links_path, scenario_path, losses_path):
+    delivery = {}
+    for row in read(links_path):
+        ends = row["src"], row["dst"]
+        delivery[ends] = max(delivery.get(ends, 0.0), float(row["tq"]))
+    nodes = largest_component(delivery)
+    name = {node: f"l{int(node):03d}" for node in nodes}
+    with open(losses_path, "w") as file:
+        file.write("# Freifunk Leipzig, 2020-03-03. Licence (MIT) and source: README.md here.\nfrom,to,loss\n")
+        for (a, b), p in sorted(delivery.items(), key=lambda item: (int(item[0][0]), int(item[0][1]))):
+            if a in name and p > 0:
+                file.write(f"{name[a]},{name[b]},{round(1 - p, 4):g}\n")
+    source = min(nodes, key=lambda node: (-len(hops(delivery, nodes, node)), -max(hops(delivery, nodes, node).values()), int(node)))
+    targets = ", ".join(f'"{name[node]}"' for node in receivers(delivery, nodes, source))
+    place = positions(read(nodes_path), nodes)
+    with open(scenario_path, "w") as file:
+        file.write(SCENARIO.format(count=len(nodes), source=name[source], receivers=targets))
+        for node in nodes:
+            file.write(f'\n[[node]]\nname = "{name[node]}"\n')
+            if node in place:
+                file.write(f"x = {place[node][0]:.1f}\ny = {place[node][1]:.1f}\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 5:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
