@@ -248,6 +248,7 @@ impl Stack {
             }
             Ok(o) => {
                 self.counters.count_heard(o.service, o.kind, datagram.len());
+                self.link.hear(o.header.sender, now);
                 let frame = Frame {
                     sender: o.header.sender,
                     epoch: o.header.epoch,

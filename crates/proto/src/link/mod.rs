@@ -68,6 +68,13 @@ impl Link {
         }
     }
 
+    /// Any frame was heard: its sender lives.
+    pub fn hear(&mut self, sender: NodeId, now: Instant) {
+        if let Some(neighbor) = self.neighbors.get_mut(&sender) {
+            neighbor.is_alive(now);
+        }
+    }
+
     /// Forgets neighbours that fell silent.
     pub fn forget_silent(&mut self, now: Instant) {
         let window = seconds(self.config.probe_window_s);

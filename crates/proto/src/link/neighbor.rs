@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 /// A link is given up when so long a silence had at most this probability.
 const SILENCE_PROBABILITY: f64 = 1e-3;
-/// And when at least this many probes were missed.
-const SILENCE_PROBES: u32 = 4;
+/// On a busy channel even a good link loses probes to collisions: for the silence it counts as no better.
+const BUSY_DELIVERY: f64 = 0.5;
 /// Delivery is told only from this many probes on.
 const MIN_PROBES: u32 = 4;
 
@@ -18,6 +18,8 @@ pub(super) struct Neighbor {
     first: u32,
     highest: u32,
     heard_at: Instant,
+    /// When any frame of it was heard last.
+    sign_of_life: Instant,
     period: Duration,
     /// Sequence numbers heard within the window, ascending.
     heard: VecDeque<u32>,
@@ -41,6 +43,7 @@ impl Neighbor {
             first: probe.seq - missed,
             highest: probe.seq,
             heard_at: probe.at,
+            sign_of_life: probe.at,
             period: probe.period,
             heard: VecDeque::from([probe.seq]),
         }
@@ -56,6 +59,7 @@ impl Neighbor {
         }
         self.highest = probe.seq;
         self.heard_at = probe.at;
+        self.sign_of_life = probe.at;
         self.period = probe.period;
         self.heard.push_back(probe.seq);
         let low = self.low(self.highest, window);
@@ -66,7 +70,7 @@ impl Neighbor {
 
     /// Share of its probes that arrived within `window`; `None` while too few were due.
     pub(super) fn delivery(&self, now: Instant, window: Duration) -> Option<f64> {
-        let last = self.highest.saturating_add(self.missed(now));
+        let last = self.highest.saturating_add(self.overdue(self.heard_at, now));
         let low = self.low(last, window);
         let due = last - low + 1;
         if due < MIN_PROBES {
@@ -76,20 +80,23 @@ impl Neighbor {
         Some(heard as f64 / f64::from(due))
     }
 
-    /// Whether the silence since its last probe can hardly be chance.
-    pub(super) fn is_silent(&self, now: Instant, window: Duration) -> bool {
-        let missed = self.missed(now);
-        if missed < SILENCE_PROBES {
-            return false;
-        }
-        let before = self.delivery(self.heard_at, window).unwrap_or(0.5);
-        (1.0 - before).powf(f64::from(missed)) < SILENCE_PROBABILITY
+    /// Any frame of it was heard.
+    pub(super) fn is_alive(&mut self, now: Instant) {
+        self.sign_of_life = now;
     }
 
-    fn missed(&self, now: Instant) -> u32 {
+    /// Whether the silence since its last frame can hardly be chance.
+    pub(super) fn is_silent(&self, now: Instant, window: Duration) -> bool {
+        let missed = self.overdue(self.sign_of_life, now);
+        let before = self.delivery(self.heard_at, window).unwrap_or(BUSY_DELIVERY);
+        (1.0 - before.min(BUSY_DELIVERY)).powf(f64::from(missed)) < SILENCE_PROBABILITY
+    }
+
+    /// Probes that should have been heard since.
+    fn overdue(&self, since: Instant, now: Instant) -> u32 {
         // A probe is overdue half a period after it was expected, since periods are jittered.
-        let overdue = now.since(self.heard_at).saturating_sub(self.period / 2);
-        whole_periods(overdue, self.period)
+        let late = now.since(since).saturating_sub(self.period / 2);
+        whole_periods(late, self.period)
     }
 
     fn low(&self, last: u32, window: Duration) -> u32 {
@@ -145,9 +152,11 @@ mod tests {
             }
         }
         let at = |s: u64| Instant::from_nanos(s * 1_000_000_000);
-        assert!(!good.is_silent(at(43), WINDOW));
-        assert!(good.is_silent(at(45), WINDOW));
+        assert!(!good.is_silent(at(45), WINDOW));
+        assert!(good.is_silent(at(51), WINDOW));
         assert!(!bad.is_silent(at(70), WINDOW));
         assert!(bad.is_silent(at(110), WINDOW));
+        bad.is_alive(at(109));
+        assert!(!bad.is_silent(at(110), WINDOW));
     }
 }
