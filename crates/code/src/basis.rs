@@ -17,21 +17,26 @@ impl Absorbed {
     }
 }
 
-/// The span of the coefficients seen so far, in reduced row echelon form.
+/// The span of the coefficients seen so far, in reduced row echelon form, and
+/// how it came about, in the same bytes.
 ///
-/// A row is `[coefficients | transform]`: the transform says which stored
-/// packets, in order of arrival, add up to the row's coefficients. It is left
-/// out where only the rank matters. Row `i` is the one with its pivot in
-/// column `i`; absent rows are all zero, so that a packet's own coefficients
-/// are the factors of its reduction.
+/// Row `i` is the one with its pivot in column `i`, and the packet that
+/// brought it is *packet `i`*. A column without a pivot holds what the row
+/// still has of that source symbol. In a column with one, no row but its own
+/// has anything left, so the column says instead how much of packet `j` went
+/// into the row: in-place Gauss-Jordan elimination. Once there is a pivot
+/// everywhere, the rows are the inverse matrix. Absent rows are all zero, so
+/// that a packet's own coefficients are the factors of its reduction.
 #[derive(Clone, Debug)]
 pub(crate) struct Basis {
     kernels: Kernels,
     generation: usize,
-    with_transform: bool,
     rows: RowBuffer,
     candidate: Vec<u8>,
-    present: Vec<bool>,
+    /// All ones for a column without a pivot.
+    free: Vec<u8>,
+    /// Every column before this one has a pivot.
+    first_free: usize,
     rank: usize,
     /// Rows from here on are absent.
     end: usize,
@@ -39,21 +44,18 @@ pub(crate) struct Basis {
 
 impl Basis {
     /// The empty span of vectors of `generation` coefficients.
-    pub(crate) fn new(kernels: Kernels, generation: usize, with_transform: bool) -> Self {
-        let columns = if with_transform {
-            2 * generation
-        } else {
-            generation
-        };
+    pub(crate) fn new(kernels: Kernels, generation: usize) -> Self {
         // Whole registers only: the elimination never masks.
-        let length = columns.next_multiple_of(64);
+        let length = generation.next_multiple_of(64);
+        let mut free = vec![0; length];
+        free[..generation].fill(u8::MAX);
         Self {
             kernels,
             generation,
-            with_transform,
             rows: RowBuffer::new(length, generation),
             candidate: vec![0; length],
-            present: vec![false; generation],
+            free,
+            first_free: 0,
             rank: 0,
             end: 0,
         }
@@ -62,7 +64,8 @@ impl Basis {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.rows.clear();
-        self.present.fill(false);
+        self.free[..self.generation].fill(u8::MAX);
+        self.first_free = 0;
         self.rank = 0;
         self.end = 0;
     }
@@ -76,29 +79,33 @@ impl Basis {
     }
 
     /// Takes `generation` coefficients. If they are independent of those
-    /// before, the packet counts as the next one stored.
-    pub(crate) fn insert(&mut self, coefficients: &[u8]) -> Result<Absorbed, GfError> {
+    /// before, returns the packet's number: its pivot.
+    pub(crate) fn insert(&mut self, coefficients: &[u8]) -> Result<Option<usize>, GfError> {
         if self.is_complete() {
-            return Ok(Absorbed::Redundant);
+            return Ok(None);
         }
         self.reduce(coefficients)?;
-        let remainder = &self.candidate[..self.generation];
-        let Some(pivot) = remainder.iter().position(|&c| c != 0) else {
-            return Ok(Absorbed::Redundant);
+        let columns = self.candidate.iter().zip(&self.free).skip(self.first_free);
+        let Some(offset) = columns.map(|(c, free)| c & free).position(|c| c != 0) else {
+            return Ok(None);
         };
+        let pivot = self.first_free + offset;
         self.take(pivot)?;
-        Ok(Absorbed::Innovative)
+        Ok(Some(pivot))
     }
 
     /// Sets the candidate to the packet's row, reduced by all rows present.
     fn reduce(&mut self, coefficients: &[u8]) -> Result<(), GfError> {
-        self.candidate.fill(0);
-        self.candidate[..self.generation].copy_from_slice(coefficients);
-        if self.with_transform {
-            self.candidate[self.generation + self.rank] = 1;
-        }
+        let masked = coefficients
+            .iter()
+            .zip(&self.free)
+            .map(|(c, free)| c & free);
+        self.candidate
+            .iter_mut()
+            .zip(masked)
+            .for_each(|(to, c)| *to = c);
         // A source symbol not seen before is reduced as it stands.
-        if unit_column(coefficients).is_some_and(|column| !self.present[column]) {
+        if unit_column(coefficients).is_some_and(|column| self.free[column] != 0) {
             return Ok(());
         }
         let factors = &coefficients[..self.end];
@@ -107,46 +114,58 @@ impl Basis {
     }
 
     /// Makes the candidate the row of `pivot` and clears that column in all
-    /// others.
+    /// others, which then tells of the packet in place of the symbol.
     fn take(&mut self, pivot: usize) -> Result<(), GfError> {
-        let field = self.kernels.field();
         let lead = self.candidate[pivot];
-        if let Some(inverse) = field.inv(lead).filter(|_| lead != 1) {
+        // The packet went into its own row once.
+        self.candidate[pivot] = 1;
+        if let Some(inverse) = self.kernels.field().inv(lead).filter(|_| lead != 1) {
             self.kernels.scale(inverse, &mut self.candidate);
         }
+        // A row with `c` of the symbol gets `c` times the candidate, and loses
+        // the `c` itself: as if the candidate had one more there.
+        self.candidate[pivot] ^= 1;
         self.kernels
             .sweep(pivot, &self.candidate, &mut self.rows.rows_mut(self.end))?;
+        self.candidate[pivot] ^= 1;
         if let Some(row) = self.rows.row_mut(pivot) {
             row.copy_from_slice(&self.candidate);
         }
-        self.present[pivot] = true;
+        self.free[pivot] = 0;
         self.rank += 1;
         self.end = self.end.max(pivot + 1);
+        while self.first_free < self.end && self.free[self.first_free] == 0 {
+            self.first_free += 1;
+        }
         Ok(())
     }
 
     /// Whether source symbol `index` follows from the packets so far: its row
-    /// is there and has no other coefficient.
+    /// is there and has nothing of any other symbol.
     pub(crate) fn determines(&self, index: usize) -> bool {
-        let present = self.present.get(index).copied().unwrap_or(false);
-        let row = self
-            .rows
-            .row(index)
-            .and_then(|row| row.get(..self.generation));
-        present && row.is_some_and(|row| unit_column(row).is_some())
+        let present = index < self.generation && self.free[index] == 0;
+        let row = self.rows.row(index).filter(|_| present);
+        row.is_some_and(|row| row.iter().zip(&self.free).all(|(c, free)| c & free == 0))
     }
 
-    /// The transform of every row: `generation` rows of `rank` factors.
-    pub(crate) fn transform(&self) -> Result<Rows<'_>, GfError> {
-        self.rows
-            .rows(self.generation)
-            .columns(self.generation, self.rank)
+    /// How much of each packet goes into each symbol that is determined:
+    /// `generation` rows of one factor for each packet number up to the
+    /// highest; zero for numbers that have no packet.
+    pub(crate) fn solution(&self) -> Result<Rows<'_>, GfError> {
+        self.rows.rows(self.generation).columns(0, self.end)
     }
 }
 
 /// The column of the only non-zero element, or `None` where there are none or
 /// several. For at most 255 elements.
 pub(crate) fn unit_column(row: &[u8]) -> Option<usize> {
+    // Most dense vectors show it at their ends.
+    if let [first, .., last] = row
+        && *first != 0
+        && *last != 0
+    {
+        return None;
+    }
     // Counting in a byte lets the compiler use byte lanes.
     let count = row
         .iter()
