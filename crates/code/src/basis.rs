@@ -32,11 +32,8 @@ pub(crate) struct Basis {
     kernels: Kernels,
     generation: usize,
     rows: RowBuffer,
-    candidate: Vec<u8>,
     /// All ones for a column without a pivot.
     free: Vec<u8>,
-    /// Every column before this one has a pivot.
-    first_free: usize,
     rank: usize,
     /// Rows from here on are absent.
     end: usize,
@@ -45,7 +42,7 @@ pub(crate) struct Basis {
 impl Basis {
     /// The empty span of vectors of `generation` coefficients.
     pub(crate) fn new(kernels: Kernels, generation: usize) -> Self {
-        // Whole registers only: the elimination never masks.
+        // The elimination works on whole lines.
         let length = generation.next_multiple_of(64);
         let mut free = vec![0; length];
         free[..generation].fill(u8::MAX);
@@ -53,9 +50,7 @@ impl Basis {
             kernels,
             generation,
             rows: RowBuffer::new(length, generation),
-            candidate: vec![0; length],
             free,
-            first_free: 0,
             rank: 0,
             end: 0,
         }
@@ -65,7 +60,6 @@ impl Basis {
     pub(crate) fn clear(&mut self) {
         self.rows.clear();
         self.free[..self.generation].fill(u8::MAX);
-        self.first_free = 0;
         self.rank = 0;
         self.end = 0;
     }
@@ -84,60 +78,31 @@ impl Basis {
         if self.is_complete() {
             return Ok(None);
         }
-        self.reduce(coefficients)?;
-        let columns = self.candidate.iter().zip(&self.free).skip(self.first_free);
-        let Some(offset) = columns.map(|(c, free)| c & free).position(|c| c != 0) else {
-            return Ok(None);
+        let pivot = match self.insert_symbol(coefficients) {
+            Some(column) => Some(column),
+            None => {
+                let rows = &mut self.rows.rows_mut(self.generation);
+                self.kernels
+                    .eliminate(coefficients, &self.free, self.end, rows)?
+            }
         };
-        let pivot = self.first_free + offset;
-        self.take(pivot)?;
-        Ok(Some(pivot))
+        if let Some(pivot) = pivot {
+            self.free[pivot] = 0;
+            self.rank += 1;
+            self.end = self.end.max(pivot + 1);
+        }
+        Ok(pivot)
     }
 
-    /// Sets the candidate to the packet's row, reduced by all rows present.
-    fn reduce(&mut self, coefficients: &[u8]) -> Result<(), GfError> {
-        let masked = coefficients
-            .iter()
-            .zip(&self.free)
-            .map(|(c, free)| c & free);
-        self.candidate
-            .iter_mut()
-            .zip(masked)
-            .for_each(|(to, c)| *to = c);
-        // A source symbol not seen before is reduced as it stands.
-        if unit_column(coefficients).is_some_and(|column| self.free[column] != 0) {
-            return Ok(());
-        }
-        let factors = &coefficients[..self.end];
-        self.kernels
-            .accumulate(factors, self.rows.rows(self.end), &mut self.candidate)
-    }
-
-    /// Makes the candidate the row of `pivot` and clears that column in all
-    /// others, which then tells of the packet in place of the symbol.
-    fn take(&mut self, pivot: usize) -> Result<(), GfError> {
-        let lead = self.candidate[pivot];
-        // The packet went into its own row once.
-        self.candidate[pivot] = 1;
-        if let Some(inverse) = self.kernels.field().inv(lead).filter(|_| lead != 1) {
-            self.kernels.scale(inverse, &mut self.candidate);
-        }
-        // A row with `c` of the symbol gets `c` times the candidate, and loses
-        // the `c` itself: as if the candidate had one more there.
-        self.candidate[pivot] ^= 1;
-        self.kernels
-            .sweep(pivot, &self.candidate, &mut self.rows.rows_mut(self.end))?;
-        self.candidate[pivot] ^= 1;
-        if let Some(row) = self.rows.row_mut(pivot) {
-            row.copy_from_slice(&self.candidate);
-        }
-        self.free[pivot] = 0;
-        self.rank += 1;
-        self.end = self.end.max(pivot + 1);
-        while self.first_free < self.end && self.free[self.first_free] == 0 {
-            self.first_free += 1;
-        }
-        Ok(())
+    /// Takes a source symbol not seen before: its row is the unit vector as it
+    /// stands, and what other rows have of the symbol they now have of the
+    /// packet, in the same byte.
+    fn insert_symbol(&mut self, coefficients: &[u8]) -> Option<usize> {
+        let column = unit_column(coefficients)?;
+        let fresh = self.free[column] != 0 && coefficients[column] == 1;
+        let row = self.rows.row_mut(column).filter(|_| fresh)?;
+        row[column] = 1;
+        Some(column)
     }
 
     /// Whether source symbol `index` follows from the packets so far: its row

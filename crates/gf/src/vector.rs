@@ -16,6 +16,8 @@ pub(crate) trait Vector: Copy {
     unsafe fn load_part(from: *const u8, count: usize) -> Self;
     /// Stores the first `count < WIDTH` bytes.
     unsafe fn store_part(self, to: *mut u8, count: usize);
+    /// Bit by bit.
+    unsafe fn and(self, other: Self) -> Self;
 }
 
 /// Multiplication of every element in a register by one coefficient.

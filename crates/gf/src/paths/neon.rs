@@ -48,6 +48,12 @@ impl Vector for Quad {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
         }
     }
+
+    #[inline(always)]
+    unsafe fn and(self, other: Self) -> Self {
+        // SAFETY: the path's instructions are there.
+        unsafe { vandq_u8(self, other) }
+    }
 }
 
 /// A byte's two nibbles, or the two shuffle tables of a coefficient.
@@ -152,6 +158,6 @@ impl Multiply<Quad> for Bits {
     }
 }
 
-entries!(GF2, Quad, Bits, 2, "neon");
-entries!(GF16, Quad, Pairs, 2, "neon");
-entries!(GF256, Quad, Bytes, 2, "neon");
+entries!(GF2, Quad, Bits, 2, 4, "neon");
+entries!(GF16, Quad, Pairs, 2, 4, "neon");
+entries!(GF256, Quad, Bytes, 2, 4, "neon");

@@ -48,6 +48,12 @@ impl Vector for Xmm {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
         }
     }
+
+    #[inline(always)]
+    unsafe fn and(self, other: Self) -> Self {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm_and_si128(self, other) }
+    }
 }
 
 /// A byte's two nibbles, or the two shuffle tables of a coefficient.
@@ -166,6 +172,6 @@ impl Multiply<Xmm> for Bits {
     }
 }
 
-entries!(GF2, Xmm, Bits, 2, "ssse3");
-entries!(GF16, Xmm, Pairs, 2, "ssse3");
-entries!(GF256, Xmm, Bytes, 2, "ssse3");
+entries!(GF2, Xmm, Bits, 2, 4, "ssse3");
+entries!(GF16, Xmm, Pairs, 2, 4, "ssse3");
+entries!(GF256, Xmm, Bytes, 2, 4, "ssse3");

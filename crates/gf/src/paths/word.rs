@@ -45,6 +45,11 @@ impl Vector for Word {
         // SAFETY: `count < 8` bytes are writable.
         unsafe { std::ptr::copy_nonoverlapping(self.to_ne_bytes().as_ptr(), to, count) }
     }
+
+    #[inline(always)]
+    unsafe fn and(self, other: Self) -> Self {
+        self & other
+    }
 }
 
 /// All ones where bit `i` of `coefficient` is set, for the lowest `N` bits.
@@ -144,6 +149,6 @@ impl Multiply<Word> for Bits {
     }
 }
 
-entries!(GF2, Word, Bits, 1);
-entries!(GF16, Word, Nibbles, 1);
-entries!(GF256, Word, Bytes, 1);
+entries!(GF2, Word, Bits, 1, 8);
+entries!(GF16, Word, Nibbles, 1, 8);
+entries!(GF256, Word, Bytes, 1, 8);

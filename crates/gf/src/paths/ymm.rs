@@ -47,6 +47,12 @@ impl Vector for Ymm {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
         }
     }
+
+    #[inline(always)]
+    unsafe fn and(self, other: Self) -> Self {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm256_and_si256(self, other) }
+    }
 }
 
 /// GF(2), eight elements a byte.
