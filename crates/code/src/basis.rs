@@ -83,11 +83,10 @@ impl Basis {
             None => {
                 let rows = &mut self.rows.rows_mut(self.generation);
                 self.kernels
-                    .eliminate(coefficients, &self.free, self.end, rows)?
+                    .eliminate(coefficients, &mut self.free, self.end, rows)?
             }
         };
         if let Some(pivot) = pivot {
-            self.free[pivot] = 0;
             self.rank += 1;
             self.end = self.end.max(pivot + 1);
         }
@@ -102,6 +101,7 @@ impl Basis {
         let fresh = self.free[column] != 0 && coefficients[column] == 1;
         let row = self.rows.row_mut(column).filter(|_| fresh)?;
         row[column] = 1;
+        self.free[column] = 0;
         Some(column)
     }
 

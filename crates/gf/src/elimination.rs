@@ -22,7 +22,7 @@ pub(crate) struct Step {
     pub(crate) field: Field,
     pub(crate) vector: *const u8,
     pub(crate) vector_length: usize,
-    pub(crate) free: *const u8,
+    pub(crate) free: *mut u8,
     pub(crate) rows: *mut u8,
     pub(crate) stride: usize,
     pub(crate) count: usize,
@@ -41,6 +41,13 @@ struct Bytes([u8; LONGEST]);
 static UNIT: [u8; 2 * LONGEST] = {
     let mut bytes = [0; 2 * LONGEST];
     bytes[LONGEST] = 1;
+    bytes
+};
+
+/// A zero between all-ones, to strike out one column.
+static OTHERS: [u8; 2 * LONGEST] = {
+    let mut bytes = [u8::MAX; 2 * LONGEST];
+    bytes[LONGEST] = 0;
     bytes
 };
 
@@ -82,26 +89,34 @@ where
     sum
 }
 
-/// The vector, zero where a column has a pivot and after its end.
+/// Bit by bit.
 #[inline(always)]
-unsafe fn load_free<V: Vector, const P: usize, const L: usize>(
-    step: &Step,
-    free: Row<V, P, L>,
+unsafe fn and<V: Vector, const P: usize, const L: usize>(
+    mut row: Row<V, P, L>,
+    mask: Row<V, P, L>,
 ) -> Row<V, P, L> {
+    for (register, mask) in row.as_flattened_mut().iter_mut().zip(mask.as_flattened()) {
+        // SAFETY: the path's instructions are there.
+        *register = unsafe { register.and(*mask) };
+    }
+    row
+}
+
+/// The vector, zero after its end.
+#[inline(always)]
+unsafe fn load_vector<V: Vector, const P: usize, const L: usize>(step: &Step) -> Row<V, P, L> {
     // SAFETY: loads end with the vector.
     unsafe {
         let mut row = [[V::zero(); P]; L];
-        let registers = row.as_flattened_mut().iter_mut().zip(free.as_flattened());
-        for (i, (register, free)) in registers.enumerate() {
+        for (i, register) in row.as_flattened_mut().iter_mut().enumerate() {
             let at = i * V::WIDTH;
             let left = step.vector_length.saturating_sub(at);
             let from = step.vector.wrapping_add(at);
-            let bytes = if left < V::WIDTH {
+            *register = if left < V::WIDTH {
                 V::load_part(from, left)
             } else {
                 V::load(from)
             };
-            *register = bytes.and(*free);
         }
         row
     }
@@ -168,15 +183,11 @@ where
     M: Multiply<V>,
 {
     // SAFETY: `Step` promises the rows; the pivot is checked against them, and
-    // lies below `LONGEST`, which keeps the loads inside `UNIT`.
+    // lies below `LONGEST`, which keeps the loads inside `UNIT` and `OTHERS`.
     unsafe {
         let free = load::<V, P, L>(step.free);
-        let candidate = reduce::<V, M, P, L>(step, load_free(step, free));
-        let mut open = candidate;
-        for (register, free) in open.as_flattened_mut().iter_mut().zip(free.as_flattened()) {
-            *register = register.and(*free);
-        }
-        let (pivot, lead) = first_nonzero(open)?;
+        let candidate = reduce::<V, M, P, L>(step, and(load_vector(step), free));
+        let (pivot, lead) = first_nonzero(and(candidate, free))?;
         let inverse = step.field.inv(lead).filter(|_| pivot < step.count)?;
         let unit = load::<V, P, L>(UNIT.as_ptr().add(LONGEST - pivot));
         let candidate = fold::<V, M, P, L>(candidate, unit, M::factor(lead ^ 1));
@@ -188,6 +199,10 @@ where
             store(swept, at);
         }
         store(row, step.rows.add(pivot * step.stride));
+        store(
+            and(free, load(OTHERS.as_ptr().add(LONGEST - pivot))),
+            step.free,
+        );
         Some(pivot)
     }
 }

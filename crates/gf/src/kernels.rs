@@ -177,8 +177,8 @@ impl Kernels {
     /// the row of pivot `j`; a row without a pivot is all zero, and so are all
     /// from row `present` on. In a free column a row holds its coefficient of
     /// that unknown; in the column of pivot `j`, how much of the vector that
-    /// brought pivot `j` went into the row. The new row and the changes to the
-    /// others are written; marking the column in `free` is left to the caller.
+    /// brought pivot `j` went into the row. The new row, the changes to the
+    /// others and the pivot's column in `free` are written.
     /// With a pivot in every column the rows are the inverse of the matrix
     /// whose row `j` is the vector that brought pivot `j`.
     ///
@@ -189,7 +189,7 @@ impl Kernels {
     pub fn eliminate(
         &self,
         vector: &[u8],
-        free: &[u8],
+        free: &mut [u8],
         present: usize,
         rows: &mut RowsMut<'_>,
     ) -> Result<Option<usize>, GfError> {
@@ -205,7 +205,7 @@ impl Kernels {
             field: self.field,
             vector: vector.as_ptr(),
             vector_length: vector.len(),
-            free: free.as_ptr(),
+            free: free.as_mut_ptr(),
             rows: rows.as_mut_ptr(),
             stride: layout.stride,
             count: layout.count,

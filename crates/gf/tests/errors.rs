@@ -39,7 +39,7 @@ fn eliminations_that_do_not_fit() {
     let mut bytes = [0; 64 * 4];
     let mut run = |vector: usize, free: usize, present: usize, length: usize| {
         let rows = &mut RowsMut::packed(&mut bytes, length, 2).unwrap();
-        kernels.eliminate(&[0; 70][..vector], &[255; 130][..free], present, rows)
+        kernels.eliminate(&[0; 70][..vector], &mut [255; 130][..free], present, rows)
     };
     assert_eq!(run(2, 64, 0, 64), Ok(None));
     assert_eq!(
@@ -86,7 +86,10 @@ fn a_pivot_without_a_row_is_none() {
     let mut bytes = [0; 64];
     let rows = &mut RowsMut::packed(&mut bytes, 64, 1).unwrap();
     let kernels = Kernels::best(Field::Gf256);
-    assert_eq!(kernels.eliminate(&[0, 7], &[255; 64], 0, rows), Ok(None));
+    assert_eq!(
+        kernels.eliminate(&[0, 7], &mut [255; 64], 0, rows),
+        Ok(None)
+    );
 }
 
 #[test]

@@ -252,10 +252,10 @@ proptest! {
                 let keep = |i: usize| !sparse || noise(1, seed ^ (turn * k + i) as u64)[0] < 16;
                 vector.iter_mut().enumerate().for_each(|(i, c)| *c = if keep(i) { *c & field.mask() } else { 0 });
                 let mut rows = RowsMut::packed(&mut ours, lines * 64, k).unwrap();
-                let pivot = kernels.eliminate(&vector, &free, present, &mut rows).unwrap();
+                let pivot = kernels.eliminate(&vector, &mut free, present, &mut rows).unwrap();
                 prop_assert_eq!(pivot, oracle.insert(&vector), "{:?}", kernels);
                 if let Some(pivot) = pivot {
-                    free[pivot] = 0;
+                    prop_assert_eq!(free[pivot], 0);
                     present = present.max(pivot + 1);
                 }
                 for (ours, row) in ours.chunks(lines * 64).zip(&oracle.rows) {
