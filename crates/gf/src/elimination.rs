@@ -166,12 +166,11 @@ unsafe fn first_nonzero<V: Vector, const P: usize, const L: usize>(
     let mut bytes = Bytes([0; LONGEST]);
     // SAFETY: the buffer holds the longest row.
     unsafe { store(row, bytes.0.as_mut_ptr()) }
-    let (words, _) = bytes.0[..L * LINE].as_chunks::<8>();
-    let word = words
-        .iter()
-        .position(|&word| u64::from_le_bytes(word) != 0)?;
-    let bits = u64::from_le_bytes(words[word]).trailing_zeros() as usize;
-    let place = word * 8 + bits / 8;
+    let mut registers = row.as_flattened().iter().enumerate();
+    // SAFETY: the path's instructions are there.
+    let place = registers.find_map(|(i, register)| {
+        unsafe { register.first_nonzero() }.map(|at| i * V::WIDTH + at)
+    })?;
     Some((place, bytes.0[place]))
 }
 
@@ -190,9 +189,13 @@ where
         let (pivot, lead) = first_nonzero(and(candidate, free))?;
         let inverse = step.field.inv(lead).filter(|_| pivot < step.count)?;
         let unit = load::<V, P, L>(UNIT.as_ptr().add(LONGEST - pivot));
-        let candidate = fold::<V, M, P, L>(candidate, unit, M::factor(lead ^ 1));
-        let row = fold::<V, M, P, L>([[V::zero(); P]; L], candidate, M::factor(inverse));
-        let change = fold::<V, M, P, L>(row, unit, M::factor(1));
+        // Divided by its lead the candidate has a one at the pivot, and is to
+        // have the inverse there, which tells of the packet. A row with `c` of
+        // the unknown gets `c` times that and loses the `c` itself, as if the
+        // one were there as well.
+        let open = fold::<V, M, P, L>(candidate, unit, M::factor(1));
+        let change = fold::<V, M, P, L>([[V::zero(); P]; L], open, M::factor(inverse));
+        let row = fold::<V, M, P, L>(change, unit, M::factor(1));
         for i in 0..step.present {
             let at = step.rows.add(i * step.stride);
             let swept = fold::<V, M, P, L>(load(at), change, M::factor(*at.add(pivot)));

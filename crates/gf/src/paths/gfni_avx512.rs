@@ -58,6 +58,13 @@ impl Vector for Zmm {
         // SAFETY: the path's instructions are there.
         unsafe { _mm512_and_si512(self, other) }
     }
+
+    #[inline(always)]
+    unsafe fn first_nonzero(self) -> Option<usize> {
+        // SAFETY: the path's instructions are there.
+        let lanes = unsafe { _mm512_test_epi8_mask(self, self) };
+        (lanes != 0).then(|| lanes.trailing_zeros() as usize)
+    }
 }
 
 /// GF(2^8).

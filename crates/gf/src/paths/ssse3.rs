@@ -2,7 +2,7 @@
 
 use crate::paths::entries;
 use crate::tables::{MASK_2, Nibbles, SHUFFLE_16, SHUFFLE_256};
-use crate::vector::{Multiply, Vector};
+use crate::vector::{Multiply, Vector, first_nonzero_stored};
 use std::arch::x86_64::*;
 
 /// The register.
@@ -53,6 +53,12 @@ impl Vector for Xmm {
     unsafe fn and(self, other: Self) -> Self {
         // SAFETY: the path's instructions are there.
         unsafe { _mm_and_si128(self, other) }
+    }
+
+    #[inline(always)]
+    unsafe fn first_nonzero(self) -> Option<usize> {
+        // SAFETY: same contract.
+        unsafe { first_nonzero_stored(self) }
     }
 }
 

@@ -4,7 +4,7 @@
 //! coefficient, with masks in place of branches.
 
 use crate::paths::entries;
-use crate::vector::{Multiply, Vector};
+use crate::vector::{Multiply, Vector, first_nonzero_stored};
 
 /// Eight bytes.
 pub(crate) type Word = u64;
@@ -49,6 +49,12 @@ impl Vector for Word {
     #[inline(always)]
     unsafe fn and(self, other: Self) -> Self {
         self & other
+    }
+
+    #[inline(always)]
+    unsafe fn first_nonzero(self) -> Option<usize> {
+        // SAFETY: same contract.
+        unsafe { first_nonzero_stored(self) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The 32-byte register that the two AVX2 paths share, and its GF(2).
 
 use crate::tables::MASK_2;
-use crate::vector::{Multiply, Vector};
+use crate::vector::{Multiply, Vector, first_nonzero_stored};
 use std::arch::x86_64::*;
 
 /// The register.
@@ -52,6 +52,12 @@ impl Vector for Ymm {
     unsafe fn and(self, other: Self) -> Self {
         // SAFETY: the path's instructions are there.
         unsafe { _mm256_and_si256(self, other) }
+    }
+
+    #[inline(always)]
+    unsafe fn first_nonzero(self) -> Option<usize> {
+        // SAFETY: same contract.
+        unsafe { first_nonzero_stored(self) }
     }
 }
 
