@@ -19,8 +19,8 @@ pub struct Decoder {
     /// The source, symbol after symbol; valid where `solved`.
     symbols: Vec<u8>,
     solved: Vec<bool>,
-    /// The packet that is the symbol itself, where one came.
-    verbatim: Vec<Option<u8>>,
+    /// Where the packet of that number is the symbol itself.
+    verbatim: Vec<bool>,
     /// Space for the numbers of the symbols to solve for.
     wanted: Vec<u16>,
 }
@@ -34,10 +34,10 @@ impl Decoder {
         Self {
             kernels,
             store: Store::new(shape, kernels),
-            basis: Basis::new(kernels, k, true),
+            basis: Basis::new(kernels, k),
             symbols: vec![0; shape.capacity()],
             solved: vec![false; k],
-            verbatim: vec![None; k],
+            verbatim: vec![false; k],
             wanted: Vec::with_capacity(k),
         }
     }
@@ -53,7 +53,7 @@ impl Decoder {
         self.store.clear();
         self.basis.clear();
         self.solved.fill(false);
-        self.verbatim.fill(None);
+        self.verbatim.fill(false);
     }
 
     /// How many independent packets are held: 0 to `k`.
@@ -77,17 +77,14 @@ impl Decoder {
     pub fn absorb(&mut self, coefficients: &[u8], payload: &[u8]) -> Result<Absorbed, CodeError> {
         self.shape().check_lengths(coefficients.len(), payload.len())?;
         self.shape().check_elements(coefficients)?;
-        let slot = self.rank();
-        let absorbed = self.basis.insert(coefficients)?;
-        if absorbed.is_innovative() {
-            self.store.push(coefficients, payload);
-            if let Some(column) =
-                unit_column(coefficients).filter(|&column| coefficients[column] == 1)
-            {
-                self.verbatim[column] = Some(slot as u8);
-            }
-        }
-        Ok(absorbed)
+        let Some(number) = self.basis.insert(coefficients)? else {
+            return Ok(Absorbed::Redundant);
+        };
+        self.store.put(number, coefficients, payload);
+        // A source symbol takes the number of its own column, unless that is
+        // taken; then it is as good as any other packet.
+        self.verbatim[number] = coefficients[number] == 1 && unit_column(coefficients).is_some();
+        Ok(Absorbed::Innovative)
     }
 
     /// Whether source symbol `index` follows from the packets so far.
@@ -103,8 +100,8 @@ impl Decoder {
         if !self.is_determined(index) {
             return None;
         }
-        if let Some(slot) = self.verbatim[index] {
-            return self.store.payloads().row(usize::from(slot));
+        if self.verbatim[index] {
+            return self.store.payloads().row(index);
         }
         self.wanted.clear();
         if !self.solved[index] {
@@ -134,8 +131,11 @@ impl Decoder {
     /// Copies a symbol that came as it is to its place.
     fn copy_verbatim(&mut self, index: usize) -> bool {
         let size = self.shape().symbol_size();
-        let came =
-            self.verbatim[index].and_then(|slot| self.store.payloads().row(usize::from(slot)));
+        let came = self
+            .store
+            .payloads()
+            .row(index)
+            .filter(|_| self.verbatim[index]);
         if let Some(payload) = came {
             self.symbols[index * size..][..size].copy_from_slice(payload);
             self.solved[index] = true;
@@ -149,7 +149,7 @@ impl Decoder {
         let mut symbols = RowsMut::packed(&mut self.symbols, size, k)?;
         self.kernels.product_at(
             &self.wanted,
-            self.basis.transform()?,
+            self.basis.solution()?,
             self.store.payloads(),
             &mut symbols,
         )?;

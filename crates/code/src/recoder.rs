@@ -20,7 +20,7 @@ impl Recoder {
         let kernels = Kernels::best(shape.field());
         Self {
             store: Store::new(shape, kernels),
-            basis: Basis::new(kernels, shape.generation(), false),
+            basis: Basis::new(kernels, shape.generation()),
         }
     }
 
@@ -52,11 +52,11 @@ impl Recoder {
     pub fn absorb(&mut self, coefficients: &[u8], payload: &[u8]) -> Result<Absorbed, CodeError> {
         self.shape().check_lengths(coefficients.len(), payload.len())?;
         self.shape().check_elements(coefficients)?;
-        let absorbed = self.basis.insert(coefficients)?;
-        if absorbed.is_innovative() {
-            self.store.push(coefficients, payload);
-        }
-        Ok(absorbed)
+        let Some(number) = self.basis.insert(coefficients)? else {
+            return Ok(Absorbed::Redundant);
+        };
+        self.store.put(number, coefficients, payload);
+        Ok(Absorbed::Innovative)
     }
 
     /// Writes a fresh packet, a random combination of those held: its `k`

@@ -1,4 +1,4 @@
-use crate::tables::{EXP_256, INVERSE_16, LOG_256, PRODUCT_16};
+use crate::tables::{EXP_256, INVERSE_16, INVERSE_256, LOG_256, PRODUCT_16};
 
 /// A finite field of characteristic 2.
 ///
@@ -76,7 +76,7 @@ impl Field {
         Some(match self {
             Self::Gf2 => 1,
             Self::Gf16 => INVERSE_16[usize::from(a)],
-            Self::Gf256 => EXP_256[255 - usize::from(LOG_256[usize::from(a)])],
+            Self::Gf256 => INVERSE_256[usize::from(a)],
         })
     }
 

@@ -1,9 +1,10 @@
+use crate::elimination::{LINE, LONGEST, Step};
 use crate::error::{GfError, same_length, within};
 use crate::field::Field;
 use crate::path::Path;
 use crate::paths::Entries;
 use crate::rows::{Rows, RowsMut};
-use crate::skeleton::{Job, Sweep};
+use crate::skeleton::Job;
 
 /// One code path bound to one field.
 ///
@@ -153,29 +154,52 @@ impl Kernels {
         Ok(())
     }
 
-    /// One elimination step on every row: `rows[i] += rows[i][column]·x`.
+    /// One step of in-place Gauss-Jordan elimination: takes in one more vector
+    /// and returns the column of its pivot, or `None` when the rows span it
+    /// already.
     ///
-    /// The rows hold one element per byte here (a matrix of coefficients).
+    /// Everything holds one element per byte. `free` marks the columns without
+    /// a pivot with 255, those with one (and unused ones) with 0. Row `j` is
+    /// the row of pivot `j`; a row without a pivot is all zero, and so are all
+    /// from row `present` on. In a free column a row holds its coefficient of
+    /// that unknown; in the column of pivot `j`, how much of the vector that
+    /// brought pivot `j` went into the row. The new row, the changes to the
+    /// others and the pivot's column in `free` are written.
+    /// With a pivot in every column the rows are the inverse of the matrix
+    /// whose row `j` is the vector that brought pivot `j`.
     ///
     /// # Errors
-    /// [`GfError::Length`] when `x` is not as long as a row,
-    /// [`GfError::Index`] when `column` lies outside the rows.
-    pub fn sweep(&self, column: usize, x: &[u8], rows: &mut RowsMut<'_>) -> Result<(), GfError> {
+    /// [`GfError::Length`] unless the rows and `free` are equally long, and 64,
+    /// 128, 192 or 256 bytes; [`GfError::Index`] when `present` exceeds the
+    /// rows or the vector, or the vector the length of a row.
+    pub fn eliminate(
+        &self,
+        vector: &[u8],
+        free: &mut [u8],
+        present: usize,
+        rows: &mut RowsMut<'_>,
+    ) -> Result<Option<usize>, GfError> {
         let layout = rows.layout();
-        same_length(layout.length, x.len())?;
-        within(column, layout.length)?;
-        let job = Sweep {
-            x: x.as_ptr(),
+        same_length(layout.length, free.len())?;
+        same_length(
+            layout.length.next_multiple_of(LINE).clamp(LINE, LONGEST),
+            layout.length,
+        )?;
+        within(present, layout.count.min(vector.len()) + 1)?;
+        within(vector.len(), layout.length + 1)?;
+        let step = Step {
+            field: self.field,
+            vector: vector.as_ptr(),
+            vector_length: vector.len(),
+            free: free.as_mut_ptr(),
             rows: rows.as_mut_ptr(),
             stride: layout.stride,
             count: layout.count,
-            column,
+            present,
             length: layout.length,
         };
-        // SAFETY: the rows are inside their slice, `x` is as long, and the
-        // two borrows are distinct.
-        unsafe { (self.entries.sweep)(&job) }
-        Ok(())
+        // SAFETY: every length was checked, and the borrows are distinct.
+        Ok(unsafe { (self.entries.eliminate)(&step) })
     }
 }
 

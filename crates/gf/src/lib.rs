@@ -12,7 +12,7 @@
 //! | [`Kernels::accumulate`] | `out += Σ cᵢ·rowᵢ` |
 //! | [`Kernels::product`] | `outⱼ = Σ cⱼᵢ·rowᵢ`, several outputs at once |
 //! | [`Kernels::product_at`] | the same for chosen outputs only |
-//! | [`Kernels::sweep`] | `rowᵢ += rowᵢ[column]·x`, one elimination step |
+//! | [`Kernels::eliminate`] | one step of in-place Gauss-Jordan elimination |
 //!
 //! A payload byte holds one element of GF(2^8), two of GF(2^4) (low nibble
 //! first) or eight of GF(2). A coefficient is always one byte; bits above the
@@ -31,6 +31,7 @@
 #![allow(unsafe_code)]
 
 mod buffer;
+mod elimination;
 mod error;
 mod field;
 mod kernels;

@@ -28,16 +28,6 @@ pub(crate) struct Job<'a> {
     pub(crate) length: usize,
 }
 
-/// One checked elimination step: `rowᵢ += rowᵢ[column]·x`.
-pub(crate) struct Sweep {
-    pub(crate) x: *const u8,
-    pub(crate) rows: *mut u8,
-    pub(crate) stride: usize,
-    pub(crate) count: usize,
-    pub(crate) column: usize,
-    pub(crate) length: usize,
-}
-
 /// `R` outputs and their rows of coefficients.
 struct Group<const R: usize> {
     coefficients: [*const u8; R],
@@ -255,31 +245,6 @@ impl<V: Vector, M: Multiply<V>> ByColumn for Add<'_, V, M> {
     }
 }
 
-/// `row += factor·x` over one column block.
-struct AddScaled<V: Vector, M: Multiply<V>> {
-    x: *const u8,
-    row: *mut u8,
-    factor: M::Factor,
-    length: usize,
-    vector: PhantomData<V>,
-}
-
-impl<V: Vector, M: Multiply<V>> ByColumn for AddScaled<V, M> {
-    #[inline(always)]
-    unsafe fn run<const C: usize, const PART: bool>(&self, column: usize) {
-        let part = self.length % V::WIDTH;
-        // SAFETY: `Sweep` promises both rows.
-        unsafe {
-            let x = load::<V, C, PART>(self.x.add(column), part);
-            let mut sums = load::<V, C, PART>(self.row.add(column), part);
-            for c in 0..C {
-                sums[c] = M::fold(sums[c], M::operand(x[c]), self.factor);
-            }
-            store::<V, C, PART>(sums, self.row.add(column), part);
-        }
-    }
-}
-
 /// `outⱼ = Σ cⱼᵢ·rowᵢ`; see [`Job`].
 #[inline(always)]
 pub(crate) unsafe fn product<V: Vector, M: Multiply<V>, const WIDEST: usize>(job: &Job<'_>) {
@@ -292,28 +257,4 @@ pub(crate) unsafe fn product<V: Vector, M: Multiply<V>, const WIDEST: usize>(job
 pub(crate) unsafe fn accumulate<V: Vector, M: Multiply<V>, const WIDEST: usize>(job: &Job<'_>) {
     // SAFETY: same contract.
     unsafe { walk::<V, _, WIDEST>(job.length, &Add::<V, M>(job, PhantomData)) }
-}
-
-/// `rowᵢ += rowᵢ[column]·x`; see [`Sweep`].
-#[inline(always)]
-pub(crate) unsafe fn sweep<V: Vector, M: Multiply<V>, const WIDEST: usize>(job: &Sweep) {
-    for i in 0..job.count {
-        // SAFETY: `Sweep` promises the rows, and the column inside them.
-        unsafe {
-            let row = job.rows.add(i * job.stride);
-            let coefficient = *row.add(job.column);
-            // Most rows of a nearly systematic generation need nothing.
-            if coefficient != 0 {
-                let factor = M::factor(coefficient);
-                let work = AddScaled::<V, M> {
-                    x: job.x,
-                    row,
-                    factor,
-                    length: job.length,
-                    vector: PhantomData,
-                };
-                walk::<V, _, WIDEST>(job.length, &work);
-            }
-        }
-    }
 }

@@ -40,6 +40,8 @@ pub(crate) const fn multiply_16(a: u8, b: u8) -> u8 {
 pub(crate) static EXP_256: [u8; 510] = exp_256();
 /// Logarithms to base 3; entry 0 has no meaning.
 pub(crate) static LOG_256: [u8; 256] = log_256();
+/// Inverses in GF(2^8); entry 0 has no meaning.
+pub(crate) static INVERSE_256: [u8; 256] = inverse_256();
 /// Inverses in GF(2^4); entry 0 has no meaning.
 pub(crate) static INVERSE_16: [u8; 16] = inverse_16();
 /// All products in GF(2^4).
@@ -64,6 +66,17 @@ const fn log_256() -> [u8; 256] {
     let mut i = 0;
     while i < 255 {
         table[exp[i] as usize] = i as u8;
+        i += 1;
+    }
+    table
+}
+
+const fn inverse_256() -> [u8; 256] {
+    let (exp, log) = (exp_256(), log_256());
+    let mut table = [0; 256];
+    let mut i = 1;
+    while i < 256 {
+        table[i] = exp[255 - log[i] as usize];
         i += 1;
     }
     table

@@ -16,6 +16,10 @@ pub(crate) trait Vector: Copy {
     unsafe fn load_part(from: *const u8, count: usize) -> Self;
     /// Stores the first `count < WIDTH` bytes.
     unsafe fn store_part(self, to: *mut u8, count: usize);
+    /// Bit by bit.
+    unsafe fn and(self, other: Self) -> Self;
+    /// The place of the first byte that is not zero.
+    unsafe fn first_nonzero(self) -> Option<usize>;
 }
 
 /// Multiplication of every element in a register by one coefficient.
@@ -36,4 +40,18 @@ pub(crate) trait Multiply<V: Vector> {
         // SAFETY: same contract as this function's.
         unsafe { Self::fold(Self::fold(sum, x[0], factor[0]), x[1], factor[1]) }
     }
+}
+
+/// [`Vector::first_nonzero`] by way of memory; for registers of at most 32
+/// bytes, and whole words.
+#[inline(always)]
+pub(crate) unsafe fn first_nonzero_stored<V: Vector>(register: V) -> Option<usize> {
+    let mut bytes = [0; 32];
+    // SAFETY: the buffer holds the register.
+    unsafe { register.store(bytes.as_mut_ptr()) }
+    let (words, _) = bytes[..V::WIDTH].as_chunks::<8>();
+    let word = words
+        .iter()
+        .position(|&word| u64::from_le_bytes(word) != 0)?;
+    Some(word * 8 + u64::from_le_bytes(words[word]).trailing_zeros() as usize / 8)
 }

@@ -14,9 +14,76 @@ fn lengths_that_disagree() {
     assert!(kernels.combine(&[1; 2], rows, &mut [0; 3]).is_err());
     assert!(kernels.accumulate(&[1; 1], rows, &mut y).is_err());
     let outputs = &mut RowsMut::single(&mut y);
+<<<<<<< HEAD
     assert!(kernels.product(Rows::packed(&[1; 4], 2, 2).unwrap(), rows, outputs).is_err());
     assert!(kernels.sweep(0, &[0; 3], outputs).is_err());
     assert_eq!(kernels.sweep(4, &[0; 4], outputs), Err(GfError::Index { index: 4, count: 4 }));
+=======
+    assert!(
+        kernels
+            .product(Rows::packed(&[1; 4], 2, 2).unwrap(), rows, outputs)
+            .is_err()
+    );
+}
+
+#[test]
+fn eliminations_that_do_not_fit() {
+    let kernels = Kernels::best(Field::Gf16);
+    let mut bytes = [0; 64 * 4];
+    let mut run = |vector: usize, free: usize, present: usize, length: usize| {
+        let rows = &mut RowsMut::packed(&mut bytes, length, 2).unwrap();
+        kernels.eliminate(&[0; 70][..vector], &mut [255; 130][..free], present, rows)
+    };
+    assert_eq!(run(2, 64, 0, 64), Ok(None));
+    assert_eq!(
+        run(2, 63, 0, 64),
+        Err(GfError::Length {
+            expected: 64,
+            got: 63
+        })
+    );
+    assert_eq!(
+        run(2, 60, 0, 60),
+        Err(GfError::Length {
+            expected: 64,
+            got: 60
+        })
+    );
+    assert_eq!(
+        run(0, 0, 0, 0),
+        Err(GfError::Length {
+            expected: 64,
+            got: 0
+        })
+    );
+    assert_eq!(
+        run(65, 64, 0, 64),
+        Err(GfError::Index {
+            index: 65,
+            count: 65
+        })
+    );
+    assert_eq!(
+        run(2, 64, 3, 64),
+        Err(GfError::Index { index: 3, count: 3 })
+    );
+    assert_eq!(
+        run(1, 64, 2, 64),
+        Err(GfError::Index { index: 2, count: 2 })
+    );
+    assert!(run(70, 128, 2, 128).is_ok());
+}
+
+#[test]
+fn a_pivot_without_a_row_is_none() {
+    let mut bytes = [0; 64];
+    let rows = &mut RowsMut::packed(&mut bytes, 64, 1).unwrap();
+    let kernels = Kernels::best(Field::Gf256);
+    assert_eq!(
+        kernels.eliminate(&[0, 7], &mut [255; 64], 0, rows),
+        Ok(None)
+    );
+>>>>>>> 949508403b3a9938610bce627cb7a8c6ed35dfc0
 }
 
 #[test]

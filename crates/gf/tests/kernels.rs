@@ -202,21 +202,72 @@ proptest! {
     }
 
     #[test]
-    fn sweep_matches_row_by_row(case in case(), column in any::<prop::sample::Index>()) {
-        prop_assume!(case.length > 0);
-        let column = column.index(case.length);
-        let (bytes, stride) = (case.input_bytes(), case.stride());
-        let x = noise(case.length, case.seed ^ 2);
+    fn elimination_matches_the_oracle(
+        k in 1usize..=256,
+        lines in 1usize..=4,
+        given in 0usize..30,
+        sparse in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let k = k.min(lines * 64);
         for kernels in every_path() {
-            let mut swept = bytes.clone();
-            let mut expected = bytes.clone();
-            for i in 0..case.inputs {
-                let row = &mut expected[case.start + i * stride..][..case.length];
-                kernels.axpy(row[column], &x, row).unwrap();
+            let field = kernels.field();
+            let mut ours = vec![0; k * lines * 64];
+            let mut free = vec![0; lines * 64];
+            free[..k].fill(255);
+            let mut oracle = Oracle { field, free: vec![true; k], rows: vec![vec![0; k]; k] };
+            let mut present = 0;
+            for turn in 0..given {
+                let mut vector = noise(k, seed ^ turn as u64);
+                let keep = |i: usize| !sparse || noise(1, seed ^ (turn * k + i) as u64)[0] < 16;
+                vector.iter_mut().enumerate().for_each(|(i, c)| *c = if keep(i) { *c & field.mask() } else { 0 });
+                let mut rows = RowsMut::packed(&mut ours, lines * 64, k).unwrap();
+                let pivot = kernels.eliminate(&vector, &mut free, present, &mut rows).unwrap();
+                prop_assert_eq!(pivot, oracle.insert(&vector), "{:?}", kernels);
+                if let Some(pivot) = pivot {
+                    prop_assert_eq!(free[pivot], 0);
+                    present = present.max(pivot + 1);
+                }
+                for (ours, row) in ours.chunks(lines * 64).zip(&oracle.rows) {
+                    prop_assert_eq!(&ours[..k], &row[..]);
+                    prop_assert!(ours[k..].iter().all(|&c| c == 0));
+                }
             }
-            let mut rows = RowsMut::new(&mut swept[case.start..], case.length, stride, case.inputs).unwrap();
-            kernels.sweep(column, &x, &mut rows).unwrap();
-            prop_assert_eq!(&swept, &expected);
         }
+    }
+}
+
+/// In-place Gauss-Jordan elimination, one element at a time.
+struct Oracle {
+    field: Field,
+    free: Vec<bool>,
+    rows: Vec<Vec<u8>>,
+}
+
+impl Oracle {
+    fn insert(&mut self, vector: &[u8]) -> Option<usize> {
+        let (field, k) = (self.field, vector.len());
+        let mut row: Vec<u8> = (0..k)
+            .map(|j| if self.free[j] { vector[j] } else { 0 })
+            .collect();
+        for i in (0..k).filter(|&i| !self.free[i]) {
+            row.iter_mut()
+                .zip(&self.rows[i])
+                .for_each(|(y, &x)| *y ^= field.mul(vector[i], x));
+        }
+        let pivot = (0..k).find(|&j| self.free[j] && row[j] != 0)?;
+        let inverse = field.inv(row[pivot])?;
+        row[pivot] = 1;
+        row.iter_mut().for_each(|c| *c = field.mul(*c, inverse));
+        for other in &mut self.rows {
+            let c = std::mem::take(&mut other[pivot]);
+            other
+                .iter_mut()
+                .zip(&row)
+                .for_each(|(y, &x)| *y ^= field.mul(c, x));
+        }
+        self.rows[pivot] = row;
+        self.free[pivot] = false;
+        Some(pivot)
     }
 }

@@ -93,6 +93,6 @@ impl Multiply<Ymm> for Pairs {
     }
 }
 
-entries!(GF2, Ymm, Bits, 2, "avx2");
-entries!(GF16, Ymm, Pairs, 2, "avx2");
-entries!(GF256, Ymm, Bytes, 2, "avx2");
+entries!(GF2, Ymm, Bits, 2, 2, "avx2");
+entries!(GF16, Ymm, Pairs, 2, 2, "avx2");
+entries!(GF256, Ymm, Bytes, 2, 2, "avx2");

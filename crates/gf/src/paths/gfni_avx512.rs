@@ -52,6 +52,19 @@ impl Vector for Zmm {
         // SAFETY: masked lanes are not touched.
         unsafe { _mm512_mask_storeu_epi8(to.cast(), lanes(count), self) }
     }
+
+    #[inline(always)]
+    unsafe fn and(self, other: Self) -> Self {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm512_and_si512(self, other) }
+    }
+
+    #[inline(always)]
+    unsafe fn first_nonzero(self) -> Option<usize> {
+        // SAFETY: the path's instructions are there.
+        let lanes = unsafe { _mm512_test_epi8_mask(self, self) };
+        (lanes != 0).then(|| lanes.trailing_zeros() as usize)
+    }
 }
 
 /// GF(2^8).
@@ -151,6 +164,6 @@ impl Multiply<Zmm> for Bits {
     }
 }
 
-entries!(GF2, Zmm, Bits, 4, "gfni,avx512f,avx512bw");
-entries!(GF16, Zmm, Nibbles, 4, "gfni,avx512f,avx512bw");
-entries!(GF256, Zmm, Bytes, 4, "gfni,avx512f,avx512bw");
+entries!(GF2, Zmm, Bits, 4, 1, "gfni,avx512f,avx512bw");
+entries!(GF16, Zmm, Nibbles, 4, 1, "gfni,avx512f,avx512bw");
+entries!(GF256, Zmm, Bytes, 4, 1, "gfni,avx512f,avx512bw");

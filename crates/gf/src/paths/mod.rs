@@ -1,6 +1,7 @@
 //! One module per code path, and the table of entry points that each gives.
 
-use crate::skeleton::{Job, Sweep};
+use crate::elimination::Step;
+use crate::skeleton::Job;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
@@ -19,18 +20,18 @@ mod ymm;
 /// The entry points of one path for one field.
 ///
 /// Each is `unsafe` because it needs the path's instructions and a job whose
-/// pointers are valid (see [`Job`] and [`Sweep`]).
+/// pointers are valid (see [`Job`] and [`Step`]).
 #[derive(Debug)]
 pub(crate) struct Entries {
     pub(crate) product: unsafe fn(&Job<'_>),
     pub(crate) accumulate: unsafe fn(&Job<'_>),
-    pub(crate) sweep: unsafe fn(&Sweep),
+    pub(crate) eliminate: unsafe fn(&Step) -> Option<usize>,
 }
 
 /// Defines `static NAME: Entries` for vector `$v`, multiplication `$m`, blocks
-/// of `$widest` registers, compiled with the given target features.
+/// of `$widest` registers, `$per_line` registers in 64 bytes, compiled with the given target features.
 macro_rules! entries {
-    ($name:ident, $v:ty, $m:ty, $widest:literal $(, $features:literal)?) => {
+    ($name:ident, $v:ty, $m:ty, $widest:literal, $per_line:literal $(, $features:literal)?) => {
         pub(crate) static $name: $crate::paths::Entries = {
             $(#[target_feature(enable = $features)])?
             unsafe fn product(job: &$crate::skeleton::Job<'_>) {
@@ -43,11 +44,11 @@ macro_rules! entries {
                 unsafe { $crate::skeleton::accumulate::<$v, $m, $widest>(job) }
             }
             $(#[target_feature(enable = $features)])?
-            unsafe fn sweep(job: &$crate::skeleton::Sweep) {
+            unsafe fn eliminate(step: &$crate::elimination::Step) -> Option<usize> {
                 // SAFETY: same contract.
-                unsafe { $crate::skeleton::sweep::<$v, $m, $widest>(job) }
+                unsafe { $crate::elimination::eliminate::<$v, $m, $per_line>(step) }
             }
-            $crate::paths::Entries { product, accumulate, sweep }
+            $crate::paths::Entries { product, accumulate, eliminate }
         };
     };
 }

@@ -2,7 +2,7 @@
 
 use crate::paths::entries;
 use crate::tables::{MASK_2, Nibbles, SHUFFLE_16, SHUFFLE_256};
-use crate::vector::{Multiply, Vector};
+use crate::vector::{Multiply, Vector, first_nonzero_stored};
 use std::arch::aarch64::*;
 
 /// The register.
@@ -47,6 +47,18 @@ impl Vector for Quad {
             self.store(bytes.as_mut_ptr());
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
         }
+    }
+
+    #[inline(always)]
+    unsafe fn and(self, other: Self) -> Self {
+        // SAFETY: the path's instructions are there.
+        unsafe { vandq_u8(self, other) }
+    }
+
+    #[inline(always)]
+    unsafe fn first_nonzero(self) -> Option<usize> {
+        // SAFETY: same contract.
+        unsafe { first_nonzero_stored(self) }
     }
 }
 
@@ -152,6 +164,6 @@ impl Multiply<Quad> for Bits {
     }
 }
 
-entries!(GF2, Quad, Bits, 2, "neon");
-entries!(GF16, Quad, Pairs, 2, "neon");
-entries!(GF256, Quad, Bytes, 2, "neon");
+entries!(GF2, Quad, Bits, 2, 4, "neon");
+entries!(GF16, Quad, Pairs, 2, 4, "neon");
+entries!(GF256, Quad, Bytes, 2, 4, "neon");

@@ -2,7 +2,7 @@
 
 use crate::paths::entries;
 use crate::tables::{MASK_2, Nibbles, SHUFFLE_16, SHUFFLE_256};
-use crate::vector::{Multiply, Vector};
+use crate::vector::{Multiply, Vector, first_nonzero_stored};
 use std::arch::x86_64::*;
 
 /// The register.
@@ -47,6 +47,18 @@ impl Vector for Xmm {
             self.store(bytes.as_mut_ptr());
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
         }
+    }
+
+    #[inline(always)]
+    unsafe fn and(self, other: Self) -> Self {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm_and_si128(self, other) }
+    }
+
+    #[inline(always)]
+    unsafe fn first_nonzero(self) -> Option<usize> {
+        // SAFETY: same contract.
+        unsafe { first_nonzero_stored(self) }
     }
 }
 
@@ -155,6 +167,6 @@ impl Multiply<Xmm> for Bits {
     }
 }
 
-entries!(GF2, Xmm, Bits, 2, "ssse3");
-entries!(GF16, Xmm, Pairs, 2, "ssse3");
-entries!(GF256, Xmm, Bytes, 2, "ssse3");
+entries!(GF2, Xmm, Bits, 2, 4, "ssse3");
+entries!(GF16, Xmm, Pairs, 2, 4, "ssse3");
+entries!(GF256, Xmm, Bytes, 2, 4, "ssse3");

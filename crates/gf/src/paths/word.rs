@@ -4,7 +4,7 @@
 //! coefficient, with masks in place of branches.
 
 use crate::paths::entries;
-use crate::vector::{Multiply, Vector};
+use crate::vector::{Multiply, Vector, first_nonzero_stored};
 
 /// Eight bytes.
 pub(crate) type Word = u64;
@@ -44,6 +44,17 @@ impl Vector for Word {
     unsafe fn store_part(self, to: *mut u8, count: usize) {
         // SAFETY: `count < 8` bytes are writable.
         unsafe { std::ptr::copy_nonoverlapping(self.to_ne_bytes().as_ptr(), to, count) }
+    }
+
+    #[inline(always)]
+    unsafe fn and(self, other: Self) -> Self {
+        self & other
+    }
+
+    #[inline(always)]
+    unsafe fn first_nonzero(self) -> Option<usize> {
+        // SAFETY: same contract.
+        unsafe { first_nonzero_stored(self) }
     }
 }
 
@@ -144,6 +155,6 @@ impl Multiply<Word> for Bits {
     }
 }
 
-entries!(GF2, Word, Bits, 1);
-entries!(GF16, Word, Nibbles, 1);
-entries!(GF256, Word, Bytes, 1);
+entries!(GF2, Word, Bits, 1, 8);
+entries!(GF16, Word, Nibbles, 1, 8);
+entries!(GF256, Word, Bytes, 1, 8);

@@ -1,7 +1,7 @@
 //! The 32-byte register that the two AVX2 paths share, and its GF(2).
 
 use crate::tables::MASK_2;
-use crate::vector::{Multiply, Vector};
+use crate::vector::{Multiply, Vector, first_nonzero_stored};
 use std::arch::x86_64::*;
 
 /// The register.
@@ -46,6 +46,18 @@ impl Vector for Ymm {
             self.store(bytes.as_mut_ptr());
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, count);
         }
+    }
+
+    #[inline(always)]
+    unsafe fn and(self, other: Self) -> Self {
+        // SAFETY: the path's instructions are there.
+        unsafe { _mm256_and_si256(self, other) }
+    }
+
+    #[inline(always)]
+    unsafe fn first_nonzero(self) -> Option<usize> {
+        // SAFETY: same contract.
+        unsafe { first_nonzero_stored(self) }
     }
 }
 
