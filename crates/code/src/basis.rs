@@ -41,18 +41,11 @@ pub(crate) struct Basis {
 
 impl Basis {
     /// The empty span of vectors of `generation` coefficients.
-<<<<<<< HEAD
-    pub(crate) fn new(kernels: Kernels, generation: usize, with_transform: bool) -> Self {
-        let columns = if with_transform { 2 * generation } else { generation };
-        // Whole registers only: the elimination never masks.
-        let length = columns.next_multiple_of(64);
-=======
     pub(crate) fn new(kernels: Kernels, generation: usize) -> Self {
         // The elimination works on whole lines.
         let length = generation.next_multiple_of(64);
         let mut free = vec![0; length];
         free[..generation].fill(u8::MAX);
->>>>>>> 949508403b3a9938610bce627cb7a8c6ed35dfc0
         Self {
             kernels,
             generation,
@@ -100,39 +93,6 @@ impl Basis {
         Ok(pivot)
     }
 
-<<<<<<< HEAD
-    /// Sets the candidate to the packet's row, reduced by all rows present.
-    fn reduce(&mut self, coefficients: &[u8]) -> Result<(), GfError> {
-        self.candidate.fill(0);
-        self.candidate[..self.generation].copy_from_slice(coefficients);
-        if self.with_transform {
-            self.candidate[self.generation + self.rank] = 1;
-        }
-        // A source symbol not seen before is reduced as it stands.
-        if unit_column(coefficients).is_some_and(|column| !self.present[column]) {
-            return Ok(());
-        }
-        let factors = &coefficients[..self.end];
-        self.kernels.accumulate(factors, self.rows.rows(self.end), &mut self.candidate)
-    }
-
-    /// Makes the candidate the row of `pivot` and clears that column in all
-    /// others.
-    fn take(&mut self, pivot: usize) -> Result<(), GfError> {
-        let field = self.kernels.field();
-        let lead = self.candidate[pivot];
-        if let Some(inverse) = field.inv(lead).filter(|_| lead != 1) {
-            self.kernels.scale(inverse, &mut self.candidate);
-        }
-        self.kernels.sweep(pivot, &self.candidate, &mut self.rows.rows_mut(self.end))?;
-        if let Some(row) = self.rows.row_mut(pivot) {
-            row.copy_from_slice(&self.candidate);
-        }
-        self.present[pivot] = true;
-        self.rank += 1;
-        self.end = self.end.max(pivot + 1);
-        Ok(())
-=======
     /// Takes a source symbol not seen before: its row is the unit vector as it
     /// stands, and what other rows have of the symbol they now have of the
     /// packet, in the same byte.
@@ -143,22 +103,11 @@ impl Basis {
         row[column] = 1;
         self.free[column] = 0;
         Some(column)
->>>>>>> 949508403b3a9938610bce627cb7a8c6ed35dfc0
     }
 
     /// Whether source symbol `index` follows from the packets so far: its row
     /// is there and has nothing of any other symbol.
     pub(crate) fn determines(&self, index: usize) -> bool {
-<<<<<<< HEAD
-        let present = self.present.get(index).copied().unwrap_or(false);
-        let row = self.rows.row(index).and_then(|row| row.get(..self.generation));
-        present && row.is_some_and(|row| unit_column(row).is_some())
-    }
-
-    /// The transform of every row: `generation` rows of `rank` factors.
-    pub(crate) fn transform(&self) -> Result<Rows<'_>, GfError> {
-        self.rows.rows(self.generation).columns(self.generation, self.rank)
-=======
         let present = index < self.generation && self.free[index] == 0;
         let row = self.rows.row(index).filter(|_| present);
         row.is_some_and(|row| row.iter().zip(&self.free).all(|(c, free)| c & free == 0))
@@ -169,7 +118,6 @@ impl Basis {
     /// highest; zero for numbers that have no packet.
     pub(crate) fn solution(&self) -> Result<Rows<'_>, GfError> {
         self.rows.rows(self.generation).columns(0, self.end)
->>>>>>> 949508403b3a9938610bce627cb7a8c6ed35dfc0
     }
 }
 
@@ -184,6 +132,12 @@ pub(crate) fn unit_column(row: &[u8]) -> Option<usize> {
         return None;
     }
     // Counting in a byte lets the compiler use byte lanes.
-    let count = row.iter().fold(0u8, |count, &c| count.wrapping_add(u8::from(c != 0)));
-    if count == 1 { row.iter().position(|&c| c != 0) } else { None }
+    let count = row
+        .iter()
+        .fold(0u8, |count, &c| count.wrapping_add(u8::from(c != 0)));
+    if count == 1 {
+        row.iter().position(|&c| c != 0)
+    } else {
+        None
+    }
 }

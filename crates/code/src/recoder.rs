@@ -50,7 +50,8 @@ impl Recoder {
     /// [`CodeError::Coefficient`] for a value that is no element of the field.
     /// The recoder is unchanged then.
     pub fn absorb(&mut self, coefficients: &[u8], payload: &[u8]) -> Result<Absorbed, CodeError> {
-        self.shape().check_lengths(coefficients.len(), payload.len())?;
+        self.shape()
+            .check_lengths(coefficients.len(), payload.len())?;
         self.shape().check_elements(coefficients)?;
         let Some(number) = self.basis.insert(coefficients)? else {
             return Ok(Absorbed::Redundant);

@@ -73,11 +73,6 @@ impl Store {
         coefficients: &mut [u8],
         payloads: &mut [u8],
     ) -> Result<(), CodeError> {
-<<<<<<< HEAD
-        let (k, size, n) = (self.shape.generation(), self.shape.symbol_size(), weights.count());
-        let kept = self.coefficients.rows(self.count);
-        self.kernels.product(weights, kept, &mut RowsMut::packed(coefficients, k, n)?)?;
-=======
         let (k, size, n) = (
             self.shape.generation(),
             self.shape.symbol_size(),
@@ -86,7 +81,6 @@ impl Store {
         let kept = self.coefficients.rows(self.end);
         self.kernels
             .product(weights, kept, &mut RowsMut::packed(coefficients, k, n)?)?;
->>>>>>> 949508403b3a9938610bce627cb7a8c6ed35dfc0
         Ok(self.kernels.product(
             weights,
             self.payloads(),
@@ -120,14 +114,9 @@ impl Store {
         coefficients: &mut [u8],
         payload: &mut [u8],
     ) -> Result<(), CodeError> {
-<<<<<<< HEAD
-        same_length("weights", self.count, weights.len())?;
-        self.shape.check_lengths(coefficients.len(), payload.len())?;
-=======
         same_length("weights", self.order.len(), weights.len())?;
         self.shape
             .check_lengths(coefficients.len(), payload.len())?;
->>>>>>> 949508403b3a9938610bce627cb7a8c6ed35dfc0
         self.shape.check_elements(weights)?;
         let mut space = [0; MOST];
         let rows = &mut space[..self.end];
@@ -149,23 +138,16 @@ impl Store {
         }
         let (k, size) = (self.shape.generation(), self.shape.symbol_size());
         let mut space = [0; BATCH * MOST];
-        for (coefficients, payloads) in
-            coefficients.chunks_mut(BATCH * k).zip(payloads.chunks_mut(BATCH * size))
+        for (coefficients, payloads) in coefficients
+            .chunks_mut(BATCH * k)
+            .zip(payloads.chunks_mut(BATCH * size))
         {
             let n = coefficients.len() / k;
-<<<<<<< HEAD
-            let weights = &mut space[..n * self.count];
-            for row in weights.chunks_exact_mut(self.count) {
-                draw(self.shape.field(), rng, row);
-            }
-            self.mix(Rows::packed(weights, self.count, n)?, coefficients, payloads)?;
-=======
             let weights = &mut space[..n * self.end];
             weights
                 .chunks_exact_mut(self.end)
                 .for_each(|row| self.draw(rng, row));
             self.mix(Rows::packed(weights, self.end, n)?, coefficients, payloads)?;
->>>>>>> 949508403b3a9938610bce627cb7a8c6ed35dfc0
         }
         Ok(true)
     }
@@ -177,14 +159,9 @@ impl Store {
         coefficients: &mut [u8],
         payload: &mut [u8],
     ) -> Result<bool, CodeError> {
-<<<<<<< HEAD
-        self.shape.check_lengths(coefficients.len(), payload.len())?;
-        if self.count == 0 {
-=======
         self.shape
             .check_lengths(coefficients.len(), payload.len())?;
         if self.end == 0 {
->>>>>>> 949508403b3a9938610bce627cb7a8c6ed35dfc0
             return Ok(false);
         }
         let mut space = [0; MOST];

@@ -6,19 +6,26 @@ use ncmesh_gf::{Field, GfError, Kernels, RowBuffer, Rows, RowsMut};
 fn lengths_that_disagree() {
     let kernels = Kernels::best(Field::Gf256);
     let mut y = [0; 4];
-    assert_eq!(kernels.axpy(1, &[0; 3], &mut y), Err(GfError::Length { expected: 4, got: 3 }));
-    assert_eq!(kernels.xor(&[0; 5], &mut y), Err(GfError::Length { expected: 4, got: 5 }));
+    assert_eq!(
+        kernels.axpy(1, &[0; 3], &mut y),
+        Err(GfError::Length {
+            expected: 4,
+            got: 3
+        })
+    );
+    assert_eq!(
+        kernels.xor(&[0; 5], &mut y),
+        Err(GfError::Length {
+            expected: 4,
+            got: 5
+        })
+    );
     let rows = [0; 8];
     let rows = Rows::packed(&rows, 4, 2).unwrap();
     assert!(kernels.combine(&[1; 3], rows, &mut y).is_err());
     assert!(kernels.combine(&[1; 2], rows, &mut [0; 3]).is_err());
     assert!(kernels.accumulate(&[1; 1], rows, &mut y).is_err());
     let outputs = &mut RowsMut::single(&mut y);
-<<<<<<< HEAD
-    assert!(kernels.product(Rows::packed(&[1; 4], 2, 2).unwrap(), rows, outputs).is_err());
-    assert!(kernels.sweep(0, &[0; 3], outputs).is_err());
-    assert_eq!(kernels.sweep(4, &[0; 4], outputs), Err(GfError::Index { index: 4, count: 4 }));
-=======
     assert!(
         kernels
             .product(Rows::packed(&[1; 4], 2, 2).unwrap(), rows, outputs)
@@ -83,7 +90,6 @@ fn a_pivot_without_a_row_is_none() {
         kernels.eliminate(&[0, 7], &mut [255; 64], 0, rows),
         Ok(None)
     );
->>>>>>> 949508403b3a9938610bce627cb7a8c6ed35dfc0
 }
 
 #[test]
