@@ -431,7 +431,7 @@ impl Stack {
                 for i in 0..self.services.len() {
                     if self.services[i].hears(id) {
                         self.with_service(i, storage, |service, cx| {
-                            service.handle_frame(cx, frame)
+                            service.handle_frame(cx, frame);
                         });
                     }
                 }

@@ -138,6 +138,12 @@ impl Sink {
         }
     }
 
+    /// How many batches are begun and not complete.
+    #[cfg(test)]
+    pub(super) fn batches_under_way(&self) -> usize {
+        self.decoders.len()
+    }
+
     /// Whether reception goes on.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.phase, SinkPhase::Asking | SinkPhase::Receiving | SinkPhase::Verifying)

@@ -1,1 +1,188 @@
+//! The parts by themselves: a receiver that meets forged data, a forwarder's credit and buffer.
 
+use super::frame::{Coding, Data, DataHeader, Forwarder};
+use super::merkle::{MerkleTree, digest};
+use super::relay::{Relayed, Relays};
+use super::sink::{Sink, SinkPhase, Sunk};
+use super::storage::MemoryStorage;
+use super::{BatchSet, Geometry, Manifest};
+use crate::rng;
+use crate::time::Instant;
+use ncmesh_wire::{FlowId, NodeId};
+
+const FLOW: FlowId = FlowId { source: NodeId(1), serial: 1 };
+const AT: Instant = Instant::from_nanos(0);
+
+/// A file of two batches of two packets of 100 bytes, and its manifest.
+fn file() -> (Vec<u8>, Manifest, MerkleTree) {
+    let contents: Vec<u8> = (0..300u16).map(|i| (i % 251) as u8).collect();
+    let geometry = Geometry::new(300, 2, 100).unwrap();
+    assert_eq!((geometry.batches(), geometry.depth()), (2, 1));
+    let digest = digest(contents.as_slice(), &geometry).unwrap();
+    let tree = MerkleTree::new(digest.leaves, geometry.depth());
+    let (root, hash) = (tree.root(), digest.whole);
+    (contents, Manifest { flow: FLOW, name: "f".into(), geometry, root, hash }, tree)
+}
+
+/// The packets of a batch as they are, branch included.
+fn packets(batch: u32) -> Vec<Vec<u8>> {
+    let (contents, manifest, tree) = file();
+    let g = manifest.geometry;
+    let start = g.offset(batch) as usize;
+    let mut bytes = contents[start..start + g.data_len(batch)].to_vec();
+    tree.write_branch(batch, &mut bytes);
+    bytes.resize(usize::from(g.packets(batch)) * 100, 0);
+    bytes.chunks(100).map(<[u8]>::to_vec).collect()
+}
+
+fn header(visit: u32, batch: u32) -> DataHeader {
+    let forwarder = |node, credit| Forwarder { node: NodeId(node), credit };
+    DataHeader {
+        flow: FLOW,
+        incarnation: 7,
+        visit,
+        batch,
+        packets: 2,
+        forwarders: vec![forwarder(2, 384), forwarder(3, 128)],
+        piggyback: None,
+    }
+}
+
+fn data<'a>(header: &DataHeader, i: u8, payload: &'a [u8]) -> Data<'a> {
+    Data { header: header.clone(), coding: Coding::Systematic(i), payload }
+}
+
+#[test]
+fn a_forged_batch_is_never_written_and_the_true_one_is_taken_afterwards() {
+    let (contents, manifest, _) = file();
+    let mut storage = MemoryStorage::default();
+    let mut sink = Sink::new(manifest, 1 << 20, AT);
+    sink.accept(BatchSet::none(2));
+    let forged = [9; 100];
+    assert_eq!(sink.handle_data(&data(&header(1, 0), 0, &forged), &mut storage), Sunk::Quiet);
+    let second = &packets(0)[1];
+    assert_eq!(sink.handle_data(&data(&header(1, 0), 1, second), &mut storage), Sunk::BatchBad);
+    assert!(storage.received(FLOW).is_empty());
+    assert!(!sink.have.contains(0));
+    for batch in [1, 0] {
+        let last = packets(batch).len() - 1;
+        for (i, packet) in packets(batch).iter().enumerate() {
+            let sunk = sink.handle_data(&data(&header(2, batch), i as u8, packet), &mut storage);
+            assert_eq!(sunk, if i == last { Sunk::BatchDone } else { Sunk::Quiet });
+        }
+    }
+    assert_eq!(sink.phase, SinkPhase::Verifying);
+    assert_eq!(storage.received(FLOW), contents);
+    assert_eq!(sink.bad_batches, 1);
+}
+
+#[test]
+fn a_batch_of_another_place_does_not_pass() {
+    let (_, manifest, _) = file();
+    let mut storage = MemoryStorage::default();
+    let mut sink = Sink::new(manifest, 1 << 20, AT);
+    sink.accept(BatchSet::none(2));
+    let outcomes: Vec<Sunk> = packets(1)
+        .iter()
+        .enumerate()
+        .map(|(i, p)| sink.handle_data(&data(&header(1, 0), i as u8, p), &mut storage))
+        .collect();
+    assert_eq!(outcomes.last(), Some(&Sunk::BatchBad));
+}
+
+#[test]
+fn packets_that_do_not_fit_the_file_are_refused() {
+    let (_, manifest, _) = file();
+    let mut storage = MemoryStorage::default();
+    let mut sink = Sink::new(manifest, 1 << 20, AT);
+    let good = packets(0).remove(0);
+    let early = sink.handle_data(&data(&header(1, 0), 0, &good), &mut storage);
+    assert_eq!(early, Sunk::Quiet, "before it is accepted nothing is taken");
+    sink.accept(BatchSet::none(2));
+    for (header, payload) in [
+        (header(1, 2), &good[..]),
+        (header(1, u32::MAX), &good[..]),
+        (header(1, 0), &good[..99]),
+        (DataHeader { packets: 3, ..header(1, 0) }, &good[..]),
+    ] {
+        assert_eq!(sink.handle_data(&data(&header, 0, payload), &mut storage), Sunk::Malformed);
+    }
+}
+
+#[test]
+fn memory_for_batches_under_way_is_bounded() {
+    let geometry = Geometry::new(1_000_000, 8, 100).unwrap();
+    let (root, hash) = ([0; 32], [0; 32]);
+    let manifest = Manifest { flow: FLOW, name: "f".into(), geometry, root, hash };
+    let each = 8 * 164;
+    let mut sink = Sink::new(manifest, 3 * each, AT);
+    sink.accept(BatchSet::none(geometry.batches()));
+    let mut storage = MemoryStorage::default();
+    for batch in 0..200 {
+        let header = DataHeader { packets: 8, ..header(1, batch) };
+        sink.handle_data(&data(&header, 0, &[1; 100]), &mut storage);
+        assert!(sink.batches_under_way() <= 3);
+    }
+}
+
+#[test]
+fn credit_comes_from_upstream_only() {
+    let mut relays = Relays::default();
+    let (h, payload) = (header(1, 0), [1; 100]);
+    let heard = |relays: &mut Relays, sender, i| {
+        relays.handle_data(NodeId(3), NodeId(sender), &data(&h, i, &payload), AT)
+    };
+    assert_eq!(heard(&mut relays, 9, 0), Relayed::Taken);
+    assert_eq!(relays.ready(), None, "a node outside the list is not upstream");
+    assert_eq!(heard(&mut relays, 2, 0), Relayed::Taken);
+    assert!(relays.ready().is_some(), "credit 0.5 is positive");
+    let mut rng = rng::stream(1, NodeId(3), "test", "relay");
+    let mut out = Vec::new();
+    assert!(relays.fill(FLOW, AT, &mut rng, &mut out));
+    assert_eq!(out.len(), 102);
+    assert_eq!(relays.ready(), None);
+    // Half a packet is owed: one more reception only settles it, the second lets it send again.
+    heard(&mut relays, 1, 1);
+    assert_eq!(relays.ready(), None);
+    heard(&mut relays, 1, 1);
+    assert!(relays.ready().is_some());
+    assert_eq!(
+        relays.handle_data(NodeId(5), NodeId(1), &data(&h, 0, &payload), AT),
+        Relayed::NotOurs
+    );
+}
+
+#[test]
+fn a_new_visit_flushes_the_buffer_and_old_packets_do_not_bring_it_back() {
+    let mut relays = Relays::default();
+    let payload = [1; 100];
+    let heard = |relays: &mut Relays, h: &DataHeader| {
+        relays.handle_data(NodeId(2), NodeId(1), &data(h, 0, &payload), AT)
+    };
+    heard(&mut relays, &header(5, 0));
+    heard(&mut relays, &header(6, 1));
+    assert_eq!(relays.header(FLOW).map(|h| (h.visit, h.batch)), Some((6, 1)));
+    assert_eq!(heard(&mut relays, &header(5, 0)), Relayed::Stale);
+    // Another start of the source counts from the beginning.
+    let restarted = DataHeader { incarnation: 8, ..header(1, 0) };
+    assert_eq!(heard(&mut relays, &restarted), Relayed::Taken);
+    assert_eq!(relays.header(FLOW).map(|h| h.visit), Some(1));
+    // The visit number wraps.
+    heard(&mut relays, &DataHeader { incarnation: 9, ..header(u32::MAX, 0) });
+    let wrapped = DataHeader { incarnation: 9, ..header(0, 1) };
+    assert_eq!(heard(&mut relays, &wrapped), Relayed::Taken);
+    assert_eq!(relays.header(FLOW).map(|h| h.visit), Some(0));
+}
+
+#[test]
+fn forwarded_transfers_are_bounded() {
+    let mut relays = Relays::default();
+    for serial in 0..500 {
+        let flow = FlowId { source: NodeId(1), serial };
+        let h = DataHeader { flow, ..header(1, 0) };
+        let at = Instant::from_nanos(u64::from(serial));
+        relays.handle_data(NodeId(2), NodeId(1), &data(&h, 0, &[1; 100]), at);
+        assert!(relays.len() <= 32);
+    }
+    assert!(relays.header(FlowId { source: NodeId(1), serial: 499 }).is_some());
+}

@@ -117,10 +117,7 @@ impl Topology {
                 .collect::<Vec<_>>()
         };
         let reached = dijkstra_all(&root, steps);
-        Paths {
-            root,
-            hops: reached.into_iter().map(|(node, (parent, c))| (node, (parent, c))).collect(),
-        }
+        Paths { root, hops: reached.into_iter().collect() }
     }
 
     fn cost(&self, from: NodeId, to: NodeId, forward: f64, metric: Metric) -> Option<u64> {
