@@ -1,5 +1,7 @@
 //! A file always arrives whole: random connected meshes, loss up to 0.6, restarts, disorder.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
 use ncmesh_proto::registry::REGISTRY;
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::{Happening, Mischief, Simulation};

@@ -1,5 +1,7 @@
 //! What every engine in the registry must hold.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
 use ncmesh_proto::file::storage::MemoryStorage;
 use ncmesh_proto::registry::{Entry, REGISTRY};
 use ncmesh_proto::rng;

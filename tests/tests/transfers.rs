@@ -1,6 +1,8 @@
 //! What a user counts on: receivers that vanish, join late or cancel, sources that restart, files that
 //! change, transfers side by side, and the paper's variants.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
 use ncmesh_proto::file::{ReceiverState, Refusal, Stage, TransferStatus};
 use ncmesh_proto::route::Metric;
 use ncmesh_proto::time::Duration;

@@ -1,5 +1,7 @@
 //! A file always arrives whole: over small meshes of every kind, on the virtual clock.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
 use ncmesh_proto::link::LinkConfig;
 use ncmesh_proto::route::RouteConfig;

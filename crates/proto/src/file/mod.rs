@@ -2,7 +2,7 @@
 //! and its baseline MORE): announcement, coded data, acknowledgments, resumption.
 //!
 //! A scheme says who forwards how much and when the source moves on ([`Scheme`]); all else is here.
-//! One packet's way: [`source`] fills it, [`relay`]s recombine it, [`sink`]s decode it, [`acks`] carry the
+//! One packet's way: `source` fills it, `relay`s recombine it, `sink`s decode it, `acks` carry the
 //! answer back.
 
 mod acks;
