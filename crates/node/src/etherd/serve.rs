@@ -1,0 +1,279 @@
+//! The ether's socket, timer and control.
+
+use std::future::Future;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use ncmesh_medium::{MediumConfig, RadioId};
+use tokio::net::UdpSocket;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::datagram::MAX_DATAGRAM_BYTES;
+use super::ether::Send;
+use super::{Ether, EtherConfig, EtherError, EtherStatistics, Medium, MediumError};
+
+/// Datagrams read in a row before time is looked at again.
+const BATCH: usize = 256;
+/// Longer than any run.
+const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+/// Commands waiting at most.
+const COMMANDS: usize = 64;
+
+enum Command {
+    SetLoss {
+        from: RadioId,
+        to: RadioId,
+        loss: f64,
+        done: oneshot::Sender<Result<(), MediumError>>,
+    },
+    SetUp {
+        radio: RadioId,
+        up: bool,
+        done: oneshot::Sender<Result<(), MediumError>>,
+    },
+    Statistics {
+        done: oneshot::Sender<EtherStatistics>,
+    },
+    Stop,
+}
+
+/// Why a command had no effect.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// The ether has ended.
+    #[error("the ether has ended")]
+    Ended,
+    /// The medium refused.
+    #[error(transparent)]
+    Medium(#[from] MediumError),
+}
+
+/// Changes and watches a running ether. Cheap to clone.
+#[derive(Clone)]
+pub struct EtherControl {
+    commands: mpsc::Sender<Command>,
+}
+
+impl EtherControl {
+    /// Changes the loss of a directed link, 0 to 1.
+    ///
+    /// # Errors
+    /// [`ControlError`].
+    pub async fn set_loss(
+        &self,
+        from: RadioId,
+        to: RadioId,
+        loss: f64,
+    ) -> Result<(), ControlError> {
+        Ok(self
+            .ask(|done| Command::SetLoss {
+                from,
+                to,
+                loss,
+                done,
+            })
+            .await??)
+    }
+
+    /// Kills a radio or revives it. Its process stays attached, and may be replaced meanwhile.
+    ///
+    /// # Errors
+    /// [`ControlError`].
+    pub async fn set_up(&self, radio: RadioId, up: bool) -> Result<(), ControlError> {
+        Ok(self
+            .ask(|done| Command::SetUp { radio, up, done })
+            .await??)
+    }
+
+    /// Counters up to now.
+    ///
+    /// # Errors
+    /// [`ControlError::Ended`].
+    pub async fn statistics(&self) -> Result<EtherStatistics, ControlError> {
+        self.ask(|done| Command::Statistics { done }).await
+    }
+
+    /// Ends the ether, if it has not ended yet.
+    pub async fn stop(&self) {
+        // An ether that has ended takes no command, and is as it should be.
+        let _ = self.commands.send(Command::Stop).await;
+    }
+
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, ControlError> {
+        let (done, answer) = oneshot::channel();
+        self.commands
+            .send(command(done))
+            .await
+            .map_err(|_| ControlError::Ended)?;
+        answer.await.map_err(|_| ControlError::Ended)
+    }
+}
+
+/// A bound ether, not yet running.
+pub struct Etherd {
+    ether: Ether,
+    config: EtherConfig,
+    address: SocketAddr,
+    socket: UdpSocket,
+    /// The same socket, for sending at once: on loopback a datagram never has to wait.
+    sender: std::net::UdpSocket,
+    control: EtherControl,
+    commands: mpsc::Receiver<Command>,
+}
+
+impl Etherd {
+    /// Binds the socket; all radios are off until processes attach. Call it within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`EtherError::Medium`], [`EtherError::Socket`].
+    pub fn bind(medium: MediumConfig, config: EtherConfig) -> Result<Self, EtherError> {
+        let ether = Ether::new(Medium::new(medium)?, &config)?;
+        let open = || {
+            let sender = std::net::UdpSocket::bind(config.bind)?;
+            sender.set_nonblocking(true)?;
+            let socket = UdpSocket::from_std(sender.try_clone()?)?;
+            Ok((sender.local_addr()?, socket, sender))
+        };
+        let fail = |source| EtherError::Socket {
+            address: config.bind,
+            source,
+        };
+        let (address, socket, sender) = open().map_err(fail)?;
+        let (control, commands) = mpsc::channel(COMMANDS);
+        let control = EtherControl { commands: control };
+        Ok(Self {
+            ether,
+            config,
+            address,
+            socket,
+            sender,
+            control,
+            commands,
+        })
+    }
+
+    /// Where processes attach.
+    pub fn addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A handle on the running ether.
+    pub fn control(&self) -> EtherControl {
+        self.control.clone()
+    }
+
+    /// Runs until `shutdown` is over or the control says stop, and returns the final counters. All processes
+    /// are told of the end.
+    ///
+    /// # Errors
+    /// [`EtherError::Lag`] where the machine cannot keep up, [`EtherError::Socket`].
+    pub async fn run(
+        mut self,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<EtherStatistics, EtherError> {
+        let start = Instant::now();
+        let ended = self.serve(start, shutdown).await;
+        self.with_sender(|ether, send| ether.dismiss_all(send));
+        ended.map(|()| self.ether.statistics(wall_ns(start)))
+    }
+
+    async fn serve(
+        &mut self,
+        start: Instant,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), EtherError> {
+        let mut shutdown = pin!(shutdown);
+        let mut buffer = vec![0; MAX_DATAGRAM_BYTES];
+        loop {
+            let wake_at = start + self.ether.next_ns().map_or(NEVER, Duration::from_nanos);
+            let command = tokio::select! {
+                () = &mut shutdown => Some(Command::Stop),
+                command = self.commands.recv() => command,
+                _ = self.socket.readable() => None,
+                () = tokio::time::sleep_until(wake_at) => None,
+            };
+            if let Some(command) = command
+                && !self.obey(command, wall_ns(start))
+            {
+                return Ok(());
+            }
+            self.receive(start, &mut buffer)?;
+            self.advance(wall_ns(start))?;
+        }
+    }
+
+    /// Carries out a command; false to stop.
+    fn obey(&mut self, command: Command, wall_ns: u64) -> bool {
+        // Whoever asked may be gone: then nobody misses the answer.
+        match command {
+            Command::SetLoss {
+                from,
+                to,
+                loss,
+                done,
+            } => drop(done.send(self.ether.set_loss(from, to, loss))),
+            Command::SetUp { radio, up, done } => drop(done.send(self.ether.set_up(radio, up))),
+            Command::Statistics { done } => drop(done.send(self.ether.statistics(wall_ns))),
+            Command::Stop => return false,
+        }
+        true
+    }
+
+    /// Lets the ether send as it works, and counts what the socket does not take.
+    fn with_sender(&mut self, work: impl FnOnce(&mut Ether, Send<'_>)) {
+        let mut unsent = 0;
+        work(&mut self.ether, &mut |to, bytes| {
+            unsent += u64::from(self.sender.send_to(bytes, to).is_err());
+        });
+        self.ether.count_unsent(unsent);
+    }
+
+    fn receive(&mut self, start: Instant, buffer: &mut [u8]) -> Result<(), EtherError> {
+        for _ in 0..BATCH {
+            match self.socket.try_recv_from(buffer) {
+                Ok((length, from)) => {
+                    let datagram = &buffer[..length];
+                    self.with_sender(|ether, send| {
+                        ether.handle_datagram(wall_ns(start), from, datagram, send);
+                    });
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // A process that died may be reported here; its datagrams are lost, no more.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset
+                    ) => {}
+                Err(source) => {
+                    return Err(EtherError::Socket {
+                        address: self.address,
+                        source,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, wall_ns: u64) -> Result<(), EtherError> {
+        self.with_sender(|ether, send| ether.advance(wall_ns, send));
+        if self.ether.lags_too_much() {
+            let max_ms = self.ether.statistics(wall_ns).lag_max_ns / 1_000_000;
+            return Err(EtherError::Lag {
+                limit_ms: self.config.lag_limit.as_millis(),
+                max_ms,
+            });
+        }
+        Ok(())
+    }
+}
+
+fn wall_ns(start: Instant) -> u64 {
+    start.elapsed().as_nanos() as u64
+}

@@ -1,0 +1,3 @@
+//! What a daemon sends and hears with.
+
+pub mod air;

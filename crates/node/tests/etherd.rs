@@ -1,0 +1,312 @@
+//! The ether over loopback. Every test waits on events, and only a failing one on the clock.
+
+#![allow(clippy::unwrap_used)] // Tests may.
+
+use std::time::Duration;
+
+use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
+use ncmesh_node::etherd::datagram::Datagram;
+use ncmesh_node::etherd::{EtherConfig, EtherControl, EtherError, EtherStatistics, Etherd};
+use ncmesh_node::radio::air::{Access, Air, AirError, AirEvent, Outcome, Token};
+use tokio::task::JoinHandle;
+
+const TOKEN: Token = Token([7; 16]);
+
+/// A running ether.
+struct Lab {
+    addr: std::net::SocketAddr,
+    control: EtherControl,
+    task: JoinHandle<Result<EtherStatistics, EtherError>>,
+}
+
+impl Lab {
+    /// `n` radios that hear each other without loss, 802.11b at 11 Mbit/s. Slow machines must not fail the
+    /// tests, so lag does not end a run unless `change` says so.
+    fn start(n: usize, change: impl FnOnce(&mut EtherConfig)) -> Self {
+        let rows: Vec<_> = (0..n).map(|_| vec![0.0; n]).collect();
+        let medium = MediumConfig::dot11b(LossMatrix::from_rows(&rows).unwrap(), 11_000_000);
+        let mut config = EtherConfig::new(TOKEN);
+        config.grant_limit = Duration::from_secs(10);
+        config.lag_limit = Duration::from_secs(60);
+        change(&mut config);
+        let etherd = Etherd::bind(medium, config).unwrap();
+        let (addr, control) = (etherd.addr(), etherd.control());
+        Self {
+            addr,
+            control,
+            task: tokio::spawn(etherd.run(std::future::pending())),
+        }
+    }
+
+    async fn attach(&self, radio: u32) -> Air {
+        Air::attach(self.addr, TOKEN, radio).await.unwrap()
+    }
+
+    async fn stop(self) -> EtherStatistics {
+        self.control.stop().await;
+        self.task.await.unwrap().unwrap()
+    }
+}
+
+/// Fails instead of hanging.
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work)
+        .await
+        .expect("must not hang")
+}
+
+fn received(from: u32, bytes: &[u8]) -> AirEvent {
+    AirEvent::Received {
+        from,
+        bytes: bytes.to_vec(),
+    }
+}
+
+#[tokio::test]
+async fn a_frame_is_pulled_heard_and_reported() {
+    soon(async {
+        let lab = Lab::start(3, |_| {});
+        let (mut a, mut b, mut c) = (
+            lab.attach(0).await,
+            lab.attach(1).await,
+            lab.attach(2).await,
+        );
+        assert_eq!((a.radio(), a.radios()), (0, 3));
+        a.request().await.unwrap();
+        assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
+        a.answer(Access::Broadcast, b"hello").await.unwrap();
+        assert_eq!(b.event().await.unwrap(), received(0, b"hello"));
+        assert_eq!(c.event().await.unwrap(), received(0, b"hello"));
+        // 192 us of preamble and 41 bytes at 11 Mbit/s, rounded up to 30 us.
+        let report = AirEvent::Report {
+            outcome: Outcome::Sent,
+            attempts: 1,
+            airtime_ns: 222_000,
+        };
+        assert_eq!(a.event().await.unwrap(), report);
+
+        b.request().await.unwrap();
+        assert_eq!(b.event().await.unwrap(), AirEvent::Grant);
+        b.answer(Access::Unicast(0), b"you").await.unwrap();
+        assert_eq!(a.event().await.unwrap(), received(1, b"you"));
+        let AirEvent::Report {
+            outcome: Outcome::Acked,
+            attempts: 1,
+            ..
+        } = b.event().await.unwrap()
+        else {
+            panic!("not acknowledged");
+        };
+        assert!(matches!(a.decline().await, Err(AirError::NoGrant)));
+        let statistics = lab.stop().await;
+        assert_eq!(statistics.faults, Default::default());
+        assert_eq!(statistics.medium.radios[2].deliveries, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_saturated_sender_gets_what_the_medium_gives() {
+    soon(async {
+        let lab = Lab::start(2, |_| {});
+        let (mut a, mut b) = (lab.attach(0).await, lab.attach(1).await);
+        let sender = tokio::spawn(async move {
+            a.request().await.unwrap();
+            loop {
+                if a.event().await.unwrap() == AirEvent::Grant {
+                    // The next request comes first, so that it takes part in the next backoff.
+                    a.request().await.unwrap();
+                    a.answer(Access::Broadcast, &[0; 1_500]).await.unwrap();
+                }
+            }
+        });
+        let first = b
+            .event()
+            .await
+            .map(|_| lab.control.clone())
+            .unwrap()
+            .statistics()
+            .await
+            .unwrap();
+        for _ in 0..400 {
+            assert!(matches!(
+                b.event().await.unwrap(),
+                AirEvent::Received { from: 0, .. }
+            ));
+        }
+        let last = lab.control.statistics().await.unwrap();
+        sender.abort();
+        let frames = (last.medium.radios[1].deliveries - first.medium.radios[1].deliveries) as f64;
+        let mean_ns = (last.medium_ns - first.medium_ns) as f64 / frames;
+        // 192 + 1118 us on the air, DIFS, 15.5 slots; 9.24 us * 20 standard deviation of the backoff / 20.
+        assert!(
+            (mean_ns / 1_670_000.0 - 1.0).abs() < 0.03,
+            "{mean_ns} ns a frame"
+        );
+        lab.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_new_process_takes_the_radio_and_the_old_one_is_told() {
+    soon(async {
+        let lab = Lab::start(2, |_| {});
+        let (mut old, mut b) = (lab.attach(0).await, lab.attach(1).await);
+        old.request().await.unwrap();
+        assert_eq!(old.event().await.unwrap(), AirEvent::Grant);
+        // The medium waits for the old one's answer; its grant vanishes with it.
+        let mut new = lab.attach(0).await;
+        assert!(matches!(
+            old.event().await,
+            Err(AirError::Detached { radio: 0, .. })
+        ));
+        new.request().await.unwrap();
+        assert_eq!(new.event().await.unwrap(), AirEvent::Grant);
+        old.answer(Access::Broadcast, b"late").await.unwrap();
+        new.answer(Access::Broadcast, b"new").await.unwrap();
+        assert_eq!(b.event().await.unwrap(), received(0, b"new"));
+        assert_eq!(lab.stop().await.faults.strangers, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_process_that_falls_silent_is_given_up_and_the_rest_goes_on() {
+    soon(async {
+        let lab = Lab::start(3, |config| config.grant_limit = Duration::from_millis(5));
+        let (mut dead, mut a, mut b) = (
+            lab.attach(0).await,
+            lab.attach(1).await,
+            lab.attach(2).await,
+        );
+        for _ in 0..3 {
+            dead.request().await.unwrap();
+            assert_eq!(dead.event().await.unwrap(), AirEvent::Grant);
+        }
+        assert!(matches!(dead.event().await, Err(AirError::Detached { .. })));
+        a.request().await.unwrap();
+        loop {
+            tokio::select! {
+                event = b.event() => break assert_eq!(event.unwrap(), received(1, b"on")),
+                // On a slow machine this one may be late too: it goes on until heard.
+                event = a.event() => if event.unwrap() == AirEvent::Grant {
+                    a.request().await.unwrap();
+                    a.answer(Access::Broadcast, b"on").await.unwrap();
+                },
+            }
+        }
+        let faults = lab.stop().await.faults;
+        assert!(
+            faults.given_up == 1 && faults.expired_grants >= 3,
+            "{faults:?}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn garbage_and_strangers_are_counted_and_harm_nothing() {
+    soon(async {
+        let lab = Lab::start(2, |_| {});
+        let stranger = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut request = Vec::new();
+        Datagram::Request.write(&mut request);
+        for datagram in [&b""[..], b"x", &[0xff; 2_000], b"NE\x01\x05short", &request] {
+            stranger.send_to(datagram, lab.addr).await.unwrap();
+        }
+        assert!(matches!(
+            Air::attach(lab.addr, Token([8; 16]), 0).await,
+            Err(AirError::WrongToken { .. })
+        ));
+        assert!(matches!(
+            Air::attach(lab.addr, TOKEN, 2).await,
+            Err(AirError::NoSuchRadio { radio: 2, .. })
+        ));
+        let mut a = lab.attach(0).await;
+        a.request().await.unwrap();
+        assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
+        assert!(matches!(
+            a.answer(Access::Broadcast, &[0; 3_000]).await,
+            Err(AirError::TooLong { .. })
+        ));
+        a.answer(Access::Unicast(9), b"nobody").await.unwrap();
+        let report = AirEvent::Report {
+            outcome: Outcome::Failed,
+            attempts: 0,
+            airtime_ns: 0,
+        };
+        assert_eq!(a.event().await.unwrap(), report);
+        a.request().await.unwrap();
+        assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
+        let lab_addr = lab.addr;
+        let faults = lab.stop().await.faults;
+        assert_eq!(
+            (
+                faults.garbled,
+                faults.strangers,
+                faults.refused,
+                faults.bad_frames
+            ),
+            (4, 1, 2, 1)
+        );
+        assert!(matches!(a.event().await, Err(AirError::Detached { .. })));
+        assert!(matches!(
+            Air::attach(lab_addr, TOKEN, 0).await,
+            Err(AirError::Socket { .. })
+        ));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn links_and_radios_change_under_way() {
+    soon(async {
+        let lab = Lab::start(2, |_| {});
+        let (mut a, mut b) = (lab.attach(0).await, lab.attach(1).await);
+        lab.control
+            .set_loss(RadioId(0), RadioId(1), 1.0)
+            .await
+            .unwrap();
+        assert!(
+            lab.control
+                .set_loss(RadioId(0), RadioId(5), 0.5)
+                .await
+                .is_err()
+        );
+        a.request().await.unwrap();
+        assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
+        a.answer(Access::Broadcast, b"lost").await.unwrap();
+        assert!(matches!(a.event().await.unwrap(), AirEvent::Report { .. }));
+        lab.control
+            .set_loss(RadioId(0), RadioId(1), 0.0)
+            .await
+            .unwrap();
+        lab.control.set_up(RadioId(0), false).await.unwrap();
+        a.request().await.unwrap();
+        lab.control.set_up(RadioId(0), true).await.unwrap();
+        // Killed, it asked in vain, and asks again by itself.
+        assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
+        a.answer(Access::Broadcast, b"heard").await.unwrap();
+        assert_eq!(b.event().await.unwrap(), received(0, b"heard"));
+        lab.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn lag_that_lasts_ends_the_run() {
+    soon(async {
+        let lab = Lab::start(2, |config| {
+            config.lag_limit = Duration::from_millis(1);
+            config.lag_patience = Duration::from_millis(20);
+            config.grant_limit = Duration::from_millis(100);
+        });
+        let mut a = lab.attach(0).await;
+        a.request().await.unwrap();
+        assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
+        let error = lab.task.await.unwrap().unwrap_err();
+        assert!(error.to_string().contains("lower the bit rate"), "{error}");
+    })
+    .await;
+}
