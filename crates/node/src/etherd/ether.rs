@@ -151,49 +151,50 @@ impl Ether {
             self.faults.strangers += 1;
             return;
         };
-        let id = RadioId(radio);
-        let done = match datagram {
-            Datagram::Detach => {
-                self.leave(radio);
-                Ok(())
+        match datagram {
+            Datagram::Detach => self.leave(radio),
+            Datagram::Request | Datagram::Withdraw | Datagram::Decline { .. } => {
+                // The radio exists, and a grant is open where one is declined: nothing to refuse.
+                let _ = self.handle_wish(wall_ns, radio, &datagram);
             }
-            Datagram::Request if !self.medium.is_up(id) => Ok(()),
-            Datagram::Request => self.medium.request(wall_ns, id),
-            Datagram::Withdraw => self.medium.withdraw(wall_ns, id),
             Datagram::Frame {
                 serial,
                 access,
                 bytes,
             } => {
-                let taken = self.handle_frame(wall_ns, radio, serial, access, bytes);
-                if taken != Ok(true) {
+                if !self.handle_frame(wall_ns, radio, serial, access, bytes) {
                     // Every frame has its report, so that no sender waits for one.
-                    let outcome = Outcome::Failed;
+                    let (outcome, attempts, airtime_ns) = (Outcome::Failed, 0, 0);
                     self.send(
                         send,
                         from,
                         &Datagram::Report {
                             outcome,
-                            attempts: 0,
-                            airtime_ns: 0,
+                            attempts,
+                            airtime_ns,
                         },
                     );
                 }
-                taken.map(drop)
             }
-            Datagram::Decline { serial } => {
-                if self.take_pending(radio, serial) {
-                    self.medium.decline(wall_ns, id)
-                } else {
-                    Ok(())
-                }
+            _ => self.faults.garbled += 1,
+        }
+    }
+
+    fn handle_wish(
+        &mut self,
+        wall_ns: u64,
+        radio: usize,
+        wish: &Datagram<'_>,
+    ) -> Result<(), MediumError> {
+        let id = RadioId(radio);
+        match *wish {
+            Datagram::Request if self.medium.is_up(id) => self.medium.request(wall_ns, id),
+            Datagram::Withdraw => self.medium.withdraw(wall_ns, id),
+            Datagram::Decline { serial } if self.take_pending(radio, serial) => {
+                self.medium.decline(wall_ns, id)
             }
-            _ => {
-                self.faults.garbled += 1;
-                Ok(())
-            }
-        };
-        self.faults.bad_frames += u64::from(done.is_err());
+            _ => Ok(()),
+        }
     }
 
     fn handle_attach(&mut self, from: SocketAddr, token: Token, radio: u32, send: Send<'_>) {
@@ -231,17 +232,19 @@ impl Ether {
         serial: u64,
         access: Access,
         bytes: &[u8],
-    ) -> Result<bool, MediumError> {
+    ) -> bool {
         if !self.take_pending(radio, serial) {
-            return Ok(false);
+            return false;
         }
         let access = match access {
             Access::Broadcast => MacAccess::Broadcast,
             Access::Unicast(to) => MacAccess::Unicast(RadioId(to as usize)),
         };
-        self.medium
-            .supply(wall_ns, RadioId(radio), access, bytes.into())?;
-        Ok(true)
+        let supplied = self
+            .medium
+            .supply(wall_ns, RadioId(radio), access, bytes.into());
+        self.faults.bad_frames += u64::from(supplied.is_err());
+        supplied.is_ok()
     }
 
     /// Whether `serial` is the grant that `radio` owes an answer to; it no longer does then.
@@ -311,17 +314,13 @@ impl Ether {
     }
 
     fn drain(&mut self, wall_ns: u64, send: Send<'_>) {
+        // All hearers of a frame get the same datagram: it is written once.
         let mut written: Option<Arc<[u8]>> = None;
         while let Some(output) = self.medium.poll_output() {
-            let (Output::Grant { radio, .. }
-            | Output::Deliver { to: radio, .. }
-            | Output::Report { radio, .. }) = output;
-            let Some(address) = self.clients.address_of(radio.0) else {
-                continue;
-            };
             match output {
-                Output::Deliver { from, frame, .. } => {
-                    // All hearers of a frame get the same datagram: it is written once.
+                Output::Deliver {
+                    to, from, frame, ..
+                } => {
                     if !written
                         .as_ref()
                         .is_some_and(|last| Arc::ptr_eq(last, &frame))
@@ -333,50 +332,54 @@ impl Ether {
                         .write(&mut self.scratch);
                         written = Some(frame);
                     }
-                    send(address, &self.scratch);
+                    if let Some(address) = self.clients.address_of(to.0) {
+                        send(address, &self.scratch);
+                    }
                 }
-                Output::Grant { .. } => {
+                Output::Grant { radio, .. } => {
                     written = None;
-                    self.serial += 1;
-                    let expires_ns = wall_ns.saturating_add(self.grant_limit_ns);
-                    self.pending.insert(
-                        radio.0,
-                        Pending {
-                            serial: self.serial,
-                            expires_ns,
-                        },
-                    );
-                    self.send(
-                        send,
-                        address,
-                        &Datagram::Grant {
-                            serial: self.serial,
-                        },
-                    );
+                    self.grant(wall_ns, radio.0, send);
                 }
                 Output::Report {
+                    radio,
                     result,
                     attempts,
                     airtime_ns,
                     ..
                 } => {
                     written = None;
-                    let outcome = match result {
-                        TxResult::Sent => Outcome::Sent,
-                        TxResult::Acked => Outcome::Acked,
-                        TxResult::Failed => Outcome::Failed,
-                    };
-                    self.send(
-                        send,
-                        address,
-                        &Datagram::Report {
-                            outcome,
-                            attempts,
-                            airtime_ns,
-                        },
-                    );
+                    let outcome = outcome(result);
+                    if let Some(address) = self.clients.address_of(radio.0) {
+                        self.send(
+                            send,
+                            address,
+                            &Datagram::Report {
+                                outcome,
+                                attempts,
+                                airtime_ns,
+                            },
+                        );
+                    }
                 }
             }
         }
+    }
+
+    fn grant(&mut self, wall_ns: u64, radio: usize, send: Send<'_>) {
+        self.serial += 1;
+        let serial = self.serial;
+        let expires_ns = wall_ns.saturating_add(self.grant_limit_ns);
+        self.pending.insert(radio, Pending { serial, expires_ns });
+        if let Some(address) = self.clients.address_of(radio) {
+            self.send(send, address, &Datagram::Grant { serial });
+        }
+    }
+}
+
+fn outcome(result: TxResult) -> Outcome {
+    match result {
+        TxResult::Sent => Outcome::Sent,
+        TxResult::Acked => Outcome::Acked,
+        TxResult::Failed => Outcome::Failed,
     }
 }
