@@ -122,20 +122,14 @@ fn hidden_terminals_collide_where_both_are_heard() {
     // 0 and 2 do not sense each other; 1 hears both.
     let pairs = [(0, 1, 0.0), (1, 2, 0.0)];
     let mut hidden = medium(3, &pairs);
-    hidden.request(0, RadioId(0)).unwrap();
-    hidden.handle_timeout(0);
-    hidden.poll_output().unwrap();
-    hidden.supply(0, RadioId(0), Access::Broadcast, vec![0; 100].into()).unwrap();
+    begin_frame(&mut hidden);
     hidden.request(FRAME - 1, RadioId(2)).unwrap();
     assert_eq!(deliveries(&run(&mut hidden, u64::MAX, broadcast)), []);
     assert_eq!(hidden.statistics().total().frames_collided, 2);
 
     // One nanosecond later the first has ended, and both come through.
     let mut hidden = medium(3, &pairs);
-    hidden.request(0, RadioId(0)).unwrap();
-    hidden.handle_timeout(0);
-    hidden.poll_output().unwrap();
-    hidden.supply(0, RadioId(0), Access::Broadcast, vec![0; 100].into()).unwrap();
+    begin_frame(&mut hidden);
     hidden.request(FRAME, RadioId(2)).unwrap();
     let trace = run(&mut hidden, u64::MAX, broadcast);
     assert_eq!(deliveries(&trace), [(1, 0, FRAME), (1, 2, 2 * FRAME)]);
@@ -238,10 +232,7 @@ fn a_radio_switched_off_is_silent_and_forgets() {
 
     // Killed in mid-frame: nothing arrives, the energy lasts.
     medium.set_up(RadioId(0), true).unwrap();
-    medium.request(0, RadioId(0)).unwrap();
-    medium.handle_timeout(0);
-    medium.poll_output().unwrap();
-    medium.supply(0, RadioId(0), Access::Broadcast, vec![0; 100].into()).unwrap();
+    begin_frame(&mut medium);
     medium.set_up(RadioId(0), false).unwrap();
     medium.set_up(RadioId(0), true).unwrap();
     medium.request(0, RadioId(0)).unwrap();

@@ -31,11 +31,7 @@ impl Lab {
         change(&mut config);
         let etherd = Etherd::bind(medium, config).unwrap();
         let (addr, control) = (etherd.addr(), etherd.control());
-        Self {
-            addr,
-            control,
-            task: tokio::spawn(etherd.run(std::future::pending())),
-        }
+        Self { addr, control, task: tokio::spawn(etherd.run(std::future::pending())) }
     }
 
     async fn attach(&self, radio: u32) -> Air {
@@ -50,27 +46,18 @@ impl Lab {
 
 /// Fails instead of hanging.
 async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), work)
-        .await
-        .expect("must not hang")
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("must not hang")
 }
 
 fn received(from: u32, bytes: &[u8]) -> AirEvent {
-    AirEvent::Received {
-        from,
-        bytes: bytes.to_vec(),
-    }
+    AirEvent::Received { from, bytes: bytes.to_vec() }
 }
 
 #[tokio::test]
 async fn a_frame_is_pulled_heard_and_reported() {
     soon(async {
         let lab = Lab::start(3, |_| {});
-        let (mut a, mut b, mut c) = (
-            lab.attach(0).await,
-            lab.attach(1).await,
-            lab.attach(2).await,
-        );
+        let (mut a, mut b, mut c) = (lab.attach(0).await, lab.attach(1).await, lab.attach(2).await);
         assert_eq!((a.radio(), a.radios()), (0, 3));
         a.request().await.unwrap();
         assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
@@ -78,22 +65,15 @@ async fn a_frame_is_pulled_heard_and_reported() {
         assert_eq!(b.event().await.unwrap(), received(0, b"hello"));
         assert_eq!(c.event().await.unwrap(), received(0, b"hello"));
         // 192 us of preamble and 41 bytes at 11 Mbit/s, rounded up to 30 us.
-        let report = AirEvent::Report {
-            outcome: Outcome::Sent,
-            attempts: 1,
-            airtime_ns: 222_000,
-        };
+        let report = AirEvent::Report { outcome: Outcome::Sent, attempts: 1, airtime_ns: 222_000 };
         assert_eq!(a.event().await.unwrap(), report);
 
         b.request().await.unwrap();
         assert_eq!(b.event().await.unwrap(), AirEvent::Grant);
         b.answer(Access::Unicast(0), b"you").await.unwrap();
         assert_eq!(a.event().await.unwrap(), received(1, b"you"));
-        let AirEvent::Report {
-            outcome: Outcome::Acked,
-            attempts: 1,
-            ..
-        } = b.event().await.unwrap()
+        let AirEvent::Report { outcome: Outcome::Acked, attempts: 1, .. } =
+            b.event().await.unwrap()
         else {
             panic!("not acknowledged");
         };
@@ -120,29 +100,17 @@ async fn a_saturated_sender_gets_what_the_medium_gives() {
                 }
             }
         });
-        let first = b
-            .event()
-            .await
-            .map(|_| lab.control.clone())
-            .unwrap()
-            .statistics()
-            .await
-            .unwrap();
+        b.event().await.unwrap();
+        let first = lab.control.statistics().await.unwrap();
         for _ in 0..400 {
-            assert!(matches!(
-                b.event().await.unwrap(),
-                AirEvent::Received { from: 0, .. }
-            ));
+            assert!(matches!(b.event().await.unwrap(), AirEvent::Received { from: 0, .. }));
         }
         let last = lab.control.statistics().await.unwrap();
         sender.abort();
         let frames = (last.medium.radios[1].deliveries - first.medium.radios[1].deliveries) as f64;
         let mean_ns = (last.medium_ns - first.medium_ns) as f64 / frames;
-        // 192 + 1118 us on the air, DIFS, 15.5 slots; 9.24 us * 20 standard deviation of the backoff / 20.
-        assert!(
-            (mean_ns / 1_670_000.0 - 1.0).abs() < 0.03,
-            "{mean_ns} ns a frame"
-        );
+        // 192 + 1118 us on the air, DIFS, 15.5 slots of 20 us, whose mean over 400 frames strays by 10 us.
+        assert!((mean_ns / 1_670_000.0 - 1.0).abs() < 0.03, "{mean_ns} ns a frame");
         lab.stop().await;
     })
     .await;
@@ -157,10 +125,7 @@ async fn a_new_process_takes_the_radio_and_the_old_one_is_told() {
         assert_eq!(old.event().await.unwrap(), AirEvent::Grant);
         // The medium waits for the old one's answer; its grant vanishes with it.
         let mut new = lab.attach(0).await;
-        assert!(matches!(
-            old.event().await,
-            Err(AirError::Detached { radio: 0, .. })
-        ));
+        assert!(matches!(old.event().await, Err(AirError::Detached { radio: 0, .. })));
         new.request().await.unwrap();
         assert_eq!(new.event().await.unwrap(), AirEvent::Grant);
         old.answer(Access::Broadcast, b"late").await.unwrap();
@@ -175,11 +140,8 @@ async fn a_new_process_takes_the_radio_and_the_old_one_is_told() {
 async fn a_process_that_falls_silent_is_given_up_and_the_rest_goes_on() {
     soon(async {
         let lab = Lab::start(3, |config| config.grant_limit = Duration::from_millis(5));
-        let (mut dead, mut a, mut b) = (
-            lab.attach(0).await,
-            lab.attach(1).await,
-            lab.attach(2).await,
-        );
+        let (mut dead, mut a, mut b) =
+            (lab.attach(0).await, lab.attach(1).await, lab.attach(2).await);
         for _ in 0..3 {
             dead.request().await.unwrap();
             assert_eq!(dead.event().await.unwrap(), AirEvent::Grant);
@@ -197,10 +159,7 @@ async fn a_process_that_falls_silent_is_given_up_and_the_rest_goes_on() {
             }
         }
         let faults = lab.stop().await.faults;
-        assert!(
-            faults.given_up == 1 && faults.expired_grants >= 3,
-            "{faults:?}"
-        );
+        assert!(faults.given_up == 1 && faults.expired_grants >= 3, "{faults:?}");
     })
     .await;
 }
@@ -231,30 +190,18 @@ async fn garbage_and_strangers_are_counted_and_harm_nothing() {
             Err(AirError::TooLong { .. })
         ));
         a.answer(Access::Unicast(9), b"nobody").await.unwrap();
-        let report = AirEvent::Report {
-            outcome: Outcome::Failed,
-            attempts: 0,
-            airtime_ns: 0,
-        };
+        let report = AirEvent::Report { outcome: Outcome::Failed, attempts: 0, airtime_ns: 0 };
         assert_eq!(a.event().await.unwrap(), report);
         a.request().await.unwrap();
         assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
         let lab_addr = lab.addr;
         let faults = lab.stop().await.faults;
         assert_eq!(
-            (
-                faults.garbled,
-                faults.strangers,
-                faults.refused,
-                faults.bad_frames
-            ),
+            (faults.garbled, faults.strangers, faults.refused, faults.bad_frames),
             (4, 1, 2, 1)
         );
         assert!(matches!(a.event().await, Err(AirError::Detached { .. })));
-        assert!(matches!(
-            Air::attach(lab_addr, TOKEN, 0).await,
-            Err(AirError::Socket { .. })
-        ));
+        assert!(matches!(Air::attach(lab_addr, TOKEN, 0).await, Err(AirError::Socket { .. })));
     })
     .await;
 }
@@ -264,24 +211,13 @@ async fn links_and_radios_change_under_way() {
     soon(async {
         let lab = Lab::start(2, |_| {});
         let (mut a, mut b) = (lab.attach(0).await, lab.attach(1).await);
-        lab.control
-            .set_loss(RadioId(0), RadioId(1), 1.0)
-            .await
-            .unwrap();
-        assert!(
-            lab.control
-                .set_loss(RadioId(0), RadioId(5), 0.5)
-                .await
-                .is_err()
-        );
+        lab.control.set_loss(RadioId(0), RadioId(1), 1.0).await.unwrap();
+        assert!(lab.control.set_loss(RadioId(0), RadioId(5), 0.5).await.is_err());
         a.request().await.unwrap();
         assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
         a.answer(Access::Broadcast, b"lost").await.unwrap();
         assert!(matches!(a.event().await.unwrap(), AirEvent::Report { .. }));
-        lab.control
-            .set_loss(RadioId(0), RadioId(1), 0.0)
-            .await
-            .unwrap();
+        lab.control.set_loss(RadioId(0), RadioId(1), 0.0).await.unwrap();
         lab.control.set_up(RadioId(0), false).await.unwrap();
         a.request().await.unwrap();
         lab.control.set_up(RadioId(0), true).await.unwrap();

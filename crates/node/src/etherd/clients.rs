@@ -23,15 +23,8 @@ pub(super) struct Clients {
 impl Clients {
     /// `radios` with nobody attached.
     pub(super) fn new(radios: usize) -> Self {
-        let seat = Seat {
-            address: None,
-            killed: false,
-            silences: 0,
-        };
-        Self {
-            seats: vec![seat; radios],
-            radios: BTreeMap::new(),
-        }
+        let seat = Seat { address: None, killed: false, silences: 0 };
+        Self { seats: vec![seat; radios], radios: BTreeMap::new() }
     }
 
     /// The radio of a process.

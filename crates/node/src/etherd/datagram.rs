@@ -61,9 +61,7 @@ impl FromStr for Token {
     fn from_str(text: &str) -> Result<Self, BadToken> {
         let digits: Option<Vec<u32>> = text.chars().map(|c| c.to_digit(16)).collect();
         let digits = digits.filter(|digits| digits.len() == 32).ok_or(BadToken)?;
-        Ok(Self(std::array::from_fn(|at| {
-            (digits[2 * at] << 4 | digits[2 * at + 1]) as u8
-        })))
+        Ok(Self(std::array::from_fn(|at| (digits[2 * at] << 4 | digits[2 * at + 1]) as u8)))
     }
 }
 
@@ -100,41 +98,18 @@ pub enum Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // The module's table says it.
 pub enum Datagram<'a> {
-    Attach {
-        token: Token,
-        radio: u32,
-    },
+    Attach { token: Token, radio: u32 },
     Detach,
     Request,
     Withdraw,
-    Frame {
-        serial: u64,
-        access: Access,
-        bytes: &'a [u8],
-    },
-    Decline {
-        serial: u64,
-    },
-    Attached {
-        radio: u32,
-        radios: u32,
-    },
-    Refused {
-        reason: Refusal,
-    },
+    Frame { serial: u64, access: Access, bytes: &'a [u8] },
+    Decline { serial: u64 },
+    Attached { radio: u32, radios: u32 },
+    Refused { reason: Refusal },
     Detached,
-    Grant {
-        serial: u64,
-    },
-    Deliver {
-        from: u32,
-        bytes: &'a [u8],
-    },
-    Report {
-        outcome: Outcome,
-        attempts: u32,
-        airtime_ns: u64,
-    },
+    Grant { serial: u64 },
+    Deliver { from: u32, bytes: &'a [u8] },
+    Report { outcome: Outcome, attempts: u32, airtime_ns: u64 },
 }
 
 /// Why a datagram was refused.
@@ -176,60 +151,31 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, DatagramError> {
 
 fn fields_of(kind: u8, mut fields: Fields<'_>) -> Option<Datagram<'_>> {
     let datagram = match kind {
-        1 => Datagram::Attach {
-            token: Token(fields.array()?),
-            radio: fields.u32()?,
-        },
+        1 => Datagram::Attach { token: Token(fields.array()?), radio: fields.u32()? },
         2 => Datagram::Detach,
         3 => Datagram::Request,
         4 => Datagram::Withdraw,
         5 => {
             let (serial, to) = (fields.u64()?, fields.u32()?);
-            let access = if to == TO_ALL {
-                Access::Broadcast
-            } else {
-                Access::Unicast(to)
-            };
-            Datagram::Frame {
-                serial,
-                access,
-                bytes: fields.rest(),
-            }
+            let access = if to == TO_ALL { Access::Broadcast } else { Access::Unicast(to) };
+            Datagram::Frame { serial, access, bytes: fields.rest() }
         }
-        6 => Datagram::Decline {
-            serial: fields.u64()?,
-        },
-        17 => Datagram::Attached {
-            radio: fields.u32()?,
-            radios: fields.u32()?,
-        },
-        18 => Datagram::Refused {
-            reason: refusal(fields.u8()?)?,
-        },
+        6 => Datagram::Decline { serial: fields.u64()? },
+        17 => Datagram::Attached { radio: fields.u32()?, radios: fields.u32()? },
+        18 => Datagram::Refused { reason: refusal(fields.u8()?)? },
         19 => Datagram::Detached,
-        20 => Datagram::Grant {
-            serial: fields.u64()?,
-        },
-        21 => Datagram::Deliver {
-            from: fields.u32()?,
-            bytes: fields.rest(),
-        },
+        20 => Datagram::Grant { serial: fields.u64()? },
+        21 => Datagram::Deliver { from: fields.u32()?, bytes: fields.rest() },
         _ => {
             let outcome = outcome(fields.u8()?)?;
-            Datagram::Report {
-                outcome,
-                attempts: fields.u32()?,
-                airtime_ns: fields.u64()?,
-            }
+            Datagram::Report { outcome, attempts: fields.u32()?, airtime_ns: fields.u64()? }
         }
     };
     fields.0.is_empty().then_some(datagram)
 }
 
 fn refusal(code: u8) -> Option<Refusal> {
-    [Refusal::WrongToken, Refusal::NoSuchRadio]
-        .into_iter()
-        .find(|reason| *reason as u8 == code)
+    [Refusal::WrongToken, Refusal::NoSuchRadio].into_iter().find(|reason| *reason as u8 == code)
 }
 
 fn outcome(code: u8) -> Option<Outcome> {
@@ -273,11 +219,7 @@ impl Datagram<'_> {
         match *self {
             Self::Attach { token, radio } => put(out, &[&token.0, &radio.to_be_bytes()]),
             Self::Detach | Self::Request | Self::Withdraw | Self::Detached => {}
-            Self::Frame {
-                serial,
-                access,
-                bytes,
-            } => {
+            Self::Frame { serial, access, bytes } => {
                 let to = match access {
                     Access::Broadcast => TO_ALL,
                     Access::Unicast(to) => to,
@@ -290,19 +232,8 @@ impl Datagram<'_> {
             }
             Self::Refused { reason } => out.push(reason as u8),
             Self::Deliver { from, bytes } => put(out, &[&from.to_be_bytes(), bytes]),
-            Self::Report {
-                outcome,
-                attempts,
-                airtime_ns,
-            } => {
-                put(
-                    out,
-                    &[
-                        &[outcome as u8],
-                        &attempts.to_be_bytes(),
-                        &airtime_ns.to_be_bytes(),
-                    ],
-                );
+            Self::Report { outcome, attempts, airtime_ns } => {
+                put(out, &[&[outcome as u8], &attempts.to_be_bytes(), &airtime_ns.to_be_bytes()]);
             }
         }
     }
@@ -335,47 +266,20 @@ mod tests {
     use proptest::prelude::*;
 
     const ALL: [Datagram<'static>; 14] = [
-        Datagram::Attach {
-            token: Token([7; 16]),
-            radio: 3,
-        },
+        Datagram::Attach { token: Token([7; 16]), radio: 3 },
         Datagram::Detach,
         Datagram::Request,
         Datagram::Withdraw,
-        Datagram::Frame {
-            serial: 9,
-            access: Access::Broadcast,
-            bytes: b"abc",
-        },
-        Datagram::Frame {
-            serial: 9,
-            access: Access::Unicast(2),
-            bytes: b"",
-        },
+        Datagram::Frame { serial: 9, access: Access::Broadcast, bytes: b"abc" },
+        Datagram::Frame { serial: 9, access: Access::Unicast(2), bytes: b"" },
         Datagram::Decline { serial: u64::MAX },
-        Datagram::Attached {
-            radio: 3,
-            radios: 22,
-        },
-        Datagram::Refused {
-            reason: Refusal::NoSuchRadio,
-        },
+        Datagram::Attached { radio: 3, radios: 22 },
+        Datagram::Refused { reason: Refusal::NoSuchRadio },
         Datagram::Detached,
         Datagram::Grant { serial: 1 },
-        Datagram::Deliver {
-            from: 4,
-            bytes: b"abc",
-        },
-        Datagram::Report {
-            outcome: Outcome::Failed,
-            attempts: 7,
-            airtime_ns: 1 << 40,
-        },
-        Datagram::Report {
-            outcome: Outcome::Sent,
-            attempts: 1,
-            airtime_ns: 0,
-        },
+        Datagram::Deliver { from: 4, bytes: b"abc" },
+        Datagram::Report { outcome: Outcome::Failed, attempts: 7, airtime_ns: 1 << 40 },
+        Datagram::Report { outcome: Outcome::Sent, attempts: 1, airtime_ns: 0 },
     ];
 
     #[test]
@@ -387,23 +291,15 @@ mod tests {
             assert!(parse(&bytes[..3]).is_err());
             let open = matches!(datagram, Datagram::Frame { .. } | Datagram::Deliver { .. });
             bytes.push(0);
-            assert_eq!(
-                parse(&bytes).is_ok(),
-                open,
-                "{datagram:?} with a byte too many"
-            );
+            assert_eq!(parse(&bytes).is_ok(), open, "{datagram:?} with a byte too many");
         }
     }
 
     #[test]
     fn a_frame_on_the_wire_is_as_documented() {
         let mut bytes = Vec::new();
-        Datagram::Frame {
-            serial: 0x0102,
-            access: Access::Unicast(5),
-            bytes: b"xy",
-        }
-        .write(&mut bytes);
+        Datagram::Frame { serial: 0x0102, access: Access::Unicast(5), bytes: b"xy" }
+            .write(&mut bytes);
         assert_eq!(bytes, b"NE\x01\x05\0\0\0\0\0\0\x01\x02\0\0\0\x05xy");
     }
 
@@ -413,12 +309,8 @@ mod tests {
         assert_eq!(token.0[15], 0xff);
         assert_eq!(token.to_string(), "000102030405060708090a0b0c0d0eff");
         assert_eq!(format!("{token:?}"), "Token(..)");
-        for bad in [
-            "",
-            "00",
-            "g00102030405060708090a0b0c0d0eff",
-            "éé0102030405060708090a0b0c0d0ef",
-        ] {
+        for bad in ["", "00", "g00102030405060708090a0b0c0d0eff", "éé0102030405060708090a0b0c0d0ef"]
+        {
             assert_eq!(bad.parse::<Token>(), Err(BadToken));
         }
     }

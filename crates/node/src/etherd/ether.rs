@@ -151,49 +151,38 @@ impl Ether {
             self.faults.strangers += 1;
             return;
         };
-        let id = RadioId(radio);
-        let done = match datagram {
-            Datagram::Detach => {
-                self.leave(radio);
-                Ok(())
+        match datagram {
+            Datagram::Detach => self.leave(radio),
+            Datagram::Request | Datagram::Withdraw | Datagram::Decline { .. } => {
+                // The radio exists, and a grant is open where one is declined: nothing to refuse.
+                let _ = self.handle_wish(wall_ns, radio, &datagram);
             }
-            Datagram::Request if !self.medium.is_up(id) => Ok(()),
-            Datagram::Request => self.medium.request(wall_ns, id),
-            Datagram::Withdraw => self.medium.withdraw(wall_ns, id),
-            Datagram::Frame {
-                serial,
-                access,
-                bytes,
-            } => {
-                let taken = self.handle_frame(wall_ns, radio, serial, access, bytes);
-                if taken != Ok(true) {
+            Datagram::Frame { serial, access, bytes } => {
+                if !self.handle_frame(wall_ns, radio, serial, access, bytes) {
                     // Every frame has its report, so that no sender waits for one.
-                    let outcome = Outcome::Failed;
-                    self.send(
-                        send,
-                        from,
-                        &Datagram::Report {
-                            outcome,
-                            attempts: 0,
-                            airtime_ns: 0,
-                        },
-                    );
-                }
-                taken.map(drop)
-            }
-            Datagram::Decline { serial } => {
-                if self.take_pending(radio, serial) {
-                    self.medium.decline(wall_ns, id)
-                } else {
-                    Ok(())
+                    let (outcome, attempts, airtime_ns) = (Outcome::Failed, 0, 0);
+                    self.send(send, from, &Datagram::Report { outcome, attempts, airtime_ns });
                 }
             }
-            _ => {
-                self.faults.garbled += 1;
-                Ok(())
+            _ => self.faults.garbled += 1,
+        }
+    }
+
+    fn handle_wish(
+        &mut self,
+        wall_ns: u64,
+        radio: usize,
+        wish: &Datagram<'_>,
+    ) -> Result<(), MediumError> {
+        let id = RadioId(radio);
+        match *wish {
+            Datagram::Request if self.medium.is_up(id) => self.medium.request(wall_ns, id),
+            Datagram::Withdraw => self.medium.withdraw(wall_ns, id),
+            Datagram::Decline { serial } if self.take_pending(radio, serial) => {
+                self.medium.decline(wall_ns, id)
             }
-        };
-        self.faults.bad_frames += u64::from(done.is_err());
+            _ => Ok(()),
+        }
     }
 
     fn handle_attach(&mut self, from: SocketAddr, token: Token, radio: u32, send: Send<'_>) {
@@ -231,26 +220,23 @@ impl Ether {
         serial: u64,
         access: Access,
         bytes: &[u8],
-    ) -> Result<bool, MediumError> {
+    ) -> bool {
         if !self.take_pending(radio, serial) {
-            return Ok(false);
+            return false;
         }
         let access = match access {
             Access::Broadcast => MacAccess::Broadcast,
             Access::Unicast(to) => MacAccess::Unicast(RadioId(to as usize)),
         };
-        self.medium
-            .supply(wall_ns, RadioId(radio), access, bytes.into())?;
-        Ok(true)
+        let supplied = self.medium.supply(wall_ns, RadioId(radio), access, bytes.into());
+        self.faults.bad_frames += u64::from(supplied.is_err());
+        supplied.is_ok()
     }
 
     /// Whether `serial` is the grant that `radio` owes an answer to; it no longer does then.
     fn take_pending(&mut self, radio: usize, serial: u64) -> bool {
         self.clients.answered(radio);
-        let owed = self
-            .pending
-            .get(&radio)
-            .is_some_and(|pending| pending.serial == serial);
+        let owed = self.pending.get(&radio).is_some_and(|pending| pending.serial == serial);
         if owed {
             self.pending.remove(&radio);
         } else {
@@ -261,22 +247,14 @@ impl Ether {
 
     /// When [`advance`](Self::advance) is next due.
     pub(super) fn next_ns(&self) -> Option<u64> {
-        let expiry = self
-            .pending
-            .values()
-            .map(|pending| pending.expires_ns)
-            .min();
+        let expiry = self.pending.values().map(|pending| pending.expires_ns).min();
         expiry.into_iter().chain(self.medium.poll_timeout()).min()
     }
 
     /// Lets the medium catch up with the wall clock, as far as open grants allow.
     pub(super) fn advance(&mut self, wall_ns: u64, send: Send<'_>) {
         self.expire(wall_ns, send);
-        while let Some(due_ns) = self
-            .medium
-            .poll_timeout()
-            .filter(|&due_ns| due_ns <= wall_ns)
-        {
+        while let Some(due_ns) = self.medium.poll_timeout().filter(|&due_ns| due_ns <= wall_ns) {
             self.lag.sample(wall_ns, due_ns);
             self.medium.handle_timeout(due_ns);
             self.drain(wall_ns, send);
@@ -311,72 +289,54 @@ impl Ether {
     }
 
     fn drain(&mut self, wall_ns: u64, send: Send<'_>) {
+        // All hearers of a frame get the same datagram: it is written once.
         let mut written: Option<Arc<[u8]>> = None;
         while let Some(output) = self.medium.poll_output() {
-            let (Output::Grant { radio, .. }
-            | Output::Deliver { to: radio, .. }
-            | Output::Report { radio, .. }) = output;
-            let Some(address) = self.clients.address_of(radio.0) else {
-                continue;
-            };
             match output {
-                Output::Deliver { from, frame, .. } => {
-                    // All hearers of a frame get the same datagram: it is written once.
-                    if !written
-                        .as_ref()
-                        .is_some_and(|last| Arc::ptr_eq(last, &frame))
-                    {
-                        Datagram::Deliver {
-                            from: from.0 as u32,
-                            bytes: &frame,
-                        }
-                        .write(&mut self.scratch);
+                Output::Deliver { to, from, frame, .. } => {
+                    if !written.as_ref().is_some_and(|last| Arc::ptr_eq(last, &frame)) {
+                        Datagram::Deliver { from: from.0 as u32, bytes: &frame }
+                            .write(&mut self.scratch);
                         written = Some(frame);
                     }
-                    send(address, &self.scratch);
+                    if let Some(address) = self.clients.address_of(to.0) {
+                        send(address, &self.scratch);
+                    }
                 }
-                Output::Grant { .. } => {
+                Output::Grant { radio, .. } => {
                     written = None;
-                    self.serial += 1;
-                    let expires_ns = wall_ns.saturating_add(self.grant_limit_ns);
-                    self.pending.insert(
-                        radio.0,
-                        Pending {
-                            serial: self.serial,
-                            expires_ns,
-                        },
-                    );
-                    self.send(
-                        send,
-                        address,
-                        &Datagram::Grant {
-                            serial: self.serial,
-                        },
-                    );
+                    self.grant(wall_ns, radio.0, send);
                 }
-                Output::Report {
-                    result,
-                    attempts,
-                    airtime_ns,
-                    ..
-                } => {
+                Output::Report { radio, result, attempts, airtime_ns, .. } => {
                     written = None;
-                    let outcome = match result {
-                        TxResult::Sent => Outcome::Sent,
-                        TxResult::Acked => Outcome::Acked,
-                        TxResult::Failed => Outcome::Failed,
-                    };
-                    self.send(
-                        send,
-                        address,
-                        &Datagram::Report {
-                            outcome,
-                            attempts,
-                            airtime_ns,
-                        },
-                    );
+                    let outcome = outcome(result);
+                    if let Some(address) = self.clients.address_of(radio.0) {
+                        self.send(
+                            send,
+                            address,
+                            &Datagram::Report { outcome, attempts, airtime_ns },
+                        );
+                    }
                 }
             }
         }
+    }
+
+    fn grant(&mut self, wall_ns: u64, radio: usize, send: Send<'_>) {
+        self.serial += 1;
+        let serial = self.serial;
+        let expires_ns = wall_ns.saturating_add(self.grant_limit_ns);
+        self.pending.insert(radio, Pending { serial, expires_ns });
+        if let Some(address) = self.clients.address_of(radio) {
+            self.send(send, address, &Datagram::Grant { serial });
+        }
+    }
+}
+
+fn outcome(result: TxResult) -> Outcome {
+    match result {
+        TxResult::Sent => Outcome::Sent,
+        TxResult::Acked => Outcome::Acked,
+        TxResult::Failed => Outcome::Failed,
     }
 }

@@ -68,14 +68,7 @@ impl EtherControl {
         to: RadioId,
         loss: f64,
     ) -> Result<(), ControlError> {
-        Ok(self
-            .ask(|done| Command::SetLoss {
-                from,
-                to,
-                loss,
-                done,
-            })
-            .await??)
+        Ok(self.ask(|done| Command::SetLoss { from, to, loss, done }).await??)
     }
 
     /// Kills a radio or revives it. Its process stays attached, and may be replaced meanwhile.
@@ -83,9 +76,7 @@ impl EtherControl {
     /// # Errors
     /// [`ControlError`].
     pub async fn set_up(&self, radio: RadioId, up: bool) -> Result<(), ControlError> {
-        Ok(self
-            .ask(|done| Command::SetUp { radio, up, done })
-            .await??)
+        Ok(self.ask(|done| Command::SetUp { radio, up, done }).await??)
     }
 
     /// Counters up to now.
@@ -107,10 +98,7 @@ impl EtherControl {
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
     ) -> Result<T, ControlError> {
         let (done, answer) = oneshot::channel();
-        self.commands
-            .send(command(done))
-            .await
-            .map_err(|_| ControlError::Ended)?;
+        self.commands.send(command(done)).await.map_err(|_| ControlError::Ended)?;
         answer.await.map_err(|_| ControlError::Ended)
     }
 }
@@ -140,22 +128,11 @@ impl Etherd {
             let socket = UdpSocket::from_std(sender.try_clone()?)?;
             Ok((sender.local_addr()?, socket, sender))
         };
-        let fail = |source| EtherError::Socket {
-            address: config.bind,
-            source,
-        };
+        let fail = |source| EtherError::Socket { address: config.bind, source };
         let (address, socket, sender) = open().map_err(fail)?;
         let (control, commands) = mpsc::channel(COMMANDS);
         let control = EtherControl { commands: control };
-        Ok(Self {
-            ether,
-            config,
-            address,
-            socket,
-            sender,
-            control,
-            commands,
-        })
+        Ok(Self { ether, config, address, socket, sender, control, commands })
     }
 
     /// Where processes attach.
@@ -212,12 +189,9 @@ impl Etherd {
     fn obey(&mut self, command: Command, wall_ns: u64) -> bool {
         // Whoever asked may be gone: then nobody misses the answer.
         match command {
-            Command::SetLoss {
-                from,
-                to,
-                loss,
-                done,
-            } => drop(done.send(self.ether.set_loss(from, to, loss))),
+            Command::SetLoss { from, to, loss, done } => {
+                drop(done.send(self.ether.set_loss(from, to, loss)))
+            }
             Command::SetUp { radio, up, done } => drop(done.send(self.ether.set_up(radio, up))),
             Command::Statistics { done } => drop(done.send(self.ether.statistics(wall_ns))),
             Command::Stop => return false,
@@ -251,10 +225,7 @@ impl Etherd {
                         ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset
                     ) => {}
                 Err(source) => {
-                    return Err(EtherError::Socket {
-                        address: self.address,
-                        source,
-                    });
+                    return Err(EtherError::Socket { address: self.address, source });
                 }
             }
         }
@@ -265,10 +236,7 @@ impl Etherd {
         self.with_sender(|ether, send| ether.advance(wall_ns, send));
         if self.ether.lags_too_much() {
             let max_ms = self.ether.statistics(wall_ns).lag_max_ns / 1_000_000;
-            return Err(EtherError::Lag {
-                limit_ms: self.config.lag_limit.as_millis(),
-                max_ms,
-            });
+            return Err(EtherError::Lag { limit_ms: self.config.lag_limit.as_millis(), max_ms });
         }
         Ok(())
     }

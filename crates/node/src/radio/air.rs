@@ -151,18 +151,11 @@ impl Air {
                 Ok(Datagram::Attached { radio, radios }) if radio == self.radio => {
                     return Ok(radios);
                 }
-                Ok(Datagram::Refused {
-                    reason: Refusal::WrongToken,
-                }) => {
+                Ok(Datagram::Refused { reason: Refusal::WrongToken }) => {
                     return Err(AirError::WrongToken { ether: self.ether });
                 }
-                Ok(Datagram::Refused {
-                    reason: Refusal::NoSuchRadio,
-                }) => {
-                    return Err(AirError::NoSuchRadio {
-                        ether: self.ether,
-                        radio: self.radio,
-                    });
+                Ok(Datagram::Refused { reason: Refusal::NoSuchRadio }) => {
+                    return Err(AirError::NoSuchRadio { ether: self.ether, radio: self.radio });
                 }
                 _ => self.garbled += 1,
             }
@@ -211,12 +204,7 @@ impl Air {
             return Err(AirError::TooLong { bytes: bytes.len() });
         }
         let serial = self.grant.take().ok_or(AirError::NoGrant)?;
-        self.send(&Datagram::Frame {
-            serial,
-            access,
-            bytes,
-        })
-        .await
+        self.send(&Datagram::Frame { serial, access, bytes }).await
     }
 
     /// Answers the grant with nothing.
@@ -251,27 +239,13 @@ impl Air {
                     return Ok(AirEvent::Grant);
                 }
                 Ok(Datagram::Deliver { from, bytes }) => {
-                    return Ok(AirEvent::Received {
-                        from,
-                        bytes: bytes.to_vec(),
-                    });
+                    return Ok(AirEvent::Received { from, bytes: bytes.to_vec() });
                 }
-                Ok(Datagram::Report {
-                    outcome,
-                    attempts,
-                    airtime_ns,
-                }) => {
-                    return Ok(AirEvent::Report {
-                        outcome,
-                        attempts,
-                        airtime_ns,
-                    });
+                Ok(Datagram::Report { outcome, attempts, airtime_ns }) => {
+                    return Ok(AirEvent::Report { outcome, attempts, airtime_ns });
                 }
                 Ok(Datagram::Detached) => {
-                    return Err(AirError::Detached {
-                        ether: self.ether,
-                        radio: self.radio,
-                    });
+                    return Err(AirError::Detached { ether: self.ether, radio: self.radio });
                 }
                 // The answer to an attachment asked for twice.
                 Ok(Datagram::Attached { .. }) => {}
@@ -282,19 +256,13 @@ impl Air {
 
     async fn receive(&mut self) -> Result<usize, AirError> {
         let received = self.socket.recv(&mut self.incoming).await;
-        received.map_err(|source| AirError::Socket {
-            ether: self.ether,
-            source,
-        })
+        received.map_err(|source| AirError::Socket { ether: self.ether, source })
     }
 
     async fn send(&mut self, datagram: &Datagram<'_>) -> Result<(), AirError> {
         datagram.write(&mut self.outgoing);
         let sent = self.socket.send(&self.outgoing).await;
-        sent.map(drop).map_err(|source| AirError::Socket {
-            ether: self.ether,
-            source,
-        })
+        sent.map(drop).map_err(|source| AirError::Socket { ether: self.ether, source })
     }
 }
 
