@@ -26,7 +26,12 @@ impl Alarm {
     pub fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(Self { timer: AsyncFd::with_interest(timer, Interest::READABLE)?, set_for: None })
+        #[expect(
+            deprecated,
+            reason = "its successor is unsafe; an OwnedFd keeps what that asks for"
+        )]
+        let timer = AsyncFd::with_interest(timer, Interest::READABLE)?;
+        Ok(Self { timer, set_for: None })
     }
 
     /// Waits until `when`; forever if `None`. May be dropped and called again at any time.
@@ -44,7 +49,8 @@ impl Alarm {
     }
 
     fn set(&mut self, when: Instant) {
-        let left = when.saturating_duration_since(Instant::now()).max(std::time::Duration::from_nanos(1));
+        let left =
+            when.saturating_duration_since(Instant::now()).max(std::time::Duration::from_nanos(1));
         let value = Timespec {
             tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(left.subsec_nanos()),

@@ -105,7 +105,8 @@ async fn cancel(State(handle): State<Handle>, Path(id): Path<String>) -> Answer<
 }
 
 fn flow(id: &str) -> Result<FlowId, ApiError> {
-    id.parse().map_err(|e| ApiError::new(ErrorCode::BadRequest, format!("{id:?} is no transfer id: {e}")))
+    id.parse()
+        .map_err(|e| ApiError::new(ErrorCode::BadRequest, format!("{id:?} is no transfer id: {e}")))
 }
 
 fn body<T>(request: Result<Json<T>, JsonRejection>) -> Result<T, ApiError> {

@@ -121,14 +121,19 @@ fn open(path: &Path) -> Result<(File, u64), ApiError> {
 }
 
 /// Hashes a file that stays the same meanwhile.
-fn digest_unchanged(path: &Path, file: File, geometry: &Geometry) -> Result<(File, Digest), ApiError> {
+fn digest_unchanged(
+    path: &Path,
+    file: File,
+    geometry: &Geometry,
+) -> Result<(File, Digest), ApiError> {
     let failed = |e: io::Error| file_error(path, &e);
     let before = file.metadata().map_err(failed)?;
     let digest = merkle::digest(BufReader::new(&file), geometry);
     let after = file.metadata().map_err(failed)?;
     let changed = geometry.size() != after.len() || stamp(&before) != stamp(&after);
     if changed {
-        let problem = format!("{} changes while it is read; send it when it is finished", path.display());
+        let problem =
+            format!("{} changes while it is read; send it when it is finished", path.display());
         return Err(ApiError::new(ErrorCode::File, problem));
     }
     Ok((file, digest.map_err(failed)?))

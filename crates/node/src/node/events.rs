@@ -47,7 +47,10 @@ impl Node {
         if epochs != self.peers_saved {
             self.peers_saved.clone_from(&epochs);
             let state = self.state.clone();
-            self.handle.work(move || state.save_peer_epochs(&epochs), |_, saved| log_failure("peers", saved));
+            self.handle.work(
+                move || state.save_peer_epochs(&epochs),
+                |_, saved| log_failure("peers", saved),
+            );
         }
     }
 
@@ -85,8 +88,13 @@ impl Node {
             tracing::warn!("{flow}: {:?} refused: no inbox", manifest.name);
             return self.refuse(flow, Refusal::NoInbox);
         };
-        tracing::info!("{flow}: {:?}, {} bytes, announced", manifest.name, manifest.geometry.size());
-        self.receptions.insert(flow, Reception { inbox: inbox.clone(), manifest: manifest.clone() });
+        tracing::info!(
+            "{flow}: {:?}, {} bytes, announced",
+            manifest.name,
+            manifest.geometry.size()
+        );
+        self.receptions
+            .insert(flow, Reception { inbox: inbox.clone(), manifest: manifest.clone() });
         let work = move || (prepare(&inbox, &manifest), inbox);
         self.handle.work(work, move |node, (prepared, inbox)| {
             if node.receptions.contains_key(&flow) {
@@ -102,7 +110,11 @@ impl Node {
         match prepared {
             Ok(Prepared::Receiving(incoming, have)) => {
                 if !have.is_empty() {
-                    tracing::info!("{flow}: resumed with {} of {} batches", have.count(), have.len());
+                    tracing::info!(
+                        "{flow}: resumed with {} of {} batches",
+                        have.count(),
+                        have.len()
+                    );
                 }
                 self.storage.receive(flow, incoming);
                 self.stack.accept(flow, &have, &mut self.storage, self.clock.now());
@@ -180,7 +192,8 @@ impl Node {
         if self.sources.contains_key(&flow) {
             self.storage.close(flow);
             let journal = self.state.outgoing();
-            self.handle.work(move || journal.remove(flow), |_, removed| log_failure("outgoing", removed));
+            self.handle
+                .work(move || journal.remove(flow), |_, removed| log_failure("outgoing", removed));
         }
     }
 }

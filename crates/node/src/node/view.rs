@@ -97,7 +97,9 @@ impl Node {
     #[must_use]
     pub fn topology(&self) -> Value {
         let topology = self.stack.topology();
-        let nodes = topology.nodes().map(|node| json!({"id": node.to_string(), "label": self.name_of(node)}));
+        let nodes = topology
+            .nodes()
+            .map(|node| json!({"id": node.to_string(), "label": self.name_of(node)}));
         let links = topology.nodes().flat_map(|from| {
             topology.links_from(from).map(move |(to, delivery)| {
                 json!({
@@ -214,7 +216,9 @@ fn traffic(((service, kind), tally): ((ServiceId, u8), Tally)) -> Traffic {
     let service = match service {
         link::SERVICE => "link".into(),
         route::SERVICE => "route".into(),
-        id => REGISTRY.iter().find(|e| e.id == id).map_or_else(|| id.0.to_string(), |e| e.name.into()),
+        id => {
+            REGISTRY.iter().find(|e| e.id == id).map_or_else(|| id.0.to_string(), |e| e.name.into())
+        }
     };
     Traffic { service, kind, frames: tally.frames, bytes: tally.bytes }
 }

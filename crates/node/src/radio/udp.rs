@@ -32,7 +32,9 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 pub enum UdpError {
     /// There is no such interface, or it has no IPv4 address.
-    #[error("[radio] interface = {name:?}: no interface of that name has an IPv4 address; there are: {known}")]
+    #[error(
+        "[radio] interface = {name:?}: no interface of that name has an IPv4 address; there are: {known}"
+    )]
     NoInterface {
         /// As configured.
         name: String,
@@ -40,10 +42,14 @@ pub enum UdpError {
         known: String,
     },
     /// The interface cannot broadcast.
-    #[error("[radio] interface {0} has no broadcast address; give one: broadcast = \"10.1.255.255\"")]
+    #[error(
+        "[radio] interface {0} has no broadcast address; give one: broadcast = \"10.1.255.255\""
+    )]
     NoBroadcast(String),
     /// Frames are too large for the interface.
-    #[error("[radio] mtu = {mtu} does not fit {interface}, whose packets carry at most {fits} bytes of UDP payload")]
+    #[error(
+        "[radio] mtu = {mtu} does not fit {interface}, whose packets carry at most {fits} bytes of UDP payload"
+    )]
     Mtu {
         /// As configured, bytes.
         mtu: usize,
@@ -53,7 +59,9 @@ pub enum UdpError {
         fits: usize,
     },
     /// Another program has the port.
-    #[error("UDP port {port} on {interface} is in use; stop the other program (a second ncmesh daemon?) or set another [radio] port on all nodes")]
+    #[error(
+        "UDP port {port} on {interface} is in use; stop the other program (a second ncmesh daemon?) or set another [radio] port on all nodes"
+    )]
     PortInUse {
         /// The port.
         port: u16,
@@ -239,7 +247,10 @@ fn bound_socket(config: &UdpConfig) -> io::Result<Socket> {
     socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
     socket.set_send_buffer_size(SEND_BUFFER)?;
     if let Err(e) = socket.bind_device(Some(config.interface.as_bytes())) {
-        tracing::warn!("frames of other interfaces are heard too: cannot bind to {}: {e}", config.interface);
+        tracing::warn!(
+            "frames of other interfaces are heard too: cannot bind to {}: {e}",
+            config.interface
+        );
     }
     socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, config.port)).into())?;
     Ok(socket)

@@ -95,7 +95,8 @@ impl StateDir {
     /// # Errors
     /// What writing gives.
     pub fn save_peer_epochs(&self, epochs: &BTreeMap<NodeId, u64>) -> io::Result<()> {
-        let lines: String = epochs.iter().map(|(node, epoch)| format!("{node} {epoch}\n")).collect();
+        let lines: String =
+            epochs.iter().map(|(node, epoch)| format!("{node} {epoch}\n")).collect();
         durable::replace(&self.dir.join("peers"), lines.as_bytes())
     }
 
@@ -110,7 +111,8 @@ impl StateDir {
     /// # Errors
     /// What reading or writing it gives.
     pub fn delivered(&self) -> Result<Delivered, StateError> {
-        Delivered::open(&self.dir.join("delivered")).map_err(|e| StateError::Io(self.dir.clone(), e))
+        Delivered::open(&self.dir.join("delivered"))
+            .map_err(|e| StateError::Io(self.dir.clone(), e))
     }
 
     fn epoch_file(&self) -> PathBuf {

@@ -79,7 +79,10 @@ impl OutgoingJournal {
                 continue;
             }
             let record = serde_json::from_slice::<Record>(&std::fs::read(&path)?);
-            match record.map_err(|e| e.to_string()).and_then(|r| r.open().map_err(|e| e.to_string())) {
+            match record
+                .map_err(|e| e.to_string())
+                .and_then(|r| r.open().map_err(|e| e.to_string()))
+            {
                 Ok(file) => found.push(file),
                 Err(e) => tracing::warn!("{} is not resumed: {e}", path.display()),
             }

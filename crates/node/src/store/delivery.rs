@@ -120,7 +120,10 @@ mod tests {
     #[test]
     fn other_names_keep_the_extension() {
         let first = |name| -> Vec<_> { names(Path::new("/i"), name).take(3).collect() };
-        assert_eq!(first("a.tar.gz"), ["/i/a.tar.gz", "/i/a.tar (2).gz", "/i/a.tar (3).gz"].map(PathBuf::from));
+        assert_eq!(
+            first("a.tar.gz"),
+            ["/i/a.tar.gz", "/i/a.tar (2).gz", "/i/a.tar (3).gz"].map(PathBuf::from)
+        );
         assert_eq!(first("a")[1], Path::new("/i/a (2)"));
     }
 }
