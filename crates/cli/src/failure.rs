@@ -75,7 +75,7 @@ impl From<NodeError> for Failure {
     fn from(e: NodeError) -> Self {
         let kind = match &e {
             e if e.is_in_use() => Kind::InUse,
-            NodeError::Config(_) | NodeError::Udp(_) => Kind::Config,
+            NodeError::Config(_) => Kind::Config,
             NodeError::State(_) | NodeError::Inbox(..) | NodeError::Socket(..) => Kind::File,
             _ => Kind::Other,
         };

@@ -91,11 +91,8 @@ impl Progress {
 
 impl Item<'_> {
     fn tenths(&self) -> u64 {
-        if self.size == 0 {
-            10 * u64::from(self.state == State::Complete)
-        } else {
-            self.bytes * 10 / self.size
-        }
+        let of_nothing = 10 * u64::from(self.state == State::Complete);
+        (self.bytes * 10).checked_div(self.size).unwrap_or(of_nothing)
     }
 
     fn describe(&self) -> String {

@@ -6,7 +6,6 @@ mod radio;
 use locate::line_of;
 use ncmesh_proto::link::LinkConfig;
 use ncmesh_proto::route::RouteConfig;
-use ncmesh_proto::stack;
 use ncmesh_wire::{Key, NodeId};
 pub use radio::{AirConfig, RadioConfig, Rate, UdpConfig};
 use serde::Deserialize;
@@ -143,12 +142,12 @@ impl NodeConfig {
         })
     }
 
-    /// An error of a section's own check, with its place in the file.
+    /// An error found later in `section`, with its place in the file. The problem begins with the setting.
     #[must_use]
-    pub fn blame(&self, error: &stack::ConfigError) -> ConfigError {
-        let end = error.problem.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        let key = &error.problem[..end.unwrap_or(error.problem.len())];
-        self.source.error(&error.section, key, error.to_string())
+    pub fn blame(&self, section: &str, problem: &str) -> ConfigError {
+        let end = problem.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let key = &problem[..end.unwrap_or(problem.len())];
+        self.source.error(section, key, format!("[{section}] {problem}"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::alarm::Alarm;
 use crate::api::{self, ApiSocket};
-use crate::config::{NodeConfig, RadioConfig};
+use crate::config::{NodeConfig, RadioConfig, UdpConfig};
 use crate::error::NodeError;
 use crate::node::{Command, Handle, Node, Parts};
 use crate::radio::udp::UdpRadio;
@@ -18,15 +18,15 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 /// Time between two rounds of housekeeping.
 const TIDY: Duration = Duration::from_secs(5);
 
-/// Runs a daemon until SIGINT or SIGTERM. `ready` is called once it answers on its API.
+/// Runs a daemon until SIGINT or SIGTERM.
 ///
 /// # Errors
 /// [`NodeError`]: why it does not start, or had to stop.
-pub fn run(config: &NodeConfig, ready: impl FnOnce()) -> Result<(), NodeError> {
+pub fn run(config: &NodeConfig) -> Result<(), NodeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         match &config.radio {
-            RadioConfig::Udp(udp) => serve(config, || Ok(UdpRadio::open(udp)?), ready).await,
+            RadioConfig::Udp(udp) => serve(config, || open_udp(config, udp)).await,
             RadioConfig::Air(_) => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
         }
     });
@@ -35,10 +35,16 @@ pub fn run(config: &NodeConfig, ready: impl FnOnce()) -> Result<(), NodeError> {
     result
 }
 
+fn open_udp(config: &NodeConfig, udp: &UdpConfig) -> Result<UdpRadio, NodeError> {
+    UdpRadio::open(udp).map_err(|e| match e {
+        e if e.is_setting() => config.blame("radio", &e.to_string()).into(),
+        e => e.into(),
+    })
+}
+
 async fn serve<R: Radio>(
     config: &NodeConfig,
     open_radio: impl FnOnce() -> Result<R, NodeError>,
-    ready: impl FnOnce(),
 ) -> Result<(), NodeError> {
     let state = StateDir::open(&config.state_dir)?;
     if let Some(inbox) = &config.inbox {
@@ -54,11 +60,10 @@ async fn serve<R: Radio>(
         radio: radio.describe(),
         state,
     };
-    let node = Node::new(config, parts).map_err(|e| config.blame(&e))?;
+    let node = Node::new(config, parts).map_err(|e| config.blame(&e.section, &e.problem))?;
     ApiSocket::bind(&config.api_socket)?.serve(handle.clone());
     tokio::spawn(api::resume(handle));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
-    ready();
     Loop::new(node, radio, calls)?.run().await
 }
 

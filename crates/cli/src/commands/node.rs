@@ -15,5 +15,5 @@ pub(crate) fn run(args: &NodeArgs) -> Result<(), Failure> {
         .with_target(false)
         .init();
     let config = NodeConfig::read(&args.config).map_err(NodeError::from)?;
-    Ok(daemon::run(&config, || ())?)
+    Ok(daemon::run(&config)?)
 }

@@ -27,9 +27,9 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
     }
     let transfer = follow(&client, &started.id, args.timeout, remote.json)?;
     if remote.json {
-        show::json(&transfer)?
+        show::json(&transfer)?;
     } else {
-        show::line(&summary(&transfer))?
+        show::line(&summary(&transfer))?;
     }
     verdict(&transfer)
 }

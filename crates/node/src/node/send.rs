@@ -64,6 +64,11 @@ impl Node {
         leaves: Vec<merkle::Hash>,
     ) -> Result<(), ApiError> {
         let flow = file.manifest.flow;
+        if flow.source != self.id() {
+            let problem = format!("it was sent by node {}, this is {} now", flow.source, self.id());
+            return Err(ApiError::new(ErrorCode::BadRequest, problem));
+        }
+        tracing::info!("{flow}: sending {}", file.path.display());
         let outgoing = Outgoing {
             manifest: file.manifest,
             leaves,

@@ -33,7 +33,7 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 pub enum UdpError {
     /// There is no such interface, or it has no IPv4 address.
     #[error(
-        "[radio] interface = {name:?}: no interface of that name has an IPv4 address; there are: {known}"
+        "interface = {name:?}: no interface of that name has an IPv4 address; there are: {known}"
     )]
     NoInterface {
         /// As configured.
@@ -43,12 +43,12 @@ pub enum UdpError {
     },
     /// The interface cannot broadcast.
     #[error(
-        "[radio] interface {0} has no broadcast address; give one: broadcast = \"10.1.255.255\""
+        "broadcast: {0} has no broadcast address of its own; give one, for instance \"10.1.255.255\""
     )]
     NoBroadcast(String),
     /// Frames are too large for the interface.
     #[error(
-        "[radio] mtu = {mtu} does not fit {interface}, whose packets carry at most {fits} bytes of UDP payload"
+        "mtu = {mtu} does not fit {interface}, whose packets carry at most {fits} bytes of UDP payload"
     )]
     Mtu {
         /// As configured, bytes.
@@ -69,8 +69,16 @@ pub enum UdpError {
         interface: String,
     },
     /// Anything else.
-    #[error("[radio] cannot open UDP on {0}: {1}")]
+    #[error("cannot open UDP on {0}: {1}")]
     Io(String, io::Error),
+}
+
+impl UdpError {
+    /// Whether the configuration is to be changed; the message then begins with the setting.
+    #[must_use]
+    pub fn is_setting(&self) -> bool {
+        matches!(self, Self::NoInterface { .. } | Self::NoBroadcast(_) | Self::Mtu { .. })
+    }
 }
 
 /// A UDP radio.

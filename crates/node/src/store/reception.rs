@@ -68,12 +68,12 @@ pub fn discard(inbox: &Path, flow: FlowId) {
     }
 }
 
-/// The part file at its full length, its space set aside.
+/// The part file at its full length, its space set aside; what is in it stays.
 fn open_part(path: &Path, size: u64) -> io::Result<File> {
     let part = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     if part.metadata()?.len() != size {
-        part.set_len(0)?;
         set_aside(&part, path, size)?;
+        part.set_len(size)?;
         durable::sync_parent(path)?;
     }
     Ok(part)
@@ -84,15 +84,14 @@ fn set_aside(part: &File, path: &Path, size: u64) -> io::Result<()> {
         return Ok(());
     }
     match fallocate(part, FallocateFlags::empty(), 0, size) {
-        Ok(()) => Ok(()),
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
             let space = statvfs(path)?;
             if space.f_bavail.saturating_mul(space.f_frsize) < size {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            part.set_len(size)
+            Ok(())
         }
-        Err(e) => Err(e.into()),
+        other => Ok(other?),
     }
 }
 

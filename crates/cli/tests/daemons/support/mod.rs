@@ -2,7 +2,7 @@
 
 pub(crate) mod net;
 
-use ncmesh_node::api::types::{Peer, State, Status, Transfer};
+use ncmesh_node::api::types::{Peer, Started, State, Status, Transfer};
 use serde::de::DeserializeOwned;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -192,4 +192,30 @@ impl Drop for Node {
             eprintln!("--- log of {}:\n{}", self.dir.display(), self.log());
         }
     }
+}
+
+/// `[inbox]` beside the configuration.
+pub(crate) const INBOX: &str = "[inbox]\ndir = \"inbox\"\n";
+
+/// Daemons n1, n2, ... on one segment, each with more configuration, all up and knowing each other.
+pub(crate) fn mesh(segment: &net::Segment, dir: &Path, more: &[&str]) -> Vec<Node> {
+    let new = |(i, more): (usize, &&str)| {
+        Node::new(&dir.join(format!("n{i}")), segment.host(i), i as u16, more)
+    };
+    let mut all: Vec<Node> = (1..).zip(more).map(new).collect();
+    all.iter_mut().for_each(Node::start);
+    let names: Vec<String> = (1..=all.len()).map(|i| format!("n{i}")).collect();
+    for (node, own) in all.iter().zip(&names) {
+        let others: Vec<&str> = names.iter().filter(|n| *n != own).map(String::as_str).collect();
+        node.wait_for_peers(&others);
+    }
+    all
+}
+
+/// Begins to send `bytes` as `file`; the transfer's id.
+pub(crate) fn send(node: &Node, file: &str, bytes: &[u8], to: &str) -> String {
+    let path = node.dir.join(file);
+    fs::write(&path, bytes).unwrap();
+    let started: Started = node.ask(&["send", path.to_str().unwrap(), "--to", to, "--no-wait"]);
+    started.id
 }

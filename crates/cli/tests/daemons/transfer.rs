@@ -1,45 +1,15 @@
 //! Files between real daemons over UDP broadcast: delivery, crashes at both ends, odd files.
 
-mod support;
-
-use ncmesh_node::api::types::{Started, State, Transfer};
+use crate::support::net::Segment;
+use crate::support::{INBOX, Node, contents, mesh, send, wait_until};
+use ncmesh_node::api::types::{State, Transfer};
 use std::fs;
-use std::path::Path;
-use support::net::Segment;
-use support::{Node, contents, wait_until};
-
-const INBOX: &str = "[inbox]\ndir = \"inbox\"\n";
-
-/// Daemons n1, n2, ... on one segment, all up and knowing each other.
-fn mesh(segment: &Segment, dir: &Path, nodes: usize) -> Vec<Node> {
-    let new = |i: usize| Node::new(&dir.join(format!("n{i}")), segment.host(i), i as u16, INBOX);
-    let mut all: Vec<Node> = (1..=nodes).map(new).collect();
-    all.iter_mut().for_each(Node::start);
-    let names: Vec<String> = (1..=nodes).map(|i| format!("n{i}")).collect();
-    for (i, node) in all.iter().enumerate() {
-        let others: Vec<&str> = names
-            .iter()
-            .enumerate()
-            .filter(|(n, _)| *n != i)
-            .map(|(_, name)| name.as_str())
-            .collect();
-        node.wait_for_peers(&others);
-    }
-    all
-}
-
-fn send(node: &Node, file: &str, bytes: &[u8], to: &str) -> String {
-    fs::write(node.dir.join(file), bytes).unwrap();
-    let path = node.dir.join(file);
-    let started: Started = node.ask(&["send", path.to_str().unwrap(), "--to", to, "--no-wait"]);
-    started.id
-}
 
 #[test]
 fn a_file_reaches_all_and_odd_files_too() {
     let Some(segment) = Segment::new(3) else { return };
     let dir = tempfile::tempdir().unwrap();
-    let mut mesh = mesh(&segment, dir.path(), 3);
+    let mut mesh = mesh(&segment, dir.path(), &[INBOX; 3]);
     for (name, length) in [("large.bin", 700_001), ("one", 1), ("empty", 0)] {
         let bytes = contents(length, 7);
         let path = mesh[0].dir.join(name);
@@ -77,7 +47,7 @@ fn a_file_reaches_all_and_odd_files_too() {
 fn a_killed_receiver_resumes_with_what_it_has() {
     let Some(segment) = Segment::new(3) else { return };
     let dir = tempfile::tempdir().unwrap();
-    let mut mesh = mesh(&segment, dir.path(), 3);
+    let mut mesh = mesh(&segment, dir.path(), &[INBOX; 3]);
     let bytes = contents(3_000_000, 1);
     let id = send(&mesh[0], "file", &bytes, "n2,n3");
     mesh[1].wait_for_bytes(600_000);
@@ -101,7 +71,7 @@ fn a_killed_receiver_resumes_with_what_it_has() {
 fn a_killed_source_sends_on_under_the_same_id() {
     let Some(segment) = Segment::new(2) else { return };
     let dir = tempfile::tempdir().unwrap();
-    let mut mesh = mesh(&segment, dir.path(), 2);
+    let mut mesh = mesh(&segment, dir.path(), &[INBOX; 2]);
     let bytes = contents(3_000_000, 2);
     let id = send(&mesh[0], "file", &bytes, "n2");
     mesh[1].wait_for_bytes(600_000);
@@ -120,7 +90,7 @@ fn a_killed_source_sends_on_under_the_same_id() {
 fn a_file_that_changed_while_its_source_was_down_is_withdrawn() {
     let Some(segment) = Segment::new(2) else { return };
     let dir = tempfile::tempdir().unwrap();
-    let mut mesh = mesh(&segment, dir.path(), 2);
+    let mut mesh = mesh(&segment, dir.path(), &[INBOX; 2]);
     send(&mesh[0], "file", &contents(3_000_000, 3), "n2");
     mesh[1].wait_for_bytes(300_000);
     mesh[0].kill();
