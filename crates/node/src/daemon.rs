@@ -26,7 +26,7 @@ pub fn run(config: &NodeConfig) -> Result<(), NodeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         match &config.radio {
-            RadioConfig::Udp(udp) => serve(config, || open_udp(config, udp)).await,
+            RadioConfig::Udp(udp) => serve(config, async || open_udp(config, udp)).await,
             RadioConfig::Air(_) => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
         }
     });
@@ -44,13 +44,13 @@ fn open_udp(config: &NodeConfig, udp: &UdpConfig) -> Result<UdpRadio, NodeError>
 
 async fn serve<R: Radio>(
     config: &NodeConfig,
-    open_radio: impl FnOnce() -> Result<R, NodeError>,
+    open_radio: impl AsyncFnOnce() -> Result<R, NodeError>,
 ) -> Result<(), NodeError> {
     let state = StateDir::open(&config.state_dir)?;
     if let Some(inbox) = &config.inbox {
         check_inbox(inbox).map_err(|e| NodeError::Inbox(inbox.clone(), e))?;
     }
-    let radio = open_radio()?;
+    let radio = open_radio().await?;
     let (handle, calls) = Handle::new();
     let parts = Parts {
         epoch: state.next_epoch()?,
@@ -70,6 +70,8 @@ async fn serve<R: Radio>(
 struct Loop<R> {
     node: Node,
     radio: R,
+    /// The radio was asked for the medium and has not granted it yet.
+    requested: bool,
     calls: mpsc::UnboundedReceiver<Command>,
     alarm: Alarm,
     tidy: Interval,
@@ -88,6 +90,7 @@ impl<R: Radio> Loop<R> {
         Ok(Self {
             node,
             radio,
+            requested: false,
             calls,
             alarm: Alarm::new()?,
             tidy,
@@ -109,14 +112,12 @@ impl<R: Radio> Loop<R> {
 
     /// Waits for one thing and does it. Says whether to go on.
     async fn step(&mut self) -> Result<bool, NodeError> {
-        if self.node.wants_radio() {
-            self.radio.request();
-        }
+        self.request().await.map_err(NodeError::Radio)?;
         let timeout = self.node.poll_timeout();
         tokio::select! {
             event = self.radio.event(&mut self.heard) => {
                 let event = event.map_err(NodeError::Radio)?;
-                self.handle_radio(event);
+                self.handle_radio(event).await.map_err(NodeError::Radio)?;
             }
             () = self.alarm.wait_until(timeout) => self.node.handle_timeout(),
             Some(call) = self.calls.recv() => call(&mut self.node),
@@ -127,18 +128,35 @@ impl<R: Radio> Loop<R> {
         Ok(true)
     }
 
-    fn handle_radio(&mut self, event: RadioEvent) {
+    /// Asks for the medium if there is something to send.
+    async fn request(&mut self) -> io::Result<()> {
+        if !self.requested && self.node.wants_radio() {
+            self.requested = true;
+            self.radio.request().await?;
+        }
+        Ok(())
+    }
+
+    async fn handle_radio(&mut self, event: RadioEvent<R::Address>) -> io::Result<()> {
         match event {
             RadioEvent::Received { from } => {
                 if let Some(sender) = self.node.handle_datagram(&self.heard) {
                     self.radio.learn(sender, from);
                 }
             }
-            RadioEvent::Grant => match self.node.fill(&mut self.frame) {
-                Some(to) => self.radio.transmit(&self.frame, to),
-                None => self.radio.decline(),
-            },
+            RadioEvent::Grant => {
+                self.requested = false;
+                match self.node.fill(&mut self.frame) {
+                    Some(to) => {
+                        // First, so that the next frame takes part in the very next contention.
+                        self.request().await?;
+                        self.radio.transmit(&self.frame, to).await?;
+                    }
+                    None => self.radio.decline().await?,
+                }
+            }
             RadioEvent::Report(report) => self.node.handle_tx_report(report),
         }
+        Ok(())
     }
 }

@@ -93,17 +93,12 @@ pub struct UdpRadio {
     pacing: Pacing,
     alarm: Alarm,
     mtu: usize,
-    state: State,
+    /// The daemon waits for a grant.
+    requested: bool,
+    /// A frame the kernel is to take, and to whom it goes.
+    sending: Option<(Vec<u8>, SocketAddr)>,
     /// The kernel refuses frames; said once.
     refused: bool,
-}
-
-#[derive(Debug)]
-enum State {
-    Idle,
-    Requested,
-    /// A frame the kernel is to take.
-    Sending(Vec<u8>, SocketAddr),
 }
 
 impl UdpRadio {
@@ -131,14 +126,15 @@ impl UdpRadio {
             pacing: Pacing::new(config.rate.bits_per_second, Instant::now()),
             alarm: Alarm::new().map_err(failed)?,
             mtu: config.mtu,
-            state: State::Idle,
+            requested: false,
+            sending: None,
             refused: false,
         })
     }
 
     /// Gives the waiting frame to the kernel; `None` while it does not take it.
-    fn try_send(&mut self) -> Option<RadioEvent> {
-        let State::Sending(frame, to) = &self.state else { return None };
+    fn try_send(&mut self) -> Option<RadioEvent<SocketAddr>> {
+        let (frame, to) = self.sending.as_ref()?;
         let sent = self.socket.try_send_to(frame, *to);
         let result = match &sent {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return None,
@@ -146,7 +142,7 @@ impl UdpRadio {
             Ok(_) => TxResult::Sent,
         };
         let bytes = frame.len() + WIRE_OVERHEAD;
-        self.state = State::Idle;
+        self.sending = None;
         self.pacing.sent(bytes, Instant::now());
         self.note(sent.err());
         Some(RadioEvent::Report(TxReport { result, airtime: self.pacing.airtime(bytes) }))
@@ -172,39 +168,40 @@ impl UdpRadio {
 }
 
 impl Radio for UdpRadio {
+    type Address = SocketAddr;
+
     fn describe(&self) -> String {
         format!("udp on {}, port {}", self.interface, self.own.port())
-    }
-
-    fn request(&mut self) {
-        if matches!(self.state, State::Idle) {
-            self.state = State::Requested;
-        }
-    }
-
-    fn transmit(&mut self, frame: &[u8], to: Option<NodeId>) {
-        let to = to.and_then(|node| self.addresses.get(&node)).unwrap_or(&self.everyone);
-        self.state = State::Sending(frame.to_vec(), *to);
-    }
-
-    fn decline(&mut self) {
-        self.state = State::Idle;
     }
 
     fn learn(&mut self, node: NodeId, address: SocketAddr) {
         self.addresses.insert(node, address);
     }
 
-    async fn event(&mut self, buffer: &mut Vec<u8>) -> io::Result<RadioEvent> {
+    async fn request(&mut self) -> io::Result<()> {
+        self.requested = true;
+        Ok(())
+    }
+
+    async fn transmit(&mut self, frame: &[u8], to: Option<NodeId>) -> io::Result<()> {
+        let to = to.and_then(|node| self.addresses.get(&node)).unwrap_or(&self.everyone);
+        self.sending = Some((frame.to_vec(), *to));
+        Ok(())
+    }
+
+    async fn decline(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn event(&mut self, buffer: &mut Vec<u8>) -> io::Result<RadioEvent<SocketAddr>> {
         // One byte more than the largest frame, so that a longer one does not pass for it.
         buffer.resize(self.mtu + 1, 0);
         loop {
             if let Some(report) = self.try_send() {
                 return Ok(report);
             }
-            let sending = matches!(self.state, State::Sending(..));
-            let requested = matches!(self.state, State::Requested);
-            let due = requested.then(|| self.pacing.next());
+            let sending = self.sending.is_some();
+            let due = (self.requested && !sending).then(|| self.pacing.next());
             tokio::select! {
                 heard = self.socket.recv_from(buffer) => {
                     // An error here is an ICMP answer to an earlier frame: nothing was heard.
@@ -213,7 +210,10 @@ impl Radio for UdpRadio {
                         return Ok(RadioEvent::Received { from });
                     }
                 }
-                () = self.alarm.wait_until(due) => return Ok(RadioEvent::Grant),
+                () = self.alarm.wait_until(due) => {
+                    self.requested = false;
+                    return Ok(RadioEvent::Grant);
+                }
                 ready = self.socket.writable(), if sending => ready?,
             }
         }

@@ -62,12 +62,12 @@ impl Delivered {
         self.known.get(&flow).map(|known| known.path.as_path())
     }
 
-    /// Adds a file that [`append`] wrote to the list's [`file`](Self::file).
+    /// Adds a file that was appended to the list on disk.
     pub fn learn(&mut self, flow: FlowId, delivery: Delivery) {
         self.known.insert(flow, delivery);
     }
 
-    /// The list on disk, for [`append`] on another thread.
+    /// The list on disk, to append to on another thread.
     ///
     /// # Errors
     /// Where no further descriptor is to be had.
