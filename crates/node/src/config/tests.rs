@@ -91,3 +91,13 @@ fn a_key_file_is_read_and_must_be_one() {
     std::fs::write(dir.path().join("net.key"), format!("{KEY}\n")).unwrap();
     assert_eq!(NodeConfig::parse(&file, text).unwrap().key, KEY.parse().unwrap());
 }
+
+#[test]
+fn the_documented_example_is_a_configuration() {
+    let document = include_str!("../../../../docs/configuration.md");
+    let example = document.split("```").nth(1).unwrap().strip_prefix("toml").unwrap();
+    let config = parse(&example.replace("key_file = \"network.key\"", "key = \"KEY\"")).unwrap();
+    let RadioConfig::Udp(udp) = &config.radio else { panic!("not udp") };
+    assert_eq!((udp.port, udp.mtu), (7117, 1472));
+    assert_eq!((config.link, config.route), (LinkConfig::default(), RouteConfig::default()));
+}
