@@ -1,2 +1,40 @@
 //! The `ncmesh` command.
-fn main() {}
+
+mod args;
+mod client;
+mod commands;
+mod failure;
+mod progress;
+mod show;
+
+use args::{Cli, Command};
+use clap::Parser;
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.report();
+            failure.code()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    let Cli { remote, command } = cli;
+    match command {
+        Command::Node(args) => commands::node::run(&args),
+        Command::Send(args) => commands::send::run(&remote, args),
+        Command::Receive(args) => commands::receive::run(&remote, &args),
+        Command::Transfers(args) => commands::transfers::run(&remote, &args),
+        Command::Peers => commands::peers::run(&remote),
+        Command::Status => commands::status::run(&remote),
+        Command::Cancel(args) => commands::cancel::run(&remote, &args),
+        Command::Keygen(args) => commands::keygen::run(&args),
+        Command::Completions(args) => commands::generate::completions(&args),
+        Command::Man(args) => commands::generate::man(&args),
+    }
+}

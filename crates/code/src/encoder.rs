@@ -17,16 +17,11 @@ impl Encoder {
     /// An encoder of all-zero symbols.
     #[must_use]
     pub fn new(shape: Shape) -> Self {
-        Self::with_kernels(shape, Kernels::best(shape.field()))
-    }
-
-    /// As [`Encoder::new`], on the code path of `kernels`. Kernels of another
-    /// field than the shape's are replaced by the best ones of that field.
-    #[must_use]
-    pub fn with_kernels(shape: Shape, kernels: Kernels) -> Self {
-        let kernels =
-            if kernels.field() == shape.field() { kernels } else { Kernels::best(shape.field()) };
-        Self { shape, kernels, symbols: RowBuffer::new(shape.symbol_size(), shape.generation()) }
+        Self {
+            shape,
+            kernels: Kernels::best(shape.field()),
+            symbols: RowBuffer::new(shape.symbol_size(), shape.generation()),
+        }
     }
 
     /// The shape that this encoder was made for.
@@ -44,7 +39,10 @@ impl Encoder {
     pub fn load(&mut self, data: &[u8]) -> Result<(), CodeError> {
         let capacity = self.shape.capacity();
         if data.len() > capacity {
-            return Err(CodeError::TooMuchData { capacity, got: data.len() });
+            return Err(CodeError::TooMuchData {
+                capacity,
+                got: data.len(),
+            });
         }
         let size = self.shape.symbol_size();
         let mut parts = data.chunks(size);
@@ -72,7 +70,8 @@ impl Encoder {
     /// `symbol_size`, [`CodeError::Coefficient`] for a value that is no
     /// element of the field.
     pub fn encode(&self, coefficients: &[u8], payload: &mut [u8]) -> Result<(), CodeError> {
-        self.shape.check_lengths(coefficients.len(), payload.len())?;
+        self.shape
+            .check_lengths(coefficients.len(), payload.len())?;
         self.encode_strided(coefficients, payload, self.shape.symbol_size())
     }
 
@@ -106,6 +105,8 @@ impl Encoder {
         self.shape.check_elements(coefficients)?;
         let matrix = Rows::packed(coefficients, k, count)?;
         let mut outputs = RowsMut::new(payloads, size, stride, count)?;
-        Ok(self.kernels.product(matrix, self.symbols.rows(k), &mut outputs)?)
+        Ok(self
+            .kernels
+            .product(matrix, self.symbols.rows(k), &mut outputs)?)
     }
 }

@@ -53,5 +53,13 @@ pub(crate) fn same_length(
     expected: usize,
     got: usize,
 ) -> Result<(), CodeError> {
-    if expected == got { Ok(()) } else { Err(CodeError::Length { what, expected, got }) }
+    if expected == got {
+        Ok(())
+    } else {
+        Err(CodeError::Length {
+            what,
+            expected,
+            got,
+        })
+    }
 }

@@ -1,4 +1,20 @@
-//! The ncmesh daemon and the emulated ether on the wall clock.
+//! The ncmesh daemon: one [`Stack`](ncmesh_proto::stack::Stack) on a real clock, a real radio and real files.
+//!
+//! One loop ([`daemon`]) owns everything and never waits for a disk: what may block (hashing, fsync, journals)
+//! runs on other threads and comes back as a call on the [`node::Handle`]. The same handle serves the HTTP
+//! [`api`].
 
+pub mod alarm;
+pub mod api;
+pub mod config;
+pub mod daemon;
+mod durable;
+mod error;
 pub mod etherd;
+pub mod node;
 pub mod radio;
+pub mod state;
+pub mod store;
+
+pub use config::NodeConfig;
+pub use error::NodeError;

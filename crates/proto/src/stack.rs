@@ -235,10 +235,16 @@ impl Stack {
 
     // ---- handle
 
-    /// A datagram came in from the radio.
-    pub fn handle_datagram(&mut self, datagram: &[u8], storage: &mut dyn Storage, now: Instant) {
+    /// A datagram came in from the radio. Says which other node sent it, where it is authentic and new.
+    pub fn handle_datagram(
+        &mut self,
+        datagram: &[u8],
+        storage: &mut dyn Storage,
+        now: Instant,
+    ) -> Option<NodeId> {
         self.now = now;
         let mut scratch = core::mem::take(&mut self.scratch);
+        let mut sender = None;
         match self.opener.open(datagram, &mut scratch) {
             Err(e) => self.counters.drop(e.into()),
             Ok(o) if o.header.sender == self.node => {
@@ -256,10 +262,12 @@ impl Stack {
                     kind: o.kind,
                     body: o.body,
                 };
+                sender = Some(o.header.sender);
                 self.dispatch(&frame, storage);
             }
         }
         self.scratch = scratch;
+        sender
     }
 
     /// A time [`poll_timeout`](Self::poll_timeout) named has come.

@@ -17,7 +17,10 @@ const OPERATIONS: [&str; 8] = [
 
 /// Median time of one packet (or one generation, in decoding) in ns.
 fn median(k: usize, size: usize, operation: &str, who: &str) -> Option<f64> {
-    let each = operation.split_once('-').and_then(|(_, n)| n.parse::<f64>().ok()).unwrap_or(1.0);
+    let each = operation
+        .split_once('-')
+        .and_then(|(_, n)| n.parse::<f64>().ok())
+        .unwrap_or(1.0);
     // Criterion's folder names replace what stands for a path.
     time(&format!("{k}x{size}/{operation}_{who}")).map(|ns| ns / each)
 }
@@ -36,35 +39,40 @@ fn target() -> PathBuf {
 
 /// Prints a table for each operation, with what is missing left blank.
 pub fn print() {
-    let ceiling = time("ceiling/gf2p8mulb").map(|ns| (PRODUCTS * 64) as f64 / ns);
-    if let Some(ceiling) = ceiling {
-        println!("\nceiling: {ceiling:.1} bytes multiplied per ns");
-    }
     for operation in OPERATIONS {
         println!("\n### {operation} (median ns)\n");
         println!(
             "| k x size | ncmesh | rlnc 0.8.5 | ratio | rlnc 0.8.7 | ratio | ISA-L | ratio | of ceiling |"
         );
         println!("|---|---|---|---|---|---|---|---|---|");
-        for (k, size) in GENERATIONS.into_iter().flat_map(|k| SYMBOL_SIZES.map(|size| (k, size))) {
-            print_row(k, size, operation, ceiling);
+        for (k, size) in GENERATIONS
+            .into_iter()
+            .flat_map(|k| SYMBOL_SIZES.map(|size| (k, size)))
+        {
+            print_row(k, size, operation);
         }
     }
 }
 
-fn print_row(k: usize, size: usize, operation: &str, ceiling: Option<f64>) {
+fn print_row(k: usize, size: usize, operation: &str) {
     let Some(ours) = median(k, size, operation, "ncmesh") else {
         return;
     };
     print!("| {k} x {size} | {ours:.0} ");
     // Rivals make one packet a call, except for ISA-L.
     let single =
-        operation.split_once('-').map_or(operation, |(kind, n)| match n.parse::<usize>() {
-            Ok(_) if kind == "encode" => "encode-1",
-            Ok(_) => "recode-1",
-            Err(_) => operation,
-        });
-    for (who, operation) in [("rlnc 0.8.5", single), ("rlnc 0.8.7", single), ("isa-l", operation)] {
+        operation
+            .split_once('-')
+            .map_or(operation, |(kind, n)| match n.parse::<usize>() {
+                Ok(_) if kind == "encode" => "encode-1",
+                Ok(_) => "recode-1",
+                Err(_) => operation,
+            });
+    for (who, operation) in [
+        ("rlnc 0.8.5", single),
+        ("rlnc 0.8.7", single),
+        ("isa-l", operation),
+    ] {
         match median(k, size, operation, who) {
             Some(theirs) => print!("| {theirs:.0} | {:.2} ", theirs / ours),
             None => print!("| | "),
@@ -72,7 +80,12 @@ fn print_row(k: usize, size: usize, operation: &str, ceiling: Option<f64>) {
     }
     // Only the product is held against the ceiling.
     let product = median(k, size, operation, "ncmesh, given coefficients").unwrap_or(ours);
-    let bytes = if operation == "decode-dense" { k * k * size } else { k * size };
+    let bytes = if operation == "decode-dense" {
+        k * k * size
+    } else {
+        k * size
+    };
+    let ceiling = time(&format!("{k}x{size}/ceiling")).map(|ns| (PRODUCTS * 64) as f64 / ns);
     match ceiling.filter(|_| operation != "decode-systematic") {
         Some(ceiling) => println!("| {:.0} % |", bytes as f64 / ceiling / product * 100.0),
         None => println!("| |"),

@@ -1,0 +1,200 @@
+//! What the command line takes.
+
+use crate::failure::EXIT_CODES;
+use clap::{Args, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Network coding for wireless meshes: send files to many receivers at once, reliably.
+#[derive(Debug, Parser)]
+#[command(name = "ncmesh", version, propagate_version = true, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How the daemon is reached and how answers are shown.
+#[derive(Debug, Args)]
+pub(crate) struct Remote {
+    /// The daemon's API socket [default: api.sock in the daemon's default state directory]
+    #[arg(long, global = true, env = "NCMESH_API", value_name = "SOCKET", value_hint = ValueHint::FilePath)]
+    pub(crate) api: Option<PathBuf>,
+    /// Answer in JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a node of the mesh until interrupted
+    #[command(after_help = NODE_EXAMPLES)]
+    Node(NodeArgs),
+    /// Send a file to other nodes
+    #[command(after_help = SEND_EXAMPLES)]
+    Send(SendArgs),
+    /// Receive files into a directory and show them as they arrive
+    #[command(after_help = RECEIVE_EXAMPLES)]
+    Receive(ReceiveArgs),
+    /// Show the transfers this node takes part in
+    #[command(
+        after_help = "Examples:\n  ncmesh transfers\n  ncmesh transfers --watch\n  ncmesh transfers --json"
+    )]
+    Transfers(TransfersArgs),
+    /// Show the other nodes of the mesh
+    #[command(after_help = "Examples:\n  ncmesh peers\n  ncmesh peers --json")]
+    Peers,
+    /// Show how the node is doing and what looks wrong
+    #[command(
+        after_help = "Examples:\n  ncmesh status\n  ncmesh status --api /run/ncmesh/api.sock"
+    )]
+    Status,
+    /// End a transfer: at its source for all, at a receiver for that receiver
+    #[command(after_help = "Examples:\n  ncmesh cancel 3-09ab12ff")]
+    Cancel(CancelArgs),
+    /// Make a network key; every node of a network needs the same
+    #[command(after_help = "Examples:\n  ncmesh keygen network.key\n  ncmesh keygen > network.key")]
+    Keygen(KeygenArgs),
+    /// Print a shell's completions
+    #[command(after_help = "Examples:\n  ncmesh completions bash > /etc/bash_completion.d/ncmesh")]
+    Completions(CompletionsArgs),
+    /// Write the man pages into a directory
+    #[command(after_help = "Examples:\n  ncmesh man /usr/local/share/man/man1")]
+    Man(ManArgs),
+}
+
+const NODE_EXAMPLES: &str = "\
+Examples:
+  ncmesh node --config node.toml
+
+A smallest node.toml:
+  [node]
+  id = 3
+  name = \"roof-east\"
+  key_file = \"network.key\"
+
+  [radio]
+  kind = \"udp\"
+  interface = \"wlan0\"
+  rate = \"6M\"
+
+  [inbox]
+  dir = \"inbox\"
+
+NCMESH_LOG sets what is logged: error, warn, info (default), debug.";
+
+const SEND_EXAMPLES: &str = "\
+Examples:
+  ncmesh send firmware.img --to roof-east,roof-west
+  ncmesh send firmware.img --to all --name firmware-2.1.img
+  ncmesh send firmware.img --to 5,9 --no-wait
+  ncmesh send firmware.img --to all --timeout 600
+
+The daemon reads the file; it must stay as it is until it is sent. A daemon that is stopped sends on when it
+starts again. Interrupting this command does not end the transfer; `ncmesh cancel` does.";
+
+const RECEIVE_EXAMPLES: &str = "\
+Examples:
+  ncmesh receive --dir downloads
+  ncmesh receive --dir downloads --once
+  ncmesh receive                          # into the inbox the daemon has
+
+The directory stays the daemon's inbox until the daemon stops or another is set; [inbox] dir in node.toml sets
+it for good.";
+
+#[derive(Debug, Args)]
+pub(crate) struct NodeArgs {
+    /// The node's configuration
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SendArgs {
+    /// The file
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Receivers by name or id, separated by commas; or `all`: every node known, and those that join
+    #[arg(long, required = true, value_delimiter = ',', value_name = "NODES")]
+    pub(crate) to: Vec<String>,
+    /// The name receivers give it [default: the file's own]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// The protocol that carries it [default: pacifier]
+    #[arg(long)]
+    pub(crate) scheme: Option<String>,
+    /// Return once it is announced, and print its id
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Give up waiting after so many seconds (exit code 7); the transfer goes on
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "no_wait")]
+    pub(crate) timeout: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReceiveArgs {
+    /// Where files are put; made if it is not there [default: the inbox the daemon has]
+    #[arg(long, value_hint = ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Return after one file
+    #[arg(long)]
+    pub(crate) once: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TransfersArgs {
+    /// Show progress until interrupted
+    #[arg(long)]
+    pub(crate) watch: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CancelArgs {
+    /// The transfer's id, as `ncmesh transfers` shows it
+    pub(crate) id: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeygenArgs {
+    /// Where to put the key, readable by its owner only; never over another file [default: standard output]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The directory; made if it is not there
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub(crate) dir: PathBuf,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+    seconds.ok_or_else(|| "allowed are seconds, 0 or more".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn receivers_are_a_list() {
+        let cli = Cli::parse_from(["ncmesh", "send", "f", "--to", "a,b", "--to", "c"]);
+        let Command::Send(args) = cli.command else { panic!("not send") };
+        assert_eq!(args.to, ["a", "b", "c"]);
+    }
+}

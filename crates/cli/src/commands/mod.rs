@@ -1,0 +1,11 @@
+//! One module per subcommand.
+
+pub(crate) mod cancel;
+pub(crate) mod generate;
+pub(crate) mod keygen;
+pub(crate) mod node;
+pub(crate) mod peers;
+pub(crate) mod receive;
+pub(crate) mod send;
+pub(crate) mod status;
+pub(crate) mod transfers;

@@ -1,0 +1,19 @@
+//! `ncmesh node`.
+
+use crate::args::NodeArgs;
+use crate::failure::Failure;
+use ncmesh_node::{NodeConfig, NodeError, daemon};
+use std::io::{self, IsTerminal};
+use tracing_subscriber::EnvFilter;
+
+pub(crate) fn run(args: &NodeArgs) -> Result<(), Failure> {
+    let level = EnvFilter::try_from_env("NCMESH_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(level)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+    let config = NodeConfig::read(&args.config).map_err(NodeError::from)?;
+    Ok(daemon::run(&config)?)
+}

@@ -1,0 +1,101 @@
+//! `ncmesh send`.
+
+use crate::args::{Remote, SendArgs};
+use crate::client::Client;
+use crate::failure::{Failure, Kind};
+use crate::progress::{Progress, state_name};
+use crate::show::{self, Table};
+use hyper::Method;
+use ncmesh_node::api::types::{All, Recipients, SendRequest, Started, State, Transfer};
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the transfer.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
+    let client = Client::new(remote)?;
+    let request = SendRequest {
+        path: std::path::absolute(&args.file)
+            .map_err(|e| Failure::new(Kind::File, format!("{}: {e}", args.file.display())))?,
+        to: recipients(args.to)?,
+        name: args.name,
+        scheme: args.scheme,
+    };
+    let started: Started = client.send(Method::POST, "/v1/transfers", &request)?;
+    if args.no_wait {
+        return if remote.json { show::json(&started) } else { show::line(&started.id) };
+    }
+    let transfer = follow(&client, &started.id, args.timeout, remote.json)?;
+    if remote.json {
+        show::json(&transfer)?;
+    } else {
+        show::line(&summary(&transfer))?;
+    }
+    verdict(&transfer)
+}
+
+fn recipients(to: Vec<String>) -> Result<Recipients, Failure> {
+    let to: Vec<String> = to.into_iter().filter(|name| !name.is_empty()).collect();
+    match to.as_slice() {
+        [] => Err(Failure::new(Kind::Usage, "--to names nobody; give names, ids or `all`")),
+        [all] if all == "all" => Ok(Recipients::All(All::All)),
+        several if several.iter().any(|name| name == "all") => {
+            Err(Failure::new(Kind::Usage, "--to all stands alone; leave the other names out"))
+        }
+        _ => Ok(Recipients::Named(to)),
+    }
+}
+
+/// Shows progress until the transfer has ended or the time is up.
+fn follow(
+    client: &Client,
+    id: &str,
+    timeout: Option<Duration>,
+    silent: bool,
+) -> Result<Transfer, Failure> {
+    let started = Instant::now();
+    let mut progress = Progress::new(silent);
+    loop {
+        let transfer = client.transfer(id)?;
+        progress.show_receivers(&transfer);
+        if transfer.ended || timeout.is_some_and(|limit| started.elapsed() >= limit) {
+            progress.clear();
+            return Ok(transfer);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn summary(transfer: &Transfer) -> String {
+    let mut table = Table::new(["RECEIVER", "BYTES", "SECONDS", "KBIT/S", "STATE"]);
+    for r in &transfer.receivers {
+        let reason = r.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        table.row([
+            r.name.clone(),
+            r.bytes.to_string(),
+            format!("{:.1}", r.seconds),
+            format!("{:.0}", r.kbit_s),
+            format!("{}{reason}", state_name(r.state)),
+        ]);
+    }
+    let (id, sent) = (&transfer.id, transfer.source_redundancy);
+    format!("{table}\n{id}: {} sent {sent:.2} times over by the source", show::bytes(transfer.size))
+}
+
+fn verdict(transfer: &Transfer) -> Result<(), Failure> {
+    let complete = transfer.receivers.iter().filter(|r| r.state == State::Complete).count();
+    let all = transfer.receivers.len();
+    let incomplete = |why: &str| {
+        let message = format!("{complete} of {all} receivers have the file; {why}");
+        Err(Failure::new(Kind::Incomplete, message))
+    };
+    match (transfer.state, transfer.ended) {
+        (State::Complete, _) if complete == all => Ok(()),
+        (State::Complete, _) => incomplete("the others do not take it"),
+        (_, false) => incomplete(&format!(
+            "the transfer goes on: `ncmesh transfers` shows it, `ncmesh cancel {}` ends it",
+            transfer.id
+        )),
+        (state, true) => incomplete(transfer.reason.as_deref().unwrap_or(state_name(state))),
+    }
+}

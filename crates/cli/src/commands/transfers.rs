@@ -1,0 +1,69 @@
+//! `ncmesh transfers`.
+
+use crate::args::{Remote, TransfersArgs};
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::progress::{Progress, state_name};
+use crate::show::{self, Table};
+use ncmesh_node::api::types::{Direction, State, Transfer};
+use std::time::Duration;
+
+/// Time between two looks at the transfers.
+const LOOK: Duration = Duration::from_millis(300);
+
+pub(crate) fn run(remote: &Remote, args: &TransfersArgs) -> Result<(), Failure> {
+    let client = Client::new(remote)?;
+    if args.watch {
+        return watch(&client);
+    }
+    let transfers: Vec<Transfer> = client.read("/v1/transfers")?;
+    if remote.json {
+        return show::json(&transfers);
+    }
+    if transfers.is_empty() {
+        return show::line("no transfers; `ncmesh send FILE --to all` begins one");
+    }
+    show::line(&table(&transfers))
+}
+
+fn watch(client: &Client) -> Result<(), Failure> {
+    let mut progress = Progress::new(false);
+    loop {
+        let transfers: Vec<Transfer> = client.read("/v1/transfers")?;
+        for transfer in &transfers {
+            progress.show_transfer(transfer);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn table(transfers: &[Transfer]) -> String {
+    let mut table = Table::new(["ID", "FILE", "SIZE", "WAY", "WITH", "DONE", "KBIT/S", "STATE"]);
+    for t in transfers {
+        let (way, with) = match t.direction {
+            Direction::Sending => ("to", receivers(t)),
+            Direction::Receiving => ("from", t.source.clone()),
+        };
+        let done = if t.size == 0 { 100.0 } else { t.bytes as f64 * 100.0 / t.size as f64 };
+        let reason = t.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        table.row([
+            t.id.clone(),
+            t.name.clone(),
+            show::bytes(t.size),
+            way.into(),
+            with,
+            format!("{done:.0} %"),
+            format!("{:.0}", t.kbit_s),
+            format!("{}{reason}", state_name(t.state)),
+        ]);
+    }
+    table.to_string()
+}
+
+fn receivers(t: &Transfer) -> String {
+    let complete = t.receivers.iter().filter(|r| r.state == State::Complete).count();
+    match t.receivers.as_slice() {
+        [only] => only.name.clone(),
+        several => format!("{complete} of {} have it", several.len()),
+    }
+}

@@ -1,0 +1,90 @@
+//! How the command fails: one line on standard error, and an exit code for each kind of trouble.
+
+use ncmesh_node::NodeError;
+use ncmesh_node::api::types::{ApiError, ErrorCode};
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+/// The exit codes, as `ncmesh --help` shows them.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  something else went wrong
+  2  wrong usage of the command
+  3  the configuration or scenario is wrong
+  4  no daemon answers
+  5  a file or directory cannot be read or written, or cannot be sent
+  6  a receiver is unknown or cannot be reached
+  7  the transfer did not reach every receiver, or was ended
+  8  a state directory, port or socket is in use by another program
+  9  no such transfer";
+
+/// Which kind of trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Other = 1,
+    Usage = 2,
+    Config = 3,
+    NoDaemon = 4,
+    File = 5,
+    Receiver = 6,
+    Incomplete = 7,
+    InUse = 8,
+    NoTransfer = 9,
+}
+
+/// Why the command fails.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    /// Says on standard error what is wrong.
+    pub(crate) fn report(&self) {
+        let red = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let head = if red { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
+        eprintln!("{head} {}", self.message);
+    }
+
+    pub(crate) fn code(&self) -> ExitCode {
+        ExitCode::from(self.kind as u8)
+    }
+}
+
+impl From<ApiError> for Failure {
+    fn from(e: ApiError) -> Self {
+        let kind = match e.code {
+            ErrorCode::BadRequest => Kind::Usage,
+            ErrorCode::NotFound => Kind::NoTransfer,
+            ErrorCode::File | ErrorCode::Inbox => Kind::File,
+            ErrorCode::UnknownReceiver | ErrorCode::UnreachableReceiver => Kind::Receiver,
+            ErrorCode::Ended => Kind::Incomplete,
+            ErrorCode::Stopping => Kind::NoDaemon,
+        };
+        Self::new(kind, e.error)
+    }
+}
+
+impl From<NodeError> for Failure {
+    fn from(e: NodeError) -> Self {
+        let kind = match &e {
+            e if e.is_in_use() => Kind::InUse,
+            NodeError::Config(_) => Kind::Config,
+            NodeError::State(_) | NodeError::Inbox(..) | NodeError::Socket(..) => Kind::File,
+            _ => Kind::Other,
+        };
+        Self::new(kind, e.to_string())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(e: io::Error) -> Self {
+        Self::new(Kind::Other, e.to_string())
+    }
+}

@@ -1,0 +1,132 @@
+//! Progress of transfers: bars on a terminal, otherwise a line at every tenth and every change of state.
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use ncmesh_node::api::types::{Receiver, State, Transfer};
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+
+/// What one bar or line is about.
+struct Item<'a> {
+    label: &'a str,
+    state: State,
+    reason: Option<&'a str>,
+    bytes: u64,
+    size: u64,
+}
+
+/// Shows progress on standard error.
+pub(crate) enum Progress {
+    Bars { all: MultiProgress, bars: BTreeMap<String, ProgressBar> },
+    Lines { shown: BTreeMap<String, (State, u64)> },
+    Silent,
+}
+
+impl Progress {
+    /// For people where standard error is a terminal, for logs elsewhere; not at all if `silent`.
+    pub(crate) fn new(silent: bool) -> Self {
+        if silent {
+            Self::Silent
+        } else if std::io::stderr().is_terminal() {
+            Self::Bars { all: MultiProgress::new(), bars: BTreeMap::new() }
+        } else {
+            Self::Lines { shown: BTreeMap::new() }
+        }
+    }
+
+    /// Shows each receiver of a transfer this node sends.
+    pub(crate) fn show_receivers(&mut self, transfer: &Transfer) {
+        for receiver in &transfer.receivers {
+            let Receiver { name, state, reason, bytes, .. } = receiver;
+            self.show(&Item {
+                label: name,
+                state: *state,
+                reason: reason.as_deref(),
+                bytes: *bytes,
+                size: transfer.size,
+            });
+        }
+    }
+
+    /// Shows a transfer as a whole.
+    pub(crate) fn show_transfer(&mut self, transfer: &Transfer) {
+        self.show(&Item {
+            label: &format!("{} {}", transfer.id, transfer.name),
+            state: transfer.state,
+            reason: transfer.reason.as_deref(),
+            bytes: transfer.bytes,
+            size: transfer.size,
+        });
+    }
+
+    /// Takes everything off the terminal.
+    pub(crate) fn clear(&mut self) {
+        if let Self::Bars { all, bars } = self {
+            bars.clear();
+            // A terminal that went away has nothing left to clear.
+            let _ = all.clear();
+        }
+    }
+
+    fn show(&mut self, item: &Item<'_>) {
+        match self {
+            Self::Silent => {}
+            Self::Lines { shown } => {
+                let step = item.tenths();
+                let now = (item.state, step);
+                if shown.insert(item.label.into(), now) != Some(now) {
+                    eprintln!("{}: {} {} %", item.label, item.describe(), step * 10);
+                }
+            }
+            Self::Bars { all, bars } => {
+                let bar = bars.entry(item.label.into()).or_insert_with(|| all.add(new_bar(item)));
+                bar.set_position(item.bytes);
+                bar.set_message(item.describe());
+                if is_final(item.state) && !bar.is_finished() {
+                    bar.abandon();
+                }
+            }
+        }
+    }
+}
+
+impl Item<'_> {
+    fn tenths(&self) -> u64 {
+        let of_nothing = 10 * u64::from(self.state == State::Complete);
+        (self.bytes * 10).checked_div(self.size).unwrap_or(of_nothing)
+    }
+
+    fn describe(&self) -> String {
+        let state = state_name(self.state);
+        self.reason.map_or_else(|| state.to_owned(), |reason| format!("{state}: {reason}"))
+    }
+}
+
+/// A state in words.
+pub(crate) fn state_name(state: State) -> &'static str {
+    match state {
+        State::Invited => "waiting for an answer",
+        State::Active => "under way",
+        State::Verifying => "verifying",
+        State::Complete => "complete",
+        State::Lost => "out of reach",
+        State::Withdrawn => "withdrawn",
+        State::Refused => "refused",
+        State::Failed => "failed",
+    }
+}
+
+fn is_final(state: State) -> bool {
+    !matches!(state, State::Invited | State::Active | State::Verifying | State::Lost)
+}
+
+fn new_bar(item: &Item<'_>) -> ProgressBar {
+    let template =
+        "{prefix:20!} [{bar:30}] {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} {msg}";
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(item.size).with_style(style.progress_chars("=> "));
+    bar.set_prefix(item.label.to_owned());
+    bar.set_position(item.bytes);
+    bar.reset_eta();
+    bar
+}

@@ -1,0 +1,87 @@
+//! Showing things: JSON, tables, numbers.
+
+use crate::failure::{Failure, Kind};
+use indicatif::HumanBytes;
+use serde::Serialize;
+use std::fmt;
+use std::io::{self, Write};
+
+/// One JSON document on standard output.
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|e| Failure::new(Kind::Other, e.to_string()))?;
+    line(&text)
+}
+
+/// A line on standard output. A reader that has seen enough (`| head`) is no error.
+pub(crate) fn line(text: &str) -> Result<(), Failure> {
+    match writeln!(io::stdout(), "{text}") {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        other => Ok(other?),
+    }
+}
+
+pub(crate) fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".into())
+}
+
+pub(crate) fn bytes(n: u64) -> String {
+    HumanBytes(n).to_string()
+}
+
+pub(crate) fn duration(seconds: f64) -> String {
+    let s = seconds as u64;
+    match (s / 86_400, s / 3600 % 24, s / 60 % 60, s % 60) {
+        (0, 0, 0, s) => format!("{s} s"),
+        (0, 0, m, s) => format!("{m} min {s} s"),
+        (0, h, m, _) => format!("{h} h {m} min"),
+        (d, h, ..) => format!("{d} d {h} h"),
+    }
+}
+
+/// Columns as wide as what is in them.
+pub(crate) struct Table<const N: usize> {
+    rows: Vec<[String; N]>,
+}
+
+impl<const N: usize> Table<N> {
+    pub(crate) fn new(head: [&str; N]) -> Self {
+        Self { rows: vec![head.map(Into::into)] }
+    }
+
+    pub(crate) fn row(&mut self, cells: [String; N]) {
+        self.rows.push(cells);
+    }
+}
+
+impl<const N: usize> fmt::Display for Table<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width =
+            |i: usize| self.rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
+        let widths: [usize; N] = std::array::from_fn(width);
+        for (n, row) in self.rows.iter().enumerate() {
+            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+            let line = cells.collect::<Vec<_>>().join("  ");
+            write!(f, "{}{}", if n > 0 { "\n" } else { "" }, line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_line_up() {
+        let mut table = Table::new(["A", "LONG"]);
+        table.row(["wide".into(), "é".into()]);
+        assert_eq!(table.to_string(), "A     LONG\nwide  é");
+    }
+
+    #[test]
+    fn durations_are_for_people() {
+        let shown = [0.4, 61.0, 3600.0, 90_000.0].map(duration);
+        assert_eq!(shown, ["0 s", "1 min 1 s", "1 h 0 min", "1 d 1 h"]);
+    }
+}

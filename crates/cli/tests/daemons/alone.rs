@@ -1,0 +1,81 @@
+//! What the command says without a mesh: wrong usage, wrong configuration, no daemon.
+
+use crate::support::{KEY, assert_fails, ncmesh, run};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn without_a_daemon_it_says_how_to_start_one() {
+    for command in [&["status"][..], &["peers"], &["send", "x", "--to", "all"], &["receive"]] {
+        let output = run(&[command, &["--api", "/nonexistent/api.sock"]].concat());
+        assert_fails(&output, 4, &["/nonexistent/api.sock", "ncmesh node --config"]);
+    }
+}
+
+#[test]
+fn wrong_usage_is_told_before_anything_is_tried() {
+    assert_fails(&run(&["cancel", "7"]), 2, &["3-09ab12ff"]);
+    assert_fails(&run(&["send", "x", "--to", "all,n2"]), 2, &["stands alone"]);
+    assert_eq!(run(&["send", "x"]).status.code(), Some(2));
+    assert_eq!(run(&["frobnicate"]).status.code(), Some(2));
+}
+
+#[test]
+fn every_subcommand_has_help_with_examples() {
+    let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
+    assert!(help.contains("Exit codes"));
+    for command in ["node", "send", "receive", "transfers", "peers", "status", "cancel", "keygen"] {
+        let help = String::from_utf8(run(&[command, "--help"]).stdout).unwrap();
+        assert!(help.contains("Examples:\n  ncmesh "), "{command}");
+    }
+}
+
+#[test]
+fn a_key_is_made_once_and_for_its_owner_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("key");
+    let path = file.to_str().unwrap();
+    assert!(run(&["keygen", path]).status.success());
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let key = fs::read_to_string(&file).unwrap();
+    assert!(key.parse::<ncmesh_wire::Key>().is_ok());
+    assert_fails(&run(&["keygen", path]), 5, &["not overwritten"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), key);
+    assert_ne!(run(&["keygen"]).stdout, run(&["keygen"]).stdout);
+}
+
+#[test]
+fn completions_and_man_pages_are_made() {
+    let completions = String::from_utf8(run(&["completions", "bash"]).stdout).unwrap();
+    assert!(completions.contains("transfers"));
+    let dir = tempfile::tempdir().unwrap();
+    assert!(run(&["man", dir.path().to_str().unwrap()]).status.success());
+    assert!(dir.path().join("ncmesh-send.1").exists());
+}
+
+#[test]
+fn configuration_errors_name_file_line_and_what_is_allowed() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    let node = format!("[node]\nid = 1\nkey = \"{KEY}\"\nstate_dir = \"state\"\n");
+    let radio = "[radio]\nkind = \"udp\"\ninterface = \"lo\"\nbroadcast = \"127.255.255.255\"\n";
+    for (text, words) in [
+        (format!("{node}{radio}[pacifier]\nknob = 7\n"), &["node.toml:10:", "knob", "0 to 1"][..]),
+        (format!("{node}{radio}rate = \"fast\"\n"), &["node.toml:", "rate", "20M"]),
+        (
+            format!("{node}[radio]\nkind = \"udp\"\ninterface = \"nope9\"\n"),
+            &["node.toml:7:", "nope9", "there are"],
+        ),
+        (format!("{node}{radio}mtu = 70000\n"), &["node.toml:9:", "mtu", "65508"]),
+        (radio.to_owned(), &["node.toml", "node"]),
+    ] {
+        fs::write(&file, text).unwrap();
+        let output = ncmesh().arg("node").arg("--config").arg(&file).output().unwrap();
+        assert_fails(&output, 3, words);
+    }
+    assert_fails(
+        &run(&["node", "--config", "/nonexistent/node.toml"]),
+        3,
+        &["/nonexistent/node.toml"],
+    );
+}

@@ -1,0 +1,7 @@
+//! The command and real daemons, together.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
+
+mod alone;
+mod refused;
+mod support;
+mod transfer;

@@ -1,0 +1,180 @@
+//! Bad input to real daemons: each gets one line, its own exit code, and nothing is lost.
+
+use crate::support::net::Segment;
+use crate::support::{INBOX, Node, assert_fails, contents, mesh, send, wait_until};
+use ncmesh_node::api::types::{Peer, State, Transfer};
+use std::fs;
+use std::io::Write;
+use std::process::Command;
+
+#[test]
+fn files_and_receivers_that_cannot_be() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mesh = mesh(&segment, dir.path(), &["", INBOX]);
+    let file = mesh[0].dir.join("file");
+    fs::write(&file, contents(1000, 1)).unwrap();
+    let file = file.to_str().unwrap();
+    let fails =
+        |args: &[&str], code, words: &[&str]| assert_fails(&mesh[0].call(args), code, words);
+    fails(
+        &["send", "/nonexistent/file", "--to", "n2"],
+        5,
+        &["/nonexistent/file", "cannot be read"],
+    );
+    fails(&["send", "/tmp", "--to", "n2"], 5, &["not a regular file"]);
+    fails(&["send", file, "--to", "n2", "--name", "../file"], 5, &["name"]);
+    fails(&["send", file, "--to", "n7"], 6, &["n7", "known are: n2"]);
+    fails(&["send", file, "--to", "n1"], 2, &["this very node"]);
+    fails(&["send", file, "--to", "n2", "--scheme", "x"], 2, &["pacifier"]);
+    fails(&["cancel", "1-00000000"], 9, &["no transfer 1-00000000"]);
+    fails(&["receive"], 5, &["no inbox", "--dir"]);
+    fails(&["receive", "--dir", "/proc/inbox"], 5, &["/proc/inbox"]);
+    // n1 has no inbox: it refuses, and says why.
+    let answer = mesh[1].call(&["send", file, "--to", "n1"]);
+    assert_fails(&answer, 7, &["0 of 1 receivers"]);
+    assert!(String::from_utf8_lossy(&answer.stdout).contains("no inbox configured"));
+    // By id instead of name it works.
+    let sent: Transfer = mesh[0].ask(&["send", file, "--to", "2"]);
+    assert_eq!(sent.receivers[0].name, "n2");
+    fails(&["cancel", &sent.id], 7, &["ended already"]);
+}
+
+#[test]
+fn a_node_alone_says_what_may_be_wrong() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut right = Node::new(&dir.path().join("a"), segment.host(1), 1, "");
+    let mut wrong = Node::new(&dir.path().join("b"), segment.host(2), 2, "");
+    wrong.edit("0001", "ffff");
+    right.start();
+    fs::write(right.dir.join("file"), "x").unwrap();
+    let file = right.dir.join("file");
+    let send = |to| right.call(&["send", file.to_str().unwrap(), "--to", to]);
+    assert_fails(&send("all"), 6, &["no other node is known"]);
+    assert_fails(&send("n2"), 6, &["no other node is known"]);
+    wrong.start();
+    wait_until("foreign frames", || right.status().drops.contains_key("unauthentic"));
+    assert!(right.status().hints[0].contains("key"));
+    assert_fails(&send("n2"), 6, &["key"]);
+}
+
+#[test]
+fn what_another_program_uses_is_not_taken() {
+    let Some(segment) = Segment::new(1) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut node = Node::new(&dir.path().join("a"), segment.host(1), 1, "");
+    node.start();
+    assert_fails(&node.daemon().output().unwrap(), 8, &["state", "another ncmesh daemon"]);
+    let other = Node::new(&dir.path().join("b"), segment.host(1), 2, "");
+    assert_fails(&other.daemon().output().unwrap(), 8, &["7117", "in use"]);
+    other.edit("[radio]", "[api]\nsocket = \"../a/state/api.sock\"\n[radio]\nport = 7118");
+    assert_fails(&other.daemon().output().unwrap(), 8, &["api.sock"]);
+    assert!(node.call(&["status"]).status.success());
+}
+
+#[test]
+fn an_inbox_that_cannot_be_written_stops_nobody_else() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let unusable = Node::new(&dir.path().join("x"), segment.host(1), 9, INBOX);
+    fs::write(unusable.dir.join("inbox"), "a file, no directory").unwrap();
+    assert_fails(&unusable.daemon().output().unwrap(), 5, &["inbox"]);
+    let mesh = mesh(&segment, dir.path(), &["", INBOX]);
+    fs::remove_dir_all(mesh[1].dir.join("inbox")).unwrap();
+    fs::write(mesh[1].dir.join("inbox"), "gone bad while it runs").unwrap();
+    fs::write(mesh[0].dir.join("file"), contents(1000, 1)).unwrap();
+    let answer = mesh[0].call(&["send", mesh[0].dir.join("file").to_str().unwrap(), "--to", "n2"]);
+    assert_fails(&answer, 7, &["0 of 1 receivers"]);
+    assert!(String::from_utf8_lossy(&answer.stdout).contains("inbox cannot be written"));
+}
+
+#[test]
+fn a_full_disk_is_told_to_the_source() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let full = dir.path().join("full");
+    fs::create_dir(&full).unwrap();
+    let mount = ["-t", "tmpfs", "-o", "size=1m", "none", full.to_str().unwrap()];
+    if !Command::new("mount").args(mount).status().is_ok_and(|s| s.success()) {
+        return println!("SKIPPED: no file system can be mounted here");
+    }
+    let inbox = format!("[inbox]\ndir = \"{}\"\n", full.display());
+    let mesh = mesh(&segment, dir.path(), &["", &inbox]);
+    fs::write(mesh[0].dir.join("file"), contents(2_000_000, 1)).unwrap();
+    let answer = mesh[0].call(&["send", mesh[0].dir.join("file").to_str().unwrap(), "--to", "n2"]);
+    drop(mesh);
+    assert!(Command::new("umount").arg(&full).status().unwrap().success());
+    assert_fails(&answer, 7, &["0 of 1 receivers"]);
+    assert!(String::from_utf8_lossy(&answer.stdout).contains("no space"));
+}
+
+#[test]
+fn a_file_cut_short_while_it_is_sent_ends_its_transfer() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mesh = mesh(&segment, dir.path(), &["", INBOX]);
+    send(&mesh[0], "file", &contents(3_000_000, 1), "n2");
+    mesh[1].wait_for_bytes(300_000);
+    fs::File::create(mesh[0].dir.join("file")).unwrap().write_all(b"new").unwrap();
+    let failed = |t: &Transfer| t.state == State::Failed && t.reason.is_some();
+    wait_until("the source notices", || mesh[0].transfers().iter().any(failed));
+    wait_until("the receiver is told", || mesh[1].transfers()[0].state == State::Withdrawn);
+    assert!(!mesh[1].dir.join("inbox/file").exists());
+}
+
+#[test]
+fn cancelling_at_either_end_cleans_up() {
+    let Some(segment) = Segment::new(3) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mesh = mesh(&segment, dir.path(), &["", INBOX, INBOX]);
+    let id = send(&mesh[0], "file", &contents(3_000_000, 1), "n2,n3");
+    mesh[1].wait_for_bytes(100_000);
+    assert!(mesh[1].call(&["cancel", &id]).status.success());
+    let is_gone = |node: &Node| fs::read_dir(node.dir.join("inbox/.ncmesh")).unwrap().count() == 0;
+    wait_until("the part at n2 is removed", || is_gone(&mesh[1]));
+    mesh[2].wait_for_bytes(200_000);
+    assert!(mesh[0].call(&["cancel", &id]).status.success());
+    wait_until("n3 is told", || mesh[2].transfers()[0].state == State::Withdrawn);
+    wait_until("the part at n3 is removed", || is_gone(&mesh[2]));
+    assert_eq!(mesh[0].transfers()[0].state, State::Withdrawn);
+}
+
+#[test]
+fn an_inbox_chosen_at_run_time_shows_what_arrives() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mesh = mesh(&segment, dir.path(), &["", ""]);
+    let downloads = mesh[1].dir.join("downloads");
+    std::thread::scope(|threads| {
+        let dir = downloads.to_str().unwrap();
+        let receiver = threads.spawn(|| mesh[1].call(&["receive", "--dir", dir, "--once"]));
+        wait_until("the inbox is set", || mesh[1].status().inbox.is_some());
+        send(&mesh[0], "file", b"hello", "all");
+        let output = receiver.join().unwrap();
+        assert!(output.status.success());
+        let path = downloads.join("file");
+        assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), path.to_str().unwrap());
+        assert_eq!(fs::read(path).unwrap(), b"hello");
+    });
+}
+
+#[test]
+fn a_receiver_that_is_gone_can_be_waited_for_or_not() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut mesh = mesh(&segment, dir.path(), &["", INBOX]);
+    fs::write(mesh[0].dir.join("file"), contents(100_000, 1)).unwrap();
+    let file = mesh[0].dir.join("file");
+    let args = ["send", file.to_str().unwrap(), "--to", "n2"];
+    mesh[1].kill();
+    let waited = mesh[0].call(&[&args[..], &["--timeout", "0.5"]].concat());
+    assert_fails(&waited, 7, &["0 of 1 receivers", "the transfer goes on"]);
+    wait_until("n2 is out of reach", || {
+        mesh[0].ask::<Vec<Peer>>(&["peers"]).iter().all(|peer| peer.etx.is_none())
+    });
+    assert_fails(&mesh[0].call(&args), 6, &["cannot be reached"]);
+    // The first one is taken up when it returns.
+    mesh[1].start();
+    mesh[1].wait_for_completion();
+}

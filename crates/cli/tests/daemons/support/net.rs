@@ -1,0 +1,67 @@
+//! Network namespaces joined by a bridge: several hosts on one segment, on one machine. Needs root.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static SEGMENTS: AtomicU32 = AtomicU32::new(0);
+
+/// One segment; its namespaces vanish with it.
+pub(crate) struct Segment {
+    names: Vec<String>,
+}
+
+impl Segment {
+    /// A segment of `hosts` namespaces, each with interface `mesh0`, 10.77.0.1 and up. Where that is not
+    /// possible the reason is printed and the test is to be skipped.
+    pub(crate) fn new(hosts: usize) -> Option<Self> {
+        let n = SEGMENTS.fetch_add(1, Ordering::Relaxed);
+        let prefix = format!("ncm{}-{n}", std::process::id());
+        let mut segment = Self { names: vec![format!("{prefix}-bridge")] };
+        segment.names.extend((1..=hosts).map(|host| format!("{prefix}-{host}")));
+        match segment.build() {
+            Ok(()) => Some(segment),
+            Err(reason) => {
+                println!("SKIPPED: network namespaces cannot be made here: {reason}");
+                None
+            }
+        }
+    }
+
+    /// The namespace of host `i`, counted from 1.
+    pub(crate) fn host(&self, i: usize) -> &str {
+        &self.names[i]
+    }
+
+    fn build(&self) -> Result<(), String> {
+        let bridge = &self.names[0];
+        ip(&format!("netns add {bridge}"))?;
+        ip(&format!("-n {bridge} link add br0 type bridge"))?;
+        ip(&format!("-n {bridge} link set br0 up"))?;
+        for (i, host) in self.names.iter().enumerate().skip(1) {
+            ip(&format!("netns add {host}"))?;
+            ip(&format!("-n {host} link add mesh0 type veth peer name port{i} netns {bridge}"))?;
+            ip(&format!("-n {bridge} link set port{i} master br0 up"))?;
+            ip(&format!("-n {host} addr add 10.77.0.{i}/24 brd + dev mesh0"))?;
+            ip(&format!("-n {host} link set mesh0 up"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        for name in &self.names {
+            // One that was never made cannot be removed.
+            let _ = ip(&format!("netns del {name}"));
+        }
+    }
+}
+
+fn ip(args: &str) -> Result<(), String> {
+    let output =
+        Command::new("ip").args(args.split(' ')).output().map_err(|e| format!("ip: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("ip {args}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}

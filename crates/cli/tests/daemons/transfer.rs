@@ -1,0 +1,107 @@
+//! Files between real daemons over UDP broadcast: delivery, crashes at both ends, odd files.
+
+use crate::support::net::Segment;
+use crate::support::{INBOX, Node, contents, mesh, send, wait_until};
+use ncmesh_node::api::types::{State, Transfer};
+use std::fs;
+
+#[test]
+fn a_file_reaches_all_and_odd_files_too() {
+    let Some(segment) = Segment::new(3) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut mesh = mesh(&segment, dir.path(), &[INBOX; 3]);
+    for (name, length) in [("large.bin", 700_001), ("one", 1), ("empty", 0)] {
+        let bytes = contents(length, 7);
+        let path = mesh[0].dir.join(name);
+        fs::write(&path, &bytes).unwrap();
+        let sent: Transfer = mesh[0].ask(&["send", path.to_str().unwrap(), "--to", "n2,n3"]);
+        assert_eq!(sent.state, State::Complete, "{sent:?}");
+        assert!(
+            sent.receivers.iter().all(|r| r.state == State::Complete && r.bytes == length as u64)
+        );
+        for node in &mesh[1..] {
+            assert_eq!(fs::read(node.dir.join("inbox").join(name)).unwrap(), bytes);
+            wait_until("nothing is left of its parts", || {
+                fs::read_dir(node.dir.join("inbox/.ncmesh")).unwrap().count() == 0
+            });
+        }
+    }
+    // A different file of the same name does not replace the first.
+    let other = contents(5000, 8);
+    let id = send(&mesh[1], "one", &other, "all");
+    wait_until("a second file named one", || {
+        fs::read(mesh[2].dir.join("inbox/one (2)")).is_ok_and(|read| read == other)
+    });
+    assert_eq!(fs::read(mesh[2].dir.join("inbox/one")).unwrap(), contents(1, 7));
+    assert!(
+        mesh[2]
+            .transfers()
+            .iter()
+            .any(|t| t.id == id && t.path.as_ref().unwrap().ends_with("one (2)"))
+    );
+    assert_eq!(mesh[0].stop(), 0);
+    assert!(!mesh[0].socket().exists());
+}
+
+#[test]
+fn a_killed_receiver_resumes_with_what_it_has() {
+    let Some(segment) = Segment::new(3) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut mesh = mesh(&segment, dir.path(), &[INBOX; 3]);
+    let bytes = contents(3_000_000, 1);
+    let id = send(&mesh[0], "file", &bytes, "n2,n3");
+    mesh[1].wait_for_bytes(600_000);
+    mesh[1].kill();
+    // n3 has it whole: crashed and asked again, it says so and receives nothing again.
+    mesh[2].wait_for_completion();
+    mesh[2].kill();
+    mesh[2].start();
+    let known = mesh[2].wait_for_completion();
+    assert_eq!((known.id.as_str(), known.innovative), (id.as_str(), 0));
+    assert_eq!(known.path, Some(mesh[2].dir.join("inbox/file")));
+    mesh[1].start();
+    let resumed = mesh[1].wait_for_completion();
+    assert_eq!(resumed.id, id);
+    assert_eq!(fs::read(mesh[1].dir.join("inbox/file")).unwrap(), bytes);
+    assert!(mesh[1].log().contains("resumed with"), "{}", mesh[1].log());
+    let packets = bytes.len() as u64 / 1300;
+    assert!(resumed.innovative < packets * 9 / 10, "{} of {packets}", resumed.innovative);
+    mesh[0].wait_for_completion();
+}
+
+#[test]
+fn a_killed_source_sends_on_under_the_same_id() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut mesh = mesh(&segment, dir.path(), &[INBOX; 2]);
+    let bytes = contents(3_000_000, 2);
+    let id = send(&mesh[0], "file", &bytes, "n2");
+    mesh[1].wait_for_bytes(600_000);
+    mesh[0].kill();
+    mesh[0].start();
+    let received = mesh[1].wait_for_completion();
+    assert_eq!(received.id, id);
+    assert_eq!(fs::read(mesh[1].dir.join("inbox/file")).unwrap(), bytes);
+    assert_eq!(mesh[0].wait_for_completion().id, id);
+    wait_until("the journal is empty", || {
+        fs::read_dir(mesh[0].dir.join("state/outgoing")).unwrap().count() == 0
+    });
+}
+
+#[test]
+fn a_file_that_changed_while_its_source_was_down_is_withdrawn() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut mesh = mesh(&segment, dir.path(), &[INBOX; 2]);
+    send(&mesh[0], "file", &contents(3_000_000, 3), "n2");
+    mesh[1].wait_for_bytes(300_000);
+    mesh[0].kill();
+    fs::write(mesh[0].dir.join("file"), contents(3_000_000, 4)).unwrap();
+    mesh[0].start();
+    let state_is = |node: &Node, state| node.transfers().first().is_some_and(|t| t.state == state);
+    wait_until("failure at the source", || state_is(&mesh[0], State::Failed));
+    wait_until("withdrawal at the receiver", || state_is(&mesh[1], State::Withdrawn));
+    wait_until("the part is removed", || {
+        fs::read_dir(mesh[1].dir.join("inbox/.ncmesh")).unwrap().count() == 0
+    });
+}

@@ -1,0 +1,63 @@
+//! A timer with the kernel's full resolution: a frame of 1,500 bytes at 20 Mbit/s takes 0.6 ms, less than the
+//! millisecond to which the runtime's own timers are rounded.
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// A one-shot timer.
+#[derive(Debug)]
+pub struct Alarm {
+    timer: AsyncFd<OwnedFd>,
+    set_for: Option<Instant>,
+}
+
+impl Alarm {
+    /// A timer that is not set.
+    ///
+    /// # Errors
+    /// What the kernel says where it gives no timer. Needs a tokio runtime.
+    pub fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        #[expect(
+            deprecated,
+            reason = "its successor is unsafe; an OwnedFd keeps what that asks for"
+        )]
+        let timer = AsyncFd::with_interest(timer, Interest::READABLE)?;
+        Ok(Self { timer, set_for: None })
+    }
+
+    /// Waits until `when`; forever if `None`. May be dropped and called again at any time.
+    pub async fn wait_until(&mut self, when: Option<Instant>) {
+        let Some(when) = when else { return std::future::pending().await };
+        while Instant::now() < when {
+            if self.set_for != Some(when) {
+                self.set(when);
+            }
+            match self.timer.readable().await {
+                Ok(mut ready) => ready.clear_ready(),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn set(&mut self, when: Instant) {
+        let left =
+            when.saturating_duration_since(Instant::now()).max(std::time::Duration::from_nanos(1));
+        let value = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+        // Cannot fail: the descriptor is a timer and the value in range.
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);
+        self.set_for = Some(when);
+    }
+}

@@ -1,0 +1,122 @@
+//! The API's paths.
+
+use super::send::send;
+use super::types::{ApiError, ErrorCode, Inbox, Peer, SendRequest, Started, Status, Transfer};
+use crate::node::{Handle, no_such_transfer};
+use crate::store::reception::check_inbox;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use ncmesh_wire::FlowId;
+use serde_json::Value;
+
+type Answer<T> = Result<Json<T>, ApiError>;
+
+pub(super) fn router(handle: Handle) -> Router {
+    Router::new()
+        .route("/v1/status", get(status))
+        .route("/v1/peers", get(peers))
+        .route("/v1/topology", get(topology))
+        .route("/v1/inbox", get(inbox).put(set_inbox))
+        .route("/v1/transfers", get(transfers).post(start))
+        .route("/v1/transfers/{id}", get(transfer).delete(cancel))
+        .fallback(async || ApiError::new(ErrorCode::NotFound, "no such path; see docs/api.md"))
+        .with_state(handle)
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = match self.code {
+            ErrorCode::BadRequest => StatusCode::BAD_REQUEST,
+            ErrorCode::NotFound => StatusCode::NOT_FOUND,
+            ErrorCode::Ended => StatusCode::CONFLICT,
+            ErrorCode::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+            ErrorCode::File
+            | ErrorCode::Inbox
+            | ErrorCode::UnknownReceiver
+            | ErrorCode::UnreachableReceiver => StatusCode::UNPROCESSABLE_ENTITY,
+        };
+        (status, Json(self)).into_response()
+    }
+}
+
+async fn status(State(handle): State<Handle>) -> Answer<Status> {
+    handle.call(|node| node.status()).await.map(Json)
+}
+
+async fn peers(State(handle): State<Handle>) -> Answer<Vec<Peer>> {
+    handle.call(|node| node.peers()).await.map(Json)
+}
+
+async fn topology(State(handle): State<Handle>) -> Answer<Value> {
+    handle.call(|node| node.topology()).await.map(Json)
+}
+
+async fn inbox(State(handle): State<Handle>) -> Answer<Inbox> {
+    handle.call(|node| Inbox { dir: node.inbox().cloned() }).await.map(Json)
+}
+
+async fn set_inbox(
+    State(handle): State<Handle>,
+    request: Result<Json<Inbox>, JsonRejection>,
+) -> Answer<Inbox> {
+    let Inbox { dir } = body(request)?;
+    let Some(dir) = dir.filter(|dir| dir.is_absolute()) else {
+        return Err(ApiError::new(ErrorCode::BadRequest, "dir must be an absolute path"));
+    };
+    let checked = dir.clone();
+    blocking(move || check_inbox(&checked)).await?.map_err(|e| {
+        ApiError::new(ErrorCode::Inbox, format!("{} cannot be the inbox: {e}", dir.display()))
+    })?;
+    handle
+        .call(move |node| {
+            node.use_inbox(dir);
+            Inbox { dir: node.inbox().cloned() }
+        })
+        .await
+        .map(Json)
+}
+
+async fn transfers(State(handle): State<Handle>) -> Answer<Vec<Transfer>> {
+    handle.call(|node| node.transfers()).await.map(Json)
+}
+
+async fn transfer(State(handle): State<Handle>, Path(id): Path<String>) -> Answer<Transfer> {
+    flow(&id)?;
+    let all = handle.call(|node| node.transfers()).await?;
+    all.into_iter().find(|t| t.id == id).map(Json).ok_or_else(|| no_such_transfer(&id))
+}
+
+async fn start(
+    State(handle): State<Handle>,
+    request: Result<Json<SendRequest>, JsonRejection>,
+) -> Result<(StatusCode, Json<Started>), ApiError> {
+    let flow = send(&handle, body(request)?).await?;
+    Ok((StatusCode::CREATED, Json(Started { id: flow.to_string() })))
+}
+
+async fn cancel(State(handle): State<Handle>, Path(id): Path<String>) -> Answer<Started> {
+    let flow = flow(&id)?;
+    handle.call(move |node| node.cancel(flow)).await??;
+    Ok(Json(Started { id }))
+}
+
+fn flow(id: &str) -> Result<FlowId, ApiError> {
+    id.parse()
+        .map_err(|e| ApiError::new(ErrorCode::BadRequest, format!("{id:?} is no transfer id: {e}")))
+}
+
+fn body<T>(request: Result<Json<T>, JsonRejection>) -> Result<T, ApiError> {
+    request.map(|Json(body)| body).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.body_text()))
+}
+
+/// Runs what waits for a disk on a thread that may.
+pub(super) async fn blocking<R: Send + 'static>(
+    work: impl FnOnce() -> R + Send + 'static,
+) -> Result<R, ApiError> {
+    let stopping = |_| ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
+    tokio::task::spawn_blocking(work).await.map_err(stopping)
+}

@@ -1,0 +1,148 @@
+//! Sending a file, step by step: who, how long, how cut, hashed, remembered, announced. And the same again for
+//! what was under way when the daemon was stopped.
+
+use super::routes::blocking;
+use super::types::{ApiError, ErrorCode, SendRequest};
+use crate::node::{Handle, default_scheme};
+use crate::state::OutgoingFile;
+use ncmesh_proto::file::merkle::{self, Digest, MerkleTree};
+use ncmesh_proto::file::{Geometry, Manifest, is_safe_name};
+use ncmesh_wire::FlowId;
+use std::fs::{File, Metadata};
+use std::io::{self, BufReader};
+use std::path::Path;
+
+/// Offers a file to its receivers.
+///
+/// # Errors
+/// One line that says what is wrong with the file, its name or its receivers.
+pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError> {
+    let SendRequest { path, to, name, scheme } = request;
+    let name = sent_name(&path, name)?;
+    let scheme = scheme.unwrap_or_else(|| default_scheme().into());
+    let receivers = handle.call(move |node| node.resolve(&to)).await??;
+    let opened = path.clone();
+    let (file, size) = blocking(move || open(&opened)).await??;
+    let cut_by = scheme.clone();
+    let (geometry, source) =
+        handle.call(move |node| Ok((node.cut(&cut_by, size)?, node.id()))).await??;
+    let read = path.clone();
+    let (file, digest) = blocking(move || digest_unchanged(&read, file, &geometry)).await??;
+    let serial = getrandom::u32().map_err(|e| file_error(&path, &e.into()))?;
+    let flow = FlowId { source, serial };
+    let root = MerkleTree::new(digest.leaves.clone(), geometry.depth()).root();
+    let manifest = Manifest { flow, name, geometry, root, hash: digest.whole };
+    let (receivers, open) = (receivers.listed, receivers.open);
+    let outgoing = OutgoingFile { path, manifest, scheme, receivers, open };
+    start(handle, outgoing, file, digest).await?;
+    Ok(flow)
+}
+
+/// Remembers the transfer, then announces it.
+async fn start(
+    handle: &Handle,
+    outgoing: OutgoingFile,
+    file: File,
+    digest: Digest,
+) -> Result<(), ApiError> {
+    let journal = handle.call(|node| node.outgoing_journal()).await?;
+    let (flow, kept, written) = (outgoing.manifest.flow, outgoing.clone(), journal.clone());
+    blocking(move || written.save(&kept)).await?.map_err(|e| {
+        ApiError::new(ErrorCode::File, format!("the state directory cannot be written: {e}"))
+    })?;
+    let sent = handle.call(move |node| node.send(outgoing, Some(file), digest.leaves)).await?;
+    if sent.is_err() {
+        // Not under way: nothing to resume. What cannot be removed is refused at the next start too.
+        let _ = blocking(move || journal.remove(flow)).await?;
+    }
+    sent
+}
+
+/// Sends on what was under way when the daemon was stopped.
+pub async fn resume(handle: Handle) -> Result<(), ApiError> {
+    let journal = handle.call(|node| node.outgoing_journal()).await?;
+    let left = blocking(move || journal.load()).await?.unwrap_or_else(|e| {
+        tracing::warn!("transfers under way cannot be read: {e}");
+        Vec::new()
+    });
+    for outgoing in left {
+        let checked = outgoing.clone();
+        let (file, leaves) = blocking(move || reopen(&checked)).await?;
+        let flow = outgoing.manifest.flow;
+        match handle.call(move |node| node.send(outgoing, file, leaves)).await? {
+            Ok(()) => tracing::info!("{flow}: resumed"),
+            Err(e) => tracing::warn!("{flow} is not resumed: {e}"),
+        }
+    }
+    Ok(())
+}
+
+/// The file as it was announced. One that is gone or is another now comes without its hashes: then the engine
+/// finds it so, and tells the receivers.
+fn reopen(outgoing: &OutgoingFile) -> (Option<File>, Vec<merkle::Hash>) {
+    let Ok((file, size)) = open(&outgoing.path) else { return (None, Vec::new()) };
+    let geometry = &outgoing.manifest.geometry;
+    if size != geometry.size() {
+        return (Some(file), Vec::new());
+    }
+    match digest_unchanged(&outgoing.path, file, geometry) {
+        Ok((file, digest)) if digest.whole == outgoing.manifest.hash => (Some(file), digest.leaves),
+        Ok((file, _)) => (Some(file), Vec::new()),
+        Err(_) => (None, Vec::new()),
+    }
+}
+
+fn sent_name(path: &Path, name: Option<String>) -> Result<String, ApiError> {
+    if !path.is_absolute() {
+        return Err(ApiError::new(ErrorCode::BadRequest, "path must be absolute"));
+    }
+    let own = || path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let name = name.or_else(own).unwrap_or_default();
+    if is_safe_name(&name) {
+        return Ok(name);
+    }
+    Err(ApiError::new(
+        ErrorCode::File,
+        format!(
+            "receivers would refuse the name {name:?}: give another (--name): 1 to 200 bytes, no '/' or '\\', no control characters, no leading dot"
+        ),
+    ))
+}
+
+fn open(path: &Path) -> Result<(File, u64), ApiError> {
+    let metadata = std::fs::metadata(path).map_err(|e| file_error(path, &e))?;
+    // Looked at before it is opened: opening a pipe would wait for its writer.
+    if !metadata.is_file() {
+        let problem = format!("{} is not a regular file", path.display());
+        return Err(ApiError::new(ErrorCode::File, problem));
+    }
+    let file = File::open(path).map_err(|e| file_error(path, &e))?;
+    Ok((file, metadata.len()))
+}
+
+/// Hashes a file that stays the same meanwhile.
+fn digest_unchanged(
+    path: &Path,
+    file: File,
+    geometry: &Geometry,
+) -> Result<(File, Digest), ApiError> {
+    let failed = |e: io::Error| file_error(path, &e);
+    let before = file.metadata().map_err(failed)?;
+    let digest = merkle::digest(BufReader::new(&file), geometry);
+    let after = file.metadata().map_err(failed)?;
+    let changed = geometry.size() != after.len() || stamp(&before) != stamp(&after);
+    if changed {
+        let problem =
+            format!("{} changes while it is read; send it when it is finished", path.display());
+        return Err(ApiError::new(ErrorCode::File, problem));
+    }
+    Ok((file, digest.map_err(failed)?))
+}
+
+fn stamp(metadata: &Metadata) -> (u64, Option<std::time::SystemTime>) {
+    (metadata.len(), metadata.modified().ok())
+}
+
+fn file_error(path: &Path, e: &io::Error) -> ApiError {
+    ApiError::new(ErrorCode::File, format!("{} cannot be read: {e}", path.display()))
+}

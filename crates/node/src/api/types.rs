@@ -1,0 +1,260 @@
+//! What the HTTP API says and takes, as JSON. The command line uses the same types.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// `GET /v1/status`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The program's version.
+    pub version: String,
+    /// The node's id.
+    pub id: u16,
+    /// The node's name.
+    pub name: String,
+    /// Which start of the node this is.
+    pub epoch: u64,
+    /// Seconds since the daemon started.
+    pub uptime_s: f64,
+    /// The radio, for people.
+    pub radio: String,
+    /// The largest frame, bytes.
+    pub mtu: usize,
+    /// Where received files go; absent where none are taken.
+    pub inbox: Option<PathBuf>,
+    /// Nodes heard directly.
+    pub neighbors: usize,
+    /// Other nodes known.
+    pub nodes: usize,
+    /// Transfers under way.
+    pub transfers_open: usize,
+    /// Frames and bytes sent, by service and kind.
+    pub sent: Vec<Traffic>,
+    /// Frames and bytes heard, by service and kind.
+    pub heard: Vec<Traffic>,
+    /// Received frames that were dropped, by reason.
+    pub drops: BTreeMap<String, u64>,
+    /// What looks wrong and what to do about it.
+    pub hints: Vec<String>,
+}
+
+/// Frames of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// The service: `link`, `route` or an engine.
+    pub service: String,
+    /// Which of its frames.
+    pub kind: u8,
+    /// Frames.
+    pub frames: u64,
+    /// Bytes, outer frame included.
+    pub bytes: u64,
+}
+
+/// One of `GET /v1/peers`: another node of the mesh.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Its id.
+    pub id: u16,
+    /// Its name, once its link state was heard.
+    pub name: Option<String>,
+    /// Whether it is heard directly.
+    pub neighbor: bool,
+    /// Share of this node's broadcasts it receives, 0 to 1.
+    pub delivery_to: Option<f64>,
+    /// Share of its broadcasts received here, 0 to 1.
+    pub delivery_from: Option<f64>,
+    /// Expected transmissions to it along the best path; absent while it cannot be reached.
+    pub etx: Option<f64>,
+    /// Hops of that path.
+    pub hops: Option<usize>,
+    /// The first node of that path, by name.
+    pub next_hop: Option<String>,
+    /// Seconds since a frame of it was heard directly.
+    pub last_heard_s: Option<f64>,
+}
+
+/// Which way a transfer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// This node is its source.
+    Sending,
+    /// This node receives it.
+    Receiving,
+}
+
+/// Where a transfer or a receiver stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// A receiver that has not answered yet.
+    Invited,
+    /// Under way.
+    Active,
+    /// The whole file is being verified.
+    Verifying,
+    /// A receiver has the whole file, verified; a source has nothing more to send.
+    Complete,
+    /// A receiver that was reached once and cannot be reached now.
+    Lost,
+    /// Withdrawn by its source.
+    Withdrawn,
+    /// A receiver does not take it.
+    Refused,
+    /// The source cannot send on.
+    Failed,
+}
+
+/// One of `GET /v1/transfers`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// The transfer's id, for instance `3-09ab12ff`.
+    pub id: String,
+    /// The file's name.
+    pub name: String,
+    /// Where the file lies here: the source's file, or the received one once it is complete.
+    pub path: Option<PathBuf>,
+    /// The file's size, bytes.
+    pub size: u64,
+    /// BLAKE3 of the file, hexadecimal.
+    pub hash: String,
+    /// The source's name, or its id while its name is unknown.
+    pub source: String,
+    /// Which way.
+    pub direction: Direction,
+    /// Where it stands.
+    pub state: State,
+    /// Why, where it was refused or failed.
+    pub reason: Option<String>,
+    /// Whether it needs nothing more here.
+    pub ended: bool,
+    /// Bytes received; at the source, bytes the poorest receiver has.
+    pub bytes: u64,
+    /// Seconds it took, or has taken so far, since it began or was resumed here.
+    pub seconds: f64,
+    /// Bytes received in those seconds, kbit/s.
+    pub kbit_s: f64,
+    /// Receivers, at the source.
+    pub receivers: Vec<Receiver>,
+    /// Data packets the source itself sent.
+    pub source_packets: u64,
+    /// Payload bytes of the source's packets over the file's bytes.
+    pub source_redundancy: f64,
+    /// Nodes that forwarded for it, by name, at the source.
+    pub forwarders: Vec<String>,
+    /// Packets that brought something new, at a receiver.
+    pub innovative: u64,
+    /// Packets that did not, at a receiver.
+    pub redundant: u64,
+    /// Batches whose hash was wrong, at a receiver.
+    pub bad_batches: u64,
+}
+
+/// One receiver of a transfer, as its source sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Receiver {
+    /// Its id.
+    pub id: u16,
+    /// Its name, or its id while its name is unknown.
+    pub name: String,
+    /// How it stands.
+    pub state: State,
+    /// Why, where it refused.
+    pub reason: Option<String>,
+    /// Bytes it acknowledged.
+    pub bytes: u64,
+    /// Seconds it took, or has taken so far.
+    pub seconds: f64,
+    /// Bytes acknowledged in those seconds, kbit/s.
+    pub kbit_s: f64,
+}
+
+/// Who is to get a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Recipients {
+    /// The word `all`: every node known, and those that join while it is sent.
+    All(All),
+    /// These, by name or id.
+    Named(Vec<String>),
+}
+
+/// The word `all`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum All {
+    /// `all`.
+    All,
+}
+
+/// `POST /v1/transfers`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SendRequest {
+    /// The file, an absolute path the daemon can read.
+    pub path: PathBuf,
+    /// Who is to get it.
+    pub to: Recipients,
+    /// The name receivers give it; left out, the file's own.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The engine that sends it; left out, the first there is for files.
+    #[serde(default)]
+    pub scheme: Option<String>,
+}
+
+/// The answer to `POST /v1/transfers`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// The transfer's id.
+    pub id: String,
+}
+
+/// `GET` and `PUT /v1/inbox`. An inbox set so is used until the daemon stops.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inbox {
+    /// The directory, an absolute path the daemon can write.
+    pub dir: Option<PathBuf>,
+}
+
+/// What went wrong, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// The request makes no sense.
+    BadRequest,
+    /// There is no such thing here.
+    NotFound,
+    /// The file cannot be read, or cannot be sent as it is.
+    File,
+    /// No node of that name is known, or none at all.
+    UnknownReceiver,
+    /// The node is known but cannot be reached now.
+    UnreachableReceiver,
+    /// The inbox cannot be written.
+    Inbox,
+    /// The transfer ended already.
+    Ended,
+    /// The daemon is stopping.
+    Stopping,
+}
+
+/// Every answer that is an error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{error}")]
+pub struct ApiError {
+    /// What went wrong and what to do, one line.
+    pub error: String,
+    /// What went wrong, for programs.
+    pub code: ErrorCode,
+}
+
+impl ApiError {
+    /// An error.
+    pub fn new(code: ErrorCode, error: impl Into<String>) -> Self {
+        Self { error: error.into(), code }
+    }
+}

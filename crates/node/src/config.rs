@@ -1,0 +1,222 @@
+//! `node.toml`: what a daemon is told, checked before anything starts.
+
+mod locate;
+mod radio;
+
+use locate::line_of;
+use ncmesh_proto::link::LinkConfig;
+use ncmesh_proto::route::RouteConfig;
+use ncmesh_wire::{Key, NodeId};
+pub use radio::{AirConfig, RadioConfig, Rate, UdpConfig};
+use serde::Deserialize;
+use std::fmt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A daemon's configuration. Relative paths in the file are relative to the file.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The node's id, 1 to 65,534, unique in the network.
+    pub id: NodeId,
+    /// The node's name, told to the others.
+    pub name: String,
+    /// The network's key.
+    pub key: Key,
+    /// Where the daemon keeps what must outlive it.
+    pub state_dir: PathBuf,
+    /// Where received files go; without it none are taken.
+    pub inbox: Option<PathBuf>,
+    /// The Unix socket of the HTTP API.
+    pub api_socket: PathBuf,
+    /// The radio.
+    pub radio: RadioConfig,
+    /// `[link]`.
+    pub link: LinkConfig,
+    /// `[route]`.
+    pub route: RouteConfig,
+    /// The engines' sections, by engine name.
+    pub engines: toml::Table,
+    source: Source,
+}
+
+/// The text a configuration came from, to say where it is wrong.
+#[derive(Clone, Debug)]
+struct Source {
+    file: PathBuf,
+    text: String,
+}
+
+/// A configuration that cannot be used: one line with the file, the line if known, and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, counted from 1.
+    pub line: Option<usize>,
+    /// What is wrong and what is allowed.
+    pub problem: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.file.display())?;
+        if let Some(line) = self.line {
+            write!(f, "{line}:")?;
+        }
+        write!(f, " {}", self.problem)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+#[derive(Deserialize)]
+struct FileSections {
+    node: NodeSection,
+    radio: RadioConfig,
+    inbox: Option<InboxSection>,
+    api: Option<ApiSection>,
+    #[serde(default)]
+    link: LinkConfig,
+    #[serde(default)]
+    route: RouteConfig,
+    #[serde(flatten)]
+    engines: toml::Table,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NodeSection {
+    id: u16,
+    name: Option<String>,
+    state_dir: Option<PathBuf>,
+    key: Option<String>,
+    key_file: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InboxSection {
+    dir: PathBuf,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ApiSection {
+    socket: PathBuf,
+}
+
+impl NodeConfig {
+    /// Reads and checks the file.
+    ///
+    /// # Errors
+    /// [`ConfigError`]: unreadable, not TOML, a setting unknown or out of its range, no usable key.
+    pub fn read(file: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(file).map_err(|e| ConfigError {
+            file: file.to_owned(),
+            line: None,
+            problem: format!("cannot be read: {e}"),
+        })?;
+        Self::parse(file, text)
+    }
+
+    fn parse(file: &Path, text: String) -> Result<Self, ConfigError> {
+        let source = Source { file: file.to_owned(), text };
+        let sections: FileSections =
+            toml::from_str(&source.text).map_err(|e| source.toml_error(&e))?;
+        let FileSections { node, radio, inbox, api, link, route, engines } = sections;
+        let key = source.key(&node)?;
+        let state_dir = node.state_dir.map_or_else(default_state_dir, |dir| source.resolve(&dir));
+        Ok(Self {
+            id: NodeId(node.id),
+            name: node.name.unwrap_or_else(|| format!("n{:02}", node.id)),
+            key,
+            inbox: inbox.map(|section| source.resolve(&section.dir)),
+            api_socket: api
+                .map_or_else(|| state_dir.join("api.sock"), |api| source.resolve(&api.socket)),
+            state_dir,
+            radio,
+            link,
+            route,
+            engines,
+            source,
+        })
+    }
+
+    /// An error found later in `section`, with its place in the file. The problem begins with the setting.
+    #[must_use]
+    pub fn blame(&self, section: &str, problem: &str) -> ConfigError {
+        let end = problem.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let key = &problem[..end.unwrap_or(problem.len())];
+        self.source.error(section, key, format!("[{section}] {problem}"))
+    }
+}
+
+impl Source {
+    fn error(&self, section: &str, key: &str, problem: String) -> ConfigError {
+        ConfigError { file: self.file.clone(), line: line_of(&self.text, section, key), problem }
+    }
+
+    fn toml_error(&self, e: &toml::de::Error) -> ConfigError {
+        let line = |at: usize| 1 + self.text[..at.min(self.text.len())].matches('\n').count();
+        ConfigError {
+            file: self.file.clone(),
+            line: e.span().map(|span| line(span.start)),
+            problem: e.message().trim_end().replace('\n', "; "),
+        }
+    }
+
+    fn resolve(&self, path: &Path) -> PathBuf {
+        self.file.parent().unwrap_or(Path::new("")).join(path)
+    }
+
+    fn key(&self, node: &NodeSection) -> Result<Key, ConfigError> {
+        match (&node.key, &node.key_file) {
+            (Some(key), None) => {
+                warn_if_shared(&self.file, 0o004);
+                key.parse().map_err(|e| self.error("node", "key", format!("[node] key: {e}")))
+            }
+            (None, Some(file)) => self.key_from(&self.resolve(file)),
+            (Some(_), Some(_)) => {
+                let problem = "[node] has both key and key_file; leave one of them out".into();
+                Err(self.error("node", "key_file", problem))
+            }
+            (None, None) => {
+                let problem = "[node] has no key: set key_file = \"FILE\" and make FILE with `ncmesh keygen FILE`, the same on every node";
+                Err(self.error("node", "", problem.into()))
+            }
+        }
+    }
+
+    fn key_from(&self, file: &Path) -> Result<Key, ConfigError> {
+        let shown = file.display();
+        let error = |problem| self.error("node", "key_file", problem);
+        let text = std::fs::read_to_string(file)
+            .map_err(|e| error(format!("[node] key_file {shown} cannot be read: {e}")))?;
+        warn_if_shared(file, 0o077);
+        text.parse().map_err(|e| error(format!("[node] key_file {shown}: {e}")))
+    }
+}
+
+/// Warns where others than the owner may read a file with the key (mode bits `others`).
+fn warn_if_shared(file: &Path, others: u32) {
+    let mode = std::fs::metadata(file).map(|m| m.permissions().mode());
+    if mode.is_ok_and(|mode| mode & others != 0) {
+        let file = file.display();
+        tracing::warn!("{file} holds the network's key and others can read it: chmod 600 {file}");
+    }
+}
+
+/// Where a daemon keeps its state if nothing is said: `/var/lib/ncmesh` for root, otherwise
+/// `$XDG_STATE_HOME/ncmesh` or `~/.local/state/ncmesh`.
+#[must_use]
+pub fn default_state_dir() -> PathBuf {
+    if rustix::process::geteuid().is_root() {
+        return PathBuf::from("/var/lib/ncmesh");
+    }
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    let base = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
+    base.unwrap_or_else(|| PathBuf::from("/var/lib")).join("ncmesh")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! `[radio]`: which radio the daemon drives.
+
+use serde::{Deserialize, Deserializer};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// `[radio]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum RadioConfig {
+    /// UDP broadcast on a network interface.
+    Udp(UdpConfig),
+    /// A place in an emulated ether.
+    Air(AirConfig),
+}
+
+impl RadioConfig {
+    /// The largest frame, bytes.
+    #[must_use]
+    pub fn mtu(&self) -> usize {
+        match self {
+            Self::Udp(udp) => udp.mtu,
+            Self::Air(air) => air.mtu,
+        }
+    }
+}
+
+/// `kind = "udp"`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UdpConfig {
+    /// The network interface, for instance `wlan0`.
+    pub interface: String,
+    /// The UDP port, the same on all nodes.
+    #[serde(default = "default_port")]
+    pub port: u16,
+    /// Where frames go; left out, the interface's own IPv4 broadcast address.
+    pub broadcast: Option<Ipv4Addr>,
+    /// At most so many bits a second go out, headers included.
+    #[serde(default = "default_rate")]
+    pub rate: Rate,
+    /// The largest frame, bytes of UDP payload: 28 less than the interface's MTU.
+    #[serde(default = "default_udp_mtu")]
+    pub mtu: usize,
+}
+
+/// `kind = "air"`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AirConfig {
+    /// Where the ether listens.
+    pub ether: SocketAddr,
+    /// This node's place in the ether's scenario.
+    pub index: u16,
+    /// Lets this node in.
+    pub token: String,
+    /// The largest frame, bytes.
+    #[serde(default = "default_air_mtu")]
+    pub mtu: usize,
+}
+
+fn default_port() -> u16 {
+    7117
+}
+
+/// The rate at which Wi-Fi sends broadcast frames where nothing else is configured (lowest OFDM rate).
+fn default_rate() -> Rate {
+    Rate { bits_per_second: 6e6 }
+}
+
+fn default_udp_mtu() -> usize {
+    1472
+}
+
+fn default_air_mtu() -> usize {
+    1500
+}
+
+/// A bit rate; written `"500k"`, `"20M"`, `"5.5M"`, `"1G"`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Bits per second.
+    pub bits_per_second: f64,
+}
+
+impl std::str::FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, unit) = match text.trim().char_indices().next_back() {
+            Some((at, 'k')) => (&text.trim()[..at], 1e3),
+            Some((at, 'M')) => (&text.trim()[..at], 1e6),
+            Some((at, 'G')) => (&text.trim()[..at], 1e9),
+            _ => (text.trim(), 1.0),
+        };
+        let rate = number.parse::<f64>().ok().map(|n| n * unit);
+        rate.filter(|r| (1e3..=1e11).contains(r)).map(|bits_per_second| Self { bits_per_second }).ok_or_else(
+            || format!("rate = {text:?}: allowed is \"1k\" to \"100G\" (bits per second), for instance \"20M\""),
+        )
+    }
+}
+
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,103 @@
+//! What `node.toml` may say, and what is said where it is wrong.
+
+use super::*;
+
+const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+fn parse(text: &str) -> Result<NodeConfig, ConfigError> {
+    NodeConfig::parse(Path::new("/etc/ncmesh/node.toml"), text.replace("KEY", KEY))
+}
+
+const SMALLEST: &str =
+    "[node]\nid = 3\nkey = \"KEY\"\n[radio]\nkind = \"udp\"\ninterface = \"wlan0\"\n";
+
+#[test]
+fn the_smallest_file_has_sensible_defaults() {
+    let config = parse(SMALLEST).unwrap();
+    assert_eq!((config.id, config.name.as_str()), (NodeId(3), "n03"));
+    assert_eq!(config.inbox, None);
+    assert_eq!(config.api_socket, config.state_dir.join("api.sock"));
+    let RadioConfig::Udp(udp) = config.radio else { panic!("not udp") };
+    assert_eq!((udp.port, udp.mtu, udp.broadcast), (7117, 1472, None));
+    assert_eq!(udp.rate, Rate { bits_per_second: 6e6 });
+}
+
+#[test]
+fn paths_are_relative_to_the_file() {
+    let more = "[inbox]\ndir = \"in\"\n[api]\nsocket = \"/run/x.sock\"\n";
+    let config = parse(&format!("{SMALLEST}{more}")).unwrap();
+    assert_eq!(config.inbox.unwrap(), Path::new("/etc/ncmesh/in"));
+    assert_eq!(config.api_socket, Path::new("/run/x.sock"));
+}
+
+#[test]
+fn rates_have_units() {
+    let rate = |text: &str| text.parse::<Rate>().map(|r| r.bits_per_second);
+    assert_eq!(rate("500k"), Ok(5e5));
+    assert_eq!(rate("5.5M"), Ok(5.5e6));
+    assert_eq!(rate("1G"), Ok(1e9));
+    assert_eq!(rate("6000000"), Ok(6e6));
+    for bad in ["", "M", "-1M", "20 Mbit", "0", "NaN", "infM", "1T", "é"] {
+        assert!(rate(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn errors_name_the_line_and_what_is_allowed() {
+    for (text, line, word) in [
+        ("[node]\nid = 3\nnmae = \"x\"\n", 3, "`name`"),
+        ("[node]\nid = 70000\n", 2, "u16"),
+        (
+            "[node]\nid = 3\nkey = \"abc\"\n[radio]\nkind = \"udp\"\ninterface = \"w\"\n",
+            3,
+            "64 hex",
+        ),
+        ("[node]\nid = 3\n[radio]\nkind = \"udp\"\ninterface = \"w\"\n", 1, "ncmesh keygen"),
+        ("[node]\nid = 3\nkey = \"KEY\"\n[link]\nprobe = 1\n", 5, "`probe_period_s`"),
+        ("[node\n", 1, ""),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert_eq!(error.line, Some(line), "{error}");
+        assert!(error.problem.contains(word), "{error}");
+        assert!(!error.to_string().contains('\n'), "{error}");
+        assert!(error.to_string().starts_with(&format!("/etc/ncmesh/node.toml:{line}: ")));
+    }
+}
+
+#[test]
+fn a_radio_of_no_known_kind_is_told_which_there_are() {
+    let error = parse("[node]\nid = 3\nkey = \"KEY\"\n[radio]\nkind = \"lora\"\n").unwrap_err();
+    assert!(error.problem.contains("udp") && error.problem.contains("air"), "{error}");
+    assert!(error.line.is_some(), "{error}");
+}
+
+#[test]
+fn later_findings_are_placed_too() {
+    let config = parse(&format!("{SMALLEST}[pacifier]\nknob = 3\n")).unwrap();
+    let error = config.blame("pacifier", "knob = 3: allowed is 0 to 1");
+    assert_eq!(
+        error.to_string(),
+        "/etc/ncmesh/node.toml:8: [pacifier] knob = 3: allowed is 0 to 1"
+    );
+}
+
+#[test]
+fn a_key_file_is_read_and_must_be_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    let text = SMALLEST.replace("key = \"KEY\"", "key_file = \"net.key\"");
+    let missing = NodeConfig::parse(&file, text.clone()).unwrap_err();
+    assert!(missing.line == Some(3) && missing.problem.contains("net.key"), "{missing}");
+    std::fs::write(dir.path().join("net.key"), format!("{KEY}\n")).unwrap();
+    assert_eq!(NodeConfig::parse(&file, text).unwrap().key, KEY.parse().unwrap());
+}
+
+#[test]
+fn the_documented_example_is_a_configuration() {
+    let document = include_str!("../../../../docs/configuration.md");
+    let example = document.split("```").nth(1).unwrap().strip_prefix("toml").unwrap();
+    let config = parse(&example.replace("key_file = \"network.key\"", "key = \"KEY\"")).unwrap();
+    let RadioConfig::Udp(udp) = &config.radio else { panic!("not udp") };
+    assert_eq!((udp.port, udp.mtu), (7117, 1472));
+    assert_eq!((config.link, config.route), (LinkConfig::default(), RouteConfig::default()));
+}

@@ -1,0 +1,162 @@
+//! The loop that drives a node: radio, clock, calls from elsewhere, signals.
+
+use crate::alarm::Alarm;
+use crate::api::{self, ApiSocket};
+use crate::config::{NodeConfig, RadioConfig, UdpConfig};
+use crate::error::NodeError;
+use crate::node::{Command, Handle, Node, Parts};
+use crate::radio::udp::UdpRadio;
+use crate::radio::{Radio, RadioEvent};
+use crate::state::StateDir;
+use crate::store::reception::check_inbox;
+use std::io;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+/// Time between two rounds of housekeeping.
+const TIDY: Duration = Duration::from_secs(5);
+
+/// Runs a daemon until SIGINT or SIGTERM.
+///
+/// # Errors
+/// [`NodeError`]: why it does not start, or had to stop.
+pub fn run(config: &NodeConfig) -> Result<(), NodeError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(async {
+        match &config.radio {
+            RadioConfig::Udp(udp) => serve(config, async || open_udp(config, udp)).await,
+            RadioConfig::Air(_) => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
+        }
+    });
+    // What still writes may finish, but not hold up the end for long.
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    result
+}
+
+fn open_udp(config: &NodeConfig, udp: &UdpConfig) -> Result<UdpRadio, NodeError> {
+    UdpRadio::open(udp).map_err(|e| match e {
+        e if e.is_setting() => config.blame("radio", &e.to_string()).into(),
+        e => e.into(),
+    })
+}
+
+async fn serve<R: Radio>(
+    config: &NodeConfig,
+    open_radio: impl AsyncFnOnce() -> Result<R, NodeError>,
+) -> Result<(), NodeError> {
+    let state = StateDir::open(&config.state_dir)?;
+    if let Some(inbox) = &config.inbox {
+        check_inbox(inbox).map_err(|e| NodeError::Inbox(inbox.clone(), e))?;
+    }
+    let radio = open_radio().await?;
+    let (handle, calls) = Handle::new();
+    let parts = Parts {
+        epoch: state.next_epoch()?,
+        delivered: state.delivered()?,
+        seed: getrandom::u64().map_err(io::Error::from)?,
+        handle: handle.clone(),
+        radio: radio.describe(),
+        state,
+    };
+    let node = Node::new(config, parts).map_err(|e| config.blame(&e.section, &e.problem))?;
+    ApiSocket::bind(&config.api_socket)?.serve(handle.clone());
+    tokio::spawn(api::resume(handle));
+    tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
+    Loop::new(node, radio, calls)?.run().await
+}
+
+struct Loop<R> {
+    node: Node,
+    radio: R,
+    /// The radio was asked for the medium and has not granted it yet.
+    requested: bool,
+    calls: mpsc::UnboundedReceiver<Command>,
+    alarm: Alarm,
+    tidy: Interval,
+    interrupt: Signal,
+    terminate: Signal,
+    /// The frame heard last.
+    heard: Vec<u8>,
+    /// The frame written last.
+    frame: Vec<u8>,
+}
+
+impl<R: Radio> Loop<R> {
+    fn new(node: Node, radio: R, calls: mpsc::UnboundedReceiver<Command>) -> io::Result<Self> {
+        let mut tidy = interval(TIDY);
+        tidy.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Ok(Self {
+            node,
+            radio,
+            requested: false,
+            calls,
+            alarm: Alarm::new()?,
+            tidy,
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            heard: Vec::new(),
+            frame: Vec::new(),
+        })
+    }
+
+    async fn run(mut self) -> Result<(), NodeError> {
+        while self.step().await? {
+            self.node.handle_events();
+        }
+        self.node.save_peers();
+        tracing::info!("stopped");
+        Ok(())
+    }
+
+    /// Waits for one thing and does it. Says whether to go on.
+    async fn step(&mut self) -> Result<bool, NodeError> {
+        self.request().await.map_err(NodeError::Radio)?;
+        let timeout = self.node.poll_timeout();
+        tokio::select! {
+            event = self.radio.event(&mut self.heard) => {
+                let event = event.map_err(NodeError::Radio)?;
+                self.handle_radio(event).await.map_err(NodeError::Radio)?;
+            }
+            () = self.alarm.wait_until(timeout) => self.node.handle_timeout(),
+            Some(call) = self.calls.recv() => call(&mut self.node),
+            _ = self.tidy.tick() => self.node.tidy(),
+            _ = self.interrupt.recv() => return Ok(false),
+            _ = self.terminate.recv() => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Asks for the medium if there is something to send.
+    async fn request(&mut self) -> io::Result<()> {
+        if !self.requested && self.node.wants_radio() {
+            self.requested = true;
+            self.radio.request().await?;
+        }
+        Ok(())
+    }
+
+    async fn handle_radio(&mut self, event: RadioEvent<R::Address>) -> io::Result<()> {
+        match event {
+            RadioEvent::Received { from } => {
+                if let Some(sender) = self.node.handle_datagram(&self.heard) {
+                    self.radio.learn(sender, from);
+                }
+            }
+            RadioEvent::Grant => {
+                self.requested = false;
+                match self.node.fill(&mut self.frame) {
+                    Some(to) => {
+                        // First, so that the next frame takes part in the very next contention.
+                        self.request().await?;
+                        self.radio.transmit(&self.frame, to).await?;
+                    }
+                    None => self.radio.decline().await?,
+                }
+            }
+            RadioEvent::Report(report) => self.node.handle_tx_report(report),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,31 @@
+//! Writing so that it stays written: through power loss the old contents or the new, never half of it.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Replaces the file's contents at once.
+pub(crate) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let aside = path.with_extension("new");
+    let mut file = File::create(&aside)?;
+    file.write_all(contents)?;
+    file.sync_all()?;
+    std::fs::rename(&aside, path)?;
+    sync_parent(path)
+}
+
+/// Removes the file if it is there.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Makes the creation, renaming or removal of `path` durable.
+pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => File::open(dir)?.sync_all(),
+        _ => File::open(".")?.sync_all(),
+    }
+}

@@ -1,0 +1,49 @@
+//! Why a daemon does not start or stops.
+
+use crate::config::ConfigError;
+use crate::radio::udp::UdpError;
+use crate::state::StateError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a daemon does not start or stops. Each shows as one line that says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The state directory.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The UDP radio.
+    #[error(transparent)]
+    Udp(#[from] UdpError),
+    /// The inbox.
+    #[error("the inbox {dir} cannot be written: {1}; choose another [inbox] dir", dir = .0.display())]
+    Inbox(PathBuf, io::Error),
+    /// Another daemon answers on the API's socket.
+    #[error("another ncmesh daemon answers on {}; stop it or set another [api] socket", .0.display())]
+    SocketInUse(PathBuf),
+    /// The API's socket cannot be made.
+    #[error("the API socket {path} cannot be made: {1}; set another [api] socket", path = .0.display())]
+    Socket(PathBuf, io::Error),
+    /// The radio is of no use any more.
+    #[error("the radio failed: {0}")]
+    Radio(io::Error),
+    /// The system refuses what every program needs.
+    #[error("the system refuses: {0}")]
+    System(#[from] io::Error),
+}
+
+impl NodeError {
+    /// Whether something the daemon needs is taken by another program.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        matches!(
+            self,
+            Self::State(StateError::InUse(_))
+                | Self::Udp(UdpError::PortInUse { .. })
+                | Self::SocketInUse(_)
+        )
+    }
+}

@@ -1,0 +1,205 @@
+//! What the stack asks of the disk: places for announced files, verification, forgetting.
+
+use super::{Node, Reception, Saving};
+use crate::state::{Delivery, append_delivery};
+use crate::store::delivery::deliver;
+use crate::store::reception::{Prepared, discard, prepare};
+use ncmesh_proto::file::{BatchSet, Manifest, Refusal};
+use ncmesh_proto::service::Event;
+use ncmesh_wire::FlowId;
+use std::collections::BTreeMap;
+use std::io;
+
+impl Node {
+    /// Does what the stack asks for; to be called after every other call.
+    pub fn handle_events(&mut self) {
+        while let Some(event) = self.stack.poll_event() {
+            match event {
+                Event::Announced(manifest) => self.announced(*manifest),
+                Event::Assembled(flow) => self.assembled(flow),
+                Event::Withdrawn(flow) => {
+                    tracing::info!("{flow}: withdrawn by its source");
+                    self.discard(flow);
+                }
+                Event::ReceiverDone(flow, node) => {
+                    tracing::info!("{flow}: nothing more for {}", self.name_of(node));
+                }
+                Event::SendEnded(flow) => {
+                    tracing::info!("{flow}: sent");
+                    self.forget_outgoing(flow);
+                }
+                Event::SendFailed(flow, failure) => {
+                    tracing::error!("{flow}: {failure}");
+                    self.forget_outgoing(flow);
+                }
+            }
+        }
+        self.save_epoch();
+    }
+
+    /// To be called every few seconds: remembers the epochs of the peers heard, where there is news, and
+    /// tries again what failed.
+    pub fn tidy(&mut self) {
+        if self.epoch_saving == Saving::Failed {
+            self.epoch_saving = Saving::Idle;
+        }
+        let epochs: BTreeMap<_, _> = self.stack.epochs().collect();
+        if epochs != self.peers_saved {
+            self.peers_saved.clone_from(&epochs);
+            let state = self.state.clone();
+            self.handle.work(
+                move || state.save_peer_epochs(&epochs),
+                |_, saved| log_failure("peers", saved),
+            );
+        }
+    }
+
+    /// Remembers the peers' epochs at the end, when waiting does no harm.
+    pub fn save_peers(&self) {
+        log_failure("peers", self.state.save_peer_epochs(&self.stack.epochs().collect()));
+    }
+
+    /// The stack raises its epoch where others remember a higher one than the state directory did.
+    fn save_epoch(&mut self) {
+        let epoch = self.stack.epoch();
+        if epoch == self.epoch_saved || self.epoch_saving != Saving::Idle {
+            return;
+        }
+        self.epoch_saving = Saving::Running;
+        let state = self.state.clone();
+        self.handle.work(
+            move || state.save_epoch(epoch),
+            move |node, saved| {
+                node.epoch_saving = if saved.is_ok() { Saving::Idle } else { Saving::Failed };
+                match saved {
+                    Ok(()) => node.epoch_saved = epoch,
+                    Err(e) => tracing::error!("nothing is sent: epoch cannot be saved: {e}"),
+                }
+            },
+        );
+    }
+
+    fn announced(&mut self, manifest: Manifest) {
+        let flow = manifest.flow;
+        if self.delivered.find(&manifest).is_some() {
+            return self.accept_whole(&manifest);
+        }
+        let Some(inbox) = self.inbox.clone() else {
+            tracing::warn!("{flow}: {:?} refused: no inbox", manifest.name);
+            return self.refuse(flow, Refusal::NoInbox);
+        };
+        tracing::info!(
+            "{flow}: {:?}, {} bytes, announced",
+            manifest.name,
+            manifest.geometry.size()
+        );
+        self.receptions
+            .insert(flow, Reception { inbox: inbox.clone(), manifest: manifest.clone() });
+        let work = move || (prepare(&inbox, &manifest), inbox);
+        self.handle.work(work, move |node, (prepared, inbox)| {
+            if node.receptions.contains_key(&flow) {
+                node.prepared(flow, prepared);
+            } else {
+                // Withdrawn or cancelled meanwhile.
+                node.handle.work(move || discard(&inbox, flow), |_, ()| ());
+            }
+        });
+    }
+
+    fn prepared(&mut self, flow: FlowId, prepared: Result<Prepared, Refusal>) {
+        match prepared {
+            Ok(Prepared::Receiving(incoming, have)) => {
+                if !have.is_empty() {
+                    tracing::info!(
+                        "{flow}: resumed with {} of {} batches",
+                        have.count(),
+                        have.len()
+                    );
+                }
+                self.storage.receive(flow, incoming);
+                self.stack.accept(flow, &have, &mut self.storage, self.clock.now());
+            }
+            Ok(Prepared::Delivered) => {
+                if let Some(reception) = self.receptions.get(&flow).cloned() {
+                    self.accept_whole(&reception.manifest);
+                }
+            }
+            Err(why) => {
+                self.receptions.remove(&flow);
+                self.refuse(flow, why);
+            }
+        }
+    }
+
+    /// The file is there already: the stack asks for its verification, which finds it under its name.
+    fn accept_whole(&mut self, manifest: &Manifest) {
+        let all = BatchSet::all(manifest.geometry.batches());
+        self.stack.accept(manifest.flow, &all, &mut self.storage, self.clock.now());
+    }
+
+    fn assembled(&mut self, flow: FlowId) {
+        let Some(Reception { inbox, manifest }) = self.receptions.get(&flow).cloned() else {
+            // Received before this start.
+            return self.stack.delivered(flow, &mut self.storage, self.clock.now());
+        };
+        self.storage.close(flow);
+        let list = self.delivered.file();
+        let work = move || {
+            let path = deliver(&inbox, &manifest)?;
+            let delivery = Delivery { hash: manifest.hash, path };
+            log_failure("delivered", list.and_then(|list| append_delivery(&list, flow, &delivery)));
+            Ok(delivery)
+        };
+        self.handle.work(work, move |node, finished| {
+            if node.receptions.contains_key(&flow) {
+                node.finished(flow, finished);
+            }
+        });
+    }
+
+    fn finished(&mut self, flow: FlowId, finished: Result<Delivery, Refusal>) {
+        match finished {
+            Ok(delivery) => {
+                self.discard(flow);
+                tracing::info!("{flow}: received {}", delivery.path.display());
+                self.delivered.learn(flow, delivery);
+                self.stack.delivered(flow, &mut self.storage, self.clock.now());
+            }
+            Err(why) => {
+                // What is whole but finds no place stays for another start; what is corrupt does not.
+                if why == Refusal::Corrupt {
+                    self.discard(flow);
+                }
+                self.refuse(flow, why);
+            }
+        }
+    }
+
+    fn refuse(&mut self, flow: FlowId, why: Refusal) {
+        self.stack.refuse(flow, why, &mut self.storage, self.clock.now());
+    }
+
+    /// Forgets a reception, and what lies in the inbox of it.
+    pub(super) fn discard(&mut self, flow: FlowId) {
+        if let Some(Reception { inbox, .. }) = self.receptions.remove(&flow) {
+            self.storage.close(flow);
+            self.handle.work(move || discard(&inbox, flow), |_, ()| ());
+        }
+    }
+
+    /// A transfer ended: it is not to be resumed.
+    pub(super) fn forget_outgoing(&mut self, flow: FlowId) {
+        if self.sources.contains_key(&flow) {
+            self.storage.close(flow);
+            let journal = self.state.outgoing();
+            self.handle
+                .work(move || journal.remove(flow), |_, removed| log_failure("outgoing", removed));
+        }
+    }
+}
+
+fn log_failure(what: &str, result: io::Result<()>) {
+    if let Err(e) = result {
+        tracing::warn!("{what} cannot be saved: {e}");
+    }
+}

@@ -1,0 +1,242 @@
+//! The node: the stack with its clock, its files and its memory. Nothing here waits.
+
+mod events;
+mod handle;
+mod send;
+mod view;
+
+use crate::api::types::{ApiError, ErrorCode};
+use crate::config::NodeConfig;
+use crate::state::{Delivered, StateDir};
+use crate::store::FileStorage;
+pub use handle::{Command, Handle};
+use ncmesh_proto::file::{FileLimits, Manifest};
+use ncmesh_proto::registry::REGISTRY;
+use ncmesh_proto::service::TxReport;
+use ncmesh_proto::stack::{self, Stack, StackConfig};
+use ncmesh_proto::time::Instant;
+use ncmesh_wire::{Cipher, FlowId, NodeId};
+pub use send::{Receivers, default_scheme};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A node.
+pub struct Node {
+    stack: Stack,
+    storage: FileStorage,
+    clock: Clock,
+    state: Arc<StateDir>,
+    handle: Handle,
+    inbox: Option<PathBuf>,
+    delivered: Delivered,
+    /// Files being received, with the inbox each goes to.
+    receptions: BTreeMap<FlowId, Reception>,
+    /// Where the files lie that are sent.
+    sources: BTreeMap<FlowId, PathBuf>,
+    last_heard: BTreeMap<NodeId, Instant>,
+    /// The epoch that is safely on disk.
+    epoch_saved: u64,
+    epoch_saving: Saving,
+    peers_saved: BTreeMap<NodeId, u64>,
+    radio: String,
+    mtu: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Reception {
+    inbox: PathBuf,
+    manifest: Manifest,
+}
+
+/// How far a higher epoch is on its way to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Saving {
+    Idle,
+    Running,
+    Failed,
+}
+
+/// Maps the machine's clock to the engines' time.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: std::time::Instant,
+}
+
+impl Clock {
+    /// A clock whose time begins now.
+    #[must_use]
+    pub fn start() -> Self {
+        Self { origin: std::time::Instant::now() }
+    }
+
+    /// The engines' time.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        Instant::default() + self.origin.elapsed()
+    }
+
+    /// The machine's time at an engine's.
+    #[must_use]
+    pub fn at(&self, time: Instant) -> std::time::Instant {
+        self.origin + time.since(Instant::default())
+    }
+}
+
+/// What a node is made of besides its configuration.
+pub struct Parts {
+    /// Its state directory.
+    pub state: StateDir,
+    /// The list of files received.
+    pub delivered: Delivered,
+    /// Which start of the node this is, already on disk.
+    pub epoch: u64,
+    /// Seeds the node's randomness.
+    pub seed: u64,
+    /// How other threads reach it.
+    pub handle: Handle,
+    /// The radio, for people.
+    pub radio: String,
+}
+
+impl Node {
+    /// A node that comes up now.
+    ///
+    /// # Errors
+    /// A setting that cannot be, or with which no file could be sent over this radio.
+    pub fn new(config: &NodeConfig, parts: Parts) -> Result<Self, stack::ConfigError> {
+        let clock = Clock::start();
+        let stack = Stack::new(stack_config(config, &parts), clock.now())?;
+        let mut node = Self {
+            stack,
+            storage: FileStorage::default(),
+            clock,
+            state: Arc::new(parts.state),
+            handle: parts.handle,
+            inbox: config.inbox.clone(),
+            delivered: parts.delivered,
+            receptions: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            last_heard: BTreeMap::new(),
+            epoch_saved: parts.epoch,
+            epoch_saving: Saving::Idle,
+            peers_saved: BTreeMap::new(),
+            radio: parts.radio,
+            mtu: config.radio.mtu(),
+        };
+        node.check_schemes()?;
+        for (peer, epoch) in node.state.peer_epochs() {
+            node.stack.remember_epoch(peer, epoch);
+            node.peers_saved.insert(peer, epoch);
+        }
+        Ok(node)
+    }
+
+    /// Whether every engine for files can make packets that fit the radio.
+    fn check_schemes(&mut self) -> Result<(), stack::ConfigError> {
+        for entry in REGISTRY.iter().filter(|e| e.service == "file") {
+            if let Some(Err(e)) = self.stack.geometry_for(entry.name, 1, &mut self.storage) {
+                let section = entry.name.to_owned();
+                return Err(stack::ConfigError { section, problem: e.to_string() });
+            }
+        }
+        Ok(())
+    }
+
+    /// The node's clock.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is next to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<std::time::Instant> {
+        self.stack.poll_timeout().map(|at| self.clock.at(at))
+    }
+
+    /// A time that was named has come.
+    pub fn handle_timeout(&mut self) {
+        self.stack.handle_timeout(&mut self.storage, self.clock.now());
+    }
+
+    /// A frame was heard from `from`. Says which node sent it, if it is authentic.
+    pub fn handle_datagram(&mut self, datagram: &[u8]) -> Option<NodeId> {
+        let now = self.clock.now();
+        let sender = self.stack.handle_datagram(datagram, &mut self.storage, now)?;
+        self.last_heard.insert(sender, now);
+        Some(sender)
+    }
+
+    /// What became of the frame filled last.
+    pub fn handle_tx_report(&mut self, report: TxReport) {
+        self.stack.handle_tx_report(report, &mut self.storage, self.clock.now());
+    }
+
+    /// Whether there is something to transmit. Not before the epoch that its frame would carry is on disk.
+    #[must_use]
+    pub fn wants_radio(&self) -> bool {
+        self.stack.epoch() == self.epoch_saved && self.stack.offer(self.clock.now()).is_some()
+    }
+
+    /// Writes the frame to transmit now; says to whom (`Some(None)`: to all).
+    pub fn fill(&mut self, out: &mut Vec<u8>) -> Option<Option<NodeId>> {
+        if !self.wants_radio() {
+            return None;
+        }
+        self.stack.fill(out, &mut self.storage, self.clock.now()).map(|t| t.to)
+    }
+
+    /// Ends a transfer.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotFound`] or [`ErrorCode::Ended`].
+    pub fn cancel(&mut self, flow: FlowId) -> Result<(), ApiError> {
+        if self.stack.cancel(flow, &mut self.storage, self.clock.now()) {
+            self.forget_outgoing(flow);
+            self.discard(flow);
+            return Ok(());
+        }
+        let known = self.stack.transfers().iter().any(|t| t.flow == flow);
+        Err(if known {
+            ApiError::new(ErrorCode::Ended, format!("transfer {flow} has ended already"))
+        } else {
+            no_such_transfer(&flow.to_string())
+        })
+    }
+
+    /// Where files go that are received from now on.
+    pub fn use_inbox(&mut self, dir: PathBuf) {
+        tracing::info!("inbox is {}", dir.display());
+        self.inbox = Some(dir);
+    }
+
+    /// Where received files go.
+    #[must_use]
+    pub fn inbox(&self) -> Option<&PathBuf> {
+        self.inbox.as_ref()
+    }
+}
+
+fn stack_config(config: &NodeConfig, parts: &Parts) -> StackConfig {
+    StackConfig {
+        node: config.id,
+        name: config.name.clone(),
+        epoch: parts.epoch,
+        seed: parts.seed,
+        mtu: config.radio.mtu(),
+        cipher: Cipher::new(&config.key),
+        link: config.link.clone(),
+        route: config.route.clone(),
+        engines: config.engines.clone(),
+        file: FileLimits::default(),
+    }
+}
+
+/// The error for an id nobody knows.
+pub(crate) fn no_such_transfer(id: &str) -> ApiError {
+    ApiError::new(
+        ErrorCode::NotFound,
+        format!("no transfer {id} here; `ncmesh transfers` lists them"),
+    )
+}

@@ -1,0 +1,224 @@
+//! How the node shows itself to people and programs.
+
+use super::Node;
+use crate::api::types::{Direction, Peer, Receiver, State, Status, Traffic, Transfer};
+use crate::state::to_hex;
+use ncmesh_proto::counters::{DropReason, Tally};
+use ncmesh_proto::file::{self, ReceiverState, ReceiverStatus, Stage, TransferStatus};
+use ncmesh_proto::registry::REGISTRY;
+use ncmesh_proto::route::{Metric, Paths};
+use ncmesh_proto::time::Instant;
+use ncmesh_proto::{link, route};
+use ncmesh_wire::{NodeId, ServiceId};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Node {
+    /// `GET /v1/status`.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let counters = self.stack.counters();
+        let others = self.stack.topology().nodes().filter(|node| *node != self.id());
+        let transfers = self.stack.transfers();
+        Status {
+            version: env!("CARGO_PKG_VERSION").into(),
+            id: self.id().0,
+            name: self.stack.name().into(),
+            epoch: self.stack.epoch(),
+            uptime_s: self.clock.now().as_secs_f64(),
+            radio: self.radio.clone(),
+            mtu: self.mtu,
+            inbox: self.inbox.clone(),
+            neighbors: self.stack.inbound().count(),
+            nodes: others.count(),
+            transfers_open: transfers.iter().filter(|t| !has_ended(t)).count(),
+            sent: counters.all_sent().map(traffic).collect(),
+            heard: counters.all_heard().map(traffic).collect(),
+            drops: counters.drops().map(|(why, n)| (why.name().into(), n)).collect(),
+            hints: self.hints(),
+        }
+    }
+
+    /// What looks wrong and what to do about it.
+    pub(super) fn hints(&self) -> Vec<String> {
+        let dropped = |why| self.stack.counters().dropped(why);
+        let mut hints = Vec::new();
+        let unauthentic = dropped(DropReason::Unauthentic);
+        if unauthentic > 0 {
+            hints.push(format!(
+                "{unauthentic} frames were not sealed with this network's key; if they come from your own nodes, give all the same [node] key"
+            ));
+        }
+        let duplicates = dropped(DropReason::DuplicateId);
+        if duplicates > 0 {
+            hints.push(format!(
+                "another node uses id {} too ({duplicates} frames); give each node its own [node] id",
+                self.id()
+            ));
+        }
+        let versions = dropped(DropReason::Version);
+        if versions > 0 {
+            hints.push(format!(
+                "{versions} frames were of another version of ncmesh; run the same version on all nodes"
+            ));
+        }
+        hints
+    }
+
+    /// `GET /v1/peers`: every other node known, and neighbours heard whose link state is still to come.
+    #[must_use]
+    pub fn peers(&self) -> Vec<Peer> {
+        let paths = self.stack.topology().paths_from(self.id(), Metric::Unicast);
+        let inbound: BTreeMap<NodeId, f64> = self.stack.inbound().collect();
+        let known = self.stack.topology().nodes().filter(|node| *node != self.id());
+        let all: BTreeSet<NodeId> = known.chain(inbound.keys().copied()).collect();
+        all.into_iter().map(|node| self.peer(node, &paths, inbound.get(&node).copied())).collect()
+    }
+
+    fn peer(&self, node: NodeId, paths: &Paths, inbound: Option<f64>) -> Peer {
+        let topology = self.stack.topology();
+        let path = paths.path_to(node);
+        let to = topology.delivery(self.id(), node);
+        let now = self.clock.now();
+        Peer {
+            id: node.0,
+            name: topology.state(node).map(|state| state.name.clone()),
+            neighbor: inbound.is_some(),
+            delivery_to: (to > 0.0).then_some(to),
+            delivery_from: inbound,
+            etx: paths.etx(node),
+            hops: paths.reaches(node).then_some(path.len()),
+            next_hop: path.first().map(|next| self.name_of(*next)),
+            last_heard_s: self.last_heard.get(&node).map(|at| now.since(*at).as_secs_f64()),
+        }
+    }
+
+    /// `GET /v1/topology`: the mesh as a NetJSON NetworkGraph (draft-interop-netjson), cost in ETX.
+    #[must_use]
+    pub fn topology(&self) -> Value {
+        let topology = self.stack.topology();
+        let nodes = topology
+            .nodes()
+            .map(|node| json!({"id": node.to_string(), "label": self.name_of(node)}));
+        let links = topology.nodes().flat_map(|from| {
+            topology.links_from(from).map(move |(to, delivery)| {
+                json!({
+                    "source": from.to_string(),
+                    "target": to.to_string(),
+                    "cost": 1.0 / delivery,
+                    "properties": {"delivery": delivery},
+                })
+            })
+        });
+        json!({
+            "type": "NetworkGraph",
+            "protocol": "ncmesh",
+            "version": env!("CARGO_PKG_VERSION"),
+            "metric": "ETX",
+            "router_id": self.id().to_string(),
+            "nodes": nodes.collect::<Vec<_>>(),
+            "links": links.collect::<Vec<_>>(),
+        })
+    }
+
+    /// `GET /v1/transfers`, oldest first.
+    #[must_use]
+    pub fn transfers(&self) -> Vec<Transfer> {
+        let mut all = self.stack.transfers();
+        all.sort_by_key(|t| (t.started, t.flow));
+        all.iter().map(|t| self.transfer(t)).collect()
+    }
+
+    fn transfer(&self, t: &TransferStatus) -> Transfer {
+        let (state, reason) = stage(t.stage);
+        let end = t.finished.unwrap_or_else(|| self.clock.now());
+        let sent_from = self.sources.get(&t.flow).cloned();
+        Transfer {
+            id: t.flow.to_string(),
+            name: t.name.clone(),
+            path: sent_from.or_else(|| self.delivered.path(t.flow).map(Into::into)),
+            size: t.size,
+            hash: to_hex(&t.hash),
+            source: self.name_of(t.flow.source),
+            direction: match t.direction {
+                file::Direction::Sending => Direction::Sending,
+                file::Direction::Receiving => Direction::Receiving,
+            },
+            state,
+            reason,
+            ended: has_ended(t),
+            bytes: t.bytes,
+            seconds: (end - t.started).as_secs_f64(),
+            kbit_s: kbit_s(t.bytes, t.started, end),
+            receivers: t.receivers.iter().map(|r| self.receiver(r, t.started, end)).collect(),
+            source_packets: t.source_packets,
+            source_redundancy: t.source_redundancy,
+            forwarders: t.forwarders.iter().map(|node| self.name_of(*node)).collect(),
+            innovative: t.innovative,
+            redundant: t.redundant,
+            bad_batches: t.bad_batches,
+        }
+    }
+
+    fn receiver(&self, r: &ReceiverStatus, started: Instant, end: Instant) -> Receiver {
+        let end = r.finished.unwrap_or(end);
+        Receiver {
+            id: r.node.0,
+            name: self.name_of(r.node),
+            state: match r.state {
+                ReceiverState::Invited => State::Invited,
+                ReceiverState::Active => State::Active,
+                ReceiverState::Complete => State::Complete,
+                ReceiverState::Refused(_) => State::Refused,
+                ReceiverState::Lost => State::Lost,
+            },
+            reason: match r.state {
+                ReceiverState::Refused(why) => Some(why.reason().into()),
+                _ => None,
+            },
+            bytes: r.bytes,
+            seconds: (end - started).as_secs_f64(),
+            kbit_s: kbit_s(r.bytes, started, end),
+        }
+    }
+
+    /// A node's name; its id while its name is unknown.
+    pub(super) fn name_of(&self, node: NodeId) -> String {
+        if node == self.id() {
+            return self.stack.name().into();
+        }
+        let state = self.stack.topology().state(node);
+        state.map_or_else(|| node.to_string(), |state| state.name.clone())
+    }
+}
+
+fn stage(stage: Stage) -> (State, Option<String>) {
+    match stage {
+        Stage::Open => (State::Active, None),
+        Stage::Verifying => (State::Verifying, None),
+        Stage::Complete => (State::Complete, None),
+        Stage::Withdrawn => (State::Withdrawn, None),
+        Stage::Refused(why) => (State::Refused, Some(why.reason().into())),
+        Stage::Failed(failure) => (State::Failed, Some(failure.to_string())),
+    }
+}
+
+fn has_ended(t: &TransferStatus) -> bool {
+    !matches!(t.stage, Stage::Open | Stage::Verifying)
+}
+
+fn kbit_s(bytes: u64, started: Instant, end: Instant) -> f64 {
+    let seconds = (end - started).as_secs_f64();
+    if seconds > 0.0 { bytes as f64 * 8.0 / 1000.0 / seconds } else { 0.0 }
+}
+
+fn traffic(((service, kind), tally): ((ServiceId, u8), Tally)) -> Traffic {
+    let service = match service {
+        link::SERVICE => "link".into(),
+        route::SERVICE => "route".into(),
+        id => {
+            REGISTRY.iter().find(|e| e.id == id).map_or_else(|| id.0.to_string(), |e| e.name.into())
+        }
+    };
+    Traffic { service, kind, frames: tally.frames, bytes: tally.bytes }
+}

@@ -1,0 +1,265 @@
+//! UDP broadcast on a network interface: real radios in ad-hoc or mesh mode, or any wired segment.
+//!
+//! One frame at a time leaves, when the rate cap allows and the kernel takes it; the send buffer is as small as
+//! the kernel allows, so that frames wait here, uncoded, instead of in the driver's queue. Unicast frames go to
+//! the address their receiver was last heard from. IPv4, since only IPv4 has broadcast.
+
+use super::pacing::Pacing;
+use super::{Radio, RadioEvent};
+use crate::alarm::Alarm;
+use crate::config::UdpConfig;
+use ncmesh_proto::service::{TxReport, TxResult};
+use ncmesh_wire::NodeId;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::time::{Duration, Instant};
+use tokio::net::UdpSocket;
+
+/// Bytes around a frame on the wire: Ethernet (14), IPv4 (20) and UDP (8) headers.
+const WIRE_OVERHEAD: usize = 42;
+/// IPv4 and UDP headers within the interface's MTU, bytes.
+const IP_OVERHEAD: usize = 28;
+/// Kernel buffer for frames heard while the loop is busy, bytes.
+const RECEIVE_BUFFER: usize = 4 << 20;
+/// The kernel raises this to its own minimum, a few frames.
+const SEND_BUFFER: usize = 1;
+/// After the kernel refused a frame, nothing is sent for this long.
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a UDP radio cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum UdpError {
+    /// There is no such interface, or it has no IPv4 address.
+    #[error(
+        "interface = {name:?}: no interface of that name has an IPv4 address; there are: {known}"
+    )]
+    NoInterface {
+        /// As configured.
+        name: String,
+        /// Those that have one.
+        known: String,
+    },
+    /// The interface cannot broadcast.
+    #[error(
+        "broadcast: {0} has no broadcast address of its own; give one, for instance \"10.1.255.255\""
+    )]
+    NoBroadcast(String),
+    /// Frames are too large for the interface.
+    #[error(
+        "mtu = {mtu} does not fit {interface}, whose packets carry at most {fits} bytes of UDP payload"
+    )]
+    Mtu {
+        /// As configured, bytes.
+        mtu: usize,
+        /// The interface.
+        interface: String,
+        /// What would fit, bytes.
+        fits: usize,
+    },
+    /// Another program has the port.
+    #[error(
+        "UDP port {port} on {interface} is in use; stop the other program (a second ncmesh daemon?) or set another [radio] port on all nodes"
+    )]
+    PortInUse {
+        /// The port.
+        port: u16,
+        /// The interface.
+        interface: String,
+    },
+    /// Anything else.
+    #[error("cannot open UDP on {0}: {1}")]
+    Io(String, io::Error),
+}
+
+impl UdpError {
+    /// Whether the configuration is to be changed; the message then begins with the setting.
+    #[must_use]
+    pub fn is_setting(&self) -> bool {
+        matches!(self, Self::NoInterface { .. } | Self::NoBroadcast(_) | Self::Mtu { .. })
+    }
+}
+
+/// A UDP radio.
+#[derive(Debug)]
+pub struct UdpRadio {
+    socket: UdpSocket,
+    interface: String,
+    /// This node's own address: its own broadcasts come back.
+    own: SocketAddr,
+    everyone: SocketAddr,
+    addresses: BTreeMap<NodeId, SocketAddr>,
+    pacing: Pacing,
+    alarm: Alarm,
+    mtu: usize,
+    /// The daemon waits for a grant.
+    requested: bool,
+    /// A frame the kernel is to take, and to whom it goes.
+    sending: Option<(Vec<u8>, SocketAddr)>,
+    /// The kernel refuses frames; said once.
+    refused: bool,
+}
+
+impl UdpRadio {
+    /// Opens the radio. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// [`UdpError`].
+    pub fn open(config: &UdpConfig) -> Result<Self, UdpError> {
+        let name = &config.interface;
+        let failed = |e| UdpError::Io(name.clone(), e);
+        let (address, broadcast) = addresses_of(config)?;
+        check_mtu(config)?;
+        let socket = bound_socket(config).map_err(|e| match e.kind() {
+            io::ErrorKind::AddrInUse => {
+                UdpError::PortInUse { port: config.port, interface: name.clone() }
+            }
+            _ => failed(e),
+        })?;
+        Ok(Self {
+            socket: UdpSocket::from_std(socket.into()).map_err(failed)?,
+            interface: name.clone(),
+            own: SocketAddrV4::new(address, config.port).into(),
+            everyone: SocketAddrV4::new(broadcast, config.port).into(),
+            addresses: BTreeMap::new(),
+            pacing: Pacing::new(config.rate.bits_per_second, Instant::now()),
+            alarm: Alarm::new().map_err(failed)?,
+            mtu: config.mtu,
+            requested: false,
+            sending: None,
+            refused: false,
+        })
+    }
+
+    /// Gives the waiting frame to the kernel; `None` while it does not take it.
+    fn try_send(&mut self) -> Option<RadioEvent<SocketAddr>> {
+        let (frame, to) = self.sending.as_ref()?;
+        let sent = self.socket.try_send_to(frame, *to);
+        let result = match &sent {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return None,
+            Err(_) => TxResult::Failed,
+            Ok(_) => TxResult::Sent,
+        };
+        let bytes = frame.len() + WIRE_OVERHEAD;
+        self.sending = None;
+        self.pacing.sent(bytes, Instant::now());
+        self.note(sent.err());
+        Some(RadioEvent::Report(TxReport { result, airtime: self.pacing.airtime(bytes) }))
+    }
+
+    /// Says once that the kernel refuses frames (interface down, firewall), and once that it takes them again.
+    fn note(&mut self, error: Option<io::Error>) {
+        match error {
+            Some(e) => {
+                self.pacing.pause(REFUSED_PAUSE, Instant::now());
+                if !self.refused {
+                    tracing::warn!("{} does not send: {e}; trying on", self.interface);
+                }
+                self.refused = true;
+            }
+            None if self.refused => {
+                self.refused = false;
+                tracing::info!("{} sends again", self.interface);
+            }
+            None => {}
+        }
+    }
+}
+
+impl Radio for UdpRadio {
+    type Address = SocketAddr;
+
+    fn describe(&self) -> String {
+        format!("udp on {}, port {}", self.interface, self.own.port())
+    }
+
+    fn learn(&mut self, node: NodeId, address: SocketAddr) {
+        self.addresses.insert(node, address);
+    }
+
+    async fn request(&mut self) -> io::Result<()> {
+        self.requested = true;
+        Ok(())
+    }
+
+    async fn transmit(&mut self, frame: &[u8], to: Option<NodeId>) -> io::Result<()> {
+        let to = to.and_then(|node| self.addresses.get(&node)).unwrap_or(&self.everyone);
+        self.sending = Some((frame.to_vec(), *to));
+        Ok(())
+    }
+
+    async fn decline(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn event(&mut self, buffer: &mut Vec<u8>) -> io::Result<RadioEvent<SocketAddr>> {
+        // One byte more than the largest frame, so that a longer one does not pass for it.
+        buffer.resize(self.mtu + 1, 0);
+        loop {
+            if let Some(report) = self.try_send() {
+                return Ok(report);
+            }
+            let sending = self.sending.is_some();
+            let due = (self.requested && !sending).then(|| self.pacing.next());
+            tokio::select! {
+                heard = self.socket.recv_from(buffer) => {
+                    // An error here is an ICMP answer to an earlier frame: nothing was heard.
+                    if let Ok((length, from)) = heard && from != self.own {
+                        buffer.truncate(length);
+                        return Ok(RadioEvent::Received { from });
+                    }
+                }
+                () = self.alarm.wait_until(due) => {
+                    self.requested = false;
+                    return Ok(RadioEvent::Grant);
+                }
+                ready = self.socket.writable(), if sending => ready?,
+            }
+        }
+    }
+}
+
+fn addresses_of(config: &UdpConfig) -> Result<(Ipv4Addr, Ipv4Addr), UdpError> {
+    let name = &config.interface;
+    let all = if_addrs::get_if_addrs().map_err(|e| UdpError::Io(name.clone(), e))?;
+    let found = all.iter().filter(|i| i.name == *name).find_map(|i| match &i.addr {
+        if_addrs::IfAddr::V4(v4) => Some(v4),
+        if_addrs::IfAddr::V6(_) => None,
+    });
+    let Some(found) = found else {
+        let named = all.iter().filter(|i| matches!(i.ip(), IpAddr::V4(_)));
+        let known: Vec<&str> = named.map(|i| i.name.as_str()).collect();
+        return Err(UdpError::NoInterface { name: name.clone(), known: known.join(", ") });
+    };
+    let broadcast = config.broadcast.or(found.broadcast);
+    Ok((found.ip, broadcast.ok_or_else(|| UdpError::NoBroadcast(name.clone()))?))
+}
+
+fn check_mtu(config: &UdpConfig) -> Result<(), UdpError> {
+    let file = format!("/sys/class/net/{}/mtu", config.interface);
+    // Where /sys does not show the interface, the kernel refuses what is too large frame by frame.
+    let mtu = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse::<usize>().ok());
+    let fits = mtu.map_or(usize::MAX, |mtu| mtu.saturating_sub(IP_OVERHEAD));
+    if config.mtu > fits {
+        let interface = config.interface.clone();
+        return Err(UdpError::Mtu { mtu: config.mtu, interface, fits });
+    }
+    Ok(())
+}
+
+fn bound_socket(config: &UdpConfig) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_broadcast(true)?;
+    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    if let Err(e) = socket.bind_device(Some(config.interface.as_bytes())) {
+        tracing::warn!(
+            "frames of other interfaces are heard too: cannot bind to {}: {e}",
+            config.interface
+        );
+    }
+    socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, config.port)).into())?;
+    Ok(socket)
+}

@@ -1,0 +1,108 @@
+//! Files: those this node sends, and those it receives into its inbox.
+//!
+//! A file being received lies as `.ncmesh/<flow>.part` in the inbox, at its full length from the start, with
+//! [`journal`] beside it. [`reception`] prepares and resumes it, [`delivery`] verifies it and gives it its name.
+
+pub mod delivery;
+pub mod journal;
+pub mod reception;
+
+use journal::Journal;
+use ncmesh_proto::file::Refusal;
+use ncmesh_proto::file::merkle::Hash;
+use ncmesh_proto::file::storage::{Storage, StorageError};
+use ncmesh_wire::FlowId;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The open files of all transfers.
+#[derive(Debug, Default)]
+pub struct FileStorage {
+    outgoing: BTreeMap<FlowId, File>,
+    incoming: BTreeMap<FlowId, Incoming>,
+}
+
+/// A file being received.
+#[derive(Debug)]
+pub struct Incoming {
+    part: File,
+    journal: Journal,
+}
+
+impl FileStorage {
+    /// Gives the file that is sent as `flow`.
+    pub fn provide(&mut self, flow: FlowId, file: File) {
+        self.outgoing.insert(flow, file);
+    }
+
+    /// Gives the place of the file that is received as `flow`.
+    pub fn receive(&mut self, flow: FlowId, incoming: Incoming) {
+        self.incoming.insert(flow, incoming);
+    }
+
+    /// Closes what is open for `flow`.
+    pub fn close(&mut self, flow: FlowId) {
+        self.outgoing.remove(&flow);
+        self.incoming.remove(&flow);
+    }
+}
+
+impl Storage for FileStorage {
+    fn read(&mut self, flow: FlowId, offset: u64, data: &mut [u8]) -> Result<(), StorageError> {
+        let file = self.outgoing.get(&flow).ok_or(StorageError::Unreadable)?;
+        file.read_exact_at(data, offset).map_err(|e| {
+            tracing::warn!("{flow}: cannot read at {offset}: {e}");
+            StorageError::Unreadable
+        })
+    }
+
+    fn write(
+        &mut self,
+        flow: FlowId,
+        batch: u32,
+        offset: u64,
+        data: &[u8],
+        hash: &Hash,
+    ) -> Result<(), StorageError> {
+        let incoming = self.incoming.get_mut(&flow).ok_or(StorageError::Unwritable)?;
+        let written = incoming.part.write_all_at(data, offset);
+        written.and_then(|()| incoming.journal.append(batch, hash)).map_err(|e| {
+            tracing::warn!("{flow}: cannot write batch {batch}: {e}");
+            if is_full(&e) { StorageError::NoSpace } else { StorageError::Unwritable }
+        })
+    }
+}
+
+/// Where the parts of one reception lie.
+#[derive(Clone, Debug)]
+struct Places {
+    dir: PathBuf,
+    part: PathBuf,
+    journal: PathBuf,
+}
+
+impl Places {
+    fn new(inbox: &Path, flow: FlowId) -> Self {
+        let dir = inbox.join(".ncmesh");
+        Self {
+            part: dir.join(format!("{flow}.part")),
+            journal: dir.join(format!("{flow}.journal")),
+            dir,
+        }
+    }
+}
+
+fn is_full(e: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(e.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+fn refusal(e: &io::Error) -> Refusal {
+    if is_full(e) { Refusal::NoSpace } else { Refusal::Unwritable }
+}
+
+#[cfg(test)]
+mod tests;

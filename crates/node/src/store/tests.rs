@@ -1,0 +1,245 @@
+//! Receptions through crashes: whatever is left of journal and part, no batch is claimed that is not there.
+
+use super::delivery::deliver;
+use super::reception::{Prepared, discard, prepare};
+use super::*;
+use ncmesh_proto::file::merkle::{self, MerkleTree};
+use ncmesh_proto::file::{BatchSet, Geometry, Manifest, Refusal};
+use ncmesh_wire::NodeId;
+use proptest::prelude::*;
+use std::fs;
+use tempfile::TempDir;
+
+/// A file with its manifest and an inbox to receive it in.
+struct Fixture {
+    inbox: TempDir,
+    data: Vec<u8>,
+    manifest: Manifest,
+}
+
+impl Fixture {
+    /// `length` bytes in batches of about 500.
+    fn new(length: usize) -> Self {
+        let data: Vec<u8> = (0..length).map(|i| (i * 7 + i / 251) as u8).collect();
+        let geometry = Geometry::new(length as u64, 8, 100).unwrap();
+        let digest = merkle::digest(data.as_slice(), &geometry).unwrap();
+        let root = MerkleTree::new(digest.leaves, geometry.depth()).root();
+        let flow = FlowId { source: NodeId(1), serial: 5 };
+        let manifest =
+            Manifest { flow, name: "file.bin".into(), geometry, root, hash: digest.whole };
+        Self { inbox: tempfile::tempdir().unwrap(), data, manifest }
+    }
+
+    fn places(&self) -> Places {
+        Places::new(self.inbox.path(), self.manifest.flow)
+    }
+
+    fn batch(&self, batch: u32) -> &[u8] {
+        let start = self.manifest.geometry.offset(batch) as usize;
+        &self.data[start..start + self.manifest.geometry.data_len(batch)]
+    }
+
+    fn prepare(&self) -> (FileStorage, BatchSet) {
+        match prepare(self.inbox.path(), &self.manifest) {
+            Ok(Prepared::Receiving(incoming, have)) => {
+                let mut storage = FileStorage::default();
+                storage.receive(self.manifest.flow, incoming);
+                (storage, have)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn write(&self, storage: &mut FileStorage, batch: u32) {
+        let data = self.batch(batch);
+        let offset = self.manifest.geometry.offset(batch);
+        storage.write(self.manifest.flow, batch, offset, data, &merkle::leaf(data)).unwrap();
+    }
+
+    fn write_all(&self, storage: &mut FileStorage) {
+        (0..self.manifest.geometry.batches()).for_each(|batch| self.write(storage, batch));
+    }
+
+    /// Resumes, and checks that what is claimed is there; what it claims.
+    fn resume(&self) -> BatchSet {
+        let (_, have) = self.prepare();
+        let part = fs::read(self.places().part).unwrap();
+        assert_eq!(part.len(), self.data.len());
+        for batch in have.iter() {
+            let start = self.manifest.geometry.offset(batch) as usize;
+            let there = &part[start..start + self.batch(batch).len()];
+            assert_eq!(there, self.batch(batch), "batch {batch} is not there");
+        }
+        have
+    }
+}
+
+#[test]
+fn a_file_is_received_resumed_and_named() {
+    let fixture = Fixture::new(3000);
+    let (mut storage, have) = fixture.prepare();
+    assert!(have.is_empty());
+    fixture.write(&mut storage, 2);
+    fixture.write(&mut storage, 0);
+    drop(storage);
+    let (mut storage, have) = fixture.prepare();
+    assert_eq!(have.iter().collect::<Vec<_>>(), [0, 2]);
+    fixture.write_all(&mut storage);
+    let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
+    assert_eq!(path, fixture.inbox.path().join("file.bin"));
+    assert_eq!(fs::read(path).unwrap(), fixture.data);
+    discard(fixture.inbox.path(), fixture.manifest.flow);
+    assert_eq!(fs::read_dir(fixture.places().dir).unwrap().count(), 0);
+}
+
+#[test]
+fn an_empty_file_needs_no_data() {
+    let fixture = Fixture::new(0);
+    let (_, have) = fixture.prepare();
+    assert!(have.is_full());
+    let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
+    assert_eq!(fs::read(path).unwrap(), b"");
+}
+
+#[test]
+fn a_journal_cut_anywhere_claims_only_what_is_there() {
+    let fixture = Fixture::new(2600);
+    let (mut storage, _) = fixture.prepare();
+    fixture.write_all(&mut storage);
+    let whole = fs::read(fixture.places().journal).unwrap();
+    let batches = fixture.manifest.geometry.batches();
+    let head = whole.len() - 44 * batches as usize;
+    for length in 0..=whole.len() {
+        fs::write(fixture.places().journal, &whole[..length]).unwrap();
+        let whole_records = length.saturating_sub(head) / 44;
+        assert_eq!(fixture.resume().count() as usize, whole_records, "cut at {length}");
+        // What follows a torn record is found again.
+        let (mut storage, _) = fixture.prepare();
+        fixture.write(&mut storage, batches - 1);
+        assert!(fixture.resume().contains(batches - 1), "cut at {length}");
+    }
+}
+
+#[test]
+fn a_part_cut_anywhere_is_made_whole_again_and_claims_nothing_lost() {
+    let fixture = Fixture::new(1300);
+    let (mut storage, _) = fixture.prepare();
+    fixture.write_all(&mut storage);
+    let journal = fs::read(fixture.places().journal).unwrap();
+    for length in (0..fixture.data.len()).step_by(13) {
+        fs::write(fixture.places().journal, &journal).unwrap();
+        fs::write(fixture.places().part, &fixture.data[..length]).unwrap();
+        let kept = length / fixture.batch(0).len();
+        assert_eq!(fixture.resume().count() as usize, kept, "cut at {length}");
+    }
+    fs::remove_file(fixture.places().part).unwrap();
+    assert!(fixture.resume().is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn damage_is_never_taken_for_data(
+        journal_at in any::<prop::sample::Index>(),
+        part_at in any::<prop::sample::Index>(),
+        flip in 1u8..,
+    ) {
+        let fixture = Fixture::new(2600);
+        let (mut storage, _) = fixture.prepare();
+        fixture.write_all(&mut storage);
+        for (path, at) in [(fixture.places().journal, journal_at), (fixture.places().part, part_at)] {
+            let mut bytes = fs::read(&path).unwrap();
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+            fs::write(&path, bytes).unwrap();
+        }
+        let have = fixture.resume();
+        prop_assert!(have.count() < fixture.manifest.geometry.batches());
+    }
+}
+
+#[test]
+fn another_file_under_the_same_flow_starts_afresh() {
+    let fixture = Fixture::new(2600);
+    let (mut storage, _) = fixture.prepare();
+    fixture.write_all(&mut storage);
+    let mut other = Fixture::new(2500);
+    other.inbox = fixture.inbox;
+    assert!(other.resume().is_empty());
+}
+
+#[test]
+fn a_stop_right_after_the_rename_loses_nothing() {
+    let fixture = Fixture::new(2600);
+    let (mut storage, _) = fixture.prepare();
+    fixture.write_all(&mut storage);
+    let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
+    // The journal is still there, the part is not.
+    let again = prepare(fixture.inbox.path(), &fixture.manifest);
+    assert!(matches!(again, Ok(Prepared::Delivered)), "{again:?}");
+    assert_eq!(deliver(fixture.inbox.path(), &fixture.manifest), Ok(path));
+    assert!(!fixture.inbox.path().join("file (2).bin").exists());
+}
+
+#[test]
+fn a_stop_right_before_the_rename_loses_nothing() {
+    let fixture = Fixture::new(2600);
+    let (mut storage, _) = fixture.prepare();
+    fixture.write_all(&mut storage);
+    drop(storage);
+    assert!(fixture.resume().is_full());
+    assert!(deliver(fixture.inbox.path(), &fixture.manifest).is_ok());
+}
+
+#[test]
+fn other_files_are_never_overwritten_and_the_same_is_not_kept_twice() {
+    let fixture = Fixture::new(2600);
+    let taken = fixture.inbox.path().join("file.bin");
+    fs::write(&taken, "mine").unwrap();
+    for _ in 0..2 {
+        let (mut storage, _) = fixture.prepare();
+        fixture.write_all(&mut storage);
+        let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
+        assert_eq!(path, fixture.inbox.path().join("file (2).bin"));
+        discard(fixture.inbox.path(), fixture.manifest.flow);
+    }
+    assert_eq!(fs::read(taken).unwrap(), b"mine");
+    assert!(!fixture.inbox.path().join("file (3).bin").exists());
+}
+
+#[test]
+fn a_file_that_is_not_what_was_announced_is_not_delivered() {
+    let fixture = Fixture::new(2600);
+    let (mut storage, _) = fixture.prepare();
+    fixture.write_all(&mut storage);
+    let mut bytes = fixture.data.clone();
+    bytes[1234] ^= 1;
+    fs::write(fixture.places().part, bytes).unwrap();
+    assert_eq!(deliver(fixture.inbox.path(), &fixture.manifest), Err(Refusal::Corrupt));
+    assert!(!fixture.inbox.path().join("file.bin").exists());
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_refused() {
+    let fixture = Fixture::new(100);
+    fs::write(fixture.inbox.path().join(".ncmesh"), "no directory").unwrap();
+    let refused = prepare(fixture.inbox.path(), &fixture.manifest).unwrap_err();
+    assert_eq!(refused, Refusal::Unwritable);
+}
+
+#[test]
+fn a_source_that_shrank_cannot_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    fs::write(&path, "0123456789").unwrap();
+    let flow = FlowId { source: NodeId(1), serial: 1 };
+    let mut storage = FileStorage::default();
+    let mut four = [0; 4];
+    assert_eq!(storage.read(flow, 0, &mut four), Err(StorageError::Unreadable));
+    storage.provide(flow, File::open(&path).unwrap());
+    assert_eq!(storage.read(flow, 6, &mut four), Ok(()));
+    assert_eq!(&four, b"6789");
+    File::options().write(true).open(&path).unwrap().set_len(8).unwrap();
+    assert_eq!(storage.read(flow, 6, &mut four), Err(StorageError::Unreadable));
+}
