@@ -57,6 +57,12 @@ pub(crate) enum Command {
     /// Make a network key; every node of a network needs the same
     #[command(after_help = "Examples:\n  ncmesh keygen network.key\n  ncmesh keygen > network.key")]
     Keygen(KeygenArgs),
+    /// Send a file over an emulated mesh of real daemons, no root needed
+    #[command(after_help = LAB_EXAMPLES)]
+    Lab(LabArgs),
+    /// Send a file over a simulated mesh: fast, and the same every time
+    #[command(after_help = SIMULATE_EXAMPLES)]
+    Simulate(SimulateArgs),
     /// Print a shell's completions
     #[command(after_help = "Examples:\n  ncmesh completions bash > /etc/bash_completion.d/ncmesh")]
     Completions(CompletionsArgs),
@@ -103,6 +109,24 @@ Examples:
 
 The directory stays the daemon's inbox until the daemon stops or another is set; [inbox] dir in node.toml sets
 it for good.";
+
+const LAB_EXAMPLES: &str = "\
+Examples:
+  ncmesh lab scenarios/building.toml --send photo.jpg --from n01 --to n05,n09,n14,n20
+  ncmesh lab scenarios/pair.toml                              # the traffic the scenario names
+  ncmesh lab scenarios/line.toml --set medium.bit_rate=2M --set protocol.pacifier.variant=tree
+  ncmesh lab scenarios/building.toml --send photo.jpg --dir lab --json
+
+Every node is an `ncmesh node` process with a state directory and an inbox of its own; only the air between
+them is emulated. Interrupting the command ends them all.";
+
+const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  ncmesh simulate scenarios/building.toml
+  ncmesh simulate scenarios/building.toml --seed 7 --set medium.bit_rate=2M --set traffic.size=12MB
+  ncmesh simulate scenarios/line.toml --send photo.jpg --from n1 --to n4 --json
+
+The same scenario, settings and seed give the same run, frame for frame: the trace hash says so.";
 
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
@@ -161,6 +185,53 @@ pub(crate) struct KeygenArgs {
     /// Where to put the key, readable by its owner only; never over another file [default: standard output]
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
+}
+
+/// What is sent over which mesh.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The scenario
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
+    pub(crate) scenario: PathBuf,
+    /// The file to send [default: what the scenario's traffic says]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) send: Option<PathBuf>,
+    /// The source, by name [default: the scenario's]
+    #[arg(long, value_name = "NODE")]
+    pub(crate) from: Option<String>,
+    /// Receivers by name, separated by commas; or `all` [default: the scenario's]
+    #[arg(long, value_delimiter = ',', value_name = "NODES")]
+    pub(crate) to: Vec<String>,
+    /// Change a setting of the scenario, for instance medium.bit_rate=2M; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// The protocol that carries it
+    #[arg(long, default_value = "pacifier")]
+    pub(crate) scheme: String,
+    /// Give up after so many seconds of the mesh's clock (exit code 7) [default: never]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    /// Keep the nodes' configurations, logs, states and inboxes in this directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Give up where the machine falls so many seconds behind the emulated medium for a second
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.25")]
+    pub(crate) max_lag: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    /// Names all random draws [default: the scenario's]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! How the command fails: one line on standard error, and an exit code for each kind of trouble.
 
 use ncmesh_node::NodeError;
+use ncmesh_node::api::client::ClientError;
 use ncmesh_node::api::types::{ApiError, ErrorCode};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -78,6 +79,17 @@ impl From<NodeError> for Failure {
             NodeError::Config(_) => Kind::Config,
             NodeError::State(_) | NodeError::Inbox(..) | NodeError::Socket(..) => Kind::File,
             _ => Kind::Other,
+        };
+        Self::new(kind, e.to_string())
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(e: ClientError) -> Self {
+        let kind = match e {
+            ClientError::Refused(e) => return e.into(),
+            ClientError::Impossible(_) => Kind::Usage,
+            ClientError::Unreachable(..) | ClientError::Strange(_) => Kind::NoDaemon,
         };
         Self::new(kind, e.to_string())
     }

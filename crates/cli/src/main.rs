@@ -4,6 +4,7 @@ mod args;
 mod client;
 mod commands;
 mod failure;
+mod plan;
 mod progress;
 mod show;
 
@@ -34,6 +35,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Status => commands::status::run(&remote),
         Command::Cancel(args) => commands::cancel::run(&remote, &args),
         Command::Keygen(args) => commands::keygen::run(&args),
+        Command::Lab(args) => commands::lab::run(remote.json, args),
+        Command::Simulate(args) => commands::simulate::run(remote.json, args),
         Command::Completions(args) => commands::generate::completions(&args),
         Command::Man(args) => commands::generate::man(&args),
     }

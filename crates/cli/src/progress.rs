@@ -33,6 +33,21 @@ impl Progress {
         }
     }
 
+    /// Says what is going on.
+    pub(crate) fn note(&self, what: &str) {
+        match self {
+            Self::Silent => {}
+            Self::Lines { .. } => eprintln!("{what}"),
+            // Above the bars. A terminal that went away shows nothing.
+            Self::Bars { all, .. } => drop(all.println(what)),
+        }
+    }
+
+    /// Shows one receiver of a file of `size` bytes.
+    pub(crate) fn show_receiver(&mut self, name: &str, state: State, bytes: u64, size: u64) {
+        self.show(&Item { label: name, state, reason: None, bytes, size });
+    }
+
     /// Shows each receiver of a transfer this node sends.
     pub(crate) fn show_receivers(&mut self, transfer: &Transfer) {
         for receiver in &transfer.receivers {

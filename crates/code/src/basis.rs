@@ -82,8 +82,7 @@ impl Basis {
             Some(column) => Some(column),
             None => {
                 let rows = &mut self.rows.rows_mut(self.generation);
-                self.kernels
-                    .eliminate(coefficients, &mut self.free, self.end, rows)?
+                self.kernels.eliminate(coefficients, &mut self.free, self.end, rows)?
             }
         };
         if let Some(pivot) = pivot {
@@ -132,12 +131,6 @@ pub(crate) fn unit_column(row: &[u8]) -> Option<usize> {
         return None;
     }
     // Counting in a byte lets the compiler use byte lanes.
-    let count = row
-        .iter()
-        .fold(0u8, |count, &c| count.wrapping_add(u8::from(c != 0)));
-    if count == 1 {
-        row.iter().position(|&c| c != 0)
-    } else {
-        None
-    }
+    let count = row.iter().fold(0u8, |count, &c| count.wrapping_add(u8::from(c != 0)));
+    if count == 1 { row.iter().position(|&c| c != 0) } else { None }
 }

@@ -75,8 +75,7 @@ impl Decoder {
     /// [`CodeError::Coefficient`] for a value that is no element of the field.
     /// The decoder is unchanged then.
     pub fn absorb(&mut self, coefficients: &[u8], payload: &[u8]) -> Result<Absorbed, CodeError> {
-        self.shape()
-            .check_lengths(coefficients.len(), payload.len())?;
+        self.shape().check_lengths(coefficients.len(), payload.len())?;
         self.shape().check_elements(coefficients)?;
         let Some(number) = self.basis.insert(coefficients)? else {
             return Ok(Absorbed::Redundant);
@@ -132,11 +131,7 @@ impl Decoder {
     /// Copies a symbol that came as it is to its place.
     fn copy_verbatim(&mut self, index: usize) -> bool {
         let size = self.shape().symbol_size();
-        let came = self
-            .store
-            .payloads()
-            .row(index)
-            .filter(|_| self.verbatim[index]);
+        let came = self.store.payloads().row(index).filter(|_| self.verbatim[index]);
         if let Some(payload) = came {
             self.symbols[index * size..][..size].copy_from_slice(payload);
             self.solved[index] = true;

@@ -39,10 +39,7 @@ impl Encoder {
     pub fn load(&mut self, data: &[u8]) -> Result<(), CodeError> {
         let capacity = self.shape.capacity();
         if data.len() > capacity {
-            return Err(CodeError::TooMuchData {
-                capacity,
-                got: data.len(),
-            });
+            return Err(CodeError::TooMuchData { capacity, got: data.len() });
         }
         let size = self.shape.symbol_size();
         let mut parts = data.chunks(size);
@@ -70,8 +67,7 @@ impl Encoder {
     /// `symbol_size`, [`CodeError::Coefficient`] for a value that is no
     /// element of the field.
     pub fn encode(&self, coefficients: &[u8], payload: &mut [u8]) -> Result<(), CodeError> {
-        self.shape
-            .check_lengths(coefficients.len(), payload.len())?;
+        self.shape.check_lengths(coefficients.len(), payload.len())?;
         self.encode_strided(coefficients, payload, self.shape.symbol_size())
     }
 
@@ -105,8 +101,6 @@ impl Encoder {
         self.shape.check_elements(coefficients)?;
         let matrix = Rows::packed(coefficients, k, count)?;
         let mut outputs = RowsMut::new(payloads, size, stride, count)?;
-        Ok(self
-            .kernels
-            .product(matrix, self.symbols.rows(k), &mut outputs)?)
+        Ok(self.kernels.product(matrix, self.symbols.rows(k), &mut outputs)?)
     }
 }

@@ -53,13 +53,5 @@ pub(crate) fn same_length(
     expected: usize,
     got: usize,
 ) -> Result<(), CodeError> {
-    if expected == got {
-        Ok(())
-    } else {
-        Err(CodeError::Length {
-            what,
-            expected,
-            got,
-        })
-    }
+    if expected == got { Ok(()) } else { Err(CodeError::Length { what, expected, got }) }
 }

@@ -15,22 +15,12 @@ pub fn packed_len(field: Field, count: usize) -> usize {
 /// [`CodeError::Length`] for an `out` of another length,
 /// [`CodeError::Coefficient`] for a value that is no element of `field`.
 pub fn pack(field: Field, coefficients: &[u8], out: &mut [u8]) -> Result<(), CodeError> {
-    same_length(
-        "packed coefficients",
-        packed_len(field, coefficients.len()),
-        out.len(),
-    )?;
+    same_length("packed coefficients", packed_len(field, coefficients.len()), out.len())?;
     if let Some(index) = coefficients.iter().position(|&c| !field.contains(c)) {
-        return Err(CodeError::Coefficient {
-            index,
-            value: coefficients[index],
-        });
+        return Err(CodeError::Coefficient { index, value: coefficients[index] });
     }
     for (byte, group) in out.iter_mut().zip(coefficients.chunks(per_byte(field))) {
-        let shifted = group
-            .iter()
-            .zip(0u32..)
-            .map(|(&c, i)| c << (i * field.bits()));
+        let shifted = group.iter().zip(0u32..).map(|(&c, i)| c << (i * field.bits()));
         *byte = shifted.fold(0, |sum, c| sum | c);
     }
     Ok(())
@@ -43,11 +33,7 @@ pub fn pack(field: Field, coefficients: &[u8], out: &mut [u8]) -> Result<(), Cod
 /// [`CodeError::Padding`] when bits after the last coefficient are set. `out`
 /// is unchanged then.
 pub fn unpack(field: Field, packed: &[u8], out: &mut [u8]) -> Result<(), CodeError> {
-    same_length(
-        "packed coefficients",
-        packed_len(field, out.len()),
-        packed.len(),
-    )?;
+    same_length("packed coefficients", packed_len(field, out.len()), packed.len())?;
     let used = out.len() % per_byte(field);
     if let (true, Some(&last)) = (used > 0, packed.last())
         && last >> (used as u32 * field.bits()) != 0

@@ -18,10 +18,7 @@ impl Recoder {
     #[must_use]
     pub fn new(shape: Shape) -> Self {
         let kernels = Kernels::best(shape.field());
-        Self {
-            store: Store::new(shape, kernels),
-            basis: Basis::new(kernels, shape.generation()),
-        }
+        Self { store: Store::new(shape, kernels), basis: Basis::new(kernels, shape.generation()) }
     }
 
     /// The shape that this recoder was made for.
@@ -50,8 +47,7 @@ impl Recoder {
     /// [`CodeError::Coefficient`] for a value that is no element of the field.
     /// The recoder is unchanged then.
     pub fn absorb(&mut self, coefficients: &[u8], payload: &[u8]) -> Result<Absorbed, CodeError> {
-        self.shape()
-            .check_lengths(coefficients.len(), payload.len())?;
+        self.shape().check_lengths(coefficients.len(), payload.len())?;
         self.shape().check_elements(coefficients)?;
         let Some(number) = self.basis.insert(coefficients)? else {
             return Ok(Absorbed::Redundant);

@@ -58,10 +58,7 @@ impl Shape {
             return Ok(());
         }
         match coefficients.iter().position(|&c| !field.contains(c)) {
-            Some(index) => Err(CodeError::Coefficient {
-                index,
-                value: coefficients[index],
-            }),
+            Some(index) => Err(CodeError::Coefficient { index, value: coefficients[index] }),
             None => Ok(()),
         }
     }

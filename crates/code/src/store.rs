@@ -49,10 +49,9 @@ impl Store {
     /// Keeps a packet whose lengths were checked, under a number below the
     /// generation's size that no other packet has.
     pub(crate) fn put(&mut self, number: usize, coefficients: &[u8], payload: &[u8]) {
-        if let (Some(row), Some(bytes)) = (
-            self.coefficients.row_mut(number),
-            self.payloads.row_mut(number),
-        ) {
+        if let (Some(row), Some(bytes)) =
+            (self.coefficients.row_mut(number), self.payloads.row_mut(number))
+        {
             row.copy_from_slice(coefficients);
             bytes.copy_from_slice(payload);
             self.order.push(number as u8);
@@ -73,14 +72,9 @@ impl Store {
         coefficients: &mut [u8],
         payloads: &mut [u8],
     ) -> Result<(), CodeError> {
-        let (k, size, n) = (
-            self.shape.generation(),
-            self.shape.symbol_size(),
-            weights.count(),
-        );
+        let (k, size, n) = (self.shape.generation(), self.shape.symbol_size(), weights.count());
         let kept = self.coefficients.rows(self.end);
-        self.kernels
-            .product(weights, kept, &mut RowsMut::packed(coefficients, k, n)?)?;
+        self.kernels.product(weights, kept, &mut RowsMut::packed(coefficients, k, n)?)?;
         Ok(self.kernels.product(
             weights,
             self.payloads(),
@@ -115,8 +109,7 @@ impl Store {
         payload: &mut [u8],
     ) -> Result<(), CodeError> {
         same_length("weights", self.order.len(), weights.len())?;
-        self.shape
-            .check_lengths(coefficients.len(), payload.len())?;
+        self.shape.check_lengths(coefficients.len(), payload.len())?;
         self.shape.check_elements(weights)?;
         let mut space = [0; MOST];
         let rows = &mut space[..self.end];
@@ -138,15 +131,12 @@ impl Store {
         }
         let (k, size) = (self.shape.generation(), self.shape.symbol_size());
         let mut space = [0; BATCH * MOST];
-        for (coefficients, payloads) in coefficients
-            .chunks_mut(BATCH * k)
-            .zip(payloads.chunks_mut(BATCH * size))
+        for (coefficients, payloads) in
+            coefficients.chunks_mut(BATCH * k).zip(payloads.chunks_mut(BATCH * size))
         {
             let n = coefficients.len() / k;
             let weights = &mut space[..n * self.end];
-            weights
-                .chunks_exact_mut(self.end)
-                .for_each(|row| self.draw(rng, row));
+            weights.chunks_exact_mut(self.end).for_each(|row| self.draw(rng, row));
             self.mix(Rows::packed(weights, self.end, n)?, coefficients, payloads)?;
         }
         Ok(true)
@@ -159,8 +149,7 @@ impl Store {
         coefficients: &mut [u8],
         payload: &mut [u8],
     ) -> Result<bool, CodeError> {
-        self.shape
-            .check_lengths(coefficients.len(), payload.len())?;
+        self.shape.check_lengths(coefficients.len(), payload.len())?;
         if self.end == 0 {
             return Ok(false);
         }

@@ -15,11 +15,7 @@ fn one_unit_vector_three_times_is_rank_one() {
     let shape = Shape::new(Field::Gf256, 3, 4).unwrap();
     let (mut decoder, mut recoder) = (Decoder::new(shape), Recoder::new(shape));
     for turn in 0..3 {
-        let expected = if turn == 0 {
-            Absorbed::Innovative
-        } else {
-            Absorbed::Redundant
-        };
+        let expected = if turn == 0 { Absorbed::Innovative } else { Absorbed::Redundant };
         assert_eq!(decoder.absorb(&[0, 1, 0], &[1, 2, 3, 4]), Ok(expected));
         assert_eq!(recoder.absorb(&[0, 1, 0], &[1, 2, 3, 4]), Ok(expected));
         assert_eq!((decoder.rank(), recoder.rank()), (1, 1));
@@ -32,15 +28,9 @@ fn one_unit_vector_three_times_is_rank_one() {
 #[test]
 fn shapes_outside_the_limits() {
     assert_eq!(Shape::new(Field::Gf2, 0, 1), Err(CodeError::Generation(0)));
-    assert_eq!(
-        Shape::new(Field::Gf2, 256, 1),
-        Err(CodeError::Generation(256))
-    );
+    assert_eq!(Shape::new(Field::Gf2, 256, 1), Err(CodeError::Generation(256)));
     assert_eq!(Shape::new(Field::Gf2, 1, 0), Err(CodeError::SymbolSize(0)));
-    assert_eq!(
-        Shape::new(Field::Gf2, 1, 65_536),
-        Err(CodeError::SymbolSize(65_536))
-    );
+    assert_eq!(Shape::new(Field::Gf2, 1, 65_536), Err(CodeError::SymbolSize(65_536)));
     assert!(Shape::new(Field::Gf2, 255, 65_535).is_ok());
 }
 
@@ -61,18 +51,9 @@ fn an_empty_relay_sends_nothing() {
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let (mut coefficients, mut payload) = ([9; 2], [9; 3]);
     let recoder = Recoder::new(shape);
-    assert_eq!(
-        recoder.recode(&mut rng, &mut coefficients, &mut payload),
-        Ok(false)
-    );
-    assert_eq!(
-        recoder.recode_many(&mut rng, &mut coefficients, &mut payload),
-        Ok(false)
-    );
-    assert_eq!(
-        Decoder::new(shape).recode(&mut rng, &mut coefficients, &mut payload),
-        Ok(false)
-    );
+    assert_eq!(recoder.recode(&mut rng, &mut coefficients, &mut payload), Ok(false));
+    assert_eq!(recoder.recode_many(&mut rng, &mut coefficients, &mut payload), Ok(false));
+    assert_eq!(Decoder::new(shape).recode(&mut rng, &mut coefficients, &mut payload), Ok(false));
     assert_eq!((coefficients, payload), ([9; 2], [9; 3]));
 }
 
@@ -80,13 +61,7 @@ fn an_empty_relay_sends_nothing() {
 fn loading_pads_and_has_a_limit() {
     let mut encoder = Encoder::new(Shape::new(Field::Gf256, 3, 4).unwrap());
     encoder.load(&[1; 12]).unwrap();
-    assert_eq!(
-        encoder.load(&[2; 13]),
-        Err(CodeError::TooMuchData {
-            capacity: 12,
-            got: 13
-        })
-    );
+    assert_eq!(encoder.load(&[2; 13]), Err(CodeError::TooMuchData { capacity: 12, got: 13 }));
     assert_eq!(encoder.symbol(2), Some(&[1; 4][..]));
     encoder.load(&[3; 5]).unwrap();
     assert_eq!(encoder.symbol(0), Some(&[3; 4][..]));
@@ -118,10 +93,7 @@ fn drawing_ends_even_with_a_stuck_generator() {
     draw(Field::Gf2, &mut Stuck, &mut []);
     draw_sparse(Field::Gf2, 0.5, &mut Stuck, &mut []).unwrap();
     for density in [0.0, -1.0, 1.5, f64::NAN, f64::INFINITY] {
-        assert_eq!(
-            draw_sparse(Field::Gf2, density, &mut Stuck, &mut out),
-            Err(CodeError::Density)
-        );
+        assert_eq!(draw_sparse(Field::Gf2, density, &mut Stuck, &mut out), Err(CodeError::Density));
     }
 }
 

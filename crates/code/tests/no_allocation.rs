@@ -46,25 +46,15 @@ fn round(
     let (coefficients, payloads) = (&mut coefficients[..4 * k], &mut payloads[..4 * size]);
     encoder.load(&[7; 500]).unwrap();
     while !decoder.is_complete() {
-        coefficients
-            .chunks_mut(k)
-            .for_each(|row| draw(shape.field(), rng, row));
+        coefficients.chunks_mut(k).for_each(|row| draw(shape.field(), rng, row));
         draw_sparse(shape.field(), 0.3, rng, &mut coefficients[..k]).unwrap();
         expand_seed(shape.field(), 5, &mut coefficients[k..2 * k]);
         encoder.encode_many(coefficients, payloads).unwrap();
-        recoder
-            .absorb(&coefficients[..k], &payloads[..size])
-            .unwrap();
+        recoder.absorb(&coefficients[..k], &payloads[..size]).unwrap();
         recoder.recode_many(rng, coefficients, payloads).unwrap();
-        recoder
-            .recode(rng, &mut coefficients[..k], &mut payloads[..size])
-            .unwrap();
-        decoder
-            .absorb(&coefficients[..k], &payloads[..size])
-            .unwrap();
-        decoder
-            .recode(rng, &mut coefficients[..k], &mut payloads[..size])
-            .unwrap();
+        recoder.recode(rng, &mut coefficients[..k], &mut payloads[..size]).unwrap();
+        decoder.absorb(&coefficients[..k], &payloads[..size]).unwrap();
+        decoder.recode(rng, &mut coefficients[..k], &mut payloads[..size]).unwrap();
         decoder.symbol(0);
     }
     assert!(decoder.decode().is_some());
@@ -76,11 +66,8 @@ fn round(
 fn nothing_allocates_once_set_up() {
     for field in Field::ALL {
         let shape = Shape::new(field, 12, 100).unwrap();
-        let (mut encoder, mut recoder, mut decoder) = (
-            Encoder::new(shape),
-            Recoder::new(shape),
-            Decoder::new(shape),
-        );
+        let (mut encoder, mut recoder, mut decoder) =
+            (Encoder::new(shape), Recoder::new(shape), Decoder::new(shape));
         let mut rng = ChaCha8Rng::seed_from_u64(11);
         let before = ALLOCATIONS.with(Cell::get);
         for _ in 0..3 {

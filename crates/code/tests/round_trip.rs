@@ -171,9 +171,7 @@ fn explicit_weights_mix_in_order_of_arrival() {
     recoder.absorb(&[0, 1, 0], &[10, 11]).unwrap();
     recoder.absorb(&[1, 0, 0], &[20, 21]).unwrap();
     let (mut coefficients, mut payload) = ([9; 3], [9; 2]);
-    recoder
-        .recode_with(&[1, 2], &mut coefficients, &mut payload)
-        .unwrap();
+    recoder.recode_with(&[1, 2], &mut coefficients, &mut payload).unwrap();
     assert_eq!(coefficients, [2, 1, 0]);
     assert_eq!(payload, [10 ^ 40, 11 ^ 42]);
 }

@@ -25,13 +25,7 @@ impl RowBuffer {
         let bytes = vec![0; stride * count + LINE - 1];
         // `align_offset` may decline (usize::MAX); alignment is for speed only.
         let start = bytes.as_ptr().align_offset(LINE).min(LINE - 1);
-        Self {
-            bytes,
-            start,
-            length,
-            stride,
-            count,
-        }
+        Self { bytes, start, length, stride, count }
     }
 
     /// How many rows there are.
@@ -62,12 +56,8 @@ impl RowBuffer {
     /// The first `count` rows (all, where there are fewer).
     #[must_use]
     pub fn rows(&self, count: usize) -> Rows<'_> {
-        let rows = Rows::new(
-            &self.bytes[self.start..],
-            self.length,
-            self.stride,
-            count.min(self.count),
-        );
+        let rows =
+            Rows::new(&self.bytes[self.start..], self.length, self.stride, count.min(self.count));
         rows.expect("the buffer is allocated for its rows")
     }
 

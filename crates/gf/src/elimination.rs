@@ -112,11 +112,7 @@ unsafe fn load_vector<V: Vector, const P: usize, const L: usize>(step: &Step) ->
             let at = i * V::WIDTH;
             let left = step.vector_length.saturating_sub(at);
             let from = step.vector.wrapping_add(at);
-            *register = if left < V::WIDTH {
-                V::load_part(from, left)
-            } else {
-                V::load(from)
-            };
+            *register = if left < V::WIDTH { V::load_part(from, left) } else { V::load(from) };
         }
         row
     }
@@ -140,10 +136,7 @@ where
                 load::<V, P, L>(step.rows.add(i * step.stride)),
                 load::<V, P, L>(step.rows.add((i + 1) * step.stride)),
             ];
-            let factors = [
-                M::factor(*step.vector.add(i)),
-                M::factor(*step.vector.add(i + 1)),
-            ];
+            let factors = [M::factor(*step.vector.add(i)), M::factor(*step.vector.add(i + 1))];
             for (r, sum) in sum.as_flattened_mut().iter_mut().enumerate() {
                 let x = [rows[0].as_flattened()[r], rows[1].as_flattened()[r]];
                 *sum = M::fold_two(*sum, [M::operand(x[0]), M::operand(x[1])], factors);
@@ -202,10 +195,7 @@ where
             store(swept, at);
         }
         store(row, step.rows.add(pivot * step.stride));
-        store(
-            and(free, load(OTHERS.as_ptr().add(LONGEST - pivot))),
-            step.free,
-        );
+        store(and(free, load(OTHERS.as_ptr().add(LONGEST - pivot))), step.free);
         Some(pivot)
     }
 }

@@ -35,12 +35,7 @@ impl fmt::Display for GfError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Length { expected, got } => write!(f, "length {got} where {expected} is needed"),
-            Self::Layout {
-                length,
-                stride,
-                count,
-                available,
-            } => write!(
+            Self::Layout { length, stride, count, available } => write!(
                 f,
                 "{count} rows of {length} bytes at stride {stride} do not fit into {available} bytes"
             ),
@@ -53,18 +48,10 @@ impl std::error::Error for GfError {}
 
 /// `Ok` when `got == expected`.
 pub(crate) fn same_length(expected: usize, got: usize) -> Result<(), GfError> {
-    if expected == got {
-        Ok(())
-    } else {
-        Err(GfError::Length { expected, got })
-    }
+    if expected == got { Ok(()) } else { Err(GfError::Length { expected, got }) }
 }
 
 /// `Ok` when `index < count`.
 pub(crate) fn within(index: usize, count: usize) -> Result<(), GfError> {
-    if index < count {
-        Ok(())
-    } else {
-        Err(GfError::Index { index, count })
-    }
+    if index < count { Ok(()) } else { Err(GfError::Index { index, count }) }
 }

@@ -38,11 +38,7 @@ impl Kernels {
     }
 
     fn bound(field: Field, path: Path) -> Self {
-        Self {
-            field,
-            path,
-            entries: path.entries(field),
-        }
+        Self { field, path, entries: path.entries(field) }
     }
 
     /// The field of payloads and coefficients.
@@ -68,10 +64,7 @@ impl Kernels {
     /// `y = c·y`.
     pub fn scale(&self, c: u8, y: &mut [u8]) {
         let rows = y.as_mut_ptr();
-        let job = Job {
-            outputs: rows,
-            ..single(&c, rows, y.len())
-        };
+        let job = Job { outputs: rows, ..single(&c, rows, y.len()) };
         // SAFETY: one row, of this length, both read and written; each block
         // is read before it is written.
         unsafe { (self.entries.product)(&job) }
@@ -83,10 +76,7 @@ impl Kernels {
     /// [`GfError::Length`] when the lengths differ.
     pub fn axpy(&self, c: u8, x: &[u8], y: &mut [u8]) -> Result<(), GfError> {
         same_length(y.len(), x.len())?;
-        let job = Job {
-            outputs: y.as_mut_ptr(),
-            ..single(&c, x.as_ptr(), x.len())
-        };
+        let job = Job { outputs: y.as_mut_ptr(), ..single(&c, x.as_ptr(), x.len()) };
         // SAFETY: two distinct rows of this length.
         unsafe { (self.entries.accumulate)(&job) }
         Ok(())
@@ -158,11 +148,7 @@ impl Kernels {
             within(usize::from(number), outputs.count())?;
         }
         let job = checked(coefficients, rows, outputs)?;
-        let job = Job {
-            chosen: Some(chosen),
-            output_count: chosen.len(),
-            ..job
-        };
+        let job = Job { chosen: Some(chosen), output_count: chosen.len(), ..job };
         // SAFETY: `checked`, and every number lies inside the table.
         unsafe { (self.entries.product)(&job) }
         Ok(())
@@ -195,10 +181,7 @@ impl Kernels {
     ) -> Result<Option<usize>, GfError> {
         let layout = rows.layout();
         same_length(layout.length, free.len())?;
-        same_length(
-            layout.length.next_multiple_of(LINE).clamp(LINE, LONGEST),
-            layout.length,
-        )?;
+        same_length(layout.length.next_multiple_of(LINE).clamp(LINE, LONGEST), layout.length)?;
         within(present, layout.count.min(vector.len()) + 1)?;
         within(vector.len(), layout.length + 1)?;
         let step = Step {

@@ -28,11 +28,7 @@ pub enum Path {
 /// The three entry points of a path's module, smallest field first.
 macro_rules! of_module {
     ($module:ident) => {
-        [
-            &paths::$module::GF2,
-            &paths::$module::GF16,
-            &paths::$module::GF256,
-        ]
+        [&paths::$module::GF2, &paths::$module::GF16, &paths::$module::GF256]
     };
 }
 

@@ -26,23 +26,14 @@ pub(crate) struct Layout {
 
 impl Layout {
     fn checked(self, available: usize) -> Result<Self, GfError> {
-        let Self {
-            length,
-            stride,
-            count,
-        } = self;
+        let Self { length, stride, count } = self;
         let last = count.saturating_sub(1).checked_mul(stride);
         let end = last.and_then(|start| start.checked_add(length));
         let fits = end.is_some_and(|end| end <= available) || count == 0;
         if fits && length <= stride {
             Ok(self)
         } else {
-            Err(GfError::Layout {
-                length,
-                stride,
-                count,
-                available,
-            })
+            Err(GfError::Layout { length, stride, count, available })
         }
     }
 
@@ -63,12 +54,7 @@ impl<'a> Rows<'a> {
         stride: usize,
         count: usize,
     ) -> Result<Self, GfError> {
-        let shape = Layout {
-            length,
-            stride,
-            count,
-        }
-        .checked(bytes.len())?;
+        let shape = Layout { length, stride, count }.checked(bytes.len())?;
         Ok(Self { bytes, shape })
     }
 
@@ -84,14 +70,7 @@ impl<'a> Rows<'a> {
     #[must_use]
     pub fn single(bytes: &'a [u8]) -> Self {
         let length = bytes.len();
-        Self {
-            bytes,
-            shape: Layout {
-                length,
-                stride: length,
-                count: 1,
-            },
-        }
+        Self { bytes, shape: Layout { length, stride: length, count: 1 } }
     }
 
     /// Row `index`, or `None` past the end.
@@ -109,13 +88,7 @@ impl<'a> Rows<'a> {
         within(end, self.shape.length + 1)?;
         // The bytes before `from` fall away; an empty table may have none.
         let bytes = self.bytes.get(from..).unwrap_or_default();
-        Ok(Self {
-            bytes,
-            shape: Layout {
-                length,
-                ..self.shape
-            },
-        })
+        Ok(Self { bytes, shape: Layout { length, ..self.shape } })
     }
 
     /// How many rows there are.
@@ -150,12 +123,7 @@ impl<'a> RowsMut<'a> {
         stride: usize,
         count: usize,
     ) -> Result<Self, GfError> {
-        let shape = Layout {
-            length,
-            stride,
-            count,
-        }
-        .checked(bytes.len())?;
+        let shape = Layout { length, stride, count }.checked(bytes.len())?;
         Ok(Self { bytes, shape })
     }
 
@@ -171,14 +139,7 @@ impl<'a> RowsMut<'a> {
     #[must_use]
     pub fn single(bytes: &'a mut [u8]) -> Self {
         let length = bytes.len();
-        Self {
-            bytes,
-            shape: Layout {
-                length,
-                stride: length,
-                count: 1,
-            },
-        }
+        Self { bytes, shape: Layout { length, stride: length, count: 1 } }
     }
 
     /// How many rows there are.

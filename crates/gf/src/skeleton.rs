@@ -37,10 +37,7 @@ struct Group<const R: usize> {
 impl Job<'_> {
     #[inline(always)]
     unsafe fn group<const R: usize>(&self, first: usize) -> Group<R> {
-        let mut group = Group {
-            coefficients: [self.coefficients; R],
-            outputs: [self.outputs; R],
-        };
+        let mut group = Group { coefficients: [self.coefficients; R], outputs: [self.outputs; R] };
         for r in 0..R {
             let number = match self.chosen {
                 Some(chosen) => usize::from(chosen[first + r]),
@@ -68,11 +65,7 @@ unsafe fn load<V: Vector, const C: usize, const PART: bool>(
         let mut values = [V::zero(); C];
         for (c, value) in values.iter_mut().enumerate() {
             let at = from.add(c * V::WIDTH);
-            *value = if PART && c + 1 == C {
-                V::load_part(at, part)
-            } else {
-                V::load(at)
-            };
+            *value = if PART && c + 1 == C { V::load_part(at, part) } else { V::load(at) };
         }
         values
     }
@@ -164,10 +157,7 @@ unsafe fn block<V, M, const R: usize, const C: usize, const PART: bool, const AD
         let mut input = 0;
         while input + 2 <= job.input_count {
             let next = row.add(job.input_stride);
-            let x = [
-                load::<V, C, PART>(row, part),
-                load::<V, C, PART>(next, part),
-            ];
+            let x = [load::<V, C, PART>(row, part), load::<V, C, PART>(next, part)];
             fold_two::<V, M, R, C>(&mut sums, x, &group.coefficients, input);
             row = next.wrapping_add(job.input_stride);
             input += 2;

@@ -50,8 +50,6 @@ pub(crate) unsafe fn first_nonzero_stored<V: Vector>(register: V) -> Option<usiz
     // SAFETY: the buffer holds the register.
     unsafe { register.store(bytes.as_mut_ptr()) }
     let (words, _) = bytes[..V::WIDTH].as_chunks::<8>();
-    let word = words
-        .iter()
-        .position(|&word| u64::from_le_bytes(word) != 0)?;
+    let word = words.iter().position(|&word| u64::from_le_bytes(word) != 0)?;
     Some(word * 8 + u64::from_le_bytes(words[word]).trailing_zeros() as usize / 8)
 }

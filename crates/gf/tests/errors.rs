@@ -6,31 +6,15 @@ use ncmesh_gf::{Field, GfError, Kernels, RowBuffer, Rows, RowsMut};
 fn lengths_that_disagree() {
     let kernels = Kernels::best(Field::Gf256);
     let mut y = [0; 4];
-    assert_eq!(
-        kernels.axpy(1, &[0; 3], &mut y),
-        Err(GfError::Length {
-            expected: 4,
-            got: 3
-        })
-    );
-    assert_eq!(
-        kernels.xor(&[0; 5], &mut y),
-        Err(GfError::Length {
-            expected: 4,
-            got: 5
-        })
-    );
+    assert_eq!(kernels.axpy(1, &[0; 3], &mut y), Err(GfError::Length { expected: 4, got: 3 }));
+    assert_eq!(kernels.xor(&[0; 5], &mut y), Err(GfError::Length { expected: 4, got: 5 }));
     let rows = [0; 8];
     let rows = Rows::packed(&rows, 4, 2).unwrap();
     assert!(kernels.combine(&[1; 3], rows, &mut y).is_err());
     assert!(kernels.combine(&[1; 2], rows, &mut [0; 3]).is_err());
     assert!(kernels.accumulate(&[1; 1], rows, &mut y).is_err());
     let outputs = &mut RowsMut::single(&mut y);
-    assert!(
-        kernels
-            .product(Rows::packed(&[1; 4], 2, 2).unwrap(), rows, outputs)
-            .is_err()
-    );
+    assert!(kernels.product(Rows::packed(&[1; 4], 2, 2).unwrap(), rows, outputs).is_err());
 }
 
 #[test]
@@ -42,42 +26,12 @@ fn eliminations_that_do_not_fit() {
         kernels.eliminate(&[0; 70][..vector], &mut [255; 130][..free], present, rows)
     };
     assert_eq!(run(2, 64, 0, 64), Ok(None));
-    assert_eq!(
-        run(2, 63, 0, 64),
-        Err(GfError::Length {
-            expected: 64,
-            got: 63
-        })
-    );
-    assert_eq!(
-        run(2, 60, 0, 60),
-        Err(GfError::Length {
-            expected: 64,
-            got: 60
-        })
-    );
-    assert_eq!(
-        run(0, 0, 0, 0),
-        Err(GfError::Length {
-            expected: 64,
-            got: 0
-        })
-    );
-    assert_eq!(
-        run(65, 64, 0, 64),
-        Err(GfError::Index {
-            index: 65,
-            count: 65
-        })
-    );
-    assert_eq!(
-        run(2, 64, 3, 64),
-        Err(GfError::Index { index: 3, count: 3 })
-    );
-    assert_eq!(
-        run(1, 64, 2, 64),
-        Err(GfError::Index { index: 2, count: 2 })
-    );
+    assert_eq!(run(2, 63, 0, 64), Err(GfError::Length { expected: 64, got: 63 }));
+    assert_eq!(run(2, 60, 0, 60), Err(GfError::Length { expected: 64, got: 60 }));
+    assert_eq!(run(0, 0, 0, 0), Err(GfError::Length { expected: 64, got: 0 }));
+    assert_eq!(run(65, 64, 0, 64), Err(GfError::Index { index: 65, count: 65 }));
+    assert_eq!(run(2, 64, 3, 64), Err(GfError::Index { index: 3, count: 3 }));
+    assert_eq!(run(1, 64, 2, 64), Err(GfError::Index { index: 2, count: 2 }));
     assert!(run(70, 128, 2, 128).is_ok());
 }
 
@@ -86,10 +40,7 @@ fn a_pivot_without_a_row_is_none() {
     let mut bytes = [0; 64];
     let rows = &mut RowsMut::packed(&mut bytes, 64, 1).unwrap();
     let kernels = Kernels::best(Field::Gf256);
-    assert_eq!(
-        kernels.eliminate(&[0, 7], &mut [255; 64], 0, rows),
-        Ok(None)
-    );
+    assert_eq!(kernels.eliminate(&[0, 7], &mut [255; 64], 0, rows), Ok(None));
 }
 
 #[test]

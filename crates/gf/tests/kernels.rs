@@ -12,9 +12,8 @@ fn element_product(field: Field, a: u8, b: u8) -> u8 {
         Field::Gf16 => (0x13, 4),
         Field::Gf256 => (0x11B, 8),
     };
-    let mut product = (0..degree).fold(0u32, |sum, i| {
-        sum ^ ((u32::from(a) << i) * (u32::from(b) >> i & 1))
-    });
+    let mut product =
+        (0..degree).fold(0u32, |sum, i| sum ^ ((u32::from(a) << i) * (u32::from(b) >> i & 1)));
     for bit in (degree..2 * degree).rev() {
         if product >> bit & 1 == 1 {
             product ^= poly << (bit - degree);
@@ -66,11 +65,7 @@ fn scalar_algebra_matches_the_definition() {
         assert_eq!(elements().count(), field.order());
         for a in elements() {
             for b in elements() {
-                assert_eq!(
-                    field.mul(a, b),
-                    element_product(field, a, b),
-                    "{field:?} {a}*{b}"
-                );
+                assert_eq!(field.mul(a, b), element_product(field, a, b), "{field:?} {a}*{b}");
                 assert_eq!(field.div(field.mul(a, b), b), (b != 0).then_some(a));
             }
             assert_eq!(field.inv(a).map(|i| field.mul(a, i)), (a != 0).then_some(1));
@@ -85,18 +80,12 @@ fn every_coefficient_on_every_byte_value() {
         for c in 0..=255u8 {
             let mut y = noise(256, u64::from(c));
             let mut scaled = x.clone();
-            let expected: Vec<u8> = x
-                .iter()
-                .zip(&y)
-                .map(|(&x, &y)| y ^ byte_product(kernels.field(), c, x))
-                .collect();
+            let expected: Vec<u8> =
+                x.iter().zip(&y).map(|(&x, &y)| y ^ byte_product(kernels.field(), c, x)).collect();
             kernels.axpy(c, &x, &mut y).unwrap();
             assert_eq!(y, expected, "{kernels:?} axpy {c}");
             kernels.scale(c, &mut scaled);
-            let product: Vec<u8> = x
-                .iter()
-                .map(|&x| byte_product(kernels.field(), c, x))
-                .collect();
+            let product: Vec<u8> = x.iter().map(|&x| byte_product(kernels.field(), c, x)).collect();
             assert_eq!(scaled, product, "{kernels:?} scale {c}");
         }
     }
@@ -107,11 +96,7 @@ fn every_length_and_start() {
     let x = noise(400, 1);
     for kernels in every_path() {
         for length in (0..=300).chain([4095, 5000, 8200]) {
-            let x = if length > 300 {
-                noise(length + 64, 2)
-            } else {
-                x.clone()
-            };
+            let x = if length > 300 { noise(length + 64, 2) } else { x.clone() };
             let (from, to) = (length % 61, length * 7 % 63);
             let x = &x[from..from + length];
             let mut y = noise(length + 64, 3);
@@ -120,11 +105,7 @@ fn every_length_and_start() {
             for (i, (&after, &before)) in y.iter().zip(&before).enumerate() {
                 let inside = i.checked_sub(to).and_then(|i| x.get(i));
                 let change = inside.map_or(0, |&x| byte_product(kernels.field(), 0xA7, x));
-                assert_eq!(
-                    after,
-                    before ^ change,
-                    "{kernels:?} length {length} byte {i}"
-                );
+                assert_eq!(after, before ^ change, "{kernels:?} length {length} byte {i}");
             }
         }
     }
@@ -144,22 +125,16 @@ struct Case {
 
 fn case() -> impl Strategy<Value = Case> {
     let length = prop_oneof![9 => 0usize..300, 1 => 300usize..2100];
-    (
-        0usize..11,
-        0usize..20,
-        length,
-        0usize..70,
-        0usize..64,
-        any::<u64>(),
-    )
-        .prop_map(|(outputs, inputs, length, gap, start, seed)| Case {
+    (0usize..11, 0usize..20, length, 0usize..70, 0usize..64, any::<u64>()).prop_map(
+        |(outputs, inputs, length, gap, start, seed)| Case {
             outputs,
             inputs,
             length,
             gap,
             start,
             seed,
-        })
+        },
+    )
 }
 
 impl Case {
@@ -180,12 +155,7 @@ impl Case {
         let row = |i: usize| &bytes[self.start + i * self.stride()..][..self.length];
         let rows: Vec<&[u8]> = (0..self.inputs).map(row).collect();
         let matrix = self.matrix();
-        oracle_product(
-            field,
-            &matrix[output * self.inputs..][..self.inputs],
-            &rows,
-            self.length,
-        )
+        oracle_product(field, &matrix[output * self.inputs..][..self.inputs], &rows, self.length)
     }
 }
 
@@ -277,13 +247,9 @@ struct Oracle {
 impl Oracle {
     fn insert(&mut self, vector: &[u8]) -> Option<usize> {
         let (field, k) = (self.field, vector.len());
-        let mut row: Vec<u8> = (0..k)
-            .map(|j| if self.free[j] { vector[j] } else { 0 })
-            .collect();
+        let mut row: Vec<u8> = (0..k).map(|j| if self.free[j] { vector[j] } else { 0 }).collect();
         for i in (0..k).filter(|&i| !self.free[i]) {
-            row.iter_mut()
-                .zip(&self.rows[i])
-                .for_each(|(y, &x)| *y ^= field.mul(vector[i], x));
+            row.iter_mut().zip(&self.rows[i]).for_each(|(y, &x)| *y ^= field.mul(vector[i], x));
         }
         let pivot = (0..k).find(|&j| self.free[j] && row[j] != 0)?;
         let inverse = field.inv(row[pivot])?;
@@ -291,10 +257,7 @@ impl Oracle {
         row.iter_mut().for_each(|c| *c = field.mul(*c, inverse));
         for other in &mut self.rows {
             let c = std::mem::take(&mut other[pivot]);
-            other
-                .iter_mut()
-                .zip(&row)
-                .for_each(|(y, &x)| *y ^= field.mul(c, x));
+            other.iter_mut().zip(&row).for_each(|(y, &x)| *y ^= field.mul(c, x));
         }
         self.rows[pivot] = row;
         self.free[pivot] = false;

@@ -5,6 +5,7 @@ use crate::api::{self, ApiSocket};
 use crate::config::{NodeConfig, RadioConfig, UdpConfig};
 use crate::error::NodeError;
 use crate::node::{Command, Handle, Node, Parts};
+use crate::radio::air::AirRadio;
 use crate::radio::udp::UdpRadio;
 use crate::radio::{Radio, RadioEvent};
 use crate::state::StateDir;
@@ -27,7 +28,7 @@ pub fn run(config: &NodeConfig) -> Result<(), NodeError> {
     let result = runtime.block_on(async {
         match &config.radio {
             RadioConfig::Udp(udp) => serve(config, async || open_udp(config, udp)).await,
-            RadioConfig::Air(_) => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
+            RadioConfig::Air(air) => serve(config, async || Ok(AirRadio::attach(air).await?)).await,
         }
     });
     // What still writes may finish, but not hold up the end for long.

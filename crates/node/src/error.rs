@@ -1,6 +1,7 @@
 //! Why a daemon does not start or stops.
 
 use crate::config::ConfigError;
+use crate::etherd::client::EtherClientError;
 use crate::radio::udp::UdpError;
 use crate::state::StateError;
 use std::io;
@@ -18,6 +19,9 @@ pub enum NodeError {
     /// The UDP radio.
     #[error(transparent)]
     Udp(#[from] UdpError),
+    /// The ether.
+    #[error(transparent)]
+    Ether(#[from] EtherClientError),
     /// The inbox.
     #[error("the inbox {dir} cannot be written: {1}; choose another [inbox] dir", dir = .0.display())]
     Inbox(PathBuf, io::Error),

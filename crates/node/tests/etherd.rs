@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
-use ncmesh_node::etherd::datagram::Datagram;
+use ncmesh_node::etherd::client::{EtherClient, EtherClientError, EtherEvent};
+use ncmesh_node::etherd::datagram::{Access, Datagram, Outcome, Token};
 use ncmesh_node::etherd::{EtherConfig, EtherControl, EtherError, EtherStatistics, Etherd};
-use ncmesh_node::radio::air::{Access, Air, AirError, AirEvent, Outcome, Token};
 use tokio::task::JoinHandle;
 
 const TOKEN: Token = Token([7; 16]);
@@ -34,8 +34,8 @@ impl Lab {
         Self { addr, control, task: tokio::spawn(etherd.run(std::future::pending())) }
     }
 
-    async fn attach(&self, radio: u32) -> Air {
-        Air::attach(self.addr, TOKEN, radio).await.unwrap()
+    async fn attach(&self, radio: u32) -> EtherClient {
+        EtherClient::attach(self.addr, TOKEN, radio).await.unwrap()
     }
 
     async fn stop(self) -> EtherStatistics {
@@ -49,8 +49,8 @@ async fn soon<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), work).await.expect("must not hang")
 }
 
-fn received(from: u32, bytes: &[u8]) -> AirEvent {
-    AirEvent::Received { from, bytes: bytes.to_vec() }
+fn received(from: u32, bytes: &[u8]) -> EtherEvent {
+    EtherEvent::Received { from, bytes: bytes.to_vec() }
 }
 
 #[tokio::test]
@@ -60,24 +60,25 @@ async fn a_frame_is_pulled_heard_and_reported() {
         let (mut a, mut b, mut c) = (lab.attach(0).await, lab.attach(1).await, lab.attach(2).await);
         assert_eq!((a.radio(), a.radios()), (0, 3));
         a.request().await.unwrap();
-        assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
+        assert_eq!(a.event().await.unwrap(), EtherEvent::Grant);
         a.answer(Access::Broadcast, b"hello").await.unwrap();
         assert_eq!(b.event().await.unwrap(), received(0, b"hello"));
         assert_eq!(c.event().await.unwrap(), received(0, b"hello"));
         // 192 us of preamble and 41 bytes at 11 Mbit/s, rounded up to 30 us.
-        let report = AirEvent::Report { outcome: Outcome::Sent, attempts: 1, airtime_ns: 222_000 };
+        let report =
+            EtherEvent::Report { outcome: Outcome::Sent, attempts: 1, airtime_ns: 222_000 };
         assert_eq!(a.event().await.unwrap(), report);
 
         b.request().await.unwrap();
-        assert_eq!(b.event().await.unwrap(), AirEvent::Grant);
+        assert_eq!(b.event().await.unwrap(), EtherEvent::Grant);
         b.answer(Access::Unicast(0), b"you").await.unwrap();
         assert_eq!(a.event().await.unwrap(), received(1, b"you"));
-        let AirEvent::Report { outcome: Outcome::Acked, attempts: 1, .. } =
+        let EtherEvent::Report { outcome: Outcome::Acked, attempts: 1, .. } =
             b.event().await.unwrap()
         else {
             panic!("not acknowledged");
         };
-        assert!(matches!(a.decline().await, Err(AirError::NoGrant)));
+        assert!(matches!(a.decline().await, Err(EtherClientError::NoGrant)));
         let statistics = lab.stop().await;
         assert_eq!(statistics.faults, Default::default());
         assert_eq!(statistics.medium.radios[2].deliveries, 1);
@@ -93,7 +94,7 @@ async fn a_saturated_sender_gets_what_the_medium_gives() {
         let sender = tokio::spawn(async move {
             a.request().await.unwrap();
             loop {
-                if a.event().await.unwrap() == AirEvent::Grant {
+                if a.event().await.unwrap() == EtherEvent::Grant {
                     // The next request comes first, so that it takes part in the next backoff.
                     a.request().await.unwrap();
                     a.answer(Access::Broadcast, &[0; 1_500]).await.unwrap();
@@ -103,7 +104,7 @@ async fn a_saturated_sender_gets_what_the_medium_gives() {
         b.event().await.unwrap();
         let first = lab.control.statistics().await.unwrap();
         for _ in 0..400 {
-            assert!(matches!(b.event().await.unwrap(), AirEvent::Received { from: 0, .. }));
+            assert!(matches!(b.event().await.unwrap(), EtherEvent::Received { from: 0, .. }));
         }
         let last = lab.control.statistics().await.unwrap();
         sender.abort();
@@ -122,12 +123,12 @@ async fn a_new_process_takes_the_radio_and_the_old_one_is_told() {
         let lab = Lab::start(2, |_| {});
         let (mut old, mut b) = (lab.attach(0).await, lab.attach(1).await);
         old.request().await.unwrap();
-        assert_eq!(old.event().await.unwrap(), AirEvent::Grant);
+        assert_eq!(old.event().await.unwrap(), EtherEvent::Grant);
         // The medium waits for the old one's answer; its grant vanishes with it.
         let mut new = lab.attach(0).await;
-        assert!(matches!(old.event().await, Err(AirError::Detached { radio: 0, .. })));
+        assert!(matches!(old.event().await, Err(EtherClientError::Detached { radio: 0, .. })));
         new.request().await.unwrap();
-        assert_eq!(new.event().await.unwrap(), AirEvent::Grant);
+        assert_eq!(new.event().await.unwrap(), EtherEvent::Grant);
         old.answer(Access::Broadcast, b"late").await.unwrap();
         new.answer(Access::Broadcast, b"new").await.unwrap();
         assert_eq!(b.event().await.unwrap(), received(0, b"new"));
@@ -144,15 +145,15 @@ async fn a_process_that_falls_silent_is_given_up_and_the_rest_goes_on() {
             (lab.attach(0).await, lab.attach(1).await, lab.attach(2).await);
         for _ in 0..3 {
             dead.request().await.unwrap();
-            assert_eq!(dead.event().await.unwrap(), AirEvent::Grant);
+            assert_eq!(dead.event().await.unwrap(), EtherEvent::Grant);
         }
-        assert!(matches!(dead.event().await, Err(AirError::Detached { .. })));
+        assert!(matches!(dead.event().await, Err(EtherClientError::Detached { .. })));
         a.request().await.unwrap();
         loop {
             tokio::select! {
                 event = b.event() => break assert_eq!(event.unwrap(), received(1, b"on")),
                 // On a slow machine this one may be late too: it goes on until heard.
-                event = a.event() => if event.unwrap() == AirEvent::Grant {
+                event = a.event() => if event.unwrap() == EtherEvent::Grant {
                     a.request().await.unwrap();
                     a.answer(Access::Broadcast, b"on").await.unwrap();
                 },
@@ -175,33 +176,36 @@ async fn garbage_and_strangers_are_counted_and_harm_nothing() {
             stranger.send_to(datagram, lab.addr).await.unwrap();
         }
         assert!(matches!(
-            Air::attach(lab.addr, Token([8; 16]), 0).await,
-            Err(AirError::WrongToken { .. })
+            EtherClient::attach(lab.addr, Token([8; 16]), 0).await,
+            Err(EtherClientError::WrongToken { .. })
         ));
         assert!(matches!(
-            Air::attach(lab.addr, TOKEN, 2).await,
-            Err(AirError::NoSuchRadio { radio: 2, .. })
+            EtherClient::attach(lab.addr, TOKEN, 2).await,
+            Err(EtherClientError::NoSuchRadio { radio: 2, .. })
         ));
         let mut a = lab.attach(0).await;
         a.request().await.unwrap();
-        assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
+        assert_eq!(a.event().await.unwrap(), EtherEvent::Grant);
         assert!(matches!(
             a.answer(Access::Broadcast, &[0; 3_000]).await,
-            Err(AirError::TooLong { .. })
+            Err(EtherClientError::TooLong { .. })
         ));
         a.answer(Access::Unicast(9), b"nobody").await.unwrap();
-        let report = AirEvent::Report { outcome: Outcome::Failed, attempts: 0, airtime_ns: 0 };
+        let report = EtherEvent::Report { outcome: Outcome::Failed, attempts: 0, airtime_ns: 0 };
         assert_eq!(a.event().await.unwrap(), report);
         a.request().await.unwrap();
-        assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
+        assert_eq!(a.event().await.unwrap(), EtherEvent::Grant);
         let lab_addr = lab.addr;
         let faults = lab.stop().await.faults;
         assert_eq!(
             (faults.garbled, faults.strangers, faults.refused, faults.bad_frames),
             (4, 1, 2, 1)
         );
-        assert!(matches!(a.event().await, Err(AirError::Detached { .. })));
-        assert!(matches!(Air::attach(lab_addr, TOKEN, 0).await, Err(AirError::Socket { .. })));
+        assert!(matches!(a.event().await, Err(EtherClientError::Detached { .. })));
+        assert!(matches!(
+            EtherClient::attach(lab_addr, TOKEN, 0).await,
+            Err(EtherClientError::Socket { .. })
+        ));
     })
     .await;
 }
@@ -214,15 +218,15 @@ async fn links_and_radios_change_under_way() {
         lab.control.set_loss(RadioId(0), RadioId(1), 1.0).await.unwrap();
         assert!(lab.control.set_loss(RadioId(0), RadioId(5), 0.5).await.is_err());
         a.request().await.unwrap();
-        assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
+        assert_eq!(a.event().await.unwrap(), EtherEvent::Grant);
         a.answer(Access::Broadcast, b"lost").await.unwrap();
-        assert!(matches!(a.event().await.unwrap(), AirEvent::Report { .. }));
+        assert!(matches!(a.event().await.unwrap(), EtherEvent::Report { .. }));
         lab.control.set_loss(RadioId(0), RadioId(1), 0.0).await.unwrap();
         lab.control.set_up(RadioId(0), false).await.unwrap();
         a.request().await.unwrap();
         lab.control.set_up(RadioId(0), true).await.unwrap();
         // Killed, it asked in vain, and asks again by itself.
-        assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
+        assert_eq!(a.event().await.unwrap(), EtherEvent::Grant);
         a.answer(Access::Broadcast, b"heard").await.unwrap();
         assert_eq!(b.event().await.unwrap(), received(0, b"heard"));
         lab.stop().await;
@@ -240,7 +244,7 @@ async fn lag_that_lasts_ends_the_run() {
         });
         let mut a = lab.attach(0).await;
         a.request().await.unwrap();
-        assert_eq!(a.event().await.unwrap(), AirEvent::Grant);
+        assert_eq!(a.event().await.unwrap(), EtherEvent::Grant);
         let error = lab.task.await.unwrap().unwrap_err();
         assert!(error.to_string().contains("lower the bit rate"), "{error}");
     })

@@ -4,6 +4,7 @@ use crate::host::Happening;
 use crate::scenario::{Content, Scenario};
 use crate::simulation::{Simulation, SimulationConfig, SimulationError, node_id};
 use ncmesh_proto::file::TransferStatus;
+use ncmesh_proto::link::LinkConfig;
 use ncmesh_proto::registry;
 use ncmesh_proto::rng;
 use ncmesh_proto::time::{Duration, Instant};
@@ -14,12 +15,24 @@ use serde::Serialize;
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
+    /// The transfer.
+    #[serde(flatten)]
+    pub transfer: TransferOutcome,
+    /// The seed.
+    pub seed: u64,
+    /// Hash over every frame sent, heard and reported.
+    pub trace_hash: String,
+    /// How many events that hash is over.
+    pub events: u64,
+}
+
+/// What came of a file transfer, simulated or of real daemons.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TransferOutcome {
     /// The scenario's name.
     pub scenario: String,
     /// The engine.
     pub scheme: String,
-    /// The seed.
-    pub seed: u64,
     /// The file's size, bytes.
     pub bytes: u64,
     /// Each receiver.
@@ -30,12 +43,8 @@ pub struct Outcome {
     pub source_redundancy: f64,
     /// Nodes the source listed as forwarders.
     pub forwarders: Vec<String>,
-    /// Virtual seconds from the start of the transfer to its end.
+    /// Seconds of the mesh's clock from the start of the transfer to its end.
     pub seconds: f64,
-    /// Hash over every frame sent, heard and reported.
-    pub trace_hash: String,
-    /// How many events that hash is over.
-    pub events: u64,
 }
 
 /// What came of it at one receiver.
@@ -67,8 +76,12 @@ pub enum RunError {
     File(String, std::io::Error),
 }
 
-/// The mesh measures itself for so long before the transfer begins, beyond the quick start of probing.
-const SETTLING: Duration = Duration::from_secs(5);
+/// How long a mesh whose nodes all start now measures itself before a transfer begins: the quick start of
+/// probing, and five seconds for the news of it to travel.
+#[must_use]
+pub fn settling_time(link: &LinkConfig) -> Duration {
+    link.settling_time() + Duration::from_secs(5)
+}
 
 /// Runs the scenario's transfer with `scheme`, at most `limit` of virtual time; `progress` is called now and
 /// then with the simulation.
@@ -87,7 +100,7 @@ pub fn run(
         .ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))?
         .name;
     let contents = contents(&traffic.content, scenario.seed)?;
-    let settling = config.link.settling_time() + SETTLING;
+    let settling = settling_time(&config.link);
     let mut s = Simulation::new(config)?;
     s.run_for(settling);
     let start = s.now();
@@ -106,7 +119,11 @@ pub fn run(
     Ok(outcome(scenario, &s, scheme, flow, start, &contents))
 }
 
-fn contents(content: &Content, seed: u64) -> Result<Vec<u8>, RunError> {
+/// The bytes a scenario's traffic sends.
+///
+/// # Errors
+/// [`RunError::File`] where they are those of a file that cannot be read.
+pub fn contents(content: &Content, seed: u64) -> Result<Vec<u8>, RunError> {
     match content {
         Content::File(path) => {
             std::fs::read(path).map_err(|e| RunError::File(path.display().to_string(), e))
@@ -143,19 +160,17 @@ fn outcome(
     });
     let status = traffic.clone().find_map(|t| status(s, t.from, flow));
     let name = |node: &NodeId| scenario.nodes[usize::from(node.0) - 1].name.clone();
-    Outcome {
+    let transfer = TransferOutcome {
         scenario: scenario.name.clone(),
         scheme: scheme.to_owned(),
-        seed: scenario.seed,
         bytes: contents.len() as u64,
         receivers: receivers.collect(),
         transmissions: (0..s.len()).map(|node| data_sent(s, node, scheme)).sum(),
         source_redundancy: status.as_ref().map_or(0.0, |t| t.source_redundancy),
         forwarders: status.iter().flat_map(|t| &t.forwarders).map(name).collect(),
         seconds: (s.now() - start).as_secs_f64(),
-        trace_hash: s.trace_hash(),
-        events: s.trace_events(),
-    }
+    };
+    Outcome { transfer, seed: scenario.seed, trace_hash: s.trace_hash(), events: s.trace_events() }
 }
 
 fn status(s: &Simulation, node: usize, flow: FlowId) -> Option<TransferStatus> {

@@ -9,6 +9,8 @@ pub mod scenario;
 mod simulation;
 mod trace;
 
-pub use experiment::{Outcome, ReceiverOutcome, RunError, run};
+pub use experiment::{
+    Outcome, ReceiverOutcome, RunError, TransferOutcome, contents, run, settling_time,
+};
 pub use host::{Happening, Host};
 pub use simulation::{Mischief, Simulation, SimulationConfig, SimulationError, node_id};

@@ -3,9 +3,11 @@
 pub(crate) mod cancel;
 pub(crate) mod generate;
 pub(crate) mod keygen;
+pub(crate) mod lab;
 pub(crate) mod node;
 pub(crate) mod peers;
 pub(crate) mod receive;
 pub(crate) mod send;
+pub(crate) mod simulate;
 pub(crate) mod status;
 pub(crate) mod transfers;

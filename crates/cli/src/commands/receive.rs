@@ -5,7 +5,6 @@ use crate::client::Client;
 use crate::failure::{Failure, Kind};
 use crate::progress::{Progress, state_name};
 use crate::show;
-use hyper::Method;
 use ncmesh_node::api::types::{Direction, Inbox, State, Transfer};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -59,7 +58,7 @@ fn choose_inbox(client: &Client, dir: Option<&Path>) -> Result<String, Failure> 
         Some(dir) => {
             let dir = std::path::absolute(dir)
                 .map_err(|e| Failure::new(Kind::File, format!("{}: {e}", dir.display())))?;
-            client.send(Method::PUT, "/v1/inbox", &Inbox { dir: Some(dir) })?
+            client.put("/v1/inbox", &Inbox { dir: Some(dir) })?
         }
     };
     let dir = inbox.dir.ok_or_else(|| {

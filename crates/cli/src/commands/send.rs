@@ -5,7 +5,6 @@ use crate::client::Client;
 use crate::failure::{Failure, Kind};
 use crate::progress::{Progress, state_name};
 use crate::show::{self, Table};
-use hyper::Method;
 use ncmesh_node::api::types::{All, Recipients, SendRequest, Started, State, Transfer};
 use std::time::{Duration, Instant};
 
@@ -21,7 +20,7 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
         name: args.name,
         scheme: args.scheme,
     };
-    let started: Started = client.send(Method::POST, "/v1/transfers", &request)?;
+    let started: Started = client.post("/v1/transfers", &request)?;
     if args.no_wait {
         return if remote.json { show::json(&started) } else { show::line(&started.id) };
     }

@@ -32,8 +32,6 @@ fn products(c: i8) -> i64 {
             *chain = _mm512_gf2p8mul_epi8(*chain, factor);
         }
     }
-    let sum = chains
-        .into_iter()
-        .fold(factor, |a, b| _mm512_xor_si512(a, b));
+    let sum = chains.into_iter().fold(factor, |a, b| _mm512_xor_si512(a, b));
     _mm512_reduce_add_epi64(sum)
 }

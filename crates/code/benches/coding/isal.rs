@@ -31,24 +31,16 @@ impl Table {
         let mut bytes = vec![0; stride * count + 63];
         SmallRng::seed_from_u64(2).fill_bytes(&mut bytes);
         let start = bytes.as_ptr().align_offset(64);
-        let pointers = bytes[start..]
-            .chunks_mut(stride)
-            .take(count)
-            .map(<[u8]>::as_mut_ptr)
-            .collect();
-        Self {
-            _bytes: bytes,
-            pointers,
-        }
+        let pointers =
+            bytes[start..].chunks_mut(stride).take(count).map(<[u8]>::as_mut_ptr).collect();
+        Self { _bytes: bytes, pointers }
     }
 }
 
 impl Isal {
     pub fn load() -> Option<Self> {
         // SAFETY: a library without initialisers.
-        unsafe { Library::new("libisal.so.2") }
-            .ok()
-            .map(|library| Self { library })
+        unsafe { Library::new("libisal.so.2") }.ok().map(|library| Self { library })
     }
 
     /// # Safety
@@ -81,21 +73,9 @@ impl Isal {
             let encode: EncodeData = self.function("ec_encode_data");
             b.iter(|| {
                 rng.fill_bytes(&mut coefficients);
-                init(
-                    k as c_int,
-                    n as c_int,
-                    coefficients.as_mut_ptr(),
-                    tables.as_mut_ptr(),
-                );
+                init(k as c_int, n as c_int, coefficients.as_mut_ptr(), tables.as_mut_ptr());
                 let (from, to) = (inputs.pointers.as_mut_ptr(), outputs.pointers.as_mut_ptr());
-                encode(
-                    size as c_int,
-                    k as c_int,
-                    n as c_int,
-                    tables.as_mut_ptr(),
-                    from,
-                    to,
-                );
+                encode(size as c_int, k as c_int, n as c_int, tables.as_mut_ptr(), from, to);
             });
         }
     }
@@ -115,26 +95,10 @@ impl Isal {
             let encode: EncodeData = self.function("ec_encode_data");
             b.iter(|| {
                 matrix.copy_from_slice(&packets.coefficients);
-                std::hint::black_box(invert(
-                    matrix.as_mut_ptr(),
-                    inverse.as_mut_ptr(),
-                    k as c_int,
-                ));
-                init(
-                    k as c_int,
-                    k as c_int,
-                    inverse.as_mut_ptr(),
-                    tables.as_mut_ptr(),
-                );
+                std::hint::black_box(invert(matrix.as_mut_ptr(), inverse.as_mut_ptr(), k as c_int));
+                init(k as c_int, k as c_int, inverse.as_mut_ptr(), tables.as_mut_ptr());
                 let (from, to) = (inputs.pointers.as_mut_ptr(), outputs.pointers.as_mut_ptr());
-                encode(
-                    size as c_int,
-                    k as c_int,
-                    k as c_int,
-                    tables.as_mut_ptr(),
-                    from,
-                    to,
-                );
+                encode(size as c_int, k as c_int, k as c_int, tables.as_mut_ptr(), from, to);
             });
         }
     }

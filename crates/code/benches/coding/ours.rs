@@ -43,12 +43,7 @@ impl Packets {
                 }
                 let mut payloads = vec![0; shape.capacity()];
                 encoder.encode_many(&coefficients, &mut payloads).unwrap();
-                Self {
-                    shape,
-                    data: data.clone(),
-                    coefficients,
-                    payloads,
-                }
+                Self { shape, data: data.clone(), coefficients, payloads }
             })
             .find(|packets| packets.feed(&mut Decoder::new(shape)))
             .unwrap()
@@ -68,8 +63,7 @@ impl Packets {
     pub fn joined(&self) -> Vec<u8> {
         let coefficients = self.coefficients.chunks_exact(self.shape.generation());
         let rows = coefficients.zip(self.payloads.chunks_exact(self.shape.symbol_size()));
-        rows.flat_map(|(row, payload)| [row, payload].concat())
-            .collect()
+        rows.flat_map(|(row, payload)| [row, payload].concat()).collect()
     }
 }
 
@@ -136,17 +130,9 @@ fn recode(b: &mut Bencher<'_>, shape: Shape, n: usize) {
     let mut rng = SmallRng::seed_from_u64(1);
     let (mut coefficients, mut payloads) = buffers(shape, n);
     if n == 1 {
-        b.iter(|| {
-            recoder
-                .recode(&mut rng, &mut coefficients, &mut payloads)
-                .unwrap()
-        });
+        b.iter(|| recoder.recode(&mut rng, &mut coefficients, &mut payloads).unwrap());
     } else {
-        b.iter(|| {
-            recoder
-                .recode_many(&mut rng, &mut coefficients, &mut payloads)
-                .unwrap()
-        });
+        b.iter(|| recoder.recode_many(&mut rng, &mut coefficients, &mut payloads).unwrap());
     }
 }
 
@@ -163,8 +149,5 @@ fn decode(b: &mut Bencher<'_>, packets: &Packets) {
 }
 
 fn buffers(shape: Shape, n: usize) -> (Vec<u8>, Vec<u8>) {
-    (
-        vec![0; n * shape.generation()],
-        vec![0; n * shape.symbol_size()],
-    )
+    (vec![0; n * shape.generation()], vec![0; n * shape.symbol_size()])
 }

@@ -80,12 +80,7 @@ impl Rlnc {
             let recode: unsafe extern "C" fn(Handle, *mut u8, usize) =
                 self.function("relay_recode");
             let free: unsafe extern "C" fn(Handle) = self.function("relay_free");
-            let relay = new(
-                packets.as_ptr(),
-                packets.len(),
-                packet.len(),
-                shape.generation(),
-            );
+            let relay = new(packets.as_ptr(), packets.len(), packet.len(), shape.generation());
             b.iter(|| recode(relay, packet.as_mut_ptr(), packet.len()));
             free(relay);
         }
@@ -102,12 +97,8 @@ impl Rlnc {
                 self.function("receiver_decode");
             let compare: unsafe extern "C" fn(Handle, *const u8, usize) -> bool =
                 self.function("data_compare");
-            let run = |receiver| {
-                Decoded(
-                    self,
-                    decode(receiver, joined.as_ptr(), joined.len(), k + size),
-                )
-            };
+            let run =
+                |receiver| Decoded(self, decode(receiver, joined.as_ptr(), joined.len(), k + size));
             assert!(
                 compare(run(new(size, k)).1, data.as_ptr(), data.len()),
                 "the rival decodes our packets"

@@ -17,10 +17,7 @@ const OPERATIONS: [&str; 8] = [
 
 /// Median time of one packet (or one generation, in decoding) in ns.
 fn median(k: usize, size: usize, operation: &str, who: &str) -> Option<f64> {
-    let each = operation
-        .split_once('-')
-        .and_then(|(_, n)| n.parse::<f64>().ok())
-        .unwrap_or(1.0);
+    let each = operation.split_once('-').and_then(|(_, n)| n.parse::<f64>().ok()).unwrap_or(1.0);
     // Criterion's folder names replace what stands for a path.
     time(&format!("{k}x{size}/{operation}_{who}")).map(|ns| ns / each)
 }
@@ -45,10 +42,7 @@ pub fn print() {
             "| k x size | ncmesh | rlnc 0.8.5 | ratio | rlnc 0.8.7 | ratio | ISA-L | ratio | of ceiling |"
         );
         println!("|---|---|---|---|---|---|---|---|---|");
-        for (k, size) in GENERATIONS
-            .into_iter()
-            .flat_map(|k| SYMBOL_SIZES.map(|size| (k, size)))
-        {
+        for (k, size) in GENERATIONS.into_iter().flat_map(|k| SYMBOL_SIZES.map(|size| (k, size))) {
             print_row(k, size, operation);
         }
     }
@@ -61,18 +55,12 @@ fn print_row(k: usize, size: usize, operation: &str) {
     print!("| {k} x {size} | {ours:.0} ");
     // Rivals make one packet a call, except for ISA-L.
     let single =
-        operation
-            .split_once('-')
-            .map_or(operation, |(kind, n)| match n.parse::<usize>() {
-                Ok(_) if kind == "encode" => "encode-1",
-                Ok(_) => "recode-1",
-                Err(_) => operation,
-            });
-    for (who, operation) in [
-        ("rlnc 0.8.5", single),
-        ("rlnc 0.8.7", single),
-        ("isa-l", operation),
-    ] {
+        operation.split_once('-').map_or(operation, |(kind, n)| match n.parse::<usize>() {
+            Ok(_) if kind == "encode" => "encode-1",
+            Ok(_) => "recode-1",
+            Err(_) => operation,
+        });
+    for (who, operation) in [("rlnc 0.8.5", single), ("rlnc 0.8.7", single), ("isa-l", operation)] {
         match median(k, size, operation, who) {
             Some(theirs) => print!("| {theirs:.0} | {:.2} ", theirs / ours),
             None => print!("| | "),
@@ -80,11 +68,7 @@ fn print_row(k: usize, size: usize, operation: &str) {
     }
     // Only the product is held against the ceiling.
     let product = median(k, size, operation, "ncmesh, given coefficients").unwrap_or(ours);
-    let bytes = if operation == "decode-dense" {
-        k * k * size
-    } else {
-        k * size
-    };
+    let bytes = if operation == "decode-dense" { k * k * size } else { k * size };
     let ceiling = time(&format!("{k}x{size}/ceiling")).map(|ns| (PRODUCTS * 64) as f64 / ns);
     match ceiling.filter(|_| operation != "decode-systematic") {
         Some(ceiling) => println!("| {:.0} % |", bytes as f64 / ceiling / product * 100.0),

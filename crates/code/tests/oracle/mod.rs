@@ -10,10 +10,7 @@ pub(crate) struct Span {
 
 impl Span {
     pub(crate) fn new(field: Field) -> Self {
-        Self {
-            field,
-            rows: Vec::new(),
-        }
+        Self { field, rows: Vec::new() }
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -24,9 +21,7 @@ impl Span {
     pub(crate) fn insert(&mut self, vector: &[u8]) -> bool {
         let field = self.field;
         let subtract = |from: &mut [u8], factor: u8, row: &[u8]| {
-            from.iter_mut()
-                .zip(row)
-                .for_each(|(y, &x)| *y ^= field.mul(factor, x));
+            from.iter_mut().zip(row).for_each(|(y, &x)| *y ^= field.mul(factor, x));
         };
         let mut rest = vector.to_vec();
         for row in &self.rows {
@@ -49,11 +44,7 @@ impl Span {
 
     /// Whether unit vector `index` lies in the span.
     pub(crate) fn determines(&self, index: usize) -> bool {
-        let unit = |row: &Vec<u8>| {
-            row.iter()
-                .enumerate()
-                .all(|(i, &c)| (c != 0) == (i == index))
-        };
+        let unit = |row: &Vec<u8>| row.iter().enumerate().all(|(i, &c)| (c != 0) == (i == index));
         self.rows.iter().any(unit)
     }
 }

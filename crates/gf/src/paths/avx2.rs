@@ -28,10 +28,7 @@ unsafe fn split(x: Ymm) -> Halves {
     // SAFETY: the path's instructions are there.
     unsafe {
         let nibble = _mm256_set1_epi8(15);
-        [
-            _mm256_and_si256(x, nibble),
-            _mm256_and_si256(_mm256_srli_epi16::<4>(x), nibble),
-        ]
+        [_mm256_and_si256(x, nibble), _mm256_and_si256(_mm256_srli_epi16::<4>(x), nibble)]
     }
 }
 
@@ -39,10 +36,7 @@ unsafe fn split(x: Ymm) -> Halves {
 unsafe fn add_product(sum: Ymm, x: Halves, table: Halves) -> Ymm {
     // SAFETY: the path's instructions are there.
     unsafe {
-        let products = [
-            _mm256_shuffle_epi8(table[0], x[0]),
-            _mm256_shuffle_epi8(table[1], x[1]),
-        ];
+        let products = [_mm256_shuffle_epi8(table[0], x[0]), _mm256_shuffle_epi8(table[1], x[1])];
         _mm256_xor_si256(_mm256_xor_si256(sum, products[0]), products[1])
     }
 }

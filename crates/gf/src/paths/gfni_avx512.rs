@@ -95,10 +95,8 @@ impl Multiply<Zmm> for Bytes {
     unsafe fn fold_two(sum: Zmm, x: [Self::Operand; 2], factor: [Self::Factor; 2]) -> Zmm {
         // SAFETY: the path's instructions are there.
         unsafe {
-            let products = [
-                _mm512_gf2p8mul_epi8(x[0], factor[0]),
-                _mm512_gf2p8mul_epi8(x[1], factor[1]),
-            ];
+            let products =
+                [_mm512_gf2p8mul_epi8(x[0], factor[0]), _mm512_gf2p8mul_epi8(x[1], factor[1])];
             _mm512_ternarylogic_epi64::<XOR_THREE>(sum, products[0], products[1])
         }
     }

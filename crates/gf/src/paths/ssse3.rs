@@ -69,12 +69,7 @@ type Halves = [Xmm; 2];
 unsafe fn tables(nibbles: &Nibbles) -> Halves {
     let low = nibbles.0.as_ptr();
     // SAFETY: 32 bytes are readable there.
-    unsafe {
-        [
-            _mm_load_si128(low.cast()),
-            _mm_load_si128(low.add(16).cast()),
-        ]
-    }
+    unsafe { [_mm_load_si128(low.cast()), _mm_load_si128(low.add(16).cast())] }
 }
 
 #[inline(always)]
@@ -82,10 +77,7 @@ unsafe fn split(x: Xmm) -> Halves {
     // SAFETY: the path's instructions are there.
     unsafe {
         let nibble = _mm_set1_epi8(15);
-        [
-            _mm_and_si128(x, nibble),
-            _mm_and_si128(_mm_srli_epi16::<4>(x), nibble),
-        ]
+        [_mm_and_si128(x, nibble), _mm_and_si128(_mm_srli_epi16::<4>(x), nibble)]
     }
 }
 
@@ -93,10 +85,7 @@ unsafe fn split(x: Xmm) -> Halves {
 unsafe fn add_product(sum: Xmm, x: Halves, table: Halves) -> Xmm {
     // SAFETY: the path's instructions are there.
     unsafe {
-        let products = [
-            _mm_shuffle_epi8(table[0], x[0]),
-            _mm_shuffle_epi8(table[1], x[1]),
-        ];
+        let products = [_mm_shuffle_epi8(table[0], x[0]), _mm_shuffle_epi8(table[1], x[1])];
         _mm_xor_si128(_mm_xor_si128(sum, products[0]), products[1])
     }
 }

@@ -1,5 +1,6 @@
 //! The HTTP/1.1 API with JSON over a Unix socket that only its owner can use.
 
+pub mod client;
 mod routes;
 mod send;
 pub mod types;

@@ -1,5 +1,6 @@
 //! What the HTTP API says and takes, as JSON. The command line uses the same types.
 
+use ncmesh_proto::file::ReceiverState;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -105,6 +106,18 @@ pub enum State {
     Refused,
     /// The source cannot send on.
     Failed,
+}
+
+impl From<ReceiverState> for State {
+    fn from(state: ReceiverState) -> Self {
+        match state {
+            ReceiverState::Invited => Self::Invited,
+            ReceiverState::Active => Self::Active,
+            ReceiverState::Complete => Self::Complete,
+            ReceiverState::Refused(_) => Self::Refused,
+            ReceiverState::Lost => Self::Lost,
+        }
+    }
 }
 
 /// One of `GET /v1/transfers`.

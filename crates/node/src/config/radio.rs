@@ -1,5 +1,6 @@
 //! `[radio]`: which radio the daemon drives.
 
+use crate::etherd::datagram::Token;
 use serde::{Deserialize, Deserializer};
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -50,9 +51,10 @@ pub struct AirConfig {
     /// Where the ether listens.
     pub ether: SocketAddr,
     /// This node's place in the ether's scenario.
-    pub index: u16,
+    pub index: u32,
     /// Lets this node in.
-    pub token: String,
+    #[serde(deserialize_with = "token")]
+    pub token: Token,
     /// The largest frame, bytes.
     #[serde(default = "default_air_mtu")]
     pub mtu: usize,
@@ -73,6 +75,11 @@ fn default_udp_mtu() -> usize {
 
 fn default_air_mtu() -> usize {
     1500
+}
+
+fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Token, D::Error> {
+    let token = String::deserialize(deserializer)?.parse();
+    token.map_err(|e| serde::de::Error::custom(format!("token: {e}")))
 }
 
 /// A bit rate; written `"500k"`, `"20M"`, `"5.5M"`, `"1G"`.

@@ -12,6 +12,7 @@
 //!
 //! Datagrams that are garbled, come from strangers or too late are counted in [`Faults`] and dropped.
 
+pub mod client;
 mod clients;
 pub mod datagram;
 mod ether;

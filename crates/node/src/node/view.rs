@@ -165,13 +165,7 @@ impl Node {
         Receiver {
             id: r.node.0,
             name: self.name_of(r.node),
-            state: match r.state {
-                ReceiverState::Invited => State::Invited,
-                ReceiverState::Active => State::Active,
-                ReceiverState::Complete => State::Complete,
-                ReceiverState::Refused(_) => State::Refused,
-                ReceiverState::Lost => State::Lost,
-            },
+            state: r.state.into(),
             reason: match r.state {
                 ReceiverState::Refused(why) => Some(why.reason().into()),
                 _ => None,

@@ -1,0 +1,55 @@
+//! `ncmesh simulate`.
+
+use crate::args::SimulateArgs;
+use crate::failure::{Failure, Kind};
+use crate::plan;
+use crate::progress::Progress;
+use crate::show;
+use ncmesh_proto::time::Duration;
+use ncmesh_sim::scenario::Scenario;
+use ncmesh_sim::{RunError, Simulation, SimulationConfig};
+
+/// Longer than any run: a thousand years.
+const NEVER: Duration = Duration::from_secs(1000 * 365 * 86_400);
+
+pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
+    if let Some(seed) = args.seed {
+        args.run.set.push(format!("seed={seed}"));
+    }
+    let scenario = plan::scenario(&args.run)?;
+    let config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
+    let limit = args.run.timeout.unwrap_or(NEVER);
+    let mut progress = Progress::new(json);
+    let show = |s: &Simulation| show_progress(&mut progress, &scenario, s);
+    let outcome = ncmesh_sim::run(&scenario, config, &args.run.scheme, limit, show)?;
+    progress.clear();
+    if json {
+        show::json(&outcome)?;
+    } else {
+        plan::show_outcome(&outcome.transfer)?;
+        let (seed, events, hash) = (outcome.seed, outcome.events, &outcome.trace_hash);
+        show::line(&format!("seed {seed}; trace of {events} events: {hash}"))?;
+    }
+    plan::verdict(&outcome.transfer)
+}
+
+fn show_progress(progress: &mut Progress, scenario: &Scenario, s: &Simulation) {
+    let from = scenario.traffic.as_ref().map(|traffic| s.host(traffic.from));
+    let stack = from.and_then(|host| host.stack());
+    for transfer in stack.into_iter().flat_map(|stack| stack.transfers()) {
+        for r in &transfer.receivers {
+            let name = &scenario.nodes[usize::from(r.node.0) - 1].name;
+            progress.show_receiver(name, r.state.into(), r.bytes, transfer.size);
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(e: RunError) -> Self {
+        let kind = match e {
+            RunError::File(..) => Kind::File,
+            RunError::NoTraffic | RunError::Simulation(_) => Kind::Config,
+        };
+        Self::new(kind, e.to_string())
+    }
+}

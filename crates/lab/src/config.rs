@@ -1,0 +1,48 @@
+//! The `node.toml` of a daemon of the lab.
+
+use ncmesh_node::etherd::datagram::Token;
+use ncmesh_sim::node_id;
+use ncmesh_sim::scenario::Scenario;
+use std::fmt::Write;
+use std::net::SocketAddr;
+use toml::{Table, Value};
+
+/// The configuration of the daemon of node `index`; relative paths in it are relative to the file.
+pub(crate) fn node_config(
+    scenario: &Scenario,
+    index: usize,
+    ether: SocketAddr,
+    token: Token,
+    key: &[u8],
+) -> String {
+    let mut hex = String::new();
+    for byte in key {
+        // Writing to a string does not fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    let node = section([
+        ("id", i64::from(node_id(index).0).into()),
+        ("name", scenario.nodes[index].name.as_str().into()),
+        ("key", hex.into()),
+        ("state_dir", "state".into()),
+    ]);
+    let radio = section([
+        ("kind", "air".into()),
+        ("ether", ether.to_string().into()),
+        ("index", (index as i64).into()),
+        ("token", token.to_string().into()),
+        ("mtu", (scenario.mtu as i64).into()),
+    ]);
+    let inbox = section([("dir", "inbox".into())]);
+    let own = [("node", node), ("radio", radio), ("inbox", inbox)];
+    let own = own.map(|(name, table)| (name.to_owned(), table));
+    own.into_iter()
+        .chain(scenario.protocol.clone())
+        .map(|(name, table)| (name, Value::Table(table)))
+        .collect::<Table>()
+        .to_string()
+}
+
+fn section<const N: usize>(settings: [(&str, Value); N]) -> Table {
+    settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}

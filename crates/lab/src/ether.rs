@@ -1,0 +1,65 @@
+//! The ether on a thread of its own, so that nothing else of this process delays it.
+
+use crate::LabError;
+use ncmesh_medium::{MediumConfig, RadioId};
+use ncmesh_node::etherd::datagram::Token;
+use ncmesh_node::etherd::{EtherConfig, EtherControl, EtherError, EtherStatistics, Etherd};
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+pub(crate) struct EtherThread {
+    address: SocketAddr,
+    control: EtherControl,
+    thread: Option<JoinHandle<Result<EtherStatistics, EtherError>>>,
+}
+
+impl EtherThread {
+    pub(crate) fn start(
+        medium: MediumConfig,
+        token: Token,
+        max_lag: Duration,
+    ) -> Result<Self, LabError> {
+        let mut config = EtherConfig::new(token);
+        config.lag_limit = max_lag;
+        config.grant_limit = max_lag / 5;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let etherd = {
+            let _inside = runtime.enter();
+            Etherd::bind(medium, config)?
+        };
+        let (address, control) = (etherd.addr(), etherd.control());
+        let run = move || runtime.block_on(etherd.run(std::future::pending()));
+        let thread = std::thread::Builder::new().name("ether".into()).spawn(run)?;
+        Ok(Self { address, control, thread: Some(thread) })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether it still runs; if not, why.
+    pub(crate) fn check(&mut self) -> Result<(), LabError> {
+        if let Some(ended) = self.thread.take_if(|thread| thread.is_finished()) {
+            join(ended)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn set_up(&self, node: usize, up: bool) -> Result<(), LabError> {
+        Ok(self.control.set_up(RadioId(node), up).await?)
+    }
+
+    pub(crate) async fn stop(mut self) -> Result<EtherStatistics, LabError> {
+        self.control.stop().await;
+        // It ends between two frames.
+        self.thread.take().map_or_else(|| Ok(EtherStatistics::default()), join)
+    }
+}
+
+fn join(
+    thread: JoinHandle<Result<EtherStatistics, EtherError>>,
+) -> Result<EtherStatistics, LabError> {
+    let ended = thread.join();
+    Ok(ended.map_err(|_| std::io::Error::other("the ether's thread panicked"))??)
+}

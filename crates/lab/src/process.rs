@@ -1,0 +1,105 @@
+//! A daemon of the lab: its directory and its process.
+
+use crate::LabError;
+use ncmesh_node::api::client::ApiClient;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::{Child, Command};
+
+/// How long a daemon may take to end in good order.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+pub(crate) struct NodeProcess {
+    name: String,
+    dir: PathBuf,
+    program: PathBuf,
+    client: ApiClient,
+    /// While it is meant to run.
+    child: Option<Child>,
+}
+
+impl NodeProcess {
+    /// Makes its directory with its configuration.
+    pub(crate) fn new(
+        name: &str,
+        dir: PathBuf,
+        program: PathBuf,
+        config: &str,
+    ) -> io::Result<Self> {
+        fs::create_dir_all(&dir)?;
+        // It holds the network's key.
+        let mut file = OpenOptions::new();
+        let mut file =
+            file.write(true).create(true).truncate(true).mode(0o600).open(dir.join("node.toml"))?;
+        file.write_all(config.as_bytes())?;
+        let client = ApiClient::new(dir.join("state/api.sock"));
+        Ok(Self { name: name.to_owned(), dir, program, client, child: None })
+    }
+
+    pub(crate) fn client(&self) -> &ApiClient {
+        &self.client
+    }
+
+    pub(crate) fn spawn(&mut self) -> Result<(), LabError> {
+        let log = OpenOptions::new().create(true).append(true).open(self.dir.join("log"))?;
+        let spawned = Command::new(&self.program)
+            .args(["node", "--config"])
+            .arg(self.dir.join("node.toml"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            // An interrupt from the terminal is ours to handle.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn();
+        let program = || self.program.display().to_string();
+        self.child =
+            Some(spawned.map_err(|source| LabError::Program { program: program(), source })?);
+        Ok(())
+    }
+
+    /// Whether it runs as it is meant to; if not, why.
+    pub(crate) fn check(&mut self) -> Result<(), LabError> {
+        let Some(child) = &mut self.child else { return Ok(()) };
+        match child.try_wait()? {
+            None => Ok(()),
+            Some(status) => {
+                let (node, reason) = (self.name.clone(), self.last_words());
+                Err(LabError::NodeEnded { node, status, reason })
+            }
+        }
+    }
+
+    fn last_words(&self) -> String {
+        let log = fs::read(self.dir.join("log")).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        log.lines().last().unwrap_or("it says nothing").to_owned()
+    }
+
+    pub(crate) async fn kill(&mut self) -> Result<(), LabError> {
+        if let Some(mut child) = self.child.take() {
+            child.kill().await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn ask_to_end(&self) {
+        let id = self.child.as_ref().and_then(Child::id).and_then(|id| i32::try_from(id).ok());
+        if let Some(pid) = id.and_then(Pid::from_raw) {
+            // One that has ended already needs no asking.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+
+    pub(crate) async fn wait_for_end(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // One that does not end is killed when dropped.
+            let _ = tokio::time::timeout(FAREWELL, child.wait()).await;
+        }
+    }
+}

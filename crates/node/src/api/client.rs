@@ -1,0 +1,142 @@
+//! The other side of the API: one request per connection.
+
+use super::types::ApiError;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::{Method, Request, header};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::path::{Path, PathBuf};
+use tokio::net::UnixStream;
+
+/// Why a request came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody answers on the socket.
+    #[error(
+        "no daemon answers on {path} ({1}); start one with `ncmesh node --config node.toml`, or name its socket with --api",
+        path = .0.display()
+    )]
+    Unreachable(PathBuf, io::Error),
+    /// What came back is no answer of this API.
+    #[error("the daemon gave no usable answer ({0}); is it the same version?")]
+    Strange(String),
+    /// The path cannot be asked for.
+    #[error("not a possible request: {0}")]
+    Impossible(String),
+    /// The daemon's own answer.
+    #[error(transparent)]
+    Refused(#[from] ApiError),
+}
+
+/// A daemon to talk to.
+#[derive(Clone, Debug)]
+pub struct ApiClient {
+    socket: PathBuf,
+}
+
+impl ApiClient {
+    /// The daemon whose API is on `socket`.
+    #[must_use]
+    pub fn new(socket: PathBuf) -> Self {
+        Self { socket }
+    }
+
+    /// Where it talks to.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// `GET path`.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.call(Method::GET, path, Vec::new()).await
+    }
+
+    /// `DELETE path`.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.call(Method::DELETE, path, Vec::new()).await
+    }
+
+    /// `POST path` with a body.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.call(Method::POST, path, json(body)?).await
+    }
+
+    /// `PUT path` with a body.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn put<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.call(Method::PUT, path, json(body)?).await
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<T, ClientError> {
+        let (ok, answer) = self.exchange(method, path, body).await?;
+        if ok {
+            return serde_json::from_slice(&answer).map_err(|e| strange(&e));
+        }
+        let error: ApiError = serde_json::from_slice(&answer).map_err(|e| strange(&e))?;
+        Err(error.into())
+    }
+
+    /// One request and its answer: whether it went well, and the body.
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<(bool, Bytes), ClientError> {
+        let failed = |e: hyper::Error| strange(&e);
+        let stream = UnixStream::connect(&self.socket)
+            .await
+            .map_err(|e| ClientError::Unreachable(self.socket.clone(), e))?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
+        let driven = tokio::spawn(connection);
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "ncmesh")
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|e| ClientError::Impossible(e.to_string()))?;
+        let answer = sender.send_request(request).await.map_err(failed)?;
+        let ok = answer.status().is_success();
+        let body = answer.into_body().collect().await.map_err(failed)?.to_bytes();
+        driven.abort();
+        Ok((ok, body))
+    }
+}
+
+fn json(body: &impl Serialize) -> Result<Vec<u8>, ClientError> {
+    serde_json::to_vec(body).map_err(|e| strange(&e))
+}
+
+fn strange(e: &dyn std::error::Error) -> ClientError {
+    ClientError::Strange(e.to_string())
+}
