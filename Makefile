@@ -11,9 +11,13 @@ all:
 	$(CARGO) build --release --workspace
 
 # Builds everything, starts the mesh of scenarios/building.toml, sends a real file over it and verifies it.
+# Without FILE it sends this source tree, packed.
 demo:
 	$(CARGO) build --release -p ncmesh
-	target/release/ncmesh lab scenarios/building.toml --send "$(or $(FILE),target/release/ncmesh)" $(DEMO_LIMIT) --from n01 --to $(TO)
+	@mkdir -p target/demo
+	@tar -czf target/demo/ncmesh-source.tar.gz crates docs scenarios
+	target/release/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
+	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
 test: test-deps lint doc unit fuzz
 

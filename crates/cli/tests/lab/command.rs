@@ -1,0 +1,101 @@
+//! `ncmesh lab` and `ncmesh simulate` as a user calls them.
+
+use crate::support::{contents, scenario_file, turn};
+use serde_json::Value;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Quick probes and patience with a busy machine.
+const QUICK: [&str; 2] = ["--set", "protocol.link.fast_period_s=0.05"];
+
+fn ncmesh(command: &str, scenario: &str, more: &[&str]) -> Command {
+    let mut ncmesh = Command::new(env!("CARGO_BIN_EXE_ncmesh"));
+    ncmesh.arg(command).arg(scenario_file(scenario)).args(more).stdin(Stdio::null());
+    ncmesh
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn fails(output: &Output, code: i32, word: &str) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    let error = said.lines().last().unwrap();
+    assert!(error.contains(word), "{word:?} is not in {error:?}");
+}
+
+#[test]
+fn a_users_file_arrives_and_the_run_is_told() {
+    let _turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let (file, kept) = (dir.path().join("photo.jpg"), dir.path().join("lab"));
+    std::fs::write(&file, contents(100_000)).unwrap();
+    let more = [
+        "--send",
+        file.to_str().unwrap(),
+        "--dir",
+        kept.to_str().unwrap(),
+        "--max-lag",
+        "20",
+        "--json",
+    ];
+    let output = ncmesh("lab", "pair.toml", &[&QUICK[..], &more[..]].concat()).output().unwrap();
+    let told = json(&output);
+    assert_eq!(told["bytes"], 100_000);
+    assert_eq!(told["receivers"][0]["verified"], true);
+    assert!(told["transmissions"].as_u64().unwrap() >= 70);
+    assert_eq!(std::fs::read(kept.join("2-b/inbox/photo.jpg")).unwrap(), contents(100_000));
+    assert!(!kept.join("1-a/state/api.sock").exists(), "ended in good order");
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_starts() {
+    let output = |more: &[&str]| ncmesh("lab", "pair.toml", more).output().unwrap();
+    fails(&output(&["--to", "c"]), 6, "no node `c`; there are a, b");
+    fails(&output(&["--from", "b"]), 2, "both source and receiver");
+    fails(&output(&["--to", "b,b"]), 2, "twice");
+    fails(&output(&["--send", "/nonexistent/file"]), 5, "/nonexistent/file");
+    fails(&output(&["--set", "medium.bit_rate=0"]), 3, "bit_rate");
+    fails(&output(&["--set", "protocol.pacifier.knob=7"]), 3, "knob");
+    fails(&ncmesh("lab", "nothing.toml", &[]).output().unwrap(), 3, "nothing.toml");
+    fails(&ncmesh("simulate", "freifunk.toml", &["--scheme", "x"]).output().unwrap(), 3, "x");
+}
+
+#[test]
+fn a_terminated_lab_takes_its_daemons_with_it() {
+    let _turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let kept = dir.path().join("lab");
+    let more = ["--dir", kept.to_str().unwrap(), "--max-lag", "20", "--set", "traffic.size=100MB"];
+    let mut lab = ncmesh("lab", "pair.toml", &more).stderr(Stdio::null()).spawn().unwrap();
+    let sockets = [kept.join("1-a/state/api.sock"), kept.join("2-b/state/api.sock")];
+    let answers = |socket: &Path| UnixStream::connect(socket).is_ok();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let wait = |what: &str, up: bool| {
+        while !sockets.iter().all(|socket| answers(socket) == up) {
+            assert!(Instant::now() < deadline, "waited in vain: {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait("the daemons are up", true);
+    let id = lab.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert_eq!(lab.wait().unwrap().code(), Some(7));
+    wait("the daemons are gone", false);
+}
+
+#[test]
+fn a_simulation_is_repeated_frame_for_frame() {
+    let simulate = |seed: &str| {
+        let more = ["--set", "traffic.size=50kB", "--seed", seed, "--json"];
+        json(&ncmesh("simulate", "diamond.toml", &more).output().unwrap())
+    };
+    let (first, again, other) = (simulate("3"), simulate("3"), simulate("4"));
+    assert_eq!(first, again);
+    assert_ne!(first["trace_hash"], other["trace_hash"]);
+    assert_eq!(first["receivers"][0]["verified"], true);
+}

@@ -1,0 +1,7 @@
+//! Real daemons over the emulated ether: whole meshes, crashes in the middle of transfers, the command itself.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
+
+mod command;
+mod crashes;
+mod sizes;
+mod support;
