@@ -35,7 +35,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Status => commands::status::run(&remote),
         Command::Cancel(args) => commands::cancel::run(&remote, &args),
         Command::Keygen(args) => commands::keygen::run(&args),
-        Command::Lab(args) => commands::lab::run(remote.json, args),
+        Command::Lab(args) => commands::lab::run(remote.json, &args),
         Command::Simulate(args) => commands::simulate::run(remote.json, args),
         Command::Completions(args) => commands::generate::completions(&args),
         Command::Man(args) => commands::generate::man(&args),

@@ -29,7 +29,7 @@ struct Outcome {
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(json: bool, args: LabArgs) -> Result<(), Failure> {
+pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
     let scenario = plan::scenario(&args.run)?;
     let Some(traffic) = scenario.traffic.clone() else { return Ok(()) };
     if let Content::File(file) = &traffic.content {
@@ -44,7 +44,7 @@ pub(crate) fn run(json: bool, args: LabArgs) -> Result<(), Failure> {
         let mut terminate = signal(SignalKind::terminate())?;
         // Whatever ends first: what is dropped here takes the daemons with it.
         tokio::select! {
-            outcome = experiment(&scenario, &traffic, &args, &options, json) => outcome,
+            outcome = experiment(&scenario, &traffic, args, &options, json) => outcome,
             _ = interrupt.recv() => Err(Failure::new(Kind::Incomplete, "interrupted")),
             _ = terminate.recv() => Err(Failure::new(Kind::Incomplete, "terminated")),
         }

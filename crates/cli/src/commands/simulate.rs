@@ -5,6 +5,7 @@ use crate::failure::{Failure, Kind};
 use crate::plan;
 use crate::progress::Progress;
 use crate::show;
+use ncmesh_proto::stack::Stack;
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{RunError, Simulation, SimulationConfig};
@@ -36,7 +37,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
 fn show_progress(progress: &mut Progress, scenario: &Scenario, s: &Simulation) {
     let from = scenario.traffic.as_ref().map(|traffic| s.host(traffic.from));
     let stack = from.and_then(|host| host.stack());
-    for transfer in stack.into_iter().flat_map(|stack| stack.transfers()) {
+    for transfer in stack.into_iter().flat_map(Stack::transfers) {
         for r in &transfer.receivers {
             let name = &scenario.nodes[usize::from(r.node.0) - 1].name;
             progress.show_receiver(name, r.state.into(), r.bytes, transfer.size);

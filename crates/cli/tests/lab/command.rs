@@ -1,6 +1,6 @@
 //! `ncmesh lab` and `ncmesh simulate` as a user calls them.
 
-use crate::support::{contents, scenario_file, turn};
+use crate::support::{TURN, contents, scenario_file};
 use serde_json::Value;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn fails(output: &Output, code: i32, word: &str) {
 
 #[test]
 fn a_users_file_arrives_and_the_run_is_told() {
-    let _turn = turn();
+    let _turn = TURN.blocking_lock();
     let dir = tempfile::tempdir().unwrap();
     let (file, kept) = (dir.path().join("photo.jpg"), dir.path().join("lab"));
     std::fs::write(&file, contents(100_000)).unwrap();
@@ -67,7 +67,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
 
 #[test]
 fn a_terminated_lab_takes_its_daemons_with_it() {
-    let _turn = turn();
+    let _turn = TURN.blocking_lock();
     let dir = tempfile::tempdir().unwrap();
     let kept = dir.path().join("lab");
     let more = ["--dir", kept.to_str().unwrap(), "--max-lag", "20", "--set", "traffic.size=100MB"];

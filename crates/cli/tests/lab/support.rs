@@ -4,21 +4,15 @@ use ncmesh_lab::{LOOK, Lab, LabOptions};
 use ncmesh_node::api::types::{State, Transfer};
 use ncmesh_sim::scenario::Scenario;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tokio::sync::Mutex;
 
 /// No wait in a test takes longer.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Whole meshes run one at a time: together they would only slow each other down.
-static MESHES: Mutex<()> = Mutex::new(());
-
-/// Waits for its turn.
-pub(crate) fn turn() -> MutexGuard<'static, ()> {
-    // One that failed has said so.
-    MESHES.lock().unwrap_or_else(PoisonError::into_inner)
-}
+pub(crate) static TURN: Mutex<()> = Mutex::const_new(());
 
 /// A shipped scenario.
 pub(crate) fn scenario_file(name: &str) -> PathBuf {

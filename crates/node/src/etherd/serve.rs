@@ -190,7 +190,7 @@ impl Etherd {
         // Whoever asked may be gone: then nobody misses the answer.
         match command {
             Command::SetLoss { from, to, loss, done } => {
-                drop(done.send(self.ether.set_loss(from, to, loss)))
+                drop(done.send(self.ether.set_loss(from, to, loss)));
             }
             Command::SetUp { radio, up, done } => drop(done.send(self.ether.set_up(radio, up))),
             Command::Statistics { done } => drop(done.send(self.ether.statistics(wall_ns))),
