@@ -18,10 +18,17 @@ impl BatchSet {
     /// All of `len` batches.
     #[must_use]
     pub fn all(len: u32) -> Self {
+        Self::first(len, len)
+    }
+
+    /// The first `count` of `len` batches.
+    fn first(len: u32, count: u32) -> Self {
         let mut set = Self::none(len);
-        (0..len).for_each(|b| {
-            set.insert(b);
-        });
+        set.count = count;
+        set.words[..(count / 64) as usize].fill(u64::MAX);
+        if count % 64 != 0 {
+            set.words[(count / 64) as usize] = (1 << (count % 64)) - 1;
+        }
         set
     }
 
@@ -99,10 +106,7 @@ impl BatchSet {
     /// Reads what [`to_wire`](Self::to_wire) wrote. Numbers beyond `len` are left out.
     #[must_use]
     pub fn from_wire(len: u32, first: u32, bits: &[u8]) -> Self {
-        let mut set = Self::none(len);
-        (0..first.min(len)).for_each(|b| {
-            set.insert(b);
-        });
+        let mut set = Self::first(len, first.min(len));
         for (i, byte) in bits.iter().enumerate() {
             for bit in (0..8u32).filter(|bit| byte & (0x80 >> bit) != 0) {
                 set.insert(first.saturating_add(1 + i as u32 * 8 + bit));

@@ -32,7 +32,7 @@ const LISTED: (usize, usize) = (4, 24);
 pub struct FileLimits {
     /// Transfers received at once, those ended included until they are dropped for new ones.
     pub sinks: usize,
-    /// Bytes of batches under way, per transfer received.
+    /// Bytes of batches under way, of all transfers received.
     pub memory: usize,
 }
 
@@ -135,7 +135,7 @@ impl<S: Scheme> FileEngine<S> {
         if self.sinks.len() >= self.limits.sinks && !self.drop_ended_sink() {
             return cx.counters.drop(DropReason::Full);
         }
-        self.sinks.insert(flow, Sink::new(announce.manifest.clone(), self.limits.memory, cx.now));
+        self.sinks.insert(flow, Sink::new(announce.manifest.clone(), cx.now));
         if is_safe_name(&announce.manifest.name) {
             cx.events.push_back(Event::Announced(Box::new(announce.manifest.clone())));
         } else {
@@ -184,11 +184,13 @@ impl<S: Scheme> FileEngine<S> {
             Relayed::Stale => cx.counters.drop(DropReason::Stale),
             Relayed::NotOurs | Relayed::Taken => {}
         }
+        let used = self.sinks.values().map(Sink::memory).sum();
+        let room = self.limits.memory.saturating_sub(used);
         let Some(sink) = self.sinks.get_mut(&flow) else { return };
-        match sink.handle_data(&data, cx.storage) {
+        match sink.handle_data(&data, room, cx.storage) {
             Sunk::Quiet => {}
-            Sunk::Malformed => cx.counters.drop(DropReason::Malformed),
-            Sunk::BatchBad => cx.counters.drop(DropReason::Malformed),
+            Sunk::Full => cx.counters.drop(DropReason::Full),
+            Sunk::Malformed | Sunk::BatchBad => cx.counters.drop(DropReason::Malformed),
             Sunk::Failed(why) => self.refuse(cx, flow, why),
             Sunk::BatchDone => self.batch_done(cx, flow),
         }

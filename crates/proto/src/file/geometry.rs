@@ -4,6 +4,9 @@ use ncmesh_code::{Field, Shape};
 
 /// The largest file, bytes: 16 TiB.
 const MAX_SIZE: u64 = 1 << 44;
+/// The most levels of the hash tree: 2^24 batches, so that what a receiver keeps of a file it was only told of
+/// is small.
+const MAX_DEPTH: usize = 24;
 /// Bytes of one level of a batch's branch.
 const BRANCH_LEVEL: usize = 32;
 
@@ -22,7 +25,7 @@ pub struct Geometry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GeometryError {
     /// Over 16 TiB, or more batches than can be numbered.
-    #[error("the file is too large: at most 16 TiB in at most 2^32 batches")]
+    #[error("the file is too large: at most 16 TiB in at most 2^24 batches")]
     TooLarge,
     /// Packets so small that the hashes leave no room for data.
     #[error("packets of {0} bytes in batches of {1} leave no room for data; use larger ones")]
@@ -39,7 +42,7 @@ impl Geometry {
             return Err(GeometryError::TooLarge);
         }
         let capacity = usize::from(generation) * usize::from(symbol_size);
-        for depth in 0..32 {
+        for depth in 0..=MAX_DEPTH {
             let room = capacity.saturating_sub(BRANCH_LEVEL * depth);
             if room == 0 {
                 return Err(GeometryError::TooSmall(symbol_size, generation));
@@ -132,6 +135,7 @@ mod tests {
     #[test]
     fn absurd_sizes_are_refused() {
         assert_eq!(Geometry::new(u64::MAX, 32, 1400), Err(GeometryError::TooLarge));
+        assert_eq!(Geometry::new(1 << 40, 1, 1400), Err(GeometryError::TooLarge));
         assert_eq!(Geometry::new(1, 0, 1400), Err(GeometryError::TooSmall(1400, 0)));
         assert_eq!(Geometry::new(1000, 1, 1), Err(GeometryError::TooSmall(1, 1)));
     }

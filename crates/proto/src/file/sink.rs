@@ -20,7 +20,6 @@ pub(super) struct Sink {
     pub finished: Option<Instant>,
     decoders: BTreeMap<u32, Decoder>,
     spare: Vec<Decoder>,
-    max_decoders: usize,
     acks_sent: u32,
     /// Innovative packets taken in.
     pub innovative: u64,
@@ -50,6 +49,8 @@ pub(super) enum Sunk {
     Quiet,
     /// The packet does not fit the file.
     Malformed,
+    /// No memory is left for another batch.
+    Full,
     /// A batch is complete and written.
     BatchDone,
     /// A batch was not what was announced.
@@ -59,18 +60,15 @@ pub(super) enum Sunk {
 }
 
 impl Sink {
-    /// A receiver of `manifest` that keeps at most `memory` bytes of batches under way.
-    pub(super) fn new(manifest: Manifest, memory: usize, now: Instant) -> Self {
-        let g = &manifest.geometry;
-        let each = usize::from(g.generation()) * (usize::from(g.symbol_size()) + 64);
+    /// A receiver of `manifest`.
+    pub(super) fn new(manifest: Manifest, now: Instant) -> Self {
         Self {
             phase: SinkPhase::Asking,
-            have: BatchSet::none(g.batches()),
+            have: BatchSet::none(manifest.geometry.batches()),
             started: now,
             finished: None,
             decoders: BTreeMap::new(),
             spare: Vec::new(),
-            max_decoders: (memory / each.max(1)).max(1),
             acks_sent: 0,
             innovative: 0,
             redundant: 0,
@@ -85,8 +83,23 @@ impl Sink {
         self.have = have;
     }
 
-    /// A data packet of this file was heard.
-    pub(super) fn handle_data(&mut self, data: &Data<'_>, storage: &mut dyn Storage) -> Sunk {
+    /// Bytes of batches under way, about.
+    pub(super) fn memory(&self) -> usize {
+        (self.decoders.len() + self.spare.len()) * self.batch_memory()
+    }
+
+    fn batch_memory(&self) -> usize {
+        let g = &self.manifest.geometry;
+        usize::from(g.generation()) * (usize::from(g.symbol_size()) + 64)
+    }
+
+    /// A data packet of this file was heard. Batches under way may take `room` bytes more.
+    pub(super) fn handle_data(
+        &mut self,
+        data: &Data<'_>,
+        room: usize,
+        storage: &mut dyn Storage,
+    ) -> Sunk {
         let batch = data.header.batch;
         let g = self.manifest.geometry;
         if self.phase != SinkPhase::Receiving || self.have.contains(batch) {
@@ -99,7 +112,7 @@ impl Sink {
         {
             return Sunk::Malformed;
         }
-        let decoder = self.decoder(batch);
+        let Some(decoder) = self.decoder(batch, room) else { return Sunk::Full };
         match absorb(decoder, data) {
             Some(true) => {}
             Some(false) => {
@@ -157,23 +170,22 @@ impl Sink {
         self.spare = Vec::new();
     }
 
-    fn decoder(&mut self, batch: u32) -> &mut Decoder {
+    /// The decoder of a batch under way or begun now. Where there is no room, the batch with the least in it
+    /// is forgotten; `None` where there is none.
+    fn decoder(&mut self, batch: u32, room: usize) -> Option<&mut Decoder> {
         let shape = self.manifest.geometry.shape(batch);
-        if !self.decoders.contains_key(&batch) && self.decoders.len() >= self.max_decoders {
-            self.give_up_poorest();
-        }
-        self.decoders.entry(batch).or_insert_with(|| {
+        if !self.decoders.contains_key(&batch) {
+            if self.spare.is_empty() && room < self.batch_memory() {
+                let poorest = self.decoders.iter().min_by_key(|(_, d)| d.rank()).map(|(b, _)| *b);
+                let forgotten = self.decoders.remove(&poorest?)?;
+                self.recycle(forgotten);
+            }
             let fits = self.spare.iter().position(|d| d.shape() == shape);
-            fits.map_or_else(|| Decoder::new(shape), |i| self.spare.swap_remove(i))
-        })
-    }
-
-    /// Memory is full: forget the batch with the least in it.
-    fn give_up_poorest(&mut self) {
-        let poorest = self.decoders.iter().min_by_key(|(_, d)| d.rank()).map(|(b, _)| *b);
-        if let Some(decoder) = poorest.and_then(|b| self.decoders.remove(&b)) {
-            self.recycle(decoder);
+            let spare = fits.or_else(|| self.spare.len().checked_sub(1));
+            let decoder = spare.map(|i| self.spare.swap_remove(i)).filter(|d| d.shape() == shape);
+            self.decoders.insert(batch, decoder.unwrap_or_else(|| Decoder::new(shape)));
         }
+        self.decoders.get_mut(&batch)
     }
 
     fn recycle(&mut self, mut decoder: Decoder) {

@@ -11,6 +11,8 @@ use crate::time::Instant;
 use ncmesh_wire::{FlowId, NodeId};
 
 const FLOW: FlowId = FlowId { source: NodeId(1), serial: 1 };
+/// Enough for every batch under way.
+const ROOM: usize = 1 << 20;
 const AT: Instant = Instant::from_nanos(0);
 
 /// A file of two batches of two packets of 100 bytes, and its manifest.
@@ -56,18 +58,22 @@ fn data<'a>(header: &DataHeader, i: u8, payload: &'a [u8]) -> Data<'a> {
 fn a_forged_batch_is_never_written_and_the_true_one_is_taken_afterwards() {
     let (contents, manifest, _) = file();
     let mut storage = MemoryStorage::default();
-    let mut sink = Sink::new(manifest, 1 << 20, AT);
+    let mut sink = Sink::new(manifest, AT);
     sink.accept(BatchSet::none(2));
     let forged = [9; 100];
-    assert_eq!(sink.handle_data(&data(&header(1, 0), 0, &forged), &mut storage), Sunk::Quiet);
+    assert_eq!(sink.handle_data(&data(&header(1, 0), 0, &forged), ROOM, &mut storage), Sunk::Quiet);
     let second = &packets(0)[1];
-    assert_eq!(sink.handle_data(&data(&header(1, 0), 1, second), &mut storage), Sunk::BatchBad);
+    assert_eq!(
+        sink.handle_data(&data(&header(1, 0), 1, second), ROOM, &mut storage),
+        Sunk::BatchBad
+    );
     assert!(storage.received(FLOW).is_empty());
     assert!(!sink.have.contains(0));
     for batch in [1, 0] {
         let last = packets(batch).len() - 1;
         for (i, packet) in packets(batch).iter().enumerate() {
-            let sunk = sink.handle_data(&data(&header(2, batch), i as u8, packet), &mut storage);
+            let sunk =
+                sink.handle_data(&data(&header(2, batch), i as u8, packet), ROOM, &mut storage);
             assert_eq!(sunk, if i == last { Sunk::BatchDone } else { Sunk::Quiet });
         }
     }
@@ -80,12 +86,12 @@ fn a_forged_batch_is_never_written_and_the_true_one_is_taken_afterwards() {
 fn a_batch_of_another_place_does_not_pass() {
     let (_, manifest, _) = file();
     let mut storage = MemoryStorage::default();
-    let mut sink = Sink::new(manifest, 1 << 20, AT);
+    let mut sink = Sink::new(manifest, AT);
     sink.accept(BatchSet::none(2));
     let outcomes: Vec<Sunk> = packets(1)
         .iter()
         .enumerate()
-        .map(|(i, p)| sink.handle_data(&data(&header(1, 0), i as u8, p), &mut storage))
+        .map(|(i, p)| sink.handle_data(&data(&header(1, 0), i as u8, p), ROOM, &mut storage))
         .collect();
     assert_eq!(outcomes.last(), Some(&Sunk::BatchBad));
 }
@@ -94,9 +100,9 @@ fn a_batch_of_another_place_does_not_pass() {
 fn packets_that_do_not_fit_the_file_are_refused() {
     let (_, manifest, _) = file();
     let mut storage = MemoryStorage::default();
-    let mut sink = Sink::new(manifest, 1 << 20, AT);
+    let mut sink = Sink::new(manifest, AT);
     let good = packets(0).remove(0);
-    let early = sink.handle_data(&data(&header(1, 0), 0, &good), &mut storage);
+    let early = sink.handle_data(&data(&header(1, 0), 0, &good), ROOM, &mut storage);
     assert_eq!(early, Sunk::Quiet, "before it is accepted nothing is taken");
     sink.accept(BatchSet::none(2));
     for (header, payload) in [
@@ -105,7 +111,10 @@ fn packets_that_do_not_fit_the_file_are_refused() {
         (header(1, 0), &good[..99]),
         (DataHeader { packets: 3, ..header(1, 0) }, &good[..]),
     ] {
-        assert_eq!(sink.handle_data(&data(&header, 0, payload), &mut storage), Sunk::Malformed);
+        assert_eq!(
+            sink.handle_data(&data(&header, 0, payload), ROOM, &mut storage),
+            Sunk::Malformed
+        );
     }
 }
 
@@ -115,14 +124,28 @@ fn memory_for_batches_under_way_is_bounded() {
     let (root, hash) = ([0; 32], [0; 32]);
     let manifest = Manifest { flow: FLOW, name: "f".into(), geometry, root, hash };
     let each = 8 * 164;
-    let mut sink = Sink::new(manifest, 3 * each, AT);
+    let mut sink = Sink::new(manifest, AT);
     sink.accept(BatchSet::none(geometry.batches()));
     let mut storage = MemoryStorage::default();
     for batch in 0..200 {
         let header = DataHeader { packets: 8, ..header(1, batch) };
-        sink.handle_data(&data(&header, 0, &[1; 100]), &mut storage);
-        assert!(sink.batches_under_way() <= 3);
+        let room = (3 * each) - sink.memory();
+        assert_eq!(sink.handle_data(&data(&header, 0, &[1; 100]), room, &mut storage), Sunk::Quiet);
+        assert!(sink.memory() <= 3 * each && sink.batches_under_way() <= 3);
     }
+}
+
+#[test]
+fn where_other_transfers_took_all_memory_nothing_is_begun() {
+    let geometry = Geometry::new(1_000, 8, 100).unwrap();
+    let (root, hash) = ([0; 32], [0; 32]);
+    let manifest = Manifest { flow: FLOW, name: "f".into(), geometry, root, hash };
+    let mut sink = Sink::new(manifest, AT);
+    sink.accept(BatchSet::none(geometry.batches()));
+    let header = DataHeader { packets: 8, ..header(1, 0) };
+    let packet = data(&header, 0, &[1; 100]);
+    assert_eq!(sink.handle_data(&packet, 0, &mut MemoryStorage::default()), Sunk::Full);
+    assert_eq!(sink.memory(), 0);
 }
 
 #[test]
