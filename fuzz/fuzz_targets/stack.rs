@@ -21,7 +21,7 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
         link: Default::default(),
         route: Default::default(),
         engines: toml::Table::new(),
-        file: FileLimits { sinks: 4, memory: 1 << 20 },
+        file: FileLimits { kept: 4, memory: 1 << 20 },
     };
     let mut stack = Stack::new(config, Instant::default()).expect("defaults are valid");
     let contents = vec![7; 5000];

@@ -194,3 +194,45 @@ fn rate_limiting_saves_source_packets_and_round_robin_frees_the_good_receiver() 
     assert!(tree_rl.1 < tree.1, "redundancy {tree_rl:?} against {tree:?}");
     assert!(pacifier.0 < 0.7 * tree_rl.0, "good receiver {pacifier:?} against {tree_rl:?}");
 }
+
+#[test]
+fn every_variant_survives_the_death_of_a_forwarder() {
+    for name in ["tree", "tree_rl", "tree_rl_rrb", "tree_rrb"] {
+        for seed in 1..=4 {
+            // Two relays, the better one of which dies in the middle.
+            let mut config =
+                mesh(links(4, &[(0, 1, 0.1), (0, 2, 0.4), (1, 3, 0.1), (2, 3, 0.4)]), seed);
+            config.engines = toml::from_str(&format!("pacifier.variant = \"{name}\"")).unwrap();
+            let mut s = settled(config);
+            let flow = s.send_file(PACIFIER, 0, Some(&[3]), contents(400_000)).unwrap();
+            assert!(s.run_until(within(&s, 60), |s| status(s, 0).receivers[0].bytes > 100_000));
+            s.switch_off(1);
+            assert!(s.run_until(within(&s, 60), |s| has(s, 3, flow)), "{name}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_crowded_node_with_short_frames_is_still_known_and_can_send() {
+    let spokes: Vec<(usize, usize, f64)> = (1..=80).map(|node| (0, node, 0.05)).collect();
+    let mut s = settled(SimulationConfig { mtu: 256, ..mesh(links(81, &spokes), 1) });
+    s.run_for(Duration::from_secs(20));
+    let flow = s.send_file(PACIFIER, 0, Some(&[1, 2]), contents(10_000)).unwrap();
+    assert!(s.run_until(within(&s, 60), |s| has(s, 1, flow) && has(s, 2, flow)));
+    assert!(s.host(1).stack().unwrap().topology().state(node_id(0)).is_some());
+}
+
+#[test]
+fn packets_too_long_for_the_way_are_refused_and_never_sent() {
+    let way: Vec<(usize, usize, f64)> = (1..10).map(|node| (node - 1, node, 0.05)).collect();
+    let long = |symbol: u16| {
+        let mut config = SimulationConfig { mtu: 1472, ..mesh(links(10, &way), 1) };
+        config.engines = toml::from_str(&format!("pacifier.symbol_size = {symbol}")).unwrap();
+        let mut s = settled(config);
+        s.run_for(Duration::from_secs(5));
+        s.send_file(PACIFIER, 0, Some(&[9]), contents(50_000)).map(|flow| (s, flow))
+    };
+    assert!(long(1366).is_err(), "with nine hops it does not fit");
+    let (mut s, flow) = long(1300).unwrap();
+    assert!(s.run_until(within(&s, 120), |s| has(s, 9, flow)));
+}

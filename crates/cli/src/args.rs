@@ -124,7 +124,7 @@ const SIMULATE_EXAMPLES: &str = "\
 Examples:
   ncmesh simulate scenarios/building.toml
   ncmesh simulate scenarios/building.toml --seed 7 --set medium.bit_rate=2M --set traffic.size=12MB
-  ncmesh simulate scenarios/line.toml --send photo.jpg --from n1 --to n4 --json
+  ncmesh simulate scenarios/line.toml --send photo.jpg --from a --to d --json
 
 The same scenario, settings and seed give the same run, frame for frame: the trace hash says so.";
 

@@ -67,6 +67,9 @@ impl Dir {
             return Ok(Self::Temporary(tempfile::Builder::new().prefix("ncmesh-lab-").tempdir()?));
         };
         std::fs::create_dir_all(dir)?;
+        if std::fs::read_dir(dir)?.next().is_some() {
+            return Err(std::io::Error::other("it is not empty, choose another"));
+        }
         Ok(Self::Kept(std::path::absolute(dir)?))
     }
 
@@ -181,7 +184,7 @@ impl Lab {
         Ok(to.iter().copied().find(|node| !reached(*node)))
     }
 
-    /// Sends `file` as `name` from one node to others, and returns the transfer's id.
+    /// Sends `file` from one node to others, and returns the transfer's id.
     ///
     /// # Errors
     /// [`LabError::Api`]: what the daemon has against it.
@@ -190,12 +193,16 @@ impl Lab {
         from: usize,
         to: &[usize],
         file: &Path,
-        name: Option<String>,
-        scheme: Option<String>,
+        scheme: &str,
     ) -> Result<String, LabError> {
         let path = std::path::absolute(file)?;
         let to = to.iter().map(|node| self.scenario.nodes[*node].name.clone()).collect();
-        let request = SendRequest { path, to: Recipients::Named(to), name, scheme };
+        let request = SendRequest {
+            path,
+            to: Recipients::Named(to),
+            name: None,
+            scheme: Some(scheme.into()),
+        };
         let started: Started = self.client(from).post("/v1/transfers", &request).await?;
         Ok(started.id)
     }
@@ -255,8 +262,9 @@ impl Lab {
     ) -> Result<TransferOutcome, LabError> {
         let sent = self.transfer(from, id).await?;
         let mut receivers = Vec::new();
-        for (node, told) in to.iter().zip(&sent.receivers) {
-            debug_assert_eq!(usize::from(told.id), node + 1);
+        for node in to {
+            let told = sent.receivers.iter().find(|told| usize::from(told.id) == node + 1);
+            let Some(told) = told else { continue };
             // A receiver that never heard of it has no such transfer.
             let received = self.transfer(*node, id).await.ok().and_then(|t| t.path);
             let verified = match &received {

@@ -161,6 +161,7 @@ impl Stack {
     fn assemble(config: StackConfig, services: Vec<Box<dyn Service>>, now: Instant) -> Self {
         let names = ["link", "route"].into_iter().chain(REGISTRY.iter().map(|e| e.name));
         let rngs = names.map(|name| rng::stream(config.seed, config.node, name, "engine"));
+        let body = config.mtu - frame::OVERHEAD;
         Self {
             node: config.node,
             epoch: config.epoch,
@@ -169,7 +170,7 @@ impl Stack {
             opener: Opener::new(config.cipher),
             scratch: Vec::with_capacity(config.mtu),
             link: Link::new(config.link, now),
-            route: Route::new(config.route, config.node, &config.name, config.epoch, now),
+            route: Route::new(config.route, config.node, &config.name, config.epoch, body, now),
             rngs: rngs.collect(),
             egress: Egress::new(slot::SERVICES + services.len()),
             services,
@@ -314,21 +315,25 @@ impl Stack {
         now: Instant,
     ) -> Option<Transmission> {
         self.now = now;
-        // A service may find that its offer came to nothing; then the next is asked.
-        for _ in 0..=self.services.len() + slot::SERVICES {
-            let slot = self.egress.choose(self.offers(now))?;
+        // A service may find that its offer came to nothing; then the others are asked.
+        let mut asked = vec![false; self.services.len() + slot::SERVICES];
+        loop {
+            let offers =
+                self.offers(now).zip(&asked).map(|(offer, asked)| offer.filter(|_| !asked));
+            let slot = self.egress.choose(offers)?;
+            asked[slot] = true;
             let service = self.service_id(slot);
             Sealer::begin(out, service, 0);
             if let Some(filled) = self.fill_slot(slot, out, storage) {
                 out[frame::HEADER_LEN + 1] = filled.kind;
                 self.sealer.seal(out);
+                debug_assert!(out.len() <= self.mtu, "{service:?} wrote more than it may");
                 self.epoch = self.sealer.epoch();
                 self.counters.count_sent(service, filled.kind, out.len());
                 self.on_air = Some(slot);
                 return Some(Transmission { to: filled.to, service, kind: filled.kind });
             }
         }
-        None
     }
 
     /// What the driver is to do or to know.

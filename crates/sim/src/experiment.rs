@@ -7,6 +7,7 @@ use ncmesh_proto::file::TransferStatus;
 use ncmesh_proto::link::LinkConfig;
 use ncmesh_proto::registry;
 use ncmesh_proto::rng;
+use ncmesh_proto::route::Metric;
 use ncmesh_proto::time::{Duration, Instant};
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
@@ -71,6 +72,16 @@ pub enum RunError {
     /// The scenario says nothing is sent.
     #[error("the scenario has no [traffic]: nothing to run")]
     NoTraffic,
+    /// No path was found while the mesh measured itself.
+    #[error(
+        "{to} cannot be reached from {from}: the scenario's links connect them too badly or not at all"
+    )]
+    Unreachable {
+        /// The source.
+        from: String,
+        /// The receiver.
+        to: String,
+    },
     /// Its file cannot be read.
     #[error("cannot read {0}: {1}")]
     File(String, std::io::Error),
@@ -103,6 +114,10 @@ pub fn run(
     let settling = settling_time(&config.link);
     let mut s = Simulation::new(config)?;
     s.run_for(settling);
+    let name = |node: usize| scenario.nodes[node].name.clone();
+    if let Some(node) = first_unreachable(&s, traffic.from, &traffic.to) {
+        return Err(RunError::Unreachable { from: name(traffic.from), to: name(node) });
+    }
     let start = s.now();
     let flow = s.send_file(scheme, traffic.from, Some(&traffic.to), contents.clone())?;
     let (mut seen, mut over) = (0, false);
@@ -117,6 +132,12 @@ pub fn run(
         progress(&s);
     }
     Ok(outcome(scenario, &s, scheme, flow, start, &contents))
+}
+
+fn first_unreachable(s: &Simulation, from: usize, to: &[usize]) -> Option<usize> {
+    let topology = s.host(from).stack()?.topology();
+    let paths = topology.paths_from(node_id(from), Metric::Broadcast);
+    to.iter().copied().find(|node| !paths.reaches(node_id(*node)))
 }
 
 /// The bytes a scenario's traffic sends.

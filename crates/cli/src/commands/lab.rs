@@ -77,9 +77,9 @@ async fn experiment(
         scenario.nodes.len()
     ));
     lab.settle(traffic.from, &traffic.to).await?;
-    let (file, name) = file_to_send(&lab, scenario, traffic)?;
+    let file = file_to_send(&lab, scenario, traffic)?;
     let (from, to) = (traffic.from, traffic.to.as_slice());
-    let id = lab.send(from, to, &file, name, Some(scheme.clone())).await?;
+    let id = lab.send(from, to, &file, scheme).await?;
     progress.note(&format!("sending {} as {id}", file.display()));
     follow(&mut lab, from, &id, args.run.timeout, &mut progress).await?;
     progress.clear();
@@ -94,21 +94,17 @@ async fn experiment(
     })
 }
 
-/// The file, and the name receivers give it where its own would not do.
-fn file_to_send(
-    lab: &Lab,
-    scenario: &Scenario,
-    traffic: &Traffic,
-) -> Result<(PathBuf, Option<String>), Failure> {
+/// The file; one of random bytes is made.
+fn file_to_send(lab: &Lab, scenario: &Scenario, traffic: &Traffic) -> Result<PathBuf, Failure> {
     match &traffic.content {
-        Content::File(file) => Ok((file.clone(), None)),
+        Content::File(file) => Ok(file.clone()),
         content @ Content::Random { .. } => {
             let file = lab.dir().join("random.bin");
             let contents = ncmesh_sim::contents(content, scenario.seed)
                 .map_err(|e| Failure::new(Kind::File, e.to_string()))?;
             std::fs::write(&file, contents)
                 .map_err(|e| Failure::new(Kind::File, format!("{}: {e}", file.display())))?;
-            Ok((file, None))
+            Ok(file)
         }
     }
 }

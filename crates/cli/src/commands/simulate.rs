@@ -49,6 +49,7 @@ impl From<RunError> for Failure {
     fn from(e: RunError) -> Self {
         let kind = match e {
             RunError::File(..) => Kind::File,
+            RunError::Unreachable { .. } => Kind::Receiver,
             RunError::NoTraffic | RunError::Simulation(_) => Kind::Config,
         };
         Self::new(kind, e.to_string())

@@ -35,6 +35,10 @@ fn a_users_file_arrives_and_the_run_is_told() {
     let (file, kept) = (dir.path().join("photo.jpg"), dir.path().join("lab"));
     std::fs::write(&file, contents(100_000)).unwrap();
     let more = [
+        "--from",
+        "c",
+        "--to",
+        "e,a",
         "--send",
         file.to_str().unwrap(),
         "--dir",
@@ -43,12 +47,16 @@ fn a_users_file_arrives_and_the_run_is_told() {
         "20",
         "--json",
     ];
-    let output = ncmesh("lab", "pair.toml", &[&QUICK[..], &more[..]].concat()).output().unwrap();
+    let output = ncmesh("lab", "line.toml", &[&QUICK[..], &more[..]].concat()).output().unwrap();
     let told = json(&output);
     assert_eq!(told["bytes"], 100_000);
-    assert_eq!(told["receivers"][0]["verified"], true);
+    for (i, name) in ["e", "a"].into_iter().enumerate() {
+        assert_eq!(told["receivers"][i]["node"], name);
+        assert_eq!(told["receivers"][i]["verified"], true);
+    }
+    assert_eq!(told["forwarders"], serde_json::json!(["b", "d"]));
     assert!(told["transmissions"].as_u64().unwrap() >= 70);
-    assert_eq!(std::fs::read(kept.join("2-b/inbox/photo.jpg")).unwrap(), contents(100_000));
+    assert_eq!(std::fs::read(kept.join("5-e/inbox/photo.jpg")).unwrap(), contents(100_000));
     assert!(!kept.join("1-a/state/api.sock").exists(), "ended in good order");
 }
 
@@ -58,6 +66,8 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     fails(&output(&["--to", "c"]), 6, "no node `c`; there are a, b");
     fails(&output(&["--from", "b"]), 2, "both source and receiver");
     fails(&output(&["--to", "b,b"]), 2, "twice");
+    let full = ["--dir", env!("CARGO_MANIFEST_DIR")];
+    fails(&output(&full), 5, "not empty");
     fails(&output(&["--send", "/nonexistent/file"]), 5, "/nonexistent/file");
     fails(&output(&["--set", "medium.bit_rate=0"]), 3, "bit_rate");
     fails(&output(&["--set", "protocol.pacifier.knob=7"]), 3, "knob");

@@ -61,7 +61,7 @@ impl Building {
     /// Begins to send a file of so many bytes, and returns the transfer's id.
     pub(crate) async fn send(&self, name: &str, length: usize) -> String {
         std::fs::write(self.file(name), contents(length)).unwrap();
-        self.lab.send(self.from, &self.to, &self.file(name), None, None).await.unwrap()
+        self.lab.send(self.from, &self.to, &self.file(name), "pacifier").await.unwrap()
     }
 
     fn file(&self, name: &str) -> PathBuf {

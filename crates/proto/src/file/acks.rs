@@ -15,7 +15,7 @@ const M: u32 = 10;
 /// Packets overheard from other nodes before it is sent again.
 const N: u32 = 20;
 /// First pause before it is sent again though nothing is overheard; doubles each time.
-const PAUSE: Duration = Duration::from_millis(250);
+const PAUSE: Duration = Duration::from_millis(500);
 /// Pause after the MAC gave up on it; grows with every try.
 const MAC_PAUSE: Duration = Duration::from_millis(4);
 /// How often one acknowledgment is sent at most; then the source's next announcement asks for it anew.
@@ -57,10 +57,12 @@ impl Acks {
     /// Queues an acknowledgment, replacing an older one of the same receiver.
     pub(super) fn push(&mut self, ack: Ack, now: Instant) -> Taken {
         let key = (ack.flow, ack.receiver);
-        match self.entries.get(&key) {
-            Some(known) if known.ack.version >= ack.version => return Taken::Known,
-            None if self.entries.len() >= MAX_ENTRIES => return Taken::Full,
-            _ => {}
+        let known = self.entries.get(&key).map(|entry| entry.ack.version);
+        if known.is_some_and(|version| version >= ack.version) {
+            return Taken::Known;
+        }
+        if known.is_none() && self.entries.len() >= MAX_ENTRIES && !self.drop_done() {
+            return Taken::Full;
         }
         let status = Status::Queued { from: now };
         self.entries.insert(key, Entry { ack, tries: 0, status });
@@ -120,7 +122,7 @@ impl Acks {
     pub(super) fn sent(&mut self, flow: FlowId, receiver: NodeId, to: NodeId, now: Instant) {
         if let Some(e) = self.entries.get_mut(&(flow, receiver)) {
             e.tries += 1;
-            let again = now + PAUSE * (1 << e.tries.min(8));
+            let again = now + PAUSE * (1 << (e.tries - 1).min(7));
             e.status = Status::Sent { to, by_next: 0, by_others: 0, again };
         }
     }
@@ -154,10 +156,21 @@ impl Acks {
         }
     }
 
-    /// Forgets a transfer that ended.
+    /// Forgets a transfer that ended: its source needs no acknowledgment any more.
     pub(super) fn forget(&mut self, flow: FlowId) {
         self.last.remove(&flow);
-        self.entries.retain(|(f, _), e| *f != flow || e.status != Status::Settled);
+        self.entries.retain(|(f, _), _| *f != flow);
+    }
+
+    /// Drops acknowledgments that are not sent any more; says whether there were any.
+    fn drop_done(&mut self) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|_, e| match e.status {
+            Status::Queued { .. } => true,
+            Status::Sent { .. } => e.tries < TRIES,
+            Status::Settled => false,
+        });
+        self.entries.len() < before
     }
 }
 
@@ -221,6 +234,24 @@ mod tests {
         assert_eq!(acks.push(ack(1), AT), Taken::Known);
         assert_eq!(acks.push(ack(2), AT), Taken::New);
         assert_eq!(acks.due(AT), Some(&ack(2)));
+    }
+
+    #[test]
+    fn a_full_table_makes_room_by_what_is_done() {
+        let mut acks = Acks::default();
+        for serial in 0..MAX_ENTRIES as u32 {
+            let flow = FlowId { source: NodeId(1), serial };
+            assert_eq!(acks.push(Ack { flow, ..ack(1) }, AT), Taken::New);
+        }
+        assert_eq!(acks.push(ack(1), AT), Taken::Known, "serial 1 is among them");
+        let another = Ack { flow: FlowId { source: NodeId(2), serial: 0 }, ..ack(1) };
+        assert_eq!(acks.push(another.clone(), AT), Taken::Full);
+        for _ in 0..TRIES {
+            acks.sent(FLOW, NodeId(9), NodeId(2), AT);
+        }
+        assert_eq!(acks.push(another, AT), Taken::New);
+        acks.forget(FlowId { source: NodeId(2), serial: 0 });
+        assert_eq!(acks.entries.len(), MAX_ENTRIES - 1);
     }
 
     #[test]

@@ -30,15 +30,15 @@ const LISTED: (usize, usize) = (4, 24);
 /// Bounds on what one node keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileLimits {
-    /// Transfers received at once, those ended included until they are dropped for new ones.
-    pub sinks: usize,
+    /// Transfers received at once, and files sent that ended: the oldest are dropped for new ones.
+    pub kept: usize,
     /// Bytes of batches under way, of all transfers received.
     pub memory: usize,
 }
 
 impl Default for FileLimits {
     fn default() -> Self {
-        Self { sinks: 64, memory: 256 << 20 }
+        Self { kept: 64, memory: 256 << 20 }
     }
 }
 
@@ -132,8 +132,9 @@ impl<S: Scheme> FileEngine<S> {
 
     fn invite(&mut self, cx: &mut Cx<'_>, announce: &Announce) {
         let flow = announce.manifest.flow;
-        if self.sinks.len() >= self.limits.sinks && !self.drop_ended_sink() {
-            return cx.counters.drop(DropReason::Full);
+        if self.sinks.len() >= self.limits.kept && !self.drop_ended_sink() {
+            cx.counters.drop(DropReason::Full);
+            return self.pass_on(cx, Ack::refusal(flow, cx.me, cx.epoch, Refusal::Busy));
         }
         self.sinks.insert(flow, Sink::new(announce.manifest.clone(), cx.now));
         if is_safe_name(&announce.manifest.name) {
@@ -152,6 +153,16 @@ impl<S: Scheme> FileEngine<S> {
         })
     }
 
+    /// Makes room for another file to send. Those under way stay, however many.
+    fn drop_ended_sources(&mut self) {
+        while self.sources.len() >= self.limits.kept {
+            let ended = self.sources.iter().filter(|(_, s)| s.end_told);
+            let oldest = ended.min_by_key(|(_, s)| s.finished).map(|(flow, _)| *flow);
+            let Some(flow) = oldest else { return };
+            self.sources.remove(&flow);
+        }
+    }
+
     /// Tells the source how this receiver stands, unless it has just been told.
     fn answer(&mut self, cx: &mut Cx<'_>, flow: FlowId) {
         let recently = self.answered.get(&flow).is_some_and(|at| cx.now.since(*at) < ANSWER_PAUSE);
@@ -165,6 +176,11 @@ impl<S: Scheme> FileEngine<S> {
         let Some(sink) = self.sinks.get_mut(&flow) else { return };
         let ack = sink.acknowledge(cx.me, cx.epoch, room);
         self.answered.insert(flow, cx.now);
+        self.pass_on(cx, ack);
+    }
+
+    /// An acknowledgment of this node or another is to go on its way to the source.
+    fn pass_on(&mut self, cx: &mut Cx<'_>, ack: Ack) {
         if self.acks.push(ack, cx.now) == Taken::Full {
             cx.counters.drop(DropReason::Full);
         }
@@ -212,10 +228,7 @@ impl<S: Scheme> FileEngine<S> {
         }
         self.acks.received(&ack);
         if ack.flow.source != cx.me {
-            if self.acks.push(ack, cx.now) == Taken::Full {
-                cx.counters.drop(DropReason::Full);
-            }
-            return;
+            return self.pass_on(cx, ack);
         }
         match self.sources.get_mut(&ack.flow) {
             None => cx.counters.drop(DropReason::UnknownFlow),
@@ -305,7 +318,7 @@ impl<S: Scheme> FileEngine<S> {
 
     fn refresh_sources(&mut self, cx: &mut Cx<'_>) {
         for source in self.sources.values_mut() {
-            source.refresh(cx.me, cx.topology, &self.scheme, cx.now);
+            source.refresh(cx.topology, &self.scheme, cx.mtu, cx.now);
         }
     }
 
@@ -422,19 +435,14 @@ impl<S: Scheme> FileService for FileEngine<S> {
             let used = DataHeader::max_len(listed) + usize::from(generation);
             cx.mtu.checked_sub(used).filter(|room| *room >= 64).ok_or(SendError::MtuTooSmall)
         };
+        let forwarders = cx.topology.nodes().count().saturating_sub(2);
+        let fits = room(forwarders.clamp(LISTED.0, LISTED.1))?;
+        let fits = u16::try_from(fits).unwrap_or(u16::MAX);
         let symbol = match self.scheme.symbol_size() {
-            None => {
-                let forwarders = cx.topology.nodes().count().saturating_sub(2);
-                let fits = room(forwarders.clamp(LISTED.0, LISTED.1))?;
-                u16::try_from(fits).unwrap_or(u16::MAX)
+            Some(wanted) if wanted > fits => {
+                return Err(SendError::SymbolTooLarge { wanted, fits });
             }
-            Some(wanted) => {
-                let fits = u16::try_from(room(LISTED.0)?).unwrap_or(u16::MAX);
-                if wanted > fits {
-                    return Err(SendError::SymbolTooLarge { wanted, fits });
-                }
-                wanted
-            }
+            wanted => wanted.unwrap_or(fits),
         };
         let symbol = u64::from(symbol).min(size.max(64)) as u16;
         Ok(Geometry::new(size, generation, symbol)?)
@@ -442,8 +450,7 @@ impl<S: Scheme> FileService for FileEngine<S> {
 
     fn send(&mut self, cx: &mut Cx<'_>, outgoing: Outgoing) -> Result<(), SendError> {
         let flow = outgoing.manifest.flow;
-        let fixed = 6 + 12 + 1 + 11 + 64 + 1 + outgoing.manifest.name.len() + 2;
-        let room = cx.mtu.saturating_sub(fixed) / 3;
+        let room = Announce::room_for_receivers(&outgoing.manifest, cx.mtu);
         if outgoing.receivers.is_empty() && !outgoing.open {
             return Err(SendError::NoReceivers);
         }
@@ -456,7 +463,8 @@ impl<S: Scheme> FileService for FileEngine<S> {
         if self.sources.contains_key(&flow) {
             return Err(SendError::Exists);
         }
-        self.sources.insert(flow, Source::new(outgoing, cx.epoch, cx.now));
+        self.drop_ended_sources();
+        self.sources.insert(flow, Source::new(outgoing, cx.epoch, cx.mtu, cx.now));
         self.handle_timeout(cx);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The frames of a file multicast: announcement, data, acknowledgment. Layouts: `docs/wire-format.md`.
 
 use super::geometry::Geometry;
-use super::manifest::{Manifest, ReceiverState};
+use super::manifest::{Manifest, ReceiverState, Refusal};
 use ncmesh_wire::{FlowId, NodeId, Reader, Truncated, Writer};
 
 /// Kind of an announcement.
@@ -42,6 +42,12 @@ pub(crate) struct Announce {
 }
 
 impl Announce {
+    /// How many receivers an announcement of `manifest` can name in a body of `mtu` bytes.
+    pub(crate) fn room_for_receivers(manifest: &Manifest, mtu: usize) -> usize {
+        let fixed = 6 + 12 + 1 + 11 + 64 + 1 + manifest.name.len() + 2;
+        (mtu.saturating_sub(fixed) / 3).min(usize::from(u16::MAX))
+    }
+
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let m = &self.manifest;
         let mut w = Writer::new(out);
@@ -135,6 +141,9 @@ const SYSTEMATIC: u8 = 1;
 const PIGGYBACK: u8 = 2;
 
 impl DataHeader {
+    /// The longest forwarder list there is.
+    pub(crate) const MAX_LISTED: usize = 255;
+
     /// Bytes of a header with `forwarders` in its list, piggyback included, coding vector not.
     pub(crate) const fn max_len(forwarders: usize) -> usize {
         6 + 2 + 4 + 4 + 1 + 1 + 1 + 4 * forwarders + 6
@@ -203,6 +212,12 @@ pub(crate) struct Ack {
 impl Ack {
     /// Bytes of an acknowledgment before its bits.
     pub(crate) const HEADER: usize = 2 + 6 + 2 + 8 + 4 + 1 + 4;
+
+    /// What a receiver says that keeps nothing of a transfer.
+    pub(crate) fn refusal(flow: FlowId, receiver: NodeId, epoch: u64, why: Refusal) -> Self {
+        let state = ReceiverState::Refused(why);
+        Self { flow, receiver, version: (epoch, 0), state, first_missing: 0, bits: Vec::new() }
+    }
 
     /// What a piggyback says of this acknowledgment.
     pub(crate) fn piggyback(&self) -> Piggyback {

@@ -22,8 +22,9 @@ const ANNOUNCE_LONGEST: Duration = Duration::from_secs(4);
 const ASK_AFTER: Duration = Duration::from_secs(5);
 /// And is taken for lost after this.
 const LOST_AFTER: Duration = Duration::from_secs(20);
-/// Batches this far beyond the first missing one are not sent yet: an acknowledgment's bits must reach them.
-const WINDOW: u32 = 8192;
+/// Batches this far beyond the first missing one are not sent yet, or fewer where an acknowledgment's bits do
+/// not reach so far.
+const WINDOW: usize = 8192;
 /// Packet times the source waits for each packet its children owe (III-B).
 const TIMEOUT_FACTOR: f64 = 8.0;
 
@@ -73,10 +74,15 @@ pub(super) struct Source {
     visit: Option<Visit>,
     sent_once: BatchSet,
     last_batch: Option<u32>,
+    /// Batches beyond the first missing one that may be sent.
+    window: u32,
     paths: Option<Paths>,
     topology_version: Option<u64>,
     /// Nothing is sent before this (III-B).
     hold_until: Instant,
+    /// Those whose sending ends the wait for the packet sent last, and what they owe for it.
+    children: Vec<NodeId>,
+    children_credit: f64,
     pub sent_at: Instant,
     announced: u32,
     announce_at: Instant,
@@ -86,7 +92,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn new(outgoing: Outgoing, epoch: u64, now: Instant) -> Self {
+    pub(super) fn new(outgoing: Outgoing, epoch: u64, mtu: usize, now: Instant) -> Self {
         let g = outgoing.manifest.geometry;
         let receiver = || Receiver {
             state: ReceiverState::Invited,
@@ -113,9 +119,12 @@ impl Source {
             visit: None,
             sent_once: BatchSet::none(g.batches()),
             last_batch: None,
+            window: WINDOW.min(mtu.saturating_sub(Ack::HEADER) * 8).max(1) as u32,
             paths: None,
             topology_version: None,
             hold_until: now,
+            children: Vec::new(),
+            children_credit: 0.0,
             sent_at: now,
             announced: 0,
             announce_at: now,
@@ -128,16 +137,16 @@ impl Source {
     /// Looks at the mesh again if it changed: who can be reached?
     pub(super) fn refresh(
         &mut self,
-        me: NodeId,
         topology: &Topology,
         scheme: &dyn Scheme,
+        mtu: usize,
         now: Instant,
     ) {
         if self.topology_version == Some(topology.version()) {
             return;
         }
         self.topology_version = Some(topology.version());
-        let paths = topology.paths_from(me, Metric::Broadcast);
+        let paths = topology.paths_from(self.manifest.flow.source, Metric::Broadcast);
         let mut news = false;
         for (node, receiver) in &mut self.receivers {
             let reachable = paths.reaches(*node);
@@ -151,13 +160,14 @@ impl Source {
         if news {
             self.announce_soon(now);
         }
-        self.reconsider_visit(topology, scheme);
+        self.reconsider_visit(true, topology, scheme, mtu);
     }
 
     /// A receiver's acknowledgment arrived. Says whether it is news.
     pub(super) fn handle_ack(&mut self, ack: &Ack, cx: &mut Cx<'_>, scheme: &dyn Scheme) -> bool {
         let batches = self.manifest.geometry.batches();
-        if self.open && !self.receivers.contains_key(&ack.receiver) && self.receivers.len() < 400 {
+        let room = Announce::room_for_receivers(&self.manifest, cx.mtu);
+        if self.open && !self.receivers.contains_key(&ack.receiver) && self.receivers.len() < room {
             self.admit(ack.receiver, cx.now);
         }
         let Some(receiver) = self.receivers.get_mut(&ack.receiver) else { return false };
@@ -174,14 +184,14 @@ impl Source {
                 cx.events.push_back(Event::ReceiverDone(self.manifest.flow, ack.receiver));
             }
         }
-        self.reconsider_visit(cx.topology, scheme);
+        self.reconsider_visit(false, cx.topology, scheme, cx.mtu);
         self.end_if_done(cx);
         true
     }
 
     /// A data packet of this transfer was overheard.
     pub(super) fn overhear(&mut self, sender: NodeId, now: Instant) {
-        if self.visit.as_ref().is_some_and(|v| v.plan.children.contains(&sender)) {
+        if self.children.contains(&sender) {
             self.hold_until = self.hold_until.min(now);
         }
     }
@@ -205,13 +215,11 @@ impl Source {
         if self.visit.is_some() {
             return Some(());
         }
-        let batch = self.next_batch()?;
+        let (batch, wanted_by, plan) = self.next_visit(cx.topology, scheme, cx.mtu)?;
         if let Err(failure) = self.load(batch, cx) {
             self.fail(failure, cx);
             return None;
         }
-        let wanted_by = self.wanted_by(batch).collect();
-        let plan = self.fitting_plan(&wanted_by, cx.topology, scheme, cx.mtu);
         let packets = self.manifest.geometry.packets(batch);
         let remaining = plan.source_transmissions * f64::from(packets);
         let next_plain = if self.sent_once.insert(batch) { 0 } else { packets };
@@ -232,6 +240,8 @@ impl Source {
     ) -> Option<()> {
         let visit = self.visit.as_mut()?;
         let encoder = self.encoder.as_ref()?;
+        self.children.clone_from(&visit.plan.children);
+        self.children_credit = visit.plan.children_credit;
         let shape = encoder.shape();
         let packets = shape.generation() as u8;
         let header = DataHeader {
@@ -267,9 +277,8 @@ impl Source {
 
     /// The packet filled last has left; `packet_time` is the mean airtime of one (T_p).
     pub(super) fn sent(&mut self, scheme: &dyn Scheme, packet_time: Duration, now: Instant) {
-        if let (true, Some(visit)) = (scheme.limits_rate(), &self.visit) {
-            self.hold_until =
-                now + packet_time.mul_f64(visit.plan.children_credit * TIMEOUT_FACTOR);
+        if scheme.limits_rate() {
+            self.hold_until = now + packet_time.mul_f64(self.children_credit * TIMEOUT_FACTOR);
         }
     }
 
@@ -364,59 +373,86 @@ impl Source {
         }
         let served = || self.receivers.values().filter(|r| r.is_served());
         let lowest = served().map(|r| r.have.first_missing()).min()?;
-        let end = self.manifest.geometry.batches().min(lowest.saturating_add(WINDOW));
+        let end = self.manifest.geometry.batches().min(lowest.saturating_add(self.window));
         let after = self.last_batch.map_or(0, |b| b + 1);
         let turn = (after..end).chain(lowest..after.min(end));
         turn.into_iter().find(|b| served().any(|r| !r.have.contains(*b)))
     }
 
-    /// Leaves or replans the visit when those it was for have it, or cannot be reached any more.
-    fn reconsider_visit(&mut self, topology: &Topology, scheme: &dyn Scheme) {
-        let Some(visit) = &self.visit else { return };
-        let batch = visit.batch;
+    /// Leaves the visit when those it was for have it, or cannot be reached any more; replans it where fewer
+    /// want it or the mesh has changed.
+    fn reconsider_visit(
+        &mut self,
+        mesh_changed: bool,
+        topology: &Topology,
+        scheme: &dyn Scheme,
+        mtu: usize,
+    ) {
+        let Some(mut visit) = self.visit.take() else { return };
         let still: BTreeSet<NodeId> =
-            self.wanted_by(batch).filter(|node| visit.wanted_by.contains(node)).collect();
-        if still.len() == visit.wanted_by.len() {
+            self.wanted_by(visit.batch).filter(|node| visit.wanted_by.contains(node)).collect();
+        if still.len() == visit.wanted_by.len() && !mesh_changed {
+            self.visit = Some(visit);
             return;
         }
         let has_it =
-            |node: &NodeId| self.receivers.get(node).is_some_and(|r| r.have.contains(batch));
+            |node: &NodeId| self.receivers.get(node).is_some_and(|r| r.have.contains(visit.batch));
         let acknowledged = visit.wanted_by.iter().any(has_it);
         if still.is_empty() || (acknowledged && scheme.switching() == Switching::RoundRobin) {
-            self.visit = None;
             return;
         }
-        let room = visit.plan.forwarders.len();
-        let wanted: Vec<NodeId> = still.iter().copied().collect();
-        let mut plan = scheme.plan(topology, self.manifest.flow.source, &wanted);
-        if plan.forwarders.len() > room {
-            plan = visit.plan.clone();
-        }
-        if let Some(visit) = &mut self.visit {
+        if let Some(plan) = self.fitting_plan(&still, topology, scheme, mtu) {
             visit.plan = plan;
             visit.wanted_by = still;
+            self.visit = Some(visit);
+        }
+    }
+
+    /// The next batch in turn, who wants it and the plan for it. Receivers whose way is so long that its
+    /// forwarders do not fit into a frame are out of reach.
+    fn next_visit(
+        &mut self,
+        topology: &Topology,
+        scheme: &dyn Scheme,
+        mtu: usize,
+    ) -> Option<(u32, BTreeSet<NodeId>, Plan)> {
+        loop {
+            let batch = self.next_batch()?;
+            let wanted_by: BTreeSet<NodeId> = self.wanted_by(batch).collect();
+            if let Some(plan) = self.fitting_plan(&wanted_by, topology, scheme, mtu) {
+                return Some((batch, wanted_by, plan));
+            }
+            for node in &wanted_by {
+                if let Some(receiver) = self.receivers.get_mut(node) {
+                    receiver.reachable = false;
+                    receiver.state = ReceiverState::Lost;
+                }
+            }
         }
     }
 
     /// A plan whose forwarder list fits into a frame: receivers too many for that wait for another visit.
+    /// `None` where none fits even for the nearest alone.
     fn fitting_plan(
         &self,
         wanted_by: &BTreeSet<NodeId>,
         topology: &Topology,
         scheme: &dyn Scheme,
         mtu: usize,
-    ) -> Plan {
+    ) -> Option<Plan> {
         let g = &self.manifest.geometry;
         let fixed = usize::from(g.generation()) + usize::from(g.symbol_size());
         let mut wanted: Vec<NodeId> = wanted_by.iter().copied().collect();
         wanted.sort_by_key(|node| self.paths.as_ref().map_or(0, |p| p.distance(*node)));
-        loop {
+        while !wanted.is_empty() {
             let plan = scheme.plan(topology, self.manifest.flow.source, &wanted);
-            if wanted.len() <= 1 || DataHeader::max_len(plan.forwarders.len()) + fixed <= mtu {
-                return plan;
+            let listed = plan.forwarders.len();
+            if listed <= DataHeader::MAX_LISTED && DataHeader::max_len(listed) + fixed <= mtu {
+                return Some(plan);
             }
             wanted.pop();
         }
+        None
     }
 
     /// Reads a batch, checks that it is what was announced, and readies it for coding.

@@ -7,9 +7,19 @@ use super::topology::LinkState;
 use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
 use std::collections::BTreeMap;
 
+/// Bytes of a state besides its name and its links.
+const FIXED: usize = 2 + 8 + 4 + 1 + 2;
+/// Bytes of a link.
+const LINK: usize = 3;
+
 /// Bytes `state` takes in a frame.
 pub(super) fn encoded_len(state: &LinkState) -> usize {
-    2 + 8 + 4 + 1 + state.name.len() + 2 + 3 * state.hears.len()
+    FIXED + state.name.len() + LINK * state.hears.len()
+}
+
+/// How many links of the node `name` a frame body of `mtu` bytes takes.
+pub(super) fn links_that_fit(mtu: usize, name: &str) -> usize {
+    mtu.saturating_sub(FIXED + name.len()) / LINK
 }
 
 /// Appends one state.

@@ -37,6 +37,8 @@ pub struct Route {
     me: NodeId,
     name: String,
     epoch: u64,
+    /// The longest frame body, bytes.
+    mtu: usize,
     seq: u32,
     announced_at: Option<Instant>,
     next_look: Instant,
@@ -47,15 +49,23 @@ pub struct Route {
 }
 
 impl Route {
-    /// Starts at `now`, knowing nobody.
+    /// Starts at `now`, knowing nobody; a frame's body takes `mtu` bytes.
     #[must_use]
-    pub fn new(config: RouteConfig, me: NodeId, name: &str, epoch: u64, now: Instant) -> Self {
+    pub fn new(
+        config: RouteConfig,
+        me: NodeId,
+        name: &str,
+        epoch: u64,
+        mtu: usize,
+        now: Instant,
+    ) -> Self {
         let topology = Topology::new(config.min_delivery);
         Self {
             config,
             me,
             name: name.to_owned(),
             epoch,
+            mtu,
             seq: 0,
             announced_at: None,
             next_look: now,
@@ -95,8 +105,7 @@ impl Route {
         if now.since(Instant::default()) > max_age {
             self.topology.age(Instant::from_nanos(now.as_nanos() - max_age.as_nanos() as u64));
         }
-        let hears: BTreeMap<NodeId, f64> =
-            link.inbound(now).map(|(node, d)| (node, frame::as_carried(d))).collect();
+        let hears = self.best_that_fit(link.inbound(now));
         if self.is_worth_announcing(&hears, now) {
             self.announce(hears, now, rng);
         }
@@ -160,7 +169,9 @@ impl Route {
         let start = out.len();
         let due: Vec<NodeId> = self.flood.due(cx.now).copied().collect();
         for origin in due {
-            let Some(state) = self.topology.state(origin) else {
+            // One of a node with larger frames than ours goes no further here.
+            let fits = |state: &&LinkState| frame::encoded_len(state) <= cx.mtu;
+            let Some(state) = self.topology.state(origin).filter(fits) else {
                 self.flood.withdraw(&origin);
                 continue;
             };
@@ -182,6 +193,15 @@ impl Route {
             self.flood.publish(origin, version, cx.now, cx.rng);
         }
         self.flood.overheard(&origin, &version, from);
+    }
+
+    /// What this node's own state says it hears: all, or the best as far as they fit into a frame.
+    fn best_that_fit(&self, heard: impl Iterator<Item = (NodeId, f64)>) -> BTreeMap<NodeId, f64> {
+        let mut heard: Vec<(NodeId, f64)> =
+            heard.map(|(node, d)| (node, frame::as_carried(d))).collect();
+        heard.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        heard.truncate(frame::links_that_fit(self.mtu, &self.name));
+        heard.into_iter().collect()
     }
 
     fn is_worth_announcing(&self, hears: &BTreeMap<NodeId, f64>, now: Instant) -> bool {
