@@ -1,0 +1,91 @@
+//! What transfers get out of the simulated channel, and what it costs to simulate them:
+//! `cargo bench -p ncmesh-sim --bench transfers`.
+//!
+//! Throughput is simulated and the same on every machine; only the last column is measured here.
+
+use ncmesh_medium::{Access, Medium, MediumConfig, Output, RadioId};
+use ncmesh_proto::time::Duration;
+use ncmesh_sim::scenario::Scenario;
+use ncmesh_sim::{Outcome, SimulationConfig, run};
+use std::path::Path;
+use std::time::Instant;
+
+type Error = Box<dyn std::error::Error>;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const SEEDS: [u64; 3] = [1, 2, 3];
+
+fn main() -> Result<(), Error> {
+    // `cargo test` calls benches too, to see that they run.
+    if std::env::args().any(|arg| arg == "--test") {
+        return Ok(());
+    }
+    let pair = scenario("pair.toml", &["traffic.size=12MB"])?;
+    let ceiling = saturated(pair.medium_config(), pair.mtu, 60)?;
+    println!("pair, {} Mbit/s of saturated broadcast:", round(ceiling / 1e6));
+    for seed in SEEDS {
+        let (outcome, _) = simulate("pair.toml", &["traffic.size=12MB"], seed)?;
+        let got = outcome.transfer.receivers[0].throughput_bps.unwrap_or(0.0);
+        println!("  seed {seed}: {} Mbit/s, {:.1} %", round(got / 1e6), 100.0 * got / ceiling);
+    }
+    for settings in [&["traffic.size=1MB"][..], &["traffic.size=12MB", "medium.bit_rate=2M"]] {
+        println!("building, {}:", settings.join(", "));
+        for seed in SEEDS {
+            let (outcome, wall_s) = simulate("building.toml", settings, seed)?;
+            let t = &outcome.transfer;
+            let each = t.receivers.iter().map(|r| {
+                let kbit = r.throughput_bps.map_or("-".into(), |b| format!("{:.0}", b / 1e3));
+                format!("{} {kbit}", r.node)
+            });
+            println!(
+                "  seed {seed}: kbit/s {}; {:.0} s, {} data transmissions, source redundancy {:.2}; simulated in {wall_s:.1} s",
+                each.collect::<Vec<_>>().join(", "),
+                t.seconds,
+                t.transmissions,
+                t.source_redundancy,
+            );
+        }
+    }
+    Ok(())
+}
+
+fn scenario(name: &str, settings: &[&str]) -> Result<Scenario, Error> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name);
+    let mut scenario = Scenario::load(&file)?;
+    for setting in settings {
+        scenario.set(setting)?;
+    }
+    Ok(scenario)
+}
+
+/// The outcome, and how long the simulation took, seconds.
+fn simulate(name: &str, settings: &[&str], seed: u64) -> Result<(Outcome, f64), Error> {
+    let mut scenario = scenario(name, settings)?;
+    scenario.set(&format!("seed={seed}"))?;
+    let config = SimulationConfig::from_scenario(&scenario)?;
+    let begun = Instant::now();
+    let outcome = run(&scenario, config, "pacifier", Duration::from_secs(100_000), |_| {})?;
+    Ok((outcome, begun.elapsed().as_secs_f64()))
+}
+
+/// Bits of frames a second that one radio broadcasts if it always has a frame of `bytes` bytes.
+fn saturated(config: MediumConfig, bytes: usize, seconds: u64) -> Result<f64, Error> {
+    let mut medium = Medium::new(config)?;
+    let radio = RadioId(0);
+    medium.request(0, radio)?;
+    while let Some(now) = medium.poll_timeout().filter(|now| *now < seconds * SECOND_NS) {
+        medium.handle_timeout(now);
+        while let Some(output) = medium.poll_output() {
+            if matches!(output, Output::Grant { .. }) {
+                medium.supply(now, radio, Access::Broadcast, vec![0; bytes].into())?;
+                medium.request(now, radio)?;
+            }
+        }
+    }
+    let sent = medium.statistics().total().frames_sent;
+    Ok((sent * bytes as u64 * 8) as f64 / seconds as f64)
+}
+
+fn round(x: f64) -> String {
+    format!("{x:.2}")
+}
