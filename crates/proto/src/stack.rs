@@ -256,6 +256,9 @@ impl Stack {
             Ok(o) => {
                 self.counters.count_heard(o.service, o.kind, datagram.len());
                 self.link.hear(o.header.sender, now);
+                if !matches!(o.service, link::SERVICE | route::SERVICE) {
+                    self.link.is_busy(now);
+                }
                 let frame = Frame {
                     sender: o.header.sender,
                     epoch: o.header.epoch,
@@ -331,6 +334,9 @@ impl Stack {
                 self.epoch = self.sealer.epoch();
                 self.counters.count_sent(service, filled.kind, out.len());
                 self.on_air = Some(slot);
+                if slot >= slot::SERVICES {
+                    self.link.is_busy(now);
+                }
                 return Some(Transmission { to: filled.to, service, kind: filled.kind });
             }
         }

@@ -28,6 +28,8 @@ pub struct Link {
     started: Instant,
     seq: u32,
     next_probe: Instant,
+    /// When data was last in the air here.
+    busy_at: Option<Instant>,
     neighbors: BTreeMap<NodeId, Neighbor>,
 }
 
@@ -35,13 +37,22 @@ impl Link {
     /// Starts probing at `now`.
     #[must_use]
     pub fn new(config: LinkConfig, now: Instant) -> Self {
-        Self { config, started: now, seq: 0, next_probe: now, neighbors: BTreeMap::new() }
+        Self {
+            config,
+            started: now,
+            seq: 0,
+            next_probe: now,
+            busy_at: None,
+            neighbors: BTreeMap::new(),
+        }
     }
 
     /// Neighbours heard, with the share of their probes that arrives here.
     pub fn inbound(&self, now: Instant) -> impl Iterator<Item = (NodeId, f64)> + '_ {
         let window = seconds(self.config.probe_window_s);
-        self.neighbors.iter().filter_map(move |(node, n)| Some((*node, n.delivery(now, window)?)))
+        self.neighbors
+            .iter()
+            .filter_map(move |(node, n)| Some((*node, n.delivery(now, self.busy_at, window)?)))
     }
 
     /// How many neighbours are heard.
@@ -55,7 +66,8 @@ impl Link {
         let Ok((seq, period)) = parse(frame.body) else {
             return cx.counters.drop(DropReason::Malformed);
         };
-        let heard = Heard { epoch: frame.epoch, seq, period, at: cx.now };
+        let busy_at = self.busy_at;
+        let heard = Heard { epoch: frame.epoch, seq, period, at: cx.now, busy_at };
         let window = seconds(self.config.probe_window_s);
         let full = self.neighbors.len() >= MAX_NEIGHBORS;
         match self.neighbors.get_mut(&frame.sender) {
@@ -73,6 +85,11 @@ impl Link {
         if let Some(neighbor) = self.neighbors.get_mut(&sender) {
             neighbor.is_alive(now);
         }
+    }
+
+    /// Data is in the air, of this node or another: probes may be lost to it.
+    pub fn is_busy(&mut self, now: Instant) {
+        self.busy_at = Some(now);
     }
 
     /// Forgets neighbours that fell silent.

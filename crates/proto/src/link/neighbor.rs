@@ -9,6 +9,11 @@ const SILENCE_PROBABILITY: f64 = 1e-3;
 const BUSY_DELIVERY: f64 = 0.5;
 /// Delivery is told only from this many probes on.
 const MIN_PROBES: u32 = 4;
+/// From this many on, those of quiet times alone tell it: under load, probes are lost to collisions too, and
+/// what the schemes reckon with is the loss of the link.
+const MIN_QUIET: u32 = 20;
+/// Unless so small a share of that arrives under load that the link must have changed.
+const CHANGED: f64 = 0.25;
 
 /// A neighbour's probes: which of them arrived.
 #[derive(Clone, Debug)]
@@ -21,8 +26,36 @@ pub(super) struct Neighbor {
     /// When any frame of it was heard last.
     sign_of_life: Instant,
     period: Duration,
-    /// Sequence numbers heard within the window, ascending.
-    heard: VecDeque<u32>,
+    /// The probes heard within the window, in their order.
+    heard: VecDeque<Run>,
+}
+
+/// A probe heard, behind others that were not.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    seq: u32,
+    /// Probes due since the one heard before, this one included.
+    due: u32,
+    /// No data was in the air in that time.
+    quiet: bool,
+}
+
+/// Probes due and heard.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    due: u32,
+    heard: u32,
+}
+
+impl Tally {
+    fn add(&mut self, due: u32, heard: u32) {
+        self.due += due;
+        self.heard += heard;
+    }
+
+    fn share(self) -> f64 {
+        f64::from(self.heard) / f64::from(self.due.max(1))
+    }
 }
 
 /// A probe as heard.
@@ -32,6 +65,8 @@ pub(super) struct Heard {
     pub seq: u32,
     pub period: Duration,
     pub at: Instant,
+    /// When data was last in the air here.
+    pub busy_at: Option<Instant>,
 }
 
 impl Neighbor {
@@ -45,7 +80,11 @@ impl Neighbor {
             heard_at: probe.at,
             sign_of_life: probe.at,
             period: probe.period,
-            heard: VecDeque::from([probe.seq]),
+            heard: VecDeque::from([Run {
+                seq: probe.seq,
+                due: missed + 1,
+                quiet: probe.busy_at.is_none(),
+            }]),
         }
     }
 
@@ -57,27 +96,45 @@ impl Neighbor {
         if probe.seq <= self.highest {
             return;
         }
+        let (due, quiet) = (probe.seq - self.highest, self.was_quiet(probe.busy_at));
         self.highest = probe.seq;
         self.heard_at = probe.at;
         self.sign_of_life = probe.at;
         self.period = probe.period;
-        self.heard.push_back(probe.seq);
+        self.heard.push_back(Run { seq: probe.seq, due, quiet });
         let low = self.low(self.highest, window);
-        while self.heard.front().is_some_and(|seq| *seq < low) {
+        while self.heard.front().is_some_and(|run| run.seq < low) {
             self.heard.pop_front();
         }
     }
 
-    /// Share of its probes that arrived within `window`; `None` while too few were due.
-    pub(super) fn delivery(&self, now: Instant, window: Duration) -> Option<f64> {
-        let last = self.highest.saturating_add(self.overdue(self.heard_at, now));
-        let low = self.low(last, window);
-        let due = last - low + 1;
-        if due < MIN_PROBES {
-            return None;
+    /// Whether no data was in the air since the last probe heard.
+    fn was_quiet(&self, busy_at: Option<Instant>) -> bool {
+        busy_at.is_none_or(|at| at < self.heard_at)
+    }
+
+    /// Share of its probes that arrived within `window`, where data was last in the air at `busy_at`; `None`
+    /// while too few were due.
+    pub(super) fn delivery(
+        &self,
+        now: Instant,
+        busy_at: Option<Instant>,
+        window: Duration,
+    ) -> Option<f64> {
+        let overdue = self.overdue(self.heard_at, now);
+        let low = self.low(self.highest.saturating_add(overdue), window);
+        let (mut quiet, mut busy) = (Tally::default(), Tally::default());
+        for run in self.heard.iter().rev().take_while(|run| run.seq >= low) {
+            let tally = if run.quiet { &mut quiet } else { &mut busy };
+            tally.add(run.due.min(run.seq - low + 1), 1);
         }
-        let heard = self.heard.iter().rev().take_while(|seq| **seq >= low).count();
-        Some(heard as f64 / f64::from(due))
+        let tally = if self.was_quiet(busy_at) { &mut quiet } else { &mut busy };
+        tally.add(overdue, 0);
+        let mut all = quiet;
+        all.add(busy.due, busy.heard);
+        let changed = busy.due >= MIN_QUIET && busy.share() < CHANGED * quiet.share();
+        let told = if quiet.due >= MIN_QUIET && !changed { quiet } else { all };
+        (all.due >= MIN_PROBES).then(|| told.share())
     }
 
     /// Any frame of it was heard.
@@ -88,7 +145,7 @@ impl Neighbor {
     /// Whether the silence since its last frame can hardly be chance.
     pub(super) fn is_silent(&self, now: Instant, window: Duration) -> bool {
         let missed = self.overdue(self.sign_of_life, now);
-        let before = self.delivery(self.heard_at, window).unwrap_or(BUSY_DELIVERY);
+        let before = self.delivery(self.heard_at, None, window).unwrap_or(BUSY_DELIVERY);
         (1.0 - before.min(BUSY_DELIVERY)).powf(f64::from(missed)) < SILENCE_PROBABILITY
     }
 
@@ -117,18 +174,19 @@ mod tests {
     const PERIOD: Duration = Duration::from_secs(1);
 
     fn probe(seq: u32, at_s: u64) -> Heard {
-        Heard { epoch: 1, seq, period: PERIOD, at: Instant::from_nanos(at_s * 1_000_000_000) }
+        let at = Instant::from_nanos(at_s * 1_000_000_000);
+        Heard { epoch: 1, seq, period: PERIOD, at, busy_at: None }
     }
 
     #[test]
     fn delivery_counts_probes_missed_before_the_first_and_after_the_last() {
         // Up for 10 s, the neighbour's probe 7 is the first heard: 7 were missed (0 to 6).
         let mut n = Neighbor::new(probe(7, 10), Duration::from_secs(10));
-        assert_eq!(n.delivery(probe(7, 10).at, WINDOW), Some(1.0 / 8.0));
+        assert_eq!(n.delivery(probe(7, 10).at, None, WINDOW), Some(1.0 / 8.0));
         n.hear(probe(9, 12), WINDOW);
-        assert_eq!(n.delivery(probe(9, 12).at, WINDOW), Some(2.0 / 10.0));
-        assert_eq!(n.delivery(probe(0, 15).at, WINDOW), Some(2.0 / 12.0));
-        assert!(n.delivery(probe(0, 500).at, WINDOW).unwrap() < 0.01);
+        assert_eq!(n.delivery(probe(9, 12).at, None, WINDOW), Some(2.0 / 10.0));
+        assert_eq!(n.delivery(probe(0, 15).at, None, WINDOW), Some(2.0 / 12.0));
+        assert!(n.delivery(probe(0, 500).at, None, WINDOW).unwrap() < 0.01);
     }
 
     #[test]
@@ -137,8 +195,30 @@ mod tests {
         for seq in 300..400 {
             n.hear(probe(seq, u64::from(seq)), WINDOW);
         }
-        assert_eq!(n.delivery(probe(0, 399).at, WINDOW), Some(1.0));
+        assert_eq!(n.delivery(probe(0, 399).at, None, WINDOW), Some(1.0));
         assert!(n.heard.len() <= 100);
+    }
+
+    #[test]
+    fn collisions_under_load_are_not_taken_for_the_links_loss() {
+        let mut n = Neighbor::new(probe(0, 0), Duration::ZERO);
+        for seq in 1..=30 {
+            n.hear(probe(seq, u64::from(seq)), WINDOW);
+        }
+        // Under load every other probe is lost.
+        for seq in (32..=60).step_by(2) {
+            let heard = probe(seq, u64::from(seq));
+            n.hear(Heard { busy_at: Some(heard.at), ..heard }, WINDOW);
+        }
+        let busy = Some(probe(60, 60).at);
+        assert_eq!(n.delivery(probe(60, 60).at, busy, WINDOW), Some(1.0));
+        // Too few are left of the quiet time: now all count.
+        assert!(n.delivery(probe(60, 80).at, busy, Duration::from_secs(60)).unwrap() < 0.6);
+        // So few arrive under load that the link has changed.
+        let late = n.delivery(probe(60, 80).at, busy, Duration::from_secs(200)).unwrap();
+        assert!(late > 0.9, "{late}");
+        let late = n.delivery(probe(60, 160).at, busy, Duration::from_secs(200)).unwrap();
+        assert!(late < 0.4, "{late}");
     }
 
     #[test]
