@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// First transmissions are spread over this time, so that neighbours do not all repeat at once.
 const JITTER: Duration = Duration::from_millis(20);
-/// The first pause before a repetition; each further one is twice as long, up to 2^`DOUBLINGS` times.
-const PAUSE: Duration = Duration::from_millis(120);
-const DOUBLINGS: u8 = 3;
+/// The first pause before a repetition, times 0.5 to 1.5; each further one is twice as long as the one before.
+const PAUSE: Duration = Duration::from_millis(240);
+/// So often the pause is doubled.
+const DOUBLINGS: u8 = 2;
 /// How often one version is sent at most.
 const TRIES: u8 = 8;
 /// And at least: a neighbour may be there that is not known yet.
@@ -74,9 +75,9 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
     /// `key` was sent.
     pub(crate) fn sent(&mut self, key: &K, now: Instant, rng: &mut impl RngCore) {
         let Some(item) = self.items.get_mut(key) else { return };
+        let doubled = f64::from(1u32 << item.tried.min(DOUBLINGS));
         item.tried += 1;
-        item.next =
-            now + PAUSE.mul_f64(f64::from(1u32 << item.tried.min(DOUBLINGS)) * (0.5 + unit(rng)));
+        item.next = now + PAUSE.mul_f64(doubled * (0.5 + unit(rng)));
         if item.tried >= TRIES {
             self.items.remove(key);
         }
@@ -106,6 +107,21 @@ mod tests {
         flood.overheard(&"a", &3, NodeId(3));
         flood.settle(&neighbors);
         assert_eq!(flood.poll_timeout(at(0)), None);
+    }
+
+    #[test]
+    fn pauses_grow_as_documented() {
+        let mut rng = stream(1, NodeId(1), "test", "flood");
+        let mut flood = Flood::new();
+        flood.publish(1, 1, Instant::default(), &mut rng);
+        let mut now = flood.poll_timeout(Instant::default()).unwrap();
+        for pause_ms in [240, 480, 960, 960] {
+            flood.sent(&1, now, &mut rng);
+            let next = flood.poll_timeout(now).unwrap();
+            let pause = next.since(now).as_millis();
+            assert!((pause_ms / 2..=pause_ms * 3 / 2).contains(&pause), "{pause} of {pause_ms}");
+            now = next;
+        }
     }
 
     #[test]
