@@ -14,6 +14,7 @@ use crate::file::{
     BatchSet, FileLimits, FileService, Geometry, Outgoing, Refusal, SendError, TransferStatus,
 };
 use crate::link::{self, Link, LinkConfig};
+use crate::name::{MAX_NODE_NAME, is_node_name};
 use crate::registry::{REGISTRY, Settings};
 use crate::rng;
 use crate::route::{self, Route, RouteConfig, Topology};
@@ -533,10 +534,9 @@ fn check_node(node: NodeId, name: &str) -> Result<(), String> {
     if node.0 == 0 || node.0 == u16::MAX {
         return Err(format!("id = {node}: allowed is 1 to 65534"));
     }
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if name.is_empty() || name.len() > 63 || !name.chars().all(plain) {
+    if !is_node_name(name) {
         return Err(format!(
-            "name = {name:?}: allowed are 1 to 63 letters, digits, '.', '_' and '-'"
+            "name = {name:?}: allowed are 1 to {MAX_NODE_NAME} letters, digits, '.', '_' and '-'"
         ));
     }
     Ok(())

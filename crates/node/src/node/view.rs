@@ -5,6 +5,7 @@ use crate::api::types::{Direction, Peer, Receiver, State, Status, Traffic, Trans
 use crate::state::to_hex;
 use ncmesh_proto::counters::{DropReason, Tally};
 use ncmesh_proto::file::{self, ReceiverState, ReceiverStatus, Stage, TransferStatus};
+use ncmesh_proto::name::harmless;
 use ncmesh_proto::registry::REGISTRY;
 use ncmesh_proto::route::{Metric, Paths};
 use ncmesh_proto::time::Instant;
@@ -135,7 +136,8 @@ impl Node {
         let sent_from = self.sources.get(&t.flow).cloned();
         Transfer {
             id: t.flow.to_string(),
-            name: t.name.clone(),
+            // One that is refused for its name is shown too.
+            name: harmless(&t.name),
             path: sent_from.or_else(|| self.delivered.path(t.flow).map(Into::into)),
             size: t.size,
             hash: to_hex(&t.hash),

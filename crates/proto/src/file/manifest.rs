@@ -2,6 +2,7 @@
 
 use super::geometry::Geometry;
 use super::merkle::Hash;
+use crate::name::is_deceptive;
 use ncmesh_wire::FlowId;
 
 /// A file on offer.
@@ -23,13 +24,8 @@ pub struct Manifest {
 /// hidden, 1 to 200 bytes (so that a suffix still fits).
 #[must_use]
 pub fn is_safe_name(name: &str) -> bool {
-    let plain = |c: char| !c.is_control() && !matches!(c, '/' | '\\' | '\0') && !is_bidi_control(c);
+    let plain = |c: char| !matches!(c, '/' | '\\') && !is_deceptive(c);
     !name.is_empty() && name.len() <= 200 && !name.starts_with('.') && name.chars().all(plain)
-}
-
-/// Characters that make a name look like another.
-fn is_bidi_control(c: char) -> bool {
-    matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 /// How a receiver stands, as the source sees it.

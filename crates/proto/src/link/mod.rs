@@ -21,6 +21,9 @@ pub const PROBE: u8 = 0;
 /// More neighbours than this are not kept.
 const MAX_NEIGHBORS: usize = 1024;
 
+/// Bytes of a probe without padding.
+const FIELDS_LEN: usize = 6;
+
 /// Probing and what it shows.
 #[derive(Debug)]
 pub struct Link {
@@ -114,9 +117,8 @@ impl Link {
     pub fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         self.offer(cx.now)?;
         let period = self.period();
-        let body = self.config.probe_size.saturating_sub(frame::OVERHEAD).clamp(6, cx.mtu);
-        let millis = u16::try_from(period.as_millis()).unwrap_or(u16::MAX);
-        Writer::new(out).u32(self.seq).u16(millis).reserve(body - 6);
+        let body = self.config.probe_size.saturating_sub(frame::OVERHEAD).clamp(FIELDS_LEN, cx.mtu);
+        write(self.seq, period, body, out);
         self.seq = self.seq.wrapping_add(1);
         self.next_probe = cx.now + period.mul_f64(0.9 + 0.2 * unit(cx.rng));
         Some(Filled { kind: PROBE, to: None })
@@ -128,9 +130,32 @@ impl Link {
     }
 }
 
+/// Appends a probe of `len` bytes.
+fn write(seq: u32, period: Duration, len: usize, out: &mut Vec<u8>) {
+    let millis = u16::try_from(period.as_millis()).unwrap_or(u16::MAX);
+    Writer::new(out).u32(seq).u16(millis).reserve(len - FIELDS_LEN);
+}
+
 fn parse(body: &[u8]) -> Result<(u32, Duration), Truncated> {
     let mut r = Reader::new(body);
     let seq = r.u32()?;
     let millis = r.u16()?.max(1);
     Ok((seq, Duration::from_millis(u64::from(millis))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The golden vector of docs/wire-format.md.
+    #[test]
+    fn golden_probe() {
+        let mut out = Vec::new();
+        write(5, Duration::from_millis(250), 14, &mut out);
+        assert_eq!(out, [0, 0, 0, 5, 0, 250, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(parse(&out), Ok((5, Duration::from_millis(250))));
+        assert_eq!(parse(&out[..6]), Ok((5, Duration::from_millis(250))));
+        assert_eq!(parse(&out[..5]), Err(Truncated));
+        assert_eq!(parse(&[0; 6]), Ok((0, Duration::from_millis(1))));
+    }
 }

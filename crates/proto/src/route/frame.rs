@@ -4,6 +4,7 @@
 //! the share of its probes that arrives, in 1/255.
 
 use super::topology::LinkState;
+use crate::name;
 use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
 use std::collections::BTreeMap;
 
@@ -36,7 +37,7 @@ pub(super) fn write(out: &mut Vec<u8>, origin: NodeId, state: &LinkState) {
 pub(super) fn read(r: &mut Reader<'_>) -> Result<(NodeId, LinkState), Truncated> {
     let origin = r.node()?;
     let version = (r.u64()?, r.u32()?);
-    let name = String::from_utf8_lossy(r.short_bytes()?).into_owned();
+    let name = name::heard(r.short_bytes()?);
     let count = usize::from(r.u16()?);
     if r.remaining() < 3 * count {
         return Err(Truncated);
@@ -55,4 +56,34 @@ fn quantum(delivery: f64) -> u8 {
 /// `delivery` as the receivers of a frame will know it.
 pub(super) fn as_carried(delivery: f64) -> f64 {
     f64::from(quantum(delivery)) / 255.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The golden vector of docs/wire-format.md.
+    #[test]
+    fn golden_link_state() {
+        let hears = BTreeMap::from([(NodeId(5), 0.8), (NodeId(9), 1.0)]);
+        let state = LinkState { version: (7, 1), name: "c".into(), hears };
+        let mut out = Vec::new();
+        write(&mut out, NodeId(3), &state);
+        let hex: String = out.iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(hex, "0003000000000000000700000001016300020005cc0009ff");
+        assert_eq!(read(&mut Reader::new(&out)), Ok((NodeId(3), state)));
+    }
+
+    #[test]
+    fn a_name_that_would_garble_a_terminal_is_made_harmless_and_fits_again() {
+        let mut out = Vec::new();
+        let mut w = Writer::new(&mut out);
+        w.node(NodeId(3)).u64(7).u32(1).short_bytes(&[0x1B; 255]).u16(0);
+        let (origin, state) = read(&mut Reader::new(&out)).unwrap();
+        assert_eq!(state.name, "\u{FFFD}".repeat(63));
+        let mut again = Vec::new();
+        write(&mut again, origin, &state);
+        assert_eq!(again.len(), encoded_len(&state));
+        assert_eq!(read(&mut Reader::new(&again)), Ok((origin, state)));
+    }
 }

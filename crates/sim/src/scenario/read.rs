@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use ncmesh_medium::{LossMatrix, MAX_RADIOS, MediumConfig, Phy, RadioId, Sense};
+use ncmesh_proto::name::{MAX_NODE_NAME, harmless, is_node_name};
 use toml::Spanned;
 
 use super::error::Place;
@@ -44,13 +45,13 @@ pub(super) fn add_node(
 }
 
 fn check_name(name: &str, what: &str, place: &Place) -> Result<(), ScenarioError> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
-    if (1..=63).contains(&name.len()) && name.chars().all(allowed) {
+    if is_node_name(name) {
         return Ok(());
     }
-    let shown: String =
-        name.chars().take(80).map(|c| if c.is_control() { '?' } else { c }).collect();
-    let message = format!("{what} `{shown}`: must be 1 to 63 of letters, digits, `.`, `_` and `-`");
+    let shown: String = harmless(name).chars().take(80).collect();
+    let message = format!(
+        "{what} `{shown}`: must be 1 to {MAX_NODE_NAME} of letters, digits, `.`, `_` and `-`"
+    );
     Err(ScenarioError::value(place.clone(), message))
 }
 
