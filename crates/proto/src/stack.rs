@@ -442,8 +442,11 @@ impl Stack {
 
     fn dispatch(&mut self, frame: &Frame<'_>, storage: &mut dyn Storage) {
         match frame.service {
-            link::SERVICE => self.hear_probe(frame, storage),
-            route::SERVICE => self.hear_link_state(frame, storage),
+            link::SERVICE if frame.kind == link::PROBE => self.hear_probe(frame, storage),
+            route::SERVICE if frame.kind == route::LINK_STATE => {
+                self.hear_link_state(frame, storage);
+            }
+            link::SERVICE | route::SERVICE => self.counters.drop(DropReason::Malformed),
             id if REGISTRY.iter().all(|e| e.id != id) => {
                 self.counters.drop(DropReason::UnknownService);
             }
@@ -540,4 +543,61 @@ fn check_node(node: NodeId, name: &str) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::storage::MemoryStorage;
+    use ncmesh_wire::Writer;
+
+    fn stack() -> Stack {
+        let config = StackConfig {
+            node: NodeId(1),
+            name: "n1".into(),
+            epoch: 1,
+            seed: 1,
+            mtu: 1500,
+            cipher: Cipher::Null,
+            link: LinkConfig::default(),
+            route: RouteConfig::default(),
+            engines: toml::Table::new(),
+            file: FileLimits::default(),
+        };
+        Stack::new(config, Instant::default()).unwrap()
+    }
+
+    #[test]
+    fn a_kind_that_does_not_exist_is_counted_and_not_read() {
+        let mut stack = stack();
+        let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
+        let mut hear = |service, kind| {
+            let mut datagram = Vec::new();
+            Sealer::begin(&mut datagram, service, kind);
+            // Read as a probe: number 0, period 1 ms. As link state: node 0 with 4 bytes missing.
+            Writer::new(&mut datagram).u32(0).u16(1);
+            sealer.seal(&mut datagram);
+            stack.handle_datagram(&datagram, &mut MemoryStorage::default(), Instant::default());
+            (stack.counters.dropped(DropReason::Malformed), stack.link.neighbor_count())
+        };
+        assert_eq!(hear(link::SERVICE, 1), (1, 0));
+        assert_eq!(hear(link::SERVICE, 255), (2, 0));
+        assert_eq!(hear(route::SERVICE, 1), (3, 0));
+        assert_eq!(hear(link::SERVICE, link::PROBE), (3, 1));
+    }
+
+    #[test]
+    fn link_state_of_another_kind_is_not_learned() {
+        let mut stack = stack();
+        let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
+        for (kind, known) in [(1, false), (route::LINK_STATE, true)] {
+            let mut datagram = Vec::new();
+            Sealer::begin(&mut datagram, route::SERVICE, kind);
+            Writer::new(&mut datagram).node(NodeId(2)).u64(1).u32(1).short_bytes(b"n2").u16(0);
+            sealer.seal(&mut datagram);
+            stack.handle_datagram(&datagram, &mut MemoryStorage::default(), Instant::default());
+            assert_eq!(stack.topology().state(NodeId(2)).is_some(), known);
+        }
+        assert_eq!(stack.counters.dropped(DropReason::Malformed), 1);
+    }
 }
