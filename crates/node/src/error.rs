@@ -28,6 +28,9 @@ pub enum NodeError {
     /// Another daemon answers on the API's socket.
     #[error("another ncmesh daemon answers on {}; stop it or set another [api] socket", .0.display())]
     SocketInUse(PathBuf),
+    /// Something else has the name of the API's socket.
+    #[error("{path} is {1}, not a socket, and is left as it is; remove it or set another [api] socket", path = .0.display())]
+    NoSocket(PathBuf, &'static str),
     /// The API's socket cannot be made.
     #[error("the API socket {path} cannot be made: {1}; set another [api] socket", path = .0.display())]
     Socket(PathBuf, io::Error),

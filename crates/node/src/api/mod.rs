@@ -9,6 +9,7 @@ use crate::error::NodeError;
 use crate::node::Handle;
 pub use send::resume;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
@@ -24,8 +25,12 @@ impl ApiSocket {
     /// Makes the socket `path`, mode 0600. One that a daemon left behind is replaced.
     ///
     /// # Errors
-    /// [`NodeError::SocketInUse`] where a daemon still answers there, [`NodeError::Socket`].
+    /// [`NodeError::SocketInUse`] where a daemon still answers there, [`NodeError::NoSocket`] where something
+    /// else lies there, [`NodeError::Socket`].
     pub fn bind(path: &Path) -> Result<Self, NodeError> {
+        if let Some(what) = other_than_socket(path) {
+            return Err(NodeError::NoSocket(path.to_owned(), what));
+        }
         if UnixStream::connect(path).is_ok() {
             return Err(NodeError::SocketInUse(path.to_owned()));
         }
@@ -42,6 +47,22 @@ impl ApiSocket {
                 tracing::error!("the API has stopped: {e}");
             }
         });
+    }
+}
+
+/// What lies at `path`, if anything does and it is no socket.
+fn other_than_socket(path: &Path) -> Option<&'static str> {
+    let kind = std::fs::symlink_metadata(path).ok()?.file_type();
+    if kind.is_socket() {
+        None
+    } else if kind.is_dir() {
+        Some("a directory")
+    } else if kind.is_symlink() {
+        Some("a symbolic link")
+    } else if kind.is_file() {
+        Some("a file")
+    } else {
+        Some("a device or pipe")
     }
 }
 
@@ -63,5 +84,35 @@ impl Drop for RemoveOnDrop {
     fn drop(&mut self) {
         // A socket left behind is replaced at the next start.
         let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener as Listener;
+
+    #[test]
+    fn only_a_socket_left_behind_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name| dir.path().join(name);
+        std::fs::write(path("notes"), "mine").unwrap();
+        std::fs::create_dir(path("dir")).unwrap();
+        std::os::unix::fs::symlink(path("notes"), path("link")).unwrap();
+        for (name, what) in
+            [("notes", "a file"), ("dir", "a directory"), ("link", "a symbolic link")]
+        {
+            let refused = ApiSocket::bind(&path(name)).unwrap_err();
+            assert!(matches!(refused, NodeError::NoSocket(..)), "{refused}");
+            let message = refused.to_string();
+            assert!(message.contains(what) && message.contains("[api] socket"), "{message}");
+        }
+        assert_eq!(std::fs::read(path("notes")).unwrap(), b"mine");
+        // Not bound here: while it is, other tests of this process could not make directories.
+        drop(Listener::bind(path("left")).unwrap());
+        assert_eq!(other_than_socket(&path("left")), None);
+        assert_eq!(other_than_socket(&path("nowhere")), None);
+        let _answers = Listener::bind(path("used")).unwrap();
+        assert!(matches!(ApiSocket::bind(&path("used")), Err(NodeError::SocketInUse(_))));
     }
 }
