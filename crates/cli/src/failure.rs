@@ -16,7 +16,7 @@ Exit codes:
   4  no daemon answers
   5  a file or directory cannot be read or written, or cannot be sent
   6  a receiver is unknown or cannot be reached
-  7  the transfer did not reach every receiver, or was ended
+  7  a named receiver, or with --to all every one, has not got the file, or the transfer was ended
   8  a state directory, port or socket is in use by another program
   9  no such transfer";
 
@@ -77,7 +77,10 @@ impl From<NodeError> for Failure {
         let kind = match &e {
             e if e.is_in_use() => Kind::InUse,
             NodeError::Config(_) => Kind::Config,
-            NodeError::State(_) | NodeError::Inbox(..) | NodeError::Socket(..) => Kind::File,
+            NodeError::State(_)
+            | NodeError::Inbox(..)
+            | NodeError::NoSocket(..)
+            | NodeError::Socket(..) => Kind::File,
             _ => Kind::Other,
         };
         Self::new(kind, e.to_string())

@@ -13,10 +13,12 @@ const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
+    let to = recipients(args.to)?;
+    let for_all = matches!(to, Recipients::All(_));
     let request = SendRequest {
         path: std::path::absolute(&args.file)
             .map_err(|e| Failure::new(Kind::File, format!("{}: {e}", args.file.display())))?,
-        to: recipients(args.to)?,
+        to,
         name: args.name,
         scheme: args.scheme,
     };
@@ -30,7 +32,7 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
     } else {
         show::line(&summary(&transfer))?;
     }
-    verdict(&transfer)
+    verdict(&transfer, for_all)
 }
 
 fn recipients(to: Vec<String>) -> Result<Recipients, Failure> {
@@ -81,7 +83,8 @@ fn summary(transfer: &Transfer) -> String {
     format!("{table}\n{id}: {} sent {sent:.2} times over by the source", show::bytes(transfer.size))
 }
 
-fn verdict(transfer: &Transfer) -> Result<(), Failure> {
+/// Whether the command did what it was told to. A file `for_all` is for whoever takes it: one that does is enough.
+fn verdict(transfer: &Transfer, for_all: bool) -> Result<(), Failure> {
     let complete = transfer.receivers.iter().filter(|r| r.state == State::Complete).count();
     let all = transfer.receivers.len();
     let incomplete = |why: &str| {
@@ -90,11 +93,71 @@ fn verdict(transfer: &Transfer) -> Result<(), Failure> {
     };
     match (transfer.state, transfer.ended) {
         (State::Complete, _) if complete == all => Ok(()),
+        (State::Complete, _) if for_all && complete > 0 => Ok(()),
         (State::Complete, _) => incomplete("the others do not take it"),
         (_, false) => incomplete(&format!(
             "the transfer goes on: `ncmesh transfers` shows it, `ncmesh cancel {}` ends it",
             transfer.id
         )),
         (state, true) => incomplete(transfer.reason.as_deref().unwrap_or(state_name(state))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ncmesh_node::api::types::{Direction, Receiver};
+
+    fn transfer(state: State, ended: bool, receivers: &[State]) -> Transfer {
+        let receiver = |(at, state): (usize, &State)| Receiver {
+            id: at as u16 + 2,
+            name: format!("n{}", at + 2),
+            state: *state,
+            reason: None,
+            bytes: 0,
+            seconds: 1.0,
+            kbit_s: 0.0,
+        };
+        Transfer {
+            id: "1-00000001".into(),
+            name: "f".into(),
+            path: None,
+            size: 1,
+            hash: String::new(),
+            source: "n1".into(),
+            direction: Direction::Sending,
+            state,
+            reason: None,
+            ended,
+            bytes: 0,
+            seconds: 1.0,
+            kbit_s: 0.0,
+            receivers: receivers.iter().enumerate().map(receiver).collect(),
+            source_packets: 0,
+            source_redundancy: 0.0,
+            forwarders: Vec::new(),
+            innovative: 0,
+            redundant: 0,
+            bad_batches: 0,
+        }
+    }
+
+    #[test]
+    fn who_refuses_counts_where_it_was_named() {
+        use State::{Active, Complete, Failed, Lost, Refused};
+        let some = transfer(Complete, true, &[Complete, Refused]);
+        assert!(verdict(&some, true).is_ok());
+        let failure = format!("{:?}", verdict(&some, false).unwrap_err());
+        assert!(failure.contains("Incomplete") && failure.contains("1 of 2"), "{failure}");
+        for for_all in [false, true] {
+            assert!(verdict(&transfer(Complete, true, &[Complete; 2]), for_all).is_ok());
+            for (state, ended, receivers) in [
+                (Complete, true, [Refused, Refused]),
+                (Active, false, [Complete, Lost]),
+                (Failed, true, [Complete, Refused]),
+            ] {
+                assert!(verdict(&transfer(state, ended, &receivers), for_all).is_err());
+            }
+        }
     }
 }
