@@ -1,6 +1,7 @@
 //! The node: the stack with its clock, its files and its memory. Nothing here waits.
 
 mod events;
+mod graph;
 mod handle;
 mod send;
 mod view;

@@ -1,6 +1,6 @@
 //! How the node shows itself to people and programs.
 
-use super::Node;
+use super::{Node, graph};
 use crate::api::types::{Direction, Peer, Receiver, State, Status, Traffic, Transfer};
 use crate::state::to_hex;
 use ncmesh_proto::counters::{DropReason, Tally};
@@ -11,7 +11,7 @@ use ncmesh_proto::route::{Metric, Paths};
 use ncmesh_proto::time::Instant;
 use ncmesh_proto::{link, route};
 use ncmesh_wire::{NodeId, ServiceId};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Node {
@@ -94,32 +94,10 @@ impl Node {
         }
     }
 
-    /// `GET /v1/topology`: the mesh as a NetJSON NetworkGraph (draft-interop-netjson), cost in ETX.
+    /// `GET /v1/topology`: the mesh as a NetJSON NetworkGraph.
     #[must_use]
     pub fn topology(&self) -> Value {
-        let topology = self.stack.topology();
-        let nodes = topology
-            .nodes()
-            .map(|node| json!({"id": node.to_string(), "label": self.name_of(node)}));
-        let links = topology.nodes().flat_map(|from| {
-            topology.links_from(from).map(move |(to, delivery)| {
-                json!({
-                    "source": from.to_string(),
-                    "target": to.to_string(),
-                    "cost": 1.0 / delivery,
-                    "properties": {"delivery": delivery},
-                })
-            })
-        });
-        json!({
-            "type": "NetworkGraph",
-            "protocol": "ncmesh",
-            "version": env!("CARGO_PKG_VERSION"),
-            "metric": "ETX",
-            "router_id": self.id().to_string(),
-            "nodes": nodes.collect::<Vec<_>>(),
-            "links": links.collect::<Vec<_>>(),
-        })
+        graph::network_graph(self.stack.topology(), self.id(), |node| self.name_of(node))
     }
 
     /// `GET /v1/transfers`, oldest first.
