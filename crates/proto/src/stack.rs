@@ -23,6 +23,11 @@ use crate::time::Instant;
 use ncmesh_wire::{Cipher, FlowId, NodeId, Opener, Sealer, ServiceId, frame};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+
+/// The largest frames a radio may take, bytes: announcements and acknowledgments need some room, and UDP over
+/// IPv4 carries no more.
+pub const MTUS: RangeInclusive<usize> = 256..=65_507;
 
 /// What a node is built from.
 #[derive(Clone, Debug)]
@@ -132,8 +137,9 @@ impl Stack {
         check_node(config.node, &config.name).map_err(error("node"))?;
         config.link.check().map_err(error("link"))?;
         config.route.check().map_err(error("route"))?;
-        if config.mtu < 256 || config.mtu > 65_507 {
-            let problem = format!("mtu = {}: allowed is 256 to 65507 bytes", config.mtu);
+        if !MTUS.contains(&config.mtu) {
+            let (min, max) = (MTUS.start(), MTUS.end());
+            let problem = format!("mtu = {}: allowed is {min} to {max} bytes", config.mtu);
             return Err(error("radio")(problem));
         }
         let mut services = Vec::new();

@@ -62,7 +62,21 @@ fn faults_are_told_on_one_line_with_place_and_remedy() {
         (fault("name = \"x\"\nnodes = [\n"), "s.toml:2: "),
         (
             fault(&medium.replace("2M", "2X")),
-            "s.toml:5: invalid value: string \"2X\", expected a number such as 2000000, \"2M\" or",
+            "s.toml:5: invalid value: string \"2X\", expected a bit rate such as 2000000, \"2M\" or",
+        ),
+        (
+            fault(&medium.replace("2M", "2MB")),
+            "s.toml:5: invalid value: string \"2MB\", expected a bit rate such as",
+        ),
+        (
+            fault(&medium.replace("\"2M\"", "-1")),
+            "s.toml:5: invalid value: integer `-1`, expected a",
+        ),
+        (with("mtu = 2305\n"), "s.toml:6: mtu 2305: must be 256 to 2304 bytes"),
+        (with("mtu = 255\n"), "s.toml:6: mtu 255: must be 256 to 2304 bytes"),
+        (
+            with("[traffic]\nfrom = \"a\"\nto = [\"b\"]\nsize = \"2Mbit\"\n"),
+            "s.toml:9: invalid value: string \"2Mbit\", expected a size such as 2300000, \"2.3MB\"",
         ),
         (
             fault(&medium.replace("2M", "1")),
@@ -134,11 +148,13 @@ fn settings_are_overridden_by_key() {
         "protocol.pacifier.knob=1",
         "protocol.more.threshold = 0.2",
         "medium.sense=everyone",
+        "medium.mtu=2304",
     ] {
         scenario.set(assignment).unwrap();
     }
     let config = scenario.medium_config();
     assert_eq!((config.bit_rate_bps, config.seed, config.sense), (2_000_000, 9, Sense::Everyone));
+    assert_eq!(scenario.mtu, 2304);
     assert_eq!(scenario.protocol["pacifier"]["knob"].as_integer(), Some(1));
     assert_eq!(scenario.protocol["more"]["threshold"].as_float(), Some(0.2));
     let traffic = scenario.traffic.unwrap();
@@ -151,7 +167,7 @@ fn faulty_overrides_are_refused_and_change_nothing() {
     let cases = [
         ("seed", "must read key=value"),
         ("medium.bitrate=2M", "unknown field `bitrate`, expected one of"),
-        ("medium.bit_rate=fast", "expected a number such as"),
+        ("medium.bit_rate=fast", "expected a bit rate such as"),
         ("seed=-1", "expected u64"),
         ("name.first=x", "`name` is not a table"),
         ("=3", "`` is no key"),

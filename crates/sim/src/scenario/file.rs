@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::Quantity;
+use super::quantity::{self, Quantity};
 
 /// The whole file.
 #[derive(Deserialize)]
@@ -66,12 +66,13 @@ pub(super) struct Link {
 #[serde(deny_unknown_fields)]
 pub(super) struct Medium {
     pub(super) phy: PhyName,
+    #[serde(deserialize_with = "quantity::bit_rate")]
     pub(super) bit_rate: Quantity,
     #[serde(default)]
     pub(super) sense: SenseName,
     pub(super) retry_limit: Option<u32>,
     pub(super) mac_overhead_bytes: Option<usize>,
-    pub(super) mtu: Option<usize>,
+    pub(super) mtu: Option<Spanned<usize>>,
     pub(super) cw_min: Option<u32>,
     pub(super) cw_max: Option<u32>,
     #[serde(default)]
@@ -99,6 +100,9 @@ pub(super) enum SenseName {
 pub(super) struct Traffic {
     pub(super) from: Spanned<String>,
     pub(super) to: Spanned<Vec<Spanned<String>>>,
-    pub(super) size: Option<Quantity>,
+    pub(super) size: Option<Size>,
     pub(super) file: Option<String>,
 }
+
+#[derive(Clone, Copy, Deserialize)]
+pub(super) struct Size(#[serde(deserialize_with = "quantity::size")] pub(super) Quantity);

@@ -1,6 +1,7 @@
-//! Numbers with decimal or binary multipliers, as people write them: `11M`, `5.5M`, `2.3MB`, `64KiB`.
+//! Numbers with decimal or binary multipliers, as people write them: bit rates `11M`, `5.5M`, sizes `2.3MB`,
+//! `64KiB`.
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
 /// A whole number written plainly or with a multiplier: k, M, G (powers of 1000) or Ki, Mi, Gi (of 1024). The
 /// unit is its user's.
@@ -37,28 +38,38 @@ impl Quantity {
     }
 }
 
-struct Reader;
+/// Reads a bit rate, bit/s.
+pub(super) fn bit_rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantity, D::Error> {
+    let expecting = "a bit rate such as 2000000, \"2M\" or \"5.5M\", in bit/s";
+    deserializer.deserialize_any(Reader { unit: "", expecting })
+}
+
+/// Reads a size, bytes.
+pub(super) fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantity, D::Error> {
+    let expecting = "a size such as 2300000, \"2.3MB\" or \"64KiB\", in bytes";
+    deserializer.deserialize_any(Reader { unit: "B", expecting })
+}
+
+struct Reader {
+    unit: &'static str,
+    expecting: &'static str,
+}
 
 impl Visitor<'_> for Reader {
     type Value = Quantity;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a number such as 2000000, \"2M\" or \"64Ki\"")
+        f.write_str(self.expecting)
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Quantity, E> {
-        u64::try_from(value).map(Quantity).map_err(|_| E::custom("must not be negative"))
+        let invalid = |_| E::invalid_value(Unexpected::Signed(value), &self);
+        u64::try_from(value).map(Quantity).map_err(invalid)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Quantity, E> {
-        let invalid = || E::invalid_value(serde::de::Unexpected::Str(text), &self);
-        Quantity::parse(text, "B").ok_or_else(invalid)
-    }
-}
-
-impl<'de> Deserialize<'de> for Quantity {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
+        let invalid = || E::invalid_value(Unexpected::Str(text), &self);
+        Quantity::parse(text, self.unit).ok_or_else(invalid)
     }
 }
 
@@ -81,6 +92,13 @@ mod tests {
         }
         for text in ["", "M", "-1", "1.5", "1e9", "inf", "nan", "1 M", "0x10", "99999999G", "1..2"]
         {
+            assert_eq!(Quantity::parse(text, "B"), None, "{text}");
+        }
+        assert_eq!(Quantity::parse("2M", ""), Some(Quantity(2_000_000)));
+        for text in ["2MB", "2B", "2Mbit", "2Mbit/s", "2Mb"] {
+            assert_eq!(Quantity::parse(text, ""), None, "{text}");
+        }
+        for text in ["2Mbit", "2Mb", "2MBB", "2Mbit/s"] {
             assert_eq!(Quantity::parse(text, "B"), None, "{text}");
         }
     }

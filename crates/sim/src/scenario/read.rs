@@ -4,18 +4,22 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use ncmesh_medium::{LossMatrix, MAX_RADIOS, MediumConfig, Phy, RadioId, Sense};
+use ncmesh_medium::{LossMatrix, MAX_FRAME_BYTES, MAX_RADIOS, MediumConfig, Phy, RadioId, Sense};
 use ncmesh_proto::name::{MAX_NODE_NAME, harmless, is_node_name};
+use ncmesh_proto::stack::MTUS;
 use toml::Spanned;
 
 use super::error::Place;
-use super::file::{self, File, PhyName, SenseName};
+use super::file::{self, File, PhyName, SenseName, Size};
 use super::links::Topology;
 use super::overrides::Source;
-use super::{Content, Node, Position, Scenario, ScenarioError, Traffic, links, netjson};
+use super::{Content, Node, Position, Quantity, Scenario, ScenarioError, Traffic, links, netjson};
 
 /// The longest file read: the loss matrix of 2,000 nodes fits.
 const LONGEST_FILE: u64 = 64 << 20;
+
+/// The largest frame where nothing is said, bytes: what Linux lets Wi-Fi carry.
+const DEFAULT_MTU: usize = 1500;
 
 /// The text of a file.
 pub(super) fn text(path: &Path) -> Result<String, ScenarioError> {
@@ -68,6 +72,7 @@ pub(super) fn scenario(
     check_name(file.name.as_ref(), "name", &reader.place(&file.name))?;
     let (nodes, loss) = reader.network(&file)?;
     let medium = reader.medium(&file.medium, loss, file.seed)?;
+    let mtu = reader.mtu(file.medium.get_ref())?;
     let traffic =
         file.traffic.as_ref().map(|traffic| reader.traffic(traffic, &nodes)).transpose()?;
     Ok(Scenario {
@@ -77,7 +82,7 @@ pub(super) fn scenario(
         nodes,
         traffic,
         protocol: file.protocol,
-        mtu: file.medium.get_ref().mtu.unwrap_or(1500),
+        mtu,
         medium,
         source: Source { table, origin: origin.to_owned(), directory: directory.to_owned() },
     })
@@ -194,6 +199,17 @@ impl Reader<'_> {
         Ok(config)
     }
 
+    /// What the engines can work with and the medium carries.
+    fn mtu(&self, medium: &file::Medium) -> Result<usize, ScenarioError> {
+        let Some(mtu) = &medium.mtu else { return Ok(DEFAULT_MTU) };
+        let (min, max) = (*MTUS.start(), MAX_FRAME_BYTES);
+        if !(min..=max).contains(mtu.get_ref()) {
+            let message = format!("mtu {}: must be {min} to {max} bytes", mtu.get_ref());
+            return Err(ScenarioError::value(self.place(mtu), message));
+        }
+        Ok(*mtu.get_ref())
+    }
+
     fn traffic(&self, traffic: &file::Traffic, nodes: &[Node]) -> Result<Traffic, ScenarioError> {
         let index = index_by_name(nodes, self.origin)?;
         let fail = |place, message: &str| Err(ScenarioError::value(place, message));
@@ -213,7 +229,7 @@ impl Reader<'_> {
             return fail(self.place(&traffic.to), "`to` must name at least one node");
         }
         let content = match (traffic.size, &traffic.file) {
-            (Some(bytes), None) if bytes.0 > 0 => Content::Random { bytes: bytes.0 },
+            (Some(Size(Quantity(bytes))), None) if bytes > 0 => Content::Random { bytes },
             (None, Some(file)) => Content::File(self.directory.join(file)),
             _ => {
                 return fail(
