@@ -1,7 +1,8 @@
-//! Writing so that it stays written: through power loss the old contents or the new, never half of it.
+//! Writing so that it stays written: through power loss the old contents or the new, never half of it. And
+//! reading no more than can be meant.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// Replaces the file's contents at once.
@@ -12,6 +13,16 @@ pub(crate) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     file.sync_all()?;
     std::fs::rename(&aside, path)?;
     sync_parent(path)
+}
+
+/// The first `limit` bytes of the file; none where there is no file.
+pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match File::open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        file => drop(file?.take(limit).read_to_end(&mut bytes)?),
+    }
+    Ok(bytes)
 }
 
 /// Removes the file if it is there.

@@ -7,11 +7,13 @@ use ncmesh_wire::FlowId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// As many of the newest entries survive a restart.
 const KEPT: usize = 4096;
+/// What is longer is read from so far before its end, bytes: that many entries with paths of 4 KiB.
+const LONGEST: u64 = 16 << 20;
 
 /// A file that was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,15 +41,17 @@ pub struct Delivered {
 impl Delivered {
     /// Reads the list, without what is damaged and without the oldest beyond 4,096.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().filter(|line| parse(line).is_some()).collect();
+        let found = tail(path)?;
+        let whole = |line: &&[u8]| Delivery::from_line(line).is_some();
+        let lines: Vec<&[u8]> = found.split(|byte| *byte == b'\n').filter(whole).collect();
         let kept = &lines[lines.len().saturating_sub(KEPT)..];
-        let rewritten: String = kept.iter().map(|line| format!("{line}\n")).collect();
-        if rewritten != text {
-            durable::replace(path, rewritten.as_bytes())?;
+        let rewritten: Vec<u8> =
+            kept.iter().flat_map(|line| line.iter().chain(b"\n")).copied().collect();
+        if rewritten != found {
+            durable::replace(path, &rewritten)?;
         }
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(Self { file, known: kept.iter().filter_map(|line| parse(line)).collect() })
+        Ok(Self { file, known: kept.iter().filter_map(|line| Delivery::from_line(line)).collect() })
     }
 
     /// The announced file, if it was received under this flow.
@@ -81,17 +85,42 @@ impl Delivered {
 /// # Errors
 /// What writing gives.
 pub(crate) fn append(mut list: &File, flow: FlowId, delivery: &Delivery) -> io::Result<()> {
-    let path = delivery.path.clone();
-    let line = Line { flow: flow.to_string(), hash: to_hex(&delivery.hash), path };
-    let mut text = serde_json::to_vec(&line)?;
-    text.push(b'\n');
-    list.write_all(&text)?;
+    list.write_all(&delivery.to_line(flow)?)?;
     list.sync_data()
 }
 
-fn parse(line: &str) -> Option<(FlowId, Delivery)> {
-    let line: Line = serde_json::from_str(line).ok()?;
-    Some((line.flow.parse().ok()?, Delivery { hash: from_hex(&line.hash)?, path: line.path }))
+/// The end of the list on disk: all that can be kept of it.
+fn tail(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut file = match File::open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(bytes),
+        other => other?,
+    };
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LONGEST)))?;
+    file.take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+impl Delivery {
+    /// Reads a line of the list; `None` where it is damaged.
+    #[must_use]
+    pub fn from_line(line: &[u8]) -> Option<(FlowId, Self)> {
+        let line: Line = serde_json::from_slice(line).ok()?;
+        Some((line.flow.parse().ok()?, Self { hash: from_hex(&line.hash)?, path: line.path }))
+    }
+
+    /// The line of the list for `flow`, with its end.
+    ///
+    /// # Errors
+    /// A path that is no UTF-8.
+    pub fn to_line(&self, flow: FlowId) -> io::Result<Vec<u8>> {
+        let path = self.path.clone();
+        let line = Line { flow: flow.to_string(), hash: to_hex(&self.hash), path };
+        let mut text = serde_json::to_vec(&line)?;
+        text.push(b'\n');
+        Ok(text)
+    }
 }
 
 #[cfg(test)]
@@ -115,5 +144,38 @@ mod tests {
         assert_eq!(list.path(flow(2)), None);
         append(&list.file().unwrap(), flow(3), &delivery).unwrap();
         assert!(Delivered::open(&path).unwrap().path(flow(3)).is_some());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_cost_their_line_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("delivered");
+        let flow = |serial| FlowId { source: NodeId(1), serial };
+        let delivery = Delivery { hash: [7; 32], path: "/inbox/a".into() };
+        let mut text = delivery.to_line(flow(1)).unwrap();
+        text.extend_from_slice(b"\xFF\xFE\n");
+        text.extend(delivery.to_line(flow(2)).unwrap());
+        std::fs::write(&path, text).unwrap();
+        for _ in 0..2 {
+            let list = Delivered::open(&path).unwrap();
+            assert!(list.path(flow(1)).is_some() && list.path(flow(2)).is_some());
+        }
+    }
+
+    #[test]
+    fn only_the_end_of_a_list_too_long_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("delivered");
+        let flow = FlowId { source: NodeId(1), serial: 1 };
+        let delivery = Delivery { hash: [7; 32], path: "/inbox/a".into() };
+        let line = delivery.to_line(flow).unwrap();
+        let file = File::create(&path).unwrap();
+        file.set_len(64 << 20).unwrap();
+        drop(file);
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"\n").unwrap();
+        file.write_all(&line).unwrap();
+        assert!(Delivered::open(&path).unwrap().path(flow).is_some());
+        assert_eq!(std::fs::read(&path).unwrap(), line);
     }
 }

@@ -17,6 +17,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// The longest epoch file read, bytes: a number of 64 bits fits.
+const LONGEST_EPOCH: u64 = 64;
+/// The longest file of peers read, bytes: a line for every node there can be fits.
+const LONGEST_PEERS: u64 = 2 << 20;
+
 /// Why a state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
@@ -61,12 +66,16 @@ impl StateDir {
     /// [`StateError::Io`] where it cannot be written; then nothing may be sent.
     pub fn next_epoch(&self) -> Result<u64, StateError> {
         let failed = |e| StateError::Io(self.dir.clone(), e);
-        let last = std::fs::read_to_string(self.epoch_file()).unwrap_or_default();
-        let last: u64 = last.trim().parse().unwrap_or(0);
+        let bytes = durable::read(&self.epoch_file(), LONGEST_EPOCH).map_err(failed)?;
+        let last = parse_epoch(&bytes);
+        if last.is_none() && !bytes.is_empty() {
+            let file = self.epoch_file();
+            tracing::warn!("{} is damaged; the next epoch is taken from the clock", file.display());
+        }
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let chance = getrandom::u32().map_err(|e| failed(e.into()))?;
         let clock = (since_1970.as_millis() as u64) << 16 | u64::from(chance & 0xFFFF);
-        let epoch = clock.max(last + 1);
+        let epoch = clock.max(last.map_or(0, |last| last + 1));
         self.save_epoch(epoch).map_err(failed)?;
         Ok(epoch)
     }
@@ -82,12 +91,12 @@ impl StateDir {
     /// The latest epochs heard of other nodes before this start; none where the file is missing or damaged.
     #[must_use]
     pub fn peer_epochs(&self) -> Vec<(NodeId, u64)> {
-        let text = std::fs::read_to_string(self.dir.join("peers")).unwrap_or_default();
-        let line = |line: &str| {
-            let (node, epoch) = line.split_once(' ')?;
-            Some((NodeId(node.parse().ok()?), epoch.parse().ok()?))
-        };
-        text.lines().filter_map(line).collect()
+        let path = self.dir.join("peers");
+        let bytes = durable::read(&path, LONGEST_PEERS).unwrap_or_else(|e| {
+            tracing::warn!("{} cannot be read: {e}", path.display());
+            Vec::new()
+        });
+        parse_peers(&bytes)
     }
 
     /// Remembers the latest epochs heard of other nodes.
@@ -120,6 +129,24 @@ impl StateDir {
     }
 }
 
+/// Reads the file with this node's epoch; `None` where it is damaged. The highest number of all counts as
+/// damage: no epoch follows it.
+#[must_use]
+pub fn parse_epoch(bytes: &[u8]) -> Option<u64> {
+    let epoch = std::str::from_utf8(bytes).ok()?.trim().parse().ok()?;
+    (epoch < u64::MAX).then_some(epoch)
+}
+
+/// Reads the file with the peers' epochs, without lines that are damaged.
+#[must_use]
+pub fn parse_peers(bytes: &[u8]) -> Vec<(NodeId, u64)> {
+    let line = |line: &[u8]| {
+        let (node, epoch) = std::str::from_utf8(line).ok()?.split_once(' ')?;
+        Some((NodeId(node.parse().ok()?), epoch.parse().ok()?))
+    };
+    bytes.split(|byte| *byte == b'\n').filter_map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +159,19 @@ mod tests {
         assert!(state.next_epoch().unwrap() > first);
         state.save_epoch(u64::MAX / 2).unwrap();
         assert_eq!(state.next_epoch().unwrap(), u64::MAX / 2 + 1);
+    }
+
+    #[test]
+    fn a_damaged_epoch_is_replaced_by_the_clock() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(dir.path()).unwrap();
+        for damaged in [&b""[..], b"\xFF", b"12x", b"-1", b"18446744073709551615"] {
+            std::fs::write(dir.path().join("epoch"), damaged).unwrap();
+            assert!(state.next_epoch().unwrap() < u64::MAX / 2);
+        }
+        std::fs::remove_file(dir.path().join("epoch")).unwrap();
+        std::fs::create_dir(dir.path().join("epoch")).unwrap();
+        assert!(matches!(state.next_epoch(), Err(StateError::Io(..))));
     }
 
     #[test]
@@ -150,7 +190,7 @@ mod tests {
         assert_eq!(state.peer_epochs(), []);
         state.save_peer_epochs(&BTreeMap::from([(NodeId(3), 9), (NodeId(4), 8)])).unwrap();
         assert_eq!(state.peer_epochs(), [(NodeId(3), 9), (NodeId(4), 8)]);
-        std::fs::write(dir.path().join("peers"), "3 9\n4").unwrap();
+        std::fs::write(dir.path().join("peers"), b"\xFF 1\n3 9\n4").unwrap();
         assert_eq!(state.peer_epochs(), [(NodeId(3), 9)]);
     }
 }

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
 
+/// The longest entry read, bytes: one with every node there can be as a receiver fits.
+const LONGEST: u64 = 4 << 20;
+
 /// A file being sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingFile {
@@ -33,6 +36,39 @@ struct Record {
     open: bool,
 }
 
+impl OutgoingFile {
+    /// Reads an entry of the journal.
+    ///
+    /// # Errors
+    /// [`RecordError`]: what is wrong with it.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, RecordError> {
+        let record: Record =
+            serde_json::from_slice(bytes).map_err(|e| RecordError::Json(e.to_string()))?;
+        Ok(Self {
+            manifest: Manifest::try_from(&record.manifest)?,
+            path: record.path,
+            scheme: record.scheme,
+            receivers: record.receivers.into_iter().map(NodeId).collect(),
+            open: record.open,
+        })
+    }
+
+    /// This file's entry in the journal.
+    ///
+    /// # Errors
+    /// A path that is no UTF-8.
+    pub fn to_json(&self) -> io::Result<Vec<u8>> {
+        let record = Record {
+            path: self.path.clone(),
+            manifest: (&self.manifest).into(),
+            scheme: self.scheme.clone(),
+            receivers: self.receivers.iter().map(|node| node.0).collect(),
+            open: self.open,
+        };
+        Ok(serde_json::to_vec_pretty(&record)?)
+    }
+}
+
 /// One file per transfer in a directory.
 #[derive(Clone, Debug)]
 pub struct OutgoingJournal {
@@ -49,14 +85,7 @@ impl OutgoingJournal {
     /// # Errors
     /// What writing gives.
     pub fn save(&self, file: &OutgoingFile) -> io::Result<()> {
-        let record = Record {
-            path: file.path.clone(),
-            manifest: (&file.manifest).into(),
-            scheme: file.scheme.clone(),
-            receivers: file.receivers.iter().map(|node| node.0).collect(),
-            open: file.open,
-        };
-        durable::replace(&self.file(file.manifest.flow), &serde_json::to_vec_pretty(&record)?)
+        durable::replace(&self.file(file.manifest.flow), &file.to_json()?)
     }
 
     /// Forgets a transfer that ended.
@@ -67,7 +96,7 @@ impl OutgoingJournal {
         durable::remove(&self.file(flow))
     }
 
-    /// The transfers that had not ended. A damaged entry is logged and left where it is.
+    /// The transfers that had not ended. An entry that is damaged or cannot be read is logged and left where it is.
     ///
     /// # Errors
     /// What reading the directory gives.
@@ -78,12 +107,9 @@ impl OutgoingJournal {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            let record = serde_json::from_slice::<Record>(&std::fs::read(&path)?);
-            match record
-                .map_err(|e| e.to_string())
-                .and_then(|r| r.open().map_err(|e| e.to_string()))
-            {
-                Ok(file) => found.push(file),
+            match durable::read(&path, LONGEST).map(|bytes| OutgoingFile::from_json(&bytes)) {
+                Ok(Ok(file)) => found.push(file),
+                Ok(Err(e)) => tracing::warn!("{} is not resumed: {e}", path.display()),
                 Err(e) => tracing::warn!("{} is not resumed: {e}", path.display()),
             }
         }
@@ -92,18 +118,6 @@ impl OutgoingJournal {
 
     fn file(&self, flow: FlowId) -> PathBuf {
         self.dir.join(format!("{flow}.json"))
-    }
-}
-
-impl Record {
-    fn open(self) -> Result<OutgoingFile, RecordError> {
-        Ok(OutgoingFile {
-            manifest: Manifest::try_from(&self.manifest)?,
-            path: self.path,
-            scheme: self.scheme,
-            receivers: self.receivers.into_iter().map(NodeId).collect(),
-            open: self.open,
-        })
     }
 }
 
@@ -129,6 +143,7 @@ mod tests {
         };
         journal.save(&file).unwrap();
         std::fs::write(dir.path().join("4-00000001.json"), "{\"path\":").unwrap();
+        std::fs::create_dir(dir.path().join("5-00000001.json")).unwrap();
         assert_eq!(journal.load().unwrap(), [file]);
         journal.remove(flow).unwrap();
         journal.remove(flow).unwrap();

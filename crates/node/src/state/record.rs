@@ -18,6 +18,9 @@ pub struct ManifestRecord {
 /// Why a record is no manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
+    /// It is not written as a record is.
+    #[error("damaged: {0}")]
+    Json(String),
     /// A field does not read as what it should be.
     #[error("damaged: {0}")]
     Damaged(&'static str),

@@ -8,13 +8,15 @@ use crate::durable;
 use crate::state::ManifestRecord;
 use ncmesh_proto::file::Manifest;
 use ncmesh_proto::file::merkle::Hash;
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"ncmj0001";
 const CHECKSUM_LEN: usize = 8;
-const RECORD_LEN: usize = 4 + 32 + CHECKSUM_LEN;
+/// Bytes of a record.
+pub const RECORD_LEN: usize = 4 + 32 + CHECKSUM_LEN;
 
 /// The journal of one reception, open for adding records.
 #[derive(Debug)]
@@ -23,12 +25,12 @@ pub struct Journal {
 }
 
 /// What a journal claims.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
-    /// The journal, ready for further records.
-    pub journal: Journal,
     /// Batches said to be written, with their hashes.
-    pub batches: Vec<(u32, Hash)>,
+    pub batches: BTreeMap<u32, Hash>,
+    /// Bytes of the journal up to the end of its last whole record.
+    pub length: u64,
 }
 
 impl Journal {
@@ -46,17 +48,15 @@ impl Journal {
     ///
     /// # Errors
     /// What reading or cutting it gives.
-    pub fn resume(path: &Path, manifest: &Manifest) -> io::Result<Option<Claims>> {
-        let bytes = match std::fs::read(path) {
+    pub fn resume(path: &Path, manifest: &Manifest) -> io::Result<Option<(Self, Claims)>> {
+        let file = match File::open(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
-        let Some(records) = bytes.strip_prefix(head(manifest)?.as_slice()) else { return Ok(None) };
-        let batches: Vec<(u32, Hash)> =
-            records.chunks(RECORD_LEN).map_while(parse_record).collect();
+        let Some(claims) = read(BufReader::new(file), manifest)? else { return Ok(None) };
         let file = OpenOptions::new().append(true).open(path)?;
-        file.set_len((bytes.len() - records.len() + batches.len() * RECORD_LEN) as u64)?;
-        Ok(Some(Claims { journal: Self { file }, batches }))
+        file.set_len(claims.length)?;
+        Ok(Some((Self { file }, claims)))
     }
 
     /// Notes that `batch` was written.
@@ -64,17 +64,40 @@ impl Journal {
     /// # Errors
     /// What writing gives.
     pub fn append(&mut self, batch: u32, hash: &Hash) -> io::Result<()> {
-        let mut record = [0; RECORD_LEN];
-        record[..4].copy_from_slice(&batch.to_be_bytes());
-        record[4..36].copy_from_slice(hash);
-        let sum = checksum(&record[..36]);
-        record[36..].copy_from_slice(&sum);
-        self.file.write_all(&record)
+        self.file.write_all(&record(batch, hash))
+    }
+}
+
+/// Reads a journal of `manifest` up to the first record that is torn or damaged. `None` where it is not of
+/// this very file. Keeps no more than the file has batches, however long the journal is.
+///
+/// # Errors
+/// What reading gives.
+pub fn read(mut journal: impl Read, manifest: &Manifest) -> io::Result<Option<Claims>> {
+    let expected = head(manifest)?;
+    let mut found = Vec::with_capacity(expected.len());
+    journal.by_ref().take(expected.len() as u64).read_to_end(&mut found)?;
+    if found != expected {
+        return Ok(None);
+    }
+    let mut claims = Claims { batches: BTreeMap::new(), length: expected.len() as u64 };
+    let mut record = Vec::with_capacity(RECORD_LEN);
+    loop {
+        record.clear();
+        journal.by_ref().take(RECORD_LEN as u64).read_to_end(&mut record)?;
+        let Some((batch, hash)) = parse_record(&record) else { return Ok(Some(claims)) };
+        claims.length += RECORD_LEN as u64;
+        if batch < manifest.geometry.batches() {
+            claims.batches.insert(batch, hash);
+        }
     }
 }
 
 /// The whole head of `manifest`'s journal: a journal that begins otherwise is of another file.
-fn head(manifest: &Manifest) -> io::Result<Vec<u8>> {
+///
+/// # Errors
+/// What JSON cannot say.
+pub fn head(manifest: &Manifest) -> io::Result<Vec<u8>> {
     let json = serde_json::to_vec(&ManifestRecord::from(manifest))?;
     let mut head = MAGIC.to_vec();
     head.extend_from_slice(&(json.len() as u32).to_be_bytes());
@@ -82,6 +105,17 @@ fn head(manifest: &Manifest) -> io::Result<Vec<u8>> {
     let sum = checksum(&head);
     head.extend_from_slice(&sum);
     Ok(head)
+}
+
+/// The record that `batch` was written.
+#[must_use]
+pub fn record(batch: u32, hash: &Hash) -> [u8; RECORD_LEN] {
+    let mut record = [0; RECORD_LEN];
+    record[..4].copy_from_slice(&batch.to_be_bytes());
+    record[4..36].copy_from_slice(hash);
+    let sum = checksum(&record[..36]);
+    record[36..].copy_from_slice(&sum);
+    record
 }
 
 fn parse_record(record: &[u8]) -> Option<(u32, Hash)> {

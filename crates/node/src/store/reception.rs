@@ -46,8 +46,8 @@ fn prepare_in(inbox: &Path, manifest: &Manifest) -> io::Result<Prepared> {
     }
     let part = open_part(&places.part, manifest.geometry.size())?;
     Ok(match earlier {
-        Some(Claims { journal, batches }) => {
-            let have = verified(&part, manifest, &batches);
+        Some((journal, claims)) => {
+            let have = verified(&part, manifest, &claims);
             Prepared::Receiving(Incoming { part, journal }, have)
         }
         None => {
@@ -96,11 +96,11 @@ fn set_aside(part: &File, path: &Path, size: u64) -> io::Result<()> {
 }
 
 /// Those of the claimed batches that are really there.
-fn verified(part: &File, manifest: &Manifest, claims: &[(u32, merkle::Hash)]) -> BatchSet {
+fn verified(part: &File, manifest: &Manifest, claims: &Claims) -> BatchSet {
     let g = &manifest.geometry;
     let mut have = BatchSet::none(g.batches());
     let mut data = Vec::new();
-    for (batch, hash) in claims.iter().filter(|(batch, _)| *batch < g.batches()) {
+    for (batch, hash) in &claims.batches {
         data.resize(g.data_len(*batch), 0);
         let read = part.read_exact_at(&mut data, g.offset(*batch));
         if read.is_ok() && merkle::leaf(&data) == *hash {
