@@ -3,7 +3,7 @@ CARGO ?= cargo
 FILE ?=
 TO ?= n05,n09,n14,n20
 # Seconds each fuzz target runs.
-FUZZ_SECONDS ?= 15
+FUZZ_SECONDS ?= 10
 
 .PHONY: all demo test lint unit fuzz bench doc clean test-deps
 

@@ -7,11 +7,13 @@
 use super::error::Place;
 use super::{Node, ScenarioError, read};
 
-/// A topology read from a file: nodes in the file's order, directed links (from, to, loss) by index.
-#[derive(Debug, Default)]
-pub(super) struct Topology {
-    pub(super) nodes: Vec<Node>,
-    pub(super) links: Vec<(usize, usize, f64)>,
+/// A topology read from a file, in its order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Topology {
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// Directed links: from, to (indices into `nodes`), loss 0 to 1.
+    pub links: Vec<(usize, usize, f64)>,
 }
 
 /// Lines with something in them, numbered from 1.

@@ -43,6 +43,7 @@ mod quantity;
 mod read;
 
 pub use error::{Place, ScenarioError};
+pub use links::Topology;
 pub use quantity::Quantity;
 
 use std::collections::BTreeMap;

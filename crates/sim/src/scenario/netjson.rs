@@ -18,7 +18,8 @@ use serde_json::{Map, Value, json};
 
 use super::error::Place;
 use super::links::Topology;
-use super::{Node, Position, Scenario, ScenarioError, read};
+use super::read::add_node;
+use super::{Node, Position, Scenario, ScenarioError};
 
 /// The cost from which a link is dead.
 const DEAD_COST: f64 = 4096.0;
@@ -55,7 +56,10 @@ struct GraphLink {
 }
 
 /// Reads a NetworkGraph; `file` names it in errors.
-pub(super) fn topology(text: &str, file: &str) -> Result<Topology, ScenarioError> {
+///
+/// # Errors
+/// [`ScenarioError`], with the file and, where known, the line.
+pub fn read(text: &str, file: &str) -> Result<Topology, ScenarioError> {
     let graph: Graph = serde_json::from_str(text).map_err(|error| ScenarioError::Syntax {
         place: Place::line(file, error.line()),
         message: error.to_string(),
@@ -72,11 +76,7 @@ pub(super) fn topology(text: &str, file: &str) -> Result<Topology, ScenarioError
     let mut index = BTreeMap::new();
     for node in &graph.nodes {
         let position = position(&node.properties);
-        read::add_node(
-            &mut topology.nodes,
-            Node { name: name(&node.id), position },
-            Place::file(file),
-        )?;
+        add_node(&mut topology.nodes, Node { name: name(&node.id), position }, Place::file(file))?;
         if index.insert(node.id.as_str(), topology.nodes.len() - 1).is_some() {
             return fail(format!("two nodes have the id `{}`", node.id));
         }

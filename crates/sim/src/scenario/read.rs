@@ -155,7 +155,7 @@ impl Reader<'_> {
             (None, None, None) => Ok(Topology::default()),
             (Some(name), None, None) => self.topology_file(name, links::matrix),
             (None, Some(name), None) => self.topology_file(name, links::list),
-            (None, None, Some(name)) => self.topology_file(name, netjson::topology),
+            (None, None, Some(name)) => self.topology_file(name, netjson::read),
             _ => {
                 let message = "give one of `matrix`, `links` and `netjson`, not several";
                 Err(ScenarioError::value(self.topology_place(topology), message))

@@ -1,0 +1,95 @@
+//! Any bytes where a daemon keeps what must outlive it: nothing panics, and what is read is what was written.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use ncmesh_node::state::{self, Delivery, OutgoingFile};
+use ncmesh_node::store::journal;
+use ncmesh_proto::file::{Geometry, Manifest};
+use ncmesh_wire::{FlowId, NodeId};
+use std::collections::BTreeMap;
+
+fuzz_target!(|data: &[u8]| {
+    let [what, bytes @ ..] = data else { return };
+    match what % 5 {
+        0 => outgoing(bytes),
+        1 => delivered(bytes),
+        2 => damaged_journal(bytes),
+        3 => journal_with_garbage(bytes),
+        _ => epochs(bytes),
+    }
+});
+
+fn manifest() -> Manifest {
+    let flow = FlowId { source: NodeId(1), serial: 5 };
+    let geometry = Geometry::new(100_000, 8, 100).expect("it can be cut so");
+    Manifest { flow, name: "f".into(), geometry, root: [1; 32], hash: [2; 32] }
+}
+
+fn outgoing(bytes: &[u8]) {
+    if let Ok(file) = OutgoingFile::from_json(bytes) {
+        let written = file.to_json().expect("it was text");
+        assert_eq!(OutgoingFile::from_json(&written), Ok(file));
+    }
+}
+
+fn delivered(bytes: &[u8]) {
+    for line in bytes.split(|byte| *byte == b'\n') {
+        if let Some((flow, delivery)) = Delivery::from_line(line) {
+            let written = delivery.to_line(flow).expect("it was text");
+            assert_eq!(Delivery::from_line(&written), Some((flow, delivery)));
+        }
+    }
+}
+
+fn epochs(bytes: &[u8]) {
+    assert_ne!(state::parse_epoch(bytes), Some(u64::MAX));
+    assert!(state::parse_peers(bytes).len() <= bytes.len());
+}
+
+/// A journal as it is written, with one byte changed or cut off there.
+fn damaged_journal(bytes: &[u8]) {
+    let [cut, high, low, flip, ..] = bytes else { return };
+    let manifest = manifest();
+    let mut journal = journal::head(&manifest).expect("it is text");
+    let head = journal.len();
+    for batch in 0..4 {
+        journal.extend(journal::record(batch, &[batch as u8; 32]));
+    }
+    let at = usize::from(u16::from_be_bytes([*high, *low])) % journal.len();
+    if cut % 2 == 0 {
+        journal.truncate(at);
+    } else {
+        journal[at] ^= *flip;
+    }
+    let claims = journal::read(journal.as_slice(), &manifest).expect("memory can be read");
+    let is_changed = cut % 2 == 0 || *flip != 0;
+    assert!(at >= head || !is_changed || claims.is_none());
+    if let Some(claims) = claims {
+        assert!(claims.length <= journal.len() as u64);
+        assert!(claims.batches.iter().all(|(batch, hash)| *hash == [*batch as u8; 32]));
+    }
+}
+
+/// Records as they are written, of batches there are and are not, and anything among them.
+fn journal_with_garbage(mut bytes: &[u8]) {
+    let manifest = manifest();
+    let mut journal = journal::head(&manifest).expect("it is text");
+    let (mut whole, mut expected) = (true, BTreeMap::new());
+    while let [kind, number, rest @ ..] = bytes {
+        if kind % 4 > 0 {
+            let batch = u32::from(*number) << (kind % 25);
+            journal.extend(journal::record(batch, &[*kind; 32]));
+            if whole && batch < manifest.geometry.batches() {
+                expected.insert(batch, [*kind; 32]);
+            }
+            bytes = rest;
+        } else {
+            let (garbage, behind) = rest.split_at(usize::from(*number).min(rest.len()));
+            journal.extend_from_slice(garbage);
+            whole &= garbage.is_empty();
+            bytes = behind;
+        }
+    }
+    let claims = journal::read(journal.as_slice(), &manifest).expect("memory can be read");
+    assert_eq!(claims.expect("its head is whole").batches, expected);
+}
