@@ -26,7 +26,7 @@ impl BatchSet {
         let mut set = Self::none(len);
         set.count = count;
         set.words[..(count / 64) as usize].fill(u64::MAX);
-        if count % 64 != 0 {
+        if !count.is_multiple_of(64) {
             set.words[(count / 64) as usize] = (1 << (count % 64)) - 1;
         }
         set
