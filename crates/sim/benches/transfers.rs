@@ -3,6 +3,8 @@
 //!
 //! Throughput is simulated and the same on every machine; only the last column is measured here.
 
+#![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
+
 use ncmesh_medium::{Access, Medium, MediumConfig, Output, RadioId};
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::scenario::Scenario;
