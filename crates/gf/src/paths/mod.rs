@@ -11,6 +11,8 @@ pub(crate) mod gfni_avx2;
 pub(crate) mod gfni_avx512;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod shuffle;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod ssse3;
 pub(crate) mod word;

@@ -1,7 +1,8 @@
 //! NEON on AArch64: a product by two table look-ups, as the SSSE3 path.
 
 use crate::paths::entries;
-use crate::tables::{MASK_2, Nibbles, SHUFFLE_16, SHUFFLE_256};
+use crate::paths::shuffle::{Bytes, Halves, Pairs, Shuffle};
+use crate::tables::{MASK_2, Nibbles};
 use crate::vector::{Multiply, Vector, first_nonzero_stored};
 use std::arch::aarch64::*;
 
@@ -62,80 +63,27 @@ impl Vector for Quad {
     }
 }
 
-/// A byte's two nibbles, or the two shuffle tables of a coefficient.
-type Halves = [Quad; 2];
-
-#[inline(always)]
-unsafe fn tables(nibbles: &Nibbles) -> Halves {
-    let low = nibbles.0.as_ptr();
-    // SAFETY: 32 bytes are readable there.
-    unsafe { [vld1q_u8(low), vld1q_u8(low.add(16))] }
-}
-
-#[inline(always)]
-unsafe fn split(x: Quad) -> Halves {
-    // SAFETY: the path's instructions are there.
-    unsafe { [vandq_u8(x, vdupq_n_u8(15)), vshrq_n_u8::<4>(x)] }
-}
-
-#[inline(always)]
-unsafe fn add_product(sum: Quad, x: Halves, table: Halves) -> Quad {
-    // SAFETY: the path's instructions are there.
-    unsafe {
-        let products = [vqtbl1q_u8(table[0], x[0]), vqtbl1q_u8(table[1], x[1])];
-        veorq_u8(veorq_u8(sum, products[0]), products[1])
-    }
-}
-
-/// GF(2^8).
-struct Bytes;
-
-impl Multiply<Quad> for Bytes {
-    type Factor = Halves;
-    type Operand = Halves;
-
+impl Shuffle for Quad {
     #[inline(always)]
-    unsafe fn factor(coefficient: u8) -> Self::Factor {
-        // SAFETY: the path's instructions are there.
-        unsafe { tables(&SHUFFLE_256[usize::from(coefficient)]) }
+    unsafe fn tables(nibbles: &Nibbles) -> Halves<Self> {
+        let low = nibbles.0.as_ptr();
+        // SAFETY: 32 bytes are readable there.
+        unsafe { [vld1q_u8(low), vld1q_u8(low.add(16))] }
     }
 
     #[inline(always)]
-    unsafe fn operand(x: Quad) -> Self::Operand {
+    unsafe fn split(self) -> Halves<Self> {
         // SAFETY: the path's instructions are there.
-        unsafe { split(x) }
+        unsafe { [vandq_u8(self, vdupq_n_u8(15)), vshrq_n_u8::<4>(self)] }
     }
 
     #[inline(always)]
-    unsafe fn fold(sum: Quad, x: Self::Operand, factor: Self::Factor) -> Quad {
+    unsafe fn add_product(self, x: Halves<Self>, table: Halves<Self>) -> Self {
         // SAFETY: the path's instructions are there.
-        unsafe { add_product(sum, x, factor) }
-    }
-}
-
-/// GF(2^4), two elements a byte.
-struct Pairs;
-
-impl Multiply<Quad> for Pairs {
-    type Factor = Halves;
-    type Operand = Halves;
-
-    #[inline(always)]
-    unsafe fn factor(coefficient: u8) -> Self::Factor {
-        // SAFETY: the path's instructions are there.
-        unsafe { tables(&SHUFFLE_16[usize::from(coefficient & 15)]) }
-    }
-
-    #[inline(always)]
-    unsafe fn operand(x: Quad) -> Self::Operand {
-        // SAFETY: the path's instructions are there.
-        unsafe { split(x) }
-    }
-
-    #[inline(always)]
-    unsafe fn fold(sum: Quad, x: Self::Operand, factor: Self::Factor) -> Quad {
-        // SAFETY: the path's instructions are there.
-        unsafe { add_product(sum, x, factor) }
+        unsafe {
+            let products = [vqtbl1q_u8(table[0], x[0]), vqtbl1q_u8(table[1], x[1])];
+            veorq_u8(veorq_u8(self, products[0]), products[1])
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! SSSE3: as the AVX2 path, on 16-byte registers.
 
 use crate::paths::entries;
-use crate::tables::{MASK_2, Nibbles, SHUFFLE_16, SHUFFLE_256};
+use crate::paths::shuffle::{Bytes, Halves, Pairs, Shuffle};
+use crate::tables::{MASK_2, Nibbles};
 use crate::vector::{Multiply, Vector, first_nonzero_stored};
 use std::arch::x86_64::*;
 
@@ -62,83 +63,30 @@ impl Vector for Xmm {
     }
 }
 
-/// A byte's two nibbles, or the two shuffle tables of a coefficient.
-type Halves = [Xmm; 2];
-
-#[inline(always)]
-unsafe fn tables(nibbles: &Nibbles) -> Halves {
-    let low = nibbles.0.as_ptr();
-    // SAFETY: 32 bytes are readable there.
-    unsafe { [_mm_load_si128(low.cast()), _mm_load_si128(low.add(16).cast())] }
-}
-
-#[inline(always)]
-unsafe fn split(x: Xmm) -> Halves {
-    // SAFETY: the path's instructions are there.
-    unsafe {
-        let nibble = _mm_set1_epi8(15);
-        [_mm_and_si128(x, nibble), _mm_and_si128(_mm_srli_epi16::<4>(x), nibble)]
-    }
-}
-
-#[inline(always)]
-unsafe fn add_product(sum: Xmm, x: Halves, table: Halves) -> Xmm {
-    // SAFETY: the path's instructions are there.
-    unsafe {
-        let products = [_mm_shuffle_epi8(table[0], x[0]), _mm_shuffle_epi8(table[1], x[1])];
-        _mm_xor_si128(_mm_xor_si128(sum, products[0]), products[1])
-    }
-}
-
-/// GF(2^8).
-struct Bytes;
-
-impl Multiply<Xmm> for Bytes {
-    type Factor = Halves;
-    type Operand = Halves;
-
+impl Shuffle for Xmm {
     #[inline(always)]
-    unsafe fn factor(coefficient: u8) -> Self::Factor {
-        // SAFETY: the path's instructions are there.
-        unsafe { tables(&SHUFFLE_256[usize::from(coefficient)]) }
+    unsafe fn tables(nibbles: &Nibbles) -> Halves<Self> {
+        let low = nibbles.0.as_ptr();
+        // SAFETY: 32 bytes are readable there.
+        unsafe { [_mm_load_si128(low.cast()), _mm_load_si128(low.add(16).cast())] }
     }
 
     #[inline(always)]
-    unsafe fn operand(x: Xmm) -> Self::Operand {
+    unsafe fn split(self) -> Halves<Self> {
         // SAFETY: the path's instructions are there.
-        unsafe { split(x) }
+        unsafe {
+            let nibble = _mm_set1_epi8(15);
+            [_mm_and_si128(self, nibble), _mm_and_si128(_mm_srli_epi16::<4>(self), nibble)]
+        }
     }
 
     #[inline(always)]
-    unsafe fn fold(sum: Xmm, x: Self::Operand, factor: Self::Factor) -> Xmm {
+    unsafe fn add_product(self, x: Halves<Self>, table: Halves<Self>) -> Self {
         // SAFETY: the path's instructions are there.
-        unsafe { add_product(sum, x, factor) }
-    }
-}
-
-/// GF(2^4), two elements a byte.
-struct Pairs;
-
-impl Multiply<Xmm> for Pairs {
-    type Factor = Halves;
-    type Operand = Halves;
-
-    #[inline(always)]
-    unsafe fn factor(coefficient: u8) -> Self::Factor {
-        // SAFETY: the path's instructions are there.
-        unsafe { tables(&SHUFFLE_16[usize::from(coefficient & 15)]) }
-    }
-
-    #[inline(always)]
-    unsafe fn operand(x: Xmm) -> Self::Operand {
-        // SAFETY: the path's instructions are there.
-        unsafe { split(x) }
-    }
-
-    #[inline(always)]
-    unsafe fn fold(sum: Xmm, x: Self::Operand, factor: Self::Factor) -> Xmm {
-        // SAFETY: the path's instructions are there.
-        unsafe { add_product(sum, x, factor) }
+        unsafe {
+            let products = [_mm_shuffle_epi8(table[0], x[0]), _mm_shuffle_epi8(table[1], x[1])];
+            _mm_xor_si128(_mm_xor_si128(self, products[0]), products[1])
+        }
     }
 }
 
