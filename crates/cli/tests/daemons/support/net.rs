@@ -32,6 +32,21 @@ impl Segment {
         &self.names[i]
     }
 
+    /// Loses `percent` of the UDP frames that reach host `i`. Says whether that is possible; if it is not, the
+    /// reason is printed and the test is to be skipped.
+    pub(crate) fn lose(&self, i: usize, percent: u32) -> bool {
+        let rules = format!(
+            "add table ip loss; \
+             add chain ip loss arriving {{ type filter hook prerouting priority -300; }}; \
+             add rule ip loss arriving iifname mesh0 ip protocol udp numgen random mod 100 < {percent} drop"
+        );
+        let added = run("ip", &["netns", "exec", self.host(i), "nft", &rules]);
+        if let Err(reason) = &added {
+            println!("SKIPPED: nftables cannot lose frames here: {reason}");
+        }
+        added.is_ok()
+    }
+
     fn build(&self) -> Result<(), String> {
         let bridge = &self.names[0];
         ip(&format!("netns add {bridge}"))?;
@@ -58,10 +73,15 @@ impl Drop for Segment {
 }
 
 fn ip(args: &str) -> Result<(), String> {
+    run("ip", &args.split(' ').collect::<Vec<_>>())
+}
+
+fn run(program: &str, args: &[&str]) -> Result<(), String> {
     let output =
-        Command::new("ip").args(args.split(' ')).output().map_err(|e| format!("ip: {e}"))?;
+        Command::new(program).args(args).output().map_err(|e| format!("{program}: {e}"))?;
     if output.status.success() {
         return Ok(());
     }
-    Err(format!("ip {args}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{program} {}: {}", args.join(" "), said.trim()))
 }
