@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_proto::file::{ReceiverState, Refusal, Stage, TransferStatus};
-use ncmesh_proto::route::Metric;
+use ncmesh_proto::route::{Metric, RouteConfig};
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::{Happening, Simulation, SimulationConfig, node_id};
 use ncmesh_tests::{contents, ended, links, mesh, settled};
@@ -235,4 +235,22 @@ fn packets_too_long_for_the_way_are_refused_and_never_sent() {
     assert!(long(1366).is_err(), "with nine hops it does not fit");
     let (mut s, flow) = long(1300).unwrap();
     assert!(s.run_until(within(&s, 120), |s| has(s, 9, flow)));
+}
+
+#[test]
+fn a_restarted_node_knows_the_mesh_before_the_next_refresh() {
+    let way = [(0, 1, 0.1), (1, 2, 0.1), (2, 3, 0.1)];
+    let mut config = mesh(links(4, &way), 1);
+    config.route = RouteConfig::default();
+    let mut s = settled(config);
+    s.run_for(Duration::from_secs(6));
+    s.switch_off(3);
+    s.run_for(Duration::from_millis(300));
+    s.switch_on(3).unwrap();
+    let knows_a_way = |s: &Simulation| {
+        let topology = s.host(3).stack().unwrap().topology();
+        topology.paths_from(node_id(3), Metric::Unicast).reaches(node_id(0))
+    };
+    assert!(!knows_a_way(&s));
+    assert!(s.run_until(within(&s, 3), knows_a_way));
 }

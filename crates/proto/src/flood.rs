@@ -43,6 +43,21 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
         self.items.insert(key, Item { version, tried: 0, next, have: BTreeSet::new() });
     }
 
+    /// Tells a neighbour that has just come up: all `others` have `version` of `key` already.
+    pub(crate) fn tell(
+        &mut self,
+        key: K,
+        version: V,
+        others: &BTreeSet<NodeId>,
+        now: Instant,
+        rng: &mut impl RngCore,
+    ) {
+        self.publish(key.clone(), version, now, rng);
+        if let Some(item) = self.items.get_mut(&key) {
+            item.have.clone_from(others);
+        }
+    }
+
     /// A neighbour was heard to have `version` of `key`.
     pub(crate) fn overheard(&mut self, key: &K, version: &V, neighbor: NodeId) {
         if let Some(item) = self.items.get_mut(key)

@@ -580,8 +580,8 @@ mod tests {
         let mut hear = |service, kind| {
             let mut datagram = Vec::new();
             Sealer::begin(&mut datagram, service, kind);
-            // Read as a probe: number 0, period 1 ms. As link state: node 0 with 4 bytes missing.
-            Writer::new(&mut datagram).u32(0).u16(1);
+            // Read as a probe: number 0, periods of 1 ms. As link state: node 0, ending early.
+            Writer::new(&mut datagram).u32(0).u16(0).u16(1).u16(1);
             sealer.seal(&mut datagram);
             stack.handle_datagram(&datagram, &mut MemoryStorage::default(), Instant::default());
             (stack.counters.dropped(DropReason::Malformed), stack.link.neighbor_count())

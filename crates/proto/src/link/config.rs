@@ -1,5 +1,6 @@
 //! Settings of neighbour discovery.
 
+use super::schedule::Schedule;
 use crate::time::{Duration, seconds};
 use serde::Deserialize;
 
@@ -15,7 +16,7 @@ pub struct LinkConfig {
     /// Bytes of a probe frame, sealed; at most the radio's MTU.
     pub probe_size: usize,
     /// How many probes a starting node sends quickly.
-    pub fast_probes: u32,
+    pub fast_probes: u16,
     /// Seconds between those.
     pub fast_period_s: f64,
 }
@@ -39,6 +40,14 @@ impl LinkConfig {
         seconds(self.fast_period_s * f64::from(self.fast_probes))
     }
 
+    pub(super) fn schedule(&self) -> Schedule {
+        Schedule {
+            quick: self.fast_probes,
+            quick_period: seconds(self.fast_period_s),
+            period: seconds(self.probe_period_s),
+        }
+    }
+
     /// Checks the values.
     ///
     /// # Errors
@@ -51,8 +60,8 @@ impl LinkConfig {
                 Err(format!("{name} = {v}: allowed is {low} to {high} seconds"))
             }
         };
-        in_range("probe_period_s", self.probe_period_s, 0.01, 3600.0)?;
-        in_range("fast_period_s", self.fast_period_s, 0.01, 3600.0)?;
+        in_range("probe_period_s", self.probe_period_s, 0.01, 60.0)?;
+        in_range("fast_period_s", self.fast_period_s, 0.01, 60.0)?;
         in_range("probe_window_s", self.probe_window_s, 10.0 * self.probe_period_s, 86_400.0)?;
         if self.probe_size < 64 || self.probe_size > 65_507 {
             return Err(format!("probe_size = {}: allowed is 64 to 65507 bytes", self.probe_size));

@@ -4,6 +4,7 @@
 
 mod config;
 mod neighbor;
+mod schedule;
 
 use crate::counters::DropReason;
 use crate::rng::unit;
@@ -12,6 +13,7 @@ use crate::time::{Duration, Instant, seconds};
 pub use config::LinkConfig;
 use ncmesh_wire::{NodeId, Reader, ServiceId, Truncated, Writer, frame};
 use neighbor::{Heard, Neighbor};
+use schedule::Schedule;
 use std::collections::BTreeMap;
 
 /// The service id of probes.
@@ -22,7 +24,7 @@ pub const PROBE: u8 = 0;
 const MAX_NEIGHBORS: usize = 1024;
 
 /// Bytes of a probe without padding.
-const FIELDS_LEN: usize = 6;
+const FIELDS_LEN: usize = 10;
 
 /// Probing and what it shows.
 #[derive(Debug)]
@@ -66,11 +68,11 @@ impl Link {
 
     /// A probe was heard.
     pub fn handle_frame(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) {
-        let Ok((seq, period)) = parse(frame.body) else {
+        let Ok((seq, schedule)) = parse(frame.body) else {
             return cx.counters.drop(DropReason::Malformed);
         };
         let busy_at = self.busy_at;
-        let heard = Heard { epoch: frame.epoch, seq, period, at: cx.now, busy_at };
+        let heard = Heard { epoch: frame.epoch, seq, schedule, at: cx.now, busy_at };
         let window = seconds(self.config.probe_window_s);
         let full = self.neighbors.len() >= MAX_NEIGHBORS;
         match self.neighbors.get_mut(&frame.sender) {
@@ -116,31 +118,29 @@ impl Link {
     /// Writes the probe that is due.
     pub fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         self.offer(cx.now)?;
-        let period = self.period();
+        let schedule = self.config.schedule();
         let body = self.config.probe_size.saturating_sub(frame::OVERHEAD).clamp(FIELDS_LEN, cx.mtu);
-        write(self.seq, period, body, out);
+        write(self.seq, &schedule, body, out);
+        self.next_probe = cx.now + schedule.gap(self.seq).mul_f64(0.9 + 0.2 * unit(cx.rng));
         self.seq = self.seq.wrapping_add(1);
-        self.next_probe = cx.now + period.mul_f64(0.9 + 0.2 * unit(cx.rng));
         Some(Filled { kind: PROBE, to: None })
-    }
-
-    fn period(&self) -> Duration {
-        let fast = self.seq < self.config.fast_probes;
-        seconds(if fast { self.config.fast_period_s } else { self.config.probe_period_s })
     }
 }
 
 /// Appends a probe of `len` bytes.
-fn write(seq: u32, period: Duration, len: usize, out: &mut Vec<u8>) {
-    let millis = u16::try_from(period.as_millis()).unwrap_or(u16::MAX);
-    Writer::new(out).u32(seq).u16(millis).reserve(len - FIELDS_LEN);
+fn write(seq: u32, schedule: &Schedule, len: usize, out: &mut Vec<u8>) {
+    let millis = |period: Duration| u16::try_from(period.as_millis()).unwrap_or(u16::MAX);
+    let mut w = Writer::new(out);
+    w.u32(seq).u16(schedule.quick).u16(millis(schedule.quick_period));
+    w.u16(millis(schedule.period)).reserve(len - FIELDS_LEN);
 }
 
-fn parse(body: &[u8]) -> Result<(u32, Duration), Truncated> {
+fn parse(body: &[u8]) -> Result<(u32, Schedule), Truncated> {
     let mut r = Reader::new(body);
-    let seq = r.u32()?;
-    let millis = r.u16()?.max(1);
-    Ok((seq, Duration::from_millis(u64::from(millis))))
+    let (seq, quick) = (r.u32()?, r.u16()?);
+    let mut period = || Ok(Duration::from_millis(u64::from(r.u16()?.max(1))));
+    let (quick_period, period) = (period()?, period()?);
+    Ok((seq, Schedule { quick, quick_period, period }))
 }
 
 #[cfg(test)]
@@ -150,12 +150,15 @@ mod tests {
     /// The golden vector of docs/wire-format.md.
     #[test]
     fn golden_probe() {
+        let ms = Duration::from_millis;
+        let schedule = Schedule { quick: 20, quick_period: ms(250), period: ms(1000) };
         let mut out = Vec::new();
-        write(5, Duration::from_millis(250), 14, &mut out);
-        assert_eq!(out, [0, 0, 0, 5, 0, 250, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(parse(&out), Ok((5, Duration::from_millis(250))));
-        assert_eq!(parse(&out[..6]), Ok((5, Duration::from_millis(250))));
-        assert_eq!(parse(&out[..5]), Err(Truncated));
-        assert_eq!(parse(&[0; 6]), Ok((0, Duration::from_millis(1))));
+        write(5, &schedule, 12, &mut out);
+        assert_eq!(out, [0, 0, 0, 5, 0, 20, 0, 250, 3, 232, 0, 0]);
+        assert_eq!(parse(&out), Ok((5, schedule)));
+        assert_eq!(parse(&out[..10]), Ok((5, schedule)));
+        assert_eq!(parse(&out[..9]), Err(Truncated));
+        let least = Schedule { quick: 0, quick_period: ms(1), period: ms(1) };
+        assert_eq!(parse(&[0; 10]), Ok((0, least)));
     }
 }

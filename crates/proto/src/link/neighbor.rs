@@ -1,5 +1,6 @@
 //! What is known of one neighbour from its probes.
 
+use super::schedule::Schedule;
 use crate::time::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -25,7 +26,7 @@ pub(super) struct Neighbor {
     heard_at: Instant,
     /// When any frame of it was heard last.
     sign_of_life: Instant,
-    period: Duration,
+    schedule: Schedule,
     /// The probes heard within the window, in their order.
     heard: VecDeque<Run>,
 }
@@ -63,7 +64,7 @@ impl Tally {
 pub(super) struct Heard {
     pub epoch: u64,
     pub seq: u32,
-    pub period: Duration,
+    pub schedule: Schedule,
     pub at: Instant,
     /// When data was last in the air here.
     pub busy_at: Option<Instant>,
@@ -72,14 +73,16 @@ pub(super) struct Heard {
 impl Neighbor {
     /// A neighbour first heard by `probe`, when this node has been listening for `listening`.
     pub(super) fn new(probe: Heard, listening: Duration) -> Self {
-        let missed = whole_periods(listening, probe.period).min(probe.seq);
+        let before = probe.schedule.at(probe.seq).checked_sub(listening);
+        let missed =
+            before.map_or(probe.seq, |t| (probe.seq - probe.schedule.last_by(t)).saturating_sub(1));
         Self {
             epoch: probe.epoch,
             first: probe.seq - missed,
             highest: probe.seq,
             heard_at: probe.at,
             sign_of_life: probe.at,
-            period: probe.period,
+            schedule: probe.schedule,
             heard: VecDeque::from([Run {
                 seq: probe.seq,
                 due: missed + 1,
@@ -100,7 +103,7 @@ impl Neighbor {
         self.highest = probe.seq;
         self.heard_at = probe.at;
         self.sign_of_life = probe.at;
-        self.period = probe.period;
+        self.schedule = probe.schedule;
         self.heard.push_back(Run { seq: probe.seq, due, quiet });
         let low = self.low(self.highest, window);
         while self.heard.front().is_some_and(|run| run.seq < low) {
@@ -151,19 +154,22 @@ impl Neighbor {
 
     /// Probes that should have been heard since.
     fn overdue(&self, since: Instant, now: Instant) -> u32 {
+        let at = |t: Instant| self.schedule.at(self.highest) + t.since(self.heard_at);
+        let last = self.schedule.last_by(at(now));
         // A probe is overdue half a period after it was expected, since periods are jittered.
-        let late = now.since(since).saturating_sub(self.period / 2);
-        whole_periods(late, self.period)
+        let expected = last.checked_sub(1).map(|before| {
+            let late = at(now) - self.schedule.at(last);
+            late < self.schedule.gap(before) / 2
+        });
+        let last = last - u32::from(expected == Some(true));
+        last.saturating_sub(self.schedule.last_by(at(since)))
     }
 
     fn low(&self, last: u32, window: Duration) -> u32 {
-        let width = whole_periods(window, self.period).max(MIN_PROBES);
-        self.first.max(last.saturating_sub(width - 1))
+        let before = self.schedule.at(last).checked_sub(window);
+        let low = before.map_or(0, |t| self.schedule.last_by(t).saturating_add(1));
+        self.first.max(low.min((last + 1).saturating_sub(MIN_PROBES)))
     }
-}
-
-fn whole_periods(time: Duration, period: Duration) -> u32 {
-    u32::try_from(time.as_nanos() / period.as_nanos().max(1)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -171,11 +177,15 @@ mod tests {
     use super::*;
 
     const WINDOW: Duration = Duration::from_secs(100);
-    const PERIOD: Duration = Duration::from_secs(1);
+    const SCHEDULE: Schedule = Schedule {
+        quick: 0,
+        quick_period: Duration::from_millis(100),
+        period: Duration::from_secs(1),
+    };
 
     fn probe(seq: u32, at_s: u64) -> Heard {
         let at = Instant::from_nanos(at_s * 1_000_000_000);
-        Heard { epoch: 1, seq, period: PERIOD, at, busy_at: None }
+        Heard { epoch: 1, seq, schedule: SCHEDULE, at, busy_at: None }
     }
 
     #[test]
@@ -187,6 +197,27 @@ mod tests {
         assert_eq!(n.delivery(probe(9, 12).at, None, WINDOW), Some(2.0 / 10.0));
         assert_eq!(n.delivery(probe(0, 15).at, None, WINDOW), Some(2.0 / 12.0));
         assert!(n.delivery(probe(0, 500).at, None, WINDOW).unwrap() < 0.01);
+    }
+
+    #[test]
+    fn the_end_of_quick_probes_is_no_silence() {
+        let schedule = Schedule { quick: 40, ..SCHEDULE };
+        let at_ms = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let heard = |seq: u32, ms: u64| Heard { schedule, at: at_ms(ms), ..probe(seq, 0) };
+        let mut n = Neighbor::new(heard(0, 0), Duration::ZERO);
+        for seq in 1..40 {
+            n.hear(heard(seq, 100 * u64::from(seq)), WINDOW);
+        }
+        // Probes 40, the last to follow quickly, 41 and 42 are lost.
+        assert!(!n.is_silent(at_ms(7400), WINDOW));
+        assert_eq!(n.delivery(at_ms(6400), None, WINDOW), Some(40.0 / 42.0));
+        n.hear(heard(43, 7000), WINDOW);
+        assert_eq!(n.delivery(at_ms(7000), None, WINDOW), Some(41.0 / 44.0));
+        // A node that came up before the neighbour and hears it late knows what it missed.
+        let late = Neighbor::new(heard(43, 7000), Duration::from_secs(100));
+        assert_eq!(late.delivery(at_ms(7000), None, WINDOW), Some(1.0 / 44.0));
+        let later = Neighbor::new(heard(43, 7000), Duration::from_millis(3050));
+        assert_eq!(later.delivery(at_ms(7000), None, WINDOW), Some(1.0 / 4.0));
     }
 
     #[test]

@@ -189,10 +189,27 @@ impl Route {
         if self.topology.state(origin).is_none() && self.topology.nodes().count() >= MAX_NODES {
             return cx.counters.drop(DropReason::Full);
         }
+        let known_epoch = self.topology.state(origin).map(|known| known.version.0);
         if self.topology.learn(origin, state, cx.now) {
             self.flood.publish(origin, version, cx.now, cx.rng);
+            if origin == from && known_epoch.is_none_or(|epoch| epoch < version.0) {
+                self.tell_everything(cx, origin);
+            }
         }
         self.flood.overheard(&origin, &version, from);
+    }
+
+    /// A neighbour has just come up: it is told of every node, so that it need not wait for their refresh to
+    /// find ways.
+    fn tell_everything(&mut self, cx: &mut Cx<'_>, newcomer: NodeId) {
+        let hearers = self.topology.links_from(self.me).map(|(node, _)| node);
+        let others: BTreeSet<NodeId> = hearers.filter(|node| *node != newcomer).collect();
+        let nodes: Vec<NodeId> = self.topology.nodes().filter(|node| *node != newcomer).collect();
+        for node in nodes {
+            if let Some(state) = self.topology.state(node) {
+                self.flood.tell(node, state.version, &others, cx.now, cx.rng);
+            }
+        }
     }
 
     /// What this node's own state says it hears: all, or the best as far as they fit into a frame.
