@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// First transmissions are spread over this time, so that neighbours do not all repeat at once.
 const JITTER: Duration = Duration::from_millis(20);
 /// The first pause before a repetition, times 0.5 to 1.5; each further one is twice as long as the one before.
-const PAUSE: Duration = Duration::from_millis(240);
+const PAUSE: Duration = Duration::from_millis(120);
 /// So often the pause is doubled.
-const DOUBLINGS: u8 = 2;
+const DOUBLINGS: u8 = 3;
 /// How often one version is sent at most.
 const TRIES: u8 = 8;
 /// And at least: a neighbour may be there that is not known yet.
@@ -46,14 +46,14 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
     /// Tells a neighbour that has just come up: all `others` have `version` of `key` already.
     pub(crate) fn tell(
         &mut self,
-        key: K,
+        key: &K,
         version: V,
         others: &BTreeSet<NodeId>,
         now: Instant,
         rng: &mut impl RngCore,
     ) {
         self.publish(key.clone(), version, now, rng);
-        if let Some(item) = self.items.get_mut(&key) {
+        if let Some(item) = self.items.get_mut(key) {
             item.have.clone_from(others);
         }
     }
@@ -130,7 +130,7 @@ mod tests {
         let mut flood = Flood::new();
         flood.publish(1, 1, Instant::default(), &mut rng);
         let mut now = flood.poll_timeout(Instant::default()).unwrap();
-        for pause_ms in [240, 480, 960, 960] {
+        for pause_ms in [120, 240, 480, 960, 960] {
             flood.sent(&1, now, &mut rng);
             let next = flood.poll_timeout(now).unwrap();
             let pause = next.since(now).as_millis();

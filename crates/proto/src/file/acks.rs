@@ -15,7 +15,7 @@ const M: u32 = 10;
 /// Packets overheard from other nodes before it is sent again.
 const N: u32 = 20;
 /// First pause before it is sent again though nothing is overheard; doubles each time.
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(120);
 /// Pause after the MAC gave up on it; grows with every try.
 const MAC_PAUSE: Duration = Duration::from_millis(4);
 /// How often one acknowledgment is sent at most; then the source's next announcement asks for it anew.
@@ -122,7 +122,7 @@ impl Acks {
     pub(super) fn sent(&mut self, flow: FlowId, receiver: NodeId, to: NodeId, now: Instant) {
         if let Some(e) = self.entries.get_mut(&(flow, receiver)) {
             e.tries += 1;
-            let again = now + PAUSE * (1 << (e.tries - 1).min(7));
+            let again = now + PAUSE * (1 << (e.tries - 1).min(9));
             e.status = Status::Sent { to, by_next: 0, by_others: 0, again };
         }
     }

@@ -98,7 +98,7 @@ impl<S: Scheme> FileEngine<S> {
         let flow = announce.manifest.flow;
         match self.announces.take(&announce, Some(heard.sender), cx.now, cx.rng) {
             Heard::Full => return cx.counters.drop(DropReason::Full),
-            Heard::Known => return,
+            Heard::Known => return self.settle_announcements(cx),
             Heard::New => {}
         }
         if announce.phase != Phase::Open {
@@ -348,6 +348,11 @@ impl<S: Scheme> FileEngine<S> {
         }
         self.next_tidy = cx.now + TIDY;
         self.relays.expire(cx.now);
+        self.settle_announcements(cx);
+    }
+
+    /// Stops passing on announcements that all neighbours have.
+    fn settle_announcements(&mut self, cx: &Cx<'_>) {
         let neighbors: BTreeSet<NodeId> = cx.topology.links_from(cx.me).map(|(n, _)| n).collect();
         self.announces.settle(&neighbors);
     }

@@ -207,7 +207,7 @@ impl Route {
         let nodes: Vec<NodeId> = self.topology.nodes().filter(|node| *node != newcomer).collect();
         for node in nodes {
             if let Some(state) = self.topology.state(node) {
-                self.flood.tell(node, state.version, &others, cx.now, cx.rng);
+                self.flood.tell(&node, state.version, &others, cx.now, cx.rng);
             }
         }
     }
