@@ -27,6 +27,7 @@ test-deps:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	scripts/check-neon.sh
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
@@ -37,6 +38,8 @@ unit:
 fuzz:
 	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh
 
+# What compares with other programs needs more: bench/peers (root, uftp), and other coders as in
+# docs/performance-code.md.
 bench:
 	$(CARGO) bench --workspace
 
