@@ -98,7 +98,7 @@ Examples:
   ncmesh send firmware.img --to 5,9 --no-wait
   ncmesh send firmware.img --to all --timeout 600
 
-The daemon reads the file; it must stay as it is until it is sent. A daemon that is stopped sends on when it
+The daemon reads the file; it must stay as it is until it is sent. A daemon that is stopped sends on when it \
 starts again. Interrupting this command does not end the transfer; `ncmesh cancel` does.";
 
 const RECEIVE_EXAMPLES: &str = "\
@@ -107,7 +107,7 @@ Examples:
   ncmesh receive --dir downloads --once
   ncmesh receive                          # into the inbox the daemon has
 
-The directory stays the daemon's inbox until the daemon stops or another is set; [inbox] dir in node.toml sets
+The directory stays the daemon's inbox until the daemon stops or another is set; [inbox] dir in node.toml sets \
 it for good.";
 
 const LAB_EXAMPLES: &str = "\
@@ -117,7 +117,7 @@ Examples:
   ncmesh lab scenarios/line.toml --set medium.bit_rate=2M --set protocol.pacifier.variant=tree
   ncmesh lab scenarios/building.toml --send photo.jpg --dir lab --json
 
-Every node is an `ncmesh node` process with a state directory and an inbox of its own; only the air between
+Every node is an `ncmesh node` process with a state directory and an inbox of its own; only the air between \
 them is emulated. Interrupting the command ends them all.";
 
 const SIMULATE_EXAMPLES: &str = "\
