@@ -12,7 +12,7 @@ use crate::counters::DropReason;
 use crate::flood::Flood;
 use crate::link::Link;
 use crate::service::{Class, Cx, Filled, Frame, Offer};
-use crate::time::{Instant, seconds};
+use crate::time::{Duration, Instant, seconds};
 pub use config::RouteConfig;
 use ncmesh_wire::{NodeId, Reader, ServiceId};
 use rand_chacha::ChaCha8Rng;
@@ -29,6 +29,9 @@ const MAX_NODES: usize = 20_000;
 const MAX_EPOCH: u64 = 1 << 62;
 /// How often the neighbours' measurements are looked at, seconds.
 const LOOK_S: f64 = 0.25;
+/// States due within this time of a frame go along with it: frames cost airtime by their number more than by
+/// their length.
+const TOGETHER: Duration = Duration::from_millis(250);
 
 /// This node's part in the link state.
 #[derive(Debug)]
@@ -167,7 +170,7 @@ impl Route {
     /// Writes as many due states as fit.
     pub fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         let start = out.len();
-        let due: Vec<NodeId> = self.flood.due(cx.now).copied().collect();
+        let due: Vec<NodeId> = self.flood.due(cx.now + TOGETHER).copied().collect();
         for origin in due {
             // One of a node with larger frames than ours goes no further here.
             let fits = |state: &&LinkState| frame::encoded_len(state) <= cx.mtu;
@@ -212,11 +215,17 @@ impl Route {
         }
     }
 
-    /// What this node's own state says it hears: all, or the best as far as they fit into a frame.
+    /// What this node's own state says it hears: all, or the best as far as they fit into a frame. What it said
+    /// before stays unless another is better by what is worth announcing, or links of like worth would
+    /// come and go.
     fn best_that_fit(&self, heard: impl Iterator<Item = (NodeId, f64)>) -> BTreeMap<NodeId, f64> {
+        let said = self.topology.state(self.me).map(|state| &state.hears);
+        let is_said = |node: &NodeId| said.is_some_and(|said| said.contains_key(node));
+        let worth =
+            |(node, d): &(NodeId, f64)| d + if is_said(node) { self.config.change } else { 0.0 };
         let mut heard: Vec<(NodeId, f64)> =
             heard.map(|(node, d)| (node, frame::as_carried(d))).collect();
-        heard.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        heard.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.0.cmp(&b.0)));
         heard.truncate(frame::links_that_fit(self.mtu, &self.name));
         heard.into_iter().collect()
     }
