@@ -32,7 +32,7 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
     storage.provide(flow, contents);
     let manifest = Manifest { flow, name: "f".into(), geometry, root, hash: digest.whole };
     let receivers = vec![NodeId(2)];
-    let outgoing = Outgoing { manifest, leaves: digest.leaves, receivers, open: true };
+    let outgoing = Outgoing { manifest, leaves: digest.leaves, receivers, done: Default::default(), open: true };
     stack.send_file("pacifier", outgoing, storage, Instant::default()).unwrap().unwrap();
     stack
 }

@@ -259,3 +259,63 @@ fn a_restarted_node_knows_the_mesh_before_the_next_refresh() {
     assert!(!knows_a_way(&s));
     assert!(s.run_until(within(&s, 3), knows_a_way));
 }
+
+#[test]
+fn a_receiver_that_missed_the_end_learns_of_it_when_it_is_back() {
+    let mut s = settled(star(6));
+    let flow = s.send_file(PACIFIER, 0, Some(&[1, 2]), contents(500_000)).unwrap();
+    s.run_for(Duration::from_millis(500));
+    assert_eq!(status(&s, 2).stage, Stage::Open);
+    s.set_loss(0, 2, 1.0).unwrap();
+    s.set_loss(2, 0, 1.0).unwrap();
+    assert!(s.cancel(0, flow));
+    s.run_for(Duration::from_secs(15));
+    assert_eq!(status(&s, 2).stage, Stage::Open);
+    s.set_loss(0, 2, 0.1).unwrap();
+    s.set_loss(2, 0, 0.1).unwrap();
+    assert!(s.run_until(within(&s, 120), |s| status(s, 2).stage == Stage::Withdrawn));
+}
+
+#[test]
+fn what_a_receiver_cancelled_is_not_received_after_its_restart() {
+    let mut s = settled(star(6));
+    let flow = s.send_file(PACIFIER, 0, Some(&[1, 2, 3]), contents(2_000_000)).unwrap();
+    s.run_for(Duration::from_millis(400));
+    assert!(s.cancel(2, flow));
+    s.run_for(Duration::from_secs(1));
+    s.switch_off(2);
+    s.run_for(Duration::from_secs(1));
+    s.switch_on(2).unwrap();
+    assert!(s.run_until(within(&s, 120), ended));
+    assert!(!has(&s, 2, flow));
+}
+
+#[test]
+fn without_round_robin_nothing_is_sent_to_nobody_either() {
+    let mut config = star(1);
+    config.measured_beforehand = true;
+    config.engines = toml::from_str("pacifier.variant = \"tree\"").unwrap();
+    let mut s = settled(config);
+    s.send_file(PACIFIER, 0, Some(&[2]), contents(400_000)).unwrap();
+    assert!(s.run_until(within(&s, 60), |s| status(s, 0).receivers[0].bytes > 100_000));
+    s.switch_off(2);
+    s.run_for(Duration::from_secs(60));
+    assert_eq!(state_of(&s, 2), ReceiverState::Lost);
+    let before = status(&s, 0).source_packets;
+    s.run_for(Duration::from_secs(60));
+    assert_eq!(status(&s, 0).source_packets, before);
+}
+
+#[test]
+fn a_restarted_source_remembers_who_is_done() {
+    let mut s = settled(star(2));
+    let flow = s.send_file(PACIFIER, 0, Some(&[1, 3]), contents(1_500_000)).unwrap();
+    assert!(s.run_until(within(&s, 120), |s| state_of(s, 1) == ReceiverState::Complete));
+    assert!(!has(&s, 3, flow));
+    s.switch_off(1);
+    s.switch_off(0);
+    s.run_for(Duration::from_secs(2));
+    s.switch_on(0).unwrap();
+    assert!(s.run_until(within(&s, 600), ended), "1 is {:?}", state_of(&s, 1));
+    assert!(has(&s, 3, flow));
+}

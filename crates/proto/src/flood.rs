@@ -87,6 +87,18 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
         self.items.iter().filter(move |(_, item)| item.next <= now).map(|(key, _)| key)
     }
 
+    /// What is due by `until`, the longest due first.
+    pub(crate) fn in_turn(&self, until: Instant) -> Vec<K> {
+        let mut due: Vec<_> = self
+            .items
+            .iter()
+            .filter(|(_, item)| item.next <= until)
+            .map(|(k, i)| (i.next, k))
+            .collect();
+        due.sort();
+        due.into_iter().map(|(_, key)| key.clone()).collect()
+    }
+
     /// `key` was sent.
     pub(crate) fn sent(&mut self, key: &K, now: Instant, rng: &mut impl RngCore) {
         let Some(item) = self.items.get_mut(key) else { return };

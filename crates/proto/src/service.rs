@@ -42,6 +42,9 @@ pub enum Event {
     Assembled(FlowId),
     /// The source withdrew the file: throw away what was received of it.
     Withdrawn(FlowId),
+    /// A file whose source is silent made room for another: close it, and keep what was received for when it
+    /// is announced again.
+    Parked(FlowId),
     /// A receiver of a file this node sends has all of it.
     ReceiverDone(FlowId, NodeId),
     /// A file this node sends needs nothing more: every receiver has it or will never have it.

@@ -95,6 +95,8 @@ pub struct Stack {
     /// Who filled the frame on the air.
     on_air: Option<usize>,
     now: Instant,
+    /// When timers were last served.
+    served: Instant,
 }
 
 /// The context of one service, borrowing the stack's other parts.
@@ -185,6 +187,7 @@ impl Stack {
             events: VecDeque::new(),
             on_air: None,
             now,
+            served: now,
             name: config.name,
         }
     }
@@ -284,6 +287,7 @@ impl Stack {
     /// A time [`poll_timeout`](Self::poll_timeout) named has come.
     pub fn handle_timeout(&mut self, storage: &mut dyn Storage, now: Instant) {
         self.now = now;
+        self.served = now;
         self.route.handle_timeout(now, &mut self.link, &mut self.rngs[slot::ROUTE]);
         for i in 0..self.services.len() {
             self.with_service(i, storage, |service, cx| service.handle_timeout(cx));
@@ -302,12 +306,13 @@ impl Stack {
 
     // ---- poll
 
-    /// The first time later than the last call's at which something falls due.
+    /// The first time at which something falls due that [`handle_timeout`](Self::handle_timeout) was not called
+    /// for yet: never before the last call, and after it unless another call overtook a timer.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let own = [self.link_timeout(), self.route.poll_timeout(self.now)];
-        let services = self.services.iter().map(|s| s.poll_timeout(self.now));
-        own.into_iter().chain(services).flatten().min()
+        let own = [self.link_timeout(), self.route.poll_timeout(self.served)];
+        let services = self.services.iter().map(|s| s.poll_timeout(self.served));
+        own.into_iter().chain(services).flatten().min().map(|at| at.max(self.now))
     }
 
     /// Whether anything would be transmitted if the medium granted it now. Has no effects.
@@ -429,7 +434,7 @@ impl Stack {
     // ---- inside
 
     fn link_timeout(&self) -> Option<Instant> {
-        if self.route.is_pinned() { None } else { self.link.poll_timeout(self.now) }
+        if self.route.is_pinned() { None } else { self.link.poll_timeout(self.served) }
     }
 
     fn offers(&self, now: Instant) -> impl Iterator<Item = Option<Offer>> + '_ {
@@ -554,6 +559,7 @@ fn check_node(node: NodeId, name: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::frame::{Announce, Phase};
     use crate::file::storage::MemoryStorage;
     use ncmesh_wire::Writer;
 
@@ -605,5 +611,95 @@ mod tests {
             assert_eq!(stack.topology().state(NodeId(2)).is_some(), known);
         }
         assert_eq!(stack.counters.dropped(DropReason::Malformed), 1);
+    }
+
+    /// A frame of node 2, as heard here.
+    fn heard(sealer: &mut Sealer, kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut datagram = Vec::new();
+        Sealer::begin(&mut datagram, ServiceId(16), kind);
+        write(&mut datagram);
+        sealer.seal(&mut datagram);
+        datagram
+    }
+
+    fn announced(serial: u32, version: (u64, u32), phase: Phase) -> Announce {
+        let flow = FlowId { source: NodeId(2), serial };
+        let geometry = Geometry::new(100_000, 32, 1300).unwrap();
+        let (root, hash) = ([0; 32], [0; 32]);
+        let manifest = crate::file::Manifest { flow, name: "f".into(), geometry, root, hash };
+        let receivers = vec![(NodeId(1), crate::file::ReceiverState::Invited)];
+        Announce { version, phase, open: true, manifest, receivers }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_on_within_the_mtu_is_not_forwarded() {
+        let (mut stack, mut storage) = (stack(), MemoryStorage::default());
+        stack.pin_topology(Topology::new(0.05));
+        let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
+        // Systematic: one byte stands for 32 coefficients, and there is no piggyback.
+        let datagram = heard(&mut sealer, 1, |out| {
+            let mut w = Writer::new(out);
+            w.node(NodeId(2)).u32(1).u16(1).u32(1).u32(0).u8(32).u8(1);
+            w.u8(1).node(NodeId(1)).u16(256).u8(0).bytes(&[1; 1440]);
+        });
+        assert!(datagram.len() <= 1500);
+        stack.handle_datagram(&datagram, &mut storage, Instant::default());
+        assert!(stack.fill(&mut Vec::new(), &mut storage, Instant::default()).is_none());
+        assert_eq!(stack.counters.dropped(DropReason::Malformed), 1);
+    }
+
+    #[test]
+    fn a_timer_overtaken_by_a_datagram_is_not_lost() {
+        let (mut stack, mut storage) = (stack(), MemoryStorage::default());
+        stack.handle_timeout(&mut storage, Instant::default());
+        let next = stack.poll_timeout().unwrap();
+        let late = next + crate::time::Duration::from_millis(1);
+        stack.handle_datagram(&[1, 2, 3], &mut storage, late);
+        assert_eq!(stack.poll_timeout(), Some(late));
+        stack.handle_timeout(&mut storage, late);
+        assert!(stack.poll_timeout() > Some(late));
+    }
+
+    #[test]
+    fn an_end_that_comes_too_early_leaves_no_reception_open() {
+        let (mut stack, mut storage) = (stack(), MemoryStorage::default());
+        let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
+        for (n, phase) in [(1, Phase::Open), (2, Phase::Ended)] {
+            let announce = announced(1, (1, n), phase);
+            let datagram = heard(&mut sealer, 0, |out| announce.write(out));
+            stack.handle_datagram(&datagram, &mut storage, Instant::default());
+            let none = BatchSet::none(announce.manifest.geometry.batches());
+            stack.accept(announce.manifest.flow, &none, &mut storage, Instant::default());
+        }
+        assert_eq!(stack.transfers()[0].stage, crate::file::Stage::Withdrawn);
+    }
+
+    #[test]
+    fn a_source_that_starts_again_is_told_again_that_there_is_no_room() {
+        let (mut stack, mut storage) = (stack(), MemoryStorage::default());
+        let mut topology = Topology::new(0.05);
+        for (node, heard) in [(1, 2), (2, 1)] {
+            let hears = [(NodeId(heard), 1.0)].into();
+            let state = route::LinkState { version: (0, 1), name: "x".into(), hears };
+            topology.learn(NodeId(node), state, Instant::default());
+        }
+        stack.pin_topology(topology);
+        let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
+        let full = FileLimits::default().kept as u32;
+        let mut acks_after = |serial, version| {
+            let announce = announced(serial, version, Phase::Open);
+            let datagram = heard(&mut sealer, 0, |out| announce.write(out));
+            stack.handle_datagram(&datagram, &mut storage, Instant::default());
+            let mut acks = 0;
+            while let Some(sent) = stack.fill(&mut Vec::new(), &mut storage, Instant::default()) {
+                acks += u32::from(sent.kind == crate::file::frame::ACK);
+            }
+            acks
+        };
+        for serial in 0..full {
+            assert_eq!(acks_after(serial, (1, 1)), 0);
+        }
+        assert_eq!(acks_after(full, (1, 1)), 1);
+        assert_eq!(acks_after(full, (2, 1)), 1);
     }
 }

@@ -5,8 +5,8 @@ use ncmesh_proto::file::{BatchSet, Manifest, Outgoing, Refusal};
 use ncmesh_proto::service::Event;
 use ncmesh_proto::stack::Stack;
 use ncmesh_proto::time::Instant;
-use ncmesh_wire::FlowId;
-use std::collections::BTreeMap;
+use ncmesh_wire::{FlowId, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A simulated node.
 pub struct Host {
@@ -16,6 +16,8 @@ pub struct Host {
     pub(crate) storage: MemoryStorage,
     /// What it sends, to go on after a restart.
     pub(crate) outgoing: Vec<(&'static str, Outgoing)>,
+    /// What its user ended, and does not want after a restart either.
+    pub(crate) cancelled: BTreeSet<FlowId>,
     manifests: BTreeMap<FlowId, Manifest>,
     /// The timer armed for it.
     pub(crate) timer: Option<Instant>,
@@ -31,7 +33,7 @@ pub enum Happening {
     /// A file arrived whole and verified.
     Delivered(FlowId),
     /// The source learned how a receiver ended.
-    ReceiverDone(FlowId, ncmesh_wire::NodeId),
+    ReceiverDone(FlowId, NodeId),
     /// The source ended a transfer.
     SendEnded(FlowId),
     /// The source cannot send on.
@@ -46,6 +48,7 @@ impl Host {
             stack: None,
             storage: MemoryStorage::default(),
             outgoing: Vec::new(),
+            cancelled: BTreeSet::new(),
             manifests: BTreeMap::new(),
             timer: None,
             starts: 0,
@@ -70,6 +73,9 @@ impl Host {
         let Some(stack) = &mut self.stack else { return };
         while let Some(event) = stack.poll_event() {
             match event {
+                Event::Announced(manifest) if self.cancelled.contains(&manifest.flow) => {
+                    stack.refuse(manifest.flow, Refusal::Cancelled, &mut self.storage, now);
+                }
                 Event::Announced(manifest) => {
                     let have = self.storage.written(manifest.flow, &manifest.geometry);
                     let flow = manifest.flow;
@@ -87,7 +93,12 @@ impl Host {
                     }
                 }
                 Event::Withdrawn(flow) => tell(Happening::Withdrawn(flow)),
-                Event::ReceiverDone(flow, node) => tell(Happening::ReceiverDone(flow, node)),
+                // Its storage stays open.
+                Event::Parked(_) => {}
+                Event::ReceiverDone(flow, node) => {
+                    note_done(&mut self.outgoing, stack, flow, node);
+                    tell(Happening::ReceiverDone(flow, node));
+                }
                 Event::SendEnded(flow) => tell(Happening::SendEnded(flow)),
                 Event::SendFailed(flow, _) => tell(Happening::SendFailed(flow)),
             }
@@ -98,5 +109,15 @@ impl Host {
     #[must_use]
     pub fn written(&self, manifest: &Manifest) -> BatchSet {
         self.storage.written(manifest.flow, &manifest.geometry)
+    }
+}
+
+/// Remembers how a receiver ended, as a daemon's journal does.
+fn note_done(files: &mut [(&'static str, Outgoing)], stack: &Stack, flow: FlowId, node: NodeId) {
+    let transfers = stack.transfers().into_iter().filter(|t| t.flow == flow);
+    let state = transfers.flat_map(|t| t.receivers).find(|r| r.node == node).map(|r| r.state);
+    let file = files.iter_mut().find(|(_, file)| file.manifest.flow == flow);
+    if let (Some(state), Some((_, file))) = (state, file) {
+        file.done.insert(node, state);
     }
 }

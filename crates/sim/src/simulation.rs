@@ -15,7 +15,7 @@ use ncmesh_proto::time::{Duration, Instant};
 use ncmesh_wire::{Cipher, FlowId, Key, NodeId};
 use rand_chacha::ChaCha8Rng;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What a simulation is built from. Node i of the mesh has radio i and id i + 1.
@@ -281,7 +281,8 @@ impl Simulation {
         let tree = merkle::MerkleTree::new(digest.leaves.clone(), geometry.depth());
         let name = format!("file-{serial}");
         let manifest = Manifest { flow, name, geometry, root: tree.root(), hash: digest.whole };
-        let outgoing = Outgoing { manifest, leaves: digest.leaves, receivers, open: to.is_none() };
+        let (leaves, done, open) = (digest.leaves, BTreeMap::new(), to.is_none());
+        let outgoing = Outgoing { manifest, leaves, receivers, done, open };
         host.storage.provide(flow, contents);
         host.outgoing.push((scheme, outgoing.clone()));
         stack
@@ -295,6 +296,9 @@ impl Simulation {
     pub fn cancel(&mut self, node: usize, flow: FlowId) -> bool {
         let (host, now) = (&mut self.hosts[node], self.now);
         let ended = host.stack.as_mut().is_some_and(|s| s.cancel(flow, &mut host.storage, now));
+        if ended {
+            host.cancelled.insert(flow);
+        }
         self.attend(node);
         ended
     }

@@ -8,6 +8,7 @@ use crate::state::OutgoingFile;
 use ncmesh_proto::file::merkle::{self, Digest, MerkleTree};
 use ncmesh_proto::file::{Geometry, Manifest, is_safe_name};
 use ncmesh_wire::FlowId;
+use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader};
 use std::path::Path;
@@ -33,7 +34,7 @@ pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId
     let root = MerkleTree::new(digest.leaves.clone(), geometry.depth()).root();
     let manifest = Manifest { flow, name, geometry, root, hash: digest.whole };
     let (receivers, open) = (receivers.listed, receivers.open);
-    let outgoing = OutgoingFile { path, manifest, scheme, receivers, open };
+    let outgoing = OutgoingFile { path, manifest, scheme, receivers, done: BTreeMap::new(), open };
     start(handle, outgoing, file, digest).await?;
     Ok(flow)
 }

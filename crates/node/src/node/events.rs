@@ -4,11 +4,12 @@ use super::{Node, Reception, Saving};
 use crate::state::{Delivery, append_delivery};
 use crate::store::delivery::deliver;
 use crate::store::reception::{Prepared, discard, prepare};
-use ncmesh_proto::file::{BatchSet, Manifest, Refusal};
+use ncmesh_proto::file::{BatchSet, Manifest, Refusal, Stage, TransferStatus};
 use ncmesh_proto::service::Event;
 use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 
 impl Node {
     /// Does what the stack asks for; to be called after every other call.
@@ -21,8 +22,14 @@ impl Node {
                     tracing::info!("{flow}: withdrawn by its source");
                     self.discard(flow);
                 }
+                Event::Parked(flow) => {
+                    tracing::info!("{flow}: its source is silent, it makes room for another");
+                    self.receptions.remove(&flow);
+                    self.storage.close(flow);
+                }
                 Event::ReceiverDone(flow, node) => {
                     tracing::info!("{flow}: nothing more for {}", self.name_of(node));
+                    self.outgoing_news.insert(flow);
                 }
                 Event::SendEnded(flow) => {
                     tracing::info!("{flow}: sent");
@@ -43,6 +50,7 @@ impl Node {
         if self.epoch_saving == Saving::Failed {
             self.epoch_saving = Saving::Idle;
         }
+        self.save_outgoing();
         let epochs: BTreeMap<_, _> = self.stack.epochs().collect();
         if epochs != self.peers_saved {
             self.peers_saved.clone_from(&epochs);
@@ -52,6 +60,34 @@ impl Node {
                 |_, saved| log_failure("peers", saved),
             );
         }
+    }
+
+    /// Remembers how receivers of files under way ended.
+    fn save_outgoing(&mut self) {
+        for flow in std::mem::take(&mut self.outgoing_news) {
+            let ended = |t: &TransferStatus| t.flow == flow && t.stage != Stage::Open;
+            let transfers = self.stack.transfers();
+            let Some(file) = self.sources.get_mut(&flow) else { continue };
+            if transfers.iter().any(ended) {
+                continue;
+            }
+            let receivers = transfers.iter().filter(|t| t.flow == flow).flat_map(|t| &t.receivers);
+            let done = receivers.filter(|r| r.state.is_final()).map(|r| (r.node, r.state));
+            file.done = done.collect();
+            let (journal, file) = (self.state.outgoing(), file.clone());
+            self.handle
+                .work(move || journal.update(&file), |_, saved| log_failure("outgoing", saved));
+        }
+    }
+
+    /// Remembers that a file was cancelled here, so that it is not received after a restart either.
+    pub(super) fn note_cancelled(&mut self, flow: FlowId) {
+        let Some(reception) = self.receptions.get(&flow) else { return };
+        let delivery = Delivery { hash: reception.manifest.hash, path: None };
+        self.delivered.learn(flow, delivery.clone());
+        let list = self.delivered.file();
+        let work = move || list.and_then(|list| append_delivery(&list, flow, &delivery));
+        self.handle.work(work, |_, noted| log_failure("delivered", noted));
     }
 
     /// Remembers the peers' epochs at the end, when waiting does no harm.
@@ -81,8 +117,10 @@ impl Node {
 
     fn announced(&mut self, manifest: Manifest) {
         let flow = manifest.flow;
-        if self.delivered.find(&manifest).is_some() {
-            return self.accept_whole(&manifest);
+        match self.delivered.find(&manifest).map(|known| known.path.is_some()) {
+            Some(true) => return self.accept_whole(&manifest),
+            Some(false) => return self.refuse(flow, Refusal::Cancelled),
+            None => {}
         }
         let Some(inbox) = self.inbox.clone() else {
             tracing::warn!("{flow}: {:?} refused: no inbox", manifest.name);
@@ -146,7 +184,7 @@ impl Node {
         let list = self.delivered.file();
         let work = move || {
             let path = deliver(&inbox, &manifest)?;
-            let delivery = Delivery { hash: manifest.hash, path };
+            let delivery = Delivery { hash: manifest.hash, path: Some(path) };
             log_failure("delivered", list.and_then(|list| append_delivery(&list, flow, &delivery)));
             Ok(delivery)
         };
@@ -161,7 +199,11 @@ impl Node {
         match finished {
             Ok(delivery) => {
                 self.discard(flow);
-                tracing::info!("{flow}: received {}", delivery.path.display());
+                let path = delivery.path.as_deref().map(Path::display);
+                tracing::info!(
+                    "{flow}: received {}",
+                    path.map_or(String::new(), |p| p.to_string())
+                );
                 self.delivered.learn(flow, delivery);
                 self.stack.delivered(flow, &mut self.storage, self.clock.now());
             }
@@ -191,6 +233,7 @@ impl Node {
     pub(super) fn forget_outgoing(&mut self, flow: FlowId) {
         if self.sources.contains_key(&flow) {
             self.storage.close(flow);
+            self.outgoing_news.remove(&flow);
             let journal = self.state.outgoing();
             self.handle
                 .work(move || journal.remove(flow), |_, removed| log_failure("outgoing", removed));

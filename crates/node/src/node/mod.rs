@@ -8,7 +8,7 @@ mod view;
 
 use crate::api::types::{ApiError, ErrorCode};
 use crate::config::NodeConfig;
-use crate::state::{Delivered, StateDir};
+use crate::state::{Delivered, OutgoingFile, StateDir};
 use crate::store::FileStorage;
 pub use handle::{Command, Handle};
 use ncmesh_proto::file::{FileLimits, Manifest};
@@ -18,7 +18,7 @@ use ncmesh_proto::stack::{self, Stack, StackConfig};
 use ncmesh_proto::time::Instant;
 use ncmesh_wire::{Cipher, FlowId, NodeId};
 pub use send::{Receivers, default_scheme};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -33,8 +33,10 @@ pub struct Node {
     delivered: Delivered,
     /// Files being received, with the inbox each goes to.
     receptions: BTreeMap<FlowId, Reception>,
-    /// Where the files lie that are sent.
-    sources: BTreeMap<FlowId, PathBuf>,
+    /// The files that are sent.
+    sources: BTreeMap<FlowId, OutgoingFile>,
+    /// Those of them with news for the journal.
+    outgoing_news: BTreeSet<FlowId>,
     last_heard: BTreeMap<NodeId, Instant>,
     /// The epoch that is safely on disk.
     epoch_saved: u64,
@@ -118,6 +120,7 @@ impl Node {
             delivered: parts.delivered,
             receptions: BTreeMap::new(),
             sources: BTreeMap::new(),
+            outgoing_news: BTreeSet::new(),
             last_heard: BTreeMap::new(),
             epoch_saved: parts.epoch,
             epoch_saving: Saving::Idle,
@@ -195,6 +198,7 @@ impl Node {
     pub fn cancel(&mut self, flow: FlowId) -> Result<(), ApiError> {
         if self.stack.cancel(flow, &mut self.storage, self.clock.now()) {
             self.forget_outgoing(flow);
+            self.note_cancelled(flow);
             self.discard(flow);
             return Ok(());
         }

@@ -70,9 +70,10 @@ impl Node {
         }
         tracing::info!("{flow}: sending {}", file.path.display());
         let outgoing = Outgoing {
-            manifest: file.manifest,
+            manifest: file.manifest.clone(),
             leaves,
-            receivers: file.receivers,
+            receivers: file.receivers.clone(),
+            done: file.done.clone(),
             open: file.open,
         };
         let now = self.clock.now();
@@ -83,7 +84,7 @@ impl Node {
         if let Some(contents) = contents {
             self.storage.provide(flow, contents);
         }
-        self.sources.insert(flow, file.path);
+        self.sources.insert(flow, file);
         Ok(())
     }
 

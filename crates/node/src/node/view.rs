@@ -111,7 +111,7 @@ impl Node {
     fn transfer(&self, t: &TransferStatus) -> Transfer {
         let (state, reason) = stage(t.stage);
         let end = t.finished.unwrap_or_else(|| self.clock.now());
-        let sent_from = self.sources.get(&t.flow).cloned();
+        let sent_from = self.sources.get(&t.flow).map(|file| file.path.clone());
         Transfer {
             id: t.flow.to_string(),
             // One that is refused for its name is shown too.

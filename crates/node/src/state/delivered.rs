@@ -1,4 +1,5 @@
-//! The list of files received whole: one that is announced again is answered, not received again.
+//! The list of files received whole, and of those cancelled here: one that is announced again is answered, not
+//! received again.
 
 use crate::durable;
 use crate::state::record::{from_hex, to_hex};
@@ -15,20 +16,20 @@ const KEPT: usize = 4096;
 /// What is longer is read from so far before its end, bytes: that many entries with paths of 4 KiB.
 const LONGEST: u64 = 16 << 20;
 
-/// A file that was received.
+/// A file that was received or cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// BLAKE3 of the file.
     pub hash: [u8; 32],
-    /// Where it was put.
-    pub path: PathBuf,
+    /// Where it was put; `None` if it was cancelled here.
+    pub path: Option<PathBuf>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Line {
     flow: String,
     hash: String,
-    path: PathBuf,
+    path: Option<PathBuf>,
 }
 
 /// The list, in memory and as one JSON object a line on disk.
@@ -54,7 +55,7 @@ impl Delivered {
         Ok(Self { file, known: kept.iter().filter_map(|line| Delivery::from_line(line)).collect() })
     }
 
-    /// The announced file, if it was received under this flow.
+    /// The announced file, if it was received or cancelled under this flow.
     #[must_use]
     pub fn find(&self, manifest: &Manifest) -> Option<&Delivery> {
         self.known.get(&manifest.flow).filter(|known| known.hash == manifest.hash)
@@ -63,7 +64,7 @@ impl Delivered {
     /// Where the file of `flow` was put.
     #[must_use]
     pub fn path(&self, flow: FlowId) -> Option<&Path> {
-        self.known.get(&flow).map(|known| known.path.as_path())
+        self.known.get(&flow).and_then(|known| known.path.as_deref())
     }
 
     /// Adds a file that was appended to the list on disk.
@@ -133,7 +134,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("delivered");
         let flow = |serial| FlowId { source: NodeId(1), serial };
-        let delivery = Delivery { hash: [7; 32], path: "/inbox/a".into() };
+        let delivery = Delivery { hash: [7; 32], path: Some("/inbox/a".into()) };
         let list = Delivered::open(&path).unwrap();
         append(&list.file().unwrap(), flow(1), &delivery).unwrap();
         append(&list.file().unwrap(), flow(2), &delivery).unwrap();
@@ -151,7 +152,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("delivered");
         let flow = |serial| FlowId { source: NodeId(1), serial };
-        let delivery = Delivery { hash: [7; 32], path: "/inbox/a".into() };
+        let delivery = Delivery { hash: [7; 32], path: Some("/inbox/a".into()) };
         let mut text = delivery.to_line(flow(1)).unwrap();
         text.extend_from_slice(b"\xFF\xFE\n");
         text.extend(delivery.to_line(flow(2)).unwrap());
@@ -167,7 +168,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("delivered");
         let flow = FlowId { source: NodeId(1), serial: 1 };
-        let delivery = Delivery { hash: [7; 32], path: "/inbox/a".into() };
+        let delivery = Delivery { hash: [7; 32], path: Some("/inbox/a".into()) };
         let line = delivery.to_line(flow).unwrap();
         let file = File::create(&path).unwrap();
         file.set_len(64 << 20).unwrap();

@@ -40,6 +40,7 @@ pub enum StateError {
 #[derive(Debug)]
 pub struct StateDir {
     dir: PathBuf,
+    outgoing: OutgoingJournal,
     _lock: File,
 }
 
@@ -53,7 +54,11 @@ impl StateDir {
         std::fs::create_dir_all(dir.join("outgoing")).map_err(failed)?;
         let lock = File::create(dir.join("lock")).map_err(failed)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { dir: dir.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self {
+                dir: dir.to_owned(),
+                outgoing: OutgoingJournal::new(dir.join("outgoing")),
+                _lock: lock,
+            }),
             Err(TryLockError::WouldBlock) => Err(StateError::InUse(dir.to_owned())),
             Err(TryLockError::Error(e)) => Err(failed(e)),
         }
@@ -112,7 +117,7 @@ impl StateDir {
     /// The journal of files being sent.
     #[must_use]
     pub fn outgoing(&self) -> OutgoingJournal {
-        OutgoingJournal::new(self.dir.join("outgoing"))
+        self.outgoing.clone()
     }
 
     /// The list of files received.

@@ -3,11 +3,13 @@
 
 use super::record::{ManifestRecord, RecordError};
 use crate::durable;
-use ncmesh_proto::file::Manifest;
+use ncmesh_proto::file::{Manifest, ReceiverState};
 use ncmesh_wire::{FlowId, NodeId};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The longest entry read, bytes: one with every node there can be as a receiver fits.
 const LONGEST: u64 = 4 << 20;
@@ -23,6 +25,8 @@ pub struct OutgoingFile {
     pub scheme: String,
     /// Who is to get it.
     pub receivers: Vec<NodeId>,
+    /// How receivers ended so far.
+    pub done: BTreeMap<NodeId, ReceiverState>,
     /// Whether others may join.
     pub open: bool,
 }
@@ -33,6 +37,8 @@ struct Record {
     manifest: ManifestRecord,
     scheme: String,
     receivers: Vec<u16>,
+    /// By receiver the code of its state.
+    done: BTreeMap<u16, u8>,
     open: bool,
 }
 
@@ -49,6 +55,7 @@ impl OutgoingFile {
             path: record.path,
             scheme: record.scheme,
             receivers: record.receivers.into_iter().map(NodeId).collect(),
+            done: record.done.into_iter().filter_map(final_state).collect(),
             open: record.open,
         })
     }
@@ -63,21 +70,29 @@ impl OutgoingFile {
             manifest: (&self.manifest).into(),
             scheme: self.scheme.clone(),
             receivers: self.receivers.iter().map(|node| node.0).collect(),
+            done: self.done.iter().map(|(node, state)| (node.0, state.code())).collect(),
             open: self.open,
         };
         Ok(serde_json::to_vec_pretty(&record)?)
     }
 }
 
+fn final_state((node, code): (u16, u8)) -> Option<(NodeId, ReceiverState)> {
+    let state = ReceiverState::from_code(code).filter(|state| state.is_final());
+    state.map(|state| (NodeId(node), state))
+}
+
 /// One file per transfer in a directory.
 #[derive(Clone, Debug)]
 pub struct OutgoingJournal {
     dir: PathBuf,
+    /// Held while it is changed: an update must not bring back what was removed.
+    changes: Arc<Mutex<()>>,
 }
 
 impl OutgoingJournal {
     pub(super) fn new(dir: PathBuf) -> Self {
-        Self { dir }
+        Self { dir, changes: Arc::default() }
     }
 
     /// Remembers a transfer, durably.
@@ -88,11 +103,21 @@ impl OutgoingJournal {
         durable::replace(&self.file(file.manifest.flow), &file.to_json()?)
     }
 
+    /// Writes anew what is remembered of a transfer, durably, unless it was forgotten.
+    ///
+    /// # Errors
+    /// What writing gives.
+    pub fn update(&self, file: &OutgoingFile) -> io::Result<()> {
+        let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.file(file.manifest.flow).exists() { self.save(file) } else { Ok(()) }
+    }
+
     /// Forgets a transfer that ended.
     ///
     /// # Errors
     /// What removing gives.
     pub fn remove(&self, flow: FlowId) -> io::Result<()> {
+        let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         durable::remove(&self.file(flow))
     }
 
@@ -124,7 +149,7 @@ impl OutgoingJournal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_proto::file::Geometry;
+    use ncmesh_proto::file::{Geometry, Refusal};
 
     #[test]
     fn transfers_are_remembered_until_they_end() {
@@ -139,13 +164,20 @@ mod tests {
             manifest,
             scheme: "pacifier".into(),
             receivers: vec![NodeId(3)],
+            done: BTreeMap::new(),
             open: true,
         };
         journal.save(&file).unwrap();
+        let file = OutgoingFile {
+            done: [(NodeId(4), ReceiverState::Refused(Refusal::NoInbox))].into(),
+            ..file
+        };
+        journal.update(&file).unwrap();
         std::fs::write(dir.path().join("4-00000001.json"), "{\"path\":").unwrap();
         std::fs::create_dir(dir.path().join("5-00000001.json")).unwrap();
-        assert_eq!(journal.load().unwrap(), [file]);
+        assert_eq!(journal.load().unwrap(), std::slice::from_ref(&file));
         journal.remove(flow).unwrap();
+        journal.update(&file).unwrap();
         journal.remove(flow).unwrap();
         assert_eq!(journal.load().unwrap(), []);
     }

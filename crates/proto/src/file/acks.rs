@@ -22,11 +22,15 @@ const MAC_PAUSE: Duration = Duration::from_millis(4);
 const TRIES: u32 = 12;
 /// More (transfer, receiver) pairs than this are not kept.
 const MAX_ENTRIES: usize = 4096;
+/// So often another node's acknowledgment waits for a way to the source before it is given up.
+const MAX_WAITS: u32 = 60;
 
 #[derive(Debug)]
 struct Entry {
     ack: Ack,
     tries: u32,
+    /// How often there was no way to the source.
+    waits: u32,
     status: Status,
 }
 
@@ -65,12 +69,15 @@ impl Acks {
             return Taken::Full;
         }
         let status = Status::Queued { from: now };
-        self.entries.insert(key, Entry { ack, tries: 0, status });
+        self.entries.insert(key, Entry { ack, tries: 0, waits: 0, status });
         Taken::New
     }
 
     /// An acknowledgment reached this node from its previous hop: data sent from here will say so.
     pub(super) fn received(&mut self, ack: &Ack) {
+        if self.last.len() >= MAX_ENTRIES && !self.last.contains_key(&ack.flow) {
+            self.last.pop_first();
+        }
         self.last.insert(ack.flow, ack.piggyback());
     }
 
@@ -93,7 +100,8 @@ impl Acks {
                 *by_next += 1;
             }
             if *by_next >= M || *by_others >= N {
-                entry.status = Status::Queued { from: now };
+                let again = entry.tries < TRIES;
+                entry.status = if again { Status::Queued { from: now } } else { Status::Settled };
             }
         }
     }
@@ -127,10 +135,19 @@ impl Acks {
         }
     }
 
-    /// There is no way to the source now; try again later.
-    pub(super) fn postpone(&mut self, flow: FlowId, receiver: NodeId, until: Instant) {
+    /// There is no way to the source now; try again later. What is not this node's `own` waits so long only.
+    pub(super) fn postpone(&mut self, flow: FlowId, receiver: NodeId, until: Instant, own: bool) {
         if let Some(e) = self.entries.get_mut(&(flow, receiver)) {
-            e.status = Status::Queued { from: until };
+            e.waits += 1;
+            let again = own || e.waits <= MAX_WAITS;
+            e.status = if again { Status::Queued { from: until } } else { Status::Settled };
+        }
+    }
+
+    /// It cannot be sent.
+    pub(super) fn drop(&mut self, flow: FlowId, receiver: NodeId) {
+        if let Some(e) = self.entries.get_mut(&(flow, receiver)) {
+            e.status = Status::Settled;
         }
     }
 
@@ -265,5 +282,39 @@ mod tests {
             sent += 1;
         }
         assert_eq!(sent, TRIES);
+    }
+
+    #[test]
+    fn overhearing_does_not_repeat_it_for_ever_either() {
+        let (mut acks, mut sent) = (sent(), 1);
+        for _ in 0..100 * N {
+            acks.overhear(NodeId(3), &data(None), AT);
+            if acks.due(AT).is_some() {
+                acks.sent(FLOW, NodeId(9), NodeId(2), AT);
+                sent += 1;
+            }
+        }
+        assert_eq!(sent, TRIES);
+    }
+
+    #[test]
+    fn what_finds_no_way_is_given_up_unless_it_is_this_nodes_own() {
+        for (own, left) in [(false, None), (true, Some(&ack(1)))] {
+            let mut acks = Acks::default();
+            acks.push(ack(1), AT);
+            for _ in 0..=MAX_WAITS {
+                acks.postpone(FLOW, NodeId(9), AT, own);
+            }
+            assert_eq!(acks.due(AT), left);
+        }
+    }
+
+    #[test]
+    fn what_is_piggybacked_is_bounded() {
+        let mut acks = Acks::default();
+        for serial in 0..2 * MAX_ENTRIES as u32 {
+            acks.received(&Ack { flow: FlowId { source: NodeId(1), serial }, ..ack(1) });
+        }
+        assert_eq!(acks.last.len(), MAX_ENTRIES);
     }
 }

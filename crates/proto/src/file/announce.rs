@@ -2,19 +2,28 @@
 
 use super::frame::{Announce, Phase};
 use crate::flood::Flood;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// More transfers than this are not remembered; those that ended make room first.
+/// More transfers than this are not remembered. Those that ended make room first, then those whose source is
+/// silent.
 const MAX_KEPT: usize = 256;
+/// A source unheard for so long is silent: it repeats an announcement every few seconds.
+const SILENT: Duration = Duration::from_secs(60);
 
 /// What a node knows of announced transfers.
 #[derive(Debug)]
 pub(super) struct Announces {
-    kept: BTreeMap<FlowId, Announce>,
+    kept: BTreeMap<FlowId, Kept>,
     flood: Flood<FlowId, (u64, u32)>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    announce: Announce,
+    heard_at: Instant,
 }
 
 /// What became of an announcement.
@@ -39,12 +48,13 @@ impl Announces {
         rng: &mut impl RngCore,
     ) -> Heard {
         let flow = announce.manifest.flow;
-        let newer = self.kept.get(&flow).is_none_or(|known| announce.version > known.version);
+        let known = self.kept.get(&flow).map(|known| known.announce.version);
+        let newer = known.is_none_or(|version| announce.version > version);
         if newer {
-            if !self.make_room(flow) {
+            if !self.make_room(flow, neighbor.is_none(), now) {
                 return Heard::Full;
             }
-            self.kept.insert(flow, announce.clone());
+            self.kept.insert(flow, Kept { announce: announce.clone(), heard_at: now });
             self.flood.publish(flow, announce.version, now, rng);
         }
         if let Some(neighbor) = neighbor {
@@ -65,7 +75,7 @@ impl Announces {
 
     /// The announcement to pass on next.
     pub(super) fn due(&self, now: Instant) -> Option<&Announce> {
-        self.flood.due(now).find_map(|flow| self.kept.get(flow))
+        self.flood.due(now).find_map(|flow| self.kept.get(flow)).map(|kept| &kept.announce)
     }
 
     /// It was sent.
@@ -73,15 +83,53 @@ impl Announces {
         self.flood.sent(&flow, now, rng);
     }
 
-    fn make_room(&mut self, flow: FlowId) -> bool {
+    /// Room for one more: this node's `own` always gets it, another's only where nobody misses what goes.
+    fn make_room(&mut self, flow: FlowId, own: bool, now: Instant) -> bool {
         if self.kept.len() < MAX_KEPT || self.kept.contains_key(&flow) {
             return true;
         }
-        let ended = self.kept.iter().find(|(_, a)| a.phase != Phase::Open).map(|(flow, _)| *flow);
-        if let Some(ended) = ended {
-            self.kept.remove(&ended);
-            self.flood.withdraw(&ended);
+        let rank = |kept: &Kept| (kept.announce.phase == Phase::Open, kept.heard_at);
+        let oldest = self.kept.iter().min_by_key(|(_, kept)| rank(kept));
+        let Some((gone, kept)) = oldest.map(|(flow, kept)| (*flow, kept)) else { return true };
+        let is_missed = kept.announce.phase == Phase::Open && now.since(kept.heard_at) < SILENT;
+        if is_missed && !own {
+            return false;
         }
-        ended.is_some()
+        self.kept.remove(&gone);
+        self.flood.withdraw(&gone);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Geometry, Manifest};
+    use super::*;
+    use crate::rng::stream;
+
+    fn announce(source: u16, serial: u32) -> Announce {
+        let manifest = Manifest {
+            flow: FlowId { source: NodeId(source), serial },
+            name: "f".into(),
+            geometry: Geometry::new(300, 2, 100).unwrap(),
+            root: [0; 32],
+            hash: [0; 32],
+        };
+        Announce { version: (1, 1), phase: Phase::Open, open: false, manifest, receivers: vec![] }
+    }
+
+    #[test]
+    fn transfers_of_silent_sources_make_room_and_those_of_others_do_not() {
+        let mut rng = stream(1, NodeId(1), "test", "announces");
+        let mut announces = Announces::new();
+        let (start, later) = (Instant::default(), Instant::default() + SILENT);
+        let other = Some(NodeId(9));
+        for serial in 0..MAX_KEPT as u32 {
+            assert_eq!(announces.take(&announce(9, serial), other, start, &mut rng), Heard::New);
+        }
+        assert_eq!(announces.take(&announce(8, 1), other, start, &mut rng), Heard::Full);
+        assert_eq!(announces.take(&announce(1, 1), None, start, &mut rng), Heard::New);
+        assert_eq!(announces.take(&announce(8, 1), other, later, &mut rng), Heard::New);
+        assert_eq!(announces.kept.len(), MAX_KEPT);
     }
 }

@@ -6,7 +6,7 @@ use super::frame::{self, Ack, Announce, Data, DataHeader, Phase};
 use super::manifest::{Refusal, is_safe_name};
 use super::relay::{Relayed, Relays};
 use super::scheme::Scheme;
-use super::sink::{Sink, SinkPhase, Sunk};
+use super::sink::{Sink, SinkPhase, Sunk, make_memory};
 use super::source::Source;
 use super::{BatchSet, FileService, Geometry, Outgoing, ReceiverState, SendError, TransferStatus};
 use crate::counters::DropReason;
@@ -22,6 +22,11 @@ const TIDY: Duration = Duration::from_secs(1);
 const NO_ROUTE_PAUSE: Duration = Duration::from_secs(1);
 /// An announcement is answered at most this often.
 const ANSWER_PAUSE: Duration = Duration::from_millis(150);
+/// A receiver that hears nothing of a transfer for so long tells its source how it stands, so that it learns
+/// of an end it has missed.
+const ASK_AFTER: Duration = Duration::from_secs(30);
+/// A transfer whose source is silent for so long makes room for another.
+const SILENT: Duration = Duration::from_secs(60);
 /// Weight of the newest packet in the mean packet time.
 const PACKET_TIME_WEIGHT: f64 = 0.1;
 /// Header room kept for so many forwarders at least and at most, where packets are made to fit the radio.
@@ -61,6 +66,8 @@ pub struct FileEngine<S> {
     answered: BTreeMap<FlowId, Instant>,
     relays: Relays,
     acks: Acks,
+    /// Numbers this node's own acknowledgments, so that each is newer than those before.
+    acks_made: u32,
     announces: Announces,
     last: Last,
     /// Mean airtime of a data packet (T_p).
@@ -83,6 +90,7 @@ impl<S: Scheme> FileEngine<S> {
             answered: BTreeMap::new(),
             relays: Relays::default(),
             acks: Acks::default(),
+            acks_made: 0,
             announces: Announces::new(),
             last: Last::Nothing,
             packet_time: Duration::ZERO,
@@ -115,26 +123,33 @@ impl<S: Scheme> FileEngine<S> {
         let flow = announce.manifest.flow;
         let listed = announce.receivers.iter().find(|(node, _)| *node == cx.me).map(|(_, s)| *s);
         match (self.sinks.get_mut(&flow), announce.phase) {
-            (Some(sink), Phase::Withdrawn) if sink.is_open() => {
+            (Some(sink), Phase::Withdrawn | Phase::Ended) if sink.lacks_something() => {
                 sink.end(SinkPhase::Withdrawn, cx.now);
                 cx.events.push_back(Event::Withdrawn(flow));
             }
             (Some(sink), Phase::Open) => {
+                sink.heard_at = cx.now;
                 let known = listed.unwrap_or(ReceiverState::Invited);
                 if sink.phase != SinkPhase::Asking && known != sink.state() {
                     self.answer(cx, flow);
                 }
             }
-            (None, Phase::Open) if listed.is_some() || announce.open => self.invite(cx, announce),
+            (None, Phase::Open) if listed.is_some() || announce.open => {
+                self.invite(cx, announce, listed);
+            }
             _ => {}
         }
     }
 
-    fn invite(&mut self, cx: &mut Cx<'_>, announce: &Announce) {
+    fn invite(&mut self, cx: &mut Cx<'_>, announce: &Announce, known: Option<ReceiverState>) {
         let flow = announce.manifest.flow;
-        if self.sinks.len() >= self.limits.kept && !self.drop_ended_sink() {
+        if self.sinks.len() >= self.limits.kept && !self.drop_a_sink(cx) {
             cx.counters.drop(DropReason::Full);
-            return self.pass_on(cx, Ack::refusal(flow, cx.me, cx.epoch, Refusal::Busy));
+            if known != Some(ReceiverState::Refused(Refusal::Busy)) {
+                let version = self.next_ack(cx);
+                self.pass_on(cx, Ack::refusal(flow, cx.me, version, Refusal::Busy));
+            }
+            return;
         }
         self.sinks.insert(flow, Sink::new(announce.manifest.clone(), cx.now));
         if is_safe_name(&announce.manifest.name) {
@@ -144,19 +159,33 @@ impl<S: Scheme> FileEngine<S> {
         }
     }
 
-    fn drop_ended_sink(&mut self) -> bool {
-        let ended = self.sinks.iter().filter(|(_, s)| !s.is_open());
-        let oldest = ended.min_by_key(|(_, s)| s.finished).map(|(flow, _)| *flow);
-        oldest.is_some_and(|flow| {
-            self.answered.remove(&flow);
-            self.sinks.remove(&flow).is_some()
-        })
+    /// Makes room for another file to receive: one that ended goes, or else one whose source is silent. That
+    /// is taken up again when it is announced again.
+    fn drop_a_sink(&mut self, cx: &mut Cx<'_>) -> bool {
+        let silent = |s: &Sink| cx.now.since(s.heard_at) >= SILENT;
+        let may_go = self.sinks.iter().filter(|(_, s)| !s.is_open() || silent(s));
+        let oldest = may_go.min_by_key(|(_, s)| (s.is_open(), s.finished, s.heard_at));
+        let Some((flow, is_open)) = oldest.map(|(flow, s)| (*flow, s.is_open())) else {
+            return false;
+        };
+        self.answered.remove(&flow);
+        self.sinks.remove(&flow);
+        if is_open {
+            cx.events.push_back(Event::Parked(flow));
+        }
+        true
+    }
+
+    /// The version of this node's next acknowledgment.
+    fn next_ack(&mut self, cx: &Cx<'_>) -> (u64, u32) {
+        self.acks_made += 1;
+        (cx.epoch, self.acks_made)
     }
 
     /// Makes room for another file to send. Those under way stay, however many.
     fn drop_ended_sources(&mut self) {
         while self.sources.len() >= self.limits.kept {
-            let ended = self.sources.iter().filter(|(_, s)| s.end_told);
+            let ended = self.sources.iter().filter(|(_, s)| s.end_told.is_some());
             let oldest = ended.min_by_key(|(_, s)| s.finished).map(|(flow, _)| *flow);
             let Some(flow) = oldest else { return };
             self.sources.remove(&flow);
@@ -173,17 +202,20 @@ impl<S: Scheme> FileEngine<S> {
 
     fn acknowledge(&mut self, cx: &mut Cx<'_>, flow: FlowId) {
         let room = cx.mtu.saturating_sub(Ack::HEADER);
-        let Some(sink) = self.sinks.get_mut(&flow) else { return };
-        let ack = sink.acknowledge(cx.me, cx.epoch, room);
+        let version = self.next_ack(cx);
+        let Some(sink) = self.sinks.get(&flow) else { return };
+        let ack = sink.acknowledge(cx.me, version, room);
         self.answered.insert(flow, cx.now);
         self.pass_on(cx, ack);
     }
 
-    /// An acknowledgment of this node or another is to go on its way to the source.
-    fn pass_on(&mut self, cx: &mut Cx<'_>, ack: Ack) {
-        if self.acks.push(ack, cx.now) == Taken::Full {
+    /// An acknowledgment of this node or another is to go on its way to the source. Says whether it is kept.
+    fn pass_on(&mut self, cx: &mut Cx<'_>, ack: Ack) -> bool {
+        let taken = self.acks.push(ack, cx.now);
+        if taken == Taken::Full {
             cx.counters.drop(DropReason::Full);
         }
+        taken != Taken::Full
     }
 
     fn hear_data(&mut self, cx: &mut Cx<'_>, heard: &Frame<'_>) {
@@ -195,17 +227,28 @@ impl<S: Scheme> FileEngine<S> {
         if let Some(source) = self.sources.get_mut(&flow) {
             return source.overhear(heard.sender, cx.now);
         }
-        match self.relays.handle_data(cx.me, heard.sender, &data, cx.now) {
-            Relayed::Malformed => cx.counters.drop(DropReason::Malformed),
+        // What a forwarder sends on carries a coding vector and a piggyback, where the source's own may not.
+        let recoded = DataHeader::max_len(data.header.forwarders.len())
+            + usize::from(data.header.packets)
+            + data.payload.len();
+        let relayed = if recoded <= cx.mtu {
+            self.relays.handle_data(cx.me, heard.sender, &data, cx.now)
+        } else {
+            Relayed::TooLong
+        };
+        match relayed {
+            Relayed::TooLong if !data.header.forwarders.iter().any(|f| f.node == cx.me) => {}
+            Relayed::TooLong | Relayed::Malformed => cx.counters.drop(DropReason::Malformed),
             Relayed::Stale => cx.counters.drop(DropReason::Stale),
             Relayed::NotOurs | Relayed::Taken => {}
         }
-        let used = self.sinks.values().map(Sink::memory).sum();
-        let room = self.limits.memory.saturating_sub(used);
+        let needs = self.sinks.get(&flow).map_or(0, |sink| sink.needs(data.header.batch));
+        if !make_memory(&mut self.sinks, needs, self.limits.memory) {
+            return cx.counters.drop(DropReason::Full);
+        }
         let Some(sink) = self.sinks.get_mut(&flow) else { return };
-        match sink.handle_data(&data, room, cx.storage) {
+        match sink.handle_data(&data, cx.now, cx.storage) {
             Sunk::Quiet => {}
-            Sunk::Full => cx.counters.drop(DropReason::Full),
             Sunk::Malformed | Sunk::BatchBad => cx.counters.drop(DropReason::Malformed),
             Sunk::Failed(why) => self.refuse(cx, flow, why),
             Sunk::BatchDone => self.batch_done(cx, flow),
@@ -226,13 +269,16 @@ impl<S: Scheme> FileEngine<S> {
         if next_hop != cx.me {
             return;
         }
-        self.acks.received(&ack);
         if ack.flow.source != cx.me {
-            return self.pass_on(cx, ack);
+            if self.pass_on(cx, ack.clone()) {
+                self.acks.received(&ack);
+            }
+            return;
         }
         match self.sources.get_mut(&ack.flow) {
             None => cx.counters.drop(DropReason::UnknownFlow),
             Some(source) => {
+                self.acks.received(&ack);
                 if !source.handle_ack(&ack, cx, &self.scheme) {
                     cx.counters.drop(DropReason::Stale);
                 }
@@ -243,11 +289,12 @@ impl<S: Scheme> FileEngine<S> {
     fn fill_ack(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         while let Some(ack) = self.acks.due(cx.now).cloned() {
             let Some(next) = self.next_hop(cx.topology, cx.me, ack.flow.source) else {
-                self.acks.postpone(ack.flow, ack.receiver, cx.now + NO_ROUTE_PAUSE);
+                let own = ack.receiver == cx.me;
+                self.acks.postpone(ack.flow, ack.receiver, cx.now + NO_ROUTE_PAUSE, own);
                 continue;
             };
             if ack.bits.len() + Ack::HEADER > cx.mtu {
-                self.acks.postpone(ack.flow, ack.receiver, cx.now + TIDY * 3600);
+                self.acks.drop(ack.flow, ack.receiver);
                 continue;
             }
             ack.write(next, out);
@@ -324,31 +371,44 @@ impl<S: Scheme> FileEngine<S> {
 
     fn make_announcements(&mut self, cx: &mut Cx<'_>) {
         for source in self.sources.values_mut().filter(|s| s.phase == Phase::Open) {
-            if let Some(announce) = source.announcement(cx.now, cx.epoch) {
+            if let Some(announce) = source.announcement(cx, &self.scheme) {
                 self.announces.take(&announce, None, cx.now, cx.rng);
             }
         }
     }
 
-    /// Announces once how files of ours ended.
+    /// Announces, once and where a receiver has missed it, how files of ours ended.
     fn announce_ended(&mut self, cx: &mut Cx<'_>) {
-        for source in self.sources.values_mut().filter(|s| s.phase != Phase::Open) {
-            if core::mem::replace(&mut source.end_told, true) {
-                continue;
-            }
-            if let Some(announce) = source.announcement(cx.now, cx.epoch) {
+        let untold = |s: &&mut Source| s.phase != Phase::Open && s.end_told.is_none();
+        for source in self.sources.values_mut().filter(untold) {
+            source.end_told = Some(cx.now);
+            if let Some(announce) = source.announcement(cx, &self.scheme) {
                 self.announces.take(&announce, None, cx.now, cx.rng);
             }
         }
     }
 
-    fn tidy(&mut self, cx: &Cx<'_>) {
+    fn tidy(&mut self, cx: &mut Cx<'_>) {
         if cx.now < self.next_tidy {
             return;
         }
         self.next_tidy = cx.now + TIDY;
         self.relays.expire(cx.now);
         self.settle_announcements(cx);
+        self.ask_silent_sources(cx);
+    }
+
+    fn ask_silent_sources(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        let asks = |flow: &FlowId, sink: &Sink| {
+            let answered = self.answered.get(flow).is_none_or(|at| now.since(*at) >= ASK_AFTER);
+            sink.phase == SinkPhase::Receiving && now.since(sink.heard_at) >= ASK_AFTER && answered
+        };
+        let silent: Vec<FlowId> =
+            self.sinks.iter().filter(|(flow, s)| asks(flow, s)).map(|(flow, _)| *flow).collect();
+        for flow in silent {
+            self.acknowledge(cx, flow);
+        }
     }
 
     /// Stops passing on announcements that all neighbours have.
@@ -360,6 +420,7 @@ impl<S: Scheme> FileEngine<S> {
     fn is_idle(&self) -> bool {
         self.relays.len() == 0
             && self.sources.values().all(|s| s.phase != Phase::Open)
+            && self.sinks.values().all(|s| s.phase != SinkPhase::Receiving)
             && self.announces.poll_timeout(Instant::default()).is_none()
     }
 }
@@ -467,6 +528,12 @@ impl<S: Scheme> FileService for FileEngine<S> {
         }
         if self.sources.contains_key(&flow) {
             return Err(SendError::Exists);
+        }
+        let fixed = usize::from(outgoing.manifest.geometry.generation());
+        let (wanted, used) = (outgoing.manifest.geometry.symbol_size(), DataHeader::max_len(0));
+        if used + fixed + usize::from(wanted) > cx.mtu {
+            let fits = cx.mtu.saturating_sub(used + fixed) as u16;
+            return Err(SendError::SymbolTooLarge { wanted, fits });
         }
         self.drop_ended_sources();
         self.sources.insert(flow, Source::new(outgoing, cx.epoch, cx.mtu, cx.now));

@@ -214,9 +214,14 @@ impl Ack {
     pub(crate) const HEADER: usize = 2 + 6 + 2 + 8 + 4 + 1 + 4;
 
     /// What a receiver says that keeps nothing of a transfer.
-    pub(crate) fn refusal(flow: FlowId, receiver: NodeId, epoch: u64, why: Refusal) -> Self {
+    pub(crate) fn refusal(
+        flow: FlowId,
+        receiver: NodeId,
+        version: (u64, u32),
+        why: Refusal,
+    ) -> Self {
         let state = ReceiverState::Refused(why);
-        Self { flow, receiver, version: (epoch, 0), state, first_missing: 0, bits: Vec::new() }
+        Self { flow, receiver, version, state, first_missing: 0, bits: Vec::new() }
     }
 
     /// What a piggyback says of this acknowledgment.

@@ -89,7 +89,9 @@ impl Refusal {
 }
 
 impl ReceiverState {
-    pub(super) fn code(self) -> u8 {
+    /// Its number in frames and journals.
+    #[must_use]
+    pub fn code(self) -> u8 {
         match self {
             Self::Invited => 0,
             Self::Active => 1,
@@ -99,7 +101,9 @@ impl ReceiverState {
         }
     }
 
-    pub(super) fn from_code(code: u8) -> Option<Self> {
+    /// The state of a number; `None` if there is none.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             0 => Self::Invited,
             1 => Self::Active,

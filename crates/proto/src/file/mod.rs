@@ -32,6 +32,7 @@ pub use status::{Direction, ReceiverStatus, Stage, TransferStatus};
 
 use crate::service::Cx;
 use ncmesh_wire::{FlowId, NodeId};
+use std::collections::BTreeMap;
 
 /// A file to be sent.
 #[derive(Clone, Debug)]
@@ -42,6 +43,8 @@ pub struct Outgoing {
     pub leaves: Vec<merkle::Hash>,
     /// Who is to get it.
     pub receivers: Vec<NodeId>,
+    /// How receivers ended before a restart of this node; listed or joined.
+    pub done: BTreeMap<NodeId, ReceiverState>,
     /// Whether nodes not listed may join.
     pub open: bool,
 }
@@ -114,8 +117,8 @@ pub trait FileService {
     /// Answers [`Event::Assembled`](crate::service::Event::Assembled): the file stands under its name.
     fn delivered(&mut self, cx: &mut Cx<'_>, flow: FlowId);
 
-    /// Ends a transfer: withdrawn by its source, or refused from now on by a receiver. Says whether it was
-    /// under way.
+    /// Ends a transfer: withdrawn by its source, or refused by a receiver, whose driver remembers that across a
+    /// restart. Says whether it was under way.
     fn cancel(&mut self, cx: &mut Cx<'_>, flow: FlowId) -> bool;
 
     /// How every transfer stands that this node sends or receives.

@@ -43,6 +43,8 @@ pub(super) enum Relayed {
     Stale,
     /// Its fields do not fit the batch.
     Malformed,
+    /// What would be sent on is longer than this node's frames.
+    TooLong,
     /// Taken in.
     Taken,
 }

@@ -7,7 +7,7 @@ use super::merkle;
 use super::storage::{Storage, StorageError};
 use crate::time::Instant;
 use ncmesh_code::Decoder;
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{FlowId, NodeId};
 use std::collections::BTreeMap;
 
 /// A file this node receives.
@@ -20,7 +20,8 @@ pub(super) struct Sink {
     pub finished: Option<Instant>,
     decoders: BTreeMap<u32, Decoder>,
     spare: Vec<Decoder>,
-    acks_sent: u32,
+    /// When its source or a packet of it was last heard, or it was last asked for.
+    pub heard_at: Instant,
     /// Innovative packets taken in.
     pub innovative: u64,
     /// Packets that brought nothing new.
@@ -49,8 +50,6 @@ pub(super) enum Sunk {
     Quiet,
     /// The packet does not fit the file.
     Malformed,
-    /// No memory is left for another batch.
-    Full,
     /// A batch is complete and written.
     BatchDone,
     /// A batch was not what was announced.
@@ -69,7 +68,7 @@ impl Sink {
             finished: None,
             decoders: BTreeMap::new(),
             spare: Vec::new(),
-            acks_sent: 0,
+            heard_at: now,
             innovative: 0,
             redundant: 0,
             bad_batches: 0,
@@ -93,13 +92,32 @@ impl Sink {
         usize::from(g.generation()) * (usize::from(g.symbol_size()) + 64)
     }
 
-    /// A data packet of this file was heard. Batches under way may take `room` bytes more.
+    /// Bytes that a packet of `batch` takes beyond those in use: none unless it begins a batch.
+    pub(super) fn needs(&self, batch: u32) -> usize {
+        let begins = self.phase == SinkPhase::Receiving
+            && !self.have.contains(batch)
+            && !self.decoders.contains_key(&batch);
+        if begins && self.spare.is_empty() { self.batch_memory() } else { 0 }
+    }
+
+    /// Gives memory back: that of a batch complete, or else forgets the batch with the least in it. Says
+    /// whether there was any.
+    pub(super) fn give_back(&mut self) -> bool {
+        if self.spare.pop().is_some() {
+            return true;
+        }
+        let poorest = self.decoders.iter().min_by_key(|(_, d)| d.rank()).map(|(b, _)| *b);
+        poorest.is_some_and(|batch| self.decoders.remove(&batch).is_some())
+    }
+
+    /// A data packet of this file was heard.
     pub(super) fn handle_data(
         &mut self,
         data: &Data<'_>,
-        room: usize,
+        now: Instant,
         storage: &mut dyn Storage,
     ) -> Sunk {
+        self.heard_at = now;
         let batch = data.header.batch;
         let g = self.manifest.geometry;
         if self.phase != SinkPhase::Receiving || self.have.contains(batch) {
@@ -112,7 +130,7 @@ impl Sink {
         {
             return Sunk::Malformed;
         }
-        let Some(decoder) = self.decoder(batch, room) else { return Sunk::Full };
+        let decoder = self.decoder(batch);
         match absorb(decoder, data) {
             Some(true) => {}
             Some(false) => {
@@ -126,14 +144,13 @@ impl Sink {
         if complete { self.finish_batch(batch, storage) } else { Sunk::Quiet }
     }
 
-    /// The next acknowledgment to the source; each is newer than those before.
-    pub(super) fn acknowledge(&mut self, me: NodeId, epoch: u64, max_bits: usize) -> Ack {
-        self.acks_sent += 1;
+    /// An acknowledgment to the source.
+    pub(super) fn acknowledge(&self, me: NodeId, version: (u64, u32), max_bits: usize) -> Ack {
         let (first_missing, bits) = self.have.to_wire(max_bits);
         Ack {
             flow: self.manifest.flow,
             receiver: me,
-            version: (epoch, self.acks_sent),
+            version,
             state: self.state(),
             first_missing,
             bits,
@@ -162,6 +179,11 @@ impl Sink {
         matches!(self.phase, SinkPhase::Asking | SinkPhase::Receiving | SinkPhase::Verifying)
     }
 
+    /// Whether batches are missing: an end of the transfer leaves this receiver without the file.
+    pub(super) fn lacks_something(&self) -> bool {
+        matches!(self.phase, SinkPhase::Asking | SinkPhase::Receiving)
+    }
+
     /// Ends reception; memory for batches under way is given back.
     pub(super) fn end(&mut self, phase: SinkPhase, now: Instant) {
         self.phase = phase;
@@ -170,22 +192,18 @@ impl Sink {
         self.spare = Vec::new();
     }
 
-    /// The decoder of a batch under way or begun now. Where there is no room, the batch with the least in it
-    /// is forgotten; `None` where there is none.
-    fn decoder(&mut self, batch: u32, room: usize) -> Option<&mut Decoder> {
+    /// The decoder of a batch under way or begun now.
+    fn decoder(&mut self, batch: u32) -> &mut Decoder {
         let shape = self.manifest.geometry.shape(batch);
-        if !self.decoders.contains_key(&batch) {
-            if self.spare.is_empty() && room < self.batch_memory() {
-                let poorest = self.decoders.iter().min_by_key(|(_, d)| d.rank()).map(|(b, _)| *b);
-                let forgotten = self.decoders.remove(&poorest?)?;
-                self.recycle(forgotten);
-            }
-            let fits = self.spare.iter().position(|d| d.shape() == shape);
-            let spare = fits.or_else(|| self.spare.len().checked_sub(1));
-            let decoder = spare.map(|i| self.spare.swap_remove(i)).filter(|d| d.shape() == shape);
-            self.decoders.insert(batch, decoder.unwrap_or_else(|| Decoder::new(shape)));
-        }
-        self.decoders.get_mut(&batch)
+        let spare = &mut self.spare;
+        self.decoders.entry(batch).or_insert_with(|| {
+            let fits = spare.iter().position(|d| d.shape() == shape);
+            let reused = fits.map(|i| spare.swap_remove(i));
+            reused.unwrap_or_else(|| {
+                spare.pop();
+                Decoder::new(shape)
+            })
+        })
     }
 
     fn recycle(&mut self, mut decoder: Decoder) {
@@ -226,6 +244,20 @@ impl Sink {
             self.phase = SinkPhase::Verifying;
         }
         outcome
+    }
+}
+
+/// Sees to it that batches under way may take `bytes` more within `limit`: the transfer that uses most gives back.
+/// Says whether they may.
+pub(super) fn make_memory(sinks: &mut BTreeMap<FlowId, Sink>, bytes: usize, limit: usize) -> bool {
+    loop {
+        let used: usize = sinks.values().map(Sink::memory).sum();
+        if bytes == 0 || used.saturating_add(bytes) <= limit {
+            return true;
+        }
+        if !sinks.values_mut().max_by_key(|sink| sink.memory()).is_some_and(Sink::give_back) {
+            return false;
+        }
     }
 }
 

@@ -87,26 +87,30 @@ pub(super) struct Source {
     announced: u32,
     announce_at: Instant,
     announce_pause: Duration,
-    /// The end was announced.
-    pub end_told: bool,
+    /// When the end was last announced.
+    pub end_told: Option<Instant>,
 }
 
 impl Source {
     pub(super) fn new(outgoing: Outgoing, epoch: u64, mtu: usize, now: Instant) -> Self {
         let g = outgoing.manifest.geometry;
-        let receiver = || Receiver {
-            state: ReceiverState::Invited,
-            have: BatchSet::none(g.batches()),
-            finished: None,
+        let receiver = |node| Receiver {
+            state: outgoing.done.get(node).copied().unwrap_or(ReceiverState::Invited),
+            have: match outgoing.done.get(node) {
+                Some(ReceiverState::Complete) => BatchSet::all(g.batches()),
+                _ => BatchSet::none(g.batches()),
+            },
+            finished: outgoing.done.get(node).map(|_| now),
             version: (0, 0),
             heard_at: now,
             reachable: false,
         };
+        let listed = outgoing.receivers.iter().chain(outgoing.done.keys());
         Self {
             open: outgoing.open,
             phase: Phase::Open,
             failure: None,
-            receivers: outgoing.receivers.into_iter().map(|node| (node, receiver())).collect(),
+            receivers: listed.map(|node| (*node, receiver(node))).collect(),
             started: now,
             finished: None,
             packets_sent: 0,
@@ -129,7 +133,7 @@ impl Source {
             announced: 0,
             announce_at: now,
             announce_pause: ANNOUNCE_FIRST,
-            end_told: false,
+            end_told: None,
             manifest: outgoing.manifest,
         }
     }
@@ -167,11 +171,15 @@ impl Source {
     pub(super) fn handle_ack(&mut self, ack: &Ack, cx: &mut Cx<'_>, scheme: &dyn Scheme) -> bool {
         let batches = self.manifest.geometry.batches();
         let room = Announce::room_for_receivers(&self.manifest, cx.mtu);
+        if self.phase != Phase::Open {
+            self.tell_end_again(ack, cx.now);
+            return false;
+        }
         if self.open && !self.receivers.contains_key(&ack.receiver) && self.receivers.len() < room {
             self.admit(ack.receiver, cx.now);
         }
         let Some(receiver) = self.receivers.get_mut(&ack.receiver) else { return false };
-        if ack.version <= receiver.version || self.phase != Phase::Open {
+        if ack.version <= receiver.version {
             return false;
         }
         receiver.version = ack.version;
@@ -283,17 +291,19 @@ impl Source {
     }
 
     /// The announcement to flood next, if one is due.
-    pub(super) fn announcement(&mut self, now: Instant, epoch: u64) -> Option<Announce> {
+    pub(super) fn announcement(&mut self, cx: &Cx<'_>, scheme: &dyn Scheme) -> Option<Announce> {
+        let now = cx.now;
         if self.phase == Phase::Open && now < self.announce_at {
             return None;
         }
         self.mark_lost(now);
+        self.reconsider_visit(false, cx.topology, scheme, cx.mtu);
         self.announced += 1;
         self.announce_at = now + self.announce_pause;
         self.announce_pause = (self.announce_pause * 2).min(ANNOUNCE_LONGEST);
         let receivers = self.receivers.iter().map(|(node, r)| (*node, r.announced_state(now)));
         Some(Announce {
-            version: (epoch, self.announced),
+            version: (cx.epoch, self.announced),
             phase: self.phase,
             open: self.open,
             manifest: self.manifest.clone(),
@@ -311,6 +321,14 @@ impl Source {
         if self.phase == Phase::Open && self.receivers.values().all(|r| r.state.is_final()) {
             self.close(Phase::Ended, cx.now);
             cx.events.push_back(Event::SendEnded(self.manifest.flow));
+        }
+    }
+
+    /// A receiver shows that it has missed the end.
+    fn tell_end_again(&mut self, ack: &Ack, now: Instant) {
+        let told_lately = self.end_told.is_some_and(|at| now.since(at) < ANNOUNCE_LONGEST);
+        if !ack.state.is_final() && !told_lately {
+            self.end_told = None;
         }
     }
 

@@ -3,16 +3,15 @@
 use super::frame::{Coding, Data, DataHeader, Forwarder};
 use super::merkle::{MerkleTree, digest};
 use super::relay::{Relayed, Relays};
-use super::sink::{Sink, SinkPhase, Sunk};
+use super::sink::{Sink, SinkPhase, Sunk, make_memory};
 use super::storage::MemoryStorage;
 use super::{BatchSet, Geometry, Manifest};
 use crate::rng;
 use crate::time::Instant;
 use ncmesh_wire::{FlowId, NodeId};
+use std::collections::BTreeMap;
 
 const FLOW: FlowId = FlowId { source: NodeId(1), serial: 1 };
-/// Enough for every batch under way.
-const ROOM: usize = 1 << 20;
 const AT: Instant = Instant::from_nanos(0);
 
 /// A file of two batches of two packets of 100 bytes, and its manifest.
@@ -61,19 +60,16 @@ fn a_forged_batch_is_never_written_and_the_true_one_is_taken_afterwards() {
     let mut sink = Sink::new(manifest, AT);
     sink.accept(BatchSet::none(2));
     let forged = [9; 100];
-    assert_eq!(sink.handle_data(&data(&header(1, 0), 0, &forged), ROOM, &mut storage), Sunk::Quiet);
+    assert_eq!(sink.handle_data(&data(&header(1, 0), 0, &forged), AT, &mut storage), Sunk::Quiet);
     let second = &packets(0)[1];
-    assert_eq!(
-        sink.handle_data(&data(&header(1, 0), 1, second), ROOM, &mut storage),
-        Sunk::BatchBad
-    );
+    assert_eq!(sink.handle_data(&data(&header(1, 0), 1, second), AT, &mut storage), Sunk::BatchBad);
     assert!(storage.received(FLOW).is_empty());
     assert!(!sink.have.contains(0));
     for batch in [1, 0] {
         let last = packets(batch).len() - 1;
         for (i, packet) in packets(batch).iter().enumerate() {
             let sunk =
-                sink.handle_data(&data(&header(2, batch), i as u8, packet), ROOM, &mut storage);
+                sink.handle_data(&data(&header(2, batch), i as u8, packet), AT, &mut storage);
             assert_eq!(sunk, if i == last { Sunk::BatchDone } else { Sunk::Quiet });
         }
     }
@@ -91,7 +87,7 @@ fn a_batch_of_another_place_does_not_pass() {
     let outcomes: Vec<Sunk> = packets(1)
         .iter()
         .enumerate()
-        .map(|(i, p)| sink.handle_data(&data(&header(1, 0), i as u8, p), ROOM, &mut storage))
+        .map(|(i, p)| sink.handle_data(&data(&header(1, 0), i as u8, p), AT, &mut storage))
         .collect();
     assert_eq!(outcomes.last(), Some(&Sunk::BatchBad));
 }
@@ -102,7 +98,7 @@ fn packets_that_do_not_fit_the_file_are_refused() {
     let mut storage = MemoryStorage::default();
     let mut sink = Sink::new(manifest, AT);
     let good = packets(0).remove(0);
-    let early = sink.handle_data(&data(&header(1, 0), 0, &good), ROOM, &mut storage);
+    let early = sink.handle_data(&data(&header(1, 0), 0, &good), AT, &mut storage);
     assert_eq!(early, Sunk::Quiet, "before it is accepted nothing is taken");
     sink.accept(BatchSet::none(2));
     for (header, payload) in [
@@ -111,41 +107,42 @@ fn packets_that_do_not_fit_the_file_are_refused() {
         (header(1, 0), &good[..99]),
         (DataHeader { packets: 3, ..header(1, 0) }, &good[..]),
     ] {
-        assert_eq!(
-            sink.handle_data(&data(&header, 0, payload), ROOM, &mut storage),
-            Sunk::Malformed
-        );
+        assert_eq!(sink.handle_data(&data(&header, 0, payload), AT, &mut storage), Sunk::Malformed);
     }
 }
 
-#[test]
-fn memory_for_batches_under_way_is_bounded() {
+/// A receiver of transfer `serial`, in batches of 8 packets of 100 bytes.
+fn large(serial: u32) -> (FlowId, Sink) {
+    let flow = FlowId { serial, ..FLOW };
     let geometry = Geometry::new(1_000_000, 8, 100).unwrap();
     let (root, hash) = ([0; 32], [0; 32]);
-    let manifest = Manifest { flow: FLOW, name: "f".into(), geometry, root, hash };
-    let each = 8 * 164;
-    let mut sink = Sink::new(manifest, AT);
+    let mut sink = Sink::new(Manifest { flow, name: "f".into(), geometry, root, hash }, AT);
     sink.accept(BatchSet::none(geometry.batches()));
-    let mut storage = MemoryStorage::default();
-    for batch in 0..200 {
-        let header = DataHeader { packets: 8, ..header(1, batch) };
-        let room = (3 * each) - sink.memory();
-        assert_eq!(sink.handle_data(&data(&header, 0, &[1; 100]), room, &mut storage), Sunk::Quiet);
-        assert!(sink.memory() <= 3 * each && sink.batches_under_way() <= 3);
-    }
+    (flow, sink)
 }
 
 #[test]
-fn where_other_transfers_took_all_memory_nothing_is_begun() {
-    let geometry = Geometry::new(1_000, 8, 100).unwrap();
-    let (root, hash) = ([0; 32], [0; 32]);
-    let manifest = Manifest { flow: FLOW, name: "f".into(), geometry, root, hash };
-    let mut sink = Sink::new(manifest, AT);
-    sink.accept(BatchSet::none(geometry.batches()));
-    let header = DataHeader { packets: 8, ..header(1, 0) };
-    let packet = data(&header, 0, &[1; 100]);
-    assert_eq!(sink.handle_data(&packet, 0, &mut MemoryStorage::default()), Sunk::Full);
-    assert_eq!(sink.memory(), 0);
+fn memory_is_bounded_and_the_transfer_that_uses_most_gives_back() {
+    let each = 8 * 164;
+    let limit = 3 * each;
+    let mut sinks = BTreeMap::from([large(1), large(2)]);
+    let mut storage = MemoryStorage::default();
+    let mut hear = |sinks: &mut BTreeMap<FlowId, Sink>, serial, batch| {
+        let flow = FlowId { serial, ..FLOW };
+        let header = DataHeader { packets: 8, ..header(1, batch) };
+        let needs = sinks[&flow].needs(batch);
+        assert!(make_memory(sinks, needs, limit));
+        let sink = sinks.get_mut(&flow).unwrap();
+        assert_eq!(sink.handle_data(&data(&header, 0, &[1; 100]), AT, &mut storage), Sunk::Quiet);
+        assert!(sinks.values().map(Sink::memory).sum::<usize>() <= limit);
+    };
+    for batch in 0..200 {
+        hear(&mut sinks, 1, batch);
+    }
+    hear(&mut sinks, 2, 0);
+    let under_way: Vec<usize> = sinks.values().map(Sink::batches_under_way).collect();
+    assert_eq!(under_way, [2, 1]);
+    assert!(!make_memory(&mut sinks, limit + 1, limit));
 }
 
 #[test]

@@ -168,7 +168,7 @@ impl Neighbor {
     fn low(&self, last: u32, window: Duration) -> u32 {
         let before = self.schedule.at(last).checked_sub(window);
         let low = before.map_or(0, |t| self.schedule.last_by(t).saturating_add(1));
-        self.first.max(low.min((last + 1).saturating_sub(MIN_PROBES)))
+        self.first.max(low.min(last.saturating_sub(MIN_PROBES - 1)))
     }
 }
 
@@ -269,5 +269,11 @@ mod tests {
         assert!(bad.is_silent(at(110), WINDOW));
         bad.is_alive(at(109));
         assert!(!bad.is_silent(at(110), WINDOW));
+    }
+
+    #[test]
+    fn the_last_number_there_is_does_no_harm() {
+        let last = Neighbor::new(probe(u32::MAX, 10), Duration::from_secs(10));
+        assert!(last.delivery(probe(0, 11).at, None, WINDOW).is_some());
     }
 }

@@ -170,8 +170,7 @@ impl Route {
     /// Writes as many due states as fit.
     pub fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         let start = out.len();
-        let due: Vec<NodeId> = self.flood.due(cx.now + TOGETHER).copied().collect();
-        for origin in due {
+        for origin in self.flood.in_turn(cx.now + TOGETHER) {
             // One of a node with larger frames than ours goes no further here.
             let fits = |state: &&LinkState| frame::encoded_len(state) <= cx.mtu;
             let Some(state) = self.topology.state(origin).filter(fits) else {

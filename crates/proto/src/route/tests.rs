@@ -1,6 +1,10 @@
 //! Shortest paths and ageing.
 
 use super::*;
+use crate::counters::Counters;
+use crate::file::storage::MemoryStorage;
+use crate::rng::stream;
+use std::collections::VecDeque;
 
 fn state(seq: u32, hears: &[(u16, f64)]) -> LinkState {
     LinkState {
@@ -65,4 +69,35 @@ fn states_survive_the_wire_and_truncation_is_noticed() {
     for cut in 0..out.len() {
         assert!(frame::read(&mut Reader::new(&out[..cut])).is_err());
     }
+}
+
+#[test]
+fn what_is_due_goes_before_what_is_due_soon() {
+    let mut rng = stream(1, NodeId(1), "test", "route");
+    let mut route =
+        Route::new(RouteConfig::default(), NodeId(1), "n1", 1, 1439, Instant::default());
+    let hears: Vec<(u16, f64)> = (500..508).map(|node| (node, 0.8)).collect();
+    for id in 2..202 {
+        route.topology.learn(NodeId(id), state(1, &hears), Instant::default());
+        route.flood.publish(NodeId(id), (1, 1), Instant::default(), &mut rng);
+    }
+    let (mut counters, mut events) = (Counters::default(), VecDeque::new());
+    let (mut storage, topology) = (MemoryStorage::default(), Topology::default());
+    let mut now = Instant::from_nanos(20_000_000);
+    let mut sent: BTreeMap<NodeId, u32> = BTreeMap::new();
+    for _ in 0..7 {
+        let (me, epoch, mtu) = (NodeId(1), 1, 1439);
+        let (topology, rng, counters) = (&topology, &mut rng, &mut counters);
+        let (events, storage) = (&mut events, &mut storage);
+        let mut cx = Cx { now, me, epoch, mtu, topology, rng, counters, events, storage };
+        let mut out = Vec::new();
+        route.fill(&mut cx, &mut out).unwrap();
+        let mut reader = Reader::new(&out);
+        while reader.remaining() > 0 {
+            *sent.entry(frame::read(&mut reader).unwrap().0).or_default() += 1;
+        }
+        // About what such a frame takes on the air.
+        now = now + Duration::from_millis(6);
+    }
+    assert_eq!(sent.len(), 200, "states that went out in seven frames");
 }
