@@ -42,6 +42,8 @@ pub enum Event {
     Assembled(FlowId),
     /// The source withdrew the file: throw away what was received of it.
     Withdrawn(FlowId),
+    /// A batch could not be written and the source was told: throw away what was received of the file.
+    Unwritable(FlowId),
     /// A file whose source is silent made room for another: close it, and keep what was received for when it
     /// is announced again.
     Parked(FlowId),

@@ -93,8 +93,8 @@ impl Host {
                     }
                 }
                 Event::Withdrawn(flow) => tell(Happening::Withdrawn(flow)),
-                // Its storage stays open.
-                Event::Parked(_) => {}
+                // Memory is never full, and stays open.
+                Event::Unwritable(_) | Event::Parked(_) => {}
                 Event::ReceiverDone(flow, node) => {
                     note_done(&mut self.outgoing, stack, flow, node);
                     tell(Happening::ReceiverDone(flow, node));

@@ -104,9 +104,33 @@ fn a_full_disk_is_told_to_the_source() {
     fs::write(mesh[0].dir.join("file"), contents(2_000_000, 1)).unwrap();
     let answer = mesh[0].call(&["send", mesh[0].dir.join("file").to_str().unwrap(), "--to", "n2"]);
     drop(mesh);
+    let left = fs::read_dir(full.join(".ncmesh")).unwrap().count();
     assert!(Command::new("umount").arg(&full).status().unwrap().success());
     assert_fails(&answer, 7, &["0 of 1 receivers"]);
     assert!(String::from_utf8_lossy(&answer.stdout).contains("no space"));
+    assert_eq!(left, 0, "files left of what was refused");
+}
+
+#[test]
+fn a_name_that_two_nodes_have_is_not_guessed() {
+    let Some(segment) = Segment::new(3) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut mesh = mesh(&segment, dir.path(), &["", INBOX, INBOX]);
+    mesh[2].kill();
+    mesh[2].edit("\"n3\"", "\"n2\"");
+    mesh[2].start();
+    fs::write(mesh[0].dir.join("file"), "hello").unwrap();
+    let path = mesh[0].dir.join("file");
+    let send = |to: &str| mesh[0].call(&["send", path.to_str().unwrap(), "--to", to]);
+    wait_until("the new name is known", || {
+        let peers: Vec<Peer> = mesh[0].ask(&["peers"]);
+        let in_reach = |p: &&Peer| p.name.as_deref() == Some("n2") && p.etx.is_some();
+        peers.iter().filter(in_reach).count() == 2
+    });
+    assert_fails(&send("n2"), 6, &["2 nodes are named", "2, 3"]);
+    let sent = send("3");
+    assert!(sent.status.success(), "{sent:?}");
+    assert!(mesh[2].dir.join("inbox/file").exists() && !mesh[1].dir.join("inbox/file").exists());
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Files between real daemons over UDP broadcast: delivery, crashes at both ends, odd files.
 
 use crate::support::net::Segment;
-use crate::support::{INBOX, Node, contents, mesh, send, wait_until};
+use crate::support::{INBOX, Node, contents, mesh, ncmesh, send, wait_until};
 use ncmesh_node::api::types::{State, Transfer};
 use std::fs;
+use std::process::Stdio;
 
 #[test]
 fn a_file_reaches_all_and_odd_files_too() {
@@ -88,6 +89,48 @@ fn a_killed_receiver_resumes_with_what_it_has() {
     let packets = bytes.len() as u64 / 1300;
     assert!(resumed.innovative < packets * 9 / 10, "{} of {packets}", resumed.innovative);
     mesh[0].wait_for_completion();
+}
+
+#[test]
+fn a_killed_receiver_goes_on_in_the_inbox_that_was_chosen_at_run_time() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut mesh = mesh(&segment, dir.path(), &["", ""]);
+    let downloads = mesh[1].dir.join("downloads");
+    let socket = mesh[1].socket();
+    let mut receiver = ncmesh()
+        .args(["receive", "--dir", downloads.to_str().unwrap(), "--api"])
+        .arg(socket)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("the inbox is set", || mesh[1].status().inbox.is_some());
+    let bytes = contents(3_000_000, 2);
+    send(&mesh[0], "file", &bytes, "n2");
+    mesh[1].wait_for_bytes(600_000);
+    mesh[1].kill();
+    receiver.kill().unwrap();
+    receiver.wait().unwrap();
+    mesh[1].start();
+    let received = mesh[1].wait_for_completion();
+    assert_eq!(fs::read(downloads.join("file")).unwrap(), bytes);
+    let whole = bytes.len() as u64 / 1200;
+    assert!(received.innovative < whole, "{} packets after the restart", received.innovative);
+}
+
+#[test]
+fn an_interface_that_goes_and_comes_back_is_used_again() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mesh = mesh(&segment, dir.path(), &["", INBOX]);
+    segment.unplug(2);
+    wait_until("n2 notices", || mesh[1].log().contains("does not send"));
+    segment.plug(2).unwrap();
+    wait_until("n2 sends again", || mesh[1].log().contains("sends again"));
+    let path = mesh[0].dir.join("file");
+    fs::write(&path, "hello").unwrap();
+    mesh[0].wait_for_peers(&["n2"]);
+    assert!(mesh[0].call(&["send", path.to_str().unwrap(), "--to", "n2"]).status.success());
 }
 
 #[test]

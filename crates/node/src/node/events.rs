@@ -22,6 +22,8 @@ impl Node {
                     tracing::info!("{flow}: withdrawn by its source");
                     self.discard(flow);
                 }
+                // What could not be written was logged.
+                Event::Unwritable(flow) => self.discard(flow),
                 Event::Parked(flow) => {
                     tracing::info!("{flow}: its source is silent, it makes room for another");
                     self.receptions.remove(&flow);
@@ -42,6 +44,7 @@ impl Node {
             }
         }
         self.save_epoch();
+        self.save_elsewhere();
     }
 
     /// To be called every few seconds: remembers the epochs of the peers heard, where there is news, and
@@ -115,6 +118,23 @@ impl Node {
         );
     }
 
+    /// Remembers where files are received that do not go to the configured inbox: a restart goes on there.
+    fn save_elsewhere(&mut self) {
+        if self.elsewhere_saving || self.elsewhere == self.elsewhere_saved {
+            return;
+        }
+        self.elsewhere_saving = true;
+        let (state, now) = (self.state.clone(), self.elsewhere.clone());
+        self.handle.work(
+            move || (state.save_inboxes(&now), now),
+            |node, (saved, now)| {
+                node.elsewhere_saving = false;
+                node.elsewhere_saved = now;
+                log_failure("inboxes", saved);
+            },
+        );
+    }
+
     fn announced(&mut self, manifest: Manifest) {
         let flow = manifest.flow;
         match self.delivered.find(&manifest).map(|known| known.path.is_some()) {
@@ -122,7 +142,8 @@ impl Node {
             Some(false) => return self.refuse(flow, Refusal::Cancelled),
             None => {}
         }
-        let Some(inbox) = self.inbox.clone() else {
+        let begun = self.elsewhere.get(&flow).or(self.inbox.as_ref());
+        let Some(inbox) = begun.cloned() else {
             tracing::warn!("{flow}: {:?} refused: no inbox", manifest.name);
             return self.refuse(flow, Refusal::NoInbox);
         };
@@ -131,6 +152,9 @@ impl Node {
             manifest.name,
             manifest.geometry.size()
         );
+        if self.configured_inbox.as_ref() != Some(&inbox) {
+            self.elsewhere.insert(flow, inbox.clone());
+        }
         self.receptions
             .insert(flow, Reception { inbox: inbox.clone(), manifest: manifest.clone() });
         let work = move || (prepare(&inbox, &manifest), inbox);
@@ -223,6 +247,7 @@ impl Node {
 
     /// Forgets a reception, and what lies in the inbox of it.
     pub(super) fn discard(&mut self, flow: FlowId) {
+        self.elsewhere.remove(&flow);
         if let Some(Reception { inbox, .. }) = self.receptions.remove(&flow) {
             self.storage.close(flow);
             self.handle.work(move || discard(&inbox, flow), |_, ()| ());

@@ -30,6 +30,11 @@ pub struct Node {
     state: Arc<StateDir>,
     handle: Handle,
     inbox: Option<PathBuf>,
+    configured_inbox: Option<PathBuf>,
+    /// Files being received into another inbox than the configured one, and what of that is on disk.
+    elsewhere: BTreeMap<FlowId, PathBuf>,
+    elsewhere_saved: BTreeMap<FlowId, PathBuf>,
+    elsewhere_saving: bool,
     delivered: Delivered,
     /// Files being received, with the inbox each goes to.
     receptions: BTreeMap<FlowId, Reception>,
@@ -117,6 +122,10 @@ impl Node {
             state: Arc::new(parts.state),
             handle: parts.handle,
             inbox: config.inbox.clone(),
+            configured_inbox: config.inbox.clone(),
+            elsewhere: BTreeMap::new(),
+            elsewhere_saved: BTreeMap::new(),
+            elsewhere_saving: false,
             delivered: parts.delivered,
             receptions: BTreeMap::new(),
             sources: BTreeMap::new(),
@@ -128,6 +137,8 @@ impl Node {
             radio: parts.radio,
             mtu: config.radio.mtu(),
         };
+        node.elsewhere = node.state.inboxes();
+        node.elsewhere_saved = node.elsewhere.clone();
         node.check_schemes()?;
         for (peer, epoch) in node.state.peer_epochs() {
             node.stack.remember_epoch(peer, epoch);

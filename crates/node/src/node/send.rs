@@ -112,7 +112,17 @@ impl Node {
     fn resolve_name(&self, name: &str) -> Result<NodeId, ApiError> {
         let topology = self.stack.topology();
         let by_id = || name.parse().ok().map(NodeId).filter(|n| topology.state(*n).is_some());
-        let Some(node) = topology.by_name(name).or_else(by_id) else {
+        let named: Vec<NodeId> = topology.named(name).collect();
+        if named.len() > 1 {
+            let ids: Vec<String> = named.iter().map(NodeId::to_string).collect();
+            let problem = format!(
+                "{} nodes are named {name:?}; send to one by its id ({}), and give each a name of its own",
+                named.len(),
+                ids.join(", ")
+            );
+            return Err(ApiError::new(ErrorCode::UnknownReceiver, problem));
+        }
+        let Some(node) = named.first().copied().or_else(by_id) else {
             let known = self.known_names();
             let problem = if known.is_empty() {
                 self.nobody_known()

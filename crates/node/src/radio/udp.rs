@@ -10,6 +10,7 @@ use crate::alarm::Alarm;
 use crate::config::UdpConfig;
 use ncmesh_proto::service::{TxReport, TxResult};
 use ncmesh_wire::NodeId;
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::BTreeMap;
 use std::io;
@@ -84,8 +85,8 @@ impl UdpError {
 /// A UDP radio.
 #[derive(Debug)]
 pub struct UdpRadio {
+    config: UdpConfig,
     socket: UdpSocket,
-    interface: String,
     /// This node's own address: its own broadcasts come back.
     own: SocketAddr,
     everyone: SocketAddr,
@@ -107,25 +108,17 @@ impl UdpRadio {
     /// # Errors
     /// [`UdpError`].
     pub fn open(config: &UdpConfig) -> Result<Self, UdpError> {
-        let name = &config.interface;
-        let failed = |e| UdpError::Io(name.clone(), e);
         let (address, broadcast) = addresses_of(config)?;
         check_mtu(config)?;
-        let socket = bound_socket(config).map_err(|e| match e.kind() {
-            io::ErrorKind::AddrInUse => {
-                UdpError::PortInUse { port: config.port, interface: name.clone() }
-            }
-            _ => failed(e),
-        })?;
         Ok(Self {
-            socket: UdpSocket::from_std(socket.into()).map_err(failed)?,
-            interface: name.clone(),
+            socket: open_socket(config)?,
             own: SocketAddrV4::new(address, config.port).into(),
             everyone: SocketAddrV4::new(broadcast, config.port).into(),
             addresses: BTreeMap::new(),
             pacing: Pacing::new(config.rate.bits_per_second, Instant::now()),
-            alarm: Alarm::new().map_err(failed)?,
+            alarm: Alarm::new().map_err(|e| UdpError::Io(config.interface.clone(), e))?,
             mtu: config.mtu,
+            config: config.clone(),
             requested: false,
             sending: None,
             refused: false,
@@ -154,24 +147,44 @@ impl UdpRadio {
             Some(e) => {
                 self.pacing.pause(REFUSED_PAUSE, Instant::now());
                 if !self.refused {
-                    tracing::warn!("{} does not send: {e}; trying on", self.interface);
+                    tracing::warn!("{} does not send: {e}; trying on", self.config.interface);
                 }
                 self.refused = true;
+                if is_gone(&e) {
+                    self.reopen();
+                }
             }
             None if self.refused => {
                 self.refused = false;
-                tracing::info!("{} sends again", self.interface);
+                tracing::info!("{} sends again", self.config.interface);
             }
             None => {}
         }
     }
+
+    /// The interface went away: a socket is bound to the one that was. If there is one of that name again, it
+    /// takes over; otherwise the next frame tries anew.
+    fn reopen(&mut self) {
+        let Ok((address, broadcast)) = addresses_of(&self.config) else { return };
+        if let Ok(socket) = open_socket(&self.config) {
+            self.socket = socket;
+            self.own = SocketAddrV4::new(address, self.config.port).into();
+            self.everyone = SocketAddrV4::new(broadcast, self.config.port).into();
+        }
+    }
+}
+
+/// Whether the interface that a socket is bound to is no more.
+fn is_gone(e: &io::Error) -> bool {
+    let gone = [Errno::NODEV, Errno::NXIO].map(Errno::raw_os_error);
+    e.raw_os_error().is_some_and(|code| gone.contains(&code))
 }
 
 impl Radio for UdpRadio {
     type Address = SocketAddr;
 
     fn describe(&self) -> String {
-        format!("udp on {}, port {}", self.interface, self.own.port())
+        format!("udp on {}, port {}", self.config.interface, self.own.port())
     }
 
     fn learn(&mut self, node: NodeId, address: SocketAddr) {
@@ -246,6 +259,18 @@ fn check_mtu(config: &UdpConfig) -> Result<(), UdpError> {
         return Err(UdpError::Mtu { mtu: config.mtu, interface, fits });
     }
     Ok(())
+}
+
+fn open_socket(config: &UdpConfig) -> Result<UdpSocket, UdpError> {
+    let name = &config.interface;
+    let failed = |e: io::Error| match e.kind() {
+        io::ErrorKind::AddrInUse => {
+            UdpError::PortInUse { port: config.port, interface: name.clone() }
+        }
+        _ => UdpError::Io(name.clone(), e),
+    };
+    let socket = bound_socket(config).map_err(failed)?;
+    UdpSocket::from_std(socket.into()).map_err(failed)
 }
 
 fn bound_socket(config: &UdpConfig) -> io::Result<Socket> {

@@ -7,7 +7,7 @@ mod record;
 use crate::durable;
 pub(crate) use delivered::append as append_delivery;
 pub use delivered::{Delivered, Delivery};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{FlowId, NodeId};
 pub use outgoing::{OutgoingFile, OutgoingJournal};
 pub(crate) use record::to_hex;
 pub use record::{ManifestRecord, RecordError};
@@ -19,6 +19,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The longest epoch file read, bytes: a number of 64 bits fits.
 const LONGEST_EPOCH: u64 = 64;
+/// The longest list of inboxes read, bytes: one with paths of 4 KiB for all receptions there can be fits.
+const LONGEST_INBOXES: u64 = 1 << 20;
 /// The longest file of peers read, bytes: a line for every node there can be fits.
 const LONGEST_PEERS: u64 = 2 << 20;
 
@@ -114,6 +116,28 @@ impl StateDir {
         durable::replace(&self.dir.join("peers"), lines.as_bytes())
     }
 
+    /// Where files are received that do not go to the configured inbox; none where the list is missing or
+    /// damaged.
+    #[must_use]
+    pub fn inboxes(&self) -> BTreeMap<FlowId, PathBuf> {
+        let path = self.dir.join("inboxes");
+        let bytes = durable::read(&path, LONGEST_INBOXES).unwrap_or_else(|e| {
+            tracing::warn!("{} cannot be read: {e}", path.display());
+            Vec::new()
+        });
+        parse_inboxes(&bytes)
+    }
+
+    /// Remembers where files are received that do not go to the configured inbox.
+    ///
+    /// # Errors
+    /// What writing gives; a path that is no UTF-8.
+    pub fn save_inboxes(&self, inboxes: &BTreeMap<FlowId, PathBuf>) -> io::Result<()> {
+        let named: BTreeMap<String, &PathBuf> =
+            inboxes.iter().map(|(flow, inbox)| (flow.to_string(), inbox)).collect();
+        durable::replace(&self.dir.join("inboxes"), &serde_json::to_vec_pretty(&named)?)
+    }
+
     /// The journal of files being sent.
     #[must_use]
     pub fn outgoing(&self) -> OutgoingJournal {
@@ -152,9 +176,29 @@ pub fn parse_peers(bytes: &[u8]) -> Vec<(NodeId, u64)> {
     bytes.split(|byte| *byte == b'\n').filter_map(line).collect()
 }
 
+/// Reads the list of inboxes, without entries that are damaged.
+#[must_use]
+pub fn parse_inboxes(bytes: &[u8]) -> BTreeMap<FlowId, PathBuf> {
+    let named: BTreeMap<String, PathBuf> = serde_json::from_slice(bytes).unwrap_or_default();
+    named.into_iter().filter_map(|(flow, inbox)| Some((flow.parse().ok()?, inbox))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn inboxes_are_remembered_and_damage_is_survived() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(dir.path()).unwrap();
+        let flow = FlowId { source: NodeId(3), serial: 9 };
+        let inboxes = BTreeMap::from([(flow, PathBuf::from("/srv/in"))]);
+        assert_eq!(state.inboxes(), BTreeMap::new());
+        state.save_inboxes(&inboxes).unwrap();
+        assert_eq!(state.inboxes(), inboxes);
+        std::fs::write(dir.path().join("inboxes"), b"{\"3-0000").unwrap();
+        assert_eq!(state.inboxes(), BTreeMap::new());
+    }
 
     #[test]
     fn epochs_grow_even_where_the_clock_went_back() {

@@ -14,6 +14,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+/// What the journal grows by for each batch, bytes, at most.
+const JOURNAL_BYTES: u64 = 128;
+
 /// What there is of an announced file.
 #[derive(Debug)]
 pub enum Prepared {
@@ -44,53 +47,59 @@ fn prepare_in(inbox: &Path, manifest: &Manifest) -> io::Result<Prepared> {
     if earlier.is_some() && !places.part.exists() && find_delivered(inbox, manifest)?.is_some() {
         return Ok(Prepared::Delivered);
     }
-    let part = open_part(&places.part, manifest.geometry.size())?;
-    Ok(match earlier {
-        Some((journal, claims)) => {
-            let have = verified(&part, manifest, &claims);
-            Prepared::Receiving(Incoming { part, journal }, have)
-        }
-        None => {
-            let journal = Journal::create(&places.journal, manifest)?;
-            let none = BatchSet::none(manifest.geometry.batches());
-            Prepared::Receiving(Incoming { part, journal }, none)
-        }
-    })
+    if let Some((journal, claims)) = earlier {
+        let part = open_part(&places.part, manifest)?;
+        let have = verified(&part, manifest, &claims);
+        return Ok(Prepared::Receiving(Incoming { part, journal }, have));
+    }
+    let begun = open_part(&places.part, manifest).and_then(|part| {
+        Ok(Incoming { part, journal: Journal::create(&places.journal, manifest)? })
+    });
+    if begun.is_err() {
+        // Some file systems keep what they could set aside.
+        remove(&places);
+    }
+    Ok(Prepared::Receiving(begun?, BatchSet::none(manifest.geometry.batches())))
 }
 
 /// Throws away what was received of `flow`. Blocks on the disk.
 pub fn discard(inbox: &Path, flow: FlowId) {
-    let places = Places::new(inbox, flow);
-    for path in [places.journal, places.part] {
-        if let Err(e) = durable::remove(&path) {
+    remove(&Places::new(inbox, flow));
+}
+
+fn remove(places: &Places) {
+    for path in [&places.journal, &places.part] {
+        if let Err(e) = durable::remove(path) {
             tracing::warn!("{} cannot be removed: {e}", path.display());
         }
     }
 }
 
 /// The part file at its full length, its space set aside; what is in it stays.
-fn open_part(path: &Path, size: u64) -> io::Result<File> {
+fn open_part(path: &Path, manifest: &Manifest) -> io::Result<File> {
+    let size = manifest.geometry.size();
     let part = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     if part.metadata()?.len() != size {
-        set_aside(&part, path, size)?;
+        let journal = u64::from(manifest.geometry.batches()) * JOURNAL_BYTES;
+        set_aside(&part, path, size, journal)?;
         part.set_len(size)?;
         durable::sync_parent(path)?;
     }
     Ok(part)
 }
 
-fn set_aside(part: &File, path: &Path, size: u64) -> io::Result<()> {
+/// Space for `size` bytes in `part`; `more` are left for what grows beside it.
+fn set_aside(part: &File, path: &Path, size: u64, more: u64) -> io::Result<()> {
     if size == 0 {
         return Ok(());
     }
+    // Asked first: where it is too little, fallocate may take what there is.
+    let space = statvfs(path)?;
+    if space.f_bavail.saturating_mul(space.f_frsize) < size.saturating_add(more) {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
     match fallocate(part, FallocateFlags::empty(), 0, size) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-            let space = statvfs(path)?;
-            if space.f_bavail.saturating_mul(space.f_frsize) < size {
-                return Err(io::ErrorKind::StorageFull.into());
-            }
-            Ok(())
-        }
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         other => Ok(other?),
     }
 }

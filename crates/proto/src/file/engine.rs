@@ -250,7 +250,10 @@ impl<S: Scheme> FileEngine<S> {
         match sink.handle_data(&data, cx.now, cx.storage) {
             Sunk::Quiet => {}
             Sunk::Malformed | Sunk::BatchBad => cx.counters.drop(DropReason::Malformed),
-            Sunk::Failed(why) => self.refuse(cx, flow, why),
+            Sunk::Failed(why) => {
+                self.refuse(cx, flow, why);
+                cx.events.push_back(Event::Unwritable(flow));
+            }
             Sunk::BatchDone => self.batch_done(cx, flow),
         }
     }

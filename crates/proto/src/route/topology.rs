@@ -90,10 +90,9 @@ impl Topology {
         self.states.keys().copied()
     }
 
-    /// A node by its name.
-    #[must_use]
-    pub fn by_name(&self, name: &str) -> Option<NodeId> {
-        self.states.iter().find(|(_, (state, _))| state.name == name).map(|(node, _)| *node)
+    /// The nodes of a name: one, unless two were given the same.
+    pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = NodeId> + 'a {
+        self.states.iter().filter(move |(_, (state, _))| state.name == name).map(|(node, _)| *node)
     }
 
     /// Share of `from`'s broadcasts that `to` receives; 0 where there is no usable link.

@@ -54,12 +54,23 @@ impl Segment {
         ip(&format!("-n {bridge} link set br0 up"))?;
         for (i, host) in self.names.iter().enumerate().skip(1) {
             ip(&format!("netns add {host}"))?;
-            ip(&format!("-n {host} link add mesh0 type veth peer name port{i} netns {bridge}"))?;
-            ip(&format!("-n {bridge} link set port{i} master br0 up"))?;
-            ip(&format!("-n {host} addr add 10.77.0.{i}/24 brd + dev mesh0"))?;
-            ip(&format!("-n {host} link set mesh0 up"))?;
+            self.plug(i)?;
         }
         Ok(())
+    }
+
+    /// Gives host `i` its interface.
+    pub(crate) fn plug(&self, i: usize) -> Result<(), String> {
+        let (bridge, host) = (&self.names[0], &self.names[i]);
+        ip(&format!("-n {host} link add mesh0 type veth peer name port{i} netns {bridge}"))?;
+        ip(&format!("-n {bridge} link set port{i} master br0 up"))?;
+        ip(&format!("-n {host} addr add 10.77.0.{i}/24 brd + dev mesh0"))?;
+        ip(&format!("-n {host} link set mesh0 up"))
+    }
+
+    /// Takes the interface of host `i` away.
+    pub(crate) fn unplug(&self, i: usize) {
+        ip(&format!("-n {} link del mesh0", self.names[i])).unwrap();
     }
 }
 
