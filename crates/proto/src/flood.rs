@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_millis(120);
 /// So often the pause is doubled.
 const DOUBLINGS: u8 = 3;
 /// How often one version is sent at most.
-const TRIES: u8 = 8;
+const TRIES: u8 = 12;
 /// And at least: a neighbour may be there that is not known yet.
 const LEAST: u8 = 2;
 
@@ -29,6 +29,8 @@ struct Item<V> {
     version: V,
     tried: u8,
     next: Instant,
+    /// From here on it goes along with what is due.
+    may_go: Instant,
     have: BTreeSet<NodeId>,
 }
 
@@ -40,7 +42,8 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
     /// Begins to flood `version` of `key`; an older version under way is replaced.
     pub(crate) fn publish(&mut self, key: K, version: V, now: Instant, rng: &mut impl RngCore) {
         let next = now + JITTER.mul_f64(unit(rng));
-        self.items.insert(key, Item { version, tried: 0, next, have: BTreeSet::new() });
+        self.items
+            .insert(key, Item { version, tried: 0, next, may_go: now, have: BTreeSet::new() });
     }
 
     /// Tells a neighbour that has just come up: all `others` have `version` of `key` already.
@@ -87,16 +90,12 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
         self.items.iter().filter(move |(_, item)| item.next <= now).map(|(key, _)| key)
     }
 
-    /// What is due by `until`, the longest due first.
-    pub(crate) fn in_turn(&self, until: Instant) -> Vec<K> {
-        let mut due: Vec<_> = self
-            .items
-            .iter()
-            .filter(|(_, item)| item.next <= until)
-            .map(|(k, i)| (i.next, k))
-            .collect();
-        due.sort();
-        due.into_iter().map(|(_, key)| key.clone()).collect()
+    /// What may go out in one frame at `now`: what is due, the longest due first, then what would be due soon,
+    /// half of its pause being over.
+    pub(crate) fn together(&self, now: Instant) -> Vec<K> {
+        let mut going: Vec<_> = self.items.iter().filter(|(_, i)| i.may_go <= now).collect();
+        going.sort_by(|(a, x), (b, y)| x.next.cmp(&y.next).then_with(|| a.cmp(b)));
+        going.into_iter().map(|(key, _)| key.clone()).collect()
     }
 
     /// `key` was sent.
@@ -104,7 +103,9 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
         let Some(item) = self.items.get_mut(key) else { return };
         let doubled = f64::from(1u32 << item.tried.min(DOUBLINGS));
         item.tried += 1;
-        item.next = now + PAUSE.mul_f64(doubled * (0.5 + unit(rng)));
+        let pause = PAUSE.mul_f64(doubled * (0.5 + unit(rng)));
+        item.next = now + pause;
+        item.may_go = now + pause / 2;
         if item.tried >= TRIES {
             self.items.remove(key);
         }

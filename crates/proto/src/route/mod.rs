@@ -12,7 +12,7 @@ use crate::counters::DropReason;
 use crate::flood::Flood;
 use crate::link::Link;
 use crate::service::{Class, Cx, Filled, Frame, Offer};
-use crate::time::{Duration, Instant, seconds};
+use crate::time::{Instant, seconds};
 pub use config::RouteConfig;
 use ncmesh_wire::{NodeId, Reader, ServiceId};
 use rand_chacha::ChaCha8Rng;
@@ -29,9 +29,6 @@ const MAX_NODES: usize = 20_000;
 const MAX_EPOCH: u64 = 1 << 62;
 /// How often the neighbours' measurements are looked at, seconds.
 const LOOK_S: f64 = 0.25;
-/// States due within this time of a frame go along with it: frames cost airtime by their number more than by
-/// their length.
-const TOGETHER: Duration = Duration::from_millis(250);
 
 /// This node's part in the link state.
 #[derive(Debug)]
@@ -170,7 +167,7 @@ impl Route {
     /// Writes as many due states as fit.
     pub fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         let start = out.len();
-        for origin in self.flood.in_turn(cx.now + TOGETHER) {
+        for origin in self.flood.together(cx.now) {
             // One of a node with larger frames than ours goes no further here.
             let fits = |state: &&LinkState| frame::encoded_len(state) <= cx.mtu;
             let Some(state) = self.topology.state(origin).filter(fits) else {

@@ -4,6 +4,7 @@ use super::*;
 use crate::counters::Counters;
 use crate::file::storage::MemoryStorage;
 use crate::rng::stream;
+use crate::time::Duration;
 use std::collections::VecDeque;
 
 fn state(seq: u32, hears: &[(u16, f64)]) -> LinkState {
