@@ -109,7 +109,7 @@ fn configuration_errors_name_file_line_and_what_is_allowed() {
             format!("{node}[radio]\nkind = \"udp\"\ninterface = \"nope9\"\n"),
             &["node.toml:7:", "nope9", "there are"],
         ),
-        (format!("{node}{radio}mtu = 70000\n"), &["node.toml:9:", "mtu", "65508"]),
+        (format!("{node}{radio}mtu = 70000\n"), &["node.toml:9:", "mtu", "65507"]),
         (radio.to_owned(), &["node.toml", "node"]),
     ] {
         fs::write(&file, text).unwrap();
