@@ -40,7 +40,7 @@ pub(crate) enum Command {
     Receive(ReceiveArgs),
     /// Show the transfers this node takes part in
     #[command(
-        after_help = "Examples:\n  ncmesh transfers\n  ncmesh transfers --watch\n  ncmesh transfers --json"
+        after_help = "Examples:\n  ncmesh transfers\n  ncmesh transfers --watch\n  ncmesh transfers --json\n  ncmesh transfers --watch --json"
     )]
     Transfers(TransfersArgs),
     /// Show the other nodes of the mesh
@@ -105,6 +105,7 @@ const RECEIVE_EXAMPLES: &str = "\
 Examples:
   ncmesh receive --dir downloads
   ncmesh receive --dir downloads --once
+  ncmesh receive --dir downloads --json   # a line of JSON for each file
   ncmesh receive                          # into the inbox the daemon has
 
 The directory stays the daemon's inbox until the daemon stops or another is set; [inbox] dir in node.toml sets \
@@ -169,7 +170,7 @@ pub(crate) struct ReceiveArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TransfersArgs {
-    /// Show progress until interrupted
+    /// Show progress until interrupted; with --json a line for each transfer and each change of one
     #[arg(long)]
     pub(crate) watch: bool,
 }

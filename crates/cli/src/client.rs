@@ -1,13 +1,26 @@
 //! The daemon's API as the commands use it.
 
 use crate::args::Remote;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use ncmesh_node::api::client::{ApiClient, ClientError};
 use ncmesh_node::api::types::Transfer;
 use ncmesh_node::config::default_state_dir;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
 use tokio::runtime::{Builder, Runtime};
+
+/// A path as the daemon can be told of it.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    let fail = |problem: String| Failure::new(Kind::File, problem);
+    let path = std::path::absolute(path).map_err(|e| fail(format!("{}: {e}", path.display())))?;
+    match path.to_str() {
+        Some(_) => Ok(path),
+        None => {
+            Err(fail(format!("{path:?} is not UTF-8, which the daemon cannot be told: rename it")))
+        }
+    }
+}
 
 /// A daemon to talk to.
 pub(crate) struct Client {

@@ -1,5 +1,6 @@
 //! How the command fails: one line on standard error, and an exit code for each kind of trouble.
 
+use crate::show;
 use ncmesh_node::NodeError;
 use ncmesh_node::api::client::ClientError;
 use ncmesh_node::api::types::{ApiError, ErrorCode};
@@ -50,7 +51,7 @@ impl Failure {
     pub(crate) fn report(&self) {
         let red = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let head = if red { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
-        eprintln!("{head} {}", self.message);
+        show::note(&format!("{head} {}", self.message));
     }
 
     pub(crate) fn code(&self) -> ExitCode {

@@ -1,19 +1,94 @@
 //! What `lab` and `simulate` are to do: a scenario, changed by the command line, and how its outcome is shown.
 
 use crate::args::RunArgs;
+use crate::client::absolute;
 use crate::failure::{Failure, Kind};
 use crate::show::{self, Table};
-use ncmesh_sim::TransferOutcome;
-use ncmesh_sim::scenario::{Content, Scenario, ScenarioError, Traffic};
+use ncmesh_node::config::line_of_problem;
+use ncmesh_proto::file::is_safe_name;
+use ncmesh_proto::registry::REGISTRY;
+use ncmesh_proto::stack::ConfigError;
+use ncmesh_sim::scenario::{Content, Place, Scenario, ScenarioError, Traffic};
+use ncmesh_sim::{RunError, Simulation, SimulationConfig, SimulationError, TransferOutcome};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::Path;
 
-/// The scenario as the command line changes it, with traffic.
+/// The scenario as the command line changes it, with traffic. What can be known to be wrong is found here,
+/// before anything starts.
 pub(crate) fn scenario(args: &RunArgs) -> Result<Scenario, Failure> {
+    check_scheme(&args.scheme)?;
     let mut scenario = Scenario::load(&args.scenario)?;
     for assignment in &args.set {
         scenario.set(assignment)?;
     }
-    scenario.traffic = Some(traffic(args, &scenario)?);
+    check_protocols(args, &scenario)?;
+    let traffic = traffic(args, &scenario)?;
+    if let Content::File(file) = &traffic.content {
+        check_file(file)?;
+    }
+    scenario.traffic = Some(traffic);
     Ok(scenario)
+}
+
+fn check_scheme(name: &str) -> Result<(), Failure> {
+    let schemes = REGISTRY.iter().filter(|e| e.service == "file");
+    let known: Vec<&str> = schemes.map(|e| e.name).collect();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let message = format!("no file scheme is called {name:?}; there are: {}", known.join(", "));
+    Err(Failure::new(Kind::Usage, message))
+}
+
+/// Checks the settings that only the protocols understand. A wrong one is blamed on the override that brought
+/// it in, or else on its line in the file.
+fn check_protocols(args: &RunArgs, scenario: &Scenario) -> Result<(), Failure> {
+    let Err(wrong) = simulation(scenario) else { return Ok(()) };
+    let SimulationError::Config(ConfigError { section, problem }) = &wrong else {
+        return Err(RunError::from(wrong).into());
+    };
+    let section = format!("protocol.{section}");
+    let message = format!("[{section}] {problem}");
+    let is_wrong = |scenario: &Scenario| simulation(scenario).is_err_and(|e| e == wrong);
+    let mut changed = Scenario::load(&args.scenario)?;
+    if is_wrong(&changed) {
+        let file = args.scenario.display().to_string();
+        let line = line_of_problem(&std::fs::read_to_string(&args.scenario)?, &section, problem);
+        return Err(ScenarioError::Value { place: Place { file, line }, message }.into());
+    }
+    for assignment in &args.set {
+        changed.set(assignment)?;
+        if is_wrong(&changed) {
+            let assignment = assignment.clone();
+            return Err(ScenarioError::Override { assignment, message }.into());
+        }
+    }
+    Err(Failure::new(Kind::Config, message))
+}
+
+fn simulation(scenario: &Scenario) -> Result<Simulation, SimulationError> {
+    SimulationConfig::from_scenario(scenario).and_then(Simulation::new)
+}
+
+/// Checks that a file can be sent.
+fn check_file(file: &Path) -> Result<(), Failure> {
+    let path = absolute(file)?;
+    let shown = path.display();
+    let fail = |problem: String| Failure::new(Kind::File, problem);
+    let unreadable = |e| fail(format!("{shown} cannot be read: {e}"));
+    // Looked at before it is opened: opening a pipe would wait for its writer.
+    if !std::fs::metadata(&path).map_err(unreadable)?.is_file() {
+        return Err(fail(format!("{shown} is not a regular file")));
+    }
+    File::open(&path).map_err(unreadable)?;
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    if !is_safe_name(name) {
+        return Err(fail(format!(
+            "receivers would refuse the name {name:?}, rename it: 1 to 200 bytes, no '\\', no control characters, no leading dot"
+        )));
+    }
+    Ok(())
 }
 
 fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Traffic, Failure> {

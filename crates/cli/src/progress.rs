@@ -1,5 +1,6 @@
 //! Progress of transfers: bars on a terminal, otherwise a line at every tenth and every change of state.
 
+use crate::show;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use ncmesh_node::api::types::{Receiver, State, Transfer};
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ impl Progress {
     pub(crate) fn note(&self, what: &str) {
         match self {
             Self::Silent => {}
-            Self::Lines { .. } => eprintln!("{what}"),
+            Self::Lines { .. } => show::note(what),
             // Above the bars. A terminal that went away shows nothing.
             Self::Bars { all, .. } => drop(all.println(what)),
         }
@@ -89,7 +90,8 @@ impl Progress {
                 let step = item.tenths();
                 let now = (item.state, step);
                 if shown.insert(item.label.into(), now) != Some(now) {
-                    eprintln!("{}: {} {} %", item.label, item.describe(), step * 10);
+                    let (label, state) = (item.label, item.describe());
+                    show::note(&format!("{label}: {state} {} %", step * 10));
                 }
             }
             Self::Bars { all, bars } => {

@@ -13,12 +13,31 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     line(&text)
 }
 
+/// One JSON document as a line of output without end. Says whether it is read on.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<bool, Failure> {
+    let text =
+        serde_json::to_string(value).map_err(|e| Failure::new(Kind::Other, e.to_string()))?;
+    endless_line(&text)
+}
+
 /// A line on standard output. A reader that has seen enough (`| head`) is no error.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
-    match writeln!(io::stdout(), "{text}") {
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
-        other => Ok(other?),
+    endless_line(text).map(drop)
+}
+
+/// A line of output without end. Says whether it is read on.
+pub(crate) fn endless_line(text: &str) -> Result<bool, Failure> {
+    let mut out = io::stdout();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(Failure::new(Kind::Other, format!("standard output cannot be written: {e}"))),
     }
+}
+
+/// A line on standard error. Where that cannot be written, nobody is there to be told.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 pub(crate) fn or_dash(text: Option<String>) -> String {

@@ -23,6 +23,8 @@ use ncmesh_proto::file::frame::DATA;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{ReceiverOutcome, Simulation, SimulationConfig, TransferOutcome, settling_time};
 use process::NodeProcess;
+use std::fmt::Display;
+use std::os::unix::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -66,9 +68,9 @@ impl Dir {
         let Some(dir) = kept else {
             return Ok(Self::Temporary(tempfile::Builder::new().prefix("ncmesh-lab-").tempdir()?));
         };
-        std::fs::create_dir_all(dir)?;
-        if std::fs::read_dir(dir)?.next().is_some() {
-            return Err(std::io::Error::other("it is not empty, choose another"));
+        let made = std::fs::create_dir_all(dir).and_then(|()| std::fs::read_dir(dir));
+        if made.map_err(|e| named(dir, &e))?.next().is_some() {
+            return Err(named(dir, "it is not empty, choose another"));
         }
         Ok(Self::Kept(std::path::absolute(dir)?))
     }
@@ -79,6 +81,18 @@ impl Dir {
             Self::Kept(dir) => dir,
         }
     }
+}
+
+fn named(path: &Path, problem: impl Display) -> std::io::Error {
+    std::io::Error::other(format!("{}: {problem}", path.display()))
+}
+
+/// Whether the API sockets of daemons in these directories can be.
+fn check_sockets(places: &[PathBuf]) -> std::io::Result<()> {
+    let problem = "too long for a socket's path; choose a shorter directory (--dir)";
+    places.iter().map(|place| place.join("state/api.sock")).try_for_each(|socket| {
+        SocketAddr::from_pathname(&socket).map(drop).map_err(|_| named(&socket, problem))
+    })
 }
 
 impl Lab {
@@ -92,14 +106,17 @@ impl Lab {
         let settling = settling_time(&config.link);
         Simulation::new(config)?;
         let dir = Dir::open(options.dir.as_deref()).map_err(LabError::Directory)?;
+        let place = |(index, name)| dir.path().join(format!("{}-{name}", index + 1));
+        let names = scenario.nodes.iter().map(|node| &node.name);
+        let places: Vec<PathBuf> = names.enumerate().map(place).collect();
+        check_sockets(&places).map_err(LabError::Directory)?;
         let (mut token, mut key) = ([0; 16], [0; 32]);
         getrandom::fill(&mut token).map_err(std::io::Error::from)?;
         getrandom::fill(&mut key).map_err(std::io::Error::from)?;
         let token = Token(token);
         let ether = EtherThread::start(scenario.medium_config(), token, options.max_lag)?;
         let mut nodes = Vec::new();
-        for (index, node) in scenario.nodes.iter().enumerate() {
-            let place = dir.path().join(format!("{}-{}", index + 1, node.name));
+        for (index, (node, place)) in scenario.nodes.iter().zip(places).enumerate() {
             let config = node_config(scenario, index, ether.address(), token, &key);
             let process = NodeProcess::new(&node.name, place, options.program.clone(), &config);
             nodes.push(process.map_err(LabError::Directory)?);

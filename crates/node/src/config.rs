@@ -2,13 +2,16 @@
 
 mod locate;
 mod radio;
+mod value;
 
-use locate::line_of;
+pub use locate::line_of_problem;
+
+use locate::{line_of, section_name};
 use ncmesh_proto::link::LinkConfig;
 use ncmesh_proto::route::RouteConfig;
 use ncmesh_wire::{Key, NodeId};
 pub use radio::{AirConfig, RadioConfig, Rate, UdpConfig};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -86,11 +89,16 @@ struct FileSections {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NodeSection {
+    #[serde(deserialize_with = "id")]
     id: u16,
     name: Option<String>,
     state_dir: Option<PathBuf>,
     key: Option<String>,
     key_file: Option<PathBuf>,
+}
+
+fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    value::ranged(deserializer, "id", 1..=i64::from(u16::MAX) - 1)
 }
 
 #[derive(Deserialize)]
@@ -142,12 +150,12 @@ impl NodeConfig {
         })
     }
 
-    /// An error found later in `section`, with its place in the file. The problem begins with the setting.
+    /// An error found later in `section`, with its place in the file.
     #[must_use]
     pub fn blame(&self, section: &str, problem: &str) -> ConfigError {
-        let end = problem.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        let key = &problem[..end.unwrap_or(problem.len())];
-        self.source.error(section, key, format!("[{section}] {problem}"))
+        let Source { file, text } = &self.source;
+        let line = line_of_problem(text, section, problem);
+        ConfigError { file: file.clone(), line, problem: format!("[{section}] {problem}") }
     }
 }
 
@@ -157,12 +165,14 @@ impl Source {
     }
 
     fn toml_error(&self, e: &toml::de::Error) -> ConfigError {
-        let line = |at: usize| 1 + self.text[..at.min(self.text.len())].matches('\n').count();
-        ConfigError {
-            file: self.file.clone(),
-            line: e.span().map(|span| line(span.start)),
-            problem: e.message().trim_end().replace('\n', "; "),
-        }
+        let problem = e.message().trim_end().replace('\n', "; ");
+        let line = |at: usize| self.text[..at.min(self.text.len())].matches('\n').count();
+        let line = e.span().map(|span| line(span.start));
+        // Where the parser knows the section only, the message may say more.
+        let section = line.and_then(|line| section_name(self.text.lines().nth(line)?));
+        let found = section.and_then(|name| line_of_problem(&self.text, name, &problem));
+        let line = found.or(line.map(|line| line + 1));
+        ConfigError { file: self.file.clone(), line, problem }
     }
 
     fn resolve(&self, path: &Path) -> PathBuf {

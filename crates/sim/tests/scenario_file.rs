@@ -126,6 +126,10 @@ fn faults_are_told_on_one_line_with_place_and_remedy() {
             "s.toml:7: give `size` (above 0) or `file`, one of them",
         ),
         (
+            with("[traffic]\nfrom = \"a\"\nto = [\"b\"]\nsize = \"5GB\"\n"),
+            "s.toml:9: size: allowed is up to 4 GB; for more give a `file`",
+        ),
+        (
             with("[topology]\nmatrix = \"a\"\nlinks = \"b\"\n"),
             "s.toml:7: give one of `matrix`, `links` and `netjson`",
         ),

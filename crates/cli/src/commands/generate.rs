@@ -2,12 +2,13 @@
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::failure::{Failure, Kind};
+use crate::show;
 use clap::CommandFactory;
-use std::io;
 
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
-    clap_complete::generate(args.shell, &mut Cli::command(), "ncmesh", &mut io::stdout());
-    Ok(())
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "ncmesh", &mut script);
+    show::line(String::from_utf8_lossy(&script).trim_end())
 }
 
 pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {

@@ -9,7 +9,6 @@ use ncmesh_lab::{EtherStatistics, LOOK, Lab, LabError, LabOptions};
 use ncmesh_sim::TransferOutcome;
 use ncmesh_sim::scenario::{Content, Scenario, Traffic};
 use serde::Serialize;
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -32,10 +31,6 @@ struct Outcome {
 pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
     let scenario = plan::scenario(&args.run)?;
     let Some(traffic) = scenario.traffic.clone() else { return Ok(()) };
-    if let Content::File(file) = &traffic.content {
-        let unreadable = |e| Failure::new(Kind::File, format!("{}: {e}", file.display()));
-        File::open(file).map_err(unreadable)?;
-    }
     let program = std::env::current_exe()?;
     let options = LabOptions { program, dir: args.dir.clone(), max_lag: args.max_lag };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

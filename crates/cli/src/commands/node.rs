@@ -13,6 +13,8 @@ pub(crate) fn run(args: &NodeArgs) -> Result<(), Failure> {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
+        // It would report them on standard error too, and panic where that is what cannot be written.
+        .log_internal_errors(false)
         .init();
     let config = NodeConfig::read(&args.config).map_err(NodeError::from)?;
     Ok(daemon::run(&config)?)

@@ -1,7 +1,7 @@
 //! `ncmesh receive`.
 
 use crate::args::{ReceiveArgs, Remote};
-use crate::client::Client;
+use crate::client::{Client, absolute};
 use crate::failure::{Failure, Kind};
 use crate::progress::{Progress, state_name};
 use crate::show;
@@ -17,7 +17,7 @@ pub(crate) fn run(remote: &Remote, args: &ReceiveArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
     let mut seen: BTreeSet<String> = ended(&client)?.into_iter().map(|t| t.id).collect();
     let inbox = choose_inbox(&client, args.dir.as_deref())?;
-    eprintln!("receiving into {inbox}; Ctrl-C ends the display, not the reception");
+    show::note(&format!("receiving into {inbox}; Ctrl-C ends the display, not the reception"));
     let mut progress = Progress::new(remote.json);
     loop {
         for transfer in incoming(&client)? {
@@ -28,8 +28,8 @@ pub(crate) fn run(remote: &Remote, args: &ReceiveArgs) -> Result<(), Failure> {
             if transfer.ended {
                 progress.clear();
                 seen.insert(transfer.id.clone());
-                let received = report(remote, &transfer)?;
-                if received && args.once {
+                let read_on = report(remote, &transfer)?;
+                if !read_on || args.once && transfer.state == State::Complete {
                     return Ok(());
                 }
             }
@@ -38,27 +38,25 @@ pub(crate) fn run(remote: &Remote, args: &ReceiveArgs) -> Result<(), Failure> {
     }
 }
 
-/// Shows how a reception ended; says whether the file is there.
+/// Shows how a reception ended; says whether that is read on.
 fn report(remote: &Remote, transfer: &Transfer) -> Result<bool, Failure> {
-    let received = transfer.state == State::Complete;
     if remote.json {
-        show::json(transfer)?;
-    } else if let (true, Some(path)) = (received, &transfer.path) {
-        show::line(&path.display().to_string())?;
-    } else {
-        let why = transfer.reason.as_deref().unwrap_or(state_name(transfer.state));
-        eprintln!("{} from {}: {why}", transfer.name, transfer.source);
+        return show::json_line(transfer);
     }
-    Ok(received)
+    if let (State::Complete, Some(path)) = (transfer.state, &transfer.path) {
+        return show::endless_line(&path.display().to_string());
+    }
+    let why = transfer.reason.as_deref().unwrap_or(state_name(transfer.state));
+    show::note(&format!("{} from {}: {why}", transfer.name, transfer.source));
+    Ok(true)
 }
 
 fn choose_inbox(client: &Client, dir: Option<&Path>) -> Result<String, Failure> {
     let inbox: Inbox = match dir {
         None => client.read("/v1/inbox")?,
         Some(dir) => {
-            let dir = std::path::absolute(dir)
-                .map_err(|e| Failure::new(Kind::File, format!("{}: {e}", dir.display())))?;
-            client.put("/v1/inbox", &Inbox { dir: Some(dir) })?
+            let dir = Some(absolute(dir)?);
+            client.put("/v1/inbox", &Inbox { dir })?
         }
     };
     let dir = inbox.dir.ok_or_else(|| {

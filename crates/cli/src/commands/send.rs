@@ -1,7 +1,7 @@
 //! `ncmesh send`.
 
 use crate::args::{Remote, SendArgs};
-use crate::client::Client;
+use crate::client::{Client, absolute};
 use crate::failure::{Failure, Kind};
 use crate::progress::{Progress, state_name};
 use crate::show::{self, Table};
@@ -15,13 +15,8 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
     let to = recipients(args.to)?;
     let for_all = matches!(to, Recipients::All(_));
-    let request = SendRequest {
-        path: std::path::absolute(&args.file)
-            .map_err(|e| Failure::new(Kind::File, format!("{}: {e}", args.file.display())))?,
-        to,
-        name: args.name,
-        scheme: args.scheme,
-    };
+    let path = absolute(&args.file)?;
+    let request = SendRequest { path, to, name: args.name, scheme: args.scheme };
     let started: Started = client.post("/v1/transfers", &request)?;
     if args.no_wait {
         return if remote.json { show::json(&started) } else { show::line(&started.id) };

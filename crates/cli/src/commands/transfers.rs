@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::progress::{Progress, state_name};
 use crate::show::{self, Table};
 use ncmesh_node::api::types::{Direction, State, Transfer};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Time between two looks at the transfers.
@@ -13,8 +14,10 @@ const LOOK: Duration = Duration::from_millis(300);
 
 pub(crate) fn run(remote: &Remote, args: &TransfersArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
-    if args.watch {
-        return watch(&client);
+    match (args.watch, remote.json) {
+        (true, false) => return watch(&client),
+        (true, true) => return watch_json(&client),
+        (false, _) => {}
     }
     let transfers: Vec<Transfer> = client.read("/v1/transfers")?;
     if remote.json {
@@ -35,6 +38,34 @@ fn watch(client: &Client) -> Result<(), Failure> {
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// A line for each transfer as it stands, and for each change of one.
+fn watch_json(client: &Client) -> Result<(), Failure> {
+    let mut shown = BTreeMap::new();
+    loop {
+        let transfers: Vec<Transfer> = client.read("/v1/transfers")?;
+        for transfer in transfers {
+            let now = timeless(&transfer);
+            if shown.get(&transfer.id) == Some(&now) {
+                continue;
+            }
+            if !show::json_line(&transfer)? {
+                return Ok(());
+            }
+            shown.insert(transfer.id, now);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// The transfer without what changes with the clock alone.
+fn timeless(transfer: &Transfer) -> Transfer {
+    let mut transfer = Transfer { seconds: 0.0, kbit_s: 0.0, ..transfer.clone() };
+    for receiver in &mut transfer.receivers {
+        (receiver.seconds, receiver.kbit_s) = (0.0, 0.0);
+    }
+    transfer
 }
 
 fn table(transfers: &[Transfer]) -> String {

@@ -1,8 +1,11 @@
 //! What the command says without a mesh: wrong usage, wrong configuration, no daemon.
 
-use crate::support::{KEY, assert_fails, ncmesh, run};
-use std::fs;
+use crate::support::{KEY, assert_fails, closed_pipe, ncmesh, run, wait_until};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 
 #[test]
 fn without_a_daemon_it_says_how_to_start_one() {
@@ -54,6 +57,46 @@ fn completions_and_man_pages_are_made() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_no_panic() {
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let refused = ncmesh().args(["completions", "bash"]).stdout(full()).output().unwrap();
+    assert_fails(&refused, 1, &["standard output cannot be written"]);
+    let unread = ncmesh().args(["completions", "bash"]).stdout(closed_pipe()).output().unwrap();
+    assert!(unread.status.success());
+    let node = ["node", "--config", "/nonexistent/node.toml"];
+    assert_eq!(ncmesh().args(node).stderr(closed_pipe()).status().unwrap().code(), Some(3));
+}
+
+#[test]
+fn a_daemon_outlives_its_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = format!(
+        "[node]\nid = 1\nkey = \"{KEY}\"\nstate_dir = \"state\"\n[radio]\nkind = \"udp\"\n\
+         interface = \"lo\"\nport = 7119\nbroadcast = \"127.255.255.255\"\n"
+    );
+    fs::write(dir.path().join("node.toml"), config).unwrap();
+    let mut daemon = ncmesh()
+        .args(["node", "--config"])
+        .arg(dir.path().join("node.toml"))
+        .stderr(closed_pipe())
+        .spawn()
+        .unwrap();
+    let socket = dir.path().join("state/api.sock");
+    wait_until("the daemon is up", || UnixStream::connect(&socket).is_ok());
+    let id = daemon.id().to_string();
+    assert!(run(&["status", "--api", socket.to_str().unwrap()]).status.success());
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert_eq!(daemon.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn names_that_are_no_text_are_to_be_changed() {
+    let name = OsStr::from_bytes(b"/tmp/photo\xff.jpg");
+    let sent = ncmesh().arg("send").arg(name).args(["--to", "all"]).output().unwrap();
+    assert_fails(&sent, 5, &["photo\\xFF.jpg", "rename it"]);
+}
+
+#[test]
 fn configuration_errors_name_file_line_and_what_is_allowed() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("node.toml");
@@ -66,7 +109,7 @@ fn configuration_errors_name_file_line_and_what_is_allowed() {
             format!("{node}[radio]\nkind = \"udp\"\ninterface = \"nope9\"\n"),
             &["node.toml:7:", "nope9", "there are"],
         ),
-        (format!("{node}{radio}mtu = 70000\n"), &["node.toml:9:", "mtu", "65508"]),
+        (format!("{node}{radio}mtu = 70000\n"), &["node.toml:9:", "mtu", "65507"]),
         (radio.to_owned(), &["node.toml", "node"]),
     ] {
         fs::write(&file, text).unwrap();

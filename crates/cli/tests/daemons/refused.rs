@@ -1,11 +1,13 @@
 //! Bad input to real daemons: each gets one line, its own exit code, and nothing is lost.
 
 use crate::support::net::Segment;
-use crate::support::{INBOX, Node, assert_fails, contents, mesh, send, wait_until};
+use crate::support::{
+    INBOX, Node, assert_fails, closed_pipe, contents, mesh, ncmesh, send, wait_until,
+};
 use ncmesh_node::api::types::{Peer, State, Transfer};
 use std::fs;
-use std::io::Write;
-use std::process::Command;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 
 #[test]
 fn files_and_receivers_that_cannot_be() {
@@ -34,6 +36,16 @@ fn files_and_receivers_that_cannot_be() {
     let answer = mesh[1].call(&["send", file, "--to", "n1"]);
     assert_fails(&answer, 7, &["0 of 1 receivers"]);
     assert!(String::from_utf8_lossy(&answer.stdout).contains("no inbox configured"));
+    // Its exit code says so too where nobody reads what it says.
+    let args = ["send", file, "--to", "n1"];
+    let mut unread = ncmesh();
+    unread
+        .arg("--api")
+        .arg(mesh[1].socket())
+        .args(args)
+        .stderr(closed_pipe())
+        .stdout(closed_pipe());
+    assert_eq!(unread.status().unwrap().code(), Some(7));
     // By id instead of name it works.
     let sent: Transfer = mesh[0].ask(&["send", file, "--to", "2"]);
     assert_eq!(sent.receivers[0].name, "n2");
@@ -173,6 +185,10 @@ fn an_inbox_chosen_at_run_time_shows_what_arrives() {
     std::thread::scope(|threads| {
         let dir = downloads.to_str().unwrap();
         let receiver = threads.spawn(|| mesh[1].call(&["receive", "--dir", dir, "--once"]));
+        let watch = ["transfers", "--watch", "--json"];
+        let mut watcher = ncmesh();
+        watcher.arg("--api").arg(mesh[1].socket()).args(watch).stdout(Stdio::piped());
+        let mut watcher = watcher.spawn().unwrap();
         wait_until("the inbox is set", || mesh[1].status().inbox.is_some());
         send(&mesh[0], "file", b"hello", "all");
         let output = receiver.join().unwrap();
@@ -180,6 +196,13 @@ fn an_inbox_chosen_at_run_time_shows_what_arrives() {
         let path = downloads.join("file");
         assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), path.to_str().unwrap());
         assert_eq!(fs::read(path).unwrap(), b"hello");
+        let mut lines = BufReader::new(watcher.stdout.take().unwrap()).lines();
+        let complete = |line: String| {
+            serde_json::from_str::<Transfer>(&line).unwrap().state == State::Complete
+        };
+        assert!(lines.any(|line| complete(line.unwrap())));
+        watcher.kill().unwrap();
+        watcher.wait().unwrap();
     });
 }
 

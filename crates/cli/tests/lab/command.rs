@@ -66,13 +66,49 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     fails(&output(&["--to", "c"]), 6, "no node `c`; there are a, b");
     fails(&output(&["--from", "b"]), 2, "both source and receiver");
     fails(&output(&["--to", "b,b"]), 2, "twice");
-    let full = ["--dir", env!("CARGO_MANIFEST_DIR")];
-    fails(&output(&full), 5, "not empty");
-    fails(&output(&["--send", "/nonexistent/file"]), 5, "/nonexistent/file");
-    fails(&output(&["--set", "medium.bit_rate=0"]), 3, "bit_rate");
-    fails(&output(&["--set", "protocol.pacifier.knob=7"]), 3, "knob");
+    let full = env!("CARGO_MANIFEST_DIR");
+    fails(&output(&["--dir", full]), 5, &format!("{full}: it is not empty"));
+    fails(&output(&["--dir", "/proc/lab"]), 5, "/proc/lab");
+    let dir = tempfile::tempdir().unwrap();
+    let deep = dir.path().join("d".repeat(100));
+    fails(&output(&["--dir", deep.to_str().unwrap()]), 5, "too long for a socket's path");
     fails(&ncmesh("lab", "nothing.toml", &[]).output().unwrap(), 3, "nothing.toml");
-    fails(&ncmesh("simulate", "freifunk.toml", &["--scheme", "x"]).output().unwrap(), 3, "x");
+    let hidden = dir.path().join(".hidden");
+    std::fs::write(&hidden, "x").unwrap();
+    for command in ["lab", "simulate"] {
+        let output = |more: &[&str]| ncmesh(command, "pair.toml", more).output().unwrap();
+        fails(&output(&["--send", "/nonexistent/file"]), 5, "/nonexistent/file");
+        fails(&output(&["--send", "/tmp"]), 5, "/tmp is not a regular file");
+        fails(&output(&["--send", hidden.to_str().unwrap()]), 5, "rename it");
+        fails(&output(&["--scheme", "x"]), 2, "there are: pacifier");
+        fails(&output(&["--set", "medium.bit_rate=0"]), 3, "bit_rate");
+        fails(&output(&["--set", "traffic.size=90000GB"]), 3, "up to 4 GB");
+        let error = "override `protocol.pacifier.knob=7`: [protocol.pacifier] knob = 7: allowed is";
+        fails(&output(&["--set", "seed=2", "--set", "protocol.pacifier.knob=7"]), 3, error);
+    }
+}
+
+#[test]
+fn settings_of_protocols_are_blamed_on_their_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("s.toml");
+    let pair = std::fs::read_to_string(scenario_file("pair.toml")).unwrap();
+    let lines = pair.lines().count();
+    for (section, setting, problem) in [
+        ("pacifier", "knob = 5", "knob = 5: allowed is 0 to 1"),
+        ("pacifier", "knbo = 5", "unknown field `knbo`"),
+        ("pacifier", "variant = \"x\"", "unknown variant `x`"),
+        ("link", "probe_period_s = \"x\"", "invalid type: string \"x\""),
+    ] {
+        let text = format!("{pair}\n[protocol.{section}]\n{setting}\n");
+        std::fs::write(&file, text).unwrap();
+        let (place, line) = (file.to_str().unwrap(), lines + 3);
+        let expected = format!("{place}:{line}: [protocol.{section}] {problem}");
+        for command in ["lab", "simulate"] {
+            let output = ncmesh(command, place, &["--set", "seed=2"]).output().unwrap();
+            fails(&output, 3, &expected);
+        }
+    }
 }
 
 #[test]

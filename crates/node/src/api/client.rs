@@ -134,7 +134,7 @@ impl ApiClient {
 }
 
 fn json(body: &impl Serialize) -> Result<Vec<u8>, ClientError> {
-    serde_json::to_vec(body).map_err(|e| strange(&e))
+    serde_json::to_vec(body).map_err(|e| ClientError::Impossible(e.to_string()))
 }
 
 fn strange(e: &dyn std::error::Error) -> ClientError {

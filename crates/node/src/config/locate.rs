@@ -1,25 +1,76 @@
-//! Where a setting stands in a configuration file, for errors that are found after parsing.
+//! Where a setting stands in a configuration file, for errors that do not know.
+
+/// A line `key = value`.
+struct Setting<'a> {
+    line: usize,
+    key: &'a str,
+    /// Without quotes and comment.
+    value: &'a str,
+}
 
 /// The line (from 1) of `key` in `[section]`; of the section's head where the key is not found.
 pub(super) fn line_of(text: &str, section: &str, key: &str) -> Option<usize> {
-    let mut head = None;
-    for (i, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            if head.is_some() {
-                return head;
-            }
-            head = (name.0.trim() == section).then_some(i + 1);
-        } else if head.is_some() && line.split_once('=').is_some_and(|(k, _)| k.trim() == key) {
-            return Some(i + 1);
-        }
+    let (head, settings) = settings(text, section)?;
+    let line = |setting: &Setting<'_>| (setting.key == key).then_some(setting.line);
+    Some(settings.iter().find_map(line).unwrap_or(head))
+}
+
+/// The line (from 1) of what a one-line `problem` in `[section]` is about: the key it begins with, the key it
+/// quotes first, or the only setting with the value it quotes first; otherwise the section's head.
+#[must_use]
+pub fn line_of_problem(text: &str, section: &str, problem: &str) -> Option<usize> {
+    let (head, settings) = settings(text, section)?;
+    let quoted = first_quoted(problem);
+    let by_key = |key: &str| settings.iter().find(|setting| setting.key == key);
+    if let Some(setting) = by_key(first_word(problem)).or_else(|| by_key(quoted?)) {
+        return Some(setting.line);
     }
-    head
+    let is_about_value = ["invalid", "unknown variant"].iter().any(|p| problem.starts_with(p));
+    let mut same = settings.iter().filter(|s| is_about_value && Some(s.value) == quoted);
+    match (same.next(), same.next()) {
+        (Some(only), None) => Some(only.line),
+        _ => Some(head),
+    }
+}
+
+/// The setting a problem begins with, if it begins with one.
+fn first_word(problem: &str) -> &str {
+    let end = problem.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    &problem[..end.unwrap_or(problem.len())]
+}
+
+fn first_quoted(problem: &str) -> Option<&str> {
+    let (_, rest) = problem.split_once(['`', '"'])?;
+    rest.split(['`', '"']).next()
+}
+
+/// The line of a section's head, and the section's settings.
+fn settings<'a>(text: &'a str, section: &str) -> Option<(usize, Vec<Setting<'a>>)> {
+    let mut lines = (1..).zip(text.lines().map(str::trim));
+    let (head, _) = lines.find(|(_, line)| section_name(line) == Some(section))?;
+    let rest = lines.take_while(|(_, line)| section_name(line).is_none());
+    let settings = rest.filter_map(|(line, text)| {
+        let (key, value) = text.split_once('=')?;
+        Some(Setting { line, key: key.trim(), value: plain(value.trim()) })
+    });
+    Some((head, settings.collect()))
+}
+
+/// The name of the section that begins with this line.
+pub(super) fn section_name(line: &str) -> Option<&str> {
+    let (name, _) = line.trim().strip_prefix('[')?.split_once(']')?;
+    Some(name.trim())
+}
+
+fn plain(value: &str) -> &str {
+    let (quote, rest) = value.split_at(usize::from(value.starts_with(['"', '\''])));
+    let end = if quote.is_empty() { rest.find('#') } else { rest.find(quote) };
+    rest[..end.unwrap_or(rest.len())].trim()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::line_of;
+    use super::{line_of, line_of_problem};
 
     #[test]
     fn finds_keys_in_their_own_section_only() {
@@ -29,5 +80,23 @@ mod tests {
         assert_eq!(line_of(text, "link", "absent"), Some(5));
         assert_eq!(line_of(text, "route", "x"), Some(8));
         assert_eq!(line_of(text, "none", "x"), None);
+    }
+
+    #[test]
+    fn finds_what_a_problem_is_about() {
+        let text = "[a]\nkey = 300 # much\nname = \"x\"\nother = 1\nmore = 1\n[b]\nlast = 2\n";
+        for (problem, line) in [
+            ("name = \"y\": allowed is z", 3),
+            ("unknown field `other`, expected `o`", 4),
+            ("invalid value: integer `300`, expected u8", 2),
+            ("invalid type: string \"x\", expected f64", 3),
+            ("unknown variant `x`, expected `y`", 3),
+            ("invalid type: integer `1`, expected a string", 1),
+            ("missing field `x`", 1),
+            ("invalid type: integer `2`, expected a string", 1),
+            ("invalid type: sequence", 1),
+        ] {
+            assert_eq!(line_of_problem(text, "a", problem), Some(line), "{problem}");
+        }
     }
 }

@@ -1,7 +1,11 @@
 //! `[radio]`: which radio the daemon drives.
 
+use super::value;
 use crate::etherd::datagram::Token;
+use ncmesh_proto::stack::MTUS;
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// `[radio]`.
@@ -32,15 +36,16 @@ pub struct UdpConfig {
     /// The network interface, for instance `wlan0`.
     pub interface: String,
     /// The UDP port, the same on all nodes.
-    #[serde(default = "default_port")]
+    #[serde(default = "default_port", deserialize_with = "port")]
     pub port: u16,
     /// Where frames go; left out, the interface's own IPv4 broadcast address.
+    #[serde(default, deserialize_with = "broadcast")]
     pub broadcast: Option<Ipv4Addr>,
     /// At most so many bits a second go out, headers included.
     #[serde(default = "default_rate")]
     pub rate: Rate,
     /// The largest frame, bytes of UDP payload: 28 less than the interface's MTU.
-    #[serde(default = "default_udp_mtu")]
+    #[serde(default = "default_udp_mtu", deserialize_with = "mtu")]
     pub mtu: usize,
 }
 
@@ -49,6 +54,7 @@ pub struct UdpConfig {
 #[serde(deny_unknown_fields)]
 pub struct AirConfig {
     /// Where the ether listens.
+    #[serde(deserialize_with = "ether")]
     pub ether: SocketAddr,
     /// This node's place in the ether's scenario.
     pub index: u32,
@@ -56,7 +62,7 @@ pub struct AirConfig {
     #[serde(deserialize_with = "token")]
     pub token: Token,
     /// The largest frame, bytes.
-    #[serde(default = "default_air_mtu")]
+    #[serde(default = "default_air_mtu", deserialize_with = "mtu")]
     pub mtu: usize,
 }
 
@@ -75,6 +81,23 @@ fn default_udp_mtu() -> usize {
 
 fn default_air_mtu() -> usize {
     1500
+}
+
+fn port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    value::ranged(deserializer, "port", 1..=65_535)
+}
+
+fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    value::ranged(deserializer, "mtu", *MTUS.start() as i64..=*MTUS.end() as i64)
+}
+
+fn broadcast<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Ipv4Addr>, D::Error> {
+    let allowed = "an IPv4 address, for instance \"10.1.255.255\"";
+    value::parsed(deserializer, "broadcast", allowed).map(Some)
+}
+
+fn ether<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    value::parsed(deserializer, "ether", "an address and a port, for instance \"127.0.0.1:7000\"")
 }
 
 fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Token, D::Error> {
@@ -108,6 +131,20 @@ impl std::str::FromStr for Rate {
 
 impl<'de> Deserialize<'de> for Rate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        deserializer.deserialize_str(RateReader)
+    }
+}
+
+struct RateReader;
+
+impl Visitor<'_> for RateReader {
+    type Value = Rate;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string such as \"8M\"")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Rate, E> {
+        text.parse().map_err(E::custom)
     }
 }

@@ -46,7 +46,8 @@ fn rates_have_units() {
 fn errors_name_the_line_and_what_is_allowed() {
     for (text, line, word) in [
         ("[node]\nid = 3\nnmae = \"x\"\n", 3, "`name`"),
-        ("[node]\nid = 70000\n", 2, "u16"),
+        ("[node]\nid = 70000\n", 2, "1 to 65534"),
+        ("[node]\nid = 0\n", 2, "1 to 65534"),
         (
             "[node]\nid = 3\nkey = \"abc\"\n[radio]\nkind = \"udp\"\ninterface = \"w\"\n",
             3,
@@ -65,10 +66,29 @@ fn errors_name_the_line_and_what_is_allowed() {
 }
 
 #[test]
+fn errors_in_the_radio_are_placed_and_say_what_is_allowed() {
+    for (setting, word) in [
+        ("port = 0", "port = 0: allowed is 1 to 65535"),
+        ("port = 65536", "allowed is 1 to 65535"),
+        ("port = \"x\"", "invalid type: string \"x\""),
+        ("mtu = -5", "mtu = -5: allowed is 256 to 65507"),
+        ("mtu = 70000", "allowed is 256 to 65507"),
+        ("rate = 8000000", "expected a string such as \"8M\""),
+        ("rate = \"fast\"", "allowed is \"1k\" to \"100G\""),
+        ("broadcast = \"all\"", "broadcast = \"all\": allowed is an IPv4 address"),
+        ("prot = 7117", "unknown field `prot`"),
+    ] {
+        let error = parse(&format!("{SMALLEST}# more\n{setting} # here\n[link]\n")).unwrap_err();
+        assert_eq!(error.line, Some(8), "{error}");
+        assert!(error.problem.contains(word), "{error}");
+    }
+}
+
+#[test]
 fn a_radio_of_no_known_kind_is_told_which_there_are() {
     let error = parse("[node]\nid = 3\nkey = \"KEY\"\n[radio]\nkind = \"lora\"\n").unwrap_err();
     assert!(error.problem.contains("udp") && error.problem.contains("air"), "{error}");
-    assert!(error.line.is_some(), "{error}");
+    assert_eq!(error.line, Some(5), "{error}");
 }
 
 #[test]

@@ -100,7 +100,7 @@ pub(super) enum SenseName {
 pub(super) struct Traffic {
     pub(super) from: Spanned<String>,
     pub(super) to: Spanned<Vec<Spanned<String>>>,
-    pub(super) size: Option<Size>,
+    pub(super) size: Option<Spanned<Size>>,
     pub(super) file: Option<String>,
 }
 

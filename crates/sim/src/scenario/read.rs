@@ -10,13 +10,16 @@ use ncmesh_proto::stack::MTUS;
 use toml::Spanned;
 
 use super::error::Place;
-use super::file::{self, File, PhyName, SenseName, Size};
+use super::file::{self, File, PhyName, SenseName};
 use super::links::Topology;
 use super::overrides::Source;
-use super::{Content, Node, Position, Quantity, Scenario, ScenarioError, Traffic, links, netjson};
+use super::{Content, Node, Position, Scenario, ScenarioError, Traffic, links, netjson};
 
 /// The longest file read: the loss matrix of 2,000 nodes fits.
 const LONGEST_FILE: u64 = 64 << 20;
+
+/// The most random bytes sent: they are made in memory.
+const LARGEST_RANDOM: u64 = 4_000_000_000;
 
 /// The largest frame where nothing is said, bytes: what Linux lets Wi-Fi carry.
 const DEFAULT_MTU: usize = 1500;
@@ -228,8 +231,14 @@ impl Reader<'_> {
         if to.is_empty() {
             return fail(self.place(&traffic.to), "`to` must name at least one node");
         }
-        let content = match (traffic.size, &traffic.file) {
-            (Some(Size(Quantity(bytes))), None) if bytes > 0 => Content::Random { bytes },
+        let content = match (&traffic.size, &traffic.file) {
+            (Some(size), None) if size.get_ref().0.0 > LARGEST_RANDOM => {
+                let message = "size: allowed is up to 4 GB; for more give a `file`";
+                return fail(self.place(size), message);
+            }
+            (Some(size), None) if size.get_ref().0.0 > 0 => {
+                Content::Random { bytes: size.get_ref().0.0 }
+            }
             (None, Some(file)) => Content::File(self.directory.join(file)),
             _ => {
                 return fail(

@@ -5,6 +5,7 @@ pub(crate) mod net;
 use ncmesh_node::api::types::{Peer, Started, State, Status, Transfer};
 use serde::de::DeserializeOwned;
 use std::fs;
+use std::io::PipeWriter;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -25,6 +26,11 @@ pub(crate) fn ncmesh() -> Command {
 /// Runs the program to its end.
 pub(crate) fn run(args: &[&str]) -> Output {
     ncmesh().args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+/// The end to write into of a pipe that nobody reads.
+pub(crate) fn closed_pipe() -> PipeWriter {
+    std::io::pipe().unwrap().1
 }
 
 /// Asserts that it failed with `code` and one line that has all of `words`.
