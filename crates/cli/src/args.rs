@@ -108,8 +108,8 @@ Examples:
   ncmesh receive --dir downloads --json   # a line of JSON for each file
   ncmesh receive                          # into the inbox the daemon has
 
-The directory stays the daemon's inbox until the daemon stops or another is set; [inbox] dir in node.toml sets \
-it for good.";
+The directory stays the daemon's inbox until the daemon stops or another is set, and files begun there are \
+finished there; [inbox] dir in node.toml sets it for good.";
 
 const LAB_EXAMPLES: &str = "\
 Examples:
