@@ -19,7 +19,7 @@ demo:
 	target/release/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
-test: test-deps lint doc unit fuzz
+test: test-deps lint doc fuzz unit
 
 test-deps:
 	scripts/install-test-deps.sh
