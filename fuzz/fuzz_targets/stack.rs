@@ -32,7 +32,13 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
     storage.provide(flow, contents);
     let manifest = Manifest { flow, name: "f".into(), geometry, root, hash: digest.whole };
     let receivers = vec![NodeId(2)];
-    let outgoing = Outgoing { manifest, leaves: digest.leaves, receivers, done: Default::default(), open: true };
+    let outgoing = Outgoing {
+        manifest,
+        leaves: digest.leaves,
+        receivers,
+        done: Default::default(),
+        open: true,
+    };
     stack.send_file("pacifier", outgoing, storage, Instant::default()).unwrap().unwrap();
     stack
 }
@@ -60,7 +66,10 @@ fuzz_target!(|data: &[u8]| {
     while let [sender, service, kind, wait, len, body @ ..] = rest {
         now += u64::from(*wait) * 1_000_000;
         let at = Instant::from_nanos(now);
-        let (body, behind) = body.split_at(usize::from(*len).min(body.len()));
+        // Short bodies byte by byte, and long ones up to more than a frame.
+        let len = usize::from(*len);
+        let len = if len < 128 { len } else { (len - 128) * 12 };
+        let (body, behind) = body.split_at(len.min(body.len()));
         rest = behind;
         Sealer::begin(&mut out, ServiceId([0, 1, 16][usize::from(*service) % 3]), *kind % 4);
         out.extend_from_slice(body);

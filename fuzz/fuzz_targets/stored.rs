@@ -44,6 +44,7 @@ fn delivered(bytes: &[u8]) {
 fn epochs(bytes: &[u8]) {
     assert_ne!(state::parse_epoch(bytes), Some(u64::MAX));
     assert!(state::parse_peers(bytes).len() <= bytes.len());
+    assert!(state::parse_inboxes(bytes).len() <= bytes.len());
 }
 
 /// A journal as it is written, with one byte changed or cut off there.

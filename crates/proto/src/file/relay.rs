@@ -73,11 +73,12 @@ impl Relays {
         } else if relay.is_ahead_of(header) {
             return Relayed::Stale;
         }
-        relay.heard_at = now;
-        relay.forwarders.clone_from(&header.forwarders);
-        if relay.absorb(data, shape) == Relayed::Malformed {
+        if relay.batch != header.batch || relay.absorb(data, shape) == Relayed::Malformed {
             return Relayed::Malformed;
         }
+        // Only now: a list that goes with longer packets than its own might not fit a frame.
+        relay.heard_at = now;
+        relay.forwarders.clone_from(&header.forwarders);
         if is_upstream(sender, place, header) {
             relay.credit += f64::from(header.forwarders[place].credit) / CREDIT_UNIT;
         }
@@ -185,7 +186,7 @@ impl Relay {
     }
 
     fn absorb(&mut self, data: &Data<'_>, shape: Shape) -> Relayed {
-        if self.recoder.shape() != shape || self.batch != data.header.batch {
+        if self.recoder.shape() != shape {
             return Relayed::Malformed;
         }
         let absorbed = match data.coding {

@@ -206,3 +206,15 @@ fn forwarded_transfers_are_bounded() {
     }
     assert!(relays.header(FlowId { source: NodeId(1), serial: 499 }).is_some());
 }
+
+#[test]
+fn a_packet_of_another_length_does_not_change_the_forwarders() {
+    let mut relays = Relays::default();
+    let h = header(1, 0);
+    relays.handle_data(NodeId(2), NodeId(1), &data(&h, 0, &[1; 100]), AT);
+    let forwarders = vec![Forwarder { node: NodeId(2), credit: 1 }; 200];
+    let longer = DataHeader { forwarders, ..header(1, 0) };
+    let heard = relays.handle_data(NodeId(2), NodeId(1), &data(&longer, 0, &[1; 50]), AT);
+    assert_eq!(heard, Relayed::Malformed);
+    assert_eq!(relays.header(FLOW).map(|h| h.forwarders), Some(h.forwarders));
+}
