@@ -98,12 +98,7 @@ impl StateDir {
     /// The latest epochs heard of other nodes before this start; none where the file is missing or damaged.
     #[must_use]
     pub fn peer_epochs(&self) -> Vec<(NodeId, u64)> {
-        let path = self.dir.join("peers");
-        let bytes = durable::read(&path, LONGEST_PEERS).unwrap_or_else(|e| {
-            tracing::warn!("{} cannot be read: {e}", path.display());
-            Vec::new()
-        });
-        parse_peers(&bytes)
+        parse_peers(&self.read("peers", LONGEST_PEERS))
     }
 
     /// Remembers the latest epochs heard of other nodes.
@@ -120,12 +115,7 @@ impl StateDir {
     /// damaged.
     #[must_use]
     pub fn inboxes(&self) -> BTreeMap<FlowId, PathBuf> {
-        let path = self.dir.join("inboxes");
-        let bytes = durable::read(&path, LONGEST_INBOXES).unwrap_or_else(|e| {
-            tracing::warn!("{} cannot be read: {e}", path.display());
-            Vec::new()
-        });
-        parse_inboxes(&bytes)
+        parse_inboxes(&self.read("inboxes", LONGEST_INBOXES))
     }
 
     /// Remembers where files are received that do not go to the configured inbox.
@@ -151,6 +141,15 @@ impl StateDir {
     pub fn delivered(&self) -> Result<Delivered, StateError> {
         Delivered::open(&self.dir.join("delivered"))
             .map_err(|e| StateError::Io(self.dir.clone(), e))
+    }
+
+    /// What the daemon can do without: nothing, and a warning, where it cannot be read.
+    fn read(&self, name: &str, limit: u64) -> Vec<u8> {
+        let path = self.dir.join(name);
+        durable::read(&path, limit).unwrap_or_else(|e| {
+            tracing::warn!("{} cannot be read: {e}", path.display());
+            Vec::new()
+        })
     }
 
     fn epoch_file(&self) -> PathBuf {

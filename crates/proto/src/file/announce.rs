@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// More transfers than this are not remembered. Those that ended make room first, then those whose source is
 /// silent.
 const MAX_KEPT: usize = 256;
-/// A source unheard for so long is silent: it repeats an announcement every few seconds.
-const SILENT: Duration = Duration::from_secs(60);
+/// A source unheard for so long is silent, and what is kept of its transfers makes room for others: it repeats
+/// an announcement every few seconds.
+pub(super) const SILENT: Duration = Duration::from_secs(60);
 
 /// What a node knows of announced transfers.
 #[derive(Debug)]

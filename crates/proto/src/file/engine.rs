@@ -1,7 +1,7 @@
 //! The service itself: frames in, frames out, for one scheme.
 
 use super::acks::{Acks, Taken};
-use super::announce::{Announces, Heard};
+use super::announce::{Announces, Heard, SILENT};
 use super::frame::{self, Ack, Announce, Data, DataHeader, Phase};
 use super::manifest::{Refusal, is_safe_name};
 use super::relay::{Relayed, Relays};
@@ -25,8 +25,6 @@ const ANSWER_PAUSE: Duration = Duration::from_millis(150);
 /// A receiver that hears nothing of a transfer for so long tells its source how it stands, so that it learns
 /// of an end it has missed.
 const ASK_AFTER: Duration = Duration::from_secs(30);
-/// A transfer whose source is silent for so long makes room for another.
-const SILENT: Duration = Duration::from_secs(60);
 /// Weight of the newest packet in the mean packet time.
 const PACKET_TIME_WEIGHT: f64 = 0.1;
 /// Header room kept for so many forwarders at least and at most, where packets are made to fit the radio.
@@ -227,18 +225,8 @@ impl<S: Scheme> FileEngine<S> {
         if let Some(source) = self.sources.get_mut(&flow) {
             return source.overhear(heard.sender, cx.now);
         }
-        // What a forwarder sends on carries a coding vector and a piggyback, where the source's own may not.
-        let recoded = DataHeader::max_len(data.header.forwarders.len())
-            + usize::from(data.header.packets)
-            + data.payload.len();
-        let relayed = if recoded <= cx.mtu {
-            self.relays.handle_data(cx.me, heard.sender, &data, cx.now)
-        } else {
-            Relayed::TooLong
-        };
-        match relayed {
-            Relayed::TooLong if !data.header.forwarders.iter().any(|f| f.node == cx.me) => {}
-            Relayed::TooLong | Relayed::Malformed => cx.counters.drop(DropReason::Malformed),
+        match self.relays.handle_data(cx.me, heard.sender, &data, cx.mtu, cx.now) {
+            Relayed::Malformed => cx.counters.drop(DropReason::Malformed),
             Relayed::Stale => cx.counters.drop(DropReason::Stale),
             Relayed::NotOurs | Relayed::Taken => {}
         }

@@ -41,21 +41,20 @@ pub(super) enum Relayed {
     NotOurs,
     /// Its batch is not the one at hand any more.
     Stale,
-    /// Its fields do not fit the batch.
+    /// Its fields do not fit the batch, or what is made of it would not fit a frame.
     Malformed,
-    /// What would be sent on is longer than this node's frames.
-    TooLong,
     /// Taken in.
     Taken,
 }
 
 impl Relays {
-    /// A data packet was heard from `sender`.
+    /// A data packet was heard from `sender`; this node's frames have room for `mtu` bytes.
     pub(super) fn handle_data(
         &mut self,
         me: NodeId,
         sender: NodeId,
         data: &Data<'_>,
+        mtu: usize,
         now: Instant,
     ) -> Relayed {
         let header = &data.header;
@@ -66,6 +65,11 @@ impl Relays {
         else {
             return Relayed::Malformed;
         };
+        // What is sent on carries a coding vector and a piggyback, where the source's own may not.
+        let listed = header.forwarders.len();
+        if DataHeader::max_len(listed) + shape.generation() + shape.symbol_size() > mtu {
+            return Relayed::Malformed;
+        }
         self.make_room(header.flow);
         let relay = self.flows.entry(header.flow).or_insert_with(|| Relay::new(header, shape, now));
         if relay.is_behind(header) {

@@ -250,9 +250,12 @@ impl Sink {
 /// Sees to it that batches under way may take `bytes` more within `limit`: the transfer that uses most gives back.
 /// Says whether they may.
 pub(super) fn make_memory(sinks: &mut BTreeMap<FlowId, Sink>, bytes: usize, limit: usize) -> bool {
+    if bytes == 0 {
+        return true;
+    }
     loop {
         let used: usize = sinks.values().map(Sink::memory).sum();
-        if bytes == 0 || used.saturating_add(bytes) <= limit {
+        if used.saturating_add(bytes) <= limit {
             return true;
         }
         if !sinks.values_mut().max_by_key(|sink| sink.memory()).is_some_and(Sink::give_back) {

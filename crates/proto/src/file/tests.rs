@@ -12,6 +12,8 @@ use ncmesh_wire::{FlowId, NodeId};
 use std::collections::BTreeMap;
 
 const FLOW: FlowId = FlowId { source: NodeId(1), serial: 1 };
+/// Room in a frame for any header here.
+const MTU: usize = 1500;
 const AT: Instant = Instant::from_nanos(0);
 
 /// A file of two batches of two packets of 100 bytes, and its manifest.
@@ -150,7 +152,7 @@ fn credit_comes_from_upstream_only() {
     let mut relays = Relays::default();
     let (h, payload) = (header(1, 0), [1; 100]);
     let heard = |relays: &mut Relays, sender, i| {
-        relays.handle_data(NodeId(3), NodeId(sender), &data(&h, i, &payload), AT)
+        relays.handle_data(NodeId(3), NodeId(sender), &data(&h, i, &payload), MTU, AT)
     };
     assert_eq!(heard(&mut relays, 9, 0), Relayed::Taken);
     assert_eq!(relays.ready(), None, "a node outside the list is not upstream");
@@ -167,7 +169,7 @@ fn credit_comes_from_upstream_only() {
     heard(&mut relays, 1, 1);
     assert!(relays.ready().is_some());
     assert_eq!(
-        relays.handle_data(NodeId(5), NodeId(1), &data(&h, 0, &payload), AT),
+        relays.handle_data(NodeId(5), NodeId(1), &data(&h, 0, &payload), MTU, AT),
         Relayed::NotOurs
     );
 }
@@ -177,7 +179,7 @@ fn a_new_visit_flushes_the_buffer_and_old_packets_do_not_bring_it_back() {
     let mut relays = Relays::default();
     let payload = [1; 100];
     let heard = |relays: &mut Relays, h: &DataHeader| {
-        relays.handle_data(NodeId(2), NodeId(1), &data(h, 0, &payload), AT)
+        relays.handle_data(NodeId(2), NodeId(1), &data(h, 0, &payload), MTU, AT)
     };
     heard(&mut relays, &header(5, 0));
     heard(&mut relays, &header(6, 1));
@@ -201,7 +203,7 @@ fn forwarded_transfers_are_bounded() {
         let flow = FlowId { source: NodeId(1), serial };
         let h = DataHeader { flow, ..header(1, 0) };
         let at = Instant::from_nanos(u64::from(serial));
-        relays.handle_data(NodeId(2), NodeId(1), &data(&h, 0, &[1; 100]), at);
+        relays.handle_data(NodeId(2), NodeId(1), &data(&h, 0, &[1; 100]), MTU, at);
         assert!(relays.len() <= 32);
     }
     assert!(relays.header(FlowId { source: NodeId(1), serial: 499 }).is_some());
@@ -211,10 +213,10 @@ fn forwarded_transfers_are_bounded() {
 fn a_packet_of_another_length_does_not_change_the_forwarders() {
     let mut relays = Relays::default();
     let h = header(1, 0);
-    relays.handle_data(NodeId(2), NodeId(1), &data(&h, 0, &[1; 100]), AT);
+    relays.handle_data(NodeId(2), NodeId(1), &data(&h, 0, &[1; 100]), MTU, AT);
     let forwarders = vec![Forwarder { node: NodeId(2), credit: 1 }; 200];
     let longer = DataHeader { forwarders, ..header(1, 0) };
-    let heard = relays.handle_data(NodeId(2), NodeId(1), &data(&longer, 0, &[1; 50]), AT);
+    let heard = relays.handle_data(NodeId(2), NodeId(1), &data(&longer, 0, &[1; 50]), MTU, AT);
     assert_eq!(heard, Relayed::Malformed);
     assert_eq!(relays.header(FLOW).map(|h| h.forwarders), Some(h.forwarders));
 }
