@@ -1,86 +1,111 @@
 //! Frames in flight: what each radio senses, and which receptions come through.
 //!
-//! Reception model: a radio locks onto a frame that begins while it neither senses another nor sends. The
-//! frame comes through if nothing else it senses begins before the end and it does not send itself: no
-//! capture. An instant belongs to what begins, not to what ends: a frame may follow another with no gap.
+//! Reception model: a radio that neither sends nor receives locks onto a frame whose beginning stands out
+//! from noise and other energy. Of frames that begin within the time it takes to recognise one, the strongest
+//! is taken. The frame comes through if it can be read all the way against what else arrives, and the radio
+//! does not send itself. What arrives later does not move it, unless capture is on.
+//! An instant belongs to what begins, not to what ends: a frame may follow another with no gap.
+
+mod ear;
 
 use std::sync::Arc;
 
 use crate::Access;
-use crate::channel::{Channel, Neighbour};
-use crate::statistics::Statistics;
+use crate::channel::{Arrival, Channel, Fate};
+use crate::power::Power;
+use crate::reception::Reception;
+use crate::statistics::{RadioStatistics, Statistics};
+use ear::Ear;
 
 /// A frame in flight, by its place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TxId(usize);
 
-/// What a transmission carries.
+/// What a station owes the sender of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Answer {
+    /// Clear to send.
+    Cts,
+    /// Acknowledgment.
+    Ack,
+}
+
+/// What a transmission carries. `attempt` names an attempt to send a frame of ours among all.
 #[derive(Clone, Debug)]
 pub(crate) enum Payload {
     /// One of our frames.
-    Data {
-        /// To whom.
-        access: Access,
-        /// The bytes.
-        frame: Arc<[u8]>,
-        /// Names this transmission among all.
-        attempt: u64,
-    },
-    /// The acknowledgment of `attempt` to the radio that made it.
-    Ack {
-        /// The data frame's sender.
-        to: usize,
-        /// Which transmission of it.
-        attempt: u64,
-    },
+    Data { access: Access, frame: Arc<[u8]>, attempt: u64 },
+    /// Request to send.
+    Rts { to: usize, attempt: u64 },
+    /// The answer to either.
+    Answer { kind: Answer, to: usize, attempt: u64 },
+}
+
+impl Payload {
+    /// The one radio it is for.
+    pub(crate) fn addressee(&self) -> Option<usize> {
+        match *self {
+            Self::Data { access: Access::Broadcast, .. } => None,
+            Self::Data { access: Access::Unicast(to), .. } => Some(to.0),
+            Self::Rts { to, .. } | Self::Answer { to, .. } => Some(to),
+        }
+    }
+
+    fn is_control(&self) -> bool {
+        !matches!(self, Self::Data { .. })
+    }
 }
 
 /// A transmission from its first to its last bit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Transmission {
     /// Who sends.
     pub(crate) sender: usize,
     /// What.
     pub(crate) payload: Payload,
+    /// At which rate after the header, bit/s.
+    pub(crate) rate_bps: u64,
+    /// How long it lasts, ns.
+    pub(crate) airtime_ns: u64,
+    /// For how long after its end it claims the medium (its Duration field), ns.
+    pub(crate) claim_ns: u64,
+}
+
+/// A place for a transmission; its list of arrivals is used again.
+#[derive(Default)]
+struct Flight {
+    transmission: Option<Transmission>,
+    began_ns: u64,
     /// The sender died in the middle: energy still, but no frame.
     aborted: bool,
-    neighbours: Arc<[Neighbour]>,
+    arrivals: Vec<Arrival>,
 }
 
 /// A transmission that has just ended.
 pub(crate) struct Landed {
-    /// Who sent.
-    pub(crate) sender: usize,
-    /// What.
-    pub(crate) payload: Payload,
+    pub(crate) transmission: Transmission,
     /// Whether the sender died in the middle.
     pub(crate) aborted: bool,
 }
 
-/// A radio's view of the air.
-#[derive(Clone, Debug)]
-struct Ear {
-    up: bool,
-    /// Transmissions of others that it senses now.
-    sensed: u32,
-    /// Transmissions of its own.
-    sending: u32,
-    /// The one it is receiving so far without disturbance.
-    locked: Option<TxId>,
-    busy_since_ns: u64,
-}
-
-impl Ear {
-    fn busy(&self) -> bool {
-        self.sensed + self.sending > 0
-    }
+/// Who must know what a radio senses.
+pub(crate) trait Listener {
+    /// `radio`'s channel turns from idle to busy.
+    fn turn_busy(&mut self, radio: usize);
+    /// `radio` has received a frame it locked onto: read, or not.
+    fn receive(&mut self, radio: usize, transmission: &Transmission, read: bool);
+    /// `radio`'s channel turns idle.
+    fn turn_idle(&mut self, radio: usize);
 }
 
 /// All frames in flight over one channel.
 pub(crate) struct Air {
     channel: Channel,
+    reception: Reception,
+    /// The channel is busy from this power on.
+    cs_threshold: Power,
     ears: Vec<Ear>,
-    flying: Vec<Option<Transmission>>,
+    flights: Vec<Flight>,
     free: Vec<usize>,
     busy_since_ns: u64,
     /// Counters; the MAC adds its own.
@@ -89,17 +114,28 @@ pub(crate) struct Air {
 
 impl Air {
     /// A silent air over `channel`, all radios up.
-    pub(crate) fn new(channel: Channel) -> Self {
+    pub(crate) fn new(
+        channel: Channel,
+        reception: Reception,
+        cs_threshold: Power,
+        seed: u64,
+    ) -> Self {
         let radios = channel.radios();
-        let ear = Ear { up: true, sensed: 0, sending: 0, locked: None, busy_since_ns: 0 };
         Self {
             channel,
-            ears: vec![ear; radios],
-            flying: Vec::new(),
+            reception,
+            cs_threshold,
+            ears: (0..radios).map(|radio| Ear::new(seed, radio)).collect(),
+            flights: Vec::new(),
             free: Vec::new(),
             busy_since_ns: 0,
             statistics: Statistics { radios: vec![Default::default(); radios], busy_ns: 0 },
         }
+    }
+
+    /// The channel.
+    pub(crate) fn channel(&self) -> &Channel {
+        &self.channel
     }
 
     /// The channel, to change its links.
@@ -117,128 +153,180 @@ impl Air {
         self.ears[radio].sending > 0
     }
 
-    /// Whether `radio` is receiving, so far undisturbed, the acknowledgment of its `attempt`.
-    pub(crate) fn is_receiving_ack(&self, radio: usize, attempt: u64) -> bool {
-        let frame = self.ears[radio].locked.and_then(|id| self.flying[id.0].as_ref());
-        frame.is_some_and(|frame| matches!(frame.payload, Payload::Ack { to, attempt: its } if to == radio && its == attempt))
+    /// Whether `radio` is receiving an answer to its `attempt`.
+    pub(crate) fn is_receiving_answer(&self, radio: usize, attempt: u64) -> bool {
+        let lock = self.ears[radio].lock.as_ref();
+        let frame = lock.and_then(|lock| self.flights[lock.id.0].transmission.as_ref());
+        frame.is_some_and(|frame| matches!(frame.payload, Payload::Answer { to, attempt: its, .. } if to == radio && its == attempt))
     }
 
     /// Switches `radio` on or off. Off, it hears nothing, and what it was sending is void.
     pub(crate) fn set_up(&mut self, radio: usize, up: bool) {
         self.ears[radio].up = up;
         if !up {
-            self.ears[radio].locked = None;
-            let own = self.flying.iter_mut().flatten().filter(|frame| frame.sender == radio);
-            own.for_each(|frame| frame.aborted = true);
+            self.ears[radio].lock = None;
+            for flight in &mut self.flights {
+                flight.aborted |= flight.transmission.as_ref().is_some_and(|t| t.sender == radio);
+            }
         }
     }
 
-    /// Begins a transmission of `airtime_ns`; `now_busy` is called for every radio, the sender first, whose
-    /// channel turns from idle to busy.
+    /// Begins a transmission.
     pub(crate) fn begin(
         &mut self,
         now_ns: u64,
-        sender: usize,
-        payload: Payload,
-        airtime_ns: u64,
-        mut now_busy: impl FnMut(usize),
+        transmission: Transmission,
+        listener: &mut impl Listener,
     ) -> TxId {
-        self.statistics.radios[sender].airtime_ns += airtime_ns;
-        if self.free.len() == self.flying.len() {
+        let sender = transmission.sender;
+        self.statistics.radios[sender].airtime_ns += transmission.airtime_ns;
+        if self.free.len() == self.flights.len() {
             self.busy_since_ns = now_ns;
         }
-        let neighbours = self.channel.neighbours(sender);
-        let id = self.place(Transmission {
-            sender,
-            payload,
-            aborted: false,
-            neighbours: Arc::clone(&neighbours),
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.flights.push(Flight::default());
+            self.flights.len() - 1
         });
+        let flight = &mut self.flights[id];
+        (flight.began_ns, flight.aborted) = (now_ns, false);
+        let control = transmission.payload.is_control();
+        flight.arrivals.clear();
+        self.channel.launch(now_ns, sender, control, &mut flight.arrivals);
+        flight.transmission = Some(transmission);
         let own = &mut self.ears[sender];
-        if !own.busy() {
-            own.busy_since_ns = now_ns;
-            now_busy(sender);
-        }
         own.sending += 1;
-        own.locked = None;
-        for neighbour in neighbours.iter() {
-            let ear = &mut self.ears[neighbour.radio];
-            if ear.busy() {
-                ear.locked = None;
-            } else {
-                ear.busy_since_ns = now_ns;
-                ear.locked = ear.up.then_some(id);
-                now_busy(neighbour.radio);
-            }
-            ear.sensed += 1;
+        own.lock = None;
+        self.stir(now_ns, sender, listener);
+        let arrivals = std::mem::take(&mut self.flights[id].arrivals);
+        for arrival in &arrivals {
+            self.arrive(now_ns, TxId(id), *arrival);
+            self.stir(now_ns, arrival.radio(), listener);
         }
-        id
+        self.flights[id].arrivals = arrivals;
+        TxId(id)
     }
 
-    fn place(&mut self, transmission: Transmission) -> TxId {
-        if let Some(at) = self.free.pop() {
-            self.flying[at] = Some(transmission);
-            return TxId(at);
+    fn arrive(&mut self, now_ns: u64, id: TxId, arrival: Arrival) {
+        let ear = &mut self.ears[arrival.radio()];
+        if let Some(lock) = &ear.lock {
+            let flight = &self.flights[lock.id.0];
+            let rate_bps = flight.transmission.as_ref().map_or(0, |frame| frame.rate_bps);
+            ear.settle(now_ns, flight.began_ns, rate_bps, &self.reception);
         }
-        self.flying.push(Some(transmission));
-        TxId(self.flying.len() - 1)
+        ear.hear(now_ns, id, arrival, &self.reception);
     }
 
-    /// Ends a transmission. `heard` receives the indices of those whom the frame reached whole; `now_idle`
-    /// is called for every radio, the sender first, whose channel turns idle.
+    /// Ends a transmission. `heard` receives the arrivals at those who read the frame.
     /// None if `id` is not in flight.
     pub(crate) fn land(
         &mut self,
         now_ns: u64,
         id: TxId,
-        heard: &mut Vec<usize>,
-        mut now_idle: impl FnMut(usize),
+        heard: &mut Vec<Arrival>,
+        listener: &mut impl Listener,
     ) -> Option<Landed> {
-        let Transmission { sender, payload, aborted, neighbours } =
-            self.flying.get_mut(id.0)?.take()?;
+        let flight = self.flights.get_mut(id.0)?;
+        let transmission = flight.transmission.take()?;
+        let (began_ns, aborted) = (flight.began_ns, flight.aborted);
+        let arrivals = std::mem::take(&mut flight.arrivals);
         self.free.push(id.0);
-        if self.free.len() == self.flying.len() {
+        if self.free.len() == self.flights.len() {
             self.statistics.busy_ns += now_ns - self.busy_since_ns;
         }
-        self.ears[sender].sending -= 1;
-        self.rest(now_ns, sender, &mut now_idle);
-        let is_ack = matches!(payload, Payload::Ack { .. });
+        self.ears[transmission.sender].sending -= 1;
+        self.rest(now_ns, transmission.sender, listener);
         let mut collided = false;
-        for &neighbour in neighbours.iter() {
-            self.ears[neighbour.radio].sensed -= 1;
-            let locked =
-                self.ears[neighbour.radio].locked.take_if(|locked| *locked == id).is_some();
-            self.rest(now_ns, neighbour.radio, &mut now_idle);
-            if neighbour.hears() {
-                let survives = self.channel.survives(sender, neighbour, is_ack);
-                let missed = !locked && self.ears[neighbour.radio].up;
-                collided |= missed;
-                if !is_ack {
-                    self.count_reception(neighbour.radio, locked, survives);
-                }
-                if locked && survives && !aborted {
-                    heard.push(neighbour.radio);
-                }
+        for arrival in &arrivals {
+            let radio = arrival.radio();
+            let outcome = self.leave(now_ns, id, *arrival, (&transmission, began_ns));
+            if let Some(read) = outcome.locked {
+                listener.receive(radio, &transmission, read && !aborted);
+            }
+            self.rest(now_ns, radio, listener);
+            if outcome.read && !aborted {
+                heard.push(*arrival);
+            }
+            collided |= outcome.collided;
+        }
+        self.flights[id.0].arrivals = arrivals;
+        let data = !transmission.payload.is_control();
+        self.statistics.radios[transmission.sender].frames_collided += u64::from(collided && data);
+        Some(Landed { transmission, aborted })
+    }
+
+    /// A frame ends at a radio it had reached.
+    fn leave(
+        &mut self,
+        now_ns: u64,
+        id: TxId,
+        arrival: Arrival,
+        (transmission, began_ns): (&Transmission, u64),
+    ) -> Outcome {
+        let radio = arrival.radio();
+        let ear = &mut self.ears[radio];
+        let mut locked = false;
+        let mut clean = false;
+        if let Some(lock) = &ear.lock {
+            // One may be receiving another frame, whose conditions now change.
+            let (rate_bps, began_ns) = match &self.flights[lock.id.0].transmission {
+                Some(other) => (other.rate_bps, self.flights[lock.id.0].began_ns),
+                None => (transmission.rate_bps, began_ns),
+            };
+            locked = lock.id == id;
+            ear.settle(now_ns, began_ns, rate_bps, &self.reception);
+            if locked {
+                clean = ear.conclude();
             }
         }
-        self.statistics.radios[sender].frames_collided += u64::from(collided && !is_ack);
-        Some(Landed { sender, payload, aborted })
+        ear.power -= arrival.power;
+        let outcome = Outcome::new(arrival.fate, locked, clean, ear.up);
+        if !transmission.payload.is_control() {
+            outcome.count(&mut self.statistics.radios[radio]);
+        }
+        outcome
     }
 
-    fn rest(&mut self, now_ns: u64, radio: usize, now_idle: &mut impl FnMut(usize)) {
-        let ear = &self.ears[radio];
-        if !ear.busy() {
+    fn stir(&mut self, now_ns: u64, radio: usize, listener: &mut impl Listener) {
+        let ear = &mut self.ears[radio];
+        if !ear.busy && ear.is_busy(self.cs_threshold) {
+            ear.busy = true;
+            ear.busy_since_ns = now_ns;
+            listener.turn_busy(radio);
+        }
+    }
+
+    fn rest(&mut self, now_ns: u64, radio: usize, listener: &mut impl Listener) {
+        let ear = &mut self.ears[radio];
+        if ear.busy && !ear.is_busy(self.cs_threshold) {
+            ear.busy = false;
             self.statistics.radios[radio].busy_ns += now_ns - ear.busy_since_ns;
-            now_idle(radio);
+            listener.turn_idle(radio);
+        }
+    }
+}
+
+/// What became of a frame at one radio.
+struct Outcome {
+    /// Whether it was read, if the radio was receiving it to its end; a frame that its link lost was not
+    /// recognised as broken, and is left out.
+    locked: Option<bool>,
+    read: bool,
+    lost: bool,
+    collided: bool,
+}
+
+impl Outcome {
+    fn new(fate: Fate, locked: bool, clean: bool, up: bool) -> Self {
+        Self {
+            locked: (locked && fate != Fate::Lost).then_some(clean),
+            read: fate == Fate::Whole && clean,
+            lost: fate == Fate::Lost && clean,
+            collided: fate != Fate::Sensed && !clean && up,
         }
     }
 
-    fn count_reception(&mut self, radio: usize, locked: bool, survives: bool) {
-        let counters = &mut self.statistics.radios[radio];
-        if !locked {
-            counters.collisions += u64::from(self.ears[radio].up);
-        } else if !survives {
-            counters.losses += 1;
-        }
+    fn count(&self, counters: &mut RadioStatistics) {
+        counters.losses += u64::from(self.lost);
+        counters.collisions += u64::from(self.collided);
     }
 }

@@ -6,9 +6,11 @@
 //!
 //! | module | what it models | time unit | source |
 //! | --- | --- | --- | --- |
-//! | `channel` | who hears and who senses whom, and the loss of each link | none | - |
-//! | `air` | frames in flight: overlap, half-duplex radios, carrier sense | ns | - |
-//! | `mac::dcf` | CSMA/CA: DIFS, slotted backoff, ACK, retry | ns | IEEE 802.11-2016, 10.3 |
+//! | `channel` | whom a frame reaches: loss matrix with bursts, or path loss, shadowing and fading | m, dBm | Rappaport; Gilbert, Elliott |
+//! | `reception` | which SINR a frame can be read at: threshold or bit errors | dB | Proakis; IEEE 802.15.2 |
+//! | `air` | frames in flight: interference, half-duplex radios, carrier sense, capture | ns, 10^-17 W | - |
+//! | `mac::dcf` | CSMA/CA: DIFS, EIFS, slotted backoff, RTS, CTS, NAV, ACK, retry | ns | IEEE 802.11-2016, 10.3 |
+//! | `mac::slotted` | random maximal scheduling in slots | ns | - |
 //! | `phy` | duration of a frame on the air | ns | IEEE 802.11-2016, 16.2 and 17.3 |
 //!
 //! # How to drive it
@@ -50,14 +52,21 @@ mod config;
 mod mac;
 mod medium;
 mod phy;
+mod power;
 mod random;
+mod reception;
 mod statistics;
 
-pub use channel::LossMatrix;
-pub use config::{MAX_RADIOS, MediumConfig, MediumError, Sense};
+pub use channel::{Fading, LEFT_OUT, LossMatrix, PathLoss};
+pub use config::{
+    Bursts, ChannelConfig, Conflict, LinksConfig, MAX_RADIOS, MacConfig, MediumConfig, MediumError,
+    RadioConfig, ReceptionConfig, ReceptionModel, Sense,
+};
 pub use mac::{Access, MAX_FRAME_BYTES, TxResult};
 pub use medium::{Medium, Output};
 pub use phy::{Modulation, Phy};
+pub use power::Power;
+pub use reception::bit_error_probability;
 pub use statistics::{RadioStatistics, Statistics};
 
 /// A radio, by its index in the medium: 0 to `radios - 1`.

@@ -4,9 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::air::Air;
-use crate::channel::Channel;
-use crate::mac::Turn;
+use crate::channel::{Channel, Field, Links};
+use crate::config::{ChannelConfig, LinksConfig, MacConfig};
 use crate::mac::dcf::Dcf;
+use crate::mac::slotted::Slotted;
+use crate::mac::{Mac, Turn};
+use crate::power::Power;
+use crate::reception::Reception;
 use crate::{Access, MAX_FRAME_BYTES, MediumConfig, MediumError, RadioId, Statistics, TxResult};
 
 /// Times are held below this, so that adding durations cannot overflow: 292 years.
@@ -30,6 +34,8 @@ pub enum Output {
         from: RadioId,
         /// Its bytes, shared by all who hear it.
         frame: Arc<[u8]>,
+        /// The power it arrived with, where radios have positions.
+        power: Option<Power>,
         /// When it ended, ns.
         at_ns: u64,
     },
@@ -55,7 +61,7 @@ pub enum Output {
 pub struct Medium {
     now_ns: u64,
     air: Air,
-    mac: Dcf,
+    mac: Box<dyn Mac + Send>,
     outputs: VecDeque<Output>,
 }
 
@@ -67,9 +73,26 @@ impl Medium {
     /// Any [`MediumError`] about a setting.
     pub fn new(config: MediumConfig) -> Result<Self, MediumError> {
         config.validate()?;
-        let mac = Dcf::new(&config);
-        let channel = Channel::new(config.loss, config.sense, config.seed);
-        Ok(Self { now_ns: 0, air: Air::new(channel), mac, outputs: VecDeque::new() })
+        let mac: Box<dyn Mac + Send> = match config.mac {
+            MacConfig::Dcf { rts_threshold_bytes } => {
+                Box::new(Dcf::new(&config, rts_threshold_bytes))
+            }
+            MacConfig::Slotted { slot_ns, conflict } => {
+                Box::new(Slotted::new(&config, slot_ns, conflict))
+            }
+        };
+        let reception = Reception::new(&config.reception, config.phy);
+        let (channel, cs_threshold) = match config.channel {
+            ChannelConfig::Links(LinksConfig { loss, sense, bursts }) => {
+                (Channel::Links(Links::new(loss, sense, bursts, config.seed)), Power::UNIT)
+            }
+            ChannelConfig::Radio(radio) => {
+                let cs_threshold = Power::from_dbm(radio.cs_threshold_dbm);
+                (Channel::Field(Field::new(&radio, config.seed)), cs_threshold)
+            }
+        };
+        let air = Air::new(channel, reception, cs_threshold, config.seed);
+        Ok(Self { now_ns: 0, air, mac, outputs: VecDeque::new() })
     }
 
     /// The number of radios.
@@ -95,9 +118,12 @@ impl Medium {
     /// Changes the loss of a link, at once but for frames already in the air. 1 removes it.
     ///
     /// # Errors
-    /// [`MediumError::UnknownRadio`], [`MediumError::SelfLink`], [`MediumError::BadLoss`].
+    /// [`MediumError::UnknownRadio`], [`MediumError::SelfLink`], [`MediumError::BadLoss`], and
+    /// [`MediumError::NoLossMatrix`] where radios have positions.
     pub fn set_loss(&mut self, from: RadioId, to: RadioId, loss: f64) -> Result<(), MediumError> {
-        self.air.channel_mut().set_loss(from, to, loss)
+        self.air.channel_mut().set_loss(from, to, loss)?;
+        self.mac.links_changed();
+        Ok(())
     }
 
     /// Switches a radio off or on. Off, it hears nothing; its request, grant and frame vanish without a
@@ -201,9 +227,9 @@ impl Medium {
         self.outputs.pop_front()
     }
 
-    fn turn(&mut self) -> (&mut Dcf, Turn<'_>) {
+    fn turn(&mut self) -> (&mut dyn Mac, Turn<'_>) {
         let turn = Turn { now_ns: self.now_ns, air: &mut self.air, outputs: &mut self.outputs };
-        (&mut self.mac, turn)
+        (self.mac.as_mut(), turn)
     }
 
     /// Moves time forward to `now_ns`, but not past what is due or waits for an answer.

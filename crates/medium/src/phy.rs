@@ -1,6 +1,10 @@
 //! How long frames last on the air, and the interframe spaces that go with it.
 
 const US: u64 = 1_000;
+/// An acknowledgment, and a clear to send.
+pub(crate) const ACK_BYTES: usize = 14;
+/// A request to send.
+pub(crate) const RTS_BYTES: usize = 20;
 const NS_PER_S: u128 = 1_000_000_000;
 
 /// How payload bits become airtime.
@@ -11,6 +15,24 @@ pub enum Modulation {
     Dsss,
     /// OFDM: whole symbols of 4 us, with 16 service and 6 tail bits (IEEE 802.11-2016, 17.3.2 and 17.4.3).
     Ofdm,
+}
+
+impl Modulation {
+    /// The width of a channel, Hz.
+    pub fn bandwidth_hz(self) -> f64 {
+        match self {
+            Self::Dsss => 22e6,
+            Self::Ofdm => 20e6,
+        }
+    }
+
+    /// The lowest rate, which headers have and EIFS counts with, bit/s.
+    pub fn base_rate_bps(self) -> u64 {
+        match self {
+            Self::Dsss => 1_000_000,
+            Self::Ofdm => 6_000_000,
+        }
+    }
 }
 
 /// The timing of one physical layer. All durations in nanoseconds.
@@ -66,21 +88,32 @@ impl Phy {
         self.preamble_ns + payload_ns as u64
     }
 
-    /// Airtime in ns of a 14-byte ACK answering a frame sent at `bit_rate_bps`: at the highest rate of the
-    /// basic set that is not above it (IEEE 802.11-2016, 10.7.6.5.2), the set being 1 and 2 Mbit/s for
-    /// 802.11b and 6, 12 and 24 Mbit/s for 802.11a, or at the frame's own rate below all of these.
-    pub fn ack_airtime_ns(&self, bit_rate_bps: u64) -> u64 {
+    /// Airtime in ns of a control frame of `bytes` that goes with a frame sent at `bit_rate_bps`: at the
+    /// highest rate of the basic set that is not above it (IEEE 802.11-2016, 10.7.6.5.2), the set being 1 and
+    /// 2 Mbit/s for 802.11b and 6, 12 and 24 Mbit/s for 802.11a, or at the frame's own rate below all of these.
+    pub fn control_airtime_ns(&self, bytes: usize, bit_rate_bps: u64) -> u64 {
+        self.airtime_ns(bytes, self.control_rate_bps(bit_rate_bps))
+    }
+
+    pub(crate) fn control_rate_bps(&self, bit_rate_bps: u64) -> u64 {
         let basic: &[u64] = match self.modulation {
             Modulation::Dsss => &[2_000_000, 1_000_000],
             Modulation::Ofdm => &[24_000_000, 12_000_000, 6_000_000],
         };
         let rate = basic.iter().find(|&&rate| rate <= bit_rate_bps);
-        self.airtime_ns(14, rate.copied().unwrap_or(bit_rate_bps))
+        rate.copied().unwrap_or(bit_rate_bps)
     }
 
-    /// How long after its frame's end a sender waits for an ACK to begin: SIFS, a slot and the time to
+    /// The idle time before backoff counts after a frame that could not be read: SIFS, an ACK at the lowest
+    /// rate, and DIFS (IEEE 802.11-2016, 10.3.2.3.7).
+    pub fn eifs_ns(&self) -> u64 {
+        let ack_ns = self.airtime_ns(ACK_BYTES, self.modulation.base_rate_bps());
+        self.sifs_ns + ack_ns + self.difs_ns
+    }
+
+    /// How long after its frame's end a sender waits for an answer to begin: SIFS, a slot and the time to
     /// recognise a preamble (IEEE 802.11-2016, 10.3.2.9).
-    pub(crate) fn ack_timeout_ns(&self) -> u64 {
+    pub(crate) fn answer_timeout_ns(&self) -> u64 {
         self.sifs_ns + self.slot_ns + self.preamble_ns
     }
 }
@@ -96,9 +129,14 @@ mod tests {
         assert_eq!(Phy::DOT11B.airtime_ns(1536, 11_000_000), 1_310 * US);
         // 22 + 12288 bits in symbols of 24: 513 symbols.
         assert_eq!(Phy::DOT11A.airtime_ns(1536, 6_000_000), 2_072 * US);
-        assert_eq!(Phy::DOT11B.ack_airtime_ns(11_000_000), 248 * US);
-        assert_eq!(Phy::DOT11B.ack_airtime_ns(1_000_000), 304 * US);
-        assert_eq!(Phy::DOT11A.ack_airtime_ns(6_000_000), 44 * US);
-        assert_eq!(Phy::DOT11A.ack_airtime_ns(54_000_000), 28 * US);
+        assert_eq!(Phy::DOT11B.control_airtime_ns(ACK_BYTES, 11_000_000), 248 * US);
+        assert_eq!(Phy::DOT11B.control_airtime_ns(ACK_BYTES, 1_000_000), 304 * US);
+        assert_eq!(Phy::DOT11A.control_airtime_ns(ACK_BYTES, 6_000_000), 44 * US);
+        assert_eq!(Phy::DOT11A.control_airtime_ns(ACK_BYTES, 54_000_000), 28 * US);
+        // 20 * 8 / 2 = 80 us; 160 + 22 bits are 8 symbols.
+        assert_eq!(Phy::DOT11B.control_airtime_ns(RTS_BYTES, 11_000_000), 272 * US);
+        assert_eq!(Phy::DOT11A.control_airtime_ns(RTS_BYTES, 6_000_000), 52 * US);
+        assert_eq!(Phy::DOT11B.eifs_ns(), 364 * US);
+        assert_eq!(Phy::DOT11A.eifs_ns(), 94 * US);
     }
 }

@@ -9,10 +9,22 @@ use rand_core::{RngCore, SeedableRng};
 pub(crate) enum Purpose {
     /// Losses of data frames, by sender.
     Loss = 1,
-    /// Losses of acknowledgments, by their sender.
-    AckLoss = 2,
+    /// Losses of control frames, by their sender.
+    ControlLoss = 2,
     /// Backoff of the MAC, by station.
     Backoff = 3,
+    /// Fading of data frames, by sender.
+    Fading = 4,
+    /// Fading of control frames, by their sender.
+    ControlFading = 5,
+    /// Bit errors, by receiver.
+    BitErrors = 6,
+    /// Shadowing, by the lower of two radios.
+    Shadowing = 7,
+    /// Bursts of loss, by sender.
+    Bursts = 8,
+    /// The order of slotted access; one stream for all.
+    Order = 9,
 }
 
 /// The stream of `radio` for `purpose` under `seed`.
@@ -30,4 +42,9 @@ pub(crate) fn stream(seed: u64, purpose: Purpose, radio: usize) -> ChaCha8Rng {
 pub(crate) fn uniform(rng: &mut ChaCha8Rng, highest: u32) -> u32 {
     let range = u64::from(highest) + 1;
     ((u64::from(rng.next_u32()) * range) >> 32) as u32
+}
+
+/// A uniform number from 0 to below 1.
+pub(crate) fn unit(rng: &mut ChaCha8Rng) -> f64 {
+    f64::from(rng.next_u32()) / 4_294_967_296.0
 }

@@ -3,7 +3,7 @@
 /// Counters of one radio, as sender and as receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RadioStatistics {
-    /// Transmissions begun, retries included, acknowledgments not.
+    /// Transmissions begun, retries included, the MAC's own frames not.
     pub frames_sent: u64,
     /// Of these, the ones that at least one radio in reach missed because of overlap: another frame it
     /// sensed at the same time, or its own transmission.
@@ -16,7 +16,11 @@ pub struct RadioStatistics {
     pub grants_declined: u64,
     /// Acknowledgments sent.
     pub acks_sent: u64,
-    /// Time on the air, acknowledgments included, ns.
+    /// Requests to send.
+    pub rts_sent: u64,
+    /// Answers to those.
+    pub cts_sent: u64,
+    /// Time on the air, the MAC's own frames included, ns.
     pub airtime_ns: u64,
     /// Time in which the radio sent or sensed another, in completed busy periods, ns.
     pub busy_ns: u64,
@@ -24,7 +28,8 @@ pub struct RadioStatistics {
     pub deliveries: u64,
     /// Frames not delivered to it because of the link's loss.
     pub losses: u64,
-    /// Frames not delivered to it because others overlapped there, or it was sending itself.
+    /// Frames strong enough for it, but not delivered because others overlapped there, it was sending itself,
+    /// or noise spoilt them.
     pub collisions: u64,
     /// Unicast frames that came again after a lost acknowledgment, and were filtered.
     pub duplicates: u64,
@@ -38,6 +43,8 @@ impl RadioStatistics {
         self.frames_failed += other.frames_failed;
         self.grants_declined += other.grants_declined;
         self.acks_sent += other.acks_sent;
+        self.rts_sent += other.rts_sent;
+        self.cts_sent += other.cts_sent;
         self.airtime_ns += other.airtime_ns;
         self.busy_ns += other.busy_ns;
         self.deliveries += other.deliveries;

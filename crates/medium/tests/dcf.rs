@@ -5,7 +5,9 @@
 mod drive;
 
 use drive::{links, run, saturate};
-use ncmesh_medium::{Access, Medium, MediumConfig, Output, RadioId, Sense, TxResult};
+use ncmesh_medium::{
+    Access, ChannelConfig, LinksConfig, Medium, MediumConfig, Output, RadioId, Sense, TxResult,
+};
 
 const US: u64 = 1_000;
 /// 100 bytes and 36 of MAC overhead: 192 + 544 us.
@@ -136,7 +138,11 @@ fn hidden_terminals_collide_where_both_are_heard() {
 
     // With everyone sensing everyone the second defers.
     let mut config = config(3, &pairs);
-    config.sense = Sense::Everyone;
+    config.channel = ChannelConfig::Links(LinksConfig {
+        loss: links(3, &pairs),
+        sense: Sense::Everyone,
+        bursts: None,
+    });
     let mut sensed = Medium::new(config).unwrap();
     let trace = saturate(&mut sensed, 1_000_000 * US, 0..3, |_| Access::Broadcast, 100);
     let total = sensed.statistics().total();

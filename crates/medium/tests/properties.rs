@@ -102,7 +102,7 @@ proptest! {
 
     #[test]
     fn no_reception_overlaps_what_its_receiver_senses(config in network()) {
-        let loss = config.loss.clone();
+        let loss = config.expected_loss(0).unwrap();
         let senses = |a, b| loss.loss(RadioId(a), RadioId(b)) < 1.0 || loss.loss(RadioId(b), RadioId(a)) < 1.0;
         let mut medium = Medium::new(config).unwrap();
         let trace = saturate(&mut medium, 200_000_000, 0..RADIOS, |_| Access::Broadcast, 300);

@@ -1,188 +1,123 @@
-//! Propagation: who senses whom, and whether a frame survives its way to a hearer.
+//! Propagation: whom a frame reaches, how strongly, and in what state.
 //!
-//! The MAC and the air ask two things only: [`Channel::neighbours`] of a sender when a frame begins, and
-//! [`Channel::survives`] for each of them when it ends. Every propagation model answers these two.
+//! The air asks one thing only: [`Channel::launch`], when a frame begins. Every propagation model answers it.
 
+mod bursts;
+mod expected;
+mod fading;
+mod field;
+mod links;
 mod loss;
+mod path_loss;
 
+pub use fading::Fading;
+pub(crate) use field::Field;
+pub use field::LEFT_OUT;
+pub(crate) use links::Links;
 pub use loss::LossMatrix;
+pub use path_loss::PathLoss;
 
-use std::sync::Arc;
-
-use rand_chacha::ChaCha8Rng;
-use rand_core::RngCore;
-
-use crate::config::Sense;
-use crate::random::{Purpose, stream};
+use crate::config::Conflict;
+use crate::power::Power;
 use crate::{MediumError, RadioId};
 
-/// One radio in reach of a sender.
+/// What the way has done to a frame, interference aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Neighbour {
-    /// Its index.
-    pub(crate) radio: usize,
-    /// A frame survives when a 32-bit draw is below this: 2^32 is certainty, 0 means sensed, never heard.
-    threshold: u64,
+pub(crate) enum Fate {
+    /// Too weak to be received: energy only.
+    Sensed,
+    /// Recognised as a frame, but not to be read: the link's loss.
+    Lost,
+    /// To be read if nothing interferes.
+    Whole,
 }
 
-impl Neighbour {
-    /// Whether frames can reach this neighbour at all.
-    pub(crate) fn hears(self) -> bool {
-        self.threshold > 0
+/// A frame at one of the radios it reaches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    radio: u32,
+    pub(crate) fate: Fate,
+    /// Above zero.
+    pub(crate) power: Power,
+}
+
+impl Arrival {
+    /// Where.
+    pub(crate) fn radio(&self) -> usize {
+        self.radio as usize
     }
 }
 
-/// The loss matrix with its random streams, and the neighbour lists drawn from it.
-pub(crate) struct Channel {
-    loss: LossMatrix,
-    sense: Sense,
-    /// By sender. Shared, since frames in flight keep the list they set out with.
-    neighbours: Vec<Arc<[Neighbour]>>,
-    data_draws: Vec<ChaCha8Rng>,
-    ack_draws: Vec<ChaCha8Rng>,
+/// A propagation model with its state.
+pub(crate) enum Channel {
+    /// Losses of links are given.
+    Links(Links),
+    /// Radios with positions.
+    Field(Field),
 }
 
 impl Channel {
-    /// A channel over validated `loss` and `sense`.
-    pub(crate) fn new(loss: LossMatrix, sense: Sense, seed: u64) -> Self {
-        let radios = loss.radios();
-        let draws = |purpose| (0..radios).map(|radio| stream(seed, purpose, radio)).collect();
-        let neighbours = all_neighbours(&loss, &sense);
-        Self {
-            neighbours,
-            data_draws: draws(Purpose::Loss),
-            ack_draws: draws(Purpose::AckLoss),
-            loss,
-            sense,
+    /// The number of radios.
+    pub(crate) fn radios(&self) -> usize {
+        match self {
+            Self::Links(links) => links.radios(),
+            Self::Field(field) => field.radios(),
         }
     }
 
-    /// The number of radios.
-    pub(crate) fn radios(&self) -> usize {
-        self.neighbours.len()
+    /// Whether it knows the power of what arrives.
+    pub(crate) fn has_power(&self) -> bool {
+        matches!(self, Self::Field(_))
     }
 
-    /// Everyone who senses `sender`, by index.
-    pub(crate) fn neighbours(&self, sender: usize) -> Arc<[Neighbour]> {
-        Arc::clone(&self.neighbours[sender])
+    /// Who hears `sender`, sorted: by a link, or where its mean power is sensed.
+    fn hearers(&self, sender: usize) -> Vec<usize> {
+        match self {
+            Self::Links(links) => links.hearers(sender),
+            Self::Field(field) => field.hearers(sender),
+        }
     }
 
-    /// Whether `sender`'s frame survives the way to `neighbour`, overlap aside. Asked once for each
-    /// neighbour that hears and each frame, whatever else befell it: then the fate of a sender's n-th frame
-    /// depends on nothing but the seed, and protocols can be compared on the same luck.
-    pub(crate) fn survives(&mut self, sender: usize, neighbour: Neighbour, is_ack: bool) -> bool {
-        let draws = if is_ack { &mut self.ack_draws } else { &mut self.data_draws };
-        u64::from(draws[sender].next_u32()) < neighbour.threshold
+    /// Who may not send together with `radio`.
+    pub(crate) fn conflicts(&self, radio: usize, conflict: Conflict) -> Vec<usize> {
+        let hearers = self.hearers(radio);
+        let conflicts = |other: &usize| {
+            let theirs = self.hearers(*other);
+            let audible = hearers.contains(other) || theirs.contains(&radio);
+            let shared = || theirs.iter().any(|hearer| hearers.contains(hearer));
+            *other != radio && (audible || (conflict == Conflict::SharedHearer && shared()))
+        };
+        (0..self.radios()).filter(conflicts).collect()
     }
 
-    /// Changes one link; frames already in flight keep their chances.
+    /// Changes one link.
+    ///
+    /// # Errors
+    /// Those of [`LossMatrix::set`], and [`MediumError::NoLossMatrix`].
     pub(crate) fn set_loss(
         &mut self,
         from: RadioId,
         to: RadioId,
         loss: f64,
     ) -> Result<(), MediumError> {
-        self.loss.set(from, to, loss)?;
-        // Sensing is mutual by default, so both lists may change.
-        for (sender, listener) in [(from.0, to.0), (to.0, from.0)] {
-            let senses = match &self.sense {
-                Sense::Audible => {
-                    self.delivers(sender, listener) || self.delivers(listener, sender)
-                }
-                Sense::Everyone => true,
-                Sense::Listeners(lists) => {
-                    lists[sender].contains(&RadioId(listener)) || self.delivers(sender, listener)
-                }
-            };
-            self.renew(sender, listener, senses);
-        }
-        Ok(())
-    }
-
-    fn delivers(&self, from: usize, to: usize) -> bool {
-        self.loss.loss(RadioId(from), RadioId(to)) < 1.0
-    }
-
-    fn renew(&mut self, sender: usize, listener: usize, senses: bool) {
-        let mut list = self.neighbours[sender].to_vec();
-        let at = list.partition_point(|neighbour| neighbour.radio < listener);
-        if list.get(at).is_some_and(|neighbour| neighbour.radio == listener) {
-            list.remove(at);
-        }
-        if senses {
-            let threshold = threshold(self.loss.loss(RadioId(sender), RadioId(listener)));
-            list.insert(at, Neighbour { radio: listener, threshold });
-        }
-        self.neighbours[sender] = list.into();
-    }
-}
-
-fn threshold(loss: f64) -> u64 {
-    ((1.0 - loss) * 4_294_967_296.0).round() as u64
-}
-
-fn all_neighbours(loss: &LossMatrix, sense: &Sense) -> Vec<Arc<[Neighbour]>> {
-    let radios = loss.radios();
-    let mut listeners: Vec<Vec<usize>> = match sense {
-        Sense::Audible => vec![Vec::new(); radios],
-        Sense::Everyone => {
-            (0..radios).map(|me| (0..radios).filter(|&other| other != me).collect()).collect()
-        }
-        Sense::Listeners(lists) => {
-            lists.iter().map(|list| list.iter().map(|radio| radio.0).collect()).collect()
-        }
-    };
-    for (from, to, _) in loss.links() {
-        listeners[from.0].push(to.0);
-        if matches!(sense, Sense::Audible) {
-            listeners[to.0].push(from.0);
+        match self {
+            Self::Links(links) => links.set_loss(from, to, loss),
+            Self::Field(_) => Err(MediumError::NoLossMatrix),
         }
     }
-    listeners
-        .into_iter()
-        .enumerate()
-        .map(|(sender, list)| neighbour_list(loss, sender, list))
-        .collect()
-}
 
-fn neighbour_list(loss: &LossMatrix, sender: usize, mut listeners: Vec<usize>) -> Arc<[Neighbour]> {
-    listeners.sort_unstable();
-    listeners.dedup();
-    let mut links = loss.row(sender).iter().peekable();
-    let neighbour = |radio| {
-        let link = links.next_if(|link| link.0 == radio);
-        Neighbour { radio, threshold: link.map_or(0, |link| threshold(link.1)) }
-    };
-    listeners.into_iter().map(neighbour).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ids(channel: &Channel, sender: usize) -> Vec<(usize, bool)> {
-        channel.neighbours(sender).iter().map(|n| (n.radio, n.hears())).collect()
-    }
-
-    #[test]
-    fn a_one_way_link_is_sensed_both_ways_by_default() {
-        let mut loss = LossMatrix::new(3);
-        loss.set(RadioId(0), RadioId(1), 0.4).unwrap();
-        let mut channel = Channel::new(loss.clone(), Sense::Audible, 1);
-        assert_eq!(ids(&channel, 0), [(1, true)]);
-        assert_eq!(ids(&channel, 1), [(0, false)]);
-        assert_eq!(ids(&channel, 2), []);
-        channel.set_loss(RadioId(0), RadioId(1), 1.0).unwrap();
-        channel.set_loss(RadioId(2), RadioId(0), 0.0).unwrap();
-        assert_eq!(ids(&channel, 0), [(2, false)]);
-        assert_eq!(ids(&channel, 1), []);
-        assert_eq!(ids(&channel, 2), [(0, true)]);
-
-        let explicit = Sense::Listeners(vec![vec![RadioId(2)], vec![], vec![]]);
-        let channel = Channel::new(loss.clone(), explicit, 1);
-        assert_eq!(ids(&channel, 0), [(1, true), (2, false)]);
-        assert_eq!(ids(&channel, 1), []);
-        let channel = Channel::new(loss, Sense::Everyone, 1);
-        assert_eq!(ids(&channel, 2), [(0, false), (1, false)]);
+    /// Appends whom a frame of `sender` that begins at `now_ns` reaches, by index. Control frames have draws
+    /// of their own.
+    pub(crate) fn launch(
+        &mut self,
+        now_ns: u64,
+        sender: usize,
+        control: bool,
+        arrivals: &mut Vec<Arrival>,
+    ) {
+        match self {
+            Self::Links(links) => links.launch(now_ns, sender, control, arrivals),
+            Self::Field(field) => field.launch(sender, control, arrivals),
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rand_chacha::ChaCha8Rng;
 
 use crate::Access;
+use crate::air::Answer;
 use crate::random::{Purpose, stream, uniform};
 
 /// Where a station stands.
@@ -16,10 +17,12 @@ pub(super) enum Phase {
     Backoff,
     /// Its host was asked for a frame.
     Granted,
-    /// Its frame is in the air.
+    /// Its frame, or the request to send it, is in the air.
     Sending,
-    /// Its frame was in the air, the ACK of this attempt is pending.
-    AwaitAck { attempt: u64 },
+    /// The answer to that is pending: the CTS or ACK of this attempt.
+    Awaiting { answer: Answer, attempt: u64 },
+    /// It is clear to send and will, SIFS after the CTS.
+    Cleared,
 }
 
 /// A frame from its grant to its report.
@@ -28,6 +31,8 @@ pub(super) struct Outgoing {
     pub(super) access: Access,
     pub(super) frame: Arc<[u8]>,
     pub(super) attempts: u32,
+    /// Names the latest of them among all.
+    pub(super) attempt: u64,
     /// Airtime of all attempts, ns.
     pub(super) airtime_ns: u64,
     /// The destination has it: what comes again is a duplicate there.
@@ -37,7 +42,7 @@ pub(super) struct Outgoing {
 impl Outgoing {
     /// A frame not yet sent.
     pub(super) fn new(access: Access, frame: Arc<[u8]>) -> Self {
-        Self { access, frame, attempts: 0, airtime_ns: 0, arrived: false }
+        Self { access, frame, attempts: 0, attempt: 0, airtime_ns: 0, arrived: false }
     }
 }
 
