@@ -5,7 +5,7 @@ use ncmesh_proto::link::LinkConfig;
 use ncmesh_proto::registry::Entry;
 use ncmesh_proto::route::RouteConfig;
 use ncmesh_proto::time::Duration;
-use ncmesh_sim::{Happening, Mischief, Simulation, SimulationConfig};
+use ncmesh_sim::{Happening, Knowledge, Mischief, Simulation, SimulationConfig};
 
 /// A loss matrix from links that are alike both ways.
 ///
@@ -27,7 +27,7 @@ pub fn mesh(loss: LossMatrix, seed: u64) -> SimulationConfig {
     let mut medium = MediumConfig::dot11b(loss, 11_000_000);
     medium.seed = seed;
     SimulationConfig {
-        names: (1..=medium.radios).map(|i| format!("n{i:02}")).collect(),
+        names: (1..=medium.radios()).map(|i| format!("n{i:02}")).collect(),
         medium,
         seed,
         mtu: 1500,
@@ -40,7 +40,7 @@ pub fn mesh(loss: LossMatrix, seed: u64) -> SimulationConfig {
         route: RouteConfig { refresh_s: 3.0, max_age_s: 15.0, ..RouteConfig::default() },
         engines: toml::Table::new(),
         sealed: true,
-        measured_beforehand: false,
+        knowledge: Knowledge::Own,
         mischief: Mischief::default(),
     }
 }

@@ -6,7 +6,7 @@
 use ncmesh_proto::file::{ReceiverState, Refusal, Stage, TransferStatus};
 use ncmesh_proto::route::{Metric, RouteConfig};
 use ncmesh_proto::time::Duration;
-use ncmesh_sim::{Happening, Simulation, SimulationConfig, node_id};
+use ncmesh_sim::{Happening, Knowledge, Simulation, SimulationConfig, node_id};
 use ncmesh_tests::{contents, ended, links, mesh, settled};
 use ncmesh_wire::FlowId;
 
@@ -293,7 +293,7 @@ fn what_a_receiver_cancelled_is_not_received_after_its_restart() {
 #[test]
 fn without_round_robin_nothing_is_sent_to_nobody_either() {
     let mut config = star(1);
-    config.measured_beforehand = true;
+    config.knowledge = Knowledge::Perfect;
     config.engines = toml::from_str("pacifier.variant = \"tree\"").unwrap();
     let mut s = settled(config);
     s.send_file(PACIFIER, 0, Some(&[2]), contents(400_000)).unwrap();

@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::io::Write;
 
-#[path = "../tests/traffic/mod.rs"]
+#[path = "../tests/it/traffic.rs"]
 mod traffic;
 
 fn main() -> Result<(), Box<dyn Error>> {

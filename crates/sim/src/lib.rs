@@ -5,6 +5,7 @@
 
 mod experiment;
 mod host;
+mod measure;
 pub mod scenario;
 mod simulation;
 mod trace;
@@ -13,4 +14,5 @@ pub use experiment::{
     Outcome, ReceiverOutcome, RunError, TransferOutcome, contents, run, settling_time,
 };
 pub use host::{Happening, Host};
-pub use simulation::{Mischief, Simulation, SimulationConfig, SimulationError, node_id};
+pub use measure::measure;
+pub use simulation::{Knowledge, Mischief, Simulation, SimulationConfig, SimulationError, node_id};

@@ -1,7 +1,8 @@
 //! The virtual-clock driver: nodes and medium, one event after the other, from a seed.
 
 use crate::host::{Happening, Host};
-use crate::scenario::Scenario;
+use crate::measure::measure;
+use crate::scenario::{Measure, Scenario};
 use crate::trace::{Mark, Trace};
 use ncmesh_medium::{Access, Medium, MediumConfig, MediumError, Output, RadioId, Statistics};
 use ncmesh_proto::file::merkle;
@@ -37,10 +38,22 @@ pub struct SimulationConfig {
     pub engines: toml::Table,
     /// Frames are really encrypted; otherwise a null cipher of the same length stands in.
     pub sealed: bool,
-    /// Nodes know the medium's loss matrix from the start and measure nothing (Pacifier, IV-A).
-    pub measured_beforehand: bool,
+    /// What nodes know of their links.
+    pub knowledge: Knowledge,
     /// What happens to frames on their way from the medium to the nodes.
     pub mischief: Mischief,
+}
+
+/// What nodes know of their links.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Knowledge {
+    /// What they measure and tell each other themselves.
+    #[default]
+    Own,
+    /// From the start and for ever what probes measured beforehand; they measure nothing (Pacifier, IV-A).
+    Measured(Measure),
+    /// From the start and for ever what frames of the MTU meet where nobody interferes.
+    Perfect,
 }
 
 /// Disorder that a real driver or network card may cause.
@@ -74,7 +87,7 @@ impl SimulationConfig {
             route: section(scenario, "route")?,
             engines,
             sealed: true,
-            measured_beforehand: false,
+            knowledge: scenario.measure.map_or(Knowledge::Own, Knowledge::Measured),
             mischief: Mischief::default(),
         })
     }
@@ -132,6 +145,8 @@ pub struct Simulation {
     happenings: Vec<(Instant, usize, Happening)>,
     now: Instant,
     out: Vec<u8>,
+    /// What all nodes know from the start.
+    known: Option<Topology>,
 }
 
 impl Simulation {
@@ -140,7 +155,7 @@ impl Simulation {
     /// # Errors
     /// [`SimulationError`] where a setting cannot be.
     pub fn new(config: SimulationConfig) -> Result<Self, SimulationError> {
-        let radios = config.medium.radios;
+        let radios = config.medium.radios();
         if config.names.len() != radios {
             return Err(SimulationError::Names { names: config.names.len(), radios });
         }
@@ -154,6 +169,7 @@ impl Simulation {
             happenings: Vec::new(),
             now: Instant::default(),
             out: Vec::new(),
+            known: known_beforehand(&config)?,
             config,
         };
         for node in 0..radios {
@@ -236,8 +252,8 @@ impl Simulation {
     /// [`SimulationError`] where a setting cannot be.
     pub fn switch_on(&mut self, node: usize) -> Result<(), SimulationError> {
         let mut stack = Stack::new(self.stack_config(node), self.now)?;
-        if self.config.measured_beforehand {
-            stack.pin_topology(self.true_topology());
+        if let Some(known) = &self.known {
+            stack.pin_topology(known.clone());
         }
         let _ = self.medium.set_up(RadioId(node), true);
         let host = &mut self.hosts[node];
@@ -473,19 +489,25 @@ impl Simulation {
             file: FileLimits::default(),
         }
     }
+}
 
-    /// What perfect measurement would show.
-    fn true_topology(&self) -> Topology {
-        let mut topology = Topology::new(self.config.route.min_delivery);
-        let loss = &self.config.medium.loss;
-        for (i, name) in self.config.names.iter().enumerate() {
-            let hears = loss.links().filter(|(_, to, _)| to.0 == i);
-            let hears = hears.map(|(from, _, p)| (node_id(from.0), 1.0 - p)).collect();
-            let state = LinkState { version: (0, 1), name: name.clone(), hears };
-            topology.learn(node_id(i), state, Instant::default());
-        }
-        topology
+/// What all nodes know from the start, if anything.
+fn known_beforehand(config: &SimulationConfig) -> Result<Option<Topology>, MediumError> {
+    let loss = match config.knowledge {
+        Knowledge::Own => return Ok(None),
+        Knowledge::Measured(how) => measure(&config.medium, how)?,
+        Knowledge::Perfect => config.medium.expected_loss(config.mtu)?,
+    };
+    let mut hears = vec![BTreeMap::new(); config.names.len()];
+    for (from, to, p) in loss.links() {
+        hears[to.0].insert(node_id(from.0), 1.0 - p);
     }
+    let mut topology = Topology::new(config.route.min_delivery);
+    for (i, (name, hears)) in config.names.iter().zip(hears).enumerate() {
+        let state = LinkState { version: (0, 1), name: name.clone(), hears };
+        topology.learn(node_id(i), state, Instant::default());
+    }
+    Ok(Some(topology))
 }
 
 /// The id of node `i`.

@@ -6,13 +6,13 @@ use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
 use ncmesh_proto::link::LinkConfig;
 use ncmesh_proto::route::RouteConfig;
 use ncmesh_proto::time::{Duration, Instant};
-use ncmesh_sim::{Happening, Mischief, Simulation, SimulationConfig};
+use ncmesh_sim::{Happening, Knowledge, Mischief, Simulation, SimulationConfig};
 
 fn config(loss: LossMatrix, seed: u64) -> SimulationConfig {
     let mut medium = MediumConfig::dot11b(loss, 11_000_000);
     medium.seed = seed;
     SimulationConfig {
-        names: (1..=medium.radios).map(|i| format!("n{i:02}")).collect(),
+        names: (1..=medium.radios()).map(|i| format!("n{i:02}")).collect(),
         medium,
         seed,
         mtu: 1500,
@@ -20,7 +20,7 @@ fn config(loss: LossMatrix, seed: u64) -> SimulationConfig {
         route: RouteConfig::default(),
         engines: toml::Table::new(),
         sealed: true,
-        measured_beforehand: false,
+        knowledge: Knowledge::Own,
         mischief: Mischief::default(),
     }
 }

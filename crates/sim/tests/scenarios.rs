@@ -78,7 +78,8 @@ fn freifunk_is_one_component_of_87_routers() {
     let mut edge = vec![0];
     while let Some(node) = edge.pop() {
         if !std::mem::replace(&mut reached[node], true) {
-            let near = freifunk.deliveries().filter(|link| link.0 == node || link.1 == node);
+            let near =
+                freifunk.deliveries().into_iter().filter(|link| link.0 == node || link.1 == node);
             edge.extend(near.map(|link| link.0 + link.1 - node));
         }
     }

@@ -87,6 +87,18 @@ impl RadioConfig {
             interference_floor_dbm: cs_threshold_dbm,
         }
     }
+
+    /// The same radios at another transmit power, their thresholds shifted along: the ranges stay, the margin
+    /// over noise changes.
+    #[must_use]
+    pub fn at_power(mut self, tx_power_dbm: f64) -> Self {
+        let shift_db = tx_power_dbm - self.tx_power_dbm;
+        self.tx_power_dbm = tx_power_dbm;
+        self.rx_threshold_dbm += shift_db;
+        self.cs_threshold_dbm += shift_db;
+        self.interference_floor_dbm += shift_db;
+        self
+    }
 }
 
 /// How frames travel.

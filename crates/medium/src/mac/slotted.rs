@@ -235,7 +235,9 @@ impl Mac for Slotted {
 
     fn next_ns(&self) -> Option<u64> {
         let landing = self.landings.first().map(|&(at_ns, _)| at_ns);
-        landing.into_iter().chain(self.slot_at_ns).min()
+        // The drawing goes on when the grant is answered.
+        let slot = self.slot_at_ns.filter(|_| self.granted.is_none());
+        landing.into_iter().chain(slot).min()
     }
 
     fn step(&mut self, turn: &mut Turn<'_>) {
@@ -243,7 +245,7 @@ impl Mac for Slotted {
         if let Some((_, id)) = landing.filter(|&(at_ns, _)| at_ns <= turn.now_ns) {
             self.landings.pop_first();
             self.handle_landing(turn, id);
-        } else if self.granted.is_none() && self.slot_at_ns.is_some_and(|at| at <= turn.now_ns) {
+        } else if self.slot_at_ns.is_some_and(|at| at <= turn.now_ns) {
             if self.free_from_ns <= turn.now_ns {
                 self.begin_slot(turn.now_ns);
             } else {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::ether::Medium;
+use super::placement::{Grid, Uniform};
 use super::quantity::{self, Quantity};
 
 /// The whole file.
@@ -25,6 +27,7 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) link: Vec<Spanned<Link>>,
     pub(super) medium: Spanned<Medium>,
+    pub(super) measure: Option<Spanned<Measure>>,
     pub(super) traffic: Option<Traffic>,
     #[serde(default)]
     pub(super) protocol: BTreeMap<String, toml::Table>,
@@ -51,6 +54,9 @@ pub(super) struct Topology {
     pub(super) matrix: Option<Spanned<String>>,
     pub(super) links: Option<Spanned<String>>,
     pub(super) netjson: Option<Spanned<String>>,
+    pub(super) positions: Option<Spanned<String>>,
+    pub(super) uniform: Option<Spanned<Uniform>>,
+    pub(super) grid: Option<Spanned<Grid>>,
 }
 
 #[derive(Deserialize)]
@@ -62,37 +68,13 @@ pub(super) struct Link {
     pub(super) loss_back: Option<f64>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Medium {
-    pub(super) phy: PhyName,
-    #[serde(deserialize_with = "quantity::bit_rate")]
-    pub(super) bit_rate: Quantity,
-    #[serde(default)]
-    pub(super) sense: SenseName,
-    pub(super) retry_limit: Option<u32>,
-    pub(super) mac_overhead_bytes: Option<usize>,
-    pub(super) mtu: Option<Spanned<usize>>,
-    pub(super) cw_min: Option<u32>,
-    pub(super) cw_max: Option<u32>,
-    #[serde(default)]
-    pub(super) overhear_unicast: bool,
-}
-
+/// Broadcast probes by which links are measured before a run, and what is measured handed to all nodes.
 #[derive(Clone, Copy, Deserialize)]
-pub(super) enum PhyName {
-    #[serde(rename = "802.11b")]
-    Dot11b,
-    #[serde(rename = "802.11a")]
-    Dot11a,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum SenseName {
-    #[default]
-    Audible,
-    Everyone,
+#[serde(deny_unknown_fields)]
+pub(super) struct Measure {
+    pub(super) seconds: f64,
+    pub(super) bytes: usize,
+    pub(super) period_s: f64,
 }
 
 #[derive(Deserialize)]

@@ -17,7 +17,7 @@ pub struct Topology {
 }
 
 /// Lines with something in them, numbered from 1.
-fn lines<'a>(text: &'a str) -> impl Iterator<Item = (usize, &'a str)> + use<'a> {
+pub(super) fn lines<'a>(text: &'a str) -> impl Iterator<Item = (usize, &'a str)> + use<'a> {
     let numbered = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }

@@ -9,18 +9,27 @@
 //! [medium]
 //! phy = "802.11b"                          # or "802.11a" (and pure 802.11g)
 //! bit_rate = "2M"                          # bit/s
-//! # sense = "audible" | "everyone", retry_limit, mac_overhead_bytes, cw_min, cw_max, overhear_unicast
+//! # mac = "dcf" | "slotted", conflict, rts_threshold_bytes, sense = "audible" | "everyone", bursts, retry_limit,
+//! # mac_overhead_bytes, cw_min, cw_max, mtu, overhear_unicast
+//!
+//! # [medium.propagation]                   # power over distance in the place of losses
+//! # [medium.reception]                     # which frames can be read
 //!
 //! [topology]                               # at most one of:
 //! # matrix = "loss.csv"                    # n x n losses, see `links`
 //! # links = "links.csv"                    # lines of from,to,loss
 //! # netjson = "graph.json"                 # NetJSON NetworkGraph, see `netjson`
+//! # positions = "positions.csv"            # lines of x,y in metres
+//! # uniform = { nodes = 50, width_m = 1000, height_m = 1000 }
+//! # grid = { columns = 5, rows = 4, spacing_m = 100 }
 //!
 //! [[link]]                                 # on top of the file, if any
 //! from = "s"
 //! to = "r1"
 //! loss = 0.3                               # 0 to 1
 //! loss_back = 0.2                          # equal to loss if absent; 1 for a one-way link
+//!
+//! # [measure]                              # links are measured beforehand
 //!
 //! [traffic]                                # a file transfer
 //! from = "s"
@@ -35,10 +44,13 @@
 //! `[[node]]` they are those of the topology file, in its order. File names are relative to the scenario's.
 
 mod error;
+mod ether;
 mod file;
 mod links;
 pub mod netjson;
+mod network;
 mod overrides;
+mod placement;
 mod quantity;
 mod read;
 
@@ -50,6 +62,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
+use ncmesh_proto::time::Duration;
 
 /// Where a node stands, in metres from any origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,6 +107,18 @@ pub struct Traffic {
     pub content: Content,
 }
 
+/// Links are measured before a run and what is measured handed to all nodes, which then measure nothing
+/// themselves (Pacifier, IV-A).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measure {
+    /// For how long.
+    pub duration: Duration,
+    /// Length of the broadcast probes, bytes.
+    pub bytes: usize,
+    /// From one probe of a node to its next.
+    pub period: Duration,
+}
+
 /// A checked scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -105,6 +130,8 @@ pub struct Scenario {
     pub seed: u64,
     /// All nodes. Node id = index + 1, radio = index.
     pub nodes: Vec<Node>,
+    /// How links are measured beforehand, if they are.
+    pub measure: Option<Measure>,
     /// The file transfer, if the scenario has one.
     pub traffic: Option<Traffic>,
     /// Settings by protocol name, checked by the protocols themselves.
@@ -150,9 +177,13 @@ impl Scenario {
         self.nodes.iter().position(|node| node.name == name)
     }
 
-    /// Loss of every directed link, by node index.
-    pub fn loss(&self) -> &LossMatrix {
-        &self.medium.loss
+    /// Loss of every directed link by node index, for frames of the MTU without interference.
+    ///
+    /// # Panics
+    /// Never: the medium's settings have been checked.
+    #[allow(clippy::expect_used, reason = "a scenario's medium is valid")]
+    pub fn loss(&self) -> LossMatrix {
+        self.medium.expected_loss(self.mtu).expect("checked when the scenario was read")
     }
 
     /// The medium of this scenario: radio i is node i.
@@ -160,9 +191,9 @@ impl Scenario {
         self.medium.clone()
     }
 
-    /// All directed links as (from, to, delivery probability).
-    pub fn deliveries(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
+    /// All directed links as (from, to, delivery probability), as in [`loss`](Self::loss).
+    pub fn deliveries(&self) -> Vec<(usize, usize, f64)> {
         let delivery = |(from, to, loss): (RadioId, RadioId, f64)| (from.0, to.0, 1.0 - loss);
-        self.medium.loss.links().map(delivery)
+        self.loss().links().map(delivery).collect()
     }
 }

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use ncmesh_medium::{LossMatrix, MAX_FRAME_BYTES, MAX_RADIOS, MediumConfig, Phy, RadioId, Sense};
+use ncmesh_medium::{LossMatrix, MAX_FRAME_BYTES, MAX_RADIOS, MediumConfig};
 use ncmesh_proto::name::{MAX_NODE_NAME, harmless, is_node_name};
 use ncmesh_proto::stack::MTUS;
+use ncmesh_proto::time::Duration;
 use toml::Spanned;
 
 use super::error::Place;
-use super::file::{self, File, PhyName, SenseName};
-use super::links::Topology;
+use super::ether::Medium;
+use super::file::{self, File};
 use super::overrides::Source;
-use super::{Content, Node, Position, Scenario, ScenarioError, Traffic, links, netjson};
+use super::{Content, Measure, Node, Scenario, ScenarioError, Traffic};
 
 /// The longest file read: the loss matrix of 2,000 nodes fits.
 const LONGEST_FILE: u64 = 64 << 20;
@@ -74,8 +75,9 @@ pub(super) fn scenario(
     let reader = Reader { text, origin, directory };
     check_name(file.name.as_ref(), "name", &reader.place(&file.name))?;
     let (nodes, loss) = reader.network(&file)?;
-    let medium = reader.medium(&file.medium, loss, file.seed)?;
     let mtu = reader.mtu(file.medium.get_ref())?;
+    let medium = reader.medium(&file.medium, (&nodes, loss), mtu, file.seed)?;
+    let measure = file.measure.as_ref().map(|measure| reader.measure(measure)).transpose()?;
     let traffic =
         file.traffic.as_ref().map(|traffic| reader.traffic(traffic, &nodes)).transpose()?;
     Ok(Scenario {
@@ -83,6 +85,7 @@ pub(super) fn scenario(
         description: file.description,
         seed: file.seed,
         nodes,
+        measure,
         traffic,
         protocol: file.protocol,
         mtu,
@@ -91,119 +94,33 @@ pub(super) fn scenario(
     })
 }
 
-struct Reader<'a> {
-    text: &'a str,
-    origin: &'a str,
-    directory: &'a Path,
+/// The file being read.
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    pub(super) origin: &'a str,
+    pub(super) directory: &'a Path,
 }
 
 impl Reader<'_> {
-    fn place<T>(&self, value: &Spanned<T>) -> Place {
+    /// Where `value` stands.
+    pub(super) fn place<T>(&self, value: &Spanned<T>) -> Place {
         Place::span(self.origin, self.text, Some(value.span()))
-    }
-
-    fn network(&self, file: &File) -> Result<(Vec<Node>, LossMatrix), ScenarioError> {
-        let topology = self.topology(&file.topology)?;
-        let listed = self.listed_nodes(file)?;
-        let nodes = if listed.is_empty() { topology.nodes.clone() } else { listed };
-        if nodes.is_empty() {
-            let message = "no nodes: give `nodes`, `[[node]]` or a file in `[topology]`";
-            return Err(ScenarioError::value(Place::file(self.origin), message));
-        }
-        let index = index_by_name(&nodes, self.origin)?;
-        let mut loss = LossMatrix::new(nodes.len());
-        let find = |name: &str, place: &Place| find(&index, name, place);
-        let place = self.topology_place(&file.topology);
-        let places: Result<Vec<_>, _> =
-            topology.nodes.iter().map(|node| find(&node.name, &place)).collect();
-        let places = places?;
-        for &(from, to, p) in &topology.links {
-            set(&mut loss, places[from], places[to], p, &place)?;
-        }
-        for link in &file.link {
-            let (place, link) = (self.place(link), link.as_ref());
-            let (from, to) = (find(&link.from, &place)?, find(&link.to, &place)?);
-            set(&mut loss, from, to, link.loss, &place)?;
-            set(&mut loss, to, from, link.loss_back.unwrap_or(link.loss), &place)?;
-        }
-        Ok((nodes, loss))
-    }
-
-    fn listed_nodes(&self, file: &File) -> Result<Vec<Node>, ScenarioError> {
-        let mut nodes = Vec::new();
-        if let (Some(_), Some(second)) = (file.nodes.first(), file.node.first()) {
-            let message = "give `nodes` or `[[node]]`, not both";
-            return Err(ScenarioError::value(self.place(&second.name), message));
-        }
-        for name in &file.nodes {
-            let node = Node { name: name.as_ref().clone(), position: None };
-            add_node(&mut nodes, node, self.place(name))?;
-        }
-        for node in &file.node {
-            let place = self.place(&node.name);
-            let position = position(node, &place)?;
-            add_node(&mut nodes, Node { name: node.name.as_ref().clone(), position }, place)?;
-        }
-        Ok(nodes)
-    }
-
-    fn topology_place(&self, topology: &file::Topology) -> Place {
-        let first =
-            [&topology.matrix, &topology.links, &topology.netjson].into_iter().flatten().next();
-        first.map_or(Place::file(self.origin), |name| self.place(name))
-    }
-
-    fn topology(&self, topology: &file::Topology) -> Result<Topology, ScenarioError> {
-        match (&topology.matrix, &topology.links, &topology.netjson) {
-            (None, None, None) => Ok(Topology::default()),
-            (Some(name), None, None) => self.topology_file(name, links::matrix),
-            (None, Some(name), None) => self.topology_file(name, links::list),
-            (None, None, Some(name)) => self.topology_file(name, netjson::read),
-            _ => {
-                let message = "give one of `matrix`, `links` and `netjson`, not several";
-                Err(ScenarioError::value(self.topology_place(topology), message))
-            }
-        }
-    }
-
-    fn topology_file(
-        &self,
-        name: &Spanned<String>,
-        parse: impl Fn(&str, &str) -> Result<Topology, ScenarioError>,
-    ) -> Result<Topology, ScenarioError> {
-        let path = self.directory.join(name.as_ref());
-        parse(&text(&path)?, &path.display().to_string())
     }
 
     fn medium(
         &self,
-        spanned: &Spanned<file::Medium>,
-        loss: LossMatrix,
+        spanned: &Spanned<Medium>,
+        network: (&[Node], LossMatrix),
+        mtu: usize,
         seed: u64,
     ) -> Result<MediumConfig, ScenarioError> {
-        let medium = spanned.as_ref();
-        let mut phy = match medium.phy {
-            PhyName::Dot11b => Phy::DOT11B,
-            PhyName::Dot11a => Phy::DOT11A,
-        };
-        phy.cw_min = medium.cw_min.unwrap_or(phy.cw_min);
-        phy.cw_max = medium.cw_max.unwrap_or(phy.cw_max);
-        let mut config = MediumConfig::with_phy(phy, loss, medium.bit_rate.0);
-        config.sense = match medium.sense {
-            SenseName::Audible => Sense::Audible,
-            SenseName::Everyone => Sense::Everyone,
-        };
-        config.retry_limit = medium.retry_limit.unwrap_or(config.retry_limit);
-        config.mac_overhead_bytes = medium.mac_overhead_bytes.unwrap_or(config.mac_overhead_bytes);
-        config.overhear_unicast = medium.overhear_unicast;
-        config.seed = seed;
-        let checked = config.validate();
-        checked.map_err(|error| ScenarioError::value(self.place(spanned), error.to_string()))?;
-        Ok(config)
+        let (nodes, loss) = network;
+        let config = spanned.as_ref().config(loss, nodes, mtu, seed);
+        config.map_err(|message| ScenarioError::value(self.place(spanned), message))
     }
 
     /// What the engines can work with and the medium carries.
-    fn mtu(&self, medium: &file::Medium) -> Result<usize, ScenarioError> {
+    fn mtu(&self, medium: &Medium) -> Result<usize, ScenarioError> {
         let Some(mtu) = &medium.mtu else { return Ok(DEFAULT_MTU) };
         let (min, max) = (*MTUS.start(), MAX_FRAME_BYTES);
         if !(min..=max).contains(mtu.get_ref()) {
@@ -211,6 +128,26 @@ impl Reader<'_> {
             return Err(ScenarioError::value(self.place(mtu), message));
         }
         Ok(*mtu.get_ref())
+    }
+
+    /// How links are measured beforehand.
+    fn measure(&self, measure: &Spanned<file::Measure>) -> Result<Measure, ScenarioError> {
+        let file::Measure { seconds, bytes, period_s } = *measure.get_ref();
+        if !(1..=MAX_FRAME_BYTES).contains(&bytes)
+            || !(0.001..=1e6).contains(&period_s)
+            || !(period_s..=1e9).contains(&seconds)
+        {
+            let message = format!(
+                "`bytes` must be 1 to {MAX_FRAME_BYTES}, `period_s` 0.001 to 1e6, `seconds` at least `period_s`"
+            );
+            return Err(ScenarioError::value(self.place(measure), message));
+        }
+        let seconds = |s: f64| Duration::from_nanos((s * 1e9) as u64);
+        Ok(Measure {
+            duration: seconds(measure.get_ref().seconds),
+            bytes,
+            period: seconds(period_s),
+        })
     }
 
     fn traffic(&self, traffic: &file::Traffic, nodes: &[Node]) -> Result<Traffic, ScenarioError> {
@@ -251,19 +188,13 @@ impl Reader<'_> {
     }
 }
 
-fn position(node: &file::Node, place: &Place) -> Result<Option<Position>, ScenarioError> {
-    match (node.x, node.y) {
-        (None, None) => Ok(None),
-        (Some(x), Some(y)) if (x + y + node.z).is_finite() => {
-            Ok(Some(Position { x, y, z: node.z }))
-        }
-        _ => Err(ScenarioError::value(place.clone(), "give both `x` and `y`, as finite numbers")),
-    }
-}
+pub(super) type Index<'a> = BTreeMap<&'a str, usize>;
 
-type Index<'a> = BTreeMap<&'a str, usize>;
-
-fn index_by_name<'a>(nodes: &'a [Node], origin: &str) -> Result<Index<'a>, ScenarioError> {
+/// Nodes by name.
+pub(super) fn index_by_name<'a>(
+    nodes: &'a [Node],
+    origin: &str,
+) -> Result<Index<'a>, ScenarioError> {
     let mut index = Index::new();
     for (at, node) in nodes.iter().enumerate() {
         if index.insert(&node.name, at).is_some() {
@@ -274,7 +205,8 @@ fn index_by_name<'a>(nodes: &'a [Node], origin: &str) -> Result<Index<'a>, Scena
     Ok(index)
 }
 
-fn find(index: &Index<'_>, name: &str, place: &Place) -> Result<usize, ScenarioError> {
+/// The node named `name`.
+pub(super) fn find(index: &Index<'_>, name: &str, place: &Place) -> Result<usize, ScenarioError> {
     index.get(name).copied().ok_or_else(|| {
         check_name(name, "node name", place).err().unwrap_or_else(|| {
             let some: Vec<_> = index.keys().take(8).copied().collect();
@@ -282,19 +214,5 @@ fn find(index: &Index<'_>, name: &str, place: &Place) -> Result<usize, ScenarioE
             let message = format!("no node `{name}`: there are {}{more}", some.join(", "));
             ScenarioError::value(place.clone(), message)
         })
-    })
-}
-
-fn set(
-    loss: &mut LossMatrix,
-    from: usize,
-    to: usize,
-    p: f64,
-    place: &Place,
-) -> Result<(), ScenarioError> {
-    let result = loss.set(RadioId(from), RadioId(to), p);
-    result.map_err(|_| {
-        let message = format!("loss {p}: must be from 0 to 1, between two different nodes");
-        ScenarioError::value(place.clone(), message)
     })
 }

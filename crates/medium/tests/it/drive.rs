@@ -1,7 +1,5 @@
 //! A driver for tests: a virtual clock and hosts that follow a plan.
 
-#![allow(clippy::unwrap_used)] // Tests may.
-
 use ncmesh_medium::{Access, LossMatrix, Medium, Output, RadioId};
 
 /// A loss matrix of `n` radios with the listed (from, to, loss) links in both directions.

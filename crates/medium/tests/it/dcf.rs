@@ -1,10 +1,6 @@
 //! CSMA/CA against timings worked by hand (802.11b, 2 Mbit/s, long preamble).
 
-#![allow(clippy::unwrap_used)] // Tests may.
-
-mod drive;
-
-use drive::{links, run, saturate};
+use crate::drive::{links, run, saturate};
 use ncmesh_medium::{
     Access, ChannelConfig, LinksConfig, Medium, MediumConfig, Output, RadioId, Sense, TxResult,
 };

@@ -1,0 +1,100 @@
+//! DCF in one collision domain by drawing, without a medium: where each station's countdown stands, who is
+//! next, and how long the channel is busy. Counters freeze in whole slots and resume at DIFS; unicast senders
+//! that collided resume at the end of the ACK timeout, if the channel is idle then.
+
+use ncmesh_medium::Phy;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+
+/// What saturated stations get.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Saturation {
+    /// Share of frames sent that collided.
+    pub(crate) collided: f64,
+    /// Mbit/s of the payload of frames that did not.
+    pub(crate) mbps: f64,
+}
+
+/// A collision domain.
+pub(crate) struct Cell {
+    phy: Phy,
+    frame_ns: u64,
+    ack_ns: u64,
+    /// Attempts of unicast; none for broadcast.
+    attempts: Option<u32>,
+}
+
+/// A station: slots to go, and from when on they count if the channel is idle.
+struct Station {
+    slots: u64,
+    from_ns: u64,
+    window: u32,
+    attempt: u32,
+}
+
+impl Cell {
+    /// Frames of 1500 bytes and 36 of overhead.
+    pub(crate) fn new(phy: Phy, rate_bps: u64, attempts: Option<u32>) -> Self {
+        let (frame_ns, ack_ns) =
+            (phy.airtime_ns(1_536, rate_bps), phy.control_airtime_ns(14, rate_bps));
+        Self { phy, frame_ns, ack_ns, attempts }
+    }
+
+    /// `stations` that always have a frame, until `frames` have been sent.
+    pub(crate) fn saturate(&self, stations: usize, frames: u64) -> Saturation {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let phy = self.phy;
+        let draw = |rng: &mut ChaCha8Rng, window: u32| u64::from(rng.next_u32() % (window + 1));
+        let fresh = |rng: &mut ChaCha8Rng| Station {
+            slots: draw(rng, phy.cw_min),
+            from_ns: phy.difs_ns,
+            window: phy.cw_min,
+            attempt: 0,
+        };
+        let mut cell: Vec<Station> = (0..stations).map(|_| fresh(&mut rng)).collect();
+        let (mut sent, mut good, mut now_ns) = (0, 0, 0);
+        while sent < frames {
+            let due_ns = |station: &Station| station.from_ns + station.slots * phy.slot_ns;
+            let start_ns = cell.iter().map(due_ns).min().unwrap_or(0);
+            let senders = cell.iter().filter(|station| due_ns(station) == start_ns).count() as u64;
+            sent += senders;
+            good += u64::from(senders == 1);
+            let answered = self.attempts.is_some() && senders == 1;
+            let answer_ns = if answered { phy.sifs_ns + self.ack_ns } else { 0 };
+            let frame_end_ns = start_ns + self.frame_ns;
+            now_ns = frame_end_ns + answer_ns;
+            for station in &mut cell {
+                let sends = due_ns(station) == start_ns;
+                let mut resume_ns = 0;
+                if sends {
+                    if self.attempts.is_some() && senders > 1 {
+                        resume_ns = frame_end_ns + phy.sifs_ns + phy.slot_ns + phy.preamble_ns;
+                    }
+                    self.advance(station, senders == 1);
+                    station.slots = draw(&mut rng, station.window);
+                } else if start_ns > station.from_ns {
+                    station.slots -= (start_ns - station.from_ns) / phy.slot_ns;
+                } else {
+                    // Its timeout is still running.
+                    resume_ns = station.from_ns;
+                }
+                station.from_ns = resume_ns.max(now_ns + phy.difs_ns);
+            }
+        }
+        Saturation {
+            collided: 1.0 - good as f64 / sent as f64,
+            mbps: good as f64 * 12_000.0 / (now_ns as f64 / 1e9) / 1e6,
+        }
+    }
+
+    /// The contention window after an attempt.
+    fn advance(&self, station: &mut Station, success: bool) {
+        station.attempt += 1;
+        let over = success || station.attempt >= self.attempts.unwrap_or(1);
+        if over {
+            (station.attempt, station.window) = (0, self.phy.cw_min);
+        } else {
+            station.window = (2 * station.window + 1).min(self.phy.cw_max);
+        }
+    }
+}

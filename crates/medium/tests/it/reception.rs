@@ -1,0 +1,143 @@
+//! Two radios, hidden terminals, capture: powers, times and outcomes worked by hand.
+
+use ncmesh_medium::{
+    Access, Fading, Medium, MediumConfig, Output, PathLoss, Phy, RadioConfig, RadioId,
+    ReceptionModel,
+};
+
+use crate::traffic::broadcast_from;
+
+const US: u64 = 1_000;
+/// 1000 bytes and 36 of overhead at 2 Mbit/s: 192 + 4144 us.
+const FRAME: u64 = 4_336 * US;
+
+/// Radios on a line at `metres`, received up to 250 m and sensed up to 460 m, power falling with the fourth
+/// power of the distance; 10 dB of SINR are needed.
+fn line(metres: &[f64]) -> MediumConfig {
+    let positions = metres.iter().map(|x| [*x, 0.0, 0.0]).collect();
+    let two_ray = PathLoss::TwoRay { frequency_hz: 914e6, antenna_height_m: 1.5 };
+    let radios = RadioConfig::with_ranges(positions, two_ray, Fading::None, 250.0, 460.0);
+    let mut config = MediumConfig::with_radios(Phy::DOT11B, radios, 2_000_000);
+    config.reception.noise_figure_db = None;
+    config
+}
+
+/// Each (instant in us, radio) broadcasts a frame; returns who received whom, and when frames began.
+fn play(config: MediumConfig, begins: &[(u64, usize)]) -> (Vec<(usize, usize)>, Vec<u64>) {
+    let mut medium = Medium::new(config).unwrap();
+    let (mut heard, mut began) = (Vec::new(), Vec::new());
+    let mut begins = begins.iter().peekable();
+    loop {
+        let request_ns = begins.peek().map(|(us, _)| us * US);
+        let Some(now_ns) = medium.poll_timeout().into_iter().chain(request_ns).min() else {
+            return (heard, began);
+        };
+        medium.handle_timeout(now_ns);
+        while let Some((_, radio)) = begins.next_if(|(us, _)| us * US == now_ns) {
+            medium.request(now_ns, RadioId(*radio)).unwrap();
+        }
+        medium.handle_timeout(now_ns);
+        while let Some(output) = medium.poll_output() {
+            match output {
+                Output::Grant { radio, at_ns } => {
+                    began.push(at_ns);
+                    let frame = vec![0; 1_000].into();
+                    medium.supply(at_ns, radio, Access::Broadcast, frame).unwrap();
+                }
+                Output::Deliver { to, from, .. } => heard.push((from.0, to.0)),
+                Output::Report { .. } => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn ranges_are_where_they_were_asked_for() {
+    // Received at 249 m, not at 251 m.
+    assert_eq!(play(line(&[0.0, 249.0, 251.0]), &[(0, 0)]).0, [(0, 1)]);
+    // Sensed at 459 m: the second waits and backs off. Not at 461 m: it begins at once.
+    let (_, began) = play(line(&[0.0, 459.0]), &[(0, 0), (100, 1)]);
+    let wait = began[1] - FRAME - 50 * US;
+    assert!(wait % (20 * US) == 0 && wait <= 31 * 20 * US, "{began:?}");
+    assert_eq!(play(line(&[0.0, 461.0]), &[(0, 0), (100, 1)]).1, [0, 100 * US]);
+}
+
+#[test]
+fn a_hidden_terminal_spoils_a_frame_if_it_is_near_enough() {
+    // 0 sends to 1 over 200 m; 2, unheard by 0, begins later. At 1 the ratio of powers is (d / 200)^4:
+    // 12.9 dB at 420 m, 9.7 dB at 350 m.
+    let spare = play(line(&[0.0, 200.0, 620.0]), &[(0, 0), (1_000, 2)]).0;
+    assert_eq!(spare, [(0, 1)]);
+    let spoilt = play(line(&[0.0, 200.0, 550.0]), &[(0, 0), (1_000, 2)]).0;
+    assert_eq!(spoilt, []);
+}
+
+#[test]
+fn interference_adds_up() {
+    // Each of the two is 12.9 dB below the frame, both together 9.9 dB; they do not hear 0.
+    let config = line(&[0.0, 200.0, 620.0, 620.0]);
+    let one = play(config.clone(), &[(0, 0), (1_000, 2)]).0;
+    assert_eq!(one, [(0, 1), (2, 3)]);
+    assert_eq!(play(config, &[(0, 0), (1_000, 2), (1_000, 3)]).0, []);
+}
+
+#[test]
+fn of_frames_that_begin_together_the_strongest_is_received() {
+    // At 1: 0 from 100 m, 2 from 240 m: 15.2 dB. They sense each other, but begin at the same instant.
+    let config = line(&[0.0, 100.0, 340.0]);
+    assert_eq!(play(config, &[(0, 0), (0, 2)]).0, [(0, 1)]);
+    // From 180 m instead: 10.2 dB still, from 170 m 9.2 dB: too little to be read.
+    assert_eq!(play(line(&[0.0, 100.0, 280.0]), &[(0, 0), (0, 2)]).0, [(0, 1)]);
+    assert_eq!(play(line(&[0.0, 100.0, 270.0]), &[(0, 0), (0, 2)]).0, []);
+}
+
+#[test]
+fn a_late_strong_frame_is_received_only_with_capture() {
+    // 1 is receiving 0 over 240 m when 2, hidden from 0, begins 100 m from 1 on the other side: not hidden
+    // at 340 m from 0 unless sensing is short. Sensing range 300 m.
+    let positions = vec![[0.0, 0.0, 0.0], [240.0, 0.0, 0.0], [340.0, 0.0, 0.0]];
+    let two_ray = PathLoss::TwoRay { frequency_hz: 914e6, antenna_height_m: 1.5 };
+    let radios = RadioConfig::with_ranges(positions, two_ray, Fading::None, 250.0, 300.0);
+    let mut config = MediumConfig::with_radios(Phy::DOT11B, radios, 2_000_000);
+    let late = [(0, 0), (1_000, 2)];
+    assert_eq!(play(config.clone(), &late).0, []);
+    // 40 log10(2.4) = 15.2 dB.
+    config.reception.capture_db = Some(15.0);
+    assert_eq!(play(config.clone(), &late).0, [(2, 1)]);
+    config.reception.capture_db = Some(15.5);
+    assert_eq!(play(config, &late).0, []);
+}
+
+#[test]
+fn a_frame_that_cannot_be_read_is_followed_by_eifs() {
+    // 1 hears 0, and both it and 0 hear nothing of 2, which spoils the frame at 1 (9.7 dB) and ends later.
+    let (heard, began) = play(line(&[0.0, 200.0, 550.0]), &[(0, 0), (1_000, 2), (2_000, 1)]);
+    assert_eq!(heard, [(1, 0)]);
+    // 1 is busy until 2 ends at 1000 + 4336 us; EIFS runs from the end of 0's frame at 4336 us and ends
+    // 364 us later, before DIFS after 5336 us.
+    let slots = began[2] - (5_336 + 50) * US;
+    assert!(slots % (20 * US) == 0 && slots <= 31 * 20 * US, "{began:?}");
+    // Begun earlier, 2 ends 36 us after 0: now EIFS is what 1 waits for.
+    let (_, began) = play(line(&[0.0, 200.0, 550.0]), &[(0, 0), (36, 2), (2_000, 1)]);
+    let slots = began[2] - (4_336 + 364) * US;
+    assert!(slots % (20 * US) == 0 && slots <= 31 * 20 * US, "{began:?}");
+}
+
+#[test]
+fn bit_errors_come_with_noise() {
+    // The noise figure that leaves 250 m with 1.9 dB of SINR; 22 MHz of 802.11b are -100.6 dBm.
+    let mut config = line(&[0.0, 249.99]);
+    config.reception.model = ReceptionModel::BitErrors;
+    config.reception.preamble_sinr_db = 0.0;
+    config.reception.noise_figure_db = Some(-64.37 + 100.56 - 1.5);
+    let loss = config.expected_loss(1_000).unwrap().loss(RadioId(0), RadioId(1));
+    assert!((0.02..0.98).contains(&loss), "{loss}");
+    let mut medium = Medium::new(config).unwrap();
+    let sent = 4_000;
+    let received = broadcast_from(&mut medium, RadioId(0), 1_000, sent).received;
+    let share = 1.0 - received as f64 / sent as f64;
+    assert!(
+        (share - loss).abs() < 4.0 * (loss * (1.0 - loss) / sent as f64).sqrt(),
+        "{share} {loss}"
+    );
+}

@@ -1,0 +1,144 @@
+//! Which nodes there are, where they stand, and how they hear each other.
+
+use ncmesh_medium::{LossMatrix, RadioId};
+use toml::Spanned;
+
+use super::error::Place;
+use super::file::{self, File};
+use super::links::Topology;
+use super::read::{Reader, add_node, find, index_by_name, text};
+use super::{Node, Position, ScenarioError, links, netjson, placement};
+
+impl Reader<'_> {
+    /// The nodes of `file`, and the loss of its links.
+    pub(super) fn network(&self, file: &File) -> Result<(Vec<Node>, LossMatrix), ScenarioError> {
+        self.refuse_losses_beside_propagation(file)?;
+        let topology = self.topology(&file.topology, file.seed)?;
+        let listed = self.listed_nodes(file)?;
+        let nodes = if listed.is_empty() { topology.nodes.clone() } else { listed };
+        if nodes.is_empty() {
+            let message = "no nodes: give `nodes`, `[[node]]` or `[topology]`";
+            return Err(ScenarioError::value(Place::file(self.origin), message));
+        }
+        let index = index_by_name(&nodes, self.origin)?;
+        let mut loss = LossMatrix::new(nodes.len());
+        let find = |name: &str, place: &Place| find(&index, name, place);
+        let place = self.topology_place(&file.topology);
+        let places: Result<Vec<_>, _> =
+            topology.nodes.iter().map(|node| find(&node.name, &place)).collect();
+        let places = places?;
+        for &(from, to, p) in &topology.links {
+            set(&mut loss, places[from], places[to], p, &place)?;
+        }
+        for link in &file.link {
+            let (place, link) = (self.place(link), link.as_ref());
+            let (from, to) = (find(&link.from, &place)?, find(&link.to, &place)?);
+            set(&mut loss, from, to, link.loss, &place)?;
+            set(&mut loss, to, from, link.loss_back.unwrap_or(link.loss), &place)?;
+        }
+        Ok((nodes, loss))
+    }
+
+    fn listed_nodes(&self, file: &File) -> Result<Vec<Node>, ScenarioError> {
+        let mut nodes = Vec::new();
+        if let (Some(_), Some(second)) = (file.nodes.first(), file.node.first()) {
+            let message = "give `nodes` or `[[node]]`, not both";
+            return Err(ScenarioError::value(self.place(&second.name), message));
+        }
+        for name in &file.nodes {
+            let node = Node { name: name.as_ref().clone(), position: None };
+            add_node(&mut nodes, node, self.place(name))?;
+        }
+        for node in &file.node {
+            let place = self.place(&node.name);
+            let position = position(node, &place)?;
+            add_node(&mut nodes, Node { name: node.name.as_ref().clone(), position }, place)?;
+        }
+        Ok(nodes)
+    }
+
+    fn refuse_losses_beside_propagation(&self, file: &File) -> Result<(), ScenarioError> {
+        let (topology, propagation) = (&file.topology, &file.medium.get_ref().propagation);
+        let losses = topology.matrix.is_some() || topology.links.is_some() || !file.link.is_empty();
+        match propagation {
+            Some(propagation) if losses => {
+                let message =
+                    "[medium.propagation] decides who hears whom: give positions, not losses";
+                Err(ScenarioError::value(self.place(propagation), message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where each of the alternatives stands that the file gives.
+    fn topology_places(&self, topology: &file::Topology) -> Vec<Place> {
+        let file::Topology { matrix, links, netjson, positions, uniform, grid } = topology;
+        let names = [matrix, links, netjson, positions].into_iter().flatten();
+        let mut places: Vec<_> = names.map(|name| self.place(name)).collect();
+        places.extend(uniform.iter().map(|uniform| self.place(uniform)));
+        places.extend(grid.iter().map(|grid| self.place(grid)));
+        places
+    }
+
+    fn topology_place(&self, topology: &file::Topology) -> Place {
+        self.topology_places(topology).pop().unwrap_or(Place::file(self.origin))
+    }
+
+    fn topology(&self, topology: &file::Topology, seed: u64) -> Result<Topology, ScenarioError> {
+        let place = self.topology_place(topology);
+        if self.topology_places(topology).len() > 1 {
+            let message =
+                "give one of `matrix`, `links`, `netjson`, `positions`, `uniform` and `grid`";
+            return Err(ScenarioError::value(place, message));
+        }
+        let file::Topology { matrix, links, netjson, positions, uniform, grid } = topology;
+        if let Some(name) = matrix {
+            self.topology_file(name, links::matrix)
+        } else if let Some(name) = links {
+            self.topology_file(name, links::list)
+        } else if let Some(name) = netjson {
+            self.topology_file(name, netjson::read)
+        } else if let Some(name) = positions {
+            self.topology_file(name, placement::positions)
+        } else if let Some(uniform) = uniform {
+            placement::uniform(uniform, seed, place)
+        } else if let Some(grid) = grid {
+            placement::grid(grid, place)
+        } else {
+            Ok(Topology::default())
+        }
+    }
+
+    fn topology_file(
+        &self,
+        name: &Spanned<String>,
+        parse: impl Fn(&str, &str) -> Result<Topology, ScenarioError>,
+    ) -> Result<Topology, ScenarioError> {
+        let path = self.directory.join(name.as_ref());
+        parse(&text(&path)?, &path.display().to_string())
+    }
+}
+
+fn position(node: &file::Node, place: &Place) -> Result<Option<Position>, ScenarioError> {
+    match (node.x, node.y) {
+        (None, None) => Ok(None),
+        (Some(x), Some(y)) if (x + y + node.z).is_finite() => {
+            Ok(Some(Position { x, y, z: node.z }))
+        }
+        _ => Err(ScenarioError::value(place.clone(), "give both `x` and `y`, as finite numbers")),
+    }
+}
+
+fn set(
+    loss: &mut LossMatrix,
+    from: usize,
+    to: usize,
+    p: f64,
+    place: &Place,
+) -> Result<(), ScenarioError> {
+    let result = loss.set(RadioId(from), RadioId(to), p);
+    result.map_err(|_| {
+        let message = format!("loss {p}: must be from 0 to 1, between two different nodes");
+        ScenarioError::value(place.clone(), message)
+    })
+}
