@@ -8,18 +8,38 @@
 
 mod ear;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
+
+use rand_chacha::ChaCha8Rng;
 
 use crate::Access;
 use crate::channel::{Arrival, Channel, Fate};
 use crate::power::Power;
+use crate::random::{Purpose, stream, unit};
 use crate::reception::Reception;
 use crate::statistics::{RadioStatistics, Statistics};
 use ear::Ear;
 
+/// Fewer expected errors than this are none.
+const NONE: f64 = 1e-9;
+
+/// With more than this no frame is read: exp(-40) is below 10^-17.
+const MANY: f64 = 40.0;
+
 /// A frame in flight, by its place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct TxId(usize);
+pub(crate) struct TxId(NonZeroU32);
+
+impl TxId {
+    fn new(place: usize) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(place as u32))
+    }
+
+    fn place(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 /// What a station owes the sender of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,8 +83,6 @@ pub(crate) struct Transmission {
     pub(crate) sender: usize,
     /// What.
     pub(crate) payload: Payload,
-    /// At which rate after the header, bit/s.
-    pub(crate) rate_bps: u64,
     /// How long it lasts, ns.
     pub(crate) airtime_ns: u64,
     /// For how long after its end it claims the medium (its Duration field), ns.
@@ -105,6 +123,7 @@ pub(crate) struct Air {
     /// The channel is busy from this power on.
     cs_threshold: Power,
     ears: Vec<Ear>,
+    bit_error_draws: Vec<ChaCha8Rng>,
     flights: Vec<Flight>,
     free: Vec<usize>,
     busy_since_ns: u64,
@@ -125,7 +144,10 @@ impl Air {
             channel,
             reception,
             cs_threshold,
-            ears: (0..radios).map(|radio| Ear::new(seed, radio)).collect(),
+            ears: (0..radios).map(|_| Ear::new()).collect(),
+            bit_error_draws: (0..radios)
+                .map(|radio| stream(seed, Purpose::BitErrors, radio))
+                .collect(),
             flights: Vec::new(),
             free: Vec::new(),
             busy_since_ns: 0,
@@ -156,7 +178,7 @@ impl Air {
     /// Whether `radio` is receiving an answer to its `attempt`.
     pub(crate) fn is_receiving_answer(&self, radio: usize, attempt: u64) -> bool {
         let lock = self.ears[radio].lock.as_ref();
-        let frame = lock.and_then(|lock| self.flights[lock.id.0].transmission.as_ref());
+        let frame = lock.and_then(|lock| self.flights[lock.id.place()].transmission.as_ref());
         frame.is_some_and(|frame| matches!(frame.payload, Payload::Answer { to, attempt: its, .. } if to == radio && its == attempt))
     }
 
@@ -199,21 +221,22 @@ impl Air {
         self.stir(now_ns, sender, listener);
         let arrivals = std::mem::take(&mut self.flights[id].arrivals);
         for arrival in &arrivals {
-            self.arrive(now_ns, TxId(id), *arrival);
+            self.arrive(now_ns, (TxId::new(id), control), *arrival);
             self.stir(now_ns, arrival.radio(), listener);
         }
         self.flights[id].arrivals = arrivals;
-        TxId(id)
+        TxId::new(id)
     }
 
-    fn arrive(&mut self, now_ns: u64, id: TxId, arrival: Arrival) {
+    fn arrive(&mut self, now_ns: u64, id: (TxId, bool), arrival: Arrival) {
         let ear = &mut self.ears[arrival.radio()];
+        let mut lock_began_ns = now_ns;
         if let Some(lock) = &ear.lock {
-            let flight = &self.flights[lock.id.0];
-            let rate_bps = flight.transmission.as_ref().map_or(0, |frame| frame.rate_bps);
-            ear.settle(now_ns, flight.began_ns, rate_bps, &self.reception);
+            let flight = &self.flights[lock.id.place()];
+            lock_began_ns = flight.began_ns;
+            ear.settle(now_ns, lock_began_ns, &self.reception);
         }
-        ear.hear(now_ns, id, arrival, &self.reception);
+        ear.hear(now_ns, id, arrival, lock_began_ns, &self.reception);
     }
 
     /// Ends a transmission. `heard` receives the arrivals at those who read the frame.
@@ -225,11 +248,11 @@ impl Air {
         heard: &mut Vec<Arrival>,
         listener: &mut impl Listener,
     ) -> Option<Landed> {
-        let flight = self.flights.get_mut(id.0)?;
+        let flight = self.flights.get_mut(id.place())?;
         let transmission = flight.transmission.take()?;
         let (began_ns, aborted) = (flight.began_ns, flight.aborted);
         let arrivals = std::mem::take(&mut flight.arrivals);
-        self.free.push(id.0);
+        self.free.push(id.place());
         if self.free.len() == self.flights.len() {
             self.statistics.busy_ns += now_ns - self.busy_since_ns;
         }
@@ -248,7 +271,7 @@ impl Air {
             }
             collided |= outcome.collided;
         }
-        self.flights[id.0].arrivals = arrivals;
+        self.flights[id.place()].arrivals = arrivals;
         let data = !transmission.payload.is_control();
         self.statistics.radios[transmission.sender].frames_collided += u64::from(collided && data);
         Some(Landed { transmission, aborted })
@@ -267,15 +290,15 @@ impl Air {
         let mut locked = false;
         let mut clean = false;
         if let Some(lock) = &ear.lock {
-            // One may be receiving another frame, whose conditions now change.
-            let (rate_bps, began_ns) = match &self.flights[lock.id.0].transmission {
-                Some(other) => (other.rate_bps, self.flights[lock.id.0].began_ns),
-                None => (transmission.rate_bps, began_ns),
-            };
+            // It may be receiving another frame, whose conditions now change.
             locked = lock.id == id;
-            ear.settle(now_ns, began_ns, rate_bps, &self.reception);
+            let began_ns = if locked { began_ns } else { self.flights[lock.id.place()].began_ns };
+            ear.settle(now_ns, began_ns, &self.reception);
             if locked {
-                clean = ear.conclude();
+                let errors = ear.conclude();
+                clean = errors < NONE
+                    || (errors < MANY
+                        && unit(&mut self.bit_error_draws[radio]) < libm::exp(-errors));
             }
         }
         ear.power -= arrival.power;

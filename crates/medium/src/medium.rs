@@ -81,7 +81,7 @@ impl Medium {
                 Box::new(Slotted::new(&config, slot_ns, conflict))
             }
         };
-        let reception = Reception::new(&config.reception, config.phy);
+        let reception = Reception::new(&config.reception, config.phy, config.bit_rate_bps);
         let (channel, cs_threshold) = match config.channel {
             ChannelConfig::Links(LinksConfig { loss, sense, bursts }) => {
                 (Channel::Links(Links::new(loss, sense, bursts, config.seed)), Power::UNIT)

@@ -5,8 +5,10 @@ use crate::phy::{Modulation, Phy};
 use crate::power::{Power, ratio_of_db, units_of_dbm};
 
 mod bit_errors;
+mod error_rate;
 
 pub use bit_errors::bit_error_probability;
+use error_rate::ErrorRate;
 
 /// A receiver recognises a preamble within this time; the strongest of those that begin within it wins, ns.
 pub(crate) const PREAMBLE_DETECTION_NS: u64 = 4_000;
@@ -14,26 +16,49 @@ pub(crate) const PREAMBLE_DETECTION_NS: u64 = 4_000;
 /// Thermal noise of 290 K in 1 Hz, dBm.
 const THERMAL_DBM: f64 = -173.98;
 
+/// Errors per second by SINR.
+struct Rates {
+    /// Of the header.
+    base: ErrorRate,
+    /// Of what follows in our frames.
+    data: ErrorRate,
+    /// Of what follows in the MAC's own.
+    control: ErrorRate,
+}
+
 /// A validated reception model, as ratios and units.
 pub(crate) struct Reception {
-    model: ReceptionModel,
-    sinr: f64,
+    /// From this SINR on there are no errors.
+    certain: f64,
     preamble_sinr: f64,
     capture: Option<f64>,
     noise: f64,
     phy: Phy,
+    bit_errors: Option<Rates>,
 }
 
 impl Reception {
-    /// The model of `config` for `phy`.
-    pub(crate) fn new(config: &ReceptionConfig, phy: Phy) -> Self {
-        let sinr = match config.model {
-            ReceptionModel::Threshold { sinr_db } => ratio_of_db(sinr_db),
-            ReceptionModel::BitErrors => 0.0,
+    /// The model of `config` for `phy` and frames at `rate_bps`.
+    pub(crate) fn new(config: &ReceptionConfig, phy: Phy, rate_bps: u64) -> Self {
+        let rate = |rate_bps: u64| ErrorRate::new(phy.modulation, rate_bps);
+        let (certain, bit_errors) = match config.model {
+            ReceptionModel::Threshold { sinr_db } => (ratio_of_db(sinr_db), None),
+            ReceptionModel::BitErrors => {
+                let (base_bps, control_bps) =
+                    (phy.modulation.base_rate_bps(), phy.control_rate_bps(rate_bps));
+                let rates = Rates {
+                    base: rate(base_bps),
+                    data: rate(rate_bps),
+                    control: rate(control_bps),
+                };
+                let certain =
+                    [&rates.base, &rates.data, &rates.control].map(ErrorRate::certain_from);
+                (certain.into_iter().fold(0.0, f64::max), Some(rates))
+            }
         };
         Self {
-            model: config.model,
-            sinr,
+            certain,
+            bit_errors,
             preamble_sinr: ratio_of_db(config.preamble_sinr_db),
             capture: config.capture_db.map(ratio_of_db),
             noise: config.noise_figure_db.map_or(0.0, |figure_db| noise_units(&phy, figure_db)),
@@ -47,7 +72,8 @@ impl Reception {
 
     /// The power that noise alone demands of a frame, units.
     pub(crate) fn least_units(&self) -> f64 {
-        self.noise * self.preamble_sinr.max(self.sinr)
+        let needed = if self.bit_errors.is_some() { 0.0 } else { self.certain };
+        self.noise * self.preamble_sinr.max(needed)
     }
 
     /// Whether a frame is recognised as one.
@@ -60,28 +86,27 @@ impl Reception {
         self.capture.is_some_and(|ratio| self.sinr(signal, interference) >= ratio)
     }
 
-    /// The probability that a part of a frame is read without error, from `from_ns` to `to_ns` after its
-    /// beginning, sent at `rate_bps`.
-    pub(crate) fn survives(
+    /// How many errors are to be expected in a part of a frame, from `from_ns` to `to_ns` after its beginning:
+    /// it is read without any with probability exp(-errors).
+    pub(crate) fn errors(
         &self,
         signal: Power,
         interference: Power,
         (from_ns, to_ns): (u64, u64),
-        rate_bps: u64,
+        control: bool,
     ) -> f64 {
-        let sinr = self.sinr(signal, interference);
-        match self.model {
-            ReceptionModel::Threshold { .. } => f64::from(u8::from(sinr >= self.sinr)),
-            ReceptionModel::BitErrors => {
-                let header = self.header_ns();
-                let part = |(begin, end): (u64, u64), rate_bps: u64| {
-                    let ns = to_ns.min(end).saturating_sub(from_ns.max(begin));
-                    let bits = ns as f64 * 1e-9 * rate_bps as f64;
-                    let p = bit_error_probability(self.phy.modulation, rate_bps, sinr);
-                    if bits > 0.0 { libm::pow(1.0 - p, bits) } else { 1.0 }
-                };
-                let base_bps = self.phy.modulation.base_rate_bps();
-                part(header, base_bps) * part((header.1, u64::MAX), rate_bps)
+        let disturbance = interference.units() + self.noise;
+        if signal.units() >= self.certain * disturbance {
+            return 0.0;
+        }
+        let sinr = signal.units() / disturbance;
+        match &self.bit_errors {
+            None => f64::INFINITY,
+            Some(rates) => {
+                let body = if control { &rates.control } else { &rates.data };
+                let header = overlap((from_ns, to_ns), self.header_ns());
+                let rest = (to_ns - from_ns.max(self.phy.preamble_ns).min(to_ns)) as f64;
+                header as f64 * 1e-9 * rates.base.at(sinr) + rest * 1e-9 * body.at(sinr)
             }
         }
     }
@@ -95,6 +120,11 @@ impl Reception {
         };
         (self.phy.preamble_ns.saturating_sub(header_ns), self.phy.preamble_ns)
     }
+}
+
+/// How much of `a` lies in `b`, both from and to, ns.
+fn overlap(a: (u64, u64), b: (u64, u64)) -> u64 {
+    a.1.min(b.1).saturating_sub(a.0.max(b.0))
 }
 
 /// Thermal noise and the receiver's own in the channel's width, units.

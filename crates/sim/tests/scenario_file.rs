@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use ncmesh_medium::{ChannelConfig, Phy, RadioId, Sense};
+use ncmesh_medium::{ChannelConfig, Fading, MacConfig, Phy, RadioId, Sense};
 use ncmesh_sim::scenario::{Content, Scenario, ScenarioError, netjson};
 use proptest::prelude::*;
 
@@ -131,7 +131,7 @@ fn faults_are_told_on_one_line_with_place_and_remedy() {
         ),
         (
             with("[topology]\nmatrix = \"a\"\nlinks = \"b\"\n"),
-            "s.toml:7: give one of `matrix`, `links` and `netjson`",
+            "s.toml:7: give one of `matrix`, `links`, `netjson`",
         ),
         (with("[topology]\nmatrix = \"nowhere.csv\"\n"), "nowhere.csv: No such file"),
     ];
@@ -188,6 +188,117 @@ fn faulty_overrides_are_refused_and_change_nothing() {
     }
     assert_eq!(scenario.seed, 1);
     assert_eq!(scenario.medium_config(), parse(SMALL).unwrap().medium_config());
+}
+
+const RADIOS: &str = r#"
+name = "radios"
+seed = 3
+[topology]
+uniform = { nodes = 12, width_m = 600, height_m = 400 }
+[medium]
+phy = "802.11b"
+bit_rate = "2M"
+mtu = 1500
+rts_threshold_bytes = 500
+[medium.propagation]
+model = "two_ray"
+range_m = 250
+sensing_range_m = 460
+fading = "rayleigh"
+[medium.reception]
+model = "threshold"
+sinr_db = 9
+capture_db = 12
+[measure]
+seconds = 600
+bytes = 1500
+period_s = 1
+"#;
+
+#[test]
+fn radios_are_placed_by_the_seed_and_heard_by_their_power() {
+    let scenario = parse(RADIOS).unwrap();
+    assert_eq!((scenario.nodes.len(), scenario.nodes[0].name.as_str()), (12, "n01"));
+    let places: Vec<_> = scenario.nodes.iter().filter_map(|node| node.position).collect();
+    assert!(places.iter().all(|p| (0.0..600.0).contains(&p.x) && (0.0..400.0).contains(&p.y)));
+    let config = scenario.medium_config();
+    assert_eq!(config.mac, MacConfig::Dcf { rts_threshold_bytes: Some(500) });
+    assert_eq!(config.reception.capture_db, Some(12.0));
+    let ChannelConfig::Radio(radios) = &config.channel else { panic!("{config:?}") };
+    assert_eq!(radios.fading, Fading::Rayleigh);
+    assert!((radios.rx_threshold_dbm + 64.37).abs() < 0.01);
+    // Rayleigh: exp(-(d / 250)^4) of frames reach the threshold.
+    let distance = (places[0].x - places[1].x).hypot(places[0].y - places[1].y);
+    let delivery = 1.0 - scenario.loss().loss(RadioId(0), RadioId(1));
+    assert!((delivery - (-(distance / 250.0).powi(4)).exp()).abs() < 1e-3, "{distance} {delivery}");
+    let measure = scenario.measure.unwrap();
+    assert_eq!((measure.bytes, measure.duration.as_secs()), (1_500, 600));
+
+    let mut other = scenario.clone();
+    other.set("seed=4").unwrap();
+    assert_ne!(other.nodes, scenario.nodes);
+    let again = parse(RADIOS).unwrap();
+    assert_eq!(again.nodes, scenario.nodes);
+}
+
+#[test]
+fn grids_and_files_of_positions_place_nodes_too() {
+    let mut scenario = parse(&RADIOS.replace(
+        "uniform = { nodes = 12, width_m = 600, height_m = 400 }",
+        "grid = { columns = 3, rows = 2, spacing_m = 100 }",
+    ))
+    .unwrap();
+    let last = scenario.nodes[5].clone();
+    assert_eq!((last.name.as_str(), last.position.unwrap().x), ("n6", 200.0));
+    assert_eq!(last.position.unwrap().y, 100.0);
+    scenario.set("medium.mac=slotted").unwrap();
+    let MacConfig::Slotted { slot_ns, .. } = scenario.medium_config().mac else {
+        panic!("slotted")
+    };
+    // 1536 bytes at 2 Mbit/s.
+    assert_eq!(slot_ns, 6_336_000);
+    let from_file = RADIOS.replace(
+        "uniform = { nodes = 12, width_m = 600, height_m = 400 }",
+        "positions = \"positions.csv\"",
+    );
+    let scenario = parse(&from_file).unwrap();
+    let places: Vec<_> = scenario.nodes.iter().filter_map(|node| node.position).collect();
+    assert_eq!(places.len(), 2);
+    assert_eq!((places[0].x, places[1].y, places[1].z), (1.5, -4.0, 2.0));
+}
+
+#[test]
+fn radios_that_cannot_be_are_refused_with_the_reason() {
+    let cases = [
+        ("range_m = 250", "range_m = 0", "must be above 0"),
+        ("range_m = 250", "range_m = nan", "must be above 0"),
+        ("fading = \"rayleigh\"", "fading = \"nakagami\"\nnakagami_m = 0.1", "0.5 to 100"),
+        ("fading = \"rayleigh\"", "frequency_hz = 0", "1 MHz to 1 THz"),
+        ("model = \"two_ray\"", "model = \"three_ray\"", "unknown variant"),
+        ("sinr_db = 9", "sinr_db = 900", "-30 to 100 dB"),
+        ("model = \"threshold\"\n", "model = \"bit_errors\"\n", "belongs to"),
+        ("nodes = 12", "nodes = 0", "`nodes` must be 1 to"),
+        ("width_m = 600", "width_m = -1", "lengths 0 or more"),
+        (
+            "uniform = { nodes = 12, width_m = 600, height_m = 400 }",
+            "grid = { columns = 9999999999, rows = 9999999999, spacing_m = 1 }",
+            "must be 1 to",
+        ),
+        ("[measure]", "[topology2]", "unknown field"),
+        ("period_s = 1", "period_s = 0", "`period_s` 0.001"),
+        ("seconds = 600", "seconds = inf", "`seconds`"),
+        ("seed = 3", "nodes = [\"a\"]", "no node `n01`"),
+        (
+            "seed = 3",
+            "link = [{ from = \"n01\", to = \"n02\", loss = 0.1 }]",
+            "give positions, not losses",
+        ),
+        ("[topology]", "[topology]\nnetjson = \"small.json\"", "give one of"),
+    ];
+    for (from, to, expected) in cases {
+        let message = fault(&RADIOS.replacen(from, to, 1));
+        assert!(message.contains(expected) && !message.contains('\n'), "{to}: {message}");
+    }
 }
 
 #[test]

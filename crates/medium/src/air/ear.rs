@@ -1,23 +1,21 @@
 //! One radio's view of the air.
 
-use rand_chacha::ChaCha8Rng;
-
-use super::TxId;
+use super::{MANY, TxId};
 use crate::channel::{Arrival, Fate};
 use crate::power::Power;
-use crate::random::{Purpose, stream, unit};
 use crate::reception::{PREAMBLE_DETECTION_NS, Reception};
 
 /// A reception under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lock {
     pub(super) id: TxId,
+    /// A frame of the MAC's own.
+    control: bool,
     power: Power,
-    since_ns: u64,
-    /// Up to when `intact` counts.
+    /// Up to when `errors` counts.
     settled_ns: u64,
-    /// The probability that everything so far can be read.
-    intact: f64,
+    /// Errors expected so far.
+    errors: f64,
 }
 
 /// What a radio hears, and whether it sends.
@@ -30,21 +28,12 @@ pub(super) struct Ear {
     pub(super) lock: Option<Lock>,
     pub(super) busy: bool,
     pub(super) busy_since_ns: u64,
-    rng: ChaCha8Rng,
 }
 
 impl Ear {
     /// An ear in silence.
-    pub(super) fn new(seed: u64, radio: usize) -> Self {
-        Self {
-            up: true,
-            sending: 0,
-            power: Power::ZERO,
-            lock: None,
-            busy: false,
-            busy_since_ns: 0,
-            rng: stream(seed, Purpose::BitErrors, radio),
-        }
+    pub(super) fn new() -> Self {
+        Self { up: true, sending: 0, power: Power::ZERO, lock: None, busy: false, busy_since_ns: 0 }
     }
 
     /// Whether carrier sense finds the channel busy.
@@ -52,8 +41,16 @@ impl Ear {
         self.sending > 0 || self.lock.is_some() || self.power >= cs_threshold
     }
 
-    /// A frame begins here. What is being received must have been settled up to now.
-    pub(super) fn hear(&mut self, now_ns: u64, id: TxId, arrival: Arrival, reception: &Reception) {
+    /// A frame begins here. What is being received must have been settled up to now; it began at
+    /// `lock_began_ns`.
+    pub(super) fn hear(
+        &mut self,
+        now_ns: u64,
+        (id, control): (TxId, bool),
+        arrival: Arrival,
+        lock_began_ns: u64,
+        reception: &Reception,
+    ) {
         let others = self.power;
         self.power += arrival.power;
         if !self.up || self.sending > 0 {
@@ -62,7 +59,7 @@ impl Ear {
         let receivable = arrival.fate != Fate::Sensed;
         let stronger = match &self.lock {
             None => true,
-            Some(lock) if now_ns - lock.since_ns <= PREAMBLE_DETECTION_NS => {
+            Some(lock) if now_ns - lock_began_ns <= PREAMBLE_DETECTION_NS => {
                 if arrival.power < lock.power {
                     // The one it is recognising must still stand out.
                     if !reception.detects(lock.power, self.power - lock.power) {
@@ -76,32 +73,25 @@ impl Ear {
             Some(_) => reception.captures(arrival.power, others),
         };
         if stronger && receivable && reception.detects(arrival.power, others) {
-            let (power, since_ns) = (arrival.power, now_ns);
-            self.lock = Some(Lock { id, power, since_ns, settled_ns: now_ns, intact: 1.0 });
+            let power = arrival.power;
+            self.lock = Some(Lock { id, control, power, settled_ns: now_ns, errors: 0.0 });
         }
     }
 
-    /// Counts in how well the frame being received could be read up to now, in the conditions that end now.
-    /// It began at `began_ns` and is sent at `rate_bps`.
-    pub(super) fn settle(
-        &mut self,
-        now_ns: u64,
-        began_ns: u64,
-        rate_bps: u64,
-        reception: &Reception,
-    ) {
+    /// Counts in what errors the frame being received, begun at `began_ns`, has met in the conditions that end
+    /// now.
+    pub(super) fn settle(&mut self, now_ns: u64, began_ns: u64, reception: &Reception) {
         let Some(lock) = &mut self.lock else { return };
-        if now_ns > lock.settled_ns && lock.intact > 0.0 {
+        if now_ns > lock.settled_ns && lock.errors < MANY {
             let part = (lock.settled_ns - began_ns, now_ns - began_ns);
-            let interference = self.power - lock.power;
-            lock.intact *= reception.survives(lock.power, interference, part, rate_bps);
+            lock.errors +=
+                reception.errors(lock.power, self.power - lock.power, part, lock.control);
+            lock.settled_ns = now_ns;
         }
-        lock.settled_ns = now_ns;
     }
 
-    /// Ends the reception. Whether everything could be read.
-    pub(super) fn conclude(&mut self) -> bool {
-        let intact = self.lock.take().map_or(0.0, |lock| lock.intact);
-        intact >= 1.0 || (intact > 0.0 && unit(&mut self.rng) < intact)
+    /// Ends the reception. How many errors were to be expected.
+    pub(super) fn conclude(&mut self) -> f64 {
+        self.lock.take().map_or(f64::INFINITY, |lock| lock.errors)
     }
 }

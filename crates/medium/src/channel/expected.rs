@@ -39,12 +39,12 @@ impl MediumConfig {
     /// The probability of reading a frame as a staircase over its power: (units, rise), all rises adding up
     /// to 1.
     fn steps(&self, radio: &RadioConfig, bytes: usize) -> Vec<(f64, f64)> {
-        let reception = Reception::new(&self.reception, self.phy);
+        let reception = Reception::new(&self.reception, self.phy, self.bit_rate_bps);
         let airtime_ns = self.phy.airtime_ns(bytes + self.mac_overhead_bytes, self.bit_rate_bps);
         let least = Power::from_dbm(radio.rx_threshold_dbm).units().max(reception.least_units());
         let read = |units: f64| {
             let signal = Power::from_units(units);
-            reception.survives(signal, Power::ZERO, (0, airtime_ns), self.bit_rate_bps)
+            libm::exp(-reception.errors(signal, Power::ZERO, (0, airtime_ns), false))
         };
         let mut steps = vec![(least, read(least.ceil()))];
         let mut before = steps[0].1;

@@ -51,18 +51,13 @@ impl Fading {
         libm::round(libm::exp(-floor) * 4_294_967_295.0) as u32
     }
 
-    /// The factor of one frame on its way to one receiver; none where it is below `floor`. With Rayleigh
-    /// fading that is decided by `last`, which stands for the same floor, before any logarithm is taken.
-    pub(crate) fn draw(self, rng: &mut ChaCha8Rng, last: u32, floor: f64) -> Option<f64> {
-        let factor = match self {
+    /// The factor of one frame on its way to one receiver.
+    pub(crate) fn draw(self, rng: &mut ChaCha8Rng) -> f64 {
+        match self {
             Self::None => 1.0,
-            Self::Rayleigh => {
-                let draw = rng.next_u32();
-                return (draw <= last).then(|| exponential(draw));
-            }
+            Self::Rayleigh => exponential(rng.next_u32()),
             Self::Nakagami { m } => Gamma::new(m, 1.0 / m).map_or(1.0, |gamma| gamma.sample(rng)),
-        };
-        (factor >= floor).then_some(factor)
+        }
     }
 
     pub(crate) fn validate(self) -> Result<(), MediumError> {
@@ -76,7 +71,7 @@ impl Fading {
 }
 
 /// The exponential variable of mean 1 whose survival function at it is `draw` in 2^32.
-fn exponential(draw: u32) -> f64 {
+pub(super) fn exponential(draw: u32) -> f64 {
     -libm::log((f64::from(draw) + 0.5) / 4_294_967_296.0)
 }
 
@@ -90,9 +85,7 @@ mod tests {
     /// The greatest distance of the empirical distribution from the stated one (Kolmogorov-Smirnov).
     fn distance(fading: Fading) -> f64 {
         let mut rng = stream(1, Purpose::Fading, 0);
-        let mut factors: Vec<f64> =
-            (0..DRAWS).filter_map(|_| fading.draw(&mut rng, u32::MAX, 0.0)).collect();
-        assert_eq!(factors.len(), DRAWS);
+        let mut factors: Vec<f64> = (0..DRAWS).map(|_| fading.draw(&mut rng)).collect();
         factors.sort_by(f64::total_cmp);
         let gap = |(i, x): (usize, &f64)| {
             let stated = 1.0 - fading.exceeds(*x);
@@ -112,18 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn draws_below_the_floor_are_left_out_and_only_those() {
-        for fading in [Fading::Rayleigh, Fading::Nakagami { m: 1.0 }] {
-            let mut rng = stream(1, Purpose::Fading, 0);
-            let (floor, last) = (0.7, Fading::last_draw(0.7));
-            let kept = (0..DRAWS).filter_map(|_| fading.draw(&mut rng, last, floor));
-            let kept: Vec<f64> = kept.collect();
-            assert!(kept.iter().all(|factor| *factor >= floor - 1e-9));
-            let (share, p) = (kept.len() as f64 / DRAWS as f64, fading.exceeds(floor));
-            assert!(
-                (share - p).abs() < 4.0 * (p * (1.0 - p) / DRAWS as f64).sqrt(),
-                "{share}, {p}"
-            );
+    fn the_last_draw_is_the_last_that_reaches_the_floor() {
+        for floor in [0.0, 0.01, 0.7, 5.0, 13.8] {
+            let last = Fading::last_draw(floor);
+            assert!(exponential(last) >= floor - 1e-4, "{floor}");
+            assert!(last == u32::MAX || exponential(last + 2) <= floor + 1e-4, "{floor}");
         }
     }
 

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use rand_chacha::ChaCha8Rng;
+use rand_core::RngCore as _;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{Arrival, Fading, Fate};
+use super::fading::{Fading, exponential};
+use super::{Arrival, Fate};
 use crate::config::RadioConfig;
 use crate::power::{Power, units_of_dbm};
 use crate::random::{Purpose, stream};
@@ -39,6 +41,8 @@ pub(crate) struct Field {
     neighbours: Vec<Vec<Neighbour>>,
     data_draws: Vec<ChaCha8Rng>,
     control_draws: Vec<ChaCha8Rng>,
+    /// Room for the draws of one frame.
+    words: Vec<u8>,
 }
 
 impl Field {
@@ -68,6 +72,7 @@ impl Field {
                 .collect(),
             data_draws: draws(Purpose::Fading),
             control_draws: draws(Purpose::ControlFading),
+            words: Vec::new(),
         }
     }
 
@@ -86,16 +91,30 @@ impl Field {
     pub(super) fn launch(&mut self, sender: usize, control: bool, arrivals: &mut Vec<Arrival>) {
         let draws = if control { &mut self.control_draws } else { &mut self.data_draws };
         let rng = &mut draws[sender];
-        for neighbour in &self.neighbours[sender] {
-            let floor = self.floor / neighbour.mean;
-            if let Some(factor) = self.fading.draw(rng, neighbour.last_draw, floor) {
-                let units = neighbour.mean * factor;
-                let fate = if units >= self.audible { Fate::Whole } else { Fate::Sensed };
-                arrivals.push(Arrival {
-                    radio: neighbour.radio,
-                    fate,
-                    power: Power::from_units(units),
-                });
+        let neighbours = &self.neighbours[sender];
+        let audible = self.audible;
+        let mut arrive = |neighbour: &Neighbour, factor: f64| {
+            let units = neighbour.mean * factor;
+            let fate = if units >= audible { Fate::Whole } else { Fate::Sensed };
+            let power = Power::from_units(units);
+            arrivals.push(Arrival { radio: neighbour.radio, fate, power });
+        };
+        if self.fading == Fading::Rayleigh {
+            // All draws at once, and a logarithm only where the power reaches the floor.
+            self.words.resize(4 * neighbours.len(), 0);
+            rng.fill_bytes(&mut self.words);
+            for (neighbour, word) in neighbours.iter().zip(self.words.as_chunks().0) {
+                let draw = u32::from_le_bytes(*word);
+                if draw <= neighbour.last_draw {
+                    arrive(neighbour, exponential(draw));
+                }
+            }
+        } else {
+            for neighbour in neighbours {
+                let factor = self.fading.draw(rng);
+                if neighbour.mean * factor >= self.floor {
+                    arrive(neighbour, factor);
+                }
             }
         }
     }

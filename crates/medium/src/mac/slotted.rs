@@ -132,8 +132,7 @@ impl Slotted {
         turn.air.statistics.radios[radio].frames_sent += 1;
         let (access, frame) = (outgoing.access, Arc::clone(&outgoing.frame));
         let payload = Payload::Data { access, frame, attempt: 0 };
-        let rate_bps = self.bit_rate_bps;
-        let frame = Transmission { sender: radio, payload, rate_bps, airtime_ns, claim_ns: 0 };
+        let frame = Transmission { sender: radio, payload, airtime_ns, claim_ns: 0 };
         let ends_ns = turn.now_ns + airtime_ns;
         self.free_from_ns = self.free_from_ns.max(ends_ns);
         let conflict = self.conflict;

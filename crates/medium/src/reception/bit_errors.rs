@@ -28,13 +28,13 @@ fn dsss(bandwidth_hz: f64, rate_bps: u64, sinr: f64) -> f64 {
     };
     match rate_bps {
         ..=1_000_000 => 0.5 * libm::exp(-sinr * bandwidth_hz / 1e6),
-        ..=2_000_000 => {
+        1_000_001..=2_000_000 => {
             let eb_n0 = sinr * bandwidth_hz / 2e6;
             let root = std::f64::consts::SQRT_2;
             let scale = (root + 1.0) / libm::sqrt(8.0 * std::f64::consts::PI * root);
             scale / libm::sqrt(eb_n0) * libm::exp(-(2.0 - root) * eb_n0)
         }
-        ..=5_500_000 => 8.0 / 15.0 * q_sum(&[(14.0, 8.0), (1.0, 16.0)]),
+        2_000_001..=5_500_000 => 8.0 / 15.0 * q_sum(&[(14.0, 8.0), (1.0, 16.0)]),
         _ => {
             let words =
                 [(24.0, 4.0), (16.0, 6.0), (174.0, 8.0), (16.0, 10.0), (24.0, 12.0), (1.0, 16.0)];
@@ -78,12 +78,12 @@ const THREE_QUARTERS: Code = Code {
 fn ofdm(rate_bps: u64, sinr: f64) -> f64 {
     let (points, code) = match rate_bps {
         ..=6_000_000 => (2.0, &HALF),
-        ..=9_000_000 => (2.0, &THREE_QUARTERS),
-        ..=12_000_000 => (4.0, &HALF),
-        ..=18_000_000 => (4.0, &THREE_QUARTERS),
-        ..=24_000_000 => (16.0, &HALF),
-        ..=36_000_000 => (16.0, &THREE_QUARTERS),
-        ..=48_000_000 => (64.0, &TWO_THIRDS),
+        6_000_001..=9_000_000 => (2.0, &THREE_QUARTERS),
+        9_000_001..=12_000_000 => (4.0, &HALF),
+        12_000_001..=18_000_000 => (4.0, &THREE_QUARTERS),
+        18_000_001..=24_000_000 => (16.0, &HALF),
+        24_000_001..=36_000_000 => (16.0, &THREE_QUARTERS),
+        36_000_001..=48_000_000 => (64.0, &TWO_THIRDS),
         _ => (64.0, &THREE_QUARTERS),
     };
     let p: f64 = if points == 2.0 {

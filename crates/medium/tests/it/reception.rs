@@ -58,7 +58,7 @@ fn ranges_are_where_they_were_asked_for() {
     // Sensed at 459 m: the second waits and backs off. Not at 461 m: it begins at once.
     let (_, began) = play(line(&[0.0, 459.0]), &[(0, 0), (100, 1)]);
     let wait = began[1] - FRAME - 50 * US;
-    assert!(wait % (20 * US) == 0 && wait <= 31 * 20 * US, "{began:?}");
+    assert!(wait.is_multiple_of(20 * US) && wait <= 31 * 20 * US, "{began:?}");
     assert_eq!(play(line(&[0.0, 461.0]), &[(0, 0), (100, 1)]).1, [0, 100 * US]);
 }
 
@@ -116,11 +116,11 @@ fn a_frame_that_cannot_be_read_is_followed_by_eifs() {
     // 1 is busy until 2 ends at 1000 + 4336 us; EIFS runs from the end of 0's frame at 4336 us and ends
     // 364 us later, before DIFS after 5336 us.
     let slots = began[2] - (5_336 + 50) * US;
-    assert!(slots % (20 * US) == 0 && slots <= 31 * 20 * US, "{began:?}");
+    assert!(slots.is_multiple_of(20 * US) && slots <= 31 * 20 * US, "{began:?}");
     // Begun earlier, 2 ends 36 us after 0: now EIFS is what 1 waits for.
     let (_, began) = play(line(&[0.0, 200.0, 550.0]), &[(0, 0), (36, 2), (2_000, 1)]);
     let slots = began[2] - (4_336 + 364) * US;
-    assert!(slots % (20 * US) == 0 && slots <= 31 * 20 * US, "{began:?}");
+    assert!(slots.is_multiple_of(20 * US) && slots <= 31 * 20 * US, "{began:?}");
 }
 
 #[test]

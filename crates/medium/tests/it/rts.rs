@@ -85,7 +85,7 @@ fn a_hidden_terminal_that_hears_the_cts_waits_for_the_acknowledgment() {
         }
     }
     let wait = begins[1].1 - end - DIFS;
-    assert!(begins[1].0 == 2 && wait % SLOT == 0 && wait <= 31 * SLOT, "{begins:?}");
+    assert!(begins[1].0 == 2 && wait.is_multiple_of(SLOT) && wait <= 31 * SLOT, "{begins:?}");
     assert_eq!(medium.statistics().total().frames_acked, 2);
 }
 

@@ -72,6 +72,7 @@ pub(crate) fn broadcast(medium: &mut Medium, seconds: f64, rate: f64, seed: u64)
 /// Frames that wait, and Poisson arrivals of more.
 struct Queues {
     frame: Arc<[u8]>,
+    strong: Power,
     waiting: Vec<u64>,
     rate: f64,
     due: BinaryHeap<Reverse<(u64, usize)>>,
@@ -82,6 +83,7 @@ impl Queues {
     fn new(radios: usize, bytes: usize, rate: f64, seed: u64) -> Self {
         let mut queues = Self {
             frame: vec![0; bytes].into(),
+            strong: Power::from_dbm(STRONG_DBM),
             waiting: vec![0; radios],
             rate,
             due: BinaryHeap::new(),
@@ -126,7 +128,7 @@ impl Queues {
             }
             Output::Deliver { power, .. } => {
                 tally.received += 1;
-                tally.strong += u64::from(power >= Some(Power::from_dbm(STRONG_DBM)));
+                tally.strong += u64::from(power >= Some(self.strong));
             }
             Output::Report { .. } => {}
         }

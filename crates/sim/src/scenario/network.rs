@@ -81,7 +81,7 @@ impl Reader<'_> {
     }
 
     fn topology_place(&self, topology: &file::Topology) -> Place {
-        self.topology_places(topology).pop().unwrap_or(Place::file(self.origin))
+        self.topology_places(topology).into_iter().next().unwrap_or(Place::file(self.origin))
     }
 
     fn topology(&self, topology: &file::Topology, seed: u64) -> Result<Topology, ScenarioError> {

@@ -48,7 +48,7 @@ pub(super) fn uniform(
 /// Lays nodes out on a grid.
 pub(super) fn grid(grid: &Spanned<Grid>, place: Place) -> Result<Topology, ScenarioError> {
     let Grid { columns, rows, spacing_m } = *grid.get_ref();
-    let nodes = columns.checked_mul(rows).unwrap_or(usize::MAX);
+    let nodes = columns.saturating_mul(rows);
     if !(1..=MAX_RADIOS).contains(&nodes) || !spacing_m.is_finite() || spacing_m <= 0.0 {
         let message =
             format!("grid: `columns` times `rows` must be 1 to {MAX_RADIOS}, `spacing_m` above 0");

@@ -58,8 +58,7 @@ impl Dcf {
         };
         let frame = Arc::clone(&outgoing.frame);
         let payload = Payload::Data { access, frame, attempt };
-        let rate_bps = self.bit_rate_bps;
-        let data = Transmission { sender: radio, payload, rate_bps, airtime_ns, claim_ns };
+        let data = Transmission { sender: radio, payload, airtime_ns, claim_ns };
         self.launch(turn, data);
     }
 
@@ -70,8 +69,7 @@ impl Dcf {
         airtime_ns: u64,
         claim_ns: u64,
     ) -> Transmission {
-        let rate_bps = self.timing.control_rate_bps;
-        Transmission { sender, payload, rate_bps, airtime_ns, claim_ns }
+        Transmission { sender, payload, airtime_ns, claim_ns }
     }
 
     /// `from` answers `to`, unless it cannot: a CTS also waits for nobody's claim.

@@ -47,7 +47,6 @@ struct Timing {
     rts_ns: u64,
     /// Of CTS and ACK alike.
     answer_ns: u64,
-    control_rate_bps: u64,
 }
 
 /// The stations of one medium.
@@ -83,7 +82,6 @@ impl Dcf {
                 sifs_ns: phy.sifs_ns,
                 rts_ns: phy.control_airtime_ns(RTS_BYTES, rate_bps),
                 answer_ns: phy.control_airtime_ns(ACK_BYTES, rate_bps),
-                control_rate_bps: phy.control_rate_bps(rate_bps),
             },
             rts_threshold_bytes,
             retry_limit: config.retry_limit,
