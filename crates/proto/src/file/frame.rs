@@ -1,5 +1,5 @@
-//! The frames of a file multicast: announcement and acknowledgment; data packets are in [`super::data`].
-//! Layouts: `docs/wire-format.md`.
+//! The frames of a file multicast: announcement and acknowledgment; data packets are in `data`. Layouts:
+//! `docs/wire-format.md`.
 
 use super::geometry::Geometry;
 use super::manifest::{Manifest, ReceiverState, Refusal};

@@ -12,11 +12,13 @@ mod tests;
 use crate::file::{Forwarder, Forwarding, Plan, Routing, Scheme, Switching};
 use crate::route::Topology;
 pub use config::{PacifierConfig, Variant};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, ServiceId};
 pub use plan::Tree;
 
 /// The scheme's name.
 pub const NAME: &str = "pacifier";
+/// Under which its frames travel.
+pub const ID: ServiceId = ServiceId(16);
 
 /// The scheme with its settings.
 #[derive(Clone, Debug, Default)]
