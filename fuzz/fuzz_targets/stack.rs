@@ -71,7 +71,7 @@ fuzz_target!(|data: &[u8]| {
         let len = if len < 128 { len } else { (len - 128) * 12 };
         let (body, behind) = body.split_at(len.min(body.len()));
         rest = behind;
-        Sealer::begin(&mut out, ServiceId([0, 1, 16][usize::from(*service) % 3]), *kind % 4);
+        Sealer::begin(&mut out, ServiceId([0, 1, 16, 17][usize::from(*service) % 4]), *kind % 4);
         out.extend_from_slice(body);
         senders[usize::from(*sender) % 3].seal(&mut out);
         stack.handle_datagram(&out, &mut storage, at);

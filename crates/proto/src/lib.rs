@@ -10,6 +10,7 @@ mod egress;
 pub mod file;
 mod flood;
 pub mod link;
+pub mod more;
 pub mod name;
 pub mod pacifier;
 pub mod registry;

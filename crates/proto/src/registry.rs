@@ -2,6 +2,7 @@
 //! read this table and know no engine by any other way.
 
 use crate::file::{FileEngine, FileLimits};
+use crate::more::{self, More, MoreConfig};
 use crate::pacifier::{self, Pacifier, PacifierConfig};
 use crate::service::Service;
 use ncmesh_wire::ServiceId;
@@ -45,19 +46,32 @@ impl Settings<'_> {
 }
 
 /// All engines.
-pub const REGISTRY: &[Entry] = &[Entry {
-    name: pacifier::NAME,
-    service: "file",
-    id: ServiceId(16),
-    summary: "reliable multicast of files; a poor receiver does not slow the good ones",
-    paper: "Koutsonikolas, Hu, Wang: Pacifier (IEEE/ACM ToN 2012)",
-    build: |settings| {
-        let config: PacifierConfig = settings.parse()?;
-        config.check()?;
-        let scheme = Pacifier::new(config);
-        Ok(Box::new(FileEngine::new(ServiceId(16), scheme, settings.file)))
+pub const REGISTRY: &[Entry] = &[
+    Entry {
+        name: pacifier::NAME,
+        service: "file",
+        id: pacifier::ID,
+        summary: "reliable multicast of files; a poor receiver does not slow the good ones",
+        paper: "Koutsonikolas, Hu, Wang: Pacifier (IEEE/ACM ToN 2012)",
+        build: |settings| {
+            let config: PacifierConfig = settings.parse()?;
+            config.check()?;
+            Ok(Box::new(FileEngine::new(pacifier::ID, Pacifier::new(config), settings.file)))
+        },
     },
-}];
+    Entry {
+        name: more::NAME,
+        service: "file",
+        id: more::ID,
+        summary: "its baseline: everybody nearer to a receiver forwards, batch by batch for all",
+        paper: "Chachulski, Jennings, Katti, Katabi: MORE (SIGCOMM 2007)",
+        build: |settings| {
+            let config: MoreConfig = settings.parse()?;
+            config.check()?;
+            Ok(Box::new(FileEngine::new(more::ID, More::new(config), settings.file)))
+        },
+    },
+];
 
 /// The engine of that name.
 #[must_use]

@@ -4,7 +4,8 @@
 //! settled when the MAC says so, or when the next hop is overheard to piggyback it; it is sent again after
 //! [`M`] packets overheard from the next hop that do not, [`N`] from others, or a pause.
 
-use super::frame::{Ack, DataHeader, Piggyback};
+use super::data::DataHeader;
+use super::frame::{Ack, Piggyback};
 use crate::service::TxResult;
 use crate::time::{Duration, Instant};
 use ncmesh_wire::{FlowId, NodeId};
@@ -194,6 +195,7 @@ impl Acks {
 #[cfg(test)]
 mod tests {
     use super::super::manifest::ReceiverState;
+    use super::super::routing::Routing;
     use super::*;
 
     const FLOW: FlowId = FlowId { source: NodeId(1), serial: 1 };
@@ -206,8 +208,9 @@ mod tests {
     }
 
     fn data(piggyback: Option<Piggyback>) -> DataHeader {
-        let (incarnation, visit, batch, packets) = (0, 0, 0, 1);
-        DataHeader { flow: FLOW, incarnation, visit, batch, packets, forwarders: vec![], piggyback }
+        let routing = Routing::default();
+        let (incarnation, visit, batch, packets, revision) = (0, 0, 0, 1, 0);
+        DataHeader { flow: FLOW, incarnation, visit, batch, packets, routing, revision, piggyback }
     }
 
     fn sent() -> Acks {

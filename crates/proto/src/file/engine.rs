@@ -2,7 +2,8 @@
 
 use super::acks::{Acks, Taken};
 use super::announce::{Announces, Heard, SILENT};
-use super::frame::{self, Ack, Announce, Data, DataHeader, Phase};
+use super::data::Data;
+use super::frame::{self, Ack, Announce, Phase};
 use super::manifest::{Refusal, is_safe_name};
 use super::relay::{Relayed, Relays};
 use super::scheme::Scheme;
@@ -220,6 +221,9 @@ impl<S: Scheme> FileEngine<S> {
         let Ok(data) = Data::parse(heard.body) else {
             return cx.counters.drop(DropReason::Malformed);
         };
+        if data.header.routing.forwarding() != self.scheme.forwarding() {
+            return cx.counters.drop(DropReason::Malformed);
+        }
         let flow = data.header.flow;
         self.acks.overhear(heard.sender, &data.header, cx.now);
         if let Some(source) = self.sources.get_mut(&flow) {
@@ -330,8 +334,7 @@ impl<S: Scheme> FileEngine<S> {
     }
 
     fn fill_relayed(&mut self, cx: &mut Cx<'_>, flow: FlowId, out: &mut Vec<u8>) -> Option<Filled> {
-        let mut header = self.relays.header(flow)?;
-        header.piggyback = self.acks.piggyback(flow);
+        let header = self.relays.header(flow, self.acks.piggyback(flow))?;
         header.write(false, out);
         self.last = Last::Other;
         self.relays
@@ -489,7 +492,7 @@ impl<S: Scheme> FileService for FileEngine<S> {
     fn geometry_for(&self, cx: &Cx<'_>, size: u64) -> Result<Geometry, SendError> {
         let generation = self.scheme.generation();
         let room = |listed| {
-            let used = DataHeader::max_len(listed) + usize::from(generation);
+            let used = self.scheme.forwarding().overhead(listed, usize::from(generation));
             cx.mtu.checked_sub(used).filter(|room| *room >= 64).ok_or(SendError::MtuTooSmall)
         };
         let forwarders = cx.topology.nodes().count().saturating_sub(2);
@@ -520,10 +523,11 @@ impl<S: Scheme> FileService for FileEngine<S> {
         if self.sources.contains_key(&flow) {
             return Err(SendError::Exists);
         }
-        let fixed = usize::from(outgoing.manifest.geometry.generation());
-        let (wanted, used) = (outgoing.manifest.geometry.symbol_size(), DataHeader::max_len(0));
-        if used + fixed + usize::from(wanted) > cx.mtu {
-            let fits = cx.mtu.saturating_sub(used + fixed) as u16;
+        let g = outgoing.manifest.geometry;
+        let wanted = g.symbol_size();
+        let used = self.scheme.forwarding().overhead(0, usize::from(g.generation()));
+        if used + usize::from(wanted) > cx.mtu {
+            let fits = cx.mtu.saturating_sub(used) as u16;
             return Err(SendError::SymbolTooLarge { wanted, fits });
         }
         self.drop_ended_sources();

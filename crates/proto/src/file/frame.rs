@@ -1,4 +1,5 @@
-//! The frames of a file multicast: announcement, data, acknowledgment. Layouts: `docs/wire-format.md`.
+//! The frames of a file multicast: announcement and acknowledgment; data packets are in `data`. Layouts:
+//! `docs/wire-format.md`.
 
 use super::geometry::Geometry;
 use super::manifest::{Manifest, ReceiverState, Refusal};
@@ -88,111 +89,12 @@ impl Announce {
     }
 }
 
-/// A forwarder in a data packet's list. The list is in order of increasing ETX from the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Forwarder {
-    /// The node.
-    pub node: NodeId,
-    /// Its TX_credit (Pacifier, eq. 4), in 1/256.
-    pub credit: u16,
-}
-
 /// The latest acknowledgment a node got hold of for a transfer, piggybacked on its data (Pacifier, V-B.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piggyback {
     pub receiver: NodeId,
     /// Low half of the receiver's epoch and its serial: enough to tell its acknowledgments apart.
     pub serial: u32,
-}
-
-/// Everything in a data packet before its coding vector.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DataHeader {
-    pub flow: FlowId,
-    /// Tells the source's starts apart.
-    pub incarnation: u16,
-    /// Counts the source's visits to batches; a higher one is newer.
-    pub visit: u32,
-    pub batch: u32,
-    /// Packets of this batch (k).
-    pub packets: u8,
-    pub forwarders: Vec<Forwarder>,
-    pub piggyback: Option<Piggyback>,
-}
-
-/// How a data packet's payload was combined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Coding<'a> {
-    /// The packet of this number, as it is.
-    Systematic(u8),
-    /// The combination with these coefficients.
-    Combined(&'a [u8]),
-}
-
-/// A parsed data packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Data<'a> {
-    pub header: DataHeader,
-    pub coding: Coding<'a>,
-    pub payload: &'a [u8],
-}
-
-const SYSTEMATIC: u8 = 1;
-const PIGGYBACK: u8 = 2;
-
-impl DataHeader {
-    /// The longest forwarder list there is.
-    pub(crate) const MAX_LISTED: usize = 255;
-
-    /// Bytes of a header with `forwarders` in its list, piggyback included, coding vector not.
-    pub(crate) const fn max_len(forwarders: usize) -> usize {
-        6 + 2 + 4 + 4 + 1 + 1 + 1 + 4 * forwarders + 6
-    }
-
-    pub(crate) fn write(&self, systematic: bool, out: &mut Vec<u8>) {
-        let mut flags = if systematic { SYSTEMATIC } else { 0 };
-        flags |= if self.piggyback.is_some() { PIGGYBACK } else { 0 };
-        let mut w = Writer::new(out);
-        w.flow(self.flow).u16(self.incarnation).u32(self.visit).u32(self.batch);
-        w.u8(self.packets).u8(flags).u8(self.forwarders.len() as u8);
-        for f in &self.forwarders {
-            w.node(f.node).u16(f.credit);
-        }
-        if let Some(p) = self.piggyback {
-            w.node(p.receiver).u32(p.serial);
-        }
-    }
-}
-
-impl<'a> Data<'a> {
-    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let (flow, incarnation, visit, batch) = (r.flow()?, r.u16()?, r.u32()?, r.u32()?);
-        let (packets, flags, listed) = (r.u8()?, r.u8()?, r.u8()?);
-        if packets == 0 || flags & !(SYSTEMATIC | PIGGYBACK) != 0 {
-            return Err(Malformed);
-        }
-        let mut forwarders = Vec::with_capacity(usize::from(listed));
-        for _ in 0..listed {
-            forwarders.push(Forwarder { node: r.node()?, credit: r.u16()? });
-        }
-        let piggyback = if flags & PIGGYBACK == 0 {
-            None
-        } else {
-            Some(Piggyback { receiver: r.node()?, serial: r.u32()? })
-        };
-        let coding = if flags & SYSTEMATIC == 0 {
-            Coding::Combined(r.bytes(usize::from(packets))?)
-        } else {
-            Coding::Systematic(Some(r.u8()?).filter(|i| *i < packets).ok_or(Malformed)?)
-        };
-        let payload = r.rest();
-        if payload.is_empty() || payload.len() > usize::from(u16::MAX) {
-            return Err(Malformed);
-        }
-        let header = DataHeader { flow, incarnation, visit, batch, packets, forwarders, piggyback };
-        Ok(Self { header, coding, payload })
-    }
 }
 
 /// An end-to-end acknowledgment. It carries the receiver's whole state, so that a lost one costs nothing.
@@ -255,6 +157,8 @@ impl Ack {
 
 #[cfg(test)]
 mod tests {
+    use super::super::data::{Coding, Data, DataHeader};
+    use super::super::routing::{Forwarder, Forwarding, Routing, Upstream};
     use super::*;
     use proptest::prelude::*;
 
@@ -296,12 +200,13 @@ mod tests {
             visit: 6,
             batch: 4,
             packets: 2,
-            forwarders: vec![Forwarder { node: NodeId(8), credit: 384 }],
+            routing: Routing::Ordered(vec![Forwarder::new(NodeId(8), 1.5)]),
+            revision: 0,
             piggyback: Some(Piggyback { receiver: NodeId(5), serial: 0x55 }),
         };
         let mut out = Vec::new();
         header.write(false, &mut out);
-        assert_eq!(out.len(), DataHeader::max_len(1));
+        assert_eq!(out.len() + 2, Forwarding::Ordered.overhead(1, 2));
         out.extend_from_slice(&[0x0A, 0x0B, 0xFF]);
         assert_eq!(
             hex(&out),
@@ -309,6 +214,8 @@ mod tests {
         );
         let data = Data::parse(&out).unwrap();
         assert_eq!(data, Data { header, coding: Coding::Combined(&[10, 11]), payload: &[255] });
+
+        golden_belts();
 
         let ack = Ack {
             flow: flow(),
@@ -322,6 +229,35 @@ mod tests {
         ack.write(NodeId(8), &mut out);
         assert_eq!(hex(&out), "00080003010203040005000000000000000700000002010000000180");
         assert_eq!(Ack::parse(&out), Ok((NodeId(8), ack)));
+    }
+
+    /// Of two forwarders the second is upstream of the first.
+    fn golden_belts() {
+        let listed = vec![Forwarder::new(NodeId(8), 1.5), Forwarder::new(NodeId(9), 0.25)];
+        let mut upstream = Upstream::none(2);
+        upstream.insert(0, 1);
+        let header = DataHeader {
+            flow: flow(),
+            incarnation: 0x1122,
+            visit: 6,
+            batch: 4,
+            packets: 2,
+            routing: Routing::Belts(listed, upstream),
+            revision: 3,
+            piggyback: None,
+        };
+        let mut out = Vec::new();
+        header.write(true, &mut out);
+        out.extend_from_slice(&[1, 0xFF]);
+        assert_eq!(
+            hex(&out),
+            "0003010203041122000000060000000402050200080180000900400340".to_owned() + "01ff"
+        );
+        let data = Data::parse(&out).unwrap();
+        assert_eq!(data, Data { header, coding: Coding::Systematic(1), payload: &[255] });
+        assert_eq!(data.header.routing.credit(NodeId(8), NodeId(9), NodeId(3)), Some(1.5));
+        assert_eq!(data.header.routing.credit(NodeId(9), NodeId(8), NodeId(3)), None);
+        assert_eq!(data.header.routing.credit(NodeId(9), NodeId(3), NodeId(3)), Some(0.25));
     }
 
     proptest! {

@@ -8,12 +8,14 @@
 mod acks;
 mod announce;
 mod batches;
+mod data;
 mod engine;
 pub mod frame;
 mod geometry;
 mod manifest;
 pub mod merkle;
 mod relay;
+mod routing;
 mod scheme;
 mod sink;
 mod source;
@@ -27,6 +29,7 @@ pub use batches::BatchSet;
 pub use engine::{FileEngine, FileLimits};
 pub use geometry::{Geometry, GeometryError};
 pub use manifest::{Manifest, ReceiverState, Refusal, is_safe_name};
+pub use routing::{Forwarder, Forwarding, Routing, Upstream};
 pub use scheme::{Plan, Scheme, Switching};
 pub use status::{Direction, ReceiverStatus, Stage, TransferStatus};
 

@@ -1,6 +1,8 @@
 //! A forwarder's part: one batch at a time, sent on according to credit (Pacifier, III-A, III-C).
 
-use super::frame::{Coding, Data, DataHeader, Forwarder};
+use super::data::{Coding, Data, DataHeader};
+use super::frame::Piggyback;
+use super::routing::Routing;
 use crate::time::{Duration, Instant};
 use ncmesh_code::{Field, Recoder, Shape};
 use ncmesh_wire::{FlowId, NodeId};
@@ -11,8 +13,6 @@ use std::collections::BTreeMap;
 const MAX_FLOWS: usize = 32;
 /// A transfer unheard for so long is forgotten.
 const IDLE: Duration = Duration::from_secs(120);
-/// Credits come in these parts of one.
-const CREDIT_UNIT: f64 = 256.0;
 
 /// One transfer at a forwarder.
 #[derive(Debug)]
@@ -20,7 +20,8 @@ struct Relay {
     incarnation: u16,
     visit: u32,
     batch: u32,
-    forwarders: Vec<Forwarder>,
+    routing: Routing,
+    revision: u8,
     recoder: Recoder,
     /// May go negative: what was sent beyond it is owed (III-A.2).
     credit: f64,
@@ -58,16 +59,18 @@ impl Relays {
         now: Instant,
     ) -> Relayed {
         let header = &data.header;
-        let Some(place) = header.forwarders.iter().position(|f| f.node == me) else {
+        if !header.routing.lists(me) {
+            self.release(header);
             return Relayed::NotOurs;
-        };
+        }
         let Ok(shape) = Shape::new(Field::Gf256, usize::from(header.packets), data.payload.len())
         else {
             return Relayed::Malformed;
         };
         // What is sent on carries a coding vector and a piggyback, where the source's own may not.
-        let listed = header.forwarders.len();
-        if DataHeader::max_len(listed) + shape.generation() + shape.symbol_size() > mtu {
+        let routing = &header.routing;
+        let overhead = routing.forwarding().overhead(routing.listed(), shape.generation());
+        if overhead + shape.symbol_size() > mtu {
             return Relayed::Malformed;
         }
         self.make_room(header.flow);
@@ -82,10 +85,8 @@ impl Relays {
         }
         // Only now: a list that goes with longer packets than its own might not fit a frame.
         relay.heard_at = now;
-        relay.forwarders.clone_from(&header.forwarders);
-        if is_upstream(sender, place, header) {
-            relay.credit += f64::from(header.forwarders[place].credit) / CREDIT_UNIT;
-        }
+        relay.follow(header);
+        relay.credit += relay.routing.credit(me, sender, header.flow.source).unwrap_or(0.0);
         Relayed::Taken
     }
 
@@ -95,16 +96,17 @@ impl Relays {
         ready.map(|(flow, r)| (*flow, r.sent_at)).min_by_key(|(flow, at)| (*at, *flow))
     }
 
-    /// The header of a packet for `flow`, without a piggyback.
-    pub(super) fn header(&self, flow: FlowId) -> Option<DataHeader> {
+    /// The header of a packet for `flow`.
+    pub(super) fn header(&self, flow: FlowId, piggyback: Option<Piggyback>) -> Option<DataHeader> {
         self.flows.get(&flow).map(|r| DataHeader {
             flow,
             incarnation: r.incarnation,
             visit: r.visit,
             batch: r.batch,
             packets: r.recoder.shape().generation() as u8,
-            forwarders: r.forwarders.clone(),
-            piggyback: None,
+            routing: r.routing.clone(),
+            revision: r.revision,
+            piggyback,
         })
     }
 
@@ -142,6 +144,14 @@ impl Relays {
         self.flows.len()
     }
 
+    /// A packet does not list this node: if its plan is newer than the one known, this node is to stop.
+    fn release(&mut self, header: &DataHeader) {
+        let Some(relay) = self.flows.get_mut(&header.flow) else { return };
+        if relay.is_at(header) && header.revision != relay.revision && relay.follow(header) {
+            relay.credit = 0.0;
+        }
+    }
+
     fn make_room(&mut self, flow: FlowId) {
         if self.flows.len() < MAX_FLOWS || self.flows.contains_key(&flow) {
             return;
@@ -158,7 +168,8 @@ impl Relay {
             incarnation: header.incarnation,
             visit: header.visit,
             batch: header.batch,
-            forwarders: Vec::new(),
+            routing: Routing::default(),
+            revision: header.revision,
             recoder: Recoder::new(shape),
             credit: 0.0,
             heard_at: now,
@@ -176,11 +187,26 @@ impl Relay {
             && header.visit.wrapping_sub(self.visit) > u32::MAX / 2
     }
 
+    fn is_at(&self, header: &DataHeader) -> bool {
+        header.incarnation == self.incarnation && header.visit == self.visit
+    }
+
+    /// Takes the routing of a packet unless its plan is older than the one known. Says whether it did.
+    fn follow(&mut self, header: &DataHeader) -> bool {
+        let is_old = header.revision.wrapping_sub(self.revision) > u8::MAX / 2;
+        if !is_old {
+            self.routing.clone_from(&header.routing);
+            self.revision = header.revision;
+        }
+        !is_old
+    }
+
     /// Flushes the buffer and begins the newer visit's batch.
     fn turn_to(&mut self, header: &DataHeader, shape: Shape) {
         self.incarnation = header.incarnation;
         self.visit = header.visit;
         self.batch = header.batch;
+        self.revision = header.revision;
         self.credit = 0.0;
         if self.recoder.shape() == shape {
             self.recoder.clear();
@@ -203,9 +229,4 @@ impl Relay {
         };
         absorbed.map_or(Relayed::Malformed, |_| Relayed::Taken)
     }
-}
-
-/// Upstream: the source and every forwarder nearer to it by ETX (III-A.2).
-fn is_upstream(sender: NodeId, place: usize, header: &DataHeader) -> bool {
-    sender == header.flow.source || header.forwarders[..place].iter().any(|f| f.node == sender)
 }

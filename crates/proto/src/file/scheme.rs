@@ -1,6 +1,6 @@
 //! What tells one file-multicast scheme from another: who forwards, how much, and when the source moves on.
 
-use super::frame::Forwarder;
+use super::routing::{Forwarding, Routing};
 use crate::route::Topology;
 use ncmesh_wire::NodeId;
 
@@ -16,8 +16,8 @@ pub enum Switching {
 /// Who forwards a batch to whom, and how much.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// In order of increasing ETX from the source, with their credits.
-    pub forwarders: Vec<Forwarder>,
+    /// The forwarders with their credits; of the kind that [`Scheme::forwarding`] says.
+    pub routing: Routing,
     /// Expected transmissions of the source per packet (z_s).
     pub source_transmissions: f64,
     /// Whose forwarding the source waits for when it limits its rate: its children that forward.
@@ -33,6 +33,9 @@ pub trait Scheme {
 
     /// Plans for the `receivers`, all of which `source` reaches.
     fn plan(&self, topology: &Topology, source: NodeId, receivers: &[NodeId]) -> Plan;
+
+    /// How its packets are forwarded.
+    fn forwarding(&self) -> Forwarding;
 
     /// When the source leaves a batch.
     fn switching(&self) -> Switching;

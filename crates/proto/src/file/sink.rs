@@ -1,7 +1,8 @@
 //! A receiver's part: decoders for the batches that are not complete, and what to tell the source.
 
 use super::batches::BatchSet;
-use super::frame::{Ack, Coding, Data};
+use super::data::{Coding, Data};
+use super::frame::Ack;
 use super::manifest::{Manifest, ReceiverState, Refusal};
 use super::merkle;
 use super::storage::{Storage, StorageError};

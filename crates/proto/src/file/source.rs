@@ -1,9 +1,11 @@
 //! The source's part: which batch to send from, how much, to whom (Pacifier, III).
 
 use super::batches::BatchSet;
-use super::frame::{Ack, Announce, DataHeader, Phase, Piggyback};
+use super::data::DataHeader;
+use super::frame::{Ack, Announce, Phase, Piggyback};
 use super::manifest::{Manifest, ReceiverState};
 use super::merkle::{self, MerkleTree};
+use super::routing::{Forwarding, MAX_LISTED};
 use super::scheme::{Plan, Scheme, Switching};
 use super::{Outgoing, SendFailure};
 use crate::route::{Metric, Paths, Topology};
@@ -46,6 +48,8 @@ struct Visit {
     /// Packets still scheduled (C_s).
     remaining: f64,
     plan: Plan,
+    /// Counts the plans that came after the first.
+    revision: u8,
     /// Receivers it is for.
     wanted_by: BTreeSet<NodeId>,
     /// The next packet to send as it is; from the batch's size on, combinations.
@@ -233,8 +237,8 @@ impl Source {
         let next_plain = if self.sent_once.insert(batch) { 0 } else { packets };
         self.visits = self.visits.wrapping_add(1);
         self.last_batch = Some(batch);
-        self.forwarders.extend(plan.forwarders.iter().map(|f| f.node));
-        self.visit = Some(Visit { batch, remaining, plan, wanted_by, next_plain });
+        self.forwarders.extend(plan.routing.nodes());
+        self.visit = Some(Visit { batch, remaining, plan, revision: 0, wanted_by, next_plain });
         Some(())
     }
 
@@ -258,7 +262,8 @@ impl Source {
             visit: self.visits,
             batch: visit.batch,
             packets,
-            forwarders: visit.plan.forwarders.clone(),
+            routing: visit.plan.routing.clone(),
+            revision: visit.revision,
             piggyback,
         };
         let plain = visit.next_plain < packets;
@@ -420,7 +425,7 @@ impl Source {
             return;
         }
         if let Some(plan) = self.fitting_plan(&still, topology, scheme, mtu) {
-            visit.plan = plan;
+            visit.adopt(plan, scheme.forwarding());
             visit.wanted_by = still;
             self.visit = Some(visit);
         }
@@ -459,13 +464,14 @@ impl Source {
         mtu: usize,
     ) -> Option<Plan> {
         let g = &self.manifest.geometry;
-        let fixed = usize::from(g.generation()) + usize::from(g.symbol_size());
+        let (packets, symbol) = (usize::from(g.generation()), usize::from(g.symbol_size()));
         let mut wanted: Vec<NodeId> = wanted_by.iter().copied().collect();
         wanted.sort_by_key(|node| self.paths.as_ref().map_or(0, |p| p.distance(*node)));
         while !wanted.is_empty() {
             let plan = scheme.plan(topology, self.manifest.flow.source, &wanted);
-            let listed = plan.forwarders.len();
-            if listed <= DataHeader::MAX_LISTED && DataHeader::max_len(listed) + fixed <= mtu {
+            let listed = plan.routing.listed();
+            let overhead = scheme.forwarding().overhead(listed, packets);
+            if listed <= MAX_LISTED && overhead + symbol <= mtu {
                 return Some(plan);
             }
             wanted.pop();
@@ -490,6 +496,16 @@ impl Source {
         }
         let encoder = self.encoder.as_mut().ok_or(SendFailure::Unreadable)?;
         encoder.load(&self.scratch).map_err(|_| SendFailure::Changed)
+    }
+}
+
+impl Visit {
+    /// Goes on by another plan.
+    fn adopt(&mut self, plan: Plan, forwarding: Forwarding) {
+        if plan != self.plan && forwarding != Forwarding::Ordered {
+            self.revision = self.revision.wrapping_add(1);
+        }
+        self.plan = plan;
     }
 }
 

@@ -1,8 +1,9 @@
 //! The parts by themselves: a receiver that meets forged data, a forwarder's credit and buffer.
 
-use super::frame::{Coding, Data, DataHeader, Forwarder};
+use super::data::{Coding, Data, DataHeader};
 use super::merkle::{MerkleTree, digest};
 use super::relay::{Relayed, Relays};
+use super::routing::{Forwarder, Routing, Upstream};
 use super::sink::{Sink, SinkPhase, Sunk, make_memory};
 use super::storage::MemoryStorage;
 use super::{BatchSet, Geometry, Manifest};
@@ -39,14 +40,15 @@ fn packets(batch: u32) -> Vec<Vec<u8>> {
 }
 
 fn header(visit: u32, batch: u32) -> DataHeader {
-    let forwarder = |node, credit| Forwarder { node: NodeId(node), credit };
+    let forwarder = |node, credit| Forwarder::new(NodeId(node), credit);
     DataHeader {
         flow: FLOW,
         incarnation: 7,
         visit,
         batch,
         packets: 2,
-        forwarders: vec![forwarder(2, 384), forwarder(3, 128)],
+        routing: Routing::Ordered(vec![forwarder(2, 1.5), forwarder(3, 0.5)]),
+        revision: 0,
         piggyback: None,
     }
 }
@@ -174,6 +176,43 @@ fn credit_comes_from_upstream_only() {
     );
 }
 
+/// Nodes 2 and 3 are upstream of each other, node 4 of nobody and nobody of it.
+fn belts(revision: u8, listed: &[u16]) -> DataHeader {
+    let mut upstream = Upstream::none(listed.len());
+    upstream.insert(0, 1);
+    upstream.insert(1, 0);
+    let forwarders = listed.iter().map(|node| Forwarder::new(NodeId(*node), 1.0)).collect();
+    DataHeader { routing: Routing::Belts(forwarders, upstream), revision, ..header(1, 0) }
+}
+
+#[test]
+fn in_belts_a_forwarder_is_told_who_is_upstream() {
+    let payload = [1; 100];
+    for (me, sender, gets_credit) in
+        [(2, 3, true), (3, 2, true), (2, 4, false), (4, 2, false), (4, 1, true), (2, 9, false)]
+    {
+        let (mut relays, h) = (Relays::default(), belts(0, &[2, 3, 4]));
+        relays.handle_data(NodeId(me), NodeId(sender), &data(&h, 0, &payload), MTU, AT);
+        assert_eq!(relays.ready().is_some(), gets_credit, "{me} hears {sender}");
+    }
+}
+
+#[test]
+fn a_newer_plan_is_followed_and_an_older_one_is_not() {
+    let mut relays = Relays::default();
+    let payload = [1; 100];
+    let mut hear = |h: &DataHeader| {
+        relays.handle_data(NodeId(3), NodeId(1), &data(h, 0, &payload), MTU, AT);
+        (relays.ready().is_some(), relays.header(FLOW, None).map(|h| h.revision))
+    };
+    assert_eq!(hear(&belts(254, &[2, 3])), (true, Some(254)));
+    // The revision wraps. The new plan has no use for node 3, and what others still send by the old one
+    // does not bring it back.
+    assert_eq!(hear(&belts(1, &[2, 4])), (false, Some(1)));
+    assert_eq!(hear(&belts(254, &[2, 3])), (false, Some(1)));
+    assert_eq!(hear(&belts(2, &[2, 3])), (true, Some(2)));
+}
+
 #[test]
 fn a_new_visit_flushes_the_buffer_and_old_packets_do_not_bring_it_back() {
     let mut relays = Relays::default();
@@ -183,17 +222,17 @@ fn a_new_visit_flushes_the_buffer_and_old_packets_do_not_bring_it_back() {
     };
     heard(&mut relays, &header(5, 0));
     heard(&mut relays, &header(6, 1));
-    assert_eq!(relays.header(FLOW).map(|h| (h.visit, h.batch)), Some((6, 1)));
+    assert_eq!(relays.header(FLOW, None).map(|h| (h.visit, h.batch)), Some((6, 1)));
     assert_eq!(heard(&mut relays, &header(5, 0)), Relayed::Stale);
     // Another start of the source counts from the beginning.
     let restarted = DataHeader { incarnation: 8, ..header(1, 0) };
     assert_eq!(heard(&mut relays, &restarted), Relayed::Taken);
-    assert_eq!(relays.header(FLOW).map(|h| h.visit), Some(1));
+    assert_eq!(relays.header(FLOW, None).map(|h| h.visit), Some(1));
     // The visit number wraps.
     heard(&mut relays, &DataHeader { incarnation: 9, ..header(u32::MAX, 0) });
     let wrapped = DataHeader { incarnation: 9, ..header(0, 1) };
     assert_eq!(heard(&mut relays, &wrapped), Relayed::Taken);
-    assert_eq!(relays.header(FLOW).map(|h| h.visit), Some(0));
+    assert_eq!(relays.header(FLOW, None).map(|h| h.visit), Some(0));
 }
 
 #[test]
@@ -206,7 +245,7 @@ fn forwarded_transfers_are_bounded() {
         relays.handle_data(NodeId(2), NodeId(1), &data(&h, 0, &[1; 100]), MTU, at);
         assert!(relays.len() <= 32);
     }
-    assert!(relays.header(FlowId { source: NodeId(1), serial: 499 }).is_some());
+    assert!(relays.header(FlowId { source: NodeId(1), serial: 499 }, None).is_some());
 }
 
 #[test]
@@ -214,9 +253,9 @@ fn a_packet_of_another_length_does_not_change_the_forwarders() {
     let mut relays = Relays::default();
     let h = header(1, 0);
     relays.handle_data(NodeId(2), NodeId(1), &data(&h, 0, &[1; 100]), MTU, AT);
-    let forwarders = vec![Forwarder { node: NodeId(2), credit: 1 }; 200];
-    let longer = DataHeader { forwarders, ..header(1, 0) };
+    let routing = Routing::Ordered(vec![Forwarder::new(NodeId(2), 1.0); 200]);
+    let longer = DataHeader { routing, ..header(1, 0) };
     let heard = relays.handle_data(NodeId(2), NodeId(1), &data(&longer, 0, &[1; 50]), MTU, AT);
     assert_eq!(heard, Relayed::Malformed);
-    assert_eq!(relays.header(FLOW).map(|h| h.forwarders), Some(h.forwarders));
+    assert_eq!(relays.header(FLOW, None).map(|h| h.routing), Some(h.routing));
 }

@@ -1,5 +1,6 @@
 //! Settings of Pacifier.
 
+use crate::route::Metric;
 use serde::Deserialize;
 
 /// Which of the paper's building blocks are in use (Table I).
@@ -18,17 +19,6 @@ pub enum Variant {
     TreeRrb,
 }
 
-/// Which ETX orders the tree (the paper leaves it open; see ERRATA.md).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TreeMetric {
-    /// 1/d_f: data is broadcast, nobody acknowledges it.
-    #[default]
-    Broadcast,
-    /// 1/(d_f d_r).
-    Unicast,
-}
-
 /// `[pacifier]` in configuration files.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -41,8 +31,8 @@ pub struct PacifierConfig {
     pub batch_size: u8,
     /// Payload of a packet, bytes; left out, packets fit the radio's MTU.
     pub symbol_size: Option<u16>,
-    /// ETX of the tree.
-    pub metric: TreeMetric,
+    /// ETX of the tree and its order (the paper leaves it open; see ERRATA.md).
+    pub metric: Metric,
 }
 
 impl Default for PacifierConfig {
@@ -52,7 +42,7 @@ impl Default for PacifierConfig {
             knob: 1.0,
             batch_size: 32,
             symbol_size: None,
-            metric: TreeMetric::default(),
+            metric: Metric::default(),
         }
     }
 }

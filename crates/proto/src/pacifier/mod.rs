@@ -9,18 +9,16 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use crate::file::frame::Forwarder;
-use crate::file::{Plan, Scheme, Switching};
+use crate::file::{Forwarder, Forwarding, Plan, Routing, Scheme, Switching};
 use crate::route::Topology;
-pub use config::{PacifierConfig, TreeMetric, Variant};
-use ncmesh_wire::NodeId;
+pub use config::{PacifierConfig, Variant};
+use ncmesh_wire::{NodeId, ServiceId};
 pub use plan::Tree;
 
 /// The scheme's name.
 pub const NAME: &str = "pacifier";
-
-/// Credits are carried in these parts of one.
-const CREDIT_UNIT: f64 = 256.0;
+/// Under which its frames travel.
+pub const ID: ServiceId = ServiceId(16);
 
 /// The scheme with its settings.
 #[derive(Clone, Debug, Default)]
@@ -46,16 +44,17 @@ impl Scheme for Pacifier {
         let credit = |node: &NodeId| tree.tx_credit.get(node).copied().unwrap_or(0.0);
         let children: Vec<NodeId> =
             tree.children(source).filter(|child| credit(child) > 0.0).collect();
-        let in_list = |node: &NodeId| Forwarder {
-            node: *node,
-            credit: (credit(node) * CREDIT_UNIT).round().min(f64::from(u16::MAX)) as u16,
-        };
+        let forwarders = tree.forwarders.iter().map(|node| Forwarder::new(*node, credit(node)));
         Plan {
-            forwarders: tree.forwarders.iter().map(in_list).collect(),
+            routing: Routing::Ordered(forwarders.collect()),
             source_transmissions: tree.z.get(&source).copied().unwrap_or(1.0).max(1.0),
             children_credit: children.iter().map(credit).sum(),
             children,
         }
+    }
+
+    fn forwarding(&self) -> Forwarding {
+        Forwarding::Ordered
     }
 
     fn switching(&self) -> Switching {

@@ -1,6 +1,5 @@
 //! The multicast tree and its credits (Pacifier, III-A and III-C).
 
-use super::config::TreeMetric;
 use crate::route::{Metric, Paths, Topology};
 use ncmesh_wire::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,12 +28,8 @@ impl Tree {
         source: NodeId,
         receivers: &[NodeId],
         knob: f64,
-        metric: TreeMetric,
+        metric: Metric,
     ) -> Self {
-        let metric = match metric {
-            TreeMetric::Broadcast => Metric::Broadcast,
-            TreeMetric::Unicast => Metric::Unicast,
-        };
         let paths = topology.paths_from(source, metric);
         let mut tree = Self::default();
         for receiver in receivers.iter().filter(|r| **r != source) {

@@ -1,7 +1,7 @@
 //! Trees and credits worked out by hand.
 
 use super::*;
-use crate::route::LinkState;
+use crate::route::{LinkState, Metric};
 use crate::time::Instant;
 
 /// A topology from directed links (from, to, delivery).
@@ -26,7 +26,7 @@ fn symmetric(links: &[(u16, u16, f64)]) -> Topology {
 
 fn tree(t: &Topology, receivers: &[u16], knob: f64) -> Tree {
     let receivers: Vec<NodeId> = receivers.iter().map(|r| NodeId(*r)).collect();
-    Tree::new(t, NodeId(1), &receivers, knob, TreeMetric::Broadcast)
+    Tree::new(t, NodeId(1), &receivers, knob, Metric::Broadcast)
 }
 
 fn close(a: f64, b: f64) {
@@ -96,7 +96,7 @@ fn a_plan_waits_only_for_children_that_forward() {
     let plan = Pacifier::default().plan(&t, NodeId(1), &[NodeId(3), NodeId(4)]);
     assert_eq!(plan.children, [NodeId(2)]);
     close(plan.children_credit, 2.0);
-    assert_eq!(plan.forwarders, [Forwarder { node: NodeId(2), credit: 512 }]);
+    assert_eq!(plan.routing, Routing::Ordered(vec![Forwarder::new(NodeId(2), 2.0)]));
 }
 
 #[test]

@@ -3,12 +3,15 @@
 use crate::time::Instant;
 use ncmesh_wire::NodeId;
 use pathfinding::directed::dijkstra::dijkstra_all;
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which transmissions a path is measured in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Broadcast without acknowledgment: 1/d_f per hop.
+    #[default]
     Broadcast,
     /// Unicast with the MAC's acknowledgment: 1/(d_f d_r) per hop.
     Unicast,
@@ -98,7 +101,7 @@ impl Topology {
     /// Share of `from`'s broadcasts that `to` receives; 0 where there is no usable link.
     #[must_use]
     pub fn delivery(&self, from: NodeId, to: NodeId) -> f64 {
-        self.links_from(from).find(|(node, _)| *node == to).map_or(0.0, |(_, d)| d)
+        self.out.get(&from).and_then(|links| links.get(&to)).copied().unwrap_or(0.0)
     }
 
     /// The usable links from a node: neighbour and delivery.
@@ -117,6 +120,25 @@ impl Topology {
         };
         let reached = dijkstra_all(&root, steps);
         Paths { root, hops: reached.into_iter().collect() }
+    }
+
+    /// Shortest-ETX paths to `root` from all that reach it.
+    #[must_use]
+    pub fn paths_to(&self, root: NodeId, metric: Metric) -> Paths {
+        let steps = |to: &NodeId| {
+            let to = *to;
+            self.links_to(to)
+                .filter_map(move |(from, d)| Some((from, self.cost(from, to, d, metric)?)))
+                .collect::<Vec<_>>()
+        };
+        let reached = dijkstra_all(&root, steps);
+        Paths { root, hops: reached.into_iter().collect() }
+    }
+
+    /// The usable links to a node: neighbour and delivery.
+    fn links_to(&self, to: NodeId) -> impl Iterator<Item = (NodeId, f64)> + '_ {
+        let heard = self.states.get(&to).into_iter().flat_map(|(state, _)| state.hears.keys());
+        heard.map(move |from| (*from, self.delivery(*from, to))).filter(|(_, d)| *d > 0.0)
     }
 
     fn cost(&self, from: NodeId, to: NodeId, forward: f64, metric: Metric) -> Option<u64> {
@@ -141,7 +163,7 @@ impl Topology {
     }
 }
 
-/// Shortest paths from one root.
+/// Shortest paths from one root, or to it.
 #[derive(Clone, Debug)]
 pub struct Paths {
     root: NodeId,
@@ -149,19 +171,19 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Whether the root reaches `node`.
+    /// Whether there is a path between the root and `node`.
     #[must_use]
     pub fn reaches(&self, node: NodeId) -> bool {
         node == self.root || self.hops.contains_key(&node)
     }
 
-    /// The node before `node` on its path.
+    /// The node beside `node` on its path, on the root's side.
     #[must_use]
     pub fn parent(&self, node: NodeId) -> Option<NodeId> {
         self.hops.get(&node).map(|(parent, _)| *parent)
     }
 
-    /// ETX from the root to `node`, in fixed-point units; 0 for the root, the maximum if unreachable.
+    /// ETX between the root and `node`, in fixed-point units; 0 for the root, the maximum if unreachable.
     #[must_use]
     pub fn distance(&self, node: NodeId) -> u64 {
         if node == self.root {
@@ -170,13 +192,13 @@ impl Paths {
         self.hops.get(&node).map_or(u64::MAX, |(_, cost)| *cost)
     }
 
-    /// ETX from the root to `node`, expected transmissions.
+    /// ETX between the root and `node`, expected transmissions.
     #[must_use]
     pub fn etx(&self, node: NodeId) -> Option<f64> {
         self.reaches(node).then(|| self.distance(node) as f64 / ETX_UNIT)
     }
 
-    /// The nodes of the path from the root (exclusive) to `node` (inclusive).
+    /// The nodes of the path between the root (exclusive) and `node` (inclusive), beginning at the root.
     #[must_use]
     pub fn path_to(&self, node: NodeId) -> Vec<NodeId> {
         let mut path = Vec::new();
