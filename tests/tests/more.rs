@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_proto::time::Duration;
-use ncmesh_sim::{Happening, Simulation, SimulationConfig};
+use ncmesh_sim::{Happening, Knowledge, Simulation, SimulationConfig};
 use ncmesh_tests::{contents, ended, links, mesh, settled};
 use ncmesh_wire::FlowId;
 
@@ -25,7 +25,7 @@ fn line(prune: &str) -> SimulationConfig {
     let loss = |hop| if hop == 3 { 0.0 } else { 0.5 };
     let hops: Vec<_> = (0..7).map(|hop| (hop, hop + 1, loss(hop))).collect();
     let mut config = mesh(links(8, &hops), 1);
-    config.measured_beforehand = true;
+    config.knowledge = Knowledge::Perfect;
     config.engines = toml::from_str(&format!("more.prune = {prune}")).unwrap();
     config
 }

@@ -27,6 +27,7 @@ use ncmesh_wire::{Cipher, FlowId, NodeId, Opener, Sealer, ServiceId, frame};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// The largest frames a radio may take, bytes: announcements and acknowledgments need some room, and UDP over
 /// IPv4 carries no more.
@@ -365,7 +366,7 @@ impl Stack {
     // ---- commands
 
     /// Uses `topology` instead of measuring.
-    pub fn pin_topology(&mut self, topology: Topology) {
+    pub fn pin_topology(&mut self, topology: Arc<Topology>) {
         self.route.pin(topology);
     }
 

@@ -146,7 +146,7 @@ pub struct Simulation {
     now: Instant,
     out: Vec<u8>,
     /// What all nodes know from the start.
-    known: Option<Topology>,
+    known: Option<Arc<Topology>>,
 }
 
 impl Simulation {
@@ -253,7 +253,7 @@ impl Simulation {
     pub fn switch_on(&mut self, node: usize) -> Result<(), SimulationError> {
         let mut stack = Stack::new(self.stack_config(node), self.now)?;
         if let Some(known) = &self.known {
-            stack.pin_topology(known.clone());
+            stack.pin_topology(Arc::clone(known));
         }
         let _ = self.medium.set_up(RadioId(node), true);
         let host = &mut self.hosts[node];
@@ -492,7 +492,7 @@ impl Simulation {
 }
 
 /// What all nodes know from the start, if anything.
-fn known_beforehand(config: &SimulationConfig) -> Result<Option<Topology>, MediumError> {
+fn known_beforehand(config: &SimulationConfig) -> Result<Option<Arc<Topology>>, MediumError> {
     let loss = match config.knowledge {
         Knowledge::Own => return Ok(None),
         Knowledge::Measured(how) => measure(&config.medium, how)?,
@@ -507,7 +507,7 @@ fn known_beforehand(config: &SimulationConfig) -> Result<Option<Topology>, Mediu
         let state = LinkState { version: (0, 1), name: name.clone(), hears };
         topology.learn(node_id(i), state, Instant::default());
     }
-    Ok(Some(topology))
+    Ok(Some(Arc::new(topology)))
 }
 
 /// The id of node `i`.

@@ -17,6 +17,7 @@ pub use config::RouteConfig;
 use ncmesh_wire::{NodeId, Reader, ServiceId};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 pub use topology::{LinkState, Metric, Paths, Topology};
 
 /// The service id of link state.
@@ -43,7 +44,8 @@ pub struct Route {
     announced_at: Option<Instant>,
     next_look: Instant,
     flood: Flood<NodeId, (u64, u32)>,
-    topology: Topology,
+    /// Shared where it was given to all nodes of a simulation.
+    topology: Arc<Topology>,
     /// The topology was given, not measured: nothing is announced or learned.
     pinned: bool,
 }
@@ -59,7 +61,7 @@ impl Route {
         mtu: usize,
         now: Instant,
     ) -> Self {
-        let topology = Topology::new(config.min_delivery);
+        let topology = Arc::new(Topology::new(config.min_delivery));
         Self {
             config,
             me,
@@ -83,7 +85,7 @@ impl Route {
 
     /// Uses `topology` from now on instead of measuring (Pacifier, IV-A: measured once beforehand, handed
     /// to all).
-    pub fn pin(&mut self, topology: Topology) {
+    pub fn pin(&mut self, topology: Arc<Topology>) {
         self.topology = topology;
         self.pinned = true;
     }
@@ -103,7 +105,8 @@ impl Route {
         link.forget_silent(now);
         let max_age = seconds(self.config.max_age_s);
         if now.since(Instant::default()) > max_age {
-            self.topology.age(Instant::from_nanos(now.as_nanos() - max_age.as_nanos() as u64));
+            let limit = Instant::from_nanos(now.as_nanos() - max_age.as_nanos() as u64);
+            self.known().age(limit);
         }
         let hears = self.best_that_fit(link.inbound(now));
         if self.is_worth_announcing(&hears, now) {
@@ -183,13 +186,18 @@ impl Route {
         (out.len() > start).then_some(Filled { kind: LINK_STATE, to: None })
     }
 
+    /// The mesh as known here, to change it.
+    fn known(&mut self) -> &mut Topology {
+        Arc::make_mut(&mut self.topology)
+    }
+
     fn take_in(&mut self, cx: &mut Cx<'_>, from: NodeId, origin: NodeId, state: LinkState) {
         let version = state.version;
         if self.topology.state(origin).is_none() && self.topology.nodes().count() >= MAX_NODES {
             return cx.counters.drop(DropReason::Full);
         }
         let known_epoch = self.topology.state(origin).map(|known| known.version.0);
-        if self.topology.learn(origin, state, cx.now) {
+        if self.known().learn(origin, state, cx.now) {
             self.flood.publish(origin, version, cx.now, cx.rng);
             if origin == from && known_epoch.is_none_or(|epoch| epoch < version.0) {
                 self.tell_everything(cx, origin);
@@ -249,7 +257,8 @@ impl Route {
         self.announced_at = Some(now);
         let version = (self.epoch, self.seq);
         let state = LinkState { version, name: self.name.clone(), hears };
-        self.topology.learn(self.me, state, now);
+        let me = self.me;
+        self.known().learn(me, state, now);
         self.flood.publish(self.me, version, now, rng);
     }
 }

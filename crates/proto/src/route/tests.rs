@@ -79,7 +79,7 @@ fn what_is_due_goes_before_what_is_due_soon() {
         Route::new(RouteConfig::default(), NodeId(1), "n1", 1, 1439, Instant::default());
     let hears: Vec<(u16, f64)> = (500..508).map(|node| (node, 0.8)).collect();
     for id in 2..202 {
-        route.topology.learn(NodeId(id), state(1, &hears), Instant::default());
+        route.known().learn(NodeId(id), state(1, &hears), Instant::default());
         route.flood.publish(NodeId(id), (1, 1), Instant::default(), &mut rng);
     }
     let (mut counters, mut events) = (Counters::default(), VecDeque::new());

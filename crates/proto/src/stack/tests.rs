@@ -76,7 +76,7 @@ fn announced(serial: u32, version: (u64, u32), phase: Phase) -> Announce {
 #[test]
 fn what_cannot_be_sent_on_within_the_mtu_is_not_forwarded() {
     let (mut stack, mut storage) = (stack(), MemoryStorage::default());
-    stack.pin_topology(Topology::new(0.05));
+    stack.pin_topology(Topology::new(0.05).into());
     let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
     // Systematic: one byte stands for 32 coefficients, and there is no piggyback.
     let datagram = heard(&mut sealer, 1, |out| {
@@ -125,7 +125,7 @@ fn a_source_that_starts_again_is_told_again_that_there_is_no_room() {
         let state = route::LinkState { version: (0, 1), name: "x".into(), hears };
         topology.learn(NodeId(node), state, Instant::default());
     }
-    stack.pin_topology(topology);
+    stack.pin_topology(topology.into());
     let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
     let full = FileLimits::default().kept as u32;
     let mut acks_after = |serial, version| {
