@@ -6,9 +6,13 @@ use std::ops::{AddAssign, Sub, SubAssign};
 /// One unit of power is -140 dBm, 10^-17 W.
 const UNIT_DBM: f64 = -140.0;
 
-/// Power in units of 10^-17 W, up to 52 dBm.
+/// A receiver saturates at this many units, -2 dBm: so strong is a single signal counted at most, and sums of
+/// as many as there can be radios do not overflow.
+const SATURATION: i64 = 1 << 46;
+
+/// Power in units of 10^-17 W.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Power(u64);
+pub struct Power(i64);
 
 impl Power {
     /// None at all.
@@ -16,12 +20,12 @@ impl Power {
     /// The least there is; what every arrival has where only loss probabilities are known.
     pub(crate) const UNIT: Self = Self(1);
 
-    /// That many units, rounded down.
+    /// That many units, rounded down, or saturation.
     pub(crate) fn from_units(units: f64) -> Self {
-        Self(units as u64)
+        Self((units as i64).min(SATURATION))
     }
 
-    /// The power of `dbm`, rounded down to a unit.
+    /// The power of `dbm`, rounded down to a unit, at most -2 dBm.
     pub fn from_dbm(dbm: f64) -> Self {
         Self::from_units(units_of_dbm(dbm))
     }
@@ -75,6 +79,7 @@ mod tests {
     fn decibels_become_units() {
         assert_eq!(Power::from_dbm(-140.0), Power::UNIT);
         assert_eq!(Power::from_dbm(-150.0), Power::ZERO);
+        assert_eq!(Power::from_dbm(300.0).0.checked_mul(1 << 16), Some(i64::MAX / 2 + 1));
         assert!((Power::from_dbm(-64.37).units() / 3.656e7 - 1.0).abs() < 1e-3);
         assert!((Power::from_dbm(-64.37).dbm() + 64.37).abs() < 1e-6);
         assert_eq!(ratio_of_db(20.0), 100.0);

@@ -6,7 +6,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore as _;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::fading::{Fading, exponential};
+use super::exponential::Exponential;
+use super::fading::Fader;
 use super::{Arrival, Fate};
 use crate::config::RadioConfig;
 use crate::power::{Power, units_of_dbm};
@@ -30,7 +31,7 @@ struct Neighbour {
 
 /// Radios in the plane or in space, and what each receives of each.
 pub(crate) struct Field {
-    fading: Fading,
+    fader: Fader,
     /// Weaker signals are left out, units.
     floor: f64,
     /// A frame must be this strong to be received, units.
@@ -43,6 +44,8 @@ pub(crate) struct Field {
     control_draws: Vec<ChaCha8Rng>,
     /// Room for the draws of one frame.
     words: Vec<u8>,
+    /// Room for those that reach the floor: place among the neighbours, draw.
+    kept: Vec<(u32, u32)>,
 }
 
 impl Field {
@@ -57,12 +60,12 @@ impl Field {
         };
         let neighbour = |(radio, mean): (u32, f64)| Neighbour {
             radio,
-            last_draw: Fading::last_draw(floor / mean),
+            last_draw: Exponential::last_draw(floor / mean),
             mean,
         };
         let lists = mean_powers(config, seed);
         Self {
-            fading: config.fading,
+            fader: Fader::new(config.fading),
             floor,
             audible: units_of_dbm(config.rx_threshold_dbm),
             sensed: units_of_dbm(config.cs_threshold_dbm),
@@ -73,6 +76,7 @@ impl Field {
             data_draws: draws(Purpose::Fading),
             control_draws: draws(Purpose::ControlFading),
             words: Vec::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -92,31 +96,40 @@ impl Field {
         let draws = if control { &mut self.control_draws } else { &mut self.data_draws };
         let rng = &mut draws[sender];
         let neighbours = &self.neighbours[sender];
-        let audible = self.audible;
-        let mut arrive = |neighbour: &Neighbour, factor: f64| {
-            let units = neighbour.mean * factor;
-            let fate = if units >= audible { Fate::Whole } else { Fate::Sensed };
-            let power = Power::from_units(units);
-            arrivals.push(Arrival { radio: neighbour.radio, fate, power });
-        };
-        if self.fading == Fading::Rayleigh {
-            // All draws at once, and a logarithm only where the power reaches the floor.
+        if let Fader::Rayleigh(exponential) = &self.fader {
+            // All draws at once, then those that reach the floor, then their logarithms: each step without
+            // a branch to guess.
             self.words.resize(4 * neighbours.len(), 0);
             rng.fill_bytes(&mut self.words);
-            for (neighbour, word) in neighbours.iter().zip(self.words.as_chunks().0) {
+            self.kept.resize(neighbours.len(), (0, 0));
+            let mut count = 0;
+            for (i, (neighbour, word)) in
+                neighbours.iter().zip(self.words.as_chunks().0).enumerate()
+            {
                 let draw = u32::from_le_bytes(*word);
-                if draw <= neighbour.last_draw {
-                    arrive(neighbour, exponential(draw));
-                }
+                self.kept[count] = (i as u32, draw);
+                count += usize::from(draw <= neighbour.last_draw);
             }
+            arrivals.extend(self.kept[..count].iter().map(|&(i, draw)| {
+                let neighbour = &neighbours[i as usize];
+                neighbour.arrival(exponential.of(draw), self.audible)
+            }));
         } else {
             for neighbour in neighbours {
-                let factor = self.fading.draw(rng);
+                let factor = self.fader.draw(rng);
                 if neighbour.mean * factor >= self.floor {
-                    arrive(neighbour, factor);
+                    arrivals.push(neighbour.arrival(factor, self.audible));
                 }
             }
         }
+    }
+}
+
+impl Neighbour {
+    fn arrival(&self, factor: f64, audible: f64) -> Arrival {
+        let units = self.mean * factor;
+        let fate = if units >= audible { Fate::Whole } else { Fate::Sensed };
+        Arrival { radio: self.radio, fate, power: Power::from_units(units) }
     }
 }
 

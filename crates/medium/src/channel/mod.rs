@@ -4,6 +4,7 @@
 
 mod bursts;
 mod expected;
+mod exponential;
 mod fading;
 mod field;
 mod links;

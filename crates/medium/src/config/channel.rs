@@ -147,7 +147,7 @@ impl RadioConfig {
     pub(super) fn validate(&self) -> Result<(), MediumError> {
         self.path_loss.validate()?;
         self.fading.validate()?;
-        let dbm = |dbm: f64| (-120.0..=50.0).contains(&dbm);
+        let dbm = |dbm: f64| (-120.0..=40.0).contains(&dbm);
         let floor = self.interference_floor_dbm;
         let fault = if self.positions.iter().flatten().any(|x| !x.is_finite() || x.abs() > 1e7) {
             "positions must be within 10^7 m of the origin"
@@ -155,11 +155,11 @@ impl RadioConfig {
             .into_iter()
             .all(dbm)
         {
-            "transmit power and thresholds must be -120 to 50 dBm"
+            "transmit power and thresholds must be -120 to 40 dBm"
         } else if !(0.0..=30.0).contains(&self.shadowing_db) {
             "shadowing must be 0 to 30 dB"
         } else if !(floor == f64::NEG_INFINITY || dbm(floor)) {
-            "the interference floor must be -120 to 50 dBm, or minus infinity"
+            "the interference floor must be -120 to 40 dBm, or minus infinity"
         } else if floor > self.rx_threshold_dbm.min(self.cs_threshold_dbm) {
             "the interference floor must not exceed the thresholds of reception and carrier sense"
         } else {
