@@ -62,7 +62,7 @@ pub(super) enum Fader {
     /// Always 1.
     Constant,
     /// From a 32-bit draw.
-    Rayleigh(Exponential),
+    Rayleigh(Box<Exponential>),
     /// Of mean 1.
     Nakagami(Gamma<f64>),
 }
@@ -72,7 +72,7 @@ impl Fader {
     pub(super) fn new(fading: Fading) -> Self {
         match fading {
             Fading::None => Self::Constant,
-            Fading::Rayleigh => Self::Rayleigh(Exponential::new()),
+            Fading::Rayleigh => Self::Rayleigh(Box::new(Exponential::new())),
             Fading::Nakagami { m } => Gamma::new(m, 1.0 / m).map_or(Self::Constant, Self::Nakagami),
         }
     }
