@@ -98,7 +98,6 @@ mod tests {
     fn distance(fading: Fading) -> f64 {
         let mut rng = stream(1, Purpose::Fading, 0);
         let fader = Fader::new(fading);
-        let fader = Fader::new(fading);
         let mut factors: Vec<f64> = (0..DRAWS).map(|_| fader.draw(&mut rng)).collect();
         factors.sort_by(f64::total_cmp);
         let gap = |(i, x): (usize, &f64)| {
