@@ -11,7 +11,7 @@ import pytest
 import ncmesh
 
 # Until interrupted: no test waits for its end.
-ENDLESS = {"traffic.size": "400MB"}
+ENDLESS = {"traffic.size": "150MB"}
 
 
 def test_a_run_is_the_same_from_a_file_and_from_a_dict(diamond, tmp_path):
