@@ -4,8 +4,11 @@ FILE ?=
 TO ?= n05,n09,n14,n20
 # Seconds each fuzz target runs.
 FUZZ_SECONDS ?= 10
+# Where the Python package and the tools for it are installed, and the Python, 3.11 or later, to make that with.
+VENV ?= target/venv
+PYTHON ?= python3
 
-.PHONY: all demo test lint unit fuzz bench doc clean test-deps
+.PHONY: all demo test lint unit fuzz bench doc clean test-deps python python-test
 
 all:
 	$(CARGO) build --release --workspace
@@ -19,7 +22,7 @@ demo:
 	target/release/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
-test: test-deps lint doc fuzz unit
+test: test-deps lint doc fuzz python-test unit
 
 test-deps:
 	scripts/install-test-deps.sh
@@ -37,6 +40,22 @@ unit:
 
 fuzz:
 	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh
+
+# The Python package, editable, with what its tests need.
+python: $(VENV)/bin/maturin
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --quiet --extras test
+
+$(VENV)/bin/maturin:
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check "maturin>=1.9.4,<2"
+
+# Style, types, stubs against the compiled module, tests.
+python-test: python
+	$(VENV)/bin/ruff check --quiet python
+	$(VENV)/bin/ruff format --check --quiet python
+	$(VENV)/bin/mypy
+	$(VENV)/bin/python -m mypy.stubtest ncmesh._ncmesh
+	$(VENV)/bin/pytest
 
 # What compares with other programs needs more: bench/peers (root, uftp), and other coders as in
 # docs/performance-code.md.

@@ -9,6 +9,7 @@ use ncmesh_medium::{Access, Medium, MediumConfig, Output, RadioId};
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Outcome, SimulationConfig, run};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
@@ -66,7 +67,8 @@ fn simulate(name: &str, settings: &[&str], seed: u64) -> Result<(Outcome, f64), 
     scenario.set(&format!("seed={seed}"))?;
     let config = SimulationConfig::from_scenario(&scenario)?;
     let begun = Instant::now();
-    let outcome = run(&scenario, config, "pacifier", Duration::from_secs(100_000), |_| {})?;
+    let limit = Duration::from_secs(100_000);
+    let outcome = run(&scenario, config, "pacifier", limit, |_| ControlFlow::Continue(()))?;
     Ok((outcome, begun.elapsed().as_secs_f64()))
 }
 

@@ -12,6 +12,8 @@ use ncmesh_proto::time::{Duration, Instant};
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
 use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -19,6 +21,8 @@ pub struct Outcome {
     /// The transfer.
     #[serde(flatten)]
     pub transfer: TransferOutcome,
+    /// Data packets each node sent, by name.
+    pub node_transmissions: BTreeMap<String, u64>,
     /// The seed.
     pub seed: u64,
     /// Hash over every frame sent, heard and reported.
@@ -85,6 +89,9 @@ pub enum RunError {
     /// Its file cannot be read.
     #[error("cannot read {0}: {1}")]
     File(String, std::io::Error),
+    /// The caller ended the run.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// How long a mesh whose nodes all start now measures itself before a transfer begins: the quick start of
@@ -95,7 +102,7 @@ pub fn settling_time(link: &LinkConfig) -> Duration {
 }
 
 /// Runs the scenario's transfer with `scheme`, at most `limit` of virtual time; `progress` is called now and
-/// then with the simulation.
+/// then with the simulation and says whether to go on.
 ///
 /// # Errors
 /// [`RunError`].
@@ -104,7 +111,7 @@ pub fn run(
     config: SimulationConfig,
     scheme: &str,
     limit: Duration,
-    mut progress: impl FnMut(&Simulation),
+    mut progress: impl FnMut(&Simulation) -> ControlFlow<()>,
 ) -> Result<Outcome, RunError> {
     let traffic = scenario.traffic.as_ref().ok_or(RunError::NoTraffic)?;
     let scheme = registry::entry(scheme)
@@ -113,25 +120,39 @@ pub fn run(
     let contents = contents(&traffic.content, scenario.seed)?;
     let settling = settling_time(&config.link);
     let mut s = Simulation::new(config)?;
-    s.run_for(settling);
+    let settled = s.now() + settling;
+    advance(&mut s, settled, &mut progress, |_| false)?;
     let name = |node: usize| scenario.nodes[node].name.clone();
     if let Some(node) = first_unreachable(&s, traffic.from, &traffic.to) {
         return Err(RunError::Unreachable { from: name(traffic.from), to: name(node) });
     }
     let start = s.now();
     let flow = s.send_file(scheme, traffic.from, Some(&traffic.to), contents.clone())?;
-    let (mut seen, mut over) = (0, false);
-    while !over && s.now() < start + limit {
-        let next = s.now() + Duration::from_millis(500);
-        over = s.run_until(next.min(start + limit), |s| {
-            let ended =
-                s.happenings()[seen..].iter().any(|(_, _, h)| *h == Happening::SendEnded(flow));
-            seen = s.happenings().len();
-            ended
-        });
-        progress(&s);
-    }
+    let mut seen = 0;
+    advance(&mut s, start + limit, &mut progress, |s| {
+        let ended = s.happenings()[seen..].iter().any(|(_, _, h)| *h == Happening::SendEnded(flow));
+        seen = s.happenings().len();
+        ended
+    })?;
     Ok(outcome(scenario, &s, scheme, flow, start, &contents))
+}
+
+/// Runs until `over` says so or the clock reaches `until`, and tells `progress` now and then.
+fn advance(
+    s: &mut Simulation,
+    until: Instant,
+    mut progress: impl FnMut(&Simulation) -> ControlFlow<()>,
+    mut over: impl FnMut(&Simulation) -> bool,
+) -> Result<(), RunError> {
+    let mut ended = false;
+    while !ended && s.now() < until {
+        let next = s.now() + Duration::from_millis(500);
+        ended = s.run_until(next.min(until), &mut over);
+        if progress(s).is_break() {
+            return Err(RunError::Interrupted);
+        }
+    }
+    Ok(())
 }
 
 fn first_unreachable(s: &Simulation, from: usize, to: &[usize]) -> Option<usize> {
@@ -180,18 +201,22 @@ fn outcome(
         }
     });
     let status = traffic.clone().find_map(|t| status(s, t.from, flow));
-    let name = |node: &NodeId| scenario.nodes[usize::from(node.0) - 1].name.clone();
+    let name = |node: usize| scenario.nodes[node].name.clone();
+    let node_transmissions: BTreeMap<String, u64> =
+        (0..s.len()).map(|node| (name(node), data_sent(s, node, scheme))).collect();
+    let listed = status.iter().flat_map(|t| &t.forwarders);
     let transfer = TransferOutcome {
         scenario: scenario.name.clone(),
         scheme: scheme.to_owned(),
         bytes: contents.len() as u64,
         receivers: receivers.collect(),
-        transmissions: (0..s.len()).map(|node| data_sent(s, node, scheme)).sum(),
+        transmissions: node_transmissions.values().sum(),
         source_redundancy: status.as_ref().map_or(0.0, |t| t.source_redundancy),
-        forwarders: status.iter().flat_map(|t| &t.forwarders).map(name).collect(),
+        forwarders: listed.map(|node| name(usize::from(node.0) - 1)).collect(),
         seconds: (s.now() - start).as_secs_f64(),
     };
-    Outcome { transfer, seed: scenario.seed, trace_hash: s.trace_hash(), events: s.trace_events() }
+    let (trace_hash, events) = (s.trace_hash(), s.trace_events());
+    Outcome { transfer, node_transmissions, seed: scenario.seed, trace_hash, events }
 }
 
 fn status(s: &Simulation, node: usize, flow: FlowId) -> Option<TransferStatus> {

@@ -169,6 +169,20 @@ fn settings_are_overridden_by_key() {
 }
 
 #[test]
+fn a_table_is_read_like_a_file_and_faults_show_what_is_wrong() {
+    let table = |text: &str| Scenario::from_table(&toml::from_str(text).unwrap(), data());
+    assert_eq!(table(SMALL).unwrap().medium_config(), parse(SMALL).unwrap().medium_config());
+    let fault = |from: &str, to: &str| table(&SMALL.replace(from, to)).unwrap_err().to_string();
+    assert_eq!(
+        fault("\"b\", \"c\"]\nsize", "\"d\"]\nsize"),
+        "no node `d`: there are a, b, c, in `to = [\"d\"]`"
+    );
+    assert!(fault("[\"a\", \"b\", \"c\"]", "[]").starts_with("no nodes: give `nodes`"));
+    let other_file = fault("nodes = [\"a\", \"b\", \"c\"]", "topology.matrix = \"none.csv\"");
+    assert!(other_file.contains("none.csv: No such file"), "{other_file}");
+}
+
+#[test]
 fn faulty_overrides_are_refused_and_change_nothing() {
     let mut scenario = parse(SMALL).unwrap();
     let cases = [

@@ -9,6 +9,7 @@ use ncmesh_proto::stack::Stack;
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{RunError, Simulation, SimulationConfig};
+use std::ops::ControlFlow;
 
 /// Longer than any run: a thousand years.
 const NEVER: Duration = Duration::from_secs(1000 * 365 * 86_400);
@@ -21,7 +22,10 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     let config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
     let limit = args.run.timeout.unwrap_or(NEVER);
     let mut progress = Progress::new(json);
-    let show = |s: &Simulation| show_progress(&mut progress, &scenario, s);
+    let show = |s: &Simulation| {
+        show_progress(&mut progress, &scenario, s);
+        ControlFlow::Continue(())
+    };
     let outcome = ncmesh_sim::run(&scenario, config, &args.run.scheme, limit, show)?;
     progress.clear();
     if json {
@@ -51,6 +55,7 @@ impl From<RunError> for Failure {
             RunError::File(..) => Kind::File,
             RunError::Unreachable { .. } => Kind::Receiver,
             RunError::NoTraffic | RunError::Simulation(_) => Kind::Config,
+            RunError::Interrupted => Kind::Incomplete,
         };
         Self::new(kind, e.to_string())
     }

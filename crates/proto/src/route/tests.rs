@@ -36,6 +36,18 @@ fn paths_take_the_fewest_expected_transmissions() {
 }
 
 #[test]
+fn in_a_mesh_known_from_elsewhere_every_link_counts() {
+    let hears = [vec![], vec![(1, 1e-15)], vec![(1, 1e-16), (2, 1.0)], vec![(3, 0.0)]];
+    let hears = hears.map(|links| links.iter().map(|(n, d)| (NodeId(*n), *d)).collect());
+    let t = Topology::known(hears.into());
+    let paths = t.paths_from(NodeId(1), Metric::Broadcast);
+    assert_eq!(paths.path_to(NodeId(3)), [NodeId(2), NodeId(3)]);
+    assert!((paths.etx(NodeId(3)).unwrap() / (1e15 + 1.0) - 1.0).abs() < 1e-15);
+    assert!(!paths.reaches(NodeId(4)));
+    assert_eq!(t.nodes().count(), 4);
+}
+
+#[test]
 fn a_node_nobody_hears_is_not_a_hop() {
     let mut t = triangle();
     t.learn(NodeId(1), state(2, &[(3, 0.5)]), Instant::default());

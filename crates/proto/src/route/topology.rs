@@ -39,13 +39,31 @@ pub struct Topology {
 }
 
 /// ETX is counted in these units, so that paths are compared alike on every machine.
-const ETX_UNIT: f64 = (1u64 << 20) as f64;
+const ETX_UNIT: f64 = (1u64 << 40) as f64;
+
+/// What a link costs at most, so that no path through 2^16 nodes overflows.
+const WORST_LINK: u128 = u128::MAX >> 16;
 
 impl Topology {
     /// An empty mesh, in which links below `min_delivery` are not used.
     #[must_use]
     pub fn new(min_delivery: f64) -> Self {
         Self { min_delivery, ..Self::default() }
+    }
+
+    /// A mesh known from elsewhere: `hears[i]` is what node `i + 1` hears. Every link that delivers anything is
+    /// used, whether or not somebody hears its receiver.
+    #[must_use]
+    pub fn known(hears: Vec<BTreeMap<NodeId, f64>>) -> Self {
+        let mut topology = Self { version: 1, ..Self::default() };
+        for (node, hears) in (1..=u16::MAX).map(NodeId).zip(hears) {
+            for (from, delivery) in hears.iter().filter(|(_, delivery)| **delivery > 0.0) {
+                topology.out.entry(*from).or_default().insert(node, *delivery);
+            }
+            let state = LinkState { version: (0, 1), name: format!("n{node}"), hears };
+            topology.states.insert(node, (state, Instant::default()));
+        }
+        topology
     }
 
     /// Changes whenever anything here does.
@@ -141,12 +159,12 @@ impl Topology {
         heard.map(move |from| (*from, self.delivery(*from, to))).filter(|(_, d)| *d > 0.0)
     }
 
-    fn cost(&self, from: NodeId, to: NodeId, forward: f64, metric: Metric) -> Option<u64> {
+    fn cost(&self, from: NodeId, to: NodeId, forward: f64, metric: Metric) -> Option<u128> {
         let delivery = match metric {
             Metric::Broadcast => forward,
             Metric::Unicast => forward * self.delivery(to, from),
         };
-        (delivery > 0.0).then(|| (ETX_UNIT / delivery).round() as u64)
+        (delivery > 0.0).then(|| WORST_LINK.min((ETX_UNIT / delivery).round() as u128))
     }
 
     /// A link is used while its receiver is alive: while somebody hears the receiver.
@@ -167,7 +185,7 @@ impl Topology {
 #[derive(Clone, Debug)]
 pub struct Paths {
     root: NodeId,
-    hops: BTreeMap<NodeId, (NodeId, u64)>,
+    hops: BTreeMap<NodeId, (NodeId, u128)>,
 }
 
 impl Paths {
@@ -185,11 +203,11 @@ impl Paths {
 
     /// ETX between the root and `node`, in fixed-point units; 0 for the root, the maximum if unreachable.
     #[must_use]
-    pub fn distance(&self, node: NodeId) -> u64 {
+    pub fn distance(&self, node: NodeId) -> u128 {
         if node == self.root {
             return 0;
         }
-        self.hops.get(&node).map_or(u64::MAX, |(_, cost)| *cost)
+        self.hops.get(&node).map_or(u128::MAX, |(_, cost)| *cost)
     }
 
     /// ETX between the root and `node`, expected transmissions.

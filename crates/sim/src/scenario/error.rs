@@ -75,6 +75,9 @@ pub enum ScenarioError {
         /// What is wrong, and what is allowed.
         message: String,
     },
+    /// A scenario that came from no file is wrong: what, and what is allowed.
+    #[error("{0}")]
+    Table(String),
     /// A `key=value` override cannot be applied.
     #[error("override `{assignment}`: {message}")]
     Override {
@@ -95,6 +98,20 @@ impl ScenarioError {
     pub(super) fn toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
         Self::Syntax { place: Place::span(file, text, error.span()), message }
+    }
+
+    /// An error about `text`, which the user has not written, shows what stands at the place instead of where it
+    /// is. Errors in other files are left as they are.
+    pub(super) fn in_table(self, origin: &str, text: &str) -> Self {
+        let (Self::Syntax { place, message } | Self::Value { place, message }) = &self else {
+            return self;
+        };
+        if place.file != origin {
+            return self;
+        }
+        let line = place.line.and_then(|line| text.lines().nth(line - 1));
+        let shown = line.map(|line| line.chars().take(80).collect::<String>());
+        Self::Table(shown.map_or(message.clone(), |shown| format!("{message}, in `{shown}`")))
     }
 
     /// The message without the place, for errors about values that came from no file.

@@ -161,6 +161,17 @@ impl Scenario {
         read::scenario(text, origin, directory)
     }
 
+    /// Reads a scenario that is no file from a table of the same shape; other files are sought in `directory`.
+    ///
+    /// # Errors
+    /// [`ScenarioError`]: [`ScenarioError::Table`] for what the table says.
+    pub fn from_table(table: &toml::Table, directory: &Path) -> Result<Self, ScenarioError> {
+        let written = toml::to_string(table).map_err(|e| ScenarioError::Table(e.to_string()))?;
+        let origin = "<table>";
+        let made = read::scenario(&written, origin, directory);
+        made.map_err(|error| error.in_table(origin, &written))
+    }
+
     /// Changes one setting: `medium.bit_rate=2M`, `seed=7`, `protocol.pacifier.knob=1`,
     /// `traffic.to=n05,n09`. The value is read as TOML, or else as plain text; where a list stands now, text
     /// with commas is a list.

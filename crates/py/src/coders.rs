@@ -1,0 +1,203 @@
+//! Encoder, recoder and decoder of one generation. A packet is its coefficients, packed, and then its symbol.
+
+use crate::fields::field;
+use ncmesh_code::{CodeError, Shape, draw, pack, packed_len, unpack};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+fn refused(error: CodeError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn shape(generation: usize, symbol_size: usize, name: &str) -> PyResult<Shape> {
+    Shape::new(field(name)?, generation, symbol_size).map_err(refused)
+}
+
+/// A generator from `seed`, or from the operating system.
+fn generator(seed: Option<u64>) -> PyResult<ChaCha8Rng> {
+    if let Some(seed) = seed {
+        return Ok(ChaCha8Rng::seed_from_u64(seed));
+    }
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    Ok(ChaCha8Rng::from_seed(key))
+}
+
+/// The bytes of a bytes-like object.
+fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let buffer = PyBuffer::<u8>::get(object).map_err(|_| {
+        let kind = object.get_type();
+        PyTypeError::new_err(format!("a bytes-like object of unsigned bytes is needed, not {kind}"))
+    })?;
+    buffer.to_vec(object.py())
+}
+
+/// Coefficients and symbol of a packet of `shape`.
+fn split(shape: Shape, packet: &[u8]) -> PyResult<(Vec<u8>, &[u8])> {
+    let head = packed_len(shape.field(), shape.generation());
+    let expected = head + shape.symbol_size();
+    if packet.len() != expected {
+        let got = packet.len();
+        let message = format!("a packet has {expected} bytes here, not {got}");
+        return Err(PyValueError::new_err(message));
+    }
+    let mut coefficients = vec![0; shape.generation()];
+    unpack(shape.field(), &packet[..head], &mut coefficients).map_err(refused)?;
+    Ok((coefficients, &packet[head..]))
+}
+
+/// The packet that `fill` writes coefficients and symbol of.
+fn packet<'py>(
+    py: Python<'py>,
+    shape: Shape,
+    fill: impl FnOnce(&mut [u8], &mut [u8]) -> PyResult<()>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let head = packed_len(shape.field(), shape.generation());
+    let mut coefficients = vec![0; shape.generation()];
+    PyBytes::new_with(py, head + shape.symbol_size(), |bytes| {
+        let (packed, symbol) = bytes.split_at_mut(head);
+        fill(&mut coefficients, symbol)?;
+        pack(shape.field(), &coefficients, packed).map_err(refused)
+    })
+}
+
+/// The source of one generation.
+#[pyclass(module = "ncmesh")]
+pub(crate) struct Encoder {
+    inner: ncmesh_code::Encoder,
+    rng: ChaCha8Rng,
+}
+
+#[pymethods]
+impl Encoder {
+    #[new]
+    #[pyo3(signature = (generation, symbol_size, field="gf256", *, seed=None))]
+    fn new(
+        generation: usize,
+        symbol_size: usize,
+        field: &str,
+        seed: Option<u64>,
+    ) -> PyResult<Self> {
+        let shape = shape(generation, symbol_size, field)?;
+        Ok(Self { inner: ncmesh_code::Encoder::new(shape), rng: generator(seed)? })
+    }
+
+    /// Takes the generation's source data, at most generation * symbol_size bytes; zeros fill it up.
+    fn load(&mut self, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.inner.load(&bytes_of(data)?).map_err(refused)
+    }
+
+    /// A packet with these coefficients, one a byte, or with random ones.
+    #[pyo3(signature = (coefficients=None))]
+    fn encode<'py>(
+        &mut self,
+        py: Python<'py>,
+        coefficients: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let shape = self.inner.shape();
+        let mut chosen = vec![0; shape.generation()];
+        match coefficients {
+            Some(given) => chosen = bytes_of(given)?,
+            None => draw(shape.field(), &mut self.rng, &mut chosen),
+        }
+        packet(py, shape, |coefficients, symbol| {
+            self.inner.encode(&chosen, symbol).map_err(refused)?;
+            coefficients.copy_from_slice(&chosen);
+            Ok(())
+        })
+    }
+}
+
+/// A relay: keeps the innovative packets of one generation and makes fresh combinations of them.
+#[pyclass(module = "ncmesh")]
+pub(crate) struct Recoder {
+    inner: ncmesh_code::Recoder,
+    rng: ChaCha8Rng,
+}
+
+#[pymethods]
+impl Recoder {
+    #[new]
+    #[pyo3(signature = (generation, symbol_size, field="gf256", *, seed=None))]
+    fn new(
+        generation: usize,
+        symbol_size: usize,
+        field: &str,
+        seed: Option<u64>,
+    ) -> PyResult<Self> {
+        let shape = shape(generation, symbol_size, field)?;
+        Ok(Self { inner: ncmesh_code::Recoder::new(shape), rng: generator(seed)? })
+    }
+
+    /// Takes a packet and says whether it was innovative.
+    fn receive(&mut self, packet: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let bytes = bytes_of(packet)?;
+        let (coefficients, symbol) = split(self.inner.shape(), &bytes)?;
+        Ok(self.inner.absorb(&coefficients, symbol).map_err(refused)?.is_innovative())
+    }
+
+    /// A random combination of all packets held.
+    fn recode<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        if self.inner.rank() == 0 {
+            return Err(PyValueError::new_err("nothing was received yet: nothing to recode"));
+        }
+        let Self { inner, rng } = self;
+        packet(py, inner.shape(), |coefficients, symbol| {
+            inner.recode(rng, coefficients, symbol).map(drop).map_err(refused)
+        })
+    }
+
+    /// How many independent packets are held.
+    #[getter]
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+}
+
+/// A receiver of one generation.
+#[pyclass(module = "ncmesh")]
+pub(crate) struct Decoder {
+    inner: ncmesh_code::Decoder,
+}
+
+#[pymethods]
+impl Decoder {
+    #[new]
+    #[pyo3(signature = (generation, symbol_size, field="gf256"))]
+    fn new(generation: usize, symbol_size: usize, field: &str) -> PyResult<Self> {
+        Ok(Self { inner: ncmesh_code::Decoder::new(shape(generation, symbol_size, field)?) })
+    }
+
+    /// Takes a packet and says whether it was innovative.
+    fn receive(&mut self, packet: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let bytes = bytes_of(packet)?;
+        let (coefficients, symbol) = split(self.inner.shape(), &bytes)?;
+        Ok(self.inner.absorb(&coefficients, symbol).map_err(refused)?.is_innovative())
+    }
+
+    /// How many independent packets are held.
+    #[getter]
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+
+    /// Whether all is there to decode.
+    #[getter]
+    fn is_complete(&self) -> bool {
+        self.inner.is_complete()
+    }
+
+    /// The generation's source data, with the zeros that filled it up.
+    fn data<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let (rank, generation) = (self.inner.rank(), self.inner.shape().generation());
+        let Some(data) = self.inner.decode() else {
+            let message = format!("{rank} of {generation} independent packets are there");
+            return Err(PyValueError::new_err(message));
+        };
+        Ok(PyBytes::new(py, data))
+    }
+}

@@ -1,0 +1,42 @@
+//! The compiled module `ncmesh._ncmesh`: thin bindings of codes, fields, plans and the simulator. What each
+//! means for Python is said where its users read it, in `python/ncmesh`.
+
+#![allow(clippy::needless_pass_by_value)] // Arguments from Python come by value.
+
+mod coders;
+mod fields;
+mod plans;
+mod simulate;
+
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    _ncmesh,
+    ScenarioError,
+    pyo3::exceptions::PyValueError,
+    "A scenario, or a setting of one, is wrong: what, and what is allowed."
+);
+pyo3::create_exception!(
+    _ncmesh,
+    UnreachableError,
+    pyo3::exceptions::PyRuntimeError,
+    "A receiver cannot be reached from the source over the links as they were measured."
+);
+
+#[pymodule]
+mod _ncmesh {
+    #[pymodule_export]
+    use super::coders::{Decoder, Encoder, Recoder};
+    #[pymodule_export]
+    use super::fields::{field_inverse, field_matmul, field_multiply, field_order, field_rank};
+    #[pymodule_export]
+    use super::plans::pacifier_plan;
+    #[pymodule_export]
+    use super::simulate::{check, simulate};
+    #[pymodule_export]
+    use super::{ScenarioError, UnreachableError};
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)] // Python's name for it.
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,148 @@
+//! Scenarios on the virtual clock.
+
+use crate::{ScenarioError, UnreachableError};
+use ncmesh_proto::registry::REGISTRY;
+use ncmesh_proto::time::Duration;
+use ncmesh_sim::scenario::Scenario;
+use ncmesh_sim::{RunError, Simulation, SimulationConfig};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use pythonize::{depythonize, pythonize};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A run without a limit ends sooner than this: a thousand years of the mesh's clock.
+const NEVER_S: f64 = 1e3 * 365.0 * 86_400.0;
+
+/// How often a run looks whether it is interrupted.
+const LOOK: Duration = Duration::from_millis(50);
+
+fn wrong(what: impl Display) -> PyErr {
+    ScenarioError::new_err(what.to_string())
+}
+
+/// A run as Python asks for it, checked.
+struct Request {
+    scenario: Scenario,
+    config: SimulationConfig,
+}
+
+impl Request {
+    fn new(
+        scenario: &Bound<'_, PyAny>,
+        seed: &Bound<'_, PyAny>,
+        scheme: &str,
+        mac: Option<&str>,
+        set: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut scenario = read(scenario)?;
+        let settings: BTreeMap<String, toml::Value> =
+            set.map(|set| depythonize(set)).transpose().map_err(wrong)?.unwrap_or_default();
+        let mac = mac.map(|mac| ("medium.mac".to_owned(), toml::Value::from(mac)));
+        let seed = ("seed".to_owned(), toml::Value::from(checked_seed(seed)?));
+        for (key, value) in settings.into_iter().chain(mac).chain([seed]) {
+            scenario.set(&format!("{key}={value}")).map_err(wrong)?;
+        }
+        if scenario.traffic.is_none() {
+            return Err(wrong(RunError::NoTraffic));
+        }
+        check_scheme(scheme)?;
+        let config = SimulationConfig::from_scenario(&scenario).map_err(wrong)?;
+        Ok(Self { scenario, config })
+    }
+}
+
+/// A scenario from a file, or from a table.
+fn read(scenario: &Bound<'_, PyAny>) -> PyResult<Scenario> {
+    if let Ok(path) = scenario.extract::<PathBuf>() {
+        return Scenario::load(&path).map_err(wrong);
+    }
+    let table: toml::Table = depythonize(scenario).map_err(wrong)?;
+    Scenario::from_table(&table, Path::new("")).map_err(wrong)
+}
+
+fn checked_seed(seed: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let number = seed.extract().ok().filter(|seed| *seed >= 0);
+    number.ok_or_else(|| wrong(format!("seed {seed}: allowed is a whole number, 0 to 2^63 - 1")))
+}
+
+fn check_scheme(name: &str) -> PyResult<()> {
+    let schemes = REGISTRY.iter().filter(|e| e.service == "file");
+    let known: Vec<&str> = schemes.map(|e| e.name).collect();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    Err(wrong(format!("no file scheme is called {name:?}; there are: {}", known.join(", "))))
+}
+
+/// Raises what would be wrong with a run before anything is simulated.
+#[pyfunction]
+#[pyo3(signature = (scenario, seed, *, scheme="pacifier", mac=None, set=None))]
+pub(crate) fn check(
+    scenario: &Bound<'_, PyAny>,
+    seed: &Bound<'_, PyAny>,
+    scheme: &str,
+    mac: Option<&str>,
+    set: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    let request = Request::new(scenario, seed, scheme, mac, set)?;
+    Simulation::new(request.config).map(drop).map_err(wrong)
+}
+
+/// Runs a scenario's transfer on the virtual clock, without the GIL.
+#[pyfunction]
+#[pyo3(signature = (scenario, seed, *, scheme="pacifier", mac=None, set=None, limit_s=None))]
+pub(crate) fn simulate<'py>(
+    py: Python<'py>,
+    scenario: &Bound<'py, PyAny>,
+    seed: &Bound<'py, PyAny>,
+    scheme: &str,
+    mac: Option<&str>,
+    set: Option<&Bound<'py, PyDict>>,
+    limit_s: Option<f64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let limit = limit_s.unwrap_or(NEVER_S);
+    if limit.is_nan() || limit <= 0.0 {
+        return Err(wrong(format!("limit_s = {limit}: allowed is above 0")));
+    }
+    let limit = Duration::from_secs_f64(limit.min(NEVER_S));
+    let Request { scenario, config } = Request::new(scenario, seed, scheme, mac, set)?;
+    let mut signals = Signals { looked: Instant::now(), raised: Ok(()) };
+    let outcome =
+        py.detach(|| ncmesh_sim::run(&scenario, config, scheme, limit, |_| signals.look()));
+    signals.raised?;
+    Ok(pythonize(py, &outcome.map_err(failed)?)?)
+}
+
+/// What Python's signal handlers raised meanwhile.
+struct Signals {
+    looked: Instant,
+    raised: PyResult<()>,
+}
+
+impl Signals {
+    /// Looks now and then whether the run is to end.
+    fn look(&mut self) -> ControlFlow<()> {
+        if self.looked.elapsed() >= LOOK {
+            self.looked = Instant::now();
+            #[allow(clippy::redundant_closure_for_method_calls)] // Its lifetimes do not fit.
+            let raised = Python::attach(|py| py.check_signals());
+            self.raised = raised;
+        }
+        if self.raised.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+fn failed(error: RunError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        RunError::NoTraffic | RunError::Simulation(_) => ScenarioError::new_err(message),
+        RunError::Unreachable { .. } => UnreachableError::new_err(message),
+        RunError::File(..) => PyOSError::new_err(message),
+        RunError::Interrupted => PyKeyboardInterrupt::new_err(()),
+    }
+}

@@ -1,0 +1,83 @@
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from typing_extensions import Buffer
+
+from ncmesh.pacifier import Plan
+
+__all__ = [
+    "Decoder",
+    "Encoder",
+    "Recoder",
+    "ScenarioError",
+    "UnreachableError",
+    "__version__",
+    "check",
+    "field_inverse",
+    "field_matmul",
+    "field_multiply",
+    "field_order",
+    "field_rank",
+    "pacifier_plan",
+    "simulate",
+]
+
+__version__: str
+
+class ScenarioError(ValueError): ...
+class UnreachableError(RuntimeError): ...
+
+@final
+class Encoder:
+    def __new__(
+        cls, generation: int, symbol_size: int, field: str = "gf256", *, seed: int | None = None
+    ) -> Encoder: ...
+    def load(self, data: Buffer) -> None: ...
+    def encode(self, coefficients: Buffer | None = None) -> bytes: ...
+
+@final
+class Recoder:
+    def __new__(
+        cls, generation: int, symbol_size: int, field: str = "gf256", *, seed: int | None = None
+    ) -> Recoder: ...
+    def receive(self, packet: Buffer) -> bool: ...
+    def recode(self) -> bytes: ...
+    @property
+    def rank(self) -> int: ...
+
+@final
+class Decoder:
+    def __new__(cls, generation: int, symbol_size: int, field: str = "gf256") -> Decoder: ...
+    def receive(self, packet: Buffer) -> bool: ...
+    def data(self) -> bytes: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def is_complete(self) -> bool: ...
+
+def field_order(name: str) -> int: ...
+def field_multiply(a: NDArray[np.uint8], b: NDArray[np.uint8], name: str) -> NDArray[np.uint8]: ...
+def field_inverse(a: NDArray[np.uint8], name: str) -> NDArray[np.uint8]: ...
+def field_matmul(a: NDArray[np.uint8], b: NDArray[np.uint8], name: str) -> NDArray[np.uint8]: ...
+def field_rank(a: NDArray[np.uint8], name: str) -> int: ...
+def pacifier_plan(loss: ArrayLike, source: int, receivers: Iterable[int], knob: float) -> Plan: ...
+def check(
+    scenario: Mapping[str, Any] | str | os.PathLike[str],
+    seed: int,
+    *,
+    scheme: str = "pacifier",
+    mac: str | None = None,
+    set: Mapping[str, Any] | None = None,
+) -> None: ...
+def simulate(
+    scenario: Mapping[str, Any] | str | os.PathLike[str],
+    seed: int,
+    *,
+    scheme: str = "pacifier",
+    mac: str | None = None,
+    set: Mapping[str, Any] | None = None,
+    limit_s: float | None = None,
+) -> dict[str, Any]: ...

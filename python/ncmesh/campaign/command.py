@@ -1,0 +1,141 @@
+"""`python -m ncmesh campaign`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from tqdm import tqdm
+
+from ncmesh.campaign.file import Campaign, load
+from ncmesh.campaign.schedule import execute
+from ncmesh.campaign.store import Store
+from ncmesh.campaign.workers import Workers
+from ncmesh.failure import FailureError, Kind
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="make the runs that are missing")
+    add_worker_arguments(run)
+    run.set_defaults(perform=_run)
+    status = commands.add_parser("status", help="show what is there and what is missing")
+    status.set_defaults(perform=_status)
+    export = commands.add_parser("export", help="write a row per run and receiver")
+    export.set_defaults(perform=_export)
+    for command in (run, status, export):
+        command.add_argument("file", type=Path, metavar="FILE", help="the campaign, in TOML")
+        command.add_argument(
+            "--results",
+            type=Path,
+            metavar="DIR",
+            help="where results are [default: FILE with .results for its ending]",
+        )
+    export.add_argument("output", type=Path, metavar="OUTPUT", help="a file .csv or .parquet")
+
+
+def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say where runs can be made."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--jobs", type=_jobs, metavar="N", help="so many processes [default: one per processor]"
+    )
+    where.add_argument("--dask", metavar="ADDRESS", help="the Dask cluster of this scheduler")
+
+
+def workers_of(args: argparse.Namespace) -> Workers:
+    """Where the command line says that runs are made."""
+    return Workers(args.jobs, args.dask)
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 4096:
+        raise argparse.ArgumentTypeError(f"{text}: allowed is 1 to 4096")
+    return int(text)
+
+
+def _campaign(args: argparse.Namespace) -> tuple[Campaign, Store]:
+    return load(args.file), Store(args.results or args.file.with_suffix(".results"))
+
+
+def _run(args: argparse.Namespace) -> None:
+    campaign, store = _campaign(args)
+    perform(campaign, store, workers_of(args))
+    _show(campaign, store)
+
+
+def perform(campaign: Campaign, store: Store, workers: Workers) -> None:
+    """Make what is missing of a campaign, with a progress bar on a terminal."""
+    done = len(store.done() & campaign.runs.keys())
+    with tqdm(desc=campaign.name, total=len(campaign.runs), initial=done, unit="run", disable=None) as bar:
+        execute(campaign.runs, store, workers, bar.update)
+
+
+def _status(args: argparse.Namespace) -> None:
+    _show(*_campaign(args))
+
+
+def _show(campaign: Campaign, store: Store) -> None:
+    rows = store.table(campaign.runs.keys())
+    print(f"{campaign.name}: {rows.num_rows} of {len(campaign.runs)} runs are there")
+    failed = Counter(error for error in rows["error"].to_pylist() if error is not None)
+    for error, count in failed.most_common(5):
+        print(f"  {count} ended early: {error}")
+
+
+def _export(args: argparse.Namespace) -> None:
+    campaign, store = _campaign(args)
+    table = per_receiver(store.table(campaign.runs.keys()))
+    try:
+        if args.output.suffix == ".csv":
+            pa.csv.write_csv(table, args.output)
+        elif args.output.suffix == ".parquet":
+            pq.write_table(table, args.output)
+        else:
+            message = f"{args.output}: the name must end in .csv or .parquet"
+            raise FailureError(Kind.USAGE, message)
+    except OSError as error:
+        raise FailureError(Kind.FILE, f"cannot write {args.output}: {error}") from error
+
+
+def per_receiver(table: pa.Table) -> pa.Table:
+    """A row per receiver, and a column per parameter, of rows of a store."""
+    rows: list[dict[str, Any]] = []
+    varied: list[dict[str, Any]] = []
+    for run in table.sort_by([("scheme", "ascending"), ("seed", "ascending")]).to_pylist():
+        receivers = run.pop("receivers") or [{}]
+        parameters = json.loads(run.pop("parameters"))
+        forwarders = run.pop("forwarders")
+        del run["node_transmissions"]
+        run["forwarders"] = None if forwarders is None else len(forwarders)
+        rows += [{**run, **_of_receiver(receiver)} for receiver in receivers]
+        varied += [parameters] * len(receivers)
+    columns = pa.Table.from_pylist(rows)
+    for key in varied[0] if varied else ():
+        columns = columns.append_column(key, _column([values[key] for values in varied]))
+    return columns
+
+
+def _of_receiver(receiver: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "node": receiver.get("node"),
+        "verified": receiver.get("verified"),
+        "received_bytes": receiver.get("bytes"),
+        "completion_s": receiver.get("seconds"),
+        "throughput_bps": receiver.get("throughput_bps"),
+    }
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Numbers as they are; what is of several kinds, or no single value, as JSON."""
+    kinds = {type(value) for value in values}
+    if kinds <= {int, float} or kinds == {str} or kinds == {bool}:
+        return pa.array(values)
+    return pa.array([json.dumps(value) for value in values])

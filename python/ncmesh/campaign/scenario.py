@@ -1,0 +1,97 @@
+"""Scenarios as tables, with settings changed and hashes."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ncmesh.failure import FailureError, Kind
+
+# Settings that name files.
+FILES = ("topology.matrix", "topology.links", "topology.netjson", "topology.positions", "traffic.file")
+
+Table = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario, complete but for its seed."""
+
+    table: Table
+    """Of the shape of a scenario file. Files that it names are named absolutely."""
+
+    @classmethod
+    def read(cls, path: Path) -> Scenario:
+        """Read a scenario file."""
+        return cls(read_toml(path)).in_directory(path.parent)
+
+    def in_directory(self, directory: Path) -> Scenario:
+        """The same with the files it names relative to `directory` named absolutely."""
+        table = dict(self.table)
+        for key in FILES:
+            name = _setting(table, key)
+            if isinstance(name, str):
+                table = _with_setting(table, key, str((directory / name).resolve()))
+        return Scenario(table)
+
+    def varied(self, settings: Table) -> Scenario:
+        """The same with other settings, keys joined by dots."""
+        table = dict(self.table)
+        for key, value in settings.items():
+            table = _with_setting(table, key, value)
+        return Scenario(table)
+
+    @functools.cached_property
+    def hash(self) -> str:
+        """Of the table, and the contents of files in place of their names."""
+        table = self.table
+        for key in FILES:
+            name = _setting(table, key)
+            if isinstance(name, str):
+                table = _with_setting(table, key, _file_hash(name))
+        return hash_of(table)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The table of a TOML file."""
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise FailureError(Kind.FILE, f"{path}: {error.strerror}") from error
+    except ValueError as error:  # No UTF-8, or no TOML.
+        raise FailureError(Kind.CONFIG, f"{path}: {error}") from error
+
+
+def hash_of(value: object) -> str:
+    """SHA-256 of a table or list, in hexadecimal."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _setting(table: Table, key: str) -> Any:  # noqa: ANN401 (a setting may be anything)
+    at: Any = table
+    for part in key.split("."):
+        at = at.get(part) if isinstance(at, Mapping) else None
+    return at
+
+
+def _with_setting(table: Table, key: str, value: object) -> dict[str, Any]:
+    first, _, rest = key.partition(".")
+    if rest:
+        inner = table.get(first)
+        value = _with_setting(inner if isinstance(inner, Mapping) else {}, rest, value)
+    return {**table, first: value}
+
+
+def _file_hash(name: str) -> str:
+    try:
+        with Path(name).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise FailureError(Kind.FILE, f"{name}: {error.strerror}") from error

@@ -1,0 +1,53 @@
+"""What the tests share."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def scenarios() -> Path:
+    return ROOT / "scenarios"
+
+
+@pytest.fixture
+def diamond() -> dict:
+    """A small mesh as a dict: one source, two relays that hear different halves, one destination."""
+    loss = {"s r1": 0.5, "s r2": 0.5, "r1 d": 0.2, "r2 d": 0.4}
+    pairs = [(*key.split(), value) for key, value in loss.items()]
+    return {
+        "name": "diamond",
+        "nodes": ["s", "r1", "r2", "d"],
+        "link": [{"from": a, "to": b, "loss": p} for a, b, p in pairs],
+        "medium": {"phy": "802.11b", "bit_rate": "11M"},
+        "traffic": {"from": "s", "to": ["d", "r1"], "size": "100kB"},
+        "protocol": {"link": {"probe_size": 100, "fast_probes": 20, "fast_period_s": 0.2}},
+    }
+
+
+CAMPAIGN = """
+scenario = "line.toml"
+seeds = "1-4"
+[parameters]
+protocol.pacifier.knob = [0, 0.5]
+"""
+
+
+@pytest.fixture
+def campaign_file(tmp_path: Path) -> Path:
+    """A campaign of 8 quick runs."""
+    (tmp_path / "loss.csv").write_text("from,to,loss\ns,r,0.2\nr,s,0.2\nr,d,0.4\nd,r,0.4\n")
+    (tmp_path / "line.toml").write_text(
+        """
+        name = "line"
+        medium = { phy = "802.11b", bit_rate = "11M" }
+        topology.links = "loss.csv"
+        traffic = { from = "s", to = ["d", "r"], size = "200kB" }
+        protocol.link = { probe_size = 100, fast_probes = 20, fast_period_s = 0.2 }
+        """
+    )
+    file = tmp_path / "knob.toml"
+    file.write_text(CAMPAIGN)
+    return file
