@@ -66,7 +66,7 @@ fn simulate(name: &str, settings: &[&str], seed: u64) -> Result<(Outcome, f64), 
     scenario.set(&format!("seed={seed}"))?;
     let config = SimulationConfig::from_scenario(&scenario)?;
     let begun = Instant::now();
-    let outcome = run(&scenario, config, "pacifier", Duration::from_secs(100_000), |_| {})?;
+    let outcome = run(&scenario, config, "pacifier", Duration::from_secs(100_000), vec![], |_| {})?;
     Ok((outcome, begun.elapsed().as_secs_f64()))
 }
 

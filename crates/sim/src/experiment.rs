@@ -1,6 +1,7 @@
 //! One scenario's file transfer, start to end, and what came of it.
 
 use crate::host::Happening;
+use crate::observe::Observer;
 use crate::scenario::{Content, Scenario};
 use crate::simulation::{Simulation, SimulationConfig, SimulationError, node_id};
 use ncmesh_proto::file::TransferStatus;
@@ -21,6 +22,8 @@ pub struct Outcome {
     pub transfer: TransferOutcome,
     /// The seed.
     pub seed: u64,
+    /// Whether frames were really encrypted; otherwise a null cipher of the same length stood in.
+    pub sealed: bool,
     /// Hash over every frame sent, heard and reported.
     pub trace_hash: String,
     /// How many events that hash is over.
@@ -85,6 +88,9 @@ pub enum RunError {
     /// Its file cannot be read.
     #[error("cannot read {0}: {1}")]
     File(String, std::io::Error),
+    /// An observer could not go on.
+    #[error(transparent)]
+    Observer(std::io::Error),
 }
 
 /// How long a mesh whose nodes all start now measures itself before a transfer begins: the quick start of
@@ -94,8 +100,8 @@ pub fn settling_time(link: &LinkConfig) -> Duration {
     link.settling_time() + Duration::from_secs(5)
 }
 
-/// Runs the scenario's transfer with `scheme`, at most `limit` of virtual time; `progress` is called now and
-/// then with the simulation.
+/// Runs the scenario's transfer with `scheme`, at most `limit` of virtual time. The `observers` are told of every
+/// event; `progress` is called now and then with the simulation.
 ///
 /// # Errors
 /// [`RunError`].
@@ -104,6 +110,7 @@ pub fn run(
     config: SimulationConfig,
     scheme: &str,
     limit: Duration,
+    observers: Vec<Box<dyn Observer>>,
     mut progress: impl FnMut(&Simulation),
 ) -> Result<Outcome, RunError> {
     let traffic = scenario.traffic.as_ref().ok_or(RunError::NoTraffic)?;
@@ -113,15 +120,18 @@ pub fn run(
     let contents = contents(&traffic.content, scenario.seed)?;
     let settling = settling_time(&config.link);
     let mut s = Simulation::new(config)?;
+    observers.into_iter().for_each(|observer| s.observe(observer));
     s.run_for(settling);
     let name = |node: usize| scenario.nodes[node].name.clone();
-    if let Some(node) = first_unreachable(&s, traffic.from, &traffic.to) {
+    let unreachable = first_unreachable(&s, traffic.from, &traffic.to);
+    // Where an observer stopped the mesh it may not have measured itself.
+    if let Some(node) = unreachable.filter(|_| !s.is_stopped()) {
         return Err(RunError::Unreachable { from: name(traffic.from), to: name(node) });
     }
     let start = s.now();
     let flow = s.send_file(scheme, traffic.from, Some(&traffic.to), contents.clone())?;
     let (mut seen, mut over) = (0, false);
-    while !over && s.now() < start + limit {
+    while !over && !s.is_stopped() && s.now() < start + limit {
         let next = s.now() + Duration::from_millis(500);
         over = s.run_until(next.min(start + limit), |s| {
             let ended =
@@ -131,6 +141,7 @@ pub fn run(
         });
         progress(&s);
     }
+    s.finish().map_err(RunError::Observer)?;
     Ok(outcome(scenario, &s, scheme, flow, start, &contents))
 }
 
@@ -191,7 +202,13 @@ fn outcome(
         forwarders: status.iter().flat_map(|t| &t.forwarders).map(name).collect(),
         seconds: (s.now() - start).as_secs_f64(),
     };
-    Outcome { transfer, seed: scenario.seed, trace_hash: s.trace_hash(), events: s.trace_events() }
+    Outcome {
+        transfer,
+        seed: scenario.seed,
+        sealed: s.config().sealed,
+        trace_hash: s.trace_hash(),
+        events: s.trace_events(),
+    }
 }
 
 fn status(s: &Simulation, node: usize, flow: FlowId) -> Option<TransferStatus> {
