@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Installs what the tests use beside Rust: network namespaces and packet filters for the radio tests, a C++
-# compiler for the fuzzer's engine. Without root or apt it only says what is missing; those tests then skip.
+# compiler for the fuzzer's engine, Wireshark's tshark for captures and their dissector. Without root or apt it only
+# says what is missing; those tests then skip.
 set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
 need ip iproute2
 need nft nftables
 need g++ g++
+need tshark tshark
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
   echo "not installed, tests that need them will be skipped: ${missing[*]}" >&2
