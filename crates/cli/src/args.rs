@@ -126,6 +126,9 @@ Examples:
   ncmesh simulate scenarios/building.toml
   ncmesh simulate scenarios/building.toml --seed 7 --set medium.bit_rate=2M --set traffic.size=12MB
   ncmesh simulate scenarios/line.toml --send photo.jpg --from a --to d --json
+  ncmesh simulate scenarios/diamond.toml --unsealed --pcap diamond.pcapng
+  wireshark -X lua_script:wireshark/ncmesh.lua diamond.pcapng
+  ncmesh simulate scenarios/building.toml --pcap n09.pcapng --pcap-node n09 --events events.jsonl
 
 The same scenario, settings and seed give the same run, frame for frame: the trace hash says so.";
 
@@ -233,6 +236,26 @@ pub(crate) struct SimulateArgs {
     /// Names all random draws [default: the scenario's]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    /// Do not encrypt frames, so that a capture shows what is in them; nothing else changes
+    #[arg(long)]
+    pub(crate) unsealed: bool,
+    #[command(flatten)]
+    pub(crate) traces: TraceArgs,
+}
+
+/// Files that tell a run event by event.
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// Write the frames on the air to this file, as pcapng; one that is there is overwritten
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Capture what these nodes send and hear, by name, separated by commas; or `all` [default: each frame once,
+    /// where it is sent]
+    #[arg(long, value_delimiter = ',', value_name = "NODES", requires = "pcap")]
+    pub(crate) pcap_node: Vec<String>,
+    /// Write every event to this file, a line of JSON each; one that is there is overwritten
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) events: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ mod failure;
 mod plan;
 mod progress;
 mod show;
+mod traces;
 
 use args::{Cli, Command};
 use clap::Parser;

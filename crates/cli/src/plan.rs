@@ -124,7 +124,8 @@ fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Traffic, Failure> {
     Ok(Traffic { from, to, content })
 }
 
-fn index(scenario: &Scenario, name: &str) -> Result<usize, Failure> {
+/// The node of that name.
+pub(crate) fn index(scenario: &Scenario, name: &str) -> Result<usize, Failure> {
     scenario.node_index(name).ok_or_else(|| {
         let mut names: Vec<&str> = scenario.nodes.iter().map(|n| n.name.as_str()).collect();
         let all = names.len();

@@ -2,7 +2,7 @@
 
 const US: u64 = 1_000;
 /// An acknowledgment, and a clear to send.
-pub(crate) const ACK_BYTES: usize = 14;
+const ACK_BYTES: usize = 14;
 /// A request to send.
 pub(crate) const RTS_BYTES: usize = 20;
 const NS_PER_S: u128 = 1_000_000_000;
@@ -91,8 +91,13 @@ impl Phy {
     /// Airtime in ns of a control frame of `bytes` that goes with a frame sent at `bit_rate_bps`: at the
     /// highest rate of the basic set that is not above it (IEEE 802.11-2016, 10.7.6.5.2), the set being 1 and
     /// 2 Mbit/s for 802.11b and 6, 12 and 24 Mbit/s for 802.11a, or at the frame's own rate below all of these.
-    pub fn control_airtime_ns(&self, bytes: usize, bit_rate_bps: u64) -> u64 {
+    pub(crate) fn control_airtime_ns(&self, bytes: usize, bit_rate_bps: u64) -> u64 {
         self.airtime_ns(bytes, self.control_rate_bps(bit_rate_bps))
+    }
+
+    /// Airtime in ns of an acknowledgment or CTS that answers a frame sent at `bit_rate_bps`.
+    pub fn ack_airtime_ns(&self, bit_rate_bps: u64) -> u64 {
+        self.control_airtime_ns(ACK_BYTES, bit_rate_bps)
     }
 
     pub(crate) fn control_rate_bps(&self, bit_rate_bps: u64) -> u64 {
@@ -129,10 +134,10 @@ mod tests {
         assert_eq!(Phy::DOT11B.airtime_ns(1536, 11_000_000), 1_310 * US);
         // 22 + 12288 bits in symbols of 24: 513 symbols.
         assert_eq!(Phy::DOT11A.airtime_ns(1536, 6_000_000), 2_072 * US);
-        assert_eq!(Phy::DOT11B.control_airtime_ns(ACK_BYTES, 11_000_000), 248 * US);
-        assert_eq!(Phy::DOT11B.control_airtime_ns(ACK_BYTES, 1_000_000), 304 * US);
-        assert_eq!(Phy::DOT11A.control_airtime_ns(ACK_BYTES, 6_000_000), 44 * US);
-        assert_eq!(Phy::DOT11A.control_airtime_ns(ACK_BYTES, 54_000_000), 28 * US);
+        assert_eq!(Phy::DOT11B.ack_airtime_ns(11_000_000), 248 * US);
+        assert_eq!(Phy::DOT11B.ack_airtime_ns(1_000_000), 304 * US);
+        assert_eq!(Phy::DOT11A.ack_airtime_ns(6_000_000), 44 * US);
+        assert_eq!(Phy::DOT11A.ack_airtime_ns(54_000_000), 28 * US);
         // 20 * 8 / 2 = 80 us; 160 + 22 bits are 8 symbols.
         assert_eq!(Phy::DOT11B.control_airtime_ns(RTS_BYTES, 11_000_000), 272 * US);
         assert_eq!(Phy::DOT11A.control_airtime_ns(RTS_BYTES, 6_000_000), 52 * US);

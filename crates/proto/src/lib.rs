@@ -18,4 +18,5 @@ pub mod rng;
 pub mod route;
 pub mod service;
 pub mod stack;
+pub mod summary;
 pub mod time;

@@ -112,8 +112,8 @@ pub(crate) fn simulate<'py>(
     let limit = Duration::from_secs_f64(limit.min(NEVER_S));
     let Request { scenario, config } = Request::new(scenario, seed, scheme, mac, set)?;
     let mut signals = Signals { looked: Instant::now(), raised: Ok(()) };
-    let outcome =
-        py.detach(|| ncmesh_sim::run(&scenario, config, scheme, limit, |_| signals.look()));
+    let look = |_: &_| signals.look();
+    let outcome = py.detach(|| ncmesh_sim::run(&scenario, config, scheme, limit, vec![], look));
     signals.raised?;
     Ok(pythonize(py, &outcome.map_err(failed)?)?)
 }
@@ -142,7 +142,7 @@ fn failed(error: RunError) -> PyErr {
     match error {
         RunError::NoTraffic | RunError::Simulation(_) => ScenarioError::new_err(message),
         RunError::Unreachable { .. } => UnreachableError::new_err(message),
-        RunError::File(..) => PyOSError::new_err(message),
+        RunError::File(..) | RunError::Observer(_) => PyOSError::new_err(message),
         RunError::Interrupted => PyKeyboardInterrupt::new_err(()),
     }
 }

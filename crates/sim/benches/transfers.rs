@@ -68,7 +68,8 @@ fn simulate(name: &str, settings: &[&str], seed: u64) -> Result<(Outcome, f64), 
     let config = SimulationConfig::from_scenario(&scenario)?;
     let begun = Instant::now();
     let limit = Duration::from_secs(100_000);
-    let outcome = run(&scenario, config, "pacifier", limit, |_| ControlFlow::Continue(()))?;
+    let show = |_: &_| ControlFlow::Continue(());
+    let outcome = run(&scenario, config, "pacifier", limit, vec![], show)?;
     Ok((outcome, begun.elapsed().as_secs_f64()))
 }
 

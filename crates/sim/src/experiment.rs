@@ -1,6 +1,7 @@
 //! One scenario's file transfer, start to end, and what came of it.
 
 use crate::host::Happening;
+use crate::observe::Observer;
 use crate::scenario::{Content, Scenario};
 use crate::simulation::{Simulation, SimulationConfig, SimulationError, node_id};
 use ncmesh_proto::file::TransferStatus;
@@ -25,6 +26,8 @@ pub struct Outcome {
     pub node_transmissions: BTreeMap<String, u64>,
     /// The seed.
     pub seed: u64,
+    /// Whether frames were really encrypted; otherwise a null cipher of the same length stood in.
+    pub sealed: bool,
     /// Hash over every frame sent, heard and reported.
     pub trace_hash: String,
     /// How many events that hash is over.
@@ -92,6 +95,9 @@ pub enum RunError {
     /// The caller ended the run.
     #[error("interrupted")]
     Interrupted,
+    /// An observer could not go on.
+    #[error(transparent)]
+    Observer(std::io::Error),
 }
 
 /// How long a mesh whose nodes all start now measures itself before a transfer begins: the quick start of
@@ -101,8 +107,8 @@ pub fn settling_time(link: &LinkConfig) -> Duration {
     link.settling_time() + Duration::from_secs(5)
 }
 
-/// Runs the scenario's transfer with `scheme`, at most `limit` of virtual time; `progress` is called now and
-/// then with the simulation and says whether to go on.
+/// Runs the scenario's transfer with `scheme`, at most `limit` of virtual time. The `observers` are told of every
+/// event; `progress` is called now and then with the simulation and says whether to go on.
 ///
 /// # Errors
 /// [`RunError`].
@@ -111,6 +117,7 @@ pub fn run(
     config: SimulationConfig,
     scheme: &str,
     limit: Duration,
+    observers: Vec<Box<dyn Observer>>,
     mut progress: impl FnMut(&Simulation) -> ControlFlow<()>,
 ) -> Result<Outcome, RunError> {
     let traffic = scenario.traffic.as_ref().ok_or(RunError::NoTraffic)?;
@@ -120,10 +127,13 @@ pub fn run(
     let contents = contents(&traffic.content, scenario.seed)?;
     let settling = settling_time(&config.link);
     let mut s = Simulation::new(config)?;
+    observers.into_iter().for_each(|observer| s.observe(observer));
     let settled = s.now() + settling;
     advance(&mut s, settled, &mut progress, |_| false)?;
     let name = |node: usize| scenario.nodes[node].name.clone();
-    if let Some(node) = first_unreachable(&s, traffic.from, &traffic.to) {
+    let unreachable = first_unreachable(&s, traffic.from, &traffic.to);
+    // Where an observer stopped the mesh it may not have measured itself.
+    if let Some(node) = unreachable.filter(|_| !s.is_stopped()) {
         return Err(RunError::Unreachable { from: name(traffic.from), to: name(node) });
     }
     let start = s.now();
@@ -134,6 +144,7 @@ pub fn run(
         seen = s.happenings().len();
         ended
     })?;
+    s.finish().map_err(RunError::Observer)?;
     Ok(outcome(scenario, &s, scheme, flow, start, &contents))
 }
 
@@ -145,7 +156,7 @@ fn advance(
     mut over: impl FnMut(&Simulation) -> bool,
 ) -> Result<(), RunError> {
     let mut ended = false;
-    while !ended && s.now() < until {
+    while !ended && !s.is_stopped() && s.now() < until {
         let next = s.now() + Duration::from_millis(500);
         ended = s.run_until(next.min(until), &mut over);
         if progress(s).is_break() {
@@ -215,8 +226,14 @@ fn outcome(
         forwarders: listed.map(|node| name(usize::from(node.0) - 1)).collect(),
         seconds: (s.now() - start).as_secs_f64(),
     };
-    let (trace_hash, events) = (s.trace_hash(), s.trace_events());
-    Outcome { transfer, node_transmissions, seed: scenario.seed, trace_hash, events }
+    Outcome {
+        transfer,
+        node_transmissions,
+        seed: scenario.seed,
+        sealed: s.config().sealed,
+        trace_hash: s.trace_hash(),
+        events: s.trace_events(),
+    }
 }
 
 fn status(s: &Simulation, node: usize, flow: FlowId) -> Option<TransferStatus> {

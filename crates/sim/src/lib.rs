@@ -3,16 +3,22 @@
 //! A [`scenario`] says which nodes there are, how they hear each other and what is sent. A [`Simulation`] runs
 //! the very engines of the daemon over it, on a virtual clock, from a seed: same scenario and seed, same trace.
 
+mod capture;
+mod event_lines;
 mod experiment;
 mod host;
 mod measure;
+mod observe;
 pub mod scenario;
 mod simulation;
 mod trace;
 
+pub use capture::{Capture, CapturePoints};
+pub use event_lines::EventLines;
 pub use experiment::{
     Outcome, ReceiverOutcome, RunError, TransferOutcome, contents, run, settling_time,
 };
 pub use host::{Happening, Host};
 pub use measure::measure;
+pub use observe::{Event, Observer, What};
 pub use simulation::{Knowledge, Mischief, Simulation, SimulationConfig, SimulationError, node_id};

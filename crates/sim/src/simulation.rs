@@ -2,8 +2,8 @@
 
 use crate::host::{Happening, Host};
 use crate::measure::measure;
+use crate::observe::{Observer, Observers, What};
 use crate::scenario::{Measure, Scenario};
-use crate::trace::{Mark, Trace};
 use ncmesh_medium::{Access, Medium, MediumConfig, MediumError, Output, RadioId, Statistics};
 use ncmesh_proto::file::merkle;
 use ncmesh_proto::file::{FileLimits, Manifest, Outgoing, SendError};
@@ -86,10 +86,19 @@ impl SimulationConfig {
             link: section(scenario, "link")?,
             route: section(scenario, "route")?,
             engines,
-            sealed: true,
+            sealed: scenario.sealed,
             knowledge: scenario.measure.map_or(Knowledge::Own, Knowledge::Measured),
             mischief: Mischief::default(),
         })
+    }
+
+    /// The cipher under which the mesh's frames travel; its key comes from the seed.
+    #[must_use]
+    pub fn cipher(&self) -> Cipher {
+        if !self.sealed {
+            return Cipher::Null;
+        }
+        Cipher::new(&Key::new(*blake3::hash(&self.seed.to_be_bytes()).as_bytes()))
     }
 }
 
@@ -141,7 +150,7 @@ pub struct Simulation {
     timers: BTreeSet<(Instant, usize)>,
     held: Vec<Option<Arc<[u8]>>>,
     chaos: ChaCha8Rng,
-    trace: Trace,
+    observers: Observers,
     happenings: Vec<(Instant, usize, Happening)>,
     now: Instant,
     out: Vec<u8>,
@@ -165,7 +174,7 @@ impl Simulation {
             timers: BTreeSet::new(),
             held: vec![None; radios],
             chaos: rng::stream(config.seed, NodeId(0), "simulation", "mischief"),
-            trace: Trace::new(),
+            observers: Observers::default(),
             happenings: Vec::new(),
             now: Instant::default(),
             out: Vec::new(),
@@ -176,6 +185,12 @@ impl Simulation {
             simulation.switch_on(node)?;
         }
         Ok(simulation)
+    }
+
+    /// What it was built from.
+    #[must_use]
+    pub fn config(&self) -> &SimulationConfig {
+        &self.config
     }
 
     /// The virtual clock.
@@ -217,13 +232,32 @@ impl Simulation {
     /// The hash over every frame sent, heard and reported so far, in hexadecimal.
     #[must_use]
     pub fn trace_hash(&self) -> String {
-        self.trace.hash()
+        self.observers.trace.hash()
     }
 
     /// How many events that hash is over.
     #[must_use]
     pub fn trace_events(&self) -> u64 {
-        self.trace.events()
+        self.observers.trace.events()
+    }
+
+    /// From now on tells `observer` of every event.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.observers.add(observer);
+    }
+
+    /// Whether an observer failed: nothing more happens then.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.observers.have_failed()
+    }
+
+    /// Tells the observers that nothing more will happen, and lets them go.
+    ///
+    /// # Errors
+    /// The first failure of an observer, now or before.
+    pub fn finish(&mut self) -> std::io::Result<()> {
+        self.observers.finish()
     }
 
     /// Changes a link's loss.
@@ -329,19 +363,21 @@ impl Simulation {
         self.hear(node, datagram);
     }
 
-    /// Runs until `stop` says so or the clock reaches `until`. Says whether `stop` did.
+    /// Runs until `stop` says so or the clock reaches `until`, or an observer fails. Says whether `stop` did.
     pub fn run_until(&mut self, until: Instant, mut stop: impl FnMut(&Self) -> bool) -> bool {
-        loop {
+        while !self.is_stopped() {
             if stop(self) {
                 return true;
             }
             match self.next_event() {
                 Some(at) if at <= until => self.step(at),
-                _ => break,
+                _ => {
+                    self.now = until;
+                    return stop(self);
+                }
             }
         }
-        self.now = until;
-        stop(self)
+        false
     }
 
     /// Runs for a time.
@@ -376,14 +412,10 @@ impl Simulation {
         while let Some(output) = self.medium.poll_output() {
             match output {
                 Output::Grant { radio, .. } => self.granted(radio),
-                Output::Deliver { to, frame, .. } => self.deliver(to.0, frame),
-                Output::Report { radio, result, airtime_ns, .. } => {
-                    self.trace.record(
-                        Mark::Reported,
-                        self.now.as_nanos(),
-                        radio.0,
-                        &[result as u8],
-                    );
+                Output::Deliver { to, from, frame, .. } => self.deliver(to.0, from.0, frame),
+                Output::Report { radio, result, attempts, airtime_ns, .. } => {
+                    let what = What::Reported { result, attempts, airtime_ns };
+                    self.observers.tell(self.now, radio.0, what);
                     self.report(radio.0, result, airtime_ns);
                 }
             }
@@ -403,7 +435,7 @@ impl Simulation {
                     Some(to) => Access::Unicast(RadioId(usize::from(to.0).wrapping_sub(1))),
                     None => Access::Broadcast,
                 };
-                self.trace.record(Mark::Sent, now.as_nanos(), node, &self.out);
+                self.observers.tell(now, node, What::Sent { to: sent.to, frame: &self.out });
                 let frame: Arc<[u8]> = Arc::from(self.out.as_slice());
                 if self.medium.supply(now.as_nanos(), radio, access, frame).is_err() {
                     drop(self.medium.decline(now.as_nanos(), radio));
@@ -413,8 +445,8 @@ impl Simulation {
         self.attend(node);
     }
 
-    fn deliver(&mut self, node: usize, frame: Arc<[u8]>) {
-        self.trace.record(Mark::Heard, self.now.as_nanos(), node, &[]);
+    fn deliver(&mut self, node: usize, from: usize, frame: Arc<[u8]>) {
+        self.observers.tell(self.now, node, What::Heard { from, frame: &frame });
         if rng::unit(&mut self.chaos) < self.config.mischief.reorder && self.held[node].is_none() {
             self.held[node] = Some(frame);
             return;
@@ -454,7 +486,10 @@ impl Simulation {
     /// After anything was said to a node: its events, its wish to transmit, its timer.
     fn attend(&mut self, node: usize) {
         let (now, host) = (self.now, &mut self.hosts[node]);
-        host.settle(now, |happening| self.happenings.push((now, node, happening)));
+        host.settle(now, |happening| {
+            self.observers.tell(now, node, What::Happened(&happening));
+            self.happenings.push((now, node, happening));
+        });
         let Some(stack) = &host.stack else { return };
         if !host.requested && stack.offer(now).is_some() {
             host.requested = true;
@@ -471,18 +506,13 @@ impl Simulation {
 
     fn stack_config(&self, node: usize) -> StackConfig {
         let starts = self.hosts[node].starts;
-        let cipher = if self.config.sealed {
-            Cipher::new(&Key::new(*blake3::hash(&self.config.seed.to_be_bytes()).as_bytes()))
-        } else {
-            Cipher::Null
-        };
         StackConfig {
             node: node_id(node),
             name: self.config.names[node].clone(),
             epoch: starts + 1,
             seed: self.config.seed.wrapping_add(starts << 32),
             mtu: self.config.mtu,
-            cipher,
+            cipher: self.config.cipher(),
             link: self.config.link.clone(),
             route: self.config.route.clone(),
             engines: self.config.engines.clone(),

@@ -1,7 +1,9 @@
 //! The trace hash: two runs with the same hash did the same, frame by frame.
 
+use crate::observe::{Event, What};
+
 /// Hashes everything that happens on the air.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
     hasher: blake3::Hasher,
     events: u64,
@@ -9,23 +11,28 @@ pub(crate) struct Trace {
 
 /// What is hashed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Mark {
+enum Mark {
     Sent = 1,
     Heard = 2,
     Reported = 3,
 }
 
 impl Trace {
-    pub(crate) fn new() -> Self {
-        Self { hasher: blake3::Hasher::new(), events: 0 }
+    pub(crate) fn observe(&mut self, event: &Event<'_>) {
+        match event.what {
+            What::Sent { frame, .. } => self.record(Mark::Sent, event, frame),
+            What::Heard { .. } => self.record(Mark::Heard, event, &[]),
+            What::Reported { result, .. } => self.record(Mark::Reported, event, &[result as u8]),
+            What::Happened(_) => {}
+        }
     }
 
-    pub(crate) fn record(&mut self, mark: Mark, at_ns: u64, node: usize, bytes: &[u8]) {
+    fn record(&mut self, mark: Mark, event: &Event<'_>, bytes: &[u8]) {
         self.events += 1;
         let mut head = [0u8; 17];
         head[0] = mark as u8;
-        head[1..9].copy_from_slice(&at_ns.to_be_bytes());
-        head[9..13].copy_from_slice(&(node as u32).to_be_bytes());
+        head[1..9].copy_from_slice(&event.at.as_nanos().to_be_bytes());
+        head[9..13].copy_from_slice(&(event.node as u32).to_be_bytes());
         head[13..17].copy_from_slice(&(bytes.len() as u32).to_be_bytes());
         self.hasher.update(&head);
         self.hasher.update(bytes);

@@ -69,6 +69,34 @@ impl Cipher {
     pub fn new(key: &Key) -> Self {
         Self::Sealed(Box::new(XChaCha20Poly1305::new(&key.0.into())))
     }
+
+    /// Authenticates and decrypts one frame, however often it was heard: for traces. A node has an [`Opener`].
+    /// `scratch` is cleared and holds the decrypted body.
+    ///
+    /// # Errors
+    /// [`OpenError`], but never [`OpenError::Replayed`].
+    pub fn open<'s>(
+        &self,
+        datagram: &[u8],
+        scratch: &'s mut Vec<u8>,
+    ) -> Result<Opened<'s>, OpenError> {
+        self.open_parsed(&frame::parse(datagram)?, scratch)
+    }
+
+    fn open_parsed<'s>(
+        &self,
+        unsealed: &Unsealed<'_>,
+        scratch: &'s mut Vec<u8>,
+    ) -> Result<Opened<'s>, OpenError> {
+        let Unsealed { header, head, sealed, tag } = unsealed;
+        scratch.clear();
+        scratch.extend_from_slice(sealed);
+        if let Self::Sealed(aead) = self {
+            aead.decrypt_in_place_detached(&nonce(header), head, scratch, Tag::from_slice(tag))
+                .map_err(|_| OpenError::Unauthentic)?;
+        }
+        Opened::parse(*header, scratch)
+    }
 }
 
 impl fmt::Debug for Cipher {
@@ -173,22 +201,18 @@ impl Opener {
         datagram: &[u8],
         scratch: &'s mut Vec<u8>,
     ) -> Result<Opened<'s>, OpenError> {
-        let Unsealed { header, head, sealed, tag } = frame::parse(datagram)?;
+        let unsealed = frame::parse(datagram)?;
+        let header = unsealed.header;
         let window = self.windows.get(&header.sender);
         if window.is_some_and(|w| !w.is_new(header.epoch, header.counter)) {
             return Err(OpenError::Replayed);
         }
-        scratch.clear();
-        scratch.extend_from_slice(sealed);
-        if let Cipher::Sealed(aead) = &self.cipher {
-            aead.decrypt_in_place_detached(&nonce(&header), head, scratch, Tag::from_slice(tag))
-                .map_err(|_| OpenError::Unauthentic)?;
-        }
+        let opened = self.cipher.open_parsed(&unsealed, scratch)?;
         self.windows
             .entry(header.sender)
             .or_insert_with(|| ReplayWindow::new(header.epoch))
             .record(header.epoch, header.counter);
-        Opened::parse(header, scratch)
+        Ok(opened)
     }
 }
 

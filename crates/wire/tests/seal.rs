@@ -47,6 +47,23 @@ fn a_frame_opens_once_and_only_with_the_key() {
 }
 
 #[test]
+fn a_cipher_alone_opens_a_frame_as_often_as_asked() {
+    let mut sealer = Sealer::new(Cipher::new(&key(1)), NodeId(5), 10);
+    let mut frame = sealed(&mut sealer, b"hello");
+    let mut scratch = Vec::new();
+    for _ in 0..2 {
+        assert_eq!(Cipher::new(&key(1)).open(&frame, &mut scratch).unwrap().body, b"hello");
+    }
+    frame[20] ^= 1;
+    let refused = Cipher::new(&key(1)).open(&frame, &mut scratch).unwrap_err();
+    assert_eq!(refused, OpenError::Unauthentic);
+    assert_eq!(
+        Cipher::new(&key(1)).open(&frame[..20], &mut scratch).unwrap_err(),
+        OpenError::Foreign
+    );
+}
+
+#[test]
 fn frames_of_an_earlier_start_are_refused_even_after_our_own_restart() {
     let old = sealed(&mut Sealer::new(Cipher::new(&key(1)), NodeId(5), 10), b"old");
     let new = sealed(&mut Sealer::new(Cipher::new(&key(1)), NodeId(5), 11), b"new");

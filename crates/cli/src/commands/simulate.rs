@@ -5,6 +5,7 @@ use crate::failure::{Failure, Kind};
 use crate::plan;
 use crate::progress::Progress;
 use crate::show;
+use crate::traces;
 use ncmesh_proto::stack::Stack;
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::scenario::Scenario;
@@ -18,22 +19,27 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     if let Some(seed) = args.seed {
         args.run.set.push(format!("seed={seed}"));
     }
+    if args.unsealed {
+        args.run.set.push("sealed=false".to_owned());
+    }
     let scenario = plan::scenario(&args.run)?;
     let config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
+    let observers = traces::observers(&args.traces, &scenario, &config)?;
     let limit = args.run.timeout.unwrap_or(NEVER);
     let mut progress = Progress::new(json);
     let show = |s: &Simulation| {
         show_progress(&mut progress, &scenario, s);
         ControlFlow::Continue(())
     };
-    let outcome = ncmesh_sim::run(&scenario, config, &args.run.scheme, limit, show)?;
+    let outcome = ncmesh_sim::run(&scenario, config, &args.run.scheme, limit, observers, show)?;
     progress.clear();
     if json {
         show::json(&outcome)?;
     } else {
         plan::show_outcome(&outcome.transfer)?;
         let (seed, events, hash) = (outcome.seed, outcome.events, &outcome.trace_hash);
-        show::line(&format!("seed {seed}; trace of {events} events: {hash}"))?;
+        let unsealed = if outcome.sealed { "" } else { "; not encrypted" };
+        show::line(&format!("seed {seed}{unsealed}; trace of {events} events: {hash}"))?;
     }
     plan::verdict(&outcome.transfer)
 }
@@ -52,7 +58,7 @@ fn show_progress(progress: &mut Progress, scenario: &Scenario, s: &Simulation) {
 impl From<RunError> for Failure {
     fn from(e: RunError) -> Self {
         let kind = match e {
-            RunError::File(..) => Kind::File,
+            RunError::File(..) | RunError::Observer(_) => Kind::File,
             RunError::Unreachable { .. } => Kind::Receiver,
             RunError::NoTraffic | RunError::Simulation(_) => Kind::Config,
             RunError::Interrupted => Kind::Incomplete,

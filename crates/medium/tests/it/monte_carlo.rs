@@ -35,8 +35,7 @@ struct Station {
 impl Cell {
     /// Frames of 1500 bytes and 36 of overhead.
     pub(crate) fn new(phy: Phy, rate_bps: u64, attempts: Option<u32>) -> Self {
-        let (frame_ns, ack_ns) =
-            (phy.airtime_ns(1_536, rate_bps), phy.control_airtime_ns(14, rate_bps));
+        let (frame_ns, ack_ns) = (phy.airtime_ns(1_536, rate_bps), phy.ack_airtime_ns(rate_bps));
         Self { phy, frame_ns, ack_ns, attempts }
     }
 

@@ -1,8 +1,10 @@
 //! The frames of a file multicast: announcement and acknowledgment; data packets are in `data`. Layouts:
 //! `docs/wire-format.md`.
 
+use super::data::{Data, DataHeader};
 use super::geometry::Geometry;
 use super::manifest::{Manifest, ReceiverState, Refusal};
+use crate::summary::Summary;
 use ncmesh_wire::{FlowId, NodeId, Reader, Truncated, Writer};
 
 /// Kind of an announcement.
@@ -152,6 +154,25 @@ impl Ack {
             bits: r.rest().to_vec(),
         };
         Ok((next_hop, ack))
+    }
+}
+
+/// What a frame of the file scheme `name` says of itself.
+pub(crate) fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
+    match kind {
+        ANNOUNCE => {
+            let flow = Announce::parse(body).ok()?.manifest.flow;
+            Some(Summary { flow: Some(flow), ..Summary::new(name, "announcement") })
+        }
+        DATA => {
+            let DataHeader { flow, batch, .. } = Data::parse(body).ok()?.header;
+            Some(Summary { flow: Some(flow), batch: Some(batch), ..Summary::new(name, "data") })
+        }
+        ACK => {
+            let flow = Ack::parse(body).ok()?.1.flow;
+            Some(Summary { flow: Some(flow), ..Summary::new(name, "acknowledgment") })
+        }
+        _ => None,
     }
 }
 

@@ -9,6 +9,7 @@ mod schedule;
 use crate::counters::DropReason;
 use crate::rng::unit;
 use crate::service::{Class, Cx, Filled, Frame, Offer};
+use crate::summary::Summary;
 use crate::time::{Duration, Instant, seconds};
 pub use config::LinkConfig;
 use ncmesh_wire::{NodeId, Reader, ServiceId, Truncated, Writer, frame};
@@ -141,6 +142,12 @@ fn parse(body: &[u8]) -> Result<(u32, Schedule), Truncated> {
     let mut period = || Ok(Duration::from_millis(u64::from(r.u16()?.max(1))));
     let (quick_period, period) = (period()?, period()?);
     Ok((seq, Schedule { quick, quick_period, period }))
+}
+
+/// What a frame of this service says of itself.
+pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
+    let well_formed = kind == PROBE && parse(body).is_ok();
+    well_formed.then(|| Summary::new("link", "probe"))
 }
 
 #[cfg(test)]

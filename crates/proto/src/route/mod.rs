@@ -12,6 +12,7 @@ use crate::counters::DropReason;
 use crate::flood::Flood;
 use crate::link::Link;
 use crate::service::{Class, Cx, Filled, Frame, Offer};
+use crate::summary::Summary;
 use crate::time::{Instant, seconds};
 pub use config::RouteConfig;
 use ncmesh_wire::{NodeId, Reader, ServiceId};
@@ -261,4 +262,13 @@ impl Route {
         self.known().learn(me, state, now);
         self.flood.publish(self.me, version, now, rng);
     }
+}
+
+/// What a frame of this service says of itself.
+pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
+    let mut reader = Reader::new(body);
+    while reader.remaining() > 0 {
+        frame::read(&mut reader).ok()?;
+    }
+    (kind == LINK_STATE).then(|| Summary::new("route", "link_state"))
 }

@@ -18,6 +18,8 @@ pub(super) struct File {
     pub(super) description: String,
     #[serde(default = "first_seed")]
     pub(super) seed: u64,
+    #[serde(default = "yes")]
+    pub(super) sealed: bool,
     #[serde(default)]
     pub(super) nodes: Vec<Spanned<String>>,
     #[serde(default)]
@@ -31,6 +33,10 @@ pub(super) struct File {
     pub(super) traffic: Option<Traffic>,
     #[serde(default)]
     pub(super) protocol: BTreeMap<String, toml::Table>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn first_seed() -> u64 {

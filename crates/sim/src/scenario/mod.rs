@@ -4,6 +4,7 @@
 //! name = "diamond"
 //! description = "One source, two relays, one destination"
 //! seed = 1                                 # names all random draws; 1 if absent
+//! sealed = true                            # simulations really encrypt frames; true if absent
 //! nodes = ["s", "r1", "r2", "d"]           # or [[node]] tables with name and x, y, z in metres
 //!
 //! [medium]
@@ -128,6 +129,8 @@ pub struct Scenario {
     pub description: String,
     /// Names all random draws.
     pub seed: u64,
+    /// Whether a simulation encrypts frames; otherwise a null cipher of the same length stands in.
+    pub sealed: bool,
     /// All nodes. Node id = index + 1, radio = index.
     pub nodes: Vec<Node>,
     /// How links are measured beforehand, if they are.

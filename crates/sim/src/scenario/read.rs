@@ -84,6 +84,7 @@ pub(super) fn scenario(
         name: file.name.into_inner(),
         description: file.description,
         seed: file.seed,
+        sealed: file.sealed,
         nodes,
         measure,
         traffic,

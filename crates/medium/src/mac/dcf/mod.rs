@@ -22,7 +22,7 @@ use crate::air::{Answer, Listener, Transmission, TxId};
 use crate::channel::Arrival;
 use crate::config::MediumConfig;
 use crate::mac::{Mac, Turn};
-use crate::phy::{ACK_BYTES, RTS_BYTES};
+use crate::phy::RTS_BYTES;
 use crate::{Access, MediumError, Output, Phy, RadioId};
 use contention::Contention;
 use station::{Outgoing, Phase, Station};
@@ -81,7 +81,7 @@ impl Dcf {
             timing: Timing {
                 sifs_ns: phy.sifs_ns,
                 rts_ns: phy.control_airtime_ns(RTS_BYTES, rate_bps),
-                answer_ns: phy.control_airtime_ns(ACK_BYTES, rate_bps),
+                answer_ns: phy.ack_airtime_ns(rate_bps),
             },
             rts_threshold_bytes,
             retry_limit: config.retry_limit,

@@ -1,0 +1,170 @@
+//! Captures say what happened, as the events say it.
+
+use crate::support::{Run, Tshark, shown};
+use serde_json::Value;
+
+/// Field by field, a frame of a capture and the event it comes from.
+const FIELDS: [(&str, &str); 9] = [
+    ("frame.time_epoch", "time_ns"),
+    ("frame.interface_name", "node"),
+    ("frame.packet_flags_direction", "kind"),
+    ("ncmesh.sender", "sender"),
+    ("ncmesh.epoch", "epoch"),
+    ("ncmesh.counter", "counter"),
+    ("ncmesh.type", "type"),
+    ("ncmesh.flow", "flow"),
+    ("ncmesh.batch", "batch"),
+];
+
+/// A frame of a capture as [`FIELDS`] says, from the event.
+fn expected(event: &Value) -> [String; 9] {
+    FIELDS.map(|(_, field)| {
+        let value = shown(event, field);
+        match (field, value.as_str()) {
+            ("time_ns", ns) => {
+                let ns: u64 = ns.parse().unwrap();
+                format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+            }
+            ("kind", "sent") => "0x00000002".into(),
+            ("kind", "heard") => "0x00000001".into(),
+            ("sender", name) => {
+                let index = ["s", "r1", "r2", "d"].iter().position(|node| *node == name);
+                (index.unwrap() + 1).to_string()
+            }
+            _ => value,
+        }
+    })
+}
+
+fn agree(tshark: &Tshark, run: &Run, kinds: &[&str], nodes: &[&str]) {
+    let rows = tshark.fields(&run.pcap, FIELDS.map(|(name, _)| name));
+    let events = run.of(kinds).filter(|event| nodes.contains(&event["node"].as_str().unwrap()));
+    let expected: Vec<[String; 9]> = events.map(expected).collect();
+    assert_eq!(rows.len(), expected.len());
+    for (row, expected) in rows.into_iter().zip(expected) {
+        assert_eq!(row, expected);
+    }
+}
+
+#[test]
+fn every_frame_is_captured_once_and_shown_whole() {
+    let Some(tshark) = Tshark::new() else { return };
+    let run = Run::new(&["--unsealed"]);
+    assert_eq!(run.told["sealed"], false);
+    agree(&tshark, &run, &["sent"], &["s", "r1", "r2", "d"]);
+    let rows = tshark.fields(&run.pcap, ["ncmesh.type", "_ws.expert.message"]);
+    let data = rows.iter().filter(|[kind, _]| kind == "data").count();
+    assert_eq!(run.told["transmissions"], data);
+    for kind in ["probe", "link_state", "announcement", "data", "acknowledgment"] {
+        assert!(rows.iter().any(|[shown, _]| shown == kind), "{kind}");
+    }
+    assert!(rows.iter().all(|[_, expert]| expert.is_empty()));
+}
+
+#[test]
+fn a_node_captures_what_it_sends_and_hears() {
+    let Some(tshark) = Tshark::new() else { return };
+    let run = Run::new(&["--unsealed", "--pcap-node", "d,r1,d"]);
+    agree(&tshark, &run, &["sent", "heard"], &["r1", "d"]);
+    let run = Run::new(&["--unsealed", "--pcap-node", "all"]);
+    agree(&tshark, &run, &["sent", "heard"], &["s", "r1", "r2", "d"]);
+}
+
+#[test]
+fn of_sealed_frames_only_the_header_is_shown() {
+    let Some(tshark) = Tshark::new() else { return };
+    let (sealed, open) = (Run::new(&[]), Run::new(&["--unsealed"]));
+    assert_eq!(sealed.told["sealed"], true);
+    assert_eq!(sealed.told["transmissions"], open.told["transmissions"]);
+    let header = ["frame.time_epoch", "ncmesh.sender", "ncmesh.counter", "frame.len"];
+    assert_eq!(tshark.fields(&sealed.pcap, header), tshark.fields(&open.pcap, header));
+    let body = ["ncmesh.sealed", "ncmesh.type", "ncmesh.service"];
+    let shown = tshark.fields(&sealed.pcap, body);
+    assert!(shown.iter().all(|[sealed, kind, service]| {
+        !sealed.is_empty() && kind.is_empty() && service.is_empty()
+    }));
+    // The simulator has the key: events tell of sealed frames what they tell of open ones.
+    assert_eq!(sealed.events, open.events);
+}
+
+#[test]
+fn writing_a_run_down_does_not_change_it() {
+    let plain = crate::support::simulate(&["--json"]);
+    let told: Value = serde_json::from_slice(&plain.stdout).unwrap();
+    assert_eq!(told, Run::new(&[]).told);
+}
+
+/// Wireshark works out a frame's time on the air from radiotap and length by itself. Captures hold no FCS, so that it
+/// counts 4 bytes less than the medium.
+#[test]
+fn wireshark_reckons_the_airtime_that_the_medium_does() {
+    let Some(tshark) = Tshark::new() else { return };
+    for (settings, phy, rate_mbps, rounding_us) in [
+        (["medium.phy=802.11b", "medium.bit_rate=11M"], "4", 11.0, 1.0),
+        (["medium.phy=802.11b", "medium.bit_rate=5.5M"], "4", 5.5, 1.0),
+        (["medium.phy=802.11a", "medium.bit_rate=6M"], "5", 6.0, 4.0),
+    ] {
+        let run = Run::new(&["--set", settings[0], "--set", settings[1]]);
+        let rows = tshark.fields(
+            &run.pcap,
+            [
+                "wlan_radio.phy",
+                "wlan_radio.data_rate",
+                "wlan_radio.duration",
+                "frame.interface_name",
+            ],
+        );
+        let mut reports = run.of(&["reported"]).collect::<Vec<_>>();
+        let mut compared = 0;
+        for [shown_phy, rate, duration, node] in rows {
+            assert_eq!((shown_phy.as_str(), rate.parse()), (phy, Ok(rate_mbps)));
+            // A node's reports come in the order of its frames; what is in the air at the end has none.
+            let report = reports.iter().position(|report| report["node"] == node.as_str());
+            let Some(report) = report.map(|i| reports.remove(i)) else { continue };
+            let airtime_ns = report["airtime_ns"].as_f64().unwrap();
+            let medium_us = airtime_ns / report["attempts"].as_f64().unwrap() / 1e3;
+            let more = medium_us - duration.parse::<f64>().unwrap();
+            let fcs = 32.0 / rate_mbps;
+            assert!(
+                (more - fcs).abs() <= rounding_us,
+                "{medium_us} us, in Wireshark {duration} us"
+            );
+            compared += 1;
+        }
+        assert!(compared > 300, "{compared}");
+    }
+}
+
+#[test]
+fn headers_are_those_of_stations_of_one_ibss() {
+    let Some(tshark) = Tshark::new() else { return };
+    let run = Run::new(&["--unsealed"]);
+    let names = [
+        "ncmesh.type",
+        "wlan.ta",
+        "wlan.ra",
+        "wlan.bssid",
+        "wlan.seq",
+        "wlan.duration",
+        "ncmesh.sender",
+        "ncmesh.next_hop",
+        "ncmesh.counter",
+    ];
+    let address = |id: &str| format!("02:6e:63:6d:00:{:02x}", id.parse::<u8>().unwrap());
+    let mut unicast = 0;
+    for row in tshark.fields(&run.pcap, names) {
+        let [kind, from, to, bssid, sequence, duration, sender, next_hop, counter] =
+            row.each_ref().map(String::as_str);
+        assert_eq!(from, address(sender));
+        assert_eq!(bssid, "02:6e:63:6d:00:00");
+        assert_eq!(sequence.parse::<u32>().unwrap(), counter.parse::<u32>().unwrap() % 4096);
+        if kind == "acknowledgment" {
+            // SIFS and an acknowledgment at 2 Mbit/s.
+            assert_eq!((to, duration), (address(next_hop).as_str(), "258"));
+            unicast += 1;
+        } else {
+            assert_eq!((to, duration), ("ff:ff:ff:ff:ff:ff", "0"));
+        }
+    }
+    assert!(unicast > 0);
+}

@@ -1,0 +1,229 @@
+//! The dissector judges frames as a node does.
+
+use crate::forged::{below, config, forge, hex, open_frame};
+use crate::support::Tshark;
+use ncmesh_proto::file::Geometry;
+use ncmesh_proto::registry::REGISTRY;
+use ncmesh_proto::rng;
+use ncmesh_proto::summary::Summary;
+use ncmesh_proto::time::Duration;
+use ncmesh_sim::{Event, Observer, Simulation, What};
+use ncmesh_wire::{Cipher, NodeId, OpenError, frame};
+use rand_core::RngCore;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+
+/// Frames of a real run, by what they are.
+#[derive(Default)]
+struct Collected(BTreeMap<&'static str, Vec<Vec<u8>>>);
+
+impl Observer for Collected {
+    fn observe(&mut self, event: &Event<'_>) -> io::Result<()> {
+        if let What::Sent { frame, .. } = event.what {
+            let mut scratch = Vec::new();
+            let opened = Cipher::Null.open(frame, &mut scratch).unwrap();
+            let summary = Summary::of(opened.service, opened.kind, opened.body).unwrap();
+            let of_its_kind = self.0.entry(summary.kind).or_default();
+            if of_its_kind.len() < 40 {
+                of_its_kind.push(frame.to_vec());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn real_frames() -> Vec<Vec<u8>> {
+    let collected = Rc::new(RefCell::new(Collected::default()));
+    let mut simulation = Simulation::new(config()).unwrap();
+    simulation.observe(Box::new(Rc::clone(&collected)));
+    simulation.run_for(Duration::from_secs(10));
+    simulation.send_file("pacifier", 0, Some(&[1, 3]), vec![7; 100_000]).unwrap();
+    simulation.run_for(Duration::from_secs(20));
+    let frames = collected.take().0;
+    assert_eq!(frames.len(), 5, "a kind of frame was not sent");
+    frames.into_values().flatten().collect()
+}
+
+/// Another body for a frame: ended early, longer, with bits flipped, of another service, pure noise or small
+/// numbers.
+fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
+    let (head, tag) = (frame::HEADER_LEN, frame::TAG_LEN);
+    let mut out = frame[..frame.len() - tag].to_vec();
+    match below(rng, 7) {
+        0 => out.truncate(head + below(rng, out.len() - head)),
+        1 => out.truncate(below(rng, 120).min(out.len())),
+        2 => out.extend((0..below(rng, 8)).map(|i| i as u8)),
+        3 => {
+            out.resize(head + 2 + below(rng, 200), 0);
+            rng.fill_bytes(&mut out[head + 2..]);
+            out[head] = [0, 1, 16][below(rng, 3)];
+            out[head + 1] = below(rng, 3) as u8;
+        }
+        4 => {
+            out.truncate(head + 2);
+            let mut small = || if below(rng, 2) == 0 { 0 } else { below(rng, 8) as u8 };
+            let body: Vec<u8> = (0..150).map(|_| small()).collect();
+            out.extend(&body[..below(rng, 150)]);
+        }
+        5 => out[head + below(rng, 2)] = rng.next_u32() as u8,
+        _ => {}
+    }
+    for _ in 0..below(rng, 4) {
+        // Where numbers, lengths and names are.
+        let at = head + 2 + below(rng, out.len().saturating_sub(head + 2).min(120));
+        if let Some(byte) = out.get_mut(at) {
+            *byte ^= 1 << below(rng, 8);
+        }
+    }
+    out.resize(out.len() + tag, 0);
+    out
+}
+
+/// Noise, noise that begins as a frame does, and noise that begins as one of another version may.
+fn noise(rng: &mut impl RngCore) -> Vec<u8> {
+    let mut out = vec![0; below(rng, 300)];
+    rng.fill_bytes(&mut out);
+    if let Some(first) = out.first_mut() {
+        *first = [0xC1, 0xC0 | *first, *first][below(rng, 3)];
+    }
+    out
+}
+
+/// What a node makes of a datagram.
+fn verdict(datagram: &[u8]) -> &'static str {
+    let mut scratch = Vec::new();
+    if datagram.first().is_none_or(|first| first >> 4 != 0xC) {
+        return "foreign";
+    }
+    let opened = match Cipher::Null.open(datagram, &mut scratch) {
+        Err(OpenError::Version) => return "foreign_version",
+        Err(_) => return "malformed",
+        Ok(_) if datagram[datagram.len() - frame::TAG_LEN..].iter().any(|byte| *byte != 0) => {
+            return "sealed";
+        }
+        Ok(opened) => opened,
+    };
+    let is_file = REGISTRY.iter().any(|e| e.id == opened.service && e.service == "file");
+    match Summary::of(opened.service, opened.kind, opened.body) {
+        Some(summary) => summary.kind,
+        None if opened.service.0 <= 1 && opened.kind == 0 => "malformed",
+        None if is_file && opened.kind <= 2 => "malformed",
+        None => "unknown",
+    }
+}
+
+#[test]
+fn malformed_frames_are_malformed_to_the_dissector_and_to_no_one_else() {
+    let Some(tshark) = Tshark::new() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut rng = rng::stream(1, NodeId(0), "test", "mutations");
+    let real = real_frames();
+    let mut frames = Vec::new();
+    for _ in 0..4_000 {
+        let which = below(&mut rng, real.len());
+        frames.push(mutate(&mut rng, &real[which]));
+    }
+    frames.extend((0..1_000).map(|_| noise(&mut rng)));
+    frames.extend(real);
+    let pcap = forge(dir.path(), &frames);
+    let names = [
+        "ncmesh.mark",
+        "ncmesh.type",
+        "ncmesh.sealed",
+        "ncmesh.malformed",
+        "ncmesh.unknown",
+        "ncmesh.foreign_version",
+    ];
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    let rows = tshark.fields(&pcap, names);
+    assert_eq!(rows.len(), frames.len());
+    for (i, (row, datagram)) in rows.iter().zip(&frames).enumerate() {
+        let [mark, kind, sealed, malformed, unknown, version] =
+            row.each_ref().map(|c| !c.is_empty());
+        let shown = match () {
+            () if !mark => "foreign",
+            () if malformed => "malformed",
+            () if unknown => "unknown",
+            () if version => "foreign_version",
+            () if sealed => "sealed",
+            () if kind => row[1].as_str(),
+            () => "nothing",
+        };
+        let expected = verdict(datagram);
+        assert_eq!(shown, expected, "frame {i}: {datagram:02x?}");
+        *seen.entry(expected).or_default() += 1;
+    }
+    for what in ["foreign", "malformed", "unknown", "foreign_version", "sealed", "data", "probe"] {
+        assert!(seen.get(what).is_some_and(|n| *n > 20), "too few of {what}: {seen:?}");
+    }
+    for what in ["link_state", "announcement", "acknowledgment"] {
+        assert!(seen.get(what).is_some_and(|n| *n > 100), "too few of {what}: {seen:?}");
+    }
+}
+
+/// An announcement without receivers.
+fn announcement(size: u64, generation: u8, symbol_size: u16, name: &[u8]) -> Vec<u8> {
+    let mut body = hex("000301020304 0000000000000007 00000009 80");
+    body.extend(size.to_be_bytes());
+    body.push(generation);
+    body.extend(symbol_size.to_be_bytes());
+    body.extend([0xAA; 64]);
+    body.push(name.len() as u8);
+    body.extend_from_slice(name);
+    body.extend([0, 0]);
+    open_frame(16, 0, &body)
+}
+
+#[test]
+fn a_file_is_cut_as_the_engine_cuts_it() {
+    let Some(tshark) = Tshark::new() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut rng = rng::stream(3, NodeId(0), "test", "geometries");
+    let mut cuts = vec![(0, 0, 0), (1 << 44, 255, 65_535), ((1 << 44) + 1, 255, 65_535)];
+    cuts.push((u64::MAX, 255, 1400));
+    for _ in 0..2_000 {
+        // At and about the size at which the tree grows by a level.
+        let (generation, symbol_size) = (below(&mut rng, 6) as u64, below(&mut rng, 200) as u64);
+        let depth = below(&mut rng, 26) as u64;
+        let room = (generation * symbol_size).saturating_sub(32 * depth);
+        let size = ((room << depth) + below(&mut rng, 3) as u64).saturating_sub(1);
+        cuts.push((size, generation as u8, symbol_size as u16));
+    }
+    let frames: Vec<_> = cuts.iter().map(|(s, g, l)| announcement(*s, *g, *l, b"a")).collect();
+    let names = ["ncmesh.announcement.batches", "ncmesh.malformed"];
+    let rows = tshark.fields(&forge(dir.path(), &frames), names);
+    assert_eq!(rows.len(), cuts.len());
+    let mut possible = 0;
+    for ([batches, malformed], (size, generation, symbol_size)) in rows.into_iter().zip(cuts) {
+        let cut = Geometry::new(size, generation, symbol_size).ok();
+        let expected = cut.map_or_else(String::new, |cut| cut.batches().to_string());
+        assert_eq!(batches, expected, "{size} {generation} {symbol_size}");
+        assert_eq!(malformed.is_empty(), cut.is_some());
+        possible += u32::from(cut.is_some());
+    }
+    assert!((500..1_900).contains(&possible), "{possible}");
+}
+
+#[test]
+fn names_are_judged_as_utf8_is() {
+    let Some(tshark) = Tshark::new() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    // Every lead byte before every kind of continuation, and all that Rust takes at the borders.
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    for lead in 0..=255_u8 {
+        for second in [0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0] {
+            for tail in [&[][..], &[0x80], &[0xBF, 0x80], &[0x80, b'x']] {
+                names.push([&[b'a', lead, second], tail].concat());
+            }
+        }
+    }
+    let frames: Vec<Vec<u8>> =
+        names.iter().map(|name| announcement(1000, 32, 1400, name)).collect();
+    let rows = tshark.fields(&forge(dir.path(), &frames), ["ncmesh.malformed"]);
+    assert_eq!(rows.len(), names.len());
+    for ([malformed], name) in rows.iter().zip(&names) {
+        assert_eq!(malformed.is_empty(), str::from_utf8(name).is_ok(), "{name:02x?}");
+    }
+}

@@ -1,0 +1,11 @@
+//! What `ncmesh simulate` writes of a run, as Wireshark's own reader sees it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
+
+mod capture;
+mod damaged;
+mod events;
+mod forged;
+mod judged;
+mod refused;
+mod shown;
+mod support;

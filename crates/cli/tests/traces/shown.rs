@@ -1,0 +1,138 @@
+//! What is shown of well-formed frames.
+
+use crate::forged::{forge, hex, open_frame};
+use crate::support::Tshark;
+use ncmesh_proto::registry::REGISTRY;
+use std::process::Command;
+
+/// That a golden body of docs/wire-format.md is shown with these fields.
+fn shows(service: u8, kind: u8, body: &str, fields: &[(&str, &str)]) {
+    let Some(tshark) = Tshark::new() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let pcap = forge(dir.path(), &[open_frame(service, kind, &hex(body))]);
+    let header = [("ncmesh.sender", "7"), ("ncmesh.epoch", "9"), ("ncmesh.counter", "1")];
+    let (names, values): (Vec<_>, Vec<_>) = header.iter().chain(fields).copied().unzip();
+    assert_eq!(tshark.table(&pcap, &names), [values], "{names:?}");
+}
+
+#[test]
+fn a_probe() {
+    let fields = [
+        ("ncmesh.type", "probe"),
+        ("ncmesh.probe.sequence", "5"),
+        ("ncmesh.probe.quick", "20"),
+        ("ncmesh.probe.quick_period", "250"),
+        ("ncmesh.probe.period", "1000"),
+        ("ncmesh.padding", "0000"),
+    ];
+    shows(0, 0, "00000005 0014 00fa 03e8 0000", &fields);
+}
+
+#[test]
+fn link_state() {
+    let fields = [
+        ("ncmesh.type", "link_state"),
+        ("ncmesh.link_state.origin", "3"),
+        ("ncmesh.originator_epoch", "7"),
+        ("ncmesh.number", "1"),
+        ("ncmesh.link_state.name", "c"),
+        ("ncmesh.link_state.count", "2"),
+        ("ncmesh.neighbour.node", "5,9"),
+        ("ncmesh.neighbour.delivery", "0.8,1"),
+    ];
+    shows(1, 0, "0003 0000000000000007 00000001 01 63 0002 0005 cc 0009 ff", &fields);
+}
+
+#[test]
+fn an_announcement() {
+    let (root, hash) = ("aa".repeat(32), "bb".repeat(32));
+    let head = "000301020304 0000000000000007 00000009 80 00000000000003e8 20 0578";
+    let body = [head, &root, &hash, "05 612e62696e 0001 0005 01"].concat();
+    let fields = [
+        ("ncmesh.type", "announcement"),
+        ("ncmesh.flow", "3-01020304"),
+        ("ncmesh.flow.source", "3"),
+        ("ncmesh.flow.serial", "0x01020304"),
+        ("ncmesh.originator_epoch", "7"),
+        ("ncmesh.number", "9"),
+        ("ncmesh.announcement.phase", "0"),
+        ("ncmesh.announcement.may_join", "1"),
+        ("ncmesh.announcement.size", "1000"),
+        ("ncmesh.announcement.generation", "32"),
+        ("ncmesh.announcement.symbol_size", "1400"),
+        ("ncmesh.announcement.batches", "1"),
+        ("ncmesh.announcement.root", &root),
+        ("ncmesh.announcement.hash", &hash),
+        ("ncmesh.announcement.name", "a.bin"),
+        ("ncmesh.announcement.receivers", "1"),
+        ("ncmesh.receiver.node", "5"),
+        ("ncmesh.receiver.state", "1"),
+    ];
+    shows(16, 0, &body, &fields);
+}
+
+#[test]
+fn data() {
+    let body = "000301020304 1122 00000006 00000004 02 02 01 0008 0180 0005 00000055 0a0b ff";
+    let fields = [
+        ("ncmesh.type", "data"),
+        ("ncmesh.flow", "3-01020304"),
+        ("ncmesh.incarnation", "0x1122"),
+        ("ncmesh.visit", "6"),
+        ("ncmesh.batch", "4"),
+        ("ncmesh.packets", "2"),
+        ("ncmesh.systematic", "0"),
+        ("ncmesh.has_piggyback", "1"),
+        ("ncmesh.forwarders", "1"),
+        ("ncmesh.forwarder.node", "8"),
+        ("ncmesh.forwarder.credit", "1.5"),
+        ("ncmesh.piggyback.receiver", "5"),
+        ("ncmesh.piggyback.serial", "0x00000055"),
+        ("ncmesh.coefficients", "0a0b"),
+        ("ncmesh.payload", "ff"),
+    ];
+    shows(16, 1, body, &fields);
+}
+
+#[test]
+fn an_acknowledgment() {
+    let fields = [
+        ("ncmesh.type", "acknowledgment"),
+        ("ncmesh.next_hop", "8"),
+        ("ncmesh.flow", "3-01020304"),
+        ("ncmesh.receiver.node", "5"),
+        ("ncmesh.originator_epoch", "7"),
+        ("ncmesh.number", "2"),
+        ("ncmesh.receiver.state", "1"),
+        ("ncmesh.first_missing", "1"),
+        ("ncmesh.bits", "80"),
+    ];
+    shows(16, 2, "0008 000301020304 0005 0000000000000007 00000002 01 00000001 80", &fields);
+}
+
+#[test]
+fn every_registered_engine_is_known_by_name() {
+    let Some(tshark) = Tshark::new() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let data = hex("000301020304 1122 00000006 00000004 02 01 00 01 ff");
+    let file_engines = REGISTRY.iter().filter(|entry| entry.service == "file");
+    for entry in file_engines {
+        let pcap = forge(dir.path(), &[open_frame(entry.id.0, 1, &data)]);
+        let expected = format!("{} data 3-01020304 batch 4, systematic", entry.name);
+        assert_eq!(tshark.fields(&pcap, ["_ws.col.Info"]), [[expected]]);
+    }
+}
+
+#[test]
+fn frames_of_daemons_over_udp_are_shown_too() {
+    let Some(tshark) = Tshark::new() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (dump, pcap) = (dir.path().join("dump"), dir.path().join("udp.pcap"));
+    let frame = open_frame(0, 0, &hex("00000005 0014 00fa 03e8"));
+    let bytes: Vec<String> = frame.iter().map(|byte| format!("{byte:02x}")).collect();
+    std::fs::write(&dump, format!("0000 {}\n", bytes.join(" "))).unwrap();
+    let mut text2pcap = Command::new("text2pcap");
+    text2pcap.args(["-u", "7117,7117"]).arg(&dump).arg(&pcap);
+    assert!(text2pcap.output().unwrap().status.success());
+    assert_eq!(tshark.fields(&pcap, ["_ws.col.Info"]), [["link probe sequence 5"]]);
+}

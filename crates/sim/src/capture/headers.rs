@@ -1,0 +1,109 @@
+//! What stands before our frame in a capture: radiotap (radiotap.org), the 802.11 header (IEEE 802.11-2016, 9.3.2.1)
+//! and LLC/SNAP, as a monitor-mode interface of a station in an IBSS would have it.
+
+use ncmesh_medium::{MediumConfig, Modulation};
+use ncmesh_wire::{NodeId, frame};
+
+/// IEEE 802 Local Experimental Ethertype 1.
+const ETHERTYPE: [u8; 2] = [0x88, 0xB5];
+/// LLC of an unnumbered frame that carries SNAP, with the OUI of Ethernet types.
+const LLC_SNAP: [u8; 6] = [0xAA, 0xAA, 0x03, 0, 0, 0];
+const BROADCAST: [u8; 6] = [0xFF; 6];
+/// Frame control of a data frame between stations of an IBSS.
+const DATA_FRAME: [u8; 2] = [0x08, 0];
+
+/// Radiotap's unit of bit rate, bit/s.
+const RATE_UNIT_BPS: u64 = 500_000;
+
+/// The radiotap header, the same for every frame of a capture.
+pub(super) struct Radiotap {
+    bytes: [u8; 14],
+}
+
+impl Radiotap {
+    pub(super) fn new(medium: &MediumConfig) -> Self {
+        const FLAGS: u32 = 1 << 1;
+        const RATE: u32 = 1 << 2;
+        const CHANNEL: u32 = 1 << 3;
+        // The medium is one channel without a number: channel 1 and channel 36 stand for it.
+        let (mhz, channel_flags): (u16, u16) = match medium.phy.modulation {
+            Modulation::Dsss => (2412, 0x0080 | 0x0020),
+            Modulation::Ofdm => (5180, 0x0100 | 0x0040),
+        };
+        let rate = rate(medium.bit_rate_bps);
+        let present = FLAGS | CHANNEL | if rate.is_some() { RATE } else { 0 };
+        let mut bytes = [0; 14];
+        bytes[2] = bytes.len() as u8;
+        bytes[4..8].copy_from_slice(&present.to_le_bytes());
+        // Byte 8, the flags: long preamble, no FCS at the end. Without a rate byte 9 is padding.
+        bytes[9] = rate.unwrap_or(0);
+        bytes[10..12].copy_from_slice(&mhz.to_le_bytes());
+        bytes[12..14].copy_from_slice(&channel_flags.to_le_bytes());
+        Self { bytes }
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes);
+    }
+}
+
+/// A bit rate in radiotap's units; `None` where it is no multiple of them or too high.
+fn rate(bps: u64) -> Option<u8> {
+    bps.is_multiple_of(RATE_UNIT_BPS).then(|| u8::try_from(bps / RATE_UNIT_BPS).ok()).flatten()
+}
+
+/// The 802.11 and LLC/SNAP headers.
+pub(super) struct Dot11 {
+    /// Of unicast frames: SIFS and acknowledgment, microseconds.
+    duration_us: u16,
+}
+
+impl Dot11 {
+    pub(super) fn new(medium: &MediumConfig) -> Self {
+        let ns = medium.phy.sifs_ns + medium.phy.ack_airtime_ns(medium.bit_rate_bps);
+        Self { duration_us: u16::try_from(ns.div_ceil(1000)).unwrap_or(u16::MAX) }
+    }
+
+    /// Appends the headers of `frame` on its way `from` a node, `to` one or all.
+    pub(super) fn write(&self, out: &mut Vec<u8>, from: NodeId, to: Option<NodeId>, frame: &[u8]) {
+        let duration = if to.is_some() { self.duration_us } else { 0 };
+        out.extend_from_slice(&DATA_FRAME);
+        out.extend_from_slice(&duration.to_le_bytes());
+        out.extend_from_slice(&to.map_or(BROADCAST, |to| address(Some(to))));
+        out.extend_from_slice(&address(Some(from)));
+        out.extend_from_slice(&address(None));
+        out.extend_from_slice(&sequence_control(frame).to_le_bytes());
+        out.extend_from_slice(&LLC_SNAP);
+        out.extend_from_slice(&ETHERTYPE);
+    }
+}
+
+/// The locally administered address that stands for a node, or else for the mesh as a BSS.
+pub(super) fn address(node: Option<NodeId>) -> [u8; 6] {
+    let [high, low] = node.map_or(0, |node| node.0).to_be_bytes();
+    [0x02, b'n', b'c', b'm', high, low]
+}
+
+/// The sender's sequence number, modulo 2^12, behind the fragment number, which is 0. Our frames count themselves.
+fn sequence_control(frame: &[u8]) -> u16 {
+    frame::parse(frame).map_or(0, |unsealed| (unsealed.header.counter as u16) << 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ncmesh_medium::LossMatrix;
+
+    #[test]
+    fn rates_that_radiotap_cannot_say_are_left_out() {
+        assert_eq!(rate(5_500_000), Some(11));
+        assert_eq!(rate(54_000_000), Some(108));
+        for bps in [1_000, 750_000, 128_000_000] {
+            assert_eq!(rate(bps), None);
+        }
+        let medium = MediumConfig::dot11b(LossMatrix::new(2), 750_000);
+        let mut out = Vec::new();
+        Radiotap::new(&medium).write(&mut out);
+        assert_eq!(out, [0, 0, 14, 0, 0b1010, 0, 0, 0, 0, 0, 0x6C, 0x09, 0xA0, 0x00]);
+    }
+}

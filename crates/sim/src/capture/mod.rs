@@ -1,0 +1,169 @@
+//! Captures: what is on the air, as a pcapng file that Wireshark opens. Described in `docs/traces.md`.
+
+mod headers;
+
+use crate::observe::{Event, Observer, What};
+use crate::simulation::{SimulationConfig, node_id};
+use core::time::Duration;
+use headers::{Dot11, Radiotap};
+use ncmesh_wire::NodeId;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::{DataLink, Endianness, PcapError};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+/// Timestamps count units of 10^-9 s (if_tsresol).
+const NANOSECONDS: u8 = 9;
+
+/// Where frames are captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CapturePoints {
+    /// At every node, what it sends: each frame once.
+    Senders,
+    /// At these nodes, what they send and what they hear.
+    Nodes(BTreeSet<usize>),
+}
+
+/// Writes a capture while the simulation runs. Keeps nothing but one frame's bytes and a few words a node.
+pub struct Capture<W: Write> {
+    writer: PcapNgWriter<W>,
+    /// By node, the interface that stands for it.
+    interfaces: BTreeMap<usize, u32>,
+    senders_only: bool,
+    radiotap: Radiotap,
+    dot11: Dot11,
+    /// To whom each node sent its latest frame; whoever hears it finds its destination here.
+    latest: Vec<Option<NodeId>>,
+    packet: Vec<u8>,
+}
+
+/// Which way a frame goes at the interface: the low two bits of epb_flags.
+#[derive(Clone, Copy)]
+enum Direction {
+    Inbound = 1,
+    Outbound = 2,
+}
+
+impl<W: Write> Capture<W> {
+    /// Begins a capture of the simulation that `config` describes.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn new(out: W, config: &SimulationConfig, points: &CapturePoints) -> io::Result<Self> {
+        let all = config.names.len();
+        let (nodes, senders_only): (BTreeSet<usize>, _) = match points {
+            CapturePoints::Senders => ((0..all).collect(), true),
+            CapturePoints::Nodes(nodes) => (nodes.clone(), false),
+        };
+        if let Some(unknown) = nodes.last().filter(|node| **node >= all) {
+            let problem = format!("no node {unknown} to capture at: there are {all}, from 0");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
+        let mut writer =
+            PcapNgWriter::with_section_header(out, section(config)).map_err(io_error)?;
+        let mut interfaces = BTreeMap::new();
+        for (id, node) in (0..).zip(nodes) {
+            writer.write_pcapng_block(interface(config, node)).map_err(io_error)?;
+            interfaces.insert(node, id);
+        }
+        Ok(Self {
+            writer,
+            interfaces,
+            senders_only,
+            radiotap: Radiotap::new(&config.medium),
+            dot11: Dot11::new(&config.medium),
+            latest: vec![None; all],
+            packet: Vec::new(),
+        })
+    }
+
+    fn write(
+        &mut self,
+        event: &Event<'_>,
+        from: usize,
+        frame: &[u8],
+        direction: Direction,
+    ) -> io::Result<()> {
+        let Some(&interface_id) = self.interfaces.get(&event.node) else { return Ok(()) };
+        let to = self.latest[from];
+        self.packet.clear();
+        self.radiotap.write(&mut self.packet);
+        self.dot11.write(&mut self.packet, node_id(from), to, frame);
+        self.packet.extend_from_slice(frame);
+        // Bits 2 to 4 say to whom: 1 is unicast, 3 is broadcast.
+        let reception = if to.is_some() { 1 } else { 3 };
+        let block = EnhancedPacketBlock {
+            interface_id,
+            timestamp: Duration::from_nanos(event.at.as_nanos()),
+            original_len: self.packet.len() as u32,
+            data: Cow::Borrowed(&self.packet),
+            options: vec![EnhancedPacketOption::Flags(direction as u32 | reception << 2)],
+        };
+        self.writer.write_pcapng_block(block).map_err(io_error).map(drop)
+    }
+}
+
+impl<W: Write> Observer for Capture<W> {
+    fn observe(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event.what {
+            What::Sent { to, frame } => {
+                self.latest[event.node] = to;
+                self.write(event, event.node, frame, Direction::Outbound)
+            }
+            What::Heard { from, frame } if !self.senders_only => {
+                self.write(event, from, frame, Direction::Inbound)
+            }
+            What::Heard { .. } | What::Reported { .. } | What::Happened(_) => Ok(()),
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.writer.get_mut().flush()
+    }
+}
+
+/// The head of the file. Little-endian, so that one run gives one file on every machine.
+fn section(config: &SimulationConfig) -> SectionHeaderBlock<'static> {
+    let comment = format!(
+        "Simulated with seed {}. Times are those of the virtual clock: its start stands as 1970-01-01 00:00:00 UTC.",
+        config.seed
+    );
+    SectionHeaderBlock {
+        endianness: Endianness::Little,
+        options: vec![
+            SectionHeaderOption::Comment(comment.into()),
+            SectionHeaderOption::UserApplication(
+                concat!("ncmesh ", env!("CARGO_PKG_VERSION")).into(),
+            ),
+        ],
+        ..Default::default()
+    }
+}
+
+fn interface(config: &SimulationConfig, node: usize) -> InterfaceDescriptionBlock<'_> {
+    let id = node_id(node);
+    InterfaceDescriptionBlock {
+        linktype: DataLink::IEEE802_11_RADIOTAP,
+        snaplen: 0,
+        options: vec![
+            InterfaceDescriptionOption::IfName(config.names[node].as_str().into()),
+            InterfaceDescriptionOption::IfDescription(format!("node {id}").into()),
+            InterfaceDescriptionOption::IfMacAddr(headers::address(Some(id)).to_vec().into()),
+            InterfaceDescriptionOption::IfSpeed(config.medium.bit_rate_bps),
+            InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+        ],
+    }
+}
+
+fn io_error(e: PcapError) -> io::Error {
+    match e {
+        PcapError::IoError(e) => e,
+        other => io::Error::other(other),
+    }
+}

@@ -1,0 +1,165 @@
+//! Events as JSON, one object a line. The schema is in `docs/traces.md`.
+
+use crate::host::Happening;
+use crate::observe::{Event, Observer, What};
+use crate::simulation::SimulationConfig;
+use ncmesh_medium::TxResult;
+use ncmesh_proto::summary::Summary;
+use ncmesh_wire::{Cipher, FlowId, Header, NodeId};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+/// Writes every event while the simulation runs. Keeps nothing but one frame's bytes and a few words a node.
+pub struct EventLines<W: Write> {
+    out: W,
+    names: Vec<String>,
+    cipher: Cipher,
+    scratch: Vec<u8>,
+    /// What each node's latest frame says, for all who hear it.
+    latest: Vec<Option<Content>>,
+}
+
+/// What a frame of ours says of itself.
+#[derive(Clone, Copy)]
+struct Content {
+    epoch: u64,
+    counter: u32,
+    /// `None` where it is malformed.
+    says: Option<Summary>,
+}
+
+/// One event. What does not apply is left out.
+#[derive(Default, Serialize)]
+struct Line<'a> {
+    time_ns: u64,
+    node: &'a str,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sender: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    length: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epoch: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counter: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flow: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    airtime_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receiver: Option<Cow<'a, str>>,
+}
+
+impl<W: Write> EventLines<W> {
+    /// Writes the events of the simulation that `config` describes to `out`.
+    #[must_use]
+    pub fn new(out: W, config: &SimulationConfig) -> Self {
+        let (names, cipher) = (config.names.clone(), config.cipher());
+        let latest = vec![None; names.len()];
+        Self { out, names, cipher, scratch: Vec::new(), latest }
+    }
+
+    /// What the frame says of itself, as far as it is one of ours.
+    fn read(&mut self, frame: &[u8]) -> Option<Content> {
+        let opened = self.cipher.open(frame, &mut self.scratch).ok()?;
+        let Header { epoch, counter, .. } = opened.header;
+        let says = Summary::of(opened.service, opened.kind, opened.body);
+        Some(Content { epoch, counter, says })
+    }
+
+    fn line<'a>(&'a self, event: &Event<'_>) -> Line<'a> {
+        let name = |id: NodeId| name(&self.names, id);
+        let node = self.names[event.node].as_str();
+        let base = Line { time_ns: event.at.as_nanos(), node, ..Line::default() };
+        match event.what {
+            What::Sent { to, frame } => {
+                let base = self.with_frame(base, event.node, frame);
+                Line { kind: "sent", to: to.map(name), ..base }
+            }
+            What::Heard { from, frame } => {
+                Line { kind: "heard", ..self.with_frame(base, from, frame) }
+            }
+            What::Reported { result, attempts, airtime_ns } => Line {
+                kind: "reported",
+                result: Some(result_name(result)),
+                attempts: Some(attempts),
+                airtime_ns: Some(airtime_ns),
+                ..base
+            },
+            What::Happened(happening) => {
+                let (kind, flow, receiver) = parts(happening);
+                Line { kind, flow: Some(flow.to_string()), receiver: receiver.map(name), ..base }
+            }
+        }
+    }
+
+    /// Adds the frame that `sender` sent last.
+    fn with_frame<'a>(&'a self, line: Line<'a>, sender: usize, frame: &[u8]) -> Line<'a> {
+        let content = self.latest[sender];
+        let says = content.and_then(|content| content.says);
+        Line {
+            sender: Some(&self.names[sender]),
+            length: Some(frame.len()),
+            epoch: content.map(|content| content.epoch),
+            counter: content.map(|content| content.counter),
+            service: says.map(|says| says.service),
+            r#type: says.map(|says| says.kind),
+            flow: says.and_then(|says| says.flow).map(|flow| flow.to_string()),
+            batch: says.and_then(|says| says.batch),
+            ..line
+        }
+    }
+}
+
+impl<W: Write> Observer for EventLines<W> {
+    fn observe(&mut self, event: &Event<'_>) -> io::Result<()> {
+        if let What::Sent { frame, .. } = event.what {
+            self.latest[event.node] = self.read(frame);
+        }
+        let text = serde_json::to_vec(&self.line(event))?;
+        self.out.write_all(&text)?;
+        self.out.write_all(b"\n")
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// What `id` is called; the id itself where a forged frame made a node believe in one that is not there.
+fn name(names: &[String], id: NodeId) -> Cow<'_, str> {
+    let known = usize::from(id.0).checked_sub(1).and_then(|node| names.get(node));
+    known.map_or_else(|| id.to_string().into(), |name| name.as_str().into())
+}
+
+/// Its kind, its flow and the receiver it is about.
+fn parts(happening: &Happening) -> (&'static str, FlowId, Option<NodeId>) {
+    match *happening {
+        Happening::Delivered(flow) => ("delivered", flow, None),
+        Happening::ReceiverDone(flow, receiver) => ("receiver_done", flow, Some(receiver)),
+        Happening::SendEnded(flow) => ("send_ended", flow, None),
+        Happening::SendFailed(flow) => ("send_failed", flow, None),
+        Happening::Withdrawn(flow) => ("withdrawn", flow, None),
+    }
+}
+
+fn result_name(result: TxResult) -> &'static str {
+    match result {
+        TxResult::Sent => "sent",
+        TxResult::Acked => "acked",
+        TxResult::Failed => "failed",
+    }
+}

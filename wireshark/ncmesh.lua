@@ -1,0 +1,459 @@
+-- Wireshark dissector for ncmesh frames, version 1 (docs/wire-format.md). How to load it: docs/traces.md.
+--
+-- It takes Ethertype 0x88B5, as `ncmesh simulate --pcap` writes it, and UDP port 7117, as daemons use it. Of
+-- sealed frames it shows the header. Frames under the null cipher (`--unsealed`) it shows whole; they are known by
+-- their tag, which is all zeros. Runs under Lua 5.2 to 5.4, hence without bit operators.
+
+local ETHERTYPE = 0x88B5
+local UDP_PORT = 7117
+local MARK = 0xC
+local VERSION = 1
+local HEADER_LEN = 15
+local TAG_LEN = 16
+local SHORTEST = HEADER_LEN + 2 + TAG_LEN
+
+local ncmesh = Proto("ncmesh", "ncmesh")
+
+local PHASES = { [0] = "open", [1] = "ended", [2] = "withdrawn" }
+
+local STATES = {
+  [0] = "invited",
+  [1] = "active",
+  [2] = "complete",
+  [3] = "lost",
+  [16] = "refused: name not allowed",
+  [17] = "refused: no space",
+  [18] = "refused: inbox not writable",
+  [19] = "refused: cancelled",
+  [20] = "refused: does not match its hash",
+  [21] = "refused: busy",
+  [22] = "refused: no inbox",
+}
+
+-- Every service by its id, and what kind of service it is. Ids and names of the engines are those of
+-- crates/proto/src/registry.rs.
+local SERVICES = {
+  [0] = { name = "link", is = "link" },
+  [1] = { name = "route", is = "route" },
+  [16] = { name = "pacifier", is = "file" },
+  [17] = { name = "more", is = "file" },
+}
+local SERVICE_NAMES = {}
+for id, service in pairs(SERVICES) do SERVICE_NAMES[id] = service.name end
+
+local f = {
+  mark = ProtoField.uint8("ncmesh.mark", "Mark", base.HEX, nil, 0xF0),
+  version = ProtoField.uint8("ncmesh.version", "Version", base.DEC, nil, 0x0F),
+  sender = ProtoField.uint16("ncmesh.sender", "Sender"),
+  epoch = ProtoField.uint64("ncmesh.epoch", "Epoch"),
+  counter = ProtoField.uint32("ncmesh.counter", "Counter"),
+  sealed = ProtoField.bytes("ncmesh.sealed", "Encrypted body"),
+  tag = ProtoField.bytes("ncmesh.tag", "Tag"),
+  service = ProtoField.uint8("ncmesh.service", "Service", base.DEC, SERVICE_NAMES),
+  kind = ProtoField.uint8("ncmesh.kind", "Kind"),
+  type = ProtoField.string("ncmesh.type", "Type"),
+
+  probe_sequence = ProtoField.uint32("ncmesh.probe.sequence", "Sequence"),
+  probe_quick = ProtoField.uint16("ncmesh.probe.quick", "Quick probes"),
+  probe_quick_period = ProtoField.uint16("ncmesh.probe.quick_period", "Quick period, ms"),
+  probe_period = ProtoField.uint16("ncmesh.probe.period", "Period, ms"),
+  padding = ProtoField.bytes("ncmesh.padding", "Padding"),
+
+  state = ProtoField.none("ncmesh.link_state", "Link state"),
+  state_origin = ProtoField.uint16("ncmesh.link_state.origin", "Origin"),
+  state_name = ProtoField.string("ncmesh.link_state.name", "Name"),
+  state_count = ProtoField.uint16("ncmesh.link_state.count", "Neighbours"),
+  neighbour = ProtoField.none("ncmesh.neighbour", "Neighbour"),
+  neighbour_node = ProtoField.uint16("ncmesh.neighbour.node", "Node"),
+  neighbour_delivery = ProtoField.float("ncmesh.neighbour.delivery", "Delivery"),
+
+  version_epoch = ProtoField.uint64("ncmesh.originator_epoch", "Epoch of the originator"),
+  version_number = ProtoField.uint32("ncmesh.number", "Number"),
+  flow = ProtoField.string("ncmesh.flow", "Flow"),
+  flow_source = ProtoField.uint16("ncmesh.flow.source", "Source"),
+  flow_serial = ProtoField.uint32("ncmesh.flow.serial", "Serial", base.HEX),
+
+  phase = ProtoField.uint8("ncmesh.announcement.phase", "Phase", base.DEC, PHASES, 0x7F),
+  open = ProtoField.bool("ncmesh.announcement.may_join", "Others may join", 8, nil, 0x80),
+  size = ProtoField.uint64("ncmesh.announcement.size", "Size, bytes"),
+  generation = ProtoField.uint8("ncmesh.announcement.generation", "Packets of a full batch"),
+  symbol_size = ProtoField.uint16("ncmesh.announcement.symbol_size", "Symbol size, bytes"),
+  batches = ProtoField.uint32("ncmesh.announcement.batches", "Batches"),
+  root = ProtoField.bytes("ncmesh.announcement.root", "Root of the hash tree"),
+  hash = ProtoField.bytes("ncmesh.announcement.hash", "BLAKE3 of the file"),
+  name = ProtoField.string("ncmesh.announcement.name", "Name"),
+  receiver_count = ProtoField.uint16("ncmesh.announcement.receivers", "Receivers"),
+  receiver = ProtoField.none("ncmesh.receiver", "Receiver"),
+  receiver_node = ProtoField.uint16("ncmesh.receiver.node", "Node"),
+  receiver_state = ProtoField.uint8("ncmesh.receiver.state", "State", base.DEC, STATES),
+
+  incarnation = ProtoField.uint16("ncmesh.incarnation", "Incarnation", base.HEX),
+  visit = ProtoField.uint32("ncmesh.visit", "Visit"),
+  batch = ProtoField.uint32("ncmesh.batch", "Batch"),
+  packets = ProtoField.uint8("ncmesh.packets", "Packets of the batch"),
+  systematic = ProtoField.bool("ncmesh.systematic", "Systematic", 8, nil, 0x01),
+  has_piggyback = ProtoField.bool("ncmesh.has_piggyback", "Piggyback", 8, nil, 0x02),
+  has_belts = ProtoField.bool("ncmesh.has_belts", "Belts", 8, nil, 0x04),
+  revision = ProtoField.uint8("ncmesh.revision", "Revision"),
+  upstream = ProtoField.bytes("ncmesh.upstream", "Who is upstream of whom"),
+  forwarder_count = ProtoField.uint8("ncmesh.forwarders", "Forwarders"),
+  forwarder = ProtoField.none("ncmesh.forwarder", "Forwarder"),
+  forwarder_node = ProtoField.uint16("ncmesh.forwarder.node", "Node"),
+  forwarder_credit = ProtoField.float("ncmesh.forwarder.credit", "TX_credit"),
+  piggyback_receiver = ProtoField.uint16("ncmesh.piggyback.receiver", "Acknowledgment of receiver"),
+  piggyback_serial = ProtoField.uint32("ncmesh.piggyback.serial", "Acknowledgment serial", base.HEX),
+  index = ProtoField.uint8("ncmesh.index", "Packet, as it is"),
+  coefficients = ProtoField.bytes("ncmesh.coefficients", "Coefficients, GF(2^8)"),
+  payload = ProtoField.bytes("ncmesh.payload", "Symbol"),
+
+  next_hop = ProtoField.uint16("ncmesh.next_hop", "Next hop"),
+  first_missing = ProtoField.uint32("ncmesh.first_missing", "First missing batch"),
+  bits = ProtoField.bytes("ncmesh.bits", "Complete batches behind it"),
+}
+ncmesh.fields = f
+
+local e = {
+  malformed = ProtoExpert.new("ncmesh.malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR),
+  foreign_version = ProtoExpert.new(
+    "ncmesh.foreign_version", "Another version", expert.group.UNDECODED, expert.severity.WARN),
+  unknown = ProtoExpert.new(
+    "ncmesh.unknown", "Unknown service or kind", expert.group.UNDECODED, expert.severity.WARN),
+  cut = ProtoExpert.new("ncmesh.cut", "Captured in part", expert.group.UNDECODED, expert.severity.NOTE),
+}
+ncmesh.experts = e
+
+-- Reads a stretch of a frame from the front and shows what it reads. Once something is amiss it says so and reads
+-- nothing more: then all reads give nil, and numbers 0.
+local Cursor = {}
+Cursor.__index = Cursor
+
+function Cursor.new(tvb, first, last, tree)
+  return setmetatable({ tvb = tvb, at = first, last = last, tree = tree }, Cursor)
+end
+
+function Cursor:left()
+  return self.failed and 0 or self.last - self.at
+end
+
+function Cursor:fail(what)
+  if not self.failed then
+    self.failed = true
+    self.tree:add_proto_expert_info(e.malformed, what)
+  end
+end
+
+function Cursor:take(n)
+  if self.failed or n > self:left() then
+    self:fail("The body ends before its fields do")
+    return nil
+  end
+  self.at = self.at + n
+  return self.tvb(self.at - n, n)
+end
+
+-- A field of n bytes, with a value where it is not the bytes themselves.
+function Cursor:field(field, n, value)
+  local range = self:take(n)
+  if not range then return nil end
+  if value then self.tree:add(field, range, value) else self.tree:add(field, range) end
+  return range
+end
+
+-- A field of n bytes, at most 4, as a number.
+function Cursor:number(field, n)
+  local range = self:field(field, n)
+  return range and range:uint() or 0
+end
+
+-- A number of n bytes that is shown divided by a unit.
+function Cursor:fraction(field, n, unit)
+  local range = self:take(n)
+  if not range then return 0 end
+  local value = range:uint() / unit
+  self.tree:add(field, range, value)
+  return value
+end
+
+-- Everything that is left; nothing is shown where that is nothing.
+function Cursor:rest(field)
+  local n = self:left()
+  if n > 0 then self:field(field, n) end
+  return n
+end
+
+-- Bytes behind their length, as text.
+function Cursor:short_text(field)
+  local length = self:take(1)
+  local text = length and length:uint() > 0 and self:take(length:uint())
+  if not text then return "" end
+  self.tree:add_packet_field(field, text, ENC_UTF_8)
+  return text:raw()
+end
+
+function Cursor:flow()
+  local range = self:take(6)
+  if not range then return "?" end
+  local text = string.format("%d-%08x", range(0, 2):uint(), range(2, 4):uint())
+  local tree = self.tree:add(f.flow, range, text)
+  tree:add(f.flow_source, range(0, 2))
+  tree:add(f.flow_serial, range(2, 4))
+  return text
+end
+
+function Cursor:version()
+  self:field(f.version_epoch, 8)
+  self:field(f.version_number, 4)
+end
+
+function Cursor:receiver_state()
+  local state = self:number(f.receiver_state, 1)
+  if not STATES[state] then self:fail("No receiver has such a state") end
+  return STATES[state]
+end
+
+-- Reads an item into a branch of its own: `read` gives the branch's text.
+function Cursor:branch(field, read)
+  local first, tree = self.at, self.tree
+  local branch = tree:add(field, self.tvb(first, 0))
+  self.tree = branch
+  local text = read()
+  self.tree = tree
+  branch:set_len(self.at - first)
+  if not self.failed then branch:set_text(text) end
+end
+
+-- Well-formed sequences of UTF-8 (Unicode 15, table 3-7).
+local CONTINUATION = "[\128-\191]"
+local UTF_8 = {
+  "^[\0-\127]+",
+  "^[\194-\223]" .. CONTINUATION,
+  "^\224[\160-\191]" .. CONTINUATION,
+  "^[\225-\236\238\239]" .. CONTINUATION .. CONTINUATION,
+  "^\237[\128-\159]" .. CONTINUATION,
+  "^\240[\144-\191]" .. CONTINUATION .. CONTINUATION,
+  "^[\241-\243]" .. CONTINUATION .. CONTINUATION .. CONTINUATION,
+  "^\244[\128-\143]" .. CONTINUATION .. CONTINUATION,
+}
+
+local function is_utf8(text)
+  local at = 1
+  while at <= #text do
+    local last
+    for _, sequence in ipairs(UTF_8) do
+      last = last or select(2, text:find(sequence, at))
+    end
+    if not last then return false end
+    at = last + 1
+  end
+  return true
+end
+
+-- How many batches a file is cut into; nil where it cannot be cut so.
+local function batches(size, generation, symbol_size)
+  if size > 2 ^ 44 then return nil end
+  for depth = 0, 24 do
+    local room = generation * symbol_size - 32 * depth
+    if room <= 0 then return nil end
+    local whole = (size - size % room) / room
+    local count = size % room > 0 and whole + 1 or whole
+    if count <= 2 ^ depth then return count end
+  end
+  return nil
+end
+
+-- Each of these shows a body and gives what stands in the info column behind service and type.
+
+local function probe(c)
+  local sequence = c:number(f.probe_sequence, 4)
+  c:field(f.probe_quick, 2)
+  c:field(f.probe_quick_period, 2)
+  c:field(f.probe_period, 2)
+  c:rest(f.padding)
+  return string.format("sequence %d", sequence)
+end
+
+local function link_state(c)
+  local origins = {}
+  while c:left() > 0 do
+    c:branch(f.state, function()
+      local origin = c:number(f.state_origin, 2)
+      c:version()
+      local name = c:short_text(f.state_name)
+      local count = c:number(f.state_count, 2)
+      for _ = 1, math.min(count, c:left() / 3) do
+        c:branch(f.neighbour, function()
+          local node = c:number(f.neighbour_node, 2)
+          return string.format("Neighbour %d: %.2f", node, c:fraction(f.neighbour_delivery, 1, 255))
+        end)
+        count = count - 1
+      end
+      if count > 0 then c:fail("The body ends before its neighbours do") end
+      table.insert(origins, string.format("%d", origin))
+      return string.format("Link state of %d (%s)", origin, is_utf8(name) and name or "?")
+    end)
+  end
+  return "of " .. table.concat(origins, ", ")
+end
+
+local function announcement(c)
+  local flow = c:flow()
+  c:version()
+  local flags = c:take(1)
+  local phase = flags and flags:bitfield(1, 7)
+  if flags then
+    c.tree:add(f.phase, flags)
+    c.tree:add(f.open, flags)
+    if not PHASES[phase] then c:fail("No transfer has such a phase") end
+  end
+  local size = c:field(f.size, 8)
+  local generation, symbol_size = c:number(f.generation, 1), c:number(f.symbol_size, 2)
+  if size and not c.failed then
+    local count = batches(size(0, 4):uint() * 2 ^ 32 + size(4, 4):uint(), generation, symbol_size)
+    if count then
+      c.tree:add(f.batches, count):set_generated()
+    else
+      c:fail("No file can be cut so")
+    end
+  end
+  c:field(f.root, 32)
+  c:field(f.hash, 32)
+  if not is_utf8(c:short_text(f.name)) then c:fail("The name is no UTF-8") end
+  local count = c:number(f.receiver_count, 2)
+  if c:left() ~= 3 * count then c:fail("The body does not end behind its receivers") end
+  for _ = 1, c:left() / 3 do
+    c:branch(f.receiver, function()
+      local node = c:number(f.receiver_node, 2)
+      return string.format("Receiver %d: %s", node, c:receiver_state())
+    end)
+  end
+  return string.format("%s %s, %d receivers", flow, PHASES[phase] or "?", count)
+end
+
+local function data(c)
+  local flow = c:flow()
+  c:field(f.incarnation, 2)
+  c:field(f.visit, 4)
+  local batch = c:number(f.batch, 4)
+  local packets = c:number(f.packets, 1)
+  local flags = c:take(1)
+  if flags then
+    c.tree:add(f.systematic, flags)
+    c.tree:add(f.has_piggyback, flags)
+    c.tree:add(f.has_belts, flags)
+    if packets == 0 then c:fail("A batch has at least one packet") end
+    if flags:uint() > 7 then c:fail("Unknown flags") end
+  end
+  local listed = c:number(f.forwarder_count, 1)
+  local upstream_bytes = math.floor((listed * listed + 7) / 8)
+  for _ = 1, math.min(listed, c:left() / 4) do
+    c:branch(f.forwarder, function()
+      local node = c:number(f.forwarder_node, 2)
+      return string.format("Forwarder %d: TX_credit %.2f", node, c:fraction(f.forwarder_credit, 2, 256))
+    end)
+    listed = listed - 1
+  end
+  if listed > 0 then c:fail("The body ends before its forwarders do") end
+  if flags and flags:bitfield(5, 1) == 1 then
+    c:field(f.revision, 1)
+    if upstream_bytes > 0 then c:field(f.upstream, upstream_bytes) end
+  end
+  if flags and flags:bitfield(6, 1) == 1 then
+    c:field(f.piggyback_receiver, 2)
+    c:field(f.piggyback_serial, 4)
+  end
+  local systematic = flags and flags:bitfield(7, 1) == 1
+  if systematic then
+    if c:number(f.index, 1) >= packets then c:fail("The batch has no such packet") end
+  else
+    c:field(f.coefficients, packets)
+  end
+  local symbol = c:rest(f.payload)
+  if symbol == 0 or symbol > 65535 then c:fail("A packet carries 1 to 65,535 bytes") end
+  return string.format("%s batch %d, %s", flow, batch, systematic and "systematic" or "coded")
+end
+
+local function acknowledgment(c)
+  local next_hop = c:number(f.next_hop, 2)
+  local flow = c:flow()
+  local receiver = c:number(f.receiver_node, 2)
+  c:version()
+  local state = c:receiver_state()
+  local missing = c:number(f.first_missing, 4)
+  c:rest(f.bits)
+  local text = "%s of %d to %d: %s, complete below batch %d"
+  return string.format(text, flow, receiver, next_hop, state or "?", missing)
+end
+
+-- By kind of service, its frames by their kind.
+local FRAMES = {
+  link = { [0] = { name = "probe", show = probe } },
+  route = { [0] = { name = "link_state", show = link_state } },
+  file = {
+    [0] = { name = "announcement", show = announcement },
+    [1] = { name = "data", show = data },
+    [2] = { name = "acknowledgment", show = acknowledgment },
+  },
+}
+
+-- Shows the body of a frame under the null cipher, from HEADER_LEN to `last`.
+local function show_body(tvb, last, pinfo, tree)
+  local c = Cursor.new(tvb, HEADER_LEN, last, tree)
+  local id = c:number(f.service, 1)
+  local kind = c:number(f.kind, 1)
+  local service = SERVICES[id]
+  local frame = service and FRAMES[service.is][kind]
+  if not frame then
+    tree:add_proto_expert_info(e.unknown)
+    pinfo.cols.info = string.format("service %d, kind %d", id, kind)
+    return
+  end
+  tree:add(f.type, tvb(HEADER_LEN, 2), frame.name):set_generated()
+  local text = frame.show(c)
+  if c.failed then text = "malformed" else c:rest(f.padding) end
+  pinfo.cols.info = string.format("%s %s %s", service.name, frame.name, text)
+end
+
+local function show_sealed(tvb, last, pinfo, tree)
+  tree:add(f.sealed, tvb(HEADER_LEN, last - HEADER_LEN))
+  pinfo.cols.info = string.format("encrypted, %d bytes", tvb:len())
+end
+
+local function show_header(tvb, tree)
+  tree:add(f.sender, tvb(1, 2))
+  tree:add(f.epoch, tvb(3, 8))
+  tree:add(f.counter, tvb(11, 4))
+  tree:append_text(string.format(", sender %d", tvb(1, 2):uint()))
+end
+
+function ncmesh.dissector(tvb, pinfo, root)
+  local length = tvb:len()
+  if length == 0 or tvb(0, 1):bitfield(0, 4) ~= MARK then return 0 end
+  pinfo.cols.protocol = "ncmesh"
+  local tree = root:add(ncmesh, tvb())
+  tree:add(f.mark, tvb(0, 1))
+  tree:add(f.version, tvb(0, 1))
+  if tvb(0, 1):bitfield(4, 4) ~= VERSION then
+    tree:add_proto_expert_info(e.foreign_version)
+    pinfo.cols.info = "another version"
+    return length
+  end
+  if length >= HEADER_LEN then show_header(tvb, tree) end
+  if tvb:reported_len() > length then
+    -- Without the tag nobody knows whether the body is encrypted.
+    tree:add_proto_expert_info(e.cut)
+    pinfo.cols.info = "captured in part"
+  elseif length < SHORTEST then
+    tree:add_proto_expert_info(e.malformed, "Shorter than the shortest frame")
+    pinfo.cols.info = "malformed"
+  else
+    local tag = tvb(length - TAG_LEN, TAG_LEN)
+    local is_null = tag:bytes():tohex() == string.rep("0", 2 * TAG_LEN)
+    local show = is_null and show_body or show_sealed
+    show(tvb, length - TAG_LEN, pinfo, tree)
+    tree:add(f.tag, tag)
+  end
+  return length
+end
+
+DissectorTable.get("ethertype"):add(ETHERTYPE, ncmesh)
+DissectorTable.get("udp.port"):add(UDP_PORT, ncmesh)
