@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // Tests may.
 
+mod cell;
 mod dcf;
 mod drive;
 mod mesh;
