@@ -61,6 +61,7 @@ python-test: python
 # docs/performance-code.md.
 bench:
 	$(CARGO) bench --workspace
+	bench/ns3/compare
 
 clean:
 	$(CARGO) clean
