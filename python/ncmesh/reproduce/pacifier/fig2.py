@@ -8,7 +8,7 @@ import ncmesh
 from ncmesh.reproduce.claims import NUMBER, SHARE, over_topologies, within
 from ncmesh.reproduce.experiment import Experiment, Findings, Rows, Scale
 from ncmesh.reproduce.pacifier.comparison import RATIO, SOME_OF_TEN
-from ncmesh.reproduce.pacifier.setting import mesh, runs
+from ncmesh.reproduce.pacifier.setting import MIN_DELIVERY, mesh, runs
 from ncmesh.reproduce.plots import bars, kbit, panels
 
 BOTH = ("MORE_orig", "MORE")
@@ -20,6 +20,7 @@ def thresholds(scale: Scale) -> list[float]:
     for k in scale.indices:
         table = mesh(k, scale).table
         loss = ncmesh.loss_matrix(table, k)
+        loss[loss > 1 - MIN_DELIVERY] = 1.0
         traffic = table["traffic"]
         source, *receivers = (int(name[1:]) - 1 for name in (traffic["from"], *traffic["to"]))
         found.append(min(0.1, ncmesh.more.largest_threshold(loss, source, receivers)))
