@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from statistics import fmean
 
+from matplotlib.figure import Figure
+
 import ncmesh
-from ncmesh.reproduce.claims import NUMBER, SHARE, over_topologies, within
+from ncmesh.reproduce.claims import NUMBER, SHARE, Claim, over_topologies, within
 from ncmesh.reproduce.experiment import Experiment, Findings, Rows, Scale
 from ncmesh.reproduce.pacifier.comparison import RATIO, SOME_OF_TEN
 from ncmesh.reproduce.pacifier.setting import MIN_DELIVERY, mesh, runs
+from ncmesh.reproduce.pacifier.tables import per_topology
 from ncmesh.reproduce.plots import bars, kbit, panels
 
-BOTH = ("MORE_orig", "MORE")
+# The variants, and what the paper calls them here.
+LABELS = {"MORE_orig": "MORE_orig", "MORE": "MORE_new"}
 
 
 def thresholds(scale: Scale) -> list[float]:
@@ -27,17 +31,16 @@ def thresholds(scale: Scale) -> list[float]:
     return found
 
 
-def _findings(rows: Rows, scale: Scale) -> Findings:
-    forwarders = {name: rows.of(name, "forwarders") for name in BOTH}
+def _claims(rows: Rows, best: list[float]) -> list[Claim]:
+    forwarders = rows.of("MORE_orig", "forwarders")
     worst = rows.worst("MORE_orig")
-    best = thresholds(scale)
-    claims = [
+    return [
         within(
             "forwarders at a threshold of 0.1",
             NUMBER,
             11.2,
-            fmean(forwarders["MORE_orig"]),
-            spread=over_topologies(forwarders["MORE_orig"]),
+            fmean(forwarders),
+            spread=over_topologies(forwarders),
             relative=RATIO,
         ),
         within(
@@ -57,29 +60,28 @@ def _findings(rows: Rows, scale: Scale) -> Findings:
             absolute=0.02,
         ),
     ]
-    table = [
-        {
-            "topology": k,
-            "forwarders_orig": forwarders["MORE_orig"][place],
-            "forwarders_new": forwarders["MORE"][place],
-            "threshold_new": best[place],
-            "average_bps_orig": rows.average("MORE_orig")[place],
-            "worst_bps_orig": worst[place],
-            "average_bps_new": rows.average("MORE")[place],
-        }
-        for place, k in enumerate(rows.topologies)
-    ]
+
+
+def _figure(rows: Rows, best: list[float]) -> Figure:
     figure, (left, right) = panels(2)
-    named = {"MORE_orig": "MORE_orig", "MORE": "MORE_new"}
-    bars(left, rows.topologies, {named[n]: forwarders[n] for n in BOTH}, "forwarders")
+    forwarders = {label: rows.of(name, "forwarders") for name, label in LABELS.items()}
+    bars(left, rows.topologies, forwarders, "forwarders")
     for place, threshold in enumerate(best):
-        left.annotate(f"{threshold:.2f}", (place + 0.2, forwarders["MORE"][place]), ha="center")
+        left.annotate(f"{threshold:.2f}", (place + 0.2, forwarders["MORE_new"][place]), ha="center")
+    averages = {label: kbit(rows.average(name)) for name, label in LABELS.items()}
     # A batch that one receiver never gets holds up all.
-    pairs = zip(rows.average("MORE_orig"), worst, strict=True)
-    throughput = {"MORE_orig": [average if least else 0.0 for average, least in pairs]}
-    throughput["MORE_new"] = rows.average("MORE")
-    bars(right, rows.topologies, {n: kbit(v) for n, v in throughput.items()}, "kbit/s")
-    return Findings(claims, table, figure)
+    pairs = zip(averages["MORE_orig"], rows.worst("MORE_orig"), strict=True)
+    averages["MORE_orig"] = [average if worst else 0.0 for average, worst in pairs]
+    bars(right, rows.topologies, averages, "average throughput, kbit/s")
+    return figure
+
+
+def _findings(rows: Rows, scale: Scale) -> Findings:
+    best = thresholds(scale)
+    table = per_topology(rows, list(LABELS))
+    for row, threshold in zip(table, [0.1] * len(best) + best, strict=True):
+        row["threshold"] = threshold
+    return Findings(_claims(rows, best), table, _figure(rows, best))
 
 
 EXPERIMENT = Experiment(
@@ -90,6 +92,6 @@ EXPERIMENT = Experiment(
         "best threshold is the largest, up to 0.1, by which no receiver's belt is cut; the paper lowers "
         "it in steps of 0.01, we compute it."
     ),
-    runs=lambda scale: runs(BOTH, scale),
+    runs=lambda scale: runs(LABELS, scale),
     findings=_findings,
 )
