@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 10
 VENV ?= target/venv
 PYTHON ?= python3
 
-.PHONY: all demo test lint unit fuzz bench doc clean test-deps python python-test
+.PHONY: all demo test lint unit fuzz bench doc clean test-deps python python-lint python-test
 
 all:
 	$(CARGO) build --release --workspace
@@ -22,7 +22,7 @@ demo:
 	target/release/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
-test: test-deps lint doc fuzz python-test unit
+test: test-deps lint python-lint doc fuzz unit python-test
 
 test-deps:
 	scripts/install-test-deps.sh
@@ -49,12 +49,14 @@ $(VENV)/bin/maturin:
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check "maturin>=1.9.4,<2"
 
-# Style, types, stubs against the compiled module, tests.
-python-test: python
+# Style, types, stubs against the compiled module.
+python-lint: python
 	$(VENV)/bin/ruff check --quiet python
 	$(VENV)/bin/ruff format --check --quiet python
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m mypy.stubtest ncmesh._ncmesh
+
+python-test: python
 	$(VENV)/bin/pytest
 
 # What compares with other programs needs more: bench/peers (root, uftp), and other coders as in

@@ -2,10 +2,11 @@
 Network coding for wireless meshes: the simulator, the codes and what is built on them.
 
 `run` simulates a scenario's transfer. `Encoder`, `Recoder` and `Decoder` are the codes, `gf` the fields
-they work in, `pacifier` plans who forwards how much.
+they work in, `pacifier` and `more` plan who forwards how much. Campaigns of many runs and papers
+reproduced are commands: `python -m ncmesh --help`.
 """
 
-from ncmesh import gf, pacifier
+from ncmesh import gf, more, pacifier
 from ncmesh._ncmesh import (
     Decoder,
     Encoder,
@@ -14,6 +15,7 @@ from ncmesh._ncmesh import (
     UnreachableError,
     __version__,
     check,
+    loss_matrix,
     simulate,
 )
 from ncmesh.result import Receiver, Result, run
@@ -29,6 +31,8 @@ __all__ = [
     "__version__",
     "check",
     "gf",
+    "loss_matrix",
+    "more",
     "pacifier",
     "run",
     "simulate",

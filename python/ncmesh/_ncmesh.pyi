@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Buffer
 
-from ncmesh.pacifier import Plan
+from ncmesh import more, pacifier
 
 __all__ = [
     "Decoder",
@@ -21,6 +21,9 @@ __all__ = [
     "field_multiply",
     "field_order",
     "field_rank",
+    "loss_matrix",
+    "more_largest_threshold",
+    "more_plan",
     "pacifier_plan",
     "simulate",
 ]
@@ -63,7 +66,9 @@ def field_multiply(a: NDArray[np.uint8], b: NDArray[np.uint8], name: str) -> NDA
 def field_inverse(a: NDArray[np.uint8], name: str) -> NDArray[np.uint8]: ...
 def field_matmul(a: NDArray[np.uint8], b: NDArray[np.uint8], name: str) -> NDArray[np.uint8]: ...
 def field_rank(a: NDArray[np.uint8], name: str) -> int: ...
-def pacifier_plan(loss: ArrayLike, source: int, receivers: Iterable[int], knob: float) -> Plan: ...
+def pacifier_plan(loss: ArrayLike, source: int, receivers: Iterable[int], knob: float) -> pacifier.Plan: ...
+def more_plan(loss: ArrayLike, source: int, receivers: Iterable[int], prune: float) -> more.Plan: ...
+def more_largest_threshold(loss: ArrayLike, source: int, receivers: Iterable[int]) -> float: ...
 def check(
     scenario: Mapping[str, Any] | str | os.PathLike[str],
     seed: int,
@@ -72,6 +77,13 @@ def check(
     mac: str | None = None,
     set: Mapping[str, Any] | None = None,
 ) -> None: ...
+def loss_matrix(
+    scenario: Mapping[str, Any] | str | os.PathLike[str],
+    seed: int,
+    *,
+    mac: str | None = None,
+    set: Mapping[str, Any] | None = None,
+) -> NDArray[np.float64]: ...
 def simulate(
     scenario: Mapping[str, Any] | str | os.PathLike[str],
     seed: int,

@@ -79,31 +79,7 @@ def test_a_receiver_without_a_path_is_named():
     assert ncmesh.pacifier.plan(loss, 0, (1, 2))["unreachable"] == [2]
 
 
-GOOD = np.full((3, 3), 0.5)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: ncmesh.pacifier.plan(np.ones(3), 0, [1]), r"shape \[3\]; needed is n by n"),
-        (lambda: ncmesh.pacifier.plan(np.ones((2, 3)), 0, [1]), r"shape \[2, 3\]"),
-        (lambda: ncmesh.pacifier.plan(np.ones((0, 0)), 0, [1]), r"n from 1 to 65534"),
-        (lambda: ncmesh.pacifier.plan([[0, np.nan], [1, 0]], 0, [1]), r"loss\[0\]\[1\] = NaN"),
-        (lambda: ncmesh.pacifier.plan([[0, 1.5], [1, 0]], 0, [1]), r"loss\[0\]\[1\] = 1.5"),
-        (lambda: ncmesh.pacifier.plan([[0, 1], [-0.1, 0]], 0, [1]), r"loss\[1\]\[0\] = -0.1"),
-        (lambda: ncmesh.pacifier.plan(GOOD, 3, [1]), "source 3: allowed is 0 to 2"),
-        (lambda: ncmesh.pacifier.plan(GOOD, -1, [1]), "source -1: allowed is 0 to 2"),
-        (lambda: ncmesh.pacifier.plan(GOOD, 0, [7]), "receiver 7: allowed is 0 to 2"),
-        (lambda: ncmesh.pacifier.plan(GOOD, 0, []), "name one at least"),
-        (lambda: ncmesh.pacifier.plan(GOOD, 0, [1, 1]), "nor named twice"),
-        (lambda: ncmesh.pacifier.plan(GOOD, 0, [0]), "must not be the source"),
-        (lambda: ncmesh.pacifier.plan(GOOD, 0, [1], knob=1.1), "knob = 1.1: allowed is 0 to 1"),
-        (lambda: ncmesh.pacifier.plan(GOOD, 0, [1], knob=np.nan), "knob = NaN"),
-        (lambda: ncmesh.pacifier.plan("loss", 0, [1]), "to float"),
-        (lambda: ncmesh.pacifier.plan([[0, 1], [1]], 0, [1]), "inhomogeneous"),
-        (lambda: ncmesh.pacifier.plan(GOOD, 0, [2**70]), "receiver"),
-    ],
-)
-def test_misuse_is_a_value_error(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+@pytest.mark.parametrize("knob", [1.1, -0.1, np.nan, np.inf])
+def test_a_knob_is_a_share(knob):
+    with pytest.raises(ValueError, match=r"knob = .*: allowed is 0 to 1"):
+        ncmesh.pacifier.plan(np.full((3, 3), 0.5), 0, [1], knob=knob)

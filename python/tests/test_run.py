@@ -115,6 +115,21 @@ def test_what_cannot_be_run_is_told_in_a_line(diamond, change, message):
             ncmesh.check(**request)
 
 
+def test_a_loss_matrix_is_what_nodes_know_at_the_start(diamond):
+    loss = ncmesh.loss_matrix(diamond, 1)
+    assert loss.shape == (4, 4)
+    assert (loss[0, 1], loss[1, 3], loss[2, 3], loss[0, 3]) == (0.5, 0.2, 0.4, 1.0)
+    probes = {"seconds": 200, "bytes": 1500, "period_s": 0.1}
+    measured = ncmesh.loss_matrix({**diamond, "measure": probes}, 1)
+    # Of 2,000 probes 1,000 are lost, give or take 22.
+    assert 0.4 < measured[0, 1] < 0.6
+    assert measured[0, 1] != 0.5
+    assert measured[0, 3] == 1.0
+    assert (measured == ncmesh.loss_matrix({**diamond, "measure": probes}, 1)).all()
+    faster = ncmesh.loss_matrix(diamond, 1, set={"link": [{"from": "s", "to": "d", "loss": 0.25}]})
+    assert faster[0, 3] == 0.25
+
+
 def test_check_agrees_to_what_can_be_run(diamond):
     ncmesh.check(diamond, 1, scheme="pacifier", set={"protocol.pacifier.knob": 0})
 

@@ -30,9 +30,9 @@ mod _ncmesh {
     #[pymodule_export]
     use super::fields::{field_inverse, field_matmul, field_multiply, field_order, field_rank};
     #[pymodule_export]
-    use super::plans::pacifier_plan;
+    use super::plans::{more_largest_threshold, more_plan, pacifier_plan};
     #[pymodule_export]
-    use super::simulate::{check, simulate};
+    use super::simulate::{check, loss_matrix, simulate};
     #[pymodule_export]
     use super::{ScenarioError, UnreachableError};
 

@@ -1,5 +1,6 @@
 //! Who forwards how much, from a matrix of losses. Node `i` of the matrix is node id `i + 1` of the engines.
 
+use ncmesh_proto::more::{Belts, largest_threshold};
 use ncmesh_proto::pacifier::Tree;
 use ncmesh_proto::route::{Metric, Topology};
 use ncmesh_wire::NodeId;
@@ -76,6 +77,38 @@ fn receivers(of: &Bound<'_, PyAny>, source: NodeId, nodes: usize) -> PyResult<Ve
     Ok(receivers)
 }
 
+/// What a plan is made of, checked.
+struct Task {
+    topology: Topology,
+    source: NodeId,
+    receivers: Vec<NodeId>,
+}
+
+impl Task {
+    fn new(
+        loss: &PyArrayLikeDyn<'_, f64, AllowTypeChange>,
+        source: &Bound<'_, PyAny>,
+        receivers: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let topology = topology(loss)?;
+        let nodes = loss.shape()[0];
+        let source = node(source, "source", nodes)?;
+        Ok(Self { topology, source, receivers: self::receivers(receivers, source, nodes)? })
+    }
+}
+
+/// A share that must be one.
+fn check_share(name: &str, share: f64) -> PyResult<()> {
+    if (0.0..=1.0).contains(&share) {
+        return Ok(());
+    }
+    Err(wrong(format!("{name} = {share}: allowed is 0 to 1")))
+}
+
+fn indices(nodes: Vec<NodeId>) -> Vec<usize> {
+    nodes.into_iter().map(index).collect()
+}
+
 /// Pacifier's tree and credits.
 #[pyfunction]
 pub(crate) fn pacifier_plan<'py>(
@@ -85,20 +118,47 @@ pub(crate) fn pacifier_plan<'py>(
     receivers: &Bound<'py, PyAny>,
     knob: f64,
 ) -> PyResult<Bound<'py, PyDict>> {
-    if !(0.0..=1.0).contains(&knob) {
-        return Err(wrong(format!("knob = {knob}: allowed is 0 to 1")));
-    }
-    let topology = topology(&loss)?;
-    let nodes = loss.shape()[0];
-    let source = node(source, "source", nodes)?;
-    let receivers = self::receivers(receivers, source, nodes)?;
+    check_share("knob", knob)?;
+    let Task { topology, source, receivers } = Task::new(&loss, source, receivers)?;
     let tree = Tree::new(&topology, source, &receivers, knob, Metric::Broadcast);
     let parents = tree.parent.into_iter().map(|(child, parent)| (child, index(parent))).collect();
     let plan = PyDict::new(py);
-    plan.set_item("forwarders", tree.forwarders.into_iter().map(index).collect::<Vec<_>>())?;
+    plan.set_item("forwarders", indices(tree.forwarders))?;
     plan.set_item("z", by_index(tree.z))?;
     plan.set_item("tx_credit", by_index(tree.tx_credit))?;
     plan.set_item("parent", by_index(parents))?;
-    plan.set_item("unreachable", tree.unreachable.into_iter().map(index).collect::<Vec<_>>())?;
+    plan.set_item("unreachable", indices(tree.unreachable))?;
     Ok(plan)
+}
+
+/// MORE's belts and credits.
+#[pyfunction]
+pub(crate) fn more_plan<'py>(
+    py: Python<'py>,
+    loss: PyArrayLikeDyn<'py, f64, AllowTypeChange>,
+    source: &Bound<'py, PyAny>,
+    receivers: &Bound<'py, PyAny>,
+    prune: f64,
+) -> PyResult<Bound<'py, PyDict>> {
+    check_share("prune", prune)?;
+    let Task { topology, source, receivers } = Task::new(&loss, source, receivers)?;
+    let belts = Belts::new(&topology, source, &receivers, prune, Metric::Broadcast);
+    let plan = PyDict::new(py);
+    plan.set_item("forwarders", indices(belts.forwarders))?;
+    plan.set_item("z", by_index(belts.z))?;
+    plan.set_item("tx_credit", by_index(belts.tx_credit))?;
+    plan.set_item("unreachable", indices(belts.unreachable))?;
+    plan.set_item("disconnected", indices(belts.disconnected))?;
+    Ok(plan)
+}
+
+/// The largest threshold by which MORE's pruning disconnects no receiver.
+#[pyfunction]
+pub(crate) fn more_largest_threshold(
+    loss: PyArrayLikeDyn<'_, f64, AllowTypeChange>,
+    source: &Bound<'_, PyAny>,
+    receivers: &Bound<'_, PyAny>,
+) -> PyResult<f64> {
+    let Task { topology, source, receivers } = Task::new(&loss, source, receivers)?;
+    Ok(largest_threshold(&topology, source, &receivers, Metric::Broadcast))
 }

@@ -4,7 +4,8 @@ use crate::{ScenarioError, UnreachableError};
 use ncmesh_proto::registry::REGISTRY;
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{RunError, Simulation, SimulationConfig};
+use ncmesh_sim::{Knowledge, RunError, Simulation, SimulationConfig, measure};
+use numpy::PyArray2;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -39,14 +40,7 @@ impl Request {
         mac: Option<&str>,
         set: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let mut scenario = read(scenario)?;
-        let settings: BTreeMap<String, toml::Value> =
-            set.map(|set| depythonize(set)).transpose().map_err(wrong)?.unwrap_or_default();
-        let mac = mac.map(|mac| ("medium.mac".to_owned(), toml::Value::from(mac)));
-        let seed = ("seed".to_owned(), toml::Value::from(checked_seed(seed)?));
-        for (key, value) in settings.into_iter().chain(mac).chain([seed]) {
-            scenario.set(&format!("{key}={value}")).map_err(wrong)?;
-        }
+        let scenario = read(scenario, seed, mac, set)?;
         if scenario.traffic.is_none() {
             return Err(wrong(RunError::NoTraffic));
         }
@@ -56,13 +50,26 @@ impl Request {
     }
 }
 
-/// A scenario from a file, or from a table.
-fn read(scenario: &Bound<'_, PyAny>) -> PyResult<Scenario> {
-    if let Ok(path) = scenario.extract::<PathBuf>() {
-        return Scenario::load(&path).map_err(wrong);
+/// A scenario from a file, or from a table, with settings changed.
+fn read(
+    scenario: &Bound<'_, PyAny>,
+    seed: &Bound<'_, PyAny>,
+    mac: Option<&str>,
+    set: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Scenario> {
+    let mut scenario = match scenario.extract::<PathBuf>() {
+        Ok(path) => Scenario::load(&path),
+        Err(_) => Scenario::from_table(&depythonize(scenario).map_err(wrong)?, Path::new("")),
     }
-    let table: toml::Table = depythonize(scenario).map_err(wrong)?;
-    Scenario::from_table(&table, Path::new("")).map_err(wrong)
+    .map_err(wrong)?;
+    let settings: BTreeMap<String, toml::Value> =
+        set.map(|set| depythonize(set)).transpose().map_err(wrong)?.unwrap_or_default();
+    let mac = mac.map(|mac| ("medium.mac".to_owned(), toml::Value::from(mac)));
+    let seed = ("seed".to_owned(), toml::Value::from(checked_seed(seed)?));
+    for (key, value) in settings.into_iter().chain(mac).chain([seed]) {
+        scenario.set(&format!("{key}={value}")).map_err(wrong)?;
+    }
+    Ok(scenario)
 }
 
 fn checked_seed(seed: &Bound<'_, PyAny>) -> PyResult<i64> {
@@ -91,6 +98,31 @@ pub(crate) fn check(
 ) -> PyResult<()> {
     let request = Request::new(scenario, seed, scheme, mac, set)?;
     Simulation::new(request.config).map(drop).map_err(wrong)
+}
+
+/// The losses that nodes know of at the start.
+#[pyfunction]
+#[pyo3(signature = (scenario, seed, *, mac=None, set=None))]
+pub(crate) fn loss_matrix<'py>(
+    py: Python<'py>,
+    scenario: &Bound<'py, PyAny>,
+    seed: &Bound<'py, PyAny>,
+    mac: Option<&str>,
+    set: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let scenario = read(scenario, seed, mac, set)?;
+    let SimulationConfig { medium, knowledge, mtu, .. } =
+        SimulationConfig::from_scenario(&scenario).map_err(wrong)?;
+    let known = py.detach(|| match knowledge {
+        Knowledge::Measured(how) => measure(&medium, how),
+        Knowledge::Own | Knowledge::Perfect => medium.expected_loss(mtu),
+    });
+    let nodes = scenario.nodes.len();
+    let mut loss = vec![vec![1.0; nodes]; nodes];
+    for (from, to, p) in known.map_err(wrong)?.links() {
+        loss[from.0][to.0] = p;
+    }
+    Ok(PyArray2::from_vec2(py, &loss)?)
 }
 
 /// Runs a scenario's transfer on the virtual clock, without the GIL.

@@ -47,17 +47,19 @@ class Run:
             raise FailureError(Kind.CONFIG, f"{self}: {error}") from error
 
     def perform(self) -> dict[str, Any]:
-        """Simulate, and give the row of a `Store`. A receiver out of reach is an outcome too."""
+        """Make the row of a `Store`. A receiver out of reach is an outcome too."""
         if self.build != build():
             raise FailureError(Kind.OTHER, "a worker has another build of ncmesh than the campaign")
         began = time.perf_counter()
         try:
-            outcome = _ncmesh.simulate(
-                self.scenario.table, self.seed, scheme=self.scheme, limit_s=self.limit_s
-            )
+            outcome = self.outcome()
         except _ncmesh.UnreachableError as error:
             outcome = {"error": str(error)}
         return {**outcome, **self._description(), "took_s": time.perf_counter() - began}
+
+    def outcome(self) -> dict[str, Any]:
+        """Simulate."""
+        return _ncmesh.simulate(self.scenario.table, self.seed, scheme=self.scheme, limit_s=self.limit_s)
 
     def _description(self) -> dict[str, Any]:
         return {

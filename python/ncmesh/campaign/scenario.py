@@ -54,7 +54,7 @@ class Scenario:
         for key in FILES:
             name = _setting(table, key)
             if isinstance(name, str):
-                table = _with_setting(table, key, _file_hash(name))
+                table = _with_setting(table, key, file_hash(name))
         return hash_of(table)
 
 
@@ -89,7 +89,8 @@ def _with_setting(table: Table, key: str, value: object) -> dict[str, Any]:
     return {**table, first: value}
 
 
-def _file_hash(name: str) -> str:
+def file_hash(name: str) -> str:
+    """SHA-256 of a file, in hexadecimal."""
     try:
         with Path(name).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -39,7 +39,7 @@ def _collect(executor: Executor, runs: Sequence[Run], store: Store, advance: Cal
     written = time.monotonic()
     try:
         for run in runs:
-            executor.submit(Run.perform, run).add_done_callback(finished.put)
+            executor.submit(run.perform).add_done_callback(finished.put)
         left = len(runs)
         while left > 0:
             with contextlib.suppress(queue.Empty):

@@ -1,0 +1,13 @@
+"""
+Papers' figures and tables, run anew.
+
+An `Experiment` is a module: its runs, how its figure is drawn, and a row per claim of the paper with ours
+beside it and the word `agrees` or `differs`. Runs go through `ncmesh.campaign`, so that they are kept.
+"""
+
+from ncmesh.reproduce import pacifier
+from ncmesh.reproduce.experiment import Experiment
+
+EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in pacifier.EXPERIMENTS}
+
+__all__ = ["EXPERIMENTS", "Experiment"]

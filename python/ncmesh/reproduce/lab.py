@@ -1,0 +1,59 @@
+"""A run in the lab of real daemons, on the wall clock."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ncmesh.campaign import Run
+from ncmesh.campaign.scenario import file_hash, hash_of
+from ncmesh.failure import FailureError, Kind
+
+
+@dataclass(frozen=True)
+class LabRun(Run):
+    """A run of `ncmesh lab`. What comes of it is never twice the same, so one is kept as good."""
+
+    program: str = "ncmesh"
+
+    @functools.cached_property
+    def key(self) -> str:
+        """As of a simulated run, of the program in place of the compiled module."""
+        decided_by = [self.scenario.hash, self.scheme, self.seed, self.limit_s]
+        return hash_of(["lab", *decided_by, file_hash(self.program)])
+
+    def outcome(self) -> dict[str, Any]:
+        """Run the daemons, and give what came of it."""
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory) / "scenario.toml"
+            file.write_text(to_toml({**self.scenario.table, "seed": self.seed}))
+            command = [self.program, "lab", str(file), "--scheme", self.scheme, "--json"]
+            if self.limit_s is not None:
+                command += ["--timeout", str(self.limit_s)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        try:
+            outcome: dict[str, Any] = json.loads(done.stdout)
+        except ValueError as error:
+            said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+            raise FailureError(Kind.OTHER, f"{self}: {self.program} lab: {said[-1]}") from error
+        return outcome
+
+
+def to_toml(table: Mapping[str, Any]) -> str:
+    """A table as TOML, everything below the top in line."""
+    return "".join(f"{json.dumps(key)} = {_in_line(value)}\n" for key, value in table.items())
+
+
+def _in_line(value: object) -> str:
+    if isinstance(value, Mapping):
+        inner = (f"{json.dumps(key)} = {_in_line(v)}" for key, v in value.items())
+        return "{ " + ", ".join(inner) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_in_line, value)) + "]"
+    return json.dumps(value)

@@ -1,0 +1,77 @@
+"""What figures that compare two protocols have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from ncmesh.reproduce.claims import GAIN, NUMBER, SHARE, Claim, over_topologies, within
+from ncmesh.reproduce.experiment import Rows
+
+# Ours are other topologies than the paper's: a mean over ten of them may be off by so much.
+RATIO = 0.2
+EXTREME = 0.33
+REDUNDANCY = 0.25
+SOME_OF_TEN = 0.2
+
+
+def ratios(ours: Sequence[float], others: Sequence[float]) -> list[float]:
+    """Of each topology's pair of values; what nothing is compared with is infinite."""
+    pairs = zip(ours, others, strict=True)
+    return [a / b if b > 0 else float("inf") for a, b in pairs]
+
+
+def average_gain(rows: Rows, one: str, other: str, expected: float) -> Claim:
+    """How much higher average throughput is, averaged over topologies; `expected` is the ratio."""
+    gains = ratios(rows.average(one), rows.average(other))
+    return within(
+        f"average throughput, {one} over {other}",
+        GAIN,
+        expected,
+        fmean(gains),
+        spread=over_topologies(gains),
+        relative=RATIO,
+    )
+
+
+def change(rows: Rows, one: str, other: str, column: str, text: str, expected: float) -> Claim:
+    """How much a count changes, averaged over topologies; `expected` is the ratio."""
+    changes = ratios(rows.of(one, column), rows.of(other, column))
+    return within(
+        f"{text}, {one} against {other}",
+        GAIN,
+        expected,
+        fmean(changes),
+        spread=over_topologies(changes),
+        relative=RATIO,
+    )
+
+
+def source_redundancy(rows: Rows, variant: str, expected: float) -> Claim:
+    """Bytes that the source sends over the bytes of the file."""
+    values = rows.of(variant, "source_redundancy")
+    return within(
+        f"source redundancy, {variant}",
+        NUMBER,
+        expected,
+        fmean(values),
+        spread=over_topologies(values),
+        relative=REDUNDANCY,
+    )
+
+
+def share_higher(rows: Rows, one: str, other: str, expected: float) -> Claim:
+    """In how many topologies average throughput is higher."""
+    gains = ratios(rows.average(one), rows.average(other))
+    return within(
+        f"topologies in which {one} is faster than {other}",
+        SHARE,
+        expected,
+        sum(gain > 1 for gain in gains) / len(gains),
+        absolute=SOME_OF_TEN,
+    )
+
+
+def extreme_gain(text: str, gains: Sequence[float], expected: float, value: float) -> Claim:
+    """The least or largest of gains."""
+    return within(text, GAIN, expected, value, spread=over_topologies(gains), relative=EXTREME)

@@ -1,0 +1,97 @@
+"""Figure 2: what MORE's pruning threshold does."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from matplotlib.figure import Figure
+
+import ncmesh
+from ncmesh.reproduce.claims import NUMBER, SHARE, Claim, over_topologies, within
+from ncmesh.reproduce.experiment import Experiment, Findings, Rows, Scale
+from ncmesh.reproduce.pacifier.comparison import RATIO, SOME_OF_TEN
+from ncmesh.reproduce.pacifier.setting import MIN_DELIVERY, mesh, runs
+from ncmesh.reproduce.pacifier.tables import per_topology
+from ncmesh.reproduce.plots import bars, kbit, panels
+
+# The variants, and what the paper calls them here.
+LABELS = {"MORE_orig": "MORE_orig", "MORE": "MORE_new"}
+
+
+def thresholds(scale: Scale) -> list[float]:
+    """Of each topology the largest threshold up to 0.1 by which nobody is cut off."""
+    found = []
+    for k in scale.indices:
+        table = mesh(k, scale).table
+        loss = ncmesh.loss_matrix(table, k)
+        loss[loss > 1 - MIN_DELIVERY] = 1.0
+        traffic = table["traffic"]
+        source, *receivers = (int(name[1:]) - 1 for name in (traffic["from"], *traffic["to"]))
+        found.append(min(0.1, ncmesh.more.largest_threshold(loss, source, receivers)))
+    return found
+
+
+def _claims(rows: Rows, best: list[float]) -> list[Claim]:
+    forwarders = rows.of("MORE_orig", "forwarders")
+    worst = rows.worst("MORE_orig")
+    return [
+        within(
+            "forwarders at a threshold of 0.1",
+            NUMBER,
+            11.2,
+            fmean(forwarders),
+            spread=over_topologies(forwarders),
+            relative=RATIO,
+        ),
+        within(
+            "topologies in which a threshold of 0.1 cuts a receiver off",
+            SHARE,
+            0.8,
+            sum(bps == 0 for bps in worst) / len(worst),
+            absolute=SOME_OF_TEN,
+        ),
+        within("largest of the best thresholds", NUMBER, 0.1, max(best), absolute=0.01),
+        within(
+            "least of the best thresholds",
+            NUMBER,
+            0.03,
+            min(best),
+            spread=over_topologies(best),
+            absolute=0.02,
+        ),
+    ]
+
+
+def _figure(rows: Rows, best: list[float]) -> Figure:
+    figure, (left, right) = panels(2)
+    forwarders = {label: rows.of(name, "forwarders") for name, label in LABELS.items()}
+    bars(left, rows.topologies, forwarders, "forwarders")
+    for place, threshold in enumerate(best):
+        left.annotate(f"{threshold:.2f}", (place + 0.2, forwarders["MORE_new"][place]), ha="center")
+    averages = {label: kbit(rows.average(name)) for name, label in LABELS.items()}
+    # A batch that one receiver never gets holds up all.
+    pairs = zip(averages["MORE_orig"], rows.worst("MORE_orig"), strict=True)
+    averages["MORE_orig"] = [average if worst else 0.0 for average, worst in pairs]
+    bars(right, rows.topologies, averages, "average throughput, kbit/s")
+    return figure
+
+
+def _findings(rows: Rows, scale: Scale) -> Findings:
+    best = thresholds(scale)
+    table = per_topology(rows, list(LABELS))
+    for row, threshold in zip(table, [0.1] * len(best) + best, strict=True):
+        row["threshold"] = threshold
+    return Findings(_claims(rows, best), table, _figure(rows, best))
+
+
+EXPERIMENT = Experiment(
+    name="pacifier-fig2",
+    title="MORE's pruning threshold: forwarders and throughput",
+    reading=(
+        "A receiver is cut off if it has not got the file when a run is ended for taking too long. The "
+        "best threshold is the largest, up to 0.1, by which no receiver's belt is cut; the paper lowers "
+        "it in steps of 0.01, we compute it."
+    ),
+    runs=lambda scale: runs(LABELS, scale),
+    findings=_findings,
+)

@@ -1,0 +1,85 @@
+"""The page of a reproduction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ncmesh.reproduce.claims import Claim
+from ncmesh.reproduce.experiment import Experiment, Findings, Scale
+
+
+@dataclass(frozen=True)
+class Report:
+    """An experiment with what it found."""
+
+    experiment: Experiment
+    findings: Findings
+    runs: int
+    took_s: float
+    """Processor seconds of its runs, whenever they were made."""
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """How all of it was made."""
+
+    command: str
+    version: str
+    scale: Scale
+    runs: int
+    took_s: float
+    """Processor seconds of the runs, each counted once."""
+
+
+def page(title: str, reports: Sequence[Report], made: Circumstances) -> str:
+    """In Markdown; plots lie beside it."""
+    scale = made.scale
+    counts = [claim.agrees for report in reports for claim in report.findings.claims]
+    lines = [
+        f"# Reproduction: {title}",
+        "",
+        "Generated; do not edit. What differs and why: [README.md](README.md).",
+        "",
+        "| | |",
+        "| --- | --- |",
+        f"| command | `{made.command}` |",
+        f"| ncmesh | {made.version} |",
+        f"| scale | {_scale(scale)} |",
+        f"| seeds | 1 to {scale.topologies}: number k of a topology is the seed of all drawn for it |",
+        f"| runs | {made.runs}, {made.took_s / 60:.0f} minutes of processor time |",
+        f"| claims | {len(counts)}: {sum(counts)} agree, {len(counts) - sum(counts)} differ |",
+        "",
+    ]
+    for report in reports:
+        lines += _section(report)
+    return "\n".join(lines)
+
+
+def _scale(scale: Scale) -> str:
+    size = f"{scale.file_bytes / 1e6:g} MB"
+    return f"{scale.name}: {scale.topologies} topologies, {scale.receivers} receivers, {size}"
+
+
+def _section(report: Report) -> list[str]:
+    experiment = report.experiment
+    return [
+        f"## {experiment.name}: {experiment.title}",
+        "",
+        experiment.reading,
+        "",
+        f"![{experiment.title}]({experiment.name}.png)",
+        "",
+        *claims_table(report.findings.claims),
+        "",
+        f"{report.runs} runs, {report.took_s:.0f} s of processor time; numbers in "
+        f"[{experiment.name}.csv]({experiment.name}.csv).",
+        "",
+    ]
+
+
+def claims_table(claims: Sequence[Claim]) -> list[str]:
+    """A row per claim."""
+    head = ["| claim | paper | ours | spread | agrees from | |", "| --- | --- | --- | --- | --- | --- |"]
+    rows = [f"| {c.text} | {c.paper} | {c.ours} | {c.spread} | {c.tolerance} | {c.verdict} |" for c in claims]
+    return head + rows

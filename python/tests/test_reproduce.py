@@ -1,0 +1,218 @@
+import json
+import sys
+import tomllib
+
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import ncmesh
+from ncmesh import reproduce
+from ncmesh.__main__ import main
+from ncmesh.campaign import Run, Scenario, Store
+from ncmesh.failure import Kind
+from ncmesh.reproduce import claims
+from ncmesh.reproduce.command import FULL, QUICK
+from ncmesh.reproduce.experiment import Case, Experiment, Findings, Rows, Scale
+from ncmesh.reproduce.lab import LabRun, to_toml
+from ncmesh.reproduce.pacifier.setting import drawn
+from ncmesh.reproduce.plots import bars, panels
+
+
+def test_a_number_agrees_within_its_tolerance():
+    def verdict(value, expected=1.5, **tolerance):
+        return claims.within("x", claims.GAIN, expected, value, **tolerance).verdict
+
+    assert [verdict(v, relative=0.2) for v in (1.19, 1.21, 1.79, 1.81)] == [
+        "differs",
+        "agrees",
+        "agrees",
+        "differs",
+    ]
+    assert verdict(2.0, (1.8, 2.5)) == "agrees"
+    assert verdict(2.6, (1.8, 2.5), absolute=0.05) == "differs"
+    assert verdict(float("inf"), relative=0.2) == "differs"
+    assert verdict(float("nan"), relative=0.2) == "differs"
+
+
+def test_a_claim_says_what_both_found_and_how_far_off_it_may_be():
+    spread = claims.over_topologies([1.0, 3.0, 1.1])
+    claim = claims.within("faster", claims.GAIN, 1.5, 1.7, spread=spread, relative=0.2)
+    assert (claim.paper, claim.ours, claim.tolerance) == ("+50 %", "+70 %", "+20 % to +80 %")
+    assert claim.spread == "+0 % / +10 % / +200 % (min/median/max)"
+    assert claims.holds("first", "second", False).verdict == "differs"
+
+
+def test_percentiles_lie_between_ranks():
+    assert claims.percentile([3, 1, 2], 50) == 2
+    assert claims.percentile([1, 2], 90) == pytest.approx(1.9)
+    assert claims.percentile([5], 10) == 5
+    assert claims.percentile(range(11), 100) == 10
+
+
+def test_a_bootstrap_draws_whole_topologies():
+    same = claims.bootstrap([[1.0, 9.0]] * 5, lambda values: claims.percentile(values, 50))
+    assert (same.low, same.middle, same.high) == (5, 5, 5)
+    mean = claims.bootstrap([[0.0], [1.0]] * 50, lambda values: sum(values) / len(values))
+    # Of 100 draws the mean varies by 0.05.
+    assert 0.36 < mean.low < 0.44 < mean.middle < 0.56 < mean.high < 0.64
+
+
+def experiment(scenario: Scenario) -> Experiment:
+    """Whether two schemes of forwarding a line are alike."""
+    variants = {"tree": {"protocol.pacifier.variant": "tree"}, "whole": {}}
+
+    def runs(scale: Scale) -> dict[Case, Run]:
+        return {
+            Case(name, k): Run(scenario.varied(settings), "pacifier", k, scale.limit_s, settings)
+            for name, settings in variants.items()
+            for k in scale.indices
+        }
+
+    def findings(rows: Rows, _: Scale) -> Findings:
+        figure, (axes,) = panels(1)
+        averages = {name: rows.average(name) for name in variants}
+        bars(axes, rows.topologies, averages, "bit/s", {"whole": (rows.worst("whole"), rows.best("whole"))})
+        table = [{"topology": k, "packets": n} for k, n in enumerate(rows.of("tree", "transmissions"), 1)]
+        found = [
+            claims.within("forwarders", claims.NUMBER, 1, rows.of("tree", "forwarders")[0]),
+            claims.holds("trees are slow", "they are not", False),
+        ]
+        return Findings(found, table, figure)
+
+    return Experiment("line-one", "A line", "All is said.", runs, findings)
+
+
+@pytest.fixture
+def line(campaign_file, monkeypatch):
+    """A small experiment among those that there are; the folder it writes in."""
+    scenario = Scenario.read(campaign_file.parent / "line.toml")
+    monkeypatch.setitem(reproduce.EXPERIMENTS, "line-one", experiment(scenario))
+    return campaign_file.parent / "out"
+
+
+def test_an_experiment_leaves_page_plot_and_tables_and_keeps_its_runs(line, capsys):
+    command = ["reproduce", "line", "--quick", "--jobs", "1", "--out", str(line)]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "agrees  forwarders: paper 1, ours 1" in said
+    assert "differs trees are slow" in said
+    assert (line / "line-one.png").read_bytes().startswith(b"\x89PNG")
+    assert pa_rows(line) == QUICK.topologies
+    page = (line / "line.md").read_text()
+    assert "![A line](line-one.png)" in page
+    assert "| forwarders | 1 | 1 |  | 1 to 1 | agrees |" in page
+    assert "2: 1 agree, 1 differ" in page
+    before = Store(line / "runs").table()
+    assert before.num_rows == 2 * QUICK.topologies
+    assert main([*command, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [c["verdict"] for c in answer["experiments"][0]["claims"]] == ["agrees", "differs"]
+    assert Store(line / "runs").table() == before
+
+
+def pa_rows(folder):
+    table = pyarrow.csv.read_csv(folder / "line-one.csv")
+    assert table == pq.read_table(folder / "line-one.parquet").cast(table.schema)
+    return table.num_rows
+
+
+def test_list_names_every_figure(capsys):
+    assert main(["reproduce", "list"]) == 0
+    figures = ["fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8-9"]
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == [f"pacifier-{figure}" for figure in figures]
+    main(["reproduce", "list", "--json"])
+    assert [e["name"] for e in json.loads(capsys.readouterr().out)] == names
+
+
+@pytest.mark.usefixtures("line")
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["pacifyer"], Kind.USAGE, "no experiment is called pacifyer"),
+        (["line", "--lab", "none/ncmesh"], Kind.USAGE, "there is no program none/ncmesh"),
+        (["line", "--out", "/dev/null/x"], Kind.FILE, "cannot write results in /dev/null/x"),
+    ],
+)
+def test_misuse_is_told(capsys, arguments, code, message):
+    assert main(["reproduce", *arguments]) == code
+    assert message in capsys.readouterr().err
+
+
+def test_a_receiver_out_of_reach_spoils_an_experiment(line, capsys):
+    (line.parent / "loss.csv").write_text("from,to,loss\ns,r,0.2\nr,s,0.2\nd,r,0.4\n")
+    assert main(["reproduce", "line", "--quick", "--out", str(line)]) == Kind.OTHER
+    assert "d cannot be reached from s" in capsys.readouterr().err
+
+
+def test_all_of_pacifier_is_reproduced_in_small(tmp_path, capsys):
+    assert main(["reproduce", "pacifier", "--quick", "--json", "--out", str(tmp_path)]) == 0
+    found = {e["name"]: e for e in json.loads(capsys.readouterr().out)["experiments"]}
+    assert found.keys() == reproduce.EXPERIMENTS.keys()
+    for name, experiment in found.items():
+        assert len(experiment["claims"]) >= 4, name
+        assert {c["verdict"] for c in experiment["claims"]} <= {"agrees", "differs"}
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert pyarrow.csv.read_csv(tmp_path / f"{name}.csv").num_rows >= 2, name
+    page = (tmp_path / "pacifier.md").read_text()
+    assert all(f"## {name}: " in page for name in found)
+    # Every file arrived at every receiver, but where MORE's threshold cut one off.
+    for row in Store(tmp_path / "runs").table().to_pylist():
+        cut_off = json.loads(row["parameters"]).get("protocol.more.prune") == 0.1
+        assert cut_off or all(receiver["verified"] for receiver in row["receivers"])
+
+
+def test_draws_of_receivers_are_the_same_on_every_machine():
+    assert drawn(1, 50, 4) == ["n33", "n19", "n40", "n35"]
+    assert len(set(drawn(2, 50, 50))) == 50
+
+
+def test_every_experiment_is_as_large_as_the_papers():
+    for name, found in reproduce.EXPERIMENTS.items():
+        cases = found.runs(FULL)
+        assert {case.topology for case in cases} == set(range(1, 11)), name
+        for run in cases.values():
+            testbed = name.endswith("8-9")
+            assert run.scenario.table["traffic"]["size"] == (2_300_000 if testbed else 12_000_000)
+            assert len(run.scenario.table["traffic"]["to"]) == (4 if testbed else 9)
+
+
+TABLE = {
+    "name": 'quotes "and" \\ such',
+    "nodes": ["a", "b"],
+    "medium": {"bit_rate": "2M", "nested": {"x.y": 0.001, "on": True}},
+    "link": [{"from": "a", "to": "b", "loss": 0.5}],
+}
+
+
+def test_tables_become_toml():
+    assert tomllib.loads(to_toml(TABLE)) == TABLE
+
+
+LAB = """#!{python}
+import json, sys, tomllib
+from pathlib import Path
+import ncmesh
+command, file, *rest = sys.argv[1:]
+assert (command, rest) == ("lab", ["--scheme", "pacifier", "--json", "--timeout", "60.0"]), sys.argv
+outcome = ncmesh.simulate(file, tomllib.loads(Path(file).read_text())["seed"])
+for only_simulated in ("seed", "trace_hash", "events", "node_transmissions"):
+    del outcome[only_simulated]
+print(json.dumps(outcome | {{"lag_mean_ms": 0.1, "frames": 3}}))
+"""
+
+
+def test_a_lab_run_gives_a_row_like_any_other(line, tmp_path):
+    program = tmp_path / "lab"
+    program.write_text(LAB.format(python=sys.executable))
+    program.chmod(0o755)
+    scenario = Scenario.read(line.parent / "line.toml")
+    run = LabRun(scenario, "pacifier", 3, 60.0, program=str(program))
+    row = run.perform()
+    assert row["receivers"] == ncmesh.simulate(scenario.table, 3)["receivers"]
+    assert row["run"] == run.key != Run(scenario, "pacifier", 3, 60.0).key
+    store = Store(tmp_path / "store")
+    store.directory.mkdir()
+    store.append([row])
+    assert store.table()["trace_hash"].to_pylist() == [None]
