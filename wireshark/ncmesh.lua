@@ -94,12 +94,12 @@ local f = {
   systematic = ProtoField.bool("ncmesh.systematic", "Systematic", 8, nil, 0x01),
   has_piggyback = ProtoField.bool("ncmesh.has_piggyback", "Piggyback", 8, nil, 0x02),
   has_belts = ProtoField.bool("ncmesh.has_belts", "Belts", 8, nil, 0x04),
-  revision = ProtoField.uint8("ncmesh.revision", "Revision"),
-  upstream = ProtoField.bytes("ncmesh.upstream", "Who is upstream of whom"),
   forwarder_count = ProtoField.uint8("ncmesh.forwarders", "Forwarders"),
   forwarder = ProtoField.none("ncmesh.forwarder", "Forwarder"),
   forwarder_node = ProtoField.uint16("ncmesh.forwarder.node", "Node"),
   forwarder_credit = ProtoField.float("ncmesh.forwarder.credit", "TX_credit"),
+  revision = ProtoField.uint8("ncmesh.revision", "Revision of the plan"),
+  upstream = ProtoField.bytes("ncmesh.upstream", "Who is upstream of whom, a row of bits each"),
   piggyback_receiver = ProtoField.uint16("ncmesh.piggyback.receiver", "Acknowledgment of receiver"),
   piggyback_serial = ProtoField.uint32("ncmesh.piggyback.serial", "Acknowledgment serial", base.HEX),
   index = ProtoField.uint8("ncmesh.index", "Packet, as it is"),
@@ -280,14 +280,13 @@ local function link_state(c)
       c:version()
       local name = c:short_text(f.state_name)
       local count = c:number(f.state_count, 2)
+      if c:left() < 3 * count then c:fail("The body ends before its neighbours do") end
       for _ = 1, math.min(count, c:left() / 3) do
         c:branch(f.neighbour, function()
           local node = c:number(f.neighbour_node, 2)
           return string.format("Neighbour %d: %.2f", node, c:fraction(f.neighbour_delivery, 1, 255))
         end)
-        count = count - 1
       end
-      if count > 0 then c:fail("The body ends before its neighbours do") end
       table.insert(origins, string.format("%d", origin))
       return string.format("Link state of %d (%s)", origin, is_utf8(name) and name or "?")
     end)
@@ -329,6 +328,21 @@ local function announcement(c)
   return string.format("%s %s, %d receivers", flow, PHASES[phase] or "?", count)
 end
 
+local function routing(c, has_belts)
+  local listed = c:number(f.forwarder_count, 1)
+  if c:left() < 4 * listed then c:fail("The body ends before its forwarders do") end
+  for _ = 1, math.min(listed, c:left() / 4) do
+    c:branch(f.forwarder, function()
+      local node = c:number(f.forwarder_node, 2)
+      return string.format("Forwarder %d: TX_credit %.2f", node, c:fraction(f.forwarder_credit, 2, 256))
+    end)
+  end
+  if has_belts then
+    c:field(f.revision, 1)
+    if listed > 0 then c:field(f.upstream, math.ceil(listed * listed / 8)) end
+  end
+end
+
 local function data(c)
   local flow = c:flow()
   c:field(f.incarnation, 2)
@@ -343,20 +357,7 @@ local function data(c)
     if packets == 0 then c:fail("A batch has at least one packet") end
     if flags:uint() > 7 then c:fail("Unknown flags") end
   end
-  local listed = c:number(f.forwarder_count, 1)
-  local upstream_bytes = math.floor((listed * listed + 7) / 8)
-  for _ = 1, math.min(listed, c:left() / 4) do
-    c:branch(f.forwarder, function()
-      local node = c:number(f.forwarder_node, 2)
-      return string.format("Forwarder %d: TX_credit %.2f", node, c:fraction(f.forwarder_credit, 2, 256))
-    end)
-    listed = listed - 1
-  end
-  if listed > 0 then c:fail("The body ends before its forwarders do") end
-  if flags and flags:bitfield(5, 1) == 1 then
-    c:field(f.revision, 1)
-    if upstream_bytes > 0 then c:field(f.upstream, upstream_bytes) end
-  end
+  routing(c, flags and flags:bitfield(5, 1) == 1)
   if flags and flags:bitfield(6, 1) == 1 then
     c:field(f.piggyback_receiver, 2)
     c:field(f.piggyback_serial, 4)

@@ -24,7 +24,7 @@ impl Summary {
     }
 
     /// What a decrypted frame of (service, kind) with these fields says. `None` where the service is not of
-    /// this program or would drop the frame as malformed.
+    /// this program or the fields are not laid out as its frames are.
     #[must_use]
     pub fn of(service: ServiceId, kind: u8, body: &[u8]) -> Option<Self> {
         match service {
@@ -58,6 +58,7 @@ mod tests {
             "05612e62696e0001000501",
         ];
         let data = "00030102030411220000000600000004020201000801800005000000550a0bff";
+        let belts = "000301020304112200000006000000040205020008018000090040034001ff";
         let ack = "000800030102030400050000000000000007000000020100000001";
         let state = "0003000000000000000700000001016300020005cc0009ff";
         for (service, kind, body, says) in [
@@ -70,6 +71,7 @@ mod tests {
                 Summary { flow, ..Summary::new("pacifier", "announcement") },
             ),
             (16, 1, data, Summary { flow, batch: Some(4), ..Summary::new("pacifier", "data") }),
+            (17, 1, belts, Summary { flow, batch: Some(4), ..Summary::new("more", "data") }),
             (16, 2, ack, Summary { flow, ..Summary::new("pacifier", "acknowledgment") }),
         ] {
             let body = hex(body);

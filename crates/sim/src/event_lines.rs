@@ -3,7 +3,7 @@
 use crate::host::Happening;
 use crate::observe::{Event, Observer, What};
 use crate::simulation::SimulationConfig;
-use ncmesh_medium::TxResult;
+use ncmesh_medium::{Power, TxResult};
 use ncmesh_proto::summary::Summary;
 use ncmesh_wire::{Cipher, FlowId, Header, NodeId};
 use serde::Serialize;
@@ -41,6 +41,8 @@ struct Line<'a> {
     to: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     length: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    power_dbm: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     epoch: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,8 +91,9 @@ impl<W: Write> EventLines<W> {
                 let base = self.with_frame(base, event.node, frame);
                 Line { kind: "sent", to: to.map(name), ..base }
             }
-            What::Heard { from, frame } => {
-                Line { kind: "heard", ..self.with_frame(base, from, frame) }
+            What::Heard { from, frame, power } => {
+                let base = self.with_frame(base, from, frame);
+                Line { kind: "heard", power_dbm: power.map(Power::dbm), ..base }
             }
             What::Reported { result, attempts, airtime_ns } => Line {
                 kind: "reported",

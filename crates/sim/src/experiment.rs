@@ -131,9 +131,7 @@ pub fn run(
     let settled = s.now() + settling;
     advance(&mut s, settled, &mut progress, |_| false)?;
     let name = |node: usize| scenario.nodes[node].name.clone();
-    let unreachable = first_unreachable(&s, traffic.from, &traffic.to);
-    // Where an observer stopped the mesh it may not have measured itself.
-    if let Some(node) = unreachable.filter(|_| !s.is_stopped()) {
+    if let Some(node) = first_unreachable(&s, traffic.from, &traffic.to) {
         return Err(RunError::Unreachable { from: name(traffic.from), to: name(node) });
     }
     let start = s.now();
@@ -156,9 +154,12 @@ fn advance(
     mut over: impl FnMut(&Simulation) -> bool,
 ) -> Result<(), RunError> {
     let mut ended = false;
-    while !ended && !s.is_stopped() && s.now() < until {
+    while !ended && s.now() < until {
         let next = s.now() + Duration::from_millis(500);
         ended = s.run_until(next.min(until), &mut over);
+        if s.is_stopped() {
+            return s.finish().map_err(RunError::Observer);
+        }
         if progress(s).is_break() {
             return Err(RunError::Interrupted);
         }

@@ -2,7 +2,7 @@
 
 use crate::host::Happening;
 use crate::trace::Trace;
-use ncmesh_medium::TxResult;
+use ncmesh_medium::{Power, TxResult};
 use ncmesh_proto::time::Instant;
 use ncmesh_wire::NodeId;
 use std::cell::RefCell;
@@ -37,6 +37,8 @@ pub enum What<'a> {
         from: usize,
         /// The frame as it was on the air.
         frame: &'a [u8],
+        /// The power it arrived with, where radios have positions.
+        power: Option<Power>,
     },
     /// The MAC's report on the frame the node sent last.
     Reported {

@@ -412,7 +412,11 @@ impl Simulation {
         while let Some(output) = self.medium.poll_output() {
             match output {
                 Output::Grant { radio, .. } => self.granted(radio),
-                Output::Deliver { to, from, frame, .. } => self.deliver(to.0, from.0, frame),
+                Output::Deliver { to, from, frame, power, .. } => {
+                    let what = What::Heard { from: from.0, frame: &frame, power };
+                    self.observers.tell(self.now, to.0, what);
+                    self.deliver(to.0, frame);
+                }
                 Output::Report { radio, result, attempts, airtime_ns, .. } => {
                     let what = What::Reported { result, attempts, airtime_ns };
                     self.observers.tell(self.now, radio.0, what);
@@ -445,8 +449,7 @@ impl Simulation {
         self.attend(node);
     }
 
-    fn deliver(&mut self, node: usize, from: usize, frame: Arc<[u8]>) {
-        self.observers.tell(self.now, node, What::Heard { from, frame: &frame });
+    fn deliver(&mut self, node: usize, frame: Arc<[u8]>) {
         if rng::unit(&mut self.chaos) < self.config.mischief.reorder && self.held[node].is_none() {
             self.held[node] = Some(frame);
             return;

@@ -135,6 +135,56 @@ fn wireshark_reckons_the_airtime_that_the_medium_does() {
     }
 }
 
+/// The diamond's nodes on a line, with fading.
+const PLACED: &str = r#"
+name = "placed"
+node = [
+    { name = "s", x = 0, y = 0 },
+    { name = "r1", x = 150, y = 0 },
+    { name = "r2", x = 200, y = 50 },
+    { name = "d", x = 400, y = 0 },
+]
+
+[medium]
+phy = "802.11b"
+bit_rate = "2M"
+
+[medium.propagation]
+model = "two_ray"
+range_m = 250
+sensing_range_m = 460
+fading = "rayleigh"
+
+[traffic]
+from = "s"
+to = ["d"]
+size = 1
+"#;
+
+#[test]
+fn received_power_is_shown_where_it_is_known() {
+    let Some(tshark) = Tshark::new() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = dir.path().join("placed.toml");
+    std::fs::write(&scenario, PLACED).unwrap();
+    let run = Run::of_file(&scenario, &["--unsealed", "--pcap-node", "all"]);
+    agree(&tshark, &run, &["sent", "heard"], &["s", "r1", "r2", "d"]);
+    let names = ["frame.packet_flags_direction", "radiotap.dbm_antsignal"];
+    let shown = tshark.fields(&run.pcap, names);
+    let mut powers = Vec::new();
+    for ([direction, signal], event) in shown.iter().zip(run.of(&["sent", "heard"])) {
+        assert_eq!(signal.is_empty(), direction == "0x00000002", "known of what is heard");
+        if let Ok(signal) = signal.parse::<f64>() {
+            let power = event["power_dbm"].as_f64().unwrap();
+            assert_eq!(signal, power.round());
+            powers.push(power);
+        }
+    }
+    assert!(powers.iter().all(|power| (-85.0..0.0).contains(power)), "{powers:?}");
+    let known = Run::new(&[]).events.iter().any(|event| event.get("power_dbm").is_some());
+    assert!(!known, "losses know no power");
+}
+
 #[test]
 fn headers_are_those_of_stations_of_one_ibss() {
     let Some(tshark) = Tshark::new() else { return };

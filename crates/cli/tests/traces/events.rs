@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 /// Names of fields that an event of each kind may have, besides time, node and kind.
 const SCHEMA: [(&str, &[&str]); 8] = [
     ("sent", &["sender", "to", "length", "epoch", "counter", "service", "type", "flow", "batch"]),
-    ("heard", &["sender", "length", "epoch", "counter", "service", "type", "flow", "batch"]),
+    (
+        "heard",
+        &["sender", "length", "power_dbm", "epoch", "counter", "service", "type", "flow", "batch"],
+    ),
     ("reported", &["result", "attempts", "airtime_ns"]),
     ("delivered", &["flow"]),
     ("receiver_done", &["flow", "receiver"]),

@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 /// Frames of a real run, by what they are.
 #[derive(Default)]
-struct Collected(BTreeMap<&'static str, Vec<Vec<u8>>>);
+struct Collected(BTreeMap<(&'static str, &'static str), Vec<Vec<u8>>>);
 
 impl Observer for Collected {
     fn observe(&mut self, event: &Event<'_>) -> io::Result<()> {
@@ -25,7 +25,7 @@ impl Observer for Collected {
             let mut scratch = Vec::new();
             let opened = Cipher::Null.open(frame, &mut scratch).unwrap();
             let summary = Summary::of(opened.service, opened.kind, opened.body).unwrap();
-            let of_its_kind = self.0.entry(summary.kind).or_default();
+            let of_its_kind = self.0.entry((summary.service, summary.kind)).or_default();
             if of_its_kind.len() < 40 {
                 of_its_kind.push(frame.to_vec());
             }
@@ -36,13 +36,16 @@ impl Observer for Collected {
 
 fn real_frames() -> Vec<Vec<u8>> {
     let collected = Rc::new(RefCell::new(Collected::default()));
-    let mut simulation = Simulation::new(config()).unwrap();
-    simulation.observe(Box::new(Rc::clone(&collected)));
-    simulation.run_for(Duration::from_secs(10));
-    simulation.send_file("pacifier", 0, Some(&[1, 3]), vec![7; 100_000]).unwrap();
-    simulation.run_for(Duration::from_secs(20));
+    let engines: Vec<_> = REGISTRY.iter().filter(|entry| entry.service == "file").collect();
+    for entry in &engines {
+        let mut simulation = Simulation::new(config()).unwrap();
+        simulation.observe(Box::new(Rc::clone(&collected)));
+        simulation.run_for(Duration::from_secs(10));
+        simulation.send_file(entry.name, 0, Some(&[1, 3]), vec![7; 100_000]).unwrap();
+        simulation.run_for(Duration::from_secs(20));
+    }
     let frames = collected.take().0;
-    assert_eq!(frames.len(), 5, "a kind of frame was not sent");
+    assert_eq!(frames.len(), 2 + 3 * engines.len(), "a kind of frame was not sent");
     frames.into_values().flatten().collect()
 }
 
@@ -58,7 +61,7 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
         3 => {
             out.resize(head + 2 + below(rng, 200), 0);
             rng.fill_bytes(&mut out[head + 2..]);
-            out[head] = [0, 1, 16][below(rng, 3)];
+            out[head] = [0, 1, 16, 17][below(rng, 4)];
             out[head + 1] = below(rng, 3) as u8;
         }
         4 => {
@@ -79,6 +82,35 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
     }
     out.resize(out.len() + tag, 0);
     out
+}
+
+/// Short bodies, cut and changed everywhere.
+fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
+    const BODIES: [(u8, u8, &str); 5] = [
+        (0, 0, "00000005 0014 00fa 03e8 0000"),
+        (1, 0, "0003 0000000000000007 00000001 01 63 0002 0005 cc 0009 ff"),
+        (
+            16,
+            1,
+            "000301020304 1122 00000006 00000004 02 02 02 0008 0180 0009 0180 0005 00000055 0a0b ffff",
+        ),
+        (17, 1, "000301020304 1122 00000006 00000004 02 05 02 0008 0180 0009 0040 03 40 01 ffff"),
+        (16, 2, "0008 000301020304 0005 0000000000000007 00000002 01 00000001 80"),
+    ];
+    let mut frames = Vec::new();
+    for (service, kind, body) in BODIES {
+        let body = hex(body);
+        for cut in 0..=body.len() {
+            for at in 0..cut {
+                for value in [0, 1, 2, 3, 4, 5, 6, 7, 8, 255] {
+                    let mut changed = body[..cut].to_vec();
+                    changed[at] = value;
+                    frames.push(open_frame(service, kind, &changed));
+                }
+            }
+        }
+    }
+    frames
 }
 
 /// Noise, noise that begins as a frame does, and noise that begins as one of another version may.
@@ -127,6 +159,7 @@ fn malformed_frames_are_malformed_to_the_dissector_and_to_no_one_else() {
     }
     frames.extend((0..1_000).map(|_| noise(&mut rng)));
     frames.extend(real);
+    frames.extend(neighbours_of_short_bodies());
     let pcap = forge(dir.path(), &frames);
     let names = [
         "ncmesh.mark",

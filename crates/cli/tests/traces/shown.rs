@@ -95,6 +95,23 @@ fn data() {
 }
 
 #[test]
+fn data_with_belts() {
+    let body = "000301020304 1122 00000006 00000004 02 05 02 0008 0180 0009 0040 03 40 01 ff";
+    let fields = [
+        ("_ws.col.Info", "more data 3-01020304 batch 4, systematic"),
+        ("ncmesh.has_belts", "1"),
+        ("ncmesh.systematic", "1"),
+        ("ncmesh.forwarder.node", "8,9"),
+        ("ncmesh.forwarder.credit", "1.5,0.25"),
+        ("ncmesh.revision", "3"),
+        ("ncmesh.upstream", "40"),
+        ("ncmesh.index", "1"),
+        ("ncmesh.payload", "ff"),
+    ];
+    shows(17, 1, body, &fields);
+}
+
+#[test]
 fn an_acknowledgment() {
     let fields = [
         ("ncmesh.type", "acknowledgment"),

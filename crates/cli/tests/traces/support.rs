@@ -11,8 +11,12 @@ fn from_root(path: &str) -> PathBuf {
 
 /// `ncmesh simulate` of the diamond, which carries 50 kB.
 pub(crate) fn simulate(more: &[&str]) -> Output {
+    simulate_file(&from_root("scenarios/diamond.toml"), more)
+}
+
+fn simulate_file(scenario: &Path, more: &[&str]) -> Output {
     let mut ncmesh = Command::new(env!("CARGO_BIN_EXE_ncmesh"));
-    ncmesh.arg("simulate").arg(from_root("scenarios/diamond.toml"));
+    ncmesh.arg("simulate").arg(scenario);
     ncmesh.args(["--set", "traffic.size=50kB"]).args(more).stdin(Stdio::null());
     ncmesh.output().unwrap()
 }
@@ -30,12 +34,18 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// Of the diamond.
     pub(crate) fn new(more: &[&str]) -> Self {
+        Self::of_file(&from_root("scenarios/diamond.toml"), more)
+    }
+
+    /// Of another scenario, which names its nodes s, r1, r2 and d too.
+    pub(crate) fn of_file(scenario: &Path, more: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (pcap, events) = (dir.path().join("run.pcapng"), dir.path().join("events.jsonl"));
         let files =
             ["--json", "--pcap", pcap.to_str().unwrap(), "--events", events.to_str().unwrap()];
-        let output = simulate(&[&files, more].concat());
+        let output = simulate_file(scenario, &[&files, more].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let lines = std::fs::read_to_string(events).unwrap();
         let events = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

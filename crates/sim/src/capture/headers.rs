@@ -1,7 +1,7 @@
 //! What stands before our frame in a capture: radiotap (radiotap.org), the 802.11 header (IEEE 802.11-2016, 9.3.2.1)
 //! and LLC/SNAP, as a monitor-mode interface of a station in an IBSS would have it.
 
-use ncmesh_medium::{MediumConfig, Modulation};
+use ncmesh_medium::{MacConfig, MediumConfig, Modulation, Power};
 use ncmesh_wire::{NodeId, frame};
 
 /// IEEE 802 Local Experimental Ethertype 1.
@@ -15,35 +15,43 @@ const DATA_FRAME: [u8; 2] = [0x08, 0];
 /// Radiotap's unit of bit rate, bit/s.
 const RATE_UNIT_BPS: u64 = 500_000;
 
-/// The radiotap header, the same for every frame of a capture.
+/// Fields of radiotap, by their bit in the word that says which are there.
+const FLAGS: u32 = 1 << 1;
+const RATE: u32 = 1 << 2;
+const CHANNEL: u32 = 1 << 3;
+const SIGNAL_DBM: u32 = 1 << 5;
+
+/// The radiotap header.
 pub(super) struct Radiotap {
-    bytes: [u8; 14],
+    present: u32,
+    /// Flags, rate and channel: the same for every frame of a capture.
+    fields: [u8; 6],
 }
 
 impl Radiotap {
     pub(super) fn new(medium: &MediumConfig) -> Self {
-        const FLAGS: u32 = 1 << 1;
-        const RATE: u32 = 1 << 2;
-        const CHANNEL: u32 = 1 << 3;
         // The medium is one channel without a number: channel 1 and channel 36 stand for it.
-        let (mhz, channel_flags): (u16, u16) = match medium.phy.modulation {
+        let (mhz, kind): (u16, u16) = match medium.phy.modulation {
             Modulation::Dsss => (2412, 0x0080 | 0x0020),
             Modulation::Ofdm => (5180, 0x0100 | 0x0040),
         };
         let rate = rate(medium.bit_rate_bps);
         let present = FLAGS | CHANNEL | if rate.is_some() { RATE } else { 0 };
-        let mut bytes = [0; 14];
-        bytes[2] = bytes.len() as u8;
-        bytes[4..8].copy_from_slice(&present.to_le_bytes());
-        // Byte 8, the flags: long preamble, no FCS at the end. Without a rate byte 9 is padding.
-        bytes[9] = rate.unwrap_or(0);
-        bytes[10..12].copy_from_slice(&mhz.to_le_bytes());
-        bytes[12..14].copy_from_slice(&channel_flags.to_le_bytes());
-        Self { bytes }
+        let ([m0, m1], [k0, k1]) = (mhz.to_le_bytes(), kind.to_le_bytes());
+        // The flags are 0: long preamble, no FCS at the end. Without a rate its byte is padding.
+        Self { present, fields: [0, rate.unwrap_or(0), m0, m1, k0, k1] }
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.bytes);
+    /// Appends the header of a frame that arrived with `power`, if that is known.
+    pub(super) fn write(&self, out: &mut Vec<u8>, power: Option<Power>) {
+        let signal = power.map(|power| (power.dbm().round() as i8).to_le_bytes());
+        let present = self.present | if signal.is_some() { SIGNAL_DBM } else { 0 };
+        let length = 8 + self.fields.len() + signal.map_or(0, |byte| byte.len());
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&(length as u16).to_le_bytes());
+        out.extend_from_slice(&present.to_le_bytes());
+        out.extend_from_slice(&self.fields);
+        out.extend(signal.into_iter().flatten());
     }
 }
 
@@ -54,13 +62,18 @@ fn rate(bps: u64) -> Option<u8> {
 
 /// The 802.11 and LLC/SNAP headers.
 pub(super) struct Dot11 {
-    /// Of unicast frames: SIFS and acknowledgment, microseconds.
+    /// Of unicast frames: SIFS and acknowledgment where there are such, microseconds.
     duration_us: u16,
 }
 
 impl Dot11 {
     pub(super) fn new(medium: &MediumConfig) -> Self {
-        let ns = medium.phy.sifs_ns + medium.phy.ack_airtime_ns(medium.bit_rate_bps);
+        let ns = match medium.mac {
+            MacConfig::Dcf { .. } => {
+                medium.phy.sifs_ns + medium.phy.ack_airtime_ns(medium.bit_rate_bps)
+            }
+            MacConfig::Slotted { .. } => 0,
+        };
         Self { duration_us: u16::try_from(ns.div_ceil(1000)).unwrap_or(u16::MAX) }
     }
 
@@ -92,7 +105,15 @@ fn sequence_control(frame: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_medium::LossMatrix;
+    use ncmesh_medium::{Conflict, LossMatrix};
+
+    #[test]
+    fn only_where_acknowledgments_take_time_do_unicast_frames_reserve_it() {
+        let mut medium = MediumConfig::dot11b(LossMatrix::new(2), 11_000_000);
+        assert_eq!(Dot11::new(&medium).duration_us, 10 + 248);
+        medium.mac = MacConfig::Slotted { slot_ns: 1_000_000, conflict: Conflict::Audible };
+        assert_eq!(Dot11::new(&medium).duration_us, 0);
+    }
 
     #[test]
     fn rates_that_radiotap_cannot_say_are_left_out() {
@@ -101,9 +122,13 @@ mod tests {
         for bps in [1_000, 750_000, 128_000_000] {
             assert_eq!(rate(bps), None);
         }
-        let medium = MediumConfig::dot11b(LossMatrix::new(2), 750_000);
+        let radiotap = Radiotap::new(&MediumConfig::dot11b(LossMatrix::new(2), 750_000));
         let mut out = Vec::new();
-        Radiotap::new(&medium).write(&mut out);
-        assert_eq!(out, [0, 0, 14, 0, 0b1010, 0, 0, 0, 0, 0, 0x6C, 0x09, 0xA0, 0x00]);
+        radiotap.write(&mut out, None);
+        assert_eq!(out, [0, 0, 14, 0, 0b00_1010, 0, 0, 0, 0, 0, 0x6C, 0x09, 0xA0, 0x00]);
+        out.clear();
+        radiotap.write(&mut out, Some(Power::from_dbm(-71.4)));
+        assert_eq!(out[2..5], [15, 0, 0b10_1010]);
+        assert_eq!(out[14..], [185]);
     }
 }

@@ -6,6 +6,7 @@ use crate::observe::{Event, Observer, What};
 use crate::simulation::{SimulationConfig, node_id};
 use core::time::Duration;
 use headers::{Dot11, Radiotap};
+use ncmesh_medium::Power;
 use ncmesh_wire::NodeId;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -41,13 +42,6 @@ pub struct Capture<W: Write> {
     /// To whom each node sent its latest frame; whoever hears it finds its destination here.
     latest: Vec<Option<NodeId>>,
     packet: Vec<u8>,
-}
-
-/// Which way a frame goes at the interface: the low two bits of epb_flags.
-#[derive(Clone, Copy)]
-enum Direction {
-    Inbound = 1,
-    Outbound = 2,
 }
 
 impl<W: Write> Capture<W> {
@@ -88,22 +82,24 @@ impl<W: Write> Capture<W> {
         event: &Event<'_>,
         from: usize,
         frame: &[u8],
-        direction: Direction,
+        power: Option<Power>,
     ) -> io::Result<()> {
         let Some(&interface_id) = self.interfaces.get(&event.node) else { return Ok(()) };
         let to = self.latest[from];
         self.packet.clear();
-        self.radiotap.write(&mut self.packet);
+        self.radiotap.write(&mut self.packet, power);
         self.dot11.write(&mut self.packet, node_id(from), to, frame);
         self.packet.extend_from_slice(frame);
-        // Bits 2 to 4 say to whom: 1 is unicast, 3 is broadcast.
+        // epb_flags: bits 0 and 1 say which way, 1 is inbound, 2 is outbound; bits 2 to 4 say to whom, 1 is unicast,
+        // 3 is broadcast.
+        let direction = if from == event.node { 2 } else { 1 };
         let reception = if to.is_some() { 1 } else { 3 };
         let block = EnhancedPacketBlock {
             interface_id,
             timestamp: Duration::from_nanos(event.at.as_nanos()),
             original_len: self.packet.len() as u32,
             data: Cow::Borrowed(&self.packet),
-            options: vec![EnhancedPacketOption::Flags(direction as u32 | reception << 2)],
+            options: vec![EnhancedPacketOption::Flags(direction | reception << 2)],
         };
         self.writer.write_pcapng_block(block).map_err(io_error).map(drop)
     }
@@ -114,10 +110,10 @@ impl<W: Write> Observer for Capture<W> {
         match event.what {
             What::Sent { to, frame } => {
                 self.latest[event.node] = to;
-                self.write(event, event.node, frame, Direction::Outbound)
+                self.write(event, event.node, frame, None)
             }
-            What::Heard { from, frame } if !self.senders_only => {
-                self.write(event, from, frame, Direction::Inbound)
+            What::Heard { from, frame, power } if !self.senders_only => {
+                self.write(event, from, frame, power)
             }
             What::Heard { .. } | What::Reported { .. } | What::Happened(_) => Ok(()),
         }
