@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from ncmesh import campaign
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -51,3 +53,15 @@ def campaign_file(tmp_path: Path) -> Path:
     file = tmp_path / "knob.toml"
     file.write_text(CAMPAIGN)
     return file
+
+
+@pytest.fixture
+def endless(campaign_file: Path) -> Path:
+    """The campaign after one of its runs; after a few more it goes on for hours."""
+    first = campaign_file.parent / "first.toml"
+    first.write_text(CAMPAIGN.replace("1-4", "1").replace("[0, 0.5]", "[0]"))
+    store = campaign.Store(campaign_file.with_suffix(".results"))
+    campaign.execute(campaign.load(first).runs, store, campaign.Workers(jobs=1), lambda: None)
+    sizes = 'traffic.size = ["200kB", "150MB"]'
+    campaign_file.write_text(CAMPAIGN.replace("[0, 0.5]", f"[0, 0.5]\n{sizes}"))
+    return campaign_file

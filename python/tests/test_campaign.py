@@ -225,19 +225,6 @@ def has_ended(pid: int) -> bool:
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-@pytest.fixture
-def endless(campaign_file: Path) -> Path:
-    """The campaign after three of its runs, the others of which go on for hours."""
-    (campaign_file.parent / "first.toml").write_text(
-        campaign_file.read_text().replace("1-4", "1").replace("[0, 0.5]", "[0]")
-    )
-    results = campaign_file.with_suffix(".results")
-    run("run", campaign_file.parent / "first.toml", "--jobs", 1, "--results", results)
-    text = campaign_file.read_text().replace("[0, 0.5]", '[0, 0.5]\ntraffic.size = ["200kB", "150MB"]')
-    campaign_file.write_text(text)
-    return campaign_file
-
-
 def test_an_interrupt_keeps_what_is_finished_and_ends_the_workers(endless):
     process = subprocess.Popen(command("run", endless, "--jobs", 2), stderr=subprocess.PIPE, text=True)
     workers = workers_of(process.pid)

@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from ncmesh._ncmesh import ScenarioError
 from ncmesh.campaign.runs import Run
 from ncmesh.campaign.store import Store
 from ncmesh.campaign.workers import Workers
@@ -62,6 +63,8 @@ def _told_in_a_line() -> Iterator[None]:
         yield
     except FailureError:
         raise
+    except ScenarioError as error:
+        raise FailureError(Kind.CONFIG, str(error)) from error
     except BrokenProcessPool as error:
         raise FailureError(Kind.OTHER, f"a worker process died; {_GO_ON}") from error
     except CancelledError as error:
