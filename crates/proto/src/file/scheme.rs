@@ -40,8 +40,9 @@ pub trait Scheme {
     /// When the source leaves a batch.
     fn switching(&self) -> Switching;
 
-    /// Whether the source waits to overhear a child before it sends on (Pacifier, III-B).
-    fn limits_rate(&self) -> bool;
+    /// How long the source waits to overhear a child before it sends on, in packet times for each packet its
+    /// children owe (Pacifier, III-B); `None`: not at all.
+    fn patience(&self) -> Option<f64>;
 
     /// Packets of a batch (k).
     fn generation(&self) -> u8;

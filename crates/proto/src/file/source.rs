@@ -27,8 +27,6 @@ const LOST_AFTER: Duration = Duration::from_secs(20);
 /// Batches this far beyond the first missing one are not sent yet, or fewer where an acknowledgment's bits do
 /// not reach so far.
 const WINDOW: usize = 8192;
-/// Packet times the source waits for each packet its children owe (III-B).
-const TIMEOUT_FACTOR: f64 = 8.0;
 
 /// A receiver as the source sees it.
 #[derive(Debug)]
@@ -290,8 +288,8 @@ impl Source {
 
     /// The packet filled last has left; `packet_time` is the mean airtime of one (T_p).
     pub(super) fn sent(&mut self, scheme: &dyn Scheme, packet_time: Duration, now: Instant) {
-        if scheme.limits_rate() {
-            self.hold_until = now + packet_time.mul_f64(self.children_credit * TIMEOUT_FACTOR);
+        if let Some(patience) = scheme.patience() {
+            self.hold_until = now + packet_time.mul_f64(self.children_credit * patience);
         }
     }
 

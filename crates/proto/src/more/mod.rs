@@ -67,8 +67,8 @@ impl Scheme for More {
         Switching::StopAndWait
     }
 
-    fn limits_rate(&self) -> bool {
-        false
+    fn patience(&self) -> Option<f64> {
+        None
     }
 
     fn generation(&self) -> u8 {

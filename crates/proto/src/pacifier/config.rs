@@ -31,6 +31,9 @@ pub struct PacifierConfig {
     pub batch_size: u8,
     /// Payload of a packet, bytes; left out, packets fit the radio's MTU.
     pub symbol_size: Option<u16>,
+    /// How long the source waits for a child to forward, in packet times for each packet its children owe, 0
+    /// to 1000 (III-B; see ERRATA.md).
+    pub timeout_factor: f64,
     /// ETX of the tree and its order (the paper leaves it open; see ERRATA.md).
     pub metric: Metric,
 }
@@ -42,6 +45,7 @@ impl Default for PacifierConfig {
             knob: 1.0,
             batch_size: 32,
             symbol_size: None,
+            timeout_factor: 8.0,
             metric: Metric::default(),
         }
     }
@@ -55,6 +59,9 @@ impl PacifierConfig {
     pub fn check(&self) -> Result<(), String> {
         if !(0.0..=1.0).contains(&self.knob) {
             return Err(format!("knob = {}: allowed is 0 to 1", self.knob));
+        }
+        if !(0.0..=1000.0).contains(&self.timeout_factor) {
+            return Err(format!("timeout_factor = {}: allowed is 0 to 1000", self.timeout_factor));
         }
         if self.batch_size == 0 {
             return Err("batch_size = 0: allowed is 1 to 255 packets".into());

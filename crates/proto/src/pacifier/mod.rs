@@ -64,8 +64,9 @@ impl Scheme for Pacifier {
         }
     }
 
-    fn limits_rate(&self) -> bool {
-        matches!(self.config.variant, Variant::TreeRl | Variant::TreeRlRrb)
+    fn patience(&self) -> Option<f64> {
+        let limits = matches!(self.config.variant, Variant::TreeRl | Variant::TreeRlRrb);
+        limits.then_some(self.config.timeout_factor)
     }
 
     fn generation(&self) -> u8 {

@@ -105,5 +105,8 @@ fn settings_out_of_range_are_named() {
     assert_eq!(bad.check(), Err("knob = 1.5: allowed is 0 to 1".into()));
     assert!(PacifierConfig { batch_size: 0, ..Default::default() }.check().is_err());
     assert!(PacifierConfig { knob: f64::NAN, ..Default::default() }.check().is_err());
+    let waits = |timeout_factor| PacifierConfig { timeout_factor, ..Default::default() };
+    assert!(waits(-1.0).check().unwrap_err().contains("0 to 1000"));
+    assert!(waits(f64::NAN).check().is_err() && waits(0.0).check().is_ok());
     assert!(PacifierConfig::default().check().is_ok());
 }

@@ -28,9 +28,9 @@ class Variant:
     settings: Mapping[str, Any]
 
 
-def _pacifier(variant: str, knob: float = 1.0) -> Variant:
-    settings = {"protocol.pacifier.variant": variant, "protocol.pacifier.knob": knob}
-    return Variant("pacifier", settings)
+def _pacifier(variant: str, knob: float = 1.0, timeout: float = 8.0) -> Variant:
+    settings = {"variant": variant, "knob": knob, "timeout_factor": timeout}
+    return Variant("pacifier", {f"protocol.pacifier.{name}": value for name, value in settings.items()})
 
 
 # Table I. MORE stands for MORE_new, as in the paper.
@@ -40,6 +40,9 @@ VARIANTS = {
     "TREE": _pacifier("tree"),
     "TREE+RL": _pacifier("tree_rl"),
     "Pacifier": _pacifier("tree_rl_rrb"),
+    # Not in the paper: an eighth of its time-out.
+    "TREE+RL, short": _pacifier("tree_rl", timeout=1.0),
+    "Pacifier, short": _pacifier("tree_rl_rrb", timeout=1.0),
 }
 
 
@@ -68,6 +71,7 @@ def mesh(topology: int, scale: Scale) -> Scenario:
     return Scenario(
         {
             "name": "pacifier-mesh",
+            "sealed": False,
             "medium": {**MEDIUM, "propagation": propagation},
             "topology": {"uniform": {"nodes": NODES, "width_m": 1000.0, "height_m": 1000.0}},
             "measure": {"seconds": 600.0, "bytes": 1500, "period_s": 1.0},
