@@ -19,3 +19,4 @@ pub mod route;
 pub mod service;
 pub mod stack;
 pub mod time;
+pub mod uncoded;
