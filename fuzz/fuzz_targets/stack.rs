@@ -5,6 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use ncmesh_proto::file::storage::MemoryStorage;
 use ncmesh_proto::file::{BatchSet, FileLimits, Manifest, Outgoing, merkle};
+use ncmesh_proto::registry::REGISTRY;
 use ncmesh_proto::service::Event;
 use ncmesh_proto::stack::{Stack, StackConfig};
 use ncmesh_proto::time::Instant;
@@ -24,11 +25,19 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
         file: FileLimits { kept: 4, memory: 1 << 20 },
     };
     let mut stack = Stack::new(config, Instant::default()).expect("defaults are valid");
+    for (i, scheme) in REGISTRY.iter().filter(|e| e.service == "file").enumerate() {
+        send(&mut stack, scheme.name, i as u32 + 1, storage);
+    }
+    stack
+}
+
+/// Sends a file to node 2, by `scheme`.
+fn send(stack: &mut Stack, scheme: &str, serial: u32, storage: &mut MemoryStorage) {
     let contents = vec![7; 5000];
-    let geometry = stack.geometry_for("pacifier", 5000, storage).unwrap().unwrap();
+    let geometry = stack.geometry_for(scheme, 5000, storage).unwrap().unwrap();
     let digest = merkle::digest(contents.as_slice(), &geometry).unwrap();
     let root = merkle::MerkleTree::new(digest.leaves.clone(), geometry.depth()).root();
-    let flow = FlowId { source: NodeId(1), serial: 1 };
+    let flow = FlowId { source: NodeId(1), serial };
     storage.provide(flow, contents);
     let manifest = Manifest { flow, name: "f".into(), geometry, root, hash: digest.whole };
     let receivers = vec![NodeId(2)];
@@ -39,8 +48,7 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
         done: Default::default(),
         open: true,
     };
-    stack.send_file("pacifier", outgoing, storage, Instant::default()).unwrap().unwrap();
-    stack
+    stack.send_file(scheme, outgoing, storage, Instant::default()).unwrap().unwrap();
 }
 
 fn settle(stack: &mut Stack, storage: &mut MemoryStorage, now: Instant) {
@@ -71,7 +79,11 @@ fuzz_target!(|data: &[u8]| {
         let len = if len < 128 { len } else { (len - 128) * 12 };
         let (body, behind) = body.split_at(len.min(body.len()));
         rest = behind;
-        Sealer::begin(&mut out, ServiceId([0, 1, 16, 17][usize::from(*service) % 4]), *kind % 4);
+        Sealer::begin(
+            &mut out,
+            ServiceId([0, 1, 16, 17, 18, 19][usize::from(*service) % 6]),
+            *kind % 4,
+        );
         out.extend_from_slice(body);
         senders[usize::from(*sender) % 3].seal(&mut out);
         stack.handle_datagram(&out, &mut storage, at);

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_proto::file::{ReceiverState, Refusal, Stage, TransferStatus};
+use ncmesh_proto::registry::REGISTRY;
 use ncmesh_proto::route::{Metric, RouteConfig};
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::{Happening, Knowledge, Simulation, SimulationConfig, node_id};
@@ -11,6 +12,11 @@ use ncmesh_tests::{contents, ended, links, mesh, settled};
 use ncmesh_wire::FlowId;
 
 const PACIFIER: &str = "pacifier";
+
+/// Every scheme that carries files.
+fn schemes() -> impl Iterator<Item = &'static str> {
+    REGISTRY.iter().filter(|e| e.service == "file").map(|e| e.name)
+}
 
 fn star(seed: u64) -> SimulationConfig {
     mesh(links(4, &[(0, 1, 0.1), (0, 2, 0.1), (0, 3, 0.5)]), seed)
@@ -35,117 +41,143 @@ fn within(s: &Simulation, seconds: u64) -> ncmesh_proto::time::Instant {
 
 #[test]
 fn a_vanished_receiver_is_reported_and_resumes_where_it_was() {
-    let mut s = settled(star(1));
-    let flow = s.send_file(PACIFIER, 0, Some(&[1, 2, 3]), contents(400_000)).unwrap();
-    s.run_until(within(&s, 60), |s| status(s, 0).receivers[2].bytes > 100_000);
-    s.switch_off(3);
-    let others = |s: &Simulation| has(s, 1, flow) && has(s, 2, flow);
-    assert!(s.run_until(within(&s, 60), others), "the others were stopped");
-    assert!(s.run_until(within(&s, 60), |s| state_of(s, 3) == ReceiverState::Lost));
-    assert!(!ended(&s));
-    s.switch_on(3).unwrap();
-    assert!(s.run_until(within(&s, 120), |s| has(s, 3, flow)));
-    let again = status(&s, 3);
-    let batches = 400_000_u64.div_ceil(32 * 1300);
-    assert!(again.innovative < (batches - 2) * 32, "{} packets again", again.innovative);
-    assert!(s.run_until(within(&s, 60), ended));
+    for scheme in schemes() {
+        eprintln!("{scheme}");
+        let mut s = settled(star(1));
+        let flow = s.send_file(scheme, 0, Some(&[1, 2, 3]), contents(400_000)).unwrap();
+        s.run_until(within(&s, 60), |s| status(s, 0).receivers[2].bytes > 100_000);
+        s.switch_off(3);
+        let others = |s: &Simulation| has(s, 1, flow) && has(s, 2, flow);
+        assert!(s.run_until(within(&s, 60), others), "the others were stopped");
+        assert!(s.run_until(within(&s, 60), |s| state_of(s, 3) == ReceiverState::Lost));
+        assert!(!ended(&s));
+        s.switch_on(3).unwrap();
+        assert!(s.run_until(within(&s, 120), |s| has(s, 3, flow)));
+        let again = status(&s, 3);
+        let batches = 400_000_u64.div_ceil(32 * 1300);
+        assert!(again.innovative < (batches - 2) * 32, "{} packets again", again.innovative);
+        assert!(s.run_until(within(&s, 60), ended));
+    }
 }
 
 #[test]
 fn a_restarted_source_goes_on_with_the_same_transfer() {
-    let mut s = settled(star(2));
-    let flow = s.send_file(PACIFIER, 0, Some(&[1, 2]), contents(400_000)).unwrap();
-    s.run_until(within(&s, 60), |s| status(s, 0).receivers[0].bytes > 150_000);
-    let before = status(&s, 1).innovative;
-    s.switch_off(0);
-    s.run_for(Duration::from_secs(2));
-    s.switch_on(0).unwrap();
-    assert!(s.run_until(within(&s, 120), ended));
-    assert!(has(&s, 1, flow) && has(&s, 2, flow));
-    let packets = 400_000_u64.div_ceil(1300) + 32;
-    assert!(status(&s, 1).innovative <= packets, "received again after {before}");
+    for scheme in schemes() {
+        eprintln!("{scheme}");
+        let mut s = settled(star(2));
+        let flow = s.send_file(scheme, 0, Some(&[1, 2]), contents(400_000)).unwrap();
+        s.run_until(within(&s, 60), |s| status(s, 0).receivers[0].bytes > 150_000);
+        let before = status(&s, 1).innovative;
+        s.switch_off(0);
+        s.run_for(Duration::from_secs(2));
+        s.switch_on(0).unwrap();
+        assert!(s.run_until(within(&s, 120), ended));
+        assert!(has(&s, 1, flow) && has(&s, 2, flow));
+        let packets = 400_000_u64.div_ceil(1300) + 32;
+        assert!(status(&s, 1).innovative <= packets, "received again after {before}");
+    }
 }
 
 #[test]
 fn a_late_joiner_gets_a_file_sent_to_all() {
-    let mut s = settled(star(3));
-    s.switch_off(3);
-    s.run_for(Duration::from_secs(20));
-    let flow = s.send_file(PACIFIER, 0, None, contents(2_000_000)).unwrap();
-    s.run_for(Duration::from_secs(1));
-    s.switch_on(3).unwrap();
-    assert!(s.run_until(within(&s, 300), |s| has(s, 3, flow)));
-    assert!(s.run_until(within(&s, 60), ended));
+    for scheme in schemes() {
+        eprintln!("{scheme}");
+        let mut s = settled(star(3));
+        s.switch_off(3);
+        s.run_for(Duration::from_secs(20));
+        let flow = s.send_file(scheme, 0, None, contents(2_000_000)).unwrap();
+        s.run_for(Duration::from_secs(1));
+        s.switch_on(3).unwrap();
+        assert!(s.run_until(within(&s, 300), |s| has(s, 3, flow)));
+        assert!(s.run_until(within(&s, 60), ended));
+    }
 }
 
 #[test]
 fn transfers_from_several_sources_share_the_channel() {
-    let mut s = settled(star(4));
-    let a = s.send_file(PACIFIER, 0, Some(&[1, 2]), contents(200_000)).unwrap();
-    let b = s.send_file(PACIFIER, 1, Some(&[0, 2]), contents(200_001)).unwrap();
-    let c = s.send_file(PACIFIER, 0, Some(&[1]), contents(200_002)).unwrap();
-    let all = |s: &Simulation| {
-        has(s, 1, a) && has(s, 2, a) && has(s, 0, b) && has(s, 2, b) && has(s, 1, c)
-    };
-    assert!(s.run_until(within(&s, 120), all));
-    assert_eq!(s.host(2).storage().received(b), contents(200_001));
-    let at = |flow| {
-        let end = |(_, _, h): &&(_, _, Happening)| *h == Happening::SendEnded(flow);
-        s.happenings().iter().find(end).map(|(at, ..)| at.as_secs_f64())
-    };
-    assert!(s.host(0).stack().unwrap().transfers().len() == 3);
-    let (first, last) = (at(a).unwrap().min(at(c).unwrap()), at(a).unwrap().max(at(c).unwrap()));
-    assert!(last - 6.0 < 2.0 * (first - 6.0), "one starved: {first} and {last}");
+    for scheme in schemes() {
+        eprintln!("{scheme}");
+        let mut s = settled(star(4));
+        let a = s.send_file(scheme, 0, Some(&[1, 2]), contents(200_000)).unwrap();
+        let b = s.send_file(scheme, 1, Some(&[0, 2]), contents(200_001)).unwrap();
+        let c = s.send_file(scheme, 0, Some(&[1]), contents(200_002)).unwrap();
+        let at = |s: &Simulation, flow| {
+            let end = |(_, _, h): &&(_, _, Happening)| *h == Happening::SendEnded(flow);
+            s.happenings().iter().find(end).map(|(at, ..)| at.as_secs_f64())
+        };
+        let all = |s: &Simulation| [a, b, c].iter().all(|flow| at(s, *flow).is_some());
+        assert!(s.run_until(within(&s, 120), all));
+        for (node, flow) in [(1, a), (2, a), (0, b), (2, b), (1, c)] {
+            assert!(has(&s, node, flow));
+        }
+        assert_eq!(s.host(2).storage().received(b), contents(200_001));
+        assert!(s.host(0).stack().unwrap().transfers().len() == 3);
+        let (a, c) = (at(&s, a).unwrap(), at(&s, c).unwrap());
+        let (first, last) = (a.min(c), a.max(c));
+        assert!(last - 6.0 < 2.0 * (first - 6.0), "one starved: {first} and {last}");
+    }
 }
 
 #[test]
 fn a_file_that_changes_is_not_sent_on() {
-    let mut s = settled(star(5));
-    let flow = s.send_file(PACIFIER, 0, Some(&[1]), contents(300_000)).unwrap();
-    s.run_for(Duration::from_millis(300));
-    s.replace_outgoing(0, flow, vec![0; 300_000]);
-    let failed =
-        |s: &Simulation| s.happenings().iter().any(|(_, _, h)| *h == Happening::SendFailed(flow));
-    assert!(s.run_until(within(&s, 60), failed));
-    let withdrawn = |s: &Simulation| status(s, 1).stage == Stage::Withdrawn;
-    assert!(s.run_until(within(&s, 60), withdrawn));
-    assert!(!has(&s, 1, flow));
+    for scheme in schemes() {
+        eprintln!("{scheme}");
+        let mut s = settled(star(5));
+        let flow = s.send_file(scheme, 0, Some(&[1]), contents(900_000)).unwrap();
+        s.run_for(Duration::from_millis(300));
+        s.replace_outgoing(0, flow, vec![0; 900_000]);
+        let failed = |s: &Simulation| {
+            s.happenings().iter().any(|(_, _, h)| *h == Happening::SendFailed(flow))
+        };
+        assert!(s.run_until(within(&s, 60), failed));
+        let withdrawn = |s: &Simulation| status(s, 1).stage == Stage::Withdrawn;
+        assert!(s.run_until(within(&s, 60), withdrawn));
+        assert!(!has(&s, 1, flow));
+    }
 }
 
 #[test]
 fn either_end_can_cancel() {
-    let mut s = settled(star(6));
-    let flow = s.send_file(PACIFIER, 0, Some(&[1, 2]), contents(500_000)).unwrap();
-    s.run_for(Duration::from_millis(300));
-    assert!(s.cancel(2, flow));
-    let refused = ReceiverState::Refused(Refusal::Cancelled);
-    assert!(s.run_until(within(&s, 30), |s| state_of(s, 2) == refused));
-    assert!(s.run_until(within(&s, 60), ended));
-    assert!(has(&s, 1, flow) && !has(&s, 2, flow));
+    for scheme in schemes() {
+        eprintln!("{scheme}");
+        let mut s = settled(star(6));
+        let flow = s.send_file(scheme, 0, Some(&[1, 2]), contents(500_000)).unwrap();
+        s.run_for(Duration::from_millis(300));
+        assert!(s.cancel(2, flow));
+        let refused = ReceiverState::Refused(Refusal::Cancelled);
+        assert!(s.run_until(within(&s, 30), |s| state_of(s, 2) == refused));
+        assert!(s.run_until(within(&s, 60), ended));
+        assert!(has(&s, 1, flow) && !has(&s, 2, flow));
 
-    let second = s.send_file(PACIFIER, 0, Some(&[1, 2]), contents(500_000)).unwrap();
-    s.run_for(Duration::from_millis(500));
-    assert!(s.cancel(0, second) && !s.cancel(0, second));
-    let told = |s: &Simulation| {
-        let done = |n| {
-            s.happenings().iter().any(|(_, at, h)| *at == n && *h == Happening::Withdrawn(second))
+        let second = s.send_file(scheme, 0, Some(&[1, 2]), contents(500_000)).unwrap();
+        s.run_for(Duration::from_millis(500));
+        assert!(s.cancel(0, second) && !s.cancel(0, second));
+        let told = |s: &Simulation| {
+            let done = |n| {
+                s.happenings()
+                    .iter()
+                    .any(|(_, at, h)| *at == n && *h == Happening::Withdrawn(second))
+            };
+            done(1) && done(2)
         };
-        done(1) && done(2)
-    };
-    assert!(s.run_until(within(&s, 30), told));
+        assert!(s.run_until(within(&s, 30), told));
+    }
 }
 
 #[test]
 fn a_receiver_out_of_reach_does_not_stop_the_others() {
-    let mut s = settled(mesh(links(4, &[(0, 1, 0.1), (2, 3, 0.1)]), 7));
-    let flow = s.send_file(PACIFIER, 0, Some(&[1, 3]), contents(100_000)).unwrap();
-    assert!(s.run_until(within(&s, 60), |s| has(s, 1, flow)));
-    assert_eq!(state_of(&s, 3), ReceiverState::Invited);
-    // The meshes join: the file goes on by itself.
-    s.set_loss(1, 2, 0.1).unwrap();
-    s.set_loss(2, 1, 0.1).unwrap();
-    assert!(s.run_until(within(&s, 120), ended));
-    assert!(has(&s, 3, flow));
+    for scheme in schemes() {
+        eprintln!("{scheme}");
+        let mut s = settled(mesh(links(4, &[(0, 1, 0.1), (2, 3, 0.1)]), 7));
+        let flow = s.send_file(scheme, 0, Some(&[1, 3]), contents(100_000)).unwrap();
+        assert!(s.run_until(within(&s, 60), |s| has(s, 1, flow)));
+        assert_eq!(state_of(&s, 3), ReceiverState::Invited);
+        // The meshes join: the file goes on by itself.
+        s.set_loss(1, 2, 0.1).unwrap();
+        s.set_loss(2, 1, 0.1).unwrap();
+        assert!(s.run_until(within(&s, 120), ended));
+        assert!(has(&s, 3, flow));
+    }
 }
 
 #[test]
@@ -195,19 +227,45 @@ fn rate_limiting_saves_source_packets_and_round_robin_frees_the_good_receiver() 
     assert!(pacifier.0 < 0.7 * tree_rl.0, "good receiver {pacifier:?} against {tree_rl:?}");
 }
 
+/// Two relays, the better one of which dies in the middle.
+fn survives_the_death_of_a_forwarder(scheme: &'static str, settings: &str, seed: u64) {
+    let mut config = mesh(links(4, &[(0, 1, 0.1), (0, 2, 0.4), (1, 3, 0.1), (2, 3, 0.4)]), seed);
+    config.engines = toml::from_str(settings).unwrap();
+    let mut s = settled(config);
+    let flow = s.send_file(scheme, 0, Some(&[3]), contents(900_000)).unwrap();
+    assert!(s.run_until(within(&s, 60), |s| status(s, 0).receivers[0].bytes > 100_000));
+    assert!(!has(&s, 3, flow));
+    s.switch_off(1);
+    assert!(s.run_until(within(&s, 60), |s| has(s, 3, flow)), "{scheme} {settings}, seed {seed}");
+}
+
 #[test]
-fn every_variant_survives_the_death_of_a_forwarder() {
-    for name in ["tree", "tree_rl", "tree_rl_rrb", "tree_rrb"] {
+fn every_scheme_and_variant_survives_the_death_of_a_forwarder() {
+    for seed in 1..=4 {
+        for name in ["tree", "tree_rl", "tree_rrb"] {
+            let settings = format!("pacifier.variant = \"{name}\"");
+            survives_the_death_of_a_forwarder(PACIFIER, &settings, seed);
+        }
+        for scheme in schemes() {
+            survives_the_death_of_a_forwarder(scheme, "", seed);
+        }
+    }
+}
+
+#[test]
+fn every_scheme_survives_the_restart_of_a_forwarder() {
+    for scheme in schemes() {
         for seed in 1..=4 {
-            // Two relays, the better one of which dies in the middle.
-            let mut config =
-                mesh(links(4, &[(0, 1, 0.1), (0, 2, 0.4), (1, 3, 0.1), (2, 3, 0.4)]), seed);
-            config.engines = toml::from_str(&format!("pacifier.variant = \"{name}\"")).unwrap();
-            let mut s = settled(config);
-            let flow = s.send_file(PACIFIER, 0, Some(&[3]), contents(400_000)).unwrap();
+            let mut s = settled(mesh(links(3, &[(0, 1, 0.2), (1, 2, 0.2)]), seed));
+            let flow = s.send_file(scheme, 0, Some(&[2]), contents(900_000)).unwrap();
             assert!(s.run_until(within(&s, 60), |s| status(s, 0).receivers[0].bytes > 100_000));
-            s.switch_off(1);
-            assert!(s.run_until(within(&s, 60), |s| has(s, 3, flow)), "{name}, seed {seed}");
+            for _ in 0..3 {
+                s.run_for(Duration::from_millis(300));
+                s.switch_off(1);
+                s.run_for(Duration::from_millis(100));
+                s.switch_on(1).unwrap();
+            }
+            assert!(s.run_until(within(&s, 60), |s| has(s, 2, flow)), "{scheme}, seed {seed}");
         }
     }
 }
@@ -262,32 +320,38 @@ fn a_restarted_node_knows_the_mesh_before_the_next_refresh() {
 
 #[test]
 fn a_receiver_that_missed_the_end_learns_of_it_when_it_is_back() {
-    let mut s = settled(star(6));
-    let flow = s.send_file(PACIFIER, 0, Some(&[1, 2]), contents(500_000)).unwrap();
-    s.run_for(Duration::from_millis(500));
-    assert_eq!(status(&s, 2).stage, Stage::Open);
-    s.set_loss(0, 2, 1.0).unwrap();
-    s.set_loss(2, 0, 1.0).unwrap();
-    assert!(s.cancel(0, flow));
-    s.run_for(Duration::from_secs(15));
-    assert_eq!(status(&s, 2).stage, Stage::Open);
-    s.set_loss(0, 2, 0.1).unwrap();
-    s.set_loss(2, 0, 0.1).unwrap();
-    assert!(s.run_until(within(&s, 120), |s| status(s, 2).stage == Stage::Withdrawn));
+    for scheme in schemes() {
+        eprintln!("{scheme}");
+        let mut s = settled(star(6));
+        let flow = s.send_file(scheme, 0, Some(&[1, 2]), contents(500_000)).unwrap();
+        s.run_for(Duration::from_millis(500));
+        assert_eq!(status(&s, 2).stage, Stage::Open);
+        s.set_loss(0, 2, 1.0).unwrap();
+        s.set_loss(2, 0, 1.0).unwrap();
+        assert!(s.cancel(0, flow));
+        s.run_for(Duration::from_secs(15));
+        assert_eq!(status(&s, 2).stage, Stage::Open);
+        s.set_loss(0, 2, 0.1).unwrap();
+        s.set_loss(2, 0, 0.1).unwrap();
+        assert!(s.run_until(within(&s, 120), |s| status(s, 2).stage == Stage::Withdrawn));
+    }
 }
 
 #[test]
 fn what_a_receiver_cancelled_is_not_received_after_its_restart() {
-    let mut s = settled(star(6));
-    let flow = s.send_file(PACIFIER, 0, Some(&[1, 2, 3]), contents(2_000_000)).unwrap();
-    s.run_for(Duration::from_millis(400));
-    assert!(s.cancel(2, flow));
-    s.run_for(Duration::from_secs(1));
-    s.switch_off(2);
-    s.run_for(Duration::from_secs(1));
-    s.switch_on(2).unwrap();
-    assert!(s.run_until(within(&s, 120), ended));
-    assert!(!has(&s, 2, flow));
+    for scheme in schemes() {
+        eprintln!("{scheme}");
+        let mut s = settled(star(6));
+        let flow = s.send_file(scheme, 0, Some(&[1, 2, 3]), contents(2_000_000)).unwrap();
+        s.run_for(Duration::from_millis(400));
+        assert!(s.cancel(2, flow));
+        s.run_for(Duration::from_secs(1));
+        s.switch_off(2);
+        s.run_for(Duration::from_secs(1));
+        s.switch_on(2).unwrap();
+        assert!(s.run_until(within(&s, 120), ended));
+        assert!(!has(&s, 2, flow));
+    }
 }
 
 #[test]
@@ -308,14 +372,17 @@ fn without_round_robin_nothing_is_sent_to_nobody_either() {
 
 #[test]
 fn a_restarted_source_remembers_who_is_done() {
-    let mut s = settled(star(2));
-    let flow = s.send_file(PACIFIER, 0, Some(&[1, 3]), contents(1_500_000)).unwrap();
-    assert!(s.run_until(within(&s, 120), |s| state_of(s, 1) == ReceiverState::Complete));
-    assert!(!has(&s, 3, flow));
-    s.switch_off(1);
-    s.switch_off(0);
-    s.run_for(Duration::from_secs(2));
-    s.switch_on(0).unwrap();
-    assert!(s.run_until(within(&s, 600), ended), "1 is {:?}", state_of(&s, 1));
-    assert!(has(&s, 3, flow));
+    for scheme in schemes() {
+        eprintln!("{scheme}");
+        let mut s = settled(star(2));
+        let flow = s.send_file(scheme, 0, Some(&[1, 3]), contents(1_500_000)).unwrap();
+        assert!(s.run_until(within(&s, 120), |s| state_of(s, 1) == ReceiverState::Complete));
+        assert!(!has(&s, 3, flow));
+        s.switch_off(1);
+        s.switch_off(0);
+        s.run_for(Duration::from_secs(2));
+        s.switch_on(0).unwrap();
+        assert!(s.run_until(within(&s, 600), ended), "1 is {:?}", state_of(&s, 1));
+        assert!(has(&s, 3, flow));
+    }
 }

@@ -150,7 +150,7 @@ pub(crate) struct SendArgs {
     /// The name receivers give it [default: the file's own]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// The protocol that carries it [default: pacifier]
+    /// The protocol that carries it: pacifier, more, etx_unicast or tree_flood [default: pacifier]
     #[arg(long)]
     pub(crate) scheme: Option<String>,
     /// Return once it is announced, and print its id
@@ -209,7 +209,7 @@ pub(crate) struct RunArgs {
     /// Change a setting of the scenario, for instance medium.bit_rate=2M; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The protocol that carries it
+    /// The protocol that carries it: pacifier, more, etx_unicast or tree_flood
     #[arg(long, default_value = "pacifier")]
     pub(crate) scheme: String,
     /// Give up after so many seconds of the mesh's clock (exit code 7) [default: never]

@@ -20,3 +20,4 @@ pub mod service;
 pub mod stack;
 pub mod summary;
 pub mod time;
+pub mod uncoded;

@@ -5,6 +5,7 @@ use crate::file::{FileEngine, FileLimits};
 use crate::more::{self, More, MoreConfig};
 use crate::pacifier::{self, Pacifier, PacifierConfig};
 use crate::service::Service;
+use crate::uncoded::{self, Uncoded, UncodedConfig};
 use ncmesh_wire::ServiceId;
 use serde::Deserialize;
 
@@ -69,6 +70,32 @@ pub const REGISTRY: &[Entry] = &[
             let config: MoreConfig = settings.parse()?;
             config.check()?;
             Ok(Box::new(FileEngine::new(more::ID, More::new(config), settings.file)))
+        },
+    },
+    Entry {
+        name: uncoded::ETX_UNICAST,
+        service: "file",
+        id: uncoded::ETX_UNICAST_ID,
+        summary: "a baseline without coding: to one receiver after the other by unicast",
+        paper: "none; paths as De Couto, Aguayo, Bicket, Morris (MobiCom 2003)",
+        build: |settings| {
+            let config: UncodedConfig = settings.parse()?;
+            config.check()?;
+            let scheme = Uncoded::etx_unicast(config);
+            Ok(Box::new(FileEngine::new(uncoded::ETX_UNICAST_ID, scheme, settings.file)))
+        },
+    },
+    Entry {
+        name: uncoded::TREE_FLOOD,
+        service: "file",
+        id: uncoded::TREE_FLOOD_ID,
+        summary: "a baseline without coding: down a tree, each hop repeated until all have it",
+        paper: "none; tree as Koutsonikolas, Hu, Wang (IEEE/ACM ToN 2012)",
+        build: |settings| {
+            let config: UncodedConfig = settings.parse()?;
+            config.check()?;
+            let scheme = Uncoded::tree_flood(config);
+            Ok(Box::new(FileEngine::new(uncoded::TREE_FLOOD_ID, scheme, settings.file)))
         },
     },
 ];

@@ -1,6 +1,7 @@
 //! `ncmesh lab` and `ncmesh simulate` as a user calls them.
 
 use crate::support::{TURN, contents, scenario_file};
+use ncmesh_proto::registry::REGISTRY;
 use serde_json::Value;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -58,6 +59,34 @@ fn a_users_file_arrives_and_the_run_is_told() {
     assert!(told["transmissions"].as_u64().unwrap() >= 70);
     assert_eq!(std::fs::read(kept.join("5-e/inbox/photo.jpg")).unwrap(), contents(100_000));
     assert!(!kept.join("1-a/state/api.sock").exists(), "ended in good order");
+}
+
+#[test]
+fn every_scheme_is_named_in_the_help_and_carries_a_file() {
+    let schemes: Vec<&str> =
+        REGISTRY.iter().filter(|e| e.service == "file").map(|e| e.name).collect();
+    for command in ["lab", "simulate", "send"] {
+        let help = Command::new(env!("CARGO_BIN_EXE_ncmesh")).args([command, "--help"]).output();
+        let help = String::from_utf8(help.unwrap().stdout).unwrap();
+        assert!(schemes.iter().all(|scheme| help.contains(scheme)), "{command}: {help}");
+    }
+    for scheme in schemes {
+        let more = ["--scheme", scheme, "--set", "traffic.size=100kB", "--json"];
+        let told = json(&ncmesh("simulate", "diamond.toml", &more).output().unwrap());
+        assert_eq!(told["scheme"], scheme);
+        assert_eq!(told["receivers"][0]["verified"], true);
+    }
+}
+
+#[test]
+fn data_goes_by_unicast_between_daemons_too() {
+    let _turn = TURN.blocking_lock();
+    let more =
+        ["--scheme", "etx_unicast", "--set", "traffic.size=100kB", "--max-lag", "20", "--json"];
+    let told =
+        json(&ncmesh("lab", "diamond.toml", &[&QUICK[..], &more[..]].concat()).output().unwrap());
+    assert_eq!(told["receivers"][0]["verified"], true);
+    assert_eq!(told["forwarders"].as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -210,7 +210,17 @@ mod tests {
     fn data(piggyback: Option<Piggyback>) -> DataHeader {
         let routing = Routing::default();
         let (incarnation, visit, batch, packets, revision) = (0, 0, 0, 1, 0);
-        DataHeader { flow: FLOW, incarnation, visit, batch, packets, routing, revision, piggyback }
+        DataHeader {
+            flow: FLOW,
+            incarnation,
+            visit,
+            batch,
+            packets,
+            routing,
+            revision,
+            poll: None,
+            piggyback,
+        }
     }
 
     fn sent() -> Acks {

@@ -1,12 +1,14 @@
 //! Data packets. Layout: `docs/wire-format.md`.
 
 use super::frame::{Malformed, Piggyback};
-use super::routing::{Forwarding, Routing};
+use super::routing::Routing;
 use ncmesh_wire::{FlowId, Reader, Writer};
 
 const SYSTEMATIC: u8 = 1;
 const PIGGYBACK: u8 = 2;
 const BELTS: u8 = 4;
+const TREE: u8 = 8;
+const POLL: u8 = 16;
 
 /// Everything in a data packet before its coding vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub(crate) struct DataHeader {
     pub routing: Routing,
     /// Counts the source's plans within a visit; 0 where the routing is [`Routing::Ordered`].
     pub revision: u8,
+    /// In a tree: the sender's children are to report what they have, and to name this number.
+    pub poll: Option<u32>,
     pub piggyback: Option<Piggyback>,
 }
 
@@ -46,16 +50,22 @@ impl DataHeader {
     pub(crate) fn write(&self, systematic: bool, out: &mut Vec<u8>) {
         let mut flags = if systematic { SYSTEMATIC } else { 0 };
         flags |= if self.piggyback.is_some() { PIGGYBACK } else { 0 };
-        flags |= match self.routing.forwarding() {
-            Forwarding::Ordered => 0,
-            Forwarding::Belts => BELTS,
+        flags |= if self.poll.is_some() { POLL } else { 0 };
+        flags |= match self.routing {
+            Routing::Ordered(_) => 0,
+            Routing::Belts(..) => BELTS,
+            Routing::Tree(_) => TREE,
         };
         let mut w = Writer::new(out);
         w.flow(self.flow).u16(self.incarnation).u32(self.visit).u32(self.batch);
         w.u8(self.packets).u8(flags);
         self.routing.write(self.revision, out);
+        let mut w = Writer::new(out);
+        if let Some(poll) = self.poll {
+            w.u32(poll);
+        }
         if let Some(p) = self.piggyback {
-            Writer::new(out).node(p.receiver).u32(p.serial);
+            w.node(p.receiver).u32(p.serial);
         }
     }
 }
@@ -65,11 +75,20 @@ impl<'a> Data<'a> {
         let mut r = Reader::new(body);
         let (flow, incarnation, visit, batch) = (r.flow()?, r.u16()?, r.u32()?, r.u32()?);
         let (packets, flags) = (r.u8()?, r.u8()?);
-        if packets == 0 || flags & !(SYSTEMATIC | PIGGYBACK | BELTS) != 0 {
+        if packets == 0 || flags & !(SYSTEMATIC | PIGGYBACK | BELTS | TREE | POLL) != 0 {
             return Err(Malformed);
         }
-        let kind = if flags & BELTS == 0 { Forwarding::Ordered } else { Forwarding::Belts };
-        let (routing, revision) = Routing::parse(kind, &mut r)?;
+        let (routing, revision) = match flags & (BELTS | TREE) {
+            0 => Routing::parse_ordered(&mut r)?,
+            BELTS => Routing::parse_belts(&mut r)?,
+            TREE if flags & SYSTEMATIC != 0 => Routing::parse_tree(&mut r)?,
+            _ => return Err(Malformed),
+        };
+        let poll = match flags & (TREE | POLL) {
+            0 | TREE => None,
+            POLL => return Err(Malformed),
+            _ => Some(r.u32()?),
+        };
         let piggyback = if flags & PIGGYBACK == 0 {
             None
         } else {
@@ -84,8 +103,17 @@ impl<'a> Data<'a> {
         if payload.is_empty() || payload.len() > usize::from(u16::MAX) {
             return Err(Malformed);
         }
-        let header =
-            DataHeader { flow, incarnation, visit, batch, packets, routing, revision, piggyback };
+        let header = DataHeader {
+            flow,
+            incarnation,
+            visit,
+            batch,
+            packets,
+            routing,
+            revision,
+            poll,
+            piggyback,
+        };
         Ok(Self { header, coding, payload })
     }
 }

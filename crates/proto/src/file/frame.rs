@@ -1,9 +1,10 @@
-//! The frames of a file multicast: announcement and acknowledgment; data packets are in `data`. Layouts:
+//! The frames of a file multicast: announcement, acknowledgment, report; data packets are in `data`. Layouts:
 //! `docs/wire-format.md`.
 
 use super::data::{Data, DataHeader};
 use super::geometry::Geometry;
 use super::manifest::{Manifest, ReceiverState, Refusal};
+use super::packets::PacketSet;
 use crate::summary::Summary;
 use ncmesh_wire::{FlowId, NodeId, Reader, Truncated, Writer};
 
@@ -13,6 +14,8 @@ pub const ANNOUNCE: u8 = 0;
 pub const DATA: u8 = 1;
 /// Kind of an end-to-end acknowledgment.
 pub const ACK: u8 = 2;
+/// Kind of a report to the node before in a tree.
+pub const REPORT: u8 = 3;
 
 /// A frame that cannot be one of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +160,41 @@ impl Ack {
     }
 }
 
+/// What a node of a tree has of the batch at hand, told to its parent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub flow: FlowId,
+    pub incarnation: u16,
+    pub visit: u32,
+    pub batch: u32,
+    /// The parent's poll it answers; 0 where it was not asked.
+    pub poll: u32,
+    pub has: PacketSet,
+}
+
+impl Report {
+    pub(crate) fn write(&self, parent: NodeId, out: &mut Vec<u8>) {
+        let mut w = Writer::new(out);
+        w.node(parent).flow(self.flow).u16(self.incarnation).u32(self.visit).u32(self.batch);
+        w.u32(self.poll).bytes(&self.has.to_wire());
+    }
+
+    /// The report and the node it is meant for.
+    pub(crate) fn parse(body: &[u8]) -> Result<(NodeId, Self), Malformed> {
+        let mut r = Reader::new(body);
+        let parent = r.node()?;
+        let report = Self {
+            flow: r.flow()?,
+            incarnation: r.u16()?,
+            visit: r.u32()?,
+            batch: r.u32()?,
+            poll: r.u32()?,
+            has: PacketSet::from_wire(r.rest()).ok_or(Malformed)?,
+        };
+        Ok((parent, report))
+    }
+}
+
 /// What a frame of the file scheme `name` says of itself.
 pub(crate) fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
     match kind {
@@ -172,6 +210,11 @@ pub(crate) fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summa
             let flow = Ack::parse(body).ok()?.1.flow;
             Some(Summary { flow: Some(flow), ..Summary::new(name, "acknowledgment") })
         }
+        REPORT => {
+            let report = Report::parse(body).ok()?.1;
+            let (flow, batch) = (Some(report.flow), Some(report.batch));
+            Some(Summary { flow, batch, ..Summary::new(name, "report") })
+        }
         _ => None,
     }
 }
@@ -179,7 +222,7 @@ pub(crate) fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summa
 #[cfg(test)]
 mod tests {
     use super::super::data::{Coding, Data, DataHeader};
-    use super::super::routing::{Forwarder, Forwarding, Routing, Upstream};
+    use super::super::routing::{Cast, Forwarder, Forwarding, Hop, Routing, Upstream};
     use super::*;
     use proptest::prelude::*;
 
@@ -223,6 +266,7 @@ mod tests {
             packets: 2,
             routing: Routing::Ordered(vec![Forwarder::new(NodeId(8), 1.5)]),
             revision: 0,
+            poll: None,
             piggyback: Some(Piggyback { receiver: NodeId(5), serial: 0x55 }),
         };
         let mut out = Vec::new();
@@ -237,6 +281,7 @@ mod tests {
         assert_eq!(data, Data { header, coding: Coding::Combined(&[10, 11]), payload: &[255] });
 
         golden_belts();
+        golden_tree();
 
         let ack = Ack {
             flow: flow(),
@@ -265,6 +310,7 @@ mod tests {
             packets: 2,
             routing: Routing::Belts(listed, upstream),
             revision: 3,
+            poll: None,
             piggyback: None,
         };
         let mut out = Vec::new();
@@ -281,12 +327,47 @@ mod tests {
         assert_eq!(data.header.routing.credit(NodeId(9), NodeId(3), NodeId(3)), Some(0.25));
     }
 
+    /// Node 3 sends to 8, 8 to 9; a question, and an answer: packets 0 and 1 of 12 are there.
+    fn golden_tree() {
+        let hops = [(8, 3), (9, 8)]
+            .map(|(node, parent)| Hop { node: NodeId(node), parent: NodeId(parent) });
+        let header = DataHeader {
+            flow: flow(),
+            incarnation: 0x1122,
+            visit: 6,
+            batch: 4,
+            packets: 12,
+            routing: Routing::Tree(hops.to_vec()),
+            revision: 3,
+            poll: Some(0x77),
+            piggyback: None,
+        };
+        let mut out = Vec::new();
+        header.write(true, &mut out);
+        out.extend_from_slice(&[11, 0xFF]);
+        let expected =
+            "00030102030411220000000600000004".to_owned() + "0c1902000800030009000803000000770bff";
+        assert_eq!(hex(&out), expected);
+        assert_eq!(out.len() + 6 - 1, Forwarding::HopByHop(Cast::Unicast).overhead(2, 12));
+        let data = Data::parse(&out).unwrap();
+        assert_eq!(data, Data { header, coding: Coding::Systematic(11), payload: &[255] });
+
+        let (incarnation, visit, batch, poll) = (0x1122, 6, 4, 0x77);
+        let has = PacketSet::first_of(2);
+        let report = Report { flow: flow(), incarnation, visit, batch, poll, has };
+        let mut out = Vec::new();
+        report.write(NodeId(8), &mut out);
+        assert_eq!(hex(&out), "0008000301020304112200000006000000040000007".to_owned() + "7c0");
+        assert_eq!(Report::parse(&out), Ok((NodeId(8), report)));
+    }
+
     proptest! {
         #[test]
         fn garbage_is_refused_not_feared(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Announce::parse(&bytes);
             let _ = Data::parse(&bytes);
             let _ = Ack::parse(&bytes);
+            let _ = Report::parse(&bytes);
         }
     }
 }

@@ -7,13 +7,16 @@
 
 mod acks;
 mod announce;
+mod arq;
 mod batches;
+mod coded;
 mod data;
 mod engine;
 pub mod frame;
 mod geometry;
 mod manifest;
 pub mod merkle;
+mod packets;
 mod relay;
 mod routing;
 mod scheme;
@@ -21,7 +24,11 @@ mod sink;
 mod source;
 mod status;
 pub mod storage;
+mod stored;
+mod visit;
 
+#[cfg(test)]
+mod hop_tests;
 #[cfg(test)]
 mod tests;
 
@@ -29,7 +36,7 @@ pub use batches::BatchSet;
 pub use engine::{FileEngine, FileLimits};
 pub use geometry::{Geometry, GeometryError};
 pub use manifest::{Manifest, ReceiverState, Refusal, is_safe_name};
-pub use routing::{Forwarder, Forwarding, Routing, Upstream};
+pub use routing::{Cast, Forwarder, Forwarding, Hop, Routing, Upstream};
 pub use scheme::{Plan, Scheme, Switching};
 pub use status::{Direction, ReceiverStatus, Stage, TransferStatus};
 

@@ -1,10 +1,13 @@
-//! A forwarder's part: one batch at a time, sent on according to credit (Pacifier, III-A, III-C).
+//! A forwarder's part: one batch at a time of each transfer, sent on by credit or hop by hop.
 
-use super::data::{Coding, Data, DataHeader};
-use super::frame::Piggyback;
-use super::routing::Routing;
+use super::coded::Coded;
+use super::data::{Data, DataHeader};
+use super::frame::{Piggyback, Report};
+use super::routing::{Cast, Forwarding, Routing};
+use super::stored::Stored;
+use crate::service::TxResult;
 use crate::time::{Duration, Instant};
-use ncmesh_code::{Field, Recoder, Shape};
+use ncmesh_code::{Field, Shape};
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
 use std::collections::BTreeMap;
@@ -20,18 +23,25 @@ struct Relay {
     incarnation: u16,
     visit: u32,
     batch: u32,
+    shape: Shape,
     routing: Routing,
     revision: u8,
-    recoder: Recoder,
-    /// May go negative: what was sent beyond it is owed (III-A.2).
-    credit: f64,
+    work: Work,
     heard_at: Instant,
     sent_at: Instant,
 }
 
+/// The batch at hand.
+#[derive(Debug)]
+enum Work {
+    Coded(Coded),
+    Stored(Stored),
+}
+
 /// All transfers at a forwarder.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Relays {
+    forwarding: Forwarding,
     flows: BTreeMap<FlowId, Relay>,
 }
 
@@ -49,6 +59,11 @@ pub(super) enum Relayed {
 }
 
 impl Relays {
+    /// None yet; packets are sent on as `forwarding` says.
+    pub(super) fn new(forwarding: Forwarding) -> Self {
+        Self { forwarding, flows: BTreeMap::new() }
+    }
+
     /// A data packet was heard from `sender`; this node's frames have room for `mtu` bytes.
     pub(super) fn handle_data(
         &mut self,
@@ -60,73 +75,125 @@ impl Relays {
     ) -> Relayed {
         let header = &data.header;
         if !header.routing.lists(me) {
-            self.release(header);
+            self.release(me, header, now);
             return Relayed::NotOurs;
         }
         let Ok(shape) = Shape::new(Field::Gf256, usize::from(header.packets), data.payload.len())
         else {
             return Relayed::Malformed;
         };
-        // What is sent on carries a coding vector and a piggyback, where the source's own may not.
-        let routing = &header.routing;
-        let overhead = routing.forwarding().overhead(routing.listed(), shape.generation());
+        // What is sent on may carry a coding vector, a poll or a piggyback, where the packet does not.
+        let overhead = self.forwarding.overhead(header.routing.listed(), shape.generation());
         if overhead + shape.symbol_size() > mtu {
             return Relayed::Malformed;
         }
         self.make_room(header.flow);
-        let relay = self.flows.entry(header.flow).or_insert_with(|| Relay::new(header, shape, now));
+        let forwarding = self.forwarding;
+        let relay = self.flows.entry(header.flow).or_insert_with(|| {
+            Relay::new(header, shape, Work::begin(forwarding, me, header, shape, now), now)
+        });
         if relay.is_behind(header) {
-            relay.turn_to(header, shape);
+            relay.turn_to(forwarding, me, header, shape, now);
         } else if relay.is_ahead_of(header) {
             return Relayed::Stale;
         }
-        if relay.batch != header.batch || relay.absorb(data, shape) == Relayed::Malformed {
+        if relay.batch != header.batch || relay.shape != shape {
             return Relayed::Malformed;
         }
-        // Only now: a list that goes with longer packets than its own might not fit a frame.
-        relay.heard_at = now;
-        relay.follow(header);
-        relay.credit += relay.routing.credit(me, sender, header.flow.source).unwrap_or(0.0);
+        relay.take(me, sender, data, now)
+    }
+
+    /// A child of this node reports what it has.
+    pub(super) fn handle_report(&mut self, from: NodeId, report: &Report, now: Instant) -> Relayed {
+        let Some(relay) = self.flows.get_mut(&report.flow) else { return Relayed::NotOurs };
+        if (report.incarnation, report.visit) != (relay.incarnation, relay.visit) {
+            return Relayed::Stale;
+        }
+        if let Work::Stored(stored) = &mut relay.work {
+            stored.hear_report(from, report.poll, report.has, now);
+        }
         Relayed::Taken
     }
 
-    /// The transfer to send for next, of those with credit the one longest not sent for.
-    pub(super) fn ready(&self) -> Option<(FlowId, Instant)> {
-        let ready = self.flows.iter().filter(|(_, r)| r.credit > 0.0 && r.recoder.rank() > 0);
+    /// The transfer to send for next, of those with something to send the one longest not sent for.
+    pub(super) fn ready(&self, now: Instant) -> Option<(FlowId, Instant)> {
+        let ready = self.flows.iter().filter(|(_, relay)| match &relay.work {
+            Work::Coded(coded) => coded.is_ready(),
+            Work::Stored(stored) => stored.next(now).is_some(),
+        });
         ready.map(|(flow, r)| (*flow, r.sent_at)).min_by_key(|(flow, at)| (*at, *flow))
     }
 
-    /// The header of a packet for `flow`.
-    pub(super) fn header(&self, flow: FlowId, piggyback: Option<Piggyback>) -> Option<DataHeader> {
-        self.flows.get(&flow).map(|r| DataHeader {
-            flow,
-            incarnation: r.incarnation,
-            visit: r.visit,
-            batch: r.batch,
-            packets: r.recoder.shape().generation() as u8,
-            routing: r.routing.clone(),
-            revision: r.revision,
-            piggyback,
-        })
+    /// When, later than `after`, a transfer may have something to send.
+    pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        let stored = self.flows.values().filter_map(|relay| match &relay.work {
+            Work::Coded(_) => None,
+            Work::Stored(stored) => stored.poll_timeout(after),
+        });
+        stored.min()
     }
 
-    /// Appends coding vector and payload of a fresh combination for `flow`, and pays for it.
+    /// Appends a packet for `flow`; says to whom it goes if not to all. `None`: there is none after all.
     pub(super) fn fill(
         &mut self,
         flow: FlowId,
+        piggyback: Option<Piggyback>,
         now: Instant,
         rng: &mut impl RngCore,
         out: &mut Vec<u8>,
-    ) -> bool {
-        let Some(relay) = self.flows.get_mut(&flow) else { return false };
-        let shape = relay.recoder.shape();
-        let start = out.len();
-        out.resize(start + shape.generation() + shape.symbol_size(), 0);
-        let (coefficients, payload) = out[start..].split_at_mut(shape.generation());
-        let sent = matches!(relay.recoder.recode(rng, coefficients, payload), Ok(true));
-        relay.credit -= 1.0;
+    ) -> Option<Option<NodeId>> {
+        let is_unicast = self.forwarding == Forwarding::HopByHop(Cast::Unicast);
+        let relay = self.flows.get_mut(&flow)?;
         relay.sent_at = now;
-        sent
+        let header = relay.header(flow, piggyback);
+        match &mut relay.work {
+            Work::Coded(coded) => {
+                header.write(false, out);
+                coded.fill(rng, out).then_some(None)
+            }
+            Work::Stored(stored) => {
+                let next = stored.next(now)?;
+                DataHeader { poll: next.poll, ..header }.write(true, out);
+                Some(stored.fill(next, is_unicast, out))
+            }
+        }
+    }
+
+    /// The MAC's word on the packet filled last for `flow`, which took `packet_time`.
+    pub(super) fn report(
+        &mut self,
+        flow: FlowId,
+        result: TxResult,
+        packet_time: Duration,
+        now: Instant,
+    ) {
+        if let Some(Work::Stored(stored)) = self.flows.get_mut(&flow).map(|r| &mut r.work) {
+            stored.report(result, packet_time, now);
+        }
+    }
+
+    /// A report that this node owes its parent, of what it holds itself.
+    pub(super) fn owed(&self, now: Instant) -> Option<(NodeId, Report)> {
+        self.flows.iter().find_map(|(flow, relay)| {
+            let Work::Stored(stored) = &relay.work else { return None };
+            let (parent, poll, has) = stored.owed(now)?;
+            let (incarnation, visit, batch) = (relay.incarnation, relay.visit, relay.batch);
+            Some((parent, Report { flow: *flow, incarnation, visit, batch, poll, has }))
+        })
+    }
+
+    /// It is handed to the MAC.
+    pub(super) fn answer(&mut self, flow: FlowId) {
+        if let Some(Work::Stored(stored)) = self.flows.get_mut(&flow).map(|r| &mut r.work) {
+            stored.answer();
+        }
+    }
+
+    /// The MAC's word on the report of `flow` sent last.
+    pub(super) fn answered(&mut self, flow: FlowId, result: TxResult, now: Instant) {
+        if let Some(Work::Stored(stored)) = self.flows.get_mut(&flow).map(|r| &mut r.work) {
+            stored.answered(result, now);
+        }
     }
 
     /// Forgets a transfer.
@@ -144,11 +211,17 @@ impl Relays {
         self.flows.len()
     }
 
+    /// The header of what would be sent for `flow`.
+    #[cfg(test)]
+    pub(super) fn header(&self, flow: FlowId) -> Option<DataHeader> {
+        self.flows.get(&flow).map(|relay| relay.header(flow, None))
+    }
+
     /// A packet does not list this node: if its plan is newer than the one known, this node is to stop.
-    fn release(&mut self, header: &DataHeader) {
-        let Some(relay) = self.flows.get_mut(&header.flow) else { return };
-        if relay.is_at(header) && header.revision != relay.revision && relay.follow(header) {
-            relay.credit = 0.0;
+    fn release(&mut self, me: NodeId, header: &DataHeader, now: Instant) {
+        let relay = self.flows.get_mut(&header.flow).filter(|r| r.is_at(header));
+        if let Some(relay) = relay.filter(|r| r.revision != header.revision) {
+            relay.follow(me, header, now);
         }
     }
 
@@ -163,17 +236,31 @@ impl Relays {
 }
 
 impl Relay {
-    fn new(header: &DataHeader, shape: Shape, now: Instant) -> Self {
+    fn new(header: &DataHeader, shape: Shape, work: Work, now: Instant) -> Self {
         Self {
             incarnation: header.incarnation,
             visit: header.visit,
             batch: header.batch,
-            routing: Routing::default(),
+            shape,
+            routing: header.routing.clone(),
             revision: header.revision,
-            recoder: Recoder::new(shape),
-            credit: 0.0,
+            work,
             heard_at: now,
             sent_at: now,
+        }
+    }
+
+    fn header(&self, flow: FlowId, piggyback: Option<Piggyback>) -> DataHeader {
+        DataHeader {
+            flow,
+            incarnation: self.incarnation,
+            visit: self.visit,
+            batch: self.batch,
+            packets: self.shape.generation() as u8,
+            routing: self.routing.clone(),
+            revision: self.revision,
+            poll: None,
+            piggyback,
         }
     }
 
@@ -191,42 +278,79 @@ impl Relay {
         header.incarnation == self.incarnation && header.visit == self.visit
     }
 
-    /// Takes the routing of a packet unless its plan is older than the one known. Says whether it did.
-    fn follow(&mut self, header: &DataHeader) -> bool {
-        let is_old = header.revision.wrapping_sub(self.revision) > u8::MAX / 2;
-        if !is_old {
-            self.routing.clone_from(&header.routing);
-            self.revision = header.revision;
+    /// A packet of the batch at hand.
+    fn take(&mut self, me: NodeId, sender: NodeId, data: &Data<'_>, now: Instant) -> Relayed {
+        let taken = match &mut self.work {
+            Work::Coded(coded) => coded.absorb(data),
+            Work::Stored(stored) => stored.absorb(data, now),
+        };
+        if taken == Relayed::Malformed {
+            return taken;
         }
-        !is_old
+        // Only now: a list that goes with longer packets than its own might not fit a frame.
+        self.heard_at = now;
+        self.follow(me, &data.header, now);
+        match &mut self.work {
+            Work::Coded(coded) => {
+                let credit = self.routing.credit(me, sender, data.header.flow.source);
+                coded.earn(credit.unwrap_or(0.0));
+            }
+            Work::Stored(stored) => stored.hear(sender, data, now),
+        }
+        taken
+    }
+
+    /// Takes the routing of a packet unless its plan is older than the one known.
+    fn follow(&mut self, me: NodeId, header: &DataHeader, now: Instant) {
+        let ahead = header.revision.wrapping_sub(self.revision);
+        if ahead > u8::MAX / 2 {
+            return;
+        }
+        self.routing.clone_from(&header.routing);
+        if ahead == 0 {
+            return;
+        }
+        self.revision = header.revision;
+        match &mut self.work {
+            Work::Coded(coded) if !self.routing.lists(me) => coded.stop(),
+            Work::Coded(_) => {}
+            Work::Stored(stored) => stored.follow(me, &self.routing, now),
+        }
     }
 
     /// Flushes the buffer and begins the newer visit's batch.
-    fn turn_to(&mut self, header: &DataHeader, shape: Shape) {
+    fn turn_to(
+        &mut self,
+        forwarding: Forwarding,
+        me: NodeId,
+        header: &DataHeader,
+        shape: Shape,
+        now: Instant,
+    ) {
+        match &mut self.work {
+            Work::Coded(coded) if self.shape == shape => coded.clear(),
+            work => *work = Work::begin(forwarding, me, header, shape, now),
+        }
         self.incarnation = header.incarnation;
         self.visit = header.visit;
         self.batch = header.batch;
+        self.shape = shape;
+        self.routing.clone_from(&header.routing);
         self.revision = header.revision;
-        self.credit = 0.0;
-        if self.recoder.shape() == shape {
-            self.recoder.clear();
-        } else {
-            self.recoder = Recoder::new(shape);
-        }
     }
+}
 
-    fn absorb(&mut self, data: &Data<'_>, shape: Shape) -> Relayed {
-        if self.recoder.shape() != shape {
-            return Relayed::Malformed;
+impl Work {
+    fn begin(
+        forwarding: Forwarding,
+        me: NodeId,
+        header: &DataHeader,
+        shape: Shape,
+        now: Instant,
+    ) -> Self {
+        match forwarding {
+            Forwarding::Ordered | Forwarding::Belts => Self::Coded(Coded::new(shape)),
+            Forwarding::HopByHop(_) => Self::Stored(Stored::new(me, &header.routing, shape, now)),
         }
-        let absorbed = match data.coding {
-            Coding::Combined(coefficients) => self.recoder.absorb(coefficients, data.payload),
-            Coding::Systematic(i) => {
-                let mut unit = [0; 255];
-                unit[usize::from(i)] = 1;
-                self.recoder.absorb(&unit[..shape.generation()], data.payload)
-            }
-        };
-        absorbed.map_or(Relayed::Malformed, |_| Relayed::Taken)
     }
 }

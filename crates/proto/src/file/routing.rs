@@ -1,7 +1,9 @@
 //! How a data packet says who is to forward it.
 
 use super::frame::Malformed;
+use crate::route::Paths;
 use ncmesh_wire::{NodeId, Reader, Writer};
+use std::collections::BTreeSet;
 
 /// The longest list of nodes there is.
 pub(super) const MAX_LISTED: usize = 255;
@@ -15,6 +17,17 @@ pub enum Forwarding {
     Ordered,
     /// By credit; each forwarder is told who is upstream of it (MORE with several receivers; II-A).
     Belts,
+    /// Down a tree, uncoded; each node repeats a packet until its children have it.
+    HopByHop(Cast),
+}
+
+/// How a node sends to its children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cast {
+    /// To all at once; they report what they have.
+    Broadcast,
+    /// To its one child, with the MAC's acknowledgment and repetitions.
+    Unicast,
 }
 
 /// A forwarder and what it owes.
@@ -33,6 +46,17 @@ pub enum Routing {
     Ordered(Vec<Forwarder>),
     /// With, for each forwarder, those upstream of it.
     Belts(Vec<Forwarder>, Upstream),
+    /// Each node of a tree but the source, with the one before it.
+    Tree(Vec<Hop>),
+}
+
+/// A node of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// The node.
+    pub node: NodeId,
+    /// From whom it gets packets.
+    pub parent: NodeId,
 }
 
 /// Which forwarders of a list are upstream of which: a bit for each pair.
@@ -58,14 +82,21 @@ impl Forwarder {
 }
 
 impl Forwarding {
+    /// Whether packets go from node to node of a tree, each hop repeated until it succeeds.
+    #[must_use]
+    pub fn is_hop_by_hop(self) -> bool {
+        matches!(self, Self::HopByHop(_))
+    }
+
     /// Bytes of a data packet besides its payload at most, where `listed` nodes are in its list and its batch
     /// has `packets`.
     pub(super) const fn overhead(self, listed: usize, packets: usize) -> usize {
-        let upstream = match self {
-            Self::Ordered => 0,
-            Self::Belts => 1 + Upstream::len(listed),
+        let kind = match self {
+            Self::Ordered => packets,
+            Self::Belts => 1 + Upstream::len(listed) + packets,
+            Self::HopByHop(_) => 1 + 4 + 1,
         };
-        6 + 2 + 4 + 4 + 1 + 1 + 1 + 4 * listed + upstream + 6 + packets
+        6 + 2 + 4 + 4 + 1 + 1 + 1 + 4 * listed + 6 + kind
     }
 }
 
@@ -105,38 +136,79 @@ impl Default for Routing {
 }
 
 impl Routing {
-    /// Whose kind it is.
+    /// The union of the paths from a root to those of `receivers` it reaches.
     #[must_use]
-    pub fn forwarding(&self) -> Forwarding {
-        match self {
-            Self::Ordered(_) => Forwarding::Ordered,
-            Self::Belts(..) => Forwarding::Belts,
+    pub fn tree(paths: &Paths, receivers: &[NodeId]) -> Self {
+        let mut nodes = BTreeSet::new();
+        for receiver in receivers {
+            nodes.extend(paths.path_to(*receiver).iter().map(|n| (paths.distance(*n), *n)));
         }
+        let hop = |(_, node)| Some(Hop { node, parent: paths.parent(node)? });
+        Self::Tree(nodes.into_iter().filter_map(hop).collect())
+    }
+
+    /// Whether it says what packets forwarded so need to say.
+    #[must_use]
+    pub fn is_for(&self, forwarding: Forwarding) -> bool {
+        matches!(
+            (self, forwarding),
+            (Self::Ordered(_), Forwarding::Ordered)
+                | (Self::Belts(..), Forwarding::Belts)
+                | (Self::Tree(_), Forwarding::HopByHop(_))
+        )
     }
 
     /// How many nodes it lists.
     #[must_use]
     pub fn listed(&self) -> usize {
-        self.forwarders().len()
+        match self {
+            Self::Ordered(forwarders) | Self::Belts(forwarders, _) => forwarders.len(),
+            Self::Tree(hops) => hops.len(),
+        }
     }
 
     /// The nodes that forward.
-    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.forwarders().iter().map(|f| f.node)
+    #[must_use]
+    pub fn forwarders(&self) -> BTreeSet<NodeId> {
+        match self {
+            Self::Ordered(listed) | Self::Belts(listed, _) => {
+                listed.iter().map(|f| f.node).collect()
+            }
+            Self::Tree(hops) => {
+                let parents = hops.iter().map(|hop| hop.parent);
+                parents.filter(|node| self.lists(*node)).collect()
+            }
+        }
     }
 
     /// What `me` may send for a packet of `sender`, in a transfer of `source`; `None` where it is not from
-    /// upstream.
+    /// upstream, or nothing is sent by credit.
     #[must_use]
     pub fn credit(&self, me: NodeId, sender: NodeId, source: NodeId) -> Option<f64> {
         let place = self.place(me)?;
-        let is_upstream = sender == source
-            || match (self, self.place(sender)) {
-                (_, None) => false,
-                (Self::Ordered(_), Some(other)) => other < place,
-                (Self::Belts(_, upstream), Some(other)) => upstream.contains(place, other),
-            };
-        is_upstream.then(|| self.forwarders()[place].tx_credit())
+        let other = self.place(sender);
+        let (listed, is_upstream) = match self {
+            Self::Ordered(listed) => (listed, other.is_some_and(|other| other < place)),
+            Self::Belts(listed, upstream) => {
+                (listed, other.is_some_and(|other| upstream.contains(place, other)))
+            }
+            Self::Tree(_) => return None,
+        };
+        (is_upstream || sender == source).then(|| listed[place].tx_credit())
+    }
+
+    /// From whom `node` gets packets, in a tree.
+    #[must_use]
+    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+        let Self::Tree(hops) = self else { return None };
+        hops.iter().find(|hop| hop.node == node).map(|hop| hop.parent)
+    }
+
+    /// Whom `node` sends to, in a tree.
+    pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let hops: &[Hop] = if let Self::Tree(hops) = self { hops } else { &[] };
+        let is_child = move |hop: &&Hop| hop.parent == node && hop.node != node;
+        hops.iter().filter(is_child).map(|hop| hop.node)
     }
 
     /// Whether `node` is listed.
@@ -146,41 +218,66 @@ impl Routing {
     }
 
     fn place(&self, node: NodeId) -> Option<usize> {
-        self.forwarders().iter().position(|f| f.node == node)
-    }
-
-    fn forwarders(&self) -> &[Forwarder] {
         match self {
-            Self::Ordered(forwarders) | Self::Belts(forwarders, _) => forwarders,
+            Self::Ordered(listed) | Self::Belts(listed, _) => {
+                listed.iter().position(|f| f.node == node)
+            }
+            Self::Tree(hops) => hops.iter().position(|hop| hop.node == node),
         }
     }
 
-    /// Appends the list, and behind it, where the list does not say it, who is upstream of whom.
+    /// Appends the list, and behind it what else the nodes listed need to know.
     pub(super) fn write(&self, revision: u8, out: &mut Vec<u8>) {
         let mut w = Writer::new(out);
         w.u8(self.listed() as u8);
-        for f in self.forwarders() {
-            w.node(f.node).u16(f.credit);
+        match self {
+            Self::Ordered(listed) | Self::Belts(listed, _) => listed.iter().for_each(|f| {
+                w.node(f.node).u16(f.credit);
+            }),
+            Self::Tree(hops) => hops.iter().for_each(|hop| {
+                w.node(hop.node).node(hop.parent);
+            }),
         }
-        if let Self::Belts(_, upstream) = self {
-            w.u8(revision).bytes(&upstream.bits);
+        match self {
+            Self::Ordered(_) => {}
+            Self::Belts(_, upstream) => {
+                w.u8(revision).bytes(&upstream.bits);
+            }
+            Self::Tree(_) => {
+                w.u8(revision);
+            }
         }
     }
 
-    /// Reads what [`write`](Self::write) wrote: the routing and its revision.
-    pub(super) fn parse(kind: Forwarding, r: &mut Reader<'_>) -> Result<(Self, u8), Malformed> {
-        let listed = usize::from(r.u8()?);
-        let mut forwarders = Vec::with_capacity(listed);
-        for _ in 0..listed {
-            forwarders.push(Forwarder { node: r.node()?, credit: r.u16()? });
-        }
-        Ok(match kind {
-            Forwarding::Ordered => (Self::Ordered(forwarders), 0),
-            Forwarding::Belts => {
-                let revision = r.u8()?;
-                let bits = r.bytes(Upstream::len(listed))?.to_vec();
-                (Self::Belts(forwarders, Upstream { listed, bits }), revision)
-            }
-        })
+    /// Reads forwarders in order.
+    pub(super) fn parse_ordered(r: &mut Reader<'_>) -> Result<(Self, u8), Malformed> {
+        Ok((Self::Ordered(parse_forwarders(r)?), 0))
     }
+
+    /// Reads belts and their revision.
+    pub(super) fn parse_belts(r: &mut Reader<'_>) -> Result<(Self, u8), Malformed> {
+        let forwarders = parse_forwarders(r)?;
+        let (listed, revision) = (forwarders.len(), r.u8()?);
+        let bits = r.bytes(Upstream::len(listed))?.to_vec();
+        Ok((Self::Belts(forwarders, Upstream { listed, bits }), revision))
+    }
+
+    /// Reads a tree and its revision.
+    pub(super) fn parse_tree(r: &mut Reader<'_>) -> Result<(Self, u8), Malformed> {
+        let listed = usize::from(r.u8()?);
+        let mut hops = Vec::with_capacity(listed);
+        for _ in 0..listed {
+            hops.push(Hop { node: r.node()?, parent: r.node()? });
+        }
+        Ok((Self::Tree(hops), r.u8()?))
+    }
+}
+
+fn parse_forwarders(r: &mut Reader<'_>) -> Result<Vec<Forwarder>, Malformed> {
+    let listed = usize::from(r.u8()?);
+    let mut forwarders = Vec::with_capacity(listed);
+    for _ in 0..listed {
+        forwarders.push(Forwarder { node: r.node()?, credit: r.u16()? });
+    }
+    Ok(forwarders)
 }

@@ -9,6 +9,8 @@ use ncmesh_wire::NodeId;
 pub enum Switching {
     /// Once every receiver has acknowledged it (MORE; Pacifier's TREE and TREE+RL).
     StopAndWait,
+    /// As `StopAndWait`, but a turn is for one receiver: the nearest that lacks the batch.
+    OneByOne,
     /// Once its scheduled packets are sent or one receiver acknowledges it (Pacifier, III-C).
     RoundRobin,
 }

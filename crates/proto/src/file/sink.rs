@@ -5,6 +5,7 @@ use super::data::{Coding, Data};
 use super::frame::Ack;
 use super::manifest::{Manifest, ReceiverState, Refusal};
 use super::merkle;
+use super::packets::PacketSet;
 use super::storage::{Storage, StorageError};
 use crate::time::Instant;
 use ncmesh_code::Decoder;
@@ -156,6 +157,19 @@ impl Sink {
             first_missing,
             bits,
         }
+    }
+
+    /// Which packets of `batch` are here; `None` where none is wanted any more.
+    pub(super) fn holds(&self, batch: u32) -> Option<PacketSet> {
+        if self.phase != SinkPhase::Receiving || self.have.contains(batch) {
+            return None;
+        }
+        let mut held = PacketSet::default();
+        if let Some(decoder) = self.decoders.get(&batch) {
+            let packets = 0..self.manifest.geometry.packets(batch);
+            packets.filter(|i| decoder.is_determined(usize::from(*i))).for_each(|i| held.insert(i));
+        }
+        Some(held)
     }
 
     /// How this receiver stands.

@@ -1,15 +1,17 @@
 //! The source's part: which batch to send from, how much, to whom (Pacifier, III).
 
+use super::arq::Arq;
 use super::batches::BatchSet;
-use super::data::DataHeader;
-use super::frame::{Ack, Announce, Phase, Piggyback};
+use super::data::{Data, DataHeader};
+use super::frame::{Ack, Announce, Phase, Piggyback, Report};
 use super::manifest::{Manifest, ReceiverState};
 use super::merkle::{self, MerkleTree};
-use super::routing::{Forwarding, MAX_LISTED};
+use super::routing::{MAX_LISTED, Routing};
 use super::scheme::{Plan, Scheme, Switching};
+use super::visit::{Pick, Visit};
 use super::{Outgoing, SendFailure};
 use crate::route::{Metric, Paths, Topology};
-use crate::service::{Cx, Event};
+use crate::service::{Cx, Event, TxReport};
 use crate::time::{Duration, Instant};
 use ncmesh_code::{Encoder, draw};
 use ncmesh_wire::NodeId;
@@ -37,21 +39,6 @@ pub(super) struct Receiver {
     version: (u64, u32),
     heard_at: Instant,
     reachable: bool,
-}
-
-/// The batch being sent from.
-#[derive(Debug)]
-struct Visit {
-    batch: u32,
-    /// Packets still scheduled (C_s).
-    remaining: f64,
-    plan: Plan,
-    /// Counts the plans that came after the first.
-    revision: u8,
-    /// Receivers it is for.
-    wanted_by: BTreeSet<NodeId>,
-    /// The next packet to send as it is; from the batch's size on, combinations.
-    next_plain: u8,
 }
 
 /// A file this node sends.
@@ -166,7 +153,7 @@ impl Source {
         if news {
             self.announce_soon(now);
         }
-        self.reconsider_visit(true, topology, scheme, mtu);
+        self.reconsider_visit(true, topology, scheme, mtu, now);
     }
 
     /// A receiver's acknowledgment arrived. Says whether it is news.
@@ -194,21 +181,40 @@ impl Source {
                 cx.events.push_back(Event::ReceiverDone(self.manifest.flow, ack.receiver));
             }
         }
-        self.reconsider_visit(false, cx.topology, scheme, cx.mtu);
+        self.reconsider_visit(false, cx.topology, scheme, cx.mtu, cx.now);
         self.end_if_done(cx);
         true
     }
 
     /// A data packet of this transfer was overheard.
-    pub(super) fn overhear(&mut self, sender: NodeId, now: Instant) {
+    pub(super) fn overhear(&mut self, sender: NodeId, data: &Data<'_>, now: Instant) {
         if self.children.contains(&sender) {
             self.hold_until = self.hold_until.min(now);
+        }
+        if let Some(visit) = &mut self.visit {
+            visit.overhear(sender, data, now);
+        }
+    }
+
+    /// A child reports what it has of a batch. Says whether that is the one at hand.
+    pub(super) fn hear_report(&mut self, from: NodeId, report: &Report, now: Instant) -> bool {
+        let at_hand = (report.incarnation, report.visit) == (self.incarnation, self.visits);
+        let Some(visit) = self.visit.as_mut().filter(|_| at_hand) else { return false };
+        visit.hear_report(from, report, now);
+        true
+    }
+
+    /// Sees to it that a batch does not rest while somebody lacks it.
+    pub(super) fn prod(&mut self, now: Instant) {
+        if let Some(visit) = &mut self.visit {
+            visit.prod(now);
         }
     }
 
     /// Whether a data packet can be sent.
     pub(super) fn is_ready(&self, now: Instant) -> bool {
-        now >= self.hold_until && self.may_start(now) && self.next_batch().is_some()
+        let has_packet = self.visit.as_ref().is_none_or(|visit| visit.pick(now).is_some());
+        now >= self.hold_until && self.may_start(now) && has_packet && self.next_batch().is_some()
     }
 
     /// When, later than `after`, it may send or announce.
@@ -217,7 +223,8 @@ impl Source {
             return None;
         }
         let times = [self.hold_until, self.announce_at, self.started + GRACE];
-        times.into_iter().filter(|t| *t > after).min()
+        let visit = self.visit.as_ref().and_then(|visit| visit.poll_timeout(after));
+        times.into_iter().filter(|t| *t > after).chain(visit).min()
     }
 
     /// Begins a visit if none is under way. `None`: there is nothing to send.
@@ -231,25 +238,29 @@ impl Source {
             return None;
         }
         let packets = self.manifest.geometry.packets(batch);
-        let remaining = plan.source_transmissions * f64::from(packets);
-        let next_plain = if self.sent_once.insert(batch) { 0 } else { packets };
+        let is_first = self.sent_once.insert(batch);
         self.visits = self.visits.wrapping_add(1);
         self.last_batch = Some(batch);
-        self.forwarders.extend(plan.routing.nodes());
-        self.visit = Some(Visit { batch, remaining, plan, revision: 0, wanted_by, next_plain });
+        self.forwarders.extend(plan.routing.forwarders());
+        let arq = scheme
+            .forwarding()
+            .is_hop_by_hop()
+            .then(|| Arq::new(plan.routing.children(cx.me), packets, cx.now));
+        self.visit = Some(Visit::new(batch, packets, is_first, wanted_by, plan, arq));
         Some(())
     }
 
-    /// Appends a data packet of the visit under way.
+    /// Appends a data packet of the visit under way; says to whom it goes if not to all.
     pub(super) fn fill(
         &mut self,
         cx: &mut Cx<'_>,
         piggyback: Option<Piggyback>,
         scheme: &dyn Scheme,
         out: &mut Vec<u8>,
-    ) -> Option<()> {
+    ) -> Option<Option<NodeId>> {
         let visit = self.visit.as_mut()?;
         let encoder = self.encoder.as_ref()?;
+        let pick = visit.pick(cx.now)?;
         self.children.clone_from(&visit.plan.children);
         self.children_credit = visit.plan.children_credit;
         let shape = encoder.shape();
@@ -262,14 +273,13 @@ impl Source {
             packets,
             routing: visit.plan.routing.clone(),
             revision: visit.revision,
+            poll: if let Pick::Plain(next) = pick { next.poll } else { None },
             piggyback,
         };
-        let plain = visit.next_plain < packets;
-        header.write(plain, out);
-        if plain {
-            out.push(visit.next_plain);
-            out.extend_from_slice(encoder.symbol(usize::from(visit.next_plain))?);
-            visit.next_plain += 1;
+        header.write(pick != Pick::Combination, out);
+        if let Pick::Plain(next) = pick {
+            out.push(next.packet);
+            out.extend_from_slice(encoder.symbol(usize::from(next.packet))?);
         } else {
             let start = out.len();
             out.resize(start + shape.generation() + shape.symbol_size(), 0);
@@ -277,17 +287,26 @@ impl Source {
             draw(shape.field(), cx.rng, coefficients);
             encoder.encode(coefficients, payload).ok()?;
         }
-        visit.remaining -= 1.0;
+        let to = visit.sent(pick, scheme.forwarding());
         self.packets_sent += 1;
         self.sent_at = cx.now;
         if scheme.switching() == Switching::RoundRobin && visit.remaining <= 0.0 {
             self.visit = None;
         }
-        Some(())
+        Some(to)
     }
 
     /// The packet filled last has left; `packet_time` is the mean airtime of one (T_p).
-    pub(super) fn sent(&mut self, scheme: &dyn Scheme, packet_time: Duration, now: Instant) {
+    pub(super) fn sent(
+        &mut self,
+        scheme: &dyn Scheme,
+        report: TxReport,
+        packet_time: Duration,
+        now: Instant,
+    ) {
+        if let Some(visit) = &mut self.visit {
+            visit.report(report.result, packet_time, now);
+        }
         if let Some(patience) = scheme.patience() {
             self.hold_until = now + packet_time.mul_f64(self.children_credit * patience);
         }
@@ -300,7 +319,7 @@ impl Source {
             return None;
         }
         self.mark_lost(now);
-        self.reconsider_visit(false, cx.topology, scheme, cx.mtu);
+        self.reconsider_visit(false, cx.topology, scheme, cx.mtu, cx.now);
         self.announced += 1;
         self.announce_at = now + self.announce_pause;
         self.announce_pause = (self.announce_pause * 2).min(ANNOUNCE_LONGEST);
@@ -408,6 +427,7 @@ impl Source {
         topology: &Topology,
         scheme: &dyn Scheme,
         mtu: usize,
+        now: Instant,
     ) {
         let Some(mut visit) = self.visit.take() else { return };
         let still: BTreeSet<NodeId> =
@@ -423,7 +443,7 @@ impl Source {
             return;
         }
         if let Some(plan) = self.fitting_plan(&still, topology, scheme, mtu) {
-            visit.adopt(plan, scheme.forwarding());
+            visit.adopt(plan, self.manifest.flow.source, now);
             visit.wanted_by = still;
             self.visit = Some(visit);
         }
@@ -439,7 +459,11 @@ impl Source {
     ) -> Option<(u32, BTreeSet<NodeId>, Plan)> {
         loop {
             let batch = self.next_batch()?;
-            let wanted_by: BTreeSet<NodeId> = self.wanted_by(batch).collect();
+            let mut wanted_by: BTreeSet<NodeId> = self.wanted_by(batch).collect();
+            if scheme.switching() == Switching::OneByOne {
+                let nearest = wanted_by.iter().min_by_key(|node| (self.distance(**node), **node));
+                wanted_by = nearest.copied().into_iter().collect();
+            }
             if let Some(plan) = self.fitting_plan(&wanted_by, topology, scheme, mtu) {
                 return Some((batch, wanted_by, plan));
             }
@@ -453,7 +477,7 @@ impl Source {
     }
 
     /// A plan whose forwarder list fits into a frame: receivers too many for that wait for another visit.
-    /// `None` where none fits even for the nearest alone.
+    /// `None` where none fits even for the nearest alone, or there is no way by the links that it takes.
     fn fitting_plan(
         &self,
         wanted_by: &BTreeSet<NodeId>,
@@ -464,17 +488,22 @@ impl Source {
         let g = &self.manifest.geometry;
         let (packets, symbol) = (usize::from(g.generation()), usize::from(g.symbol_size()));
         let mut wanted: Vec<NodeId> = wanted_by.iter().copied().collect();
-        wanted.sort_by_key(|node| self.paths.as_ref().map_or(0, |p| p.distance(*node)));
+        wanted.sort_by_key(|node| self.distance(*node));
         while !wanted.is_empty() {
             let plan = scheme.plan(topology, self.manifest.flow.source, &wanted);
             let listed = plan.routing.listed();
             let overhead = scheme.forwarding().overhead(listed, packets);
-            if listed <= MAX_LISTED && overhead + symbol <= mtu {
+            let leads_nowhere = matches!(&plan.routing, Routing::Tree(hops) if hops.is_empty());
+            if listed <= MAX_LISTED && overhead + symbol <= mtu && !leads_nowhere {
                 return Some(plan);
             }
             wanted.pop();
         }
         None
+    }
+
+    fn distance(&self, node: NodeId) -> u128 {
+        self.paths.as_ref().map_or(0, |paths| paths.distance(node))
     }
 
     /// Reads a batch, checks that it is what was announced, and readies it for coding.
@@ -494,16 +523,6 @@ impl Source {
         }
         let encoder = self.encoder.as_mut().ok_or(SendFailure::Unreadable)?;
         encoder.load(&self.scratch).map_err(|_| SendFailure::Changed)
-    }
-}
-
-impl Visit {
-    /// Goes on by another plan.
-    fn adopt(&mut self, plan: Plan, forwarding: Forwarding) {
-        if plan != self.plan && forwarding != Forwarding::Ordered {
-            self.revision = self.revision.wrapping_add(1);
-        }
-        self.plan = plan;
     }
 }
 

@@ -3,7 +3,7 @@
 use super::data::{Coding, Data, DataHeader};
 use super::merkle::{MerkleTree, digest};
 use super::relay::{Relayed, Relays};
-use super::routing::{Forwarder, Routing, Upstream};
+use super::routing::{Forwarder, Forwarding, Routing, Upstream};
 use super::sink::{Sink, SinkPhase, Sunk, make_memory};
 use super::storage::MemoryStorage;
 use super::{BatchSet, Geometry, Manifest};
@@ -49,6 +49,7 @@ fn header(visit: u32, batch: u32) -> DataHeader {
         packets: 2,
         routing: Routing::Ordered(vec![forwarder(2, 1.5), forwarder(3, 0.5)]),
         revision: 0,
+        poll: None,
         piggyback: None,
     }
 }
@@ -151,25 +152,25 @@ fn memory_is_bounded_and_the_transfer_that_uses_most_gives_back() {
 
 #[test]
 fn credit_comes_from_upstream_only() {
-    let mut relays = Relays::default();
+    let mut relays = Relays::new(Forwarding::Ordered);
     let (h, payload) = (header(1, 0), [1; 100]);
     let heard = |relays: &mut Relays, sender, i| {
         relays.handle_data(NodeId(3), NodeId(sender), &data(&h, i, &payload), MTU, AT)
     };
     assert_eq!(heard(&mut relays, 9, 0), Relayed::Taken);
-    assert_eq!(relays.ready(), None, "a node outside the list is not upstream");
+    assert_eq!(relays.ready(AT), None, "a node outside the list is not upstream");
     assert_eq!(heard(&mut relays, 2, 0), Relayed::Taken);
-    assert!(relays.ready().is_some(), "credit 0.5 is positive");
+    assert!(relays.ready(AT).is_some(), "credit 0.5 is positive");
     let mut rng = rng::stream(1, NodeId(3), "test", "relay");
     let mut out = Vec::new();
-    assert!(relays.fill(FLOW, AT, &mut rng, &mut out));
-    assert_eq!(out.len(), 102);
-    assert_eq!(relays.ready(), None);
+    assert!(relays.fill(FLOW, None, AT, &mut rng, &mut out).is_some());
+    assert_eq!(out.len(), 19 + 2 * 4 + 102);
+    assert_eq!(relays.ready(AT), None);
     // Half a packet is owed: one more reception only settles it, the second lets it send again.
     heard(&mut relays, 1, 1);
-    assert_eq!(relays.ready(), None);
+    assert_eq!(relays.ready(AT), None);
     heard(&mut relays, 1, 1);
-    assert!(relays.ready().is_some());
+    assert!(relays.ready(AT).is_some());
     assert_eq!(
         relays.handle_data(NodeId(5), NodeId(1), &data(&h, 0, &payload), MTU, AT),
         Relayed::NotOurs
@@ -191,19 +192,19 @@ fn in_belts_a_forwarder_is_told_who_is_upstream() {
     for (me, sender, gets_credit) in
         [(2, 3, true), (3, 2, true), (2, 4, false), (4, 2, false), (4, 1, true), (2, 9, false)]
     {
-        let (mut relays, h) = (Relays::default(), belts(0, &[2, 3, 4]));
+        let (mut relays, h) = (Relays::new(Forwarding::Ordered), belts(0, &[2, 3, 4]));
         relays.handle_data(NodeId(me), NodeId(sender), &data(&h, 0, &payload), MTU, AT);
-        assert_eq!(relays.ready().is_some(), gets_credit, "{me} hears {sender}");
+        assert_eq!(relays.ready(AT).is_some(), gets_credit, "{me} hears {sender}");
     }
 }
 
 #[test]
 fn a_newer_plan_is_followed_and_an_older_one_is_not() {
-    let mut relays = Relays::default();
+    let mut relays = Relays::new(Forwarding::Ordered);
     let payload = [1; 100];
     let mut hear = |h: &DataHeader| {
         relays.handle_data(NodeId(3), NodeId(1), &data(h, 0, &payload), MTU, AT);
-        (relays.ready().is_some(), relays.header(FLOW, None).map(|h| h.revision))
+        (relays.ready(AT).is_some(), relays.header(FLOW).map(|h| h.revision))
     };
     assert_eq!(hear(&belts(254, &[2, 3])), (true, Some(254)));
     // The revision wraps. The new plan has no use for node 3, and what others still send by the old one
@@ -215,29 +216,29 @@ fn a_newer_plan_is_followed_and_an_older_one_is_not() {
 
 #[test]
 fn a_new_visit_flushes_the_buffer_and_old_packets_do_not_bring_it_back() {
-    let mut relays = Relays::default();
+    let mut relays = Relays::new(Forwarding::Ordered);
     let payload = [1; 100];
     let heard = |relays: &mut Relays, h: &DataHeader| {
         relays.handle_data(NodeId(2), NodeId(1), &data(h, 0, &payload), MTU, AT)
     };
     heard(&mut relays, &header(5, 0));
     heard(&mut relays, &header(6, 1));
-    assert_eq!(relays.header(FLOW, None).map(|h| (h.visit, h.batch)), Some((6, 1)));
+    assert_eq!(relays.header(FLOW).map(|h| (h.visit, h.batch)), Some((6, 1)));
     assert_eq!(heard(&mut relays, &header(5, 0)), Relayed::Stale);
     // Another start of the source counts from the beginning.
     let restarted = DataHeader { incarnation: 8, ..header(1, 0) };
     assert_eq!(heard(&mut relays, &restarted), Relayed::Taken);
-    assert_eq!(relays.header(FLOW, None).map(|h| h.visit), Some(1));
+    assert_eq!(relays.header(FLOW).map(|h| h.visit), Some(1));
     // The visit number wraps.
     heard(&mut relays, &DataHeader { incarnation: 9, ..header(u32::MAX, 0) });
     let wrapped = DataHeader { incarnation: 9, ..header(0, 1) };
     assert_eq!(heard(&mut relays, &wrapped), Relayed::Taken);
-    assert_eq!(relays.header(FLOW, None).map(|h| h.visit), Some(0));
+    assert_eq!(relays.header(FLOW).map(|h| h.visit), Some(0));
 }
 
 #[test]
 fn forwarded_transfers_are_bounded() {
-    let mut relays = Relays::default();
+    let mut relays = Relays::new(Forwarding::Ordered);
     for serial in 0..500 {
         let flow = FlowId { source: NodeId(1), serial };
         let h = DataHeader { flow, ..header(1, 0) };
@@ -245,17 +246,17 @@ fn forwarded_transfers_are_bounded() {
         relays.handle_data(NodeId(2), NodeId(1), &data(&h, 0, &[1; 100]), MTU, at);
         assert!(relays.len() <= 32);
     }
-    assert!(relays.header(FlowId { source: NodeId(1), serial: 499 }, None).is_some());
+    assert!(relays.header(FlowId { source: NodeId(1), serial: 499 }).is_some());
 }
 
 #[test]
 fn a_packet_of_another_length_does_not_change_the_forwarders() {
-    let mut relays = Relays::default();
+    let mut relays = Relays::new(Forwarding::Ordered);
     let h = header(1, 0);
     relays.handle_data(NodeId(2), NodeId(1), &data(&h, 0, &[1; 100]), MTU, AT);
     let routing = Routing::Ordered(vec![Forwarder::new(NodeId(2), 1.0); 200]);
     let longer = DataHeader { routing, ..header(1, 0) };
     let heard = relays.handle_data(NodeId(2), NodeId(1), &data(&longer, 0, &[1; 50]), MTU, AT);
     assert_eq!(heard, Relayed::Malformed);
-    assert_eq!(relays.header(FLOW, None).map(|h| h.routing), Some(h.routing));
+    assert_eq!(relays.header(FLOW).map(|h| h.routing), Some(h.routing));
 }

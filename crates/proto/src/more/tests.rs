@@ -3,32 +3,13 @@
 use super::belt::Belt;
 use super::*;
 use crate::rng::{stream, unit};
-use crate::route::{LinkState, Metric};
-use crate::time::Instant;
+use crate::route::Metric;
+use crate::route::meshes::{directed, symmetric};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 /// Directed links: from, to, delivery.
 type Links = Vec<(u16, u16, f64)>;
-
-fn topology(links: &[(u16, u16, f64)]) -> Topology {
-    let mut t = Topology::new(0.01);
-    let nodes: std::collections::BTreeSet<u16> =
-        links.iter().flat_map(|(from, to, _)| [*from, *to]).collect();
-    for node in nodes {
-        let heard = links.iter().filter(|(_, to, _)| *to == node);
-        let hears = heard.map(|(from, _, d)| (NodeId(*from), *d)).collect();
-        let state = LinkState { version: (1, 1), name: format!("n{node}"), hears };
-        t.learn(NodeId(node), state, Instant::default());
-    }
-    t
-}
-
-/// Both ways alike.
-fn symmetric(links: &[(u16, u16, f64)]) -> Topology {
-    let back = links.iter().map(|(a, b, d)| (*b, *a, *d));
-    topology(&links.iter().copied().chain(back).collect::<Vec<_>>())
-}
 
 fn ids(nodes: &[u16]) -> Vec<NodeId> {
     nodes.iter().map(|node| NodeId(*node)).collect()
@@ -148,7 +129,7 @@ fn the_threshold_is_lowered_as_far_as_needed_and_never_raised() {
     let scheme = |prune| More::new(MoreConfig { prune, ..Default::default() });
     let listed = |prune, receivers: &[u16]| {
         let routing = scheme(prune).plan(&t, NodeId(1), &ids(receivers)).routing;
-        routing.nodes().map(|node| node.0).collect::<Vec<_>>()
+        routing.forwarders().iter().map(|node| node.0).collect::<Vec<_>>()
     };
     assert_eq!(listed(Prune::Connected, &[8, 2]), [2, 3, 4, 5, 6, 7]);
     assert_eq!(listed(Prune::Below(0.1), &[8, 3]), [2]);
@@ -211,7 +192,7 @@ fn walk(t: &Topology, to: NodeId, packets: u32, seed: u64) -> BTreeMap<NodeId, f
 fn the_recursion_agrees_with_packets_that_walk() {
     let meshes = [
         symmetric(&[(1, 2, 0.8), (2, 3, 0.5), (1, 3, 0.1), (1, 4, 0.4), (4, 3, 0.6), (2, 4, 0.7)]),
-        topology(&[
+        directed(&[
             (1, 2, 0.6),
             (1, 4, 0.5),
             (2, 5, 0.4),
@@ -251,7 +232,7 @@ fn mesh() -> impl Strategy<Value = (Links, Vec<u16>)> {
 proptest! {
     #[test]
     fn whatever_the_mesh((links, labels) in mesh(), prune in 0.0..0.5f64) {
-        let t = topology(&links);
+        let t = directed(&links);
         let receivers: Vec<u16> = (2..=labels.len() as u16).collect();
         let b = belts(&t, &receivers, prune);
         let served = receivers.len() - b.unreachable.len() - b.disconnected.len();
@@ -269,7 +250,7 @@ proptest! {
 
     #[test]
     fn each_belt_brings_its_destination_one_packet((links, labels) in mesh(), prune in 0.0..0.5f64) {
-        let t = topology(&links);
+        let t = directed(&links);
         for receiver in 2..=labels.len() as u16 {
             let whole = Belt::new(&t, NodeId(1), NodeId(receiver), Metric::Broadcast);
             let Some(whole) = whole else { continue };
@@ -287,7 +268,7 @@ proptest! {
 
     #[test]
     fn the_largest_threshold_is_exact((links, labels) in mesh()) {
-        let t = topology(&links);
+        let t = directed(&links);
         let receivers: Vec<u16> = (2..=labels.len() as u16).collect();
         let largest = threshold(&t, &receivers);
         prop_assert_eq!(belts(&t, &receivers, largest).disconnected, vec![]);
@@ -301,9 +282,9 @@ proptest! {
         let new = |node: u16| labels[usize::from(node) - 1];
         let renamed: Links = links.iter().map(|(a, b, d)| (new(*a), new(*b), *d)).collect();
         let receivers: Vec<u16> = (2..=labels.len() as u16).collect();
-        let before = belts(&topology(&links), &receivers, prune);
+        let before = belts(&directed(&links), &receivers, prune);
         let renamed_receivers: Vec<NodeId> = receivers.iter().map(|r| NodeId(new(*r))).collect();
-        let t = topology(&renamed);
+        let t = directed(&renamed);
         let after = Belts::new(&t, NodeId(new(1)), &renamed_receivers, prune, Metric::Broadcast);
         prop_assert_eq!(before.z.len(), after.z.len());
         for (node, z) in &before.z {

@@ -1,28 +1,8 @@
 //! Trees and credits worked out by hand.
 
 use super::*;
-use crate::route::{LinkState, Metric};
-use crate::time::Instant;
-
-/// A topology from directed links (from, to, delivery).
-fn topology(links: &[(u16, u16, f64)]) -> Topology {
-    let mut t = Topology::new(0.01);
-    let nodes: std::collections::BTreeSet<u16> =
-        links.iter().flat_map(|(from, to, _)| [*from, *to]).collect();
-    for node in nodes {
-        let heard = links.iter().filter(|(_, to, _)| *to == node);
-        let hears = heard.map(|(from, _, d)| (NodeId(*from), *d)).collect();
-        let state = LinkState { version: (1, 1), name: format!("n{node}"), hears };
-        t.learn(NodeId(node), state, Instant::default());
-    }
-    t
-}
-
-/// Both ways alike.
-fn symmetric(links: &[(u16, u16, f64)]) -> Topology {
-    let back = links.iter().map(|(a, b, d)| (*b, *a, *d));
-    topology(&links.iter().copied().chain(back).collect::<Vec<_>>())
-}
+use crate::route::Metric;
+use crate::route::meshes::{directed, symmetric};
 
 fn tree(t: &Topology, receivers: &[u16], knob: f64) -> Tree {
     let receivers: Vec<NodeId> = receivers.iter().map(|r| NodeId(*r)).collect();
@@ -64,7 +44,7 @@ fn more_than_one_packet_received_is_forwarded_as_one() {
 #[test]
 fn a_child_that_overheard_enough_is_owed_nothing_and_does_not_starve_the_others() {
     // Node 1 sends 2.5 per packet for node 5; node 3 overhears 0.45 * 2.5 > 1 of them directly.
-    let t = topology(&[
+    let t = directed(&[
         (1, 2, 0.9),
         (2, 1, 0.9),
         (2, 3, 0.99),

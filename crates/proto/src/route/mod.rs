@@ -6,6 +6,8 @@ mod frame;
 mod topology;
 
 #[cfg(test)]
+pub(crate) mod meshes;
+#[cfg(test)]
 mod tests;
 
 use crate::counters::DropReason;
