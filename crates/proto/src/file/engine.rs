@@ -207,7 +207,7 @@ impl<S: Scheme> Service for FileEngine<S> {
         if let Some(filled) = self.fill_ack(cx, out) {
             return Some(filled);
         }
-        if let Some(filled) = self.fill_report(cx.now, out) {
+        if let Some(filled) = self.fill_report(cx, out) {
             return Some(filled);
         }
         self.fill_announce(cx, out).or_else(|| self.fill_data(cx, out))

@@ -7,9 +7,8 @@ pub(crate) struct PacketSet([u64; 4]);
 impl PacketSet {
     /// The packets below `packets`.
     pub(super) fn first_of(packets: u8) -> Self {
-        let mut set = Self::default();
-        (0..packets).for_each(|i| set.insert(i));
-        set
+        let below = |bits: u32| 1u64.checked_shl(bits).map_or(u64::MAX, |bit| bit - 1);
+        Self(std::array::from_fn(|i| below(u32::from(packets).saturating_sub(64 * i as u32))))
     }
 
     pub(super) fn insert(&mut self, i: u8) {
@@ -95,6 +94,9 @@ mod tests {
     fn the_first_bit_on_the_wire_is_packet_0() {
         assert_eq!(set(&BTreeSet::from([0, 9])).to_wire(), [0x80, 0x40]);
         assert_eq!(PacketSet::first_of(255).to_wire().len(), 32);
+        for packets in 0..=255 {
+            assert_eq!(PacketSet::first_of(packets), set(&(0..packets).collect()));
+        }
         assert_eq!(PacketSet::from_wire(&[0; 33]), None);
     }
 

@@ -201,7 +201,8 @@ impl Routing {
     #[must_use]
     pub fn parent(&self, node: NodeId) -> Option<NodeId> {
         let Self::Tree(hops) = self else { return None };
-        hops.iter().find(|hop| hop.node == node).map(|hop| hop.parent)
+        let hop = hops.iter().find(|hop| hop.node == node);
+        hop.map(|hop| hop.parent).filter(|parent| *parent != node)
     }
 
     /// Whom `node` sends to, in a tree.

@@ -204,10 +204,14 @@ impl Source {
         true
     }
 
-    /// Sees to it that a batch does not rest while somebody lacks it.
+    /// Sees to it that a batch neither rests nor is stuck while somebody lacks it.
     pub(super) fn prod(&mut self, now: Instant) {
-        if let Some(visit) = &mut self.visit {
-            visit.prod(now);
+        let Some(visit) = &mut self.visit else { return };
+        visit.prod(now);
+        if visit.is_stuck(now) {
+            // Of a higher number, it makes forwarders drop what they hold.
+            self.visits = self.visits.wrapping_add(1);
+            visit.renew(self.manifest.flow.source, now);
         }
     }
 
@@ -246,7 +250,7 @@ impl Source {
             .forwarding()
             .is_hop_by_hop()
             .then(|| Arq::new(plan.routing.children(cx.me), packets, cx.now));
-        self.visit = Some(Visit::new(batch, packets, is_first, wanted_by, plan, arq));
+        self.visit = Some(Visit::new(batch, packets, is_first, wanted_by, plan, arq, cx.now));
         Some(())
     }
 
@@ -443,8 +447,7 @@ impl Source {
             return;
         }
         if let Some(plan) = self.fitting_plan(&still, topology, scheme, mtu) {
-            visit.adopt(plan, self.manifest.flow.source, now);
-            visit.wanted_by = still;
+            visit.adopt(still, plan, self.manifest.flow.source, now);
             self.visit = Some(visit);
         }
     }

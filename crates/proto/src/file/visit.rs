@@ -11,6 +11,9 @@ use crate::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeSet;
 
+/// A turn in which no receiver finishes for so long counts as stuck: what a forwarder holds may be spoiled.
+const STUCK: Duration = Duration::from_secs(60);
+
 /// The batch being sent from.
 #[derive(Debug)]
 pub(super) struct Visit {
@@ -22,6 +25,8 @@ pub(super) struct Visit {
     pub revision: u8,
     /// Receivers it is for.
     pub wanted_by: BTreeSet<NodeId>,
+    /// When it began, or a receiver last had the batch.
+    since: Instant,
     packets: u8,
     /// The next packet to send as it is; from the batch's size on, combinations.
     next_plain: u8,
@@ -49,6 +54,7 @@ impl Visit {
         wanted_by: BTreeSet<NodeId>,
         plan: Plan,
         arq: Option<Arq>,
+        now: Instant,
     ) -> Self {
         Self {
             batch,
@@ -56,6 +62,7 @@ impl Visit {
             plan,
             revision: 0,
             wanted_by,
+            since: now,
             packets,
             next_plain: if is_first { 0 } else { packets },
             arq,
@@ -63,8 +70,18 @@ impl Visit {
         }
     }
 
-    /// Goes on by another plan.
-    pub(super) fn adopt(&mut self, plan: Plan, source: NodeId, now: Instant) {
+    /// Goes on for `wanted_by`, by another plan.
+    pub(super) fn adopt(
+        &mut self,
+        wanted_by: BTreeSet<NodeId>,
+        plan: Plan,
+        source: NodeId,
+        now: Instant,
+    ) {
+        if wanted_by != self.wanted_by {
+            self.wanted_by = wanted_by;
+            self.since = now;
+        }
         if plan == self.plan {
             return;
         }
@@ -72,6 +89,19 @@ impl Visit {
         self.revision = self.revision.wrapping_add(1);
         if let Some(arq) = &mut self.arq {
             arq.follow(self.plan.routing.children(source), now);
+        }
+    }
+
+    /// Whether nobody has finished the batch for so long that forwarders had better begin it anew.
+    pub(super) fn is_stuck(&self, now: Instant) -> bool {
+        now.since(self.since) >= STUCK
+    }
+
+    /// Begins it anew.
+    pub(super) fn renew(&mut self, source: NodeId, now: Instant) {
+        self.since = now;
+        if let Some(arq) = &mut self.arq {
+            *arq = Arq::new(self.plan.routing.children(source), self.packets, now);
         }
     }
 

@@ -14,8 +14,8 @@ const NO_ROUTE_PAUSE: Duration = Duration::from_secs(1);
 impl<S: Scheme> FileEngine<S> {
     /// Tells the node before in a tree what is held here: what the forwarder has, and the receiver too if it
     /// wants the batch.
-    pub(super) fn fill_report(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Filled> {
-        let (parent, mut report) = self.relays.owed(now)?;
+    pub(super) fn fill_report(&mut self, cx: &Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        let (parent, mut report) = self.relays.owed(cx.now)?;
         let wanted = self.sinks.get(&report.flow).and_then(|sink| sink.holds(report.batch));
         if let Some(held) = wanted {
             report.has = report.has.and(held);
@@ -23,7 +23,7 @@ impl<S: Scheme> FileEngine<S> {
         report.write(parent, out);
         self.relays.answer(report.flow);
         self.last = Last::Report(report.flow);
-        Some(Filled { kind: frame::REPORT, to: Some(parent) })
+        Some(Filled { kind: frame::REPORT, to: address(cx, Some(parent)) })
     }
 
     pub(super) fn fill_ack(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
@@ -82,7 +82,7 @@ impl<S: Scheme> FileEngine<S> {
         let piggyback = self.acks.piggyback(flow);
         let to = self.relays.fill(flow, piggyback, cx.now, cx.rng, out)?;
         self.last = Last::Relayed(flow);
-        Some(Filled { kind: frame::DATA, to })
+        Some(Filled { kind: frame::DATA, to: address(cx, to) })
     }
 
     fn fill_own(&mut self, cx: &mut Cx<'_>, flow: FlowId, out: &mut Vec<u8>) -> Option<Filled> {
@@ -99,4 +99,9 @@ impl<S: Scheme> FileEngine<S> {
         let ready = self.sources.iter().filter(|(_, s)| s.is_ready(now));
         ready.map(|(flow, s)| (*flow, s.sent_at)).min_by_key(|(flow, at)| (*at, *flow))
     }
+}
+
+/// Where a frame goes that another's list of nodes says is for `to`: to all, if there is no such node.
+fn address(cx: &Cx<'_>, to: Option<NodeId>) -> Option<NodeId> {
+    to.filter(|node| cx.topology.state(*node).is_some())
 }
