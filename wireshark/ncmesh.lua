@@ -37,6 +37,8 @@ local SERVICES = {
   [1] = { name = "route", is = "route" },
   [16] = { name = "pacifier", is = "file" },
   [17] = { name = "more", is = "file" },
+  [18] = { name = "etx_unicast", is = "file" },
+  [19] = { name = "tree_flood", is = "file" },
 }
 local SERVICE_NAMES = {}
 for id, service in pairs(SERVICES) do SERVICE_NAMES[id] = service.name end
@@ -98,6 +100,11 @@ local f = {
   forwarder = ProtoField.none("ncmesh.forwarder", "Forwarder"),
   forwarder_node = ProtoField.uint16("ncmesh.forwarder.node", "Node"),
   forwarder_credit = ProtoField.float("ncmesh.forwarder.credit", "TX_credit"),
+  is_tree = ProtoField.bool("ncmesh.is_tree", "Tree", 8, nil, 0x08),
+  has_poll = ProtoField.bool("ncmesh.has_poll", "Poll", 8, nil, 0x10),
+  parent = ProtoField.uint16("ncmesh.parent", "Parent"),
+  poll = ProtoField.uint32("ncmesh.poll", "Poll"),
+  held = ProtoField.bytes("ncmesh.held", "Packets held"),
   revision = ProtoField.uint8("ncmesh.revision", "Revision of the plan"),
   upstream = ProtoField.bytes("ncmesh.upstream", "Who is upstream of whom, a row of bits each"),
   piggyback_receiver = ProtoField.uint16("ncmesh.piggyback.receiver", "Acknowledgment of receiver"),
@@ -328,19 +335,18 @@ local function announcement(c)
   return string.format("%s %s, %d receivers", flow, PHASES[phase] or "?", count)
 end
 
-local function routing(c, has_belts)
+local function routing(c, has_belts, is_tree)
   local listed = c:number(f.forwarder_count, 1)
-  if c:left() < 4 * listed then c:fail("The body ends before its forwarders do") end
+  if c:left() < 4 * listed then c:fail("The body ends before its nodes do") end
   for _ = 1, math.min(listed, c:left() / 4) do
     c:branch(f.forwarder, function()
       local node = c:number(f.forwarder_node, 2)
+      if is_tree then return string.format("Node %d below %d", node, c:number(f.parent, 2)) end
       return string.format("Forwarder %d: TX_credit %.2f", node, c:fraction(f.forwarder_credit, 2, 256))
     end)
   end
-  if has_belts then
-    c:field(f.revision, 1)
-    if listed > 0 then c:field(f.upstream, math.ceil(listed * listed / 8)) end
-  end
+  if has_belts or is_tree then c:field(f.revision, 1) end
+  if has_belts and listed > 0 then c:field(f.upstream, math.ceil(listed * listed / 8)) end
 end
 
 local function data(c)
@@ -354,10 +360,16 @@ local function data(c)
     c.tree:add(f.systematic, flags)
     c.tree:add(f.has_piggyback, flags)
     c.tree:add(f.has_belts, flags)
+    c.tree:add(f.is_tree, flags)
+    c.tree:add(f.has_poll, flags)
     if packets == 0 then c:fail("A batch has at least one packet") end
-    if flags:uint() > 7 then c:fail("Unknown flags") end
+    if flags:uint() > 31 then c:fail("Unknown flags") end
   end
-  routing(c, flags and flags:bitfield(5, 1) == 1)
+  local function has(bit) return flags ~= nil and math.floor(flags:uint() / bit) % 2 == 1 end
+  local misplaced = has(4) and has(8) or has(8) and not has(1) or has(16) and not has(8)
+  if misplaced then c:fail("Flags that exclude each other") end
+  routing(c, has(4), has(8))
+  if has(16) then c:field(f.poll, 4) end
   if flags and flags:bitfield(6, 1) == 1 then
     c:field(f.piggyback_receiver, 2)
     c:field(f.piggyback_serial, 4)
@@ -371,6 +383,17 @@ local function data(c)
   local symbol = c:rest(f.payload)
   if symbol == 0 or symbol > 65535 then c:fail("A packet carries 1 to 65,535 bytes") end
   return string.format("%s batch %d, %s", flow, batch, systematic and "systematic" or "coded")
+end
+
+local function report(c)
+  local parent = c:number(f.parent, 2)
+  local flow = c:flow()
+  c:field(f.incarnation, 2)
+  c:field(f.visit, 4)
+  local batch = c:number(f.batch, 4)
+  c:field(f.poll, 4)
+  if c:rest(f.held) > 32 then c:fail("A batch has at most 255 packets") end
+  return string.format("%s batch %d to parent %d", flow, batch, parent)
 end
 
 local function acknowledgment(c)
@@ -393,6 +416,7 @@ local FRAMES = {
     [0] = { name = "announcement", show = announcement },
     [1] = { name = "data", show = data },
     [2] = { name = "acknowledgment", show = acknowledgment },
+    [3] = { name = "report", show = report },
   },
 }
 
