@@ -7,6 +7,8 @@ FUZZ_SECONDS ?= 10
 # Where the Python package and the tools for it are installed, and the Python, 3.11 or later, to make that with.
 VENV ?= target/venv
 PYTHON ?= python3
+# Those in Python that are run as they are.
+SCRIPTS := bench/peers bench/validation bench/ns3/compare
 
 .PHONY: all demo test lint unit fuzz bench doc clean test-deps python python-lint python-test
 
@@ -51,13 +53,17 @@ $(VENV)/bin/maturin:
 
 # Style, types, stubs against the compiled module.
 python-lint: python
-	$(VENV)/bin/ruff check --quiet python
-	$(VENV)/bin/ruff format --check --quiet python
+	$(VENV)/bin/ruff check --quiet python $(SCRIPTS)
+	$(VENV)/bin/ruff format --check --quiet python $(SCRIPTS)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m mypy.stubtest ncmesh._ncmesh
 
 python-test: python
 	$(VENV)/bin/pytest
+
+# docs/validation.md, by running everything the medium is compared in.
+validation: python
+	$(VENV)/bin/python bench/validation
 
 # What compares with other programs needs more: bench/peers (root, uftp), and other coders as in
 # docs/performance-code.md.
