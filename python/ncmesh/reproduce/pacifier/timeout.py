@@ -27,8 +27,8 @@ def _findings(rows: Rows, _: Scale) -> Findings:
 EXPERIMENT = Experiment(
     name="pacifier-timeout",
     title="Rate limiting with a time-out of an eighth",
-    reading="As figures 4 and 7, but the source waits for a child 1 instead of 8 packet times for each packet "
-    "that its children owe (III-B).",
+    reading="As figures 4 and 7, but the source waits for a child 1 instead of 8 packet times for each "
+    "packet that its children owe (III-B).",
     runs=lambda scale: runs(ALL, scale),
     findings=_findings,
 )
