@@ -17,7 +17,7 @@ const ANSWER_PACKETS: f64 = 16.0;
 const ANSWER_LEAST: Duration = Duration::from_millis(20);
 /// After so many questions in a row, and as many again, it waits twice as long, up to the longest. A poor link
 /// needs several.
-const PATIENCE: u32 = 8;
+const PATIENCE: u32 = 16;
 const LONGEST: Duration = Duration::from_secs(2);
 /// The pause after the MAC gave up on a packet, growing likewise.
 pub(super) const MAC_PAUSE: Duration = Duration::from_millis(4);
