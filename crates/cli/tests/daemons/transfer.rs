@@ -3,6 +3,7 @@
 use crate::support::net::Segment;
 use crate::support::{INBOX, Node, contents, mesh, ncmesh, send, wait_until};
 use ncmesh_node::api::types::{State, Transfer};
+use ncmesh_proto::registry::REGISTRY;
 use std::fs;
 use std::process::Stdio;
 
@@ -52,16 +53,19 @@ fn a_file_arrives_though_frames_are_lost() {
     }
     let dir = tempfile::tempdir().unwrap();
     let mesh = mesh(&segment, dir.path(), &[INBOX; 3]);
-    let bytes = contents(1_000_000, 5);
-    let path = mesh[0].dir.join("file");
-    fs::write(&path, &bytes).unwrap();
-    let send = ["send", path.to_str().unwrap(), "--to", "n2,n3", "--timeout", "60"];
-    let sent: Transfer = mesh[0].ask(&send);
-    assert_eq!(sent.state, State::Complete, "{sent:?}");
-    // Loss there was: even a perfect code needs 1/0.7 of the file for one receiver alone.
-    assert!(sent.source_redundancy > 1.1, "{sent:?}");
-    for node in &mesh[1..] {
-        assert_eq!(fs::read(node.dir.join("inbox/file")).unwrap(), bytes);
+    let schemes = REGISTRY.iter().filter(|e| e.service == "file").map(|e| e.name);
+    for (seed, scheme) in schemes.enumerate() {
+        let bytes = contents(1_000_000, seed as u64);
+        let path = mesh[0].dir.join(scheme);
+        fs::write(&path, &bytes).unwrap();
+        let to = ["--to", "n2,n3", "--timeout", "60", "--scheme", scheme];
+        let sent: Transfer = mesh[0].ask(&[&["send", path.to_str().unwrap()], &to[..]].concat());
+        assert_eq!(sent.state, State::Complete, "{sent:?}");
+        // Loss there was: even a perfect code needs 1/0.7 of the file for one receiver alone.
+        assert!(sent.source_redundancy > 1.1, "{sent:?}");
+        for node in &mesh[1..] {
+            assert_eq!(fs::read(node.dir.join("inbox").join(scheme)).unwrap(), bytes);
+        }
     }
 }
 
