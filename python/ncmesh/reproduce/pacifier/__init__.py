@@ -2,5 +2,5 @@
 
 from ncmesh.reproduce.pacifier import fig2, fig3, fig4, fig5, fig6, fig7, fig8_9, timeout
 
-MODULES = (fig2, fig3, fig4, fig5, fig6, fig7, fig8_9, timeout)
-EXPERIMENTS = tuple(module.EXPERIMENT for module in MODULES)
+FIGURES = (fig2, fig3, fig4, fig5, fig6, fig7, fig8_9)
+EXPERIMENTS = (*(module.EXPERIMENT for module in FIGURES), *timeout.EXPERIMENTS)

@@ -1,34 +1,37 @@
-"""Not a figure of the paper: how much of source rate limiting is the time-out of III-B."""
+"""Not in the paper: its figures with source rate limiting again, with an eighth of the time-out of III-B."""
 
 from __future__ import annotations
 
-from ncmesh.reproduce.experiment import Experiment, Findings, Rows, Scale
-from ncmesh.reproduce.pacifier.comparison import average_gain, change, source_redundancy
-from ncmesh.reproduce.pacifier.setting import runs
-from ncmesh.reproduce.pacifier.tables import four_panels, per_topology
+from collections.abc import Mapping
+from dataclasses import replace
 
-SHORT = ("TREE+RL, short", "Pacifier, short")
-ALL = ("MORE", "TREE", *SHORT)
+from ncmesh.campaign import Run
+from ncmesh.reproduce.experiment import Case, Experiment, Scale
+from ncmesh.reproduce.pacifier import fig4, fig5, fig6, fig7
 
-
-def _findings(rows: Rows, _: Scale) -> Findings:
-    limited, whole = SHORT
-    claims = [
-        average_gain(rows, limited, "TREE", 1.2),
-        source_redundancy(rows, limited, 5.84),
-        change(rows, limited, "TREE", "transmissions", "transmissions", 0.72),
-        average_gain(rows, whole, limited, 1.6),
-        average_gain(rows, whole, "TREE", 1.9),
-        average_gain(rows, whole, "MORE", 2.71),
-    ]
-    return Findings(claims, per_topology(rows, ALL), four_panels(rows, ALL))
+SETTING = "protocol.pacifier.timeout_factor"
+LIMITED = ("tree_rl", "tree_rl_rrb")
 
 
-EXPERIMENT = Experiment(
-    name="pacifier-timeout",
-    title="Rate limiting with a time-out of an eighth",
-    reading="As figures 4 and 7, but the source waits for a child 1 instead of 8 packet times for each "
-    "packet that its children owe (III-B).",
-    runs=lambda scale: runs(ALL, scale),
-    findings=_findings,
-)
+def _less_patient(run: Run) -> Run:
+    if run.parameters.get("protocol.pacifier.variant") not in LIMITED:
+        return run
+    change = {SETTING: 1.0}
+    return replace(run, scenario=run.scenario.varied(change), parameters={**run.parameters, **change})
+
+
+def _short(figure: Experiment) -> Experiment:
+    def runs(scale: Scale) -> Mapping[Case, Run]:
+        return {case: _less_patient(run) for case, run in figure.runs(scale).items()}
+
+    return replace(
+        figure,
+        name=f"{figure.name}-short",
+        title=f"{figure.title}; an eighth of the time-out",
+        reading=f"{figure.reading} The source waits for a child 1 instead of 8 packet times for each packet "
+        "that its children owe.",
+        runs=runs,
+    )
+
+
+EXPERIMENTS = tuple(_short(module.EXPERIMENT) for module in (fig4, fig5, fig6, fig7))
