@@ -35,12 +35,11 @@ fn a_file_reaches_all_and_odd_files_too() {
         fs::read(mesh[2].dir.join("inbox/one (2)")).is_ok_and(|read| read == other)
     });
     assert_eq!(fs::read(mesh[2].dir.join("inbox/one")).unwrap(), contents(1, 7));
-    assert!(
-        mesh[2]
-            .transfers()
-            .iter()
-            .any(|t| t.id == id && t.path.as_ref().unwrap().ends_with("one (2)"))
-    );
+    // The daemon learns of it a moment after the file is there.
+    wait_until("the daemon names it", || {
+        let named = |t: &Transfer| t.path.as_ref().is_some_and(|path| path.ends_with("one (2)"));
+        mesh[2].transfers().iter().any(|t| t.id == id && named(t))
+    });
     assert_eq!(mesh[0].stop(), 0);
     assert!(!mesh[0].socket().exists());
 }
