@@ -47,7 +47,7 @@ fn every_shipped_scenario_makes_a_medium_and_its_receivers_can_be_reached() {
         assert!(traffic.to.iter().all(|&to| paths[traffic.from][to].0.is_finite()), "{path:?}");
         scenarios += 1;
     }
-    assert_eq!(scenarios, 5);
+    assert_eq!(scenarios, 6);
 }
 
 #[test]
