@@ -1,5 +1,6 @@
 """What the tests share."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,10 @@ import pytest
 from ncmesh import campaign
 
 ROOT = Path(__file__).parents[2]
+
+# A shell starts what runs in its background with interrupts ignored; here and in what is started from here
+# they are to interrupt all the same.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
