@@ -250,7 +250,7 @@ impl Air {
     ) -> Option<Landed> {
         let flight = self.flights.get_mut(id.place())?;
         let transmission = flight.transmission.take()?;
-        let (began_ns, aborted) = (flight.began_ns, flight.aborted);
+        let aborted = flight.aborted;
         let arrivals = std::mem::take(&mut flight.arrivals);
         self.free.push(id.place());
         if self.free.len() == self.flights.len() {
@@ -261,7 +261,7 @@ impl Air {
         let mut collided = false;
         for arrival in &arrivals {
             let radio = arrival.radio();
-            let outcome = self.leave(now_ns, id, *arrival, (&transmission, began_ns));
+            let outcome = self.leave(now_ns, id, *arrival, transmission.payload.is_control());
             if let Some(read) = outcome.locked {
                 listener.receive(radio, &transmission, read && !aborted);
             }
@@ -278,13 +278,7 @@ impl Air {
     }
 
     /// A frame ends at a radio it had reached.
-    fn leave(
-        &mut self,
-        now_ns: u64,
-        id: TxId,
-        arrival: Arrival,
-        (transmission, began_ns): (&Transmission, u64),
-    ) -> Outcome {
+    fn leave(&mut self, now_ns: u64, id: TxId, arrival: Arrival, control: bool) -> Outcome {
         let radio = arrival.radio();
         let ear = &mut self.ears[radio];
         let mut locked = false;
@@ -292,8 +286,7 @@ impl Air {
         if let Some(lock) = &ear.lock {
             // It may be receiving another frame, whose conditions now change.
             locked = lock.id == id;
-            let began_ns = if locked { began_ns } else { self.flights[lock.id.place()].began_ns };
-            ear.settle(now_ns, began_ns, &self.reception);
+            ear.settle(now_ns, self.flights[lock.id.place()].began_ns, &self.reception);
             if locked {
                 let errors = ear.conclude();
                 clean = errors < NONE
@@ -303,7 +296,7 @@ impl Air {
         }
         ear.power -= arrival.power;
         let outcome = Outcome::new(arrival.fate, locked, clean, ear.up);
-        if !transmission.payload.is_control() {
+        if !control {
             outcome.count(&mut self.statistics.radios[radio]);
         }
         outcome

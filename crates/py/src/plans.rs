@@ -109,6 +109,22 @@ fn indices(nodes: Vec<NodeId>) -> Vec<usize> {
     nodes.into_iter().map(index).collect()
 }
 
+/// What every scheme's plan says.
+fn plan_of<'py>(
+    py: Python<'py>,
+    forwarders: Vec<NodeId>,
+    z: BTreeMap<NodeId, f64>,
+    tx_credit: BTreeMap<NodeId, f64>,
+    unreachable: Vec<NodeId>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let plan = PyDict::new(py);
+    plan.set_item("forwarders", indices(forwarders))?;
+    plan.set_item("z", by_index(z))?;
+    plan.set_item("tx_credit", by_index(tx_credit))?;
+    plan.set_item("unreachable", indices(unreachable))?;
+    Ok(plan)
+}
+
 /// Pacifier's tree and credits.
 #[pyfunction]
 pub(crate) fn pacifier_plan<'py>(
@@ -122,12 +138,8 @@ pub(crate) fn pacifier_plan<'py>(
     let Task { topology, source, receivers } = Task::new(&loss, source, receivers)?;
     let tree = Tree::new(&topology, source, &receivers, knob, Metric::Broadcast);
     let parents = tree.parent.into_iter().map(|(child, parent)| (child, index(parent))).collect();
-    let plan = PyDict::new(py);
-    plan.set_item("forwarders", indices(tree.forwarders))?;
-    plan.set_item("z", by_index(tree.z))?;
-    plan.set_item("tx_credit", by_index(tree.tx_credit))?;
+    let plan = plan_of(py, tree.forwarders, tree.z, tree.tx_credit, tree.unreachable)?;
     plan.set_item("parent", by_index(parents))?;
-    plan.set_item("unreachable", indices(tree.unreachable))?;
     Ok(plan)
 }
 
@@ -143,11 +155,7 @@ pub(crate) fn more_plan<'py>(
     check_share("prune", prune)?;
     let Task { topology, source, receivers } = Task::new(&loss, source, receivers)?;
     let belts = Belts::new(&topology, source, &receivers, prune, Metric::Broadcast);
-    let plan = PyDict::new(py);
-    plan.set_item("forwarders", indices(belts.forwarders))?;
-    plan.set_item("z", by_index(belts.z))?;
-    plan.set_item("tx_credit", by_index(belts.tx_credit))?;
-    plan.set_item("unreachable", indices(belts.unreachable))?;
+    let plan = plan_of(py, belts.forwarders, belts.z, belts.tx_credit, belts.unreachable)?;
     plan.set_item("disconnected", indices(belts.disconnected))?;
     Ok(plan)
 }

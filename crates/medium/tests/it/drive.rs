@@ -2,6 +2,8 @@
 
 use ncmesh_medium::{Access, LossMatrix, Medium, Output, RadioId};
 
+use crate::traffic::{Queues, Tally};
+
 /// A loss matrix of `n` radios with the listed (from, to, loss) links in both directions.
 pub(crate) fn links(n: usize, links: &[(usize, usize, f64)]) -> LossMatrix {
     let mut matrix = LossMatrix::new(n);
@@ -50,4 +52,16 @@ pub(crate) fn saturate(
         medium.request(at_ns, radio).unwrap();
         Some((access(radio), vec![0; bytes]))
     })
+}
+
+/// Broadcasts `frames` of `bytes` from `radio` alone.
+pub(crate) fn broadcast_from(
+    medium: &mut Medium,
+    radio: RadioId,
+    bytes: usize,
+    frames: u64,
+) -> Tally {
+    let mut waiting = vec![0; medium.radios()];
+    waiting[radio.0] = frames;
+    Queues::new(waiting, bytes, 0.0, 0).run(medium, u64::MAX)
 }

@@ -3,6 +3,7 @@
 
 use ncmesh_medium::{ChannelConfig, Medium, MediumConfig, RadioId};
 
+use crate::drive::broadcast_from;
 use crate::traffic::{self, Tally};
 
 fn positions() -> Vec<[f64; 3]> {
@@ -59,7 +60,7 @@ fn without_interference_reception_is_what_the_distribution_says() {
     let mut tally = Tally::default();
     for radio in 0..50 {
         let mut medium = Medium::new(config.clone()).unwrap();
-        let alone = traffic::broadcast_from(&mut medium, RadioId(radio), 1_500, 4_000);
+        let alone = broadcast_from(&mut medium, RadioId(radio), 1_500, 4_000);
         tally.sent += alone.sent;
         tally.received += alone.received;
         tally.strong += alone.strong;

@@ -5,7 +5,7 @@ use ncmesh_medium::{
     ReceptionModel,
 };
 
-use crate::traffic::broadcast_from;
+use crate::drive::broadcast_from;
 
 const US: u64 = 1_000;
 /// 1000 bytes and 36 of overhead at 2 Mbit/s: 192 + 4144 us.

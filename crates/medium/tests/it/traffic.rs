@@ -25,20 +25,6 @@ pub(crate) struct Tally {
     pub(crate) strong: u64,
 }
 
-/// Broadcasts `frames` of `bytes` from `radio` alone.
-#[allow(dead_code, reason = "the measurement does without")]
-pub(crate) fn broadcast_from(
-    medium: &mut Medium,
-    radio: RadioId,
-    bytes: usize,
-    frames: u64,
-) -> Tally {
-    let mut queues = Queues::new(medium.radios(), bytes, 0.0, 0);
-    queues.waiting[radio.0] = frames;
-    let _ = medium.request(0, radio);
-    queues.run(medium, u64::MAX)
-}
-
 /// Lines of `x,y` in metres.
 pub(crate) fn positions(text: &str) -> Result<Vec<[f64; 3]>, std::num::ParseFloatError> {
     let line = |line: &str| {
@@ -61,16 +47,13 @@ pub(crate) fn mesh(positions: Vec<[f64; 3]>, seed: u64) -> MediumConfig {
 /// Broadcasts frames of 1500 bytes for `seconds`: Poisson arrivals at `rate` per second and radio, queued
 /// without limit, or always one more if `rate` is 0.
 pub(crate) fn broadcast(medium: &mut Medium, seconds: f64, rate: f64, seed: u64) -> Tally {
-    let mut queues = Queues::new(medium.radios(), 1_500, rate, seed);
-    if rate == 0.0 {
-        queues.waiting.fill(u64::MAX);
-        (0..medium.radios()).for_each(|radio| drop(medium.request(0, RadioId(radio))));
-    }
+    let waiting = if rate == 0.0 { u64::MAX } else { 0 };
+    let mut queues = Queues::new(vec![waiting; medium.radios()], 1_500, rate, seed);
     queues.run(medium, (seconds * 1e9) as u64)
 }
 
 /// Frames that wait, and Poisson arrivals of more.
-struct Queues {
+pub(crate) struct Queues {
     frame: Arc<[u8]>,
     strong: Power,
     waiting: Vec<u64>,
@@ -80,11 +63,13 @@ struct Queues {
 }
 
 impl Queues {
-    fn new(radios: usize, bytes: usize, rate: f64, seed: u64) -> Self {
+    /// Of each radio so many frames of `bytes`, and more of them at `rate` per second.
+    pub(crate) fn new(waiting: Vec<u64>, bytes: usize, rate: f64, seed: u64) -> Self {
+        let radios = waiting.len();
         let mut queues = Self {
             frame: vec![0; bytes].into(),
             strong: Power::from_dbm(STRONG_DBM),
-            waiting: vec![0; radios],
+            waiting,
             rate,
             due: BinaryHeap::new(),
             rng: ChaCha8Rng::seed_from_u64(seed),
@@ -95,8 +80,12 @@ impl Queues {
         queues
     }
 
-    fn run(&mut self, medium: &mut Medium, until_ns: u64) -> Tally {
+    /// Broadcasts them until `until_ns`, or until none is left and none comes.
+    pub(crate) fn run(&mut self, medium: &mut Medium, until_ns: u64) -> Tally {
         let mut tally = Tally::default();
+        for (radio, _) in self.waiting.iter().enumerate().filter(|(_, frames)| **frames > 0) {
+            let _ = medium.request(0, RadioId(radio));
+        }
         loop {
             let arrival_ns = self.due.peek().map(|Reverse((at_ns, _))| *at_ns);
             let Some(now_ns) = medium.poll_timeout().into_iter().chain(arrival_ns).min() else {

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from ncmesh.reproduce.claims import NUMBER, SHARE, Claim, over_topologies, within
 from ncmesh.reproduce.experiment import Experiment, Findings, Rows, Scale
 from ncmesh.reproduce.pacifier.comparison import RATIO, SOME_OF_TEN
-from ncmesh.reproduce.pacifier.setting import mesh, runs, threshold
+from ncmesh.reproduce.pacifier.setting import runs, threshold
 from ncmesh.reproduce.pacifier.tables import per_topology
 from ncmesh.reproduce.plots import bars, kbit, panels
 
@@ -63,7 +63,7 @@ def _figure(rows: Rows, best: list[float]) -> Figure:
 
 
 def _findings(rows: Rows, scale: Scale) -> Findings:
-    best = [threshold(mesh(k, scale), k) for k in scale.indices]
+    best = [threshold(k, scale) for k in scale.indices]
     table = per_topology(rows, list(LABELS))
     for row, used in zip(table, [0.1] * len(best) + best, strict=True):
         row["threshold"] = used

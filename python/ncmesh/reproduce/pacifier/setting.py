@@ -88,13 +88,15 @@ def runs(names: Iterable[str], scale: Scale) -> dict[Case, Run]:
             chosen = variant(name)
             settings = dict(chosen.settings)
             if name == "MORE":
-                settings["protocol.more.prune"] = threshold(network, k)
+                settings["protocol.more.prune"] = threshold(k, scale)
             made[Case(name, k)] = Run(network.varied(settings), chosen.scheme, k, scale.limit_s, settings)
     return made
 
 
-def threshold(network: Scenario, topology: int) -> float:
+@functools.cache
+def threshold(topology: int, scale: Scale) -> float:
     """MORE_new's: the largest, in steps of 0.01 down from 0.1, by which no receiver is cut off (IV-B.1)."""
+    network = mesh(topology, scale)
     loss = ncmesh.loss_matrix(network.table, topology)
     loss[loss > 1 - MIN_DELIVERY] = 1.0
     traffic = network.table["traffic"]
