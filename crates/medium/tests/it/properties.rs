@@ -175,6 +175,44 @@ proptest! {
     }
 
     #[test]
+    fn a_radio_that_dies_holds_up_nobody(
+        config in prop_oneof![network(), radios(), slotted()],
+        switches in proptest::collection::vec((0u64..30_000_000, RADIOS / 2..RADIOS), 1..40),
+    ) {
+        let mut medium = Medium::new(config).unwrap();
+        let mut switches = switches;
+        switches.sort_unstable();
+        let mut switches = switches.into_iter().peekable();
+        let mut open = [0; RADIOS];
+        (0..RADIOS).for_each(|radio| medium.request(0, RadioId(radio)).unwrap());
+        while let Some(due) = medium.poll_timeout() {
+            if let Some((_, radio)) = switches.next_if(|switch| switch.0 < due) {
+                let up = !medium.is_up(RadioId(radio));
+                medium.set_up(RadioId(radio), up).unwrap();
+                open[radio] = 0;
+                medium.request(medium.now_ns(), RadioId(radio)).unwrap();
+            } else {
+                medium.handle_timeout(due);
+            }
+            while let Some(output) = medium.poll_output() {
+                match output {
+                    Output::Grant { radio, at_ns } => {
+                        if at_ns < 30_000_000 {
+                            medium.request(at_ns, radio).unwrap();
+                        }
+                        let to = RadioId((radio.0 + 3) % RADIOS);
+                        medium.supply(at_ns, radio, Access::Unicast(to), vec![0; 50].into()).unwrap();
+                        open[radio.0] += 1;
+                    }
+                    Output::Report { radio, .. } => open[radio.0] -= 1,
+                    Output::Deliver { .. } => {}
+                }
+            }
+        }
+        prop_assert_eq!(open, [0; RADIOS]);
+    }
+
+    #[test]
     fn one_seed_gives_one_trace(config in prop_oneof![network(), radios(), slotted()]) {
         let trace = |seed| {
             let mut medium = Medium::new(MediumConfig { seed, ..config.clone() }).unwrap();

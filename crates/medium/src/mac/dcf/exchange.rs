@@ -104,6 +104,12 @@ impl Dcf {
         let Landed { transmission, aborted } = landed;
         let sender = transmission.sender;
         match transmission.payload {
+            // Cut short too it ends the wait: whoever heard it begin had put off giving up.
+            Payload::Answer { kind, to, attempt } => {
+                if self.stations[to].phase == (Phase::Awaiting { answer: kind, attempt }) {
+                    self.conclude(turn, to, is_heard_by(to, heard));
+                }
+            }
             _ if aborted => {}
             Payload::Rts { to, attempt } => {
                 if is_heard_by(to, heard) {
@@ -112,11 +118,6 @@ impl Dcf {
                     self.owe(turn.now_ns, Answer::Cts, (to, sender), attempt, claim_ns);
                 }
                 self.wait_for(turn.now_ns, Answer::Cts, sender, attempt);
-            }
-            Payload::Answer { kind, to, attempt } => {
-                if self.stations[to].phase == (Phase::Awaiting { answer: kind, attempt }) {
-                    self.conclude(turn, to, is_heard_by(to, heard));
-                }
             }
             Payload::Data { access: Access::Broadcast, frame, .. } => {
                 turn.deliver(sender, &frame, heard);
