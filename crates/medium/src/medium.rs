@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::air::Air;
 use crate::channel::{Channel, Field, Links};
-use crate::config::{ChannelConfig, LinksConfig, MacConfig};
+use crate::config::{ChannelConfig, MacConfig};
 use crate::mac::dcf::Dcf;
 use crate::mac::slotted::Slotted;
 use crate::mac::{Mac, Turn};
@@ -83,8 +83,8 @@ impl Medium {
         };
         let reception = Reception::new(&config.reception, config.phy, config.bit_rate_bps);
         let (channel, cs_threshold) = match config.channel {
-            ChannelConfig::Links(LinksConfig { loss, sense, bursts }) => {
-                (Channel::Links(Links::new(loss, sense, bursts, config.seed)), Power::UNIT)
+            ChannelConfig::Links(links) => {
+                (Channel::Links(Links::new(links, config.seed)), Power::UNIT)
             }
             ChannelConfig::Radio(radio) => {
                 let cs_threshold = Power::from_dbm(radio.cs_threshold_dbm);

@@ -1,14 +1,23 @@
-//! A channel of which only the loss of each link is known: every signal is as strong as every other.
+//! A channel of which only the loss of each link is known.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 
 use super::bursts::Burstiness;
 use super::{Arrival, Fate};
-use crate::config::{Bursts, Sense};
+use crate::config::{LinkPower, LinksConfig, Sense};
 use crate::power::Power;
 use crate::random::{Purpose, stream};
 use crate::{LossMatrix, MediumError, RadioId};
+
+/// Certainty, as a bound on 32-bit draws.
+const CERTAIN: f64 = 4_294_967_296.0;
+
+/// The power a frame needs, units: so far above that of a radio merely sensed that the latter disturbs nothing.
+const NEEDED: f64 = 1_048_576.0;
+
+/// Of the power needed a frame has at most so much.
+const STRONGEST: f64 = 1e4;
 
 /// One radio in reach of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +36,13 @@ pub(crate) struct Links {
     data_draws: Vec<ChaCha8Rng>,
     control_draws: Vec<ChaCha8Rng>,
     bursts: Option<Burstiness>,
+    power: LinkPower,
 }
 
 impl Links {
-    /// A channel over validated `loss`, `sense` and `bursts`.
-    pub(crate) fn new(loss: LossMatrix, sense: Sense, bursts: Option<Bursts>, seed: u64) -> Self {
+    /// A channel over validated settings.
+    pub(crate) fn new(config: LinksConfig, seed: u64) -> Self {
+        let LinksConfig { loss, sense, bursts, power } = config;
         let radios = loss.radios();
         let draws = |purpose| (0..radios).map(|radio| stream(seed, purpose, radio)).collect();
         Self {
@@ -41,6 +52,7 @@ impl Links {
             bursts: bursts.map(|bursts| Burstiness::new(bursts, radios, seed)),
             loss,
             sense,
+            power,
         }
     }
 
@@ -67,7 +79,8 @@ impl Links {
         let draws = if control { &mut self.control_draws } else { &mut self.data_draws };
         let draws = &mut draws[sender];
         for neighbour in &self.neighbours[sender] {
-            let mut fate = Fate::Sensed;
+            let radio = neighbour.radio as u32;
+            let mut arrival = Arrival { radio, fate: Fate::Sensed, power: Power::UNIT };
             if neighbour.threshold > 0 {
                 let mut threshold = neighbour.threshold;
                 if let Some(bursts) = &mut self.bursts {
@@ -75,10 +88,16 @@ impl Links {
                     threshold =
                         delivered_below(bursts.loss_now(now_ns, sender, neighbour.radio, loss));
                 }
-                let whole = u64::from(draws.next_u32()) < threshold;
-                fate = if whole { Fate::Whole } else { Fate::Lost };
+                let draw = draws.next_u32();
+                let whole = u64::from(draw) < threshold;
+                (arrival.fate, arrival.power) = match self.power {
+                    LinkPower::Equal if whole => (Fate::Whole, Power::UNIT),
+                    LinkPower::Equal => (Fate::Lost, Power::UNIT),
+                    LinkPower::Rayleigh if whole => (Fate::Whole, faded(draw, threshold)),
+                    LinkPower::Rayleigh => (Fate::Sensed, faded(draw, threshold)),
+                };
             }
-            arrivals.push(Arrival { radio: neighbour.radio as u32, fate, power: Power::UNIT });
+            arrivals.push(arrival);
         }
     }
 
@@ -124,7 +143,15 @@ impl Links {
 }
 
 fn delivered_below(loss: f64) -> u64 {
-    ((1.0 - loss) * 4_294_967_296.0).round() as u64
+    ((1.0 - loss) * CERTAIN).round() as u64
+}
+
+/// The power of which `draw` says, by its logarithm, whether it is what is needed: of a link that delivers draws
+/// below `threshold`.
+fn faded(draw: u32, threshold: u64) -> Power {
+    let needed = -libm::log(threshold as f64 / CERTAIN);
+    let drawn = -libm::log((f64::from(draw) + 0.5) / CERTAIN);
+    Power::from_units((NEEDED * (drawn / needed).min(STRONGEST)).max(1.0))
 }
 
 fn all_neighbours(loss: &LossMatrix, sense: &Sense) -> Vec<Vec<Neighbour>> {
@@ -174,7 +201,13 @@ mod tests {
     fn a_one_way_link_is_sensed_both_ways_by_default() {
         let mut loss = LossMatrix::new(3);
         loss.set(RadioId(0), RadioId(1), 0.4).unwrap();
-        let mut channel = Links::new(loss.clone(), Sense::Audible, None, 1);
+        let links = |sense| LinksConfig {
+            loss: loss.clone(),
+            sense,
+            bursts: None,
+            power: LinkPower::Equal,
+        };
+        let mut channel = Links::new(links(Sense::Audible), 1);
         assert_eq!(ids(&channel, 0), [(1, true)]);
         assert_eq!(ids(&channel, 1), [(0, false)]);
         assert_eq!(ids(&channel, 2), []);
@@ -185,10 +218,10 @@ mod tests {
         assert_eq!(ids(&channel, 2), [(0, true)]);
 
         let explicit = Sense::Listeners(vec![vec![RadioId(2)], vec![], vec![]]);
-        let channel = Links::new(loss.clone(), explicit, None, 1);
+        let channel = Links::new(links(explicit), 1);
         assert_eq!(ids(&channel, 0), [(1, true), (2, false)]);
         assert_eq!(ids(&channel, 1), []);
-        let channel = Links::new(loss, Sense::Everyone, None, 1);
+        let channel = Links::new(links(Sense::Everyone), 1);
         assert_eq!(ids(&channel, 2), [(0, false), (1, false)]);
     }
 }

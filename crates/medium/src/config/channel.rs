@@ -29,7 +29,18 @@ pub struct Bursts {
     pub loss_bad: f64,
 }
 
-/// A channel of which the loss of each link is known, and no power: overlapping frames are lost.
+/// How strong frames are where only losses are known: what decides which of overlapping ones can be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LinkPower {
+    /// All alike: overlapping frames are lost.
+    #[default]
+    Equal,
+    /// What makes the loss of a link under Rayleigh fading: power is exponentially distributed about a mean of
+    /// `needed / -ln(1 - loss)`, and a frame is lost when it has less than needed. At most 40 dB above what is needed.
+    Rayleigh,
+}
+
+/// A channel of which the loss of each link is known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinksConfig {
     /// Loss probability of every directed link.
@@ -38,6 +49,8 @@ pub struct LinksConfig {
     pub sense: Sense,
     /// Whether losses come in bursts; independent from frame to frame if not.
     pub bursts: Option<Bursts>,
+    /// What overlapping frames do to each other.
+    pub power: LinkPower,
 }
 
 /// Radios with positions.

@@ -3,7 +3,7 @@
 mod channel;
 mod error;
 
-pub use channel::{Bursts, ChannelConfig, LinksConfig, RadioConfig, Sense};
+pub use channel::{Bursts, ChannelConfig, LinkPower, LinksConfig, RadioConfig, Sense};
 pub use error::MediumError;
 
 use crate::{LossMatrix, MAX_FRAME_BYTES, Phy};
@@ -115,7 +115,8 @@ impl MediumConfig {
 
     /// Usual settings over `phy` and given losses, seed 1.
     pub fn with_links(phy: Phy, loss: LossMatrix, bit_rate_bps: u64) -> Self {
-        let links = LinksConfig { loss, sense: Sense::Audible, bursts: None };
+        let links =
+            LinksConfig { loss, sense: Sense::Audible, bursts: None, power: LinkPower::Equal };
         Self::new(phy, ChannelConfig::Links(links), bit_rate_bps)
     }
 

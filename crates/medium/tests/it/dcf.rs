@@ -2,7 +2,8 @@
 
 use crate::drive::{links, run, saturate};
 use ncmesh_medium::{
-    Access, ChannelConfig, LinksConfig, Medium, MediumConfig, Output, RadioId, Sense, TxResult,
+    Access, ChannelConfig, LinkPower, LinksConfig, Medium, MediumConfig, Output, RadioId, Sense,
+    TxResult,
 };
 
 const US: u64 = 1_000;
@@ -138,6 +139,7 @@ fn hidden_terminals_collide_where_both_are_heard() {
         loss: links(3, &pairs),
         sense: Sense::Everyone,
         bursts: None,
+        power: LinkPower::Equal,
     });
     let mut sensed = Medium::new(config).unwrap();
     let trace = saturate(&mut sensed, 1_000_000 * US, 0..3, |_| Access::Broadcast, 100);

@@ -1,11 +1,11 @@
 //! Two radios, hidden terminals, capture: powers, times and outcomes worked by hand.
 
 use ncmesh_medium::{
-    Access, Fading, Medium, MediumConfig, Output, PathLoss, Phy, RadioConfig, RadioId,
-    ReceptionModel,
+    Access, ChannelConfig, Fading, LinkPower, Medium, MediumConfig, Output, PathLoss, Phy,
+    RadioConfig, RadioId, ReceptionModel,
 };
 
-use crate::drive::broadcast_from;
+use crate::drive::{broadcast_from, links};
 
 const US: u64 = 1_000;
 /// 1000 bytes and 36 of overhead at 2 Mbit/s: 192 + 4144 us.
@@ -140,4 +140,36 @@ fn bit_errors_come_with_noise() {
         (share - loss).abs() < 4.0 * (loss * (1.0 - loss) / sent as f64).sqrt(),
         "{share} {loss}"
     );
+}
+
+/// 0 and 2 reach 1 with this loss, and do not hear each other.
+fn hidden(loss: f64, power: LinkPower) -> MediumConfig {
+    let mut config = MediumConfig::dot11b(links(3, &[(0, 1, loss), (2, 1, loss)]), 2_000_000);
+    if let ChannelConfig::Links(links) = &mut config.channel {
+        links.power = power;
+    }
+    config
+}
+
+#[test]
+fn without_overlap_powers_change_no_loss() {
+    let alone: Vec<_> = (0..1_000).map(|i| (i * 10_000, 0)).collect();
+    let heard = |power| play(hidden(0.4, power), &alone).0.len();
+    assert_eq!(heard(LinkPower::Rayleigh), heard(LinkPower::Equal));
+}
+
+#[test]
+fn of_two_frames_with_rayleigh_powers_the_stronger_is_read() {
+    // Of two frames that begin together one is read if it has what is needed (1) and ten times what the other has.
+    // Both are exponential with rate r = -ln(1 - loss): the integral of r e^(-ra) (1 - e^(-ra/10)) from 1 on.
+    let rounds = 5_000;
+    let together: Vec<_> = (0..rounds).flat_map(|i| [(i * 10_000, 0), (i * 10_000, 2)]).collect();
+    for loss in [0.05, 0.3, 0.7] {
+        let r = -f64::ln(1.0 - loss);
+        let p = f64::exp(-r) - f64::exp(-1.1 * r) / 1.1;
+        let (mean, deviation) = (2.0 * rounds as f64 * p, (2.0 * rounds as f64 * p).sqrt());
+        let read = play(hidden(loss, LinkPower::Rayleigh), &together).0.len() as f64;
+        assert!((read - mean).abs() < 4.0 * deviation, "{loss}: {read}, expected {mean}");
+        assert_eq!(play(hidden(loss, LinkPower::Equal), &together).0, []);
+    }
 }

@@ -1,8 +1,8 @@
 //! `[medium]`: from the file's shapes to the medium's settings.
 
 use ncmesh_medium::{
-    Bursts, ChannelConfig, Conflict, Fading, LinksConfig, LossMatrix, MacConfig, MediumConfig,
-    PathLoss, Phy, RadioConfig, ReceptionConfig, ReceptionModel, Sense,
+    Bursts, ChannelConfig, Conflict, Fading, LinkPower, LinksConfig, LossMatrix, MacConfig,
+    MediumConfig, PathLoss, Phy, RadioConfig, ReceptionConfig, ReceptionModel, Sense,
 };
 use serde::Deserialize;
 use toml::Spanned;
@@ -24,6 +24,8 @@ pub(super) struct Medium {
     #[serde(default)]
     sense: SenseName,
     bursts: Option<BurstsTable>,
+    #[serde(default)]
+    link_power: LinkPowerName,
     retry_limit: Option<u32>,
     mac_overhead_bytes: Option<usize>,
     pub(super) mtu: Option<Spanned<usize>>,
@@ -65,6 +67,14 @@ enum SenseName {
     #[default]
     Audible,
     Everyone,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum LinkPowerName {
+    #[default]
+    Equal,
+    Rayleigh,
 }
 
 #[derive(Deserialize)]
@@ -213,6 +223,10 @@ impl Medium {
             loss_good: bursts.loss_good,
             loss_bad: bursts.loss_bad,
         });
+        links.power = match self.link_power {
+            LinkPowerName::Equal => LinkPower::Equal,
+            LinkPowerName::Rayleigh => LinkPower::Rayleigh,
+        };
     }
 }
 
