@@ -119,7 +119,7 @@ def pa_rows(folder):
 
 def test_list_names_every_figure(capsys):
     assert main(["reproduce", "list"]) == 0
-    figures = ["fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8-9"]
+    figures = ["fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8-9", "fig8-9-equal"]
     figures += ["fig4-short", "fig5-short", "fig6-short", "fig7-short"]
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert names == [f"pacifier-{figure}" for figure in figures]

@@ -3,4 +3,8 @@
 from ncmesh.reproduce.pacifier import fig2, fig3, fig4, fig5, fig6, fig7, fig8_9, timeout
 
 FIGURES = (fig2, fig3, fig4, fig5, fig6, fig7, fig8_9)
-EXPERIMENTS = (*(module.EXPERIMENT for module in FIGURES), *timeout.EXPERIMENTS)
+EXPERIMENTS = (
+    *(module.EXPERIMENT for module in FIGURES),
+    fig8_9.EQUAL_POWERS,
+    *timeout.EXPERIMENTS,
+)
