@@ -49,6 +49,8 @@ pub enum Output {
         attempts: u32,
         /// Its time on the air in all attempts, acknowledgments not counted, ns.
         airtime_ns: u64,
+        /// Who read it, where the MAC learns that: in slotted access.
+        heard_by: Option<Vec<RadioId>>,
         /// When this was known, ns.
         at_ns: u64,
     },

@@ -107,12 +107,14 @@ pub enum TxResult {
 }
 
 /// The MAC's report on a transmission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxReport {
     /// What became of it.
     pub result: TxResult,
     /// How long it used the channel.
     pub airtime: Duration,
+    /// Who received it, where the MAC knows: Wi-Fi's does not.
+    pub heard_by: Option<Vec<NodeId>>,
 }
 
 /// A protocol engine at one node.

@@ -417,10 +417,10 @@ impl Simulation {
                     self.observers.tell(self.now, to.0, what);
                     self.deliver(to.0, frame);
                 }
-                Output::Report { radio, result, attempts, airtime_ns, .. } => {
+                Output::Report { radio, result, attempts, airtime_ns, heard_by, .. } => {
                     let what = What::Reported { result, attempts, airtime_ns };
                     self.observers.tell(self.now, radio.0, what);
-                    self.report(radio.0, result, airtime_ns);
+                    self.report(radio.0, result, airtime_ns, heard_by);
                 }
             }
         }
@@ -471,14 +471,21 @@ impl Simulation {
         self.attend(node);
     }
 
-    fn report(&mut self, node: usize, result: ncmesh_medium::TxResult, airtime_ns: u64) {
+    fn report(
+        &mut self,
+        node: usize,
+        result: ncmesh_medium::TxResult,
+        airtime_ns: u64,
+        heard_by: Option<Vec<RadioId>>,
+    ) {
         use ncmesh_medium::TxResult as Mac;
         let result = match result {
             Mac::Sent => TxResult::Sent,
             Mac::Acked => TxResult::Acked,
             Mac::Failed => TxResult::Failed,
         };
-        let report = TxReport { result, airtime: Duration::from_nanos(airtime_ns) };
+        let heard_by = heard_by.map(|radios| radios.iter().map(|radio| node_id(radio.0)).collect());
+        let report = TxReport { result, airtime: Duration::from_nanos(airtime_ns), heard_by };
         let host = &mut self.hosts[node];
         if let Some(stack) = &mut host.stack {
             stack.handle_tx_report(report, &mut host.storage, self.now);

@@ -3,7 +3,8 @@
 //! The order of those that want to is drawn anew for each slot; each in turn sends unless it conflicts with
 //! one that does already. So the set is maximal: nobody could be added. Frames still meet the channel's losses
 //! and each other, where conflicts leave room for that. A unicast frame is acknowledged within its slot, and
-//! the acknowledgment always arrives: what the models count with that this is for.
+//! the acknowledgment always arrives; who read a broadcast its sender learns likewise: what the models count with
+//! that this is for (Multipath Code Casting, 4.1).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -158,11 +159,18 @@ impl Slotted {
             heard.retain(|at| at.radio() == to.0 || self.overhear_unicast);
         }
         turn.deliver(sender, &frame, &heard);
-        self.finish(turn, sender, result);
+        let heard_by = heard.iter().map(|at| RadioId(at.radio())).collect();
+        self.finish(turn, sender, result, heard_by);
     }
 
     /// Reports on the frame, unless it is to be sent again.
-    fn finish(&mut self, turn: &mut Turn<'_>, radio: usize, result: TxResult) {
+    fn finish(
+        &mut self,
+        turn: &mut Turn<'_>,
+        radio: usize,
+        result: TxResult,
+        heard_by: Vec<RadioId>,
+    ) {
         let Some(mut outgoing) = self.outgoing[radio].take() else { return };
         if result == TxResult::Failed && outgoing.attempts < self.retry_limit {
             outgoing.flying = false;
@@ -175,7 +183,14 @@ impl Slotted {
         counters.frames_failed += u64::from(result == TxResult::Failed);
         let Outgoing { attempts, airtime_ns, .. } = outgoing;
         let (radio, at_ns) = (RadioId(radio), turn.now_ns);
-        turn.outputs.push_back(Output::Report { radio, result, attempts, airtime_ns, at_ns });
+        turn.outputs.push_back(Output::Report {
+            radio,
+            result,
+            attempts,
+            airtime_ns,
+            heard_by: Some(heard_by),
+            at_ns,
+        });
     }
 
     fn take_grant(&mut self, radio: usize) -> Result<(), MediumError> {

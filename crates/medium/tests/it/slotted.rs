@@ -94,6 +94,26 @@ fn unicast_is_repeated_in_later_slots_up_to_the_limit() {
 }
 
 #[test]
+fn a_sender_learns_who_read_its_broadcast() {
+    let loss = links(4, &[(0, 1, 0.5), (0, 2, 0.0), (2, 3, 0.0)]);
+    let mut medium = medium(loss, Conflict::Audible, 1);
+    let trace = saturate(&mut medium, 100 * SLOT, 0..1, |_| Access::Broadcast, 100);
+    let mut readers = Vec::new();
+    let mut sent = 0;
+    for output in trace {
+        match output {
+            Output::Deliver { to, .. } => readers.push(to),
+            Output::Report { heard_by, .. } => {
+                assert_eq!(heard_by, Some(std::mem::take(&mut readers)));
+                sent += 1;
+            }
+            Output::Grant { .. } => {}
+        }
+    }
+    assert_eq!(sent, 100);
+}
+
+#[test]
 fn a_declined_grant_leaves_the_slot_to_others() {
     let mut medium = medium(links(2, &[(0, 1, 0.0)]), Conflict::Audible, 1);
     for slot in 0..20 {

@@ -67,6 +67,7 @@ impl Radio for AirRadio {
                     Outcome::Failed => TxResult::Failed,
                 },
                 airtime: Duration::from_nanos(airtime_ns),
+                heard_by: None,
             }),
         })
     }

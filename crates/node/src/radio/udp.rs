@@ -138,7 +138,8 @@ impl UdpRadio {
         self.sending = None;
         self.pacing.sent(bytes, Instant::now());
         self.note(sent.err());
-        Some(RadioEvent::Report(TxReport { result, airtime: self.pacing.airtime(bytes) }))
+        let airtime = self.pacing.airtime(bytes);
+        Some(RadioEvent::Report(TxReport { result, airtime, heard_by: None }))
     }
 
     /// Says once that the kernel refuses frames (interface down, firewall), and once that it takes them again.

@@ -219,7 +219,7 @@ impl<S: Scheme> Service for FileEngine<S> {
             Last::Source(flow) => {
                 self.packet_time = mean(self.packet_time, report.airtime);
                 if let Some(source) = self.sources.get_mut(&flow) {
-                    source.sent(&self.scheme, report, self.packet_time, cx.now);
+                    source.sent(&self.scheme, report.result, self.packet_time, cx.now);
                 }
             }
             Last::Report(flow) => self.relays.answered(flow, report.result, cx.now),

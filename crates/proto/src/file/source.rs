@@ -11,7 +11,7 @@ use super::scheme::{Plan, Scheme, Switching};
 use super::visit::{Pick, Visit};
 use super::{Outgoing, SendFailure};
 use crate::route::{Metric, Paths, Topology};
-use crate::service::{Cx, Event, TxReport};
+use crate::service::{Cx, Event, TxResult};
 use crate::time::{Duration, Instant};
 use ncmesh_code::{Encoder, draw};
 use ncmesh_wire::NodeId;
@@ -304,12 +304,12 @@ impl Source {
     pub(super) fn sent(
         &mut self,
         scheme: &dyn Scheme,
-        report: TxReport,
+        result: TxResult,
         packet_time: Duration,
         now: Instant,
     ) {
         if let Some(visit) = &mut self.visit {
-            visit.report(report.result, packet_time, now);
+            visit.report(result, packet_time, now);
         }
         if let Some(patience) = scheme.patience() {
             self.hold_until = now + packet_time.mul_f64(self.children_credit * patience);

@@ -197,7 +197,14 @@ impl Dcf {
         station.window = self.phy.cw_min;
         if let Some(Outgoing { attempts, airtime_ns, .. }) = station.outgoing.take() {
             let (radio, at_ns) = (RadioId(radio), turn.now_ns);
-            turn.outputs.push_back(Output::Report { radio, result, attempts, airtime_ns, at_ns });
+            turn.outputs.push_back(Output::Report {
+                radio,
+                result,
+                attempts,
+                airtime_ns,
+                heard_by: None,
+                at_ns,
+            });
         }
         self.back_off(turn.now_ns, radio);
     }
