@@ -15,7 +15,7 @@ use std::future::Future;
 use std::io;
 
 /// What a radio tells the daemon.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum RadioEvent<A> {
     /// The medium is free: transmit or decline.
     Grant,
