@@ -63,7 +63,7 @@ def test_a_file_means_parameters_times_schemes_times_seeds(campaign_file):
             ("[0, 0.5]", "[0, 7]"),
             "seed 1, protocol.pacifier.knob = 7: [pacifier] knob = 7: allowed is",
         ),
-        (("[parameters]", 'schemes = ["more2"]\n[parameters]'), 'no file scheme is called "more2"'),
+        (("[parameters]", 'schemes = ["more2"]\n[parameters]'), 'no scheme is called "more2"'),
         (("protocol.pacifier.knob", "topology.links"), "invalid type"),
     ],
 )

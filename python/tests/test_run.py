@@ -92,7 +92,7 @@ def test_file_names_are_relative_to_the_current_directory(diamond, tmp_path, mon
         ({"set": {"traffic.to": ["s"]}}, "a receiver must not be the source"),
         ({"set": {"medium.cw_min": object()}}, "object"),
         ({"mac": "token_ring"}, "token_ring|medium.mac"),
-        ({"scheme": "pigeons"}, 'no file scheme is called "pigeons"; there are: '),
+        ({"scheme": "pigeons"}, 'no scheme is called "pigeons"; there are: '),
         ({"seed": -1}, "seed -1: allowed is a whole number"),
         ({"seed": 2**63}, "allowed is a whole number"),
         ({"seed": "one"}, "seed one"),

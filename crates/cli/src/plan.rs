@@ -9,20 +9,27 @@ use ncmesh_proto::file::is_safe_name;
 use ncmesh_proto::registry::REGISTRY;
 use ncmesh_proto::stack::ConfigError;
 use ncmesh_sim::scenario::{Content, Place, Scenario, ScenarioError, Traffic};
-use ncmesh_sim::{RunError, Simulation, SimulationConfig, SimulationError, TransferOutcome};
+use ncmesh_sim::{
+    Carried, FlowsOutcome, RunError, Simulation, SimulationConfig, SimulationError, TransferOutcome,
+};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
 
-/// The scenario as the command line changes it, with traffic. What can be known to be wrong is found here,
-/// before anything starts.
-pub(crate) fn scenario(args: &RunArgs) -> Result<Scenario, Failure> {
-    check_scheme(&args.scheme)?;
+/// The scenario as the command line changes it, with traffic for the scheme, which must be of one of these
+/// `services`. What can be known to be wrong is found here, before anything starts.
+pub(crate) fn scenario(args: &RunArgs, services: &[&str]) -> Result<Scenario, Failure> {
+    let service = service(&args.scheme, services)?;
     let mut scenario = Scenario::load(&args.scenario)?;
     for assignment in &args.set {
         scenario.set(assignment)?;
     }
     check_protocols(args, &scenario)?;
+    if service != "file" {
+        check_no_file(args)?;
+        ncmesh_sim::check_traffic(&scenario, &args.scheme)?;
+        return Ok(scenario);
+    }
     let traffic = traffic(args, &scenario)?;
     if let Content::File(file) = &traffic.content {
         check_file(file)?;
@@ -31,13 +38,22 @@ pub(crate) fn scenario(args: &RunArgs) -> Result<Scenario, Failure> {
     Ok(scenario)
 }
 
-fn check_scheme(name: &str) -> Result<(), Failure> {
-    let schemes = REGISTRY.iter().filter(|e| e.service == "file");
-    let known: Vec<&str> = schemes.map(|e| e.name).collect();
-    if known.contains(&name) {
+/// What the scheme of that name does.
+fn service(name: &str, services: &[&str]) -> Result<&'static str, Failure> {
+    let schemes = || REGISTRY.iter().filter(|e| services.contains(&e.service));
+    schemes().find(|e| e.name == name).map(|e| e.service).ok_or_else(|| {
+        let known: Vec<&str> = schemes().map(|e| e.name).collect();
+        let message = format!("no scheme here is called {name:?}; there are: {}", known.join(", "));
+        Failure::new(Kind::Usage, message)
+    })
+}
+
+fn check_no_file(args: &RunArgs) -> Result<(), Failure> {
+    if args.send.is_none() && args.from.is_none() && args.to.is_empty() {
         return Ok(());
     }
-    let message = format!("no file scheme is called {name:?}; there are: {}", known.join(", "));
+    let message =
+        "--send, --from and --to are of files: a tunnel's flows stand in the scenario, in [[flow]]";
     Err(Failure::new(Kind::Usage, message))
 }
 
@@ -134,6 +150,35 @@ pub(crate) fn index(scenario: &Scenario, name: &str) -> Result<usize, Failure> {
         let message = format!("there is no node `{name}`; there are {}{more}", names.join(", "));
         Failure::new(Kind::Receiver, message)
     })
+}
+
+/// What was carried, as tables and lines.
+pub(crate) fn show_carried(carried: &Carried) -> Result<(), Failure> {
+    match carried {
+        Carried::Transfer(transfer) => show_outcome(transfer),
+        Carried::Flows(flows) => show_flows(flows),
+    }
+}
+
+/// The flows as a table, and the run in a line.
+fn show_flows(outcome: &FlowsOutcome) -> Result<(), Failure> {
+    let columns = ["FROM", "TO", "KBIT/S", "PACKETS", "REFUSED", "DELAY MS", "INNOVATIVE"];
+    let mut table = Table::new(columns);
+    for flow in &outcome.flows {
+        let innovative = 100.0 * flow.innovative as f64 / flow.heard.max(1) as f64;
+        table.row([
+            flow.from.clone(),
+            flow.to.clone(),
+            format!("{:.0}", flow.throughput_bps / 1e3),
+            flow.delivered.to_string(),
+            flow.refused.to_string(),
+            show::or_dash(flow.mean_delay_s.map(|s| format!("{:.1}", s * 1e3))),
+            format!("{innovative:.1} %"),
+        ]);
+    }
+    show::line(&table.to_string())?;
+    let (scheme, seconds, sent) = (&outcome.scheme, outcome.seconds, outcome.transmissions);
+    show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {sent}"))
 }
 
 /// The receivers as a table, and the run in a line.

@@ -1,10 +1,12 @@
 //! Every protocol engine ncmesh has: one row each. Command line, daemon, results and the conformance suite
 //! read this table and know no engine by any other way.
 
-use crate::file::{FileEngine, FileLimits};
+use crate::file::{FileEngine, FileLimits, frame};
+use crate::forward::{self, Forward, ForwardConfig};
 use crate::more::{self, More, MoreConfig};
 use crate::pacifier::{self, Pacifier, PacifierConfig};
 use crate::service::Service;
+use crate::summary::Summary;
 use crate::uncoded::{self, Uncoded, UncodedConfig};
 use ncmesh_wire::ServiceId;
 use serde::Deserialize;
@@ -22,6 +24,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// The paper it comes from.
     pub paper: &'static str,
+    /// What a frame of it, of this kind and with these fields, says of itself.
+    pub read: fn(u8, &[u8]) -> Option<Summary>,
     /// Builds it from its section of the configuration.
     pub build: fn(&Settings<'_>) -> Result<Box<dyn Service>, String>,
 }
@@ -54,6 +58,7 @@ pub const REGISTRY: &[Entry] = &[
         id: pacifier::ID,
         summary: "reliable multicast of files; a poor receiver does not slow the good ones",
         paper: "Koutsonikolas, Hu, Wang: Pacifier (IEEE/ACM ToN 2012)",
+        read: |kind, body| frame::summary(pacifier::NAME, kind, body),
         build: |settings| {
             let config: PacifierConfig = settings.parse()?;
             config.check()?;
@@ -66,6 +71,7 @@ pub const REGISTRY: &[Entry] = &[
         id: more::ID,
         summary: "its baseline: everybody nearer to a receiver forwards, batch by batch for all",
         paper: "Chachulski, Jennings, Katti, Katabi: MORE (SIGCOMM 2007)",
+        read: |kind, body| frame::summary(more::NAME, kind, body),
         build: |settings| {
             let config: MoreConfig = settings.parse()?;
             config.check()?;
@@ -78,6 +84,7 @@ pub const REGISTRY: &[Entry] = &[
         id: uncoded::ETX_UNICAST_ID,
         summary: "a baseline without coding: to one receiver after the other by unicast",
         paper: "none; paths as De Couto, Aguayo, Bicket, Morris (MobiCom 2003)",
+        read: |kind, body| frame::summary(uncoded::ETX_UNICAST, kind, body),
         build: |settings| {
             let config: UncodedConfig = settings.parse()?;
             config.check()?;
@@ -91,11 +98,25 @@ pub const REGISTRY: &[Entry] = &[
         id: uncoded::TREE_FLOOD_ID,
         summary: "a baseline without coding: down a tree, each hop repeated until all have it",
         paper: "none; tree as Koutsonikolas, Hu, Wang (IEEE/ACM ToN 2012)",
+        read: |kind, body| frame::summary(uncoded::TREE_FLOOD, kind, body),
         build: |settings| {
             let config: UncodedConfig = settings.parse()?;
             config.check()?;
             let scheme = Uncoded::tree_flood(config);
             Ok(Box::new(FileEngine::new(uncoded::TREE_FLOOD_ID, scheme, settings.file)))
+        },
+    },
+    Entry {
+        name: forward::NAME,
+        service: "tunnel",
+        id: forward::ID,
+        summary: "packets as they are, hop by hop along the shortest path by unicast",
+        paper: "none; paths as De Couto, Aguayo, Bicket, Morris (MobiCom 2003)",
+        read: forward::summary,
+        build: |settings| {
+            let config: ForwardConfig = settings.parse()?;
+            config.check()?;
+            Ok(Box::new(Forward::new(config)))
         },
     },
 ];

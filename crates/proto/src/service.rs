@@ -5,7 +5,8 @@ use crate::file::FileService;
 use crate::file::storage::Storage;
 use crate::route::Topology;
 use crate::time::{Duration, Instant};
-use ncmesh_wire::{FlowId, NodeId, ServiceId};
+use crate::tunnel::TunnelService;
+use ncmesh_wire::{FlowId, NodeId, ServiceId, Truncated};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
@@ -53,6 +54,13 @@ pub enum Event {
     SendEnded(FlowId),
     /// A file this node sends cannot be sent on: it cannot be read, or is not what was announced.
     SendFailed(FlowId, crate::file::SendFailure),
+    /// A packet for this node arrived through a tunnel.
+    Packet {
+        /// From whom.
+        from: NodeId,
+        /// Its bytes.
+        packet: Vec<u8>,
+    },
 }
 
 /// A received frame that belongs to a service.
@@ -68,6 +76,16 @@ pub struct Frame<'a> {
     pub kind: u8,
     /// The service's fields.
     pub body: &'a [u8],
+}
+
+/// A frame that cannot be one of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+impl From<Truncated> for Malformed {
+    fn from(_: Truncated) -> Self {
+        Self
+    }
 }
 
 /// How urgent an offer is.
@@ -149,6 +167,16 @@ pub trait Service {
 
     /// The same, to look at.
     fn as_file_ref(&self) -> Option<&dyn FileService> {
+        None
+    }
+
+    /// The service as one that carries packets, if it is one.
+    fn as_tunnel(&mut self) -> Option<&mut dyn TunnelService> {
+        None
+    }
+
+    /// The same, to look at.
+    fn as_tunnel_ref(&self) -> Option<&dyn TunnelService> {
         None
     }
 }

@@ -1,8 +1,8 @@
 //! One node: link, route and every service, behind the few calls a driver needs.
 //!
-//! - getters: [`Stack::topology`], [`Stack::counters`], [`Stack::transfers`], ...
+//! - getters: [`Stack::topology`], [`Stack::counters`], [`Stack::transfers`], [`Stack::flows`], ...
 //! - handle: [`Stack::handle_datagram`], [`Stack::handle_timeout`], [`Stack::handle_tx_report`]
-//! - commands: [`Stack::send_file`], [`Stack::accept`], [`Stack::cancel`], ...
+//! - commands: [`Stack::send_file`], [`Stack::send_packet`], [`Stack::cancel`], ...
 //! - poll: [`Stack::poll_timeout`], [`Stack::offer`] and [`Stack::fill`], [`Stack::poll_event`]
 //!
 //! After any handle or command, poll anew.
@@ -23,6 +23,7 @@ use crate::rng;
 use crate::route::{self, Route, RouteConfig, Topology};
 use crate::service::{Cx, Event, Filled, Frame, Offer, Service, TxReport};
 use crate::time::Instant;
+use crate::tunnel::{FlowStatus, Refused};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Opener, Sealer, ServiceId, frame};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
@@ -248,6 +249,30 @@ impl Stack {
             .collect()
     }
 
+    /// How every flow of tunnels stands here, with the name of its scheme.
+    #[must_use]
+    pub fn flows(&self) -> Vec<(&'static str, FlowStatus)> {
+        let named = REGISTRY.iter().zip(&self.services);
+        named
+            .filter_map(|(entry, service)| Some((entry.name, service.as_tunnel_ref()?)))
+            .flat_map(|(name, tunnel)| tunnel.flows().into_iter().map(move |flow| (name, flow)))
+            .collect()
+    }
+
+    /// Whether the tunnel `scheme` would take a packet for `to` now. `None` if there is no such tunnel.
+    #[must_use]
+    pub fn has_room(&self, scheme: &str, to: NodeId) -> Option<bool> {
+        let i = REGISTRY.iter().position(|e| e.name == scheme)?;
+        Some(self.services[i].as_tunnel_ref()?.has_room(to))
+    }
+
+    /// The longest packet that the tunnel `scheme` carries, bytes. `None` if there is no such tunnel.
+    #[must_use]
+    pub fn longest_packet(&self, scheme: &str) -> Option<usize> {
+        let i = REGISTRY.iter().position(|e| e.name == scheme)?;
+        Some(self.services[i].as_tunnel_ref()?.longest(self.mtu - frame::OVERHEAD))
+    }
+
     // ---- handle
 
     /// A datagram came in from the radio. Says which other node sent it, where it is authentic and new.
@@ -401,6 +426,25 @@ impl Stack {
     ) -> Option<Result<(), SendError>> {
         self.now = now;
         self.with_file(scheme, storage, |file, cx| file.send(cx, outgoing))
+    }
+
+    /// Offers a packet for `to` to the tunnel `scheme`.
+    ///
+    /// # Errors
+    /// [`Refused`]; `None` if there is no such tunnel.
+    pub fn send_packet(
+        &mut self,
+        scheme: &str,
+        to: NodeId,
+        packet: &[u8],
+        storage: &mut dyn Storage,
+        now: Instant,
+    ) -> Option<Result<(), Refused>> {
+        self.now = now;
+        let i = REGISTRY.iter().position(|e| e.name == scheme)?;
+        self.with_service(i, storage, |service, cx| {
+            Some(service.as_tunnel()?.handle_packet(cx, to, packet))
+        })
     }
 
     /// Answers [`Event::Announced`]: the file has a place, `have` is already there.

@@ -1,6 +1,5 @@
 //! What a frame says of itself, for traces: read without any node's state.
 
-use crate::file::frame;
 use crate::registry::REGISTRY;
 use crate::{link, route};
 use ncmesh_wire::{FlowId, ServiceId};
@@ -31,8 +30,8 @@ impl Summary {
             link::SERVICE => link::summary(kind, body),
             route::SERVICE => route::summary(kind, body),
             id => {
-                let engine = REGISTRY.iter().find(|e| e.id == id && e.service == "file")?;
-                frame::summary(engine.name, kind, body)
+                let engine = REGISTRY.iter().find(|e| e.id == id)?;
+                (engine.read)(kind, body)
             }
         }
     }

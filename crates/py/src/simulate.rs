@@ -4,7 +4,7 @@ use crate::{ScenarioError, UnreachableError};
 use ncmesh_proto::registry::REGISTRY;
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Knowledge, RunError, Simulation, SimulationConfig, measure};
+use ncmesh_sim::{Knowledge, RunError, Simulation, SimulationConfig, check_traffic, measure};
 use numpy::PyArray2;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
@@ -41,10 +41,8 @@ impl Request {
         set: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let scenario = read(scenario, seed, mac, set)?;
-        if scenario.traffic.is_none() {
-            return Err(wrong(RunError::NoTraffic));
-        }
         check_scheme(scheme)?;
+        check_traffic(&scenario, scheme).map_err(wrong)?;
         let config = SimulationConfig::from_scenario(&scenario).map_err(wrong)?;
         Ok(Self { scenario, config })
     }
@@ -78,12 +76,11 @@ fn checked_seed(seed: &Bound<'_, PyAny>) -> PyResult<i64> {
 }
 
 fn check_scheme(name: &str) -> PyResult<()> {
-    let schemes = REGISTRY.iter().filter(|e| e.service == "file");
-    let known: Vec<&str> = schemes.map(|e| e.name).collect();
+    let known: Vec<&str> = REGISTRY.iter().map(|e| e.name).collect();
     if known.contains(&name) {
         return Ok(());
     }
-    Err(wrong(format!("no file scheme is called {name:?}; there are: {}", known.join(", "))))
+    Err(wrong(format!("no scheme is called {name:?}; there are: {}", known.join(", "))))
 }
 
 /// Raises what would be wrong with a run before anything is simulated.
@@ -172,7 +169,9 @@ impl Signals {
 fn failed(error: RunError) -> PyErr {
     let message = error.to_string();
     match error {
-        RunError::NoTraffic | RunError::Simulation(_) => ScenarioError::new_err(message),
+        RunError::NoTraffic { .. } | RunError::TooLong { .. } | RunError::Simulation(_) => {
+            ScenarioError::new_err(message)
+        }
         RunError::Unreachable { .. } => UnreachableError::new_err(message),
         RunError::File(..) | RunError::Observer(_) => PyOSError::new_err(message),
         RunError::Interrupted => PyKeyboardInterrupt::new_err(()),

@@ -8,7 +8,7 @@
 use ncmesh_medium::{Access, Medium, MediumConfig, Output, RadioId};
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Outcome, SimulationConfig, run};
+use ncmesh_sim::{Outcome, SimulationConfig, TransferOutcome, run};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
@@ -28,14 +28,14 @@ fn main() -> Result<(), Error> {
     println!("pair, {} Mbit/s of saturated broadcast:", round(ceiling / 1e6));
     for seed in SEEDS {
         let (outcome, _) = simulate("pair.toml", &["traffic.size=12MB"], seed)?;
-        let got = outcome.transfer.receivers[0].throughput_bps.unwrap_or(0.0);
+        let got = transfer(&outcome)?.receivers[0].throughput_bps.unwrap_or(0.0);
         println!("  seed {seed}: {} Mbit/s, {:.1} %", round(got / 1e6), 100.0 * got / ceiling);
     }
     for settings in [&["traffic.size=1MB"][..], &["traffic.size=12MB", "medium.bit_rate=2M"]] {
         println!("building, {}:", settings.join(", "));
         for seed in SEEDS {
             let (outcome, wall_s) = simulate("building.toml", settings, seed)?;
-            let t = &outcome.transfer;
+            let t = transfer(&outcome)?;
             let each = t.receivers.iter().map(|r| {
                 let kbit = r.throughput_bps.map_or("-".into(), |b| format!("{:.0}", b / 1e3));
                 format!("{} {kbit}", r.node)
@@ -50,6 +50,10 @@ fn main() -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+fn transfer(outcome: &Outcome) -> Result<&TransferOutcome, Error> {
+    outcome.transfer().ok_or_else(|| "no file was carried".into())
 }
 
 fn scenario(name: &str, settings: &[&str]) -> Result<Scenario, Error> {

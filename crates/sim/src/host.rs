@@ -69,7 +69,12 @@ impl Host {
     }
 
     /// Plays the driver's part in the stack's events.
-    pub(crate) fn settle(&mut self, now: Instant, mut tell: impl FnMut(Happening)) {
+    pub(crate) fn settle(
+        &mut self,
+        now: Instant,
+        mut receive: impl FnMut(NodeId, Vec<u8>),
+        mut tell: impl FnMut(Happening),
+    ) {
         let Some(stack) = &mut self.stack else { return };
         while let Some(event) = stack.poll_event() {
             match event {
@@ -101,6 +106,7 @@ impl Host {
                 }
                 Event::SendEnded(flow) => tell(Happening::SendEnded(flow)),
                 Event::SendFailed(flow, _) => tell(Happening::SendFailed(flow)),
+                Event::Packet { from, packet } => receive(from, packet),
             }
         }
     }

@@ -16,9 +16,12 @@ mod trace;
 pub use capture::{Capture, CapturePoints};
 pub use event_lines::EventLines;
 pub use experiment::{
-    Outcome, ReceiverOutcome, RunError, TransferOutcome, contents, run, settling_time,
+    Carried, FlowOutcome, FlowSeries, FlowsOutcome, Outcome, ReceiverOutcome, RunError,
+    TransferOutcome, check_traffic, contents, run, settling_time,
 };
 pub use host::{Happening, Host};
 pub use measure::measure;
 pub use observe::{Event, Observer, What};
-pub use simulation::{Knowledge, Mischief, Simulation, SimulationConfig, SimulationError, node_id};
+pub use simulation::{
+    Arrival, Knowledge, Mischief, Simulation, SimulationConfig, SimulationError, node_id,
+};

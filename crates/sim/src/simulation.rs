@@ -13,6 +13,7 @@ use ncmesh_proto::route::{LinkState, RouteConfig, Topology};
 use ncmesh_proto::service::{TxReport, TxResult};
 use ncmesh_proto::stack::{ConfigError, Stack, StackConfig};
 use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_proto::tunnel::Refused;
 use ncmesh_wire::{Cipher, FlowId, Key, NodeId};
 use rand_chacha::ChaCha8Rng;
 use serde::de::DeserializeOwned;
@@ -132,7 +133,7 @@ pub enum SimulationError {
         radios: usize,
     },
     /// No such scheme for files.
-    #[error("no file scheme is called {0:?}")]
+    #[error("no such scheme is called {0:?}")]
     UnknownScheme(String),
     /// A node that is switched off or does not exist.
     #[error("node {0} is not running")]
@@ -140,6 +141,22 @@ pub enum SimulationError {
     /// A file that cannot be sent.
     #[error(transparent)]
     Send(#[from] SendError),
+    /// A packet that is not taken.
+    #[error(transparent)]
+    Packet(#[from] Refused),
+}
+
+/// A packet that arrived through a tunnel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When.
+    pub at: Instant,
+    /// At which node.
+    pub to: usize,
+    /// From whom.
+    pub from: NodeId,
+    /// Its bytes.
+    pub packet: Vec<u8>,
 }
 
 /// A mesh on the virtual clock.
@@ -152,6 +169,7 @@ pub struct Simulation {
     chaos: ChaCha8Rng,
     observers: Observers,
     happenings: Vec<(Instant, usize, Happening)>,
+    packets: Vec<Arrival>,
     now: Instant,
     out: Vec<u8>,
     /// What all nodes know from the start.
@@ -176,6 +194,7 @@ impl Simulation {
             chaos: rng::stream(config.seed, NodeId(0), "simulation", "mischief"),
             observers: Observers::default(),
             happenings: Vec::new(),
+            packets: Vec::new(),
             now: Instant::default(),
             out: Vec::new(),
             known: known_beforehand(&config)?,
@@ -342,6 +361,38 @@ impl Simulation {
         Ok(flow)
     }
 
+    /// Offers a packet at a node to the tunnel `scheme`.
+    ///
+    /// # Errors
+    /// [`SimulationError`].
+    pub fn send_packet(
+        &mut self,
+        scheme: &str,
+        from: usize,
+        to: usize,
+        packet: &[u8],
+    ) -> Result<(), SimulationError> {
+        let host = self.hosts.get_mut(from).ok_or(SimulationError::NotRunning(from))?;
+        let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(from))?;
+        stack
+            .send_packet(scheme, node_id(to), packet, &mut host.storage, self.now)
+            .ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))??;
+        self.attend(from);
+        Ok(())
+    }
+
+    /// Whether the tunnel `scheme` would take a packet at a node for another now.
+    #[must_use]
+    pub fn has_room(&self, scheme: &str, from: usize, to: usize) -> bool {
+        let stack = self.hosts.get(from).and_then(Host::stack);
+        stack.and_then(|stack| stack.has_room(scheme, node_id(to))).unwrap_or(false)
+    }
+
+    /// The packets that arrived through tunnels since this was last called.
+    pub fn take_packets(&mut self) -> Vec<Arrival> {
+        core::mem::take(&mut self.packets)
+    }
+
     /// Ends a transfer at a node. Says whether it was under way there.
     pub fn cancel(&mut self, node: usize, flow: FlowId) -> bool {
         let (host, now) = (&mut self.hosts[node], self.now);
@@ -496,7 +547,9 @@ impl Simulation {
     /// After anything was said to a node: its events, its wish to transmit, its timer.
     fn attend(&mut self, node: usize) {
         let (now, host) = (self.now, &mut self.hosts[node]);
-        host.settle(now, |happening| {
+        let packets = &mut self.packets;
+        let receive = |from, packet| packets.push(Arrival { at: now, to: node, from, packet });
+        host.settle(now, receive, |happening| {
             self.observers.tell(now, node, What::Happened(&happening));
             self.happenings.push((now, node, happening));
         });

@@ -29,7 +29,7 @@ struct Outcome {
 }
 
 pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
-    let scenario = plan::scenario(&args.run)?;
+    let scenario = plan::scenario(&args.run, &["file"])?;
     let Some(traffic) = scenario.traffic.clone() else { return Ok(()) };
     let program = std::env::current_exe()?;
     let options = LabOptions { program, dir: args.dir.clone(), max_lag: args.max_lag };

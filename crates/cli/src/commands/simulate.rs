@@ -22,7 +22,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     if args.unsealed {
         args.run.set.push("sealed=false".to_owned());
     }
-    let scenario = plan::scenario(&args.run)?;
+    let scenario = plan::scenario(&args.run, &["file", "tunnel"])?;
     let config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
     let observers = traces::observers(&args.traces, &scenario, &config)?;
     let limit = args.run.timeout.unwrap_or(NEVER);
@@ -36,12 +36,12 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     if json {
         show::json(&outcome)?;
     } else {
-        plan::show_outcome(&outcome.transfer)?;
+        plan::show_carried(&outcome.carried)?;
         let (seed, events, hash) = (outcome.seed, outcome.events, &outcome.trace_hash);
         let unsealed = if outcome.sealed { "" } else { "; not encrypted" };
         show::line(&format!("seed {seed}{unsealed}; trace of {events} events: {hash}"))?;
     }
-    plan::verdict(&outcome.transfer)
+    outcome.transfer().map_or(Ok(()), plan::verdict)
 }
 
 fn show_progress(progress: &mut Progress, scenario: &Scenario, s: &Simulation) {
@@ -60,7 +60,9 @@ impl From<RunError> for Failure {
         let kind = match e {
             RunError::File(..) | RunError::Observer(_) => Kind::File,
             RunError::Unreachable { .. } => Kind::Receiver,
-            RunError::NoTraffic | RunError::Simulation(_) => Kind::Config,
+            RunError::NoTraffic { .. } | RunError::TooLong { .. } | RunError::Simulation(_) => {
+                Kind::Config
+            }
             RunError::Interrupted => Kind::Incomplete,
         };
         Self::new(kind, e.to_string())

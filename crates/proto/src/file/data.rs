@@ -1,7 +1,8 @@
 //! Data packets. Layout: `docs/wire-format.md`.
 
-use super::frame::{Malformed, Piggyback};
+use super::frame::Piggyback;
 use super::routing::Routing;
+use crate::service::Malformed;
 use ncmesh_wire::{FlowId, Reader, Writer};
 
 const SYSTEMATIC: u8 = 1;

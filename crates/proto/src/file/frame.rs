@@ -5,8 +5,9 @@ use super::data::{Data, DataHeader};
 use super::geometry::Geometry;
 use super::manifest::{Manifest, ReceiverState, Refusal};
 use super::packets::PacketSet;
+use crate::service::Malformed;
 use crate::summary::Summary;
-use ncmesh_wire::{FlowId, NodeId, Reader, Truncated, Writer};
+use ncmesh_wire::{FlowId, NodeId, Reader, Writer};
 
 /// Kind of an announcement.
 pub const ANNOUNCE: u8 = 0;
@@ -16,16 +17,6 @@ pub const DATA: u8 = 1;
 pub const ACK: u8 = 2;
 /// Kind of a report to the node before in a tree.
 pub const REPORT: u8 = 3;
-
-/// A frame that cannot be one of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
-
-impl From<Truncated> for Malformed {
-    fn from(_: Truncated) -> Self {
-        Self
-    }
-}
 
 /// Where a transfer stands, as its source announces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! How a data packet says who is to forward it.
 
-use super::frame::Malformed;
 use crate::route::Paths;
+use crate::service::Malformed;
 use ncmesh_wire::{NodeId, Reader, Writer};
 use std::collections::BTreeSet;
 

@@ -32,6 +32,8 @@ pub(super) struct File {
     pub(super) measure: Option<Spanned<Measure>>,
     pub(super) traffic: Option<Traffic>,
     #[serde(default)]
+    pub(super) flow: Vec<Flow>,
+    #[serde(default)]
     pub(super) protocol: BTreeMap<String, toml::Table>,
 }
 
@@ -91,6 +93,28 @@ pub(super) struct Traffic {
     pub(super) size: Option<Spanned<Size>>,
     pub(super) file: Option<String>,
 }
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Flow {
+    pub(super) from: Spanned<String>,
+    pub(super) to: Spanned<String>,
+    pub(super) rate: Option<Spanned<Rate>>,
+    pub(super) packet: Option<usize>,
+    #[serde(default)]
+    pub(super) start_s: f64,
+    #[serde(default)]
+    pub(super) warm_up_s: f64,
+    #[serde(default = "a_minute")]
+    pub(super) seconds: f64,
+}
+
+fn a_minute() -> f64 {
+    60.0
+}
+
+#[derive(Clone, Copy, Deserialize)]
+pub(super) struct Rate(#[serde(deserialize_with = "quantity::bit_rate")] pub(super) Quantity);
 
 #[derive(Clone, Copy, Deserialize)]
 pub(super) struct Size(#[serde(deserialize_with = "quantity::size")] pub(super) Quantity);

@@ -37,6 +37,13 @@
 //! to = ["d"]
 //! size = "2.3MB"                           # or file = "firmware.bin"
 //!
+//! # [[flow]]                               # packets through a tunnel; any number
+//! # from = "s"
+//! # to = "d"
+//! # rate = "500k"                          # bit/s; as many as are taken if absent
+//! # packet = 1000                          # bytes; the longest there can be if absent
+//! # start_s = 0, warm_up_s = 0, seconds = 60
+//!
 //! [protocol.pacifier]                      # handed to that protocol as it is
 //! knob = 1
 //! ```
@@ -108,6 +115,25 @@ pub struct Traffic {
     pub content: Content,
 }
 
+/// Packets that one node offers to a tunnel for another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// Its source's index in [`Scenario::nodes`].
+    pub from: usize,
+    /// Its destination's.
+    pub to: usize,
+    /// What is offered, bit/s of packets, evenly spaced; as many as are taken if absent.
+    pub rate_bps: Option<u64>,
+    /// Length of the packets, bytes; the longest that the scheme carries if absent.
+    pub packet: Option<usize>,
+    /// After which time of the run it begins.
+    pub start: Duration,
+    /// What then passes before it is measured.
+    pub warm_up: Duration,
+    /// How long it is measured; then it ends.
+    pub duration: Duration,
+}
+
 /// Links are measured before a run and what is measured handed to all nodes, which then measure nothing
 /// themselves (Pacifier, IV-A).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,6 +163,8 @@ pub struct Scenario {
     pub measure: Option<Measure>,
     /// The file transfer, if the scenario has one.
     pub traffic: Option<Traffic>,
+    /// What tunnels carry.
+    pub flows: Vec<Flow>,
     /// Settings by protocol name, checked by the protocols themselves.
     pub protocol: BTreeMap<String, toml::Table>,
     /// The largest frame a node hands to its radio, bytes; 1500 if the scenario does not say.

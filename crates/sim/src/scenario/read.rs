@@ -14,7 +14,7 @@ use super::error::Place;
 use super::ether::Medium;
 use super::file::{self, File};
 use super::overrides::Source;
-use super::{Content, Measure, Node, Scenario, ScenarioError, Traffic};
+use super::{Content, Flow, Measure, Node, Scenario, ScenarioError, Traffic};
 
 /// The longest file read: the loss matrix of 2,000 nodes fits.
 const LONGEST_FILE: u64 = 64 << 20;
@@ -80,7 +80,9 @@ pub(super) fn scenario(
     let measure = file.measure.as_ref().map(|measure| reader.measure(measure)).transpose()?;
     let traffic =
         file.traffic.as_ref().map(|traffic| reader.traffic(traffic, &nodes)).transpose()?;
+    let flows: Result<Vec<_>, _> = file.flow.iter().map(|flow| reader.flow(flow, &nodes)).collect();
     Ok(Scenario {
+        flows: flows?,
         name: file.name.into_inner(),
         description: file.description,
         seed: file.seed,
@@ -186,6 +188,32 @@ impl Reader<'_> {
             }
         };
         Ok(Traffic { from, to, content })
+    }
+}
+
+/// Longest and shortest times of a flow, s.
+const TIMES: std::ops::RangeInclusive<f64> = 0.0..=1e9;
+
+impl Reader<'_> {
+    fn flow(&self, flow: &file::Flow, nodes: &[Node]) -> Result<Flow, ScenarioError> {
+        let index = index_by_name(nodes, self.origin)?;
+        let fail = |message: &str| Err(ScenarioError::value(self.place(&flow.from), message));
+        let from = find(&index, flow.from.as_ref(), &self.place(&flow.from))?;
+        let to = find(&index, flow.to.as_ref(), &self.place(&flow.to))?;
+        if from == to {
+            return fail("`to` must not be the source");
+        }
+        let times = [flow.start_s, flow.warm_up_s, flow.seconds];
+        if times.iter().any(|s| !TIMES.contains(s)) || flow.seconds == 0.0 {
+            return fail("`start_s` and `warm_up_s` must be 0 to 1e9, `seconds` above 0 to 1e9");
+        }
+        if flow.packet == Some(0) || flow.rate.as_ref().is_some_and(|rate| rate.get_ref().0.0 == 0)
+        {
+            return fail("`packet` and `rate` must be above 0");
+        }
+        let [start, warm_up, duration] = times.map(|s| Duration::from_nanos((s * 1e9) as u64));
+        let rate_bps = flow.rate.as_ref().map(|rate| rate.get_ref().0.0);
+        Ok(Flow { from, to, rate_bps, packet: flow.packet, start, warm_up, duration })
     }
 }
 

@@ -1,0 +1,208 @@
+//! Plain forwarding, the baseline of all tunnels: packets as they are, along the shortest path by 1/(d_f d_r)
+//! (De Couto et al., MobiCom 2003), each hop a unicast that the MAC repeats until it is acknowledged. Each node
+//! chooses the next hop by the mesh as it knows it; a packet that the MAC gives up on is lost.
+
+mod config;
+mod frame;
+
+#[cfg(test)]
+mod tests;
+
+use crate::counters::DropReason;
+use crate::route::{Metric, Paths};
+use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport, TxResult};
+use crate::summary::Summary;
+use crate::time::Instant;
+use crate::tunnel::{self, DATA, FlowStatus, Refused, TunnelService, flow_of};
+pub use config::ForwardConfig;
+use frame::Header;
+use ncmesh_wire::{NodeId, ServiceId};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The scheme's name.
+pub const NAME: &str = "forward";
+/// Under which its frames travel.
+pub const ID: ServiceId = ServiceId(20);
+
+/// Hops a packet goes at most: routes that disagree for a while lead in circles.
+const MAX_HOPS: u8 = 64;
+/// Flows of which a node keeps count; others are forwarded all the same.
+const MAX_FLOWS: usize = 1024;
+
+/// A packet on its way.
+#[derive(Debug)]
+struct Packet {
+    source: NodeId,
+    destination: NodeId,
+    hops: u8,
+    bytes: Vec<u8>,
+}
+
+/// What a node counts of a flow.
+#[derive(Debug, Default)]
+struct Tally {
+    heard: u64,
+    delivered: u64,
+    lost: u64,
+}
+
+/// The engine at one node.
+pub struct Forward {
+    config: ForwardConfig,
+    queue: VecDeque<Packet>,
+    /// At the MAC.
+    on_air: Option<Packet>,
+    flows: BTreeMap<(NodeId, NodeId), Tally>,
+    routes: Option<(u64, Paths)>,
+}
+
+impl Forward {
+    /// The engine with these settings.
+    #[must_use]
+    pub fn new(config: ForwardConfig) -> Self {
+        let (queue, flows) = (VecDeque::new(), BTreeMap::new());
+        Self { config, queue, on_air: None, flows, routes: None }
+    }
+
+    fn next_hop(&mut self, cx: &Cx<'_>, to: NodeId) -> Option<NodeId> {
+        let version = cx.topology.version();
+        if self.routes.as_ref().is_none_or(|(of, _)| *of != version) {
+            self.routes = Some((version, cx.topology.paths_from(cx.me, Metric::Unicast)));
+        }
+        self.routes.as_ref()?.1.path_to(to).first().copied()
+    }
+
+    fn tally(&mut self, source: NodeId, destination: NodeId) -> Option<&mut Tally> {
+        let key = (source, destination);
+        if self.flows.len() >= MAX_FLOWS && !self.flows.contains_key(&key) {
+            return None;
+        }
+        Some(self.flows.entry(key).or_default())
+    }
+
+    fn lose(&mut self, packet: &Packet) {
+        if let Some(tally) = self.tally(packet.source, packet.destination) {
+            tally.lost += 1;
+        }
+    }
+
+    fn hear_data(&mut self, cx: &mut Cx<'_>, header: Header, bytes: &[u8]) {
+        if header.next != cx.me {
+            return;
+        }
+        let Header { source, destination, .. } = header;
+        if let Some(tally) = self.tally(source, destination) {
+            tally.heard += 1;
+            tally.delivered += u64::from(destination == cx.me);
+        }
+        if destination == cx.me {
+            cx.events.push_back(Event::Packet { from: source, packet: bytes.to_vec() });
+            return;
+        }
+        let packet = Packet { source, destination, hops: header.hops - 1, bytes: bytes.to_vec() };
+        if packet.hops == 0 || self.queue.len() >= self.config.queue {
+            let why = if packet.hops == 0 { DropReason::Stale } else { DropReason::Full };
+            cx.counters.drop(why);
+            self.lose(&packet);
+        } else {
+            self.queue.push_back(packet);
+        }
+    }
+}
+
+impl Service for Forward {
+    fn hears(&self, service: ServiceId) -> bool {
+        service == ID
+    }
+
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) {
+        match Header::parse(frame.body) {
+            Ok((header, bytes)) if frame.kind == DATA => self.hear_data(cx, header, bytes),
+            _ => cx.counters.drop(DropReason::Malformed),
+        }
+    }
+
+    fn handle_timeout(&mut self, _: &mut Cx<'_>) {}
+
+    fn poll_timeout(&self, _: Instant) -> Option<Instant> {
+        None
+    }
+
+    fn offer(&self, _: Instant) -> Option<Offer> {
+        (!self.queue.is_empty()).then_some(Offer { class: Class::Data })
+    }
+
+    fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        while let Some(packet) = self.queue.pop_front() {
+            let Some(next) = self.next_hop(cx, packet.destination) else {
+                self.lose(&packet);
+                continue;
+            };
+            let Packet { source, destination, hops, .. } = packet;
+            Header { next, source, destination, hops }.write(out);
+            out.extend_from_slice(&packet.bytes);
+            self.on_air = Some(packet);
+            return Some(Filled { kind: DATA, to: Some(next) });
+        }
+        None
+    }
+
+    fn handle_tx_report(&mut self, _: &mut Cx<'_>, report: TxReport) {
+        if let Some(packet) = self.on_air.take().filter(|_| report.result == TxResult::Failed) {
+            self.lose(&packet);
+        }
+    }
+
+    fn as_tunnel(&mut self) -> Option<&mut dyn TunnelService> {
+        Some(self)
+    }
+
+    fn as_tunnel_ref(&self) -> Option<&dyn TunnelService> {
+        Some(self)
+    }
+}
+
+impl TunnelService for Forward {
+    fn longest(&self, mtu: usize) -> usize {
+        mtu - Header::LEN
+    }
+
+    fn has_room(&self, _: NodeId) -> bool {
+        self.queue.len() < self.config.queue
+    }
+
+    fn handle_packet(&mut self, cx: &mut Cx<'_>, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
+        tunnel::check(cx.me, to, packet, self.longest(cx.mtu))?;
+        if !self.has_room(to) {
+            return Err(Refused::Full);
+        }
+        if self.next_hop(cx, to).is_none() {
+            return Err(Refused::NoPath(to));
+        }
+        let (source, destination, bytes) = (cx.me, to, packet.to_vec());
+        self.tally(source, destination);
+        self.queue.push_back(Packet { source, destination, hops: MAX_HOPS, bytes });
+        Ok(())
+    }
+
+    fn flows(&self) -> Vec<FlowStatus> {
+        let queued = |key| self.queue.iter().filter(|p| (p.source, p.destination) == key).count();
+        let status = |(key, tally): (&(NodeId, NodeId), &Tally)| FlowStatus {
+            source: key.0,
+            destination: key.1,
+            credits: queued(*key) as u64,
+            heard: tally.heard,
+            innovative: tally.heard,
+            delivered: tally.delivered,
+            lost: tally.lost,
+        };
+        self.flows.iter().map(status).collect()
+    }
+}
+
+/// What a frame of (kind, fields) says of itself.
+pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
+    let (header, _) = Header::parse(body).ok().filter(|_| kind == DATA)?;
+    let flow = Some(flow_of(header.source, header.destination));
+    Some(Summary { flow, ..Summary::new(NAME, "data") })
+}

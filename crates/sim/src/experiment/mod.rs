@@ -1,0 +1,228 @@
+//! One scenario's traffic, start to end, and what came of it.
+
+mod flows;
+mod transfer;
+
+use crate::observe::Observer;
+use crate::scenario::Scenario;
+use crate::simulation::{Simulation, SimulationConfig, SimulationError, node_id};
+use ncmesh_proto::link::LinkConfig;
+use ncmesh_proto::registry;
+use ncmesh_proto::route::Metric;
+use ncmesh_proto::time::{Duration, Instant};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+pub use flows::{FlowOutcome, FlowSeries, FlowsOutcome};
+pub use transfer::{ReceiverOutcome, TransferOutcome, contents};
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// What was carried.
+    #[serde(flatten)]
+    pub carried: Carried,
+    /// Data packets each node sent, by name.
+    pub node_transmissions: BTreeMap<String, u64>,
+    /// The seed.
+    pub seed: u64,
+    /// Whether frames were really encrypted; otherwise a null cipher of the same length stood in.
+    pub sealed: bool,
+    /// Hash over every frame sent, heard and reported.
+    pub trace_hash: String,
+    /// How many events that hash is over.
+    pub events: u64,
+}
+
+impl Outcome {
+    /// The file transfer, if it was one.
+    #[must_use]
+    pub fn transfer(&self) -> Option<&TransferOutcome> {
+        match &self.carried {
+            Carried::Transfer(transfer) => Some(transfer),
+            Carried::Flows(_) => None,
+        }
+    }
+}
+
+/// What a scheme carried, by its service.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Carried {
+    /// A file.
+    Transfer(TransferOutcome),
+    /// Packets.
+    Flows(FlowsOutcome),
+}
+
+/// Why a scenario cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The simulation cannot be.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+    /// The scenario says nothing is sent that the scheme could carry.
+    #[error("the scenario has no {missing}: {scheme} has nothing to carry")]
+    NoTraffic {
+        /// The part of the scenario.
+        missing: &'static str,
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// No path was found while the mesh measured itself.
+    #[error(
+        "{to} cannot be reached from {from}: the scenario's links connect them too badly or not at all"
+    )]
+    Unreachable {
+        /// The source.
+        from: String,
+        /// The receiver.
+        to: String,
+    },
+    /// A packet that fits no frame.
+    #[error("packets of {bytes} bytes are too long: {scheme} carries up to {longest} here")]
+    TooLong {
+        /// Their length.
+        bytes: usize,
+        /// The scheme.
+        scheme: &'static str,
+        /// The most it carries.
+        longest: usize,
+    },
+    /// Its file cannot be read.
+    #[error("cannot read {0}: {1}")]
+    File(String, std::io::Error),
+    /// The caller ended the run.
+    #[error("interrupted")]
+    Interrupted,
+    /// An observer could not go on.
+    #[error(transparent)]
+    Observer(std::io::Error),
+}
+
+/// How long a mesh whose nodes all start now measures itself before anything is sent: the quick start of
+/// probing, and five seconds for the news of it to travel.
+#[must_use]
+pub fn settling_time(link: &LinkConfig) -> Duration {
+    link.settling_time() + Duration::from_secs(5)
+}
+
+/// Whether `scheme` finds something to carry in the scenario.
+///
+/// # Errors
+/// [`SimulationError::UnknownScheme`], [`RunError::NoTraffic`].
+pub fn check_traffic(scenario: &Scenario, scheme: &str) -> Result<(), RunError> {
+    let entry =
+        registry::entry(scheme).ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))?;
+    let scheme = entry.name;
+    match entry.service {
+        "tunnel" if scenario.flows.is_empty() => {
+            Err(RunError::NoTraffic { missing: "[[flow]]", scheme })
+        }
+        "file" if scenario.traffic.is_none() => {
+            Err(RunError::NoTraffic { missing: "[traffic]", scheme })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Runs the scenario's traffic with `scheme`, at most `limit` of virtual time: its file transfer, or its flows. The
+/// `observers` are told of every event; `progress` is called now and then with the simulation and says whether to go
+/// on.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run(
+    scenario: &Scenario,
+    config: SimulationConfig,
+    scheme: &str,
+    limit: Duration,
+    observers: Vec<Box<dyn Observer>>,
+    progress: impl FnMut(&Simulation) -> ControlFlow<()>,
+) -> Result<Outcome, RunError> {
+    check_traffic(scenario, scheme)?;
+    let entry =
+        registry::entry(scheme).ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))?;
+    let settling = settling_time(&config.link);
+    let mut s = Simulation::new(config)?;
+    observers.into_iter().for_each(|observer| s.observe(observer));
+    let mut run = Run { scenario, scheme: entry.name, s, progress };
+    run.advance(Instant::default() + settling, |_| false)?;
+    let carried = match &scenario.traffic {
+        Some(traffic) if entry.service == "file" => {
+            Carried::Transfer(transfer::carry(&mut run, traffic, limit)?)
+        }
+        _ => Carried::Flows(flows::carry(&mut run, limit)?),
+    };
+    run.s.finish().map_err(RunError::Observer)?;
+    Ok(Outcome {
+        carried,
+        node_transmissions: run.node_transmissions(),
+        seed: scenario.seed,
+        sealed: run.s.config().sealed,
+        trace_hash: run.s.trace_hash(),
+        events: run.s.trace_events(),
+    })
+}
+
+/// A run under way.
+struct Run<'a, P> {
+    scenario: &'a Scenario,
+    scheme: &'static str,
+    s: Simulation,
+    progress: P,
+}
+
+impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
+    /// Runs until `over` says so or the clock reaches `until`, and tells of progress now and then. Says whether
+    /// `over` did.
+    fn advance(
+        &mut self,
+        until: Instant,
+        mut over: impl FnMut(&Simulation) -> bool,
+    ) -> Result<bool, RunError> {
+        let mut ended = false;
+        while !ended && self.s.now() < until {
+            let next = self.s.now() + Duration::from_millis(500);
+            ended = self.s.run_until(next.min(until), &mut over);
+            if self.s.is_stopped() {
+                self.s.finish().map_err(RunError::Observer)?;
+                return Ok(ended);
+            }
+            if (self.progress)(&self.s).is_break() {
+                return Err(RunError::Interrupted);
+            }
+        }
+        Ok(ended)
+    }
+
+    fn name(&self, node: usize) -> String {
+        self.scenario.nodes[node].name.clone()
+    }
+
+    /// That paths lead from a node to others.
+    fn check_reach(&self, from: usize, to: &[usize], metric: Metric) -> Result<(), RunError> {
+        let Some(stack) = self.s.host(from).stack() else { return Ok(()) };
+        let paths = stack.topology().paths_from(node_id(from), metric);
+        match to.iter().find(|node| !paths.reaches(node_id(**node))) {
+            None => Ok(()),
+            Some(node) => {
+                Err(RunError::Unreachable { from: self.name(from), to: self.name(*node) })
+            }
+        }
+    }
+
+    fn node_transmissions(&self) -> BTreeMap<String, u64> {
+        (0..self.s.len()).map(|node| (self.name(node), self.data_sent(node))).collect()
+    }
+
+    fn data_sent(&self, node: usize) -> u64 {
+        let (Some(stack), Some(entry)) = (self.s.host(node).stack(), registry::entry(self.scheme))
+        else {
+            return 0;
+        };
+        // Data frames have the same kind in files and tunnels.
+        stack.counters().sent(entry.id, ncmesh_proto::file::frame::DATA).frames
+    }
+}

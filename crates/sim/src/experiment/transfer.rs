@@ -1,0 +1,126 @@
+//! A file transfer.
+
+use super::{Run, RunError};
+use crate::host::Happening;
+use crate::scenario::{Content, Traffic};
+use crate::simulation::{Simulation, node_id};
+use ncmesh_proto::file::TransferStatus;
+use ncmesh_proto::rng;
+use ncmesh_proto::route::Metric;
+use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_wire::{FlowId, NodeId};
+use rand_core::RngCore;
+use serde::Serialize;
+use std::ops::ControlFlow;
+
+/// What came of a file transfer, simulated or of real daemons.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TransferOutcome {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The engine.
+    pub scheme: String,
+    /// The file's size, bytes.
+    pub bytes: u64,
+    /// Each receiver.
+    pub receivers: Vec<ReceiverOutcome>,
+    /// Data packets all nodes sent.
+    pub transmissions: u64,
+    /// Payload bytes of the source's packets over the file's bytes.
+    pub source_redundancy: f64,
+    /// Nodes the source listed as forwarders.
+    pub forwarders: Vec<String>,
+    /// Seconds of the mesh's clock from the start of the transfer to its end.
+    pub seconds: f64,
+}
+
+/// What came of it at one receiver.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReceiverOutcome {
+    /// Its name.
+    pub node: String,
+    /// Whether it has the whole file, byte for byte.
+    pub verified: bool,
+    /// Bytes it has.
+    pub bytes: u64,
+    /// Seconds from the start of the transfer until it had all.
+    pub seconds: Option<f64>,
+    /// File bits over those seconds, bit/s.
+    pub throughput_bps: Option<f64>,
+}
+
+/// Carries the file, at most for `limit`.
+pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
+    run: &mut Run<'_, P>,
+    traffic: &Traffic,
+    limit: Duration,
+) -> Result<TransferOutcome, RunError> {
+    let contents = contents(&traffic.content, run.scenario.seed)?;
+    run.check_reach(traffic.from, &traffic.to, Metric::Broadcast)?;
+    let start = run.s.now();
+    let flow = run.s.send_file(run.scheme, traffic.from, Some(&traffic.to), contents.clone())?;
+    let mut seen = 0;
+    run.advance(start + limit, |s| {
+        let ended = s.happenings()[seen..].iter().any(|(_, _, h)| *h == Happening::SendEnded(flow));
+        seen = s.happenings().len();
+        ended
+    })?;
+    Ok(outcome(run, traffic, flow, start, &contents))
+}
+
+/// The bytes a scenario's traffic sends.
+///
+/// # Errors
+/// [`RunError::File`] where they are those of a file that cannot be read.
+pub fn contents(content: &Content, seed: u64) -> Result<Vec<u8>, RunError> {
+    match content {
+        Content::File(path) => {
+            std::fs::read(path).map_err(|e| RunError::File(path.display().to_string(), e))
+        }
+        Content::Random { bytes } => {
+            let mut contents = vec![0; usize::try_from(*bytes).unwrap_or(usize::MAX)];
+            rng::stream(seed, NodeId(0), "experiment", "contents").fill_bytes(&mut contents);
+            Ok(contents)
+        }
+    }
+}
+
+fn outcome<P: FnMut(&Simulation) -> ControlFlow<()>>(
+    run: &Run<'_, P>,
+    traffic: &Traffic,
+    flow: FlowId,
+    start: Instant,
+    contents: &[u8],
+) -> TransferOutcome {
+    let s = &run.s;
+    let receivers = traffic.to.iter().map(|node| {
+        let at =
+            s.happenings().iter().find(|(_, n, h)| n == node && *h == Happening::Delivered(flow));
+        let seconds = at.map(|(at, ..)| (*at - start).as_secs_f64());
+        let received = s.host(*node).storage().received(flow);
+        ReceiverOutcome {
+            node: run.name(*node),
+            verified: seconds.is_some() && received == contents,
+            bytes: received.len() as u64,
+            seconds,
+            throughput_bps: seconds.map(|t| contents.len() as f64 * 8.0 / t),
+        }
+    });
+    let status = status(s, traffic.from, flow);
+    let listed = status.iter().flat_map(|t| &t.forwarders);
+    TransferOutcome {
+        scenario: run.scenario.name.clone(),
+        scheme: run.scheme.to_owned(),
+        bytes: contents.len() as u64,
+        receivers: receivers.collect(),
+        transmissions: run.node_transmissions().values().sum(),
+        source_redundancy: status.as_ref().map_or(0.0, |t| t.source_redundancy),
+        forwarders: listed.map(|node| run.name(usize::from(node.0) - 1)).collect(),
+        seconds: (s.now() - start).as_secs_f64(),
+    }
+}
+
+fn status(s: &Simulation, node: usize, flow: FlowId) -> Option<TransferStatus> {
+    debug_assert_eq!(flow.source, node_id(node));
+    s.host(node).stack()?.transfers().into_iter().find(|t| t.flow == flow)
+}

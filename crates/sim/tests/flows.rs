@@ -1,0 +1,107 @@
+//! Flows of a scenario through a tunnel: what is counted, and over which time.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
+use ncmesh_proto::time::Duration;
+use ncmesh_sim::scenario::Scenario;
+use ncmesh_sim::{Carried, FlowsOutcome, RunError, SimulationConfig, run};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+const LINE: &str = r#"
+name = "line"
+nodes = ["a", "b", "c"]
+medium = { phy = "802.11b", bit_rate = "11M" }
+link = [{ from = "a", to = "b", loss = 0.1 }, { from = "b", to = "c", loss = 0.0 }]
+protocol.link = { probe_size = 100, fast_probes = 40, fast_period_s = 0.1 }
+"#;
+
+fn flows(flows: &str) -> Result<FlowsOutcome, RunError> {
+    let text = format!("{LINE}{flows}");
+    let scenario = Scenario::parse(&text, "line.toml", Path::new("")).unwrap();
+    let config = SimulationConfig::from_scenario(&scenario).unwrap();
+    let limit = Duration::from_secs(1000);
+    let outcome = run(&scenario, config, "forward", limit, vec![], |_| ControlFlow::Continue(()))?;
+    match outcome.carried {
+        Carried::Flows(flows) => Ok(flows),
+        Carried::Transfer(_) => panic!("no file was sent"),
+    }
+}
+
+#[test]
+fn a_constant_rate_arrives_at_that_rate() {
+    let outcome = flows(
+        r#"flow = [{ from = "a", to = "c", rate = "80k", packet = 1000, start_s = 1, warm_up_s = 2, seconds = 20 }]"#,
+    )
+    .unwrap();
+    let flow = &outcome.flows[0];
+    // 10 packets/s for 20 s.
+    assert_eq!((flow.taken, flow.refused, flow.corrupt, flow.disordered), (200, 0, 0, 0));
+    assert_eq!(flow.delivered, 200);
+    assert_eq!((flow.seconds, flow.throughput_bps), (20.0, 80_000.0));
+    assert_eq!(flow.packets_per_slot, None);
+    // Two hops of 1.3 ms, retries and queueing.
+    let delay = flow.mean_delay_s.unwrap();
+    assert!((0.002..0.01).contains(&delay), "{delay}");
+    assert_eq!(outcome.seconds, 23.0);
+    let (samples, last) = (&flow.series.seconds, flow.series.delivered.last().unwrap());
+    assert!(samples.len() > 100 && samples.is_sorted(), "{samples:?}");
+    assert!((210..=220).contains(last), "{last}");
+}
+
+#[test]
+fn a_greedy_flow_fills_the_channel_and_two_share_it() {
+    let one = flows(r#"flow = [{ from = "b", to = "c", seconds = 5 }]"#).unwrap();
+    let alone = one.flows[0].throughput_bps;
+    // 1393 bytes in 1.5 ms with their acknowledgment and backoff.
+    assert!((5e6..7e6).contains(&alone), "{alone}");
+    assert_eq!(one.flows[0].corrupt, 0);
+    let two = flows(
+        r#"flow = [{ from = "b", to = "c", seconds = 5 }, { from = "c", to = "b", seconds = 5 }]"#,
+    )
+    .unwrap();
+    for flow in &two.flows {
+        assert!((0.35..0.65).contains(&(flow.throughput_bps / alone)), "{flow:?}");
+    }
+}
+
+#[test]
+fn slots_are_counted_where_access_is_slotted() {
+    let text =
+        LINE.replace(r#""11M" }"#, r#""11M", mac = "slotted", conflict = "shared_hearer" }"#);
+    let text = format!(r#"{text}flow = [{{ from = "b", to = "c", seconds = 5 }}]"#);
+    let scenario = Scenario::parse(&text, "line.toml", Path::new("")).unwrap();
+    let config = SimulationConfig::from_scenario(&scenario).unwrap();
+    let limit = Duration::from_secs(1000);
+    let outcome =
+        run(&scenario, config, "forward", limit, vec![], |_| ControlFlow::Continue(())).unwrap();
+    let Carried::Flows(flows) = outcome.carried else { panic!("no file was sent") };
+    // All slots but those of probes and link state.
+    let rate = flows.flows[0].packets_per_slot.unwrap();
+    assert!((0.97..=1.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let too_long = flows(r#"flow = [{ from = "a", to = "c", packet = 5000 }]"#).unwrap_err();
+    assert_eq!(
+        too_long.to_string(),
+        "packets of 5000 bytes are too long: forward carries up to 1460 here"
+    );
+    assert_eq!(
+        flows("").unwrap_err().to_string(),
+        "the scenario has no [[flow]]: forward has nothing to carry"
+    );
+    for (flow, problem) in [
+        (r#"from = "a", to = "a""#, "`to` must not be the source"),
+        (r#"from = "a", to = "x""#, "there is no node `x`"),
+        (r#"from = "a", to = "c", seconds = 0"#, "`seconds` above 0"),
+        (r#"from = "a", to = "c", rate = 0"#, "must be above 0"),
+        (r#"from = "a", to = "c", start_s = nan"#, "must be 0 to 1e9"),
+        (r#"from = "a", to = "c", speed = 1"#, "unknown field `speed`"),
+    ] {
+        let text = format!("{LINE}flow = [{{ {flow} }}]");
+        let error = Scenario::parse(&text, "line.toml", Path::new("")).unwrap_err();
+        assert!(error.to_string().contains(problem), "{flow}: {error}");
+    }
+}
