@@ -11,6 +11,7 @@ pub mod file;
 mod flood;
 pub mod forward;
 pub mod link;
+pub mod mc2;
 pub mod more;
 pub mod name;
 pub mod pacifier;

@@ -3,6 +3,7 @@
 
 use crate::file::{FileEngine, FileLimits, frame};
 use crate::forward::{self, Forward, ForwardConfig};
+use crate::mc2::{self, Mc2, Mc2Config};
 use crate::more::{self, More, MoreConfig};
 use crate::pacifier::{self, Pacifier, PacifierConfig};
 use crate::service::Service;
@@ -117,6 +118,19 @@ pub const REGISTRY: &[Entry] = &[
             let config: ForwardConfig = settings.parse()?;
             config.check()?;
             Ok(Box::new(Forward::new(config)))
+        },
+    },
+    Entry {
+        name: mc2::NAME,
+        service: "tunnel",
+        id: mc2::ID,
+        summary: "packets over all good paths at once, coded; fair among flows",
+        paper: "Gkantsidis et al.: Multipath Code Casting (CoNEXT 2007)",
+        read: mc2::summary,
+        build: |settings| {
+            let config: Mc2Config = settings.parse()?;
+            config.check()?;
+            Ok(Box::new(Mc2::new(config)))
         },
     },
 ];

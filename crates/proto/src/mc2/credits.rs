@@ -1,0 +1,278 @@
+//! Credits: who is to transfer how many packets, and what next hops have yet to receive (MC2, 3.4).
+//!
+//! Where this leaves the paper: ERRATA.md.
+
+use super::paths::MAX_HOPS;
+use crate::rng;
+use rand_core::RngCore;
+use std::collections::BTreeMap;
+
+/// A set of next hops: bit i stands for the i-th.
+pub(super) type HopSet = u8;
+
+/// A hop that hears less of this node's frames than this is taken for gone.
+const GONE: f64 = 0.02;
+/// Weight of the newest frame in what is known of a hop's reception.
+const QUALITY_WEIGHT: f64 = 1.0 / 32.0;
+
+/// The credits of one flow at one node.
+#[derive(Debug)]
+pub(super) struct Credits {
+    hops: usize,
+    generations: BTreeMap<u32, Ledger>,
+    /// What share of this node's frames each hop receives.
+    quality: [f64; MAX_HOPS],
+    /// |C| of each hop as it last said; 0 of the destination.
+    theirs: [u32; MAX_HOPS],
+}
+
+/// The credits of one generation.
+#[derive(Clone, Debug)]
+struct Ledger {
+    /// C(n, c): packets this node is to transfer yet.
+    held: u32,
+    /// z(n, c, m): those ever transferred to each hop.
+    given: [u16; MAX_HOPS],
+    /// Of them, those the hop is told of: whatever set of hops, together they have received as many packets.
+    told: [u16; MAX_HOPS],
+    /// Of them, those the hop knows of.
+    learned: [u16; MAX_HOPS],
+    /// By set of hops: packets that at least one of them received.
+    received: Vec<u16>,
+    /// What is in the air counts as received as likely as it will be.
+    expected: Vec<f32>,
+}
+
+impl Ledger {
+    fn new(hops: usize) -> Self {
+        let sets = 1 << hops;
+        Self {
+            held: 0,
+            given: [0; MAX_HOPS],
+            told: [0; MAX_HOPS],
+            learned: [0; MAX_HOPS],
+            received: vec![0; sets],
+            expected: vec![0.0; sets],
+        }
+    }
+
+    fn given_to(&self, set: usize) -> u32 {
+        members(set).map(|hop| u32::from(self.given[hop])).sum()
+    }
+
+    /// |TC(n, c, J)|: credits given to the set that nobody in it has received a packet for.
+    fn owed(&self, set: usize) -> u32 {
+        self.given_to(set).saturating_sub(u32::from(self.received[set]))
+    }
+
+    /// Credits the hop does not know of yet.
+    fn unlearned(&self, hop: usize) -> u32 {
+        u32::from(self.given[hop] - self.learned[hop])
+    }
+
+    fn is_told(&self, hop: usize) -> bool {
+        self.told[hop] == self.learned[hop]
+    }
+
+    /// Credits that would be lost with it.
+    fn remaining(&self) -> u32 {
+        self.held + (0..MAX_HOPS).map(|hop| self.unlearned(hop)).sum::<u32>()
+    }
+
+    /// Tells hops of credits as far as packets they received back them.
+    fn tell(&mut self, hops: usize) {
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for hop in
+                (0..hops).filter(|hop| self.told[*hop] < self.given[*hop]).collect::<Vec<_>>()
+            {
+                let backed = |set: usize| {
+                    let told: u32 = members(set).map(|hop| u32::from(self.told[hop])).sum();
+                    set >> hop & 1 == 0 || told < u32::from(self.received[set])
+                };
+                if (1..1 << hops).all(backed) {
+                    self.told[hop] += 1;
+                    changed = true;
+                }
+            }
+        }
+    }
+}
+
+fn members(set: usize) -> impl Iterator<Item = usize> {
+    (0..MAX_HOPS).filter(move |hop| set >> hop & 1 == 1)
+}
+
+impl Credits {
+    /// None yet, towards next hops that receive as much as `quality` says.
+    pub(super) fn new(quality: &[f64]) -> Self {
+        let hops = quality.len().min(MAX_HOPS);
+        let mut known = [0.0; MAX_HOPS];
+        known[..hops].copy_from_slice(&quality[..hops]);
+        Self { hops, generations: BTreeMap::new(), quality: known, theirs: [0; MAX_HOPS] }
+    }
+
+    /// |C(n, c)|.
+    pub(super) fn held(&self) -> u32 {
+        self.generations.values().map(|ledger| ledger.held).sum()
+    }
+
+    /// Takes in credits for a generation.
+    pub(super) fn add(&mut self, generation: u32, credits: u32) {
+        let hops = self.hops;
+        let ledger = self.generations.entry(generation).or_insert_with(|| Ledger::new(hops));
+        ledger.held += credits;
+    }
+
+    /// A hop says how many credits it holds.
+    pub(super) fn hear(&mut self, hop: usize, credits: u32) {
+        self.theirs[hop] = credits;
+    }
+
+    /// Transfers credits by the forwarding decision RD (eq. 7) while it holds for some hop, at random where for several.
+    /// Says whether any were.
+    pub(super) fn transfer(&mut self, rng: &mut impl RngCore) -> bool {
+        let mut any = false;
+        while let Some((generation, hop)) = self.decide(rng) {
+            let Some(ledger) = self.generations.get_mut(&generation) else { break };
+            ledger.held -= 1;
+            ledger.given[hop] += 1;
+            ledger.tell(self.hops);
+            any = true;
+        }
+        any
+    }
+
+    fn decide(&self, rng: &mut impl RngCore) -> Option<(u32, usize)> {
+        let is_open = |ledger: &Ledger| ledger.held > 0;
+        let (generation, ledger) = self.generations.iter().find(|(_, ledger)| is_open(ledger))?;
+        let held = self.held();
+        let takes = |hop: &usize| {
+            let lively = self.quality[*hop] >= GONE && ledger.given[*hop] < u16::MAX;
+            lively && held > self.load(*hop)
+        };
+        let willing: Vec<usize> = (0..self.hops).filter(takes).collect();
+        match willing.len() {
+            0 => None,
+            n => Some((*generation, willing[(rng::unit(rng) * n as f64) as usize])),
+        }
+    }
+
+    /// |C(m, c)| + |CTC(n, c, m)|, as this node knows them.
+    fn load(&self, hop: usize) -> u32 {
+        let owed = |ledger: &Ledger| -> u32 {
+            let sets = (1..1 << self.hops).filter(|set| set >> hop & 1 == 1);
+            sets.map(|set| ledger.owed(set)).sum::<u32>() + ledger.unlearned(hop)
+        };
+        self.theirs[hop] + self.generations.values().map(owed).sum::<u32>()
+    }
+
+    /// Q(n, J): how likely at least one of a set receives a frame.
+    fn quality_of(&self, set: usize) -> f64 {
+        1.0 - members(set).map(|hop| 1.0 - self.quality[hop]).product::<f64>()
+    }
+
+    /// The generation to send from, the oldest of which packets are owed, and W(n, c) of all.
+    pub(super) fn due(&self) -> Option<(u32, f64)> {
+        let mut oldest = None;
+        let mut weight = 0.0;
+        for (generation, ledger) in &self.generations {
+            let own = self.weight(ledger);
+            if own > 0.0 {
+                oldest = oldest.or(Some(*generation));
+                weight += own;
+            }
+        }
+        Some((oldest?, weight))
+    }
+
+    fn weight(&self, ledger: &Ledger) -> f64 {
+        let owed = |set: usize| {
+            let quality = self.quality_of(set);
+            let owed = f64::from(ledger.owed(set)) - f64::from(ledger.expected[set]);
+            if quality >= GONE && owed > 0.5 { owed * quality } else { 0.0 }
+        };
+        (1..1 << self.hops).map(owed).sum()
+    }
+
+    /// Whether anything is owed or untold though nothing is due.
+    pub(super) fn is_waiting(&self) -> Option<u32> {
+        let full = (1 << self.hops) - 1;
+        let open = |ledger: &Ledger| {
+            ledger.owed(full) > 0 || (0..self.hops).any(|hop| !ledger.is_told(hop))
+        };
+        self.generations.iter().find(|(_, ledger)| open(ledger)).map(|(generation, _)| *generation)
+    }
+
+    /// What a frame of `generation` is to announce: of it, and of the oldest others of which a hop does not know all.
+    pub(super) fn announced(&self, generation: u32, most: usize) -> Vec<(u32, Vec<u16>)> {
+        let untold = |ledger: &Ledger| (0..self.hops).any(|hop| !ledger.is_told(hop));
+        let own = self.generations.get_key_value(&generation);
+        let others =
+            self.generations.iter().filter(|(g, ledger)| **g != generation && untold(ledger));
+        let told = own.into_iter().chain(others).take(most);
+        told.map(|(generation, ledger)| (*generation, ledger.told[..self.hops].to_vec())).collect()
+    }
+
+    /// These frames, of a generation each, are in the air, or who received them is not known yet but for some hops.
+    pub(super) fn expect(&mut self, frames: impl Iterator<Item = (u32, HopSet)>) {
+        self.generations.values_mut().for_each(|ledger| ledger.expected.fill(0.0));
+        for (generation, heard) in frames {
+            let likely = (0..1 << self.hops).map(|set| {
+                if set & usize::from(heard) == 0 { self.quality_of(set) as f32 } else { 0.0 }
+            });
+            let likely: Vec<f32> = likely.collect();
+            if let Some(ledger) = self.generations.get_mut(&generation) {
+                ledger.expected.iter_mut().zip(likely).for_each(|(all, one)| *all += one);
+            }
+        }
+    }
+
+    /// Hops `new` received a frame of `generation` that `before` had received already. No set of them receives more than
+    /// the `rank` packets of the sender, but what was asked for again.
+    pub(super) fn receive(&mut self, generation: u32, before: HopSet, new: HopSet, rank: u16) {
+        let Some(ledger) = self.generations.get_mut(&generation) else { return };
+        for set in 1..1 << self.hops {
+            let first = set & usize::from(before) == 0 && set & usize::from(new) != 0;
+            let most = ledger.given_to(set).max(u32::from(rank));
+            let received = &mut ledger.received[set];
+            *received += u16::from(first && u32::from(*received) < most);
+        }
+        ledger.tell(self.hops);
+    }
+
+    /// A hop knows what a frame announced.
+    pub(super) fn learn(&mut self, hop: usize, announced: &[(u32, Vec<u16>)]) {
+        for (generation, given) in announced {
+            if let (Some(ledger), Some(given)) =
+                (self.generations.get_mut(generation), given.get(hop))
+            {
+                ledger.learned[hop] = ledger.learned[hop].max((*given).min(ledger.told[hop]));
+            }
+        }
+    }
+
+    /// It is known which hops received a frame.
+    pub(super) fn observe(&mut self, heard: HopSet) {
+        for (hop, quality) in self.quality[..self.hops].iter_mut().enumerate() {
+            let one = f64::from(heard >> hop & 1);
+            *quality += QUALITY_WEIGHT * (one - *quality);
+        }
+    }
+
+    /// Goes on with other hops: what they do not know of is this node's again.
+    pub(super) fn follow(&mut self, quality: &[f64]) {
+        let back = self.generations.iter().map(|(g, ledger)| (*g, ledger.remaining()));
+        let back: Vec<(u32, u32)> = back.collect();
+        *self = Self::new(quality);
+        back.into_iter().filter(|(_, held)| *held > 0).for_each(|(g, held)| self.add(g, held));
+    }
+
+    /// Forgets generations before `oldest`. Says how many credits are lost so.
+    pub(super) fn forget(&mut self, oldest: u32) -> u32 {
+        let kept = self.generations.split_off(&oldest);
+        let gone = core::mem::replace(&mut self.generations, kept);
+        gone.values().map(Ledger::remaining).sum()
+    }
+}

@@ -1,0 +1,387 @@
+//! One flow at one node of its paths.
+
+use super::config::Mc2Config;
+use super::credits::{Credits, HopSet};
+use super::frame::{Data, Header, Heard, MAX_ANNOUNCED, MAX_REPORTS, Request, Standing, Start};
+use super::generation::Generation;
+use super::log::Log;
+use super::paths::PathSet;
+use super::sink::{Lack, Outlet};
+use super::source::Inlet;
+use super::upstream::Upstream;
+use crate::route::Topology;
+use crate::service::Cx;
+use crate::time::{Duration, Instant};
+use ncmesh_wire::NodeId;
+use rand_core::RngCore;
+use std::collections::BTreeMap;
+
+/// Generations a node keeps of a flow; those before them are forgotten.
+pub(super) const WINDOW: u32 = 32;
+/// What is owed and cannot be sent, since no next hop seems to hear, is tried so often all the same.
+const PROBE: Duration = Duration::from_millis(250);
+/// A node waits so many frames' time to hear who received a frame of its own, and at least so long.
+const PATIENCE_FRAMES: f64 = 24.0;
+const PATIENCE_LEAST: Duration = Duration::from_millis(10);
+
+/// What became of a data frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absorbed {
+    /// From a next hop, or a node beside this one: what it says of itself was read.
+    Overheard,
+    /// It brought something new.
+    Innovative,
+    /// It did not.
+    Redundant,
+    /// Its generation is long over.
+    Stale,
+    /// It contradicts what is known of its flow.
+    Malformed,
+}
+
+/// One flow at one node.
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub start: Start,
+    paths: PathSet,
+    revision: u8,
+    /// DST(n, c), in the order in which credits count them.
+    hops: Vec<NodeId>,
+    credits: Credits,
+    generations: BTreeMap<u32, Generation>,
+    upstream: BTreeMap<NodeId, Upstream>,
+    log: Log,
+    room: u8,
+    symbol: usize,
+    pub inlet: Option<Inlet>,
+    pub outlet: Option<Outlet>,
+    pub heard: u64,
+    pub innovative: u64,
+    pub delivered: u64,
+    pub lost: u64,
+    pub heard_at: Instant,
+    pub sent_at: Instant,
+}
+
+impl Flow {
+    /// At its source.
+    pub(super) fn outgoing(
+        start: Start,
+        paths: PathSet,
+        symbol: usize,
+        room: u8,
+        cx: &Cx<'_>,
+    ) -> Self {
+        let mut flow = Self::new(start, paths, 0, (room, symbol), cx);
+        // Not 0: a destination that restarts within a flow tells its place by the first generation it hears.
+        flow.inlet = Some(Inlet::new(1, cx.now));
+        flow
+    }
+
+    /// At another node, as a frame of it shows it.
+    pub(super) fn heard(data: &Data<'_>, cx: &Cx<'_>) -> Self {
+        let header = &data.header;
+        let shape = (header.room, data.payload.len());
+        let mut flow = Self::new(header.start(), header.paths.clone(), header.revision, shape, cx);
+        if header.paths.destination() == cx.me {
+            flow.outlet = Some(Outlet::new(header.generation));
+        }
+        flow
+    }
+
+    fn new(
+        start: Start,
+        paths: PathSet,
+        revision: u8,
+        (room, symbol): (u8, usize),
+        cx: &Cx<'_>,
+    ) -> Self {
+        let hops = paths.next_hops(cx.me);
+        Self {
+            start,
+            credits: Credits::new(&quality(&hops, cx.topology, cx.me)),
+            hops,
+            paths,
+            revision,
+            generations: BTreeMap::new(),
+            upstream: BTreeMap::new(),
+            log: Log::default(),
+            room,
+            symbol,
+            inlet: None,
+            outlet: None,
+            heard: 0,
+            innovative: 0,
+            delivered: 0,
+            lost: 0,
+            heard_at: cx.now,
+            sent_at: cx.now,
+        }
+    }
+
+    /// |C(n, c)|.
+    pub(super) fn held(&self) -> u32 {
+        self.credits.held()
+    }
+
+    // ---- handle
+
+    /// A data frame of the flow was heard from `sender`.
+    pub(super) fn hear(&mut self, sender: NodeId, data: &Data<'_>, cx: &mut Cx<'_>) -> Absorbed {
+        let header = &data.header;
+        self.heard_at = cx.now;
+        let newer = header.revision.wrapping_sub(self.revision);
+        if newer != 0 && newer <= u8::MAX / 2 && self.inlet.is_none() {
+            self.follow(header.paths.clone(), header.revision, cx.topology, cx.me);
+        }
+        self.stand(sender, &header.standing, cx.me);
+        if !self.paths.leads(sender, cx.me) || header.revision != self.revision {
+            return Absorbed::Overheard;
+        }
+        if header.room != self.room || data.payload.len() != self.symbol {
+            return Absorbed::Malformed;
+        }
+        let upstream = self.upstream.entry(sender).or_insert_with(|| Upstream::new(sender, header));
+        if !upstream.note(header) {
+            return Absorbed::Redundant;
+        }
+        self.heard += 1;
+        self.absorb(sender, data, cx)
+    }
+
+    fn absorb(&mut self, sender: NodeId, data: &Data<'_>, cx: &mut Cx<'_>) -> Absorbed {
+        let header = &data.header;
+        if header.generation < self.oldest() {
+            return Absorbed::Stale;
+        }
+        self.open(header.generation);
+        let Some(generation) = self.generations.get_mut(&header.generation) else {
+            return Absorbed::Malformed;
+        };
+        generation.size = generation.size.max(header.size);
+        let Some(innovative) = generation.absorb(data.coefficients, data.payload) else {
+            return Absorbed::Malformed;
+        };
+        self.innovative += u64::from(innovative);
+        if let (true, Some(outlet)) = (innovative, &mut self.outlet) {
+            outlet.note(header.generation, cx.now);
+        }
+        if !self.take_credits(sender, header, cx.me) {
+            return Absorbed::Malformed;
+        }
+        if innovative { Absorbed::Innovative } else { Absorbed::Redundant }
+    }
+
+    /// Makes room for a generation, of which there was nothing.
+    fn open(&mut self, number: u32) {
+        let is_destination = self.outlet.is_some();
+        if !self.generations.contains_key(&number)
+            && let Some(new) = Generation::new(self.room, self.symbol, is_destination)
+        {
+            self.generations.insert(number, new);
+            let newest = self.generations.keys().next_back().copied().unwrap_or(number);
+            self.forget(newest.saturating_sub(WINDOW - 1));
+        }
+    }
+
+    /// The oldest generation of which packets are taken.
+    fn oldest(&self) -> u32 {
+        let newest = self.generations.keys().next_back().copied().unwrap_or(0);
+        let kept = newest.saturating_sub(WINDOW - 1);
+        self.outlet.as_ref().map_or(kept, |outlet| outlet.oldest().max(kept))
+    }
+
+    fn forget(&mut self, oldest: u32) {
+        self.generations = self.generations.split_off(&oldest);
+        self.upstream.values_mut().for_each(|upstream| upstream.forget(oldest));
+        self.lost += u64::from(self.credits.forget(oldest));
+    }
+
+    /// Takes in what an upstream frame announces to this node, as far as packets back it. The destination's credits end
+    /// with it. Says whether the sender was honest.
+    fn take_credits(&mut self, sender: NodeId, header: &Header, me: NodeId) -> bool {
+        let hop = header.paths.next_hops(sender).iter().position(|hop| *hop == me);
+        let (Some(hop), Some(upstream)) = (hop, self.upstream.get_mut(&sender)) else {
+            return true;
+        };
+        let honest = upstream.learn(header, hop, &mut self.generations);
+        if self.outlet.is_none() {
+            for (number, generation) in &mut self.generations {
+                match generation.accept() {
+                    0 => {}
+                    credits => self.credits.add(*number, credits),
+                }
+            }
+        }
+        honest
+    }
+
+    /// A node says of itself how many credits it holds and what it has heard.
+    pub(super) fn stand(&mut self, sender: NodeId, standing: &Standing, me: NodeId) {
+        let Some(hop) = self.hops.iter().position(|hop| *hop == sender) else { return };
+        self.credits.hear(hop, u32::from(standing.credits));
+        for heard in standing.heard.iter().filter(|heard| heard.of == me) {
+            self.log.report(hop, *heard, &mut self.credits);
+        }
+    }
+
+    /// The MAC says who received the latest frame.
+    pub(super) fn told(&mut self, receivers: &[NodeId]) {
+        let hop = |(i, hop): (usize, &NodeId)| HopSet::from(receivers.contains(hop)) << i;
+        let heard = self.hops.iter().enumerate().map(hop).fold(0, |all, one| all | one);
+        self.log.told(heard, &mut self.credits);
+    }
+
+    /// Goes on over other paths.
+    pub(super) fn follow(&mut self, paths: PathSet, revision: u8, topology: &Topology, me: NodeId) {
+        self.hops = paths.next_hops(me);
+        self.credits.follow(&quality(&self.hops, topology, me));
+        self.log.clear();
+        self.paths = paths;
+        self.revision = revision;
+    }
+
+    /// The source chooses paths anew.
+    pub(super) fn reroute(&mut self, paths: PathSet, topology: &Topology, me: NodeId) {
+        if paths != self.paths {
+            self.follow(paths, self.revision.wrapping_add(1), topology, me);
+        }
+    }
+
+    /// A request comes by. Says whether it is answered here.
+    pub(super) fn answer(&mut self, request: &Request) -> bool {
+        let is_source = self.inlet.is_some();
+        let Some(generation) = self.generations.get_mut(&request.generation) else {
+            return is_source;
+        };
+        if !generation.is_whole() && !is_source {
+            return false;
+        }
+        if generation.answered != Some(request.serial) {
+            generation.answered = Some(request.serial);
+            self.credits.add(request.generation, u32::from(request.missing.min(self.room)));
+        }
+        true
+    }
+
+    /// Whatever time brings: packets taken in, generations closed, credits transferred.
+    pub(super) fn settle(&mut self, config: &Mc2Config, frame_time: Duration, cx: &mut Cx<'_>) {
+        self.log.expire(patience(frame_time), cx.now, &mut self.credits);
+        if let Some(inlet) = &mut self.inlet {
+            inlet.flush(&mut self.generations, config, cx.now);
+            while let Some(into) =
+                inlet.insert(&mut self.generations, (self.room, self.symbol), cx.now)
+            {
+                self.credits.add(into, 1);
+                inlet.pace(self.credits.held(), config, frame_time, cx.now);
+            }
+            let newest = inlet.filling();
+            self.forget(newest.saturating_sub(WINDOW - 1));
+        }
+        let oldest = self.oldest();
+        if let Some(outlet) = &mut self.outlet {
+            self.lost += outlet.tidy(&self.generations, oldest, config, cx.now);
+        }
+        if self.credits.transfer(cx.rng) {
+            self.log.expect(&mut self.credits);
+        }
+    }
+
+    /// Hands up what is next in order.
+    pub(super) fn deliver(&mut self, mut up: impl FnMut(Vec<u8>)) {
+        let Some(outlet) = &mut self.outlet else { return };
+        let before = self.delivered;
+        let mut delivered = 0;
+        outlet.deliver(&mut self.generations, |packet| {
+            delivered += 1;
+            up(packet);
+        });
+        self.delivered = before + delivered;
+        let oldest = outlet.oldest();
+        self.generations = self.generations.split_off(&oldest);
+        self.upstream.values_mut().for_each(|upstream| upstream.forget(oldest));
+    }
+
+    // ---- poll
+
+    /// The generation to send from now, and W(n, c).
+    pub(super) fn due(&self, now: Instant) -> Option<(u32, f64)> {
+        self.credits.due().or_else(|| {
+            let probes = self.log.latest_at().is_none_or(|at| at + PROBE <= now);
+            self.credits.is_waiting().filter(|_| probes).map(|generation| (generation, 0.0))
+        })
+    }
+
+    /// Whether an upstream node waits to hear what arrived here.
+    pub(super) fn owes_report(&self) -> bool {
+        self.upstream.values().any(Upstream::owes_report)
+    }
+
+    pub(super) fn lack(&self, config: &Mc2Config) -> Option<Lack> {
+        self.outlet.as_ref()?.lack(&self.generations, config)
+    }
+
+    /// What this node says of itself.
+    pub(super) fn standing(&mut self) -> Standing {
+        let asked = self.upstream.values_mut().filter(|upstream| upstream.unanswered > 0);
+        let heard: Vec<Heard> = asked.take(MAX_REPORTS).map(Upstream::report).collect();
+        Standing { credits: self.credits.held().min(u32::from(u16::MAX)) as u16, heard }
+    }
+
+    /// Appends a data frame's body, a combination of `generation`.
+    pub(super) fn fill(
+        &mut self,
+        generation: u32,
+        asks: bool,
+        rng: &mut impl RngCore,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        let standing = self.standing();
+        let packets = self.generations.get(&generation)?;
+        let announced = self.credits.announced(generation, MAX_ANNOUNCED);
+        let header = Header {
+            incarnation: self.start.incarnation,
+            paths: self.paths.clone(),
+            revision: self.revision,
+            serial: self.log.serial(),
+            asks,
+            standing,
+            announced,
+            generation,
+            room: self.room,
+            size: packets.size,
+        };
+        header.write(out);
+        packets.combine(rng, out)?;
+        self.log.push(generation, packets.rank(), header.announced, now);
+        self.log.expect(&mut self.credits);
+        self.sent_at = now;
+        Some(())
+    }
+
+    /// When, later than `after`, something falls due.
+    pub(super) fn poll_timeout(
+        &self,
+        config: &Mc2Config,
+        frame_time: Duration,
+        after: Instant,
+    ) -> Option<Instant> {
+        let probe = self.credits.is_waiting().and(self.log.latest_at()).map(|at| at + PROBE);
+        let times = [
+            self.inlet.as_ref().and_then(|inlet| inlet.poll_timeout(config, after)),
+            self.outlet.as_ref().and_then(|outlet| outlet.poll_timeout(config, after)),
+            self.log.expires_at(patience(frame_time)),
+            probe,
+        ];
+        times.into_iter().flatten().filter(|at| *at > after).min()
+    }
+}
+
+fn patience(frame_time: Duration) -> Duration {
+    frame_time.mul_f64(PATIENCE_FRAMES).max(PATIENCE_LEAST)
+}
+
+fn quality(hops: &[NodeId], topology: &Topology, me: NodeId) -> Vec<f64> {
+    hops.iter().map(|hop| topology.delivery(me, *hop)).collect()
+}

@@ -1,0 +1,363 @@
+//! MC2, multipath code casting: unicast over all good paths at once (Gkantsidis, Hu, Key, Radunovic, Rodriguez and
+//! Gheorghiu, CoNEXT 2007; DOI 10.1145/1364654.1364688).
+//!
+//! Packets are combined within generations; relays combine anew, so that they need not agree on who forwards what.
+//! How much each forwards is settled by credits that flow where there are few (3.4). Where this leaves the paper:
+//! ERRATA.md.
+
+mod config;
+mod credits;
+mod flow;
+mod frame;
+mod generation;
+mod log;
+mod paths;
+mod sink;
+mod source;
+mod upstream;
+
+#[cfg(test)]
+mod tests;
+
+use crate::counters::DropReason;
+use crate::route::{Metric, Paths};
+use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport};
+use crate::time::{Duration, Instant};
+use crate::tunnel::{self, DATA, FlowStatus, Refused, TunnelService};
+pub use config::Mc2Config;
+use flow::{Absorbed, Flow};
+pub(crate) use frame::summary;
+use frame::{Data, Header, REPORT, REQUEST, Report, Request, Start};
+use ncmesh_wire::{NodeId, ServiceId};
+use paths::{MAX_NODES, PathSet};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The scheme's name.
+pub const NAME: &str = "mc2";
+/// Under which its frames travel.
+pub const ID: ServiceId = ServiceId(22);
+
+/// Flows a node takes part in; the one longest silent makes room.
+const MAX_FLOWS: usize = 32;
+/// A flow silent for so long is forgotten.
+const IDLE: Duration = Duration::from_secs(60);
+/// Requests of others that wait to be sent on.
+const MAX_REQUESTS: usize = 64;
+/// The length of a packet stands before it.
+const PREFIX: usize = 2;
+/// A frame's time until one was sent, and the weight of the newest in the mean.
+const FRAME_TIME: Duration = Duration::from_millis(2);
+const FRAME_TIME_WEIGHT: f64 = 0.1;
+
+type Key = (NodeId, NodeId);
+
+/// The engine at one node.
+pub struct Mc2 {
+    config: Mc2Config,
+    flows: BTreeMap<Key, Flow>,
+    /// Of others, to be sent on.
+    requests: VecDeque<Request>,
+    /// Whose data frame is in the air.
+    on_air: Option<Key>,
+    /// The MAC tells who received a broadcast, so nobody need report it.
+    told: bool,
+    /// Mean airtime of this node's data frames.
+    frame_time: Duration,
+    /// Flows begun here.
+    begun: u32,
+    /// Paths of flows that begin here are of this version of the mesh.
+    topology: u64,
+    routes: Option<(u64, Paths)>,
+}
+
+impl Mc2 {
+    /// The engine with these settings.
+    #[must_use]
+    pub fn new(config: Mc2Config) -> Self {
+        Self {
+            config,
+            flows: BTreeMap::new(),
+            requests: VecDeque::new(),
+            on_air: None,
+            told: false,
+            frame_time: FRAME_TIME,
+            begun: 0,
+            topology: 0,
+            routes: None,
+        }
+    }
+
+    fn symbol(&self, mtu: usize) -> usize {
+        mtu.saturating_sub(Header::longest(MAX_NODES, self.config.generation))
+    }
+
+    // ---- frames
+
+    fn hear_data(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) {
+        let Ok(data) = Data::parse(frame.body) else {
+            return cx.counters.drop(DropReason::Malformed);
+        };
+        let start = data.header.start();
+        if start.source != cx.me && !self.admit(&data, cx) {
+            return;
+        }
+        let Some(flow) = self.flows.get_mut(&(start.source, start.destination)) else { return };
+        if flow.start != start {
+            return cx.counters.drop(DropReason::Stale);
+        }
+        match flow.hear(frame.sender, &data, cx) {
+            Absorbed::Malformed => cx.counters.drop(DropReason::Malformed),
+            Absorbed::Stale => cx.counters.drop(DropReason::Stale),
+            Absorbed::Overheard | Absorbed::Innovative | Absorbed::Redundant => {}
+        }
+        let source = start.source;
+        flow.deliver(|packet| cx.events.push_back(Event::Packet { from: source, packet }));
+    }
+
+    /// Sees to it that a flow on whose paths this node is is known, in its latest start. Says whether it is.
+    fn admit(&mut self, data: &Data<'_>, cx: &mut Cx<'_>) -> bool {
+        let start = data.header.start();
+        let key = (start.source, start.destination);
+        let known = self.flows.get(&key).map(|flow| flow.start.incarnation);
+        let newer = known.is_none_or(|known| {
+            start.incarnation != known && start.incarnation.wrapping_sub(known) <= u32::MAX / 2
+        });
+        if !newer {
+            return true;
+        }
+        if !data.header.paths.contains(cx.me) {
+            return false;
+        }
+        self.make_room(key);
+        self.flows.insert(key, Flow::heard(data, cx));
+        true
+    }
+
+    fn make_room(&mut self, key: Key) {
+        if self.flows.len() < MAX_FLOWS || self.flows.contains_key(&key) {
+            return;
+        }
+        let silent = self.flows.iter().min_by_key(|(_, flow)| flow.heard_at).map(|(key, _)| *key);
+        silent.and_then(|key| self.flows.remove(&key));
+    }
+
+    fn hear_report(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) {
+        let Ok(Report { start, standing }) = Report::parse(frame.body) else {
+            return cx.counters.drop(DropReason::Malformed);
+        };
+        match self.flows.get_mut(&(start.source, start.destination)) {
+            Some(flow) if flow.start == start => flow.stand(frame.sender, &standing, cx.me),
+            _ => cx.counters.drop(DropReason::UnknownFlow),
+        }
+    }
+
+    fn hear_request(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) {
+        let Ok(request) = Request::parse(frame.body) else {
+            return cx.counters.drop(DropReason::Malformed);
+        };
+        if request.next != cx.me {
+            return;
+        }
+        let start = request.start;
+        let flow = self.flows.get_mut(&(start.source, start.destination));
+        let answered = flow.is_some_and(|flow| flow.start == start && flow.answer(&request));
+        if answered || start.source == cx.me {
+            return;
+        }
+        if self.requests.len() >= MAX_REQUESTS {
+            return cx.counters.drop(DropReason::Full);
+        }
+        self.requests.push_back(request);
+    }
+
+    // ---- time
+
+    /// To be called after whatever happened.
+    fn settle(&mut self, cx: &mut Cx<'_>) {
+        if self.topology != cx.topology.version() {
+            self.topology = cx.topology.version();
+            self.reroute(cx);
+        }
+        for flow in self.flows.values_mut() {
+            flow.settle(&self.config, self.frame_time, cx);
+            let source = flow.start.source;
+            flow.deliver(|packet| cx.events.push_back(Event::Packet { from: source, packet }));
+        }
+        self.flows.retain(|_, flow| cx.now.since(flow.heard_at.max(flow.sent_at)) < IDLE);
+    }
+
+    /// Flows that begin here go on over the best paths as the mesh is now, if there are any.
+    fn reroute(&mut self, cx: &Cx<'_>) {
+        for flow in self.flows.values_mut().filter(|flow| flow.inlet.is_some()) {
+            let Start { source, destination, .. } = flow.start;
+            if let Some(paths) = PathSet::best(cx.topology, source, destination, self.config.paths)
+            {
+                flow.reroute(paths, cx.topology, cx.me);
+            }
+        }
+    }
+
+    fn next_hop(&mut self, cx: &Cx<'_>, to: NodeId) -> Option<NodeId> {
+        let version = cx.topology.version();
+        if self.routes.as_ref().is_none_or(|(of, _)| *of != version) {
+            self.routes = Some((version, cx.topology.paths_from(cx.me, Metric::Unicast)));
+        }
+        self.routes.as_ref()?.1.path_to(to).first().copied()
+    }
+
+    /// Of flows with something to send the one with the largest W(n, c), and from which generation (3.4).
+    fn heaviest(&self, now: Instant) -> Option<(Key, u32)> {
+        let due = self.flows.iter().filter_map(|(key, flow)| Some((*key, flow.due(now)?)));
+        let heaviest = due.max_by(|(_, (_, a)), (_, (_, b))| a.total_cmp(b));
+        heaviest.map(|(key, (generation, _))| (key, generation))
+    }
+
+    // ---- filling
+
+    fn fill_request(&mut self, cx: &Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        let own = self.flows.values_mut().find_map(|flow| {
+            let lack = flow.lack(&self.config)?;
+            flow.outlet.as_mut()?.asked(lack.generation, cx.now);
+            let (generation, serial, missing) = (lack.generation, lack.serial, lack.missing);
+            let next = cx.me;
+            Some(Request { start: flow.start, next, generation, serial, missing })
+        });
+        let mut request = own.or_else(|| self.requests.pop_front())?;
+        request.next = self.next_hop(cx, request.start.source)?;
+        request.write(out);
+        Some(Filled { kind: REQUEST, to: Some(request.next) })
+    }
+
+    fn fill_report(&mut self, out: &mut Vec<u8>) -> Option<Filled> {
+        let flow = self.flows.values_mut().find(|flow| flow.owes_report())?;
+        let standing = flow.standing();
+        Report { start: flow.start, standing }.write(out);
+        Some(Filled { kind: REPORT, to: None })
+    }
+
+    fn fill_data(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        let (key, generation) = self.heaviest(cx.now)?;
+        let flow = self.flows.get_mut(&key)?;
+        flow.fill(generation, !self.told, cx.rng, cx.now, out)?;
+        self.on_air = Some(key);
+        Some(Filled { kind: DATA, to: None })
+    }
+}
+
+impl Service for Mc2 {
+    fn hears(&self, service: ServiceId) -> bool {
+        service == ID
+    }
+
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) {
+        match frame.kind {
+            DATA => self.hear_data(cx, frame),
+            REPORT => self.hear_report(cx, frame),
+            REQUEST => self.hear_request(cx, frame),
+            _ => cx.counters.drop(DropReason::Malformed),
+        }
+        self.settle(cx);
+    }
+
+    fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
+        self.settle(cx);
+    }
+
+    fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        let flows = self.flows.values();
+        flows.filter_map(|flow| flow.poll_timeout(&self.config, self.frame_time, after)).min()
+    }
+
+    fn offer(&self, now: Instant) -> Option<Offer> {
+        let asks = |flow: &Flow| flow.owes_report() || flow.lack(&self.config).is_some();
+        if !self.requests.is_empty() || self.flows.values().any(asks) {
+            return Some(Offer { class: Class::Control });
+        }
+        self.heaviest(now).map(|_| Offer { class: Class::Data })
+    }
+
+    fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        self.on_air = None;
+        let begins = out.len();
+        let filled = self
+            .fill_request(cx, out)
+            .or_else(|| self.fill_report(out))
+            .or_else(|| self.fill_data(cx, out));
+        if filled.is_none() {
+            out.truncate(begins);
+        }
+        filled
+    }
+
+    fn handle_tx_report(&mut self, cx: &mut Cx<'_>, report: TxReport) {
+        self.told = report.heard_by.is_some();
+        let Some(flow) = self.on_air.take().and_then(|key| self.flows.get_mut(&key)) else {
+            return;
+        };
+        let (old, new) = (self.frame_time, report.airtime);
+        self.frame_time = old.mul_f64(1.0 - FRAME_TIME_WEIGHT) + new.mul_f64(FRAME_TIME_WEIGHT);
+        if let Some(receivers) = report.heard_by {
+            flow.told(&receivers);
+        }
+        self.settle(cx);
+    }
+
+    fn as_tunnel(&mut self) -> Option<&mut dyn TunnelService> {
+        Some(self)
+    }
+
+    fn as_tunnel_ref(&self) -> Option<&dyn TunnelService> {
+        Some(self)
+    }
+}
+
+impl TunnelService for Mc2 {
+    fn longest(&self, mtu: usize) -> usize {
+        self.symbol(mtu).saturating_sub(PREFIX)
+    }
+
+    fn has_room(&self, to: NodeId) -> bool {
+        // A flow from here is the only one with an inlet.
+        let own = self.flows.iter().find(|((_, d), flow)| *d == to && flow.inlet.is_some());
+        own.and_then(|(_, flow)| flow.inlet.as_ref())
+            .is_none_or(|inlet| inlet.has_room(self.config.queue))
+    }
+
+    fn handle_packet(&mut self, cx: &mut Cx<'_>, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
+        tunnel::check(cx.me, to, packet, self.longest(cx.mtu))?;
+        if !self.has_room(to) {
+            return Err(Refused::Full);
+        }
+        let key = (cx.me, to);
+        if !self.flows.contains_key(&key) {
+            let paths = PathSet::best(cx.topology, cx.me, to, self.config.paths);
+            let paths = paths.ok_or(Refused::NoPath(to))?;
+            self.make_room(key);
+            self.begun += 1;
+            let incarnation = (cx.epoch as u32).wrapping_shl(16).wrapping_add(self.begun);
+            let start = Start { source: cx.me, destination: to, incarnation };
+            let symbol = self.symbol(cx.mtu);
+            self.flows
+                .insert(key, Flow::outgoing(start, paths, symbol, self.config.generation, cx));
+        }
+        if let Some(flow) = self.flows.get_mut(&key) {
+            flow.sent_at = cx.now;
+            flow.inlet.iter_mut().for_each(|inlet| inlet.push(packet.to_vec()));
+        }
+        self.settle(cx);
+        Ok(())
+    }
+
+    fn flows(&self) -> Vec<FlowStatus> {
+        let status = |((source, destination), flow): (&Key, &Flow)| FlowStatus {
+            source: *source,
+            destination: *destination,
+            credits: u64::from(flow.held()),
+            heard: flow.heard,
+            innovative: flow.innovative,
+            delivered: flow.delivered,
+            lost: flow.lost,
+        };
+        self.flows.iter().map(status).collect()
+    }
+}

@@ -1,0 +1,157 @@
+//! Which nodes carry a flow, and to whom each may hand packets (MC2, 3.1, 4.1).
+
+use crate::route::Topology;
+use crate::service::Malformed;
+use ncmesh_wire::{NodeId, Reader, Writer};
+use pathfinding::directed::yen::yen;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most nodes that carry a flow: their next hops are bits of a word.
+pub(super) const MAX_NODES: usize = 16;
+/// The most next hops of a node: it keeps transmission credits for each set of them.
+pub(super) const MAX_HOPS: usize = 6;
+
+/// Costs are counted in these units, so that paths are compared alike on every machine.
+const UNIT: f64 = (1u64 << 32) as f64;
+
+/// The nodes of a flow with their next hops, DST(n, c). The source stands first, the destination second.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PathSet {
+    nodes: Vec<NodeId>,
+    /// By node, its next hops: bit i stands for `nodes[i]`.
+    next: Vec<u16>,
+}
+
+impl PathSet {
+    /// The best `k` paths from `source` to `destination` by the product of delivery probabilities, as far as they lead
+    /// ever closer to the destination by that measure: what leads away from it would lead in circles. `None` if there is
+    /// no path.
+    pub(super) fn best(
+        topology: &Topology,
+        source: NodeId,
+        destination: NodeId,
+        k: usize,
+    ) -> Option<Self> {
+        let steps = |from: &NodeId| -> Vec<(NodeId, u64)> {
+            topology.links_from(*from).map(|(to, delivery)| (to, cost(delivery))).collect()
+        };
+        let paths = yen(&source, steps, |node| *node == destination, k);
+        let (best, _) = paths.first()?;
+        let mut set = Self { nodes: vec![source, destination], next: vec![0; 2] };
+        set.add(best)?;
+        let nodes: BTreeSet<NodeId> = paths.iter().flat_map(|(path, _)| path).copied().collect();
+        let distance = distances(topology, &nodes, destination);
+        let closer = |hop: &[NodeId]| distance.get(&hop[1]) < distance.get(&hop[0]);
+        for (path, _) in paths.iter().skip(1).filter(|(path, _)| path.windows(2).all(closer)) {
+            let mut wider = set.clone();
+            if wider.add(path).is_some() {
+                set = wider;
+            }
+        }
+        Some(set)
+    }
+
+    /// Adds a path; `None` if it does not fit.
+    fn add(&mut self, path: &[NodeId]) -> Option<()> {
+        for hop in path.windows(2) {
+            let (from, to) = (self.place(hop[0])?, self.place(hop[1])?);
+            self.next[from] |= 1 << to;
+            if self.next[from].count_ones() as usize > MAX_HOPS {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn place(&mut self, node: NodeId) -> Option<usize> {
+        self.index(node).or_else(|| {
+            (self.nodes.len() < MAX_NODES).then(|| {
+                self.nodes.push(node);
+                self.next.push(0);
+                self.nodes.len() - 1
+            })
+        })
+    }
+
+    fn index(&self, node: NodeId) -> Option<usize> {
+        self.nodes.iter().position(|known| *known == node)
+    }
+
+    pub(super) fn source(&self) -> NodeId {
+        self.nodes[0]
+    }
+
+    pub(super) fn destination(&self) -> NodeId {
+        self.nodes[1]
+    }
+
+    /// The next hops of a node, in the order in which all count them.
+    pub(super) fn next_hops(&self, node: NodeId) -> Vec<NodeId> {
+        let next = self.index(node).map_or(0, |at| self.next[at]);
+        self.members(next)
+    }
+
+    fn members(&self, bits: u16) -> Vec<NodeId> {
+        let is_in = |i: &usize| bits >> i & 1 == 1;
+        (0..self.nodes.len()).filter(is_in).map(|i| self.nodes[i]).collect()
+    }
+
+    /// Whether `from` may hand packets to `to`.
+    pub(super) fn leads(&self, from: NodeId, to: NodeId) -> bool {
+        let (from, to) = (self.index(from), self.index(to));
+        matches!((from, to), (Some(from), Some(to)) if self.next[from] >> to & 1 == 1)
+    }
+
+    /// Whether a node carries the flow.
+    pub(super) fn contains(&self, node: NodeId) -> bool {
+        self.index(node).is_some()
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        Writer::new(out).u8(self.nodes.len() as u8);
+        for (node, next) in self.nodes.iter().zip(&self.next) {
+            Writer::new(out).node(*node).u16(*next);
+        }
+    }
+
+    pub(super) fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let len = usize::from(r.u8()?);
+        if !(2..=MAX_NODES).contains(&len) {
+            return Err(Malformed);
+        }
+        let mut set = Self { nodes: Vec::new(), next: Vec::new() };
+        for at in 0..len {
+            let (node, next) = (r.node()?, r.u16()?);
+            let beyond = u32::from(next) >> len != 0;
+            let itself = next >> at & 1 == 1;
+            if beyond || itself || next.count_ones() as usize > MAX_HOPS || set.contains(node) {
+                return Err(Malformed);
+            }
+            set.nodes.push(node);
+            set.next.push(next);
+        }
+        // The destination hands nothing on.
+        if set.next[1] != 0 { Err(Malformed) } else { Ok(set) }
+    }
+}
+
+fn cost(delivery: f64) -> u64 {
+    // One more, so that of paths without loss the one of fewer hops is better.
+    (-libm::log(delivery) * UNIT).round() as u64 + 1
+}
+
+/// How far each of `nodes` is from `destination` over links among them.
+fn distances(
+    topology: &Topology,
+    nodes: &BTreeSet<NodeId>,
+    destination: NodeId,
+) -> BTreeMap<NodeId, u64> {
+    let back = |to: &NodeId| -> Vec<(NodeId, u64)> {
+        let delivery = |from: &NodeId| (*from, topology.delivery(*from, *to));
+        let links = nodes.iter().map(delivery).filter(|(_, delivery)| *delivery > 0.0);
+        links.map(|(from, delivery)| (from, cost(delivery))).collect()
+    };
+    let reached = pathfinding::directed::dijkstra::dijkstra_all(&destination, back);
+    let others = reached.into_iter().map(|(node, (_, distance))| (node, distance));
+    others.chain([(destination, 0)]).collect()
+}

@@ -1,0 +1,144 @@
+//! A flow's destination: packets in their order, and requests for what is lacking (MC2, 3.2, 3.3).
+
+use super::config::Mc2Config;
+use super::generation::Generation;
+use crate::time::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// What only the destination of a flow has.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    /// The packet to hand up next: of which generation, and its place in it.
+    generation: u32,
+    place: u8,
+    /// By generation that lacks something: when there was news of it, requests made.
+    wanting: BTreeMap<u32, Want>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Want {
+    news_at: Instant,
+    requests: u32,
+    /// A request is to be sent.
+    due: bool,
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lack {
+    pub generation: u32,
+    pub serial: u8,
+    pub missing: u8,
+}
+
+impl Outlet {
+    /// From the generation heard first on: what came before it is not known of.
+    pub(super) fn new(first: u32) -> Self {
+        Self { generation: first, place: 0, wanting: BTreeMap::new() }
+    }
+
+    /// Generations before it are done with.
+    pub(super) fn oldest(&self) -> u32 {
+        self.generation
+    }
+
+    /// There is news of a generation: all up to it are wanted.
+    pub(super) fn note(&mut self, generation: u32, now: Instant) {
+        let fresh = Want { news_at: now, requests: 0, due: false };
+        for wanted in self.generation..generation {
+            self.wanting.entry(wanted).or_insert(fresh);
+        }
+        self.wanting.entry(generation).or_insert(fresh).news_at = now;
+    }
+
+    /// Hands up what is next in order and known.
+    pub(super) fn deliver(
+        &mut self,
+        generations: &mut BTreeMap<u32, Generation>,
+        mut up: impl FnMut(Vec<u8>),
+    ) {
+        while let Some(generation) = generations.get_mut(&self.generation) {
+            while let Some(packet) = generation.packet(self.place) {
+                self.place += 1;
+                if !packet.is_empty() {
+                    up(packet);
+                }
+            }
+            if generation.size == 0 || self.place < generation.size {
+                return;
+            }
+            self.advance();
+        }
+    }
+
+    fn advance(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        self.place = 0;
+        self.wanting = self.wanting.split_off(&self.generation);
+    }
+
+    /// Decides what to ask for, and goes on without what was asked for too often or is before `oldest`. Says how many
+    /// packets are given up.
+    pub(super) fn tidy(
+        &mut self,
+        generations: &BTreeMap<u32, Generation>,
+        oldest: u32,
+        config: &Mc2Config,
+        now: Instant,
+    ) -> u64 {
+        for (number, want) in &mut self.wanting {
+            let lacks = generations.get(number).is_none_or(|generation| !generation.is_whole());
+            want.due |= lacks && now >= want.asks_at(config);
+        }
+        let mut lost = 0;
+        while self.wanting.contains_key(&self.generation)
+            && (self.generation < oldest || self.is_hopeless(config, now))
+        {
+            let size = generations.get(&self.generation).map_or(0, |generation| generation.size);
+            let size = if size == 0 { config.generation } else { size };
+            lost += u64::from(size.saturating_sub(self.place));
+            self.advance();
+        }
+        lost
+    }
+
+    fn is_hopeless(&self, config: &Mc2Config, now: Instant) -> bool {
+        let want = self.wanting.get(&self.generation);
+        want.is_some_and(|want| want.requests >= config.requests && now >= want.asks_at(config))
+    }
+
+    /// What to ask for now.
+    pub(super) fn lack(
+        &self,
+        generations: &BTreeMap<u32, Generation>,
+        config: &Mc2Config,
+    ) -> Option<Lack> {
+        let (number, want) =
+            self.wanting.iter().find(|(_, want)| want.due && want.requests < config.requests)?;
+        let (size, rank) = generations
+            .get(number)
+            .map_or((0, 0), |generation| (generation.size, generation.rank()));
+        let size = if size == 0 { config.generation } else { size };
+        let missing = size.saturating_sub(rank as u8).max(1);
+        Some(Lack { generation: *number, serial: want.requests as u8, missing })
+    }
+
+    /// It was asked for.
+    pub(super) fn asked(&mut self, generation: u32, now: Instant) {
+        if let Some(want) = self.wanting.get_mut(&generation) {
+            *want = Want { news_at: now, requests: want.requests + 1, due: false };
+        }
+    }
+
+    /// When, later than `after`, something may be to be asked for.
+    pub(super) fn poll_timeout(&self, config: &Mc2Config, after: Instant) -> Option<Instant> {
+        self.wanting.values().map(|want| want.asks_at(config)).filter(|at| *at > after).min()
+    }
+}
+
+impl Want {
+    fn asks_at(&self, config: &Mc2Config) -> Instant {
+        let pause = Duration::from_millis(u64::from(config.request_ms));
+        self.news_at + pause * (1 << self.requests.min(5))
+    }
+}
