@@ -158,6 +158,7 @@ impl Air {
         TxId::new(id)
     }
 
+    #[inline(always)]
     fn arrive(&mut self, now_ns: u64, id: TxId, arrival: Arrival) {
         let ear = &mut self.ears[arrival.radio()];
         if let Some(own) = ear.lock.id {
@@ -220,6 +221,7 @@ impl Air {
     }
 
     /// A frame ends at a radio it had reached.
+    #[inline(always)]
     fn leave(&mut self, now_ns: u64, id: TxId, arrival: Arrival, control: bool) -> Outcome {
         let radio = arrival.radio();
         let ear = &mut self.ears[radio];

@@ -94,6 +94,7 @@ impl Ear {
     }
 
     /// A frame begins here. What is being received must have been settled up to now.
+    #[inline(always)]
     pub(super) fn hear(&mut self, now_ns: u64, id: TxId, arrival: Arrival, reception: &Reception) {
         let others = self.power;
         self.power += arrival.power;
