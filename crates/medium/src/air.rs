@@ -7,104 +7,20 @@
 //! An instant belongs to what begins, not to what ends: a frame may follow another with no gap.
 
 mod ear;
-
-use std::num::NonZeroU32;
-use std::sync::Arc;
+mod flight;
+mod outcome;
 
 use rand_chacha::ChaCha8Rng;
 
-use crate::Access;
 use crate::channel::{Arrival, Channel, Fate};
 use crate::power::Power;
-use crate::random::{Purpose, stream, unit};
+use crate::random::{Purpose, stream};
 use crate::reception::Reception;
-use crate::statistics::{RadioStatistics, Statistics};
+use crate::statistics::Statistics;
 use ear::Ear;
-
-/// Fewer expected errors than this are none.
-const NONE: f64 = 1e-9;
-
-/// With more than this no frame is read: exp(-40) is below 10^-17.
-const MANY: f64 = 40.0;
-
-/// A frame in flight, by its place in the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct TxId(NonZeroU32);
-
-impl TxId {
-    fn new(place: usize) -> Self {
-        Self(NonZeroU32::MIN.saturating_add(place as u32))
-    }
-
-    fn place(self) -> usize {
-        self.0.get() as usize - 1
-    }
-}
-
-/// What a station owes the sender of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Answer {
-    /// Clear to send.
-    Cts,
-    /// Acknowledgment.
-    Ack,
-}
-
-/// What a transmission carries. `attempt` names an attempt to send a frame of ours among all.
-#[derive(Clone, Debug)]
-pub(crate) enum Payload {
-    /// One of our frames.
-    Data { access: Access, frame: Arc<[u8]>, attempt: u64 },
-    /// Request to send.
-    Rts { to: usize, attempt: u64 },
-    /// The answer to either.
-    Answer { kind: Answer, to: usize, attempt: u64 },
-}
-
-impl Payload {
-    /// The one radio it is for.
-    pub(crate) fn addressee(&self) -> Option<usize> {
-        match *self {
-            Self::Data { access: Access::Broadcast, .. } => None,
-            Self::Data { access: Access::Unicast(to), .. } => Some(to.0),
-            Self::Rts { to, .. } | Self::Answer { to, .. } => Some(to),
-        }
-    }
-
-    fn is_control(&self) -> bool {
-        !matches!(self, Self::Data { .. })
-    }
-}
-
-/// A transmission from its first to its last bit.
-#[derive(Clone, Debug)]
-pub(crate) struct Transmission {
-    /// Who sends.
-    pub(crate) sender: usize,
-    /// What.
-    pub(crate) payload: Payload,
-    /// How long it lasts, ns.
-    pub(crate) airtime_ns: u64,
-    /// For how long after its end it claims the medium (its Duration field), ns.
-    pub(crate) claim_ns: u64,
-}
-
-/// A place for a transmission; its list of arrivals is used again.
-#[derive(Default)]
-struct Flight {
-    transmission: Option<Transmission>,
-    began_ns: u64,
-    /// The sender died in the middle: energy still, but no frame.
-    aborted: bool,
-    arrivals: Vec<Arrival>,
-}
-
-/// A transmission that has just ended.
-pub(crate) struct Landed {
-    pub(crate) transmission: Transmission,
-    /// Whether the sender died in the middle.
-    pub(crate) aborted: bool,
-}
+use flight::Flight;
+pub(crate) use flight::{Answer, Landed, Payload, Transmission, TxId};
+use outcome::{Outcome, is_clean};
 
 /// Who must know what a radio senses.
 pub(crate) trait Listener {
@@ -126,6 +42,8 @@ pub(crate) struct Air {
     bit_error_draws: Vec<ChaCha8Rng>,
     flights: Vec<Flight>,
     free: Vec<usize>,
+    /// Room for the arrivals of one frame that need more than a sum.
+    heeded: Vec<u32>,
     busy_since_ns: u64,
     /// Counters; the MAC adds its own.
     pub(crate) statistics: Statistics,
@@ -150,6 +68,7 @@ impl Air {
                 .collect(),
             flights: Vec::new(),
             free: Vec::new(),
+            heeded: Vec::new(),
             busy_since_ns: 0,
             statistics: Statistics { radios: vec![Default::default(); radios], busy_ns: 0 },
         }
@@ -177,8 +96,8 @@ impl Air {
 
     /// Whether `radio` is receiving an answer to its `attempt`.
     pub(crate) fn is_receiving_answer(&self, radio: usize, attempt: u64) -> bool {
-        let lock = self.ears[radio].lock.as_ref();
-        let frame = lock.and_then(|lock| self.flights[lock.id.place()].transmission.as_ref());
+        let id = self.ears[radio].lock.id;
+        let frame = id.and_then(|id| self.flights[id.place()].transmission.as_ref());
         frame.is_some_and(|frame| matches!(frame.payload, Payload::Answer { to, attempt: its, .. } if to == radio && its == attempt))
     }
 
@@ -186,7 +105,7 @@ impl Air {
     pub(crate) fn set_up(&mut self, radio: usize, up: bool) {
         self.ears[radio].up = up;
         if !up {
-            self.ears[radio].lock = None;
+            self.ears[radio].conclude();
             for flight in &mut self.flights {
                 flight.aborted |= flight.transmission.as_ref().is_some_and(|t| t.sender == radio);
             }
@@ -210,33 +129,42 @@ impl Air {
             self.flights.len() - 1
         });
         let flight = &mut self.flights[id];
-        (flight.began_ns, flight.aborted) = (now_ns, false);
         let control = transmission.payload.is_control();
+        (flight.control, flight.aborted) = (control, false);
         flight.arrivals.clear();
         self.channel.launch(now_ns, sender, control, &mut flight.arrivals);
         flight.transmission = Some(transmission);
         let own = &mut self.ears[sender];
         own.sending += 1;
-        own.lock = None;
+        own.conclude();
         self.stir(now_ns, sender, listener);
         let arrivals = std::mem::take(&mut self.flights[id].arrivals);
-        for arrival in &arrivals {
-            self.arrive(now_ns, (TxId::new(id), control), *arrival);
+        let mut heeded = std::mem::take(&mut self.heeded);
+        let (ears, reception) = (self.ears.as_mut_slice(), &self.reception);
+        let cs_threshold = self.cs_threshold;
+        let heeds = |arrival: &Arrival| {
+            let ear = &mut ears[arrival.radio()];
+            let heeds = ear.heeds_begin(now_ns, arrival, cs_threshold, reception);
+            ear.power += if heeds { Power::ZERO } else { arrival.power };
+            heeds
+        };
+        for &i in keep(&arrivals, &mut heeded, heeds) {
+            let arrival = arrivals[i as usize];
+            self.arrive(now_ns, TxId::new(id), arrival);
             self.stir(now_ns, arrival.radio(), listener);
         }
+        self.heeded = heeded;
         self.flights[id].arrivals = arrivals;
         TxId::new(id)
     }
 
-    fn arrive(&mut self, now_ns: u64, id: (TxId, bool), arrival: Arrival) {
+    #[inline(always)]
+    fn arrive(&mut self, now_ns: u64, id: TxId, arrival: Arrival) {
         let ear = &mut self.ears[arrival.radio()];
-        let mut lock_began_ns = now_ns;
-        if let Some(lock) = &ear.lock {
-            let flight = &self.flights[lock.id.place()];
-            lock_began_ns = flight.began_ns;
-            ear.settle(now_ns, lock_began_ns, &self.reception);
+        if let Some(own) = ear.lock.id {
+            ear.settle(now_ns, self.flights[own.place()].control, &self.reception);
         }
-        ear.hear(now_ns, id, arrival, lock_began_ns, &self.reception);
+        ear.hear(now_ns, id, arrival, &self.reception);
     }
 
     /// Ends a transmission. `heard` receives the arrivals at those who read the frame.
@@ -258,10 +186,24 @@ impl Air {
         }
         self.ears[transmission.sender].sending -= 1;
         self.rest(now_ns, transmission.sender, listener);
+        let control = transmission.payload.is_control();
         let mut collided = false;
-        for arrival in &arrivals {
+        let mut heeded = std::mem::take(&mut self.heeded);
+        let (ears, radios) = (self.ears.as_mut_slice(), self.statistics.radios.as_mut_slice());
+        let cs_threshold = self.cs_threshold;
+        let heeds = |arrival: &Arrival| {
+            let ear = &mut ears[arrival.radio()];
+            let heeds = ear.heeds_end(id, arrival, cs_threshold);
+            ear.power -= if heeds { Power::ZERO } else { arrival.power };
+            let lost = !heeds & ear.up & (arrival.fate != Fate::Sensed);
+            radios[arrival.radio()].collisions += u64::from(lost & !control);
+            collided |= lost;
+            heeds
+        };
+        for &i in keep(&arrivals, &mut heeded, heeds) {
+            let arrival = &arrivals[i as usize];
             let radio = arrival.radio();
-            let outcome = self.leave(now_ns, id, *arrival, transmission.payload.is_control());
+            let outcome = self.leave(now_ns, id, *arrival, control);
             if let Some(read) = outcome.locked {
                 listener.receive(radio, &transmission, read && !aborted);
             }
@@ -271,27 +213,26 @@ impl Air {
             }
             collided |= outcome.collided;
         }
+        self.heeded = heeded;
         self.flights[id.place()].arrivals = arrivals;
-        let data = !transmission.payload.is_control();
-        self.statistics.radios[transmission.sender].frames_collided += u64::from(collided && data);
+        let counters = &mut self.statistics.radios[transmission.sender];
+        counters.frames_collided += u64::from(collided && !control);
         Some(Landed { transmission, aborted })
     }
 
     /// A frame ends at a radio it had reached.
+    #[inline(always)]
     fn leave(&mut self, now_ns: u64, id: TxId, arrival: Arrival, control: bool) -> Outcome {
         let radio = arrival.radio();
         let ear = &mut self.ears[radio];
         let mut locked = false;
         let mut clean = false;
-        if let Some(lock) = &ear.lock {
+        if let Some(own) = ear.lock.id {
             // It may be receiving another frame, whose conditions now change.
-            locked = lock.id == id;
-            ear.settle(now_ns, self.flights[lock.id.place()].began_ns, &self.reception);
+            locked = own == id;
+            ear.settle(now_ns, self.flights[own.place()].control, &self.reception);
             if locked {
-                let errors = ear.conclude();
-                clean = errors < NONE
-                    || (errors < MANY
-                        && unit(&mut self.bit_error_draws[radio]) < libm::exp(-errors));
+                clean = is_clean(ear.conclude(), &mut self.bit_error_draws[radio]);
             }
         }
         ear.power -= arrival.power;
@@ -321,28 +262,19 @@ impl Air {
     }
 }
 
-/// What became of a frame at one radio.
-struct Outcome {
-    /// Whether it was read, if the radio was receiving it to its end; a frame that its link lost was not
-    /// recognised as broken, and is left out.
-    locked: Option<bool>,
-    read: bool,
-    lost: bool,
-    collided: bool,
-}
-
-impl Outcome {
-    fn new(fate: Fate, locked: bool, clean: bool, up: bool) -> Self {
-        Self {
-            locked: (locked && fate != Fate::Lost).then_some(clean),
-            read: fate == Fate::Whole && clean,
-            lost: fate == Fate::Lost && clean,
-            collided: fate != Fate::Sensed && !clean && up,
-        }
+/// The places, in `room`, of those `arrivals` that `heeds` says yes to; of the others it has seen to all there
+/// is. They are told apart without a branch to guess.
+fn keep<'a>(
+    arrivals: &[Arrival],
+    room: &'a mut Vec<u32>,
+    mut heeds: impl FnMut(&Arrival) -> bool,
+) -> &'a [u32] {
+    room.resize(arrivals.len(), 0);
+    let room = &mut room[..arrivals.len()];
+    let mut count = 0;
+    for (i, arrival) in arrivals.iter().enumerate() {
+        room[count] = i as u32;
+        count += usize::from(heeds(arrival));
     }
-
-    fn count(&self, counters: &mut RadioStatistics) {
-        counters.losses += u64::from(self.lost);
-        counters.collisions += u64::from(self.collided);
-    }
+    &room[..count]
 }

@@ -1,7 +1,7 @@
 //! Received power as an integer, so that sums over arriving frames are exact: what comes and goes again
 //! leaves nothing behind, on every machine.
 
-use std::ops::{AddAssign, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Sub, SubAssign};
 
 /// One unit of power is -140 dBm, 10^-17 W.
 const UNIT_DBM: f64 = -140.0;
@@ -19,6 +19,8 @@ impl Power {
     pub(crate) const ZERO: Self = Self(0);
     /// The least there is; what every arrival has where only loss probabilities are known.
     pub(crate) const UNIT: Self = Self(1);
+    /// More than ever arrives.
+    pub(crate) const MAX: Self = Self(i64::MAX);
 
     /// That many units, rounded down, or saturation.
     pub(crate) fn from_units(units: f64) -> Self {
@@ -49,6 +51,14 @@ pub(crate) fn units_of_dbm(dbm: f64) -> f64 {
 /// The ratio that `db` decibels are.
 pub(crate) fn ratio_of_db(db: f64) -> f64 {
     libm::pow(10.0, db / 10.0)
+}
+
+impl Add for Power {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
 }
 
 impl AddAssign for Power {

@@ -30,6 +30,8 @@ struct Rates {
 pub(crate) struct Reception {
     /// From this SINR on there are no errors.
     certain: f64,
+    /// A signal and what it then tolerates, noise included, to the signal.
+    with_tolerated: f64,
     preamble_sinr: f64,
     capture: Option<f64>,
     noise: f64,
@@ -58,6 +60,7 @@ impl Reception {
         };
         Self {
             certain,
+            with_tolerated: 1.0 + 1.0 / certain,
             bit_errors,
             preamble_sinr: ratio_of_db(config.preamble_sinr_db),
             capture: config.capture_db.map(ratio_of_db),
@@ -66,8 +69,9 @@ impl Reception {
         }
     }
 
-    fn sinr(&self, signal: Power, interference: Power) -> f64 {
-        signal.units() / (interference.units() + self.noise)
+    /// Whether the SINR is at least `ratio`.
+    fn reaches(&self, ratio: f64, signal: Power, interference: Power) -> bool {
+        signal.units() >= ratio * (interference.units() + self.noise)
     }
 
     /// The power that noise alone demands of a frame, units.
@@ -78,12 +82,26 @@ impl Reception {
 
     /// Whether a frame is recognised as one.
     pub(crate) fn detects(&self, signal: Power, interference: Power) -> bool {
-        self.sinr(signal, interference) >= self.preamble_sinr
+        self.reaches(self.preamble_sinr, signal, interference)
     }
 
     /// Whether a receiver leaves the frame it is receiving for a new one.
     pub(crate) fn captures(&self, signal: Power, interference: Power) -> bool {
-        self.capture.is_some_and(|ratio| self.sinr(signal, interference) >= ratio)
+        self.capture.is_some_and(|ratio| self.reaches(ratio, signal, interference))
+    }
+
+    /// Whether it may ever do so.
+    pub(crate) fn may_capture(&self) -> bool {
+        self.capture.is_some()
+    }
+
+    /// The power of all frames together up to which they neither cost one of them, `signal`, an error nor
+    /// capture its receiver.
+    pub(crate) fn calm_up_to(&self, signal: Power) -> Power {
+        if self.may_capture() {
+            return Power::ZERO;
+        }
+        Power::from_units(signal.units() * self.with_tolerated - self.noise)
     }
 
     /// How many errors are to be expected in a part of a frame, from `from_ns` to `to_ns` after its beginning:
@@ -95,18 +113,20 @@ impl Reception {
         (from_ns, to_ns): (u64, u64),
         control: bool,
     ) -> f64 {
-        let disturbance = interference.units() + self.noise;
-        if signal.units() >= self.certain * disturbance {
+        if self.reaches(self.certain, signal, interference) {
             return 0.0;
         }
-        let sinr = signal.units() / disturbance;
+        let sinr = signal.units() / (interference.units() + self.noise);
         match &self.bit_errors {
             None => f64::INFINITY,
             Some(rates) => {
                 let body = if control { &rates.control } else { &rates.data };
-                let header = overlap((from_ns, to_ns), self.header_ns());
-                let rest = (to_ns - from_ns.max(self.phy.preamble_ns).min(to_ns)) as f64;
-                header as f64 * 1e-9 * rates.base.at(sinr) + rest * 1e-9 * body.at(sinr)
+                let header_ns = overlap((from_ns, to_ns), self.header_ns());
+                let rest_ns = to_ns - from_ns.max(self.phy.preamble_ns).min(to_ns);
+                let part = |ns: u64, rate: &ErrorRate| {
+                    if ns > 0 { ns as f64 * 1e-9 * rate.at(sinr) } else { 0.0 }
+                };
+                part(header_ns, &rates.base) + part(rest_ns, body)
             }
         }
     }

@@ -11,7 +11,10 @@ const LOWEST: f64 = 1.0 / 256.0;
 const HIGHEST: f64 = 8192.0;
 
 /// Steps in each octave, equal in SINR.
-const STEPS: u32 = 128;
+const STEPS: u64 = 128;
+
+/// What the bits of a ratio's mantissa after the step can be.
+const RESTS: u64 = (1 << 52) / STEPS;
 
 /// Errors per second, straight between the table's points. A point is at most 1 / 128 in SINR from the next,
 /// which keeps the error of the bit error probability below 1 %, or 0.01 dB.
@@ -46,19 +49,20 @@ impl ErrorRate {
         let here = place(sinr);
         let i = (here - place(LOWEST)) as usize;
         let (below, above) = (self.points[i], self.points[i + 1]);
-        let share = (sinr - ratio(here)) / (ratio(here + 1) - ratio(here));
+        // All steps of an octave are as wide: what follows the leading bits is the share.
+        let share = (sinr.to_bits() & (RESTS - 1)) as f64 * (1.0 / RESTS as f64);
         below + share * (above - below)
     }
 }
 
 /// The leading bits of a positive ratio: its octave and the step in it.
 fn place(ratio: f64) -> u64 {
-    ratio.to_bits() >> (52 - STEPS.ilog2())
+    ratio.to_bits() / RESTS
 }
 
 /// The ratio at which a place begins.
 fn ratio(place: u64) -> f64 {
-    f64::from_bits(place << (52 - STEPS.ilog2()))
+    f64::from_bits(place * RESTS)
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl Queues {
             rng: ChaCha8Rng::seed_from_u64(seed),
         };
         if rate > 0.0 {
-            (0..radios).for_each(|radio| queues.plan(0, radio));
+            queues.due = (0..radios).map(|radio| Reverse((queues.wait_ns(), radio))).collect();
         }
         queues
     }
@@ -123,16 +123,17 @@ impl Queues {
         }
     }
 
-    fn plan(&mut self, now_ns: u64, radio: usize) {
+    fn wait_ns(&mut self) -> u64 {
         let uniform = (f64::from(self.rng.next_u32()) + 0.5) / 4_294_967_296.0;
-        let wait_ns = (-uniform.ln() / self.rate * 1e9) as u64;
-        self.due.push(Reverse((now_ns + wait_ns, radio)));
+        (-uniform.ln() / self.rate * 1e9) as u64
     }
 
     fn arrive(&mut self, medium: &mut Medium) {
-        let Some(Reverse((at_ns, radio))) = self.due.pop() else { return };
+        let wait_ns = self.wait_ns();
+        let Some(mut first) = self.due.peek_mut() else { return };
+        let Reverse((at_ns, radio)) = *first;
+        *first = Reverse((at_ns + wait_ns, radio));
         self.waiting[radio] += 1;
         let _ = medium.request(at_ns, RadioId(radio));
-        self.plan(at_ns, radio);
     }
 }

@@ -110,12 +110,13 @@ impl Contention {
 
     /// When the next countdown ends.
     pub(super) fn next_ns(&self) -> Option<u64> {
-        self.timers.first().map(|(at_ns, _)| at_ns)
+        self.timers.first_ns()
     }
 
     /// Takes the next station whose countdown ends at `now_ns` or before.
     pub(super) fn take_due(&mut self, now_ns: u64) -> Option<usize> {
-        let (_, station) = self.timers.first().filter(|&(at_ns, _)| at_ns <= now_ns)?;
+        self.timers.first_ns().filter(|&at_ns| at_ns <= now_ns)?;
+        let station = self.timers.first()?;
         self.stop(station);
         Some(station)
     }

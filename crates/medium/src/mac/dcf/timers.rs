@@ -1,75 +1,61 @@
-//! One timer for each station in a binary heap that knows where each stands, so that stopping a timer
-//! leaves nothing behind: backoff stops and restarts far more often than it ends.
+//! One timer for each station, as the leaves of a tree in which each node has the earlier of the two below
+//! it. Backoff stops and restarts far more often than it ends, and most changes go no more than a few nodes up.
+
+/// The instant of a timer that does not run.
+const NEVER: u64 = u64::MAX;
 
 /// Timers by station, ordered by (instant in ns, station).
 pub(super) struct Timers {
-    heap: Vec<(u64, usize)>,
-    /// By station: its place in the heap.
-    places: Vec<Option<usize>>,
+    /// The root at 1, below node n nodes 2 n and 2 n + 1, the stations from the middle on.
+    tree: Vec<u64>,
 }
 
 impl Timers {
     /// No timer running among `stations`.
     pub(super) fn new(stations: usize) -> Self {
-        Self { heap: Vec::new(), places: vec![None; stations] }
+        Self { tree: vec![NEVER; 2 * stations.next_power_of_two()] }
     }
 
-    /// The earliest timer.
-    pub(super) fn first(&self) -> Option<(u64, usize)> {
-        self.heap.first().copied()
+    /// When the earliest timer ends.
+    pub(super) fn first_ns(&self) -> Option<u64> {
+        Some(self.tree[1]).filter(|&at_ns| at_ns != NEVER)
+    }
+
+    /// Whose timer is the earliest, if any runs.
+    pub(super) fn first(&self) -> Option<usize> {
+        let at_ns = self.first_ns()?;
+        let mut node = 1;
+        while node < self.leaves() {
+            node = 2 * node + usize::from(self.tree[2 * node] != at_ns);
+        }
+        Some(node - self.leaves())
     }
 
     /// When `station`'s timer ends, if it runs.
     pub(super) fn of(&self, station: usize) -> Option<u64> {
-        self.places[station].map(|place| self.heap[place].0)
+        Some(self.tree[self.leaves() + station]).filter(|&at_ns| at_ns != NEVER)
     }
 
     /// Starts `station`'s timer, in place of one that runs.
     pub(super) fn start(&mut self, station: usize, at_ns: u64) {
-        self.stop(station);
-        self.places[station] = Some(self.heap.len());
-        self.heap.push((at_ns, station));
-        self.rise(self.heap.len() - 1);
+        let (mut node, mut earliest_ns) = (self.leaves() + station, at_ns);
+        while self.tree[node] != earliest_ns {
+            self.tree[node] = earliest_ns;
+            if node == 1 {
+                return;
+            }
+            earliest_ns = earliest_ns.min(self.tree[node ^ 1]);
+            node /= 2;
+        }
     }
 
     /// Stops `station`'s timer, if it runs.
     pub(super) fn stop(&mut self, station: usize) {
-        let Some(place) = self.places[station].take() else {
-            return;
-        };
-        self.heap.swap_remove(place);
-        if place < self.heap.len() {
-            self.places[self.heap[place].1] = Some(place);
-            self.sink(place);
-            self.rise(place);
-        }
+        self.start(station, NEVER);
     }
 
-    fn rise(&mut self, mut place: usize) {
-        while place > 0 && self.heap[place] < self.heap[(place - 1) / 2] {
-            self.swap(place, (place - 1) / 2);
-            place = (place - 1) / 2;
-        }
-    }
-
-    fn sink(&mut self, mut place: usize) {
-        loop {
-            let children = 2 * place + 1..(2 * place + 3).min(self.heap.len());
-            let Some(least) = children.min_by_key(|&child| self.heap[child]) else {
-                return;
-            };
-            if self.heap[place] <= self.heap[least] {
-                return;
-            }
-            self.swap(place, least);
-            place = least;
-        }
-    }
-
-    fn swap(&mut self, a: usize, b: usize) {
-        self.heap.swap(a, b);
-        self.places[self.heap[a].1] = Some(a);
-        self.places[self.heap[b].1] = Some(b);
+    fn leaves(&self) -> usize {
+        self.tree.len() / 2
     }
 }
 
@@ -94,7 +80,7 @@ mod tests {
                 }
                 prop_assert_eq!(timers.of(station), model.get(&station).copied());
                 let first = model.iter().map(|(&station, &at_ns)| (at_ns, station)).min();
-                prop_assert_eq!(timers.first(), first);
+                prop_assert_eq!(timers.first_ns().zip(timers.first()), first);
             }
         }
     }
