@@ -107,7 +107,7 @@ def optimum(
 
     Raises `ValueError` for a matrix that is not square or has entries outside 0 to 1, flows that are none or
     between nodes that are none, unknown names, and meshes that are too large; `ImportError` without the
-    extra `analysis`; `RuntimeError` if the solver fails.
+    extra `analysis`; `RuntimeError` if the solver fails, as it may with `"log"` where rates come near 1e-9.
     """
     known = checked_delivery(delivery)
     wanted = checked_flows(flows, len(known))
