@@ -45,7 +45,7 @@ fuzz:
 
 # The Python package, editable, with what its tests need.
 python: $(VENV)/bin/maturin
-	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --quiet --extras test
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --quiet --extras analysis,test
 
 $(VENV)/bin/maturin:
 	$(PYTHON) -m venv $(VENV)

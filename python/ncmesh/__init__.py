@@ -6,7 +6,7 @@ they work in, `pacifier` and `more` plan who forwards how much. Campaigns of man
 reproduced are commands: `python -m ncmesh --help`.
 """
 
-from ncmesh import gf, more, pacifier
+from ncmesh import gf, mc2, more, pacifier
 from ncmesh._ncmesh import (
     Decoder,
     Encoder,
@@ -32,6 +32,7 @@ __all__ = [
     "check",
     "gf",
     "loss_matrix",
+    "mc2",
     "more",
     "pacifier",
     "run",
