@@ -79,8 +79,8 @@ impl Medium {
             MacConfig::Dcf { rts_threshold_bytes } => {
                 Box::new(Dcf::new(&config, rts_threshold_bytes))
             }
-            MacConfig::Slotted { slot_ns, conflict } => {
-                Box::new(Slotted::new(&config, slot_ns, conflict))
+            MacConfig::Slotted { slot_ns, conflict, order } => {
+                Box::new(Slotted::new(&config, slot_ns, conflict, order))
             }
         };
         let reception = Reception::new(&config.reception, config.phy, config.bit_rate_bps);
@@ -155,6 +155,17 @@ impl Medium {
         self.advance(now_ns);
         let (mac, mut turn) = self.turn();
         mac.request(&mut turn, index);
+        Ok(())
+    }
+
+    /// How much `radio` has to gain by sending, against others: who is asked first in slots ordered by weight. 0 until
+    /// it says so.
+    ///
+    /// # Errors
+    /// [`MediumError::UnknownRadio`].
+    pub fn weigh(&mut self, radio: RadioId, weight: u32) -> Result<(), MediumError> {
+        let index = self.known(radio)?;
+        self.mac.weigh(index, weight);
         Ok(())
     }
 

@@ -35,8 +35,8 @@ mod tests {
 
     #[test]
     fn control_first_then_the_one_behind() {
-        let control = Some(Offer { class: Class::Control });
-        let data = Some(Offer { class: Class::Data });
+        let control = Some(Offer::of(Class::Control));
+        let data = Some(Offer::of(Class::Data));
         let mut egress = Egress::new(3);
         assert_eq!(egress.choose([None, None, None].into_iter()), None);
         assert_eq!(egress.choose([data, data, control].into_iter()), Some(2));

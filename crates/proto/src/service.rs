@@ -102,6 +102,18 @@ pub enum Class {
 pub struct Offer {
     /// How urgent.
     pub class: Class,
+    /// What it would gain, for a medium that gives way to who gains most: of MC2's data W(n), of other data 1; control
+    /// goes before all.
+    pub weight: u32,
+}
+
+impl Offer {
+    /// Of a service that does not weigh.
+    #[must_use]
+    pub fn of(class: Class) -> Self {
+        let weight = if class == Class::Control { u32::MAX } else { 1 };
+        Self { class, weight }
+    }
 }
 
 /// A service wrote a frame.

@@ -4,7 +4,9 @@ use crate::host::{Happening, Host};
 use crate::measure::measure;
 use crate::observe::{Observer, Observers, What};
 use crate::scenario::{Measure, Scenario};
-use ncmesh_medium::{Access, Medium, MediumConfig, MediumError, Output, RadioId, Statistics};
+use ncmesh_medium::{
+    Access, MacConfig, Medium, MediumConfig, MediumError, Order, Output, RadioId, Statistics,
+};
 use ncmesh_proto::file::merkle;
 use ncmesh_proto::file::{FileLimits, Manifest, Outgoing, SendError};
 use ncmesh_proto::link::LinkConfig;
@@ -172,6 +174,8 @@ pub struct Simulation {
     packets: Vec<Arrival>,
     now: Instant,
     out: Vec<u8>,
+    /// The medium gives way to who gains most.
+    weighs: bool,
     /// What all nodes know from the start.
     known: Option<Arc<Topology>>,
 }
@@ -198,6 +202,7 @@ impl Simulation {
             now: Instant::default(),
             out: Vec::new(),
             known: known_beforehand(&config)?,
+            weighs: matches!(config.medium.mac, MacConfig::Slotted { order: Order::Weight, .. }),
             config,
         };
         for node in 0..radios {
@@ -554,9 +559,12 @@ impl Simulation {
             self.happenings.push((now, node, happening));
         });
         let Some(stack) = &host.stack else { return };
-        if !host.requested && stack.offer(now).is_some() {
-            host.requested = true;
-            let _ = self.medium.request(now.as_nanos(), RadioId(node));
+        if self.weighs || !host.requested {
+            if let Some(offer) = stack.offer(now) {
+                let _ = self.medium.weigh(RadioId(node), offer.weight);
+                host.requested = true;
+                let _ = self.medium.request(now.as_nanos(), RadioId(node));
+            }
         }
         let timer = stack.poll_timeout();
         if timer != host.timer {

@@ -60,6 +60,16 @@ pub enum Conflict {
     SharedHearer,
 }
 
+/// Whom the maximal set of a slot is begun with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Anybody: the order is drawn anew for each slot.
+    Random,
+    /// Who has most to gain by sending, as its host weighs it ([`Medium::weigh`](crate::Medium::weigh)); among equals
+    /// anybody.
+    Weight,
+}
+
 /// Who sends when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MacConfig {
@@ -69,12 +79,14 @@ pub enum MacConfig {
         /// none are if absent.
         rts_threshold_bytes: Option<usize>,
     },
-    /// Slots in which a random maximal set of radios without conflict sends.
+    /// Slots in which a maximal set of radios without conflict sends.
     Slotted {
         /// The length of a slot, ns. A longer frame takes the next one or more too.
         slot_ns: u64,
         /// Who may not send together.
         conflict: Conflict,
+        /// Who is asked first.
+        order: Order,
     },
 }
 

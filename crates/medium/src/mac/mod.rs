@@ -41,6 +41,9 @@ pub(crate) trait Mac {
     /// `radio` wants to send one frame.
     fn request(&mut self, turn: &mut Turn<'_>, radio: usize);
 
+    /// How much `radio` has to gain by sending, against others.
+    fn weigh(&mut self, _radio: usize, _weight: u32) {}
+
     /// `radio` wants so no more. A grant already given stands.
     fn withdraw(&mut self, radio: usize);
 

@@ -1,7 +1,7 @@
-//! Slotted access: in each slot a random maximal set of radios without conflict sends, one frame each.
+//! Slotted access: in each slot a maximal set of radios without conflict sends, one frame each.
 //!
-//! The order of those that want to is drawn anew for each slot; each in turn sends unless it conflicts with
-//! one that does already. So the set is maximal: nobody could be added. Frames still meet the channel's losses
+//! The order of those that want to is drawn anew for each slot, or is that of their weights; each in turn sends unless
+//! it conflicts with one that does already. So the set is maximal: nobody could be added. Frames still meet the channel's losses
 //! and each other, where conflicts leave room for that. A unicast frame is acknowledged within its slot, and
 //! the acknowledgment always arrives; who read a broadcast its sender learns likewise: what the models count with
 //! that this is for (Multipath Code Casting, 4.1).
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rand_chacha::ChaCha8Rng;
 
 use crate::air::{Landed, Listener, Payload, Transmission, TxId};
-use crate::config::{Conflict, MediumConfig};
+use crate::config::{Conflict, MediumConfig, Order};
 use crate::mac::{Mac, Turn, is_heard_by};
 use crate::random::{Purpose, stream, uniform};
 use crate::{Access, MediumError, Output, Phy, RadioId, TxResult};
@@ -37,6 +37,8 @@ pub(crate) struct Slotted {
     mac_overhead_bytes: usize,
     retry_limit: u32,
     overhear_unicast: bool,
+    by_weight: bool,
+    weights: Vec<u32>,
     wants: Vec<bool>,
     outgoing: Vec<Option<Outgoing>>,
     /// When the present slot began or the next one does; none while nobody wants to send.
@@ -54,7 +56,12 @@ pub(crate) struct Slotted {
 
 impl Slotted {
     /// Radios of a validated `config`.
-    pub(crate) fn new(config: &MediumConfig, slot_ns: u64, conflict: Conflict) -> Self {
+    pub(crate) fn new(
+        config: &MediumConfig,
+        slot_ns: u64,
+        conflict: Conflict,
+        order: Order,
+    ) -> Self {
         let radios = config.radios();
         Self {
             slot_ns,
@@ -65,6 +72,8 @@ impl Slotted {
             mac_overhead_bytes: config.mac_overhead_bytes,
             retry_limit: config.retry_limit,
             overhear_unicast: config.overhear_unicast,
+            by_weight: order == Order::Weight,
+            weights: vec![0; radios],
             wants: vec![false; radios],
             outgoing: (0..radios).map(|_| None).collect(),
             slot_at_ns: None,
@@ -97,6 +106,10 @@ impl Slotted {
         for last in (1..self.candidates.len()).rev() {
             let other = uniform(&mut self.order, last as u32) as usize;
             self.candidates.swap(last, other);
+        }
+        if self.by_weight {
+            // The last is asked first. The sort keeps the drawn order of equals.
+            self.candidates.sort_by_key(|&radio| self.weights[radio]);
         }
         if self.candidates.is_empty() {
             self.slot_at_ns = None;
@@ -207,6 +220,10 @@ impl Mac for Slotted {
             self.wants[radio] = true;
             self.schedule(turn.now_ns);
         }
+    }
+
+    fn weigh(&mut self, radio: usize, weight: u32) {
+        self.weights[radio] = weight;
     }
 
     fn withdraw(&mut self, radio: usize) {

@@ -196,10 +196,10 @@ impl<S: Scheme> Service for FileEngine<S> {
             || self.announces.due(now).is_some()
             || self.relays.owed(now).is_some();
         if control {
-            return Some(Offer { class: Class::Control });
+            return Some(Offer::of(Class::Control));
         }
         let data = self.relays.ready(now).is_some() || self.ready_source(now).is_some();
-        data.then_some(Offer { class: Class::Data })
+        data.then_some(Offer::of(Class::Data))
     }
 
     fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {

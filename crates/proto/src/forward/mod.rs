@@ -129,7 +129,7 @@ impl Service for Forward {
     }
 
     fn offer(&self, _: Instant) -> Option<Offer> {
-        (!self.queue.is_empty()).then_some(Offer { class: Class::Data })
+        (!self.queue.is_empty()).then_some(Offer::of(Class::Data))
     }
 
     fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {

@@ -113,7 +113,7 @@ impl Link {
     /// A probe that is due.
     #[must_use]
     pub fn offer(&self, now: Instant) -> Option<Offer> {
-        (now >= self.next_probe).then_some(Offer { class: Class::Control })
+        (now >= self.next_probe).then_some(Offer::of(Class::Control))
     }
 
     /// Writes the probe that is due.

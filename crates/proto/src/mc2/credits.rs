@@ -33,14 +33,25 @@ struct Ledger {
     held: u32,
     /// z(n, c, m): those ever transferred to each hop.
     given: [u16; MAX_HOPS],
-    /// Of them, those the hop is told of: whatever set of hops, together they have received as many packets.
+    /// Of them, those the hop is told of.
     told: [u16; MAX_HOPS],
     /// Of them, those the hop knows of.
     learned: [u16; MAX_HOPS],
     /// By set of hops: packets that at least one of them received.
     received: Vec<u16>,
+    /// Each packet that was received.
+    landings: Vec<Landing>,
     /// What is in the air counts as received as likely as it will be.
     expected: Vec<f32>,
+}
+
+/// A packet that next hops received.
+#[derive(Clone, Copy, Debug)]
+struct Landing {
+    serial: u16,
+    heard: HopSet,
+    /// Whether a credit of one of them is told because of it.
+    backs: bool,
 }
 
 impl Ledger {
@@ -52,6 +63,7 @@ impl Ledger {
             told: [0; MAX_HOPS],
             learned: [0; MAX_HOPS],
             received: vec![0; sets],
+            landings: Vec::new(),
             expected: vec![0.0; sets],
         }
     }
@@ -79,24 +91,47 @@ impl Ledger {
         self.held + (0..MAX_HOPS).map(|hop| self.unlearned(hop)).sum::<u32>()
     }
 
-    /// Tells hops of credits as far as packets they received back them.
-    fn tell(&mut self, hops: usize) {
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for hop in
-                (0..hops).filter(|hop| self.told[*hop] < self.given[*hop]).collect::<Vec<_>>()
-            {
-                let backed = |set: usize| {
-                    let told: u32 = members(set).map(|hop| u32::from(self.told[hop])).sum();
-                    set >> hop & 1 == 0 || told < u32::from(self.received[set])
-                };
-                if (1..1 << hops).all(backed) {
-                    self.told[hop] += 1;
-                    changed = true;
-                }
-            }
+    /// Tells hops of credits, each backed by a packet of its own that the hop received: then what the hops send on is
+    /// independent, whenever they send it.
+    fn tell(&mut self, hops: usize, theirs: &[u32]) {
+        while let Some(hop) =
+            (0..hops).find(|hop| self.back(*hop)).or_else(|| self.shift(hops, theirs))
+        {
+            self.told[hop] += 1;
         }
+    }
+
+    /// Backs a credit of which the hop is not told by a packet that backs no other, one that few others received.
+    fn back(&mut self, hop: usize) -> bool {
+        let is_free = |landing: &&mut Landing| !landing.backs && landing.heard >> hop & 1 == 1;
+        let free = self.landings.iter_mut().filter(is_free);
+        match free.min_by_key(|landing| landing.heard.count_ones()) {
+            Some(landing) if self.told[hop] < self.given[hop] => {
+                landing.backs = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Nothing is owed, and yet a credit is not backed: another hop has received what backs it, and takes it over.
+    fn shift(&mut self, hops: usize, theirs: &[u32]) -> Option<usize> {
+        let full = (1 << hops) - 1;
+        let from = (0..hops).find(|hop| self.told[*hop] < self.given[*hop])?;
+        if self.owed(full) > 0 {
+            return None;
+        }
+        let settled = (1..1 << hops).all(|set| self.owed(set) == 0);
+        let takes = |to: &usize| settled || theirs[*to] <= theirs[from] + 1;
+        let (landing, to) =
+            self.landings.iter_mut().filter(|landing| !landing.backs).find_map(|landing| {
+                let to = members(usize::from(landing.heard)).find(takes)?;
+                Some((landing, to))
+            })?;
+        landing.backs = true;
+        self.given[from] -= 1;
+        self.given[to] += 1;
+        Some(to)
     }
 }
 
@@ -138,7 +173,7 @@ impl Credits {
             let Some(ledger) = self.generations.get_mut(&generation) else { break };
             ledger.held -= 1;
             ledger.given[hop] += 1;
-            ledger.tell(self.hops);
+            ledger.tell(self.hops, &self.theirs);
             any = true;
         }
         any
@@ -229,9 +264,16 @@ impl Credits {
         }
     }
 
-    /// Hops `new` received a frame of `generation` that `before` had received already. No set of them receives more than
-    /// the `rank` packets of the sender, but what was asked for again.
-    pub(super) fn receive(&mut self, generation: u32, before: HopSet, new: HopSet, rank: u16) {
+    /// Hops `new` received the frame `serial`, of `generation`, that `before` had received already. No set of them
+    /// receives more than the `rank` packets of the sender, but what was asked for again.
+    pub(super) fn receive(
+        &mut self,
+        generation: u32,
+        serial: u16,
+        before: HopSet,
+        new: HopSet,
+        rank: u16,
+    ) {
         let Some(ledger) = self.generations.get_mut(&generation) else { return };
         for set in 1..1 << self.hops {
             let first = set & usize::from(before) == 0 && set & usize::from(new) != 0;
@@ -239,7 +281,11 @@ impl Credits {
             let received = &mut ledger.received[set];
             *received += u16::from(first && u32::from(*received) < most);
         }
-        ledger.tell(self.hops);
+        match ledger.landings.iter_mut().rev().find(|landing| landing.serial == serial) {
+            Some(landing) => landing.heard |= new,
+            None => ledger.landings.push(Landing { serial, heard: new, backs: false }),
+        }
+        ledger.tell(self.hops, &self.theirs);
     }
 
     /// A hop knows what a frame announced.

@@ -106,7 +106,7 @@ impl Sent {
         if new == 0 {
             return;
         }
-        credits.receive(self.generation, self.heard, new, self.rank);
+        credits.receive(self.generation, self.serial, self.heard, new, self.rank);
         (0..8)
             .filter(|hop| new >> hop & 1 == 1)
             .for_each(|hop| credits.learn(hop, &self.announced));

@@ -206,10 +206,12 @@ impl Mc2 {
     }
 
     /// Of flows with something to send the one with the largest W(n, c), and from which generation (3.4).
-    fn heaviest(&self, now: Instant) -> Option<(Key, u32)> {
-        let due = self.flows.iter().filter_map(|(key, flow)| Some((*key, flow.due(now)?)));
-        let heaviest = due.max_by(|(_, (_, a)), (_, (_, b))| a.total_cmp(b));
-        heaviest.map(|(key, (generation, _))| (key, generation))
+    fn heaviest(&self, now: Instant) -> Option<(Key, u32, f64)> {
+        let due = self.flows.iter().filter_map(|(key, flow)| {
+            let (generation, weight) = flow.due(now)?;
+            Some((*key, generation, weight))
+        });
+        due.max_by(|(.., a), (.., b)| a.total_cmp(b))
     }
 
     // ---- filling
@@ -236,7 +238,7 @@ impl Mc2 {
     }
 
     fn fill_data(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        let (key, generation) = self.heaviest(cx.now)?;
+        let (key, generation, _) = self.heaviest(cx.now)?;
         let flow = self.flows.get_mut(&key)?;
         flow.fill(generation, !self.told, cx.rng, cx.now, out)?;
         self.on_air = Some(key);
@@ -271,9 +273,11 @@ impl Service for Mc2 {
     fn offer(&self, now: Instant) -> Option<Offer> {
         let asks = |flow: &Flow| flow.owes_report() || flow.lack(&self.config).is_some();
         if !self.requests.is_empty() || self.flows.values().any(asks) {
-            return Some(Offer { class: Class::Control });
+            return Some(Offer::of(Class::Control));
         }
-        self.heaviest(now).map(|_| Offer { class: Class::Data })
+        let (.., weight) = self.heaviest(now)?;
+        // Finer than whole packets, so that nodes with a few each are told apart.
+        Some(Offer { class: Class::Data, weight: (weight * 1024.0) as u32 })
     }
 
     fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {

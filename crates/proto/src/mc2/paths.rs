@@ -4,7 +4,6 @@ use crate::route::Topology;
 use crate::service::Malformed;
 use ncmesh_wire::{NodeId, Reader, Writer};
 use pathfinding::directed::yen::yen;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The most nodes that carry a flow: their next hops are bits of a word.
 pub(super) const MAX_NODES: usize = 16;
@@ -23,9 +22,8 @@ pub(super) struct PathSet {
 }
 
 impl PathSet {
-    /// The best `k` paths from `source` to `destination` by the product of delivery probabilities, as far as they lead
-    /// ever closer to the destination by that measure: what leads away from it would lead in circles. `None` if there is
-    /// no path.
+    /// The best `k` paths from `source` to `destination` by the product of delivery probabilities, but for those that with
+    /// better ones would lead in circles or be too many nodes. `None` if there is no path.
     pub(super) fn best(
         topology: &Topology,
         source: NodeId,
@@ -39,12 +37,9 @@ impl PathSet {
         let (best, _) = paths.first()?;
         let mut set = Self { nodes: vec![source, destination], next: vec![0; 2] };
         set.add(best)?;
-        let nodes: BTreeSet<NodeId> = paths.iter().flat_map(|(path, _)| path).copied().collect();
-        let distance = distances(topology, &nodes, destination);
-        let closer = |hop: &[NodeId]| distance.get(&hop[1]) < distance.get(&hop[0]);
-        for (path, _) in paths.iter().skip(1).filter(|(path, _)| path.windows(2).all(closer)) {
+        for (path, _) in paths.iter().skip(1) {
             let mut wider = set.clone();
-            if wider.add(path).is_some() {
+            if wider.add(path).is_some() && wider.is_acyclic() {
                 set = wider;
             }
         }
@@ -61,6 +56,19 @@ impl PathSet {
             }
         }
         Some(())
+    }
+
+    /// Whether no packet can come back to where it was.
+    fn is_acyclic(&self) -> bool {
+        // Nodes whose next hops are all gone go, until none is left.
+        let mut left: u16 = u16::MAX >> (MAX_NODES - self.nodes.len());
+        loop {
+            let ends = |i: &usize| left >> i & 1 == 1 && self.next[*i] & left == 0;
+            match (0..self.nodes.len()).find(ends) {
+                Some(i) => left &= !(1 << i),
+                None => return left == 0,
+            }
+        }
     }
 
     fn place(&mut self, node: NodeId) -> Option<usize> {
@@ -131,27 +139,11 @@ impl PathSet {
             set.next.push(next);
         }
         // The destination hands nothing on.
-        if set.next[1] != 0 { Err(Malformed) } else { Ok(set) }
+        if set.next[1] != 0 || !set.is_acyclic() { Err(Malformed) } else { Ok(set) }
     }
 }
 
 fn cost(delivery: f64) -> u64 {
     // One more, so that of paths without loss the one of fewer hops is better.
     (-libm::log(delivery) * UNIT).round() as u64 + 1
-}
-
-/// How far each of `nodes` is from `destination` over links among them.
-fn distances(
-    topology: &Topology,
-    nodes: &BTreeSet<NodeId>,
-    destination: NodeId,
-) -> BTreeMap<NodeId, u64> {
-    let back = |to: &NodeId| -> Vec<(NodeId, u64)> {
-        let delivery = |from: &NodeId| (*from, topology.delivery(*from, *to));
-        let links = nodes.iter().map(delivery).filter(|(_, delivery)| *delivery > 0.0);
-        links.map(|(from, delivery)| (from, cost(delivery))).collect()
-    };
-    let reached = pathfinding::directed::dijkstra::dijkstra_all(&destination, back);
-    let others = reached.into_iter().map(|(node, (_, distance))| (node, distance));
-    others.chain([(destination, 0)]).collect()
 }

@@ -167,7 +167,7 @@ impl Route {
     #[must_use]
     pub fn offer(&self, now: Instant) -> Option<Offer> {
         let due = !self.pinned && self.flood.due(now).next().is_some();
-        due.then_some(Offer { class: Class::Control })
+        due.then_some(Offer::of(Class::Control))
     }
 
     /// Writes as many due states as fit.

@@ -105,13 +105,17 @@ fn sequence_control(frame: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_medium::{Conflict, LossMatrix};
+    use ncmesh_medium::{Conflict, LossMatrix, Order};
 
     #[test]
     fn only_where_acknowledgments_take_time_do_unicast_frames_reserve_it() {
         let mut medium = MediumConfig::dot11b(LossMatrix::new(2), 11_000_000);
         assert_eq!(Dot11::new(&medium).duration_us, 10 + 248);
-        medium.mac = MacConfig::Slotted { slot_ns: 1_000_000, conflict: Conflict::Audible };
+        medium.mac = MacConfig::Slotted {
+            slot_ns: 1_000_000,
+            conflict: Conflict::Audible,
+            order: Order::Random,
+        };
         assert_eq!(Dot11::new(&medium).duration_us, 0);
     }
 

@@ -2,7 +2,7 @@
 
 use ncmesh_medium::{
     Bursts, ChannelConfig, Conflict, Fading, LinkPower, LinksConfig, LossMatrix, MacConfig,
-    MediumConfig, PathLoss, Phy, RadioConfig, ReceptionConfig, ReceptionModel, Sense,
+    MediumConfig, Order, PathLoss, Phy, RadioConfig, ReceptionConfig, ReceptionModel, Sense,
 };
 use serde::Deserialize;
 use toml::Spanned;
@@ -21,6 +21,8 @@ pub(super) struct Medium {
     rts_threshold_bytes: Option<usize>,
     #[serde(default)]
     conflict: ConflictName,
+    #[serde(default)]
+    order: OrderName,
     #[serde(default)]
     sense: SenseName,
     bursts: Option<BurstsTable>,
@@ -59,6 +61,14 @@ enum ConflictName {
     #[default]
     Audible,
     SharedHearer,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OrderName {
+    #[default]
+    Weight,
+    Random,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -196,6 +206,10 @@ impl Medium {
                 conflict: match self.conflict {
                     ConflictName::Audible => Conflict::Audible,
                     ConflictName::SharedHearer => Conflict::SharedHearer,
+                },
+                order: match self.order {
+                    OrderName::Weight => Order::Weight,
+                    OrderName::Random => Order::Random,
                 },
             },
         };

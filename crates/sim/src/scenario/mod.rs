@@ -10,7 +10,7 @@
 //! [medium]
 //! phy = "802.11b"                          # or "802.11a" (and pure 802.11g)
 //! bit_rate = "2M"                          # bit/s
-//! # mac = "dcf" | "slotted", conflict, rts_threshold_bytes, sense = "audible" | "everyone", bursts, link_power, retry_limit,
+//! # mac = "dcf" | "slotted", conflict, order, rts_threshold_bytes, sense = "audible" | "everyone", bursts, link_power, retry_limit,
 //! # mac_overhead_bytes, cw_min, cw_max, mtu, overhear_unicast
 //!
 //! # [medium.propagation]                   # power over distance in the place of losses
