@@ -1,6 +1,7 @@
 import json
 import sys
 import tomllib
+from dataclasses import replace
 
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from ncmesh.reproduce.command import FULL, QUICK
 from ncmesh.reproduce.experiment import Case, Experiment, Findings, Rows, Scale
 from ncmesh.reproduce.lab import LabRun, to_toml
 from ncmesh.reproduce.pacifier.setting import drawn
+from ncmesh.reproduce.piece import Piece
 from ncmesh.reproduce.plots import bars, panels
 
 
@@ -80,7 +82,30 @@ def experiment(scenario: Scenario) -> Experiment:
         ]
         return Findings(found, table, figure)
 
-    return Experiment("line-one", "A line", "All is said.", runs, findings)
+    return Experiment("line-one", "A line", "All is said.", findings, runs)
+
+
+def square(of: int) -> int:
+    return of * of
+
+
+def computed_experiment() -> Experiment:
+    """Whether squares are what they should be."""
+
+    def findings(rows: Rows, _: Scale) -> Findings:
+        figure, (axes,) = panels(1)
+        axes.plot(list(rows.computed), list(rows.computed.values()))
+        found = [claims.within("nine", claims.NUMBER, 9, rows.computed["three"])]
+        return Findings(found, [{"name": n, "square": v} for n, v in rows.computed.items()], figure)
+
+    return Experiment(
+        "square-one",
+        "Squares",
+        "All is said.",
+        findings,
+        pieces=lambda _: {"two": Piece(square, {"of": 2}), "three": Piece(square, {"of": 3})},
+        size=lambda scale: {"scale": f"{scale.name}: two squares"},
+    )
 
 
 @pytest.fixture
@@ -115,6 +140,26 @@ def pa_rows(folder):
     table = pyarrow.csv.read_csv(folder / "line-one.csv")
     assert table == pq.read_table(folder / "line-one.parquet").cast(table.schema)
     return table.num_rows
+
+
+def test_an_experiment_may_be_computed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(reproduce.EXPERIMENTS, "square-one", computed_experiment())
+    command = ["reproduce", "square", "--quick", "--jobs", "1", "--json", "--out", str(tmp_path)]
+    assert main(command) == 0
+    (found,) = json.loads(capsys.readouterr().out)["experiments"]
+    assert (found["runs"], found["claims"][0]["verdict"]) == (2, "agrees")
+    table = pyarrow.csv.read_csv(tmp_path / "square-one.csv").to_pylist()
+    assert [(row["name"], row["square"]) for row in table] == [("two", 4), ("three", 9)]
+    page = (tmp_path / "square.md").read_text()
+    assert "| scale | quick: two squares |" in page
+    assert "topologies" not in page
+
+
+def test_a_piece_that_fails_is_told(tmp_path, monkeypatch, capsys):
+    wrong = replace(computed_experiment(), pieces=lambda _: {"none": Piece(square, {"of": None})})
+    monkeypatch.setitem(reproduce.EXPERIMENTS, "square-one", wrong)
+    assert main(["reproduce", "square", "--jobs", "1", "--out", str(tmp_path)]) == Kind.OTHER
+    assert "a run failed: TypeError" in capsys.readouterr().err
 
 
 def test_list_names_every_figure(capsys):
@@ -172,9 +217,11 @@ def test_draws_of_receivers_are_the_same_on_every_machine():
 def test_every_experiment_is_as_large_as_the_papers():
     for name, found in reproduce.EXPERIMENTS.items():
         cases = found.runs(FULL)
+        if not cases:
+            continue
         assert {case.topology for case in cases} == set(range(1, 11)), name
         for run in cases.values():
-            testbed = name.endswith("8-9")
+            testbed = "fig8-9" in name
             assert run.scenario.table["traffic"]["size"] == (2_300_000 if testbed else 12_000_000)
             assert len(run.scenario.table["traffic"]["to"]) == (4 if testbed else 9)
 

@@ -2,7 +2,8 @@
 Papers' figures and tables, run anew.
 
 An `Experiment` is a module: its runs, how its figure is drawn, and a row per claim of the paper with ours
-beside it and the word `agrees` or `differs`. Runs go through `ncmesh.campaign`, so that they are kept.
+beside it and the word `agrees` or `differs`. Runs go through `ncmesh.campaign`, so that they are kept; what
+is computed without a mesh is made in `Piece`s by the same workers.
 """
 
 from ncmesh.reproduce import pacifier
