@@ -27,6 +27,8 @@ class Scale:
     knobs: tuple[float, ...]
     trials: int
     """Of each point that a Monte-Carlo computes."""
+    loss_step: float
+    """Between neighbouring points of a curve over loss that is computed."""
     lab: str | None = None
     """The program `ncmesh` for experiments in the lab of real daemons; without it there are none."""
 
