@@ -1,6 +1,8 @@
 import itertools
 import math
 import re
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -267,3 +269,11 @@ def test_what_never_arrives_is_infinite():
 def test_misuse_is_told(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_ctrl_c_ends_trials_without_end():
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        simulate("core", 0.2, 0.2, trials=2**32)
+    timer.join()

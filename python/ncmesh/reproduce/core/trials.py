@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncmesh import core_nc
+from ncmesh.reproduce.claims import Spread
 from ncmesh.reproduce.experiment import Scale
 from ncmesh.reproduce.piece import Piece
 
@@ -30,6 +31,11 @@ class Mean:
 
     value: float
     error: float
+
+    def over(self, other: float, where: str = "") -> Spread:
+        """Of its ratio to a number that is known."""
+        low, middle, high = ((self.value + 2 * side * self.error) / other for side in (-1, 0, 1))
+        return Spread(low, middle, high, f"± 2 standard errors{where}")
 
 
 @dataclass(frozen=True)
