@@ -1,12 +1,12 @@
 """
 Network coding for wireless meshes: the simulator, the codes and what is built on them.
 
-`run` simulates a scenario's transfer. `Encoder`, `Recoder` and `Decoder` are the codes, `gf` the fields
-they work in, `pacifier` and `more` plan who forwards how much. Campaigns of many runs and papers
-reproduced are commands: `python -m ncmesh --help`.
+`run` simulates a scenario's transfer. `Encoder`, `Recoder` and `Decoder` are the codes, `gf` the fields they
+work in, `pacifier` and `more` plan who forwards how much, `core_nc` is the analysis of flows that cross.
+Campaigns of many runs and papers reproduced are commands: `python -m ncmesh --help`.
 """
 
-from ncmesh import gf, mc2, more, pacifier
+from ncmesh import core_nc, gf, mc2, more, pacifier
 from ncmesh._ncmesh import (
     Decoder,
     Encoder,
@@ -30,6 +30,7 @@ __all__ = [
     "UnreachableError",
     "__version__",
     "check",
+    "core_nc",
     "gf",
     "loss_matrix",
     "mc2",

@@ -16,6 +16,7 @@ __all__ = [
     "UnreachableError",
     "__version__",
     "check",
+    "cross_transmissions",
     "field_inverse",
     "field_matmul",
     "field_multiply",
@@ -69,6 +70,9 @@ def field_rank(a: NDArray[np.uint8], name: str) -> int: ...
 def pacifier_plan(loss: ArrayLike, source: int, receivers: Iterable[int], knob: float) -> pacifier.Plan: ...
 def more_plan(loss: ArrayLike, source: int, receivers: Iterable[int], prune: float) -> more.Plan: ...
 def more_largest_threshold(loss: ArrayLike, source: int, receivers: Iterable[int]) -> float: ...
+def cross_transmissions(
+    scheme: str, e_x: float, e_oh: float, generation: int, field: str, until: str, trials: int, seed: int
+) -> NDArray[np.float64]: ...
 def check(
     scenario: Mapping[str, Any] | str | os.PathLike[str],
     seed: int,

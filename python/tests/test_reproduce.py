@@ -1,6 +1,7 @@
 import json
 import sys
 import tomllib
+from dataclasses import replace
 
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from ncmesh.reproduce.command import FULL, QUICK
 from ncmesh.reproduce.experiment import Case, Experiment, Findings, Rows, Scale
 from ncmesh.reproduce.lab import LabRun, to_toml
 from ncmesh.reproduce.pacifier.setting import drawn
+from ncmesh.reproduce.piece import Piece
 from ncmesh.reproduce.plots import bars, panels
 
 
@@ -80,7 +82,30 @@ def experiment(scenario: Scenario) -> Experiment:
         ]
         return Findings(found, table, figure)
 
-    return Experiment("line-one", "A line", "All is said.", runs, findings)
+    return Experiment("line-one", "A line", "All is said.", findings, runs)
+
+
+def square(of: int) -> int:
+    return of * of
+
+
+def computed_experiment() -> Experiment:
+    """Whether squares are what they should be."""
+
+    def findings(rows: Rows, _: Scale) -> Findings:
+        figure, (axes,) = panels(1)
+        axes.plot(list(rows.computed), list(rows.computed.values()))
+        found = [claims.within("nine", claims.NUMBER, 9, rows.computed["three"])]
+        return Findings(found, [{"name": n, "square": v} for n, v in rows.computed.items()], figure)
+
+    return Experiment(
+        "square-one",
+        "Squares",
+        "All is said.",
+        findings,
+        pieces=lambda _: {"two": Piece(square, {"of": 2}), "three": Piece(square, {"of": 3})},
+        size=lambda scale: {"scale": f"{scale.name}: two squares"},
+    )
 
 
 @pytest.fixture
@@ -117,12 +142,33 @@ def pa_rows(folder):
     return table.num_rows
 
 
+def test_an_experiment_may_be_computed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(reproduce.EXPERIMENTS, "square-one", computed_experiment())
+    command = ["reproduce", "square", "--quick", "--jobs", "1", "--json", "--out", str(tmp_path)]
+    assert main(command) == 0
+    (found,) = json.loads(capsys.readouterr().out)["experiments"]
+    assert (found["runs"], found["claims"][0]["verdict"]) == (2, "agrees")
+    table = pyarrow.csv.read_csv(tmp_path / "square-one.csv").to_pylist()
+    assert [(row["name"], row["square"]) for row in table] == [("two", 4), ("three", 9)]
+    page = (tmp_path / "square.md").read_text()
+    assert "| scale | quick: two squares |" in page
+    assert "topologies" not in page
+
+
+def test_a_piece_that_fails_is_told(tmp_path, monkeypatch, capsys):
+    wrong = replace(computed_experiment(), pieces=lambda _: {"none": Piece(square, {"of": None})})
+    monkeypatch.setitem(reproduce.EXPERIMENTS, "square-one", wrong)
+    assert main(["reproduce", "square", "--jobs", "1", "--out", str(tmp_path)]) == Kind.OTHER
+    assert "a run failed: TypeError" in capsys.readouterr().err
+
+
 def test_list_names_every_figure(capsys):
     assert main(["reproduce", "list"]) == 0
     figures = ["fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8-9", "fig8-9-equal"]
     figures += ["fig4-short", "fig5-short", "fig6-short", "fig7-short"]
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert names == [f"pacifier-{figure}" for figure in figures]
+    cross = [f"core-fig{number}" for number in (3, 4, 5, 7)]
+    assert names == [f"pacifier-{figure}" for figure in figures] + cross
     main(["reproduce", "list", "--json"])
     assert [e["name"] for e in json.loads(capsys.readouterr().out)] == names
 
@@ -150,7 +196,7 @@ def test_a_receiver_out_of_reach_spoils_an_experiment(line, capsys):
 def test_all_of_pacifier_is_reproduced_in_small(tmp_path, capsys):
     assert main(["reproduce", "pacifier", "--quick", "--json", "--out", str(tmp_path)]) == 0
     found = {e["name"]: e for e in json.loads(capsys.readouterr().out)["experiments"]}
-    assert found.keys() == reproduce.EXPERIMENTS.keys()
+    assert found.keys() == {name for name in reproduce.EXPERIMENTS if name.startswith("pacifier-")}
     for name, experiment in found.items():
         assert len(experiment["claims"]) >= 4, name
         assert {c["verdict"] for c in experiment["claims"]} <= {"agrees", "differs"}
@@ -164,6 +210,26 @@ def test_all_of_pacifier_is_reproduced_in_small(tmp_path, capsys):
         assert cut_off or all(receiver["verified"] for receiver in row["receivers"])
 
 
+def test_all_of_core_is_reproduced_in_small(tmp_path, capsys):
+    command = ["reproduce", "core", "--quick", "--jobs", "1", "--json", "--out", str(tmp_path)]
+    assert main(command) == 0
+    found = {e["name"]: e for e in json.loads(capsys.readouterr().out)["experiments"]}
+    assert found.keys() == {"core-fig3", "core-fig4", "core-fig5", "core-fig7"}
+    rows = {"core-fig3": 54, "core-fig4": 30, "core-fig5": 306, "core-fig7": 246}
+    for name, experiment in found.items():
+        assert {c["verdict"] for c in experiment["claims"]} <= {"agrees", "differs"}
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert pyarrow.csv.read_csv(tmp_path / f"{name}.csv").num_rows == rows[name]
+    # What the formulas say alone is the same in small.
+    loads = [c["value"] for c in found["core-fig5"]["claims"] if c["claim"].startswith("load at which")]
+    assert loads == pytest.approx([1 / 2, 2 / 3, 1 / 3, 4 / 9], abs=2e-3)
+    tails = [c["value"] for c in found["core-fig7"]["claims"]]
+    assert tails == pytest.approx([0.506, 0.920, 0.414, 0.553, 0.926, 0.373], abs=1e-3)
+    page = (tmp_path / "core.md").read_text()
+    assert "| scale | quick: 20 trials a point, losses in steps of 0.35 |" in page
+    assert all(f"## {name}: " in page for name in found)
+
+
 def test_draws_of_receivers_are_the_same_on_every_machine():
     assert drawn(1, 50, 4) == ["n33", "n19", "n40", "n35"]
     assert len(set(drawn(2, 50, 50))) == 50
@@ -172,9 +238,11 @@ def test_draws_of_receivers_are_the_same_on_every_machine():
 def test_every_experiment_is_as_large_as_the_papers():
     for name, found in reproduce.EXPERIMENTS.items():
         cases = found.runs(FULL)
+        if not cases:
+            continue
         assert {case.topology for case in cases} == set(range(1, 11)), name
         for run in cases.values():
-            testbed = name.endswith("8-9")
+            testbed = "fig8-9" in name
             assert run.scenario.table["traffic"]["size"] == (2_300_000 if testbed else 12_000_000)
             assert len(run.scenario.table["traffic"]["to"]) == (4 if testbed else 9)
 

@@ -1,11 +1,13 @@
-//! The compiled module `ncmesh._ncmesh`: thin bindings of codes, fields, plans and the simulator. What each
+//! The compiled module `ncmesh._ncmesh`: thin bindings of codes, fields, plans and simulators. What each
 //! means for Python is said where its users read it, in `python/ncmesh`.
 
 #![allow(clippy::needless_pass_by_value)] // Arguments from Python come by value.
 
 mod coders;
+mod cross;
 mod fields;
 mod plans;
+mod signals;
 mod simulate;
 
 use pyo3::prelude::*;
@@ -27,6 +29,8 @@ pyo3::create_exception!(
 mod _ncmesh {
     #[pymodule_export]
     use super::coders::{Decoder, Encoder, Recoder};
+    #[pymodule_export]
+    use super::cross::cross_transmissions;
     #[pymodule_export]
     use super::fields::{field_inverse, field_matmul, field_multiply, field_order, field_rank};
     #[pymodule_export]

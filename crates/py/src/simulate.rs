@@ -1,5 +1,6 @@
 //! Scenarios on the virtual clock.
 
+use crate::signals::Signals;
 use crate::{ScenarioError, UnreachableError};
 use ncmesh_proto::registry::REGISTRY;
 use ncmesh_proto::time::Duration;
@@ -12,15 +13,10 @@ use pyo3::types::PyDict;
 use pythonize::{depythonize, pythonize};
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// A run without a limit ends sooner than this: a thousand years of the mesh's clock.
 const NEVER_S: f64 = 1e3 * 365.0 * 86_400.0;
-
-/// How often a run looks whether it is interrupted.
-const LOOK: Duration = Duration::from_millis(50);
 
 fn wrong(what: impl Display) -> PyErr {
     ScenarioError::new_err(what.to_string())
@@ -140,30 +136,11 @@ pub(crate) fn simulate<'py>(
     }
     let limit = Duration::from_secs_f64(limit.min(NEVER_S));
     let Request { scenario, config } = Request::new(scenario, seed, scheme, mac, set)?;
-    let mut signals = Signals { looked: Instant::now(), raised: Ok(()) };
+    let mut signals = Signals::new();
     let look = |_: &_| signals.look();
     let outcome = py.detach(|| ncmesh_sim::run(&scenario, config, scheme, limit, vec![], look));
-    signals.raised?;
+    signals.raised()?;
     Ok(pythonize(py, &outcome.map_err(failed)?)?)
-}
-
-/// What Python's signal handlers raised meanwhile.
-struct Signals {
-    looked: Instant,
-    raised: PyResult<()>,
-}
-
-impl Signals {
-    /// Looks now and then whether the run is to end.
-    fn look(&mut self) -> ControlFlow<()> {
-        if self.looked.elapsed() >= LOOK {
-            self.looked = Instant::now();
-            #[allow(clippy::redundant_closure_for_method_calls)] // Its lifetimes do not fit.
-            let raised = Python::attach(|py| py.check_signals());
-            self.raised = raised;
-        }
-        if self.raised.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
 }
 
 fn failed(error: RunError) -> PyErr {

@@ -29,7 +29,7 @@ def execute(runs: Mapping[str, Run], store: Store, workers: Workers, advance: Ca
         for run in reversed(of_each_kind.values()):
             run.check()
         if missing:
-            with _told_in_a_line(), workers.executor() as executor:
+            with told_in_a_line(), workers.executor() as executor:
                 _collect(executor, missing, store, advance)
 
 
@@ -57,7 +57,7 @@ def _collect(executor: Executor, runs: Sequence[Run], store: Store, advance: Cal
 
 
 @contextlib.contextmanager
-def _told_in_a_line() -> Iterator[None]:
+def told_in_a_line() -> Iterator[None]:
     """What may befall workers, as failures."""
     try:
         yield

@@ -2,12 +2,13 @@
 Papers' figures and tables, run anew.
 
 An `Experiment` is a module: its runs, how its figure is drawn, and a row per claim of the paper with ours
-beside it and the word `agrees` or `differs`. Runs go through `ncmesh.campaign`, so that they are kept.
+beside it and the word `agrees` or `differs`. Runs go through `ncmesh.campaign`, so that they are kept; what
+is computed without a mesh is made in `Piece`s by the same workers.
 """
 
-from ncmesh.reproduce import pacifier
+from ncmesh.reproduce import core, pacifier
 from ncmesh.reproduce.experiment import Experiment
 
-EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in pacifier.EXPERIMENTS}
+EXPERIMENTS: dict[str, Experiment] = {e.name: e for paper in (pacifier, core) for e in paper.EXPERIMENTS}
 
 __all__ = ["EXPERIMENTS", "Experiment"]

@@ -24,11 +24,12 @@ from ncmesh.reproduce import EXPERIMENTS, Experiment
 from ncmesh.reproduce.experiment import Case, Rows, Scale
 from ncmesh.reproduce.lab import LabRun
 from ncmesh.reproduce.page import Circumstances, Report, page
+from ncmesh.reproduce.piece import Computed, Name, compute
 
 # As in the papers. A run that takes longer has a receiver that never gets the file.
-FULL = Scale("full", 10, 9, 12_000_000, 20_000.0, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
+FULL = Scale("full", 10, 9, 12_000_000, 20_000.0, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), trials=1000, loss_step=0.05)
 # The same in small: seconds, for a machine that checks every change.
-QUICK = Scale("quick", 3, 4, 300_000, 1_000.0, (0.0, 1.0))
+QUICK = Scale("quick", 3, 4, 300_000, 1_000.0, (0.0, 1.0), trials=20, loss_step=0.35)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,14 +69,17 @@ def _reproduce(args: argparse.Namespace) -> None:
     if args.lab:
         scale = _with_lab(scale, args.lab)
     runs = {e.name: e.runs(scale) for e in chosen}
-    rows = _rows(runs, Store(args.out / "runs"), workers_of(args))
-    reports = [_report(e, runs[e.name], rows, scale, args.out) for e in chosen]
+    workers = workers_of(args)
+    rows = _rows(runs, Store(args.out / "runs"), workers)
+    pieces = {(e.name, name): piece for e in chosen for name, piece in e.pieces(scale).items()}
+    computed = compute(pieces, workers)
+    reports = [_report(e, runs[e.name], rows, computed, scale, args.out) for e in chosen]
     made = Circumstances(
         command=shlex.join(["python", "-m", "ncmesh", *sys.argv[1:]]),
         version=_ncmesh.__version__,
         scale=scale,
-        runs=len(rows),
-        took_s=sum(row["took_s"] for row in rows.values()),
+        runs=len(rows) + len(computed),
+        took_s=sum(row["took_s"] for row in rows.values()) + sum(c.took_s for c in computed.values()),
     )
     _write_pages(reports, made, args.out)
     _show(reports, args)
@@ -130,11 +134,14 @@ def _report(
     experiment: Experiment,
     runs: Mapping[Case, Run],
     rows: Mapping[str, dict[str, Any]],
+    computed: Mapping[Name, Computed],
     scale: Scale,
     out: Path,
 ) -> Report:
     own = {case: rows[run.key] for case, run in runs.items()}
-    findings = experiment.findings(Rows(own), scale)
+    pieces = {name: made for (of, name), made in computed.items() if of == experiment.name}
+    values = {name: made.value for name, made in pieces.items()}
+    findings = experiment.findings(Rows(own, values), scale)
     table = pa.Table.from_pylist(list(findings.table))
     try:
         pa.csv.write_csv(table, out / f"{experiment.name}.csv")
@@ -142,7 +149,8 @@ def _report(
         findings.figure.savefig(out / f"{experiment.name}.png", dpi=80)
     except OSError as error:
         raise _not_written(out, error) from error
-    return Report(experiment, findings, len(own), sum(row["took_s"] for row in own.values()))
+    took_s = sum(row["took_s"] for row in own.values()) + sum(made.took_s for made in pieces.values())
+    return Report(experiment, findings, len(own) + len(pieces), took_s)
 
 
 def _write_pages(reports: Sequence[Report], made: Circumstances, out: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from ncmesh.campaign import Run
 from ncmesh.reproduce.claims import Claim
+from ncmesh.reproduce.piece import Piece
 
 Row = Mapping[str, Any]
 
@@ -24,6 +25,10 @@ class Scale:
     file_bytes: int
     limit_s: float
     knobs: tuple[float, ...]
+    trials: int
+    """Of each point that a Monte-Carlo computes."""
+    loss_step: float
+    """Between neighbouring points of a curve over loss that is computed."""
     lab: str | None = None
     """The program `ncmesh` for experiments in the lab of real daemons; without it there are none."""
 
@@ -42,10 +47,12 @@ class Case:
 
 
 class Rows:
-    """What came of an experiment's runs."""
+    """What came of an experiment's runs and pieces."""
 
-    def __init__(self, rows: Mapping[Case, Row]) -> None:
+    def __init__(self, rows: Mapping[Case, Row], computed: Mapping[Hashable, Any] | None = None) -> None:
         self.rows = rows
+        self.computed = computed or {}
+        """Values of pieces, by their names."""
         self.topologies = sorted({case.topology for case in rows})
 
     def throughputs(self, variant: str, topology: int) -> list[float]:
@@ -85,13 +92,36 @@ class Findings:
     figure: Figure
 
 
+def of_meshes(scale: Scale) -> dict[str, str]:
+    """How large experiments in simulated meshes are, for the head of a page."""
+    size = f"{scale.file_bytes / 1e6:g} MB"
+    return {
+        "scale": f"{scale.name}: {scale.topologies} topologies, {scale.receivers} receivers, {size}",
+        "seeds": f"1 to {scale.topologies}: number k of a topology is the seed of all drawn for it",
+    }
+
+
+def no_runs(_: Scale) -> Mapping[Case, Run]:
+    """Of an experiment for which no mesh is simulated."""
+    return {}
+
+
+def no_pieces(_: Scale) -> Mapping[Hashable, Piece]:
+    """Of an experiment that is simulated whole."""
+    return {}
+
+
 @dataclass(frozen=True)
 class Experiment:
-    """A figure or table of a paper."""
+    """A figure or table of a paper: from runs in simulated meshes, from pieces that are computed, or both."""
 
     name: str
     title: str
     reading: str
     """How the paper is read: what is averaged over what, and what it leaves open."""
-    runs: Callable[[Scale], Mapping[Case, Run]]
     findings: Callable[[Rows, Scale], Findings]
+    runs: Callable[[Scale], Mapping[Case, Run]] = no_runs
+    pieces: Callable[[Scale], Mapping[Hashable, Piece]] = no_pieces
+    """By names of the experiment's own."""
+    size: Callable[[Scale], Mapping[str, str]] = of_meshes
+    """Rows of the page's head that say how large it is."""

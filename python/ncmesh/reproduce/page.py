@@ -16,8 +16,9 @@ class Report:
     experiment: Experiment
     findings: Findings
     runs: int
+    """Runs and pieces."""
     took_s: float
-    """Processor seconds of its runs, whenever they were made."""
+    """Processor seconds of them, whenever they were made."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,13 @@ class Circumstances:
     version: str
     scale: Scale
     runs: int
+    """Runs and pieces."""
     took_s: float
-    """Processor seconds of the runs, each counted once."""
+    """Processor seconds of them, each counted once."""
 
 
 def page(title: str, reports: Sequence[Report], made: Circumstances) -> str:
     """In Markdown; plots lie beside it."""
-    scale = made.scale
     counts = [claim.agrees for report in reports for claim in report.findings.claims]
     lines = [
         f"# Reproduction: {title}",
@@ -45,8 +46,7 @@ def page(title: str, reports: Sequence[Report], made: Circumstances) -> str:
         "| --- | --- |",
         f"| command | `{made.command}` |",
         f"| ncmesh | {made.version} |",
-        f"| scale | {_scale(scale)} |",
-        f"| seeds | 1 to {scale.topologies}: number k of a topology is the seed of all drawn for it |",
+        *_size(reports, made.scale),
         f"| runs | {made.runs}, {made.took_s / 60:.0f} minutes of processor time |",
         f"| claims | {len(counts)}: {sum(counts)} agree, {len(counts) - sum(counts)} differ |",
         "",
@@ -56,9 +56,12 @@ def page(title: str, reports: Sequence[Report], made: Circumstances) -> str:
     return "\n".join(lines)
 
 
-def _scale(scale: Scale) -> str:
-    size = f"{scale.file_bytes / 1e6:g} MB"
-    return f"{scale.name}: {scale.topologies} topologies, {scale.receivers} receivers, {size}"
+def _size(reports: Sequence[Report], scale: Scale) -> list[str]:
+    """How large the experiments are; what is the same of several is said once."""
+    sizes = [report.experiment.size(scale) for report in reports]
+    names = dict.fromkeys(name for size in sizes for name in size)
+    said = {name: dict.fromkeys(size[name] for size in sizes if name in size) for name in names}
+    return [f"| {name} | {'; '.join(texts)} |" for name, texts in said.items()]
 
 
 def _section(report: Report) -> list[str]:

@@ -1,0 +1,43 @@
+"""How many packets a source sends at once (section 6.3)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ncmesh.core_nc.arguments import Numbers, packets, shares
+
+
+def decode_probability(g: ArrayLike, r: ArrayLike, x: ArrayLike, *, whole: bool = True) -> Numbers:
+    """
+    Eq. 35: that the relay gets `g` packets or more of the g / r * x that a source sends; arrays broadcast.
+
+    `r` is the share of packets that arrive, above 0 and up to 1, `x` the factor of extra credit, 0 and more.
+    Each packet that arrives is taken for innovative. `whole` rounds the packets sent down, as printed;
+    without it their number stays what it is, and the sum becomes the regularised incomplete beta function
+    I_r(g, n - g + 1), smooth in x.
+
+    Raises `ValueError` for numbers that are none of these.
+    """
+    generation, success, extra = np.broadcast_arrays(
+        packets("g", g), shares("r", r), np.asarray(x, np.float64)
+    )
+    if (success == 0).any():
+        raise ValueError("r = 0: allowed is above 0, up to 1")
+    if not ((extra >= 0) & np.isfinite(extra)).all():
+        raise ValueError("x: allowed is 0 and more")
+    sent = generation / success * extra
+    if whole:
+        # Quotients such as 57 / 0.57 may come out just below a whole number.
+        sent = np.floor(sent + 1e-9)
+    missed = np.zeros(sent.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Terms of the sum by logarithms; each is the one before times (n - i + 1) / i * r / (1 - r).
+        term = sent * np.log(1 - success)
+        for i in range(int(generation.max(initial=0))):
+            if i > 0:
+                term = term + np.log((sent - i + 1) / i) + np.log(success / (1 - success))
+            missed += np.where(i < generation, np.exp(term), 0.0)
+    found = np.where(sent < generation, 0.0, np.where(success == 1, 1.0, 1 - missed))
+    numbers: Numbers = np.clip(found, 0.0, 1.0)[()]
+    return numbers
