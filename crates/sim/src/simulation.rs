@@ -559,12 +559,11 @@ impl Simulation {
             self.happenings.push((now, node, happening));
         });
         let Some(stack) = &host.stack else { return };
-        if self.weighs || !host.requested {
-            if let Some(offer) = stack.offer(now) {
-                let _ = self.medium.weigh(RadioId(node), offer.weight);
-                host.requested = true;
-                let _ = self.medium.request(now.as_nanos(), RadioId(node));
-            }
+        let asks = self.weighs || !host.requested;
+        if let Some(offer) = asks.then(|| stack.offer(now)).flatten() {
+            let _ = self.medium.weigh(RadioId(node), offer.weight);
+            host.requested = true;
+            let _ = self.medium.request(now.as_nanos(), RadioId(node));
         }
         let timer = stack.poll_timeout();
         if timer != host.timer {

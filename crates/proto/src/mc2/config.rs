@@ -28,7 +28,7 @@ impl Default for Mc2Config {
         Self {
             paths: 4,
             generation: 32,
-            k: 20.0,
+            k: 3.0,
             queue: 64,
             flush_ms: 20,
             request_ms: 300,

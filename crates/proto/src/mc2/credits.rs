@@ -45,6 +45,20 @@ struct Ledger {
     expected: Vec<f32>,
 }
 
+/// What becomes known of who received a frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reception {
+    pub generation: u32,
+    pub serial: u16,
+    /// Who was known to have received it.
+    pub before: HopSet,
+    /// Who did too.
+    pub new: HopSet,
+    /// Packets of the generation that the sender had.
+    pub rank: u16,
+    pub nominee: Option<usize>,
+}
+
 /// A packet that next hops received.
 #[derive(Clone, Copy, Debug)]
 struct Landing {
@@ -231,23 +245,42 @@ impl Credits {
         (1..1 << self.hops).map(owed).sum()
     }
 
-    /// Whether anything is owed or untold though nothing is due.
-    pub(super) fn is_waiting(&self) -> Option<u32> {
-        let full = (1 << self.hops) - 1;
+    /// The oldest generation of which a hop that hears has received a packet and does not know of the credit for it.
+    pub(super) fn untold(&self) -> Option<u32> {
         let open = |ledger: &Ledger| {
-            ledger.owed(full) > 0 || (0..self.hops).any(|hop| !ledger.is_told(hop))
+            (0..self.hops).any(|hop| self.quality[hop] >= GONE && !ledger.is_told(hop))
         };
         self.generations.iter().find(|(_, ledger)| open(ledger)).map(|(generation, _)| *generation)
     }
 
-    /// What a frame of `generation` is to announce: of it, and of the oldest others of which a hop does not know all.
-    pub(super) fn announced(&self, generation: u32, most: usize) -> Vec<(u32, Vec<u16>)> {
-        let untold = |ledger: &Ledger| (0..self.hops).any(|hop| !ledger.is_told(hop));
-        let own = self.generations.get_key_value(&generation);
-        let others =
-            self.generations.iter().filter(|(g, ledger)| **g != generation && untold(ledger));
-        let told = own.into_iter().chain(others).take(most);
-        told.map(|(generation, ledger)| (*generation, ledger.told[..self.hops].to_vec())).collect()
+    /// The oldest generation of which anything is owed, though nothing be due.
+    pub(super) fn owing(&self) -> Option<u32> {
+        let full = (1 << self.hops) - 1;
+        let owes = |ledger: &Ledger| ledger.owed(full) > 0;
+        self.generations.iter().find(|(_, ledger)| owes(ledger)).map(|(generation, _)| *generation)
+    }
+
+    /// What a frame of `generation` is to announce: of it, and of the oldest others of which a hop does not know all. Of
+    /// the frame's own generation one hop, the nominee, is told of a credit more, which this very frame backs if the hop
+    /// receives it. `nominated` says how many frames in the air do so for each hop.
+    pub(super) fn announce(
+        &self,
+        generation: u32,
+        nominated: [u16; MAX_HOPS],
+        most: usize,
+    ) -> (Vec<(u32, Vec<u16>)>, Option<usize>) {
+        let Some(own) = self.generations.get(&generation) else { return (Vec::new(), None) };
+        let mut told = own.told;
+        told.iter_mut().zip(nominated).for_each(|(told, more)| *told += more);
+        let untold = |hop: &usize| own.given[*hop].saturating_sub(told[*hop]);
+        let nominee = (0..self.hops).max_by_key(untold).filter(|hop| untold(hop) > 0);
+        nominee.iter().for_each(|hop| told[*hop] += 1);
+        let others = self.generations.iter().filter(|(g, ledger)| {
+            **g != generation && (0..self.hops).any(|hop| !ledger.is_told(hop))
+        });
+        let others = others.map(|(generation, ledger)| (*generation, ledger.told));
+        let all = core::iter::once((generation, told)).chain(others).take(most);
+        (all.map(|(generation, told)| (generation, told[..self.hops].to_vec())).collect(), nominee)
     }
 
     /// These frames, of a generation each, are in the air, or who received them is not known yet but for some hops.
@@ -265,15 +298,10 @@ impl Credits {
     }
 
     /// Hops `new` received the frame `serial`, of `generation`, that `before` had received already. No set of them
-    /// receives more than the `rank` packets of the sender, but what was asked for again.
-    pub(super) fn receive(
-        &mut self,
-        generation: u32,
-        serial: u16,
-        before: HopSet,
-        new: HopSet,
-        rank: u16,
-    ) {
+    /// receives more than the `rank` packets of the sender, but what was asked for again. The frame told a nominee of a
+    /// credit, if it is among them.
+    pub(super) fn receive(&mut self, received: &Reception) {
+        let Reception { generation, serial, before, new, rank, nominee } = *received;
         let Some(ledger) = self.generations.get_mut(&generation) else { return };
         for set in 1..1 << self.hops {
             let first = set & usize::from(before) == 0 && set & usize::from(new) != 0;
@@ -281,9 +309,17 @@ impl Credits {
             let received = &mut ledger.received[set];
             *received += u16::from(first && u32::from(*received) < most);
         }
-        match ledger.landings.iter_mut().rev().find(|landing| landing.serial == serial) {
-            Some(landing) => landing.heard |= new,
-            None => ledger.landings.push(Landing { serial, heard: new, backs: false }),
+        let known = ledger.landings.iter().rposition(|landing| landing.serial == serial);
+        let at = known.unwrap_or(ledger.landings.len());
+        if known.is_none() {
+            ledger.landings.push(Landing { serial, heard: 0, backs: false });
+        }
+        let landing = &mut ledger.landings[at];
+        landing.heard |= new;
+        let nominee = nominee.filter(|hop| new >> hop & 1 == 1);
+        if let Some(hop) = nominee.filter(|hop| ledger.told[*hop] < ledger.given[*hop]) {
+            ledger.told[hop] += u16::from(!landing.backs);
+            landing.backs = true;
         }
         ledger.tell(self.hops, &self.theirs);
     }
@@ -299,12 +335,10 @@ impl Credits {
         }
     }
 
-    /// It is known which hops received a frame.
-    pub(super) fn observe(&mut self, heard: HopSet) {
-        for (hop, quality) in self.quality[..self.hops].iter_mut().enumerate() {
-            let one = f64::from(heard >> hop & 1);
-            *quality += QUALITY_WEIGHT * (one - *quality);
-        }
+    /// It is known whether a hop received a frame.
+    pub(super) fn observe(&mut self, hop: usize, heard: bool) {
+        let quality = &mut self.quality[hop];
+        *quality += QUALITY_WEIGHT * (f64::from(u8::from(heard)) - *quality);
     }
 
     /// Goes on with other hops: what they do not know of is this node's again.

@@ -9,17 +9,26 @@ use super::paths::PathSet;
 use super::sink::{Lack, Outlet};
 use super::source::Inlet;
 use super::upstream::Upstream;
+use crate::rng;
 use crate::route::Topology;
 use crate::service::Cx;
 use crate::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Generations a node keeps of a flow; those before them are forgotten.
 pub(super) const WINDOW: u32 = 32;
+/// A hop is told of credits that packets back already, if no data does so, after this.
+const TELL: Duration = Duration::from_millis(5);
 /// What is owed and cannot be sent, since no next hop seems to hear, is tried so often all the same.
 const PROBE: Duration = Duration::from_millis(250);
+/// After so many frames in a row of which no hop was heard to say that it heard them, and after each as many more, a node
+/// waits twice as long between frames, at random up to so many frames' time: hidden from each other, two that never wait
+/// would spoil all of each other's frames for ever.
+const SILENCE: u32 = 4;
+const LONGEST_WAIT: u32 = 64;
 /// A node waits so many frames' time to hear who received a frame of its own, and at least so long.
 const PATIENCE_FRAMES: f64 = 24.0;
 const PATIENCE_LEAST: Duration = Duration::from_millis(10);
@@ -51,6 +60,8 @@ pub(super) struct Flow {
     generations: BTreeMap<u32, Generation>,
     upstream: BTreeMap<NodeId, Upstream>,
     log: Log,
+    /// No data is sent before this.
+    not_before: Instant,
     room: u8,
     symbol: usize,
     pub inlet: Option<Inlet>,
@@ -106,6 +117,7 @@ impl Flow {
             generations: BTreeMap::new(),
             upstream: BTreeMap::new(),
             log: Log::default(),
+            not_before: cx.now,
             room,
             symbol,
             inlet: None,
@@ -141,8 +153,14 @@ impl Flow {
         if header.room != self.room || data.payload.len() != self.symbol {
             return Absorbed::Malformed;
         }
-        let upstream = self.upstream.entry(sender).or_insert_with(|| Upstream::new(sender, header));
-        if !upstream.note(header) {
+        let first = match self.upstream.entry(sender) {
+            Entry::Occupied(mut known) => known.get_mut().note(header, cx.now),
+            Entry::Vacant(new) => {
+                new.insert(Upstream::new(sender, header, cx.now));
+                true
+            }
+        };
+        if !first {
             return Absorbed::Redundant;
         }
         self.heard += 1;
@@ -155,6 +173,9 @@ impl Flow {
             return Absorbed::Stale;
         }
         self.open(header.generation);
+        if let Some(before) = self.generations.get_mut(&header.generation.wrapping_sub(1)) {
+            before.size = before.size.max(header.size_before);
+        }
         let Some(generation) = self.generations.get_mut(&header.generation) else {
             return Absorbed::Malformed;
         };
@@ -229,7 +250,7 @@ impl Flow {
     pub(super) fn told(&mut self, receivers: &[NodeId]) {
         let hop = |(i, hop): (usize, &NodeId)| HopSet::from(receivers.contains(hop)) << i;
         let heard = self.hops.iter().enumerate().map(hop).fold(0, |all, one| all | one);
-        self.log.told(heard, &mut self.credits);
+        self.log.told(heard, self.hops.len(), &mut self.credits);
     }
 
     /// Goes on over other paths.
@@ -259,14 +280,16 @@ impl Flow {
         }
         if generation.answered != Some(request.serial) {
             generation.answered = Some(request.serial);
-            self.credits.add(request.generation, u32::from(request.missing.min(self.room)));
+            // Nobody lacks more than there is.
+            let missing = usize::from(request.missing).min(generation.rank());
+            self.credits.add(request.generation, missing as u32);
         }
         true
     }
 
     /// Whatever time brings: packets taken in, generations closed, credits transferred.
     pub(super) fn settle(&mut self, config: &Mc2Config, frame_time: Duration, cx: &mut Cx<'_>) {
-        self.log.expire(patience(frame_time), cx.now, &mut self.credits);
+        self.log.expire(patience(frame_time), self.hops.len(), cx.now, &mut self.credits);
         if let Some(inlet) = &mut self.inlet {
             inlet.flush(&mut self.generations, config, cx.now);
             while let Some(into) =
@@ -306,15 +329,19 @@ impl Flow {
 
     /// The generation to send from now, and W(n, c).
     pub(super) fn due(&self, now: Instant) -> Option<(u32, f64)> {
-        self.credits.due().or_else(|| {
-            let probes = self.log.latest_at().is_none_or(|at| at + PROBE <= now);
-            self.credits.is_waiting().filter(|_| probes).map(|generation| (generation, 0.0))
-        })
+        if now < self.not_before {
+            return None;
+        }
+        let passed = |pause| self.log.latest_at().is_none_or(|at| at + pause <= now);
+        self.credits
+            .due()
+            .or_else(|| Some((self.credits.untold().filter(|_| passed(TELL))?, 0.0)))
+            .or_else(|| Some((self.credits.owing().filter(|_| passed(PROBE))?, 0.0)))
     }
 
-    /// Whether an upstream node waits to hear what arrived here.
-    pub(super) fn owes_report(&self) -> bool {
-        self.upstream.values().any(Upstream::owes_report)
+    /// Whether an upstream node has waited long to hear what arrived here.
+    pub(super) fn owes_report(&self, now: Instant) -> bool {
+        self.upstream.values().any(|upstream| upstream.owes_report(now))
     }
 
     pub(super) fn lack(&self, config: &Mc2Config) -> Option<Lack> {
@@ -333,13 +360,14 @@ impl Flow {
         &mut self,
         generation: u32,
         asks: bool,
-        rng: &mut impl RngCore,
-        now: Instant,
+        frame_time: Duration,
+        (rng, now): (&mut impl RngCore, Instant),
         out: &mut Vec<u8>,
     ) -> Option<()> {
         let standing = self.standing();
         let packets = self.generations.get(&generation)?;
-        let announced = self.credits.announced(generation, MAX_ANNOUNCED);
+        let nominated = self.log.nominated(generation);
+        let (announced, nominee) = self.credits.announce(generation, nominated, MAX_ANNOUNCED);
         let header = Header {
             incarnation: self.start.incarnation,
             paths: self.paths.clone(),
@@ -351,12 +379,18 @@ impl Flow {
             generation,
             room: self.room,
             size: packets.size,
+            size_before: self.generations.get(&generation.wrapping_sub(1)).map_or(0, |g| g.size),
         };
         header.write(out);
         packets.combine(rng, out)?;
-        self.log.push(generation, packets.rank(), header.announced, now);
+        self.log.push(generation, packets.rank(), (header.announced, nominee), now);
         self.log.expect(&mut self.credits);
         self.sent_at = now;
+        let doublings = (self.log.silent() / SILENCE).min(LONGEST_WAIT.ilog2());
+        if doublings > 0 {
+            let frames = rng::unit(rng) * f64::from(1 << doublings);
+            self.not_before = now + frame_time.mul_f64(1.0 + frames);
+        }
         Some(())
     }
 
@@ -367,12 +401,15 @@ impl Flow {
         frame_time: Duration,
         after: Instant,
     ) -> Option<Instant> {
-        let probe = self.credits.is_waiting().and(self.log.latest_at()).map(|at| at + PROBE);
+        let latest = self.log.latest_at();
         let times = [
+            Some(self.not_before),
+            self.credits.untold().and(latest).map(|at| at + TELL),
+            self.credits.owing().and(latest).map(|at| at + PROBE),
+            self.upstream.values().filter_map(Upstream::reports_at).filter(|at| *at > after).min(),
             self.inlet.as_ref().and_then(|inlet| inlet.poll_timeout(config, after)),
             self.outlet.as_ref().and_then(|outlet| outlet.poll_timeout(config, after)),
             self.log.expires_at(patience(frame_time)),
-            probe,
         ];
         times.into_iter().flatten().filter(|at| *at > after).min()
     }

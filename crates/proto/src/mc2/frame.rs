@@ -96,6 +96,8 @@ pub(super) struct Header {
     pub room: u8,
     /// Packets the generation has, once that is settled; 0 before.
     pub size: u8,
+    /// The same of the generation before it.
+    pub size_before: u8,
 }
 
 /// A parsed data frame.
@@ -114,7 +116,7 @@ impl Header {
 
     /// How long one can be with `nodes` on its paths, its coding vector of `room` included, bytes.
     pub(super) fn longest(nodes: usize, room: u8) -> usize {
-        let fixed = 4 + 1 + 4 * nodes + 1 + 2 + 1 + 4 + 1 + 1;
+        let fixed = 4 + 1 + 4 * nodes + 1 + 2 + 1 + 4 + 3;
         let standing = 3 + 8 * MAX_REPORTS;
         let announced = 2 + MAX_ANNOUNCED * (4 + 2 * MAX_HOPS);
         fixed + standing + announced + usize::from(room)
@@ -133,7 +135,7 @@ impl Header {
                 Writer::new(out).u16(*given);
             }
         }
-        Writer::new(out).u32(self.generation).u8(self.room).u8(self.size);
+        Writer::new(out).u32(self.generation).u8(self.room).u8(self.size).u8(self.size_before);
     }
 }
 
@@ -154,8 +156,8 @@ impl<'a> Data<'a> {
             let given: Result<Vec<u16>, _> = (0..hops).map(|_| r.u16()).collect();
             announced.push((generation, given?));
         }
-        let (generation, room, size) = (r.u32()?, r.u8()?, r.u8()?);
-        if room == 0 || size > room {
+        let (generation, room, size, size_before) = (r.u32()?, r.u8()?, r.u8()?, r.u8()?);
+        if room == 0 || size > room || size_before > room {
             return Err(Malformed);
         }
         let coefficients = r.bytes(usize::from(room))?;
@@ -175,6 +177,7 @@ impl<'a> Data<'a> {
             generation,
             room,
             size,
+            size_before,
         };
         Ok(Self { header, coefficients, payload })
     }

@@ -49,6 +49,12 @@ impl Generation {
         self.size > 0 && self.rank() >= usize::from(self.size)
     }
 
+    /// Whether the destination, which handed up `known` packets of it, has to ask for more. Until it knows how many there
+    /// are it has to if the next generation `is_over` this one, or what it has is not all known.
+    pub(super) fn lacks(&self, is_over: bool, known: usize) -> bool {
+        if self.size > 0 { !self.is_whole() } else { is_over || self.rank() > known }
+    }
+
     /// Takes a combination in. Says whether it was innovative; `None` if it is of another shape.
     pub(super) fn absorb(&mut self, coefficients: &[u8], payload: &[u8]) -> Option<bool> {
         let absorbed = match &mut self.coder {

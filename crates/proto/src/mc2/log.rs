@@ -1,7 +1,8 @@
 //! Frames a node sent lately, and which next hops received them.
 
-use super::credits::{Credits, HopSet};
+use super::credits::{Credits, HopSet, Reception};
 use super::frame::Heard;
+use super::paths::MAX_HOPS;
 use crate::time::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -13,6 +14,8 @@ const KEPT: usize = 64;
 pub(super) struct Log {
     sent: VecDeque<Sent>,
     serial: u16,
+    /// Frames in a row of which nothing was heard in time.
+    silent: u32,
 }
 
 #[derive(Debug)]
@@ -22,7 +25,10 @@ struct Sent {
     /// Packets the sender had of it: no set of hops can have received more.
     rank: u16,
     announced: Vec<(u32, Vec<u16>)>,
+    nominee: Option<usize>,
     heard: HopSet,
+    /// Of which hops it is known whether they heard it.
+    known: HopSet,
     at: Instant,
     /// Nothing more is expected to become known of it.
     settled: bool,
@@ -34,28 +40,42 @@ impl Log {
         self.serial
     }
 
-    /// It was handed to the MAC.
+    /// Frames in a row of which it was not heard in time that any hop heard them.
+    pub(super) fn silent(&self) -> u32 {
+        self.silent
+    }
+
+    /// How many frames in the air tell each hop of one more credit of a generation.
+    pub(super) fn nominated(&self, generation: u32) -> [u16; MAX_HOPS] {
+        let mut nominated = [0; MAX_HOPS];
+        let open = self.sent.iter().filter(|sent| !sent.settled && sent.generation == generation);
+        for hop in open.filter_map(|sent| sent.nominee.filter(|hop| sent.heard >> hop & 1 == 0)) {
+            nominated[hop] += 1;
+        }
+        nominated
+    }
+
+    /// A frame was handed to the MAC.
     pub(super) fn push(
         &mut self,
         generation: u32,
         rank: usize,
-        announced: Vec<(u32, Vec<u16>)>,
+        (announced, nominee): (Vec<(u32, Vec<u16>)>, Option<usize>),
         at: Instant,
     ) {
         let (serial, rank) = (self.serial, rank as u16);
-        let (heard, settled) = (0, false);
-        self.sent.push_back(Sent { serial, generation, rank, announced, heard, at, settled });
-        if self.sent.len() > KEPT {
-            self.sent.pop_front();
-        }
+        let (heard, known, settled) = (0, 0, false);
+        let sent = Sent { serial, generation, rank, announced, nominee, heard, known, at, settled };
+        self.sent.push_back(sent);
         self.serial = self.serial.wrapping_add(1);
     }
 
-    /// The MAC says who received the latest frame.
-    pub(super) fn told(&mut self, hops: HopSet, credits: &mut Credits) {
+    /// The MAC says who of `hops` received the latest frame.
+    pub(super) fn told(&mut self, heard: HopSet, hops: usize, credits: &mut Credits) {
         if let Some(sent) = self.sent.back_mut() {
-            sent.receive(hops, credits);
-            sent.settle(credits);
+            sent.receive(heard, credits);
+            (0..hops).for_each(|hop| sent.observe(hop, credits));
+            sent.settled = true;
         }
         self.expect(credits);
     }
@@ -63,20 +83,39 @@ impl Log {
     /// A hop reports what it heard.
     pub(super) fn report(&mut self, hop: usize, heard: Heard, credits: &mut Credits) {
         for sent in &mut self.sent {
-            let before = heard.latest.wrapping_sub(sent.serial);
-            let bit = u32::from(before).checked_sub(1);
-            let is_heard = bit.is_none_or(|bit| bit < 32 && heard.before >> bit & 1 == 1);
-            if is_heard {
-                sent.receive(1 << hop, credits);
+            let before = u32::from(heard.latest.wrapping_sub(sent.serial));
+            // Later frames than the latest, and those long before it, it says nothing of.
+            if before > 32 {
+                continue;
             }
+            if before == 0 || heard.before >> (before - 1) & 1 == 1 {
+                sent.receive(1 << hop, credits);
+                self.silent = 0;
+            }
+            sent.observe(hop, credits);
         }
         self.expect(credits);
     }
 
-    /// Gives up on what was sent more than `patience` ago.
-    pub(super) fn expire(&mut self, patience: Duration, now: Instant, credits: &mut Credits) {
+    /// Gives up on what was sent more than `patience` ago; of what is forgotten, hops that said nothing heard nothing.
+    pub(super) fn expire(
+        &mut self,
+        patience: Duration,
+        hops: usize,
+        now: Instant,
+        credits: &mut Credits,
+    ) {
         let old = |sent: &&mut Sent| !sent.settled && sent.at + patience <= now;
-        self.sent.iter_mut().filter(old).for_each(|sent| sent.settle(credits));
+        for sent in self.sent.iter_mut().filter(old) {
+            sent.settled = true;
+            self.silent += u32::from(sent.heard == 0);
+        }
+        while self.sent.len() > KEPT {
+            let forgotten = self.sent.pop_front();
+            forgotten.into_iter().for_each(|mut sent| {
+                (0..hops).for_each(|hop| sent.observe(hop, credits));
+            });
+        }
         self.expect(credits);
     }
 
@@ -106,15 +145,25 @@ impl Sent {
         if new == 0 {
             return;
         }
-        credits.receive(self.generation, self.serial, self.heard, new, self.rank);
+        credits.receive(&Reception {
+            generation: self.generation,
+            serial: self.serial,
+            before: self.heard,
+            new,
+            rank: self.rank,
+            nominee: self.nominee,
+        });
         (0..8)
             .filter(|hop| new >> hop & 1 == 1)
             .for_each(|hop| credits.learn(hop, &self.announced));
         self.heard |= new;
     }
 
-    fn settle(&mut self, credits: &mut Credits) {
-        credits.observe(self.heard);
-        self.settled = true;
+    /// Whether a hop heard it is known now.
+    fn observe(&mut self, hop: usize, credits: &mut Credits) {
+        if self.known >> hop & 1 == 0 {
+            self.known |= 1 << hop;
+            credits.observe(hop, self.heard >> hop & 1 == 1);
+        }
     }
 }

@@ -230,8 +230,8 @@ impl Mc2 {
         Some(Filled { kind: REQUEST, to: Some(request.next) })
     }
 
-    fn fill_report(&mut self, out: &mut Vec<u8>) -> Option<Filled> {
-        let flow = self.flows.values_mut().find(|flow| flow.owes_report())?;
+    fn fill_report(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Filled> {
+        let flow = self.flows.values_mut().find(|flow| flow.owes_report(now))?;
         let standing = flow.standing();
         Report { start: flow.start, standing }.write(out);
         Some(Filled { kind: REPORT, to: None })
@@ -240,7 +240,7 @@ impl Mc2 {
     fn fill_data(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         let (key, generation, _) = self.heaviest(cx.now)?;
         let flow = self.flows.get_mut(&key)?;
-        flow.fill(generation, !self.told, cx.rng, cx.now, out)?;
+        flow.fill(generation, !self.told, self.frame_time, (cx.rng, cx.now), out)?;
         self.on_air = Some(key);
         Some(Filled { kind: DATA, to: None })
     }
@@ -271,7 +271,7 @@ impl Service for Mc2 {
     }
 
     fn offer(&self, now: Instant) -> Option<Offer> {
-        let asks = |flow: &Flow| flow.owes_report() || flow.lack(&self.config).is_some();
+        let asks = |flow: &Flow| flow.owes_report(now) || flow.lack(&self.config).is_some();
         if !self.requests.is_empty() || self.flows.values().any(asks) {
             return Some(Offer::of(Class::Control));
         }
@@ -285,7 +285,7 @@ impl Service for Mc2 {
         let begins = out.len();
         let filled = self
             .fill_request(cx, out)
-            .or_else(|| self.fill_report(out))
+            .or_else(|| self.fill_report(cx.now, out))
             .or_else(|| self.fill_data(cx, out));
         if filled.is_none() {
             out.truncate(begins);

@@ -86,8 +86,11 @@ impl Outlet {
         config: &Mc2Config,
         now: Instant,
     ) -> u64 {
+        let newest = self.wanting.keys().next_back().copied().unwrap_or(0);
+        let (next, place) = (self.generation, self.place);
         for (number, want) in &mut self.wanting {
-            let lacks = generations.get(number).is_none_or(|generation| !generation.is_whole());
+            let known = if *number == next { usize::from(place) } else { 0 };
+            let lacks = generations.get(number).is_none_or(|g| g.lacks(*number < newest, known));
             want.due |= lacks && now >= want.asks_at(config);
         }
         let mut lost = 0;

@@ -1,1 +1,273 @@
+//! Credits as in the paper's figure 3, paths, frames by their bytes. Whole meshes: the tunnels' tests.
 
+use super::credits::{Credits, HopSet, Reception};
+use super::frame::{Heard, Standing};
+use super::generation::Generation;
+use super::log::Log;
+use super::upstream::Upstream;
+use super::*;
+use crate::rng;
+use crate::route::Topology;
+use crate::route::meshes::directed;
+use ncmesh_wire::Reader;
+use proptest::prelude::*;
+
+/// 1 to 4 over 2 or over 3.
+fn diamond(p: f64, q: f64) -> Topology {
+    let both = |a, b, d: f64| [(a, b, d), (b, a, d)];
+    directed(&[both(1, 2, p), both(1, 3, p), both(2, 4, q), both(3, 4, q)].concat())
+}
+
+fn best(topology: &Topology, from: u16, to: u16, k: usize) -> Option<PathSet> {
+    PathSet::best(topology, NodeId(from), NodeId(to), k)
+}
+
+fn ids(nodes: &[u16]) -> Vec<NodeId> {
+    nodes.iter().copied().map(NodeId).collect()
+}
+
+#[test]
+fn the_best_paths_are_joined() {
+    let mesh = diamond(0.5, 0.8);
+    let one = best(&mesh, 1, 4, 1).unwrap();
+    assert_eq!((one.next_hops(NodeId(1)).len(), one.next_hops(NodeId(4))), (1, vec![]));
+    let two = best(&mesh, 1, 4, 2).unwrap();
+    let mut hops = two.next_hops(NodeId(1));
+    hops.sort();
+    assert_eq!((hops, two.next_hops(NodeId(3))), (ids(&[2, 3]), ids(&[4])));
+    assert!(two.leads(NodeId(2), NodeId(4)) && !two.leads(NodeId(4), NodeId(2)));
+    assert_eq!(best(&mesh, 1, 9, 4), None);
+    // A neighbour needs nobody, even where a detour exists.
+    assert_eq!(best(&mesh, 1, 2, 1).unwrap().next_hops(NodeId(1)), ids(&[2]));
+}
+
+#[test]
+fn paths_that_would_lead_in_circles_are_left_out() {
+    // 1-2-3-5 and 1-3-2-5 are both among the best.
+    let both = |a, b, d: f64| [(a, b, d), (b, a, d)];
+    let links =
+        [both(1, 2, 0.9), both(1, 3, 0.8), both(2, 3, 0.9), both(2, 5, 0.5), both(3, 5, 0.5)];
+    let set = best(&directed(&links.concat()), 1, 5, 4).unwrap();
+    assert!(set.leads(NodeId(2), NodeId(3)) != set.leads(NodeId(3), NodeId(2)));
+    let mut bytes = Vec::new();
+    set.write(&mut bytes);
+    assert_eq!(PathSet::parse(&mut Reader::new(&bytes)), Ok(set));
+    // Nodes 1, 2, 3 of which 1 and 3 lead to each other.
+    let circle = [3, 0, 1, 0, 0b100, 0, 2, 0, 0, 0, 3, 0, 0b011];
+    assert!(PathSet::parse(&mut Reader::new(&circle)).is_err());
+    let line = [3, 0, 1, 0, 0b100, 0, 2, 0, 0, 0, 3, 0, 0b010];
+    assert!(PathSet::parse(&mut Reader::new(&line)).is_ok());
+}
+
+/// Credits that hops are told of, the nominee of a next frame left out.
+fn told(credits: &Credits, generation: u32) -> Vec<u16> {
+    let (announced, nominee) = credits.announce(generation, [0; 6], 1);
+    let mut told = announced.into_iter().next().map_or_else(Vec::new, |(_, told)| told);
+    nominee.iter().for_each(|hop| told[*hop] -= 1);
+    told
+}
+
+fn land(credits: &mut Credits, generation: u32, serial: u16, new: HopSet, rank: u16) {
+    let (before, nominee) = (0, None);
+    credits.receive(&Reception { generation, serial, before, new, rank, nominee });
+}
+
+/// Figure 3: one credit each to nodes 2 and 3; a packet that both receive leaves one owed to either of them.
+#[test]
+fn figure_3() {
+    let mut credits = Credits::new(&[0.5, 0.5]);
+    let mut draws = rng::stream(1, NodeId(1), NAME, "test");
+    credits.add(7, 2);
+    // Both hops hold as many as this node: nothing is transferred until they say they have fewer.
+    (0..2).for_each(|hop| credits.hear(hop, 2));
+    assert!(!credits.transfer(&mut draws));
+    (0..2).for_each(|hop| credits.hear(hop, 0));
+    assert!(credits.transfer(&mut draws));
+    // After the first, |C| = 1 is no more than what is on its way to that hop; the other takes the second only once
+    // nothing is owed to it: |C| = 1 > 0 + 1 does not hold.
+    assert_eq!((credits.held(), told(&credits, 7)), (1, vec![0, 0]));
+    credits.add(7, 2);
+    credits.transfer(&mut draws);
+    assert_eq!(credits.held(), 2, "one each is on its way");
+    assert_eq!(credits.due().map(|(generation, _)| generation), Some(7));
+    land(&mut credits, 7, 0, 0b11, 4);
+    // Each set has received one; the two together were given two.
+    let (_, weight) = credits.due().unwrap();
+    assert!((weight - 0.75).abs() < 1e-12, "only TC({{2, 3}}), by Q = 1 - 0.5^2: {weight}");
+    assert_eq!(told(&credits, 7).iter().sum::<u16>(), 1, "one packet backs one credit");
+    land(&mut credits, 7, 1, 0b10, 4);
+    assert_eq!(credits.due(), None);
+    assert_eq!(told(&credits, 7), [1, 1]);
+}
+
+#[test]
+fn a_hop_that_hears_nothing_is_left_out_and_what_it_does_not_know_of_comes_back() {
+    let mut credits = Credits::new(&[0.9, 0.9]);
+    let mut draws = rng::stream(1, NodeId(1), NAME, "test");
+    (0..400).for_each(|_| credits.observe(1, false));
+    credits.hear(0, 1000);
+    credits.add(1, 8);
+    assert!(!credits.transfer(&mut draws), "one is full, the other gone");
+    credits.hear(0, 0);
+    assert!(credits.transfer(&mut draws));
+    let held = credits.held();
+    assert!(held < 8);
+    credits.follow(&[0.5]);
+    assert_eq!(credits.held(), 8);
+    assert_eq!(credits.forget(2), 8);
+    assert_eq!(credits.held(), 0);
+}
+
+fn header(paths: PathSet) -> Header {
+    Header {
+        incarnation: 0x0001_0001,
+        paths,
+        revision: 2,
+        serial: 0x0304,
+        asks: true,
+        standing: Standing {
+            credits: 5,
+            heard: vec![Heard { of: NodeId(1), latest: 9, before: 0b11 }],
+        },
+        announced: vec![(6, vec![7])],
+        generation: 6,
+        room: 2,
+        size: 0,
+        size_before: 2,
+    }
+}
+
+/// The golden vectors of docs/wire-format.md.
+#[test]
+fn golden_frames() {
+    let paths = best(&diamond(0.5, 0.8), 2, 4, 1).unwrap();
+    let mut data = Vec::new();
+    header(paths.clone()).write(&mut data);
+    data.extend_from_slice(&[1, 0, 0, 1, 0xaa]);
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    let expected = "00010001020002000200040000020304010005010001000900000003010100000006000700000006020002010000\
+                    01aa";
+    assert_eq!(hex(&data), expected.replace(' ', ""));
+    let parsed = Data::parse(&data).unwrap();
+    assert_eq!(parsed.header, header(paths));
+    assert_eq!((parsed.coefficients, parsed.payload), (&[1, 0][..], &[0, 1, 0xaa][..]));
+    for end in 0..data.len() {
+        assert!(Data::parse(&data[..end]).is_err(), "{end}");
+    }
+    let start = Start { source: NodeId(2), destination: NodeId(4), incarnation: 1 };
+    let mut report = Vec::new();
+    Report { start, standing: Standing { credits: 3, heard: vec![] } }.write(&mut report);
+    assert_eq!(hex(&report), "000200040000000100030 0".replace(' ', ""));
+    let mut request = Vec::new();
+    let next = NodeId(2);
+    Request { start, next, generation: 6, serial: 1, missing: 3 }.write(&mut request);
+    assert_eq!(hex(&request), "00020004000000010002000000060103");
+}
+
+proptest! {
+    #[test]
+    fn parsing_never_panics_and_what_is_read_is_written_alike(body in prop::collection::vec(any::<u8>(), 0..90)) {
+        if let Ok(data) = Data::parse(&body) {
+            let mut again = Vec::new();
+            data.header.write(&mut again);
+            again.extend_from_slice(data.coefficients);
+            again.extend_from_slice(data.payload);
+            prop_assert_eq!(Data::parse(&again), Ok(data));
+        }
+        let _ = (Report::parse(&body), Request::parse(&body));
+    }
+
+    /// Whatever happens, credits are neither made nor lost, and no more is told than was received.
+    #[test]
+    fn credits_are_conserved(
+        added in prop::collection::vec((0u32..4, 1u32..20), 1..8),
+        landings in prop::collection::vec((0u32..4, 0u8..8), 0..60),
+        theirs in prop::collection::vec(0u32..6, 3),
+    ) {
+        let mut credits = Credits::new(&[0.7, 0.4, 0.9]);
+        let mut draws = rng::stream(3, NodeId(1), NAME, "test");
+        let all: u32 = added.iter().map(|(_, credits)| credits).sum();
+        added.iter().for_each(|(generation, number)| credits.add(*generation, *number));
+        theirs.iter().enumerate().for_each(|(hop, held)| credits.hear(hop, *held));
+        for (serial, (generation, heard)) in landings.iter().enumerate() {
+            credits.transfer(&mut draws);
+            if *heard != 0 {
+                land(&mut credits, *generation, serial as u16, *heard, 64);
+            }
+        }
+        for generation in 0..4 {
+            let told: u16 = told(&credits, generation).iter().sum();
+            let received = landings.iter().filter(|(g, heard)| *g == generation && *heard != 0).count();
+            prop_assert!(usize::from(told) <= received);
+        }
+        credits.follow(&[0.5]);
+        prop_assert_eq!(credits.held(), all);
+    }
+}
+
+#[test]
+fn a_frame_tells_its_nominee_of_a_credit_if_it_is_heard() {
+    let mut credits = Credits::new(&[0.9]);
+    let mut draws = rng::stream(1, NodeId(1), NAME, "test");
+    credits.add(1, 8);
+    let mut log = Log::default();
+    for i in 0..3u16 {
+        credits.transfer(&mut draws);
+        let announcement = credits.announce(1, log.nominated(1), 3);
+        assert_eq!(announcement, (vec![(1, vec![i + 1])], Some(0)));
+        log.push(1, 8, announcement, Instant::from_nanos(0));
+    }
+    log.expect(&mut credits);
+    // Of frames 0, 1 and 2 the hop has heard 0 and 2.
+    let heard = Heard { of: NodeId(1), latest: 2, before: 0b10 };
+    log.report(0, heard, &mut credits);
+    assert_eq!(told(&credits, 1), [2]);
+    // Again says nothing new.
+    log.report(0, heard, &mut credits);
+    assert_eq!((told(&credits, 1), log.nominated(1)[0]), (vec![2], 1));
+    log.expire(Duration::from_secs(1), 1, Instant::from_nanos(2_000_000_000), &mut credits);
+    assert_eq!(log.nominated(1)[0], 0);
+}
+
+#[test]
+fn what_was_heard_is_noted_in_any_order_and_lies_are_told() {
+    let paths = best(&diamond(0.5, 0.8), 2, 4, 1).unwrap();
+    let numbered = |serial| Header { serial, ..header(paths.clone()) };
+    let mut upstream = Upstream::new(NodeId(2), &numbered(10), Instant::default());
+    let fresh =
+        [12, 11, 12, 10, 40].map(|serial| upstream.note(&numbered(serial), Instant::default()));
+    assert_eq!(fresh, [true, true, false, false, true]);
+    let heard = upstream.report();
+    assert_eq!((heard.latest, heard.before), (40, 0b111 << 27));
+
+    let mut generations = [(6, Generation::new(2, 3, false).unwrap())].into();
+    assert!(
+        !upstream.learn(&header(paths.clone()), 0, &mut generations),
+        "7 credits for 2 packets"
+    );
+    let modest = Header { announced: vec![(6, vec![3])], ..header(paths) };
+    assert!(upstream.learn(&modest, 0, &mut generations));
+    let generation = generations.get_mut(&6).unwrap();
+    assert_eq!((generation.announced, generation.accept()), (3, 0), "nothing backs them yet");
+    generation.absorb(&[1, 0], &[0, 1, 9]).unwrap();
+    assert_eq!((generation.accept(), generation.accept()), (1, 0));
+}
+
+#[test]
+fn settings_out_of_range_are_named() {
+    let check = |config: Mc2Config| config.check().unwrap_err();
+    assert_eq!(check(Mc2Config { paths: 0, ..Default::default() }), "paths = 0: allowed is 1 to 8");
+    let bad = [
+        Mc2Config { generation: 0, ..Default::default() },
+        Mc2Config { k: f64::NAN, ..Default::default() },
+        Mc2Config { queue: 0, ..Default::default() },
+        Mc2Config { flush_ms: 0, ..Default::default() },
+        Mc2Config { request_ms: 1, ..Default::default() },
+        Mc2Config { requests: 101, ..Default::default() },
+    ];
+    for (config, name) in
+        bad.into_iter().zip(["generation", "k", "queue", "flush_ms", "request_ms", "requests"])
+    {
+        assert!(check(config).starts_with(name), "{name}");
+    }
+}

@@ -2,11 +2,13 @@
 
 use super::frame::{Header, Heard};
 use super::generation::Generation;
+use crate::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
-/// After so many of its frames an upstream node that asks is answered, if no data has done so.
+/// After so many of its frames an upstream node that asks is answered, if no data has done so, or after so long.
 const REPORT_EACH: u32 = 8;
+const REPORT_AFTER: Duration = Duration::from_millis(5);
 
 /// One upstream node.
 #[derive(Debug)]
@@ -14,6 +16,8 @@ pub(super) struct Upstream {
     heard: Heard,
     /// Frames since its last answer, if it wants one.
     pub unanswered: u32,
+    /// When the first of them came.
+    since: Instant,
     /// Of which choice of paths its announcements are.
     revision: u8,
     /// By generation, credits it has announced to this node.
@@ -21,13 +25,15 @@ pub(super) struct Upstream {
 }
 
 impl Upstream {
-    pub(super) fn new(node: NodeId, header: &Header) -> Self {
-        let heard = Heard { of: node, latest: header.serial.wrapping_sub(1), before: 0 };
-        Self { heard, unanswered: 0, revision: header.revision, announced: BTreeMap::new() }
+    /// Of which a first frame is heard.
+    pub(super) fn new(node: NodeId, header: &Header, now: Instant) -> Self {
+        let heard = Heard { of: node, latest: header.serial, before: 0 };
+        let (unanswered, revision) = (u32::from(header.asks), header.revision);
+        Self { heard, unanswered, since: now, revision, announced: BTreeMap::new() }
     }
 
-    /// Notes a frame. Says whether it is the first of its number.
-    pub(super) fn note(&mut self, header: &Header) -> bool {
+    /// Notes another frame. Says whether it is the first of its number.
+    pub(super) fn note(&mut self, header: &Header, now: Instant) -> bool {
         let ahead = header.serial.wrapping_sub(self.heard.latest);
         let behind = self.heard.latest.wrapping_sub(header.serial);
         if ahead == 0 {
@@ -44,12 +50,20 @@ impl Upstream {
             }
             self.heard.before |= bit;
         }
+        if self.unanswered == 0 {
+            self.since = now;
+        }
         self.unanswered = if header.asks { self.unanswered + 1 } else { 0 };
         true
     }
 
-    pub(super) fn owes_report(&self) -> bool {
-        self.unanswered >= REPORT_EACH
+    pub(super) fn owes_report(&self, now: Instant) -> bool {
+        self.unanswered >= REPORT_EACH || self.reports_at().is_some_and(|at| at <= now)
+    }
+
+    /// When it is answered at the latest.
+    pub(super) fn reports_at(&self) -> Option<Instant> {
+        (self.unanswered > 0).then(|| self.since + REPORT_AFTER)
     }
 
     pub(super) fn report(&mut self) -> Heard {

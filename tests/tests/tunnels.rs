@@ -1,0 +1,196 @@
+//! What every tunnel in the registry must hold.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
+use ncmesh_proto::registry::{Entry, REGISTRY};
+use ncmesh_proto::time::Duration;
+use ncmesh_sim::{Mischief, Simulation, SimulationConfig, SimulationError};
+use ncmesh_tests::{links, mesh, settled};
+use ncmesh_wire::NodeId;
+use std::collections::BTreeMap;
+
+fn tunnels() -> impl Iterator<Item = &'static Entry> {
+    REGISTRY.iter().filter(|e| e.service == "tunnel")
+}
+
+/// Two ways from 0 to 3, and 4 behind 3.
+fn diamond(seed: u64) -> SimulationConfig {
+    let links = links(5, &[(0, 1, 0.2), (0, 2, 0.3), (1, 3, 0.3), (2, 3, 0.1), (3, 4, 0.2)]);
+    mesh(links, seed)
+}
+
+/// A packet of any length that says which it is.
+fn packet(number: u32) -> Vec<u8> {
+    let len = 4 + number as usize * 37 % 900;
+    let mut packet = number.to_be_bytes().to_vec();
+    packet.extend((4..len).map(|i| (i as u32 ^ number) as u8));
+    packet
+}
+
+/// Offers packets `numbers` from one node to another, one each 30 ms, and runs for eight seconds more. What arrived, in its
+/// order.
+fn carry(
+    s: &mut Simulation,
+    scheme: &str,
+    (from, to): (usize, usize),
+    numbers: std::ops::Range<u32>,
+) -> Vec<u32> {
+    for number in numbers {
+        match s.send_packet(scheme, from, to, &packet(number)) {
+            Ok(()) | Err(SimulationError::Packet(_)) => {}
+            Err(e) => panic!("{scheme}: {e}"),
+        }
+        s.run_for(Duration::from_millis(30));
+    }
+    s.run_for(Duration::from_secs(8));
+    received(s, scheme, (from, to))
+}
+
+fn received(s: &mut Simulation, scheme: &str, (from, to): (usize, usize)) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    for arrival in s.take_packets() {
+        assert_eq!((arrival.from, arrival.to), (NodeId(from as u16 + 1), to), "{scheme}");
+        let number = u32::from_be_bytes(*arrival.packet.first_chunk().unwrap());
+        assert_eq!(arrival.packet, packet(number), "{scheme}: other bytes than were sent");
+        numbers.push(number);
+    }
+    numbers
+}
+
+/// None came twice, and at least `least` came.
+fn check(scheme: &str, numbers: &[u32], least: usize) {
+    let mut times = BTreeMap::new();
+    numbers.iter().for_each(|number| *times.entry(*number).or_insert(0) += 1);
+    assert!(times.values().all(|times| *times == 1), "{scheme}: {times:?}");
+    assert!(numbers.len() >= least, "{scheme}: {} of at least {least}", numbers.len());
+}
+
+#[test]
+fn packets_arrive_as_they_were_sent_once_and_both_ways() {
+    for engine in tunnels() {
+        let mut s = settled(diamond(1));
+        let there = carry(&mut s, engine.name, (0, 4), 0..300);
+        check(engine.name, &there, 290);
+        let back = carry(&mut s, engine.name, (4, 0), 300..500);
+        check(engine.name, &back, 190);
+        if engine.name == ncmesh_proto::mc2::NAME {
+            assert!(there.iter().copied().eq(0..300), "in their order, none lost");
+            assert!(back.iter().copied().eq(300..500));
+        }
+    }
+}
+
+#[test]
+fn sparse_packets_do_not_wait_for_others() {
+    for engine in tunnels() {
+        let mut s = settled(diamond(4));
+        for number in 0..10 {
+            s.send_packet(engine.name, 0, 4, &packet(number)).unwrap();
+            s.run_for(Duration::from_millis(500));
+            assert_eq!(received(&mut s, engine.name, (0, 4)), [number], "{}", engine.name);
+        }
+    }
+}
+
+#[test]
+fn one_seed_gives_one_trace_and_another_gives_another() {
+    for engine in tunnels() {
+        let hash = |seed| {
+            let mut s = settled(diamond(seed));
+            carry(&mut s, engine.name, (0, 4), 0..50);
+            s.trace_hash()
+        };
+        assert_eq!(hash(7), hash(7), "{}", engine.name);
+        assert_ne!(hash(7), hash(8), "{}", engine.name);
+    }
+}
+
+#[test]
+fn asking_changes_nothing() {
+    for engine in tunnels() {
+        let run = |curious: bool| {
+            let mut s = settled(diamond(3));
+            (0..40).for_each(|i| s.send_packet(engine.name, 0, 4, &packet(i)).unwrap());
+            s.run_until(s.now() + Duration::from_secs(2), |s| {
+                for node in (0..s.len()).filter(|_| curious) {
+                    let stack = s.host(node).stack().unwrap();
+                    assert_eq!(stack.offer(s.now()), stack.offer(s.now()));
+                    assert_eq!(stack.poll_timeout(), stack.poll_timeout());
+                    let _ = (stack.flows(), stack.has_room(engine.name, NodeId(5)));
+                }
+                false
+            });
+            s.trace_hash()
+        };
+        assert_eq!(run(false), run(true), "{}", engine.name);
+    }
+}
+
+#[test]
+fn disorder_loses_little_and_brings_nothing_twice() {
+    for engine in tunnels() {
+        let mut config = diamond(5);
+        config.mischief = Mischief { duplicate: 0.2, reorder: 0.2 };
+        let mut s = settled(config);
+        let numbers = carry(&mut s, engine.name, (0, 4), 0..300);
+        check(engine.name, &numbers, 270);
+    }
+}
+
+/// Whoever dies comes back, and so does the flow.
+#[test]
+fn a_flow_goes_on_after_any_node_was_killed() {
+    for engine in tunnels() {
+        for node in 0..5 {
+            let mut s = settled(diamond(6));
+            carry(&mut s, engine.name, (0, 4), 0..100);
+            s.switch_off(node);
+            if node != 0 {
+                carry(&mut s, engine.name, (0, 4), 100..200);
+            }
+            s.switch_on(node).unwrap();
+            s.run_for(Duration::from_secs(6));
+            s.take_packets();
+            let numbers = carry(&mut s, engine.name, (0, 4), 200..400);
+            let late: Vec<u32> = numbers.into_iter().filter(|number| *number >= 200).collect();
+            // What was queued meanwhile goes first, and may leave no room at the beginning.
+            assert!(late.len() >= 150, "{}: {} after node {node}", engine.name, late.len());
+        }
+    }
+}
+
+/// One of two relays dies: what goes on goes by the other.
+#[test]
+fn a_dead_relay_is_gone_around() {
+    for engine in tunnels() {
+        let mut s = settled(diamond(8));
+        carry(&mut s, engine.name, (0, 4), 0..100);
+        s.switch_off(2);
+        // Until the mesh knows.
+        carry(&mut s, engine.name, (0, 4), 100..900);
+        let numbers = carry(&mut s, engine.name, (0, 4), 900..1100);
+        let late = numbers.iter().filter(|number| **number >= 900).count();
+        assert!(late >= 190, "{}: {late}", engine.name);
+    }
+}
+
+#[test]
+fn full_queues_refuse_and_losing_links_do_not_stop_a_flow() {
+    for engine in tunnels() {
+        let mut s = settled(diamond(9));
+        let mut taken = 0;
+        while s.has_room(engine.name, 0, 4) {
+            s.send_packet(engine.name, 0, 4, &packet(taken)).unwrap();
+            taken += 1;
+            assert!(taken < 5000, "{}: no bound", engine.name);
+        }
+        let refused = s.send_packet(engine.name, 0, 4, &packet(taken)).unwrap_err();
+        assert_eq!(refused.to_string(), "the queue is full", "{}", engine.name);
+        // The better way gets worse under way.
+        s.set_loss(1, 3, 0.6).unwrap();
+        s.set_loss(2, 3, 0.6).unwrap();
+        s.run_for(Duration::from_secs(5));
+        let numbers = received(&mut s, engine.name, (0, 4));
+        check(engine.name, &numbers, taken as usize * 8 / 10);
+    }
+}
