@@ -39,7 +39,9 @@ mod _ncmesh {
     #[pymodule_export]
     use super::simulate::{check, loss_matrix, simulate};
     #[pymodule_export]
-    use super::wireline::{multirate_simulate, multirate_trees, multirate_worth};
+    use super::wireline::{
+        multirate_simulate, multirate_trees, multirate_utility, multirate_worth,
+    };
     #[pymodule_export]
     use super::{ScenarioError, UnreachableError};
 

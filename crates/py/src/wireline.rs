@@ -1,12 +1,12 @@
 //! The slotted wireline model of multirate multicast.
 
 use crate::signals::Signals;
-use ncmesh_proto::multirate::{Policy, Tree, Utility, UtilityConfig};
+use ncmesh_proto::multirate::{Tree, Utility, UtilityConfig};
 use ncmesh_sim::wireline::{
-    Extent, Network, Outcome, QueueOutcome, ReceiverOutcome, Series, SessionOutcome, Setup, Track,
+    Extent, Network, Outcome, QueueOutcome, ReceiverOutcome, Series, SessionOutcome, Setup,
     WirelineError, run,
 };
-use numpy::PyArray2;
+use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -23,7 +23,8 @@ fn items<T: DeserializeOwned>(network: &Bound<'_, PyDict>, key: &str) -> PyResul
     let item = |(at, item): (usize, PyResult<Bound<'_, PyAny>>)| {
         depythonize(&item?).map_err(|error| wrong(format!("{key}[{at}]: {error}")))
     };
-    list.try_iter()?.enumerate().map(item).collect()
+    let list = list.try_iter().map_err(|_| wrong(format!("{key} = {list}: needed is a list")))?;
+    list.enumerate().map(item).collect()
 }
 
 fn network(given: &Bound<'_, PyDict>) -> PyResult<Network> {
@@ -61,15 +62,25 @@ fn tree_of(py: Python<'_>, tree: Tree) -> PyResult<Bound<'_, PyDict>> {
     Ok(of)
 }
 
-/// What rates are worth by a utility, and its steepest slope.
+fn utility(given: &Bound<'_, PyAny>) -> PyResult<Utility> {
+    let config: UtilityConfig = depythonize(given).map_err(wrong)?;
+    Utility::try_from(config).map_err(wrong)
+}
+
+/// What a rate is worth by a utility.
 #[pyfunction]
-pub(crate) fn multirate_worth(
-    utility: &Bound<'_, PyAny>,
-    rates: Vec<f64>,
-) -> PyResult<(Vec<f64>, f64)> {
-    let config: UtilityConfig = depythonize(utility).map_err(wrong)?;
-    let utility = Utility::try_from(config).map_err(wrong)?;
-    Ok((rates.into_iter().map(|rate| utility.value(rate)).collect(), utility.steepest()))
+pub(crate) fn multirate_worth(utility: &Bound<'_, PyAny>, rate: f64) -> PyResult<f64> {
+    Ok(self::utility(utility)?.value(rate))
+}
+
+/// Weight, xi and alpha.
+type Formula = (f64, f64, f64);
+
+/// A utility's steepest slope; weight, xi and alpha of its slope, weight (x + xi)^-alpha, if it is not a table.
+#[pyfunction]
+pub(crate) fn multirate_utility(utility: &Bound<'_, PyAny>) -> PyResult<(f64, Option<Formula>)> {
+    let utility = self::utility(utility)?;
+    Ok((utility.steepest(), utility.formula()))
 }
 
 /// Runs a network under a policy, without the GIL.
@@ -91,24 +102,31 @@ pub(crate) fn multirate_simulate<'py>(
     outcome_of(py, outcome)
 }
 
+/// The settings of a run; what `None` leaves open follows from the rest.
 fn setup(given: &Bound<'_, PyDict>) -> PyResult<Setup> {
-    let item = |key: &'static str| given.get_item(key)?.ok_or_else(|| PyKeyError::new_err(key));
+    const WHOLE: &str = "a whole number, 0 or more";
+    const NUMBER: &str = "a number";
     Ok(Setup {
-        policy: read(&item("policy")?, "policy")?,
-        v: read(&item("V")?, "V")?,
-        d_max: read(&item("d_max")?, "d_max")?,
-        epsilon: read(&item("epsilon")?, "epsilon")?,
-        zeta: read(&item("zeta")?, "zeta")?,
-        utilities: read(&item("utilities")?, "utilities")?,
-        slots: read(&item("slots")?, "slots")?,
-        warm_up: read(&item("warm_up")?, "warm_up")?,
-        seed: read(&item("seed")?, "seed")?,
-        series: read(&item("series")?, "series")?,
+        policy: setting(given, "policy", "mmt, mmu, mmu_q, mmu_w")?,
+        v: setting(given, "V", NUMBER)?,
+        d_max: setting(given, "d_max", "a whole number, 0 or more, or None")?,
+        epsilon: setting(given, "epsilon", NUMBER)?,
+        zeta: setting(given, "zeta", NUMBER)?,
+        utilities: setting(given, "utilities", "those of each session's receivers")?,
+        slots: setting(given, "slots", WHOLE)?,
+        warm_up: setting(given, "warm_up", WHOLE)?,
+        seed: setting(given, "seed", WHOLE)?,
+        series: setting(given, "series", WHOLE)?,
     })
 }
 
-fn read<T: DeserializeOwned>(value: &Bound<'_, PyAny>, name: &str) -> PyResult<T> {
-    depythonize(value).map_err(|error| wrong(format!("{name} = {value}: {error}")))
+fn setting<T: DeserializeOwned>(
+    given: &Bound<'_, PyDict>,
+    name: &'static str,
+    allowed: &str,
+) -> PyResult<T> {
+    let value = given.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name))?;
+    depythonize(&value).map_err(|_| wrong(format!("{name} = {value}: allowed is {allowed}")))
 }
 
 fn outcome_of(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyDict>> {
@@ -143,7 +161,6 @@ fn receiver_of(py: Python<'_>, receiver: ReceiverOutcome) -> PyResult<Bound<'_, 
     of.set_item("rates", receiver.rates)?;
     of.set_item("received", receiver.received)?;
     of.set_item("Z", receiver.z.map(extent))?;
-    of.set_item("utility", receiver.utility)?;
     Ok(of)
 }
 
@@ -166,17 +183,13 @@ fn extent(extent: Extent) -> (f64, f64, f64) {
 fn series_of(py: Python<'_>, series: Series) -> PyResult<Bound<'_, PyDict>> {
     let of = PyDict::new(py);
     of.set_item("every", series.every)?;
-    of.set_item("Q", track(py, &series.q)?)?;
-    of.set_item("D", track(py, &series.d)?)?;
-    of.set_item("Z", track(py, &series.z)?)?;
-    of.set_item("received", track(py, &series.received)?)?;
-    of.set_item("entered", track(py, &series.entered)?)?;
+    let samples = series.samples();
+    let Series { q, d, z, received, entered, .. } = series;
+    for (name, track) in
+        [("Q", q), ("D", d), ("Z", z), ("received", received), ("entered", entered)]
+    {
+        let shape = [samples, track.width];
+        of.set_item(name, PyArray1::from_vec(py, track.values).reshape(shape)?)?;
+    }
     Ok(of)
-}
-
-/// An array of a row per sample.
-fn track<'py>(py: Python<'py>, track: &Track) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let rows: Vec<Vec<f64>> =
-        track.values.chunks(track.width.max(1)).map(<[f64]>::to_vec).collect();
-    Ok(PyArray2::from_vec2(py, &rows)?)
 }

@@ -23,12 +23,6 @@ impl Receiver {
         self.z
     }
 
-    /// What it gains from a rate.
-    #[must_use]
-    pub fn utility(&self) -> &Utility {
-        &self.utility
-    }
-
     /// Its virtual pressure (Y, eq. 22): the higher, the less it urges to get packets.
     #[must_use]
     pub fn pressure(&self, parameters: &Parameters) -> f64 {

@@ -109,7 +109,7 @@ fn utilities_are_worth_what_they_say() {
     assert_eq!(utility("linear", None, None).value(0.3), 0.3);
     assert!((utility("log", Some(0.5), None).value(0.5)).abs() < 1e-12);
     assert!((utility("alpha_fair", Some(1.0), Some(2.0)).value(1.0) + 0.5).abs() < 1e-12);
-    assert!((utility("max_min", Some(0.2), None).steepest() - 1.0).abs() < 1e-12);
+    assert!((utility("max_min", Some(0.2), None).steepest() - 16.0).abs() < 1e-12);
     assert!((utility("alpha_fair", Some(1.0), Some(1.0)).value(1.0) - 2f64.ln()).abs() < 1e-12);
     let linear = UtilityConfig { name: "linear".into(), ..UtilityConfig::default() };
     let floor = with_minimum(linear, 0.2, 3.0);

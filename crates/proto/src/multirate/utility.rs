@@ -52,6 +52,16 @@ impl Utility {
         self.shape.steepest() + if self.minimum > 0.0 { self.penalty } else { 0.0 }
     }
 
+    /// Weight, xi and alpha of its slope, weight (x + xi)^-alpha, minimum left out; none of a table.
+    #[must_use]
+    pub fn formula(&self) -> Option<(f64, f64, f64)> {
+        match self.shape {
+            Shape::Linear { weight } => Some((weight, 0.0, 0.0)),
+            Shape::Fair { weight, xi, alpha } => Some((weight, xi, alpha)),
+            Shape::Table { .. } => None,
+        }
+    }
+
     /// The rate of 0 to `most` that is worth most if each unit of rate costs `slope`; of equals the largest.
     #[must_use]
     pub fn rate_at(&self, slope: f64, most: f64) -> f64 {

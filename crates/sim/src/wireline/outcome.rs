@@ -40,8 +40,6 @@ pub struct ReceiverOutcome {
     pub received: Vec<u64>,
     /// The virtual queue (Z); none under `mmt`.
     pub z: Option<Extent>,
-    /// What its rate is worth to it.
-    pub utility: f64,
 }
 
 /// A session.

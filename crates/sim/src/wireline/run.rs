@@ -71,11 +71,11 @@ impl<'a> Run<'a> {
         let arrivals =
             network.sessions.iter().enumerate().map(|(id, session)| session.arrivals(id));
         let arrivals = arrivals.collect::<Result<_, _>>()?;
-        let series = |every| Series::new(every, setup.slots, queues, receivers, sessions);
-        let series = setup.series.map(series).transpose()?;
         let mut changes = network.changes.clone();
         changes.sort_by_key(|change| std::cmp::Reverse(change.slot));
         let seats = if setup.policy.has_utilities() { receivers } else { 0 };
+        let series = |every| Series::new(every, setup.slots, queues, receivers, seats, sessions);
+        let series = setup.series.map(series).transpose()?;
         let count = Count::new(queues, receivers, sessions);
         let (policy, seed) = (setup.policy, setup.seed);
         let fabric = Fabric::new(network, &trees, policy, parameters, utilities, arrivals, seed);
@@ -107,7 +107,7 @@ impl<'a> Run<'a> {
         self.count.add(&self.fabric);
         self.measure(slot >= self.setup.warm_up);
         if let Some(series) = self.series.as_mut().filter(|s| (slot + 1).is_multiple_of(s.every)) {
-            sample(series, &self.fabric, &self.count, &self.sampled, self.z.len());
+            sample(series, &self.fabric, &self.count, &self.sampled);
             self.sampled.clone_from(&self.count);
         }
     }
@@ -160,7 +160,6 @@ impl<'a> Run<'a> {
             rates: rates.to_vec(),
             received: received.0.to_vec(),
             z: self.z.get(seat).map(|z| z.extent(slots)),
-            utility: self.fabric.seats[seat].receiver.utility().value(rates.iter().sum()),
         }
     }
 }
@@ -185,9 +184,9 @@ impl Count {
     }
 }
 
-/// One sample; of the first `seats` receivers' virtual queues.
-fn sample(series: &mut Series, fabric: &Fabric, now: &Count, before: &Count, seats: usize) {
-    let every = series.every;
+/// One sample.
+fn sample(series: &mut Series, fabric: &Fabric, now: &Count, before: &Count) {
+    let (every, seats) = (series.every, series.z.width);
     series.q.extend(fabric.queues.iter().map(|queue| queue.backlog().into()));
     series.d.extend(fabric.queues.iter().map(Queues::drop_queue));
     series.z.extend(fabric.seats.iter().take(seats).map(|seat| seat.receiver.z()));

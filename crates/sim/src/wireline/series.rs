@@ -42,19 +42,27 @@ pub struct Series {
 }
 
 impl Series {
+    /// None yet; `seats` of the receivers have virtual queues.
     pub(super) fn new(
         every: u64,
         slots: u64,
         queues: usize,
         receivers: usize,
+        seats: usize,
         sessions: usize,
     ) -> Result<Self, WirelineError> {
-        let row = (2 * queues + 2 * receivers + sessions) as u64;
+        let row = (2 * queues + seats + receivers + sessions) as u64;
         if every == 0 || every > slots || (slots / every).saturating_mul(row) > MOST {
             return Err(WirelineError::Series { every, slots, most: MOST });
         }
         let [q, d] = [queues; 2].map(Track::new);
-        let [z, received] = [receivers; 2].map(Track::new);
-        Ok(Self { every, q, d, z, received, entered: Track::new(sessions) })
+        let [z, received, entered] = [seats, receivers, sessions].map(Track::new);
+        Ok(Self { every, q, d, z, received, entered })
+    }
+
+    /// How many samples were taken.
+    #[must_use]
+    pub fn samples(&self) -> usize {
+        self.q.values.len() / self.q.width.max(1)
     }
 }

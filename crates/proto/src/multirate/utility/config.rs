@@ -9,11 +9,11 @@ use serde::Deserialize;
 pub struct UtilityConfig {
     /// `linear`, `log`, `alpha_fair`, `max_min`, or `table`.
     pub name: String,
-    /// A factor, above 0; left out, 1.
+    /// A factor, above 0; left out, 1. Of `max_min` it is the slope at rate xi.
     pub weight: Option<f64>,
     /// Added to the rate, so that the slope at 0 is bounded (footnote 6).
     pub xi: Option<f64>,
-    /// The exponent of `alpha_fair` and `max_min`, 0 or more; `max_min` has 8 if it is left out.
+    /// The exponent of `alpha_fair` and `max_min`, 0 or more; `max_min` has 4 if it is left out.
     pub alpha: Option<f64>,
     /// The rate below which there is a penalty.
     pub minimum: Option<f64>,
@@ -113,8 +113,8 @@ pub enum UtilityError {
 
 /// Values may contradict slopes by this share, for rounding.
 const ROUNDING: f64 = 1e-6;
-/// The exponent of `max_min`: rates below xi are raised at the cost of those above.
-const MAX_MIN_ALPHA: f64 = 8.0;
+/// The exponent of `max_min`: nearer to max-min fairness if larger, but theta is 2^alpha, and queues grow with it.
+const MAX_MIN_ALPHA: f64 = 4.0;
 
 impl TryFrom<UtilityConfig> for Utility {
     type Error = UtilityError;
@@ -176,8 +176,9 @@ impl UtilityConfig {
         }
         let unbounded = UtilityError::Unbounded { name: self.name.clone() };
         let xi = self.setting("xi", self.xi.ok_or(unbounded.clone())?, 0.0)?;
-        // The slope of max_min is its weight at rate 0.
-        let weight = if self.name == "max_min" { weight * libm::pow(xi, alpha) } else { weight };
+        // The slope of max_min is its weight at rate xi.
+        let weight =
+            if self.name == "max_min" { weight * libm::pow(2.0 * xi, alpha) } else { weight };
         let shape = Shape::Fair { weight, xi, alpha };
         let steepest = shape.steepest();
         if steepest.is_finite() && steepest > 0.0 { Ok(shape) } else { Err(unbounded) }
