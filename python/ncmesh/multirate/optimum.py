@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from ncmesh import _ncmesh
+from ncmesh.extra import load
 from ncmesh.multirate.network import Network
 from ncmesh.multirate.utility import Utilities, free, of_receivers, worth
 
@@ -43,7 +44,8 @@ def optimum(network: Mapping[str, Any], utility: Utilities = "sum") -> Optimum:
     `utility` is `"sum"` for the sum of rates (7), or what `simulate` takes as `utilities`. Minimum rates are
     constraints (29). Changes of capacity are not looked at.
 
-    Raises `ValueError` for what is no network, tree or utility.
+    Raises `ValueError` for what is no network, tree or utility, `ImportError` without the extra `analysis`,
+    and `RuntimeError` if the solver fails.
     """
     problem = _Problem(Network(network), utility)
     return problem.solve()
@@ -53,9 +55,7 @@ class _Problem:
     """Flows, their constraints, and what they are worth."""
 
     def __init__(self, network: Network, utilities: Utilities) -> None:
-        import cvxpy as cp
-
-        self.cp = cp
+        self.cp = cp = load("cvxpy")
         self.network = network
         self.configs = of_receivers(utilities, network)
         self.flows = cp.Variable(len(network.hops), nonneg=True)
