@@ -6,10 +6,11 @@ use rand_distr::{Distribution, Poisson};
 use serde::Deserialize;
 
 /// Of which kind the arrivals of a stream are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Independent from slot to slot, Poisson distributed.
+    #[default]
     Poisson,
     /// The rate rounded down, and one packet more with the probability of the rest.
     Bernoulli,

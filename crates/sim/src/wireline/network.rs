@@ -65,6 +65,7 @@ pub struct Session {
     #[serde(default)]
     pub rate: Option<f64>,
     /// How packets arrive at the source.
+    #[serde(default)]
     pub arrivals: Kind,
     /// Packets per slot of each layer, the base first; left out, there is one.
     #[serde(default)]

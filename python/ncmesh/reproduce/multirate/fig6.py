@@ -100,7 +100,7 @@ def _claims(rows: Rows) -> list[Claim]:
         carol = [run["Carol"] for run in runs]
         claims.append(
             within(
-                f"Carol gets the excess, as at the optimum, scenario {scenario}",
+                f"Carol gets the excess, beside the optimum's, scenario {scenario}",
                 MBIT,
                 rows.computed[scenario]["Carol"],
                 fmean(carol),
