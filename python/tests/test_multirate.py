@@ -1,4 +1,7 @@
 import math
+import signal
+import threading
+from pathlib import Path
 
 import cvxpy
 import numpy as np
@@ -241,3 +244,19 @@ def test_networks_that_cannot_be_are_refused(change, message):
         simulate(network, "mmu", 25, 5, 100, 1)
     with pytest.raises(ValueError, match="needed is a dict"):
         optimum([network])
+
+
+def test_a_run_is_interrupted_and_leaves_other_threads_alone():
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        simulate(figure_3(0.6, POISSON), "mmt", 25, 5, 10**12, 1)
+    timer.join()
+
+
+def test_the_documented_example_runs():
+    page = (Path(__file__).parents[2] / "docs" / "multirate.md").read_text()
+    example = page.partition("```python\n")[2].partition("```")[0]
+    found: dict = {}
+    exec(compile(example, "multirate.md", "exec"), found)
+    assert rates(found["run"]) == pytest.approx(rates(found["best"]), abs=0.02)

@@ -61,11 +61,11 @@ fn setup(policy: Policy, slots: u64) -> Setup {
 }
 
 fn outcome(network: &Network, setup: &Setup) -> Outcome {
-    run(network, setup, || ControlFlow::Continue(())).unwrap()
+    run(network, setup, || ControlFlow::Continue(())).expect("a network in order")
 }
 
 fn refused(network: &Network, setup: &Setup) -> String {
-    run(network, setup, || ControlFlow::Continue(())).unwrap_err().to_string()
+    run(network, setup, || ControlFlow::Continue(())).expect_err("a fault").to_string()
 }
 
 fn rate(outcome: &Outcome, session: usize, receiver: usize) -> f64 {
