@@ -2,11 +2,12 @@
 Network coding for wireless meshes: the simulator, the codes and what is built on them.
 
 `run` simulates a scenario's transfer. `Encoder`, `Recoder` and `Decoder` are the codes, `gf` the fields they
-work in, `pacifier` and `more` plan who forwards how much, `core_nc` is the analysis of flows that cross.
-Campaigns of many runs and papers reproduced are commands: `python -m ncmesh --help`.
+work in, `pacifier` and `more` plan who forwards how much, `core_nc` is the analysis of flows that cross,
+`multirate` is multicast in which each receiver has its own rate. Campaigns of many runs and papers
+reproduced are commands: `python -m ncmesh --help`.
 """
 
-from ncmesh import core_nc, gf, mc2, more, pacifier
+from ncmesh import core_nc, gf, mc2, more, multirate, pacifier
 from ncmesh._ncmesh import (
     Decoder,
     Encoder,
@@ -35,6 +36,7 @@ __all__ = [
     "loss_matrix",
     "mc2",
     "more",
+    "multirate",
     "pacifier",
     "run",
     "simulate",

@@ -25,6 +25,10 @@ __all__ = [
     "loss_matrix",
     "more_largest_threshold",
     "more_plan",
+    "multirate_simulate",
+    "multirate_trees",
+    "multirate_utility",
+    "multirate_worth",
     "pacifier_plan",
     "simulate",
 ]
@@ -97,3 +101,7 @@ def simulate(
     set: Mapping[str, Any] | None = None,
     limit_s: float | None = None,
 ) -> dict[str, Any]: ...
+def multirate_trees(network: dict[str, Any]) -> list[dict[str, Any]]: ...
+def multirate_worth(utility: Mapping[str, Any], rate: float) -> float: ...
+def multirate_utility(utility: Mapping[str, Any]) -> tuple[float, tuple[float, float, float] | None]: ...
+def multirate_simulate(network: dict[str, Any], setup: dict[str, Any]) -> dict[str, Any]: ...

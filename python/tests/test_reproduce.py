@@ -168,7 +168,8 @@ def test_list_names_every_figure(capsys):
     figures += ["fig4-short", "fig5-short", "fig6-short", "fig7-short"]
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     cross = [f"core-fig{number}" for number in (3, 4, 5, 7)]
-    assert names == [f"pacifier-{figure}" for figure in figures] + cross
+    of_mmu = [f"mmu-{figure}" for figure in ("fig4", "bounds", "table2", "fig6-slotted", "fig7")]
+    assert names == [f"pacifier-{figure}" for figure in figures] + cross + of_mmu
     main(["reproduce", "list", "--json"])
     assert [e["name"] for e in json.loads(capsys.readouterr().out)] == names
 
@@ -228,6 +229,18 @@ def test_all_of_core_is_reproduced_in_small(tmp_path, capsys):
     page = (tmp_path / "core.md").read_text()
     assert "| scale | quick: 20 trials a point, losses in steps of 0.35 |" in page
     assert all(f"## {name}: " in page for name in found)
+
+
+def test_all_of_mmu_is_reproduced_in_small(tmp_path, capsys):
+    assert main(["reproduce", "mmu", "--quick", "--jobs", "1", "--json", "--out", str(tmp_path)]) == 0
+    found = {e["name"]: e["claims"] for e in json.loads(capsys.readouterr().out)["experiments"]}
+    assert found.keys() == {name for name in reproduce.EXPERIMENTS if name.startswith("mmu-")}
+    # What the paper proves holds on any scale.
+    proven = [c for claims in found.values() for c in claims if "exceed" in c["claim"]]
+    assert [c["verdict"] for c in proven] == ["agrees"] * 4
+    for name in found:
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert pyarrow.csv.read_csv(tmp_path / f"{name}.csv").num_rows >= 2, name
 
 
 def test_draws_of_receivers_are_the_same_on_every_machine():

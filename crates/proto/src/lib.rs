@@ -13,6 +13,7 @@ pub mod forward;
 pub mod link;
 pub mod mc2;
 pub mod more;
+pub mod multirate;
 pub mod name;
 pub mod pacifier;
 pub mod registry;

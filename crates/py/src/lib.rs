@@ -9,6 +9,7 @@ mod fields;
 mod plans;
 mod signals;
 mod simulate;
+mod wireline;
 
 use pyo3::prelude::*;
 
@@ -37,6 +38,10 @@ mod _ncmesh {
     use super::plans::{more_largest_threshold, more_plan, pacifier_plan};
     #[pymodule_export]
     use super::simulate::{check, loss_matrix, simulate};
+    #[pymodule_export]
+    use super::wireline::{
+        multirate_simulate, multirate_trees, multirate_utility, multirate_worth,
+    };
     #[pymodule_export]
     use super::{ScenarioError, UnreachableError};
 

@@ -12,6 +12,7 @@ mod observe;
 pub mod scenario;
 mod simulation;
 mod trace;
+pub mod wireline;
 
 pub use capture::{Capture, CapturePoints};
 pub use event_lines::EventLines;

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ncmesh.mc2.extra import load
+from ncmesh.extra import load
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ncmesh._ncmesh import UnreachableError
-from ncmesh.mc2.extra import load
+from ncmesh.extra import load
 from ncmesh.mc2.mesh import (
     Conflict,
     Flow,

@@ -6,9 +6,11 @@ beside it and the word `agrees` or `differs`. Runs go through `ncmesh.campaign`,
 is computed without a mesh is made in `Piece`s by the same workers.
 """
 
-from ncmesh.reproduce import core, pacifier
+from ncmesh.reproduce import core, multirate, pacifier
 from ncmesh.reproduce.experiment import Experiment
 
-EXPERIMENTS: dict[str, Experiment] = {e.name: e for paper in (pacifier, core) for e in paper.EXPERIMENTS}
+EXPERIMENTS: dict[str, Experiment] = {
+    e.name: e for paper in (pacifier, core, multirate) for e in paper.EXPERIMENTS
+}
 
 __all__ = ["EXPERIMENTS", "Experiment"]

@@ -27,9 +27,29 @@ from ncmesh.reproduce.page import Circumstances, Report, page
 from ncmesh.reproduce.piece import Computed, Name, compute
 
 # As in the papers. A run that takes longer has a receiver that never gets the file.
-FULL = Scale("full", 10, 9, 12_000_000, 20_000.0, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), trials=1000, loss_step=0.05)
+FULL = Scale(
+    "full",
+    topologies=10,
+    receivers=9,
+    file_bytes=12_000_000,
+    limit_s=20_000.0,
+    knobs=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+    trials=1000,
+    loss_step=0.05,
+    slots=1_000_000,
+)
 # The same in small: seconds, for a machine that checks every change.
-QUICK = Scale("quick", 3, 4, 300_000, 1_000.0, (0.0, 1.0), trials=20, loss_step=0.35)
+QUICK = Scale(
+    "quick",
+    topologies=3,
+    receivers=4,
+    file_bytes=300_000,
+    limit_s=1_000.0,
+    knobs=(0.0, 1.0),
+    trials=20,
+    loss_step=0.35,
+    slots=50_000,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -29,6 +29,8 @@ class Scale:
     """Of each point that a Monte-Carlo computes."""
     loss_step: float
     """Between neighbouring points of a curve over loss that is computed."""
+    slots: int
+    """Of the longest runs of the slotted model."""
     lab: str | None = None
     """The program `ncmesh` for experiments in the lab of real daemons; without it there are none."""
 

@@ -1,0 +1,44 @@
+//! A receiver's virtual queue, its pressure and its congestion control (IV-B, IV-C).
+
+use super::{Parameters, Utility};
+
+/// A receiver of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Receiver {
+    utility: Utility,
+    /// Surplus or deficit of packets (Z), around zeta.
+    z: f64,
+}
+
+impl Receiver {
+    /// One that has received nothing: its pressure is V theta (IV-C).
+    #[must_use]
+    pub fn new(utility: Utility, parameters: &Parameters) -> Self {
+        Self { utility, z: parameters.first_z() }
+    }
+
+    /// Its virtual queue (Z), packets.
+    #[must_use]
+    pub fn z(&self) -> f64 {
+        self.z
+    }
+
+    /// Its virtual pressure (Y, eq. 22): the higher, the less it urges to get packets.
+    #[must_use]
+    pub fn pressure(&self, parameters: &Parameters) -> f64 {
+        let Parameters { w, zeta, .. } = *parameters;
+        if self.z >= zeta {
+            w * libm::exp(w * (self.z - zeta))
+        } else {
+            -w * libm::exp(w * (zeta - self.z))
+        }
+    }
+
+    /// A slot in which `received` packets arrived, under the [`pressure`](Self::pressure) at its beginning: the
+    /// virtual queue gives as many as maximize V h(x) + Y x (eqs. 26, 27).
+    pub fn advance(&mut self, pressure: f64, received: u32, parameters: &Parameters) {
+        let slope = parameters.theta - pressure / parameters.v;
+        let departures = self.utility.rate_at(slope, parameters.nu_max);
+        self.z = (self.z - departures).max(0.0) + f64::from(received);
+    }
+}

@@ -1,0 +1,11 @@
+"""Paschos et al.: In-Network Congestion Control for Multirate Multicast (IEEE/ACM ToN 24(5), 2016)."""
+
+from ncmesh.reproduce.multirate import bounds, fig4, fig6, fig7, table2
+
+EXPERIMENTS = (
+    fig4.EXPERIMENT,
+    bounds.EXPERIMENT,
+    table2.EXPERIMENT,
+    fig6.EXPERIMENT,
+    fig7.EXPERIMENT,
+)
