@@ -19,11 +19,12 @@ from ncmesh._ncmesh import (
     loss_matrix,
     simulate,
 )
-from ncmesh.result import Receiver, Result, run
+from ncmesh.result import Flow, Receiver, Result, run
 
 __all__ = [
     "Decoder",
     "Encoder",
+    "Flow",
     "Receiver",
     "Recoder",
     "Result",

@@ -1,4 +1,4 @@
-"""One simulated transfer and what came of it."""
+"""One simulated run, of a file transfer or of flows through a tunnel, and what came of it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,56 @@ class Receiver:
 
 
 @dataclass(frozen=True)
+class Flow:
+    """What came of one flow through a tunnel, while it was measured."""
+
+    source: str
+    destination: str
+    packet_bytes: int
+    taken: int
+    """Packets that the scheme took."""
+    refused: int
+    """Packets that it refused."""
+    delivered: int
+    """Packets that arrived as they were sent."""
+    disordered: int
+    """Of those, the ones that came after a later one."""
+    corrupt: int
+    """Packets that arrived with other bytes, or twice."""
+    seconds: float
+    """How long it was measured."""
+    throughput_bps: float
+    """Bits of packets delivered over that time, bit/s."""
+    packets_per_slot: float | None
+    """Packets delivered for each slot of that time; `None` where access is not slotted."""
+    heard: int
+    """Data frames of the flow that the destination heard."""
+    innovative: int
+    """Of those, the ones that brought something new."""
+    mean_delay_s: float | None
+    """From the source's taking a packet to its delivery; `None` if none was."""
+    series: dict[str, Any]
+    """
+    What changes while it runs: `seconds` since its start, `delivered` packets and `innovative` frames until
+    then, and `credits` by node: packets it was to transfer yet (of MC2 its credits, else the packets queued).
+    """
+
+    @property
+    def innovative_fraction(self) -> float:
+        """The share of what the destination heard that was new; 0 if it heard nothing."""
+        return self.innovative / self.heard if self.heard else 0.0
+
+    @classmethod
+    def of(cls, outcome: Mapping[str, Any]) -> Flow:
+        """Make it of what `ncmesh.simulate` returned."""
+        ends = {"source": outcome["from"], "destination": outcome["to"]}
+        rest = {f.name: outcome[f.name] for f in dataclasses.fields(cls) if f.name not in ends}
+        return cls(**ends, **rest)
+
+
+@dataclass(frozen=True)
 class Result:
-    """What came of a run."""
+    """What came of a run. A file transfer has receivers, a tunnel has flows."""
 
     scenario: str
     seed: int
@@ -41,18 +89,19 @@ class Result:
     version: str
     """Of ncmesh."""
     bytes: int
-    """The file's size."""
+    """The file's size; 0 of flows."""
     receivers: tuple[Receiver, ...]
+    flows: tuple[Flow, ...]
     transmissions: int
     """Data packets that all nodes sent."""
     node_transmissions: dict[str, int]
     """The same for each node."""
     source_redundancy: float
-    """Payload bytes of the source's packets over the file's bytes."""
+    """Payload bytes of the source's packets over the file's bytes; 0 of flows."""
     forwarders: tuple[str, ...]
     """Nodes that the source ever listed as forwarders."""
     seconds: float
-    """Of the mesh's clock, from the start of the transfer to its end."""
+    """Of the mesh's clock, from the start of the transfer or the first flow to the end of all."""
     events: int
     """How many events the trace hash is over."""
     trace_hash: str
@@ -69,12 +118,15 @@ class Result:
                 verified=r["verified"],
                 bytes=r["bytes"],
             )
-            for r in outcome["receivers"]
+            for r in outcome.get("receivers", ())
         )
         own: dict[str, Any] = {
             "version": _ncmesh.__version__,
             "receivers": receivers,
-            "forwarders": tuple(outcome["forwarders"]),
+            "flows": tuple(map(Flow.of, outcome.get("flows", ()))),
+            "forwarders": tuple(outcome.get("forwarders", ())),
+            "bytes": outcome.get("bytes", 0),
+            "source_redundancy": outcome.get("source_redundancy", 0.0),
         }
         rest = {f.name: outcome[f.name] for f in dataclasses.fields(cls) if f.name not in own}
         return cls(**own, **rest)
@@ -120,19 +172,24 @@ def run(
     *,
     scheme: str = "pacifier",
     mac: str | None = None,
+    paths: int | None = None,
     set: Mapping[str, Any] | None = None,
     limit_s: float | None = None,
 ) -> Result:
     """
-    Simulate the transfer of `scenario`, all random draws named by `seed`.
+    Simulate the file transfer or the flows of `scenario`, all random draws named by `seed`.
 
     `scenario` is a scenario file, or a dict of its shape, whose file names are relative to the current
-    directory. `scheme` carries the file; `mac` stands for the setting `medium.mac`; `set` changes other
+    directory. `scheme` carries the file, or if it is a tunnel the flows; `mac` stands for the setting
+    `medium.mac`, `paths` for `protocol.mc2.paths`; `set` changes other
     settings, keys joined by dots, as in `{"protocol.pacifier.knob": 0.5}`. The run ends with the transfer,
     or after `limit_s` seconds of the mesh's clock.
 
     Raises `ScenarioError` for a scenario, seed, scheme or setting that cannot be, `UnreachableError` if no
     path leads to a receiver, `OSError` if the file to send cannot be read. Other threads run meanwhile.
     """
-    outcome = _ncmesh.simulate(scenario, seed, scheme=scheme, mac=mac, set=set, limit_s=limit_s)
+    changes = dict(set or {})
+    if paths is not None:
+        changes["protocol.mc2.paths"] = paths
+    outcome = _ncmesh.simulate(scenario, seed, scheme=scheme, mac=mac, set=changes, limit_s=limit_s)
     return Result.of(outcome)

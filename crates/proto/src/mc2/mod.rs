@@ -1,5 +1,5 @@
 //! MC2, multipath code casting: unicast over all good paths at once (Gkantsidis, Hu, Key, Radunovic, Rodriguez and
-//! Gheorghiu, CoNEXT 2007; DOI 10.1145/1364654.1364688).
+//! Gheorghiu, CoNEXT 2007; DOI 10.1145/1364654.1364667).
 //!
 //! Packets are combined within generations; relays combine anew, so that they need not agree on who forwards what.
 //! How much each forwards is settled by credits that flow where there are few (3.4). Where this leaves the paper:

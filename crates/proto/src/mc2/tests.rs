@@ -157,7 +157,7 @@ fn golden_frames() {
     let start = Start { source: NodeId(2), destination: NodeId(4), incarnation: 1 };
     let mut report = Vec::new();
     Report { start, standing: Standing { credits: 3, heard: vec![] } }.write(&mut report);
-    assert_eq!(hex(&report), "000200040000000100030 0".replace(' ', ""));
+    assert_eq!(hex(&report), "00020004000000010003 00".replace(' ', ""));
     let mut request = Vec::new();
     let next = NodeId(2);
     Request { start, next, generation: 6, serial: 1, missing: 3 }.write(&mut request);
