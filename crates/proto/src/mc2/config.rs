@@ -1,5 +1,6 @@
 //! Settings of MC2.
 
+use super::frame::MAX_ROOM;
 use serde::Deserialize;
 
 /// `[mc2]` in configuration files.
@@ -49,7 +50,7 @@ impl Mc2Config {
         if !(1..=8).contains(&self.paths) {
             return wrong("paths", self.paths.to_string(), "1 to 8");
         }
-        if !(1..=128).contains(&self.generation) {
+        if !(1..=MAX_ROOM).contains(&self.generation) {
             return wrong("generation", self.generation.to_string(), "1 to 128 packets");
         }
         if !(0.1..=1000.0).contains(&self.k) {

@@ -5,7 +5,7 @@ use super::credits::{Credits, HopSet};
 use super::frame::{Data, Header, Heard, MAX_ANNOUNCED, MAX_REPORTS, Request, Standing, Start};
 use super::generation::Generation;
 use super::log::Log;
-use super::paths::PathSet;
+use super::paths::{MAX_NODES, PathSet};
 use super::sink::{Lack, Outlet};
 use super::source::Inlet;
 use super::upstream::Upstream;
@@ -151,6 +151,11 @@ impl Flow {
             return Absorbed::Overheard;
         }
         if header.room != self.room || data.payload.len() != self.symbol {
+            return Absorbed::Malformed;
+        }
+        // What is made of it must fit a frame of this node, with all that may stand in one.
+        let longest = Header::longest(MAX_NODES, self.room) + self.symbol;
+        if !self.hops.is_empty() && longest > cx.mtu {
             return Absorbed::Malformed;
         }
         let first = match self.upstream.entry(sender) {

@@ -12,6 +12,8 @@ pub(super) const REPORT: u8 = 2;
 /// Kind of a request for what a generation lacks.
 pub(super) const REQUEST: u8 = 3;
 
+/// Packets of a generation at most.
+pub(super) const MAX_ROOM: u8 = 128;
 /// A frame announces credits of at most so many generations.
 pub(super) const MAX_ANNOUNCED: usize = 3;
 /// And reports on at most so many nodes.
@@ -157,7 +159,7 @@ impl<'a> Data<'a> {
             announced.push((generation, given?));
         }
         let (generation, room, size, size_before) = (r.u32()?, r.u8()?, r.u8()?, r.u8()?);
-        if room == 0 || size > room || size_before > room {
+        if !(1..=MAX_ROOM).contains(&room) || size > room || size_before > room {
             return Err(Malformed);
         }
         let coefficients = r.bytes(usize::from(room))?;

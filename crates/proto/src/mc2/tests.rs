@@ -253,6 +253,44 @@ fn what_was_heard_is_noted_in_any_order_and_lies_are_told() {
     assert_eq!((generation.accept(), generation.accept()), (1, 0));
 }
 
+/// What node 2, a relay whose frames have room for `mtu` bytes, makes of a frame of node 1 for node 4.
+fn relayed(mtu: usize, payload: usize) -> (u64, bool) {
+    let topology = diamond(0.5, 0.8);
+    let paths = best(&topology, 1, 4, 2).unwrap();
+    let two = paths.next_hops(NodeId(1)).iter().position(|hop| *hop == NodeId(2)).unwrap();
+    let mut told = vec![0, 0];
+    told[two] = 1;
+    let mut body = Vec::new();
+    Header { announced: vec![(6, told)], ..header(paths) }.write(&mut body);
+    body.extend_from_slice(&[1, 0]);
+    body.resize(body.len() + payload, 1);
+    let mut counters = crate::counters::Counters::default();
+    let (mut events, mut engine) = (VecDeque::new(), Mc2::new(Mc2Config::default()));
+    let mut cx = Cx {
+        now: Instant::default(),
+        me: NodeId(2),
+        epoch: 1,
+        mtu,
+        topology: &topology,
+        rng: &mut rng::stream(1, NodeId(2), NAME, "test"),
+        counters: &mut counters,
+        events: &mut events,
+        storage: &mut crate::file::storage::MemoryStorage::default(),
+    };
+    let frame = Frame { sender: NodeId(1), epoch: 1, service: ID, kind: DATA, body: &body };
+    engine.handle_frame(&mut cx, &frame);
+    let mut out = Vec::new();
+    let sent = engine.fill(&mut cx, &mut out).is_some_and(|filled| filled.kind == DATA);
+    assert!(out.len() <= mtu);
+    (counters.dropped(DropReason::Malformed), sent)
+}
+
+#[test]
+fn a_relay_sends_on_what_fits_its_frames() {
+    assert_eq!(relayed(1400, 1000), (0, true));
+    assert_eq!(relayed(1100, 1000), (1, false));
+}
+
 #[test]
 fn settings_out_of_range_are_named() {
     let check = |config: Mc2Config| config.check().unwrap_err();
