@@ -94,7 +94,7 @@ fn what_cannot_be_is_said() {
     );
     for (flow, problem) in [
         (r#"from = "a", to = "a""#, "`to` must not be the source"),
-        (r#"from = "a", to = "x""#, "there is no node `x`"),
+        (r#"from = "a", to = "x""#, "no node `x`: there are a, b, c"),
         (r#"from = "a", to = "c", seconds = 0"#, "`seconds` above 0"),
         (r#"from = "a", to = "c", rate = 0"#, "must be above 0"),
         (r#"from = "a", to = "c", start_s = nan"#, "must be 0 to 1e9"),
