@@ -262,15 +262,14 @@ impl Stack {
     /// Whether the tunnel `scheme` would take a packet for `to` now. `None` if there is no such tunnel.
     #[must_use]
     pub fn has_room(&self, scheme: &str, to: NodeId) -> Option<bool> {
-        let i = REGISTRY.iter().position(|e| e.name == scheme)?;
-        Some(self.services[i].as_tunnel_ref()?.has_room(to))
+        Some(self.services[service_of(scheme)?].as_tunnel_ref()?.has_room(to))
     }
 
     /// The longest packet that the tunnel `scheme` carries, bytes. `None` if there is no such tunnel.
     #[must_use]
     pub fn longest_packet(&self, scheme: &str) -> Option<usize> {
-        let i = REGISTRY.iter().position(|e| e.name == scheme)?;
-        Some(self.services[i].as_tunnel_ref()?.longest(self.mtu - frame::OVERHEAD))
+        let tunnel = self.services[service_of(scheme)?].as_tunnel_ref()?;
+        Some(tunnel.longest(self.mtu - frame::OVERHEAD))
     }
 
     // ---- handle
@@ -441,8 +440,7 @@ impl Stack {
         now: Instant,
     ) -> Option<Result<(), Refused>> {
         self.now = now;
-        let i = REGISTRY.iter().position(|e| e.name == scheme)?;
-        self.with_service(i, storage, |service, cx| {
+        self.with_service(service_of(scheme)?, storage, |service, cx| {
             Some(service.as_tunnel()?.handle_packet(cx, to, packet))
         })
     }
@@ -587,9 +585,15 @@ impl Stack {
         storage: &mut dyn Storage,
         call: impl FnOnce(&mut dyn FileService, &mut Cx<'_>) -> R,
     ) -> Option<R> {
-        let i = REGISTRY.iter().position(|e| e.name == scheme)?;
-        self.with_service(i, storage, |service, cx| Some(call(service.as_file()?, cx)))
+        self.with_service(service_of(scheme)?, storage, |service, cx| {
+            Some(call(service.as_file()?, cx))
+        })
     }
+}
+
+/// Where the engine of that name stands among the services.
+fn service_of(scheme: &str) -> Option<usize> {
+    REGISTRY.iter().position(|e| e.name == scheme)
 }
 
 fn check_node(node: NodeId, name: &str) -> Result<(), String> {

@@ -3,6 +3,17 @@
 use core::ops::{Add, Sub};
 pub use core::time::Duration;
 
+/// Weight of the newest duration in a mean that moves.
+const NEWEST: f64 = 0.1;
+
+/// A mean of durations that moves with the newest; the newest itself where there was none.
+pub(crate) fn mean(old: Duration, newest: Duration) -> Duration {
+    if old.is_zero() {
+        return newest;
+    }
+    old.mul_f64(1.0 - NEWEST) + newest.mul_f64(NEWEST)
+}
+
 /// A moment, nanoseconds after the driver's origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);

@@ -135,7 +135,7 @@ pub enum SimulationError {
         radios: usize,
     },
     /// No such scheme for files.
-    #[error("no such scheme is called {0:?}")]
+    #[error("no scheme here is called {0:?}")]
     UnknownScheme(String),
     /// A node that is switched off or does not exist.
     #[error("node {0} is not running")]

@@ -13,9 +13,9 @@ use super::scheme::Scheme;
 use super::sink::{Sink, SinkPhase};
 use super::source::Source;
 use crate::counters::DropReason;
-use crate::route::Paths;
+use crate::route::NextHops;
 use crate::service::{Class, Cx, Filled, Frame, Offer, Service, TxReport};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, mean};
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,8 +24,6 @@ const TIDY: Duration = Duration::from_secs(1);
 /// A receiver that hears nothing of a transfer for so long tells its source how it stands, so that it learns
 /// of an end it has missed.
 const ASK_AFTER: Duration = Duration::from_secs(30);
-/// Weight of the newest packet in the mean packet time.
-const PACKET_TIME_WEIGHT: f64 = 0.1;
 
 /// Bounds on what one node keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +67,8 @@ pub struct FileEngine<S> {
     last: Last,
     /// Mean airtime of a data packet (T_p).
     packet_time: Duration,
-    /// Ways to the sources of other nodes' files, for acknowledgments.
-    routes: Option<(u64, Paths)>,
+    /// On the way to the sources of other nodes' files, for acknowledgments.
+    next_hops: NextHops,
     next_tidy: Instant,
 }
 
@@ -91,7 +89,7 @@ impl<S: Scheme> FileEngine<S> {
             announces: Announces::new(),
             last: Last::Nothing,
             packet_time: Duration::ZERO,
-            routes: None,
+            next_hops: NextHops::default(),
             next_tidy: Instant::default(),
         }
     }
@@ -235,11 +233,4 @@ impl<S: Scheme> Service for FileEngine<S> {
     fn as_file_ref(&self) -> Option<&dyn FileService> {
         Some(self)
     }
-}
-
-fn mean(old: Duration, new: Duration) -> Duration {
-    if old.is_zero() {
-        return new;
-    }
-    old.mul_f64(1.0 - PACKET_TIME_WEIGHT) + new.mul_f64(PACKET_TIME_WEIGHT)
 }

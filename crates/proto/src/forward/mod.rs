@@ -9,7 +9,7 @@ mod frame;
 mod tests;
 
 use crate::counters::DropReason;
-use crate::route::{Metric, Paths};
+use crate::route::NextHops;
 use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport, TxResult};
 use crate::summary::Summary;
 use crate::time::Instant;
@@ -53,7 +53,7 @@ pub struct Forward {
     /// At the MAC.
     on_air: Option<Packet>,
     flows: BTreeMap<(NodeId, NodeId), Tally>,
-    routes: Option<(u64, Paths)>,
+    next_hops: NextHops,
 }
 
 impl Forward {
@@ -61,15 +61,7 @@ impl Forward {
     #[must_use]
     pub fn new(config: ForwardConfig) -> Self {
         let (queue, flows) = (VecDeque::new(), BTreeMap::new());
-        Self { config, queue, on_air: None, flows, routes: None }
-    }
-
-    fn next_hop(&mut self, cx: &Cx<'_>, to: NodeId) -> Option<NodeId> {
-        let version = cx.topology.version();
-        if self.routes.as_ref().is_none_or(|(of, _)| *of != version) {
-            self.routes = Some((version, cx.topology.paths_from(cx.me, Metric::Unicast)));
-        }
-        self.routes.as_ref()?.1.path_to(to).first().copied()
+        Self { config, queue, on_air: None, flows, next_hops: NextHops::default() }
     }
 
     fn tally(&mut self, source: NodeId, destination: NodeId) -> Option<&mut Tally> {
@@ -134,7 +126,7 @@ impl Service for Forward {
 
     fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         while let Some(packet) = self.queue.pop_front() {
-            let Some(next) = self.next_hop(cx, packet.destination) else {
+            let Some(next) = self.next_hops.towards(cx.topology, cx.me, packet.destination) else {
                 self.lose(&packet);
                 continue;
             };
@@ -176,7 +168,7 @@ impl TunnelService for Forward {
         if !self.has_room(to) {
             return Err(Refused::Full);
         }
-        if self.next_hop(cx, to).is_none() {
+        if self.next_hops.towards(cx.topology, cx.me, to).is_none() {
             return Err(Refused::NoPath(to));
         }
         let (source, destination, bytes) = (cx.me, to, packet.to_vec());

@@ -9,6 +9,7 @@ use super::paths::{MAX_NODES, PathSet};
 use super::sink::{Lack, Outlet};
 use super::source::Inlet;
 use super::upstream::Upstream;
+use crate::counters::DropReason;
 use crate::rng;
 use crate::route::Topology;
 use crate::service::Cx;
@@ -32,21 +33,6 @@ const LONGEST_WAIT: u32 = 64;
 /// A node waits so many frames' time to hear who received a frame of its own, and at least so long.
 const PATIENCE_FRAMES: f64 = 24.0;
 const PATIENCE_LEAST: Duration = Duration::from_millis(10);
-
-/// What became of a data frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Absorbed {
-    /// From a next hop, or a node beside this one: what it says of itself was read.
-    Overheard,
-    /// It brought something new.
-    Innovative,
-    /// It did not.
-    Redundant,
-    /// Its generation is long over.
-    Stale,
-    /// It contradicts what is known of its flow.
-    Malformed,
-}
 
 /// One flow at one node.
 #[derive(Debug)]
@@ -139,7 +125,15 @@ impl Flow {
     // ---- handle
 
     /// A data frame of the flow was heard from `sender`.
-    pub(super) fn hear(&mut self, sender: NodeId, data: &Data<'_>, cx: &mut Cx<'_>) -> Absorbed {
+    ///
+    /// # Errors
+    /// Why it was dropped, though what its sender says of itself may have been read.
+    pub(super) fn hear(
+        &mut self,
+        sender: NodeId,
+        data: &Data<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), DropReason> {
         let header = &data.header;
         self.heard_at = cx.now;
         let newer = header.revision.wrapping_sub(self.revision);
@@ -148,15 +142,15 @@ impl Flow {
         }
         self.stand(sender, &header.standing, cx.me);
         if !self.paths.leads(sender, cx.me) || header.revision != self.revision {
-            return Absorbed::Overheard;
+            return Ok(());
         }
         if header.room != self.room || data.payload.len() != self.symbol {
-            return Absorbed::Malformed;
+            return Err(DropReason::Malformed);
         }
         // What is made of it must fit a frame of this node, with all that may stand in one.
         let longest = Header::longest(MAX_NODES, self.room) + self.symbol;
         if !self.hops.is_empty() && longest > cx.mtu {
-            return Absorbed::Malformed;
+            return Err(DropReason::Malformed);
         }
         let first = match self.upstream.entry(sender) {
             Entry::Occupied(mut known) => known.get_mut().note(header, cx.now),
@@ -166,36 +160,38 @@ impl Flow {
             }
         };
         if !first {
-            return Absorbed::Redundant;
+            return Ok(());
         }
         self.heard += 1;
         self.absorb(sender, data, cx)
     }
 
-    fn absorb(&mut self, sender: NodeId, data: &Data<'_>, cx: &mut Cx<'_>) -> Absorbed {
+    fn absorb(
+        &mut self,
+        sender: NodeId,
+        data: &Data<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), DropReason> {
         let header = &data.header;
         if header.generation < self.oldest() {
-            return Absorbed::Stale;
+            return Err(DropReason::Stale);
         }
         self.open(header.generation);
         if let Some(before) = self.generations.get_mut(&header.generation.wrapping_sub(1)) {
             before.size = before.size.max(header.size_before);
         }
         let Some(generation) = self.generations.get_mut(&header.generation) else {
-            return Absorbed::Malformed;
+            return Err(DropReason::Malformed);
         };
         generation.size = generation.size.max(header.size);
         let Some(innovative) = generation.absorb(data.coefficients, data.payload) else {
-            return Absorbed::Malformed;
+            return Err(DropReason::Malformed);
         };
         self.innovative += u64::from(innovative);
         if let (true, Some(outlet)) = (innovative, &mut self.outlet) {
             outlet.note(header.generation, cx.now);
         }
-        if !self.take_credits(sender, header, cx.me) {
-            return Absorbed::Malformed;
-        }
-        if innovative { Absorbed::Innovative } else { Absorbed::Redundant }
+        if self.take_credits(sender, header, cx.me) { Ok(()) } else { Err(DropReason::Malformed) }
     }
 
     /// Makes room for a generation, of which there was nothing.
@@ -259,7 +255,7 @@ impl Flow {
     }
 
     /// Goes on over other paths.
-    pub(super) fn follow(&mut self, paths: PathSet, revision: u8, topology: &Topology, me: NodeId) {
+    fn follow(&mut self, paths: PathSet, revision: u8, topology: &Topology, me: NodeId) {
         self.hops = paths.next_hops(me);
         self.credits.follow(&quality(&self.hops, topology, me));
         self.log.clear();
@@ -318,16 +314,12 @@ impl Flow {
     /// Hands up what is next in order.
     pub(super) fn deliver(&mut self, mut up: impl FnMut(Vec<u8>)) {
         let Some(outlet) = &mut self.outlet else { return };
-        let before = self.delivered;
-        let mut delivered = 0;
         outlet.deliver(&mut self.generations, |packet| {
-            delivered += 1;
+            self.delivered += 1;
             up(packet);
         });
-        self.delivered = before + delivered;
         let oldest = outlet.oldest();
-        self.generations = self.generations.split_off(&oldest);
-        self.upstream.values_mut().for_each(|upstream| upstream.forget(oldest));
+        self.forget(oldest);
     }
 
     // ---- poll

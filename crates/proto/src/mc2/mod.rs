@@ -20,12 +20,12 @@ mod upstream;
 mod tests;
 
 use crate::counters::DropReason;
-use crate::route::{Metric, Paths};
+use crate::route::NextHops;
 use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, mean};
 use crate::tunnel::{self, DATA, FlowStatus, Refused, TunnelService};
 pub use config::Mc2Config;
-use flow::{Absorbed, Flow};
+use flow::Flow;
 pub(crate) use frame::summary;
 use frame::{Data, Header, REPORT, REQUEST, Report, Request, Start};
 use ncmesh_wire::{NodeId, ServiceId};
@@ -45,9 +45,8 @@ const IDLE: Duration = Duration::from_secs(60);
 const MAX_REQUESTS: usize = 64;
 /// The length of a packet stands before it.
 const PREFIX: usize = 2;
-/// A frame's time until one was sent, and the weight of the newest in the mean.
+/// A frame's time until one was sent.
 const FRAME_TIME: Duration = Duration::from_millis(2);
-const FRAME_TIME_WEIGHT: f64 = 0.1;
 
 type Key = (NodeId, NodeId);
 
@@ -67,7 +66,7 @@ pub struct Mc2 {
     begun: u32,
     /// Paths of flows that begin here are of this version of the mesh.
     topology: u64,
-    routes: Option<(u64, Paths)>,
+    next_hops: NextHops,
 }
 
 impl Mc2 {
@@ -83,7 +82,7 @@ impl Mc2 {
             frame_time: FRAME_TIME,
             begun: 0,
             topology: 0,
-            routes: None,
+            next_hops: NextHops::default(),
         }
     }
 
@@ -105,10 +104,8 @@ impl Mc2 {
         if flow.start != start {
             return cx.counters.drop(DropReason::Stale);
         }
-        match flow.hear(frame.sender, &data, cx) {
-            Absorbed::Malformed => cx.counters.drop(DropReason::Malformed),
-            Absorbed::Stale => cx.counters.drop(DropReason::Stale),
-            Absorbed::Overheard | Absorbed::Innovative | Absorbed::Redundant => {}
+        if let Err(why) = flow.hear(frame.sender, &data, cx) {
+            cx.counters.drop(why);
         }
         let source = start.source;
         flow.deliver(|packet| cx.events.push_back(Event::Packet { from: source, packet }));
@@ -197,14 +194,6 @@ impl Mc2 {
         }
     }
 
-    fn next_hop(&mut self, cx: &Cx<'_>, to: NodeId) -> Option<NodeId> {
-        let version = cx.topology.version();
-        if self.routes.as_ref().is_none_or(|(of, _)| *of != version) {
-            self.routes = Some((version, cx.topology.paths_from(cx.me, Metric::Unicast)));
-        }
-        self.routes.as_ref()?.1.path_to(to).first().copied()
-    }
-
     /// Of flows with something to send the one with the largest W(n, c), and from which generation (3.4).
     fn heaviest(&self, now: Instant) -> Option<(Key, u32, f64)> {
         let due = self.flows.iter().filter_map(|(key, flow)| {
@@ -225,7 +214,7 @@ impl Mc2 {
             Some(Request { start: flow.start, next, generation, serial, missing })
         });
         let mut request = own.or_else(|| self.requests.pop_front())?;
-        request.next = self.next_hop(cx, request.start.source)?;
+        request.next = self.next_hops.towards(cx.topology, cx.me, request.start.source)?;
         request.write(out);
         Some(Filled { kind: REQUEST, to: Some(request.next) })
     }
@@ -298,8 +287,7 @@ impl Service for Mc2 {
         let Some(flow) = self.on_air.take().and_then(|key| self.flows.get_mut(&key)) else {
             return;
         };
-        let (old, new) = (self.frame_time, report.airtime);
-        self.frame_time = old.mul_f64(1.0 - FRAME_TIME_WEIGHT) + new.mul_f64(FRAME_TIME_WEIGHT);
+        self.frame_time = mean(self.frame_time, report.airtime);
         if let Some(receivers) = report.heard_by {
             flow.told(&receivers);
         }

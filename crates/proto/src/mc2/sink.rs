@@ -97,8 +97,7 @@ impl Outlet {
         while self.wanting.contains_key(&self.generation)
             && (self.generation < oldest || self.is_hopeless(config, now))
         {
-            let size = generations.get(&self.generation).map_or(0, |generation| generation.size);
-            let size = if size == 0 { config.generation } else { size };
+            let size = size(generations.get(&self.generation), config);
             lost += u64::from(size.saturating_sub(self.place));
             self.advance();
         }
@@ -118,11 +117,9 @@ impl Outlet {
     ) -> Option<Lack> {
         let (number, want) =
             self.wanting.iter().find(|(_, want)| want.due && want.requests < config.requests)?;
-        let (size, rank) = generations
-            .get(number)
-            .map_or((0, 0), |generation| (generation.size, generation.rank()));
-        let size = if size == 0 { config.generation } else { size };
-        let missing = size.saturating_sub(rank as u8).max(1);
+        let generation = generations.get(number);
+        let rank = generation.map_or(0, Generation::rank);
+        let missing = size(generation, config).saturating_sub(rank as u8).max(1);
         Some(Lack { generation: *number, serial: want.requests as u8, missing })
     }
 
@@ -137,6 +134,14 @@ impl Outlet {
     pub(super) fn poll_timeout(&self, config: &Mc2Config, after: Instant) -> Option<Instant> {
         self.wanting.values().map(|want| want.asks_at(config)).filter(|at| *at > after).min()
     }
+}
+
+/// How many packets a generation has; as many as it can, while that is not known.
+fn size(generation: Option<&Generation>, config: &Mc2Config) -> u8 {
+    generation
+        .map(|generation| generation.size)
+        .filter(|size| *size > 0)
+        .unwrap_or(config.generation)
 }
 
 impl Want {

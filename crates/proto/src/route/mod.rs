@@ -21,6 +21,7 @@ use ncmesh_wire::{NodeId, Reader, ServiceId};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+pub(crate) use topology::NextHops;
 pub use topology::{LinkState, Metric, Paths, Topology};
 
 /// The service id of link state.

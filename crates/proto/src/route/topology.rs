@@ -229,3 +229,25 @@ impl Paths {
         path
     }
 }
+
+/// By which neighbour each node is reached by unicast, worked out anew when the mesh has changed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NextHops {
+    /// Of this version of the mesh.
+    paths: Option<(u64, Paths)>,
+}
+
+impl NextHops {
+    /// The neighbour of `me` on the shortest path to `to`.
+    pub(crate) fn towards(
+        &mut self,
+        topology: &Topology,
+        me: NodeId,
+        to: NodeId,
+    ) -> Option<NodeId> {
+        if self.paths.as_ref().is_none_or(|(version, _)| *version != topology.version()) {
+            self.paths = Some((topology.version(), topology.paths_from(me, Metric::Unicast)));
+        }
+        self.paths.as_ref()?.1.path_to(to).first().copied()
+    }
+}

@@ -10,6 +10,7 @@ use ncmesh_proto::link::LinkConfig;
 use ncmesh_proto::registry;
 use ncmesh_proto::route::Metric;
 use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_wire::ServiceId;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -108,11 +109,14 @@ pub fn settling_time(link: &LinkConfig) -> Duration {
     link.settling_time() + Duration::from_secs(5)
 }
 
-/// Whether `scheme` finds something to carry in the scenario.
+/// The engine `scheme`, which finds something to carry in the scenario.
 ///
 /// # Errors
 /// [`SimulationError::UnknownScheme`], [`RunError::NoTraffic`].
-pub fn check_traffic(scenario: &Scenario, scheme: &str) -> Result<(), RunError> {
+pub fn check_traffic(
+    scenario: &Scenario,
+    scheme: &str,
+) -> Result<&'static registry::Entry, RunError> {
     let entry =
         registry::entry(scheme).ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))?;
     let scheme = entry.name;
@@ -123,7 +127,7 @@ pub fn check_traffic(scenario: &Scenario, scheme: &str) -> Result<(), RunError> 
         "file" if scenario.traffic.is_none() => {
             Err(RunError::NoTraffic { missing: "[traffic]", scheme })
         }
-        _ => Ok(()),
+        _ => Ok(entry),
     }
 }
 
@@ -141,13 +145,11 @@ pub fn run(
     observers: Vec<Box<dyn Observer>>,
     progress: impl FnMut(&Simulation) -> ControlFlow<()>,
 ) -> Result<Outcome, RunError> {
-    check_traffic(scenario, scheme)?;
-    let entry =
-        registry::entry(scheme).ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))?;
+    let entry = check_traffic(scenario, scheme)?;
     let settling = settling_time(&config.link);
     let mut s = Simulation::new(config)?;
     observers.into_iter().for_each(|observer| s.observe(observer));
-    let mut run = Run { scenario, scheme: entry.name, s, progress };
+    let mut run = Run { scenario, scheme: entry.name, id: entry.id, s, progress };
     run.advance(Instant::default() + settling, |_| false)?;
     let carried = match &scenario.traffic {
         Some(traffic) if entry.service == "file" => {
@@ -170,6 +172,8 @@ pub fn run(
 struct Run<'a, P> {
     scenario: &'a Scenario,
     scheme: &'static str,
+    /// Under which the scheme's frames travel.
+    id: ServiceId,
     s: Simulation,
     progress: P,
 }
@@ -218,11 +222,8 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
     }
 
     fn data_sent(&self, node: usize) -> u64 {
-        let (Some(stack), Some(entry)) = (self.s.host(node).stack(), registry::entry(self.scheme))
-        else {
-            return 0;
-        };
+        let Some(stack) = self.s.host(node).stack() else { return 0 };
         // Data frames have the same kind in files and tunnels.
-        stack.counters().sent(entry.id, ncmesh_proto::file::frame::DATA).frames
+        stack.counters().sent(self.id, ncmesh_proto::file::frame::DATA).frames
     }
 }

@@ -24,27 +24,19 @@ def ratios(ours: Sequence[float], others: Sequence[float]) -> list[float]:
 def average_gain(rows: Rows, one: str, other: str, expected: float) -> Claim:
     """How much higher average throughput is, averaged over topologies; `expected` is the ratio."""
     gains = ratios(rows.average(one), rows.average(other))
-    return within(
-        f"average throughput, {one} over {other}",
-        GAIN,
-        expected,
-        fmean(gains),
-        spread=over_topologies(gains),
-        relative=RATIO,
-    )
+    return _mean(f"average throughput, {one} over {other}", gains, expected)
 
 
 def change(rows: Rows, one: str, other: str, column: str, text: str, expected: float) -> Claim:
     """How much a count changes, averaged over topologies; `expected` is the ratio."""
     changes = ratios(rows.of(one, column), rows.of(other, column))
-    return within(
-        f"{text}, {one} against {other}",
-        GAIN,
-        expected,
-        fmean(changes),
-        spread=over_topologies(changes),
-        relative=RATIO,
-    )
+    return _mean(f"{text}, {one} against {other}", changes, expected)
+
+
+def _mean(text: str, found: Sequence[float], expected: float) -> Claim:
+    """The mean of each topology's ratio."""
+    spread = over_topologies(found)
+    return within(text, GAIN, expected, fmean(found), spread=spread, relative=RATIO)
 
 
 def source_redundancy(rows: Rows, variant: str, expected: float) -> Claim:

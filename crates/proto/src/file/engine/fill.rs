@@ -3,7 +3,6 @@
 use super::{FileEngine, Last};
 use crate::file::frame::{self, Ack};
 use crate::file::scheme::Scheme;
-use crate::route::{Metric, Topology};
 use crate::service::{Cx, Filled};
 use crate::time::{Duration, Instant};
 use ncmesh_wire::{FlowId, NodeId};
@@ -28,7 +27,7 @@ impl<S: Scheme> FileEngine<S> {
 
     pub(super) fn fill_ack(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         while let Some(ack) = self.acks.due(cx.now).cloned() {
-            let Some(next) = self.next_hop(cx.topology, cx.me, ack.flow.source) else {
+            let Some(next) = self.next_hops.towards(cx.topology, cx.me, ack.flow.source) else {
                 let own = ack.receiver == cx.me;
                 self.acks.postpone(ack.flow, ack.receiver, cx.now + NO_ROUTE_PAUSE, own);
                 continue;
@@ -43,13 +42,6 @@ impl<S: Scheme> FileEngine<S> {
             return Some(Filled { kind: frame::ACK, to: Some(next) });
         }
         None
-    }
-
-    fn next_hop(&mut self, topology: &Topology, me: NodeId, to: NodeId) -> Option<NodeId> {
-        if self.routes.as_ref().is_none_or(|(version, _)| *version != topology.version()) {
-            self.routes = Some((topology.version(), topology.paths_from(me, Metric::Unicast)));
-        }
-        self.routes.as_ref()?.1.path_to(to).first().copied()
     }
 
     pub(super) fn fill_announce(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
