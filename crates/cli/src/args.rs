@@ -211,7 +211,7 @@ pub(crate) struct RunArgs {
     /// Change a setting of the scenario, for instance medium.bit_rate=2M; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The protocol: pacifier, more, etx_unicast or tree_flood for a file; forward for flows
+    /// The protocol: pacifier, more, etx_unicast or tree_flood for a file; forward or mc2 for flows
     #[arg(long, default_value = "pacifier")]
     pub(crate) scheme: String,
     /// Give up after so many seconds of the mesh's clock (exit code 7) [default: never]
