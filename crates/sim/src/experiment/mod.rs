@@ -4,7 +4,7 @@ mod flows;
 mod transfer;
 
 use crate::observe::Observer;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Transport};
 use crate::simulation::{Simulation, SimulationConfig, SimulationError, node_id};
 use ncmesh_proto::link::LinkConfig;
 use ncmesh_proto::registry;
@@ -70,6 +70,11 @@ pub enum RunError {
         /// The scheme.
         scheme: &'static str,
     },
+    /// The simulator has no TCP.
+    #[error(
+        "a flow has protocol = \"tcp\", and the simulator has no TCP: `ncmesh lab` has the kernel's"
+    )]
+    NoTcp,
     /// No path was found while the mesh measured itself.
     #[error(
         "{to} cannot be reached from {from}: the scenario's links connect them too badly or not at all"
@@ -127,6 +132,13 @@ pub fn check_traffic(scenario: &Scenario, scheme: &str) -> Result<(), RunError> 
     }
 }
 
+/// That the simulator can make the packets of all flows.
+fn check_transport(scenario: &Scenario, scheme: &str) -> Result<(), RunError> {
+    let is_tunnel = registry::entry(scheme).is_some_and(|entry| entry.service == "tunnel");
+    let has_tcp = scenario.flows.iter().any(|flow| flow.transport != Transport::Udp);
+    if is_tunnel && has_tcp { Err(RunError::NoTcp) } else { Ok(()) }
+}
+
 /// Runs the scenario's traffic with `scheme`, at most `limit` of virtual time: its file transfer, or its flows. The
 /// `observers` are told of every event; `progress` is called now and then with the simulation and says whether to go
 /// on.
@@ -142,6 +154,7 @@ pub fn run(
     progress: impl FnMut(&Simulation) -> ControlFlow<()>,
 ) -> Result<Outcome, RunError> {
     check_traffic(scenario, scheme)?;
+    check_transport(scenario, scheme)?;
     let entry =
         registry::entry(scheme).ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))?;
     let settling = settling_time(&config.link);
