@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Installs what the tests use beside Rust: network namespaces and packet filters for the radio tests, a C++
-# compiler for the fuzzer's engine, Python's venv, Wireshark's tshark for captures and their dissector. Without root
-# or apt it only says what is missing; tests of radios and captures then skip.
+# Installs what the tests use beside Rust: network namespaces and packet filters for the radio tests, iperf3, ping and
+# setpriv for tunnels, a C++ compiler for the fuzzer's engine, Python's venv, Wireshark's tshark for captures and their
+# dissector. Without root or apt it only says what is missing; tests of radios, tunnels and captures then skip.
 set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
 need ip iproute2
 need nft nftables
+need iperf3 iperf3
+need ping iputils-ping
+need setpriv util-linux
 need g++ g++
 need python3 python3
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)

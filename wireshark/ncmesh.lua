@@ -39,6 +39,7 @@ local SERVICES = {
   [17] = { name = "more", is = "file" },
   [18] = { name = "etx_unicast", is = "file" },
   [19] = { name = "tree_flood", is = "file" },
+  [20] = { name = "forward", is = "forward" },
 }
 local SERVICE_NAMES = {}
 for id, service in pairs(SERVICES) do SERVICE_NAMES[id] = service.name end
@@ -116,6 +117,11 @@ local f = {
   next_hop = ProtoField.uint16("ncmesh.next_hop", "Next hop"),
   first_missing = ProtoField.uint32("ncmesh.first_missing", "First missing batch"),
   bits = ProtoField.bytes("ncmesh.bits", "Complete batches behind it"),
+
+  packet_source = ProtoField.uint16("ncmesh.packet.source", "Source"),
+  packet_destination = ProtoField.uint16("ncmesh.packet.destination", "Destination"),
+  packet_hops = ProtoField.uint8("ncmesh.packet.hops", "Hops left"),
+  packet = ProtoField.bytes("ncmesh.packet", "Packet"),
 }
 ncmesh.fields = f
 
@@ -408,6 +414,17 @@ local function acknowledgment(c)
   return string.format(text, flow, receiver, next_hop, state or "?", missing)
 end
 
+local function forwarded(c)
+  local next_hop = c:number(f.next_hop, 2)
+  local source = c:number(f.packet_source, 2)
+  local destination = c:number(f.packet_destination, 2)
+  local hops = c:number(f.packet_hops, 1)
+  if source == destination then c:fail("The packet goes where it comes from") end
+  if hops == 0 then c:fail("The packet may go no further") end
+  if c:rest(f.packet) == 0 then c:fail("There is no packet") end
+  return string.format("%d to %d by %d", source, destination, next_hop)
+end
+
 -- By kind of service, its frames by their kind.
 local FRAMES = {
   link = { [0] = { name = "probe", show = probe } },
@@ -418,6 +435,7 @@ local FRAMES = {
     [2] = { name = "acknowledgment", show = acknowledgment },
     [3] = { name = "report", show = report },
   },
+  forward = { [1] = { name = "data", show = forwarded } },
 }
 
 -- Shows the body of a frame under the null cipher, from HEADER_LEN to `last`.

@@ -57,7 +57,7 @@ pub(crate) enum Command {
     /// Make a network key; every node of a network needs the same
     #[command(after_help = "Examples:\n  ncmesh keygen network.key\n  ncmesh keygen > network.key")]
     Keygen(KeygenArgs),
-    /// Send a file over an emulated mesh of real daemons, no root needed
+    /// Send a file, or with root flows of packets, over an emulated mesh of real daemons
     #[command(after_help = LAB_EXAMPLES)]
     Lab(LabArgs),
     /// Send a file over a simulated mesh: fast, and the same every time
@@ -117,9 +117,11 @@ Examples:
   ncmesh lab scenarios/pair.toml                              # the traffic the scenario names
   ncmesh lab scenarios/line.toml --set medium.bit_rate=2M --set protocol.pacifier.variant=tree
   ncmesh lab scenarios/building.toml --send photo.jpg --dir lab --json
+  ncmesh lab scenarios/tunnel.toml --scheme forward           # as root: the flows the scenario names, by iperf3
 
 Every node is an `ncmesh node` process with a state directory and an inbox of its own; only the air between \
-them is emulated. Interrupting the command ends them all.";
+them is emulated. Each end of a flow has a network namespace with a tunnel device. Interrupting the command \
+ends them all.";
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
@@ -209,7 +211,7 @@ pub(crate) struct RunArgs {
     /// Change a setting of the scenario, for instance medium.bit_rate=2M; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The protocol: pacifier, more, etx_unicast or tree_flood for a file; simulated, forward or mc2 for flows
+    /// The protocol: pacifier, more, etx_unicast or tree_flood for a file; forward or mc2 for flows
     #[arg(long, default_value = "pacifier")]
     pub(crate) scheme: String,
     /// Give up after so many seconds of the mesh's clock (exit code 7) [default: never]

@@ -1,5 +1,6 @@
 //! The `node.toml` of a daemon of the lab.
 
+use crate::tunnel::Tunnel;
 use ncmesh_node::etherd::datagram::Token;
 use ncmesh_sim::node_id;
 use ncmesh_sim::scenario::Scenario;
@@ -12,9 +13,10 @@ pub(crate) fn node_config(
     scenario: &Scenario,
     index: usize,
     ether: SocketAddr,
-    token: Token,
-    key: &[u8],
+    secrets: (Token, &[u8]),
+    tunnel: Option<&Tunnel>,
 ) -> String {
+    let (token, key) = secrets;
     let mut hex = String::new();
     for byte in key {
         // Writing to a string does not fail.
@@ -35,8 +37,9 @@ pub(crate) fn node_config(
     ]);
     let inbox = section([("dir", "inbox".into())]);
     let own = [("node", node), ("radio", radio), ("inbox", inbox)];
-    let own = own.map(|(name, table)| (name.to_owned(), table));
-    own.into_iter()
+    let tunnel = tunnel.and_then(|tunnel| tunnel.section(index));
+    let own = own.into_iter().chain(tunnel.map(|section| ("tunnel", section)));
+    own.map(|(name, table)| (name.to_owned(), table))
         .chain(scenario.protocol.clone())
         .map(|(name, table)| (name, Value::Table(table)))
         .collect::<Table>()

@@ -49,6 +49,38 @@ pub enum LabError {
         /// The receiver.
         to: String,
     },
+    /// Packets that fit no frame.
+    #[error(
+        "packets of {bytes} bytes are too long: {scheme} carries up to {longest} here; set [medium] mtu higher"
+    )]
+    TooLong {
+        /// Their length.
+        bytes: usize,
+        /// The scheme.
+        scheme: String,
+        /// The most it carries.
+        longest: usize,
+    },
+    /// The nodes' network namespaces.
+    #[error(
+        "flows need a network namespace for each end, and they cannot be made ({0}): run as root, with iproute2 installed"
+    )]
+    Namespaces(String),
+    /// The program that makes the load.
+    #[error(
+        "flows need iperf3, and it cannot be started ({0}): install it, on Debian with `apt install iperf3`"
+    )]
+    Iperf(io::Error),
+    /// A flow came to nothing.
+    #[error("the flow from {from} to {to} came to nothing: {problem}")]
+    Flow {
+        /// Its source.
+        from: String,
+        /// Its destination.
+        to: String,
+        /// What the program that makes the load says.
+        problem: String,
+    },
     /// A daemon's answer.
     #[error(transparent)]
     Api(#[from] ClientError),

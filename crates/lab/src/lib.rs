@@ -1,16 +1,21 @@
 //! The lab: every node of a scenario is a real daemon, a process of its own, and the air between them is
 //! emulated.
 //!
-//! Nothing here needs root. The ether runs on a thread of this process, the daemons' directories lie under one
+//! Files need no root; flows do, for the network namespaces of their ends. The ether runs on a thread of this process, the daemons' directories lie under one
 //! directory, and all of it is gone when the [`Lab`] is, except a directory that the caller named.
 
 mod config;
 mod error;
 mod ether;
+mod flows;
+mod iperf;
+mod namespaces;
 mod process;
+mod tunnel;
 mod verify;
 
 pub use error::LabError;
+pub use flows::{LabFlow, LabFlows, RunningFlows};
 pub use ncmesh_node::etherd::EtherStatistics;
 pub use verify::same_contents;
 
@@ -29,6 +34,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::Instant;
+use tunnel::Tunnel;
 
 /// Time between two looks at the daemons.
 pub const LOOK: Duration = Duration::from_millis(200);
@@ -44,6 +50,8 @@ pub struct LabOptions {
     pub dir: Option<PathBuf>,
     /// How far the emulated medium may be behind the wall clock, for a second, before the run is given up.
     pub max_lag: Duration,
+    /// The tunnel scheme that carries the scenario's flows, if any are to be carried.
+    pub tunnel: Option<String>,
 }
 
 /// A running mesh. Dropped, it is gone at once; [`stop`](Self::stop) ends the daemons in good order.
@@ -53,6 +61,7 @@ pub struct Lab {
     started: Instant,
     // Dropped in this order: the processes before what they stand on.
     nodes: Vec<NodeProcess>,
+    tunnel: Option<Tunnel>,
     ether: EtherThread,
     dir: Dir,
 }
@@ -104,12 +113,14 @@ impl Lab {
         // The daemons would find out, but in the file we wrote, not in the one the user did.
         let config = SimulationConfig::from_scenario(scenario)?;
         let settling = settling_time(&config.link);
-        Simulation::new(config)?;
+        let simulation = Simulation::new(config)?;
         let dir = Dir::open(options.dir.as_deref()).map_err(LabError::Directory)?;
         let place = |(index, name)| dir.path().join(format!("{}-{name}", index + 1));
         let names = scenario.nodes.iter().map(|node| &node.name);
         let places: Vec<PathBuf> = names.enumerate().map(place).collect();
         check_sockets(&places).map_err(LabError::Directory)?;
+        let scheme = options.tunnel.as_deref();
+        let tunnel = scheme.map(|scheme| Tunnel::new(scheme, scenario, &simulation)).transpose()?;
         let (mut token, mut key) = ([0; 16], [0; 32]);
         getrandom::fill(&mut token).map_err(std::io::Error::from)?;
         getrandom::fill(&mut key).map_err(std::io::Error::from)?;
@@ -117,7 +128,8 @@ impl Lab {
         let ether = EtherThread::start(scenario.medium_config(), token, options.max_lag)?;
         let mut nodes = Vec::new();
         for (index, (node, place)) in scenario.nodes.iter().zip(places).enumerate() {
-            let config = node_config(scenario, index, ether.address(), token, &key);
+            let tunnel = tunnel.as_ref();
+            let config = node_config(scenario, index, ether.address(), (token, &key), tunnel);
             let process = NodeProcess::new(&node.name, place, options.program.clone(), &config);
             nodes.push(process.map_err(LabError::Directory)?);
         }
@@ -126,6 +138,7 @@ impl Lab {
             settling,
             started: Instant::now(),
             nodes,
+            tunnel,
             ether,
             dir,
         };

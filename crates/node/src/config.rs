@@ -2,6 +2,7 @@
 
 mod locate;
 mod radio;
+mod tunnel;
 mod value;
 
 pub use locate::line_of_problem;
@@ -15,6 +16,10 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+pub use tunnel::{Target, TunnelConfig};
+
+/// The least MTU of a tunnel, bytes: what every host on the Internet must take (RFC 791).
+pub const TUNNEL_MTU_MIN: usize = 576;
 
 /// A daemon's configuration. Relative paths in the file are relative to the file.
 #[derive(Clone, Debug)]
@@ -33,6 +38,8 @@ pub struct NodeConfig {
     pub api_socket: PathBuf,
     /// The radio.
     pub radio: RadioConfig,
+    /// IP over the mesh, if this node has a part in it.
+    pub tunnel: Option<TunnelConfig>,
     /// `[link]`.
     pub link: LinkConfig,
     /// `[route]`.
@@ -78,6 +85,7 @@ struct FileSections {
     radio: RadioConfig,
     inbox: Option<InboxSection>,
     api: Option<ApiSection>,
+    tunnel: Option<TunnelConfig>,
     #[serde(default)]
     link: LinkConfig,
     #[serde(default)]
@@ -131,18 +139,24 @@ impl NodeConfig {
         let source = Source { file: file.to_owned(), text };
         let sections: FileSections =
             toml::from_str(&source.text).map_err(|e| source.toml_error(&e))?;
-        let FileSections { node, radio, inbox, api, link, route, engines } = sections;
+        let FileSections { node, radio, inbox, api, tunnel, link, route, engines } = sections;
         let key = source.key(&node)?;
         let state_dir = node.state_dir.map_or_else(default_state_dir, |dir| source.resolve(&dir));
+        let id = NodeId(node.id);
+        let name = node.name.unwrap_or_else(|| format!("n{:02}", node.id));
+        if let Some(Err(problem)) = tunnel.as_ref().map(|tunnel| tunnel.check(id, &name)) {
+            return Err(source.blame("tunnel", &problem));
+        }
         Ok(Self {
-            id: NodeId(node.id),
-            name: node.name.unwrap_or_else(|| format!("n{:02}", node.id)),
+            id,
+            name,
             key,
             inbox: inbox.map(|section| source.resolve(&section.dir)),
             api_socket: api
                 .map_or_else(|| state_dir.join("api.sock"), |api| source.resolve(&api.socket)),
             state_dir,
             radio,
+            tunnel,
             link,
             route,
             engines,
@@ -153,13 +167,17 @@ impl NodeConfig {
     /// An error found later in `section`, with its place in the file.
     #[must_use]
     pub fn blame(&self, section: &str, problem: &str) -> ConfigError {
-        let Source { file, text } = &self.source;
-        let line = line_of_problem(text, section, problem);
-        ConfigError { file: file.clone(), line, problem: format!("[{section}] {problem}") }
+        self.source.blame(section, problem)
     }
 }
 
 impl Source {
+    fn blame(&self, section: &str, problem: &str) -> ConfigError {
+        let line = line_of_problem(&self.text, section, problem);
+        let problem = format!("[{section}] {problem}");
+        ConfigError { file: self.file.clone(), line, problem }
+    }
+
     fn error(&self, section: &str, key: &str, problem: String) -> ConfigError {
         ConfigError { file: self.file.clone(), line: line_of(&self.text, section, key), problem }
     }

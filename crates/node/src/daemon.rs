@@ -10,6 +10,8 @@ use crate::radio::udp::UdpRadio;
 use crate::radio::{Radio, RadioEvent};
 use crate::state::StateDir;
 use crate::store::reception::check_inbox;
+use crate::tunnel::device::{Device, DeviceError};
+use std::future::pending;
 use std::io;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -18,6 +20,10 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// Time between two rounds of housekeeping.
 const TIDY: Duration = Duration::from_secs(5);
+/// Packets of the host's taken at one go at most, before other things have their turn.
+const BURST: usize = 32;
+/// The longest IP packet, bytes.
+const LONGEST_PACKET: usize = 65_535;
 
 /// Runs a daemon until SIGINT or SIGTERM.
 ///
@@ -62,10 +68,11 @@ async fn serve<R: Radio>(
         state,
     };
     let node = Node::new(config, parts).map_err(|e| config.blame(&e.section, &e.problem))?;
+    let device = node.device().map(|(tunnel, mtu)| Device::open(tunnel, mtu)).transpose()?;
     ApiSocket::bind(&config.api_socket)?.serve(handle.clone());
     tokio::spawn(api::resume(handle));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
-    Loop::new(node, radio, calls)?.run().await
+    Loop::new(node, radio, device, calls)?.run().await
 }
 
 struct Loop<R> {
@@ -73,6 +80,7 @@ struct Loop<R> {
     radio: R,
     /// The radio was asked for the medium and has not granted it yet.
     requested: bool,
+    device: Option<Device>,
     calls: mpsc::UnboundedReceiver<Command>,
     alarm: Alarm,
     tidy: Interval,
@@ -82,16 +90,24 @@ struct Loop<R> {
     heard: Vec<u8>,
     /// The frame written last.
     frame: Vec<u8>,
+    /// The packet of the host's read last.
+    packet: Vec<u8>,
 }
 
 impl<R: Radio> Loop<R> {
-    fn new(node: Node, radio: R, calls: mpsc::UnboundedReceiver<Command>) -> io::Result<Self> {
+    fn new(
+        node: Node,
+        radio: R,
+        device: Option<Device>,
+        calls: mpsc::UnboundedReceiver<Command>,
+    ) -> io::Result<Self> {
         let mut tidy = interval(TIDY);
         tidy.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             node,
             radio,
             requested: false,
+            device,
             calls,
             alarm: Alarm::new()?,
             tidy,
@@ -99,12 +115,14 @@ impl<R: Radio> Loop<R> {
             terminate: signal(SignalKind::terminate())?,
             heard: Vec::new(),
             frame: Vec::new(),
+            packet: vec![0; LONGEST_PACKET],
         })
     }
 
     async fn run(mut self) -> Result<(), NodeError> {
         while self.step().await? {
             self.node.handle_events();
+            self.deliver();
         }
         self.node.save_peers();
         tracing::info!("stopped");
@@ -121,6 +139,9 @@ impl<R: Radio> Loop<R> {
                 self.handle_radio(event).await.map_err(NodeError::Radio)?;
             }
             () = self.alarm.wait_until(timeout) => self.node.handle_timeout(),
+            read = read(self.device.as_ref(), &mut self.packet), if self.node.wants_packet() => {
+                self.handle_packets(read?)?;
+            }
             Some(call) = self.calls.recv() => call(&mut self.node),
             _ = self.tidy.tick() => self.node.tidy(),
             _ = self.interrupt.recv() => return Ok(false),
@@ -136,6 +157,30 @@ impl<R: Radio> Loop<R> {
             self.radio.request().await?;
         }
         Ok(())
+    }
+
+    /// The host sent a packet, and perhaps more.
+    fn handle_packets(&mut self, length: usize) -> Result<(), DeviceError> {
+        let Some(device) = &self.device else { return Ok(()) };
+        self.node.handle_packet(self.packet[..length].to_vec());
+        for _ in 1..BURST {
+            if !self.node.wants_packet() {
+                break;
+            }
+            let Some(length) = device.try_receive(&mut self.packet)? else { break };
+            self.node.handle_packet(self.packet[..length].to_vec());
+        }
+        Ok(())
+    }
+
+    /// Hands the host what came through the tunnel.
+    fn deliver(&mut self) {
+        let Some(device) = &self.device else { return };
+        while let Some(packet) = self.node.poll_packet() {
+            if !device.send(&packet) {
+                self.node.handle_device_refusal();
+            }
+        }
     }
 
     async fn handle_radio(&mut self, event: RadioEvent<R::Address>) -> io::Result<()> {
@@ -159,5 +204,13 @@ impl<R: Radio> Loop<R> {
             RadioEvent::Report(report) => self.node.handle_tx_report(report),
         }
         Ok(())
+    }
+}
+
+/// Waits for a packet of the host's.
+async fn read(device: Option<&Device>, packet: &mut [u8]) -> Result<usize, DeviceError> {
+    match device {
+        Some(device) => device.receive(packet).await,
+        None => pending().await,
     }
 }

@@ -4,6 +4,7 @@ use crate::config::ConfigError;
 use crate::etherd::client::EtherClientError;
 use crate::radio::udp::UdpError;
 use crate::state::StateError;
+use crate::tunnel::device::DeviceError;
 use std::io;
 use std::path::PathBuf;
 
@@ -22,6 +23,9 @@ pub enum NodeError {
     /// The ether.
     #[error(transparent)]
     Ether(#[from] EtherClientError),
+    /// The tunnel's device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// The inbox.
     #[error("the inbox {dir} cannot be written: {1}; choose another [inbox] dir", dir = .0.display())]
     Inbox(PathBuf, io::Error),
@@ -51,6 +55,7 @@ impl NodeError {
             Self::State(StateError::InUse(_))
                 | Self::Udp(UdpError::PortInUse { .. })
                 | Self::SocketInUse(_)
+                | Self::Device(DeviceError::InUse(_))
         )
     }
 }

@@ -146,9 +146,10 @@ pub(crate) fn simulate<'py>(
 fn failed(error: RunError) -> PyErr {
     let message = error.to_string();
     match error {
-        RunError::NoTraffic { .. } | RunError::TooLong { .. } | RunError::Simulation(_) => {
-            ScenarioError::new_err(message)
-        }
+        RunError::NoTraffic { .. }
+        | RunError::NoTcp
+        | RunError::TooLong { .. }
+        | RunError::Simulation(_) => ScenarioError::new_err(message),
         RunError::Unreachable { .. } => UnreachableError::new_err(message),
         RunError::File(..) | RunError::Observer(_) => PyOSError::new_err(message),
         RunError::Interrupted => PyKeyboardInterrupt::new_err(()),

@@ -92,12 +92,16 @@ fn what_cannot_be_is_said() {
         flows("").unwrap_err().to_string(),
         "the scenario has no [[flow]]: forward has nothing to carry"
     );
+    let tcp = flows(r#"flow = [{ from = "a", to = "c", protocol = "tcp", congestion = "reno" }]"#);
+    assert!(tcp.unwrap_err().to_string().contains("`ncmesh lab` has the kernel's"));
     for (flow, problem) in [
         (r#"from = "a", to = "a""#, "`to` must not be the source"),
-        (r#"from = "a", to = "x""#, "no node `x`: there are a, b, c"),
+        (r#"from = "a", to = "x""#, "no node `x`: there are"),
         (r#"from = "a", to = "c", seconds = 0"#, "`seconds` above 0"),
         (r#"from = "a", to = "c", rate = 0"#, "must be above 0"),
         (r#"from = "a", to = "c", start_s = nan"#, "must be 0 to 1e9"),
+        (r#"from = "a", to = "c", congestion = "reno""#, "`congestion` belongs to"),
+        (r#"from = "a", to = "c", protocol = "sctp""#, "unknown variant `sctp`"),
         (r#"from = "a", to = "c", speed = 1"#, "unknown field `speed`"),
     ] {
         let text = format!("{LINE}flow = [{{ {flow} }}]");

@@ -43,11 +43,14 @@ fn every_shipped_scenario_makes_a_medium_and_its_receivers_can_be_reached() {
         assert_eq!(Some(scenario.name.as_str()), path.file_stem().unwrap().to_str());
         Medium::new(scenario.medium_config()).unwrap();
         let paths = shortest_paths(&scenario);
-        let traffic = scenario.traffic.unwrap();
-        assert!(traffic.to.iter().all(|&to| paths[traffic.from][to].0.is_finite()), "{path:?}");
+        let files = scenario.traffic.iter().flat_map(|t| t.to.iter().map(|to| (t.from, *to)));
+        let flows = scenario.flows.iter().map(|flow| (flow.from, flow.to));
+        let ends: Vec<_> = files.chain(flows).collect();
+        assert!(!ends.is_empty(), "{path:?}");
+        assert!(ends.iter().all(|&(from, to)| paths[from][to].0.is_finite()), "{path:?}");
         scenarios += 1;
     }
-    assert_eq!(scenarios, 6);
+    assert_eq!(scenarios, 7);
 }
 
 #[test]

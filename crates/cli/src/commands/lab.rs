@@ -4,8 +4,9 @@ use crate::args::LabArgs;
 use crate::failure::{Failure, Kind};
 use crate::plan;
 use crate::progress::Progress;
-use crate::show;
-use ncmesh_lab::{EtherStatistics, LOOK, Lab, LabError, LabOptions};
+use crate::show::{self, Table};
+use ncmesh_lab::{EtherStatistics, LOOK, Lab, LabError, LabFlows, LabOptions};
+use ncmesh_proto::registry;
 use ncmesh_sim::TransferOutcome;
 use ncmesh_sim::scenario::{Content, Scenario, Traffic};
 use serde::Serialize;
@@ -18,7 +19,7 @@ use tokio::time::Instant;
 #[derive(Serialize)]
 struct Outcome {
     #[serde(flatten)]
-    transfer: TransferOutcome,
+    carried: Carried,
     /// How far the emulated medium was behind the wall clock, ms.
     lag_mean_ms: f64,
     lag_max_ms: f64,
@@ -28,18 +29,28 @@ struct Outcome {
     dir: Option<PathBuf>,
 }
 
+/// What a scheme carried, by its service.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Carried {
+    Transfer(TransferOutcome),
+    Flows(LabFlows),
+}
+
 pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
-    let scenario = plan::scenario(&args.run, &["file"])?;
-    let Some(traffic) = scenario.traffic.clone() else { return Ok(()) };
+    let scheme = &args.run.scheme;
+    let scenario = plan::scenario(&args.run, &["file", "tunnel"])?;
+    let is_tunnel = registry::entry(scheme).is_some_and(|entry| entry.service == "tunnel");
+    let tunnel = is_tunnel.then(|| scheme.clone());
     let program = std::env::current_exe()?;
-    let options = LabOptions { program, dir: args.dir.clone(), max_lag: args.max_lag };
+    let options = LabOptions { program, dir: args.dir.clone(), max_lag: args.max_lag, tunnel };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         // Whatever ends first: what is dropped here takes the daemons with it.
         tokio::select! {
-            outcome = experiment(&scenario, &traffic, args, &options, json) => outcome,
+            outcome = experiment(&scenario, args, &options, json) => outcome,
             _ = interrupt.recv() => Err(Failure::new(Kind::Incomplete, "interrupted")),
             _ = terminate.recv() => Err(Failure::new(Kind::Incomplete, "terminated")),
         }
@@ -47,22 +58,26 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
     if json {
         show::json(&outcome)?;
     } else {
-        plan::show_outcome(&outcome.transfer)?;
+        match &outcome.carried {
+            Carried::Transfer(transfer) => plan::show_outcome(transfer)?,
+            Carried::Flows(flows) => show_flows(flows)?,
+        }
         if let Some(dir) = &outcome.dir {
             show::line(&format!("the nodes' directories are in {}", dir.display()))?;
         }
     }
-    plan::verdict(&outcome.transfer)
+    match &outcome.carried {
+        Carried::Transfer(transfer) => plan::verdict(transfer),
+        Carried::Flows(_) => Ok(()),
+    }
 }
 
 async fn experiment(
     scenario: &Scenario,
-    traffic: &Traffic,
     args: &LabArgs,
     options: &LabOptions,
     silent: bool,
 ) -> Result<Outcome, Failure> {
-    let scheme = &args.run.scheme;
     let mut progress = Progress::new(silent);
     progress.note(&format!("starting {} daemons", scenario.nodes.len()));
     let mut lab = Lab::start(scenario, options).await?;
@@ -71,22 +86,88 @@ async fn experiment(
         "{} daemons are up; they measure their links for {settling:.0} s",
         scenario.nodes.len()
     ));
-    lab.settle(traffic.from, &traffic.to).await?;
-    let file = file_to_send(&lab, scenario, traffic)?;
-    let (from, to) = (traffic.from, traffic.to.as_slice());
-    let id = lab.send(from, to, &file, scheme).await?;
-    progress.note(&format!("sending {} as {id}", file.display()));
-    follow(&mut lab, from, &id, args.run.timeout, &mut progress).await?;
-    progress.clear();
-    let transfer = lab.outcome(from, to, &id, scheme, &file).await?;
+    let carried = match &scenario.traffic {
+        Some(traffic) if options.tunnel.is_none() => {
+            Carried::Transfer(transfer(&mut lab, scenario, traffic, args, &mut progress).await?)
+        }
+        _ => Carried::Flows(flows(&mut lab, args.run.timeout, &mut progress).await?),
+    };
     let EtherStatistics { lag_mean_ns, lag_max_ns, medium, .. } = lab.stop().await?;
     Ok(Outcome {
-        transfer,
+        carried,
         lag_mean_ms: lag_mean_ns as f64 / 1e6,
         lag_max_ms: lag_max_ns as f64 / 1e6,
         frames: medium.total().frames_sent,
         dir: options.dir.clone(),
     })
+}
+
+async fn transfer(
+    lab: &mut Lab,
+    scenario: &Scenario,
+    traffic: &Traffic,
+    args: &LabArgs,
+    progress: &mut Progress,
+) -> Result<TransferOutcome, Failure> {
+    let scheme = &args.run.scheme;
+    lab.settle(traffic.from, &traffic.to).await?;
+    let file = file_to_send(lab, scenario, traffic)?;
+    let (from, to) = (traffic.from, traffic.to.as_slice());
+    let id = lab.send(from, to, &file, scheme).await?;
+    progress.note(&format!("sending {} as {id}", file.display()));
+    follow(lab, from, &id, args.run.timeout, progress).await?;
+    progress.clear();
+    Ok(lab.outcome(from, to, &id, scheme, &file).await?)
+}
+
+async fn flows(
+    lab: &mut Lab,
+    limit: Option<Duration>,
+    progress: &mut Progress,
+) -> Result<LabFlows, Failure> {
+    lab.settle_flows().await?;
+    progress.note("flows begin");
+    let carry = async {
+        let running = lab.begin_flows().await?;
+        lab.finish_flows(running).await
+    };
+    let carried = tokio::time::timeout(limit.unwrap_or(Duration::MAX), carry).await;
+    let late = |_| Failure::new(Kind::Incomplete, "the flows did not end in time (--timeout)");
+    Ok(carried.map_err(late)??)
+}
+
+/// The flows as a table, and the run in a line.
+fn show_flows(outcome: &LabFlows) -> Result<(), Failure> {
+    let columns = [
+        "FROM",
+        "TO",
+        "PROTOCOL",
+        "KBIT/S",
+        "LOSS",
+        "RETRANSMITS",
+        "RTT MS",
+        "JITTER MS",
+        "INNOVATIVE",
+    ];
+    let ms = |seconds: Option<f64>| show::or_dash(seconds.map(|s| format!("{:.1}", s * 1e3)));
+    let mut table = Table::new(columns);
+    for flow in &outcome.flows {
+        let innovative = 100.0 * flow.innovative as f64 / flow.heard.max(1) as f64;
+        table.row([
+            flow.from.clone(),
+            flow.to.clone(),
+            flow.protocol.clone(),
+            format!("{:.0}", flow.throughput_bps / 1e3),
+            show::or_dash(flow.loss.map(|loss| format!("{:.1} %", loss * 100.0))),
+            show::or_dash(flow.retransmits.map(|n| n.to_string())),
+            ms(flow.mean_rtt_s),
+            ms(flow.jitter_s),
+            format!("{innovative:.1} %"),
+        ]);
+    }
+    show::line(&table.to_string())?;
+    let (scheme, seconds, sent) = (&outcome.scheme, outcome.seconds, outcome.transmissions);
+    show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {sent}"))
 }
 
 /// The file; one of random bytes is made.
@@ -128,9 +209,10 @@ impl From<LabError> for Failure {
     fn from(e: LabError) -> Self {
         let kind = match e {
             LabError::Api(e) => return e.into(),
-            LabError::Scenario(_) => Kind::Config,
+            LabError::Scenario(_) | LabError::TooLong { .. } => Kind::Config,
             LabError::Directory(_) => Kind::File,
             LabError::Unreachable { .. } => Kind::Receiver,
+            LabError::Flow { .. } => Kind::Incomplete,
             _ => Kind::Other,
         };
         Self::new(kind, e.to_string())

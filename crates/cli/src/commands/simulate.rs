@@ -60,9 +60,10 @@ impl From<RunError> for Failure {
         let kind = match e {
             RunError::File(..) | RunError::Observer(_) => Kind::File,
             RunError::Unreachable { .. } => Kind::Receiver,
-            RunError::NoTraffic { .. } | RunError::TooLong { .. } | RunError::Simulation(_) => {
-                Kind::Config
-            }
+            RunError::NoTraffic { .. }
+            | RunError::NoTcp
+            | RunError::TooLong { .. }
+            | RunError::Simulation(_) => Kind::Config,
             RunError::Interrupted => Kind::Incomplete,
         };
         Self::new(kind, e.to_string())

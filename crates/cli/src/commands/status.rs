@@ -4,7 +4,8 @@ use crate::args::Remote;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::show;
-use ncmesh_node::api::types::{Status, Traffic};
+use ncmesh_node::api::types::{Flow, Status, Traffic, Tunnel};
+use std::collections::BTreeMap;
 
 pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
     let status: Status = Client::new(remote)?.read("/v1/status")?;
@@ -25,11 +26,47 @@ fn text(s: &Status) -> String {
         format!("heard      {}", traffic(&s.heard)),
     ];
     if !s.drops.is_empty() {
-        let drops: Vec<String> = s.drops.iter().map(|(why, n)| format!("{n} {why}")).collect();
-        lines.push(format!("dropped    {}", drops.join(", ")));
+        lines.push(format!("dropped    {}", drops(&s.drops)));
     }
+    lines.extend(s.tunnel.iter().flat_map(tunnel));
+    lines.extend(s.flows.iter().map(flow));
     lines.extend(s.hints.iter().map(|hint| format!("hint       {hint}")));
     lines.join("\n")
+}
+
+fn tunnel(t: &Tunnel) -> Vec<String> {
+    let namespace = t.namespace.as_ref().map(|name| format!(" in namespace {name}"));
+    let (out, into) = (show::bytes(t.bytes_out), show::bytes(t.bytes_in));
+    let mut lines = vec![
+        format!(
+            "tunnel     {} by {}{}: {}, packets up to {} bytes",
+            t.device,
+            t.scheme,
+            namespace.unwrap_or_default(),
+            t.addresses.join(", "),
+            t.mtu
+        ),
+        format!(
+            "           {} packets out, {out}; {} in, {into}; {} wait",
+            t.packets_out, t.packets_in, t.waiting
+        ),
+    ];
+    if !t.drops.is_empty() {
+        lines.push(format!("           dropped {}", drops(&t.drops)));
+    }
+    lines
+}
+
+fn flow(f: &Flow) -> String {
+    format!(
+        "flow       {} to {} by {}: {} heard, {} new, {} delivered, {} lost, {} to transfer",
+        f.source, f.destination, f.scheme, f.heard, f.innovative, f.delivered, f.lost, f.credits
+    )
+}
+
+fn drops(all: &BTreeMap<String, u64>) -> String {
+    let each: Vec<String> = all.iter().map(|(why, n)| format!("{n} {why}")).collect();
+    each.join(", ")
 }
 
 fn traffic(all: &[Traffic]) -> String {

@@ -5,3 +5,4 @@ mod alone;
 mod refused;
 mod support;
 mod transfer;
+mod tunnel;

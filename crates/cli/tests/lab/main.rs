@@ -3,5 +3,6 @@
 
 mod command;
 mod crashes;
+mod flows;
 mod sizes;
 mod support;

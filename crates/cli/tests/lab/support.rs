@@ -45,7 +45,8 @@ impl Building {
         }
         let program = env!("CARGO_BIN_EXE_ncmesh").into();
         // What is tested is what arrives, not when: a busy machine may lag.
-        let options = LabOptions { program, dir: None, max_lag: Duration::from_secs(20) };
+        let options =
+            LabOptions { program, dir: None, max_lag: Duration::from_secs(20), tunnel: None };
         let traffic = scenario.traffic.clone().unwrap();
         let mut lab = Lab::start(&scenario, &options).await.unwrap();
         lab.settle(traffic.from, &traffic.to).await.unwrap();

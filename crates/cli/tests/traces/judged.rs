@@ -62,7 +62,7 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
         3 => {
             out.resize(head + 2 + below(rng, 200), 0);
             rng.fill_bytes(&mut out[head + 2..]);
-            out[head] = [0, 1, 16, 17, 18, 19][below(rng, 6)];
+            out[head] = [0, 1, 16, 17, 18, 19, 20][below(rng, 7)];
             out[head + 1] = below(rng, 4) as u8;
         }
         4 => {
@@ -87,7 +87,7 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
 
 /// Short bodies, cut and changed everywhere.
 fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
-    const BODIES: [(u8, u8, &str); 7] = [
+    const BODIES: [(u8, u8, &str); 8] = [
         (0, 0, "00000005 0014 00fa 03e8 0000"),
         (1, 0, "0003 0000000000000007 00000001 01 63 0002 0005 cc 0009 ff"),
         (
@@ -102,6 +102,7 @@ fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
             "000301020304 1122 00000006 00000004 02 19 02 0008 0003 0009 0008 03 00000077 01 ffff",
         ),
         (18, 3, "0008 000301020304 1122 00000006 00000004 00000077 c0"),
+        (20, 1, "0002 0001 0003 09 4950"),
         (16, 2, "0008 000301020304 0005 0000000000000007 00000002 01 00000001 80"),
     ];
     let mut frames = Vec::new();
@@ -144,11 +145,14 @@ fn verdict(datagram: &[u8]) -> &'static str {
         }
         Ok(opened) => opened,
     };
-    let is_file = REGISTRY.iter().any(|e| e.id == opened.service && e.service == "file");
+    let engine = REGISTRY.iter().find(|e| e.id == opened.service);
+    let is_file = engine.is_some_and(|e| e.service == "file");
+    let is_forward = engine.is_some_and(|e| e.name == "forward");
     match Summary::of(opened.service, opened.kind, opened.body) {
         Some(summary) => summary.kind,
         None if opened.service.0 <= 1 && opened.kind == 0 => "malformed",
         None if is_file && opened.kind <= 3 => "malformed",
+        None if is_forward && opened.kind == 1 => "malformed",
         None => "unknown",
     }
 }

@@ -29,6 +29,19 @@ fn a_probe() {
 }
 
 #[test]
+fn a_forwarded_packet() {
+    let fields = [
+        ("ncmesh.type", "data"),
+        ("ncmesh.next_hop", "2"),
+        ("ncmesh.packet.source", "1"),
+        ("ncmesh.packet.destination", "3"),
+        ("ncmesh.packet.hops", "9"),
+        ("ncmesh.packet", "4950"),
+    ];
+    shows(20, 1, "0002 0001 0003 09 4950", &fields);
+}
+
+#[test]
 fn link_state() {
     let fields = [
         ("ncmesh.type", "link_state"),

@@ -36,8 +36,64 @@ pub struct Status {
     pub heard: Vec<Traffic>,
     /// Received frames that were dropped, by reason.
     pub drops: BTreeMap<String, u64>,
+    /// The gateway to the tunnel, where this node has one.
+    pub tunnel: Option<Tunnel>,
+    /// Flows of packets through this node, by any tunnel scheme.
+    pub flows: Vec<Flow>,
     /// What looks wrong and what to do about it.
     pub hints: Vec<String>,
+}
+
+/// The gateway between the host and a tunnel scheme.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tunnel {
+    /// The scheme.
+    pub scheme: String,
+    /// The TUN device.
+    pub device: String,
+    /// The network namespace it was put into, if another than the daemon's.
+    pub namespace: Option<String>,
+    /// This node's addresses, with the lengths of their prefixes.
+    pub addresses: Vec<String>,
+    /// The longest IP packet, bytes.
+    pub mtu: usize,
+    /// Packets that wait for room.
+    pub waiting: usize,
+    /// Packets of the host's that the scheme took.
+    pub packets_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+    /// Packets for the host.
+    pub packets_in: u64,
+    /// Their bytes.
+    pub bytes_in: u64,
+    /// Packets that went no further, by reason.
+    pub drops: BTreeMap<String, u64>,
+    /// ICMP messages made for the host.
+    pub icmp_sent: u64,
+    /// TCP connections whose segment size was lowered, each way for itself.
+    pub mss_clamped: u64,
+}
+
+/// Packets from one node to another, as this node sees them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// The scheme that carries them.
+    pub scheme: String,
+    /// Where they come from, by name, or by id while the name is unknown.
+    pub source: String,
+    /// Where they go, likewise.
+    pub destination: String,
+    /// Packets this node is to transfer yet: of MC2 its credits, else the packets queued here.
+    pub credits: u64,
+    /// Data frames of the flow heard that were sent to this node, or to more than one.
+    pub heard: u64,
+    /// Of those, the ones that brought something new.
+    pub innovative: u64,
+    /// Packets handed up here.
+    pub delivered: u64,
+    /// Packets given up here.
+    pub lost: u64,
 }
 
 /// Frames of one kind.

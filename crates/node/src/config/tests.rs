@@ -121,3 +121,70 @@ fn the_documented_example_is_a_configuration() {
     assert_eq!((udp.port, udp.mtu), (7117, 1472));
     assert_eq!((config.link, config.route), (LinkConfig::default(), RouteConfig::default()));
 }
+
+const TUNNEL: &str = "[tunnel]\naddress = [\"10.44.0.3/24\", \"fd44::3/64\"]\n";
+
+#[test]
+fn the_smallest_tunnel_has_sensible_defaults() {
+    let config = parse(&format!("{SMALLEST}{TUNNEL}")).unwrap();
+    let tunnel = config.tunnel.unwrap();
+    assert_eq!((tunnel.scheme.as_str(), tunnel.device.as_str()), ("forward", "ncmesh0"));
+    assert_eq!((tunnel.mtu, tunnel.clamp_mss, tunnel.namespace), (None, true, None));
+    assert!(tunnel.routes.is_empty());
+    assert_eq!(parse(SMALLEST).unwrap().tunnel, None);
+}
+
+#[test]
+fn routes_name_nodes_by_name_or_id() {
+    let routes = "[tunnel.routes]\n\"10.44.0.5\" = \"barn\"\n\"fd44:7::/48\" = 7\n";
+    let tunnel = parse(&format!("{SMALLEST}{TUNNEL}{routes}")).unwrap().tunnel.unwrap();
+    let route = |prefix: &str, target| (prefix.parse().unwrap(), target);
+    let expected = [
+        route("10.44.0.5/32", Target::Name("barn".into())),
+        route("fd44:7::/48", Target::Id(NodeId(7))),
+    ];
+    assert_eq!(tunnel.routes, expected);
+}
+
+#[test]
+fn errors_in_the_tunnel_are_placed_and_say_what_is_allowed() {
+    for (setting, word) in [
+        ("scheme = \"pacifier\"", "allowed is forward"),
+        ("device = \"much-too-long-a-name\"", "allowed is 1 to 15 of letters"),
+        ("device = \"a/b\"", "allowed is 1 to 15 of letters"),
+        ("namespace = \"../x\"", "`ip netns list`"),
+        ("mtu = 500", "mtu = 500: allowed is 576 to 65535"),
+        ("queue = 0", "allowed is 1 to 10000"),
+        ("clamp = true", "unknown field `clamp`"),
+        ("routes = { \"10.0.0.1/24\" = 5 }", "write \"10.0.0.0/24\""),
+        ("routes = { \"10.0.0.0/33\" = 5 }", "an address or a prefix"),
+        ("routes = { \"10.0.0.1\" = 5, \"10.0.0.1/32\" = 6 }", "stands there twice"),
+        ("routes = { \"10.0.0.1\" = 0 }", "ids 1 to 65534"),
+        ("routes = { \"10.0.0.1\" = 3 }", "leads to this very node"),
+        ("routes = { \"10.0.0.1\" = \"n03\" }", "leads to this very node"),
+        ("routes = { \"10.0.0.1\" = \"my barn\" }", "no node can be named"),
+        ("routes = { \"10.0.0.1\" = true }", "a node's name or its id"),
+    ] {
+        let error = parse(&format!("{SMALLEST}{TUNNEL}{setting} # here\n[link]\n")).unwrap_err();
+        assert!(error.problem.contains(word), "{error}");
+        assert_eq!(error.line, Some(9), "{error}");
+    }
+}
+
+#[test]
+fn a_tunnel_needs_addresses_that_hosts_can_have() {
+    for (address, word) in [
+        ("[]", "address is empty"),
+        ("[\"10.44.0.3\"]", "with the length of its prefix"),
+        ("[\"224.0.0.1/4\"]", "a host's address"),
+        ("[\"127.0.0.1/8\"]", "a host's address"),
+        ("[\"::/0\"]", "a host's address"),
+        ("[\"10.44.0.3/24\", \"10.44.0.3/16\"]", "stands there twice"),
+    ] {
+        let error = parse(&format!("{SMALLEST}[tunnel]\naddress = {address}\n")).unwrap_err();
+        assert!(error.problem.contains(word), "{error}");
+        assert_eq!(error.line, Some(8), "{error}");
+    }
+    let error = parse(&format!("{SMALLEST}[tunnel]\n")).unwrap_err();
+    assert!(error.problem.contains("missing field `address`"), "{error}");
+}

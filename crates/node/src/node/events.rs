@@ -41,12 +41,10 @@ impl Node {
                     tracing::error!("{flow}: {failure}");
                     self.forget_outgoing(flow);
                 }
-                Event::Packet { from, packet } => {
-                    let from = self.name_of(from);
-                    tracing::debug!("{} bytes from {from} dropped: no tunnel here", packet.len());
-                }
+                Event::Packet { from, packet } => self.arrived(from, packet),
             }
         }
+        self.drain_tunnel();
         self.save_epoch();
         self.save_elsewhere();
     }

@@ -4,6 +4,7 @@ mod events;
 mod graph;
 mod handle;
 mod send;
+mod tunnel;
 mod view;
 
 use crate::api::types::{ApiError, ErrorCode};
@@ -21,6 +22,7 @@ pub use send::{Receivers, default_scheme};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use tunnel::Tunnel;
 
 /// A node.
 pub struct Node {
@@ -49,6 +51,7 @@ pub struct Node {
     peers_saved: BTreeMap<NodeId, u64>,
     radio: String,
     mtu: usize,
+    tunnel: Option<Tunnel>,
 }
 
 #[derive(Clone, Debug)]
@@ -115,6 +118,7 @@ impl Node {
     pub fn new(config: &NodeConfig, parts: Parts) -> Result<Self, stack::ConfigError> {
         let clock = Clock::start();
         let stack = Stack::new(stack_config(config, &parts), clock.now())?;
+        let tunnel = Tunnel::new(config, &stack)?;
         let mut node = Self {
             stack,
             storage: FileStorage::default(),
@@ -136,6 +140,7 @@ impl Node {
             peers_saved: BTreeMap::new(),
             radio: parts.radio,
             mtu: config.radio.mtu(),
+            tunnel,
         };
         node.elsewhere = node.state.inboxes();
         node.elsewhere_saved = node.elsewhere.clone();
@@ -167,7 +172,9 @@ impl Node {
     /// When [`handle_timeout`](Self::handle_timeout) is next to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<std::time::Instant> {
-        self.stack.poll_timeout().map(|at| self.clock.at(at))
+        let now = self.clock.now();
+        let gateway = self.tunnel.as_ref().and_then(|tunnel| tunnel.gateway.poll_timeout(now));
+        [self.stack.poll_timeout(), gateway].into_iter().flatten().min().map(|at| self.clock.at(at))
     }
 
     /// A time that was named has come.

@@ -36,6 +36,8 @@ impl Node {
             sent: counters.all_sent().map(traffic).collect(),
             heard: counters.all_heard().map(traffic).collect(),
             drops: counters.drops().map(|(why, n)| (why.name().into(), n)).collect(),
+            tunnel: self.tunnel_status(),
+            flows: self.flows(),
             hints: self.hints(),
         }
     }

@@ -102,11 +102,22 @@ pub(super) struct Flow {
     pub(super) rate: Option<Spanned<Rate>>,
     pub(super) packet: Option<usize>,
     #[serde(default)]
+    pub(super) protocol: Protocol,
+    pub(super) congestion: Option<String>,
+    #[serde(default)]
     pub(super) start_s: f64,
     #[serde(default)]
     pub(super) warm_up_s: f64,
     #[serde(default = "a_minute")]
     pub(super) seconds: f64,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Protocol {
+    #[default]
+    Udp,
+    Tcp,
 }
 
 fn a_minute() -> f64 {

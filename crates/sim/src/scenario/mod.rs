@@ -42,6 +42,7 @@
 //! # to = "d"
 //! # rate = "500k"                          # bit/s; as many as are taken if absent
 //! # packet = 1000                          # bytes; the longest there can be if absent
+//! # protocol = "udp"                       # or "tcp": the kernel's, in the lab; congestion = "cubic"
 //! # start_s = 0, warm_up_s = 0, seconds = 60
 //!
 //! [protocol.pacifier]                      # handed to that protocol as it is
@@ -115,6 +116,30 @@ pub struct Traffic {
     pub content: Content,
 }
 
+/// What makes the packets of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// Datagrams, which are not repeated.
+    #[default]
+    Udp,
+    /// A TCP connection.
+    Tcp {
+        /// Its congestion control, as the kernel names it; the kernel's usual one if absent.
+        congestion: Option<String>,
+    },
+}
+
+impl Transport {
+    /// In scenarios and results.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Tcp { .. } => "tcp",
+        }
+    }
+}
+
 /// Packets that one node offers to a tunnel for another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
@@ -126,6 +151,8 @@ pub struct Flow {
     pub rate_bps: Option<u64>,
     /// Length of the packets, bytes; the longest that the scheme carries if absent.
     pub packet: Option<usize>,
+    /// What makes them.
+    pub transport: Transport,
     /// After which time of the run it begins.
     pub start: Duration,
     /// What then passes before it is measured.

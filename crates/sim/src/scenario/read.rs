@@ -14,7 +14,7 @@ use super::error::Place;
 use super::ether::Medium;
 use super::file::{self, File};
 use super::overrides::Source;
-use super::{Content, Flow, Measure, Node, Scenario, ScenarioError, Traffic};
+use super::{Content, Flow, Measure, Node, Scenario, ScenarioError, Traffic, Transport};
 
 /// The longest file read: the loss matrix of 2,000 nodes fits.
 const LONGEST_FILE: u64 = 64 << 20;
@@ -211,9 +211,17 @@ impl Reader<'_> {
         {
             return fail("`packet` and `rate` must be above 0");
         }
+        let transport = match (flow.protocol, flow.congestion.clone()) {
+            (file::Protocol::Udp, None) => Transport::Udp,
+            (file::Protocol::Udp, Some(_)) => {
+                return fail("`congestion` belongs to `protocol = \"tcp\"`");
+            }
+            (file::Protocol::Tcp, congestion) => Transport::Tcp { congestion },
+        };
         let [start, warm_up, duration] = times.map(|s| Duration::from_nanos((s * 1e9) as u64));
         let rate_bps = flow.rate.as_ref().map(|rate| rate.get_ref().0.0);
-        Ok(Flow { from, to, rate_bps, packet: flow.packet, start, warm_up, duration })
+        let packet = flow.packet;
+        Ok(Flow { from, to, rate_bps, packet, transport, start, warm_up, duration })
     }
 }
 

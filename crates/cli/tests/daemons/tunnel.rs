@@ -1,0 +1,164 @@
+//! IP through the tunnel of real daemons, and what is said where there can be no tunnel.
+
+use crate::support::net::Segment;
+use crate::support::{Node, assert_fails, wait_until};
+use std::process::{Command, Output};
+
+/// `[tunnel]` of node `id` of two, with routes of its own besides the one to the other.
+fn tunnel(id: u16, more: &str, routes: &str) -> String {
+    let other = 3 - id;
+    format!(
+        "[tunnel]\naddress = [\"10.44.0.{id}/24\", \"fd44::{id}/64\"]\n{more}\n\
+         [tunnel.routes]\n\"10.44.0.{other}\" = \"n{other}\"\n\"fd44::{other}\" = {other}\n{routes}\n"
+    )
+}
+
+/// Two nodes with tunnels that know each other.
+fn pair(segment: &Segment, dir: &std::path::Path, routes: &str) -> [Node; 2] {
+    let node = |id: u16| {
+        let config = tunnel(id, "", routes);
+        let host = segment.host(id.into());
+        let mut node = Node::new(&dir.join(format!("n{id}")), host, id, &config);
+        node.start();
+        node
+    };
+    let pair = [node(1), node(2)];
+    pair[0].wait_for_peers(&["n2"]);
+    pair[1].wait_for_peers(&["n1"]);
+    pair
+}
+
+fn inside(segment: &Segment, host: usize, command: &str) -> Output {
+    let words = ["netns", "exec", segment.host(host)].into_iter().chain(command.split(' '));
+    Command::new("ip").args(words).output().unwrap()
+}
+
+#[track_caller]
+fn does(segment: &Segment, host: usize, command: &str) {
+    let output = inside(segment, host, command);
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&said));
+}
+
+/// What ping says where it does not get through.
+#[track_caller]
+fn ping_fails(segment: &Segment, host: usize, more: &str) -> String {
+    let output = inside(segment, host, &format!("ping -n -c 2 -i 0.2 -W 2 {more}"));
+    assert!(!output.status.success(), "{more} got through");
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+#[test]
+fn hosts_reach_each_other_in_both_versions_of_ip() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let pair = pair(&segment, dir.path(), "");
+    for (host, other) in [(1, 2), (2, 1)] {
+        does(&segment, host, &format!("ping -n -c 3 -i 0.2 -W 5 10.44.0.{other}"));
+        does(&segment, host, &format!("ping -n -c 3 -i 0.2 -W 5 fd44::{other}"));
+        // As long as fits, and longer: the host cuts it.
+        does(&segment, host, &format!("ping -n -c 1 -W 5 -s 1404 -M do 10.44.0.{other}"));
+        does(&segment, host, &format!("ping -n -c 1 -W 5 -s 6000 -M dont 10.44.0.{other}"));
+    }
+    let status = pair[0].status();
+    let tunnel = status.tunnel.unwrap();
+    assert_eq!((tunnel.device.as_str(), tunnel.mtu), ("ncmesh0", 1432));
+    assert!(tunnel.packets_out >= 18 && tunnel.packets_in >= 18, "{tunnel:?}");
+    let to = |name: &str| status.flows.iter().find(|f| f.destination == name).unwrap();
+    assert!(to("n1").delivered >= 18, "{:?}", status.flows);
+    assert_eq!((to("n1").scheme.as_str(), to("n2").source.as_str()), ("forward", "n1"));
+    let shown = String::from_utf8(pair[0].call(&["status"]).stdout).unwrap();
+    assert!(shown.contains("tunnel     ncmesh0 by forward: 10.44.0.1/24, fd44::1/64"), "{shown}");
+}
+
+#[test]
+fn hosts_learn_why_a_packet_is_not_carried() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let pair = pair(&segment, dir.path(), "\"10.44.0.9\" = 9\n\"fd44::9\" = \"nobody\"");
+    let unreachable = ping_fails(&segment, 1, "10.44.0.9");
+    assert!(unreachable.contains("Destination Host Unreachable"), "{unreachable}");
+    let unreachable = ping_fails(&segment, 1, "fd44::9");
+    assert!(unreachable.contains("Address unreachable"), "{unreachable}");
+    // On the device by its address's prefix, but no route of the tunnel leads there.
+    let unreachable = ping_fails(&segment, 1, "10.44.0.77");
+    assert!(unreachable.contains("Destination Net Unreachable"), "{unreachable}");
+    does(&segment, 1, "ip link set ncmesh0 mtu 9000");
+    let too_big = ping_fails(&segment, 1, "-M do -s 2000 10.44.0.2");
+    assert!(too_big.contains("mtu = 1432") || too_big.contains("mtu=1432"), "{too_big}");
+    let drops = pair[0].status().tunnel.unwrap().drops;
+    for why in ["no_path", "no_route", "too_long"] {
+        assert!(drops[why] >= 1, "{why}: {drops:?}");
+    }
+}
+
+#[test]
+fn addresses_of_others_are_not_taken() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let pair = pair(&segment, dir.path(), "");
+    does(&segment, 2, "ip addr add 10.44.0.77/32 dev ncmesh0");
+    ping_fails(&segment, 2, "-I 10.44.0.77 10.44.0.1");
+    assert_eq!(pair[0].status().tunnel.unwrap().drops["spoofed"], 2);
+}
+
+#[test]
+fn a_device_that_is_removed_ends_the_daemon_with_a_word() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut node = Node::new(dir.path(), segment.host(1), 1, &tunnel(1, "", ""));
+    node.start();
+    does(&segment, 1, "ip link del ncmesh0");
+    wait_until("the daemon says so", || node.log().contains("the device ncmesh0 is gone"));
+    node.kill();
+    node.start();
+    does(&segment, 1, "ip link show ncmesh0");
+    assert_eq!(node.stop(), 0);
+    let gone = inside(&segment, 1, "ip link show ncmesh0");
+    assert!(!gone.status.success(), "the device goes with the daemon");
+}
+
+#[test]
+fn where_there_can_be_no_tunnel_it_says_what_to_do() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let node = |id: u16, more: &str| {
+        let dir = dir.path().join(format!("n{id}"));
+        Node::new(&dir, segment.host(id.into()), id, &tunnel(id, more, ""))
+    };
+    let fails = |node: &Node, code, words: &[&str]| {
+        assert_fails(&node.daemon().output().unwrap(), code, words);
+    };
+    fails(&node(1, "namespace = \"nowhere\""), 1, &["\"nowhere\"", "ip netns add nowhere"]);
+    fails(&node(1, "mtu = 1433"), 3, &["node.toml:", "mtu = 1433", "up to 1432"]);
+    fails(&node(1, "mtu = 1279"), 3, &["node.toml:", "IPv6 needs packets of 1280 bytes"]);
+    let small = node(1, "");
+    small.edit("rate = \"8M\"", "rate = \"8M\"\nmtu = 1000");
+    fails(&small, 3, &["node.toml:", "IPv6", "set [radio] mtu = 1320 or more"]);
+    does(&segment, 1, "ip route add 10.45.0.0/16 dev mesh0");
+    let taken = Node::new(
+        &dir.path().join("n1"),
+        segment.host(1),
+        1,
+        &tunnel(1, "", "\"10.45.0.0/16\" = 2\n"),
+    );
+    fails(&taken, 1, &["10.45.0.0/16", "remove what is there"]);
+    does(&segment, 1, "ip route del 10.45.0.0/16 dev mesh0");
+    let mut first = node(1, "");
+    first.start();
+    let second = Node::new(&dir.path().join("n3"), segment.host(1), 3, &tunnel(1, "", ""));
+    second.edit("rate = \"8M\"", "rate = \"8M\"\nport = 7118");
+    fails(&second, 8, &["ncmesh0 is in use", "[tunnel] device"]);
+}
+
+#[test]
+fn without_rights_it_says_which_are_missing() {
+    let Some(segment) = Segment::new(1) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::new(dir.path(), segment.host(1), 1, &tunnel(1, "", ""));
+    let daemon = node.daemon();
+    let mut powerless = Command::new("ip");
+    let mut args = daemon.get_args();
+    powerless.args(args.by_ref().take(3)).args(["setpriv", "--bounding-set=-net_admin"]).args(args);
+    assert_fails(&powerless.output().unwrap(), 1, &["setcap cap_net_admin+ep"]);
+}

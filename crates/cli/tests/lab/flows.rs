@@ -1,0 +1,175 @@
+//! Flows through tunnels: kernel UDP and TCP between network namespaces, over a line of three daemons.
+
+use crate::support::{TURN, scenario_file};
+use ncmesh_lab::{LOOK, Lab, LabFlow, LabOptions};
+use ncmesh_node::api::types::Status;
+use ncmesh_sim::scenario::Scenario;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// No wait in a test takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One flow each way, of either kind.
+const LINE: &str = r#"
+name = "line"
+nodes = ["a", "b", "c"]
+medium = { phy = "802.11b", bit_rate = "11M" }
+link = [{ from = "a", to = "b", loss = 0.1 }, { from = "b", to = "c", loss = 0.1 }]
+protocol.link = { probe_size = 200, fast_period_s = 0.05 }
+flow = [
+  { from = "a", to = "c", rate = "200k", packet = 1000, seconds = 12 },
+  { from = "c", to = "a", protocol = "tcp", congestion = "reno", packet = 1000, seconds = 12 },
+]
+"#;
+
+/// Whether flows can be carried here. Where they cannot that is said, and the test is to be skipped; continuous
+/// integration must be able to.
+fn is_possible() -> bool {
+    let ran = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        let status = command.args(args).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let name = format!("ncmesh-test-{}", std::process::id());
+    let makes_namespaces =
+        ran("ip", &["netns", "add", &name]) && ran("ip", &["netns", "del", &name]);
+    if makes_namespaces && Path::new("/dev/net/tun").exists() && ran("iperf3", &["-v"]) {
+        return true;
+    }
+    assert!(std::env::var_os("CI").is_none(), "no root, /dev/net/tun, iproute2 or iperf3");
+    println!("SKIPPED: flows need root, /dev/net/tun, iproute2 and iperf3");
+    false
+}
+
+fn options() -> LabOptions {
+    LabOptions {
+        program: env!("CARGO_BIN_EXE_ncmesh").into(),
+        dir: None,
+        // What is tested is what arrives, not when: a busy machine may lag.
+        max_lag: Duration::from_secs(20),
+        tunnel: Some("forward".into()),
+    }
+}
+
+fn namespaces_of(lab: u32) -> Vec<String> {
+    let all = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let names = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&format!("ncmesh-lab-{lab}-"))).collect()
+}
+
+fn flow(flows: &[LabFlow], protocol: &str) -> LabFlow {
+    flows.iter().find(|flow| flow.protocol == protocol).unwrap().clone()
+}
+
+#[tokio::test]
+async fn udp_and_tcp_go_on_when_the_relay_is_killed_and_started_again() {
+    if !is_possible() {
+        return;
+    }
+    let _turn = TURN.lock().await;
+    let scenario = Scenario::parse(LINE, "line.toml", Path::new("")).unwrap();
+    let mut lab = Lab::start(&scenario, &options()).await.unwrap();
+    lab.settle_flows().await.unwrap();
+    let running = lab.begin_flows().await.unwrap();
+    delivered(&mut lab, 2, 20).await;
+    lab.kill(1).await.unwrap();
+    let then = delivered(&mut lab, 2, 0).await;
+    lab.restart(1).await.unwrap();
+    // Once the mesh knows its new relay, packets arrive again, and connections go on.
+    delivered(&mut lab, 2, then + 20).await;
+    let outcome = lab.finish_flows(running).await.unwrap();
+    let udp = flow(&outcome.flows, "udp");
+    assert!(udp.delivered.unwrap() > 40 && udp.innovative == udp.heard, "{udp:?}");
+    assert!((1e4..230e3).contains(&udp.throughput_bps) && udp.jitter_s.unwrap() > 0.0, "{udp:?}");
+    let tcp = flow(&outcome.flows, "tcp");
+    assert!(tcp.throughput_bps > 1e4 && tcp.mean_rtt_s.unwrap() > 0.0, "{tcp:?}");
+    assert!(tcp.retransmits.unwrap() > 0 && tcp.loss.is_none(), "{tcp:?}");
+    assert_eq!(tcp.congestion.as_deref(), Some("reno"));
+    assert!(outcome.transmissions > 100);
+    assert!(!namespaces_of(std::process::id()).is_empty());
+    lab.stop().await.unwrap();
+    assert_eq!(namespaces_of(std::process::id()), Vec::<String>::new());
+}
+
+/// Waits until a node's daemon has handed so many packets of flows to its host, and says how many.
+async fn delivered(lab: &mut Lab, node: usize, wanted: u64) -> u64 {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        lab.check().unwrap();
+        let status: Status = lab.client(node).read("/v1/status").await.unwrap();
+        let delivered = status.flows.iter().map(|flow| flow.delivered).sum();
+        if delivered >= wanted {
+            return delivered;
+        }
+        assert!(Instant::now() < deadline, "{delivered} of {wanted} packets");
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// A user's own comparison is one command; what a killed lab left behind goes with the next one.
+#[test]
+fn the_command_carries_flows_and_cleans_up_after_a_killed_lab() {
+    if !is_possible() {
+        return;
+    }
+    let _turn = TURN.blocking_lock();
+    let mut gone = Command::new("true").spawn().unwrap();
+    let left_behind = format!("ncmesh-lab-{}-1", gone.id());
+    gone.wait().unwrap();
+    assert!(Command::new("ip").args(["netns", "add", &left_behind]).status().unwrap().success());
+    let mut lingers = Command::new("ip");
+    lingers.args(["netns", "exec", &left_behind, "sleep", "600"]);
+    let mut lingers = lingers.spawn().unwrap();
+    let quick = "protocol.link.fast_period_s=0.05";
+    let told = ncmesh_lab(&["--scheme", "forward", "--set", quick, "--json", "--max-lag", "20"]);
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!((&told["scheme"], &told["scenario"]), (&"forward".into(), &"tunnel".into()));
+    for (i, from, to) in [(0, "a", "c"), (1, "c", "a")] {
+        let flow = &told["flows"][i];
+        assert_eq!((&flow["from"], &flow["to"]), (&from.into(), &to.into()));
+        assert!(flow["throughput_bps"].as_f64().unwrap() > 200e3, "{flow}");
+    }
+    assert!(!Path::new("/run/netns").join(&left_behind).exists());
+    assert!(!lingers.wait().unwrap().success(), "what ran in it was ended");
+}
+
+#[test]
+fn flows_that_cannot_be_are_refused() {
+    let fails = |args: &[&str], code: i32, words: &str| {
+        let output = ncmesh_lab(args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.lines().last().unwrap().contains(words), "{said}");
+    };
+    fails(&["--scheme", "forward", "--send", "x"], 2, "a tunnel's flows stand in the scenario");
+    fails(&["--scheme", "pacifier"], 2, "names no source");
+    fails(&["--scheme", "forward", "--set", "medium.mtu=600"], 3, "packets of 1000 bytes");
+    if is_possible() {
+        let output =
+            ncmesh_lab_by(&["setpriv", "--bounding-set=-sys_admin"], &["--scheme", "forward"]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("run as root, with iproute2"), "{said}");
+    }
+}
+
+fn ncmesh_lab(args: &[&str]) -> Output {
+    ncmesh_lab_by(&["env"], args)
+}
+
+/// The command, run by another.
+fn ncmesh_lab_by(by: &[&str], args: &[&str]) -> Output {
+    let mut command = Command::new(by[0]);
+    command
+        .args(&by[1..])
+        .arg(env!("CARGO_BIN_EXE_ncmesh"))
+        .arg("lab")
+        .arg(scenario_file("tunnel.toml"))
+        .args(args)
+        .stdin(Stdio::null());
+    command.output().unwrap()
+}

@@ -1,0 +1,202 @@
+//! Flows through the tunnels of a lab's daemons.
+
+use crate::iperf::{Load, LoadError, Measured};
+use crate::tunnel::{Tunnel, address_v4};
+use crate::{LOOK, Lab, LabError};
+use ncmesh_node::api::types::{Flow as FlowView, Status};
+use ncmesh_sim::scenario::{Flow, Transport};
+use serde::Serialize;
+use std::io;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// What came of the flows of a lab.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LabFlows {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The engine.
+    pub scheme: String,
+    /// Each flow, in the scenario's order.
+    pub flows: Vec<LabFlow>,
+    /// Data packets all nodes sent since they started.
+    pub transmissions: u64,
+    /// Seconds from the start of the first flow to the end of the last.
+    pub seconds: f64,
+}
+
+/// What came of one flow, while it was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LabFlow {
+    /// Its source.
+    pub from: String,
+    /// Its destination.
+    pub to: String,
+    /// `udp` or `tcp`.
+    pub protocol: String,
+    /// The congestion control that was asked for.
+    pub congestion: Option<String>,
+    /// Length of its IP packets, bytes; of TCP that of full segments.
+    pub packet_bytes: usize,
+    /// How long it was measured, s.
+    pub seconds: f64,
+    /// What arrived in that time, bit/s: of UDP whole IP packets, of TCP its payload.
+    pub throughput_bps: f64,
+    /// Packets that arrived, of UDP.
+    pub delivered: Option<u64>,
+    /// Share of the packets offered that did not arrive, of UDP.
+    pub loss: Option<f64>,
+    /// Mean deviation of the packets' delay (RFC 3550), s, of UDP.
+    pub jitter_s: Option<f64>,
+    /// Segments that were sent again, of TCP.
+    pub retransmits: Option<u64>,
+    /// Mean round-trip time as the sender measured it, s, of TCP.
+    pub mean_rtt_s: Option<f64>,
+    /// Data frames heard by the destination, from the flow's beginning to the last one's end.
+    pub heard: u64,
+    /// Of those, the ones that brought something new.
+    pub innovative: u64,
+}
+
+/// Flows under way. Dropped, they end at once.
+pub struct RunningFlows {
+    loads: Vec<Load>,
+    /// What their destinations had heard of them.
+    before: Vec<(u64, u64)>,
+    begin: Instant,
+    running: JoinSet<(usize, Result<Measured, LoadError>)>,
+}
+
+impl Lab {
+    /// Waits until the mesh has measured itself and the ends of every flow can reach each other.
+    ///
+    /// # Errors
+    /// As of [`settle`](Self::settle).
+    pub async fn settle_flows(&mut self) -> Result<(), LabError> {
+        for flow in self.scenario.flows.clone() {
+            self.settle(flow.from, &[flow.to]).await?;
+            self.settle(flow.to, &[flow.from]).await?;
+        }
+        Ok(())
+    }
+
+    /// Begins to carry the scenario's flows by the tunnel scheme that the lab was started with.
+    ///
+    /// # Errors
+    /// [`LabError::Api`].
+    pub async fn begin_flows(&mut self) -> Result<RunningFlows, LabError> {
+        let (loads, before) = (self.loads()?, self.heard().await?);
+        let begin = Instant::now();
+        let mut running = JoinSet::new();
+        for load in loads.clone() {
+            running.spawn(async move { (load.number, load.run(begin).await) });
+        }
+        Ok(RunningFlows { loads, before, begin, running })
+    }
+
+    /// Carries flows to their end.
+    ///
+    /// # Errors
+    /// [`LabError::Iperf`], [`LabError::Flow`], and those of [`check`](Self::check).
+    pub async fn finish_flows(&mut self, flows: RunningFlows) -> Result<LabFlows, LabError> {
+        let RunningFlows { loads, before, begin, mut running } = flows;
+        let mut measured = vec![Measured::default(); loads.len()];
+        while !running.is_empty() {
+            tokio::select! {
+                Some(ended) = running.join_next() => {
+                    let (number, result) = ended.map_err(io::Error::other)?;
+                    measured[number] = result.map_err(|e| self.blame(number, e))?;
+                }
+                () = tokio::time::sleep(LOOK) => self.check()?,
+            }
+        }
+        let seconds = begin.elapsed().as_secs_f64();
+        let heard = before.into_iter().zip(self.heard().await?);
+        let each = loads.iter().zip(&measured).zip(heard);
+        let flows = each.map(|((load, measured), heard)| self.outcome_of(load, measured, heard));
+        let flows = flows.collect();
+        let scheme = self.tunnel()?.scheme.clone();
+        let transmissions = self.data_frames_sent(&scheme).await?;
+        let scenario = self.scenario.name.clone();
+        Ok(LabFlows { scenario, scheme, flows, transmissions, seconds })
+    }
+
+    fn tunnel(&self) -> Result<&Tunnel, LabError> {
+        let missing = || io::Error::other("the lab was started without a tunnel").into();
+        self.tunnel.as_ref().ok_or_else(missing)
+    }
+
+    /// What each flow's ends are to do.
+    fn loads(&self) -> Result<Vec<Load>, LabError> {
+        let tunnel = self.tunnel()?;
+        let most_bps = self.scenario.medium_config().bit_rate_bps;
+        let load = |(number, flow): (usize, &Flow)| Load {
+            number,
+            to: address_v4(flow.to),
+            namespaces: [flow.from, flow.to].map(|node| tunnel.namespace(node)),
+            packet: flow.packet.unwrap_or(tunnel.mtu),
+            most_bps,
+            flow: flow.clone(),
+        };
+        Ok(self.scenario.flows.iter().enumerate().map(load).collect())
+    }
+
+    fn blame(&self, number: usize, e: LoadError) -> LabError {
+        let flow = &self.scenario.flows[number];
+        let name = |node: usize| self.scenario.nodes[node].name.clone();
+        match e {
+            LoadError::Program(e) => LabError::Iperf(e),
+            LoadError::Failed(problem) => {
+                LabError::Flow { from: name(flow.from), to: name(flow.to), problem }
+            }
+        }
+    }
+
+    /// Of each flow the data frames that its destination heard, and the innovative ones of them.
+    async fn heard(&self) -> Result<Vec<(u64, u64)>, LabError> {
+        let mut heard = Vec::new();
+        for flow in &self.scenario.flows {
+            let status: Status = self.client(flow.to).read("/v1/status").await?;
+            let ends = [flow.from, flow.to].map(|node| self.scenario.nodes[node].name.as_str());
+            let own = |f: &&FlowView| [f.source.as_str(), f.destination.as_str()] == ends;
+            heard.push(status.flows.iter().find(own).map_or((0, 0), |f| (f.heard, f.innovative)));
+        }
+        Ok(heard)
+    }
+
+    fn outcome_of(
+        &self,
+        load: &Load,
+        measured: &Measured,
+        heard: ((u64, u64), (u64, u64)),
+    ) -> LabFlow {
+        let name = |node: usize| self.scenario.nodes[node].name.clone();
+        let (before, after) = heard;
+        let payload = load.payload() as u64;
+        let is_udp = load.flow.transport == Transport::Udp;
+        let (sent, delivered) = (measured.sent / payload, measured.bytes / payload);
+        // Packets sent before it was measured may arrive in that time.
+        let loss = 1.0 - delivered.min(sent) as f64 / sent.max(1) as f64;
+        let bytes = if is_udp { delivered * load.packet as u64 } else { measured.bytes };
+        LabFlow {
+            from: name(load.flow.from),
+            to: name(load.flow.to),
+            protocol: load.flow.transport.name().into(),
+            congestion: match &load.flow.transport {
+                Transport::Tcp { congestion } => congestion.clone(),
+                Transport::Udp => None,
+            },
+            packet_bytes: load.packet,
+            seconds: measured.seconds,
+            throughput_bps: bytes as f64 * 8.0 / measured.seconds.max(1e-3),
+            delivered: is_udp.then_some(delivered),
+            loss: is_udp.then_some(loss),
+            jitter_s: measured.jitter_s,
+            retransmits: measured.retransmits,
+            mean_rtt_s: measured.mean_rtt_s,
+            // A daemon that was started anew counts from zero.
+            heard: after.0.saturating_sub(before.0),
+            innovative: after.1.saturating_sub(before.1),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The program that makes the load of flows, iperf3: how it is called, and what it says.
+
+use ncmesh_sim::scenario::{Flow, Transport};
+use serde::Deserialize;
+use std::io;
+use std::net::Ipv4Addr;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::time::{Instant, timeout_at};
+
+const PROGRAM: &str = "iperf3";
+/// The first of the ports, one for each flow.
+const FIRST_PORT: u16 = 5201;
+/// The headers of IPv4 and UDP, bytes.
+const UDP_HEADERS: usize = 28;
+/// The headers of IPv4 and TCP without options, bytes.
+const TCP_HEADERS: usize = 40;
+/// How long a connection may take to come about, ms.
+const CONNECT_MS: &str = "20000";
+
+/// How much longer than its load a flow may take, to begin and to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Time between two tries while the other end is not there yet.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Whether the program is there.
+pub(crate) fn check() -> io::Result<()> {
+    let mut version = std::process::Command::new(PROGRAM);
+    version.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    version.status().map(drop)
+}
+
+/// What one flow's load is to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    pub(crate) flow: Flow,
+    /// Which of the scenario's flows.
+    pub(crate) number: usize,
+    /// Where it goes.
+    pub(crate) to: Ipv4Addr,
+    /// Where its ends are, the source first.
+    pub(crate) namespaces: [String; 2],
+    /// Length of its IP packets, bytes.
+    pub(crate) packet: usize,
+    /// What datagrams are offered where the flow names no rate, bit/s.
+    pub(crate) most_bps: u64,
+}
+
+/// Why a load came to nothing.
+#[derive(Debug)]
+pub(crate) enum LoadError {
+    /// The program cannot be started.
+    Program(io::Error),
+    /// What it says.
+    Failed(String),
+}
+
+impl Load {
+    /// Makes the load, at the flow's time after `begin`.
+    pub(crate) async fn run(&self, begin: Instant) -> Result<Measured, LoadError> {
+        let _receiver = self.server().spawn().map_err(LoadError::Program)?;
+        let start = begin + self.flow.start;
+        tokio::time::sleep_until(start).await;
+        let end = start + self.flow.warm_up + self.flow.duration + PATIENCE;
+        let late = |_| LoadError::Failed("it did not end in time".into());
+        timeout_at(end, self.send()).await.map_err(late)?
+    }
+
+    /// Runs the end that sends; once more for as long as the other is not there yet.
+    async fn send(&self) -> Result<Measured, LoadError> {
+        loop {
+            let output = self.client().output().await.map_err(LoadError::Program)?;
+            match read(&output.stdout) {
+                Err(why) if why.contains("Connection refused") => tokio::time::sleep(AGAIN).await,
+                measured => return measured.map_err(LoadError::Failed),
+            }
+        }
+    }
+
+    fn port(&self) -> String {
+        (usize::from(FIRST_PORT) + self.number).to_string()
+    }
+
+    /// The bytes of a packet that are the program's.
+    pub(crate) fn payload(&self) -> usize {
+        let headers = match self.flow.transport {
+            Transport::Udp => UDP_HEADERS,
+            Transport::Tcp { .. } => TCP_HEADERS,
+        };
+        self.packet.saturating_sub(headers).max(1)
+    }
+
+    /// The end that receives, for one run.
+    fn server(&self) -> Command {
+        let mut command = inside(&self.namespaces[1]);
+        command.args(["--server", "--one-off", "--port", &self.port()]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    /// The end that sends. What it says is JSON.
+    fn client(&self) -> Command {
+        let mut command = inside(&self.namespaces[0]);
+        let (to, port) = (self.to.to_string(), self.port());
+        command.args(["--client", &to, "--port", &port, "--json", "--connect-timeout", CONNECT_MS]);
+        let seconds = whole_seconds(self.flow.duration.as_secs_f64());
+        let warm_up = whole_seconds(self.flow.warm_up.as_secs_f64());
+        command.args(["--time", &seconds, "--omit", &warm_up]);
+        let payload = self.payload().to_string();
+        match &self.flow.transport {
+            Transport::Udp => {
+                let rate = self.flow.rate_bps.unwrap_or(self.most_bps) as f64;
+                let rate = (rate * self.payload() as f64 / self.packet as f64).ceil();
+                command.args(["--udp", "--length", &payload, "--bitrate", &format!("{rate:.0}")]);
+            }
+            Transport::Tcp { congestion } => {
+                command.args(["--set-mss", &payload]);
+                command.args(congestion.iter().flat_map(|name| ["--congestion", name]));
+                let rate = self.flow.rate_bps.map(|rate| rate.to_string());
+                command.args(rate.iter().flat_map(|rate| ["--bitrate", rate]));
+            }
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+    }
+}
+
+/// It knows whole seconds only.
+fn whole_seconds(seconds: f64) -> String {
+    format!("{:.0}", seconds.ceil())
+}
+
+fn inside(namespace: &str) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace, PROGRAM]).stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+/// What came of a flow's load.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Measured {
+    /// How long it was measured, s.
+    pub(crate) seconds: f64,
+    /// Bytes of the program's that arrived.
+    pub(crate) bytes: u64,
+    /// Bytes of the program's that were sent.
+    pub(crate) sent: u64,
+    pub(crate) jitter_s: Option<f64>,
+    pub(crate) retransmits: Option<u64>,
+    pub(crate) mean_rtt_s: Option<f64>,
+}
+
+/// What the sending end said. Where it failed: why.
+fn read(said: &[u8]) -> Result<Measured, String> {
+    let report: Report = serde_json::from_slice(said).map_err(|e| format!("iperf3: {e}"))?;
+    if let Some(error) = report.error {
+        return Err(format!("iperf3: {}", error.trim_start_matches("error - ")));
+    }
+    let end = report.end;
+    let received = end.sum_received.ok_or("iperf3 measured nothing")?;
+    let sender = end.streams.first().and_then(|stream| stream.sender.as_ref());
+    let sent = end.sum_sent.ok_or("iperf3 measured nothing")?;
+    Ok(Measured {
+        seconds: received.seconds,
+        bytes: received.bytes,
+        // What it says of lost datagrams itself counts some of the warm-up too.
+        sent: sent.bytes,
+        jitter_s: received.jitter_ms.map(|ms| ms / 1e3),
+        retransmits: sent.retransmits,
+        mean_rtt_s: sender.and_then(|sender| sender.mean_rtt).map(|us| us / 1e6),
+    })
+}
+
+#[derive(Deserialize)]
+struct Report {
+    #[serde(default)]
+    end: End,
+    error: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct End {
+    #[serde(default)]
+    streams: Vec<Stream>,
+    sum_sent: Option<Sum>,
+    sum_received: Option<Sum>,
+}
+
+#[derive(Deserialize)]
+struct Stream {
+    sender: Option<Sender>,
+}
+
+#[derive(Deserialize)]
+struct Sender {
+    /// Microseconds.
+    mean_rtt: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Sum {
+    seconds: f64,
+    bytes: u64,
+    jitter_ms: Option<f64>,
+    retransmits: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
+
+    use super::*;
+
+    fn words(command: &Command) -> String {
+        let args = command.as_std().get_args().map(|word| word.to_string_lossy().into_owned());
+        args.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn it_is_asked_for_packets_of_the_length_and_rate_of_the_flow() {
+        let mut flow = Flow {
+            from: 0,
+            to: 2,
+            rate_bps: Some(500_000),
+            packet: Some(1000),
+            transport: Transport::Udp,
+            start: Duration::ZERO,
+            warm_up: Duration::from_millis(500),
+            duration: Duration::from_secs(9),
+        };
+        let load = |flow: &Flow| Load {
+            flow: flow.clone(),
+            number: 1,
+            namespaces: ["n", "m"].map(Into::into),
+            to: Ipv4Addr::new(10, 200, 0, 3),
+            packet: 1000,
+            most_bps: 11_000_000,
+        };
+        assert_eq!(
+            words(&load(&flow).client()),
+            "netns exec n iperf3 --client 10.200.0.3 --port 5202 --json --connect-timeout 20000 \
+             --time 9 --omit 1 --udp --length 972 --bitrate 486000"
+        );
+        assert_eq!(
+            words(&load(&flow).server()),
+            "netns exec m iperf3 --server --one-off --port 5202"
+        );
+        flow.transport = Transport::Tcp { congestion: Some("reno".into()) };
+        flow.rate_bps = None;
+        let asked = words(&load(&flow).client());
+        assert!(asked.ends_with("--set-mss 960 --congestion reno"), "{asked}");
+    }
+
+    #[test]
+    fn what_it_says_is_read() {
+        let udp = r#"{"start": {}, "end": {"streams": [{"udp": {}}],
+            "sum_sent": {"seconds": 2.0, "bytes": 9720, "packets": 10, "lost_packets": 1},
+            "sum_received": {"seconds": 2.5, "bytes": 8748, "packets": 10, "lost_packets": 1, "jitter_ms": 5}}}"#;
+        let measured = read(udp.as_bytes()).unwrap();
+        assert_eq!((measured.seconds, measured.bytes), (2.5, 8748));
+        assert_eq!((measured.sent, measured.jitter_s), (9720, Some(0.005)));
+        assert_eq!((measured.retransmits, measured.mean_rtt_s), (None, None));
+        let tcp = r#"{"end": {"streams": [{"sender": {"mean_rtt": 3400}, "receiver": {}}],
+            "sum_sent": {"seconds": 2.0, "bytes": 9720, "retransmits": 3},
+            "sum_received": {"seconds": 2.5, "bytes": 8748}}}"#;
+        let measured = read(tcp.as_bytes()).unwrap();
+        assert_eq!((measured.retransmits, measured.mean_rtt_s), (Some(3), Some(0.0034)));
+        assert_eq!(measured.jitter_s, None);
+    }
+
+    #[test]
+    fn what_went_wrong_is_told() {
+        let refused = r#"{"start": {}, "end": {}, "error": "error - unable to connect"}"#;
+        assert_eq!(read(refused.as_bytes()).unwrap_err(), "iperf3: unable to connect");
+        assert_eq!(read(br#"{"end": {}}"#).unwrap_err(), "iperf3 measured nothing");
+        assert!(read(b"").unwrap_err().starts_with("iperf3: "));
+    }
+}

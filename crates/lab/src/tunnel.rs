@@ -1,0 +1,87 @@
+//! The tunnels of a lab: each end of a flow has a device in a network namespace of its own.
+
+use crate::LabError;
+use crate::iperf;
+use crate::namespaces::Namespaces;
+use ncmesh_node::config::TUNNEL_MTU_MIN;
+use ncmesh_sim::scenario::Scenario;
+use ncmesh_sim::{Simulation, node_id};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use toml::{Table, Value};
+
+/// The least MTU of IPv6, bytes (RFC 8200, 5).
+const V6_MTU_MIN: usize = 1280;
+
+pub(crate) struct Tunnel {
+    pub(crate) scheme: String,
+    /// The longest IP packet, bytes.
+    pub(crate) mtu: usize,
+    /// Namespaces by node.
+    ends: BTreeMap<usize, String>,
+    _namespaces: Namespaces,
+}
+
+impl Tunnel {
+    /// Makes the namespaces. What is sent is known by then not to be too long for the scheme.
+    pub(crate) fn new(
+        scheme: &str,
+        scenario: &Scenario,
+        simulation: &Simulation,
+    ) -> Result<Self, LabError> {
+        let flows = &scenario.flows;
+        let from = flows.first().and_then(|flow| simulation.host(flow.from).stack());
+        let mtu = from.and_then(|stack| stack.longest_packet(scheme)).unwrap_or(0);
+        let packets = flows.iter().filter_map(|flow| flow.packet);
+        let bytes = packets.max().unwrap_or(0).max(TUNNEL_MTU_MIN);
+        if bytes > mtu {
+            let scheme = scheme.to_owned();
+            return Err(LabError::TooLong { bytes, scheme, longest: mtu });
+        }
+        iperf::check().map_err(LabError::Iperf)?;
+        let mut namespaces = Namespaces::new();
+        let mut ends = BTreeMap::new();
+        for node in flows.iter().flat_map(|flow| [flow.from, flow.to]) {
+            if let Entry::Vacant(place) = ends.entry(node) {
+                place.insert(namespaces.add(node)?);
+            }
+        }
+        Ok(Self { scheme: scheme.to_owned(), mtu, ends, _namespaces: namespaces })
+    }
+
+    /// The namespace of a node that is an end of flows.
+    pub(crate) fn namespace(&self, node: usize) -> String {
+        self.ends.get(&node).cloned().unwrap_or_default()
+    }
+
+    /// `[tunnel]` of a node that is an end of flows.
+    pub(crate) fn section(&self, node: usize) -> Option<Table> {
+        let namespace = self.ends.get(&node)?;
+        let mut address = vec![Value::from(format!("{}/16", address_v4(node)))];
+        let others = || self.ends.keys().filter(|end| **end != node);
+        let id = |end: &usize| Value::from(i64::from(node_id(*end).0));
+        let mut routes: Table =
+            others().map(|end| (address_v4(*end).to_string(), id(end))).collect();
+        if self.mtu >= V6_MTU_MIN {
+            address.push(format!("{}/64", address_v6(node)).into());
+            routes.extend(others().map(|end| (address_v6(*end).to_string(), id(end))));
+        }
+        Some(Table::from_iter([
+            ("scheme".to_owned(), self.scheme.as_str().into()),
+            ("namespace".to_owned(), namespace.as_str().into()),
+            ("address".to_owned(), address.into()),
+            ("routes".to_owned(), routes.into()),
+        ]))
+    }
+}
+
+/// The IPv4 address of a node of the lab.
+pub(crate) fn address_v4(node: usize) -> Ipv4Addr {
+    let [high, low] = node_id(node).0.to_be_bytes();
+    Ipv4Addr::new(10, 200, high, low)
+}
+
+fn address_v6(node: usize) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd6e, 0x636d, 0x6573, 0x6800, 0, 0, 0, node_id(node).0)
+}

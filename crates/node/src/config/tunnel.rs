@@ -1,0 +1,210 @@
+//! `[tunnel]`: IP over the mesh through a TUN device.
+
+use super::value;
+use ipnet::IpNet;
+use ncmesh_proto::name::is_node_name;
+use ncmesh_proto::registry::REGISTRY;
+use ncmesh_wire::NodeId;
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+/// The most routes there can be.
+const MAX_ROUTES: usize = 4096;
+/// The longest name Linux gives a network interface, bytes.
+const MAX_DEVICE_NAME: usize = 15;
+
+/// `[tunnel]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TunnelConfig {
+    /// The engine that carries the packets.
+    #[serde(default = "default_scheme", deserialize_with = "scheme")]
+    pub scheme: String,
+    /// The TUN device, made by the daemon.
+    #[serde(default = "default_device", deserialize_with = "device")]
+    pub device: String,
+    /// The network namespace, as `ip netns` names them, that the device is put into; the daemon's own if absent.
+    #[serde(default, deserialize_with = "namespace")]
+    pub namespace: Option<String>,
+    /// This node's addresses, each with the length of the prefix that is reached through the device.
+    #[serde(deserialize_with = "addresses")]
+    pub address: Vec<IpNet>,
+    /// The longest IP packet, bytes; as long as the scheme carries if absent.
+    #[serde(default, deserialize_with = "mtu")]
+    pub mtu: Option<usize>,
+    /// Whether the segment size of TCP connections through the device is held to what fits.
+    #[serde(default = "yes")]
+    pub clamp_mss: bool,
+    /// Packets that wait here at most for one node while the scheme has no room.
+    #[serde(default = "default_queue", deserialize_with = "queue")]
+    pub queue: usize,
+    /// Which addresses are reached through which node, and may be the source of what comes from it.
+    #[serde(default, deserialize_with = "routes")]
+    pub routes: Vec<(IpNet, Target)>,
+}
+
+/// The node a route leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// By id.
+    Id(NodeId),
+    /// By name, or by id where none is named so.
+    Name(String),
+}
+
+impl TunnelConfig {
+    /// Checks what one setting alone does not tell, for the node of this id and name.
+    pub(super) fn check(&self, id: NodeId, name: &str) -> Result<(), String> {
+        let own = |target: &Target| match target {
+            Target::Id(node) => *node == id,
+            Target::Name(node) => node == name,
+        };
+        if let Some((prefix, _)) = self.routes.iter().find(|(_, target)| own(target)) {
+            return Err(format!("routes: {prefix} leads to this very node; name another"));
+        }
+        let twice = |(at, own): (usize, &IpNet)| {
+            self.address[..at].iter().any(|other| other.addr() == own.addr())
+        };
+        match self.address.iter().enumerate().find(|own| twice(*own)) {
+            Some((_, own)) => Err(format!("address: {} stands there twice", own.addr())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The tunnel that is used if none is named.
+fn default_scheme() -> String {
+    REGISTRY.iter().find(|e| e.service == "tunnel").map_or_else(String::new, |e| e.name.into())
+}
+
+fn default_device() -> String {
+    "ncmesh0".into()
+}
+
+fn default_queue() -> usize {
+    16
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn scheme<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let tunnels = REGISTRY.iter().filter(|e| e.service == "tunnel");
+    let known: Vec<_> = tunnels.map(|e| e.name).collect();
+    if known.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(Error::custom(format!("scheme = {name:?}: allowed is {}", known.join(", "))))
+}
+
+fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let fits = (1..=MAX_DEVICE_NAME).contains(&name.len()) && is_node_name(&name);
+    if fits && !matches!(name.as_str(), "." | "..") {
+        return Ok(name);
+    }
+    let allowed = "1 to 15 of letters, digits, '.', '_', '-'";
+    Err(Error::custom(format!("device = {name:?}: allowed is {allowed}")))
+}
+
+fn namespace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if !name.is_empty() && !name.contains('/') && name != "." && name != ".." {
+        return Ok(Some(name));
+    }
+    Err(Error::custom(format!("namespace = {name:?}: allowed is a name of `ip netns list`")))
+}
+
+fn mtu<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    value::ranged(deserializer, "mtu", super::TUNNEL_MTU_MIN as i64..=65_535).map(Some)
+}
+
+fn queue<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    value::ranged(deserializer, "queue", 1..=10_000)
+}
+
+fn addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let address = |text: &String| {
+        let usable = |net: &IpNet| is_host(net.addr());
+        text.parse().ok().filter(usable).ok_or_else(|| {
+            let allowed =
+                "a host's address with the length of its prefix, for instance \"10.44.0.3/24\"";
+            Error::custom(format!("address = {text:?}: allowed is {allowed}"))
+        })
+    };
+    let all: Vec<IpNet> = texts.iter().map(address).collect::<Result<_, _>>()?;
+    if all.is_empty() {
+        return Err(Error::custom(
+            "address is empty: give this node one, for instance \"10.44.0.3/24\"",
+        ));
+    }
+    Ok(all)
+}
+
+/// Whether a host can have this address.
+fn is_host(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    !address.is_unspecified() && !address.is_multicast() && !address.is_loopback() && !broadcast
+}
+
+fn routes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(IpNet, Target)>, D::Error> {
+    let texts = BTreeMap::<String, Target>::deserialize(deserializer)?;
+    if texts.len() > MAX_ROUTES {
+        return Err(Error::custom(format!("routes: allowed are up to {MAX_ROUTES}")));
+    }
+    let mut routes = BTreeMap::new();
+    for (text, target) in texts {
+        let prefix = prefix(&text).map_err(Error::custom)?;
+        if routes.insert(prefix, target).is_some() {
+            return Err(Error::custom(format!("routes: {prefix} stands there twice")));
+        }
+    }
+    Ok(routes.into_iter().collect())
+}
+
+fn prefix(text: &str) -> Result<IpNet, String> {
+    let host = || text.parse::<IpAddr>().ok().map(IpNet::from);
+    let Some(prefix) = text.parse().ok().or_else(host) else {
+        let allowed = "an address or a prefix, for instance \"192.168.7.0/24\"";
+        return Err(format!("routes: {text:?}: allowed is {allowed}"));
+    };
+    if prefix == prefix.trunc() {
+        return Ok(prefix);
+    }
+    Err(format!("routes: {text:?} has bits beyond its prefix; write \"{}\"", prefix.trunc()))
+}
+
+impl<'de> Deserialize<'de> for Target {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TargetReader)
+    }
+}
+
+struct TargetReader;
+
+impl Visitor<'_> for TargetReader {
+    type Value = Target;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a node's name or its id, 1 to 65534")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Target, E> {
+        if is_node_name(name) {
+            return Ok(Target::Name(name.into()));
+        }
+        Err(E::custom(format!("routes: no node can be named {name:?}")))
+    }
+
+    fn visit_i64<E: Error>(self, id: i64) -> Result<Target, E> {
+        let id = u16::try_from(id).ok().filter(|id| (1..u16::MAX).contains(id));
+        id.map(|id| Target::Id(NodeId(id)))
+            .ok_or_else(|| E::custom("routes: allowed are ids 1 to 65534"))
+    }
+}

@@ -1,0 +1,184 @@
+//! The node's part in the tunnel: the gateway joined to the stack.
+
+use super::Node;
+use crate::api::types::{self, Flow};
+use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig};
+use crate::store::FileStorage;
+use crate::tunnel::{Gateway, Mesh};
+use ncmesh_proto::stack::{self, Stack};
+use ncmesh_proto::time::Instant;
+use ncmesh_proto::tunnel::{FlowStatus, Refused};
+use ncmesh_wire::NodeId;
+
+/// The least MTU of IPv6, bytes (RFC 8200, 5).
+const V6_MTU_MIN: usize = 1280;
+
+/// A gateway and what it was made of.
+pub(super) struct Tunnel {
+    pub(super) config: TunnelConfig,
+    pub(super) mtu: usize,
+    pub(super) gateway: Gateway,
+}
+
+impl Tunnel {
+    /// The tunnel of this node, if it has one.
+    ///
+    /// # Errors
+    /// The radio's frames are too short for IP, or the MTU that is set is too long for them.
+    pub(super) fn new(
+        config: &NodeConfig,
+        stack: &Stack,
+    ) -> Result<Option<Self>, stack::ConfigError> {
+        let Some(tunnel) = config.tunnel.clone() else { return Ok(None) };
+        let mtu = mtu(&tunnel, stack, config.radio.mtu())
+            .map_err(|problem| stack::ConfigError { section: "tunnel".into(), problem })?;
+        let gateway = Gateway::new(&tunnel, mtu);
+        Ok(Some(Self { config: tunnel, mtu, gateway }))
+    }
+}
+
+/// The longest IP packet, bytes.
+fn mtu(tunnel: &TunnelConfig, stack: &Stack, frame: usize) -> Result<usize, String> {
+    let scheme = &tunnel.scheme;
+    let longest = stack.longest_packet(scheme).unwrap_or(0).min(65_535);
+    let has_v6 = tunnel.address.iter().any(|own| own.addr().is_ipv6())
+        || tunnel.routes.iter().any(|(prefix, _)| prefix.addr().is_ipv6());
+    let (family, least) = if has_v6 { ("IPv6", V6_MTU_MIN) } else { ("IPv4", TUNNEL_MTU_MIN) };
+    if longest < least {
+        let more = frame + least - longest;
+        return Err(format!(
+            "{family} needs packets of {least} bytes, and {scheme} carries up to {longest} in frames of {frame}: set [radio] mtu = {more} or more"
+        ));
+    }
+    match tunnel.mtu {
+        Some(mtu) if mtu > longest => Err(format!(
+            "mtu = {mtu}: {scheme} carries up to {longest} in frames of {frame} ([radio] mtu)"
+        )),
+        Some(mtu) if mtu < least => {
+            Err(format!("mtu = {mtu}: {family} needs packets of {least} bytes"))
+        }
+        set => Ok(set.unwrap_or(longest)),
+    }
+}
+
+/// The stack as the gateway sees it.
+struct StackMesh<'a> {
+    stack: &'a mut Stack,
+    storage: &'a mut FileStorage,
+    scheme: &'a str,
+    now: Instant,
+}
+
+impl Mesh for StackMesh<'_> {
+    fn version(&self) -> u64 {
+        self.stack.topology().version()
+    }
+
+    fn named(&self, name: &str) -> Option<NodeId> {
+        let mut named = self.stack.topology().named(name);
+        match (named.next(), named.next()) {
+            (Some(only), None) => Some(only),
+            (None, _) => name.parse().ok().map(NodeId),
+            _ => None,
+        }
+    }
+
+    fn has_room(&self, to: NodeId) -> bool {
+        self.stack.has_room(self.scheme, to) == Some(true)
+    }
+
+    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
+        let sent = self.stack.send_packet(self.scheme, to, packet, self.storage, self.now);
+        sent.unwrap_or(Err(Refused::NoPath(to)))
+    }
+}
+
+impl Node {
+    /// The configuration of the device that belongs to this node's tunnel, and its MTU.
+    #[must_use]
+    pub fn device(&self) -> Option<(&TunnelConfig, usize)> {
+        self.tunnel.as_ref().map(|tunnel| (&tunnel.config, tunnel.mtu))
+    }
+
+    /// Whether another packet of the host's is wanted now.
+    #[must_use]
+    pub fn wants_packet(&self) -> bool {
+        let now = self.clock.now();
+        self.tunnel.as_ref().is_some_and(|tunnel| tunnel.gateway.wants_packet(now))
+    }
+
+    /// The host sends a packet through the tunnel.
+    pub fn handle_packet(&mut self, packet: Vec<u8>) {
+        self.with_gateway(|gateway, mesh, now| gateway.handle_outbound(packet, mesh, now));
+    }
+
+    /// The next packet that the tunnel has for the host.
+    pub fn poll_packet(&mut self) -> Option<Vec<u8>> {
+        self.tunnel.as_mut()?.gateway.poll_inbound()
+    }
+
+    /// The host did not take the packet polled last.
+    pub fn handle_device_refusal(&mut self) {
+        if let Some(tunnel) = &mut self.tunnel {
+            tunnel.gateway.handle_device_refusal();
+        }
+    }
+
+    /// A packet came through the mesh.
+    pub(super) fn arrived(&mut self, from: NodeId, packet: Vec<u8>) {
+        if self.tunnel.is_none() {
+            let from = self.name_of(from);
+            tracing::debug!("{} bytes from {from} dropped: no [tunnel] here", packet.len());
+        }
+        self.with_gateway(|gateway, mesh, _| gateway.handle_inbound(from, packet, mesh));
+    }
+
+    /// Hands over what waited for room.
+    pub(super) fn drain_tunnel(&mut self) {
+        self.with_gateway(|gateway, mesh, now| gateway.drain(mesh, now));
+    }
+
+    /// The gateway, for `GET /v1/status`.
+    pub(super) fn tunnel_status(&self) -> Option<types::Tunnel> {
+        let Tunnel { config, mtu, gateway } = self.tunnel.as_ref()?;
+        let counters = gateway.counters();
+        Some(types::Tunnel {
+            scheme: config.scheme.clone(),
+            device: config.device.clone(),
+            namespace: config.namespace.clone(),
+            addresses: config.address.iter().map(ToString::to_string).collect(),
+            mtu: *mtu,
+            waiting: gateway.waiting(),
+            packets_out: counters.outbound.packets,
+            bytes_out: counters.outbound.bytes,
+            packets_in: counters.inbound.packets,
+            bytes_in: counters.inbound.bytes,
+            drops: counters.drops.iter().map(|(why, n)| (why.name().into(), *n)).collect(),
+            icmp_sent: counters.answers,
+            mss_clamped: counters.clamped,
+        })
+    }
+
+    /// The flows through this node, for `GET /v1/status`.
+    pub(super) fn flows(&self) -> Vec<Flow> {
+        let flow = |(scheme, flow): (&'static str, FlowStatus)| Flow {
+            scheme: scheme.into(),
+            source: self.name_of(flow.source),
+            destination: self.name_of(flow.destination),
+            credits: flow.credits,
+            heard: flow.heard,
+            innovative: flow.innovative,
+            delivered: flow.delivered,
+            lost: flow.lost,
+        };
+        self.stack.flows().into_iter().map(flow).collect()
+    }
+
+    fn with_gateway(&mut self, call: impl FnOnce(&mut Gateway, &mut StackMesh<'_>, Instant)) {
+        let Some(tunnel) = &mut self.tunnel else { return };
+        let now = self.clock.now();
+        let (stack, storage) = (&mut self.stack, &mut self.storage);
+        let mut mesh = StackMesh { stack, storage, scheme: &tunnel.config.scheme, now };
+        call(&mut tunnel.gateway, &mut mesh, now);
+    }
+}

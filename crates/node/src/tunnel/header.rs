@@ -1,0 +1,90 @@
+//! What a gateway reads of an IP packet.
+
+use smoltcp::wire::{IpVersion, Ipv4Packet, Ipv6Packet};
+use std::net::IpAddr;
+
+/// The shortest header of IPv4, bytes.
+const V4_HEADER: u8 = 20;
+
+/// Which IP a packet is of.
+pub(super) fn version(packet: &[u8]) -> Option<IpVersion> {
+    // An empty one would panic there.
+    packet.first().and_then(|_| IpVersion::of_packet(packet).ok())
+}
+
+/// Not an IP packet, or one whose lengths contradict each other or its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+/// The addresses of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) source: IpAddr,
+    pub(super) destination: IpAddr,
+}
+
+impl Header {
+    /// Reads an IPv4 or IPv6 packet that is as long as it says.
+    pub(super) fn read(packet: &[u8]) -> Result<Self, Malformed> {
+        match version(packet).ok_or(Malformed)? {
+            IpVersion::Ipv4 => {
+                let ip = Ipv4Packet::new_checked(packet).map_err(|_| Malformed)?;
+                if ip.header_len() < V4_HEADER || usize::from(ip.total_len()) != packet.len() {
+                    return Err(Malformed);
+                }
+                Ok(Self { source: ip.src_addr().into(), destination: ip.dst_addr().into() })
+            }
+            IpVersion::Ipv6 => {
+                let ip = Ipv6Packet::new_checked(packet).map_err(|_| Malformed)?;
+                if ip.total_len() != packet.len() {
+                    return Err(Malformed);
+                }
+                Ok(Self { source: ip.src_addr().into(), destination: ip.dst_addr().into() })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::packets::{udp_v4, udp_v6};
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn whole_packets_tell_their_addresses() {
+        for (packet, source, destination) in [
+            (udp_v4("10.0.0.1", "10.0.0.2", 9), "10.0.0.1", "10.0.0.2"),
+            (udp_v6("fd00::1", "fd00::2", 9), "fd00::1", "fd00::2"),
+        ] {
+            let header = Header::read(&packet).unwrap();
+            assert_eq!(header.source, source.parse::<IpAddr>().unwrap());
+            assert_eq!(header.destination, destination.parse::<IpAddr>().unwrap());
+            for cut in 0..packet.len() {
+                assert_eq!(Header::read(&packet[..cut]), Err(Malformed), "{cut}");
+            }
+            assert_eq!(Header::read(&[&packet[..], &[0]].concat()), Err(Malformed));
+        }
+    }
+
+    #[test]
+    fn contradictions_are_malformed() {
+        let v4 = udp_v4("10.0.0.1", "10.0.0.2", 40);
+        for (at, byte) in [(0, 0x40), (0, 0x44), (0, 0x4f), (0, 0x55), (0, 0x05), (3, 0)] {
+            let mut packet = v4.clone();
+            packet[at] = byte;
+            // Header as long as 60 bytes is possible here, and is no contradiction.
+            let possible = byte == 0x4f;
+            assert_eq!(Header::read(&packet).is_ok(), possible, "{at}: {byte:#x}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reading_never_panics(packet in prop::collection::vec(any::<u8>(), 0..100)) {
+            if Header::read(&packet).is_ok() {
+                prop_assert!(packet.len() >= 20);
+            }
+        }
+    }
+}

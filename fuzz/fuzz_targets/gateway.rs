@@ -1,0 +1,69 @@
+//! Any packets from the host and from the mesh, at the gateway between them.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use ncmesh_node::config::TunnelConfig;
+use ncmesh_node::tunnel::{Gateway, Mesh};
+use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_proto::tunnel::Refused;
+use ncmesh_wire::NodeId;
+
+const MTU: usize = 1280;
+const CONFIG: &str = r#"
+address = ["10.44.0.1/24", "fd44::1/64"]
+queue = 2
+routes = { "0.0.0.0/0" = 5, "10.0.0.0/8" = "six", "::/0" = 5, "fd00::/8" = 7 }
+"#;
+
+/// Node 5 takes packets, 6 has no room, 7 is out of reach.
+struct ThreeNodes;
+
+impl Mesh for ThreeNodes {
+    fn version(&self) -> u64 {
+        1
+    }
+
+    fn named(&self, name: &str) -> Option<NodeId> {
+        (name == "six").then_some(NodeId(6))
+    }
+
+    fn has_room(&self, to: NodeId) -> bool {
+        to != NodeId(6)
+    }
+
+    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
+        assert!(packet.len() <= MTU);
+        if to == NodeId(7) { Err(Refused::NoPath(to)) } else { Ok(()) }
+    }
+}
+
+fuzz_target!(|packets: Vec<(bool, bool, Vec<u8>)>| {
+    let config: TunnelConfig = toml::from_str(CONFIG).expect("it is valid");
+    let (mut gateway, mut mesh) = (Gateway::new(&config, MTU), ThreeNodes);
+    let mut now = Instant::default();
+    for (outbound, whole, mut packet) in packets {
+        now = now + Duration::from_millis(7);
+        if whole {
+            state_length(&mut packet);
+        }
+        if outbound {
+            gateway.handle_outbound(packet, &mut mesh, now);
+        } else {
+            gateway.handle_inbound(NodeId(5), packet, &mesh);
+        }
+        while let Some(packet) = gateway.poll_inbound() {
+            assert!(packet.len() >= 20 && matches!(packet[0] >> 4, 4 | 6));
+        }
+        assert!(gateway.waiting() <= 2);
+    }
+});
+
+/// Lets a packet say how long it is, which chance seldom does.
+fn state_length(packet: &mut [u8]) {
+    let length = packet.len() as u16;
+    match packet.first().map(|first| first >> 4) {
+        Some(4) if length >= 20 => packet[2..4].copy_from_slice(&length.to_be_bytes()),
+        Some(6) if length >= 40 => packet[4..6].copy_from_slice(&(length - 40).to_be_bytes()),
+        _ => {}
+    }
+}
