@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-pub use flows::{FlowOutcome, FlowSeries, FlowsOutcome};
+pub use flows::{CodingOutcome, FlowOutcome, FlowSeries, FlowsOutcome};
 pub use transfer::{ReceiverOutcome, TransferOutcome, contents};
 
 /// What came of a run.

@@ -8,6 +8,7 @@ use toml::Spanned;
 use super::ether::Medium;
 use super::placement::{Grid, Uniform};
 use super::quantity::{self, Quantity};
+use crate::tcp::Congestion;
 
 /// The whole file.
 #[derive(Deserialize)]
@@ -99,6 +100,8 @@ pub(super) struct Traffic {
 pub(super) struct Flow {
     pub(super) from: Spanned<String>,
     pub(super) to: Spanned<String>,
+    #[serde(default)]
+    pub(super) protocol: ProtocolName,
     pub(super) rate: Option<Spanned<Rate>>,
     pub(super) packet: Option<usize>,
     #[serde(default)]
@@ -107,6 +110,18 @@ pub(super) struct Flow {
     pub(super) warm_up_s: f64,
     #[serde(default = "a_minute")]
     pub(super) seconds: f64,
+    pub(super) congestion: Option<Congestion>,
+    pub(super) window: Option<Spanned<Size>>,
+    pub(super) ack_delay_s: Option<f64>,
+    pub(super) size: Option<Spanned<Size>>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ProtocolName {
+    #[default]
+    Packets,
+    Tcp,
 }
 
 fn a_minute() -> f64 {

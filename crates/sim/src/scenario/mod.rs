@@ -43,6 +43,11 @@
 //! # rate = "500k"                          # bit/s; as many as are taken if absent
 //! # packet = 1000                          # bytes; the longest there can be if absent
 //! # start_s = 0, warm_up_s = 0, seconds = 60
+//! # protocol = "tcp"                       # a TCP connection in the place of bare packets; then also:
+//! # congestion = "cubic"                   # or "reno", "none"
+//! # window = 65535                         # bytes of send and receive buffer
+//! # ack_delay_s = 0                        # how long acknowledgments wait for another
+//! # size = "1MB"                           # bytes to send; as many as can be if absent
 //!
 //! [protocol.pacifier]                      # handed to that protocol as it is
 //! knob = 1
@@ -71,6 +76,8 @@ use std::path::{Path, PathBuf};
 
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
 use ncmesh_proto::time::Duration;
+
+use crate::tcp::Congestion;
 
 /// Where a node stands, in metres from any origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -132,6 +139,30 @@ pub struct Flow {
     pub warm_up: Duration,
     /// How long it is measured; then it ends.
     pub duration: Duration,
+    /// What its packets are.
+    pub protocol: Protocol,
+}
+
+/// What a flow's packets are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Protocol {
+    /// Bytes without meaning.
+    Packets,
+    /// Those of a TCP connection, in both directions.
+    Tcp(Tcp),
+}
+
+/// How the two ends of a TCP connection behave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tcp {
+    /// Of the sender.
+    pub congestion: Congestion,
+    /// Send and receive buffer each, bytes.
+    pub window: usize,
+    /// How long an acknowledgment is held back for another; zero: never.
+    pub ack_delay: Duration,
+    /// Bytes to be sent in all; as many as can be if absent.
+    pub size: Option<u64>,
 }
 
 /// Links are measured before a run and what is measured handed to all nodes, which then measure nothing

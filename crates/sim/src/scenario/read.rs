@@ -12,9 +12,9 @@ use toml::Spanned;
 
 use super::error::Place;
 use super::ether::Medium;
-use super::file::{self, File};
+use super::file::{self, File, ProtocolName};
 use super::overrides::Source;
-use super::{Content, Flow, Measure, Node, Scenario, ScenarioError, Traffic};
+use super::{Content, Flow, Measure, Node, Protocol, Scenario, ScenarioError, Tcp, Traffic};
 
 /// The longest file read: the loss matrix of 2,000 nodes fits.
 const LONGEST_FILE: u64 = 64 << 20;
@@ -213,9 +213,39 @@ impl Reader<'_> {
         }
         let [start, warm_up, duration] = times.map(|s| Duration::from_nanos((s * 1e9) as u64));
         let rate_bps = flow.rate.as_ref().map(|rate| rate.get_ref().0.0);
-        Ok(Flow { from, to, rate_bps, packet: flow.packet, start, warm_up, duration })
+        let protocol = self.protocol(flow)?;
+        Ok(Flow { from, to, rate_bps, packet: flow.packet, start, warm_up, duration, protocol })
+    }
+
+    fn protocol(&self, flow: &file::Flow) -> Result<Protocol, ScenarioError> {
+        let fail = |message: &str| Err(ScenarioError::value(self.place(&flow.from), message));
+        let bytes = |size: &Option<Spanned<file::Size>>| size.as_ref().map(|s| s.get_ref().0.0);
+        let (window, size) = (bytes(&flow.window), bytes(&flow.size));
+        if flow.protocol == ProtocolName::Packets {
+            let tcp = flow.congestion.is_some() || flow.ack_delay_s.is_some();
+            if tcp || window.is_some() || size.is_some() {
+                return fail(
+                    "`congestion`, `window`, `ack_delay_s` and `size` need `protocol = \"tcp\"`",
+                );
+            }
+            return Ok(Protocol::Packets);
+        }
+        let (window, delay_s) = (window.unwrap_or(65_535), flow.ack_delay_s.unwrap_or(0.0));
+        if flow.rate.is_some() || size == Some(0) || !WINDOWS.contains(&window) {
+            return fail("of `tcp`: no `rate`, `size` above 0, `window` 4096 to 67108864 bytes");
+        }
+        if !(0.0..=1.0).contains(&delay_s) {
+            return fail("`ack_delay_s` must be 0 to 1");
+        }
+        let congestion = flow.congestion.unwrap_or_default();
+        let ack_delay = Duration::from_secs_f64(delay_s);
+        let window = usize::try_from(window).unwrap_or(usize::MAX);
+        Ok(Protocol::Tcp(Tcp { congestion, window, ack_delay, size }))
     }
 }
+
+/// Buffers of TCP, bytes.
+const WINDOWS: std::ops::RangeInclusive<u64> = 4096..=1 << 26;
 
 pub(super) type Index<'a> = BTreeMap<&'a str, usize>;
 
