@@ -40,6 +40,7 @@ local SERVICES = {
   [18] = { name = "etx_unicast", is = "file" },
   [19] = { name = "tree_flood", is = "file" },
   [20] = { name = "forward", is = "forward" },
+  [21] = { name = "xor", is = "xor" },
 }
 local SERVICE_NAMES = {}
 for id, service in pairs(SERVICES) do SERVICE_NAMES[id] = service.name end
@@ -113,6 +114,20 @@ local f = {
   index = ProtoField.uint8("ncmesh.index", "Packet, as it is"),
   coefficients = ProtoField.bytes("ncmesh.coefficients", "Coefficients, GF(2^8)"),
   payload = ProtoField.bytes("ncmesh.payload", "Symbol"),
+
+  packet = ProtoField.none("ncmesh.packet", "Packet"),
+  source = ProtoField.uint16("ncmesh.packet.source", "Source"),
+  number = ProtoField.uint32("ncmesh.packet.number", "Number"),
+  length = ProtoField.uint16("ncmesh.packet.length", "Length"),
+  check = ProtoField.uint32("ncmesh.packet.check", "Check", base.HEX),
+  order = ProtoField.uint16("ncmesh.packet.order", "Order"),
+  at = ProtoField.uint8("ncmesh.packet.at", "At hop"),
+  hops = ProtoField.uint8("ncmesh.packet.hops", "Hops"),
+  hop = ProtoField.uint16("ncmesh.packet.hop", "Hop"),
+  asked = ProtoField.uint16("ncmesh.request.asked", "Asked"),
+  missed = ProtoField.uint16("ncmesh.request.missed", "Missed"),
+  coded = ProtoField.uint32("ncmesh.report.coded", "Coded"),
+  decoded = ProtoField.uint32("ncmesh.report.decoded", "Decoded"),
 
   next_hop = ProtoField.uint16("ncmesh.next_hop", "Next hop"),
   first_missing = ProtoField.uint32("ncmesh.first_missing", "First missing batch"),
@@ -425,8 +440,74 @@ local function forwarded(c)
   return string.format("%d to %d by %d", source, destination, next_hop)
 end
 
+-- One packet of a frame of xor: its length, and the nodes that it was at, is at and goes to.
+local function xor_tag(c)
+  local tag = { length = 0 }
+  c:branch(f.packet, function()
+    local nodes = { [0] = c:number(f.source, 2) }
+    local number = c:number(f.number, 4)
+    tag.length = c:number(f.length, 2)
+    c:field(f.check, 4)
+    c:field(f.order, 2)
+    local at, hops = c:number(f.at, 1) + 1, c:number(f.hops, 1)
+    local seen = { [nodes[0]] = true }
+    if tag.length == 0 or at > hops or hops > 16 then c:fail("No packet travels so") end
+    if c:left() < 2 * hops then c:fail("The body ends before its route does") end
+    for i = 1, math.min(hops, c:left() / 2) do
+      nodes[i] = c:number(f.hop, 2)
+      if seen[nodes[i]] then c:fail("A route visits no node twice") end
+      seen[nodes[i]] = true
+    end
+    tag.previous, tag.sender, tag.next = nodes[at - 2], nodes[at - 1], nodes[at]
+    tag.name = string.format("%d-%08x", nodes[0], number)
+    return string.format("Packet %s to %d by %s", tag.name, nodes[hops] or 0, tag.next or "?")
+  end)
+  return tag
+end
+
+local function xor_data(c)
+  local count = c:number(f.packets, 1)
+  if count ~= 1 and count ~= 2 then c:fail("A frame has one packet or two") end
+  local one = xor_tag(c)
+  local length, text = one.length, one.name
+  if count == 2 then
+    local other = xor_tag(c)
+    local cross = one.next and one.next == other.previous and other.next == one.previous
+    if not cross or one.sender ~= other.sender or one.name == other.name then
+      c:fail("Two packets cross at their sender")
+    end
+    length, text = math.max(length, other.length), text .. " + " .. (other.name or "?")
+  end
+  if c:rest(f.payload) ~= length then c:fail("The payload is as long as the longer packet") end
+  return text
+end
+
+local function xor_report(c)
+  local n = c:left()
+  if n == 0 or n % 10 ~= 0 or n > 640 then c:fail("A report has 1 to 64 entries of 10 bytes") end
+  for _ = 1, math.floor(c:left() / 10) do
+    c:branch(f.neighbour, function()
+      local node, coded = c:number(f.neighbour_node, 2), c:number(f.coded, 4)
+      return string.format("Neighbour %d: %d of %d decoded", node, c:number(f.decoded, 4), coded)
+    end)
+  end
+  return ""
+end
+
+local function xor_request(c)
+  local asked, n = c:number(f.asked, 2), c:left()
+  if n == 0 or n % 2 ~= 0 or n > 128 then c:fail("A request has 1 to 64 numbers") end
+  for _ = 1, math.floor(c:left() / 2) do c:field(f.missed, 2) end
+  return string.format("to %d, for %d packets", asked, math.floor(n / 2))
+end
+
 -- By kind of service, its frames by their kind.
 local FRAMES = {
+  xor = {
+    [1] = { name = "data", show = xor_data },
+    [2] = { name = "report", show = xor_report },
+    [3] = { name = "request", show = xor_request },
+  },
   link = { [0] = { name = "probe", show = probe } },
   route = { [0] = { name = "link_state", show = link_state } },
   file = {

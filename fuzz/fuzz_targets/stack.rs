@@ -81,7 +81,7 @@ fuzz_target!(|data: &[u8]| {
         rest = behind;
         Sealer::begin(
             &mut out,
-            ServiceId([0, 1, 16, 17, 18, 19][usize::from(*service) % 6]),
+            ServiceId([0, 1, 16, 17, 18, 19, 20, 21, 22][usize::from(*service) % 9]),
             *kind % 4,
         );
         out.extend_from_slice(body);
@@ -89,6 +89,9 @@ fuzz_target!(|data: &[u8]| {
         stack.handle_datagram(&out, &mut storage, at);
         settle(&mut stack, &mut storage, at);
         stack.handle_timeout(&mut storage, at);
+        for tunnel in REGISTRY.iter().filter(|e| e.service == "tunnel") {
+            let _ = stack.send_packet(tunnel.name, NodeId(2), &[7; 40], &mut storage, at);
+        }
         for _ in 0..4 {
             if stack.fill(&mut out, &mut storage, at).is_none() {
                 break;

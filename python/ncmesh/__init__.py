@@ -3,11 +3,11 @@ Network coding for wireless meshes: the simulator, the codes and what is built o
 
 `run` simulates a scenario's transfer. `Encoder`, `Recoder` and `Decoder` are the codes, `gf` the fields they
 work in, `pacifier` and `more` plan who forwards how much, `core_nc` is the analysis of flows that cross,
-`multirate` is multicast in which each receiver has its own rate. Campaigns of many runs and papers
-reproduced are commands: `python -m ncmesh --help`.
+`multirate` is multicast in which each receiver has its own rate, `tcp_model` what coding is worth to TCP.
+Campaigns of many runs and papers reproduced are commands: `python -m ncmesh --help`.
 """
 
-from ncmesh import core_nc, gf, mc2, more, multirate, pacifier
+from ncmesh import core_nc, gf, mc2, more, multirate, pacifier, tcp_model
 from ncmesh._ncmesh import (
     Decoder,
     Encoder,
@@ -41,4 +41,5 @@ __all__ = [
     "pacifier",
     "run",
     "simulate",
+    "tcp_model",
 ]

@@ -169,7 +169,8 @@ def test_list_names_every_figure(capsys):
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     cross = [f"core-fig{number}" for number in (3, 4, 5, 7)]
     of_mmu = [f"mmu-{figure}" for figure in ("fig4", "bounds", "table2", "fig6-slotted", "fig7")]
-    assert names == [f"pacifier-{figure}" for figure in figures] + cross + of_mmu
+    of_tcp = [f"tcp-{name}" for name in ("fig6", "coding-ratio", "fig8", "table2", "model")]
+    assert names == [f"pacifier-{figure}" for figure in figures] + cross + of_mmu + of_tcp
     main(["reproduce", "list", "--json"])
     assert [e["name"] for e in json.loads(capsys.readouterr().out)] == names
 
@@ -255,6 +256,9 @@ def test_every_experiment_is_as_large_as_the_papers():
             continue
         assert {case.topology for case in cases} == set(range(1, 11)), name
         for run in cases.values():
+            if name.startswith("tcp-"):
+                assert all(flow["seconds"] == 90 for flow in run.scenario.table["flow"])
+                continue
             testbed = "fig8-9" in name
             assert run.scenario.table["traffic"]["size"] == (2_300_000 if testbed else 12_000_000)
             assert len(run.scenario.table["traffic"]["to"]) == (4 if testbed else 9)

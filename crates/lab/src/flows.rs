@@ -183,7 +183,7 @@ impl Lab {
             to: name(load.flow.to),
             protocol: load.flow.transport.name().into(),
             congestion: match &load.flow.transport {
-                Transport::Tcp { congestion } => congestion.clone(),
+                Transport::Tcp(tcp) => tcp.congestion.clone(),
                 Transport::Udp => None,
             },
             packet_bytes: load.packet,

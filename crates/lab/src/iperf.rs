@@ -1,6 +1,6 @@
 //! The program that makes the load of flows, iperf3: how it is called, and what it says.
 
-use ncmesh_sim::scenario::{Flow, Transport};
+use ncmesh_sim::scenario::{Flow, Tcp, Transport};
 use serde::Deserialize;
 use std::io;
 use std::net::Ipv4Addr;
@@ -86,7 +86,7 @@ impl Load {
     pub(crate) fn payload(&self) -> usize {
         let headers = match self.flow.transport {
             Transport::Udp => UDP_HEADERS,
-            Transport::Tcp { .. } => TCP_HEADERS,
+            Transport::Tcp(_) => TCP_HEADERS,
         };
         self.packet.saturating_sub(headers).max(1)
     }
@@ -106,7 +106,14 @@ impl Load {
         command.args(["--client", &to, "--port", &port, "--json", "--connect-timeout", CONNECT_MS]);
         let seconds = whole_seconds(self.flow.duration.as_secs_f64());
         let warm_up = whole_seconds(self.flow.warm_up.as_secs_f64());
-        command.args(["--time", &seconds, "--omit", &warm_up]);
+        match &self.flow.transport {
+            Transport::Tcp(Tcp { size: Some(size), .. }) => {
+                command.args(["--bytes", &size.to_string()]);
+            }
+            _ => {
+                command.args(["--time", &seconds, "--omit", &warm_up]);
+            }
+        }
         let payload = self.payload().to_string();
         match &self.flow.transport {
             Transport::Udp => {
@@ -114,9 +121,11 @@ impl Load {
                 let rate = (rate * self.payload() as f64 / self.packet as f64).ceil();
                 command.args(["--udp", "--length", &payload, "--bitrate", &format!("{rate:.0}")]);
             }
-            Transport::Tcp { congestion } => {
+            Transport::Tcp(tcp) => {
                 command.args(["--set-mss", &payload]);
-                command.args(congestion.iter().flat_map(|name| ["--congestion", name]));
+                command.args(tcp.congestion.iter().flat_map(|name| ["--congestion", name]));
+                let window = tcp.window.map(|window| window.to_string());
+                command.args(window.iter().flat_map(|window| ["--window", window]));
                 let rate = self.flow.rate_bps.map(|rate| rate.to_string());
                 command.args(rate.iter().flat_map(|rate| ["--bitrate", rate]));
             }
@@ -246,10 +255,17 @@ mod tests {
             words(&load(&flow).server()),
             "netns exec m iperf3 --server --one-off --port 5202"
         );
-        flow.transport = Transport::Tcp { congestion: Some("reno".into()) };
+        let tcp = Tcp { congestion: Some("reno".into()), window: Some(9000), ..Tcp::default() };
+        flow.transport = Transport::Tcp(tcp.clone());
         flow.rate_bps = None;
         let asked = words(&load(&flow).client());
-        assert!(asked.ends_with("--set-mss 960 --congestion reno"), "{asked}");
+        assert!(
+            asked.ends_with("--time 9 --omit 1 --set-mss 960 --congestion reno --window 9000"),
+            "{asked}"
+        );
+        flow.transport = Transport::Tcp(Tcp { size: Some(800_000), ..tcp });
+        let asked = words(&load(&flow).client());
+        assert!(asked.contains("20000 --bytes 800000 --set-mss"), "{asked}");
     }
 
     #[test]

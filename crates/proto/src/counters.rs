@@ -24,6 +24,8 @@ pub enum DropReason {
     UnknownFlow,
     /// Older than what this node already has.
     Stale,
+    /// Coded with a packet that this node does not have.
+    Undecodable,
     /// Would have made this node keep more state than it allows.
     Full,
 }
@@ -42,6 +44,7 @@ impl DropReason {
             Self::Malformed => "malformed",
             Self::UnknownFlow => "unknown_flow",
             Self::Stale => "stale",
+            Self::Undecodable => "undecodable",
             Self::Full => "full",
         }
     }

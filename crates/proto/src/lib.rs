@@ -25,3 +25,4 @@ pub mod summary;
 pub mod time;
 pub mod tunnel;
 pub mod uncoded;
+pub mod xor;

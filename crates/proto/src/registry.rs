@@ -9,6 +9,7 @@ use crate::pacifier::{self, Pacifier, PacifierConfig};
 use crate::service::Service;
 use crate::summary::Summary;
 use crate::uncoded::{self, Uncoded, UncodedConfig};
+use crate::xor::{self, Xor, XorConfig};
 use ncmesh_wire::ServiceId;
 use serde::Deserialize;
 
@@ -131,6 +132,19 @@ pub const REGISTRY: &[Entry] = &[
             let config: Mc2Config = settings.parse()?;
             config.check()?;
             Ok(Box::new(Mc2::new(config)))
+        },
+    },
+    Entry {
+        name: xor::NAME,
+        service: "tunnel",
+        id: xor::ID,
+        summary: "relays code packets of opposite directions together, such as TCP's data and acknowledgments",
+        paper: "Huang, Ghaderi, Towsley, Gong: TCP performance in coded wireless mesh networks (SECON 2008)",
+        read: xor::summary,
+        build: |settings| {
+            let config: XorConfig = settings.parse()?;
+            config.check()?;
+            Ok(Box::new(Xor::new(config)))
         },
     },
 ];

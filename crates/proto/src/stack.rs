@@ -23,7 +23,7 @@ use crate::rng;
 use crate::route::{self, Route, RouteConfig, Topology};
 use crate::service::{Cx, Event, Filled, Frame, Offer, Service, TxReport};
 use crate::time::Instant;
-use crate::tunnel::{FlowStatus, Refused};
+use crate::tunnel::{CodingStatus, FlowStatus, Refused};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Opener, Sealer, ServiceId, frame};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
@@ -257,6 +257,15 @@ impl Stack {
             .filter_map(|(entry, service)| Some((entry.name, service.as_tunnel_ref()?)))
             .flat_map(|(name, tunnel)| tunnel.flows().into_iter().map(move |flow| (name, flow)))
             .collect()
+    }
+
+    /// What tunnels code of packets that cross here, with the name of the scheme.
+    #[must_use]
+    pub fn coding(&self) -> Vec<(&'static str, CodingStatus)> {
+        let named = REGISTRY.iter().zip(&self.services);
+        let tunnels =
+            named.filter_map(|(entry, service)| Some((entry.name, service.as_tunnel_ref()?)));
+        tunnels.filter_map(|(name, tunnel)| Some((name, tunnel.coding(self.now)?))).collect()
     }
 
     /// Whether the tunnel `scheme` would take a packet for `to` now. `None` if there is no such tunnel.

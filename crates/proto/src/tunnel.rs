@@ -4,7 +4,9 @@
 //! What arrives comes up as [`Event::Packet`](crate::service::Event::Packet). Packets may be lost, as IP allows.
 
 use crate::service::Cx;
+use crate::time::Instant;
 use ncmesh_wire::{FlowId, NodeId};
+use std::collections::BTreeMap;
 
 /// The kind of all tunnels' data frames.
 pub const DATA: u8 = 1;
@@ -59,6 +61,36 @@ pub struct FlowStatus {
     pub lost: u64,
 }
 
+/// What a node codes and decodes of packets that cross.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CodingStatus {
+    /// Data frames sent.
+    pub sent: u64,
+    /// Of those, the ones with two packets in them.
+    pub coded: u64,
+    /// Packets decoded here.
+    pub decoded: u64,
+    /// Frames with two packets, one of them for this node, that could not be decoded.
+    pub undecodable: u64,
+    /// Packets sent again because a neighbour missed them.
+    pub repeated: u64,
+    /// How long packets are held, by their way through this node, where it finds that out for itself.
+    pub holds: Vec<HoldStatus>,
+    /// Neighbours for whom nothing is coded now, and why.
+    pub stopped: Vec<(NodeId, String)>,
+}
+
+/// How long a relay holds packets of one direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HoldStatus {
+    /// From whom they come.
+    pub previous: NodeId,
+    /// To whom they go.
+    pub next: NodeId,
+    /// What is best as far as known, s.
+    pub hold_s: f64,
+}
+
 /// A service that carries packets between two nodes.
 pub trait TunnelService {
     /// The longest packet it carries where frame bodies have `mtu` bytes, bytes.
@@ -75,6 +107,75 @@ pub trait TunnelService {
 
     /// How every flow through this node stands.
     fn flows(&self) -> Vec<FlowStatus>;
+
+    /// What it codes of packets that cross; `None` of a scheme that does not.
+    fn coding(&self, _now: Instant) -> Option<CodingStatus> {
+        None
+    }
+}
+
+/// Flows of which a node keeps count; others are carried all the same.
+const MAX_FLOWS: usize = 1024;
+
+/// What a node counts of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    heard: u64,
+    innovative: u64,
+    delivered: u64,
+    lost: u64,
+}
+
+/// What a node counts of flows, by source and destination.
+#[derive(Debug, Default)]
+pub(crate) struct Tallies {
+    flows: BTreeMap<(NodeId, NodeId), Tally>,
+}
+
+impl Tallies {
+    /// A flow is known from now on.
+    pub(crate) fn begin(&mut self, source: NodeId, destination: NodeId) {
+        self.count(source, destination, |_| ());
+    }
+
+    /// A frame of it was heard that was sent to this node.
+    pub(crate) fn heard(&mut self, source: NodeId, destination: NodeId, innovative: bool) {
+        self.count(source, destination, |tally| {
+            tally.heard += 1;
+            tally.innovative += u64::from(innovative);
+        });
+    }
+
+    /// A packet of it was handed up.
+    pub(crate) fn delivered(&mut self, source: NodeId, destination: NodeId) {
+        self.count(source, destination, |tally| tally.delivered += 1);
+    }
+
+    /// A packet of it was given up.
+    pub(crate) fn lost(&mut self, source: NodeId, destination: NodeId) {
+        self.count(source, destination, |tally| tally.lost += 1);
+    }
+
+    fn count(&mut self, source: NodeId, destination: NodeId, change: impl FnOnce(&mut Tally)) {
+        let key = (source, destination);
+        if self.flows.len() < MAX_FLOWS || self.flows.contains_key(&key) {
+            change(self.flows.entry(key).or_default());
+        }
+    }
+
+    /// How all of them stand; `credits` tells what of a flow is to be transferred yet.
+    pub(crate) fn statuses(&self, credits: impl Fn(NodeId, NodeId) -> u64) -> Vec<FlowStatus> {
+        let status = |((source, destination), tally): (&(NodeId, NodeId), &Tally)| FlowStatus {
+            source: *source,
+            destination: *destination,
+            credits: credits(*source, *destination),
+            heard: tally.heard,
+            innovative: tally.innovative,
+            delivered: tally.delivered,
+            lost: tally.lost,
+        };
+        self.flows.iter().map(status).collect()
+    }
 }
 
 /// Checks what no scheme can carry.

@@ -147,7 +147,7 @@ fn failed(error: RunError) -> PyErr {
     let message = error.to_string();
     match error {
         RunError::NoTraffic { .. }
-        | RunError::NoTcp
+        | RunError::Tcp(_)
         | RunError::TooLong { .. }
         | RunError::Simulation(_) => ScenarioError::new_err(message),
         RunError::Unreachable { .. } => UnreachableError::new_err(message),

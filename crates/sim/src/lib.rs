@@ -11,14 +11,15 @@ mod measure;
 mod observe;
 pub mod scenario;
 mod simulation;
+mod tcp;
 mod trace;
 pub mod wireline;
 
 pub use capture::{Capture, CapturePoints};
 pub use event_lines::EventLines;
 pub use experiment::{
-    Carried, FlowOutcome, FlowSeries, FlowsOutcome, Outcome, ReceiverOutcome, RunError,
-    TransferOutcome, check_traffic, contents, run, settling_time,
+    Carried, CodingOutcome, FlowOutcome, FlowSeries, FlowsOutcome, Outcome, ReceiverOutcome,
+    RunError, TransferOutcome, check_traffic, contents, run, settling_time,
 };
 pub use host::{Happening, Host};
 pub use measure::measure;
@@ -26,3 +27,4 @@ pub use observe::{Event, Observer, What};
 pub use simulation::{
     Arrival, Knowledge, Mischief, Simulation, SimulationConfig, SimulationError, node_id,
 };
+pub use tcp::{Congestion, TcpOutcome};

@@ -393,6 +393,12 @@ impl Simulation {
         stack.and_then(|stack| stack.has_room(scheme, node_id(to))).unwrap_or(false)
     }
 
+    /// Whether packets arrived through tunnels since [`take_packets`](Self::take_packets) was last called.
+    #[must_use]
+    pub fn has_packets(&self) -> bool {
+        !self.packets.is_empty()
+    }
+
     /// The packets that arrived through tunnels since this was last called.
     pub fn take_packets(&mut self) -> Vec<Arrival> {
         core::mem::take(&mut self.packets)

@@ -66,6 +66,46 @@ fn a_greedy_flow_fills_the_channel_and_two_share_it() {
 }
 
 #[test]
+fn tcp_arrives_whole_and_says_how() {
+    let tcp = r#"flow = [{ from = "a", to = "c", protocol = "tcp", size = "2MB", seconds = 60 }]"#;
+    let outcome = flows(tcp).unwrap();
+    let flow = &outcome.flows[0];
+    let tcp = flow.tcp.as_ref().unwrap();
+    assert_eq!((tcp.bytes, flow.corrupt, flow.packet_bytes), (2_000_000, 0, 1460));
+    assert_eq!(tcp.segment_bytes, 1420);
+    // 1,409 segments; the MAC repeats what is lost on the way.
+    assert!((1409..1500).contains(&tcp.segments), "{tcp:?}");
+    assert!(tcp.arrived <= tcp.segments && tcp.retransmissions < 60, "{tcp:?}");
+    let (rtt, least) = (tcp.rtt_s.unwrap(), tcp.min_rtt_s.unwrap());
+    assert!((0.003..0.02).contains(&least) && rtt > least, "{rtt} {least}");
+    // It ends with the last byte.
+    let finished = tcp.finished_s.unwrap();
+    assert!((5.0..20.0).contains(&finished), "{finished}");
+    assert!((outcome.seconds - finished).abs() < 1e-6);
+    assert_eq!(flow.throughput_bps.round(), (16e6 / finished).round());
+}
+
+#[test]
+fn bare_packets_and_tcp_go_side_by_side_and_a_warm_up_is_not_counted() {
+    let outcome = flows(
+        r#"flow = [
+            { from = "a", to = "c", protocol = "tcp", warm_up_s = 3, seconds = 5, packet = 1000 },
+            { from = "c", to = "a", rate = "80k", packet = 1000, seconds = 8 },
+            { from = "b", to = "c", protocol = "tcp", congestion = "reno", ack_delay_s = 0.04, seconds = 8 },
+        ]"#,
+    )
+    .unwrap();
+    let [forth, packets, beside] = &outcome.flows[..] else { panic!("three flows") };
+    let tcp = forth.tcp.as_ref().unwrap();
+    assert_eq!((forth.seconds, tcp.bytes), (5.0, (forth.throughput_bps * 5.0 / 8.0) as u64));
+    assert!(tcp.arrived >= tcp.bytes / 960 && forth.delivered >= tcp.arrived, "{forth:?}");
+    assert!((75..=80).contains(&packets.delivered) && packets.tcp.is_none());
+    assert!(beside.tcp.as_ref().unwrap().bytes > 100_000, "{beside:?}");
+    assert_eq!(beside.corrupt + forth.corrupt + packets.corrupt, 0);
+    assert!(outcome.coding.is_empty());
+}
+
+#[test]
 fn slots_are_counted_where_access_is_slotted() {
     let text =
         LINE.replace(r#""11M" }"#, r#""11M", mac = "slotted", conflict = "shared_hearer" }"#);
@@ -92,17 +132,28 @@ fn what_cannot_be_is_said() {
         flows("").unwrap_err().to_string(),
         "the scenario has no [[flow]]: forward has nothing to carry"
     );
-    let tcp = flows(r#"flow = [{ from = "a", to = "c", protocol = "tcp", congestion = "reno" }]"#);
-    assert!(tcp.unwrap_err().to_string().contains("`ncmesh lab` has the kernel's"));
+    for (tcp, problem) in [
+        (r#"congestion = "bbr""#, r#"has congestion "cubic", "reno" and "none", not "bbr""#),
+        (r#"rate = "1k""#, "sends as fast as it can"),
+    ] {
+        let error =
+            flows(&format!(r#"flow = [{{ from = "a", to = "c", protocol = "tcp", {tcp} }}]"#));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(problem) && error.contains("`ncmesh lab`"), "{error}");
+    }
     for (flow, problem) in [
         (r#"from = "a", to = "a""#, "`to` must not be the source"),
-        (r#"from = "a", to = "x""#, "no node `x`: there are"),
+        (r#"from = "a", to = "x""#, "no node `x`"),
         (r#"from = "a", to = "c", seconds = 0"#, "`seconds` above 0"),
         (r#"from = "a", to = "c", rate = 0"#, "must be above 0"),
         (r#"from = "a", to = "c", start_s = nan"#, "must be 0 to 1e9"),
-        (r#"from = "a", to = "c", congestion = "reno""#, "`congestion` belongs to"),
         (r#"from = "a", to = "c", protocol = "sctp""#, "unknown variant `sctp`"),
         (r#"from = "a", to = "c", speed = 1"#, "unknown field `speed`"),
+        (r#"from = "a", to = "c", size = 9"#, "need `protocol = \"tcp\"`"),
+        (r#"from = "a", to = "c", congestion = "reno""#, "need `protocol = \"tcp\"`"),
+        (r#"from = "a", to = "c", protocol = "tcp", size = 0"#, "`size` above 0"),
+        (r#"from = "a", to = "c", protocol = "tcp", window = 100"#, "`window` 4096 to"),
+        (r#"from = "a", to = "c", protocol = "tcp", ack_delay_s = 2"#, "must be 0 to 1"),
     ] {
         let text = format!("{LINE}flow = [{{ {flow} }}]");
         let error = Scenario::parse(&text, "line.toml", Path::new("")).unwrap_err();

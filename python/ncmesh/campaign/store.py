@@ -25,6 +25,46 @@ RECEIVER = pa.struct(
         ("throughput_bps", pa.float64()),
     ]
 )
+TCP = pa.struct(
+    [
+        ("congestion", pa.string()),
+        ("segment_bytes", pa.int64()),
+        ("bytes", pa.int64()),
+        ("segments", pa.int64()),
+        ("retransmissions", pa.int64()),
+        ("arrived", pa.int64()),
+        ("loss", pa.float64()),
+        ("rtt_s", pa.float64()),
+        ("min_rtt_s", pa.float64()),
+        ("finished_s", pa.float64()),
+    ]
+)
+FLOW = pa.struct(
+    [
+        ("from", pa.string()),
+        ("to", pa.string()),
+        ("packet_bytes", pa.int64()),
+        ("taken", pa.int64()),
+        ("refused", pa.int64()),
+        ("delivered", pa.int64()),
+        ("disordered", pa.int64()),
+        ("corrupt", pa.int64()),
+        ("seconds", pa.float64()),
+        ("throughput_bps", pa.float64()),
+        ("mean_delay_s", pa.float64()),
+        ("tcp", TCP),
+    ]
+)
+CODING = pa.struct(
+    [
+        ("sent", pa.int64()),
+        ("coded", pa.int64()),
+        ("decoded", pa.int64()),
+        ("undecodable", pa.int64()),
+        ("repeated", pa.int64()),
+        ("hold_s", pa.float64()),
+    ]
+)
 # A row is a run.
 SCHEMA = pa.schema(
     [
@@ -46,10 +86,15 @@ SCHEMA = pa.schema(
         ("seconds", pa.float64()),
         ("forwarders", pa.list_(pa.string())),
         ("receivers", pa.list_(RECEIVER)),
+        ("flows", pa.list_(FLOW)),
+        ("coding", pa.map_(pa.string(), CODING)),
         ("node_transmissions", pa.map_(pa.string(), pa.int64())),
         ("took_s", pa.float64()),
     ]
 )
+
+# Columns that older files lack.
+ADDED = ("flows", "coding")
 
 
 class Store:
@@ -117,7 +162,9 @@ class Store:
     def _part(self, file: Path, columns: list[str]) -> pa.Table:
         try:
             table = pq.ParquetFile(file).read(columns)
-            return table.cast(pa.schema([SCHEMA.field(name) for name in columns]))
+            for name in [name for name in ADDED if name in columns and name not in table.schema.names]:
+                table = table.append_column(name, pa.nulls(table.num_rows, SCHEMA.field(name).type))
+            return table.select(columns).cast(pa.schema([SCHEMA.field(name) for name in columns]))
         except (OSError, ValueError, KeyError) as error:
             raise FailureError(Kind.FILE, f"{file} is no file of results: {error}") from error
 
@@ -134,5 +181,5 @@ class Store:
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
-    sent = row.get("node_transmissions")
-    return {**row, "node_transmissions": None if sent is None else list(sent.items())}
+    maps = {name: row.get(name) for name in ("node_transmissions", "coding")}
+    return {**row, **{name: None if of is None else list(of.items()) for name, of in maps.items()}}

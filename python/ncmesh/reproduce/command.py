@@ -20,7 +20,7 @@ from ncmesh import _ncmesh
 from ncmesh.campaign import Campaign, Run, Store, Workers
 from ncmesh.campaign.command import add_worker_arguments, perform, workers_of
 from ncmesh.failure import FailureError, Kind
-from ncmesh.reproduce import EXPERIMENTS, Experiment
+from ncmesh.reproduce import EXPERIMENTS, SCHEMES, Experiment
 from ncmesh.reproduce.experiment import Case, Rows, Scale
 from ncmesh.reproduce.lab import LabRun
 from ncmesh.reproduce.page import Circumstances, Report, page
@@ -37,6 +37,7 @@ FULL = Scale(
     trials=1000,
     loss_step=0.05,
     slots=1_000_000,
+    flow_s=90.0,
 )
 # The same in small: seconds, for a machine that checks every change.
 QUICK = Scale(
@@ -49,6 +50,7 @@ QUICK = Scale(
     trials=20,
     loss_step=0.35,
     slots=50_000,
+    flow_s=5.0,
 )
 
 
@@ -116,7 +118,8 @@ def _list(as_json: bool) -> None:
 def _chosen(names: Sequence[str]) -> list[Experiment]:
     chosen: dict[str, Experiment] = {}
     for name in names:
-        found = {n: e for n, e in EXPERIMENTS.items() if n == name or n.startswith(f"{name}-")}
+        group = SCHEMES.get(name, name)
+        found = {n: e for n, e in EXPERIMENTS.items() if n == name or n.startswith(f"{group}-")}
         if not found:
             message = f"no experiment is called {name}: `reproduce list` shows all"
             raise FailureError(Kind.USAGE, message)

@@ -31,6 +31,8 @@ class Scale:
     """Between neighbouring points of a curve over loss that is computed."""
     slots: int
     """Of the longest runs of the slotted model."""
+    flow_s: float
+    """How long flows through tunnels run."""
     lab: str | None = None
     """The program `ncmesh` for experiments in the lab of real daemons; without it there are none."""
 

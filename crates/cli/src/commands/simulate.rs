@@ -61,7 +61,7 @@ impl From<RunError> for Failure {
             RunError::File(..) | RunError::Observer(_) => Kind::File,
             RunError::Unreachable { .. } => Kind::Receiver,
             RunError::NoTraffic { .. }
-            | RunError::NoTcp
+            | RunError::Tcp(_)
             | RunError::TooLong { .. }
             | RunError::Simulation(_) => Kind::Config,
             RunError::Interrupted => Kind::Incomplete,

@@ -141,6 +141,35 @@ fn an_acknowledgment() {
 }
 
 #[test]
+fn packets_that_cross_are_shown_each() {
+    let tags = "02 0001 00000007 0002 64f2c448 0005 01 02 0002 0003 0003 00000009 0003 ce6bb2c9 0000 01 02 0002 0001";
+    let fields = [
+        ("_ws.col.Info", "xor data 1-00000007 + 3-00000009"),
+        ("ncmesh.packets", "2"),
+        ("ncmesh.packet.source", "1,3"),
+        ("ncmesh.packet.number", "7,9"),
+        ("ncmesh.packet.length", "2,3"),
+        ("ncmesh.packet.order", "5,0"),
+        ("ncmesh.packet.at", "1,1"),
+        ("ncmesh.packet.hop", "2,3,2,1"),
+        ("ncmesh.payload", "08134b"),
+    ];
+    shows(21, 1, &format!("{tags} 08134b"), &fields);
+    let fields = [
+        ("ncmesh.neighbour.node", "2"),
+        ("ncmesh.report.coded", "40"),
+        ("ncmesh.report.decoded", "39"),
+    ];
+    shows(21, 2, "0002 00000028 00000027", &fields);
+    shows(
+        21,
+        3,
+        "0002 0005 0009",
+        &[("ncmesh.request.asked", "2"), ("ncmesh.request.missed", "5,9")],
+    );
+}
+
+#[test]
 fn every_registered_engine_is_known_by_name() {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ use super::scheme::Scheme;
 use super::sink::{Sink, SinkPhase};
 use super::source::Source;
 use crate::counters::DropReason;
-use crate::route::NextHops;
+use crate::route::{Metric, NextHops};
 use crate::service::{Class, Cx, Filled, Frame, Offer, Service, TxReport};
 use crate::time::{Duration, Instant, mean};
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
@@ -89,7 +89,7 @@ impl<S: Scheme> FileEngine<S> {
             announces: Announces::new(),
             last: Last::Nothing,
             packet_time: Duration::ZERO,
-            next_hops: NextHops::default(),
+            next_hops: NextHops::new(Metric::Unicast),
             next_tidy: Instant::default(),
         }
     }

@@ -9,15 +9,15 @@ mod frame;
 mod tests;
 
 use crate::counters::DropReason;
-use crate::route::NextHops;
+use crate::route::{Metric, NextHops};
 use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport, TxResult};
 use crate::summary::Summary;
 use crate::time::Instant;
-use crate::tunnel::{self, DATA, FlowStatus, Refused, TunnelService, flow_of};
+use crate::tunnel::{self, DATA, FlowStatus, Refused, Tallies, TunnelService, flow_of};
 pub use config::ForwardConfig;
 use frame::Header;
 use ncmesh_wire::{NodeId, ServiceId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// The scheme's name.
 pub const NAME: &str = "forward";
@@ -26,8 +26,6 @@ pub const ID: ServiceId = ServiceId(20);
 
 /// Hops a packet goes at most: routes that disagree for a while lead in circles.
 const MAX_HOPS: u8 = 64;
-/// Flows of which a node keeps count; others are forwarded all the same.
-const MAX_FLOWS: usize = 1024;
 
 /// A packet on its way.
 #[derive(Debug)]
@@ -38,21 +36,13 @@ struct Packet {
     bytes: Vec<u8>,
 }
 
-/// What a node counts of a flow.
-#[derive(Debug, Default)]
-struct Tally {
-    heard: u64,
-    delivered: u64,
-    lost: u64,
-}
-
 /// The engine at one node.
 pub struct Forward {
     config: ForwardConfig,
     queue: VecDeque<Packet>,
     /// At the MAC.
     on_air: Option<Packet>,
-    flows: BTreeMap<(NodeId, NodeId), Tally>,
+    tallies: Tallies,
     next_hops: NextHops,
 }
 
@@ -60,22 +50,12 @@ impl Forward {
     /// The engine with these settings.
     #[must_use]
     pub fn new(config: ForwardConfig) -> Self {
-        let (queue, flows) = (VecDeque::new(), BTreeMap::new());
-        Self { config, queue, on_air: None, flows, next_hops: NextHops::default() }
-    }
-
-    fn tally(&mut self, source: NodeId, destination: NodeId) -> Option<&mut Tally> {
-        let key = (source, destination);
-        if self.flows.len() >= MAX_FLOWS && !self.flows.contains_key(&key) {
-            return None;
-        }
-        Some(self.flows.entry(key).or_default())
+        let (queue, tallies) = (VecDeque::new(), Tallies::default());
+        Self { config, queue, on_air: None, tallies, next_hops: NextHops::new(Metric::Unicast) }
     }
 
     fn lose(&mut self, packet: &Packet) {
-        if let Some(tally) = self.tally(packet.source, packet.destination) {
-            tally.lost += 1;
-        }
+        self.tallies.lost(packet.source, packet.destination);
     }
 
     fn hear_data(&mut self, cx: &mut Cx<'_>, header: Header, bytes: &[u8]) {
@@ -83,11 +63,9 @@ impl Forward {
             return;
         }
         let Header { source, destination, .. } = header;
-        if let Some(tally) = self.tally(source, destination) {
-            tally.heard += 1;
-            tally.delivered += u64::from(destination == cx.me);
-        }
+        self.tallies.heard(source, destination, true);
         if destination == cx.me {
+            self.tallies.delivered(source, destination);
             cx.events.push_back(Event::Packet { from: source, packet: bytes.to_vec() });
             return;
         }
@@ -172,23 +150,16 @@ impl TunnelService for Forward {
             return Err(Refused::NoPath(to));
         }
         let (source, destination, bytes) = (cx.me, to, packet.to_vec());
-        self.tally(source, destination);
+        self.tallies.begin(source, destination);
         self.queue.push_back(Packet { source, destination, hops: MAX_HOPS, bytes });
         Ok(())
     }
 
     fn flows(&self) -> Vec<FlowStatus> {
-        let queued = |key| self.queue.iter().filter(|p| (p.source, p.destination) == key).count();
-        let status = |(key, tally): (&(NodeId, NodeId), &Tally)| FlowStatus {
-            source: key.0,
-            destination: key.1,
-            credits: queued(*key) as u64,
-            heard: tally.heard,
-            innovative: tally.heard,
-            delivered: tally.delivered,
-            lost: tally.lost,
-        };
-        self.flows.iter().map(status).collect()
+        self.tallies.statuses(|source, destination| {
+            let own = |p: &&Packet| (p.source, p.destination) == (source, destination);
+            self.queue.iter().filter(own).count() as u64
+        })
     }
 }
 

@@ -20,7 +20,7 @@ mod upstream;
 mod tests;
 
 use crate::counters::DropReason;
-use crate::route::NextHops;
+use crate::route::{Metric, NextHops};
 use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport};
 use crate::time::{Duration, Instant, mean};
 use crate::tunnel::{self, DATA, FlowStatus, Refused, TunnelService};
@@ -82,7 +82,7 @@ impl Mc2 {
             frame_time: FRAME_TIME,
             begun: 0,
             topology: 0,
-            next_hops: NextHops::default(),
+            next_hops: NextHops::new(Metric::Unicast),
         }
     }
 

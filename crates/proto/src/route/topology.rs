@@ -233,11 +233,24 @@ impl Paths {
 /// By which neighbour each node is reached by unicast, worked out anew when the mesh has changed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NextHops {
+    metric: Metric,
     /// Of this version of the mesh.
     paths: Option<(u64, Paths)>,
 }
 
 impl NextHops {
+    /// None known yet.
+    pub(crate) fn new(metric: Metric) -> Self {
+        Self { metric, paths: None }
+    }
+
+    /// The shortest paths from `me`.
+    pub(crate) fn paths(&mut self, topology: &Topology, me: NodeId) -> &Paths {
+        let known = self.paths.take().filter(|(version, _)| *version == topology.version());
+        let fresh = || (topology.version(), topology.paths_from(me, self.metric));
+        &self.paths.insert(known.unwrap_or_else(fresh)).1
+    }
+
     /// The neighbour of `me` on the shortest path to `to`.
     pub(crate) fn towards(
         &mut self,
@@ -245,9 +258,6 @@ impl NextHops {
         me: NodeId,
         to: NodeId,
     ) -> Option<NodeId> {
-        if self.paths.as_ref().is_none_or(|(version, _)| *version != topology.version()) {
-            self.paths = Some((topology.version(), topology.paths_from(me, Metric::Unicast)));
-        }
-        self.paths.as_ref()?.1.path_to(to).first().copied()
+        self.paths(topology, me).path_to(to).first().copied()
     }
 }

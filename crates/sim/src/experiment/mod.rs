@@ -4,7 +4,7 @@ mod flows;
 mod transfer;
 
 use crate::observe::Observer;
-use crate::scenario::{Scenario, Transport};
+use crate::scenario::Scenario;
 use crate::simulation::{Simulation, SimulationConfig, SimulationError, node_id};
 use ncmesh_proto::link::LinkConfig;
 use ncmesh_proto::registry;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-pub use flows::{FlowOutcome, FlowSeries, FlowsOutcome};
+pub use flows::{CodingOutcome, FlowOutcome, FlowSeries, FlowsOutcome};
 pub use transfer::{ReceiverOutcome, TransferOutcome, contents};
 
 /// What came of a run.
@@ -71,11 +71,9 @@ pub enum RunError {
         /// The scheme.
         scheme: &'static str,
     },
-    /// The simulator has no TCP.
-    #[error(
-        "a flow has protocol = \"tcp\", and the simulator has no TCP: `ncmesh lab` has the kernel's"
-    )]
-    NoTcp,
+    /// Its TCP cannot do what a flow asks of it.
+    #[error("the simulator's TCP {0}; `ncmesh lab` has the kernel's")]
+    Tcp(String),
     /// No path was found while the mesh measured itself.
     #[error(
         "{to} cannot be reached from {from}: the scenario's links connect them too badly or not at all"
@@ -136,13 +134,6 @@ pub fn check_traffic(
     }
 }
 
-/// That the simulator can make the packets of all flows.
-fn check_transport(scenario: &Scenario, scheme: &str) -> Result<(), RunError> {
-    let is_tunnel = registry::entry(scheme).is_some_and(|entry| entry.service == "tunnel");
-    let has_tcp = scenario.flows.iter().any(|flow| flow.transport != Transport::Udp);
-    if is_tunnel && has_tcp { Err(RunError::NoTcp) } else { Ok(()) }
-}
-
 /// Runs the scenario's traffic with `scheme`, at most `limit` of virtual time: its file transfer, or its flows. The
 /// `observers` are told of every event; `progress` is called now and then with the simulation and says whether to go
 /// on.
@@ -158,7 +149,6 @@ pub fn run(
     progress: impl FnMut(&Simulation) -> ControlFlow<()>,
 ) -> Result<Outcome, RunError> {
     let entry = check_traffic(scenario, scheme)?;
-    check_transport(scenario, scheme)?;
     let settling = settling_time(&config.link);
     let mut s = Simulation::new(config)?;
     observers.into_iter().for_each(|observer| s.observe(observer));

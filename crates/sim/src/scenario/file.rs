@@ -103,13 +103,16 @@ pub(super) struct Flow {
     pub(super) packet: Option<usize>,
     #[serde(default)]
     pub(super) protocol: Protocol,
-    pub(super) congestion: Option<String>,
     #[serde(default)]
     pub(super) start_s: f64,
     #[serde(default)]
     pub(super) warm_up_s: f64,
     #[serde(default = "a_minute")]
     pub(super) seconds: f64,
+    pub(super) congestion: Option<String>,
+    pub(super) window: Option<Spanned<Size>>,
+    pub(super) ack_delay_s: Option<f64>,
+    pub(super) size: Option<Spanned<Size>>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]

@@ -44,6 +44,11 @@
 //! # packet = 1000                          # bytes; the longest there can be if absent
 //! # protocol = "udp"                       # or "tcp": the kernel's, in the lab; congestion = "cubic"
 //! # start_s = 0, warm_up_s = 0, seconds = 60
+//! # protocol = "tcp"                       # a TCP connection in the place of bare packets; then also:
+//! # congestion = "cubic"                   # or "reno", "none"
+//! # window = 65535                         # bytes of send and receive buffer
+//! # ack_delay_s = 0                        # how long acknowledgments wait for another
+//! # size = "1MB"                           # bytes to send; as many as can be if absent
 //!
 //! [protocol.pacifier]                      # handed to that protocol as it is
 //! knob = 1
@@ -122,11 +127,21 @@ pub enum Transport {
     /// Datagrams, which are not repeated.
     #[default]
     Udp,
-    /// A TCP connection.
-    Tcp {
-        /// Its congestion control, as the kernel names it; the kernel's usual one if absent.
-        congestion: Option<String>,
-    },
+    /// A TCP connection, whose packets go in both directions.
+    Tcp(Tcp),
+}
+
+/// How the two ends of a TCP connection behave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// Congestion control of the sender, by its name; the usual one if absent.
+    pub congestion: Option<String>,
+    /// Send and receive buffer each, bytes; the usual ones if absent.
+    pub window: Option<usize>,
+    /// How long an acknowledgment is held back for another; zero: never. The kernel's TCP finds that out itself.
+    pub ack_delay: Duration,
+    /// Bytes to be sent in all; as many as can be if absent.
+    pub size: Option<u64>,
 }
 
 impl Transport {
@@ -135,7 +150,7 @@ impl Transport {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Udp => "udp",
-            Self::Tcp { .. } => "tcp",
+            Self::Tcp(_) => "tcp",
         }
     }
 }

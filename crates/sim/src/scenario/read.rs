@@ -14,7 +14,7 @@ use super::error::Place;
 use super::ether::Medium;
 use super::file::{self, File};
 use super::overrides::Source;
-use super::{Content, Flow, Measure, Node, Scenario, ScenarioError, Traffic, Transport};
+use super::{Content, Flow, Measure, Node, Scenario, ScenarioError, Tcp, Traffic, Transport};
 
 /// The longest file read: the loss matrix of 2,000 nodes fits.
 const LONGEST_FILE: u64 = 64 << 20;
@@ -211,19 +211,41 @@ impl Reader<'_> {
         {
             return fail("`packet` and `rate` must be above 0");
         }
-        let transport = match (flow.protocol, flow.congestion.clone()) {
-            (file::Protocol::Udp, None) => Transport::Udp,
-            (file::Protocol::Udp, Some(_)) => {
-                return fail("`congestion` belongs to `protocol = \"tcp\"`");
-            }
-            (file::Protocol::Tcp, congestion) => Transport::Tcp { congestion },
-        };
         let [start, warm_up, duration] = times.map(|s| Duration::from_nanos((s * 1e9) as u64));
         let rate_bps = flow.rate.as_ref().map(|rate| rate.get_ref().0.0);
-        let packet = flow.packet;
+        let (packet, transport) = (flow.packet, self.transport(flow)?);
         Ok(Flow { from, to, rate_bps, packet, transport, start, warm_up, duration })
     }
+
+    fn transport(&self, flow: &file::Flow) -> Result<Transport, ScenarioError> {
+        let fail = |message: &str| Err(ScenarioError::value(self.place(&flow.from), message));
+        let bytes = |size: &Option<Spanned<file::Size>>| size.as_ref().map(|s| s.get_ref().0.0);
+        let (window, size) = (bytes(&flow.window), bytes(&flow.size));
+        if flow.protocol == file::Protocol::Udp {
+            let tcp = flow.congestion.is_some() || flow.ack_delay_s.is_some();
+            if tcp || window.is_some() || size.is_some() {
+                return fail(
+                    "`congestion`, `window`, `ack_delay_s` and `size` need `protocol = \"tcp\"`",
+                );
+            }
+            return Ok(Transport::Udp);
+        }
+        if size == Some(0) || window.is_some_and(|window| !WINDOWS.contains(&window)) {
+            return fail("of `tcp`: `size` above 0, `window` 4096 to 67108864 bytes");
+        }
+        let delay_s = flow.ack_delay_s.unwrap_or(0.0);
+        if !(0.0..=1.0).contains(&delay_s) {
+            return fail("`ack_delay_s` must be 0 to 1");
+        }
+        let window = window.and_then(|window| usize::try_from(window).ok());
+        let congestion = flow.congestion.clone();
+        let ack_delay = Duration::from_secs_f64(delay_s);
+        Ok(Transport::Tcp(Tcp { congestion, window, ack_delay, size }))
+    }
 }
+
+/// Buffers of TCP, bytes.
+const WINDOWS: std::ops::RangeInclusive<u64> = 4096..=1 << 26;
 
 pub(super) type Index<'a> = BTreeMap<&'a str, usize>;
 

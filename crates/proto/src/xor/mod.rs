@@ -1,0 +1,400 @@
+//! Pairwise coding of packets in opposite directions, for TCP: Huang, Ghaderi, Towsley, Gong, "TCP performance in
+//! coded wireless mesh networks" (SECON 2008), section IV. A relay holds a packet for a moment; where one for the
+//! opposite direction comes, both go in one broadcast, and each receiver takes its own out with the other, which it
+//! has sent itself. Departures: `ERRATA.md`.
+
+mod buffer;
+mod cache;
+mod config;
+mod control;
+mod feedback;
+mod frame;
+mod hold;
+mod order;
+mod routes;
+
+#[cfg(test)]
+mod tests;
+
+use crate::counters::DropReason;
+use crate::route::Metric;
+use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport, TxResult};
+use crate::summary::Summary;
+use crate::time::{Duration, Instant};
+use crate::tunnel::{
+    self, CodingStatus, DATA, FlowStatus, HoldStatus, Refused, Tallies, TunnelService, flow_of,
+};
+use buffer::{Buffer, Burden, Packet, Turn};
+use cache::Cache;
+pub use config::XorConfig;
+use feedback::Feedback;
+use frame::{Data, MAX_HOPS, PacketId, REPORT, REQUEST, Tag, check_of};
+use hold::{HoldTimes, Mean};
+use ncmesh_wire::{NodeId, ServiceId};
+use order::{Order, Sent};
+use rand_core::RngCore;
+use routes::Routes;
+use std::sync::Arc;
+
+/// The scheme's name.
+pub const NAME: &str = "xor";
+/// Under which its frames travel.
+pub const ID: ServiceId = ServiceId(21);
+
+/// The engine at one node.
+pub struct Xor {
+    config: XorConfig,
+    routes: Routes,
+    cache: Cache,
+    buffer: Buffer,
+    holds: HoldTimes,
+    feedback: Feedback,
+    sent: Sent<Packet>,
+    order: Order<(Tag, Arc<[u8]>)>,
+    tallies: Tallies,
+    coding: CodingStatus,
+    /// The number of this node's last packet; none before the first.
+    number: Option<u32>,
+    /// At the MAC, where the MAC will tell whether it arrived.
+    on_air: Option<Tag>,
+    /// Since when the frame that goes next, or is on the air, has been first in line.
+    first_since: Instant,
+    /// How long packets wait for the channel, s.
+    channel_wait_s: Mean,
+}
+
+impl Xor {
+    /// The engine with these settings.
+    #[must_use]
+    pub fn new(config: XorConfig) -> Self {
+        let metric = if config.unicast { Metric::Unicast } else { Metric::Broadcast };
+        Self {
+            routes: Routes::new(metric, config.paths()),
+            cache: Cache::new(config.cache),
+            buffer: Buffer::new(config.queue, config.late),
+            holds: HoldTimes::new(config.hold_time(), config.max_hold_time_s),
+            feedback: Feedback::new(config.min_decoded, config.unicast),
+            sent: Sent::new(),
+            order: Order::new(),
+            tallies: Tallies::default(),
+            coding: CodingStatus::default(),
+            number: None,
+            on_air: None,
+            first_since: Instant::default(),
+            channel_wait_s: Mean::default(),
+            config,
+        }
+    }
+
+    // ---- receiving (Fig. 4, right)
+
+    fn hear_data(&mut self, cx: &mut Cx<'_>, data: Data<'_>, frame: &Frame<'_>) {
+        if data.first.sender() != frame.sender {
+            cx.counters.drop(DropReason::Malformed);
+            return;
+        }
+        let Data { first, second, payload } = data;
+        match second {
+            None if first.next() == cx.me => self.receive(cx, first, payload, frame.epoch),
+            Some(second) if second.next() == cx.me => {
+                self.decode(cx, second, first.id, payload, frame.epoch);
+            }
+            Some(second) if first.next() == cx.me => {
+                self.decode(cx, first, second.id, payload, frame.epoch);
+            }
+            _ => {}
+        }
+    }
+
+    fn decode(&mut self, cx: &mut Cx<'_>, tag: Tag, other: PacketId, payload: &[u8], epoch: u64) {
+        let sender = tag.sender();
+        let decoded = self.cache.packet(other).and_then(|other| {
+            let mut packet = payload.to_vec();
+            frame::xor(&mut packet, other);
+            packet.truncate(usize::from(tag.length));
+            (check_of(&packet) == tag.check).then_some(packet)
+        });
+        self.feedback.heard(sender, decoded.is_some(), cx.now);
+        match decoded {
+            Some(packet) => {
+                self.coding.decoded += 1;
+                self.receive(cx, tag, &packet, epoch);
+            }
+            None => {
+                self.coding.undecodable += 1;
+                self.tallies.heard(tag.id.source, tag.destination(), false);
+                cx.counters.drop(DropReason::Undecodable);
+            }
+        }
+    }
+
+    fn receive(&mut self, cx: &mut Cx<'_>, tag: Tag, packet: &[u8], epoch: u64) {
+        let (source, destination) = (tag.id.source, tag.destination());
+        let bytes: Arc<[u8]> = Arc::from(packet);
+        let new = self.cache.keep(tag.id, Arc::clone(&bytes));
+        self.tallies.heard(source, destination, new);
+        if !new {
+            cx.counters.drop(DropReason::Stale);
+            return;
+        }
+        if tag.order == 0 || !self.config.recover {
+            self.hand_on(cx, tag, bytes);
+            return;
+        }
+        let from = (tag.sender(), epoch);
+        for (tag, bytes) in self.order.arrived(from, tag.order, (tag, bytes), cx.now) {
+            self.hand_on(cx, tag, bytes);
+        }
+    }
+
+    fn hand_on(&mut self, cx: &mut Cx<'_>, tag: Tag, bytes: Arc<[u8]>) {
+        let (source, destination) = (tag.id.source, tag.destination());
+        match tag.onward() {
+            Some(tag) => self.relay(cx, Packet { tag, bytes, since: cx.now, hold: Duration::ZERO }),
+            None => {
+                self.tallies.delivered(source, destination);
+                cx.events.push_back(Event::Packet { from: source, packet: bytes.to_vec() });
+            }
+        }
+    }
+
+    // ---- sending (Fig. 4, left)
+
+    fn relay(&mut self, cx: &mut Cx<'_>, mut packet: Packet) {
+        if !self.buffer.has_room() {
+            cx.counters.drop(DropReason::Full);
+            self.tallies.lost(packet.tag.id.source, packet.tag.destination());
+            return;
+        }
+        self.note_first(cx.now);
+        let allowed = |node| self.feedback.allows(node, cx.now);
+        let crosses = |(previous, next): &Turn| allowed(*previous) && allowed(*next);
+        match packet.turn().filter(crosses) {
+            None => self.buffer.send(packet),
+            Some(turn) if self.config.coding => self.code_or_hold(packet, turn, cx.mtu),
+            Some(turn) => {
+                packet.hold = self.config.hold_time().unwrap_or_default();
+                self.buffer.hold(packet, turn);
+            }
+        }
+    }
+
+    fn code_or_hold(&mut self, packet: Packet, turn: Turn, mtu: usize) {
+        let (tag, length, least) = (packet.tag.len(), packet.bytes.len(), self.config.min_overlap);
+        let suits = |other: &Packet| {
+            let (short, long) = (length.min(other.bytes.len()), length.max(other.bytes.len()));
+            let fits = Data::FIXED + tag + other.tag.len() + long <= mtu;
+            fits && short as f64 >= least * long as f64
+        };
+        match self.buffer.pair(packet, turn, suits) {
+            Ok(met) => self.holds.learn(met.turn, met.hold, Some(met.waited), self.grace()),
+            Err(mut packet) => {
+                packet.hold = self.holds.next(turn);
+                self.buffer.hold(packet, turn);
+            }
+        }
+    }
+
+    /// How long a packet that was let go may still be paired, on average.
+    fn grace(&self) -> Duration {
+        let wait_s = if self.config.late { self.channel_wait_s.value() } else { 0.0 };
+        Duration::from_secs_f64(wait_s)
+    }
+
+    /// A packet is about to be queued: if nothing waits for the channel, it is the first in line.
+    fn note_first(&mut self, now: Instant) {
+        if !self.buffer.is_ready(now) && self.on_air.is_none() {
+            self.first_since = now;
+        }
+    }
+
+    fn fill_data(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        self.buffer.release(cx.now);
+        let burden = self.buffer.take()?;
+        self.coding.sent += 1;
+        match burden {
+            Burden::One(mut packet) => {
+                if packet.tag.order == 0 {
+                    self.note_alone(&packet, cx.now);
+                    self.number(&mut packet);
+                }
+                Data::write_one(&packet.tag, &packet.bytes, out);
+                let to = self.config.unicast.then(|| packet.tag.next());
+                self.on_air = Some(packet.tag);
+                Some(Filled { kind: DATA, to })
+            }
+            Burden::Two(mut one, mut other) => {
+                self.coding.coded += 1;
+                for packet in [&mut one, &mut other] {
+                    self.feedback.sent(packet.tag.next(), cx.now);
+                    self.number(packet);
+                }
+                let tags = [&one.tag, &other.tag];
+                Data::write_two(tags, [&one.bytes, &other.bytes], out);
+                self.on_air = Some(one.tag);
+                Some(Filled { kind: DATA, to: None })
+            }
+        }
+    }
+
+    /// A packet goes out that met none.
+    fn note_alone(&mut self, packet: &Packet, now: Instant) {
+        let waited = now - (packet.since + packet.hold);
+        self.channel_wait_s.add(waited.as_secs_f64());
+        if let Some(turn) = packet.turn() {
+            self.holds.learn(turn, packet.hold, None, Duration::ZERO);
+        }
+    }
+
+    /// A name for a packet of this node that none of its earlier ones, of this start or others, is likely to have.
+    fn next_id(&mut self, cx: &mut Cx<'_>) -> PacketId {
+        let number = match self.number {
+            Some(last) => last.wrapping_add(1),
+            None => cx.rng.next_u32(),
+        };
+        self.number = Some(number);
+        PacketId { source: cx.me, number }
+    }
+}
+
+impl Service for Xor {
+    fn hears(&self, service: ServiceId) -> bool {
+        service == ID
+    }
+
+    fn handle_frame(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) {
+        match frame.kind {
+            REPORT => self.hear_report(cx, frame),
+            REQUEST => self.hear_request(cx, frame),
+            DATA => match Data::parse(frame.body) {
+                Ok(data) => self.hear_data(cx, data, frame),
+                Err(_) => cx.counters.drop(DropReason::Malformed),
+            },
+            _ => cx.counters.drop(DropReason::Malformed),
+        }
+    }
+
+    fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
+        let due = self.buffer.due().filter(|due| *due <= cx.now);
+        if due.is_some() && !self.buffer.has_ready() && self.on_air.is_none() {
+            self.first_since = cx.now;
+        }
+        self.buffer.release(cx.now);
+        for (tag, bytes) in self.order.release(cx.now) {
+            self.hand_on(cx, tag, bytes);
+        }
+    }
+
+    fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        let order = [self.order.due(), self.order.ask_due()];
+        let times = order.into_iter().chain([self.buffer.due(), self.feedback.due()]);
+        times.flatten().filter(|at| *at > after).min()
+    }
+
+    fn offer(&self, now: Instant) -> Option<Offer> {
+        let control = [self.order.ask_due(), self.feedback.due()];
+        if control.into_iter().flatten().any(|due| due <= now) {
+            return Some(Offer::of(Class::Control));
+        }
+        self.buffer.is_ready(now).then_some(Offer::of(Class::Data))
+    }
+
+    fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        let request = self.fill_request(cx, out);
+        let control = request.or_else(|| self.fill_report(cx, out));
+        control.or_else(|| self.fill_data(cx, out))
+    }
+
+    fn handle_tx_report(&mut self, cx: &mut Cx<'_>, report: TxReport) {
+        let Some(tag) = self.on_air.take() else { return };
+        if report.result == TxResult::Failed {
+            self.tallies.lost(tag.id.source, tag.destination());
+        }
+        self.holds.served(cx.now - self.first_since);
+        self.first_since = cx.now;
+    }
+
+    fn as_tunnel(&mut self) -> Option<&mut dyn TunnelService> {
+        Some(self)
+    }
+
+    fn as_tunnel_ref(&self) -> Option<&dyn TunnelService> {
+        Some(self)
+    }
+}
+
+impl TunnelService for Xor {
+    /// A packet of this length can be coded with any other.
+    fn longest(&self, mtu: usize) -> usize {
+        mtu - Data::FIXED - 2 * Tag::LONGEST
+    }
+
+    fn has_room(&self, _: NodeId) -> bool {
+        self.buffer.has_room()
+    }
+
+    fn handle_packet(&mut self, cx: &mut Cx<'_>, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
+        tunnel::check(cx.me, to, packet, self.longest(cx.mtu))?;
+        if !self.buffer.has_room() {
+            return Err(Refused::Full);
+        }
+        let route = self.routes.path(cx, to);
+        if route.is_empty() || route.len() > MAX_HOPS {
+            return Err(Refused::NoPath(to));
+        }
+        let (id, bytes): (_, Arc<[u8]>) = (self.next_id(cx), Arc::from(packet));
+        self.cache.keep(id, Arc::clone(&bytes));
+        self.tallies.begin(cx.me, to);
+        self.note_first(cx.now);
+        // `longest` keeps it within 16 bits.
+        let tag = Tag {
+            id,
+            length: packet.len() as u16,
+            check: check_of(packet),
+            order: 0,
+            at: 0,
+            route,
+        };
+        self.buffer.send(Packet { tag, bytes, since: cx.now, hold: Duration::ZERO });
+        Ok(())
+    }
+
+    fn flows(&self) -> Vec<FlowStatus> {
+        self.tallies.statuses(|source, destination| {
+            let own = |p: &&Packet| (p.tag.id.source, p.tag.destination()) == (source, destination);
+            self.buffer.packets().filter(own).count() as u64
+        })
+    }
+
+    fn coding(&self, now: Instant) -> Option<CodingStatus> {
+        let stopped = self.feedback.stopped(now).map(|(node, share)| {
+            let percent = 100.0 * share;
+            (node, format!("{node} decoded only {percent:.0} % of what was coded for it"))
+        });
+        let holds = self.holds.found().map(|((previous, next), hold)| HoldStatus {
+            previous,
+            next,
+            hold_s: hold.as_secs_f64(),
+        });
+        Some(CodingStatus {
+            stopped: stopped.collect(),
+            holds: holds.collect(),
+            ..self.coding.clone()
+        })
+    }
+}
+
+/// What a frame of (kind, fields) says of itself.
+pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
+    match kind {
+        DATA => {
+            let data = Data::parse(body).ok()?;
+            let flow = Some(flow_of(data.first.id.source, data.first.destination()));
+            let kind = if data.second.is_some() { "coded" } else { "data" };
+            Some(Summary { flow, ..Summary::new(NAME, kind) })
+        }
+        REQUEST => frame::parse_request(body).ok().map(|_| Summary::new(NAME, "request")),
+        REPORT => frame::parse_report(body).ok().map(|_| Summary::new(NAME, "report")),
+        _ => None,
+    }
+}

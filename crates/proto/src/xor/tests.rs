@@ -1,0 +1,424 @@
+//! Frames by their bytes; what one node does with packets that cross. Whole meshes: `tests/tests/xor.rs`.
+
+use super::frame::{Heard, parse_report, parse_request, write_report, write_request};
+use super::*;
+use crate::counters::Counters;
+use crate::file::storage::MemoryStorage;
+use crate::rng;
+use crate::route::Topology;
+use crate::route::meshes::symmetric;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+/// Packet 7 of node 1, from node 2 to node 3, or the next hop of its way.
+fn tag(packet: &[u8]) -> Tag {
+    let id = PacketId { source: NodeId(1), number: 7 };
+    let route = vec![NodeId(2), NodeId(3)];
+    Tag { id, length: packet.len() as u16, check: check_of(packet), order: 0, at: 1, route }
+}
+
+/// Packet 9 of node 3, from node 2 to node 1.
+fn tag_back(packet: &[u8]) -> Tag {
+    let id = PacketId { source: NodeId(3), number: 9 };
+    Tag { id, route: vec![NodeId(2), NodeId(1)], ..tag(packet) }
+}
+
+/// The golden vectors of docs/wire-format.md.
+#[test]
+fn golden_frames() {
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    let (one, other) = (Tag { order: 5, ..tag(b"IP") }, tag_back(b"ACK"));
+    let mut body = Vec::new();
+    Data::write_one(&one, b"IP", &mut body);
+    assert_eq!(hex(&body), "01000100000007000264f2c44800050102000200034950");
+    let data = Data { first: one.clone(), second: None, payload: b"IP" };
+    assert_eq!(Data::parse(&body), Ok(data));
+    body.clear();
+    Data::write_two([&one, &other], [b"IP", b"ACK"], &mut body);
+    let coded =
+        "02000100000007000264f2c44800050102000200030003000000090003ce6bb2c90000010200020001";
+    assert_eq!(hex(&body), format!("{coded}08134b"));
+    let data = Data { first: one, second: Some(other), payload: &[8, 0x13, b'K'] };
+    assert_eq!(Data::parse(&body), Ok(data));
+    for end in 0..body.len() {
+        assert!(Data::parse(&body[..end]).is_err(), "{end}");
+    }
+    body.clear();
+    let heard = [(NodeId(2), Heard { coded: 40, decoded: 39 })];
+    write_report(&heard, &mut body);
+    assert_eq!(hex(&body), "00020000002800000027");
+    assert_eq!(parse_report(&body), Ok(heard.to_vec()));
+    body.clear();
+    write_request(NodeId(2), &[5, 9], &mut body);
+    assert_eq!(hex(&body), "000200050009");
+    assert_eq!(parse_request(&body), Ok((NodeId(2), vec![5, 9])));
+    assert!(parse_request(&body[..2]).is_err() && parse_request(&body[..3]).is_err());
+}
+
+#[test]
+fn tags_that_contradict_themselves_are_malformed() {
+    let (one, other) = (tag(b"IP"), tag_back(b"ACK"));
+    let refused = |one: &Tag, other: Option<&Tag>| {
+        let mut body = Vec::new();
+        match other {
+            None => Data::write_one(one, b"IP", &mut body),
+            Some(other) => Data::write_two([one, other], [b"IP", b"ACK"], &mut body),
+        }
+        Data::parse(&body).is_err()
+    };
+    let nodes = |ids: &[u16]| ids.iter().copied().map(NodeId).collect::<Vec<_>>();
+    assert!(!refused(&one, None) && !refused(&one, Some(&other)));
+    assert!(refused(&Tag { at: 2, ..one.clone() }, None));
+    assert!(refused(&Tag { length: 0, ..one.clone() }, None));
+    assert!(refused(&Tag { length: 3, ..one.clone() }, None));
+    assert!(refused(&Tag { route: nodes(&[2, 1]), ..one.clone() }, None));
+    assert!(refused(&Tag { route: (2..20).map(NodeId).collect(), ..one.clone() }, None));
+    // Two for the same next hop, two that do not cross, two at the first hop, the same packet twice.
+    assert!(refused(&one, Some(&Tag { id: other.id, ..one.clone() })));
+    assert!(refused(&one, Some(&Tag { route: nodes(&[2, 4]), ..other.clone() })));
+    assert!(refused(&Tag { at: 0, ..one.clone() }, Some(&Tag { at: 0, ..other.clone() })));
+    assert!(refused(&one, Some(&Tag { id: one.id, ..other })));
+}
+
+proptest! {
+    #[test]
+    fn parsing_never_panics(mut body in prop::collection::vec(any::<u8>(), 0..90)) {
+        // So that some of it comes further than the lengths.
+        for (i, few) in [(0, 3), (13, 4), (14, 5)] {
+            if let Some(byte) = body.get_mut(i) {
+                *byte %= few;
+            }
+        }
+        if let Ok(Data { first, second: None, payload }) = Data::parse(&body) {
+            let mut again = Vec::new();
+            Data::write_one(&first, payload, &mut again);
+            prop_assert_eq!(again, body.clone());
+        }
+        if let Ok(entries) = parse_report(&body) {
+            let mut again = Vec::new();
+            write_report(&entries, &mut again);
+            prop_assert_eq!(again, body);
+        }
+    }
+
+    #[test]
+    fn either_packet_comes_back_out_of_two(
+        one in prop::collection::vec(any::<u8>(), 1..60),
+        other in prop::collection::vec(any::<u8>(), 1..60),
+    ) {
+        let mut body = Vec::new();
+        Data::write_two([&tag(&one), &tag_back(&other)], [&one, &other], &mut body);
+        let data = Data::parse(&body).unwrap();
+        for (known, wanted) in [(&one, &other), (&other, &one)] {
+            let mut packet = data.payload.to_vec();
+            frame::xor(&mut packet, known);
+            packet.truncate(wanted.len());
+            prop_assert_eq!(&packet, wanted);
+        }
+    }
+}
+
+/// A node of a line 1, 2, 3, 4.
+struct Bench {
+    me: NodeId,
+    now: Instant,
+    engine: Xor,
+    topology: Topology,
+    counters: Counters,
+    events: VecDeque<Event>,
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+impl Bench {
+    fn new(me: u16, settings: &str) -> Self {
+        let config: XorConfig = toml::from_str(settings).unwrap();
+        config.check().unwrap();
+        Self {
+            me: NodeId(me),
+            now: Instant::from_nanos(1_000_000_000),
+            engine: Xor::new(config),
+            topology: symmetric(&[(1, 2, 0.9), (2, 3, 0.9), (3, 4, 0.9)]),
+            counters: Counters::default(),
+            events: VecDeque::new(),
+        }
+    }
+
+    fn with<R>(&mut self, call: impl FnOnce(&mut Xor, &mut Cx<'_>) -> R) -> R {
+        let mut cx = Cx {
+            now: self.now,
+            me: self.me,
+            epoch: 1,
+            mtu: 1400,
+            topology: &self.topology,
+            rng: &mut rng::stream(1, self.me, "xor", "test"),
+            counters: &mut self.counters,
+            events: &mut self.events,
+            storage: &mut MemoryStorage::default(),
+        };
+        call(&mut self.engine, &mut cx)
+    }
+
+    fn send(&mut self, to: u16, packet: &[u8]) -> Result<(), Refused> {
+        self.with(|engine, cx| engine.handle_packet(cx, NodeId(to), packet))
+    }
+
+    /// Fills a granted frame, reports it sent, and gives its kind, receiver and body.
+    fn fill(&mut self) -> Option<(u8, Option<NodeId>, Vec<u8>)> {
+        let mut out = Vec::new();
+        let filled = self.with(|engine, cx| engine.fill(cx, &mut out))?;
+        let report = TxReport { result: TxResult::Sent, airtime: MS, heard_by: None };
+        self.with(|engine, cx| engine.handle_tx_report(cx, report));
+        Some((filled.kind, filled.to, out))
+    }
+
+    fn hear(&mut self, sender: u16, kind: u8, body: &[u8]) {
+        let frame = Frame { sender: NodeId(sender), epoch: 1, service: ID, kind, body };
+        self.with(|engine, cx| engine.handle_frame(cx, &frame));
+    }
+
+    fn packet(&mut self) -> Option<(NodeId, Vec<u8>)> {
+        match self.events.pop_front()? {
+            Event::Packet { from, packet } => Some((from, packet)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn status(&self) -> CodingStatus {
+        self.engine.coding(self.now).unwrap()
+    }
+}
+
+/// Nodes 1, 2 and 3; packets of 1 and 3 for each other have come to 2.
+fn crossing(settings: &str) -> [Bench; 3] {
+    let mut nodes = [1, 2, 3].map(|me| Bench::new(me, settings));
+    nodes[0].send(3, b"from one to three").unwrap();
+    nodes[2].send(1, b"from three").unwrap();
+    for sender in [0, 2] {
+        let (kind, _, body) = nodes[sender].fill().unwrap();
+        nodes[1].hear(sender as u16 + 1, kind, &body);
+    }
+    nodes
+}
+
+#[test]
+fn a_relay_codes_what_crosses_and_both_ends_decode() {
+    let mut nodes = crossing("hold_time_s = 0.002\nmin_overlap = 0.0");
+    let (kind, to, body) = nodes[1].fill().unwrap();
+    assert_eq!((kind, to, body[0]), (DATA, None, 2));
+    assert_eq!(nodes[1].fill(), None);
+    for node in [0, 2] {
+        nodes[node].hear(2, kind, &body);
+    }
+    assert_eq!(nodes[0].packet(), Some((NodeId(3), b"from three".to_vec())));
+    assert_eq!(nodes[2].packet(), Some((NodeId(1), b"from one to three".to_vec())));
+    assert_eq!(nodes[0].status().decoded, 1);
+    assert_eq!((nodes[1].status().sent, nodes[1].status().coded), (1, 1));
+    // Heard again by other means, it is not delivered again.
+    nodes[0].hear(2, kind, &body);
+    assert_eq!((nodes[0].packet(), nodes[0].counters.dropped(DropReason::Stale)), (None, 1));
+}
+
+#[test]
+fn without_coding_everything_goes_as_it_is() {
+    let mut nodes = crossing("coding = false\nunicast = false");
+    for to in [3, 1] {
+        let (kind, at_mac, body) = nodes[1].fill().unwrap();
+        assert_eq!((kind, at_mac, body[0]), (DATA, None, 1));
+        assert_eq!(Data::parse(&body).unwrap().first.next(), NodeId(to));
+    }
+    assert_eq!(nodes[1].fill(), None);
+    let mut unicast = crossing("coding = false");
+    assert_eq!(unicast[1].fill().map(|(_, to, _)| to), Some(Some(NodeId(3))));
+    let mut held = crossing("coding = false\nhold_time_s = 0.002");
+    assert_eq!(held[1].fill(), None);
+    held[1].now = held[1].now + 2 * MS;
+    assert_eq!(held[1].fill().map(|(_, _, body)| body[0]), Some(1));
+}
+
+#[test]
+fn a_packet_that_meets_none_is_sent_when_its_hold_time_is_over() {
+    let mut nodes = crossing("hold_time_s = 0.002\nqueue = 3\nunicast = false");
+    let relay = &mut nodes[1];
+    relay.fill().unwrap();
+    let mut body = Vec::new();
+    let more = |number| Tag { id: PacketId { source: NodeId(1), number }, at: 0, ..tag(b"IP") };
+    for number in 8..13 {
+        body.clear();
+        Data::write_one(&more(number), b"IP", &mut body);
+        relay.hear(1, DATA, &body);
+    }
+    // The queue holds three.
+    assert_eq!(relay.counters.dropped(DropReason::Full), 2);
+    assert_eq!((relay.engine.offer(relay.now), relay.fill()), (None, None));
+    let due = relay.now + 2 * MS;
+    assert_eq!(relay.engine.poll_timeout(relay.now), Some(due));
+    relay.now = due;
+    assert!(relay.engine.offer(due).is_some());
+    relay.with(Service::handle_timeout);
+    assert_eq!(relay.engine.poll_timeout(due), None);
+    let sent: Vec<_> = core::iter::from_fn(|| relay.fill()).collect();
+    assert_eq!(sent.len(), 3);
+    let flows = relay.engine.flows();
+    let flow = flows.iter().find(|flow| flow.source == NodeId(1)).unwrap();
+    assert_eq!((flow.heard, flow.lost, flow.credits), (6, 2, 0));
+}
+
+#[test]
+fn what_cannot_be_decoded_or_decodes_to_nonsense_is_discarded() {
+    let mut nodes = crossing("hold_time_s = 0.002\nmin_overlap = 0.0");
+    let (kind, _, body) = nodes[1].fill().unwrap();
+    let mut stranger = Bench::new(1, "");
+    stranger.hear(2, kind, &body);
+    assert_eq!((stranger.packet(), stranger.status().undecodable), (None, 1));
+    // A wrong packet under the name of the right one.
+    let name = Data::parse(&body).unwrap().first.id;
+    stranger.engine.cache.keep(name, Arc::from(*b"something else"));
+    stranger.hear(2, kind, &body);
+    assert_eq!((stranger.packet(), stranger.status().undecodable), (None, 2));
+    assert_eq!(stranger.counters.dropped(DropReason::Undecodable), 2);
+    // From one who is not on the route; for others; of no kind.
+    nodes[0].hear(4, kind, &body);
+    assert_eq!(nodes[0].counters.dropped(DropReason::Malformed), 1);
+    let mut other = Bench::new(4, "");
+    other.hear(2, kind, &body);
+    assert_eq!((other.packet(), other.counters.drops().count()), (None, 0));
+    other.hear(2, 9, &body);
+    assert_eq!(other.counters.dropped(DropReason::Malformed), 1);
+}
+
+#[test]
+fn flows_that_cross_only_here_are_coded_too() {
+    let mut relay = Bench::new(2, "hold_time_s = 0.002\nunicast = false");
+    // 4 -> 3 -> 2 -> 1 and 1 -> 2 -> 3: neither ends where the other begins.
+    let far = PacketId { source: NodeId(4), number: 1 };
+    let long = Tag { id: far, at: 1, route: vec![NodeId(3), NodeId(2), NodeId(1)], ..tag(b"IP") };
+    for (sender, tag) in [(3, long), (1, Tag { at: 0, ..tag(b"IP") })] {
+        let mut body = Vec::new();
+        Data::write_one(&tag, b"IP", &mut body);
+        relay.hear(sender, DATA, &body);
+    }
+    assert_eq!(relay.fill().map(|(_, _, body)| body[0]), Some(2));
+}
+
+#[test]
+fn a_relay_stops_coding_for_who_does_not_decode() {
+    let mut relay = Bench::new(2, "hold_time_s = 0.002");
+    let mut coded = 0;
+    for number in 0..200 {
+        relay.now = relay.now + 100 * MS;
+        let id = |source| PacketId { source: NodeId(source), number };
+        for (sender, route) in [(1, [2, 3]), (3, [2, 1])] {
+            let route = route.map(NodeId).to_vec();
+            let mut body = Vec::new();
+            let tag = Tag { id: id(sender), at: 0, route, ..tag(b"IP") };
+            Data::write_one(&tag, b"IP", &mut body);
+            relay.hear(sender, DATA, &body);
+        }
+        relay.now = relay.now + 5 * MS;
+        while let Some((kind, _, body)) = relay.fill() {
+            coded += u32::from(kind == DATA && body[0] == 2);
+        }
+        let mut report = Vec::new();
+        for (node, decoded) in [(1, coded), (3, coded / 2)] {
+            report.clear();
+            write_report(&[(NodeId(2), Heard { coded, decoded })], &mut report);
+            relay.hear(node, REPORT, &report);
+        }
+    }
+    assert!((32..80).contains(&coded), "{coded}");
+    let stopped = relay.status().stopped;
+    assert_eq!((stopped.len(), stopped[0].0), (1, NodeId(3)));
+    assert!(stopped[0].1.contains(" decoded only "), "{stopped:?}");
+}
+
+#[test]
+fn what_is_lost_between_two_nodes_is_asked_for_and_comes_in_its_place() {
+    let mut nodes = crossing("hold_time_s = 0.002\nmin_overlap = 0.0\nmin_decoded = 0.0");
+    // The coded frame reaches node 1 alone; node 3 hears the next one.
+    let (kind, _, lost) = nodes[1].fill().unwrap();
+    nodes[0].hear(2, kind, &lost);
+    nodes[0].send(3, b"another").unwrap();
+    let (kind, _, body) = nodes[0].fill().unwrap();
+    nodes[1].hear(1, kind, &body);
+    nodes[1].now = nodes[1].now + 2 * MS;
+    let (kind, _, body) = nodes[1].fill().unwrap();
+    assert_eq!(Data::parse(&body).unwrap().first.order, 2);
+    // Node 3 had heard of node 2 before: from nothing it could not know that one is missing.
+    let mut first = Vec::new();
+    let id = PacketId { source: NodeId(1), number: 1 };
+    let route = vec![NodeId(2), NodeId(3)];
+    let old = Tag { id, order: u16::MAX, at: 1, route, ..tag(b"old") };
+    Data::write_one(&old, b"old", &mut first);
+    nodes[2].hear(2, DATA, &first);
+    assert_eq!(nodes[2].packet(), Some((NodeId(1), b"old".to_vec())));
+    nodes[2].hear(2, kind, &body);
+    assert_eq!(nodes[2].packet(), None);
+    let (kind, to, request) = nodes[2].fill().unwrap();
+    assert_eq!(
+        (kind, to, parse_request(&request)),
+        (REQUEST, Some(NodeId(2)), Ok((NodeId(2), vec![1])))
+    );
+    nodes[1].hear(3, kind, &request);
+    nodes[1].hear(3, kind, &request);
+    let (kind, to, again) = nodes[1].fill().unwrap();
+    assert_eq!((to, again[0], nodes[1].status().repeated), (Some(NodeId(3)), 1, 1));
+    nodes[2].hear(2, kind, &again);
+    assert_eq!(nodes[2].packet(), Some((NodeId(1), b"from one to three".to_vec())));
+    assert_eq!(nodes[2].packet(), Some((NodeId(1), b"another".to_vec())));
+    assert_eq!(nodes[1].fill(), None);
+}
+
+#[test]
+fn what_does_not_come_is_not_waited_for_long() {
+    let mut node = Bench::new(3, "");
+    for (number, order) in [(1, 1), (3, 3)] {
+        let id = PacketId { source: NodeId(1), number };
+        let mut body = Vec::new();
+        Data::write_one(&Tag { id, order, ..tag(b"IP") }, b"IP", &mut body);
+        node.hear(2, DATA, &body);
+    }
+    assert!(node.packet().is_some() && node.packet().is_none());
+    assert_eq!(node.fill().map(|(kind, ..)| kind), Some(REQUEST));
+    assert_eq!((node.fill(), node.engine.poll_timeout(node.now)), (None, Some(node.now + 25 * MS)));
+    node.now = node.now + 60 * MS;
+    node.with(Service::handle_timeout);
+    assert!(node.packet().is_some());
+    assert_eq!(node.engine.poll_timeout(node.now), None);
+    // Requests for what this node never sent, and nonsense.
+    node.hear(2, REQUEST, &[0, 3, 0, 9]);
+    node.hear(2, REQUEST, &[0, 3, 0]);
+    assert_eq!((node.fill(), node.counters.dropped(DropReason::Malformed)), (None, 1));
+}
+
+#[test]
+fn packets_that_cannot_be_carried_are_refused() {
+    let mut node = Bench::new(1, "queue = 1\nroutes = [[5, 9, 1]]");
+    let longest = 1400 - 1 - 2 * 48;
+    assert_eq!(node.send(1, b"p"), Err(Refused::Oneself));
+    assert_eq!(node.send(8, b"p"), Err(Refused::NoPath(NodeId(8))));
+    assert_eq!(
+        node.send(4, &vec![0; longest + 1]),
+        Err(Refused::TooLong { bytes: longest + 1, longest })
+    );
+    assert_eq!(node.send(5, &vec![0; longest]), Ok(()));
+    assert_eq!(node.send(4, b"p"), Err(Refused::Full));
+    // By the route that was given, though node 9 is not in the link state.
+    let (_, to, body) = node.fill().unwrap();
+    assert_eq!((to, Data::parse(&body).unwrap().first.destination()), (Some(NodeId(9)), NodeId(5)));
+}
+
+#[test]
+fn settings_out_of_range_are_named() {
+    let check = |text: &str| toml::from_str::<XorConfig>(text).unwrap().check().unwrap_err();
+    assert_eq!(check("hold_time_s = -1.0"), "hold_time_s = -1: allowed is 0 to 1 s");
+    assert_eq!(check("max_hold_time_s = 2.0"), "max_hold_time_s = 2: allowed is 0 to 1 s");
+    assert_eq!(check("min_overlap = -0.5"), "min_overlap = -0.5: allowed is 0 to 1");
+    assert_eq!(check("min_decoded = 1.5"), "min_decoded = 1.5: allowed is 0 to 1");
+    assert_eq!(check("queue = 0"), "queue = 0: allowed is 1 to 10000 packets");
+    assert_eq!(check("cache = 0"), "cache = 0: allowed is 1 to 100000 packets");
+    for route in ["[1]", "[1, 2, 1]"] {
+        let said = check(&format!("routes = [{route}]"));
+        assert_eq!(said, format!("routes: {route} must be 2 to 17 nodes, none of them twice"));
+    }
+}

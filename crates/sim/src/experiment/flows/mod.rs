@@ -1,0 +1,280 @@
+//! Flows through a tunnel: what each kind of traffic has in common.
+
+mod packets;
+mod tcp;
+mod watch;
+
+use super::{Run, RunError};
+use crate::scenario::{Flow, Transport};
+use crate::simulation::{Arrival, Simulation};
+use crate::tcp::TcpOutcome;
+use ncmesh_medium::MacConfig;
+use ncmesh_proto::route::Metric;
+use ncmesh_proto::time::{Duration, Instant};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use watch::Watch;
+
+/// How often what is told over time is looked at, in the time of the longest flow.
+const SAMPLES: u32 = 200;
+
+/// What came of flows through a tunnel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowsOutcome {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The engine.
+    pub scheme: String,
+    /// Each flow, in the scenario's order.
+    pub flows: Vec<FlowOutcome>,
+    /// Data packets all nodes sent.
+    pub transmissions: u64,
+    /// Of a scheme that codes packets which cross, what each node coded, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub coding: BTreeMap<String, CodingOutcome>,
+    /// Seconds of the mesh's clock from the start of the first flow to the end of the last.
+    pub seconds: f64,
+}
+
+/// What came of one flow, while it was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FlowOutcome {
+    /// Its source.
+    pub from: String,
+    /// Its destination.
+    pub to: String,
+    /// Length of its packets, bytes.
+    pub packet_bytes: usize,
+    /// Packets that the scheme took.
+    pub taken: u64,
+    /// Packets that it refused.
+    pub refused: u64,
+    /// Packets that arrived whole.
+    pub delivered: u64,
+    /// Of those, the ones that came after a later one.
+    pub disordered: u64,
+    /// Packets that arrived with other bytes than were sent, or twice; of TCP, bytes.
+    pub corrupt: u64,
+    /// How long it was measured, s.
+    pub seconds: f64,
+    /// Bits of packets delivered over that time, of TCP those of its payload, bit/s.
+    pub throughput_bps: f64,
+    /// Packets delivered for each slot of that time, where access is slotted.
+    pub packets_per_slot: Option<f64>,
+    /// Data frames heard by the destination.
+    pub heard: u64,
+    /// Of those, the ones that brought something new.
+    pub innovative: u64,
+    /// Mean time from the source's taking a packet to its delivery, s.
+    pub mean_delay_s: Option<f64>,
+    /// Of a flow of TCP, what TCP tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpOutcome>,
+    /// What changes while it runs.
+    pub series: FlowSeries,
+}
+
+/// What a node coded from the start of the first flow to the end of the last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CodingOutcome {
+    /// Data frames it sent.
+    pub sent: u64,
+    /// Of those, the ones with two packets in them.
+    pub coded: u64,
+    /// Coded over sent (Huang et al., V-A).
+    pub ratio: Option<f64>,
+    /// Packets it decoded.
+    pub decoded: u64,
+    /// Coded frames for it that it could not decode.
+    pub undecodable: u64,
+    /// Packets it sent again because a neighbour missed them.
+    pub repeated: u64,
+    /// At the end, mean over directions of the hold time that it found best, s.
+    pub hold_s: Option<f64>,
+    /// At the end, neighbours for whom it does not code, and why.
+    pub stopped: Vec<String>,
+}
+
+/// A flow over time, from its start on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FlowSeries {
+    /// When each sample was taken, s since the flow's start.
+    pub seconds: Vec<f64>,
+    /// Packets delivered until then.
+    pub delivered: Vec<u64>,
+    /// Innovative frames at the destination until then.
+    pub innovative: Vec<u64>,
+    /// By node, packets it was to transfer yet: of MC2 its credits, else the packets queued.
+    pub credits: BTreeMap<String, Vec<u64>>,
+}
+
+/// What a flow carries.
+trait Traffic {
+    /// When, later than `now`, it has something to do on its own account.
+    fn due(&mut self, watch: &Watch, now: Instant) -> Option<Instant>;
+
+    /// Whether it has something to do already now, at another instant than `last`.
+    fn may_act(&self, watch: &Watch, s: &Simulation, last: Instant) -> bool;
+
+    /// Offers what there is to offer.
+    fn act(&mut self, watch: &mut Watch, s: &mut Simulation) -> Result<(), RunError>;
+
+    /// Takes a packet, if it is one of its.
+    fn receive(&mut self, watch: &mut Watch, arrival: &Arrival);
+
+    /// Measuring begins.
+    fn begin_counting(&mut self) {}
+
+    /// Whether it ended before its time.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// Adds what only it knows.
+    fn conclude(&self, outcome: &mut FlowOutcome, begins: Instant);
+}
+
+/// A flow with its traffic.
+struct Carriage {
+    watch: Watch,
+    traffic: Box<dyn Traffic>,
+}
+
+/// Carries the scenario's flows, at most for `limit`.
+pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
+    run: &mut Run<'_, P>,
+    limit: Duration,
+) -> Result<FlowsOutcome, RunError> {
+    let start = run.s.now();
+    let mut flows = carriages(run, start)?;
+    let end = flows.iter().map(|flow| flow.watch.ends).max().unwrap_or(start).min(start + limit);
+    let every = (end - start) / SAMPLES;
+    let mut sample_at = start;
+    while run.s.now() < end && !flows.iter().all(|flow| flow.traffic.is_over()) {
+        for flow in &mut flows {
+            flow.traffic.act(&mut flow.watch, &mut run.s)?;
+        }
+        let now = run.s.now();
+        let due = flows.iter_mut().filter_map(|flow| flow.due(now)).min();
+        let until = due.into_iter().chain([sample_at, end]).min().unwrap_or(end);
+        run.advance(until, |s| flows.iter().any(|flow| flow.may_act(s, now)))?;
+        for arrival in run.s.take_packets() {
+            for flow in &mut flows {
+                flow.traffic.receive(&mut flow.watch, &arrival);
+            }
+        }
+        let now = run.s.now();
+        flows.iter_mut().filter(|flow| flow.watch.counts_from == now).for_each(|flow| {
+            flow.watch.before = flow.watch.heard(&run.s);
+            flow.traffic.begin_counting();
+        });
+        if now >= sample_at {
+            sample_at = now + every;
+            flows.iter_mut().for_each(|flow| flow.watch.sample(run));
+        }
+        if run.s.is_stopped() {
+            break;
+        }
+    }
+    let slot = slot_seconds(&run.s);
+    let outcomes = flows.into_iter().map(|flow| flow.conclude(&run.s, slot));
+    Ok(FlowsOutcome {
+        scenario: run.scenario.name.clone(),
+        scheme: run.scheme.to_owned(),
+        flows: outcomes.collect(),
+        transmissions: run.node_transmissions().values().sum(),
+        coding: coding(run),
+        seconds: (run.s.now() - start).as_secs_f64(),
+    })
+}
+
+fn carriages<P: FnMut(&Simulation) -> ControlFlow<()>>(
+    run: &Run<'_, P>,
+    start: Instant,
+) -> Result<Vec<Carriage>, RunError> {
+    let scheme = run.scheme;
+    let carriage = |(number, flow): (usize, &Flow)| {
+        run.check_reach(flow.from, &[flow.to], Metric::Broadcast)?;
+        let stack = run.s.host(flow.from).stack();
+        let longest = stack.and_then(|stack| stack.longest_packet(scheme)).unwrap_or(0);
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        let least = match flow.transport {
+            Transport::Udp => packets::STAMP,
+            Transport::Tcp(_) => tcp::LEAST,
+        };
+        let packet = flow.packet.unwrap_or(longest).max(least);
+        if packet > longest {
+            return Err(RunError::TooLong { bytes: packet, scheme, longest });
+        }
+        let names = (run.name(flow.from), run.name(flow.to));
+        let watch = Watch::new(scheme, flow.clone(), packet, start, names);
+        let seed = run.scenario.seed ^ u64::from(number) << 32;
+        let traffic: Box<dyn Traffic> = match &flow.transport {
+            Transport::Udp => Box::new(packets::Packets::new(number, &watch)),
+            Transport::Tcp(tcp) => Box::new(tcp::Transfer::new(number, tcp, seed, &watch)?),
+        };
+        Ok(Carriage { watch, traffic })
+    };
+    run.scenario.flows.iter().enumerate().map(carriage).collect()
+}
+
+fn slot_seconds(s: &Simulation) -> Option<f64> {
+    match s.config().medium.mac {
+        MacConfig::Slotted { slot_ns, .. } => Some(slot_ns as f64 * 1e-9),
+        MacConfig::Dcf { .. } => None,
+    }
+}
+
+fn coding<P: FnMut(&Simulation) -> ControlFlow<()>>(
+    run: &Run<'_, P>,
+) -> BTreeMap<String, CodingOutcome> {
+    let of = |node: usize| {
+        let statuses = run.s.host(node).stack()?.coding();
+        let (_, status) = statuses.into_iter().find(|(scheme, _)| *scheme == run.scheme)?;
+        let holds = status.holds.iter().map(|hold| hold.hold_s).sum::<f64>();
+        let mean = |of: f64, n: usize| (n > 0).then(|| of / n as f64);
+        let outcome = CodingOutcome {
+            sent: status.sent,
+            coded: status.coded,
+            ratio: mean(status.coded as f64, usize::try_from(status.sent).unwrap_or(usize::MAX)),
+            decoded: status.decoded,
+            undecodable: status.undecodable,
+            repeated: status.repeated,
+            hold_s: mean(holds, status.holds.len()),
+            stopped: status.stopped.into_iter().map(|(_, why)| why).collect(),
+        };
+        Some((run.name(node), outcome))
+    };
+    (0..run.s.len()).filter_map(of).collect()
+}
+
+impl Carriage {
+    fn due(&mut self, now: Instant) -> Option<Instant> {
+        let Watch { begins, counts_from, ends, .. } = self.watch;
+        let own = self.traffic.due(&self.watch, now);
+        let times = [Some(begins), own, Some(counts_from), Some(ends)];
+        times.into_iter().flatten().filter(|at| *at > now && *at <= ends).min()
+    }
+
+    fn may_act(&self, s: &Simulation, last: Instant) -> bool {
+        self.watch.is_open(s.now()) && self.traffic.may_act(&self.watch, s, last)
+    }
+
+    fn conclude(self, s: &Simulation, slot: Option<f64>) -> FlowOutcome {
+        let Self { watch, traffic } = self;
+        let until = s.now().min(watch.ends);
+        let seconds =
+            if until > watch.counts_from { (until - watch.counts_from).as_secs_f64() } else { 0.0 };
+        let (heard, innovative) = watch.heard(s);
+        let mut outcome = watch.outcome;
+        outcome.heard = heard.saturating_sub(watch.before.0);
+        outcome.innovative = innovative.saturating_sub(watch.before.1);
+        outcome.seconds = seconds;
+        if seconds > 0.0 {
+            outcome.packets_per_slot = slot.map(|slot| outcome.delivered as f64 * slot / seconds);
+        }
+        traffic.conclude(&mut outcome, watch.begins);
+        outcome
+    }
+}

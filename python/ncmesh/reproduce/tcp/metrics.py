@@ -1,0 +1,109 @@
+"""Gain, loss reduction and round-trip time increase as the paper defines them (V-A)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any
+
+from ncmesh.reproduce.claims import Spread, Unit
+from ncmesh.reproduce.experiment import Case, Row, Rows
+from ncmesh.reproduce.tcp.setting import NOT_CODED
+
+PERCENT = Unit(lambda share: f"{100 * share:+.1f} %")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What runs of a network by one treatment gave, averaged over the runs."""
+
+    throughput_bps: float
+    """Of all flows together."""
+    loss: float
+    """Share of the data segments that did not arrive."""
+    rtt_s: float
+
+
+def measured(rows: list[Row]) -> Measured:
+    """Averages over runs; within a run, loss over all segments and round-trip time over the flows."""
+    flows = [[flow for flow in row["flows"] if flow["tcp"]] for row in rows]
+    return Measured(
+        fmean(sum(flow["throughput_bps"] for flow in of) for of in flows),
+        _average([_loss(of) for of in flows]),
+        _average([_average([flow["tcp"]["rtt_s"] for flow in of]) or None for of in flows]),
+    )
+
+
+def _loss(flows: list[Any]) -> float | None:
+    sent = sum(flow["tcp"]["segments"] for flow in flows)
+    arrived = sum(flow["tcp"]["arrived"] for flow in flows)
+    return max(0.0, 1 - arrived / sent) if sent else None
+
+
+def _average(values: list[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else 0.0
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a treatment changes against packets that are neither held nor coded, as shares."""
+
+    speedup: float
+    """Throughput over that without: 1 + the gain of eq. (16)."""
+    spread: Spread
+    """Of the speedup: its standard error over the runs on either side."""
+    loss_reduction: float
+    """Eq. (17)."""
+    rtt_increase: float
+    """Eq. (18)."""
+
+    @property
+    def gain(self) -> float:
+        """Eq. (16)."""
+        return self.speedup - 1
+
+
+def effect(rows: Rows, network: str, treatment: str, against: str = NOT_CODED) -> Effect:
+    """Of the averages over all runs, as the paper reports them."""
+    mine = [rows.rows[Case(f"{network}: {treatment}", k)] for k in rows.topologies]
+    others = [rows.rows[Case(f"{network}: {against}", k)] for k in rows.topologies]
+    ours, plain = measured(mine), measured(others)
+    speedup = 1 + _change(ours.throughput_bps, plain.throughput_bps)
+    each = [1 + _change(measured([row]).throughput_bps, plain.throughput_bps) for row in mine]
+    error = stdev(each) / len(each) ** 0.5 if len(each) > 1 else 0.0
+    return Effect(
+        speedup,
+        Spread(speedup - error, speedup, speedup + error, "a standard error"),
+        -_change(ours.loss, plain.loss),
+        _change(ours.rtt_s, plain.rtt_s),
+    )
+
+
+def _change(ours: float, others: float) -> float:
+    return ours / others - 1 if others > 0 else 0.0
+
+
+def coding_ratio(rows: Rows, network: str, treatment: str, node: str) -> float:
+    """Coded transmissions of a relay over all of its transmissions, averaged over runs."""
+    ratios = []
+    for k in rows.topologies:
+        counts = dict(rows.rows[Case(f"{network}: {treatment}", k)]["coding"])[node]
+        ratios.append(counts["coded"] / counts["sent"] if counts["sent"] else 0.0)
+    return fmean(ratios)
+
+
+def table_row(rows: Rows, network: str, treatment: str) -> dict[str, Any]:
+    """The numbers of a network by one treatment."""
+    found = measured([rows.rows[Case(f"{network}: {treatment}", k)] for k in rows.topologies])
+    change = effect(rows, network, treatment)
+    return {
+        "network": network,
+        "treatment": treatment,
+        "throughput_bps": found.throughput_bps,
+        "loss": found.loss,
+        "rtt_s": found.rtt_s,
+        "gain": change.gain,
+        "loss_reduction": change.loss_reduction,
+        "rtt_increase": change.rtt_increase,
+    }
