@@ -136,7 +136,7 @@ local f = {
   packet_source = ProtoField.uint16("ncmesh.packet.source", "Source"),
   packet_destination = ProtoField.uint16("ncmesh.packet.destination", "Destination"),
   packet_hops = ProtoField.uint8("ncmesh.packet.hops", "Hops left"),
-  packet = ProtoField.bytes("ncmesh.packet", "Packet"),
+  packet_bytes = ProtoField.bytes("ncmesh.packet.bytes", "Packet"),
 }
 ncmesh.fields = f
 
@@ -436,7 +436,7 @@ local function forwarded(c)
   local hops = c:number(f.packet_hops, 1)
   if source == destination then c:fail("The packet goes where it comes from") end
   if hops == 0 then c:fail("The packet may go no further") end
-  if c:rest(f.packet) == 0 then c:fail("There is no packet") end
+  if c:rest(f.packet_bytes) == 0 then c:fail("There is no packet") end
   return string.format("%d to %d by %d", source, destination, next_hop)
 end
 
@@ -479,7 +479,7 @@ local function xor_data(c)
     length, text = math.max(length, other.length), text .. " + " .. (other.name or "?")
   end
   if c:rest(f.payload) ~= length then c:fail("The payload is as long as the longer packet") end
-  return text
+  return text, count == 2 and "coded"
 end
 
 local function xor_report(c)
@@ -501,7 +501,7 @@ local function xor_request(c)
   return string.format("to %d, for %d packets", asked, math.floor(n / 2))
 end
 
--- By kind of service, its frames by their kind.
+-- By kind of service, its frames by their kind. `show` returns what to say of one, and its name where that differs.
 local FRAMES = {
   xor = {
     [1] = { name = "data", show = xor_data },
@@ -531,10 +531,11 @@ local function show_body(tvb, last, pinfo, tree)
     pinfo.cols.info = string.format("service %d, kind %d", id, kind)
     return
   end
-  tree:add(f.type, tvb(HEADER_LEN, 2), frame.name):set_generated()
-  local text = frame.show(c)
+  local text, name = frame.show(c)
+  name = name or frame.name
+  tree:add(f.type, tvb(HEADER_LEN, 2), name):set_generated()
   if c.failed then text = "malformed" else c:rest(f.padding) end
-  pinfo.cols.info = string.format("%s %s %s", service.name, frame.name, text)
+  pinfo.cols.info = string.format("%s %s %s", service.name, name, text)
 end
 
 local function show_sealed(tvb, last, pinfo, tree)

@@ -8,7 +8,7 @@ use ncmesh_proto::rng;
 use ncmesh_proto::summary::Summary;
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::{Event, Observer, Simulation, What};
-use ncmesh_wire::{Cipher, NodeId, OpenError, frame};
+use ncmesh_wire::{Cipher, NodeId, OpenError, ServiceId, frame};
 use rand_core::RngCore;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
         3 => {
             out.resize(head + 2 + below(rng, 200), 0);
             rng.fill_bytes(&mut out[head + 2..]);
-            out[head] = [0, 1, 16, 17, 18, 19, 20][below(rng, 7)];
+            out[head] = [0, 1, 16, 17, 18, 19, 20, 21][below(rng, 8)];
             out[head + 1] = below(rng, 4) as u8;
         }
         4 => {
@@ -87,7 +87,7 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
 
 /// Short bodies, cut and changed everywhere.
 fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
-    const BODIES: [(u8, u8, &str); 8] = [
+    const BODIES: [(u8, u8, &str); 12] = [
         (0, 0, "00000005 0014 00fa 03e8 0000"),
         (1, 0, "0003 0000000000000007 00000001 01 63 0002 0005 cc 0009 ff"),
         (
@@ -103,6 +103,15 @@ fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
         ),
         (18, 3, "0008 000301020304 1122 00000006 00000004 00000077 c0"),
         (20, 1, "0002 0001 0003 09 4950"),
+        (21, 1, "01 0001 00000007 0002 64f2c448 0005 01 02 0002 0003 4950"),
+        (
+            21,
+            1,
+            "02 0001 00000007 0002 64f2c448 0005 01 02 0002 0003 \
+             0003 00000009 0003 ce6bb2c9 0000 01 02 0002 0001 08134b",
+        ),
+        (21, 2, "0008 00000009 00000007"),
+        (21, 3, "0008 0005 0007"),
         (16, 2, "0008 000301020304 0005 0000000000000007 00000002 01 00000001 80"),
     ];
     let mut frames = Vec::new();
@@ -145,15 +154,22 @@ fn verdict(datagram: &[u8]) -> &'static str {
         }
         Ok(opened) => opened,
     };
-    let engine = REGISTRY.iter().find(|e| e.id == opened.service);
-    let is_file = engine.is_some_and(|e| e.service == "file");
-    let is_forward = engine.is_some_and(|e| e.name == "forward");
     match Summary::of(opened.service, opened.kind, opened.body) {
         Some(summary) => summary.kind,
-        None if opened.service.0 <= 1 && opened.kind == 0 => "malformed",
-        None if is_file && opened.kind <= 3 => "malformed",
-        None if is_forward && opened.kind == 1 => "malformed",
+        None if kinds_shown(opened.service).contains(&opened.kind) => "malformed",
         None => "unknown",
+    }
+}
+
+/// The kinds of a service's frames that the dissector knows.
+fn kinds_shown(service: ServiceId) -> std::ops::RangeInclusive<u8> {
+    let engine = REGISTRY.iter().find(|engine| engine.id == service);
+    match engine.map(|engine| (engine.service, engine.name)) {
+        None if service.0 <= 1 => 0..=0,
+        Some(("file", _)) => 0..=3,
+        Some((_, "forward")) => 1..=1,
+        Some((_, "xor")) => 1..=3,
+        _ => 1..=0,
     }
 }
 

@@ -36,7 +36,7 @@ fn a_forwarded_packet() {
         ("ncmesh.packet.source", "1"),
         ("ncmesh.packet.destination", "3"),
         ("ncmesh.packet.hops", "9"),
-        ("ncmesh.packet", "4950"),
+        ("ncmesh.packet.bytes", "4950"),
     ];
     shows(20, 1, "0002 0001 0003 09 4950", &fields);
 }
@@ -144,7 +144,7 @@ fn an_acknowledgment() {
 fn packets_that_cross_are_shown_each() {
     let tags = "02 0001 00000007 0002 64f2c448 0005 01 02 0002 0003 0003 00000009 0003 ce6bb2c9 0000 01 02 0002 0001";
     let fields = [
-        ("_ws.col.Info", "xor data 1-00000007 + 3-00000009"),
+        ("_ws.col.Info", "xor coded 1-00000007 + 3-00000009"),
         ("ncmesh.packets", "2"),
         ("ncmesh.packet.source", "1,3"),
         ("ncmesh.packet.number", "7,9"),
