@@ -54,6 +54,9 @@ pub(crate) enum Command {
     /// End a transfer: at its source for all, at a receiver for that receiver
     #[command(after_help = "Examples:\n  ncmesh cancel 3-09ab12ff")]
     Cancel(CancelArgs),
+    /// Choose the scheme by which packets leave through this node's tunnel, while it runs
+    #[command(after_help = TUNNEL_EXAMPLES)]
+    Tunnel(TunnelArgs),
     /// Make a network key; every node of a network needs the same
     #[command(after_help = "Examples:\n  ncmesh keygen network.key\n  ncmesh keygen > network.key")]
     Keygen(KeygenArgs),
@@ -110,6 +113,14 @@ Examples:
 
 The directory stays the daemon's inbox until the daemon stops or another is set, and files begun there are \
 finished there; [inbox] dir in node.toml sets it for good.";
+
+const TUNNEL_EXAMPLES: &str = "\
+Examples:
+  ncmesh tunnel xor
+  ncmesh tunnel forward --api /run/ncmesh/api.sock
+
+It lasts until the daemon stops; [tunnel] scheme in node.toml sets it for good. Each node chooses for what it \
+sends; what comes by any scheme is taken.";
 
 const LAB_EXAMPLES: &str = "\
 Examples:
@@ -184,6 +195,12 @@ pub(crate) struct TransfersArgs {
 pub(crate) struct CancelArgs {
     /// The transfer's id, as `ncmesh transfers` shows it
     pub(crate) id: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TunnelArgs {
+    /// A tunnel scheme: forward, xor or mc2
+    pub(crate) scheme: String,
 }
 
 #[derive(Debug, Args)]

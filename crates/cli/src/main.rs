@@ -35,6 +35,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Peers => commands::peers::run(&remote),
         Command::Status => commands::status::run(&remote),
         Command::Cancel(args) => commands::cancel::run(&remote, &args),
+        Command::Tunnel(args) => commands::tunnel::run(&remote, args),
         Command::Keygen(args) => commands::keygen::run(&args),
         Command::Lab(args) => commands::lab::run(remote.json, &args),
         Command::Simulate(args) => commands::simulate::run(remote.json, args),

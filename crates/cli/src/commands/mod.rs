@@ -11,3 +11,4 @@ pub(crate) mod send;
 pub(crate) mod simulate;
 pub(crate) mod status;
 pub(crate) mod transfers;
+pub(crate) mod tunnel;

@@ -72,6 +72,30 @@ fn hosts_reach_each_other_in_both_versions_of_ip() {
 }
 
 #[test]
+fn the_scheme_is_changed_while_it_runs() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let pair = [1, 2].map(|id: u16| {
+        let config = tunnel(id, "mtu = 1300", "");
+        let host = segment.host(id.into());
+        let mut node = Node::new(&dir.path().join(format!("n{id}")), host, id, &config);
+        node.start();
+        node
+    });
+    pair[0].wait_for_peers(&["n2"]);
+    pair[1].wait_for_peers(&["n1"]);
+    let set = pair[0].call(&["tunnel", "xor"]);
+    assert_eq!(String::from_utf8(set.stdout).unwrap(), "packets leave by xor\n");
+    // There by the one, back by the other.
+    does(&segment, 1, "ping -n -c 3 -i 0.2 -W 5 10.44.0.2");
+    let flows = pair[1].status().flows;
+    let by = |scheme: &str| flows.iter().filter(|f| f.scheme == scheme).count();
+    assert!(by("xor") >= 1 && by("forward") >= 1, "{flows:?}");
+    assert_eq!(pair[0].status().tunnel.unwrap().scheme, "xor");
+    assert_fails(&pair[0].call(&["tunnel", "cope9"]), 2, &["\"cope9\"", "forward, mc2, xor"]);
+}
+
+#[test]
 fn hosts_learn_why_a_packet_is_not_carried() {
     let Some(segment) = Segment::new(2) else { return };
     let dir = tempfile::tempdir().unwrap();

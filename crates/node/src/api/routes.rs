@@ -1,14 +1,16 @@
 //! The API's paths.
 
 use super::send::send;
-use super::types::{ApiError, ErrorCode, Inbox, Peer, SendRequest, Started, Status, Transfer};
+use super::types::{
+    ApiError, ErrorCode, Inbox, Peer, Scheme, SendRequest, Started, Status, Transfer,
+};
 use crate::node::{Handle, no_such_transfer};
 use crate::store::reception::check_inbox;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, put};
 use axum::{Json, Router};
 use ncmesh_wire::FlowId;
 use serde_json::Value;
@@ -21,6 +23,7 @@ pub(super) fn router(handle: Handle) -> Router {
         .route("/v1/peers", get(peers))
         .route("/v1/topology", get(topology))
         .route("/v1/inbox", get(inbox).put(set_inbox))
+        .route("/v1/tunnel", put(set_scheme))
         .route("/v1/transfers", get(transfers).post(start))
         .route("/v1/transfers/{id}", get(transfer).delete(cancel))
         .fallback(async || ApiError::new(ErrorCode::NotFound, "no such path; see docs/api.md"))
@@ -78,6 +81,14 @@ async fn set_inbox(
         })
         .await
         .map(Json)
+}
+
+async fn set_scheme(
+    State(handle): State<Handle>,
+    request: Result<Json<Scheme>, JsonRejection>,
+) -> Answer<Scheme> {
+    let Scheme { scheme } = body(request)?;
+    handle.call(move |node| node.use_scheme(&scheme).map(|()| Scheme { scheme })).await?.map(Json)
 }
 
 async fn transfers(State(handle): State<Handle>) -> Answer<Vec<Transfer>> {

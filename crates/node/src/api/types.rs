@@ -289,6 +289,14 @@ pub struct Inbox {
     pub dir: Option<PathBuf>,
 }
 
+/// `PUT /v1/tunnel`. A scheme set so is used until the daemon stops.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scheme {
+    /// The engine that carries what goes out.
+    pub scheme: String,
+}
+
 /// What went wrong, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

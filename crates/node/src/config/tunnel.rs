@@ -92,14 +92,23 @@ fn yes() -> bool {
     true
 }
 
-fn scheme<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let name = String::deserialize(deserializer)?;
+/// That there is such a tunnel scheme.
+///
+/// # Errors
+/// One line that lists those there are.
+pub(crate) fn check_scheme(name: &str) -> Result<(), String> {
     let tunnels = REGISTRY.iter().filter(|e| e.service == "tunnel");
     let known: Vec<_> = tunnels.map(|e| e.name).collect();
-    if known.contains(&name.as_str()) {
-        return Ok(name);
+    if known.contains(&name) {
+        return Ok(());
     }
-    Err(Error::custom(format!("scheme = {name:?}: allowed is {}", known.join(", "))))
+    Err(format!("scheme = {name:?}: allowed is {}", known.join(", ")))
+}
+
+fn scheme<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    check_scheme(&name).map_err(Error::custom)?;
+    Ok(name)
 }
 
 fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {

@@ -1,8 +1,8 @@
 //! The node's part in the tunnel: the gateway joined to the stack.
 
 use super::Node;
-use crate::api::types::{self, Flow};
-use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig};
+use crate::api::types::{self, ApiError, ErrorCode, Flow};
+use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, check_scheme};
 use crate::store::FileStorage;
 use crate::tunnel::{Gateway, Mesh};
 use ncmesh_proto::stack::{self, Stack};
@@ -98,6 +98,29 @@ impl Node {
     #[must_use]
     pub fn device(&self) -> Option<(&TunnelConfig, usize)> {
         self.tunnel.as_ref().map(|tunnel| (&tunnel.config, tunnel.mtu))
+    }
+
+    /// Sends out packets by the tunnel scheme `scheme` from now on, until the daemon stops. What is under way arrives
+    /// by the scheme it was sent with.
+    ///
+    /// # Errors
+    /// There is no tunnel here, no such scheme, or it does not carry packets as long as the device takes.
+    pub(crate) fn use_scheme(&mut self, scheme: &str) -> Result<(), ApiError> {
+        let no_tunnel = "there is no tunnel here; give this node a [tunnel] and start it again";
+        let refusal = |why: String| ApiError::new(ErrorCode::BadRequest, why);
+        let tunnel = self.tunnel.as_mut().ok_or_else(|| refusal(no_tunnel.into()))?;
+        check_scheme(scheme).map_err(refusal)?;
+        let Tunnel { config, mtu, .. } = tunnel;
+        let longest = self.stack.longest_packet(scheme).unwrap_or(0);
+        if longest < *mtu {
+            return Err(refusal(format!(
+                "{scheme} carries packets of up to {longest} bytes, and {device} takes {mtu}: set [tunnel] mtu = {longest} and start the daemon again",
+                device = config.device
+            )));
+        }
+        tracing::info!("packets leave by {scheme}, no longer by {}", config.scheme);
+        scheme.clone_into(&mut config.scheme);
+        Ok(())
     }
 
     /// Whether another packet of the host's is wanted now.
