@@ -162,14 +162,14 @@ fn verdict(datagram: &[u8]) -> &'static str {
 }
 
 /// The kinds of a service's frames that the dissector knows.
-fn kinds_shown(service: ServiceId) -> std::ops::RangeInclusive<u8> {
+fn kinds_shown(service: ServiceId) -> &'static [u8] {
     let engine = REGISTRY.iter().find(|engine| engine.id == service);
     match engine.map(|engine| (engine.service, engine.name)) {
-        None if service.0 <= 1 => 0..=0,
-        Some(("file", _)) => 0..=3,
-        Some((_, "forward")) => 1..=1,
-        Some((_, "xor")) => 1..=3,
-        _ => 1..=0,
+        None if service.0 <= 1 => &[0],
+        Some(("file", _)) => &[0, 1, 2, 3],
+        Some((_, "forward")) => &[1],
+        Some((_, "xor")) => &[1, 2, 3],
+        _ => &[],
     }
 }
 
