@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes freifunk-leipzig.toml and data/freifunk-leipzig.csv from two tables of a batman-adv mesh.
+"""Makes the losses of a Freifunk community, and a scenario of its nodes, from two tables of its batman-adv mesh.
 
-Usage: freifunk_leipzig.py NODES.csv LINKS.csv SCENARIO.toml LOSSES.csv
+Usage: freifunk.py Leipzig LINKS.csv LOSSES.csv [NODES.csv SCENARIO.toml]
 
-NODES has id, lat, lon; LINKS has src, dst, tq (0 to 1, one line for each direction of a Wi-Fi link). The rule:
-- the largest connected component is kept, its nodes named l000, l001, ... by their id in the table;
+LINKS has src, dst, tq (0 to 1, one line for each direction of a Wi-Fi link); NODES has id, lat, lon. The rule:
+- the largest connected component is kept, its nodes named by the community's letter and their id in the table,
+  as in l002;
 - TQ is taken for the delivery probability, loss = 1 - tq. batman-adv derives it from the share of broadcast
   originator messages that a neighbour echoes, scaled down where the way back is bad, so on asymmetric links
   it understates delivery somewhat, and it was measured at the low broadcast rate, not at the data rate;
@@ -14,21 +15,22 @@ NODES has id, lat, lon; LINKS has src, dst, tq (0 to 1, one line for each direct
 
 import csv
 import math
+import os
 import sys
 from collections import defaultdict
 
 SCENARIO = '''\
-# The largest Wi-Fi component of Freifunk Leipzig on 3 March 2020. Source, licence and conversion:
-# data/README.md and data/freifunk_leipzig.py.
+# The largest Wi-Fi component of Freifunk {community} on 3 March 2020. Source, licence and conversion:
+# data/README.md and data/freifunk.py.
 name = "freifunk"
-description = "Freifunk Leipzig, {count} outdoor and indoor routers of a community network, losses from batman-adv TQ"
+description = "Freifunk {community}, {count} outdoor and indoor routers of a community network, losses from batman-adv TQ"
 
 [medium]
 phy = "802.11b"
 bit_rate = "11M"
 
 [topology]
-links = "data/freifunk-leipzig.csv"
+links = "data/{losses}"
 
 [traffic]
 from = "{source}"
@@ -88,30 +90,46 @@ def positions(rows, nodes):
     return {n: ((lon - lon0) * east, (lat - lat0) * metres) for n, (lat, lon) in known.items()}
 
 
-def main(nodes_path, links_path, scenario_path, losses_path):
+def read_delivery(links_path):
     delivery = {}
     for row in read(links_path):
         ends = row["src"], row["dst"]
         delivery[ends] = max(delivery.get(ends, 0.0), float(row["tq"]))
-    nodes = largest_component(delivery)
-    name = {node: f"l{int(node):03d}" for node in nodes}
+    return delivery
+
+
+def write_losses(community, delivery, name, losses_path):
     with open(losses_path, "w") as file:
-        file.write("# Freifunk Leipzig, 2020-03-03. Licence (MIT) and source: README.md here.\nfrom,to,loss\n")
+        file.write(f"# Freifunk {community}, 2020-03-03. Licence (MIT) and source: README.md here.\nfrom,to,loss\n")
         for (a, b), p in sorted(delivery.items(), key=lambda item: (int(item[0][0]), int(item[0][1]))):
             if a in name and p > 0:
                 file.write(f"{name[a]},{name[b]},{round(1 - p, 4):g}\n")
+
+
+def write_scenario(community, delivery, name, losses_path, nodes_path, scenario_path):
+    nodes = list(name)
     source = min(nodes, key=lambda node: (-len(hops(delivery, nodes, node)), -max(hops(delivery, nodes, node).values()), int(node)))
     targets = ", ".join(f'"{name[node]}"' for node in receivers(delivery, nodes, source))
     place = positions(read(nodes_path), nodes)
+    losses = os.path.basename(losses_path)
     with open(scenario_path, "w") as file:
-        file.write(SCENARIO.format(count=len(nodes), source=name[source], receivers=targets))
+        file.write(SCENARIO.format(community=community, count=len(nodes), losses=losses, source=name[source], receivers=targets))
         for node in nodes:
             file.write(f'\n[[node]]\nname = "{name[node]}"\n')
             if node in place:
                 file.write(f"x = {place[node][0]:.1f}\ny = {place[node][1]:.1f}\n")
 
 
+def main(community, links_path, losses_path, nodes_path=None, scenario_path=None):
+    delivery = read_delivery(links_path)
+    nodes = largest_component(delivery)
+    name = {node: f"{community[0].lower()}{int(node):03d}" for node in nodes}
+    write_losses(community, delivery, name, losses_path)
+    if scenario_path:
+        write_scenario(community, delivery, name, losses_path, nodes_path, scenario_path)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
+    if len(sys.argv) not in (4, 6):
         sys.exit(__doc__)
     main(*sys.argv[1:])
