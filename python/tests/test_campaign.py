@@ -98,6 +98,21 @@ def test_a_key_is_of_what_decides_the_outcome_and_of_nothing_else(campaign_file)
     assert len({RUN.key, *(other.key for other in others)}) == 6
 
 
+def test_results_of_flows_from_before_a_column_was_there_can_be_read(tmp_path):
+    store = campaign.Store(tmp_path)
+    flow = {"from": "a", "to": "b", "packets_per_slot": 0.25, "heard": 5, "innovative": 4}
+    store.append([{"run": "new", "flows": [flow]}])
+    (new,) = tmp_path.glob("*.parquet")
+    table = pq.read_table(new)
+    kept = [field for field in table.schema.field("flows").type.value_type if field.name != "heard"]
+    flows = pa.array(table["flows"].to_pylist(), pa.list_(pa.struct(kept)))
+    at = table.schema.get_field_index("flows")
+    pq.write_table(table.set_column(at, "flows", flows), tmp_path / "old.parquet")
+    found = [row["flows"][0] for row in store.table().to_pylist()]
+    assert sorted((of["innovative"], of["heard"] or 0) for of in found) == [(4, 0), (4, 5)]
+    assert {of["packets_per_slot"] for of in found} == {0.25}
+
+
 def test_only_what_is_missing_is_run(campaign_file, capsys):
     assert run("status", campaign_file) == 0
     assert "0 of 8 runs are there" in capsys.readouterr().out

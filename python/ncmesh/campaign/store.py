@@ -51,6 +51,9 @@ FLOW = pa.struct(
         ("corrupt", pa.int64()),
         ("seconds", pa.float64()),
         ("throughput_bps", pa.float64()),
+        ("packets_per_slot", pa.float64()),
+        ("heard", pa.int64()),
+        ("innovative", pa.int64()),
         ("mean_delay_s", pa.float64()),
         ("tcp", TCP),
     ]
