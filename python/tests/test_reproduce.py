@@ -16,6 +16,7 @@ from ncmesh.reproduce import claims
 from ncmesh.reproduce.command import FULL, QUICK
 from ncmesh.reproduce.experiment import Case, Experiment, Findings, Rows, Scale
 from ncmesh.reproduce.lab import LabRun, to_toml
+from ncmesh.reproduce.mc2.mesh import slot_s
 from ncmesh.reproduce.pacifier.setting import drawn
 from ncmesh.reproduce.piece import Piece
 from ncmesh.reproduce.plots import bars, panels
@@ -170,7 +171,8 @@ def test_list_names_every_figure(capsys):
     cross = [f"core-fig{number}" for number in (3, 4, 5, 7)]
     of_mmu = [f"mmu-{figure}" for figure in ("fig4", "bounds", "table2", "fig6-slotted", "fig7")]
     of_tcp = [f"tcp-{name}" for name in ("fig6", "coding-ratio", "fig8", "table2", "model")]
-    assert names == [f"pacifier-{figure}" for figure in figures] + cross + of_mmu + of_tcp
+    of_mc2 = [f"mc2-{figure}" for figure in ("fig2", "fig4", "fig6", "fig7")]
+    assert names == [f"pacifier-{figure}" for figure in figures] + cross + of_mmu + of_tcp + of_mc2
     main(["reproduce", "list", "--json"])
     assert [e["name"] for e in json.loads(capsys.readouterr().out)] == names
 
@@ -258,6 +260,10 @@ def test_every_experiment_is_as_large_as_the_papers():
         for run in cases.values():
             if name.startswith("tcp-"):
                 assert all(flow["seconds"] == 90 for flow in run.scenario.table["flow"])
+                continue
+            if name.startswith("mc2-"):
+                length = run.scenario.table["flow"][0]["seconds"]
+                assert length / slot_s(run.scenario.table["medium"]["bit_rate"]) >= 10_000 - 1e-6
                 continue
             testbed = "fig8-9" in name
             assert run.scenario.table["traffic"]["size"] == (2_300_000 if testbed else 12_000_000)

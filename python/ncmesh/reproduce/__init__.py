@@ -6,11 +6,11 @@ beside it and the word `agrees` or `differs`. Runs go through `ncmesh.campaign`,
 is computed without a mesh is made in `Piece`s by the same workers.
 """
 
-from ncmesh.reproduce import core, multirate, pacifier, tcp
+from ncmesh.reproduce import core, mc2, multirate, pacifier, tcp
 from ncmesh.reproduce.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for paper in (pacifier, core, multirate, tcp) for e in paper.EXPERIMENTS
+    e.name: e for paper in (pacifier, core, multirate, tcp, mc2) for e in paper.EXPERIMENTS
 }
 # Groups by the scheme that a paper brings, where experiments are named otherwise.
 SCHEMES = {"xor": "tcp"}

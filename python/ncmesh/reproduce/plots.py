@@ -38,9 +38,10 @@ def bars(
 
 
 def distributions(axes: Axes, series: Mapping[str, Sequence[float]], label: str) -> None:
-    """Cumulative distributions."""
+    """Cumulative distributions; of no values there is none."""
     for name, values in series.items():
-        axes.ecdf(list(values), label=name)
+        if values:
+            axes.ecdf(list(values), label=name)
     axes.set_xlabel(label)
     axes.set_ylabel("share of receivers")
     axes.legend(fontsize="small", loc="lower right")
