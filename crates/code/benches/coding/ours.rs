@@ -91,7 +91,15 @@ pub fn bench(group: &mut Group<'_>, shape: Shape) {
         });
         group.bench_function(format!("recode-{n}/ncmesh"), |b| recode(b, shape, n));
     }
+    making(group, size);
+    for rank in [5, 12] {
+        group.bench_function(format!("recode-1/ncmesh, of {rank} packets"), |b| {
+            recode_of(b, shape, rank, 1);
+        });
+    }
+    group.bench_function("check-dependent/ncmesh", |b| check_dependent(b, shape));
     making(group, shape.capacity());
+    group.bench_function("check-innovative/ncmesh, a generation", |b| check_innovative(b, shape));
     group.bench_function("decode-dense/ncmesh", |b| decode(b, &Packets::dense(shape)));
     group.bench_function("decode-systematic/ncmesh", |b| {
         decode(b, &Packets::with_losses(shape));
@@ -121,12 +129,13 @@ fn encode_given(b: &mut Bencher<'_>, shape: Shape, n: usize) {
 
 /// A full recoder, as `rlnc`'s.
 fn recode(b: &mut Bencher<'_>, shape: Shape, n: usize) {
-    let packets = Packets::dense(shape);
+    recode_of(b, shape, shape.generation(), n);
+}
+
+/// A recoder that has `rank` packets.
+fn recode_of(b: &mut Bencher<'_>, shape: Shape, rank: usize, n: usize) {
     let mut recoder = Recoder::new(shape);
-    let rows = packets.coefficients.chunks_exact(shape.generation());
-    for (row, payload) in rows.zip(packets.payloads.chunks_exact(shape.symbol_size())) {
-        recoder.absorb(row, payload).unwrap();
-    }
+    take(&mut recoder, &Packets::dense(shape), rank);
     let mut rng = SmallRng::seed_from_u64(1);
     let (mut coefficients, mut payloads) = buffers(shape, n);
     if n == 1 {
@@ -134,6 +143,35 @@ fn recode(b: &mut Bencher<'_>, shape: Shape, n: usize) {
     } else {
         b.iter(|| recoder.recode_many(&mut rng, &mut coefficients, &mut payloads).unwrap());
     }
+}
+
+/// The first `count` packets.
+fn take(recoder: &mut Recoder, packets: &Packets, count: usize) {
+    let rows = packets.coefficients.chunks_exact(packets.shape.generation());
+    let payloads = packets.payloads.chunks_exact(packets.shape.symbol_size());
+    for (row, payload) in rows.zip(payloads).take(count) {
+        assert!(recoder.absorb(row, payload).unwrap().is_innovative());
+    }
+}
+
+/// A relay that lacks one packet hears a combination of those it has, and drops it.
+fn check_dependent(b: &mut Bencher<'_>, shape: Shape) {
+    let mut recoder = Recoder::new(shape);
+    take(&mut recoder, &Packets::dense(shape), shape.generation() - 1);
+    let (mut coefficients, mut payload) = buffers(shape, 1);
+    let mut rng = SmallRng::seed_from_u64(1);
+    recoder.recode(&mut rng, &mut coefficients, &mut payload).unwrap();
+    b.iter(|| assert!(!recoder.absorb(&coefficients, &payload).unwrap().is_innovative()));
+}
+
+/// A relay takes in a whole generation, of packets that are all new.
+fn check_innovative(b: &mut Bencher<'_>, shape: Shape) {
+    let packets = Packets::dense(shape);
+    let mut recoder = Recoder::new(shape);
+    b.iter(|| {
+        recoder.clear();
+        take(&mut recoder, &packets, shape.generation());
+    });
 }
 
 /// A whole generation, from the first packet to the source data.

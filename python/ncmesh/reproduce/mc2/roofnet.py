@@ -7,8 +7,8 @@ What is published of it, and what the rule below is made to meet:
   distance tells little (Aguayo, Bicket, Biswas, Judd, Morris, *Link-level measurements from an 802.11b mesh
   network*, SIGCOMM 2004);
 - a third of the links asymmetric, here: the two directions' deliveries more than 0.25 apart;
-- routes of three hops on average (Bicket, Aguayo, Biswas, Morris, *Architecture and evaluation of an unplanned
-  802.11b mesh network*, MobiCom 2005).
+- routes of three hops on average (Bicket, Aguayo, Biswas, Morris, *Architecture and evaluation of an
+  unplanned 802.11b mesh network*, MobiCom 2005).
 
 The rule: nodes lie anywhere in a rectangle. The strength of a directed link, in dB, falls with distance and
 has two normal parts, one of the pair and one of the direction. Of all directed links the strongest share is
