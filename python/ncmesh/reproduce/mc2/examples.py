@@ -35,8 +35,9 @@ class Example:
     closed_form: Callable[[float], mc2.Rates]
 
     def variant(self, p: float, paths: int) -> str:
-        """Of the runs over so many paths."""
-        return f"{self.name}, p = {p:g}, {paths} paths"
+        """Of the runs over so many paths; over one, it is the same with any number of relays."""
+        name = self.name if paths > 1 else self.name.partition(",")[0]
+        return f"{name}, p = {p:g}, {paths} paths"
 
     def formula(self, way: Way, p: float) -> float:
         """Packets per slot by the closed form."""
@@ -68,14 +69,15 @@ def deliveries(scale: Scale) -> list[float]:
 
 def runs(examples: Iterable[Example], scale: Scale) -> dict[Case, Run]:
     """By MC2 over one path and over all of each example's."""
-    made = {}
+    made: dict[Case, Run] = {}
     for example in examples:
         for p in deliveries(scale):
             of_p = example.mesh(p)
             for paths in (1, len(example.paths)):
                 for k in scale.indices:
-                    run = of_p.run(across(of_p), paths, k, slots_of(scale))
-                    made[Case(example.variant(p, paths), k)] = run
+                    case = Case(example.variant(p, paths), k)
+                    if case not in made:
+                        made[case] = of_p.run(across(of_p), paths, k, slots_of(scale))
     return made
 
 

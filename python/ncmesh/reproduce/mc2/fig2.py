@@ -30,8 +30,8 @@ from ncmesh.reproduce.mc2.mesh import Matrix
 from ncmesh.reproduce.piece import Piece
 from ncmesh.reproduce.plots import panels
 
-# Runs have up to 6 relays, as many next hops as a node may have; formulas have up to 10.
-EXAMPLES = [with_relays(relays) for relays in (2, 4, 6)]
+# Runs have up to 4 relays, what is affordable; formulas have up to 10.
+EXAMPLES = [with_relays(relays) for relays in (2, 3, 4)]
 RELAYS = np.arange(2, 11)[:, None]
 DELIVERIES = np.linspace(0.01, 1, 100)
 # Of the gain at vanishing p, which is n at q = 1.
