@@ -340,8 +340,11 @@ impl Service for Multirate {
             link.sent(&report);
         }
         let child = self.sessions.get_mut(&flow).and_then(|s| s.children.get_mut(&to));
-        if let Some(child) = child.filter(|_| report.result == TxResult::Failed) {
-            child.lost += 1;
+        match (child, report.result) {
+            // Its reports may be lost where others drown them; it is there all the same.
+            (Some(child), TxResult::Acked) => child.heard_at = cx.now,
+            (Some(child), TxResult::Failed) => child.lost += 1,
+            _ => {}
         }
         self.settle(cx);
     }

@@ -33,6 +33,12 @@ impl Multirate {
         if session.parent != Some(sender) || !session.is_new(layer, seq) {
             return cx.counters.drop(DropReason::Stale);
         }
+        if session.receivers() == 0 {
+            // The sender did not hear that this node left.
+            session.part();
+            self.report_soon(cx);
+            return;
+        }
         let packet = Packet { layer, seq, hops: hops - 1, bytes: bytes.into() };
         if let Some(taking) = &mut session.taking {
             taking.receive(&packet);

@@ -8,6 +8,7 @@ use toml::Spanned;
 use super::ether::Medium;
 use super::placement::{Grid, Uniform};
 use super::quantity::{self, Quantity};
+use super::stream::StreamTable;
 
 /// The whole file.
 #[derive(Deserialize)]
@@ -33,6 +34,8 @@ pub(super) struct File {
     pub(super) traffic: Option<Traffic>,
     #[serde(default)]
     pub(super) flow: Vec<Flow>,
+    #[serde(default)]
+    pub(super) stream: Vec<StreamTable>,
     #[serde(default)]
     pub(super) protocol: BTreeMap<String, toml::Table>,
 }

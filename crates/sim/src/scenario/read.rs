@@ -81,8 +81,11 @@ pub(super) fn scenario(
     let traffic =
         file.traffic.as_ref().map(|traffic| reader.traffic(traffic, &nodes)).transpose()?;
     let flows: Result<Vec<_>, _> = file.flow.iter().map(|flow| reader.flow(flow, &nodes)).collect();
+    let streams: Result<Vec<_>, _> =
+        file.stream.iter().map(|stream| reader.stream(stream, &nodes)).collect();
     Ok(Scenario {
         flows: flows?,
+        streams: streams?,
         name: file.name.into_inner(),
         description: file.description,
         seed: file.seed,
@@ -192,7 +195,7 @@ impl Reader<'_> {
 }
 
 /// Longest and shortest times of a flow, s.
-const TIMES: std::ops::RangeInclusive<f64> = 0.0..=1e9;
+pub(super) const TIMES: std::ops::RangeInclusive<f64> = 0.0..=1e9;
 
 impl Reader<'_> {
     fn flow(&self, flow: &file::Flow, nodes: &[Node]) -> Result<Flow, ScenarioError> {
