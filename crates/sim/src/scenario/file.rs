@@ -75,8 +75,11 @@ pub(super) struct Topology {
 pub(super) struct Link {
     pub(super) from: String,
     pub(super) to: String,
-    pub(super) loss: f64,
+    pub(super) loss: Option<f64>,
     pub(super) loss_back: Option<f64>,
+    pub(super) rate: Option<Spanned<Rate>>,
+    #[serde(default)]
+    pub(super) wired: bool,
 }
 
 /// Broadcast probes by which links are measured before a run, and what is measured handed to all nodes.

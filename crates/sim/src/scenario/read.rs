@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use ncmesh_medium::{LossMatrix, MAX_FRAME_BYTES, MAX_RADIOS, MediumConfig};
+use ncmesh_medium::{LinkKind, LossMatrix, MAX_FRAME_BYTES, MAX_RADIOS, MediumConfig, RadioId};
 use ncmesh_proto::name::{MAX_NODE_NAME, harmless, is_node_name};
 use ncmesh_proto::stack::MTUS;
 use ncmesh_proto::time::Duration;
@@ -76,7 +76,8 @@ pub(super) fn scenario(
     check_name(file.name.as_ref(), "name", &reader.place(&file.name))?;
     let (nodes, loss) = reader.network(&file)?;
     let mtu = reader.mtu(file.medium.get_ref())?;
-    let medium = reader.medium(&file.medium, (&nodes, loss), mtu, file.seed)?;
+    let kinds = reader.link_kinds(&file, &nodes)?;
+    let medium = reader.medium(&file.medium, (&nodes, loss, kinds), mtu, file.seed)?;
     let measure = file.measure.as_ref().map(|measure| reader.measure(measure)).transpose()?;
     let traffic =
         file.traffic.as_ref().map(|traffic| reader.traffic(traffic, &nodes)).transpose()?;
@@ -116,13 +117,16 @@ impl Reader<'_> {
     fn medium(
         &self,
         spanned: &Spanned<Medium>,
-        network: (&[Node], LossMatrix),
+        network: (&[Node], LossMatrix, BTreeMap<(RadioId, RadioId), LinkKind>),
         mtu: usize,
         seed: u64,
     ) -> Result<MediumConfig, ScenarioError> {
-        let (nodes, loss) = network;
-        let config = spanned.as_ref().config(loss, nodes, mtu, seed);
-        config.map_err(|message| ScenarioError::value(self.place(spanned), message))
+        let (nodes, loss, links) = network;
+        let fail = |message| ScenarioError::value(self.place(spanned), message);
+        let mut config = spanned.as_ref().config(loss, nodes, mtu, seed).map_err(fail)?;
+        config.links = links;
+        config.validate().map_err(|error| fail(error.to_string()))?;
+        Ok(config)
     }
 
     /// What the engines can work with and the medium carries.
