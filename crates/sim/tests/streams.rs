@@ -63,17 +63,27 @@ seconds = 60
 #[test]
 fn explore2() {
     let mut scenario = Scenario::load(Path::new("../../scenarios/stream.toml")).unwrap();
-    for s in std::env::var("SETS").unwrap_or_default().split_whitespace() { scenario.set(s).unwrap(); }
+    for s in std::env::var("SETS").unwrap_or_default().split_whitespace() {
+        scenario.set(s).unwrap();
+    }
     let config = SimulationConfig::from_scenario(&scenario).unwrap();
-    let outcome = run(&scenario, config, "multirate", Duration::from_secs(1000), vec![], |_| ControlFlow::Continue(())).unwrap();
+    let outcome = run(&scenario, config, "multirate", Duration::from_secs(1000), vec![], |_| {
+        ControlFlow::Continue(())
+    })
+    .unwrap();
     let Carried::Streams(out) = outcome.carried else { panic!() };
     for s in &out.streams {
         println!("{} taken {:?} refused {}", s.group, s.taken, s.refused);
         for r in &s.receivers {
-            println!("{} {:.2} Mbit/s delay {:?}", r.node, r.rate_bps/1e6, r.mean_delay_s);
-            println!("   {:?}", r.series.rate_bps.iter().map(|x| (x/1e5).round()/10.0).collect::<Vec<_>>());
+            println!("{} {:.2} Mbit/s delay {:?}", r.node, r.rate_bps / 1e6, r.mean_delay_s);
+            println!(
+                "   {:?}",
+                r.series.rate_bps.iter().map(|x| (x / 1e5).round() / 10.0).collect::<Vec<_>>()
+            );
         }
     }
-    for q in &out.queues { println!("{q:?}"); }
+    for q in &out.queues {
+        println!("{q:?}");
+    }
     println!("{:?}", outcome.node_transmissions);
 }

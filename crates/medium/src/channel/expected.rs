@@ -38,8 +38,8 @@ impl MediumConfig {
 
     /// Losses of the air, and what goes by cable.
     fn with_wires(&self, mut loss: LossMatrix) -> Result<LossMatrix, MediumError> {
-        let wires = self.links.iter().filter(|(_, kind)| matches!(kind, LinkKind::Wire { .. }));
-        wires.map(|((from, to), _)| loss.set(*from, *to, 0.0)).collect::<Result<(), _>>()?;
+        let mut wires = self.links.iter().filter(|(_, kind)| matches!(kind, LinkKind::Wire { .. }));
+        wires.try_for_each(|((from, to), _)| loss.set(*from, *to, 0.0))?;
         Ok(loss)
     }
 
