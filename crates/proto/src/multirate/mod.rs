@@ -24,6 +24,8 @@ mod tree;
 mod utility;
 
 #[cfg(test)]
+mod engine_tests;
+#[cfg(test)]
 mod tests;
 
 pub use config::MultirateConfig;

@@ -52,3 +52,30 @@ impl LinkRate {
         self.delivered.max(LEAST) * slot.as_secs_f64() / airtime
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(result: TxResult, us: u64) -> TxReport {
+        TxReport { result, airtime: Duration::from_micros(us), heard_by: None }
+    }
+
+    #[test]
+    fn a_link_is_as_fast_as_its_packets_and_what_arrives_of_them() {
+        let slot = Duration::from_millis(100);
+        let mut link = LinkRate::new(0.5, 0.5);
+        assert!((link.per_slot(slot) - 12.5).abs() < 1e-9);
+        // A MAC that acknowledges: attempts are in the airtime, and what it gives up on is lost.
+        (0..200).for_each(|_| link.sent(&sent(TxResult::Acked, 1000)));
+        assert!((link.per_slot(slot) - 100.0).abs() < 0.1, "{}", link.per_slot(slot));
+        link.measured(0.1);
+        (0..200).for_each(|_| link.sent(&sent(TxResult::Failed, 1000)));
+        assert!((link.per_slot(slot) - 1.0).abs() < 0.1, "{}", link.per_slot(slot));
+        // One that does not: what probes say.
+        let mut link = LinkRate::new(0.5, 0.5);
+        link.measured(0.7);
+        (0..200).for_each(|_| link.sent(&sent(TxResult::Sent, 500)));
+        assert!((link.per_slot(slot) - 140.0).abs() < 0.1, "{}", link.per_slot(slot));
+    }
+}
