@@ -63,7 +63,7 @@ pub(crate) struct StreamReceiveArgs {
     /// What the rate is worth: linear, log, alpha_fair or max_min, of Mbit/s
     #[arg(long, default_value = "linear")]
     pub(crate) utility: String,
-    /// A factor of it [default: 1]
+    /// A factor of it [default: 1 of linear; of others as steep at rate 0 as [multirate] theta allows]
     #[arg(long)]
     pub(crate) weight: Option<f64>,
     /// Added to the rate, Mbit/s: bounds the slope at rate 0 [default: 1]

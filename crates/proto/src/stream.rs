@@ -64,8 +64,8 @@ pub enum NotTaken {
     /// It is empty.
     #[error("an empty packet")]
     Empty,
-    /// More than a source takes in one slot.
-    #[error("a burst: the source takes no more packets in this slot")]
+    /// More than waits at a source.
+    #[error("a burst: as many packets wait at the source as can")]
     Burst,
     /// No stream of that id is sent from here, or it has no such layer.
     #[error("no such stream or layer is sent from here")]
@@ -98,7 +98,9 @@ pub struct StreamStatus {
 pub struct Sending {
     /// Packets by layer.
     pub packets: [u64; LAYERS],
-    /// Packets refused: bursts.
+    /// Packets that wait to enter: more came in a slot than may.
+    pub waiting: u32,
+    /// Packets refused: as many waited as can.
     pub refused: u64,
 }
 

@@ -10,12 +10,12 @@ use ncmesh_sim::{
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// One collision domain; frames of 1,400 bytes at 6 Mbit/s last 2 ms.
+/// Frames of 1,400 bytes at 6 Mbit/s last 2 ms.
 const HEAD: &str = r#"
 name = "star"
 sealed = false
 nodes = ["s", "b", "c", "d"]
-medium = { phy = "802.11a", bit_rate = "6M", sense = "everyone" }
+medium = { phy = "802.11a", bit_rate = "6M" }
 protocol.link = { probe_size = 100, fast_probes = 40, fast_period_s = 0.1 }
 "#;
 
@@ -23,6 +23,7 @@ const STAR: &str = r#"link = [
     { from = "s", to = "b", wired = true },
     { from = "b", to = "c", loss = 0.0, rate = "18M" },
     { from = "b", to = "d", loss = 0.0 },
+    { from = "c", to = "d", loss = 0.0 },
 ]
 "#;
 
@@ -50,31 +51,31 @@ fn mbit(receiver: &StreamReceiverOutcome) -> f64 {
 
 #[test]
 fn every_receiver_gets_what_its_links_allow_and_the_base_comes_first() {
-    let layers = r#"layers = [{ name = "base", rate = "500k" }, { name = "enh", rate = "9M" }]"#;
+    let layers = r#"layers = [{ name = "base", rate = "500k" }, { name = "enh", rate = "15M" }]"#;
     let to = r#"receivers = [{ node = "b" }, { node = "c" }, { node = "d", min_rate = "500k" }]"#;
-    let wired = "[protocol.multirate]\nwired = [\"b\"]\n";
+    let wired = "[protocol.multirate]\nv = 200\nwired = [\"b\"]\n";
     let text =
         [STAR, &stream("tv", &format!("{layers}\n{to}\nwarm_up_s = 30\nseconds = 40")), wired]
             .concat();
     let outcome = streams(&text);
     let [b, c, d] = &outcome.streams[0].receivers[..] else { panic!("three receivers") };
     let shown = format!("{:?} {:?} {:?}", b.layers, c.layers, d.layers);
-    // By cable everything; the radio is c's, three times as fast, but for d's minimum, which is the base.
-    assert!(mbit(b) > 9.2, "{shown}");
-    assert!(mbit(c) > 8.0, "{shown}");
-    assert!((0.45..0.75).contains(&mbit(d)), "{shown}");
+    // By cable everything; the radio is c's, almost three times as fast (13.6 to 5.2 Mbit/s), but for d's minimum,
+    // which is the base.
+    assert!(mbit(b) > 0.9 * 15.5, "{shown}");
+    assert!(mbit(c) > 0.9 * 12.3, "{shown}");
+    assert!((0.47..0.7).contains(&mbit(d)), "{shown}");
     for receiver in [b, c, d] {
         assert!(receiver.layers[0].share > 0.95, "{shown}");
         assert_eq!(receiver.corrupt, 0);
     }
     assert!(d.layers[1].share < 0.05, "{shown}");
-    // What is dropped for d is dropped before its link, and only there.
+    // Nothing of the base is dropped anywhere, of the enhancement most where the links part.
+    assert!(outcome.queues.iter().all(|queue| queue.dropped[0] == 0), "{:?}", outcome.queues);
     let dropped = |node: &str, to: &str| {
-        let queue = outcome.queues.iter().find(|q| q.node == node && q.to == to).unwrap();
-        (queue.dropped[0], queue.dropped[1])
+        outcome.queues.iter().find(|q| q.node == node && q.to == to).unwrap().dropped[1]
     };
-    assert_eq!(dropped("b", "d").0, 0);
-    assert!(dropped("b", "d").1 > 20_000 && dropped("s", "b") == (0, 0), "{:?}", outcome.queues);
+    assert!(dropped("b", "d") > 10 * dropped("s", "b"), "{:?}", outcome.queues);
 }
 
 /// A single hop that loses `loss` of its frames, with more offered than it carries.
@@ -119,19 +120,19 @@ fn a_rate_backs_off_where_queues_are_real_and_its_base_stays_whole() {
 #[test]
 fn receivers_come_and_go_and_one_seed_gives_one_trace() {
     let rest = r#"layers = [{ name = "all", rate = "1M" }]
-        receivers = [{ node = "b", join_s = 5, leave_s = 15 }, { node = "c", join_s = 10 }]
-        seconds = 25"#;
+        receivers = [{ node = "b", join_s = 5, leave_s = 20 }, { node = "c", join_s = 10 }]
+        seconds = 40"#;
     let text = [STAR, &stream("tv", rest)].concat();
     let outcome = carried(&text).unwrap();
     assert_eq!(outcome.trace_hash, carried(&text).unwrap().trace_hash);
     let Carried::Streams(streams) = outcome.carried else { panic!("no streams") };
     let rates = |i: usize| &streams.streams[0].receivers[i].series.rate_bps;
     let (b, c) = (rates(0), rates(1));
-    assert!(b[..5].iter().chain(&b[16..]).all(|bps| *bps == 0.0), "{b:?}");
-    assert!(b[8..14].iter().all(|bps| *bps > 0.0), "{b:?}");
+    assert!(b[..5].iter().chain(&b[21..]).all(|bps| *bps == 0.0), "{b:?}");
+    assert!(b[12..20].iter().all(|bps| *bps > 0.0), "{b:?}");
     // It goes on through b, who has left.
     assert!(c[..10].iter().all(|bps| *bps == 0.0), "{c:?}");
-    assert!(c[18..].iter().sum::<f64>() > 6.5e6, "{c:?}");
+    assert!(c[30..].iter().sum::<f64>() > 9.5e6, "{c:?}");
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn what_cannot_be_streamed_is_said() {
     let long = stream("tv", rest).replace("1400", "1480");
     let long = refused([STAR, &long].concat());
     assert!(long.contains("too long") && long.contains("multirate carries up to"), "{long}");
-    let steep = rest.replace("\"d\"", "\"d\", utility = { name = \"log\", xi = 0.01 }");
+    let steep = rest.replace("\"d\"", "\"d\", utility = { name = \"linear\", weight = 5.0 }");
     let steep = refused([STAR, &stream("tv", &steep)].concat());
     assert!(steep.contains("theta"), "{steep}");
     let parse = |rest: &str| {

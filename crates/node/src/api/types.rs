@@ -128,7 +128,9 @@ pub struct Stream {
 pub struct StreamSending {
     /// Packets, by layer.
     pub packets: Vec<u64>,
-    /// Packets refused: more in a slot than a source takes.
+    /// Packets that wait to enter: more came in a slot than may.
+    pub waiting: u32,
+    /// Packets refused: as many waited as can.
     pub refused: u64,
 }
 

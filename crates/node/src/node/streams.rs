@@ -152,6 +152,7 @@ impl Node {
         };
         let sending = |sending: stream::Sending| StreamSending {
             packets: packets(sending.packets),
+            waiting: sending.waiting,
             refused: sending.refused,
         };
         let receiving = |receiving: stream::Receiving| StreamReceiving {

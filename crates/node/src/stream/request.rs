@@ -36,7 +36,7 @@ pub struct ReceiveStream {
     /// `linear`, `log`, `alpha_fair` or `max_min`, of the rate in Mbit/s.
     #[serde(default = "linear")]
     pub utility: String,
-    /// A factor; 1 if absent.
+    /// A factor; if absent 1 of `linear`, of curves what makes them as steep at rate 0 as theta allows.
     #[serde(default)]
     pub weight: Option<f64>,
     /// Added to the rate, Mbit/s; 1 if absent.

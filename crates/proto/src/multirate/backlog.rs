@@ -57,6 +57,14 @@ impl Backlog {
         Some(packet)
     }
 
+    /// Drops one packet of the highest layer, the oldest. Says of which layer.
+    pub(super) fn shed(&mut self) -> Option<usize> {
+        let layer = self.packets.iter().rposition(|queue| !queue.is_empty())?;
+        self.packets[layer].pop_front();
+        self.queues.serve(one(layer));
+        Some(layer)
+    }
+
     /// A slot ends and the next begins: what was dropped, the highest layer and of it the oldest first.
     pub(super) fn next_slot(&mut self, rules: &Dropping) -> Packets {
         let dropped = self.queues.end_slot(self.due, self.sent_in_slot, rules);

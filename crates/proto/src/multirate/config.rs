@@ -16,13 +16,13 @@ pub struct MultirateConfig {
     pub theta: f64,
     /// Packets that the fastest link carries in a slot (mu_max), 1 to 100,000.
     pub mu_max: u32,
-    /// Packets that a source takes in a slot at most (A_max), 1 to 100,000.
+    /// Packets that enter a source in a slot at most (A_max), 1 to 100,000; others wait there.
     pub a_max: u32,
     /// Packets dropped at once (d_max); the least allowed, `a_max + mu_max`, if absent.
     pub d_max: Option<u32>,
-    /// How near the optimum, packets per slot (epsilon); 0.2 `mu_max` if absent.
+    /// How near the optimum, packets per slot (epsilon); 0.02 `mu_max` if absent.
     pub epsilon: Option<f64>,
-    /// Length of a virtual slot, ms, 5 to 10,000.
+    /// Length of a virtual slot, ms, 1 to 10,000.
     pub slot_ms: u32,
     /// Time between reports of backlog, ms, 10 to 60,000.
     pub report_ms: u32,
@@ -36,22 +36,21 @@ impl Default for MultirateConfig {
     fn default() -> Self {
         Self {
             policy: Policy::MmuW,
-            v: 250.0,
+            // Three times d_max: below that queues that should not drop do.
+            v: 60.0,
             theta: 4.0,
-            mu_max: 250,
-            a_max: 250,
+            // 27 and 18 Mbit/s in packets of 1,400 bytes.
+            mu_max: 12,
+            a_max: 8,
             d_max: None,
             epsilon: None,
-            slot_ms: 100,
-            report_ms: 1000,
+            slot_ms: 5,
+            report_ms: 100,
             idle_s: 10,
             wired: Vec::new(),
         }
     }
 }
-
-/// Epsilon in mu_max where none is given: virtual pressure then settles within some seconds (w, Table I).
-const EPSILON: f64 = 0.2;
 
 impl MultirateConfig {
     /// Checks the values.
@@ -67,7 +66,7 @@ impl MultirateConfig {
         };
         whole("mu_max", self.mu_max, 1, 100_000, "packets")?;
         whole("a_max", self.a_max, 1, 100_000, "packets")?;
-        whole("slot_ms", self.slot_ms, 5, 10_000, "ms")?;
+        whole("slot_ms", self.slot_ms, 1, 10_000, "ms")?;
         whole("report_ms", self.report_ms, 10, 60_000, "ms")?;
         whole("idle_s", self.idle_s, 1, 3600, "s")?;
         self.parameters().map(drop)
@@ -78,7 +77,7 @@ impl MultirateConfig {
         let given = Given {
             v: self.v,
             d_max: self.d_max,
-            epsilon: Some(self.epsilon.unwrap_or(EPSILON * f64::from(self.mu_max))),
+            epsilon: self.epsilon,
             zeta: None,
             a_max: self.a_max,
             mu_max: self.mu_max,

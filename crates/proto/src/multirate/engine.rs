@@ -27,8 +27,6 @@ pub(super) const MAX_SESSIONS: usize = 32;
 pub(super) const MAX_CHILDREN: usize = 64;
 /// Packets that all queues of a node hold together at most, a packet in two queues counted twice.
 const MAX_PACKETS: u32 = 65_536;
-/// Hops a packet goes at most.
-pub(super) const MAX_HOPS: u8 = 64;
 /// A source announces its stream so often.
 const ANNOUNCE: Duration = Duration::from_secs(5);
 /// A stream not announced for so long is forgotten.
@@ -155,9 +153,25 @@ impl Multirate {
             for session in self.sessions.values_mut() {
                 session.next_slot(&self.rules, &self.parameters, times, cx.now);
             }
+            let own: Vec<FlowId> = self
+                .sessions
+                .iter()
+                .filter(|(_, s)| s.own.is_some())
+                .map(|(flow, _)| *flow)
+                .collect();
+            own.into_iter().for_each(|flow| self.enter(cx, flow));
         }
         if run > 0 {
             self.choose(cx);
+        }
+    }
+
+    /// Packets of this node's own stream enter it, as many as may in this slot.
+    pub(super) fn enter(&mut self, cx: &mut Cx<'_>, flow: FlowId) {
+        loop {
+            let own = self.sessions.get_mut(&flow).and_then(|session| session.own.as_mut());
+            let Some(packet) = own.and_then(|own| own.next(self.parameters.a_max)) else { return };
+            self.replicate(cx, flow, &packet);
         }
     }
 

@@ -215,7 +215,15 @@ impl Bench {
 }
 
 fn small() -> MultirateConfig {
-    MultirateConfig { v: 10.0, mu_max: 10, a_max: 10, ..MultirateConfig::default() }
+    MultirateConfig {
+        v: 10.0,
+        mu_max: 10,
+        a_max: 10,
+        slot_ms: 100,
+        report_ms: 1000,
+        epsilon: Some(2.0),
+        ..MultirateConfig::default()
+    }
 }
 
 #[test]
@@ -300,6 +308,9 @@ fn a_queue_and_all_of_them_are_bounded_whatever_comes() {
     // V theta + 2 d_max (Lemma 2).
     assert_eq!(bench.engine.streams()[0].queues[0].held[1], 80);
     assert_eq!(bench.dropped(DropReason::Full), 4920);
+    // The base finds room even so.
+    (0..30).for_each(|seq| bench.data(1, 0, seq));
+    assert_eq!(bench.engine.streams()[0].queues[0].held, [30, 50, 0, 0]);
 }
 
 #[test]
@@ -395,7 +406,7 @@ fn the_radio_serves_rate_times_backlog_and_cables_go_beside_it() {
 
 /// Node 2 as a source.
 #[test]
-fn a_source_takes_a_burst_of_a_max_and_announces_itself() {
+fn a_burst_beyond_a_max_waits_at_the_source_which_announces_itself() {
     let mut bench = Bench::new(small());
     let layers = ["base".to_owned()];
     let flow = bench.with(|e, cx| e.open(cx, "tv", &layers)).unwrap();
@@ -406,12 +417,14 @@ fn a_source_takes_a_burst_of_a_max_and_announces_itself() {
     assert_eq!(send(0, b""), Err(NotTaken::Empty));
     assert_eq!(send(1, b"p"), Err(NotTaken::Unknown));
     assert_eq!(send(0, &[0; 1387]), Err(NotTaken::TooLong { bytes: 1387, longest: 1386 }));
-    let taken = (0..15).filter(|_| send(0, b"p").is_ok()).count();
-    assert_eq!((taken, send(0, b"p")), (10, Err(NotTaken::Burst)));
+    // Ten enter in this slot, 1,024 wait, others are refused.
+    let taken = (0..1500).filter(|_| send(0, b"p").is_ok()).count();
+    assert_eq!((taken, send(0, b"p")), (1034, Err(NotTaken::Burst)));
+    let sending = |bench: &Bench| bench.engine.streams()[0].sending.clone().unwrap();
     bench.pass(100);
-    assert_eq!(bench.with(|e, cx| e.send(cx, flow, 0, b"p")), Ok(()));
-    let sending = bench.engine.streams()[0].sending.clone().unwrap();
-    assert_eq!((sending.packets[0], sending.refused), (11, 6));
+    assert_eq!((sending(&bench).waiting, sending(&bench).refused), (1014, 467));
+    bench.with(|e, cx| e.send(cx, flow, 0, b"p")).unwrap();
+    assert_eq!((sending(&bench).waiting, sending(&bench).packets[0]), (1015, 1035));
     assert!(bench.with(|e, cx| e.close(cx, "tv")));
     assert!(!bench.with(|e, cx| e.close(cx, "tv")));
     assert!(bench.engine.streams().is_empty());
@@ -450,9 +463,13 @@ fn utilities_that_ask_too_much_are_refused_with_the_reason() {
     let mut join =
         |utility| bench.with(|e, cx| e.join(cx, "tv", utility)).map_err(|e| e.to_string());
     let named = |name: &str| UtilityConfig { name: name.into(), ..UtilityConfig::default() };
-    // xi is filled in, and so is the penalty of a minimum rate, up to theta = 4.
-    assert_eq!(join(UtilityConfig { minimum: Some(1.7), ..named("log") }), Ok(()));
-    let refused = join(UtilityConfig { xi: Some(0.1), ..named("log") }).unwrap_err();
+    // What is left out is filled in, up to theta = 4.
+    for name in ["log", "max_min"] {
+        assert_eq!(join(named(name)), Ok(()));
+        assert_eq!(join(UtilityConfig { minimum: Some(1.7), ..named(name) }), Ok(()));
+    }
+    let refused =
+        join(UtilityConfig { xi: Some(0.1), weight: Some(1.0), ..named("log") }).unwrap_err();
     assert!(
         refused.contains("slope at rate 0 is 10") && refused.contains("theta = 4"),
         "{refused}"
@@ -476,7 +493,7 @@ fn utilities_that_ask_too_much_are_refused_with_the_reason() {
 fn settings_out_of_range_are_named() {
     let refused = |config: MultirateConfig| config.check().unwrap_err();
     let ok = MultirateConfig::default;
-    assert!(refused(MultirateConfig { slot_ms: 1, ..ok() }).starts_with("slot_ms = 1: allowed"));
+    assert!(refused(MultirateConfig { slot_ms: 0, ..ok() }).starts_with("slot_ms = 0: allowed"));
     assert!(refused(MultirateConfig { v: 0.0, ..ok() }).contains("V = 0"));
     assert!(refused(MultirateConfig { d_max: Some(3), ..ok() }).contains("d_max = 3"));
     assert!(refused(MultirateConfig { theta: 1e9, ..ok() }).contains("queues would grow"));

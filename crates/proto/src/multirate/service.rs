@@ -1,17 +1,18 @@
 //! What an application asks of the engine.
 
-use super::backlog::Packet;
-use super::engine::{MAX_HOPS, MAX_SESSIONS, Multirate};
+use super::engine::{MAX_SESSIONS, Multirate};
 use super::frame::{Announcement, Header};
 use super::session::{Own, Session};
-use super::{Utility, UtilityConfig};
+use super::{Utility, UtilityConfig, UtilityError};
 use crate::service::Cx;
 use crate::stream::{NotTaken, StreamError, StreamService, StreamStatus, check_name, check_names};
 use ncmesh_wire::FlowId;
 use rand_core::RngCore;
 
-/// Of utilities that need it and say nothing, Mbit/s: their slope at rate 0 is then their weight.
+/// Of utilities that need it and say nothing, Mbit/s.
 const XI: f64 = 1.0;
+/// A slope may exceed theta by rounding.
+const ROUNDING: f64 = 1.0 + 1e-9;
 
 impl StreamService for Multirate {
     fn longest(&self, mtu: usize) -> usize {
@@ -74,15 +75,10 @@ impl StreamService for Multirate {
         let session = self.sessions.get_mut(&flow).ok_or(NotTaken::Unknown)?;
         let own = session.own.as_mut().filter(|_| layer < session.layers.len());
         let own = own.ok_or(NotTaken::Unknown)?;
-        if own.entered >= self.parameters.a_max {
-            own.tally.refused += 1;
+        if !own.offer(layer, packet) {
             return Err(NotTaken::Burst);
         }
-        own.entered += 1;
-        own.tally.packets[layer] += 1;
-        let seq = own.next_seq[layer];
-        own.next_seq[layer] = seq.wrapping_add(1);
-        self.replicate(cx, flow, &Packet { layer, seq, hops: MAX_HOPS, bytes: packet.into() });
+        self.enter(cx, flow);
         Ok(())
     }
 
@@ -135,23 +131,33 @@ impl Multirate {
         of_group.map(|(flow, _)| *flow)
     }
 
-    /// A utility as asked for, what is left out filled in: xi, and the penalty of a minimum rate, which is as large as
-    /// theta leaves room for.
+    /// A utility as asked for, what is left out filled in. Curves are as steep at rate 0 as theta lets them be, so that
+    /// pressure tells rates well apart; with a minimum rate half as steep, for its penalty is as large as theta leaves
+    /// room for.
     fn checked(&self, mut config: UtilityConfig) -> Result<Utility, StreamError> {
-        if config.xi.is_none() && matches!(config.name.as_str(), "log" | "alpha_fair" | "max_min") {
-            config.xi = Some(XI);
-        }
         let theta = self.parameters.theta;
+        if matches!(config.name.as_str(), "log" | "alpha_fair" | "max_min") {
+            config.xi = config.xi.or(Some(XI));
+            if config.weight.is_none() {
+                config.weight = Some(1.0);
+                let steepest = if config.minimum.is_some() { theta / 2.0 } else { theta };
+                config.weight = Some(steepest / slope(&config)?);
+            }
+        }
         if config.minimum.is_some() && config.penalty.is_none() {
-            let free = UtilityConfig { minimum: None, ..config.clone() };
-            let slope = Utility::try_from(free)?.steepest();
-            config.penalty = Some((theta - slope).max(0.0));
+            config.penalty = Some((theta - slope(&config)?).max(0.0));
         }
         let utility = Utility::try_from(config)?;
         let slope = utility.steepest();
-        if slope > theta && self.config.policy.has_utilities() {
+        if slope > theta * ROUNDING && self.config.policy.has_utilities() {
             return Err(StreamError::TooSteep { slope, theta });
         }
         Ok(utility)
     }
+}
+
+/// How steep a utility is at rate 0, its minimum left out.
+fn slope(config: &UtilityConfig) -> Result<f64, UtilityError> {
+    let free = UtilityConfig { minimum: None, penalty: None, ..config.clone() };
+    Ok(Utility::try_from(free)?.steepest())
 }

@@ -7,7 +7,7 @@ use super::{Dropping, LAYERS, Parameters, Receiver, Utility, differential_backlo
 use crate::stream::{Receiving, Sending, StreamQueue, StreamStatus};
 use crate::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Packets of a layer that may come out of order and still be told from repetitions.
@@ -16,6 +16,8 @@ const WINDOW: u32 = 64;
 const FIRST_LENGTH: f64 = 1000.0;
 /// Weight of the newest packet in their mean length.
 const NEWEST: f64 = 0.01;
+/// Hops a packet goes at most.
+const MAX_HOPS: u8 = 64;
 /// A node that left a tree says so in so many reports.
 const FAREWELLS: u8 = 3;
 
@@ -40,11 +42,16 @@ pub(super) struct Session {
 /// This node's part as source.
 #[derive(Debug, Default)]
 pub(super) struct Own {
-    pub next_seq: [u32; LAYERS],
+    next_seq: [u32; LAYERS],
     /// In this slot.
-    pub entered: u32,
-    pub tally: Sending,
+    entered: u32,
+    /// What came beyond A_max.
+    waiting: [VecDeque<Arc<[u8]>>; LAYERS],
+    tally: Sending,
 }
+
+/// Packets that wait at a source at most: a burst of a large key frame.
+const MAX_WAITING: usize = 1024;
 
 /// This node's part as receiver.
 #[derive(Debug)]
@@ -164,26 +171,27 @@ impl Session {
         self.seen[layer].note(seq)
     }
 
-    /// Puts a packet into every queue. Says how many would not fit: a queue holds at most `most` packets, and all of
-    /// them together `room` more.
+    /// Puts a packet into every queue. Where it would hold more than `most` packets, or all of them together no more
+    /// than `room`, one of the highest layer goes. Says how many did.
     pub(super) fn replicate(
         &mut self,
         packet: &Packet,
         rules: &Dropping,
-        (most, room): (u32, u32),
+        (most, mut room): (u32, u32),
         now: Instant,
     ) -> u32 {
-        let mut refused = 0;
+        let mut shed = 0;
         for child in self.children.values_mut() {
-            if child.backlog() >= most || room == 0 {
-                child.dropped[packet.layer] += 1;
-                refused += 1;
-                continue;
-            }
             let queue = child.queue.get_or_insert_with(|| Backlog::new(rules, now));
             queue.push(packet.clone(), now);
+            if queue.len() > most || room == 0 {
+                shed += 1;
+                queue.shed().into_iter().for_each(|layer| child.dropped[layer] += 1);
+            } else {
+                room -= 1;
+            }
         }
-        refused
+        shed
     }
 
     /// A receiver or a next hop left: if it was the last, this node leaves the tree.
@@ -226,7 +234,7 @@ impl Session {
             layers: self.announcement.layers.clone(),
             receivers: self.receivers(),
             parent: self.parent.filter(|_| self.receivers() > 0),
-            sending: self.own.as_ref().map(|own| own.tally.clone()),
+            sending: self.own.as_ref().map(Own::status),
             receiving: self.taking.as_ref().map(Taking::status),
             queues: self
                 .children
@@ -234,6 +242,41 @@ impl Session {
                 .map(|(to, child)| child.status(*to, rate_of(*to)))
                 .collect(),
         }
+    }
+}
+
+impl Own {
+    /// A packet is offered. Says whether it is taken: it enters by [`next`](Self::next).
+    pub(super) fn offer(&mut self, layer: usize, bytes: &[u8]) -> bool {
+        let taken = self.waiting() < MAX_WAITING;
+        if taken {
+            self.waiting[layer].push_back(bytes.into());
+            self.tally.packets[layer] += 1;
+        } else {
+            self.tally.refused += 1;
+        }
+        taken
+    }
+
+    /// The next packet that enters in this slot, the base first, of at most `a_max`.
+    pub(super) fn next(&mut self, a_max: u32) -> Option<Packet> {
+        if self.entered >= a_max {
+            return None;
+        }
+        let layer = self.waiting.iter().position(|queue| !queue.is_empty())?;
+        let bytes = self.waiting[layer].pop_front()?;
+        self.entered += 1;
+        let seq = self.next_seq[layer];
+        self.next_seq[layer] = seq.wrapping_add(1);
+        Some(Packet { layer, seq, hops: MAX_HOPS, bytes })
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting.iter().map(VecDeque::len).sum()
+    }
+
+    fn status(&self) -> Sending {
+        Sending { waiting: self.waiting() as u32, ..self.tally.clone() }
     }
 }
 

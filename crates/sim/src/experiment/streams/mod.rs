@@ -44,7 +44,7 @@ pub struct StreamOutcome {
     pub packet_bytes: usize,
     /// Packets its source took, by layer.
     pub taken: Vec<u64>,
-    /// Packets its source refused: more in a slot than it takes.
+    /// Packets its source refused: as many waited there as can.
     pub refused: u64,
     /// How long it was measured, s.
     pub seconds: f64,
