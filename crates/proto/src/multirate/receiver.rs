@@ -19,6 +19,12 @@ impl Receiver {
         Self { utility, z: parameters.first_z(), unit: 1.0 }
     }
 
+    /// One that begins without pressure, and so is served at once: the virtual queue is at zeta.
+    #[must_use]
+    pub fn eager(utility: Utility, parameters: &Parameters) -> Self {
+        Self { z: parameters.zeta, ..Self::new(utility, parameters) }
+    }
+
     /// From now on the utility's rates are in units of so many packets per slot, above 0; one until then.
     pub fn set_unit(&mut self, packets_per_slot: f64) {
         self.unit = packets_per_slot;

@@ -282,7 +282,7 @@ impl Own {
 
 impl Taking {
     pub(super) fn new(utility: Utility, parameters: &Parameters, has_say: bool) -> Self {
-        let receiver = Receiver::new(utility, parameters);
+        let receiver = Receiver::eager(utility, parameters);
         let tally = Receiving::default();
         let mut taking = Self {
             receiver,
