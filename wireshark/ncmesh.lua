@@ -41,6 +41,7 @@ local SERVICES = {
   [19] = { name = "tree_flood", is = "file" },
   [20] = { name = "forward", is = "forward" },
   [21] = { name = "xor", is = "xor" },
+  [24] = { name = "multirate", is = "stream" },
 }
 local SERVICE_NAMES = {}
 for id, service in pairs(SERVICES) do SERVICE_NAMES[id] = service.name end
@@ -128,6 +129,17 @@ local f = {
   missed = ProtoField.uint16("ncmesh.request.missed", "Missed"),
   coded = ProtoField.uint32("ncmesh.report.coded", "Coded"),
   decoded = ProtoField.uint32("ncmesh.report.decoded", "Decoded"),
+
+  layer = ProtoField.uint8("ncmesh.stream.layer", "Layer"),
+  stream_seq = ProtoField.uint32("ncmesh.stream.sequence", "Sequence"),
+  stream_packet = ProtoField.bytes("ncmesh.stream.packet", "Packet"),
+  stream_version = ProtoField.uint32("ncmesh.stream.version", "Version"),
+  stream_layers = ProtoField.uint8("ncmesh.stream.layers", "Layers"),
+  stream_group = ProtoField.string("ncmesh.stream.group", "Group"),
+  stream_layer_name = ProtoField.string("ncmesh.stream.layer.name", "Layer"),
+  membership = ProtoField.none("ncmesh.membership", "Membership"),
+  members = ProtoField.uint16("ncmesh.membership.receivers", "Receivers"),
+  pressure = ProtoField.float("ncmesh.membership.pressure", "Backlog and pressure, packets"),
 
   next_hop = ProtoField.uint16("ncmesh.next_hop", "Next hop"),
   first_missing = ProtoField.uint32("ncmesh.first_missing", "First missing batch"),
@@ -501,8 +513,60 @@ local function xor_request(c)
   return string.format("to %d, for %d packets", asked, math.floor(n / 2))
 end
 
+local function stream_data(c)
+  local flow = c:flow()
+  local next_hop = c:number(f.next_hop, 2)
+  local layer = c:number(f.layer, 1)
+  local seq = c:number(f.stream_seq, 4)
+  if layer > 3 then c:fail("A stream has at most four layers") end
+  if c:number(f.packet_hops, 1) == 0 then c:fail("The packet may go no further") end
+  if c:rest(f.stream_packet) == 0 then c:fail("There is no packet") end
+  return string.format("%s layer %d, packet %d to %d", flow, layer, seq, next_hop)
+end
+
+local function stream_report(c)
+  local n = c:left()
+  if n == 0 or n % 14 ~= 0 then c:fail("A report has entries of 14 bytes") end
+  for _ = 1, math.floor(c:left() / 14) do
+    c:branch(f.membership, function()
+      local flow, parent = c:flow(), c:number(f.parent, 2)
+      local receivers = c:number(f.members, 2)
+      local pressure = c:field(f.pressure, 4)
+      if pressure and pressure:bitfield(1, 8) == 255 then c:fail("No backlog is infinite") end
+      return string.format("%s: %d receivers, parent %d", flow, receivers, parent)
+    end)
+  end
+  return string.format("of %d streams", math.floor(n / 14))
+end
+
+local function is_plain_name(name)
+  return #name >= 1 and #name <= 63 and not name:find("[^%w._-]")
+end
+
+local function stream_announcement(c)
+  local flow = c:flow()
+  c:field(f.stream_version, 4)
+  local count = c:number(f.stream_layers, 1)
+  if count > 4 then c:fail("A stream has at most four layers") end
+  local group = c:short_text(f.stream_group)
+  local plain, seen = is_plain_name(group), {}
+  for _ = 1, math.min(count, 4) do
+    local name = c:short_text(f.stream_layer_name)
+    plain = plain and is_plain_name(name) and not seen[name]
+    seen[name] = true
+  end
+  if not plain then c:fail("Names are letters, digits, '.', '_' and '-', of layers each another") end
+  if c:left() > 0 then c:fail("The body does not end behind its names") end
+  return string.format("%s to group %s, %d layers", flow, plain and group or "?", count)
+end
+
 -- By kind of service, its frames by their kind. `show` returns what to say of one, and its name where that differs.
 local FRAMES = {
+  stream = {
+    [1] = { name = "data", show = stream_data },
+    [2] = { name = "report", show = stream_report },
+    [3] = { name = "announcement", show = stream_announcement },
+  },
   xor = {
     [1] = { name = "data", show = xor_data },
     [2] = { name = "report", show = xor_report },

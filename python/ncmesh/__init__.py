@@ -19,7 +19,7 @@ from ncmesh._ncmesh import (
     loss_matrix,
     simulate,
 )
-from ncmesh.result import Flow, Receiver, Result, run
+from ncmesh.result import Flow, Receiver, Result, Stream, StreamLayer, StreamReceiver, run
 
 __all__ = [
     "Decoder",
@@ -29,6 +29,9 @@ __all__ = [
     "Recoder",
     "Result",
     "ScenarioError",
+    "Stream",
+    "StreamLayer",
+    "StreamReceiver",
     "UnreachableError",
     "__version__",
     "check",

@@ -1,4 +1,4 @@
-"""One simulated run, of a file transfer or of flows through a tunnel, and what came of it."""
+"""One simulated run, of a file transfer, of flows through a tunnel or of streams, and what came of it."""
 
 from __future__ import annotations
 
@@ -80,8 +80,67 @@ class Flow:
 
 
 @dataclass(frozen=True)
+class StreamLayer:
+    """A layer of a stream at a receiver."""
+
+    name: str
+    delivered: int
+    """Packets that arrived."""
+    rate_bps: float
+    """Their bits over the time measured, bit/s."""
+    share: float
+    """Packets that arrived over those that the source took meanwhile."""
+
+
+@dataclass(frozen=True)
+class StreamReceiver:
+    """What one receiver got of a stream, while it was measured."""
+
+    node: str
+    rate_bps: float
+    layers: tuple[StreamLayer, ...]
+    """The base first."""
+    corrupt: int
+    """Packets that arrived with other bytes, or twice."""
+    mean_delay_s: float | None
+    """From the source's taking a packet to its arrival; `None` if none came."""
+    series: dict[str, Any]
+    """The rate in each second since the stream's start: `seconds` and `rate_bps`."""
+
+    @classmethod
+    def of(cls, outcome: Mapping[str, Any]) -> StreamReceiver:
+        """Make it of what `ncmesh.simulate` returned."""
+        layers = tuple(StreamLayer(**layer) for layer in outcome["layers"])
+        return cls(**{**outcome, "layers": layers})
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What came of one live stream, while it was measured."""
+
+    group: str
+    source: str
+    packet_bytes: int
+    taken: tuple[int, ...]
+    """Packets its source took, by layer."""
+    refused: int
+    """Packets it refused."""
+    seconds: float
+    """How long it was measured."""
+    receivers: tuple[StreamReceiver, ...]
+
+    @classmethod
+    def of(cls, outcome: Mapping[str, Any]) -> Stream:
+        """Make it of what `ncmesh.simulate` returned."""
+        receivers = tuple(map(StreamReceiver.of, outcome["receivers"]))
+        own = {"source": outcome["from"], "taken": tuple(outcome["taken"]), "receivers": receivers}
+        rest = {f.name: outcome[f.name] for f in dataclasses.fields(cls) if f.name not in own}
+        return cls(**own, **rest)
+
+
+@dataclass(frozen=True)
 class Result:
-    """What came of a run. A file transfer has receivers, a tunnel has flows."""
+    """What came of a run. A file transfer has receivers, a tunnel has flows, live streams are streams."""
 
     scenario: str
     seed: int
@@ -92,6 +151,9 @@ class Result:
     """The file's size; 0 of flows."""
     receivers: tuple[Receiver, ...]
     flows: tuple[Flow, ...]
+    streams: tuple[Stream, ...]
+    queues: tuple[dict[str, Any], ...]
+    """Of streams: each queue's `node`, `group` and next hop `to`, the most it held, what it sent and dropped."""
     transmissions: int
     """Data packets that all nodes sent."""
     node_transmissions: dict[str, int]
@@ -124,6 +186,8 @@ class Result:
             "version": _ncmesh.__version__,
             "receivers": receivers,
             "flows": tuple(map(Flow.of, outcome.get("flows", ()))),
+            "streams": tuple(map(Stream.of, outcome.get("streams", ()))),
+            "queues": tuple(outcome.get("queues", ())),
             "forwarders": tuple(outcome.get("forwarders", ())),
             "bytes": outcome.get("bytes", 0),
             "source_redundancy": outcome.get("source_redundancy", 0.0),
@@ -177,10 +241,10 @@ def run(
     limit_s: float | None = None,
 ) -> Result:
     """
-    Simulate the file transfer or the flows of `scenario`, all random draws named by `seed`.
+    Simulate the file transfer, the flows or the streams of `scenario`, all random draws named by `seed`.
 
     `scenario` is a scenario file, or a dict of its shape, whose file names are relative to the current
-    directory. `scheme` carries the file, or if it is a tunnel the flows; `mac` stands for the setting
+    directory. `scheme` carries the file, if it is a tunnel the flows, if it is `multirate` the streams; `mac` stands for the setting
     `medium.mac`, `paths` for `protocol.mc2.paths`; `set` changes other
     settings, keys joined by dots, as in `{"protocol.pacifier.knob": 0.5}`. The run ends with the transfer,
     or after `limit_s` seconds of the mesh's clock.

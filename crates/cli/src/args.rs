@@ -1,12 +1,13 @@
 //! What the command line takes.
 
 use crate::failure::EXIT_CODES;
+use crate::stream_args::StreamCommand;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Network coding for wireless meshes: send files to many receivers at once, reliably.
+/// Network coding for wireless meshes: send files to many receivers at once, reliably, and live streams.
 #[derive(Debug, Parser)]
 #[command(name = "ncmesh", version, propagate_version = true, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
@@ -43,6 +44,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  ncmesh transfers\n  ncmesh transfers --watch\n  ncmesh transfers --json\n  ncmesh transfers --watch --json"
     )]
     Transfers(TransfersArgs),
+    /// Send and receive live layered streams
+    #[command(subcommand)]
+    Stream(StreamCommand),
     /// Show the other nodes of the mesh
     #[command(after_help = "Examples:\n  ncmesh peers\n  ncmesh peers --json")]
     Peers,
@@ -60,7 +64,7 @@ pub(crate) enum Command {
     /// Make a network key; every node of a network needs the same
     #[command(after_help = "Examples:\n  ncmesh keygen network.key\n  ncmesh keygen > network.key")]
     Keygen(KeygenArgs),
-    /// Send a file, or with root flows of packets, over an emulated mesh of real daemons
+    /// Send a file, streams, or with root flows of packets, over an emulated mesh of real daemons
     #[command(after_help = LAB_EXAMPLES)]
     Lab(LabArgs),
     /// Send a file over a simulated mesh: fast, and the same every time
@@ -139,6 +143,7 @@ Examples:
   ncmesh simulate scenarios/building.toml
   ncmesh simulate scenarios/building.toml --seed 7 --set medium.bit_rate=2M --set traffic.size=12MB
   ncmesh simulate scenarios/line.toml --send photo.jpg --from a --to d --json
+  ncmesh simulate scenarios/stream.toml --scheme multirate     # the streams the scenario names
   ncmesh simulate scenarios/diamond.toml --unsealed --pcap diamond.pcapng
   wireshark -X lua_script:wireshark/ncmesh.lua diamond.pcapng
   ncmesh simulate scenarios/building.toml --pcap n09.pcapng --pcap-node n09 --events events.jsonl
@@ -228,7 +233,8 @@ pub(crate) struct RunArgs {
     /// Change a setting of the scenario, for instance medium.bit_rate=2M; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The protocol: pacifier, more, etx_unicast or tree_flood for a file; forward or mc2 for flows
+    /// The protocol: pacifier, more, etx_unicast or tree_flood for a file; forward, mc2 or xor for
+    /// flows; multirate for streams
     #[arg(long, default_value = "pacifier")]
     pub(crate) scheme: String,
     /// Give up after so many seconds of the mesh's clock (exit code 7) [default: never]

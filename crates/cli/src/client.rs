@@ -63,6 +63,11 @@ impl Client {
         self.read(&format!("/v1/transfers/{id}"))
     }
 
+    /// Waits for something else than the daemon.
+    pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
     fn wait<T>(&self, answer: impl Future<Output = Result<T, ClientError>>) -> Result<T, Failure> {
         Ok(self.runtime.block_on(answer)?)
     }

@@ -19,7 +19,7 @@ Exit codes:
   6  a receiver is unknown or cannot be reached
   7  a named receiver, or with --to all every one, has not got the file, or the transfer was ended
   8  a state directory, port or socket is in use by another program
-  9  no such transfer";
+  9  no such transfer or group";
 
 /// Which kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,7 @@ impl From<ApiError> for Failure {
             ErrorCode::NotFound => Kind::NoTransfer,
             ErrorCode::File | ErrorCode::Inbox => Kind::File,
             ErrorCode::UnknownReceiver | ErrorCode::UnreachableReceiver => Kind::Receiver,
+            ErrorCode::Port => Kind::InUse,
             ErrorCode::Ended => Kind::Incomplete,
             ErrorCode::Stopping => Kind::NoDaemon,
         };

@@ -7,6 +7,7 @@ mod failure;
 mod plan;
 mod progress;
 mod show;
+mod stream_args;
 mod traces;
 
 use args::{Cli, Command};
@@ -32,6 +33,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Send(args) => commands::send::run(&remote, args),
         Command::Receive(args) => commands::receive::run(&remote, &args),
         Command::Transfers(args) => commands::transfers::run(&remote, &args),
+        Command::Stream(args) => commands::stream::run(&remote, args),
         Command::Peers => commands::peers::run(&remote),
         Command::Status => commands::status::run(&remote),
         Command::Cancel(args) => commands::cancel::run(&remote, &args),

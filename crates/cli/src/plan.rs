@@ -10,7 +10,8 @@ use ncmesh_proto::registry::REGISTRY;
 use ncmesh_proto::stack::ConfigError;
 use ncmesh_sim::scenario::{Content, Place, Scenario, ScenarioError, Traffic};
 use ncmesh_sim::{
-    Carried, FlowsOutcome, RunError, Simulation, SimulationConfig, SimulationError, TransferOutcome,
+    Carried, FlowsOutcome, RunError, Simulation, SimulationConfig, SimulationError,
+    StreamLayerOutcome, StreamsOutcome, TransferOutcome,
 };
 use std::ffi::OsStr;
 use std::fs::File;
@@ -52,8 +53,7 @@ fn check_no_file(args: &RunArgs) -> Result<(), Failure> {
     if args.send.is_none() && args.from.is_none() && args.to.is_empty() {
         return Ok(());
     }
-    let message =
-        "--send, --from and --to are of files: a tunnel's flows stand in the scenario, in [[flow]]";
+    let message = "--send, --from and --to are of files: flows and streams stand in the scenario, in [[flow]] and [[stream]]";
     Err(Failure::new(Kind::Usage, message))
 }
 
@@ -157,7 +157,28 @@ pub(crate) fn show_carried(carried: &Carried) -> Result<(), Failure> {
     match carried {
         Carried::Transfer(transfer) => show_outcome(transfer),
         Carried::Flows(flows) => show_flows(flows),
+        Carried::Streams(streams) => show_streams(streams),
     }
+}
+
+/// The receivers of streams as a table, and the run in a line.
+pub(crate) fn show_streams(outcome: &StreamsOutcome) -> Result<(), Failure> {
+    let mut table = Table::new(["GROUP", "RECEIVER", "KBIT/S", "LAYERS", "DELAY MS"]);
+    for stream in &outcome.streams {
+        for receiver in &stream.receivers {
+            let layer = |l: &StreamLayerOutcome| format!("{} {:.1} %", l.name, 100.0 * l.share);
+            table.row([
+                stream.group.clone(),
+                receiver.node.clone(),
+                format!("{:.0}", receiver.rate_bps / 1e3),
+                receiver.layers.iter().map(layer).collect::<Vec<_>>().join(", "),
+                show::or_dash(receiver.mean_delay_s.map(|s| format!("{:.0}", s * 1e3))),
+            ]);
+        }
+    }
+    show::line(&table.to_string())?;
+    let (scheme, seconds, sent) = (&outcome.scheme, outcome.seconds, outcome.transmissions);
+    show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {sent}"))
 }
 
 /// The flows as a table, and the run in a line.

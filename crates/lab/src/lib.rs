@@ -11,12 +11,14 @@ mod flows;
 mod iperf;
 mod namespaces;
 mod process;
+mod streams;
 mod tunnel;
 mod verify;
 
 pub use error::LabError;
 pub use flows::{LabFlow, LabFlows, RunningFlows};
 pub use ncmesh_node::etherd::EtherStatistics;
+pub use streams::LabStreams;
 pub use verify::same_contents;
 
 use config::node_config;

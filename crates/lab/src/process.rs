@@ -45,6 +45,20 @@ impl NodeProcess {
         &self.client
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Processor time that it has used, s; 0 while it does not run.
+    pub(crate) fn cpu_seconds(&self) -> io::Result<f64> {
+        let Some(id) = self.child.as_ref().and_then(Child::id) else { return Ok(0.0) };
+        let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
+        // User and system time, in clock ticks, are the 12th and 13th field behind the name in brackets.
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let ticks: f64 = fields.skip(11).take(2).filter_map(|n| n.parse::<f64>().ok()).sum();
+        Ok(ticks / rustix::param::clock_ticks_per_second() as f64)
+    }
+
     pub(crate) fn spawn(&mut self) -> Result<(), LabError> {
         let log = OpenOptions::new().create(true).append(true).open(self.dir.join("log"))?;
         let spawned = Command::new(&self.program)

@@ -59,8 +59,8 @@ mod statistics;
 
 pub use channel::{Fading, LEFT_OUT, LossMatrix, PathLoss};
 pub use config::{
-    Bursts, ChannelConfig, Conflict, LinkPower, LinksConfig, MAX_RADIOS, MacConfig, MediumConfig,
-    MediumError, Order, RadioConfig, ReceptionConfig, ReceptionModel, Sense,
+    Bursts, ChannelConfig, Conflict, LinkKind, LinkPower, LinksConfig, MAX_RADIOS, MacConfig,
+    MediumConfig, MediumError, Order, RadioConfig, ReceptionConfig, ReceptionModel, Sense,
 };
 pub use mac::{Access, MAX_FRAME_BYTES, TxResult};
 pub use medium::{Medium, Output};

@@ -7,6 +7,7 @@ mod value;
 
 pub use locate::line_of_problem;
 
+use crate::stream::StreamSection;
 use locate::{line_of, section_name};
 use ncmesh_proto::link::LinkConfig;
 use ncmesh_proto::route::RouteConfig;
@@ -41,6 +42,8 @@ pub struct NodeConfig {
     pub radio: RadioConfig,
     /// IP over the mesh, if this node has a part in it.
     pub tunnel: Option<TunnelConfig>,
+    /// Streams sent and received from the start on.
+    pub stream: StreamSection,
     /// `[link]`.
     pub link: LinkConfig,
     /// `[route]`.
@@ -87,6 +90,8 @@ struct FileSections {
     inbox: Option<InboxSection>,
     api: Option<ApiSection>,
     tunnel: Option<TunnelConfig>,
+    #[serde(default)]
+    stream: StreamSection,
     #[serde(default)]
     link: LinkConfig,
     #[serde(default)]
@@ -140,7 +145,8 @@ impl NodeConfig {
         let source = Source { file: file.to_owned(), text };
         let sections: FileSections =
             toml::from_str(&source.text).map_err(|e| source.toml_error(&e))?;
-        let FileSections { node, radio, inbox, api, tunnel, link, route, engines } = sections;
+        let FileSections { node, radio, inbox, api, tunnel, stream, link, route, engines } =
+            sections;
         let key = source.key(&node)?;
         let state_dir = node.state_dir.map_or_else(default_state_dir, |dir| source.resolve(&dir));
         let id = NodeId(node.id);
@@ -158,6 +164,7 @@ impl NodeConfig {
             state_dir,
             radio,
             tunnel,
+            stream,
             link,
             route,
             engines,

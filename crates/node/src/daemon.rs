@@ -10,6 +10,7 @@ use crate::radio::udp::UdpRadio;
 use crate::radio::{Radio, RadioEvent};
 use crate::state::StateDir;
 use crate::store::reception::check_inbox;
+use crate::stream::{Inlet, Inlets, Ports};
 use crate::tunnel::device::{Device, DeviceError};
 use std::future::pending;
 use std::io;
@@ -59,20 +60,23 @@ async fn serve<R: Radio>(
     }
     let radio = open_radio().await?;
     let (handle, calls) = Handle::new();
+    let (ports, inlets) = Ports::new();
     let parts = Parts {
         epoch: state.next_epoch()?,
         delivered: state.delivered()?,
         seed: getrandom::u64().map_err(io::Error::from)?,
         handle: handle.clone(),
         radio: radio.describe(),
+        ports,
         state,
     };
-    let node = Node::new(config, parts).map_err(|e| config.blame(&e.section, &e.problem))?;
+    let mut node = Node::new(config, parts).map_err(|e| config.blame(&e.section, &e.problem))?;
+    node.begin_streams(&config.stream).map_err(|problem| config.blame("stream", &problem))?;
     let device = node.device().map(|(tunnel, mtu)| Device::open(tunnel, mtu)).transpose()?;
     ApiSocket::bind(&config.api_socket)?.serve(handle.clone());
     tokio::spawn(api::resume(handle));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
-    Loop::new(node, radio, device, calls)?.run().await
+    Loop::new(node, radio, device, (calls, inlets))?.run().await
 }
 
 struct Loop<R> {
@@ -82,6 +86,7 @@ struct Loop<R> {
     requested: bool,
     device: Option<Device>,
     calls: mpsc::UnboundedReceiver<Command>,
+    inlets: Inlets,
     alarm: Alarm,
     tidy: Interval,
     interrupt: Signal,
@@ -92,6 +97,8 @@ struct Loop<R> {
     frame: Vec<u8>,
     /// The packet of the host's read last.
     packet: Vec<u8>,
+    /// Packets of streams read last.
+    arrived: Vec<Inlet>,
 }
 
 impl<R: Radio> Loop<R> {
@@ -99,7 +106,7 @@ impl<R: Radio> Loop<R> {
         node: Node,
         radio: R,
         device: Option<Device>,
-        calls: mpsc::UnboundedReceiver<Command>,
+        (calls, inlets): (mpsc::UnboundedReceiver<Command>, Inlets),
     ) -> io::Result<Self> {
         let mut tidy = interval(TIDY);
         tidy.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -109,6 +116,7 @@ impl<R: Radio> Loop<R> {
             requested: false,
             device,
             calls,
+            inlets,
             alarm: Alarm::new()?,
             tidy,
             interrupt: signal(SignalKind::interrupt())?,
@@ -116,6 +124,7 @@ impl<R: Radio> Loop<R> {
             heard: Vec::new(),
             frame: Vec::new(),
             packet: vec![0; LONGEST_PACKET],
+            arrived: Vec::with_capacity(BURST),
         })
     }
 
@@ -141,6 +150,11 @@ impl<R: Radio> Loop<R> {
             () = self.alarm.wait_until(timeout) => self.node.handle_timeout(),
             read = read(self.device.as_ref(), &mut self.packet), if self.node.wants_packet() => {
                 self.handle_packets(read?)?;
+            }
+            _ = self.inlets.recv_many(&mut self.arrived, BURST) => {
+                for inlet in self.arrived.drain(..) {
+                    self.node.handle_inlet(&inlet);
+                }
             }
             Some(call) = self.calls.recv() => call(&mut self.node),
             _ = self.tidy.tick() => self.node.tidy(),

@@ -15,6 +15,7 @@ pub mod node;
 pub mod radio;
 pub mod state;
 pub mod store;
+pub mod stream;
 pub mod tunnel;
 
 pub use config::NodeConfig;

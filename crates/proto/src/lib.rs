@@ -21,6 +21,7 @@ pub mod rng;
 pub mod route;
 pub mod service;
 pub mod stack;
+pub mod stream;
 pub mod summary;
 pub mod time;
 pub mod tunnel;

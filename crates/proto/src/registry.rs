@@ -5,6 +5,7 @@ use crate::file::{FileEngine, FileLimits, frame};
 use crate::forward::{self, Forward, ForwardConfig};
 use crate::mc2::{self, Mc2, Mc2Config};
 use crate::more::{self, More, MoreConfig};
+use crate::multirate::{self, Multirate, MultirateConfig};
 use crate::pacifier::{self, Pacifier, PacifierConfig};
 use crate::service::Service;
 use crate::summary::Summary;
@@ -145,6 +146,18 @@ pub const REGISTRY: &[Entry] = &[
             let config: XorConfig = settings.parse()?;
             config.check()?;
             Ok(Box::new(Xor::new(config)))
+        },
+    },
+    Entry {
+        name: multirate::NAME,
+        service: "stream",
+        id: multirate::ID,
+        summary: "live layered multicast; every receiver at the rate its own links allow",
+        paper: "Paschos et al.: In-Network Congestion Control for Multirate Multicast (IEEE/ACM ToN 2016)",
+        read: multirate::summary,
+        build: |settings| {
+            let config: MultirateConfig = settings.parse()?;
+            Ok(Box::new(Multirate::new(config)?))
         },
     },
 ];

@@ -4,11 +4,13 @@ use crate::counters::Counters;
 use crate::file::FileService;
 use crate::file::storage::Storage;
 use crate::route::Topology;
+use crate::stream::StreamService;
 use crate::time::{Duration, Instant};
 use crate::tunnel::TunnelService;
 use ncmesh_wire::{FlowId, NodeId, ServiceId, Truncated};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// What a service may see and use while it is called.
 pub struct Cx<'a> {
@@ -58,6 +60,17 @@ pub enum Event {
     Packet {
         /// From whom.
         from: NodeId,
+        /// Its bytes.
+        packet: Vec<u8>,
+    },
+    /// A packet of a stream whose group this node joined.
+    StreamPacket {
+        /// The stream.
+        flow: FlowId,
+        /// The group it is sent to.
+        group: Arc<str>,
+        /// Its layer.
+        layer: Arc<str>,
         /// Its bytes.
         packet: Vec<u8>,
     },
@@ -189,6 +202,15 @@ pub trait Service {
 
     /// The same, to look at.
     fn as_tunnel_ref(&self) -> Option<&dyn TunnelService> {
+        None
+    }
+    /// The service as one that carries live streams, if it is one.
+    fn as_stream(&mut self) -> Option<&mut dyn StreamService> {
+        None
+    }
+
+    /// The same, to look at.
+    fn as_stream_ref(&self) -> Option<&dyn StreamService> {
         None
     }
 }

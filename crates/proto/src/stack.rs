@@ -17,11 +17,13 @@ use crate::file::{
     BatchSet, FileLimits, FileService, Geometry, Outgoing, Refusal, SendError, TransferStatus,
 };
 use crate::link::{self, Link, LinkConfig};
+use crate::multirate::UtilityConfig;
 use crate::name::{MAX_NODE_NAME, is_node_name};
 use crate::registry::{REGISTRY, Settings};
 use crate::rng;
 use crate::route::{self, Route, RouteConfig, Topology};
 use crate::service::{Cx, Event, Filled, Frame, Offer, Service, TxReport};
+use crate::stream::{NotTaken, StreamError, StreamService, StreamStatus};
 use crate::time::Instant;
 use crate::tunnel::{CodingStatus, FlowStatus, Refused};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Opener, Sealer, ServiceId, frame};
@@ -281,6 +283,23 @@ impl Stack {
         Some(tunnel.longest(self.mtu - frame::OVERHEAD))
     }
 
+    /// How every stream stands here, with the name of its scheme.
+    #[must_use]
+    pub fn streams(&self) -> Vec<(&'static str, StreamStatus)> {
+        let named = REGISTRY.iter().zip(&self.services);
+        named
+            .filter_map(|(entry, service)| Some((entry.name, service.as_stream_ref()?)))
+            .flat_map(|(name, service)| service.streams().into_iter().map(move |s| (name, s)))
+            .collect()
+    }
+
+    /// The longest packet of a stream that `scheme` carries, bytes. `None` if it carries no streams.
+    #[must_use]
+    pub fn longest_stream_packet(&self, scheme: &str) -> Option<usize> {
+        let service = self.services[service_of(scheme)?].as_stream_ref()?;
+        Some(service.longest(self.mtu - frame::OVERHEAD))
+    }
+
     // ---- handle
 
     /// A datagram came in from the radio. Says which other node sent it, where it is authentic and new.
@@ -454,6 +473,78 @@ impl Stack {
         })
     }
 
+    /// Begins a stream to `group` by `scheme`, its layers named, the base first.
+    ///
+    /// # Errors
+    /// [`StreamError`]; `None` if the scheme carries no streams.
+    pub fn open_stream(
+        &mut self,
+        scheme: &str,
+        (group, layers): (&str, &[String]),
+        storage: &mut dyn Storage,
+        now: Instant,
+    ) -> Option<Result<FlowId, StreamError>> {
+        self.now = now;
+        self.with_stream(scheme, storage, |stream, cx| stream.open(cx, group, layers))
+    }
+
+    /// Ends the stream that this node sends to `group` by `scheme`. Says whether there was one.
+    pub fn close_stream(
+        &mut self,
+        scheme: &str,
+        group: &str,
+        storage: &mut dyn Storage,
+        now: Instant,
+    ) -> bool {
+        self.now = now;
+        let closed = self.with_stream(scheme, storage, |stream, cx| stream.close(cx, group));
+        closed.unwrap_or(false)
+    }
+
+    /// Offers a packet of a stream's layer, 0 being the base.
+    ///
+    /// # Errors
+    /// [`NotTaken`]; `None` if the scheme carries no streams.
+    pub fn send_stream_packet(
+        &mut self,
+        scheme: &str,
+        (flow, layer): (FlowId, usize),
+        packet: &[u8],
+        storage: &mut dyn Storage,
+        now: Instant,
+    ) -> Option<Result<(), NotTaken>> {
+        self.now = now;
+        self.with_stream(scheme, storage, |stream, cx| stream.send(cx, flow, layer, packet))
+    }
+
+    /// Joins `group` by `scheme`, at the rate that suits `utility`.
+    ///
+    /// # Errors
+    /// [`StreamError`]; `None` if the scheme carries no streams.
+    pub fn join(
+        &mut self,
+        scheme: &str,
+        (group, utility): (&str, UtilityConfig),
+        storage: &mut dyn Storage,
+        now: Instant,
+    ) -> Option<Result<(), StreamError>> {
+        self.now = now;
+        self.with_stream(scheme, storage, |stream, cx| stream.join(cx, group, utility))
+    }
+
+    /// Leaves `group`. Says whether this node had joined.
+    pub fn leave(
+        &mut self,
+        scheme: &str,
+        group: &str,
+        storage: &mut dyn Storage,
+        now: Instant,
+    ) -> bool {
+        self.now = now;
+        let left = self.with_stream(scheme, storage, |stream, cx| stream.leave(cx, group));
+        left.unwrap_or(false)
+    }
+
     /// Answers [`Event::Announced`]: the file has a place, `have` is already there.
     pub fn accept(
         &mut self,
@@ -586,6 +677,17 @@ impl Stack {
                 }
             });
         }
+    }
+
+    fn with_stream<R>(
+        &mut self,
+        scheme: &str,
+        storage: &mut dyn Storage,
+        call: impl FnOnce(&mut dyn StreamService, &mut Cx<'_>) -> R,
+    ) -> Option<R> {
+        self.with_service(service_of(scheme)?, storage, |service, cx| {
+            Some(call(service.as_stream()?, cx))
+        })
     }
 
     fn with_file<R>(

@@ -27,6 +27,14 @@ pub struct Host {
     pub(crate) requested: bool,
 }
 
+/// A packet handed up at a node.
+pub(crate) enum Received {
+    /// Through a tunnel.
+    Tunnel { from: NodeId, packet: Vec<u8> },
+    /// Of a stream.
+    Stream { flow: FlowId, packet: Vec<u8> },
+}
+
 /// What happened at a node that an experiment may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happening {
@@ -72,7 +80,7 @@ impl Host {
     pub(crate) fn settle(
         &mut self,
         now: Instant,
-        mut receive: impl FnMut(NodeId, Vec<u8>),
+        mut receive: impl FnMut(Received),
         mut tell: impl FnMut(Happening),
     ) {
         let Some(stack) = &mut self.stack else { return };
@@ -106,7 +114,10 @@ impl Host {
                 }
                 Event::SendEnded(flow) => tell(Happening::SendEnded(flow)),
                 Event::SendFailed(flow, _) => tell(Happening::SendFailed(flow)),
-                Event::Packet { from, packet } => receive(from, packet),
+                Event::Packet { from, packet } => receive(Received::Tunnel { from, packet }),
+                Event::StreamPacket { flow, packet, .. } => {
+                    receive(Received::Stream { flow, packet });
+                }
             }
         }
     }

@@ -19,12 +19,14 @@ pub use capture::{Capture, CapturePoints};
 pub use event_lines::EventLines;
 pub use experiment::{
     Carried, CodingOutcome, FlowOutcome, FlowSeries, FlowsOutcome, Outcome, ReceiverOutcome,
-    RunError, TransferOutcome, check_traffic, contents, run, settling_time,
+    RunError, StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamReceiverOutcome,
+    StreamSeries, StreamsOutcome, TransferOutcome, check_traffic, contents, run, settling_time,
 };
 pub use host::{Happening, Host};
 pub use measure::measure;
 pub use observe::{Event, Observer, What};
 pub use simulation::{
-    Arrival, Knowledge, Mischief, Simulation, SimulationConfig, SimulationError, node_id,
+    Arrival, Knowledge, Mischief, Simulation, SimulationConfig, SimulationError, StreamArrival,
+    node_id,
 };
 pub use tcp::{Congestion, TcpOutcome};

@@ -1,6 +1,8 @@
 //! The virtual-clock driver: nodes and medium, one event after the other, from a seed.
 
-use crate::host::{Happening, Host};
+mod streams;
+
+use crate::host::{Happening, Host, Received};
 use crate::measure::measure;
 use crate::observe::{Observer, Observers, What};
 use crate::scenario::{Measure, Scenario};
@@ -14,6 +16,7 @@ use ncmesh_proto::rng;
 use ncmesh_proto::route::{LinkState, RouteConfig, Topology};
 use ncmesh_proto::service::{TxReport, TxResult};
 use ncmesh_proto::stack::{ConfigError, Stack, StackConfig};
+use ncmesh_proto::stream::StreamError;
 use ncmesh_proto::time::{Duration, Instant};
 use ncmesh_proto::tunnel::Refused;
 use ncmesh_wire::{Cipher, FlowId, Key, NodeId};
@@ -21,6 +24,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+pub use streams::StreamArrival;
 
 /// What a simulation is built from. Node i of the mesh has radio i and id i + 1.
 #[derive(Clone, Debug)]
@@ -146,6 +150,9 @@ pub enum SimulationError {
     /// A packet that is not taken.
     #[error(transparent)]
     Packet(#[from] Refused),
+    /// A stream or membership that cannot be.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
 }
 
 /// A packet that arrived through a tunnel.
@@ -172,6 +179,7 @@ pub struct Simulation {
     observers: Observers,
     happenings: Vec<(Instant, usize, Happening)>,
     packets: Vec<Arrival>,
+    stream_packets: Vec<StreamArrival>,
     now: Instant,
     out: Vec<u8>,
     /// The medium gives way to who gains most.
@@ -199,6 +207,7 @@ impl Simulation {
             observers: Observers::default(),
             happenings: Vec::new(),
             packets: Vec::new(),
+            stream_packets: Vec::new(),
             now: Instant::default(),
             out: Vec::new(),
             known: known_beforehand(&config)?,
@@ -558,8 +567,15 @@ impl Simulation {
     /// After anything was said to a node: its events, its wish to transmit, its timer.
     fn attend(&mut self, node: usize) {
         let (now, host) = (self.now, &mut self.hosts[node]);
-        let packets = &mut self.packets;
-        let receive = |from, packet| packets.push(Arrival { at: now, to: node, from, packet });
+        let (packets, stream_packets) = (&mut self.packets, &mut self.stream_packets);
+        let receive = |received| match received {
+            Received::Tunnel { from, packet } => {
+                packets.push(Arrival { at: now, to: node, from, packet });
+            }
+            Received::Stream { flow, packet } => {
+                stream_packets.push(StreamArrival { at: now, to: node, flow, packet });
+            }
+        };
         host.settle(now, receive, |happening| {
             self.observers.tell(now, node, What::Happened(&happening));
             self.happenings.push((now, node, happening));

@@ -68,6 +68,34 @@ CODING = pa.struct(
         ("hold_s", pa.float64()),
     ]
 )
+STREAM_LAYER = pa.struct(
+    [
+        ("name", pa.string()),
+        ("delivered", pa.int64()),
+        ("rate_bps", pa.float64()),
+        ("share", pa.float64()),
+    ]
+)
+STREAM_RECEIVER = pa.struct(
+    [
+        ("node", pa.string()),
+        ("rate_bps", pa.float64()),
+        ("layers", pa.list_(STREAM_LAYER)),
+        ("corrupt", pa.int64()),
+        ("mean_delay_s", pa.float64()),
+    ]
+)
+STREAM = pa.struct(
+    [
+        ("group", pa.string()),
+        ("from", pa.string()),
+        ("packet_bytes", pa.int64()),
+        ("taken", pa.list_(pa.int64())),
+        ("refused", pa.int64()),
+        ("seconds", pa.float64()),
+        ("receivers", pa.list_(STREAM_RECEIVER)),
+    ]
+)
 # A row is a run.
 SCHEMA = pa.schema(
     [
@@ -91,13 +119,15 @@ SCHEMA = pa.schema(
         ("receivers", pa.list_(RECEIVER)),
         ("flows", pa.list_(FLOW)),
         ("coding", pa.map_(pa.string(), CODING)),
+        ("streams", pa.list_(STREAM)),
+        ("cpu", pa.map_(pa.string(), pa.float64())),
         ("node_transmissions", pa.map_(pa.string(), pa.int64())),
         ("took_s", pa.float64()),
     ]
 )
 
 # Columns that older files lack.
-ADDED = ("flows", "coding")
+ADDED = ("flows", "coding", "streams", "cpu")
 
 
 class Store:

@@ -1,11 +1,11 @@
 //! `ncmesh lab`.
 
-use crate::args::LabArgs;
+use crate::args::{LabArgs, RunArgs};
 use crate::failure::{Failure, Kind};
 use crate::plan;
 use crate::progress::Progress;
 use crate::show::{self, Table};
-use ncmesh_lab::{EtherStatistics, LOOK, Lab, LabError, LabFlows, LabOptions};
+use ncmesh_lab::{EtherStatistics, LOOK, Lab, LabError, LabFlows, LabOptions, LabStreams};
 use ncmesh_proto::registry;
 use ncmesh_sim::TransferOutcome;
 use ncmesh_sim::scenario::{Content, Scenario, Traffic};
@@ -35,13 +35,14 @@ struct Outcome {
 enum Carried {
     Transfer(TransferOutcome),
     Flows(LabFlows),
+    Streams(LabStreams),
 }
 
 pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
     let scheme = &args.run.scheme;
-    let scenario = plan::scenario(&args.run, &["file", "tunnel"])?;
-    let is_tunnel = registry::entry(scheme).is_some_and(|entry| entry.service == "tunnel");
-    let tunnel = is_tunnel.then(|| scheme.clone());
+    let scenario = plan::scenario(&args.run, &["file", "tunnel", "stream"])?;
+    let service = registry::entry(scheme).map_or("", |entry| entry.service);
+    let tunnel = (service == "tunnel").then(|| scheme.clone());
     let program = std::env::current_exe()?;
     let options = LabOptions { program, dir: args.dir.clone(), max_lag: args.max_lag, tunnel };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -50,7 +51,7 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
         let mut terminate = signal(SignalKind::terminate())?;
         // Whatever ends first: what is dropped here takes the daemons with it.
         tokio::select! {
-            outcome = experiment(&scenario, args, &options, json) => outcome,
+            outcome = experiment(&scenario, args, (&options, service), json) => outcome,
             _ = interrupt.recv() => Err(Failure::new(Kind::Incomplete, "interrupted")),
             _ = terminate.recv() => Err(Failure::new(Kind::Incomplete, "terminated")),
         }
@@ -61,6 +62,7 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
         match &outcome.carried {
             Carried::Transfer(transfer) => plan::show_outcome(transfer)?,
             Carried::Flows(flows) => show_flows(flows)?,
+            Carried::Streams(streams) => show_streams(streams)?,
         }
         if let Some(dir) = &outcome.dir {
             show::line(&format!("the nodes' directories are in {}", dir.display()))?;
@@ -68,14 +70,14 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
     }
     match &outcome.carried {
         Carried::Transfer(transfer) => plan::verdict(transfer),
-        Carried::Flows(_) => Ok(()),
+        Carried::Flows(_) | Carried::Streams(_) => Ok(()),
     }
 }
 
 async fn experiment(
     scenario: &Scenario,
     args: &LabArgs,
-    options: &LabOptions,
+    (options, service): (&LabOptions, &str),
     silent: bool,
 ) -> Result<Outcome, Failure> {
     let mut progress = Progress::new(silent);
@@ -87,6 +89,9 @@ async fn experiment(
         scenario.nodes.len()
     ));
     let carried = match &scenario.traffic {
+        _ if service == "stream" => {
+            Carried::Streams(streams(&mut lab, &args.run, &mut progress).await?)
+        }
         Some(traffic) if options.tunnel.is_none() => {
             Carried::Transfer(transfer(&mut lab, scenario, traffic, args, &mut progress).await?)
         }
@@ -134,6 +139,26 @@ async fn flows(
     let carried = tokio::time::timeout(limit.unwrap_or(Duration::MAX), carry).await;
     let late = |_| Failure::new(Kind::Incomplete, "the flows did not end in time (--timeout)");
     Ok(carried.map_err(late)??)
+}
+
+async fn streams(
+    lab: &mut Lab,
+    args: &RunArgs,
+    progress: &mut Progress,
+) -> Result<LabStreams, Failure> {
+    lab.settle_streams().await?;
+    progress.note("streams begin");
+    let carry = lab.carry_streams(&args.scheme);
+    let carried = tokio::time::timeout(args.timeout.unwrap_or(Duration::MAX), carry).await;
+    let late = |_| Failure::new(Kind::Incomplete, "the streams did not end in time (--timeout)");
+    Ok(carried.map_err(late)??)
+}
+
+/// The streams as a table, and what the daemons cost.
+fn show_streams(outcome: &LabStreams) -> Result<(), Failure> {
+    plan::show_streams(&outcome.streams)?;
+    let each = outcome.cpu.iter().map(|(node, share)| format!("{node} {:.1} %", share * 100.0));
+    show::line(&format!("processor: {}", each.collect::<Vec<_>>().join(", ")))
 }
 
 /// The flows as a table, and the run in a line.

@@ -10,5 +10,6 @@ pub(crate) mod receive;
 pub(crate) mod send;
 pub(crate) mod simulate;
 pub(crate) mod status;
+pub(crate) mod stream;
 pub(crate) mod transfers;
 pub(crate) mod tunnel;

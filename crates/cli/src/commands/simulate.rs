@@ -22,7 +22,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     if args.unsealed {
         args.run.set.push("sealed=false".to_owned());
     }
-    let scenario = plan::scenario(&args.run, &["file", "tunnel"])?;
+    let scenario = plan::scenario(&args.run, &["file", "tunnel", "stream"])?;
     let config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
     let observers = traces::observers(&args.traces, &scenario, &config)?;
     let limit = args.run.timeout.unwrap_or(NEVER);

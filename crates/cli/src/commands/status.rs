@@ -4,7 +4,7 @@ use crate::args::Remote;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::show;
-use ncmesh_node::api::types::{Flow, Status, Traffic, Tunnel};
+use ncmesh_node::api::types::{Flow, Status, Stream, Traffic, Tunnel};
 use std::collections::BTreeMap;
 
 pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
@@ -30,6 +30,7 @@ fn text(s: &Status) -> String {
     }
     lines.extend(s.tunnel.iter().flat_map(tunnel));
     lines.extend(s.flows.iter().map(flow));
+    lines.extend(s.streams.iter().map(stream));
     lines.extend(s.hints.iter().map(|hint| format!("hint       {hint}")));
     lines.join("\n")
 }
@@ -61,6 +62,15 @@ fn flow(f: &Flow) -> String {
     format!(
         "flow       {} to {} by {}: {} heard, {} new, {} delivered, {} lost, {} to transfer",
         f.source, f.destination, f.scheme, f.heard, f.innovative, f.delivered, f.lost, f.credits
+    )
+}
+
+fn stream(s: &Stream) -> String {
+    let held: u32 = s.queues.iter().flat_map(|queue| &queue.held).sum();
+    let dropped: u64 = s.queues.iter().flat_map(|queue| &queue.dropped).sum();
+    format!(
+        "stream     {} to group {} from {}: {} receivers through here, {held} packets held, {dropped} dropped",
+        s.id, s.group, s.source, s.receivers
     )
 }
 

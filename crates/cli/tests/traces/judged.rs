@@ -87,7 +87,7 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
 
 /// Short bodies, cut and changed everywhere.
 fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
-    const BODIES: [(u8, u8, &str); 12] = [
+    const BODIES: [(u8, u8, &str); 15] = [
         (0, 0, "00000005 0014 00fa 03e8 0000"),
         (1, 0, "0003 0000000000000007 00000001 01 63 0002 0005 cc 0009 ff"),
         (
@@ -112,6 +112,9 @@ fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
         ),
         (21, 2, "0008 00000009 00000007"),
         (21, 3, "0008 0005 0007"),
+        (24, 1, "0001 00000007 0002 01 00000005 09 525450"),
+        (24, 2, "0001 00000007 0001 0002 3fc00000"),
+        (24, 3, "0001 00000007 00000001 02 02 7476 04 62617365 03 656e68"),
         (16, 2, "0008 000301020304 0005 0000000000000007 00000002 01 00000001 80"),
     ];
     let mut frames = Vec::new();
@@ -168,7 +171,7 @@ fn kinds_shown(service: ServiceId) -> &'static [u8] {
         None if service.0 <= 1 => &[0],
         Some(("file", _)) => &[0, 1, 2, 3],
         Some((_, "forward")) => &[1],
-        Some((_, "xor")) => &[1, 2, 3],
+        Some((_, "xor" | "multirate")) => &[1, 2, 3],
         _ => &[],
     }
 }

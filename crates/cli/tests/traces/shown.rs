@@ -170,6 +170,32 @@ fn packets_that_cross_are_shown_each() {
 }
 
 #[test]
+fn frames_of_a_stream() {
+    let fields = [
+        ("_ws.col.Info", "multirate data 1-00000007 layer 1, packet 5 to 2"),
+        ("ncmesh.flow", "1-00000007"),
+        ("ncmesh.next_hop", "2"),
+        ("ncmesh.stream.layer", "1"),
+        ("ncmesh.stream.sequence", "5"),
+        ("ncmesh.packet.hops", "9"),
+        ("ncmesh.stream.packet", "525450"),
+    ];
+    shows(24, 1, "0001 00000007 0002 01 00000005 09 525450", &fields);
+    let fields = [
+        ("ncmesh.parent", "1"),
+        ("ncmesh.membership.receivers", "2"),
+        ("ncmesh.membership.pressure", "1.5"),
+    ];
+    shows(24, 2, "0001 00000007 0001 0002 3fc00000", &fields);
+    let fields = [
+        ("_ws.col.Info", "multirate announcement 1-00000007 to group tv, 2 layers"),
+        ("ncmesh.stream.group", "tv"),
+        ("ncmesh.stream.layer.name", "base,enh"),
+    ];
+    shows(24, 3, "0001 00000007 00000001 02 02 7476 04 62617365 03 656e68", &fields);
+}
+
+#[test]
 fn every_registered_engine_is_known_by_name() {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();

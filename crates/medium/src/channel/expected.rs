@@ -1,7 +1,7 @@
 //! What frames would meet if nobody else sent.
 
 use super::field::mean_powers;
-use crate::config::{ChannelConfig, MediumConfig, RadioConfig};
+use crate::config::{ChannelConfig, LinkKind, MediumConfig, RadioConfig};
 use crate::power::{Power, ratio_of_db};
 use crate::reception::Reception;
 use crate::{LossMatrix, MediumError, RadioId};
@@ -21,7 +21,7 @@ impl MediumConfig {
     pub fn expected_loss(&self, bytes: usize) -> Result<LossMatrix, MediumError> {
         self.validate()?;
         let radio = match &self.channel {
-            ChannelConfig::Links(links) => return Ok(links.loss.clone()),
+            ChannelConfig::Links(links) => return self.with_wires(links.loss.clone()),
             ChannelConfig::Radio(radio) => radio,
         };
         let steps = self.steps(radio, bytes);
@@ -33,6 +33,13 @@ impl MediumConfig {
                 loss.set(RadioId(from), RadioId(to as usize), (1.0 - delivery).clamp(0.0, 1.0))?;
             }
         }
+        Ok(loss)
+    }
+
+    /// Losses of the air, and what goes by cable.
+    fn with_wires(&self, mut loss: LossMatrix) -> Result<LossMatrix, MediumError> {
+        let mut wires = self.links.iter().filter(|(_, kind)| matches!(kind, LinkKind::Wire { .. }));
+        wires.try_for_each(|((from, to), _)| loss.set(*from, *to, 0.0))?;
         Ok(loss)
     }
 

@@ -40,6 +40,30 @@ pub enum LinkPower {
     Rayleigh,
 }
 
+/// What is particular about a directed link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// Over the air, unicast frames at a bit rate of their own; what answers them goes at the medium's.
+    Air {
+        /// Bit/s.
+        bit_rate_bps: u64,
+    },
+    /// A cable: nothing is lost, nobody else hears it. A radio still sends one frame at a time, over cable or air.
+    Wire {
+        /// Bit/s.
+        bit_rate_bps: u64,
+    },
+}
+
+impl LinkKind {
+    /// Bit/s.
+    pub fn bit_rate_bps(self) -> u64 {
+        match self {
+            Self::Air { bit_rate_bps } | Self::Wire { bit_rate_bps } => bit_rate_bps,
+        }
+    }
+}
+
 /// A channel of which the loss of each link is known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinksConfig {

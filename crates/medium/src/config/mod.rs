@@ -3,10 +3,11 @@
 mod channel;
 mod error;
 
-pub use channel::{Bursts, ChannelConfig, LinkPower, LinksConfig, RadioConfig, Sense};
+pub use channel::{Bursts, ChannelConfig, LinkKind, LinkPower, LinksConfig, RadioConfig, Sense};
 pub use error::MediumError;
 
-use crate::{LossMatrix, MAX_FRAME_BYTES, Phy};
+use crate::{LossMatrix, MAX_FRAME_BYTES, Phy, RadioId};
+use std::collections::BTreeMap;
 
 /// The most radios a medium takes.
 pub const MAX_RADIOS: usize = 65_536;
@@ -101,6 +102,8 @@ pub struct MediumConfig {
     pub mac: MacConfig,
     /// Bit rate of all data frames, bit/s.
     pub bit_rate_bps: u64,
+    /// Links, (from, to), that are not as the others. DCF and given losses only.
+    pub links: BTreeMap<(RadioId, RadioId), LinkKind>,
     /// Interframe spaces, slots, windows and frame timing.
     pub phy: Phy,
     /// Bytes that the MAC adds to each of our frames: 802.11 header 24, LLC/SNAP 8, FCS 4.
@@ -145,6 +148,7 @@ impl MediumConfig {
             reception: ReceptionConfig::default(),
             mac: MacConfig::Dcf { rts_threshold_bytes: None },
             bit_rate_bps,
+            links: BTreeMap::new(),
             phy,
             mac_overhead_bytes: 36,
             retry_limit: 7,
@@ -174,11 +178,34 @@ impl MediumConfig {
             return Err(MediumError::BadBitRate { bit_rate_bps: self.bit_rate_bps });
         }
         self.validate_timing()?;
+        self.validate_links()?;
         self.reception.validate()?;
         match &self.channel {
             ChannelConfig::Links(links) => links.validate(),
             ChannelConfig::Radio(radio) => radio.validate(),
         }
+    }
+
+    fn validate_links(&self) -> Result<(), MediumError> {
+        let radios = self.radios();
+        for ((from, to), kind) in &self.links {
+            if let Some(&radio) = [from, to].into_iter().find(|radio| radio.0 >= radios) {
+                return Err(MediumError::UnknownRadio { radio, radios });
+            }
+            if from == to {
+                return Err(MediumError::SelfLink { radio: *from });
+            }
+            if !BIT_RATES.contains(&kind.bit_rate_bps()) {
+                return Err(MediumError::BadBitRate { bit_rate_bps: kind.bit_rate_bps() });
+            }
+        }
+        let is_usual = matches!(self.channel, ChannelConfig::Links(_))
+            && matches!(self.mac, MacConfig::Dcf { .. });
+        if self.links.is_empty() || is_usual {
+            return Ok(());
+        }
+        let fault = "links with a rate of their own, and cables, need DCF and given losses";
+        Err(MediumError::BadTiming { fault })
     }
 
     fn validate_timing(&self) -> Result<(), MediumError> {

@@ -2,15 +2,16 @@
 
 use super::send::send;
 use super::types::{
-    ApiError, ErrorCode, Inbox, Peer, Scheme, SendRequest, Started, Status, Transfer,
+    ApiError, ErrorCode, Inbox, Peer, Scheme, SendRequest, Started, Status, Stream, Transfer,
 };
 use crate::node::{Handle, no_such_transfer};
 use crate::store::reception::check_inbox;
+use crate::stream::{ReceiveStream, SendStream};
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, put};
+use axum::routing::{delete, get, put};
 use axum::{Json, Router};
 use ncmesh_wire::FlowId;
 use serde_json::Value;
@@ -26,6 +27,11 @@ pub(super) fn router(handle: Handle) -> Router {
         .route("/v1/tunnel", put(set_scheme))
         .route("/v1/transfers", get(transfers).post(start))
         .route("/v1/transfers/{id}", get(transfer).delete(cancel))
+        .route("/v1/streams", get(streams))
+        .route("/v1/streams/sent", put(send_stream))
+        .route("/v1/streams/sent/{group}", delete(stop_sending))
+        .route("/v1/streams/received", put(receive_stream))
+        .route("/v1/streams/received/{group}", delete(stop_receiving))
         .fallback(async || ApiError::new(ErrorCode::NotFound, "no such path; see docs/api.md"))
         .with_state(handle)
 }
@@ -39,6 +45,7 @@ impl IntoResponse for ApiError {
             ErrorCode::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::File
             | ErrorCode::Inbox
+            | ErrorCode::Port
             | ErrorCode::UnknownReceiver
             | ErrorCode::UnreachableReceiver => StatusCode::UNPROCESSABLE_ENTITY,
         };
@@ -113,6 +120,44 @@ async fn cancel(State(handle): State<Handle>, Path(id): Path<String>) -> Answer<
     let flow = flow(&id)?;
     handle.call(move |node| node.cancel(flow)).await??;
     Ok(Json(Started { id }))
+}
+
+async fn streams(State(handle): State<Handle>) -> Answer<Vec<Stream>> {
+    handle.call(|node| node.streams()).await.map(Json)
+}
+
+async fn send_stream(
+    State(handle): State<Handle>,
+    request: Result<Json<SendStream>, JsonRejection>,
+) -> Answer<SendStream> {
+    let request = body(request)?;
+    let answer = request.clone();
+    handle.call(move |node| node.send_stream(&request)).await??;
+    Ok(Json(answer))
+}
+
+async fn stop_sending(
+    State(handle): State<Handle>,
+    Path(group): Path<String>,
+) -> Answer<Vec<Stream>> {
+    handle.call(move |node| node.stop_sending(&group).map(|()| node.streams())).await?.map(Json)
+}
+
+async fn receive_stream(
+    State(handle): State<Handle>,
+    request: Result<Json<ReceiveStream>, JsonRejection>,
+) -> Answer<ReceiveStream> {
+    let request = body(request)?;
+    let answer = request.clone();
+    handle.call(move |node| node.receive_stream(&request)).await??;
+    Ok(Json(answer))
+}
+
+async fn stop_receiving(
+    State(handle): State<Handle>,
+    Path(group): Path<String>,
+) -> Answer<Vec<Stream>> {
+    handle.call(move |node| node.stop_receiving(&group).map(|()| node.streams())).await?.map(Json)
 }
 
 fn flow(id: &str) -> Result<FlowId, ApiError> {

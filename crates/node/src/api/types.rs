@@ -40,6 +40,8 @@ pub struct Status {
     pub tunnel: Option<Tunnel>,
     /// Flows of packets through this node, by any tunnel scheme.
     pub flows: Vec<Flow>,
+    /// Streams known here.
+    pub streams: Vec<Stream>,
     /// What looks wrong and what to do about it.
     pub hints: Vec<String>,
 }
@@ -93,6 +95,82 @@ pub struct Flow {
     /// Packets handed up here.
     pub delivered: u64,
     /// Packets given up here.
+    pub lost: u64,
+}
+
+/// One of `GET /v1/streams`: a live stream as this node sees it. Lists of layers begin with the base.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stream {
+    /// The stream's id: its source and a number.
+    pub id: String,
+    /// The scheme that carries it.
+    pub scheme: String,
+    /// The group it is sent to.
+    pub group: String,
+    /// Where it comes from, by name, or by id while the name is unknown.
+    pub source: String,
+    /// Its layers' names.
+    pub layers: Vec<String>,
+    /// Receivers that are reached through this node, itself included (m).
+    pub receivers: u32,
+    /// The node it comes from, if this one is in its tree.
+    pub parent: Option<String>,
+    /// At its source.
+    pub sending: Option<StreamSending>,
+    /// At a receiver.
+    pub receiving: Option<StreamReceiving>,
+    /// A queue for each next hop.
+    pub queues: Vec<StreamQueue>,
+}
+
+/// What the source of a stream took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamSending {
+    /// Packets, by layer.
+    pub packets: Vec<u64>,
+    /// Packets that wait to enter: more came in a slot than may.
+    pub waiting: u32,
+    /// Packets refused: as many waited as can.
+    pub refused: u64,
+}
+
+/// What a receiver of a stream got.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamReceiving {
+    /// Packets, by layer.
+    pub packets: Vec<u64>,
+    /// Their bytes.
+    pub bytes: Vec<u64>,
+    /// Its virtual queue (Z), packets.
+    pub z: f64,
+    /// Its virtual pressure (Y), packets.
+    pub pressure: f64,
+    /// Where layers are played out to, `base=udp:6004`.
+    pub playing: Vec<String>,
+}
+
+/// The queue of a stream towards a next hop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamQueue {
+    /// The next hop.
+    pub to: String,
+    /// Receivers behind it (m).
+    pub receivers: u32,
+    /// Packets held, by layer (their sum is Q).
+    pub held: Vec<u32>,
+    /// The drop queue (D), packets.
+    pub drop_queue: f64,
+    /// What the next hop told of its own queues, packets.
+    pub downstream: f64,
+    /// The differential backlog (W), packets.
+    pub weight: f64,
+    /// What the link is thought to carry, packets per slot (mu).
+    pub rate: f64,
+    /// Packets sent, by layer.
+    pub sent: Vec<u64>,
+    /// Packets dropped, by layer.
+    pub dropped: Vec<u64>,
+    /// Packets that the radio gave up on.
     pub lost: u64,
 }
 
@@ -313,6 +391,8 @@ pub enum ErrorCode {
     UnreachableReceiver,
     /// The inbox cannot be written.
     Inbox,
+    /// A UDP port on this host cannot be had.
+    Port,
     /// The transfer ended already.
     Ended,
     /// The daemon is stopping.

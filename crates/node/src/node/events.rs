@@ -42,6 +42,9 @@ impl Node {
                     self.forget_outgoing(flow);
                 }
                 Event::Packet { from, packet } => self.arrived(from, packet),
+                Event::StreamPacket { group, layer, packet, .. } => {
+                    self.play(&group, &layer, &packet);
+                }
             }
         }
         self.drain_tunnel();

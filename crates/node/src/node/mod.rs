@@ -4,6 +4,7 @@ mod events;
 mod graph;
 mod handle;
 mod send;
+mod streams;
 mod tunnel;
 mod view;
 
@@ -11,6 +12,7 @@ use crate::api::types::{ApiError, ErrorCode};
 use crate::config::NodeConfig;
 use crate::state::{Delivered, OutgoingFile, StateDir};
 use crate::store::FileStorage;
+use crate::stream::Ports;
 pub use handle::{Command, Handle};
 use ncmesh_proto::file::{FileLimits, Manifest};
 use ncmesh_proto::registry::REGISTRY;
@@ -22,6 +24,7 @@ pub use send::{Receivers, default_scheme};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use streams::Streams;
 use tunnel::Tunnel;
 
 /// A node.
@@ -52,6 +55,7 @@ pub struct Node {
     radio: String,
     mtu: usize,
     tunnel: Option<Tunnel>,
+    streams: Streams,
 }
 
 #[derive(Clone, Debug)]
@@ -108,6 +112,8 @@ pub struct Parts {
     pub handle: Handle,
     /// The radio, for people.
     pub radio: String,
+    /// The ports of its streams.
+    pub ports: Ports,
 }
 
 impl Node {
@@ -141,6 +147,7 @@ impl Node {
             radio: parts.radio,
             mtu: config.radio.mtu(),
             tunnel,
+            streams: Streams { ports: parts.ports, too_long: 0 },
         };
         node.elsewhere = node.state.inboxes();
         node.elsewhere_saved = node.elsewhere.clone();

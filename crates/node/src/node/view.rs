@@ -38,6 +38,7 @@ impl Node {
             drops: counters.drops().map(|(why, n)| (why.name().into(), n)).collect(),
             tunnel: self.tunnel_status(),
             flows: self.flows(),
+            streams: self.streams(),
             hints: self.hints(),
         }
     }
@@ -65,6 +66,7 @@ impl Node {
                 "{versions} frames were of another version of ncmesh; run the same version on all nodes"
             ));
         }
+        hints.extend(self.stream_hint());
         hints
     }
 

@@ -43,6 +43,17 @@ pub struct Queues {
     dropped: f64,
 }
 
+/// What a queue decides at the beginning of a slot, by its backlogs there.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Due {
+    /// The backlog (Q).
+    held: u32,
+    /// Packets to drop, of those that are not sent.
+    drops: u32,
+    /// Packets to discard.
+    discards: f64,
+}
+
 /// What left a transmission queue in a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
@@ -81,16 +92,37 @@ impl Queues {
     /// A slot in which the link carries at most `rate` packets of this session: what is sent, then what is dropped
     /// of the rest, as decided by the backlogs at the slot's beginning. Arrivals come after: [`receive`](Self::receive).
     pub fn advance(&mut self, rate: u32, rules: &Dropping) -> Moved {
-        let limit = rules.drops(self.backlog(), self.dropped);
+        let due = self.due(rules);
         let sent = self.held.lowest(rate);
-        self.held -= sent;
-        let dropped = self.held.highest(limit);
+        self.serve(sent);
+        Moved { sent, dropped: self.end_slot(due, sent.total(), rules) }
+    }
+
+    /// A slot begins: what is due by its end.
+    #[must_use]
+    pub fn due(&self, rules: &Dropping) -> Due {
+        Due {
+            held: self.backlog(),
+            drops: rules.drops(self.backlog(), self.dropped),
+            discards: rules.discards(self.dropped),
+        }
+    }
+
+    /// Packets go over the link.
+    pub fn serve(&mut self, packets: Packets) {
+        self.held -= packets;
+    }
+
+    /// A slot ends in which `sent` packets went over the link: drops what was due, the highest layer first, but no
+    /// more than is left of what was there at the slot's beginning.
+    pub fn end_slot(&mut self, due: Due, sent: u32, rules: &Dropping) -> Packets {
+        let dropped = self.held.highest(due.drops.min(due.held.saturating_sub(sent)));
         self.held -= dropped;
         if rules.has_drop_queues {
-            let left = (self.dropped - rules.discards(self.dropped)).max(0.0);
+            let left = (self.dropped - due.discards).max(0.0);
             self.dropped = left + f64::from(dropped.total());
         }
-        Moved { sent, dropped }
+        dropped
     }
 
     /// Packets arrive, from the source or over the parent link.

@@ -5,7 +5,7 @@ mod config;
 
 pub use config::{UtilityConfig, UtilityError};
 
-/// A utility, checked. Rates are in packets per slot.
+/// A utility, checked. Rates are in the unit of its configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Utility {
     shape: Shape,

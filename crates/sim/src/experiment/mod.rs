@@ -1,6 +1,7 @@
 //! One scenario's traffic, start to end, and what came of it.
 
 mod flows;
+mod streams;
 mod transfer;
 
 use crate::observe::Observer;
@@ -16,6 +17,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 pub use flows::{CodingOutcome, FlowOutcome, FlowSeries, FlowsOutcome};
+pub use streams::{
+    StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamReceiverOutcome, StreamSeries,
+    StreamsOutcome,
+};
 pub use transfer::{ReceiverOutcome, TransferOutcome, contents};
 
 /// What came of a run.
@@ -42,7 +47,7 @@ impl Outcome {
     pub fn transfer(&self) -> Option<&TransferOutcome> {
         match &self.carried {
             Carried::Transfer(transfer) => Some(transfer),
-            Carried::Flows(_) => None,
+            Carried::Flows(_) | Carried::Streams(_) => None,
         }
     }
 }
@@ -55,6 +60,8 @@ pub enum Carried {
     Transfer(TransferOutcome),
     /// Packets.
     Flows(FlowsOutcome),
+    /// Live streams.
+    Streams(StreamsOutcome),
 }
 
 /// Why a scenario cannot be run.
@@ -130,6 +137,9 @@ pub fn check_traffic(
         "file" if scenario.traffic.is_none() => {
             Err(RunError::NoTraffic { missing: "[traffic]", scheme })
         }
+        "stream" if scenario.streams.is_empty() => {
+            Err(RunError::NoTraffic { missing: "[[stream]]", scheme })
+        }
         _ => Ok(entry),
     }
 }
@@ -158,6 +168,7 @@ pub fn run(
         Some(traffic) if entry.service == "file" => {
             Carried::Transfer(transfer::carry(&mut run, traffic, limit)?)
         }
+        _ if entry.service == "stream" => Carried::Streams(streams::carry(&mut run, limit)?),
         _ => Carried::Flows(flows::carry(&mut run, limit)?),
     };
     run.s.finish().map_err(RunError::Observer)?;

@@ -8,6 +8,7 @@ use toml::Spanned;
 use super::ether::Medium;
 use super::placement::{Grid, Uniform};
 use super::quantity::{self, Quantity};
+use super::stream::StreamTable;
 
 /// The whole file.
 #[derive(Deserialize)]
@@ -33,6 +34,8 @@ pub(super) struct File {
     pub(super) traffic: Option<Traffic>,
     #[serde(default)]
     pub(super) flow: Vec<Flow>,
+    #[serde(default)]
+    pub(super) stream: Vec<StreamTable>,
     #[serde(default)]
     pub(super) protocol: BTreeMap<String, toml::Table>,
 }
@@ -72,8 +75,11 @@ pub(super) struct Topology {
 pub(super) struct Link {
     pub(super) from: String,
     pub(super) to: String,
-    pub(super) loss: f64,
+    pub(super) loss: Option<f64>,
     pub(super) loss_back: Option<f64>,
+    pub(super) rate: Option<Spanned<Rate>>,
+    #[serde(default)]
+    pub(super) wired: bool,
 }
 
 /// Broadcast probes by which links are measured before a run, and what is measured handed to all nodes.

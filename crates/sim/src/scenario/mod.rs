@@ -50,6 +50,14 @@
 //! # ack_delay_s = 0                        # how long acknowledgments wait for another
 //! # size = "1MB"                           # bytes to send; as many as can be if absent
 //!
+//! # [[stream]]                             # a live layered stream; any number
+//! # group = "news"
+//! # from = "s"
+//! # layers = [{ name = "base", rate = "500k" }, { name = "enh", rate = "2M" }]
+//! # packet = 1000                          # bytes; the longest there can be if absent
+//! # receivers = [{ node = "d", min_rate = "500k", utility = "log", join_s = 0, leave_s = 30 }]
+//! # start_s = 0, warm_up_s = 0, seconds = 60
+//!
 //! [protocol.pacifier]                      # handed to that protocol as it is
 //! knob = 1
 //! ```
@@ -67,10 +75,12 @@ mod overrides;
 mod placement;
 mod quantity;
 mod read;
+mod stream;
 
 pub use error::{Place, ScenarioError};
 pub use links::Topology;
 pub use quantity::Quantity;
+pub use stream::{Layer, Stream, StreamReceiver};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -207,6 +217,8 @@ pub struct Scenario {
     pub traffic: Option<Traffic>,
     /// What tunnels carry.
     pub flows: Vec<Flow>,
+    /// What streams there are.
+    pub streams: Vec<Stream>,
     /// Settings by protocol name, checked by the protocols themselves.
     pub protocol: BTreeMap<String, toml::Table>,
     /// The largest frame a node hands to its radio, bytes; 1500 if the scenario does not say.

@@ -1,6 +1,8 @@
 //! Which nodes there are, where they stand, and how they hear each other.
 
-use ncmesh_medium::{LossMatrix, RadioId};
+use std::collections::BTreeMap;
+
+use ncmesh_medium::{LinkKind, LossMatrix, RadioId};
 use toml::Spanned;
 
 use super::error::Place;
@@ -33,10 +35,35 @@ impl Reader<'_> {
         for link in &file.link {
             let (place, link) = (self.place(link), link.as_ref());
             let (from, to) = (find(&link.from, &place)?, find(&link.to, &place)?);
-            set(&mut loss, from, to, link.loss, &place)?;
-            set(&mut loss, to, from, link.loss_back.unwrap_or(link.loss), &place)?;
+            let p = link_loss(link, &place)?;
+            set(&mut loss, from, to, p, &place)?;
+            set(&mut loss, to, from, link.loss_back.unwrap_or(p), &place)?;
         }
         Ok((nodes, loss))
+    }
+
+    /// Links that are not as the others, in both directions: cables, and those with a rate of their own.
+    pub(super) fn link_kinds(
+        &self,
+        file: &File,
+        nodes: &[Node],
+    ) -> Result<BTreeMap<(RadioId, RadioId), LinkKind>, ScenarioError> {
+        let index = index_by_name(nodes, self.origin)?;
+        let mut kinds = BTreeMap::new();
+        for link in &file.link {
+            let (place, link) = (self.place(link), link.as_ref());
+            let rate = link.rate.as_ref().map(|rate| rate.get_ref().0.0);
+            let kind = match (link.wired, rate) {
+                (false, None) => continue,
+                (false, Some(bit_rate_bps)) => LinkKind::Air { bit_rate_bps },
+                (true, rate) => LinkKind::Wire { bit_rate_bps: rate.unwrap_or(WIRE_BPS) },
+            };
+            let (from, to) = (find(&index, &link.from, &place)?, find(&index, &link.to, &place)?);
+            for pair in [(from, to), (to, from)] {
+                kinds.insert((RadioId(pair.0), RadioId(pair.1)), kind);
+            }
+        }
+        Ok(kinds)
     }
 
     fn listed_nodes(&self, file: &File) -> Result<Vec<Node>, ScenarioError> {
@@ -126,6 +153,19 @@ fn position(node: &file::Node, place: &Place) -> Result<Option<Position>, Scenar
             Ok(Some(Position { x, y, z: node.z }))
         }
         _ => Err(ScenarioError::value(place.clone(), "give both `x` and `y`, as finite numbers")),
+    }
+}
+
+/// The rate of a cable if nothing is said: gigabit Ethernet.
+const WIRE_BPS: u64 = 1_000_000_000;
+
+/// The loss of a link through the air; a cable is none.
+fn link_loss(link: &file::Link, place: &Place) -> Result<f64, ScenarioError> {
+    match (link.wired, link.loss) {
+        (false, Some(loss)) => Ok(loss),
+        (true, None) if link.loss_back.is_none() => Ok(1.0),
+        (false, None) => Err(ScenarioError::value(place.clone(), "a link needs `loss`, 0 to 1")),
+        (true, _) => Err(ScenarioError::value(place.clone(), "a `wired` link has no `loss`")),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use ncmesh_medium::{LossMatrix, MAX_FRAME_BYTES, MAX_RADIOS, MediumConfig};
+use ncmesh_medium::{LinkKind, LossMatrix, MAX_FRAME_BYTES, MAX_RADIOS, MediumConfig, RadioId};
 use ncmesh_proto::name::{MAX_NODE_NAME, harmless, is_node_name};
 use ncmesh_proto::stack::MTUS;
 use ncmesh_proto::time::Duration;
@@ -76,13 +76,17 @@ pub(super) fn scenario(
     check_name(file.name.as_ref(), "name", &reader.place(&file.name))?;
     let (nodes, loss) = reader.network(&file)?;
     let mtu = reader.mtu(file.medium.get_ref())?;
-    let medium = reader.medium(&file.medium, (&nodes, loss), mtu, file.seed)?;
+    let kinds = reader.link_kinds(&file, &nodes)?;
+    let medium = reader.medium(&file.medium, (&nodes, loss, kinds), mtu, file.seed)?;
     let measure = file.measure.as_ref().map(|measure| reader.measure(measure)).transpose()?;
     let traffic =
         file.traffic.as_ref().map(|traffic| reader.traffic(traffic, &nodes)).transpose()?;
     let flows: Result<Vec<_>, _> = file.flow.iter().map(|flow| reader.flow(flow, &nodes)).collect();
+    let streams: Result<Vec<_>, _> =
+        file.stream.iter().map(|stream| reader.stream(stream, &nodes)).collect();
     Ok(Scenario {
         flows: flows?,
+        streams: streams?,
         name: file.name.into_inner(),
         description: file.description,
         seed: file.seed,
@@ -113,13 +117,16 @@ impl Reader<'_> {
     fn medium(
         &self,
         spanned: &Spanned<Medium>,
-        network: (&[Node], LossMatrix),
+        network: (&[Node], LossMatrix, BTreeMap<(RadioId, RadioId), LinkKind>),
         mtu: usize,
         seed: u64,
     ) -> Result<MediumConfig, ScenarioError> {
-        let (nodes, loss) = network;
-        let config = spanned.as_ref().config(loss, nodes, mtu, seed);
-        config.map_err(|message| ScenarioError::value(self.place(spanned), message))
+        let (nodes, loss, links) = network;
+        let fail = |message| ScenarioError::value(self.place(spanned), message);
+        let mut config = spanned.as_ref().config(loss, nodes, mtu, seed).map_err(fail)?;
+        config.links = links;
+        config.validate().map_err(|error| fail(error.to_string()))?;
+        Ok(config)
     }
 
     /// What the engines can work with and the medium carries.
@@ -192,7 +199,7 @@ impl Reader<'_> {
 }
 
 /// Longest and shortest times of a flow, s.
-const TIMES: std::ops::RangeInclusive<f64> = 0.0..=1e9;
+pub(super) const TIMES: std::ops::RangeInclusive<f64> = 0.0..=1e9;
 
 impl Reader<'_> {
     fn flow(&self, flow: &file::Flow, nodes: &[Node]) -> Result<Flow, ScenarioError> {

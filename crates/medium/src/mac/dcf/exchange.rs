@@ -28,7 +28,8 @@ impl Dcf {
 
     fn send_rts(&mut self, turn: &mut Turn<'_>, radio: usize, to: usize, bytes: usize) {
         let timing = self.timing;
-        let data_ns = self.phy.airtime_ns(bytes, self.bit_rate_bps);
+        let rate_bps = self.rate_bps(radio, Access::Unicast(RadioId(to)));
+        let data_ns = self.phy.airtime_ns(bytes, rate_bps);
         let claim_ns = 3 * timing.sifs_ns + 2 * timing.answer_ns + data_ns;
         let station = &mut self.stations[radio];
         station.phase = Phase::Sending;
@@ -42,16 +43,20 @@ impl Dcf {
     }
 
     pub(super) fn send_data(&mut self, turn: &mut Turn<'_>, radio: usize) {
+        let Some(access) = self.stations[radio].outgoing.as_ref().map(|frame| frame.access) else {
+            return;
+        };
+        let rate_bps = self.rate_bps(radio, access);
         let station = &mut self.stations[radio];
         let Some(outgoing) = &mut station.outgoing else {
             return;
         };
         let bytes = outgoing.frame.len() + self.mac_overhead_bytes;
-        let airtime_ns = self.phy.airtime_ns(bytes, self.bit_rate_bps);
+        let airtime_ns = self.phy.airtime_ns(bytes, rate_bps);
         outgoing.airtime_ns += airtime_ns;
         station.phase = Phase::Sending;
         turn.air.statistics.radios[radio].frames_sent += 1;
-        let (access, attempt) = (outgoing.access, outgoing.attempt);
+        let attempt = outgoing.attempt;
         let claim_ns = match access {
             Access::Broadcast => 0,
             Access::Unicast(_) => self.timing.sifs_ns + self.timing.answer_ns,
@@ -121,6 +126,7 @@ impl Dcf {
             }
             Payload::Data { access: Access::Broadcast, frame, .. } => {
                 turn.deliver(sender, &frame, heard);
+                self.broadcast_by_wire(turn, sender, &frame);
                 self.finish(turn, sender, TxResult::Sent);
             }
             Payload::Data { access: Access::Unicast(to), frame, attempt } => {
@@ -192,7 +198,7 @@ impl Dcf {
     }
 
     /// Reports on the frame and starts the post-backoff.
-    fn finish(&mut self, turn: &mut Turn<'_>, radio: usize, result: TxResult) {
+    pub(super) fn finish(&mut self, turn: &mut Turn<'_>, radio: usize, result: TxResult) {
         let station = &mut self.stations[radio];
         station.window = self.phy.cw_min;
         if let Some(Outgoing { attempts, airtime_ns, .. }) = station.outgoing.take() {

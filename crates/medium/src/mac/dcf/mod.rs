@@ -13,14 +13,15 @@ mod contention;
 mod exchange;
 mod station;
 mod timers;
+mod wires;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use crate::air::{Answer, Listener, Transmission, TxId};
 use crate::channel::Arrival;
-use crate::config::MediumConfig;
+use crate::config::{LinkKind, MediumConfig};
 use crate::mac::{Mac, Turn};
 use crate::phy::RTS_BYTES;
 use crate::{Access, MediumError, Output, Phy, RadioId};
@@ -36,6 +37,8 @@ enum Event {
     AnswerDue { answer: Answer, from: usize, to: usize, attempt: u64, claim_ns: u64 },
     /// `radio` has got its CTS and SIFS has passed.
     DataDue { radio: usize },
+    /// What `radio` sent by cable is through.
+    WireEnd { radio: usize, attempt: u64 },
     /// `radio` has waited long enough for an answer to begin.
     AnswerMissing { radio: usize, attempt: u64 },
 }
@@ -53,6 +56,8 @@ struct Timing {
 pub(crate) struct Dcf {
     phy: Phy,
     bit_rate_bps: u64,
+    /// Links that are not as the others.
+    links: BTreeMap<(RadioId, RadioId), LinkKind>,
     mac_overhead_bytes: usize,
     timing: Timing,
     rts_threshold_bytes: Option<usize>,
@@ -77,6 +82,7 @@ impl Dcf {
         Self {
             phy,
             bit_rate_bps: rate_bps,
+            links: config.links.clone(),
             mac_overhead_bytes: config.mac_overhead_bytes,
             timing: Timing {
                 sifs_ns: phy.sifs_ns,
@@ -145,6 +151,7 @@ impl Dcf {
                     self.send_data(turn, radio);
                 }
             }
+            Event::WireEnd { radio, attempt } => self.end_wire(turn, radio, attempt),
             Event::AnswerMissing { radio, attempt } => {
                 // One that is arriving decides at its end.
                 if self.awaits(radio, attempt) && !turn.air.is_receiving_answer(radio, attempt) {
@@ -189,8 +196,12 @@ impl Mac for Dcf {
         frame: Arc<[u8]>,
     ) -> Result<(), MediumError> {
         self.take_grant(radio)?;
+        let wire = self.wire(radio, access);
         self.stations[radio].outgoing = Some(Outgoing::new(access, frame));
-        self.attempt(turn, radio);
+        match wire {
+            Some(bit_rate_bps) => self.send_by_wire(turn.now_ns, radio, bit_rate_bps),
+            None => self.attempt(turn, radio),
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::{Shape, Utility};
 use serde::Deserialize;
 
-/// A utility as configured. Rates are in packets per slot.
+/// A utility as configured. Rates are in its user's unit: packets per slot in the slotted model, Mbit/s of streams.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UtilityConfig {

@@ -1,0 +1,191 @@
+//! `ncmesh stream`.
+
+use crate::args::Remote;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::show::{self, Table};
+use crate::stream_args::{StreamCommand, StreamReceiveArgs, StreamSendArgs};
+use ncmesh_node::api::types::{Stream, StreamQueue};
+use ncmesh_node::stream::{ReceiveStream, SendStream};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
+
+/// Time between two looks at the streams.
+const LOOK: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(remote: &Remote, command: StreamCommand) -> Result<(), Failure> {
+    let client = Client::new(remote)?;
+    match command {
+        StreamCommand::Send(args) => send(&client, remote.json, args),
+        StreamCommand::Receive(args) => receive(&client, remote.json, args),
+        StreamCommand::List => list(&client, remote.json),
+        StreamCommand::Stop(args) => stop(&client, remote.json, &args.group),
+    }
+}
+
+fn send(client: &Client, json: bool, args: StreamSendArgs) -> Result<(), Failure> {
+    let StreamSendArgs { group, layers, no_wait } = args;
+    let request = SendStream { group: group.clone(), layers };
+    let begun: SendStream = client.put("/v1/streams/sent", &request)?;
+    if no_wait {
+        return if json { show::json(&begun) } else { Ok(()) };
+    }
+    show::note(&format!("sending to group {group}; Ctrl-C ends the stream"));
+    let watched = watch(client, json, &group, sending);
+    client.delete::<Vec<Stream>>(&format!("/v1/streams/sent/{group}"))?;
+    watched
+}
+
+fn receive(client: &Client, json: bool, args: StreamReceiveArgs) -> Result<(), Failure> {
+    let StreamReceiveArgs { group, layers, utility, weight, xi, alpha, min_rate, penalty, no_wait } =
+        args;
+    let min_rate_bps = min_rate;
+    let group_name = group.clone();
+    let request =
+        ReceiveStream { group, layers, utility, weight, xi, alpha, min_rate_bps, penalty };
+    let joined: ReceiveStream = client.put("/v1/streams/received", &request)?;
+    if no_wait {
+        return if json { show::json(&joined) } else { Ok(()) };
+    }
+    show::note(&format!("joined group {group_name}; Ctrl-C leaves it"));
+    let watched = watch(client, json, &group_name, receiving);
+    client.delete::<Vec<Stream>>(&format!("/v1/streams/received/{group_name}"))?;
+    watched
+}
+
+/// Shows the streams of a group every second until interrupted.
+fn watch(
+    client: &Client,
+    json: bool,
+    group: &str,
+    line: fn(&Stream, Option<&Stream>) -> Option<String>,
+) -> Result<(), Failure> {
+    let mut before: Vec<Stream> = Vec::new();
+    while !interrupted(client)? {
+        let all: Vec<Stream> = client.read("/v1/streams")?;
+        let of_group: Vec<Stream> = all.into_iter().filter(|s| s.group == group).collect();
+        for stream in &of_group {
+            let last = before.iter().find(|last| last.id == stream.id);
+            let read_on = match line(stream, last) {
+                Some(_) if json => show::json_line(stream)?,
+                Some(text) => show::endless_line(&text)?,
+                None => true,
+            };
+            if !read_on {
+                return Ok(());
+            }
+        }
+        before = of_group;
+    }
+    Ok(())
+}
+
+/// Waits until the next look. Says whether the user ended it.
+fn interrupted(client: &Client) -> Result<bool, Failure> {
+    client.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        Ok(tokio::select! {
+            () = sleep(LOOK) => false,
+            _ = interrupt.recv() => true,
+            _ = terminate.recv() => true,
+        })
+    })
+}
+
+fn sending(stream: &Stream, last: Option<&Stream>) -> Option<String> {
+    let now = stream.sending.as_ref()?;
+    let before = last.and_then(|last| last.sending.as_ref());
+    let packets =
+        |i: usize| now.packets[i] - before.map_or(0, |b| b.packets[i].min(now.packets[i]));
+    let layers = stream.layers.iter().enumerate().map(|(i, name)| format!("{name} {}", packets(i)));
+    let layers: Vec<String> = layers.collect();
+    Some(format!(
+        "{}: packets a second {}; {} receivers, {} refused",
+        stream.id,
+        layers.join(", "),
+        stream.receivers,
+        now.refused
+    ))
+}
+
+fn receiving(stream: &Stream, last: Option<&Stream>) -> Option<String> {
+    let now = stream.receiving.as_ref()?;
+    let before = last.and_then(|last| last.receiving.as_ref());
+    let bytes = |i: usize| now.bytes[i] - before.map_or(0, |b| b.bytes[i].min(now.bytes[i]));
+    let rate = |i: usize| bytes(i) as f64 * 8.0 / LOOK.as_secs_f64() / 1e3;
+    let layers = stream.layers.iter().enumerate();
+    let layers: Vec<String> =
+        layers.map(|(i, name)| format!("{name} {:.0} kbit/s", rate(i))).collect();
+    Some(format!("{} from {}: {}", stream.id, stream.source, layers.join(", ")))
+}
+
+fn list(client: &Client, json: bool) -> Result<(), Failure> {
+    let streams: Vec<Stream> = client.read("/v1/streams")?;
+    if json {
+        return show::json(&streams);
+    }
+    let columns = ["STREAM", "GROUP", "FROM", "LAYERS", "HERE", "RECEIVERS", "BY"];
+    let mut table = Table::new(columns);
+    for stream in &streams {
+        table.row([
+            stream.id.clone(),
+            stream.group.clone(),
+            stream.source.clone(),
+            stream.layers.join(","),
+            part(stream).into(),
+            stream.receivers.to_string(),
+            show::or_dash(stream.parent.clone()),
+        ]);
+    }
+    show::line(&table.to_string())?;
+    if streams.iter().any(|stream| !stream.queues.is_empty()) {
+        show::line("")?;
+        show::line(&queues(&streams))?;
+    }
+    Ok(())
+}
+
+fn part(stream: &Stream) -> &'static str {
+    match (&stream.sending, &stream.receiving) {
+        (Some(_), _) => "sends",
+        (_, Some(_)) => "receives",
+        _ if stream.queues.is_empty() => "-",
+        _ => "forwards",
+    }
+}
+
+fn queues(streams: &[Stream]) -> String {
+    let columns = ["QUEUE OF", "TO", "M", "Q", "D", "W", "MU", "SENT", "DROPPED", "LOST"];
+    let mut table = Table::new(columns);
+    let sum = |all: &[u64]| all.iter().sum::<u64>().to_string();
+    for (stream, queue) in streams.iter().flat_map(|s| s.queues.iter().map(move |q| (s, q))) {
+        let StreamQueue {
+            to, receivers, held, drop_queue, weight, rate, sent, dropped, lost, ..
+        } = queue;
+        table.row([
+            stream.group.clone(),
+            to.clone(),
+            receivers.to_string(),
+            held.iter().sum::<u32>().to_string(),
+            format!("{drop_queue:.0}"),
+            format!("{weight:.0}"),
+            format!("{rate:.0}"),
+            sum(sent),
+            sum(dropped),
+            lost.to_string(),
+        ]);
+    }
+    table.to_string()
+}
+
+fn stop(client: &Client, json: bool, group: &str) -> Result<(), Failure> {
+    let sent = client.delete::<Vec<Stream>>(&format!("/v1/streams/sent/{group}"));
+    let received = client.delete::<Vec<Stream>>(&format!("/v1/streams/received/{group}"));
+    match (sent, received) {
+        (Ok(streams), _) | (_, Ok(streams)) if json => show::json(&streams),
+        (Ok(_), _) | (_, Ok(_)) => Ok(()),
+        (Err(failure), Err(_)) => Err(failure),
+    }
+}

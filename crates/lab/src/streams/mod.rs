@@ -1,0 +1,209 @@
+//! Live streams over the lab's daemons: packets go in and come out by UDP on the loopback interface.
+
+mod receiver;
+mod source;
+
+use crate::{Lab, LabError};
+use ncmesh_node::api::types::Stream as StreamView;
+use ncmesh_sim::scenario::Stream;
+use ncmesh_sim::{StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamsOutcome};
+use receiver::{Received, Receiver};
+use serde::Serialize;
+use source::{Sent, Source};
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+/// Rates over time are over so long, and queues are looked at so often.
+const SAMPLE: Duration = Duration::from_secs(1);
+/// Length of packets where the scenario does not say, bytes: they fit frames of 1,472 bytes.
+const PACKET: usize = 1400;
+
+/// What came of the streams of a lab.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LabStreams {
+    /// As the simulator tells it.
+    #[serde(flatten)]
+    pub streams: StreamsOutcome,
+    /// By node, processor time of its daemon while the streams ran, in shares of one core.
+    pub cpu: BTreeMap<String, f64>,
+}
+
+/// One task's result.
+enum Ended {
+    Source(usize, Sent),
+    Receiver(usize, usize, Received),
+}
+
+/// When a stream begins, is measured from, and ends.
+#[derive(Clone, Copy)]
+struct Times {
+    begins: Instant,
+    counts_from: Instant,
+    ends: Instant,
+}
+
+impl Times {
+    fn of(stream: &Stream, start: Instant) -> Self {
+        let begins = start + stream.start;
+        let counts_from = begins + stream.warm_up;
+        Self { begins, counts_from, ends: counts_from + stream.duration }
+    }
+
+    fn seconds(&self) -> f64 {
+        (self.ends - self.counts_from).as_secs_f64()
+    }
+}
+
+impl Lab {
+    /// Waits until the mesh has measured itself and every stream's receivers can be reached.
+    ///
+    /// # Errors
+    /// As of [`settle`](Self::settle).
+    pub async fn settle_streams(&mut self) -> Result<(), LabError> {
+        for stream in self.scenario.streams.clone() {
+            let to: Vec<usize> = stream.receivers.iter().map(|receiver| receiver.node).collect();
+            self.settle(stream.from, &to).await?;
+            for receiver in to {
+                self.settle(receiver, &[stream.from]).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries the scenario's streams by `scheme`.
+    ///
+    /// # Errors
+    /// [`LabError::Api`], [`LabError::System`], and those of [`check`](Self::check).
+    pub async fn carry_streams(&mut self, scheme: &str) -> Result<LabStreams, LabError> {
+        let start = Instant::now();
+        let streams = self.scenario.streams.clone();
+        let mut running = self.begin_streams(&streams, start);
+        let end = streams.iter().map(|stream| Times::of(stream, start).ends).max();
+        let (mut sent, mut received) = (BTreeMap::new(), BTreeMap::new());
+        let mut queues = BTreeMap::new();
+        let (mut look_at, cpu_before) = (start + SAMPLE, self.cpu_times()?);
+        while !running.is_empty() {
+            tokio::select! {
+                Some(ended) = running.join_next() => match ended.map_err(io::Error::other)?? {
+                    Ended::Source(stream, its) => drop(sent.insert(stream, its)),
+                    Ended::Receiver(stream, n, its) => drop(received.insert((stream, n), its)),
+                },
+                () = sleep_until(look_at) => {
+                    look_at += SAMPLE;
+                    self.check()?;
+                    // At the end queues go one by one.
+                    if end.is_some_and(|end| Instant::now() < end) {
+                        self.look_at_queues(&mut queues).await?;
+                    }
+                }
+            }
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let cpu = cpu_before.into_iter().zip(self.cpu_times()?);
+        let cpu = cpu.map(|((name, before), (_, after))| (name, (after - before) / seconds));
+        let each = streams.iter().enumerate().map(|(number, stream)| {
+            let sent = sent.remove(&number).unwrap_or_default();
+            let its = (0..stream.receivers.len()).map(|n| received.remove(&(number, n)));
+            self.outcome_of_stream(stream, &sent, its.map(Option::unwrap_or_default).collect())
+        });
+        let outcome = StreamsOutcome {
+            scenario: self.scenario.name.clone(),
+            scheme: scheme.to_owned(),
+            streams: each.collect(),
+            queues: queues.into_values().collect(),
+            transmissions: self.data_frames_sent(scheme).await?,
+            seconds,
+        };
+        Ok(LabStreams { streams: outcome, cpu: cpu.collect() })
+    }
+
+    /// Begins a task for each source and receiver.
+    fn begin_streams(
+        &self,
+        streams: &[Stream],
+        start: Instant,
+    ) -> JoinSet<Result<Ended, LabError>> {
+        let mut running = JoinSet::new();
+        for (number, stream) in streams.iter().enumerate() {
+            let times = Times::of(stream, start);
+            let packet = stream.packet.unwrap_or(PACKET);
+            let client = self.client(stream.from).clone();
+            let source = Source { client, stream: stream.clone(), packet, start, times };
+            running.spawn(async move { Ok(Ended::Source(number, source.run().await?)) });
+            for (n, receiver) in stream.receivers.iter().enumerate() {
+                let client = self.client(receiver.node).clone();
+                let names = stream.layers.iter().map(|layer| layer.name.clone()).collect();
+                let (group, receiver) = (stream.group.clone(), receiver.clone());
+                let receiver = Receiver { client, group, names, receiver, packet, start, times };
+                running.spawn(async move { Ok(Ended::Receiver(number, n, receiver.run().await?)) });
+            }
+        }
+        running
+    }
+
+    /// Processor time of each daemon so far, s.
+    fn cpu_times(&self) -> io::Result<Vec<(String, f64)>> {
+        self.nodes.iter().map(|node| Ok((node.name().to_owned(), node.cpu_seconds()?))).collect()
+    }
+
+    async fn look_at_queues(
+        &self,
+        seen: &mut BTreeMap<(String, String, String), StreamQueueOutcome>,
+    ) -> Result<(), LabError> {
+        for node in &self.nodes {
+            let streams: Vec<StreamView> = node.client().read("/v1/streams").await?;
+            for stream in streams {
+                for queue in stream.queues {
+                    let key = (node.name().to_owned(), stream.group.clone(), queue.to.clone());
+                    let (name, group, to) = key.clone();
+                    let fresh = StreamQueueOutcome { node: name, group, to, ..Default::default() };
+                    let entry = seen.entry(key).or_insert(fresh);
+                    entry.receivers = queue.receivers;
+                    entry.most_held = entry.most_held.max(queue.held.iter().sum());
+                    entry.most_drop_queue = entry.most_drop_queue.max(queue.drop_queue);
+                    (entry.sent, entry.dropped) = (queue.sent, queue.dropped);
+                    entry.lost = queue.lost;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn outcome_of_stream(
+        &self,
+        stream: &Stream,
+        sent: &Sent,
+        received: Vec<Received>,
+    ) -> StreamOutcome {
+        let times = Times::of(stream, Instant::now());
+        let packet_bytes = stream.packet.unwrap_or(PACKET);
+        let rate = |packets: u64| packets as f64 * packet_bytes as f64 * 8.0 / times.seconds();
+        let name = |node: usize| self.scenario.nodes[node].name.clone();
+        let receivers = stream.receivers.iter().zip(received).map(|(receiver, received)| {
+            let layer = |(i, layer): (usize, &ncmesh_sim::scenario::Layer)| {
+                let delivered = received.delivered.get(i).copied().unwrap_or(0);
+                let offered = sent.counted.get(i).copied().unwrap_or(0).max(1);
+                StreamLayerOutcome {
+                    name: layer.name.clone(),
+                    delivered,
+                    rate_bps: rate(delivered),
+                    share: delivered as f64 / offered as f64,
+                }
+            };
+            let layers = stream.layers.iter().enumerate().map(layer).collect();
+            received.outcome(name(receiver.node), layers, packet_bytes, times)
+        });
+        StreamOutcome {
+            group: stream.group.clone(),
+            from: name(stream.from),
+            packet_bytes,
+            taken: sent.counted.clone(),
+            refused: 0,
+            seconds: times.seconds(),
+            receivers: receivers.collect(),
+        }
+    }
+}

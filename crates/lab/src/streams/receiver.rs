@@ -1,0 +1,153 @@
+//! The application at a stream's receiver.
+
+use super::source::STAMP;
+use super::{SAMPLE, Times};
+use crate::LabError;
+use ncmesh_node::api::client::ApiClient;
+use ncmesh_node::api::types::Stream as StreamView;
+use ncmesh_node::stream::{Layer, ReceiveStream};
+use ncmesh_sim::scenario::StreamReceiver;
+use ncmesh_sim::{StreamLayerOutcome, StreamReceiverOutcome, StreamSeries};
+use std::collections::BTreeSet;
+use std::io;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+/// A receiver of a stream.
+pub(super) struct Receiver {
+    pub(super) client: ApiClient,
+    pub(super) group: String,
+    /// Of the layers.
+    pub(super) names: Vec<String>,
+    pub(super) receiver: StreamReceiver,
+    /// Length of packets, bytes.
+    pub(super) packet: usize,
+    pub(super) start: Instant,
+    pub(super) times: Times,
+}
+
+/// What it got.
+#[derive(Default)]
+pub(super) struct Received {
+    /// Packets by layer while the stream was measured.
+    pub(super) delivered: Vec<u64>,
+    seen: BTreeSet<(u8, u64)>,
+    delays: Duration,
+    by_second: Vec<u64>,
+    corrupt: u64,
+}
+
+/// A packet as it came.
+type Arrival = (Instant, usize, Vec<u8>);
+
+impl Receiver {
+    /// Receives from joining to leaving, or to the stream's end.
+    pub(super) async fn run(self) -> Result<Received, LabError> {
+        let leaves = self.receiver.leave.map(|leave| self.times.begins + leave);
+        let ends = leaves.unwrap_or(self.times.ends).min(self.times.ends);
+        sleep_until(self.times.begins + self.receiver.join).await;
+        let (arrivals, mut arrived) = mpsc::channel(1024);
+        let mut readers = JoinSet::new();
+        let mut layers = Vec::new();
+        for (layer, name) in self.names.iter().enumerate() {
+            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+            layers.push(Layer { name: name.clone(), port: socket.local_addr()?.port() });
+            readers.spawn(read(socket, layer, arrivals.clone()));
+        }
+        self.client.put::<ReceiveStream>("/v1/streams/received", &self.request(layers)).await?;
+        let mut received = Received { delivered: vec![0; self.names.len()], ..Received::default() };
+        loop {
+            tokio::select! {
+                Some(arrival) = arrived.recv() => self.take(&mut received, &arrival),
+                () = sleep_until(ends) => break,
+            }
+        }
+        let path = format!("/v1/streams/received/{}", self.group);
+        self.client.delete::<Vec<StreamView>>(&path).await?;
+        Ok(received)
+    }
+
+    fn request(&self, layers: Vec<Layer>) -> ReceiveStream {
+        let utility = self.receiver.utility.clone();
+        ReceiveStream {
+            group: self.group.clone(),
+            layers,
+            utility: utility.name,
+            weight: utility.weight,
+            xi: utility.xi,
+            alpha: utility.alpha,
+            min_rate_bps: utility.minimum.map(|mbit| (mbit * 1e6).round() as u64),
+            penalty: utility.penalty,
+        }
+    }
+
+    fn take(&self, received: &mut Received, (at, layer, packet): &Arrival) {
+        let stamp = |from: usize| {
+            packet.get(from..from + 8).and_then(|b| b.try_into().ok()).map(u64::from_be_bytes)
+        };
+        let (Some(number), Some(sent)) = (stamp(1), stamp(9)) else {
+            received.corrupt += 1;
+            return;
+        };
+        let own = usize::from(packet[0]) == *layer && packet.len() == self.packet.max(STAMP);
+        if !own || !received.seen.insert((packet[0], number)) {
+            received.corrupt += 1;
+            return;
+        }
+        let second = (*at - self.times.begins).as_nanos() / SAMPLE.as_nanos();
+        let second = usize::try_from(second).unwrap_or(usize::MAX);
+        if received.by_second.len() <= second {
+            received.by_second.resize(second + 1, 0);
+        }
+        received.by_second[second] += 1;
+        if (self.times.counts_from..self.times.ends).contains(at) {
+            received.delivered[*layer] += 1;
+            received.delays += (*at - self.start).saturating_sub(Duration::from_nanos(sent));
+        }
+    }
+}
+
+impl Received {
+    pub(super) fn outcome(
+        mut self,
+        node: String,
+        layers: Vec<StreamLayerOutcome>,
+        packet_bytes: usize,
+        times: Times,
+    ) -> StreamReceiverOutcome {
+        let all: u64 = self.delivered.iter().sum();
+        let whole = ((times.ends - times.begins).as_nanos() / SAMPLE.as_nanos()) as usize;
+        self.by_second.resize(whole, 0);
+        let bits = packet_bytes as f64 * 8.0;
+        StreamReceiverOutcome {
+            node,
+            rate_bps: layers.iter().map(|layer| layer.rate_bps).sum(),
+            layers,
+            corrupt: self.corrupt,
+            mean_delay_s: (all > 0).then(|| self.delays.as_secs_f64() / all as f64),
+            series: StreamSeries {
+                seconds: (1..=whole).map(|n| n as f64 * SAMPLE.as_secs_f64()).collect(),
+                rate_bps: self
+                    .by_second
+                    .iter()
+                    .map(|n| *n as f64 * bits / SAMPLE.as_secs_f64())
+                    .collect(),
+            },
+        }
+    }
+}
+
+async fn read(socket: UdpSocket, layer: usize, arrivals: mpsc::Sender<Arrival>) -> io::Result<()> {
+    let mut buffer = vec![0; 65_535];
+    loop {
+        let length = socket.recv(&mut buffer).await?;
+        let arrival = (Instant::now(), layer, buffer[..length].to_vec());
+        if arrivals.send(arrival).await.is_err() {
+            return Ok(());
+        }
+    }
+}

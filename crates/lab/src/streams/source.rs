@@ -1,0 +1,90 @@
+//! The application at a stream's source.
+
+use super::Times;
+use crate::LabError;
+use ncmesh_node::api::client::ApiClient;
+use ncmesh_node::api::types::Stream as StreamView;
+use ncmesh_node::stream::{Layer, SendStream};
+use ncmesh_sim::scenario::Stream;
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket as StdSocket};
+use std::time::Duration;
+use tokio::net::UdpSocket;
+use tokio::time::{Instant, sleep_until};
+
+/// Layer, number, and nanoseconds since the start of all streams stand at a packet's beginning.
+pub(super) const STAMP: usize = 17;
+/// Packets due within so long go together: timers are no finer.
+const GRAIN: Duration = Duration::from_millis(1);
+
+/// A stream's source.
+pub(super) struct Source {
+    pub(super) client: ApiClient,
+    pub(super) stream: Stream,
+    /// Length of its packets, bytes.
+    pub(super) packet: usize,
+    pub(super) start: Instant,
+    pub(super) times: Times,
+}
+
+/// What it sent.
+#[derive(Default)]
+pub(super) struct Sent {
+    /// Packets by layer while it was measured.
+    pub(super) counted: Vec<u64>,
+}
+
+impl Source {
+    /// Sends the stream from its beginning to its end.
+    pub(super) async fn run(self) -> Result<Sent, LabError> {
+        sleep_until(self.times.begins).await;
+        let ports = free_ports(self.stream.layers.len())?;
+        let layers = self.stream.layers.iter().zip(&ports);
+        let layers = layers.map(|(layer, port)| Layer { name: layer.name.clone(), port: *port });
+        let request = SendStream { group: self.stream.group.clone(), layers: layers.collect() };
+        self.client.put::<SendStream>("/v1/streams/sent", &request).await?;
+        let sent = self.send(&ports).await?;
+        let path = format!("/v1/streams/sent/{}", self.stream.group);
+        self.client.delete::<Vec<StreamView>>(&path).await?;
+        Ok(sent)
+    }
+
+    async fn send(&self, ports: &[u16]) -> io::Result<Sent> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let bits = self.packet.max(STAMP) as f64 * 8.0;
+        let every = |bps: u64| Duration::from_secs_f64(bits / bps as f64);
+        let every: Vec<Duration> = self.stream.layers.iter().map(|l| every(l.rate_bps)).collect();
+        let mut next = vec![self.times.begins; every.len()];
+        let mut numbers = vec![0u64; every.len()];
+        let mut counted = vec![0; every.len()];
+        let mut packet = vec![0; self.packet.max(STAMP)];
+        loop {
+            let due = next.iter().min().copied().unwrap_or(self.times.ends);
+            let now = Instant::now();
+            if due.max(now) >= self.times.ends {
+                return Ok(Sent { counted });
+            }
+            if due > now {
+                sleep_until(due.max(now + GRAIN).min(self.times.ends)).await;
+                continue;
+            }
+            let layer = next.iter().position(|at| *at == due).unwrap_or(0);
+            next[layer] += every[layer];
+            packet[0] = layer as u8;
+            packet[1..9].copy_from_slice(&numbers[layer].to_be_bytes());
+            let nanoseconds = (now - self.start).as_nanos() as u64;
+            packet[9..STAMP].copy_from_slice(&nanoseconds.to_be_bytes());
+            // What the kernel does not take is lost on its way to the daemon.
+            let _ = socket.try_send_to(&packet, (Ipv4Addr::LOCALHOST, ports[layer]).into());
+            numbers[layer] += 1;
+            counted[layer] += u64::from(now >= self.times.counts_from);
+        }
+    }
+}
+
+/// Ports that are free now.
+fn free_ports(n: usize) -> io::Result<Vec<u16>> {
+    let sockets: Vec<StdSocket> =
+        (0..n).map(|_| StdSocket::bind((Ipv4Addr::LOCALHOST, 0))).collect::<Result<_, _>>()?;
+    sockets.iter().map(|socket| Ok(socket.local_addr()?.port())).collect()
+}

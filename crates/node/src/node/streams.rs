@@ -1,0 +1,200 @@
+//! The node's part in streams: its ports joined to the stack.
+
+use super::Node;
+use crate::api::types::{ApiError, ErrorCode, Stream, StreamQueue, StreamReceiving, StreamSending};
+use crate::stream::{Inlet, Layer, Ports, ReceiveStream, SendStream, StreamSection};
+use ncmesh_proto::registry::REGISTRY;
+use ncmesh_proto::stream::{self, NotTaken, StreamStatus};
+use std::io;
+
+/// The streams' ports, and what came in by them in vain.
+pub(super) struct Streams {
+    pub(super) ports: Ports,
+    /// The longest packet that did not fit a frame, bytes; 0 if all did.
+    pub(super) too_long: usize,
+}
+
+/// The scheme that carries streams.
+fn scheme() -> &'static str {
+    REGISTRY.iter().find(|entry| entry.service == "stream").map_or("", |entry| entry.name)
+}
+
+fn bad(problem: impl Into<String>) -> ApiError {
+    ApiError::new(ErrorCode::BadRequest, problem)
+}
+
+fn no_scheme() -> ApiError {
+    bad("no scheme here carries streams")
+}
+
+impl Node {
+    /// Begins what the configuration says. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// One line that says what cannot be.
+    pub fn begin_streams(&mut self, section: &StreamSection) -> Result<(), String> {
+        for request in &section.send {
+            self.send_stream(request).map_err(|e| format!("send: {}", e.error))?;
+        }
+        for request in &section.receive {
+            self.receive_stream(request).map_err(|e| format!("receive: {}", e.error))?;
+        }
+        Ok(())
+    }
+
+    /// Takes layers from local ports and sends them to a group. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// [`ErrorCode::BadRequest`], [`ErrorCode::Port`].
+    pub fn send_stream(&mut self, request: &SendStream) -> Result<(), ApiError> {
+        let ports = Ports::open(&request.layers).map_err(|(layer, e)| port_error(&layer, &e))?;
+        let names: Vec<String> = request.layers.iter().map(|layer| layer.name.clone()).collect();
+        let group = (request.group.as_str(), names.as_slice());
+        let now = self.clock.now();
+        let opened = self.stack.open_stream(scheme(), group, &mut self.storage, now);
+        let flow = opened.ok_or_else(no_scheme)?.map_err(|e| bad(e.to_string()))?;
+        self.streams.ports.read(&request.group, flow, ports);
+        tracing::info!("stream {flow} to group {}: {}", request.group, names.join(", "));
+        Ok(())
+    }
+
+    /// Joins a group and plays it out to local ports. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// [`ErrorCode::BadRequest`], [`ErrorCode::Port`].
+    pub fn receive_stream(&mut self, request: &ReceiveStream) -> Result<(), ApiError> {
+        let wish = (request.group.as_str(), request.utility());
+        let joined = self.stack.join(scheme(), wish, &mut self.storage, self.clock.now());
+        joined.ok_or_else(no_scheme)?.map_err(|e| bad(e.to_string()))?;
+        let playing = self.streams.ports.play_to(&request.group, &request.layers);
+        playing.map_err(|e| ApiError::new(ErrorCode::Port, format!("no UDP socket: {e}")))?;
+        tracing::info!("joined group {}", request.group);
+        Ok(())
+    }
+
+    /// Ends the stream that this node sends to a group.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotFound`].
+    pub fn stop_sending(&mut self, group: &str) -> Result<(), ApiError> {
+        self.streams.ports.stop_reading(group);
+        let now = self.clock.now();
+        if self.stack.close_stream(scheme(), group, &mut self.storage, now) {
+            tracing::info!("stream to group {group} ended");
+            return Ok(());
+        }
+        Err(no_such_group(group))
+    }
+
+    /// Leaves a group.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotFound`].
+    pub fn stop_receiving(&mut self, group: &str) -> Result<(), ApiError> {
+        self.streams.ports.stop_playing(group);
+        if self.stack.leave(scheme(), group, &mut self.storage, self.clock.now()) {
+            tracing::info!("left group {group}");
+            return Ok(());
+        }
+        Err(no_such_group(group))
+    }
+
+    /// A datagram came in by a port.
+    pub fn handle_inlet(&mut self, inlet: &Inlet) {
+        let now = self.clock.now();
+        let layer = (inlet.flow, inlet.layer);
+        let sent =
+            self.stack.send_stream_packet(scheme(), layer, &inlet.packet, &mut self.storage, now);
+        if let Some(Err(NotTaken::TooLong { bytes, longest })) = sent {
+            if self.streams.too_long == 0 {
+                tracing::warn!("{}", too_long(bytes, longest));
+            }
+            self.streams.too_long = self.streams.too_long.max(bytes);
+        }
+    }
+
+    /// What packets that do not fit a frame mean.
+    pub(super) fn stream_hint(&self) -> Option<String> {
+        let longest = self.stack.longest_stream_packet(scheme())?;
+        let bytes = self.streams.too_long;
+        (bytes > 0).then(|| too_long(bytes, longest))
+    }
+
+    /// A packet of a stream arrived.
+    pub(super) fn play(&mut self, group: &str, layer: &str, packet: &[u8]) {
+        self.streams.ports.play(group, layer, packet);
+    }
+
+    /// `GET /v1/streams`.
+    #[must_use]
+    pub fn streams(&self) -> Vec<Stream> {
+        self.stack
+            .streams()
+            .into_iter()
+            .map(|(scheme, status)| self.stream(scheme, status))
+            .collect()
+    }
+
+    fn stream(&self, scheme: &str, status: StreamStatus) -> Stream {
+        let n = status.layers.len();
+        let packets = |all: [u64; ncmesh_proto::multirate::LAYERS]| all[..n].to_vec();
+        let queue = |queue: stream::StreamQueue| StreamQueue {
+            to: self.name_of(queue.to),
+            receivers: queue.receivers,
+            held: queue.held[..n].to_vec(),
+            drop_queue: queue.drop_queue,
+            downstream: queue.downstream,
+            weight: queue.weight,
+            rate: queue.rate,
+            sent: packets(queue.sent),
+            dropped: packets(queue.dropped),
+            lost: queue.lost,
+        };
+        let sending = |sending: stream::Sending| StreamSending {
+            packets: packets(sending.packets),
+            waiting: sending.waiting,
+            refused: sending.refused,
+        };
+        let receiving = |receiving: stream::Receiving| StreamReceiving {
+            packets: packets(receiving.packets),
+            bytes: packets(receiving.bytes),
+            z: receiving.z,
+            pressure: receiving.pressure,
+            playing: self.streams.ports.playing(&status.group).collect(),
+        };
+        Stream {
+            id: status.flow.to_string(),
+            scheme: scheme.into(),
+            source: self.name_of(status.flow.source),
+            receivers: status.receivers,
+            parent: status.parent.map(|parent| self.name_of(parent)),
+            sending: status.sending.map(sending),
+            receiving: status.receiving.map(receiving),
+            queues: status.queues.into_iter().map(queue).collect(),
+            group: status.group,
+            layers: status.layers,
+        }
+    }
+}
+
+fn too_long(bytes: usize, longest: usize) -> String {
+    format!(
+        "packets of a stream are up to {bytes} bytes long, and frames here carry {longest}: those that do not fit are dropped. Make the encoder's packets shorter (ffmpeg: rtp://...?pkt_size={longest}), or [radio] mtu larger"
+    )
+}
+
+fn port_error(layer: &Layer, e: &io::Error) -> ApiError {
+    let problem = if e.kind() == io::ErrorKind::AddrInUse {
+        "is in use by another program, or by another stream".to_owned()
+    } else {
+        format!("cannot be opened: {e}")
+    };
+    let Layer { name, port } = layer;
+    ApiError::new(ErrorCode::Port, format!("layer {name}: UDP port {port} of 127.0.0.1 {problem}"))
+}
+
+fn no_such_group(group: &str) -> ApiError {
+    let problem =
+        format!("this node has no part in group {group:?}; `ncmesh stream list` shows them");
+    ApiError::new(ErrorCode::NotFound, problem)
+}

@@ -1,0 +1,136 @@
+//! What is to be sent or received, as the API, `node.toml` and the command line say it.
+
+use ncmesh_proto::multirate::UtilityConfig;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// `[stream]` of `node.toml`: what the daemon sends and receives from its start on.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StreamSection {
+    /// Streams to send.
+    pub send: Vec<SendStream>,
+    /// Groups to receive.
+    pub receive: Vec<ReceiveStream>,
+}
+
+/// `PUT /v1/streams/sent`: take layers from local UDP ports and send them to a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SendStream {
+    /// The group.
+    pub group: String,
+    /// The layers, the base first.
+    pub layers: Vec<Layer>,
+}
+
+/// `PUT /v1/streams/received`: join a group and play its layers out to local UDP ports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiveStream {
+    /// The group.
+    pub group: String,
+    /// Where each layer goes; one that is not listed goes nowhere.
+    pub layers: Vec<Layer>,
+    /// `linear`, `log`, `alpha_fair` or `max_min`, of the rate in Mbit/s.
+    #[serde(default = "linear")]
+    pub utility: String,
+    /// A factor; if absent 1 of `linear`, of curves what makes them as steep at rate 0 as theta allows.
+    #[serde(default)]
+    pub weight: Option<f64>,
+    /// Added to the rate, Mbit/s; 1 if absent.
+    #[serde(default)]
+    pub xi: Option<f64>,
+    /// The exponent of `alpha_fair` and `max_min`.
+    #[serde(default)]
+    pub alpha: Option<f64>,
+    /// The rate below which there is a penalty, bit/s.
+    #[serde(default)]
+    pub min_rate_bps: Option<u64>,
+    /// Per Mbit/s below it; what theta leaves room for if absent.
+    #[serde(default)]
+    pub penalty: Option<f64>,
+}
+
+fn linear() -> String {
+    "linear".into()
+}
+
+impl ReceiveStream {
+    /// The utility as the engine takes it.
+    #[must_use]
+    pub fn utility(&self) -> UtilityConfig {
+        UtilityConfig {
+            name: self.utility.clone(),
+            weight: self.weight,
+            xi: self.xi,
+            alpha: self.alpha,
+            minimum: self.min_rate_bps.map(|bps| bps as f64 / 1e6),
+            penalty: self.penalty,
+            ..UtilityConfig::default()
+        }
+    }
+}
+
+/// A layer and its UDP port on this host, written `base=udp:5004`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Layer {
+    /// What it is called.
+    pub name: String,
+    /// The port on the loopback interface.
+    pub port: u16,
+}
+
+impl FromStr for Layer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let layer = || {
+            let (name, port) = text.split_once("=udp:")?;
+            let port = port.parse().ok().filter(|port| *port > 0)?;
+            Some(Self { name: name.to_owned(), port })
+        };
+        layer().filter(|layer| !layer.name.is_empty()).ok_or_else(|| {
+            format!("layer {text:?}: allowed is NAME=udp:PORT, for instance base=udp:5004")
+        })
+    }
+}
+
+impl TryFrom<String> for Layer {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Layer> for String {
+    fn from(layer: Layer) -> Self {
+        layer.to_string()
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}=udp:{}", self.name, self.port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_survives_text() {
+        let layer = Layer { name: "base".into(), port: 5004 };
+        assert_eq!("base=udp:5004".parse(), Ok(layer.clone()));
+        assert_eq!(layer.to_string(), "base=udp:5004");
+        for bad in
+            ["", "base", "base=5004", "=udp:5004", "base=udp:", "base=udp:0", "base=udp:70000"]
+        {
+            assert!(bad.parse::<Layer>().unwrap_err().contains("NAME=udp:PORT"), "{bad}");
+        }
+    }
+}

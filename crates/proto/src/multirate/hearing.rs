@@ -1,0 +1,166 @@
+//! Frames of neighbours, none of them believed further than it can do harm.
+
+use super::backlog::Packet;
+use super::engine::{MAX_CHILDREN, MAX_SESSIONS, Multirate, parent};
+use super::frame::{Announcement, Entry, Header};
+use super::rate::LinkRate;
+use super::session::{Child, Session, Taking};
+use crate::counters::DropReason;
+use crate::route::Topology;
+use crate::service::{Cx, Event};
+use ncmesh_wire::{FlowId, NodeId};
+
+impl Multirate {
+    pub(super) fn hear_data(
+        &mut self,
+        cx: &mut Cx<'_>,
+        sender: NodeId,
+        header: Header,
+        bytes: &[u8],
+    ) {
+        let Header { next, flow, seq, hops, .. } = header;
+        if next != cx.me {
+            return;
+        }
+        let layer = usize::from(header.layer);
+        let Some(session) = self.sessions.get_mut(&flow) else {
+            return cx.counters.drop(DropReason::UnknownFlow);
+        };
+        if layer >= session.layers.len() {
+            return cx.counters.drop(DropReason::Malformed);
+        }
+        // From nobody but the parent: whatever neighbours think, packets go down a tree.
+        if session.parent != Some(sender) || !session.is_new(layer, seq) {
+            return cx.counters.drop(DropReason::Stale);
+        }
+        if session.receivers() == 0 {
+            // The sender did not hear that this node left.
+            session.part();
+            self.report_soon(cx);
+            return;
+        }
+        let packet = Packet { layer, seq, hops: hops - 1, bytes: bytes.into() };
+        if let Some(taking) = &mut session.taking {
+            taking.receive(&packet);
+            let (group, layer) = (session.group.clone(), session.layers[layer].clone());
+            cx.events.push_back(Event::StreamPacket { flow, group, layer, packet: bytes.to_vec() });
+        }
+        if packet.hops > 0 {
+            self.replicate(cx, flow, &packet);
+        }
+    }
+
+    /// Puts a packet into the queue of each next hop.
+    pub(super) fn replicate(&mut self, cx: &mut Cx<'_>, flow: FlowId, packet: &Packet) {
+        let room = self.room();
+        let Some(session) = self.sessions.get_mut(&flow) else { return };
+        for _ in 0..session.replicate(packet, &self.rules, room, cx.now) {
+            cx.counters.drop(DropReason::Full);
+        }
+    }
+
+    pub(super) fn hear_report(&mut self, cx: &mut Cx<'_>, sender: NodeId, entries: &[Entry]) {
+        let mut news = false;
+        for entry in entries {
+            let Some(session) = self.sessions.get_mut(&entry.flow) else {
+                cx.counters.drop(DropReason::UnknownFlow);
+                continue;
+            };
+            let before = session.receivers();
+            if entry.parent != cx.me || entry.receivers == 0 {
+                if session.children.remove(&sender).is_some() {
+                    session.part();
+                }
+            } else if session.parent == Some(sender) || entry.flow.source == sender {
+                // Two nodes that each call the other its parent are no tree.
+                cx.counters.drop(DropReason::Stale);
+            } else if session.has_ended() {
+                cx.counters.drop(DropReason::UnknownFlow);
+            } else if session.children.len() >= MAX_CHILDREN
+                && !session.children.contains_key(&sender)
+            {
+                cx.counters.drop(DropReason::Full);
+            } else {
+                let wired = is_named(&self.config.wired, cx.topology, sender);
+                let child =
+                    session.children.entry(sender).or_insert_with(|| Child::new(wired, cx.now));
+                child.heard_at = cx.now;
+                (child.receivers, child.downstream) =
+                    believable(entry, cx.topology.nodes().count(), self.parameters.q_bound());
+                let (forward, backward) =
+                    (cx.topology.delivery(cx.me, sender), cx.topology.delivery(sender, cx.me));
+                self.links.entry(sender).or_insert_with(|| LinkRate::new(forward, backward));
+            }
+            news |= session.receivers() != before;
+        }
+        if news {
+            self.report_soon(cx);
+        }
+    }
+
+    pub(super) fn hear_announcement(
+        &mut self,
+        cx: &mut Cx<'_>,
+        sender: NodeId,
+        heard: Announcement,
+    ) {
+        let (flow, version) = (heard.flow, heard.version);
+        if flow.source == cx.me {
+            return self.flood.overheard(&flow, &version, sender);
+        }
+        let full = self.sessions.len() >= MAX_SESSIONS;
+        match self.sessions.get_mut(&flow) {
+            None if heard.layers.is_empty() => return,
+            None if full => {
+                return cx.counters.drop(DropReason::Full);
+            }
+            None => {
+                let mut session = Session::new(heard, cx.now);
+                session.parent = parent(cx.topology, flow.source, cx.me);
+                self.sessions.insert(flow, session);
+                self.flood.publish(flow, version, cx.now, cx.rng);
+                self.take_up(cx, flow);
+            }
+            Some(known) if version > known.announcement.version => {
+                // Group and layers of a stream stay what they were, but it may end.
+                if heard.layers.is_empty() {
+                    known.end();
+                    known.announcement.layers.clear();
+                }
+                known.announcement.version = version;
+                known.announced_at = cx.now;
+                self.flood.publish(flow, version, cx.now, cx.rng);
+            }
+            Some(_) => {}
+        }
+        self.flood.overheard(&flow, &version, sender);
+    }
+
+    /// Becomes a receiver of a stream if this node joined its group.
+    pub(super) fn take_up(&mut self, cx: &mut Cx<'_>, flow: FlowId) {
+        let Some(session) = self.sessions.get_mut(&flow) else { return };
+        let Some(utility) = self.wishes.get(&*session.group) else { return };
+        if session.own.is_some() || session.has_ended() {
+            return;
+        }
+        let has_say = self.config.policy.has_utilities();
+        session.taking = Some(Taking::new(utility.clone(), &self.parameters, has_say));
+        self.report_soon(cx);
+    }
+}
+
+/// Receivers and backlog of a report as far as they can be true: no more receivers than there are nodes, a backlog
+/// that so many queues can hold.
+fn believable(entry: &Entry, nodes: usize, q_bound: f64) -> (u32, f64) {
+    let most = u32::try_from(nodes.max(1)).unwrap_or(u32::MAX);
+    let receivers = u32::from(entry.receivers).min(most);
+    let largest = (f64::from(receivers) + 1.0) * q_bound;
+    (receivers, f64::from(entry.pressure).clamp(-q_bound, largest))
+}
+
+/// Whether `node` is in a list of names and ids.
+fn is_named(list: &[String], topology: &Topology, node: NodeId) -> bool {
+    let name = topology.state(node).map(|state| state.name.as_str());
+    let id = node.to_string();
+    list.iter().any(|listed| Some(listed.as_str()) == name || *listed == id)
+}

@@ -1,0 +1,222 @@
+//! What all stream schemes share: live streams in layers, from one node to all that join their group.
+//!
+//! Layers are named by the source, the base first; each packet of one is taken or not at once. What arrives at a node
+//! that joined comes up as [`Event::StreamPacket`](crate::service::Event::StreamPacket). Packets may be lost: of
+//! the highest layer first.
+
+use crate::multirate::{LAYERS, UtilityConfig, UtilityError};
+use crate::name::{MAX_NODE_NAME, is_node_name};
+use crate::service::Cx;
+use ncmesh_wire::{FlowId, NodeId};
+
+/// Why a stream or a membership cannot be.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum StreamError {
+    /// A name that is none.
+    #[error("{what} {name:?}: allowed are 1 to {MAX_NODE_NAME} letters, digits, '.', '_' and '-'")]
+    Name {
+        /// Of what.
+        what: &'static str,
+        /// As it was given.
+        name: String,
+    },
+    /// No layer, or too many.
+    #[error("{0} layers: allowed are 1 to {LAYERS}, the base first")]
+    Layers(usize),
+    /// A layer's name given twice.
+    #[error("layer {0:?} is given twice")]
+    LayerTwice(String),
+    /// An announcement that fits no frame.
+    #[error("the names of group and layers are too long for this radio's frames ([radio] mtu)")]
+    LongNames,
+    /// A second stream to a group from here.
+    #[error("this node sends to group {0:?} already")]
+    Busy(String),
+    /// No more streams can be kept.
+    #[error("this node takes part in as many streams as it can")]
+    Full,
+    /// No utility.
+    #[error("utility: {0}")]
+    Utility(#[from] UtilityError),
+    /// A utility that asks for more than the mesh allows.
+    #[error(
+        "utility: its slope at rate 0 is {slope} per Mbit/s, [multirate] theta = {theta} is the steepest allowed: lower its weight or penalty, or raise xi"
+    )]
+    TooSteep {
+        /// Its slope.
+        slope: f64,
+        /// What all nodes are set to.
+        theta: f64,
+    },
+}
+
+/// Why a packet is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    /// No frame has room for it.
+    #[error("a packet of {bytes} bytes is too long: this scheme carries up to {longest}")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// [`StreamService::longest`].
+        longest: usize,
+    },
+    /// It is empty.
+    #[error("an empty packet")]
+    Empty,
+    /// More than waits at a source.
+    #[error("a burst: as many packets wait at the source as can")]
+    Burst,
+    /// No stream of that id is sent from here, or it has no such layer.
+    #[error("no such stream or layer is sent from here")]
+    Unknown,
+}
+
+/// A stream as one node sees it. Lists of layers begin with the base.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamStatus {
+    /// Its source, and the number that tells this source's streams apart.
+    pub flow: FlowId,
+    /// The group it is sent to.
+    pub group: String,
+    /// Its layers' names.
+    pub layers: Vec<String>,
+    /// Receivers that are reached through this node, itself included (m).
+    pub receivers: u32,
+    /// The node it comes from, if this one is in its tree.
+    pub parent: Option<NodeId>,
+    /// At the source: what it took.
+    pub sending: Option<Sending>,
+    /// At a receiver: what it got.
+    pub receiving: Option<Receiving>,
+    /// A queue for each next hop.
+    pub queues: Vec<StreamQueue>,
+}
+
+/// What a source took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sending {
+    /// Packets by layer.
+    pub packets: [u64; LAYERS],
+    /// Packets that wait to enter: more came in a slot than may.
+    pub waiting: u32,
+    /// Packets refused: as many waited as can.
+    pub refused: u64,
+}
+
+/// What a receiver got.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Receiving {
+    /// Packets by layer.
+    pub packets: [u64; LAYERS],
+    /// Their bytes.
+    pub bytes: [u64; LAYERS],
+    /// Its virtual queue (Z), packets.
+    pub z: f64,
+    /// Its virtual pressure (Y), packets.
+    pub pressure: f64,
+}
+
+/// The transmission queue of a stream towards a next hop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamQueue {
+    /// The next hop.
+    pub to: NodeId,
+    /// Receivers behind it (m).
+    pub receivers: u32,
+    /// Packets held, by layer (their sum is Q).
+    pub held: [u32; LAYERS],
+    /// The drop queue (D), packets.
+    pub drop_queue: f64,
+    /// What the next hop told of its own queues, packets.
+    pub downstream: f64,
+    /// The differential backlog (W), packets.
+    pub weight: f64,
+    /// What the link is thought to carry, packets per slot (mu).
+    pub rate: f64,
+    /// Packets sent, by layer.
+    pub sent: [u64; LAYERS],
+    /// Packets dropped, by layer.
+    pub dropped: [u64; LAYERS],
+    /// Packets the radio gave up on.
+    pub lost: u64,
+}
+
+/// A service that carries live streams.
+pub trait StreamService {
+    /// The longest packet it carries where frame bodies have `mtu` bytes, bytes.
+    fn longest(&self, mtu: usize) -> usize;
+
+    /// Begins a stream to `group` with `layers`, the base first.
+    ///
+    /// # Errors
+    /// [`StreamError`].
+    fn open(
+        &mut self,
+        cx: &mut Cx<'_>,
+        group: &str,
+        layers: &[String],
+    ) -> Result<FlowId, StreamError>;
+
+    /// Ends the stream that this node sends to `group`. Says whether there was one.
+    fn close(&mut self, cx: &mut Cx<'_>, group: &str) -> bool;
+
+    /// The application offers a packet of `layer`, 0 being the base.
+    ///
+    /// # Errors
+    /// [`NotTaken`].
+    fn send(
+        &mut self,
+        cx: &mut Cx<'_>,
+        flow: FlowId,
+        layer: usize,
+        packet: &[u8],
+    ) -> Result<(), NotTaken>;
+
+    /// Joins `group`: all streams that are or will be sent to it, each at the rate that suits `utility`, whose rates
+    /// are in Mbit/s. A node that has joined already has this utility from now on.
+    ///
+    /// # Errors
+    /// [`StreamError`].
+    fn join(
+        &mut self,
+        cx: &mut Cx<'_>,
+        group: &str,
+        utility: UtilityConfig,
+    ) -> Result<(), StreamError>;
+
+    /// Leaves `group`. Says whether this node had joined.
+    fn leave(&mut self, cx: &mut Cx<'_>, group: &str) -> bool;
+
+    /// Every stream known here.
+    fn streams(&self) -> Vec<StreamStatus>;
+}
+
+/// Checks the names of a group and its layers.
+///
+/// # Errors
+/// [`StreamError::Name`], [`StreamError::Layers`], [`StreamError::LayerTwice`].
+pub(crate) fn check_names(group: &str, layers: &[String]) -> Result<(), StreamError> {
+    check_name("group", group)?;
+    if layers.is_empty() || layers.len() > LAYERS {
+        return Err(StreamError::Layers(layers.len()));
+    }
+    for (at, name) in layers.iter().enumerate() {
+        check_name("layer", name)?;
+        if layers[..at].contains(name) {
+            return Err(StreamError::LayerTwice(name.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Checks a name.
+///
+/// # Errors
+/// [`StreamError::Name`].
+pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), StreamError> {
+    if is_node_name(name) {
+        return Ok(());
+    }
+    Err(StreamError::Name { what, name: name.chars().take(80).collect() })
+}

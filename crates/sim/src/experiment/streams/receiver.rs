@@ -1,0 +1,122 @@
+//! One receiver of a stream.
+
+use super::{RunError, SAMPLE, StreamLayerOutcome, StreamReceiverOutcome};
+use crate::scenario::StreamReceiver;
+use crate::simulation::{Simulation, StreamArrival};
+use ncmesh_proto::multirate::UtilityConfig;
+use ncmesh_proto::time::{Duration, Instant};
+use std::collections::BTreeSet;
+
+/// A receiver under way.
+pub(super) struct Receiver {
+    pub node: usize,
+    utility: UtilityConfig,
+    begins: Instant,
+    /// What is still to come.
+    joins: Option<Instant>,
+    leaves: Option<Instant>,
+    arrived: BTreeSet<(usize, usize)>,
+    delivered: Vec<u64>,
+    delays: Duration,
+    /// Packets in each second since the stream's start.
+    by_second: Vec<u64>,
+    pub outcome: StreamReceiverOutcome,
+}
+
+impl Receiver {
+    pub(super) fn new(
+        receiver: &StreamReceiver,
+        node: String,
+        layers: usize,
+        begins: Instant,
+    ) -> Self {
+        Self {
+            node: receiver.node,
+            utility: receiver.utility.clone(),
+            begins,
+            joins: Some(begins + receiver.join),
+            leaves: receiver.leave.map(|leave| begins + leave),
+            arrived: BTreeSet::new(),
+            delivered: vec![0; layers],
+            delays: Duration::ZERO,
+            by_second: Vec::new(),
+            outcome: StreamReceiverOutcome { node, ..StreamReceiverOutcome::default() },
+        }
+    }
+
+    pub(super) fn times(&self) -> impl Iterator<Item = Instant> {
+        self.joins.into_iter().chain(self.leaves)
+    }
+
+    /// Joins and leaves as it is time.
+    pub(super) fn act(
+        &mut self,
+        s: &mut Simulation,
+        scheme: &str,
+        group: &str,
+    ) -> Result<(), RunError> {
+        let now = s.now();
+        if self.joins.take_if(|at| *at <= now).is_some() {
+            s.join(scheme, self.node, group, self.utility.clone())?;
+        }
+        if self.leaves.take_if(|at| *at <= now).is_some() {
+            s.leave(scheme, self.node, group);
+        }
+        Ok(())
+    }
+
+    /// A packet came, (layer, number), of those that the source took.
+    pub(super) fn receive(
+        &mut self,
+        arrival: &StreamArrival,
+        packet: (usize, usize),
+        taken_at: Instant,
+        counts: bool,
+    ) {
+        if !self.arrived.insert(packet) {
+            self.outcome.corrupt += 1;
+            return;
+        }
+        let second = (arrival.at - self.begins).as_nanos() / SAMPLE.as_nanos();
+        let second = usize::try_from(second).unwrap_or(usize::MAX);
+        if self.by_second.len() <= second {
+            self.by_second.resize(second + 1, 0);
+        }
+        self.by_second[second] += 1;
+        if counts {
+            self.delivered[packet.0] += 1;
+            self.delays += arrival.at - taken_at;
+        }
+    }
+
+    pub(super) fn conclude(
+        mut self,
+        names: &[String],
+        taken: &[u64],
+        packet_bits: f64,
+        (seconds, until): (f64, Instant),
+    ) -> StreamReceiverOutcome {
+        let rate =
+            |packets: u64| if seconds > 0.0 { packets as f64 * packet_bits / seconds } else { 0.0 };
+        let layers = names.iter().zip(taken).zip(&self.delivered);
+        let layer = |((name, taken), delivered): ((&String, &u64), &u64)| StreamLayerOutcome {
+            name: name.clone(),
+            delivered: *delivered,
+            rate_bps: rate(*delivered),
+            share: *delivered as f64 / (*taken).max(1) as f64,
+        };
+        self.outcome.layers = layers.map(layer).collect();
+        let all: u64 = self.delivered.iter().sum();
+        self.outcome.rate_bps = rate(all);
+        if all > 0 {
+            self.outcome.mean_delay_s = Some(self.delays.as_secs_f64() / all as f64);
+        }
+        let whole = (until.since(self.begins).as_nanos() / SAMPLE.as_nanos()) as usize;
+        self.by_second.resize(whole, 0);
+        let series = &mut self.outcome.series;
+        series.seconds = (1..=whole).map(|second| second as f64 * SAMPLE.as_secs_f64()).collect();
+        let rates = self.by_second.iter().map(|n| *n as f64 * packet_bits / SAMPLE.as_secs_f64());
+        series.rate_bps = rates.collect();
+        self.outcome
+    }
+}

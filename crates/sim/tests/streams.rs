@@ -1,0 +1,161 @@
+//! Live streams over the mesh: every receiver at the rate its links allow, the base first.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
+use ncmesh_proto::time::Duration;
+use ncmesh_sim::scenario::Scenario;
+use ncmesh_sim::{
+    Carried, Outcome, RunError, SimulationConfig, StreamReceiverOutcome, StreamsOutcome, run,
+};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// Frames of 1,400 bytes at 6 Mbit/s last 2 ms.
+const HEAD: &str = r#"
+name = "star"
+sealed = false
+nodes = ["s", "b", "c", "d"]
+medium = { phy = "802.11a", bit_rate = "6M" }
+protocol.link = { probe_size = 100, fast_probes = 40, fast_period_s = 0.1 }
+"#;
+
+const STAR: &str = r#"link = [
+    { from = "s", to = "b", wired = true },
+    { from = "b", to = "c", loss = 0.0, rate = "18M" },
+    { from = "b", to = "d", loss = 0.0 },
+    { from = "c", to = "d", loss = 0.0 },
+]
+"#;
+
+fn carried(text: &str) -> Result<Outcome, RunError> {
+    let scenario = Scenario::parse(&format!("{HEAD}{text}"), "star.toml", Path::new("")).unwrap();
+    let config = SimulationConfig::from_scenario(&scenario).unwrap();
+    let limit = Duration::from_secs(1000);
+    run(&scenario, config, "multirate", limit, vec![], |_| ControlFlow::Continue(()))
+}
+
+fn streams(text: &str) -> StreamsOutcome {
+    match carried(text).unwrap().carried {
+        Carried::Streams(streams) => streams,
+        other => panic!("streams were sent, not {other:?}"),
+    }
+}
+
+fn stream(group: &str, rest: &str) -> String {
+    format!("[[stream]]\ngroup = \"{group}\"\nfrom = \"s\"\npacket = 1400\n{rest}\n")
+}
+
+fn mbit(receiver: &StreamReceiverOutcome) -> f64 {
+    receiver.rate_bps / 1e6
+}
+
+#[test]
+fn every_receiver_gets_what_its_links_allow_and_the_base_comes_first() {
+    let layers = r#"layers = [{ name = "base", rate = "500k" }, { name = "enh", rate = "15M" }]"#;
+    let to = r#"receivers = [{ node = "b" }, { node = "c" }, { node = "d", min_rate = "500k" }]"#;
+    let wired = "[protocol.multirate]\nv = 200\nwired = [\"b\"]\n";
+    let text =
+        [STAR, &stream("tv", &format!("{layers}\n{to}\nwarm_up_s = 30\nseconds = 40")), wired]
+            .concat();
+    let outcome = streams(&text);
+    let [b, c, d] = &outcome.streams[0].receivers[..] else { panic!("three receivers") };
+    let shown = format!("{:?} {:?} {:?}", b.layers, c.layers, d.layers);
+    // By cable everything; the radio is c's, almost three times as fast (13.6 to 5.2 Mbit/s), but for d's minimum,
+    // which is the base.
+    assert!(mbit(b) > 0.9 * 15.5, "{shown}");
+    assert!(mbit(c) > 0.9 * 12.3, "{shown}");
+    assert!((0.47..0.7).contains(&mbit(d)), "{shown}");
+    for receiver in [b, c, d] {
+        assert!(receiver.layers[0].share > 0.95, "{shown}");
+        assert_eq!(receiver.corrupt, 0);
+    }
+    assert!(d.layers[1].share < 0.05, "{shown}");
+    // Nothing of the base is dropped anywhere, of the enhancement most where the links part.
+    assert!(outcome.queues.iter().all(|queue| queue.dropped[0] == 0), "{:?}", outcome.queues);
+    let dropped = |node: &str, to: &str| {
+        outcome.queues.iter().find(|q| q.node == node && q.to == to).unwrap().dropped[1]
+    };
+    assert!(dropped("b", "d") > 10 * dropped("s", "b"), "{:?}", outcome.queues);
+}
+
+/// A single hop that loses `loss` of its frames, with more offered than it carries.
+fn one_hop(loss: f64) -> f64 {
+    let link = format!("link = [{{ from = \"s\", to = \"b\", loss = {loss}, loss_back = 0.0 }}]\n");
+    let rest = r#"layers = [{ name = "all", rate = "8M" }]
+        receivers = [{ node = "b" }]
+        warm_up_s = 20
+        seconds = 30"#;
+    mbit(&streams(&(link + &stream("tv", rest))).streams[0].receivers[0])
+}
+
+#[test]
+fn loss_that_is_no_congestion_costs_little_more_than_what_is_lost() {
+    let (whole, lossy) = (one_hop(0.0), one_hop(0.3));
+    assert!(whole > 4.5, "{whole}");
+    assert!(lossy > 0.8 * 0.7 * whole, "{lossy} of {whole}");
+}
+
+#[test]
+fn a_rate_backs_off_where_queues_are_real_and_its_base_stays_whole() {
+    let layers = r#"layers = [{ name = "base", rate = "300k" }, { name = "enh", rate = "8M" }]"#;
+    let to = r#"receivers = [{ node = "b", utility = "log" }]"#;
+    let first = stream("first", &format!("{layers}\n{to}\nwarm_up_s = 60\nseconds = 40"));
+    let second =
+        stream("second", &format!("{layers}\n{to}\nstart_s = 30\nwarm_up_s = 30\nseconds = 40"));
+    let outcome =
+        streams(&format!("link = [{{ from = \"s\", to = \"b\", loss = 0.0 }}]\n{first}{second}"));
+    let [first, second] = [0, 1].map(|i| &outcome.streams[i].receivers[0]);
+    let mean = |from: usize, to: usize| {
+        first.series.rate_bps[from..to].iter().sum::<f64>() / (to - from) as f64 / 1e6
+    };
+    let (alone, shared) = (mean(15, 30), mean(60, 100));
+    assert!(alone > 4.5, "{alone}");
+    assert!((0.4..0.6).contains(&(shared / alone)), "{shared} of {alone}");
+    assert!((mbit(second) / mbit(first) - 1.0).abs() < 0.2, "{first:?} {second:?}");
+    for receiver in [first, second] {
+        assert!(receiver.layers[0].share > 0.97, "{:?}", receiver.layers);
+    }
+}
+
+#[test]
+fn receivers_come_and_go_and_one_seed_gives_one_trace() {
+    let rest = r#"layers = [{ name = "all", rate = "1M" }]
+        receivers = [{ node = "b", join_s = 5, leave_s = 20 }, { node = "c", join_s = 10 }]
+        seconds = 40"#;
+    let text = [STAR, &stream("tv", rest)].concat();
+    let outcome = carried(&text).unwrap();
+    assert_eq!(outcome.trace_hash, carried(&text).unwrap().trace_hash);
+    let Carried::Streams(streams) = outcome.carried else { panic!("no streams") };
+    let rates = |i: usize| &streams.streams[0].receivers[i].series.rate_bps;
+    let (b, c) = (rates(0), rates(1));
+    assert!(b[..5].iter().chain(&b[21..]).all(|bps| *bps == 0.0), "{b:?}");
+    assert!(b[12..20].iter().all(|bps| *bps > 0.0), "{b:?}");
+    // It goes on through b, who has left.
+    assert!(c[..10].iter().all(|bps| *bps == 0.0), "{c:?}");
+    assert!(c[30..].iter().sum::<f64>() > 9.5e6, "{c:?}");
+}
+
+#[test]
+fn what_cannot_be_streamed_is_said() {
+    let rest = "layers = [{ name = \"all\", rate = \"1M\" }]\nreceivers = [{ node = \"d\" }]";
+    let lonely = r#"link = [{ from = "s", to = "b", loss = 0.0 }]"#;
+    let refused = |text: String| carried(&text).unwrap_err().to_string();
+    let unreachable = refused(format!("{lonely}\n{}", stream("tv", rest)));
+    assert!(unreachable.contains("d cannot be reached from s"), "{unreachable}");
+    assert!(refused(lonely.into()).contains("[[stream]]"));
+    let long = stream("tv", rest).replace("1400", "1480");
+    let long = refused([STAR, &long].concat());
+    assert!(long.contains("too long") && long.contains("multirate carries up to"), "{long}");
+    let steep = rest.replace("\"d\"", "\"d\", utility = { name = \"linear\", weight = 5.0 }");
+    let steep = refused([STAR, &stream("tv", &steep)].concat());
+    assert!(steep.contains("theta"), "{steep}");
+    let parse = |rest: &str| {
+        let text = [HEAD, STAR, &stream("tv", rest)].concat();
+        Scenario::parse(&text, "star.toml", Path::new("")).unwrap_err().to_string()
+    };
+    assert!(
+        parse("layers = []\nreceivers = [{ node = \"d\" }]").contains("`layers` must be 1 to 4")
+    );
+    assert!(parse(&rest.replace("\"d\"", "\"s\"")).contains("must not be the source"));
+    assert!(parse(&rest.replace("1M", "0")).contains("above 0"));
+}
