@@ -115,10 +115,8 @@ fn both_ways(flow: &str, scheme: &str, xor: &str, seed: u64) -> FlowsOutcome {
     let limit = Duration::from_secs(1000);
     let outcome =
         run(&scenario, config, scheme, limit, vec![], |_| ControlFlow::Continue(())).unwrap();
-    match outcome.carried {
-        Carried::Flows(flows) => flows,
-        Carried::Transfer(_) => panic!("no file was sent"),
-    }
+    let Carried::Flows(flows) = outcome.carried else { panic!("there are flows only") };
+    flows
 }
 
 fn total(outcome: &FlowsOutcome) -> f64 {
