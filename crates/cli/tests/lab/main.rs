@@ -5,4 +5,5 @@ mod command;
 mod crashes;
 mod flows;
 mod sizes;
+mod streams;
 mod support;

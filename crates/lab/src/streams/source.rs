@@ -2,8 +2,8 @@
 
 use super::Times;
 use crate::LabError;
-use ncmesh_node::api::client::ApiClient;
-use ncmesh_node::api::types::Stream as StreamView;
+use ncmesh_node::api::client::{ApiClient, ClientError};
+use ncmesh_node::api::types::{ErrorCode, Stream as StreamView};
 use ncmesh_node::stream::{Layer, SendStream};
 use ncmesh_sim::scenario::Stream;
 use std::io;
@@ -14,6 +14,8 @@ use tokio::time::{Instant, sleep_until};
 
 /// Layer, number, and nanoseconds since the start of all streams stand at a packet's beginning.
 pub(super) const STAMP: usize = 17;
+/// How often ports are looked for.
+const TRIES: u32 = 10;
 /// Packets due within so long go together: timers are no finer.
 const GRAIN: Duration = Duration::from_millis(1);
 
@@ -38,15 +40,29 @@ impl Source {
     /// Sends the stream from its beginning to its end.
     pub(super) async fn run(self) -> Result<Sent, LabError> {
         sleep_until(self.times.begins).await;
-        let ports = free_ports(self.stream.layers.len())?;
-        let layers = self.stream.layers.iter().zip(&ports);
-        let layers = layers.map(|(layer, port)| Layer { name: layer.name.clone(), port: *port });
-        let request = SendStream { group: self.stream.group.clone(), layers: layers.collect() };
-        self.client.put::<SendStream>("/v1/streams/sent", &request).await?;
+        let ports = self.open().await?;
         let sent = self.send(&ports).await?;
         let path = format!("/v1/streams/sent/{}", self.stream.group);
         self.client.delete::<Vec<StreamView>>(&path).await?;
         Ok(sent)
+    }
+
+    /// Begins the stream on ports that are free. Another program may take one before the daemon does.
+    async fn open(&self) -> Result<Vec<u16>, LabError> {
+        let mut tries = TRIES;
+        loop {
+            let ports = free_ports(self.stream.layers.len())?;
+            let layers = self.stream.layers.iter().zip(&ports);
+            let layers =
+                layers.map(|(layer, port)| Layer { name: layer.name.clone(), port: *port });
+            let request = SendStream { group: self.stream.group.clone(), layers: layers.collect() };
+            tries -= 1;
+            match self.client.put::<SendStream>("/v1/streams/sent", &request).await {
+                Ok(_) => return Ok(ports),
+                Err(ClientError::Refused(e)) if e.code == ErrorCode::Port && tries > 0 => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
     }
 
     async fn send(&self, ports: &[u16]) -> io::Result<Sent> {

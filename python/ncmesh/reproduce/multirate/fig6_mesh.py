@@ -26,7 +26,7 @@ from ncmesh.reproduce.plots import panels
 
 SCHEME = "multirate"
 # Lab runs take real time.
-LAB_RUNS = 3
+LAB_RUNS = 2
 # Of each minimum rate that can be met, of the optimum's rates, of the radio's time.
 MET = 0.95
 NEAR = 0.15

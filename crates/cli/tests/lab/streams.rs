@@ -1,0 +1,265 @@
+//! Live streams through real daemons: the lab's own, the command's, and video made and checked by ffmpeg.
+
+use crate::support::TURN;
+use ncmesh_lab::{LOOK, Lab, LabOptions};
+use ncmesh_node::api::types::Stream;
+use ncmesh_sim::scenario::Scenario;
+use serde_json::Value;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// No wait in a test takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A source, a relay that receives too, and a receiver behind it.
+const LINE: &str = r#"
+name = "line"
+nodes = ["a", "b", "c"]
+medium = { phy = "802.11a", bit_rate = "6M", sense = "everyone" }
+link = [{ from = "a", to = "b", loss = 0.0 }, { from = "b", to = "c", loss = 0.0 }]
+protocol.link = { probe_size = 200, fast_period_s = 0.05 }
+
+[[stream]]
+group = "tv"
+from = "a"
+packet = 1000
+layers = [{ name = "base", rate = "100k" }, { name = "enh", rate = "8M" }]
+receivers = [{ node = "b", min_rate = "100k" }, { node = "c", min_rate = "100k" }]
+warm_up_s = 3
+seconds = 5
+"#;
+
+fn options() -> LabOptions {
+    LabOptions {
+        program: env!("CARGO_BIN_EXE_ncmesh").into(),
+        dir: None,
+        // What is tested is what arrives, not when: a busy machine may lag.
+        max_lag: Duration::from_secs(20),
+        tunnel: None,
+    }
+}
+
+async fn line() -> Lab {
+    let scenario = Scenario::parse(LINE, "line.toml", Path::new("")).unwrap();
+    let mut lab = Lab::start(&scenario, &options()).await.unwrap();
+    lab.settle_streams().await.unwrap();
+    lab
+}
+
+#[tokio::test]
+async fn more_than_the_mesh_carries_is_dropped_from_the_enhancement() {
+    let _turn = TURN.lock().await;
+    let mut lab = line().await;
+    let outcome = lab.carry_streams("multirate").await.unwrap();
+    let streams = &outcome.streams;
+    for receiver in &streams.streams[0].receivers {
+        assert_eq!(receiver.corrupt, 0, "{receiver:?}");
+        assert!(receiver.layers[0].share > 0.5, "{receiver:?}");
+        assert!(receiver.layers[1].share < 0.9, "{receiver:?}");
+    }
+    assert!(streams.queues.iter().all(|queue| queue.dropped.first() == Some(&0)), "{streams:?}");
+    assert!(streams.queues.iter().any(|queue| queue.dropped[1] > 0), "{streams:?}");
+    assert!(outcome.cpu.values().all(|share| *share > 0.0), "{:?}", outcome.cpu);
+    // Everybody has left, and the stream is over.
+    let left: Vec<Stream> = lab.client(0).read("/v1/streams").await.unwrap();
+    assert!(left.is_empty(), "{left:?}");
+    lab.stop().await.unwrap();
+}
+
+fn command(lab: &Lab, node: usize, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ncmesh"));
+    command.arg("--api").arg(lab.client(node).socket()).arg("stream").args(args);
+    command.output().unwrap()
+}
+
+fn succeeds(lab: &Lab, node: usize, args: &[&str]) -> String {
+    let output = command(lab, node, args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn fails(lab: &Lab, node: usize, args: &[&str], code: i32) -> String {
+    let output = command(lab, node, args);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+    said
+}
+
+/// A port that is free now.
+fn free_port() -> u16 {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+async fn streams_at(lab: &Lab, node: usize) -> Vec<Stream> {
+    lab.client(node).read("/v1/streams").await.unwrap()
+}
+
+/// Waits until a node's streams are as wanted.
+async fn until(lab: &mut Lab, node: usize, wanted: impl Fn(&[Stream]) -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        lab.check().unwrap();
+        let streams = streams_at(lab, node).await;
+        if wanted(&streams) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{streams:?}");
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+#[tokio::test]
+async fn streams_are_begun_joined_listed_and_ended_by_command() {
+    let _turn = TURN.lock().await;
+    let mut lab = line().await;
+    let (base, out) = (free_port(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let layer = format!("base=udp:{base}");
+    let played = format!("base=udp:{}", out.local_addr().unwrap().port());
+    succeeds(&lab, 0, &["send", "--group", "tv", "--layer", &layer, "--no-wait"]);
+    let joined = ["receive", "--group", "tv", "--min-rate", "100k", "--utility", "log"];
+    succeeds(&lab, 2, &[&joined[..], &["--layer", &played, "--no-wait"]].concat());
+    until(&mut lab, 0, |streams| streams.iter().any(|stream| stream.receivers == 1)).await;
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    out.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut buffer = [0; 100];
+    sender.send_to(b"live", ("127.0.0.1", base)).unwrap();
+    let length = out.recv(&mut buffer).unwrap();
+    assert_eq!(&buffer[..length], b"live");
+    // One that fits no frame is said, not carried.
+    sender.send_to(&[7; 2000], ("127.0.0.1", base)).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let status: ncmesh_node::api::types::Status =
+            lab.client(0).read("/v1/status").await.unwrap();
+        if status.hints.iter().any(|hint| hint.contains("pkt_size")) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{:?}", status.hints);
+        tokio::time::sleep(LOOK).await;
+    }
+    let listed: Value = serde_json::from_str(&succeeds(&lab, 1, &["list", "--json"])).unwrap();
+    assert_eq!((&listed[0]["group"], &listed[0]["source"]), (&"tv".into(), &"a".into()));
+    assert!(succeeds(&lab, 0, &["list"]).contains("QUEUE OF"));
+    let port = format!("x=udp:{base}");
+    let again = fails(&lab, 1, &["send", "--group", "radio", "--layer", &port, "--no-wait"], 8);
+    assert!(again.contains("in use"), "{again}");
+    let other = format!("x=udp:{}", free_port());
+    let twice = fails(&lab, 0, &["send", "--group", "tv", "--layer", &other, "--no-wait"], 2);
+    assert!(twice.contains("already"), "{twice}");
+    let steep = [&joined[..], &["--layer", &played, "--weight", "50", "--no-wait"]].concat();
+    assert!(fails(&lab, 2, &steep, 2).contains("theta"));
+    assert!(fails(&lab, 1, &["stop", "--group", "tv"], 9).contains("no part"));
+    succeeds(&lab, 2, &["stop", "--group", "tv"]);
+    until(&mut lab, 0, |streams| streams.iter().all(|stream| stream.receivers == 0)).await;
+    succeeds(&lab, 0, &["stop", "--group", "tv"]);
+    until(&mut lab, 2, <[Stream]>::is_empty).await;
+    lab.stop().await.unwrap();
+}
+
+/// Whether video can be made here; continuous integration must be able to.
+fn has_ffmpeg() -> bool {
+    let runs = |program: &str| {
+        let mut command = Command::new(program);
+        command.arg("-version").stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    if runs("ffmpeg") && runs("ffprobe") {
+        return true;
+    }
+    assert!(std::env::var_os("CI").is_none(), "no ffmpeg");
+    println!("SKIPPED: streams of video need ffmpeg");
+    false
+}
+
+const FRAMES: usize = 60;
+/// Before the packet in RTP (RFC 3550, 5.1).
+const RTP_HEADER: usize = 12;
+
+/// A clip of moving pictures as MPEG-TS in RTP, in real time: a small base, and noise as the enhancement, which is
+/// more than the mesh carries.
+fn encode(base: u16, enhancement: u16) -> Command {
+    let mut ffmpeg = Command::new("ffmpeg");
+    let source = |size: &str, more: &str| format!("testsrc=size={size}:rate=10:duration=6{more}");
+    let to = |port: u16| format!("rtp://127.0.0.1:{port}?pkt_size=1328");
+    ffmpeg.args(["-v", "error", "-re", "-f", "lavfi", "-i", &source("176x144", "")]);
+    ffmpeg.args(["-re", "-f", "lavfi", "-i", &source("640x480", ",noise=alls=60:allf=t")]);
+    ffmpeg.args(["-map", "0:v", "-c:v", "mpeg2video", "-b:v", "200k", "-f", "rtp_mpegts"]);
+    ffmpeg.arg(to(base));
+    ffmpeg.args(["-map", "1:v", "-c:v", "mpeg2video", "-q:v", "2", "-f", "rtp_mpegts"]);
+    ffmpeg.arg(to(enhancement));
+    ffmpeg
+}
+
+/// Takes down what is played out to a port, until nothing comes for a while after something did.
+fn record(port: &UdpSocket, file: PathBuf) -> JoinHandle<PathBuf> {
+    let port = port.try_clone().unwrap();
+    port.set_read_timeout(Some(Duration::from_secs(15))).unwrap();
+    std::thread::spawn(move || {
+        let (mut clip, mut buffer) = (Vec::new(), vec![0; 2000]);
+        while let Ok(length) = port.recv(&mut buffer) {
+            clip.extend_from_slice(&buffer[RTP_HEADER..length]);
+        }
+        std::fs::write(&file, clip).unwrap();
+        file
+    })
+}
+
+/// How many pictures a clip has, none of them damaged.
+fn pictures(clip: &Path) -> usize {
+    let decoded = Command::new("ffmpeg")
+        .args(["-v", "error", "-i"])
+        .arg(clip)
+        .args(["-f", "null", "-"])
+        .output()
+        .unwrap();
+    assert!(decoded.status.success() && decoded.stderr.is_empty(), "{decoded:?}");
+    let probed = Command::new("ffprobe")
+        .args(["-v", "error", "-count_frames", "-show_entries", "stream=nb_read_frames"])
+        .args(["-of", "default=nokey=1:noprint_wrappers=1"])
+        .arg(clip)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(probed.stdout).unwrap();
+    said.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+#[tokio::test]
+async fn the_base_of_a_video_is_whole_at_every_receiver() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let _turn = TURN.lock().await;
+    let dir = tempfile::tempdir().unwrap();
+    let mut lab = line().await;
+    let (base, enhancement) = (free_port(), free_port());
+    let layers = [format!("base=udp:{base}"), format!("enh=udp:{enhancement}")];
+    let [b, e] = &layers;
+    succeeds(&lab, 0, &["send", "--group", "tv", "--layer", b, "--layer", e, "--no-wait"]);
+    let mut recorded = Vec::new();
+    for node in [1, 2] {
+        let port = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let played = format!("base=udp:{}", port.local_addr().unwrap().port());
+        let join = ["receive", "--group", "tv", "--min-rate", "400k", "--layer", &played];
+        succeeds(&lab, node, &[&join[..], &["--no-wait"]].concat());
+        recorded.push(record(&port, dir.path().join(format!("{node}.ts"))));
+    }
+    until(&mut lab, 0, |streams| streams.iter().any(|stream| stream.receivers == 2)).await;
+    let encoded = tokio::task::spawn_blocking(move || encode(base, enhancement).output().unwrap());
+    let encoded = encoded.await.unwrap();
+    assert!(encoded.status.success() && encoded.stderr.is_empty(), "{encoded:?}");
+    let sent = streams_at(&lab, 0).await[0].sending.clone().unwrap().packets[0];
+    for node in [1, 2] {
+        until(&mut lab, node, |streams| {
+            streams.iter().any(|s| s.receiving.as_ref().is_some_and(|r| r.packets[0] == sent))
+        })
+        .await;
+    }
+    let clips: Vec<PathBuf> = recorded.into_iter().map(|clip| clip.join().unwrap()).collect();
+    for clip in clips {
+        assert_eq!(pictures(&clip), FRAMES, "{}", clip.display());
+    }
+    lab.stop().await.unwrap();
+}
