@@ -172,7 +172,7 @@ impl Bench {
 
     fn pass(&mut self, ms: u64) {
         self.now = self.now + Duration::from_millis(ms);
-        self.with(|engine, cx| engine.handle_timeout(cx));
+        self.with(Service::handle_timeout);
     }
 
     /// The next data frame, other frames left out.
