@@ -274,6 +274,31 @@ fn regions_follow_one_another_along_a_path() {
     }
 }
 
+/// Six hops, of which those far from each other may be busy at once: with two generations under way they are.
+#[test]
+fn a_longer_window_carries_more_over_a_long_path() {
+    let carried = |window: u32| {
+        let links: Vec<String> = (0..6)
+            .map(|i| format!(r#"{{ from = "n{i}", to = "n{}", loss = 0.1 }}"#, i + 1))
+            .collect();
+        let text = format!(
+            r#"
+            name = "line"
+            nodes = ["n0", "n1", "n2", "n3", "n4", "n5", "n6"]
+            medium = {{ phy = "802.11a", bit_rate = "6M", {SLOTTED} }}
+            link = [{}]
+            measure = {{ seconds = 100, bytes = 1100, period_s = 0.1 }}
+            protocol.core_nc = {{ window = {window}, generation = 16 }}
+            flow = [{{ from = "n0", to = "n6", packet = 1100, warm_up_s = 2, seconds = 10 }}]
+        "#,
+            links.join(", ")
+        );
+        rate(&simulated(&text, "core_nc"))
+    };
+    let (one, two) = (carried(1), carried(2));
+    assert!(two > 1.1 * one, "{one} {two}");
+}
+
 #[test]
 fn two_runs_are_the_same_run() {
     let hash = |seed| {

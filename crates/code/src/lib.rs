@@ -48,5 +48,5 @@ pub use error::CodeError;
 pub use ncmesh_gf::Field;
 pub use packing::{pack, packed_len, unpack};
 pub use recoder::Recoder;
-pub use separator::{Combination, Separator};
+pub use separator::{Combination, Separated, Separator};
 pub use shape::Shape;

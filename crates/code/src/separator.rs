@@ -7,6 +7,17 @@ use ncmesh_gf::{Field, Kernels};
 /// A packet: its coefficients and its payload.
 pub type Combination = (Vec<u8>, Vec<u8>);
 
+/// What became of a packet that a [`Separator`] took in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Separated {
+    /// It followed from those before.
+    Redundant,
+    /// It is kept until more is known of the other generation.
+    Kept,
+    /// With those before, this follows of the wanted generation alone.
+    Wanted(Combination),
+}
+
 /// Takes one generation out of packets that combine it with another (CORE, section 4).
 ///
 /// A row is a packet: its coefficients in the *other* generation, those in the *wanted* one, and its payload. Rows are kept in
@@ -49,8 +60,7 @@ impl Separator {
         self.shape.symbol_size()
     }
 
-    /// Takes in a packet with its coefficients in both generations. What follows from it of the wanted generation alone, if
-    /// anything does: coefficients and payload.
+    /// Takes in a packet with its coefficients in both generations.
     ///
     /// # Errors
     /// [`CodeError::Length`] where a length is not as [`Separator::new`] was told, [`CodeError::Coefficient`] where one is
@@ -60,7 +70,7 @@ impl Separator {
         wanted: &[u8],
         other: &[u8],
         payload: &[u8],
-    ) -> Result<Option<Combination>, CodeError> {
+    ) -> Result<Separated, CodeError> {
         self.shape.check_lengths(wanted.len(), payload.len())?;
         same_length("coefficients", self.rows.len(), other.len())?;
         self.shape.check_elements(wanted)?;
@@ -76,13 +86,13 @@ impl Separator {
                     self.kernels.scale(inverse, &mut row);
                     *free = Some(row);
                     self.rank += 1;
-                    return Ok(None);
+                    return Ok(Separated::Kept);
                 }
             }
         }
         let payload = row.split_off(self.rows.len() + self.shape.generation());
         let wanted = row.split_off(self.rows.len());
         let new = wanted.iter().any(|coefficient| *coefficient != 0);
-        Ok(new.then_some((wanted, payload)))
+        Ok(if new { Separated::Wanted((wanted, payload)) } else { Separated::Redundant })
     }
 }

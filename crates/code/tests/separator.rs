@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
-use ncmesh_code::{CodeError, Decoder, Encoder, Field, Separator, Shape, draw};
+use ncmesh_code::{CodeError, Decoder, Encoder, Field, Separated, Separator, Shape, draw};
 use proptest::prelude::*;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -30,11 +30,12 @@ fn packet(encoder: &Encoder, rng: &mut ChaCha8Rng) -> (Vec<u8>, Vec<u8>) {
 #[test]
 fn an_overheard_packet_and_one_combined_with_it_give_the_other() {
     let mut separator = Separator::new(Field::Gf256, 2, 3, 2).unwrap();
-    assert_eq!(separator.insert(&[4, 0], &[1, 2, 3], &[0x0f, 0xff]), Ok(None));
-    assert_eq!(separator.insert(&[0, 0], &[1, 2, 3], &[0x0e, 0xf0]).unwrap().unwrap().0, [4, 0]);
+    assert_eq!(separator.insert(&[4, 0], &[1, 2, 3], &[0x0f, 0xff]), Ok(Separated::Kept));
+    let found = Separated::Wanted((vec![4, 0], vec![0x01, 0x0f]));
+    assert_eq!(separator.insert(&[0, 0], &[1, 2, 3], &[0x0e, 0xf0]), Ok(found));
     assert_eq!(separator.rank(), 1);
     // What was known already brings nothing.
-    assert_eq!(separator.insert(&[0, 0], &[0, 0, 0], &[0, 0]), Ok(None));
+    assert_eq!(separator.insert(&[0, 0], &[0, 0, 0], &[0, 0]), Ok(Separated::Redundant));
     assert!(matches!(separator.insert(&[1], &[1, 2, 3], &[0, 0]), Err(CodeError::Length { .. })));
     assert!(matches!(separator.insert(&[1, 0], &[1], &[0, 0]), Err(CodeError::Length { .. })));
     assert!(matches!(separator.insert(&[1, 0], &[1, 2, 3], &[0]), Err(CodeError::Length { .. })));
@@ -69,7 +70,8 @@ proptest! {
                 payload.iter_mut().zip(other).for_each(|(a, b)| *a ^= b);
                 combined += 1;
             }
-            if let Some((vector, payload)) = separator.insert(&vector, &theirs, &payload).unwrap() {
+            let separated = separator.insert(&vector, &theirs, &payload).unwrap();
+            if let Separated::Wanted((vector, payload)) = separated {
                 decoder.absorb(&vector, &payload).unwrap();
             }
             prop_assert!(combined < 200);

@@ -3,7 +3,7 @@
 use super::frame::{Head, Name, Part};
 use crate::time::Instant;
 use crate::tunnel::coder::Coder;
-use ncmesh_code::{Combination, Field, Separator};
+use ncmesh_code::{Combination, Field, Separated, Separator};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Generations of other flows kept at most; the one longest silent makes room.
@@ -85,15 +85,14 @@ impl Mixtures {
         Some(())
     }
 
-    /// A combination with another generation came. What follows from it, if anything does; `None` if it is of
-    /// another shape.
+    /// A combination with another generation came. `None` if it is of another shape.
     pub(super) fn insert(
         &mut self,
         head: &Head,
         mine: &[u8],
         other: &Part,
         payload: &[u8],
-    ) -> Option<Option<Packet>> {
+    ) -> Option<Separated> {
         let mixture = self.mixtures.iter_mut().find(|m| m.with == other.head.name())?;
         mixture.count = mixture.count.max(other.head.count);
         separate(&mut mixture.separator, head, (mine, &other.vector), payload)
@@ -103,7 +102,10 @@ impl Mixtures {
     pub(super) fn learn(&mut self, head: &Head, with: &Name, packet: &Packet) -> Option<Packet> {
         let mixture = self.mixtures.iter_mut().find(|m| m.with == *with)?;
         let none = vec![0; usize::from(head.room)];
-        separate(&mut mixture.separator, head, (&none, &packet.0), &packet.1).flatten()
+        match separate(&mut mixture.separator, head, (&none, &packet.0), &packet.1)? {
+            Separated::Wanted(packet) => Some(packet),
+            Separated::Kept | Separated::Redundant => None,
+        }
     }
 
     /// How much of the generation it was last combined with is not known, in packets.
@@ -125,17 +127,20 @@ fn separate(
     head: &Head,
     (mine, other): (&[u8], &[u8]),
     payload: &[u8],
-) -> Option<Option<Packet>> {
+) -> Option<Separated> {
     let mut padded = payload.to_vec();
     if padded.len() > separator.payload_size() {
         return None;
     }
     padded.resize(separator.payload_size(), 0);
-    let Some((vector, mut payload)) = separator.insert(mine, other, &padded).ok()? else {
-        return Some(None);
-    };
-    let beyond = payload.split_off(usize::from(head.symbol));
-    beyond.iter().all(|byte| *byte == 0).then_some(Some((vector, payload)))
+    match separator.insert(mine, other, &padded).ok()? {
+        Separated::Wanted((vector, mut payload)) => {
+            let beyond = payload.split_off(usize::from(head.symbol));
+            let fits = beyond.iter().all(|byte| *byte == 0);
+            fits.then_some(Separated::Wanted((vector, payload)))
+        }
+        other => Some(other),
+    }
 }
 
 /// Takes the packet of a generation of `head` out of one combination at once, with what is known of the other generation,
@@ -153,5 +158,8 @@ pub(super) fn separate_at_once(
     for row in known.into_iter().flat_map(Coder::rows) {
         mixtures.learn(head, &name, &row);
     }
-    mixtures.insert(head, mine, other, payload).flatten()
+    match mixtures.insert(head, mine, other, payload)? {
+        Separated::Wanted(packet) => Some(packet),
+        Separated::Kept | Separated::Redundant => None,
+    }
 }

@@ -5,6 +5,7 @@
 //! other flow takes them apart, so that beyond the next hop flows are by themselves again. The same engine without
 //! coding within flows is the baseline [`cope`](crate::cope). Where this leaves the paper: ERRATA.md.
 
+mod answers;
 pub(crate) mod config;
 mod flow;
 pub(crate) mod frame;

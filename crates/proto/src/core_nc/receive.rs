@@ -1,17 +1,18 @@
-//! What is heard: data for this node and for others, counts and answers (CORE, sections 4 and 6).
+//! Data heard, for this node and for others (CORE, section 4).
 
 use super::flow::Flow;
-use super::frame::{Count, Data, Feedback, Head, Name, Part, UNKNOWN, Wish};
+use super::frame::{Data, Head, Name, Part};
 use super::generation::Generation;
 use super::mixtures::{Packet, separate_at_once};
 use super::{Engine, Key};
 use crate::counters::DropReason;
 use crate::service::{Cx, Event, Frame};
 use crate::tunnel::coder::Coder;
+use ncmesh_code::Separated;
 use ncmesh_wire::NodeId;
 use std::collections::VecDeque;
 
-type Heard = Result<(), DropReason>;
+pub(super) type Heard = Result<(), DropReason>;
 /// Packets that follow from others, by flow and generation.
 type Found = VecDeque<(Key, u32, Packet)>;
 
@@ -38,7 +39,7 @@ impl Engine {
     }
 
     /// Sees to it that the flow of a frame for this node is known, in its latest start, with the generation of the frame.
-    fn admit(&mut self, head: &Head, sender: NodeId, cx: &mut Cx<'_>) -> Heard {
+    pub(super) fn admit(&mut self, head: &Head, sender: NodeId, cx: &mut Cx<'_>) -> Heard {
         let (start, key) = (head.start, head.start.key());
         if start.source == cx.me {
             return Err(DropReason::Stale);
@@ -81,33 +82,40 @@ impl Engine {
         cx: &mut Cx<'_>,
     ) -> Heard {
         self.admit(&mine.head, sender, cx)?;
-        let (key, number) = (mine.head.start.key(), mine.head.generation);
-        let packet = if self.rules.coded {
+        let (start, number) = (mine.head.start, mine.head.generation);
+        let separated = if self.rules.coded {
             self.separate(mine, other, payload).ok_or(DropReason::Malformed)?
         } else {
             let known = self.known(&other.head);
-            separate_at_once(&mine.head, &mine.vector, other, payload, known)
+            let packet = separate_at_once(&mine.head, &mine.vector, other, payload, known);
+            packet.map_or(Separated::Redundant, Separated::Wanted)
         };
-        let Some(packet) = packet else {
-            if !self.rules.coded {
-                self.coding.undecodable += 1;
-                self.tallies.heard(mine.head.start.source, mine.head.start.destination, false);
-                return Err(DropReason::Undecodable);
+        match separated {
+            Separated::Wanted(packet) => {
+                self.coding.decoded += 1;
+                self.absorb(start.key(), number, &packet, true, cx)
             }
-            self.tallies.heard(mine.head.start.source, mine.head.start.destination, true);
-            return Ok(());
-        };
-        self.coding.decoded += 1;
-        self.absorb(key, number, &packet, true, cx)
+            kept if self.rules.coded => {
+                self.tallies.heard(start.source, start.destination, kept == Separated::Kept);
+                Ok(())
+            }
+            _ => {
+                self.coding.undecodable += 1;
+                self.tallies.heard(start.source, start.destination, false);
+                Err(DropReason::Undecodable)
+            }
+        }
     }
 
-    /// Puts a combination to those that came before, and to what was overheard. What follows from it, if anything does;
-    /// `None` if it contradicts them in shape.
-    fn separate(&mut self, mine: &Part, other: &Part, payload: &[u8]) -> Option<Option<Packet>> {
+    /// Puts a combination to those that came before, and to what was overheard. `None` if it contradicts them in shape.
+    fn separate(&mut self, mine: &Part, other: &Part, payload: &[u8]) -> Option<Separated> {
         let name = other.head.name();
         let (key, number) = (mine.head.start.key(), mine.head.generation);
-        let begun = self.flows.get(&key)?.generations.get(&number)?.mixtures.contain(&name);
-        if !begun {
+        let generation = self.flows.get(&key)?.generations.get(&number)?;
+        if generation.is_whole() {
+            return Some(Separated::Redundant);
+        }
+        if !generation.mixtures.contain(&name) {
             let rows: Vec<Packet> =
                 self.known(&other.head).into_iter().flat_map(Coder::rows).collect();
             let generation = self.flows.get_mut(&key)?.generations.get_mut(&number)?;
@@ -251,79 +259,6 @@ impl Engine {
             tallies.delivered(key.0, key.1);
             events.push_back(Event::Packet { from: key.0, packet });
         });
-    }
-
-    // ---- counts and answers
-
-    pub(super) fn hear_count(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) -> Heard {
-        let Count { serial, head, next } =
-            Count::parse(frame.body).map_err(|_| DropReason::Malformed)?;
-        self.meter.note(frame.sender, frame.epoch, serial, cx.now);
-        if next != cx.me {
-            return Ok(());
-        }
-        self.admit(&head, frame.sender, cx)?;
-        let key = head.start.key();
-        self.deliver(key, cx);
-        let Some(flow) = self.flows.get_mut(&key) else { return Ok(()) };
-        let is_destination = flow.is_destination;
-        let generation = flow.generations.get_mut(&head.generation);
-        let answers = is_destination || self.rules.answers();
-        if let Some(generation) = generation {
-            let behind = generation.sending.is_quiet() && generation.is_whole();
-            if generation.done_at.is_none() && !is_destination && (!answers || behind) {
-                generation.sending.ask();
-            }
-            if !answers && generation.done_at.is_none() {
-                return Ok(());
-            }
-        }
-        self.owe(head.start, head.generation, cx);
-        Ok(())
-    }
-
-    pub(super) fn hear_feedback(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) -> Heard {
-        let feedback = Feedback::parse(frame.body).map_err(|_| DropReason::Malformed)?;
-        self.meter.learn(frame.sender, &feedback.heard, cx.now);
-        self.changed = true;
-        if feedback.to != cx.me {
-            return Ok(());
-        }
-        let start = feedback.start;
-        let flow = self.flows.get_mut(&start.key()).filter(|flow| flow.start == start);
-        let flow = flow.ok_or(DropReason::UnknownFlow)?;
-        let is_source = flow.inlet.is_some();
-        let generation = flow.generations.get_mut(&feedback.generation);
-        let generation = generation.ok_or(DropReason::Stale)?;
-        let progress = feedback.progress;
-        let passes = !is_source && !self.rules.answers();
-        match feedback.wish {
-            _ if generation.done_at.is_some() => {}
-            Wish::Next => {
-                generation.done_at = Some(cx.now);
-                generation.sending.answer(progress, cx.now);
-            }
-            _ if passes => {
-                generation.sending.is_wanted(progress, cx.now);
-                generation.passing = Some(feedback.clone());
-                self.owe(start, feedback.generation, cx);
-            }
-            Wish::Stop => generation.sending.stop(progress, cx.now),
-            Wish::More if !self.rules.coded => {
-                self.coding.repeated += feedback.wanted.len() as u64;
-                generation.sending.is_wanted(progress, cx.now);
-                generation.repeat(&feedback.wanted, cx.now);
-            }
-            Wish::More => {
-                let success = self.meter.success(cx.topology, cx.me, cx.me, frame.sender);
-                let each = self.rules.extra / success;
-                let alone = usize::from(feedback.alone).min(generation.rank()) as f64 * each;
-                let debt = feedback.combined.saturating_sub(feedback.alone);
-                let debt = (feedback.combined != UNKNOWN).then_some(f64::from(debt) * each);
-                generation.sending.need(alone, debt, progress, cx.now);
-            }
-        }
-        Ok(())
     }
 }
 
