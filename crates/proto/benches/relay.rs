@@ -13,6 +13,7 @@ use ncmesh_proto::service::{Cx, Frame, Service};
 use ncmesh_proto::time::Instant;
 use ncmesh_proto::tunnel::DATA;
 use ncmesh_wire::NodeId;
+use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, VecDeque};
 
 const PACKETS: usize = 64;
@@ -35,12 +36,14 @@ fn cross() -> Topology {
 struct Node {
     id: NodeId,
     engine: Engine,
+    rng: ChaCha8Rng,
 }
 
 impl Node {
     fn new(id: u16, relay: Relay) -> Self {
         let config = CoreConfig { relay, ..CoreConfig::default() };
-        Self { id: NodeId(id), engine: Engine::new(&config) }
+        let id = NodeId(id);
+        Self { id, engine: Engine::new(&config), rng: rng::stream(1, id, "core_nc", "bench") }
     }
 
     fn with<R>(
@@ -55,7 +58,7 @@ impl Node {
             epoch: 1,
             mtu: 1467,
             topology,
-            rng: &mut rng::stream(1, self.id, "core_nc", "bench"),
+            rng: &mut self.rng,
             counters: &mut counters,
             events: &mut events,
             storage: &mut MemoryStorage::default(),
