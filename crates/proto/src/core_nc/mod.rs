@@ -24,7 +24,7 @@ mod tests;
 
 use crate::counters::DropReason;
 use crate::route::NextHops;
-use crate::service::{Class, Cx, Filled, Frame, Offer, Service, TxReport};
+use crate::service::{Class, Cx, Filled, Frame, Offer, Service, TxReport, TxResult};
 use crate::summary::Summary;
 use crate::time::{Duration, Instant};
 use crate::tunnel::coder::PREFIX;
@@ -67,6 +67,10 @@ pub struct Engine {
     changed: bool,
     /// Generations of flows for which the node before is to be answered.
     owed: VecDeque<(Start, u32)>,
+    /// The answer that is on the air.
+    answering: Option<(Start, u32)>,
+    /// How many in a row the MAC gave up.
+    failures: u32,
     /// Of this node's last data frame.
     serial: u16,
     /// Flows begun here.
@@ -95,6 +99,8 @@ impl Engine {
             regions: Regions::default(),
             changed: false,
             owed: VecDeque::new(),
+            answering: None,
+            failures: 0,
             serial: 0,
             begun: 0,
             next_hops: NextHops::default(),
@@ -167,6 +173,7 @@ impl Service for Engine {
     }
 
     fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        self.answering = None;
         let begins = out.len();
         let filled = self
             .fill_feedback(out)
@@ -178,7 +185,15 @@ impl Service for Engine {
         filled
     }
 
-    fn handle_tx_report(&mut self, _: &mut Cx<'_>, _: TxReport) {}
+    fn handle_tx_report(&mut self, cx: &mut Cx<'_>, report: TxReport) {
+        let Some((start, generation)) = self.answering.take() else { return };
+        if report.result != TxResult::Failed {
+            self.failures = 0;
+        } else if self.failures < self.rules.requests {
+            self.failures += 1;
+            self.owe(start, generation, cx);
+        }
+    }
 
     fn as_tunnel(&mut self) -> Option<&mut dyn TunnelService> {
         Some(self)

@@ -126,6 +126,7 @@ impl Engine {
             let Some(mut feedback) = answer else { continue };
             (feedback.to, feedback.heard) = (to, self.meter.report(to));
             feedback.write(out);
+            self.answering = Some((start, number));
             return Some(Filled { kind: FEEDBACK, to: Some(to) });
         }
         None

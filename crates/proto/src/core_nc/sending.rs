@@ -9,6 +9,9 @@ const QUIET: u32 = 3;
 /// Who has all there is is asked again after so many times the wait: the rest is not its fault.
 const STOPPED: u32 = 4;
 
+/// The longest pause, in the same unit.
+const LONGEST: u32 = 32;
+
 /// The credits of one generation at one node, and what is known of the next one.
 #[derive(Debug)]
 pub(super) struct Sending {
@@ -193,6 +196,6 @@ impl Sending {
 
     fn pause(&self, rules: &Rules) -> Duration {
         let stopped = if self.stopped { STOPPED } else { 1 };
-        rules.wait() * (stopped << self.polls.min(5))
+        rules.wait() * (stopped << self.polls.min(5)).min(LONGEST)
     }
 }

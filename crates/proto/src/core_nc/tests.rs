@@ -493,3 +493,20 @@ fn what_is_overheard_of_one_flow_has_its_bound() {
     assert!(overheard.of(&(start(1, 4), 3)).is_none() && overheard.of(&(start(1, 4), 4)).is_some());
     assert_eq!(overheard.keep(&head(1, 4), &(vec![1], vec![1]), at(99)), None);
 }
+
+#[test]
+fn an_answer_that_the_mac_gives_up_is_sent_again() {
+    let mut bench = Bench::new(3, Engine::new(&CoreConfig::default()));
+    for place in [0, 1] {
+        let first = part(head(1, 4), 3, unit(4, place).try_into().unwrap());
+        let payload = symbol(1, place);
+        bench.hear(1, &Data { serial: 1, first, second: None, payload: &payload });
+    }
+    let report = |result| TxReport { result, airtime: Duration::ZERO, heard_by: None };
+    let tries = 1 + CoreConfig::default().requests;
+    for _ in 0..tries {
+        assert_eq!(bench.fill().unwrap().0, FEEDBACK);
+        bench.with(|engine, cx| engine.handle_tx_report(cx, report(TxResult::Failed)));
+    }
+    assert_eq!(bench.fill().unwrap().0, DATA, "not for ever");
+}
