@@ -41,10 +41,14 @@ local SERVICES = {
   [19] = { name = "tree_flood", is = "file" },
   [20] = { name = "forward", is = "forward" },
   [21] = { name = "xor", is = "xor" },
+  [23] = { name = "core_nc", is = "core" },
   [24] = { name = "multirate", is = "stream" },
+  [25] = { name = "cope", is = "core" },
 }
 local SERVICE_NAMES = {}
 for id, service in pairs(SERVICES) do SERVICE_NAMES[id] = service.name end
+
+local WISHES = { [0] = "stop", [1] = "more", [2] = "next generation" }
 
 local f = {
   mark = ProtoField.uint8("ncmesh.mark", "Mark", base.HEX, nil, 0xF0),
@@ -140,6 +144,26 @@ local f = {
   membership = ProtoField.none("ncmesh.membership", "Membership"),
   members = ProtoField.uint16("ncmesh.membership.receivers", "Receivers"),
   pressure = ProtoField.float("ncmesh.membership.pressure", "Backlog and pressure, packets"),
+
+  core_serial = ProtoField.uint16("ncmesh.core.serial", "Serial"),
+  core_parts = ProtoField.uint8("ncmesh.core.parts", "Flows"),
+  core_part = ProtoField.none("ncmesh.core.part", "Flow"),
+  core_source = ProtoField.uint16("ncmesh.core.source", "Source"),
+  core_destination = ProtoField.uint16("ncmesh.core.destination", "Destination"),
+  core_incarnation = ProtoField.uint32("ncmesh.core.incarnation", "Incarnation", base.HEX),
+  core_generation = ProtoField.uint32("ncmesh.core.generation", "Generation"),
+  core_behind = ProtoField.uint8("ncmesh.core.behind", "Generations behind it"),
+  core_room = ProtoField.uint8("ncmesh.core.room", "Room, packets"),
+  core_count = ProtoField.uint8("ncmesh.core.count", "Packets by now"),
+  core_closed = ProtoField.bool("ncmesh.core.closed", "There will be no more", 8, nil, 0x01),
+  core_symbol = ProtoField.uint16("ncmesh.core.symbol", "Symbol size, bytes"),
+  core_wish = ProtoField.uint8("ncmesh.core.wish", "Wish", base.DEC, WISHES),
+  core_alone = ProtoField.uint8("ncmesh.core.alone", "Packets lacking, alone"),
+  core_combined = ProtoField.uint8("ncmesh.core.combined", "Packets lacking, combined"),
+  core_progress = ProtoField.uint16("ncmesh.core.progress", "Progress"),
+  core_wanted = ProtoField.bytes("ncmesh.core.wanted", "Numbers of packets lacking"),
+  core_received = ProtoField.uint16("ncmesh.core.received", "Data frames heard"),
+  core_sent = ProtoField.uint16("ncmesh.core.sent", "Of so many"),
 
   next_hop = ProtoField.uint16("ncmesh.next_hop", "Next hop"),
   first_missing = ProtoField.uint32("ncmesh.first_missing", "First missing batch"),
@@ -560,6 +584,93 @@ local function stream_announcement(c)
   return string.format("%s to group %s, %d layers", flow, plain and group or "?", count)
 end
 
+-- Which flow a frame of core_nc or cope belongs to, and the name for it.
+local function core_start(c)
+  local source, destination = c:number(f.core_source, 2), c:number(f.core_destination, 2)
+  if source == destination then c:fail("A flow goes where it comes from") end
+  c:field(f.core_incarnation, 4)
+  return string.format("%d to %d", source, destination)
+end
+
+-- What data and counts say of a generation.
+local function core_head(c)
+  local head = { flow = core_start(c) }
+  c:field(f.next_hop, 2)
+  local generation, behind = c:number(f.core_generation, 4), c:number(f.core_behind, 1)
+  head.room = c:number(f.core_room, 1)
+  local count, flags = c:number(f.core_count, 1), c:take(1)
+  if flags then c.tree:add(f.core_closed, flags) end
+  head.symbol = c:number(f.core_symbol, 2)
+  local sizes = head.room >= 1 and head.room <= 120 and count >= 1 and count <= head.room and head.symbol > 2
+  if not sizes or behind > 7 or behind > generation or flags and flags:uint() > 1 then
+    c:fail("There is no such generation")
+  end
+  head.text = string.format("%s generation %d", head.flow, generation)
+  return head
+end
+
+local function core_part(c)
+  local head
+  c:branch(f.core_part, function()
+    head = core_head(c)
+    local width = c:take(1)
+    if width and width:uint() >= 1 and width:uint() <= head.room then
+      c:field(f.coefficients, width:uint())
+    else
+      c:fail("A vector has as many coefficients as the generation packets, or fewer")
+    end
+    return head.text
+  end)
+  return head
+end
+
+local function core_data(c)
+  c:field(f.core_serial, 2)
+  local parts = c:number(f.core_parts, 1)
+  if parts ~= 1 and parts ~= 2 then c:fail("A frame has packets of one flow or of two") end
+  local one = core_part(c)
+  local symbol, text = one.symbol, one.text
+  if parts == 2 then
+    local other = core_part(c)
+    if other.flow == one.flow then c:fail("No flow is combined with itself") end
+    symbol, text = math.max(symbol, other.symbol), text .. " + " .. other.text
+  end
+  if c:rest(f.payload) > symbol then c:fail("The payload is longer than its symbol") end
+  return text
+end
+
+local function core_count(c)
+  c:field(f.core_serial, 2)
+  local text = core_head(c).text
+  if c:left() > 0 then c:fail("The body does not end behind its fields") end
+  return text
+end
+
+local function core_feedback(c)
+  local flow = core_start(c)
+  c:field(f.next_hop, 2)
+  local generation, wish = c:number(f.core_generation, 4), c:number(f.core_wish, 1)
+  if not WISHES[wish] then c:fail("There is no such wish") end
+  c:field(f.core_alone, 1)
+  c:field(f.core_combined, 1)
+  c:field(f.core_progress, 2)
+  local wanted = c:take(1)
+  if wanted and wanted:uint() > 120 then c:fail("No generation has so many packets") end
+  if wanted and wanted:uint() > 0 then c:field(f.core_wanted, wanted:uint()) end
+  local heard = c:take(1)
+  if heard and heard:uint() > 4 then c:fail("It reports on 4 transmitters at most") end
+  for _ = 1, math.min(heard and heard:uint() or 0, 4) do
+    c:branch(f.neighbour, function()
+      local node, received = c:number(f.neighbour_node, 2), c:number(f.core_received, 2)
+      local sent = c:number(f.core_sent, 2)
+      if received > sent then c:fail("More was heard than sent") end
+      return string.format("Neighbour %d: heard %d of %d", node, received, sent)
+    end)
+  end
+  if c:left() > 0 then c:fail("The body does not end behind its fields") end
+  return string.format("%s generation %d: %s", flow, generation, WISHES[wish] or "?")
+end
+
 -- By kind of service, its frames by their kind. `show` returns what to say of one, and its name where that differs.
 local FRAMES = {
   stream = {
@@ -571,6 +682,11 @@ local FRAMES = {
     [1] = { name = "data", show = xor_data },
     [2] = { name = "report", show = xor_report },
     [3] = { name = "request", show = xor_request },
+  },
+  core = {
+    [1] = { name = "data", show = core_data },
+    [2] = { name = "count", show = core_count },
+    [3] = { name = "feedback", show = core_feedback },
   },
   link = { [0] = { name = "probe", show = probe } },
   route = { [0] = { name = "link_state", show = link_state } },

@@ -81,7 +81,7 @@ fuzz_target!(|data: &[u8]| {
         rest = behind;
         Sealer::begin(
             &mut out,
-            ServiceId([0, 1, 16, 17, 18, 19, 20, 21, 22, 24][usize::from(*service) % 10]),
+            ServiceId([0, 1, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25][usize::from(*service) % 12]),
             *kind % 4,
         );
         out.extend_from_slice(body);

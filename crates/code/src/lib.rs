@@ -9,7 +9,7 @@
 //! Approach to Multicast", IEEE Trans. Inf. Theory 52(10), 2006.
 //!
 //! Everything is allocated by the `new` functions; nothing after them
-//! allocates. Randomness always comes in as an argument.
+//! allocates, but for [`Separator`]. Randomness always comes in as an argument.
 //!
 //! ```
 //! use ncmesh_code::{CodeError, Decoder, Encoder, Field, Shape, draw};
@@ -36,6 +36,7 @@ mod encoder;
 mod error;
 mod packing;
 mod recoder;
+mod separator;
 mod shape;
 mod store;
 
@@ -47,4 +48,5 @@ pub use error::CodeError;
 pub use ncmesh_gf::Field;
 pub use packing::{pack, packed_len, unpack};
 pub use recoder::Recoder;
+pub use separator::{Combination, Separated, Separator};
 pub use shape::Shape;

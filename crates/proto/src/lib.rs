@@ -5,6 +5,8 @@
 //! simulator or the daemon) tells it what was heard and what time it is, and asks it what to transmit when
 //! the medium grants a transmission. Same configuration, same calls: same frames, byte for byte.
 
+pub mod cope;
+pub mod core_nc;
 pub mod counters;
 mod egress;
 pub mod file;

@@ -1,6 +1,8 @@
 //! Every protocol engine ncmesh has: one row each. Command line, daemon, results and the conformance suite
 //! read this table and know no engine by any other way.
 
+use crate::cope::{self, CopeConfig};
+use crate::core_nc::{self, CoreConfig};
 use crate::file::{FileEngine, FileLimits, frame};
 use crate::forward::{self, Forward, ForwardConfig};
 use crate::mc2::{self, Mc2, Mc2Config};
@@ -158,6 +160,32 @@ pub const REGISTRY: &[Entry] = &[
         build: |settings| {
             let config: MultirateConfig = settings.parse()?;
             Ok(Box::new(Multirate::new(config)?))
+        },
+    },
+    Entry {
+        name: core_nc::NAME,
+        service: "tunnel",
+        id: core_nc::ID,
+        summary: "packets coded within flows, and between flows that cross at a relay",
+        paper: "Hansen, Krigslund, Lucani, Pahlevani, Fitzek: CORE (Computer Networks 2018)",
+        read: core_nc::summary,
+        build: |settings| {
+            let config: CoreConfig = settings.parse()?;
+            config.check()?;
+            Ok(Box::new(core_nc::Engine::new(&config)))
+        },
+    },
+    Entry {
+        name: cope::NAME,
+        service: "tunnel",
+        id: cope::ID,
+        summary: "its baseline: packets as they are, two xored where flows cross at a relay",
+        paper: "Hansen et al.: CORE (Computer Networks 2018); Katti et al.: COPE (SIGCOMM 2006)",
+        read: cope::summary,
+        build: |settings| {
+            let config: CopeConfig = settings.parse()?;
+            config.check()?;
+            Ok(Box::new(cope::engine(&config)))
         },
     },
 ];

@@ -3,9 +3,11 @@
 //! A packet is taken or refused at once, and a refusal is the back-pressure: the driver waits for room, or drops.
 //! What arrives comes up as [`Event::Packet`](crate::service::Event::Packet). Packets may be lost, as IP allows.
 
-use crate::service::Cx;
+pub(crate) mod coder;
+
+use crate::service::{Cx, Malformed};
 use crate::time::Instant;
-use ncmesh_wire::{FlowId, NodeId};
+use ncmesh_wire::{FlowId, NodeId, Reader, Writer};
 use std::collections::BTreeMap;
 
 /// The kind of all tunnels' data frames.
@@ -15,6 +17,43 @@ pub const DATA: u8 = 1;
 #[must_use]
 pub fn flow_of(source: NodeId, destination: NodeId) -> FlowId {
     FlowId { source, serial: u32::from(destination.0) }
+}
+
+/// Which flow, of which start of its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Start {
+    pub source: NodeId,
+    pub destination: NodeId,
+    /// Of the source's starts a later one has a higher number.
+    pub incarnation: u32,
+}
+
+impl Start {
+    /// A flow from this node, the `begun`-th it begins.
+    pub(crate) fn new(cx: &Cx<'_>, destination: NodeId, begun: u32) -> Self {
+        let incarnation = (cx.epoch as u32).wrapping_shl(16).wrapping_add(begun);
+        Self { source: cx.me, destination, incarnation }
+    }
+
+    /// Its flow, whichever start it is of.
+    pub(crate) fn key(self) -> (NodeId, NodeId) {
+        (self.source, self.destination)
+    }
+
+    /// Whether it is a later one than `known`, of the same flow.
+    pub(crate) fn is_later(self, known: Self) -> bool {
+        let ahead = self.incarnation.wrapping_sub(known.incarnation);
+        ahead != 0 && ahead <= u32::MAX / 2
+    }
+
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        Writer::new(out).node(self.source).node(self.destination).u32(self.incarnation);
+    }
+
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let start = Self { source: r.node()?, destination: r.node()?, incarnation: r.u32()? };
+        if start.source == start.destination { Err(Malformed) } else { Ok(start) }
+    }
 }
 
 /// Why a packet is not taken.

@@ -62,7 +62,7 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
         3 => {
             out.resize(head + 2 + below(rng, 200), 0);
             rng.fill_bytes(&mut out[head + 2..]);
-            out[head] = [0, 1, 16, 17, 18, 19, 20, 21][below(rng, 8)];
+            out[head] = [0, 1, 16, 17, 18, 19, 20, 21, 23, 24, 25][below(rng, 11)];
             out[head + 1] = below(rng, 4) as u8;
         }
         4 => {
@@ -87,7 +87,7 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
 
 /// Short bodies, cut and changed everywhere.
 fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
-    const BODIES: [(u8, u8, &str); 15] = [
+    const BODIES: [(u8, u8, &str); 18] = [
         (0, 0, "00000005 0014 00fa 03e8 0000"),
         (1, 0, "0003 0000000000000007 00000001 01 63 0002 0005 cc 0009 ff"),
         (
@@ -112,6 +112,14 @@ fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
         ),
         (21, 2, "0008 00000009 00000007"),
         (21, 3, "0008 0005 0007"),
+        (
+            23,
+            1,
+            "0102 02 00010004 00000001 0004 00000007 01 04 02 01 0028 02 0908 \
+             00020005 00000001 0005 00000000 00 04 02 01 0028 02 0003 aabb",
+        ),
+        (25, 2, "0102 00010004 00000001 0003 00000000 00 04 02 01 0028"),
+        (23, 3, "00010004 00000001 0003 00000007 01 02 05 003e 02 0009 01 0003 005a 0064"),
         (24, 1, "0001 00000007 0002 01 00000005 09 525450"),
         (24, 2, "0001 00000007 0001 0002 3fc00000"),
         (24, 3, "0001 00000007 00000001 02 02 7476 04 62617365 03 656e68"),
@@ -171,7 +179,7 @@ fn kinds_shown(service: ServiceId) -> &'static [u8] {
         None if service.0 <= 1 => &[0],
         Some(("file", _)) => &[0, 1, 2, 3],
         Some((_, "forward")) => &[1],
-        Some((_, "xor" | "multirate")) => &[1, 2, 3],
+        Some((_, "xor" | "core_nc" | "cope" | "multirate")) => &[1, 2, 3],
         _ => &[],
     }
 }

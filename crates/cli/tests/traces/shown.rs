@@ -42,6 +42,45 @@ fn a_forwarded_packet() {
 }
 
 #[test]
+fn packets_of_two_flows_combined() {
+    let body = "0102 02 00010004 00000001 0004 00000007 01 04 02 01 0028 02 0908 \
+                00020005 00000001 0005 00000000 00 04 02 01 0028 02 0003 aabb";
+    let fields = [
+        ("_ws.col.Info", "core_nc data 1 to 4 generation 7 + 2 to 5 generation 0"),
+        ("ncmesh.core.serial", "258"),
+        ("ncmesh.core.parts", "2"),
+        ("ncmesh.next_hop", "4,5"),
+        ("ncmesh.core.behind", "1,0"),
+        ("ncmesh.core.room", "4,4"),
+        ("ncmesh.core.count", "2,2"),
+        ("ncmesh.core.closed", "1,1"),
+        ("ncmesh.core.symbol", "40,40"),
+        ("ncmesh.coefficients", "0908,0003"),
+        ("ncmesh.payload", "aabb"),
+    ];
+    shows(23, 1, body, &fields);
+}
+
+#[test]
+fn a_count_and_its_feedback() {
+    let count = "0102 00010004 00000001 0003 00000000 00 04 02 01 0028";
+    let fields = [("_ws.col.Info", "cope count 1 to 4 generation 0"), ("ncmesh.next_hop", "3")];
+    shows(25, 2, count, &fields);
+    let feedback = "00010004 00000001 0003 00000007 01 02 05 003e 02 0009 01 0003 005a 0064";
+    let fields = [
+        ("_ws.col.Info", "core_nc feedback 1 to 4 generation 7: more"),
+        ("ncmesh.core.wish", "1"),
+        ("ncmesh.core.alone", "2"),
+        ("ncmesh.core.combined", "5"),
+        ("ncmesh.core.progress", "62"),
+        ("ncmesh.core.wanted", "0009"),
+        ("ncmesh.core.received", "90"),
+        ("ncmesh.core.sent", "100"),
+    ];
+    shows(23, 3, feedback, &fields);
+}
+
+#[test]
 fn link_state() {
     let fields = [
         ("ncmesh.type", "link_state"),

@@ -2,7 +2,7 @@
 
 use super::config::Mc2Config;
 use super::credits::{Credits, HopSet};
-use super::frame::{Data, Header, Heard, MAX_ANNOUNCED, MAX_REPORTS, Request, Standing, Start};
+use super::frame::{Data, Header, Heard, MAX_ANNOUNCED, MAX_REPORTS, Request, Standing};
 use super::generation::Generation;
 use super::log::Log;
 use super::paths::{MAX_NODES, PathSet};
@@ -14,6 +14,7 @@ use crate::rng;
 use crate::route::Topology;
 use crate::service::Cx;
 use crate::time::{Duration, Instant};
+use crate::tunnel::Start;
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use super::NAME;
 use super::paths::{MAX_HOPS, PathSet};
 use crate::service::Malformed;
 use crate::summary::Summary;
-use crate::tunnel::{DATA, flow_of};
+use crate::tunnel::{DATA, Start, flow_of};
 use ncmesh_wire::{NodeId, Reader, Writer};
 
 /// Kind of a report of what a node has heard of those before it, where it has no data to say so with.
@@ -20,26 +20,6 @@ pub(super) const MAX_ANNOUNCED: usize = 3;
 pub(super) const MAX_REPORTS: usize = 4;
 
 const ASKS: u8 = 1;
-
-/// Which flow, of which start of its source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Start {
-    pub source: NodeId,
-    pub destination: NodeId,
-    /// Of the source's starts a later one has a higher number.
-    pub incarnation: u32,
-}
-
-impl Start {
-    fn write(self, out: &mut Vec<u8>) {
-        Writer::new(out).node(self.source).node(self.destination).u32(self.incarnation);
-    }
-
-    fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let start = Self { source: r.node()?, destination: r.node()?, incarnation: r.u32()? };
-        if start.source == start.destination { Err(Malformed) } else { Ok(start) }
-    }
-}
 
 /// What a node has heard of another: its latest frame of the flow, and which of the 32 before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What a node has of one generation.
 
-use ncmesh_code::{Decoder, Field, Recoder, Shape};
+use crate::tunnel::coder::Coder;
 use rand_core::RngCore;
 
 /// Packets of one generation, combined.
@@ -17,31 +17,15 @@ pub(super) struct Generation {
     pub answered: Option<u8>,
 }
 
-#[derive(Debug)]
-enum Coder {
-    /// At the source and relays.
-    Recoder(Recoder),
-    /// At the destination.
-    Decoder(Decoder),
-}
-
 impl Generation {
     /// Nothing of a generation with room for `room` packets of `symbol` bytes. `None` where there is no such.
     pub(super) fn new(room: u8, symbol: usize, is_destination: bool) -> Option<Self> {
-        let shape = Shape::new(Field::Gf256, usize::from(room), symbol).ok()?;
-        let coder = if is_destination {
-            Coder::Decoder(Decoder::new(shape))
-        } else {
-            Coder::Recoder(Recoder::new(shape))
-        };
+        let coder = Coder::new(room, symbol, is_destination)?;
         Some(Self { coder, size: 0, announced: 0, accepted: 0, answered: None })
     }
 
     pub(super) fn rank(&self) -> usize {
-        match &self.coder {
-            Coder::Recoder(coder) => coder.rank(),
-            Coder::Decoder(coder) => coder.rank(),
-        }
+        self.coder.rank()
     }
 
     /// Whether it has all packets of the generation, as far as it knows how many they are.
@@ -57,21 +41,15 @@ impl Generation {
 
     /// Takes a combination in. Says whether it was innovative; `None` if it is of another shape.
     pub(super) fn absorb(&mut self, coefficients: &[u8], payload: &[u8]) -> Option<bool> {
-        let absorbed = match &mut self.coder {
-            Coder::Recoder(coder) => coder.absorb(coefficients, payload),
-            Coder::Decoder(coder) => coder.absorb(coefficients, payload),
-        };
-        Some(absorbed.ok()?.is_innovative())
+        self.coder.absorb(coefficients, payload)
     }
 
     /// Appends a random combination: its coding vector and its payload.
     pub(super) fn combine(&self, rng: &mut impl RngCore, out: &mut Vec<u8>) -> Option<()> {
-        let Coder::Recoder(coder) = &self.coder else { return None };
-        let (room, symbol) = (coder.shape().generation(), coder.shape().symbol_size());
-        let start = out.len();
-        out.resize(start + room + symbol, 0);
-        let (coefficients, payload) = out[start..].split_at_mut(room);
-        coder.recode(rng, coefficients, payload).ok()?.then_some(())
+        let (vector, payload) = self.coder.combine(rng)?;
+        out.extend_from_slice(&vector);
+        out.extend_from_slice(&payload);
+        Some(())
     }
 
     /// Credits announced that packets back now and did not before.
@@ -84,9 +62,6 @@ impl Generation {
 
     /// The packet of this place, if it is known by now; empty if it says that it is longer than it can be.
     pub(super) fn packet(&mut self, place: u8) -> Option<Vec<u8>> {
-        let Coder::Decoder(coder) = &mut self.coder else { return None };
-        let symbol = coder.symbol(usize::from(place))?;
-        let (len, packet) = symbol.split_first_chunk()?;
-        Some(packet.get(..usize::from(u16::from_be_bytes(*len))).unwrap_or_default().to_vec())
+        self.coder.packet(place)
     }
 }

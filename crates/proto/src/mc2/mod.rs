@@ -23,11 +23,12 @@ use crate::counters::DropReason;
 use crate::route::{Metric, NextHops};
 use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport};
 use crate::time::{Duration, Instant, mean};
-use crate::tunnel::{self, DATA, FlowStatus, Refused, TunnelService};
+use crate::tunnel::coder::PREFIX;
+use crate::tunnel::{self, DATA, FlowStatus, Refused, Start, TunnelService};
 pub use config::Mc2Config;
 use flow::Flow;
 pub(crate) use frame::summary;
-use frame::{Data, Header, REPORT, REQUEST, Report, Request, Start};
+use frame::{Data, Header, REPORT, REQUEST, Report, Request};
 use ncmesh_wire::{NodeId, ServiceId};
 use paths::{MAX_NODES, PathSet};
 use std::collections::{BTreeMap, VecDeque};
@@ -43,8 +44,6 @@ const MAX_FLOWS: usize = 32;
 const IDLE: Duration = Duration::from_secs(60);
 /// Requests of others that wait to be sent on.
 const MAX_REQUESTS: usize = 64;
-/// The length of a packet stands before it.
-const PREFIX: usize = 2;
 /// A frame's time until one was sent.
 const FRAME_TIME: Duration = Duration::from_millis(2);
 
@@ -115,11 +114,7 @@ impl Mc2 {
     fn admit(&mut self, data: &Data<'_>, cx: &mut Cx<'_>) -> bool {
         let start = data.header.start();
         let key = (start.source, start.destination);
-        let known = self.flows.get(&key).map(|flow| flow.start.incarnation);
-        let newer = known.is_none_or(|known| {
-            start.incarnation != known && start.incarnation.wrapping_sub(known) <= u32::MAX / 2
-        });
-        if !newer {
+        if !self.flows.get(&key).is_none_or(|flow| start.is_later(flow.start)) {
             return true;
         }
         if !data.header.paths.contains(cx.me) {
@@ -326,8 +321,7 @@ impl TunnelService for Mc2 {
             let paths = paths.ok_or(Refused::NoPath(to))?;
             self.make_room(key);
             self.begun += 1;
-            let incarnation = (cx.epoch as u32).wrapping_shl(16).wrapping_add(self.begun);
-            let start = Start { source: cx.me, destination: to, incarnation };
+            let start = Start::new(cx, to, self.begun);
             let symbol = self.symbol(cx.mtu);
             self.flows
                 .insert(key, Flow::outgoing(start, paths, symbol, self.config.generation, cx));

@@ -3,6 +3,7 @@
 use super::config::Mc2Config;
 use super::generation::Generation;
 use crate::time::{Duration, Instant};
+use crate::tunnel::coder::symbol_of;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What only the source of a flow has.
@@ -55,10 +56,7 @@ impl Inlet {
         let generation = generations.get_mut(&into)?;
         let mut unit = vec![0; usize::from(room)];
         unit[usize::from(place)] = 1;
-        let mut padded = (packet.len() as u16).to_be_bytes().to_vec();
-        padded.extend_from_slice(&packet);
-        padded.resize(symbol, 0);
-        generation.absorb(&unit, &padded)?;
+        generation.absorb(&unit, &symbol_of(&packet, symbol))?;
         self.filled += 1;
         self.latest = now;
         if self.filled == room {

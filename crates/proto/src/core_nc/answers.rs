@@ -1,0 +1,83 @@
+//! Counts and answers heard: whether what was sent was enough (CORE, sections 4 and 6; table 3).
+
+use super::Engine;
+use super::frame::{Count, Feedback, UNKNOWN, Wish};
+use super::receive::Heard;
+use crate::counters::DropReason;
+use crate::service::{Cx, Frame};
+
+impl Engine {
+    pub(super) fn hear_count(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) -> Heard {
+        let Count { serial, head, next } =
+            Count::parse(frame.body).map_err(|_| DropReason::Malformed)?;
+        self.meter.note(frame.sender, frame.epoch, serial, cx.now);
+        if next != cx.me {
+            return Ok(());
+        }
+        self.admit(&head, frame.sender, cx)?;
+        let key = head.start.key();
+        self.deliver(key, cx);
+        let Some(flow) = self.flows.get_mut(&key) else { return Ok(()) };
+        let is_destination = flow.is_destination;
+        let generation = flow.generations.get_mut(&head.generation);
+        let answers = is_destination || self.rules.answers();
+        if let Some(generation) = generation {
+            let behind = generation.sending.is_quiet() && generation.is_whole();
+            if generation.done_at.is_none() && !is_destination && (!answers || behind) {
+                generation.sending.ask();
+            }
+            if !answers && generation.done_at.is_none() {
+                return Ok(());
+            }
+        }
+        self.owe(head.start, head.generation, cx);
+        Ok(())
+    }
+
+    pub(super) fn hear_feedback(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) -> Heard {
+        let feedback = Feedback::parse(frame.body).map_err(|_| DropReason::Malformed)?;
+        self.meter.learn(frame.sender, &feedback.heard, cx.now);
+        self.changed = true;
+        if feedback.to != cx.me {
+            return Ok(());
+        }
+        let start = feedback.start;
+        let flow = self.flows.get_mut(&start.key()).filter(|flow| flow.start == start);
+        let flow = flow.ok_or(DropReason::UnknownFlow)?;
+        let is_source = flow.inlet.is_some();
+        let generation = flow.generations.get_mut(&feedback.generation);
+        let generation = generation.ok_or(DropReason::Stale)?;
+        let progress = feedback.progress;
+        let passes = !is_source && !self.rules.answers();
+        match feedback.wish {
+            _ if generation.done_at.is_some() => {}
+            Wish::Next => {
+                generation.done_at = Some(cx.now);
+                generation.sending.answer(progress, cx.now);
+            }
+            wish if passes => {
+                generation.sending.answer(progress, cx.now);
+                if wish == Wish::More {
+                    generation.sending.is_wanted(progress, cx.now);
+                }
+                generation.passing = Some(feedback.clone());
+                self.owe(start, feedback.generation, cx);
+            }
+            Wish::Stop => generation.sending.stop(progress, cx.now),
+            Wish::More if !self.rules.coded => {
+                self.coding.repeated += feedback.wanted.len() as u64;
+                generation.sending.is_wanted(progress, cx.now);
+                generation.repeat(&feedback.wanted, cx.now);
+            }
+            Wish::More => {
+                let success = self.meter.success(cx.topology, cx.me, cx.me, frame.sender);
+                let each = self.rules.extra / success;
+                let alone = usize::from(feedback.alone).min(generation.rank()) as f64 * each;
+                let debt = feedback.combined.saturating_sub(feedback.alone);
+                let debt = (feedback.combined != UNKNOWN).then_some(f64::from(debt) * each);
+                generation.sending.need(alone, debt, progress, cx.now);
+            }
+        }
+        Ok(())
+    }
+}
