@@ -636,7 +636,7 @@ local function core_data(c)
     symbol, text = math.max(symbol, other.symbol), text .. " + " .. other.text
   end
   if c:rest(f.payload) > symbol then c:fail("The payload is longer than its symbol") end
-  return text
+  return text, parts == 2 and "coded"
 end
 
 local function core_count(c)

@@ -46,7 +46,7 @@ fn packets_of_two_flows_combined() {
     let body = "0102 02 00010004 00000001 0004 00000007 01 04 02 01 0028 02 0908 \
                 00020005 00000001 0005 00000000 00 04 02 01 0028 02 0003 aabb";
     let fields = [
-        ("_ws.col.Info", "core_nc data 1 to 4 generation 7 + 2 to 5 generation 0"),
+        ("_ws.col.Info", "core_nc coded 1 to 4 generation 7 + 2 to 5 generation 0"),
         ("ncmesh.core.serial", "258"),
         ("ncmesh.core.parts", "2"),
         ("ncmesh.next_hop", "4,5"),
