@@ -139,7 +139,7 @@ def _figure(rows: Rows, scale: Scale) -> Figure:
             found = [mean_gain(rows, example, p, over) for p in deliveries(scale)]
             panel.plot(deliveries(scale), found, "o", color=line.get_color(), markersize=4)
         panel.set_xlim(0.05, 1.02)
-        panel.set_ylim(0.9, float(ratio[4, 5]))
+        panel.set_ylim(bottom=0.9)
         panel.set_xlabel("p")
         panel.set_ylabel(f"times {label}")
         panel.legend(fontsize="small", title="lines: formulas; dots: runs", title_fontsize="small")
