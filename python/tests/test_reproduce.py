@@ -168,8 +168,9 @@ def test_list_names_every_figure(capsys):
     figures = ["fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8-9", "fig8-9-equal"]
     figures += ["fig4-short", "fig5-short", "fig6-short", "fig7-short"]
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    cross = [f"core-fig{number}" for number in (3, 4, 5, 7)]
-    of_mmu = [f"mmu-{figure}" for figure in ("fig4", "bounds", "table2", "fig6-slotted", "fig7")]
+    cross = [f"core-fig{number}" for number in (3, 4, 5, 7, 9, 10)]
+    mmu = ("fig4", "bounds", "table2", "fig6-slotted", "fig6", "fig6-cpu", "fig7")
+    of_mmu = [f"mmu-{figure}" for figure in mmu]
     of_tcp = [f"tcp-{name}" for name in ("fig6", "coding-ratio", "fig8", "table2", "model")]
     of_mc2 = [f"mc2-{figure}" for figure in ("fig2", "fig4", "fig6", "fig7")]
     assert names == [f"pacifier-{figure}" for figure in figures] + cross + of_mmu + of_tcp + of_mc2
