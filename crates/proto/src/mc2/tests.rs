@@ -42,6 +42,19 @@ fn the_best_paths_are_joined() {
 }
 
 #[test]
+fn paths_that_change_places_are_the_same() {
+    assert_eq!(best(&diamond(0.5, 0.8), 1, 4, 2), best(&diamond(0.8, 0.5), 1, 4, 2));
+    let both = |a, b, d: f64| [(a, b, d), (b, a, d)];
+    let mesh =
+        |p, q| directed(&[both(1, 2, p), both(1, 3, q), both(2, 4, p), both(3, 4, q)].concat());
+    let (one, other) =
+        (best(&mesh(0.9, 0.5), 1, 4, 2).unwrap(), best(&mesh(0.5, 0.9), 1, 4, 2).unwrap());
+    assert_eq!(one, other);
+    assert_eq!(one.next_hops(NodeId(1)), ids(&[2, 3]));
+    assert_eq!(one.next_hops(NodeId(3)), ids(&[4]));
+}
+
+#[test]
 fn paths_that_would_lead_in_circles_are_left_out() {
     // 1-2-3-5 and 1-3-2-5 are both among the best.
     let both = |a, b, d: f64| [(a, b, d), (b, a, d)];
@@ -67,15 +80,15 @@ fn told(credits: &Credits, generation: u32) -> Vec<u16> {
     told
 }
 
-fn land(credits: &mut Credits, generation: u32, serial: u16, new: HopSet, rank: u16) {
+fn land(credits: &mut Credits, generation: u32, serial: u16, new: HopSet, taken: u32) {
     let (before, nominee) = (0, None);
-    credits.receive(&Reception { generation, serial, before, new, rank, nominee });
+    credits.receive(&Reception { generation, serial, before, new, taken, nominee });
 }
 
 /// Figure 3: one credit each to nodes 2 and 3; a packet that both receive leaves one owed to either of them.
 #[test]
 fn figure_3() {
-    let mut credits = Credits::new(&[0.5, 0.5]);
+    let mut credits = Credits::new(&[0.5, 0.5], None);
     let mut draws = rng::stream(1, NodeId(1), NAME, "test");
     credits.add(7, 2);
     // Both hops hold as many as this node: nothing is transferred until they say they have fewer.
@@ -102,7 +115,7 @@ fn figure_3() {
 
 #[test]
 fn a_hop_that_hears_nothing_is_left_out_and_what_it_does_not_know_of_comes_back() {
-    let mut credits = Credits::new(&[0.9, 0.9]);
+    let mut credits = Credits::new(&[0.9, 0.9], None);
     let mut draws = rng::stream(1, NodeId(1), NAME, "test");
     (0..400).for_each(|_| credits.observe(1, false));
     credits.hear(0, 1000);
@@ -112,7 +125,7 @@ fn a_hop_that_hears_nothing_is_left_out_and_what_it_does_not_know_of_comes_back(
     assert!(credits.transfer(&mut draws));
     let held = credits.held();
     assert!(held < 8);
-    credits.follow(&[0.5]);
+    credits.follow(&[0.5], None);
     assert_eq!(credits.held(), 8);
     assert_eq!(credits.forget(2), 8);
     assert_eq!(credits.held(), 0);
@@ -125,8 +138,10 @@ fn header(paths: PathSet) -> Header {
         revision: 2,
         serial: 0x0304,
         asks: true,
+        waits: true,
         standing: Standing {
             credits: 5,
+            done: 0,
             heard: vec![Heard { of: NodeId(1), latest: 9, before: 0b11 }],
         },
         announced: vec![(6, vec![7])],
@@ -134,6 +149,7 @@ fn header(paths: PathSet) -> Header {
         room: 2,
         size: 0,
         size_before: 2,
+        symbol: 3,
     }
 }
 
@@ -145,8 +161,8 @@ fn golden_frames() {
     header(paths.clone()).write(&mut data);
     data.extend_from_slice(&[1, 0, 0, 1, 0xaa]);
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-    let expected = "00010001020002000200040000020304010005010001000900000003010100000006000700000006020002010000\
-                    01aa";
+    let expected = "00010001 02 0002 0002 0004 0000 02 0304 03 0005 00000000 01 0001 0009 00000003 01 01 00000006 \
+                    0007 00000006 02 00 02 0003 0100 0001aa";
     assert_eq!(hex(&data), expected.replace(' ', ""));
     let parsed = Data::parse(&data).unwrap();
     assert_eq!(parsed.header, header(paths));
@@ -156,8 +172,8 @@ fn golden_frames() {
     }
     let start = Start { source: NodeId(2), destination: NodeId(4), incarnation: 1 };
     let mut report = Vec::new();
-    Report { start, standing: Standing { credits: 3, heard: vec![] } }.write(&mut report);
-    assert_eq!(hex(&report), "00020004000000010003 00".replace(' ', ""));
+    Report { start, standing: Standing { credits: 0, done: 7, heard: vec![] } }.write(&mut report);
+    assert_eq!(hex(&report), "0002000400000001 0000 00000007 00".replace(' ', ""));
     let mut request = Vec::new();
     let next = NodeId(2);
     Request { start, next, generation: 6, serial: 1, missing: 3 }.write(&mut request);
@@ -184,7 +200,7 @@ proptest! {
         landings in prop::collection::vec((0u32..4, 0u8..8), 0..60),
         theirs in prop::collection::vec(0u32..6, 3),
     ) {
-        let mut credits = Credits::new(&[0.7, 0.4, 0.9]);
+        let mut credits = Credits::new(&[0.7, 0.4, 0.9], None);
         let mut draws = rng::stream(3, NodeId(1), NAME, "test");
         let all: u32 = added.iter().map(|(_, credits)| credits).sum();
         added.iter().for_each(|(generation, number)| credits.add(*generation, *number));
@@ -200,31 +216,36 @@ proptest! {
             let received = landings.iter().filter(|(g, heard)| *g == generation && *heard != 0).count();
             prop_assert!(usize::from(told) <= received);
         }
-        credits.follow(&[0.5]);
+        credits.follow(&[0.5], None);
         prop_assert_eq!(credits.held(), all);
     }
 }
 
 #[test]
 fn a_frame_tells_its_nominee_of_a_credit_if_it_is_heard() {
-    let mut credits = Credits::new(&[0.9]);
+    let mut credits = Credits::new(&[0.9], None);
     let mut draws = rng::stream(1, NodeId(1), NAME, "test");
     credits.add(1, 8);
     let mut log = Log::default();
     for i in 0..3u16 {
         credits.transfer(&mut draws);
         let announcement = credits.announce(1, log.nominated(1), 3);
-        assert_eq!(announcement, (vec![(1, vec![i + 1])], Some(0)));
+        // Whoever hears one of them has one packet, and is told of one credit, not of those in frames that it missed.
+        assert_eq!((&announcement, log.nominated(1)[0]), (&(vec![(1, vec![1])], Some(0)), i));
         log.push(1, 8, announcement, Instant::from_nanos(0));
     }
-    log.expect(&mut credits);
+    log.expect(&mut credits, None);
     // Of frames 0, 1 and 2 the hop has heard 0 and 2.
     let heard = Heard { of: NodeId(1), latest: 2, before: 0b10 };
     log.report(0, heard, &mut credits);
     assert_eq!(told(&credits, 1), [2]);
     // Again says nothing new.
     log.report(0, heard, &mut credits);
-    assert_eq!((told(&credits, 1), log.nominated(1)[0]), (vec![2], 1));
+    assert_eq!((told(&credits, 1), log.nominated(1)[0]), (vec![2], 0));
+    let announcement = credits.announce(1, log.nominated(1), 3);
+    assert_eq!(announcement, (vec![(1, vec![3])], Some(0)));
+    log.push(1, 8, announcement, Instant::from_nanos(0));
+    assert_eq!(log.nominated(1)[0], 1);
     log.expire(Duration::from_secs(1), 1, Instant::from_nanos(2_000_000_000), &mut credits);
     assert_eq!(log.nominated(1)[0], 0);
 }
@@ -233,18 +254,16 @@ fn a_frame_tells_its_nominee_of_a_credit_if_it_is_heard() {
 fn what_was_heard_is_noted_in_any_order_and_lies_are_told() {
     let paths = best(&diamond(0.5, 0.8), 2, 4, 1).unwrap();
     let numbered = |serial| Header { serial, ..header(paths.clone()) };
-    let mut upstream = Upstream::new(NodeId(2), &numbered(10), Instant::default());
-    let fresh =
-        [12, 11, 12, 10, 40].map(|serial| upstream.note(&numbered(serial), Instant::default()));
+    let mut upstream = Upstream::new((NodeId(2), 1), &numbered(10), NodeId(4), Instant::default());
+    let fresh = [12, 11, 12, 10, 40]
+        .map(|serial| upstream.note(&numbered(serial), NodeId(4), Instant::default()));
     assert_eq!(fresh, [true, true, false, false, true]);
     let heard = upstream.report();
     assert_eq!((heard.latest, heard.before), (40, 0b111 << 27));
 
     let mut generations = [(6, Generation::new(2, 3, false).unwrap())].into();
-    assert!(
-        !upstream.learn(&header(paths.clone()), 0, &mut generations),
-        "7 credits for 2 packets"
-    );
+    let bold = Header { announced: vec![(6, vec![17])], ..header(paths.clone()) };
+    assert!(!upstream.learn(&bold, 0, &mut generations), "17 credits for 2 packets");
     let modest = Header { announced: vec![(6, vec![3])], ..header(paths) };
     assert!(upstream.learn(&modest, 0, &mut generations));
     let generation = generations.get_mut(&6).unwrap();
@@ -261,7 +280,8 @@ fn relayed(mtu: usize, payload: usize) -> (u64, bool) {
     let mut told = vec![0, 0];
     told[two] = 1;
     let mut body = Vec::new();
-    Header { announced: vec![(6, told)], ..header(paths) }.write(&mut body);
+    let symbol = payload as u16;
+    Header { announced: vec![(6, told)], symbol, ..header(paths) }.write(&mut body);
     body.extend_from_slice(&[1, 0]);
     body.resize(body.len() + payload, 1);
     let mut counters = crate::counters::Counters::default();
