@@ -272,43 +272,115 @@ fn what_was_heard_is_noted_in_any_order_and_lies_are_told() {
     assert_eq!((generation.accept(), generation.accept()), (1, 0));
 }
 
+/// One node's engine in a mesh, with what it counts.
+struct Node {
+    me: u16,
+    mtu: usize,
+    topology: Topology,
+    engine: Mc2,
+    counters: crate::counters::Counters,
+}
+
+impl Node {
+    fn new(me: u16, mtu: usize) -> Self {
+        let (engine, counters) = (Mc2::new(Mc2Config::default()), Default::default());
+        Self { me, mtu, topology: diamond(0.5, 0.8), engine, counters }
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut Mc2, &mut Cx<'_>) -> T) -> T {
+        let me = NodeId(self.me);
+        let mut cx = Cx {
+            now: Instant::default(),
+            me,
+            epoch: 1,
+            mtu: self.mtu,
+            topology: &self.topology,
+            rng: &mut rng::stream(1, me, NAME, "test"),
+            counters: &mut self.counters,
+            events: &mut VecDeque::new(),
+            storage: &mut crate::file::storage::MemoryStorage::default(),
+        };
+        act(&mut self.engine, &mut cx)
+    }
+
+    fn hear(&mut self, sender: u16, kind: u8, body: &[u8]) {
+        let frame = Frame { sender: NodeId(sender), epoch: 1, service: ID, kind, body };
+        self.with(|engine, cx| engine.handle_frame(cx, &frame));
+    }
+
+    /// A frame of node 1 for node 4 that tells this node of `credits`, of one packet.
+    fn is_told(&mut self, credits: u16, payload: usize) {
+        let paths = best(&self.topology, 1, 4, 2).unwrap();
+        let hops = paths.next_hops(NodeId(1));
+        let told = hops.iter().map(|hop| if hop.0 == self.me { credits } else { 0 }).collect();
+        let announced = vec![(6, told)];
+        let mut body = Vec::new();
+        Header { announced, symbol: payload as u16, ..header(paths) }.write(&mut body);
+        body.extend_from_slice(&[1, 0]);
+        body.resize(body.len() + payload, 1);
+        self.hear(1, DATA, &body);
+    }
+}
+
 /// What node 2, a relay whose frames have room for `mtu` bytes, makes of a frame of node 1 for node 4.
 fn relayed(mtu: usize, payload: usize) -> (u64, bool) {
-    let topology = diamond(0.5, 0.8);
-    let paths = best(&topology, 1, 4, 2).unwrap();
-    let two = paths.next_hops(NodeId(1)).iter().position(|hop| *hop == NodeId(2)).unwrap();
-    let mut told = vec![0, 0];
-    told[two] = 1;
-    let mut body = Vec::new();
-    let symbol = payload as u16;
-    Header { announced: vec![(6, told)], symbol, ..header(paths) }.write(&mut body);
-    body.extend_from_slice(&[1, 0]);
-    body.resize(body.len() + payload, 1);
-    let mut counters = crate::counters::Counters::default();
-    let (mut events, mut engine) = (VecDeque::new(), Mc2::new(Mc2Config::default()));
-    let mut cx = Cx {
-        now: Instant::default(),
-        me: NodeId(2),
-        epoch: 1,
-        mtu,
-        topology: &topology,
-        rng: &mut rng::stream(1, NodeId(2), NAME, "test"),
-        counters: &mut counters,
-        events: &mut events,
-        storage: &mut crate::file::storage::MemoryStorage::default(),
-    };
-    let frame = Frame { sender: NodeId(1), epoch: 1, service: ID, kind: DATA, body: &body };
-    engine.handle_frame(&mut cx, &frame);
+    let mut node = Node::new(2, mtu);
+    node.is_told(1, payload);
     let mut out = Vec::new();
-    let sent = engine.fill(&mut cx, &mut out).is_some_and(|filled| filled.kind == DATA);
+    let filled = node.with(|engine, cx| engine.fill(cx, &mut out));
     assert!(out.len() <= mtu);
-    (counters.dropped(DropReason::Malformed), sent)
+    (node.counters.dropped(DropReason::Malformed), filled.is_some_and(|f| f.kind == DATA))
 }
 
 #[test]
 fn a_relay_sends_on_what_fits_its_frames() {
     assert_eq!(relayed(1400, 1000), (0, true));
     assert_eq!(relayed(1100, 1000), (1, false));
+}
+
+/// Who lies about credits gets no more sent on than packets came from it; a lie that nobody could tell in earnest is counted.
+#[test]
+fn a_lie_about_credits_does_bounded_harm() {
+    for (credits, counted) in [(16, 0), (17, 1), (u16::MAX, 1)] {
+        let mut node = Node::new(2, 1400);
+        node.is_told(credits, 100);
+        assert_eq!(node.counters.dropped(DropReason::Malformed), counted, "{credits}");
+        let held: u64 = node.engine.flows().iter().map(|flow| flow.credits).sum();
+        assert!(held <= 1, "{held} credits for one packet");
+    }
+}
+
+/// What is said to others of flows that pass by is nothing that was dropped.
+#[test]
+fn what_is_not_for_a_node_is_not_counted() {
+    let start = Start { source: NodeId(7), destination: NodeId(8), incarnation: 1 };
+    let report = |of| {
+        let mut body = Vec::new();
+        let heard = vec![Heard { of: NodeId(of), latest: 1, before: 0 }];
+        Report { start, standing: Standing { heard, ..Standing::default() } }.write(&mut body);
+        body
+    };
+    let mut node = Node::new(2, 1400);
+    node.hear(3, REPORT, &report(9));
+    assert_eq!(node.counters.drops().count(), 0);
+    node.hear(3, REPORT, &report(2));
+    assert_eq!(node.counters.dropped(DropReason::UnknownFlow), 1);
+}
+
+#[test]
+fn packets_that_fit_no_frame_are_refused_and_so_are_all_where_headers_do_not_fit() {
+    let mut node = Node::new(1, 1400);
+    let longest = node.engine.longest(1400);
+    let mut offer = |mtu, bytes: usize, to: u16| {
+        node.mtu = mtu;
+        node.with(|engine, cx| engine.handle_packet(cx, NodeId(to), &vec![1; bytes]))
+    };
+    assert_eq!(offer(1400, longest, 4), Ok(()));
+    let too_long = |bytes, longest| Err(Refused::TooLong { bytes, longest });
+    assert_eq!(offer(1400, longest + 1, 4), too_long(longest + 1, longest));
+    assert_eq!(offer(150, 1, 3), too_long(1, 0));
+    assert_eq!(offer(1400, 1, 9), Err(Refused::NoPath(NodeId(9))));
+    assert_eq!(offer(1400, 1, 1), Err(Refused::Oneself));
 }
 
 #[test]
