@@ -41,6 +41,7 @@ local SERVICES = {
   [19] = { name = "tree_flood", is = "file" },
   [20] = { name = "forward", is = "forward" },
   [21] = { name = "xor", is = "xor" },
+  [22] = { name = "mc2", is = "mc2" },
   [23] = { name = "core_nc", is = "core" },
   [24] = { name = "multirate", is = "stream" },
   [25] = { name = "cope", is = "core" },
@@ -164,6 +165,35 @@ local f = {
   core_wanted = ProtoField.bytes("ncmesh.core.wanted", "Numbers of packets lacking"),
   core_received = ProtoField.uint16("ncmesh.core.received", "Data frames heard"),
   core_sent = ProtoField.uint16("ncmesh.core.sent", "Of so many"),
+
+  start = ProtoField.uint32("ncmesh.mc2.start", "Incarnation", base.HEX),
+  path_count = ProtoField.uint8("ncmesh.mc2.nodes", "Nodes of the flow"),
+  path_node = ProtoField.none("ncmesh.mc2.path", "Node"),
+  path_id = ProtoField.uint16("ncmesh.mc2.node", "Node"),
+  path_next = ProtoField.uint16("ncmesh.mc2.next_hops", "Next hops, a bit each", base.HEX),
+  path_revision = ProtoField.uint8("ncmesh.mc2.revision", "Revision of the paths"),
+  frame_serial = ProtoField.uint16("ncmesh.mc2.serial", "Serial"),
+  asks = ProtoField.bool("ncmesh.mc2.asks", "Asks who heard it", 8, nil, 0x01),
+  waits = ProtoField.bool("ncmesh.mc2.waits", "Waits for that", 8, nil, 0x02),
+  credits = ProtoField.uint16("ncmesh.mc2.credits", "Credits held"),
+  done = ProtoField.uint32("ncmesh.mc2.done", "Done with generations before"),
+  heard_count = ProtoField.uint8("ncmesh.mc2.heard.nodes", "Nodes heard"),
+  heard = ProtoField.none("ncmesh.mc2.heard", "Heard"),
+  heard_node = ProtoField.uint16("ncmesh.mc2.heard.node", "Node"),
+  heard_latest = ProtoField.uint16("ncmesh.mc2.heard.latest", "Latest frame"),
+  heard_before = ProtoField.uint32("ncmesh.mc2.heard.before", "Of those before it", base.HEX),
+  told_generations = ProtoField.uint8("ncmesh.mc2.told.generations", "Generations told of"),
+  told_hops = ProtoField.uint8("ncmesh.mc2.told.hops", "Next hops told"),
+  told = ProtoField.none("ncmesh.mc2.told", "Credits told"),
+  told_generation = ProtoField.uint32("ncmesh.mc2.told.generation", "Generation"),
+  told_credits = ProtoField.uint16("ncmesh.mc2.told.credits", "Credits told to a next hop"),
+  code_generation = ProtoField.uint32("ncmesh.mc2.generation", "Generation"),
+  room = ProtoField.uint8("ncmesh.mc2.room", "Room for packets"),
+  size_now = ProtoField.uint8("ncmesh.mc2.size", "Packets, once settled"),
+  size_before = ProtoField.uint8("ncmesh.mc2.size_before", "Packets of the generation before"),
+  symbol = ProtoField.uint16("ncmesh.mc2.symbol", "Length of a combination"),
+  request_serial = ProtoField.uint8("ncmesh.mc2.request.serial", "Request for this generation"),
+  lacking = ProtoField.uint8("ncmesh.mc2.request.missing", "Packets missing"),
 
   next_hop = ProtoField.uint16("ncmesh.next_hop", "Next hop"),
   first_missing = ProtoField.uint32("ncmesh.first_missing", "First missing batch"),
@@ -671,8 +701,135 @@ local function core_feedback(c)
   return string.format("%s generation %d: %s", flow, generation, WISHES[wish] or "?")
 end
 
+local function bit(number, place) return math.floor(number / 2 ^ place) % 2 == 1 end
+
+-- Whether no packet can come back to where it was, by next hops as bits.
+local function is_acyclic(next_hops)
+  local left, n = {}, #next_hops
+  for i = 1, n do left[i] = true end
+  for _ = 1, n do
+    local found
+    for i = 1, n do
+      local ends = left[i] and not found
+      for j = 1, n do ends = ends and not (left[j] and bit(next_hops[i], j - 1)) end
+      if ends then found = i end
+    end
+    if not found then return false end
+    left[found] = false
+  end
+  return true
+end
+
+-- Nodes of a flow of mc2 with their next hops; gives its source and its destination.
+local function mc2_paths(c)
+  local count = c:number(f.path_count, 1)
+  if count < 2 or count > 16 then c:fail("A flow has 2 to 16 nodes") end
+  local nodes, next_hops, seen = {}, {}, {}
+  for i = 1, c.failed and 0 or count do
+    c:branch(f.path_node, function()
+      nodes[i], next_hops[i] = c:number(f.path_id, 2), c:number(f.path_next, 2)
+      local hops = 0
+      for j = 0, 15 do
+        if bit(next_hops[i], j) then
+          hops = hops + 1
+          if j >= count or j == i - 1 then c:fail("No such next hop") end
+        end
+      end
+      if hops > 6 then c:fail("A node has at most 6 next hops") end
+      if seen[nodes[i]] then c:fail("A node stands once among them") end
+      seen[nodes[i]] = true
+      return string.format("Node %d, %d next hops", nodes[i], hops)
+    end)
+  end
+  if not c.failed then
+    if next_hops[2] ~= 0 then c:fail("The destination hands nothing on") end
+    if not is_acyclic(next_hops) then c:fail("Paths that lead in circles") end
+  end
+  return nodes[1] or 0, nodes[2] or 0
+end
+
+local function mc2_standing(c)
+  c:field(f.credits, 2)
+  c:field(f.done, 4)
+  local count = c:number(f.heard_count, 1)
+  if count > 4 then c:fail("A frame tells of at most 4 nodes") end
+  for _ = 1, c.failed and 0 or count do
+    c:branch(f.heard, function()
+      local node, latest = c:number(f.heard_node, 2), c:number(f.heard_latest, 2)
+      c:field(f.heard_before, 4)
+      return string.format("Of %d, frame %d the latest", node, latest)
+    end)
+  end
+end
+
+local function mc2_told(c)
+  local generations, hops = c:number(f.told_generations, 1), c:number(f.told_hops, 1)
+  if generations > 3 or hops > 6 then c:fail("At most 3 generations and 6 next hops") end
+  for _ = 1, c.failed and 0 or generations do
+    c:branch(f.told, function()
+      local generation = c:number(f.told_generation, 4)
+      for _ = 1, hops do c:field(f.told_credits, 2) end
+      return string.format("Credits of generation %d", generation)
+    end)
+  end
+end
+
+local function mc2_data(c)
+  c:field(f.start, 4)
+  local source, destination = mc2_paths(c)
+  c:field(f.path_revision, 1)
+  c:field(f.frame_serial, 2)
+  local flags = c:take(1)
+  if flags then
+    c.tree:add(f.asks, flags)
+    c.tree:add(f.waits, flags)
+    if flags:uint() > 3 then c:fail("Unknown flags") end
+  end
+  mc2_standing(c)
+  mc2_told(c)
+  local generation, room = c:number(f.code_generation, 4), c:number(f.room, 1)
+  local size, before = c:number(f.size_now, 1), c:number(f.size_before, 1)
+  if room < 1 or room > 128 then c:fail("A generation has room for 1 to 128 packets") end
+  if size > room or before > room then c:fail("A generation has no more packets than room") end
+  local symbol = c:number(f.symbol, 2)
+  c:field(f.coefficients, room)
+  local length = c:rest(f.payload)
+  if length < 3 or length > symbol then c:fail("A payload has 3 bytes or more, up to a combination's") end
+  return string.format("%d to %d generation %d", source, destination, generation)
+end
+
+-- Which flow, of which start of its source.
+local function mc2_start(c)
+  local source, destination = c:number(f.packet_source, 2), c:number(f.packet_destination, 2)
+  c:field(f.start, 4)
+  if source == destination then c:fail("The flow goes where it comes from") end
+  return string.format("%d to %d", source, destination)
+end
+
+local function mc2_report(c)
+  local flow = mc2_start(c)
+  mc2_standing(c)
+  if c:left() > 0 then c:fail("The body does not end behind what was heard") end
+  return flow
+end
+
+local function mc2_request(c)
+  local flow = mc2_start(c)
+  local next_hop, generation = c:number(f.next_hop, 2), c:number(f.code_generation, 4)
+  c:field(f.request_serial, 1)
+  local lacking = c:number(f.lacking, 1)
+  if lacking == 0 then c:fail("Nothing is missing") end
+  if c:left() > 0 then c:fail("The body does not end behind what is missing") end
+  return string.format("%s by %d: %d packets of generation %d", flow, next_hop, lacking, generation)
+end
+
 -- By kind of service, its frames by their kind. `show` returns what to say of one, and its name where that differs.
 local FRAMES = {
+  mc2 = {
+    [1] = { name = "data", show = mc2_data },
+    [2] = { name = "report", show = mc2_report },
+    [3] = { name = "request", show = mc2_request },
+  },
   stream = {
     [1] = { name = "data", show = stream_data },
     [2] = { name = "report", show = stream_report },

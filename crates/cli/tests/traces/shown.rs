@@ -209,6 +209,34 @@ fn packets_that_cross_are_shown_each() {
 }
 
 #[test]
+fn frames_of_paths_joined() {
+    let fields = [
+        ("_ws.col.Info", "mc2 data 2 to 4 generation 6"),
+        ("ncmesh.mc2.start", "0x00010001"),
+        ("ncmesh.mc2.node", "2,4"),
+        ("ncmesh.mc2.next_hops", "0x0002,0x0000"),
+        ("ncmesh.mc2.serial", "772"),
+        ("ncmesh.mc2.credits", "5"),
+        ("ncmesh.mc2.heard.node", "1"),
+        ("ncmesh.mc2.told.credits", "7"),
+        ("ncmesh.mc2.generation", "6"),
+        ("ncmesh.mc2.symbol", "3"),
+        ("ncmesh.coefficients", "0100"),
+        ("ncmesh.payload", "0001aa"),
+    ];
+    let body = "00010001 02 0002 0002 0004 0000 02 0304 03 0005 00000000 01 0001 0009 00000003 01 01 00000006 0007 \
+                00000006 02 00 02 0003 0100 0001aa";
+    shows(22, 1, body, &fields);
+    let fields = [("_ws.col.Info", "mc2 report 2 to 4"), ("ncmesh.mc2.done", "7")];
+    shows(22, 2, "0002 0004 00000001 0000 00000007 00", &fields);
+    let fields = [
+        ("_ws.col.Info", "mc2 request 2 to 4 by 2: 3 packets of generation 6"),
+        ("ncmesh.mc2.request.missing", "3"),
+    ];
+    shows(22, 3, "0002 0004 00000001 0002 00000006 01 03", &fields);
+}
+
+#[test]
 fn frames_of_a_stream() {
     let fields = [
         ("_ws.col.Info", "multirate data 1-00000007 layer 1, packet 5 to 2"),

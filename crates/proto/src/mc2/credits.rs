@@ -19,6 +19,8 @@ const QUALITY_WEIGHT: f64 = 1.0 / 32.0;
 #[derive(Debug)]
 pub(super) struct Credits {
     hops: usize,
+    /// The flow's destination, if it is one of the hops: there credits end, and nobody need tell it of them.
+    end: Option<usize>,
     generations: BTreeMap<u32, Ledger>,
     /// What share of this node's frames each hop receives.
     quality: [f64; MAX_HOPS],
@@ -31,6 +33,8 @@ pub(super) struct Credits {
 struct Ledger {
     /// C(n, c): packets this node is to transfer yet.
     held: u32,
+    /// All it ever took in.
+    taken: u32,
     /// z(n, c, m): those ever transferred to each hop.
     given: [u16; MAX_HOPS],
     /// Of them, those the hop is told of.
@@ -39,10 +43,32 @@ struct Ledger {
     learned: [u16; MAX_HOPS],
     /// By set of hops: packets that at least one of them received.
     received: Vec<u16>,
-    /// Each packet that was received.
+    /// Each packet that was received, as long as it was new to the hops together.
     landings: Vec<Landing>,
+    /// Credits of which a hop is told though no packet of its own backs them yet.
+    unbacked: u16,
     /// What is in the air counts as received as likely as it will be.
     expected: Vec<f32>,
+    /// Of those given, the ones that frames tell the hop of that it may have heard.
+    pledged: [u16; MAX_HOPS],
+    /// Frames that tell a hop of one more credit each, and may have been heard by it: nobody else's is backed by them.
+    reserved: Vec<u16>,
+}
+
+/// A frame of which it is not known of every hop whether it received it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unclear<'a> {
+    pub generation: u32,
+    pub serial: u16,
+    pub nominee: Option<usize>,
+    /// Hops may yet be heard to say that they did.
+    pub in_air: bool,
+    /// Who is known to have received it.
+    pub heard: HopSet,
+    /// Of whom it is known whether they did.
+    pub known: HopSet,
+    /// What it announces of its generation.
+    pub told: &'a [u16],
 }
 
 /// What becomes known of who received a frame.
@@ -54,8 +80,8 @@ pub(super) struct Reception {
     pub before: HopSet,
     /// Who did too.
     pub new: HopSet,
-    /// Packets of the generation that the sender had.
-    pub rank: u16,
+    /// Credits of the generation that the sender had taken in.
+    pub taken: u32,
     pub nominee: Option<usize>,
 }
 
@@ -73,12 +99,16 @@ impl Ledger {
         let sets = 1 << hops;
         Self {
             held: 0,
+            taken: 0,
             given: [0; MAX_HOPS],
             told: [0; MAX_HOPS],
             learned: [0; MAX_HOPS],
             received: vec![0; sets],
             landings: Vec::new(),
+            unbacked: 0,
             expected: vec![0.0; sets],
+            pledged: [0; MAX_HOPS],
+            reserved: Vec::new(),
         }
     }
 
@@ -96,13 +126,30 @@ impl Ledger {
         u32::from(self.given[hop] - self.learned[hop])
     }
 
+    fn pledge(&mut self, frame: &Unclear<'_>) {
+        if frame.nominee.is_some_and(|hop| frame.known >> hop & 1 == 0) {
+            self.reserved.push(frame.serial);
+        }
+        for (hop, told) in frame.told.iter().enumerate().take(MAX_HOPS) {
+            if frame.known >> hop & 1 == 0 {
+                self.pledged[hop] = self.pledged[hop].max(*told);
+            }
+        }
+    }
+
     fn is_told(&self, hop: usize) -> bool {
         self.told[hop] == self.learned[hop]
     }
 
     /// Credits that would be lost with it.
-    fn remaining(&self) -> u32 {
-        self.held + (0..MAX_HOPS).map(|hop| self.unlearned(hop)).sum::<u32>()
+    fn remaining(&self, end: Option<usize>) -> u32 {
+        let open = |hop| if end == Some(hop) { self.owed(1 << hop) } else { self.unlearned(hop) };
+        self.held + (0..MAX_HOPS).map(open).sum::<u32>()
+    }
+
+    /// |TC(n, c, J)| less what is likely received of it already.
+    fn outstanding(&self, set: usize) -> f64 {
+        (f64::from(self.owed(set)) - f64::from(self.expected[set])).max(0.0)
     }
 
     /// Tells hops of credits, each backed by a packet of its own that the hop received: then what the hops send on is
@@ -115,9 +162,36 @@ impl Ledger {
         }
     }
 
+    /// Hops received a frame: one more of those heard before, or one that is `fresh` to them together.
+    fn land(&mut self, serial: u16, hops: HopSet, fresh: bool) {
+        if let Some(landing) = self.landing(serial) {
+            landing.heard |= hops;
+        } else if fresh {
+            let backs = self.unbacked > 0;
+            self.unbacked -= u16::from(backs);
+            self.landings.push(Landing { serial, heard: hops, backs });
+        }
+    }
+
+    fn landing(&mut self, serial: u16) -> Option<&mut Landing> {
+        self.landings.iter_mut().rev().find(|landing| landing.serial == serial)
+    }
+
+    /// A hop heard the frame that told it of a credit, which backs that one if it backs none.
+    fn tell_by(&mut self, serial: u16, hop: usize) {
+        match self.landing(serial) {
+            Some(landing) if landing.backs => return,
+            Some(landing) => landing.backs = true,
+            None => self.unbacked += 1,
+        }
+        self.told[hop] += 1;
+    }
+
     /// Backs a credit of which the hop is not told by a packet that backs no other, one that few others received.
     fn back(&mut self, hop: usize) -> bool {
-        let is_free = |landing: &&mut Landing| !landing.backs && landing.heard >> hop & 1 == 1;
+        let reserved = &self.reserved;
+        let is_free =
+            |landing: &&mut Landing| landing.is_free(reserved) && landing.heard >> hop & 1 == 1;
         let free = self.landings.iter_mut().filter(is_free);
         match free.min_by_key(|landing| landing.heard.count_ones()) {
             Some(landing) if self.told[hop] < self.given[hop] => {
@@ -131,21 +205,29 @@ impl Ledger {
     /// Nothing is owed, and yet a credit is not backed: another hop has received what backs it, and takes it over.
     fn shift(&mut self, hops: usize, theirs: &[u32]) -> Option<usize> {
         let full = (1 << hops) - 1;
-        let from = (0..hops).find(|hop| self.told[*hop] < self.given[*hop])?;
+        let is_open = |hop: &usize| self.told[*hop].max(self.pledged[*hop]) < self.given[*hop];
+        let from = (0..hops).find(is_open)?;
         if self.owed(full) > 0 {
             return None;
         }
         let settled = (1..1 << hops).all(|set| self.owed(set) == 0);
         let takes = |to: &usize| settled || theirs[*to] <= theirs[from] + 1;
-        let (landing, to) =
-            self.landings.iter_mut().filter(|landing| !landing.backs).find_map(|landing| {
-                let to = members(usize::from(landing.heard)).find(takes)?;
-                Some((landing, to))
-            })?;
+        let reserved = &self.reserved;
+        let mut free = self.landings.iter_mut().filter(|landing| landing.is_free(reserved));
+        let (landing, to) = free.find_map(|landing| {
+            let to = members(usize::from(landing.heard)).find(takes)?;
+            Some((landing, to))
+        })?;
         landing.backs = true;
         self.given[from] -= 1;
         self.given[to] += 1;
         Some(to)
+    }
+}
+
+impl Landing {
+    fn is_free(&self, reserved: &[u16]) -> bool {
+        !self.backs && !reserved.contains(&self.serial)
     }
 }
 
@@ -154,12 +236,12 @@ fn members(set: usize) -> impl Iterator<Item = usize> {
 }
 
 impl Credits {
-    /// None yet, towards next hops that receive as much as `quality` says.
-    pub(super) fn new(quality: &[f64]) -> Self {
+    /// None yet, towards next hops that receive as much as `quality` says, `end` of them the destination.
+    pub(super) fn new(quality: &[f64], end: Option<usize>) -> Self {
         let hops = quality.len().min(MAX_HOPS);
         let mut known = [0.0; MAX_HOPS];
         known[..hops].copy_from_slice(&quality[..hops]);
-        Self { hops, generations: BTreeMap::new(), quality: known, theirs: [0; MAX_HOPS] }
+        Self { hops, end, generations: BTreeMap::new(), quality: known, theirs: [0; MAX_HOPS] }
     }
 
     /// |C(n, c)|.
@@ -172,6 +254,12 @@ impl Credits {
         let hops = self.hops;
         let ledger = self.generations.entry(generation).or_insert_with(|| Ledger::new(hops));
         ledger.held += credits;
+        ledger.taken += credits;
+    }
+
+    /// Credits of a generation that were ever taken in.
+    pub(super) fn taken(&self, generation: u32) -> u32 {
+        self.generations.get(&generation).map_or(0, |ledger| ledger.taken)
     }
 
     /// A hop says how many credits it holds.
@@ -196,7 +284,7 @@ impl Credits {
     fn decide(&self, rng: &mut impl RngCore) -> Option<(u32, usize)> {
         let is_open = |ledger: &Ledger| ledger.held > 0;
         let (generation, ledger) = self.generations.iter().find(|(_, ledger)| is_open(ledger))?;
-        let held = self.held();
+        let held = f64::from(self.held());
         let takes = |hop: &usize| {
             let lively = self.quality[*hop] >= GONE && ledger.given[*hop] < u16::MAX;
             lively && held > self.load(*hop)
@@ -209,12 +297,14 @@ impl Credits {
     }
 
     /// |C(m, c)| + |CTC(n, c, m)|, as this node knows them.
-    fn load(&self, hop: usize) -> u32 {
-        let owed = |ledger: &Ledger| -> u32 {
+    fn load(&self, hop: usize) -> f64 {
+        let unlearned =
+            |ledger: &Ledger| if self.end == Some(hop) { 0 } else { ledger.unlearned(hop) };
+        let owed = |ledger: &Ledger| -> f64 {
             let sets = (1..1 << self.hops).filter(|set| set >> hop & 1 == 1);
-            sets.map(|set| ledger.owed(set)).sum::<u32>() + ledger.unlearned(hop)
+            sets.map(|set| ledger.outstanding(set)).sum::<f64>() + f64::from(unlearned(ledger))
         };
-        self.theirs[hop] + self.generations.values().map(owed).sum::<u32>()
+        f64::from(self.theirs[hop]) + self.generations.values().map(owed).sum::<f64>()
     }
 
     /// Q(n, J): how likely at least one of a set receives a frame.
@@ -239,7 +329,7 @@ impl Credits {
     fn weight(&self, ledger: &Ledger) -> f64 {
         let owed = |set: usize| {
             let quality = self.quality_of(set);
-            let owed = f64::from(ledger.owed(set)) - f64::from(ledger.expected[set]);
+            let owed = ledger.outstanding(set);
             if quality >= GONE && owed > 0.5 { owed * quality } else { 0.0 }
         };
         (1..1 << self.hops).map(owed).sum()
@@ -248,15 +338,19 @@ impl Credits {
     /// The oldest generation of which a hop that hears has received a packet and does not know of the credit for it.
     pub(super) fn untold(&self) -> Option<u32> {
         let open = |ledger: &Ledger| {
-            (0..self.hops).any(|hop| self.quality[hop] >= GONE && !ledger.is_told(hop))
+            (0..self.hops).any(|hop| {
+                self.end != Some(hop) && self.quality[hop] >= GONE && !ledger.is_told(hop)
+            })
         };
         self.generations.iter().find(|(_, ledger)| open(ledger)).map(|(generation, _)| *generation)
     }
 
-    /// The oldest generation of which anything is owed, though nothing be due.
+    /// The oldest generation of which anything is owed, though nothing be due, or credits are held that no hop seems there
+    /// to take.
     pub(super) fn owing(&self) -> Option<u32> {
         let full = (1 << self.hops) - 1;
-        let owes = |ledger: &Ledger| ledger.owed(full) > 0;
+        let stranded = (0..self.hops).all(|hop| self.quality[hop] < GONE);
+        let owes = |ledger: &Ledger| ledger.owed(full) > 0 || stranded && ledger.held > 0;
         self.generations.iter().find(|(_, ledger)| owes(ledger)).map(|(generation, _)| *generation)
     }
 
@@ -271,8 +365,7 @@ impl Credits {
     ) -> (Vec<(u32, Vec<u16>)>, Option<usize>) {
         let Some(own) = self.generations.get(&generation) else { return (Vec::new(), None) };
         let mut told = own.told;
-        told.iter_mut().zip(nominated).for_each(|(told, more)| *told += more);
-        let untold = |hop: &usize| own.given[*hop].saturating_sub(told[*hop]);
+        let untold = |hop: &usize| own.given[*hop].saturating_sub(own.told[*hop] + nominated[*hop]);
         let nominee = (0..self.hops).max_by_key(untold).filter(|hop| untold(hop) > 0);
         nominee.iter().for_each(|hop| told[*hop] += 1);
         let others = self.generations.iter().filter(|(g, ledger)| {
@@ -283,43 +376,50 @@ impl Credits {
         (all.map(|(generation, told)| (generation, told[..self.hops].to_vec())).collect(), nominee)
     }
 
-    /// These frames, of a generation each, are in the air, or who received them is not known yet but for some hops.
-    pub(super) fn expect(&mut self, frames: impl Iterator<Item = (u32, HopSet)>) {
-        self.generations.values_mut().for_each(|ledger| ledger.expected.fill(0.0));
-        for (generation, heard) in frames {
+    /// These frames are not known to have been received by all who may have.
+    pub(super) fn expect<'a>(&mut self, frames: impl Iterator<Item = Unclear<'a>>) {
+        for ledger in self.generations.values_mut() {
+            ledger.expected.fill(0.0);
+            ledger.pledged = [0; MAX_HOPS];
+            ledger.reserved.clear();
+        }
+        for frame in frames {
             let likely = (0..1 << self.hops).map(|set| {
-                if set & usize::from(heard) == 0 { self.quality_of(set) as f32 } else { 0.0 }
+                if set & usize::from(frame.heard) == 0 { self.quality_of(set) as f32 } else { 0.0 }
             });
             let likely: Vec<f32> = likely.collect();
-            if let Some(ledger) = self.generations.get_mut(&generation) {
+            let Some(ledger) = self.generations.get_mut(&frame.generation) else { continue };
+            ledger.pledge(&frame);
+            if frame.in_air {
                 ledger.expected.iter_mut().zip(likely).for_each(|(all, one)| *all += one);
             }
         }
     }
 
+    /// Tells hops of what is backed now that more is known of who received what.
+    pub(super) fn tell(&mut self) {
+        let (hops, theirs) = (self.hops, &self.theirs);
+        self.generations.values_mut().for_each(|ledger| ledger.tell(hops, theirs));
+    }
+
     /// Hops `new` received the frame `serial`, of `generation`, that `before` had received already. No set of them
-    /// receives more than the `rank` packets of the sender, but what was asked for again. The frame told a nominee of a
-    /// credit, if it is among them.
+    /// received more than credits were `taken` in when it was sent: beyond that, what other nodes send may be the same, and
+    /// what comes later to back further credits is not in it. The frame told a nominee of a credit, if it is among them.
     pub(super) fn receive(&mut self, received: &Reception) {
-        let Reception { generation, serial, before, new, rank, nominee } = *received;
+        let Reception { generation, serial, before, new, taken, nominee } = *received;
         let Some(ledger) = self.generations.get_mut(&generation) else { return };
+        let mut fresh = false;
         for set in 1..1 << self.hops {
             let first = set & usize::from(before) == 0 && set & usize::from(new) != 0;
-            let most = ledger.given_to(set).max(u32::from(rank));
             let received = &mut ledger.received[set];
-            *received += u16::from(first && u32::from(*received) < most);
+            // The last set is that of all hops.
+            fresh = first && u32::from(*received) < taken;
+            *received += u16::from(fresh);
         }
-        let known = ledger.landings.iter().rposition(|landing| landing.serial == serial);
-        let at = known.unwrap_or(ledger.landings.len());
-        if known.is_none() {
-            ledger.landings.push(Landing { serial, heard: 0, backs: false });
-        }
-        let landing = &mut ledger.landings[at];
-        landing.heard |= new;
+        ledger.land(serial, new, fresh);
         let nominee = nominee.filter(|hop| new >> hop & 1 == 1);
         if let Some(hop) = nominee.filter(|hop| ledger.told[*hop] < ledger.given[*hop]) {
-            ledger.told[hop] += u16::from(!landing.backs);
-            landing.backs = true;
+            ledger.tell_by(serial, hop);
         }
         ledger.tell(self.hops, &self.theirs);
     }
@@ -342,10 +442,10 @@ impl Credits {
     }
 
     /// Goes on with other hops: what they do not know of is this node's again.
-    pub(super) fn follow(&mut self, quality: &[f64]) {
-        let back = self.generations.iter().map(|(g, ledger)| (*g, ledger.remaining()));
+    pub(super) fn follow(&mut self, quality: &[f64], end: Option<usize>) {
+        let back = self.generations.iter().map(|(g, ledger)| (*g, ledger.remaining(self.end)));
         let back: Vec<(u32, u32)> = back.collect();
-        *self = Self::new(quality);
+        *self = Self::new(quality, end);
         back.into_iter().filter(|(_, held)| *held > 0).for_each(|(g, held)| self.add(g, held));
     }
 
@@ -353,6 +453,6 @@ impl Credits {
     pub(super) fn forget(&mut self, oldest: u32) -> u32 {
         let kept = self.generations.split_off(&oldest);
         let gone = core::mem::replace(&mut self.generations, kept);
-        gone.values().map(Ledger::remaining).sum()
+        gone.values().map(|ledger| ledger.remaining(self.end)).sum()
     }
 }

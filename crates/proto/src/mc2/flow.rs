@@ -1,8 +1,9 @@
 //! One flow at one node of its paths.
 
+use super::access::Access;
 use super::config::Mc2Config;
 use super::credits::{Credits, HopSet};
-use super::frame::{Data, Header, Heard, MAX_ANNOUNCED, MAX_REPORTS, Request, Standing};
+use super::frame::{Data, Header, MAX_ANNOUNCED, MAX_REPORTS, Request, Standing};
 use super::generation::Generation;
 use super::log::Log;
 use super::paths::{MAX_NODES, PathSet};
@@ -22,18 +23,15 @@ use std::collections::btree_map::Entry;
 
 /// Generations a node keeps of a flow; those before them are forgotten.
 pub(super) const WINDOW: u32 = 32;
-/// A hop is told of credits that packets back already, if no data does so, after this.
-const TELL: Duration = Duration::from_millis(5);
 /// What is owed and cannot be sent, since no next hop seems to hear, is tried so often all the same.
 const PROBE: Duration = Duration::from_millis(250);
 /// After so many frames in a row of which no hop was heard to say that it heard them, and after each as many more, a node
 /// waits twice as long between frames, at random up to so many frames' time: hidden from each other, two that never wait
 /// would spoil all of each other's frames for ever.
-const SILENCE: u32 = 4;
+const SILENCE: u32 = 8;
 const LONGEST_WAIT: u32 = 64;
-/// A node waits so many frames' time to hear who received a frame of its own, and at least so long.
-const PATIENCE_FRAMES: f64 = 24.0;
-const PATIENCE_LEAST: Duration = Duration::from_millis(10);
+/// A node wants to be answered at once when it sent so many frames without hearing who received them.
+const POLL_AFTER: u32 = 4;
 
 /// One flow at one node.
 #[derive(Debug)]
@@ -79,7 +77,7 @@ impl Flow {
     /// At another node, as a frame of it shows it.
     pub(super) fn heard(data: &Data<'_>, cx: &Cx<'_>) -> Self {
         let header = &data.header;
-        let shape = (header.room, data.payload.len());
+        let shape = (header.room, usize::from(header.symbol));
         let mut flow = Self::new(header.start(), header.paths.clone(), header.revision, shape, cx);
         if header.paths.destination() == cx.me {
             flow.outlet = Some(Outlet::new(header.generation));
@@ -97,7 +95,7 @@ impl Flow {
         let hops = paths.next_hops(cx.me);
         Self {
             start,
-            credits: Credits::new(&quality(&hops, cx.topology, cx.me)),
+            credits: Credits::new(&quality(&hops, cx.topology, cx.me), end(&hops, &paths)),
             hops,
             paths,
             revision,
@@ -125,13 +123,13 @@ impl Flow {
 
     // ---- handle
 
-    /// A data frame of the flow was heard from `sender`.
+    /// A data frame of the flow was heard from `sender`, in its start `epoch`.
     ///
     /// # Errors
     /// Why it was dropped, though what its sender says of itself may have been read.
     pub(super) fn hear(
         &mut self,
-        sender: NodeId,
+        (sender, epoch): (NodeId, u64),
         data: &Data<'_>,
         cx: &mut Cx<'_>,
     ) -> Result<(), DropReason> {
@@ -142,10 +140,11 @@ impl Flow {
             self.follow(header.paths.clone(), header.revision, cx.topology, cx.me);
         }
         self.stand(sender, &header.standing, cx.me);
-        if !self.paths.leads(sender, cx.me) || header.revision != self.revision {
+        // Its sender may not have heard of the latest paths yet.
+        if !header.paths.leads(sender, cx.me) {
             return Ok(());
         }
-        if header.room != self.room || data.payload.len() != self.symbol {
+        if header.room != self.room || usize::from(header.symbol) != self.symbol {
             return Err(DropReason::Malformed);
         }
         // What is made of it must fit a frame of this node, with all that may stand in one.
@@ -154,9 +153,11 @@ impl Flow {
             return Err(DropReason::Malformed);
         }
         let first = match self.upstream.entry(sender) {
-            Entry::Occupied(mut known) => known.get_mut().note(header, cx.now),
-            Entry::Vacant(new) => {
-                new.insert(Upstream::new(sender, header, cx.now));
+            Entry::Occupied(mut known) if known.get().is_of(epoch) => {
+                known.get_mut().note(header, cx.me, cx.now)
+            }
+            entry => {
+                entry.insert_entry(Upstream::new((sender, epoch), header, cx.me, cx.now));
                 true
             }
         };
@@ -185,6 +186,7 @@ impl Flow {
             return Err(DropReason::Malformed);
         };
         generation.size = generation.size.max(header.size);
+        generation.size_before = generation.size_before.max(header.size_before);
         let Some(innovative) = generation.absorb(data.coefficients, data.payload) else {
             return Err(DropReason::Malformed);
         };
@@ -215,6 +217,9 @@ impl Flow {
     }
 
     fn forget(&mut self, oldest: u32) {
+        if self.generations.keys().next().is_none_or(|first| *first >= oldest) {
+            return;
+        }
         self.generations = self.generations.split_off(&oldest);
         self.upstream.values_mut().for_each(|upstream| upstream.forget(oldest));
         self.lost += u64::from(self.credits.forget(oldest));
@@ -246,6 +251,9 @@ impl Flow {
         for heard in standing.heard.iter().filter(|heard| heard.of == me) {
             self.log.report(hop, *heard, &mut self.credits);
         }
+        if sender == self.start.destination {
+            self.credits.forget(standing.done);
+        }
     }
 
     /// The MAC says who received the latest frame.
@@ -258,7 +266,8 @@ impl Flow {
     /// Goes on over other paths.
     fn follow(&mut self, paths: PathSet, revision: u8, topology: &Topology, me: NodeId) {
         self.hops = paths.next_hops(me);
-        self.credits.follow(&quality(&self.hops, topology, me));
+        let end = end(&self.hops, &paths);
+        self.credits.follow(&quality(&self.hops, topology, me), end);
         self.log.clear();
         self.paths = paths;
         self.revision = revision;
@@ -289,57 +298,65 @@ impl Flow {
         true
     }
 
-    /// Whatever time brings: packets taken in, generations closed, credits transferred.
-    pub(super) fn settle(&mut self, config: &Mc2Config, frame_time: Duration, cx: &mut Cx<'_>) {
-        self.log.expire(patience(frame_time), self.hops.len(), cx.now, &mut self.credits);
+    /// Whatever time brings: packets taken in, generations closed, credits transferred. Says whether anything was given up.
+    pub(super) fn settle(&mut self, config: &Mc2Config, access: Access, cx: &mut Cx<'_>) -> bool {
+        self.log.expire(access.patience(), self.hops.len(), cx.now, &mut self.credits);
         if let Some(inlet) = &mut self.inlet {
             inlet.flush(&mut self.generations, config, cx.now);
             while let Some(into) =
                 inlet.insert(&mut self.generations, (self.room, self.symbol), cx.now)
             {
                 self.credits.add(into, 1);
-                inlet.pace(self.credits.held(), config, frame_time, cx.now);
+                inlet.pace(self.credits.held(), config, access.frame_time, cx.now);
             }
             let newest = inlet.filling();
             self.forget(newest.saturating_sub(WINDOW - 1));
         }
         let oldest = self.oldest();
+        let mut gave_up = false;
         if let Some(outlet) = &mut self.outlet {
+            let before = outlet.oldest();
             self.lost += outlet.tidy(&self.generations, oldest, config, cx.now);
+            gave_up = outlet.oldest() != before;
         }
         if self.credits.transfer(cx.rng) {
-            self.log.expect(&mut self.credits);
+            self.log.expect(&mut self.credits, None);
         }
+        gave_up
     }
 
     /// Hands up what is next in order.
     pub(super) fn deliver(&mut self, mut up: impl FnMut(Vec<u8>)) {
         let Some(outlet) = &mut self.outlet else { return };
+        let before = outlet.oldest();
         outlet.deliver(&mut self.generations, |packet| {
             self.delivered += 1;
             up(packet);
         });
         let oldest = outlet.oldest();
-        self.forget(oldest);
+        if oldest != before {
+            self.forget(oldest);
+        }
     }
 
     // ---- poll
 
     /// The generation to send from now, and W(n, c).
-    pub(super) fn due(&self, now: Instant) -> Option<(u32, f64)> {
+    pub(super) fn due(&self, access: Access, now: Instant) -> Option<(u32, f64)> {
         if now < self.not_before {
             return None;
         }
         let passed = |pause| self.log.latest_at().is_none_or(|at| at + pause <= now);
         self.credits
             .due()
-            .or_else(|| Some((self.credits.untold().filter(|_| passed(TELL))?, 0.0)))
+            .or_else(|| Some((self.credits.untold().filter(|_| passed(access.pause()))?, 0.0)))
             .or_else(|| Some((self.credits.owing().filter(|_| passed(PROBE))?, 0.0)))
     }
 
     /// Whether an upstream node has waited long to hear what arrived here.
-    pub(super) fn owes_report(&self, now: Instant) -> bool {
-        self.upstream.values().any(|upstream| upstream.owes_report(now))
+    pub(super) fn owes_report(&self, access: Access, now: Instant) -> bool {
+        let owes = self.upstream.values().any(|upstream| upstream.owes_report(now));
+        owes && self.due(access, now).is_none()
     }
 
     pub(super) fn lack(&self, config: &Mc2Config) -> Option<Lack> {
@@ -348,22 +365,30 @@ impl Flow {
 
     /// What this node says of itself.
     pub(super) fn standing(&mut self) -> Standing {
-        let asked = self.upstream.values_mut().filter(|upstream| upstream.unanswered > 0);
-        let heard: Vec<Heard> = asked.take(MAX_REPORTS).map(Upstream::report).collect();
-        Standing { credits: self.credits.held().min(u32::from(u16::MAX)) as u16, heard }
+        let mut asking: Vec<&mut Upstream> =
+            self.upstream.values_mut().filter(|upstream| upstream.asks).collect();
+        asking.sort_by_key(|upstream| upstream.unanswered == 0);
+        let heard = asking.into_iter().take(MAX_REPORTS).map(Upstream::report).collect();
+        let done = self.outlet.as_ref().map_or(0, Outlet::oldest);
+        Standing { credits: self.credits.held().min(u32::from(u16::MAX)) as u16, done, heard }
     }
 
     /// Appends a data frame's body, a combination of `generation`.
     pub(super) fn fill(
         &mut self,
         generation: u32,
-        asks: bool,
-        frame_time: Duration,
+        access: Access,
         (rng, now): (&mut impl RngCore, Instant),
         out: &mut Vec<u8>,
     ) -> Option<()> {
         let standing = self.standing();
         let packets = self.generations.get(&generation)?;
+        let before = self.generations.get(&generation.wrapping_sub(1));
+        // Whether anything would be due once this frame is in the air.
+        self.log.expect(&mut self.credits, Some(generation));
+        let long = self.log.unanswered() >= POLL_AFTER;
+        let asks = !access.tells;
+        let waits = asks && (long || self.credits.due().is_none());
         let nominated = self.log.nominated(generation);
         let (announced, nominee) = self.credits.announce(generation, nominated, MAX_ANNOUNCED);
         let header = Header {
@@ -372,22 +397,25 @@ impl Flow {
             revision: self.revision,
             serial: self.log.serial(),
             asks,
+            waits,
             standing,
             announced,
             generation,
             room: self.room,
             size: packets.size,
-            size_before: self.generations.get(&generation.wrapping_sub(1)).map_or(0, |g| g.size),
+            size_before: before.map_or(0, |before| before.size).max(packets.size_before),
+            symbol: self.symbol as u16,
         };
         header.write(out);
         packets.combine(rng, out)?;
-        self.log.push(generation, packets.rank(), (header.announced, nominee), now);
-        self.log.expect(&mut self.credits);
+        let taken = self.credits.taken(generation);
+        self.log.push(generation, taken, (header.announced, nominee), now);
+        self.log.expect(&mut self.credits, None);
         self.sent_at = now;
         let doublings = (self.log.silent() / SILENCE).min(LONGEST_WAIT.ilog2());
         if doublings > 0 {
             let frames = rng::unit(rng) * f64::from(1 << doublings);
-            self.not_before = now + frame_time.mul_f64(1.0 + frames);
+            self.not_before = now + access.frame_time.mul_f64(1.0 + frames);
         }
         Some(())
     }
@@ -396,27 +424,32 @@ impl Flow {
     pub(super) fn poll_timeout(
         &self,
         config: &Mc2Config,
-        frame_time: Duration,
+        access: Access,
         after: Instant,
     ) -> Option<Instant> {
         let latest = self.log.latest_at();
         let times = [
             Some(self.not_before),
-            self.credits.untold().and(latest).map(|at| at + TELL),
+            self.credits.untold().and(latest).map(|at| at + access.pause()),
             self.credits.owing().and(latest).map(|at| at + PROBE),
             self.upstream.values().filter_map(Upstream::reports_at).filter(|at| *at > after).min(),
             self.inlet.as_ref().and_then(|inlet| inlet.poll_timeout(config, after)),
             self.outlet.as_ref().and_then(|outlet| outlet.poll_timeout(config, after)),
-            self.log.expires_at(patience(frame_time)),
+            self.log.expires_at(access.patience()),
         ];
         times.into_iter().flatten().filter(|at| *at > after).min()
     }
 }
 
-fn patience(frame_time: Duration) -> Duration {
-    frame_time.mul_f64(PATIENCE_FRAMES).max(PATIENCE_LEAST)
+/// Which of the hops is the destination.
+fn end(hops: &[NodeId], paths: &PathSet) -> Option<usize> {
+    hops.iter().position(|hop| *hop == paths.destination())
 }
 
+/// Of a link on the paths that this node has not measured yet nothing is known but that the source takes it for one.
+const UNMEASURED: f64 = 0.5;
+
 fn quality(hops: &[NodeId], topology: &Topology, me: NodeId) -> Vec<f64> {
-    hops.iter().map(|hop| topology.delivery(me, *hop)).collect()
+    let known = |hop: &NodeId| Some(topology.delivery(me, *hop)).filter(|delivery| *delivery > 0.0);
+    hops.iter().map(|hop| known(hop).unwrap_or(UNMEASURED)).collect()
 }

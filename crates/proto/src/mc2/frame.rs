@@ -19,7 +19,11 @@ pub(super) const MAX_ANNOUNCED: usize = 3;
 /// And reports on at most so many nodes.
 pub(super) const MAX_REPORTS: usize = 4;
 
+/// The shortest payload: of a packet of one byte, with its length before it.
+pub(super) const LEAST: usize = 3;
+
 const ASKS: u8 = 1;
+const WAITS: u8 = 2;
 
 /// What a node has heard of another: its latest frame of the flow, and which of the 32 before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +39,21 @@ pub(super) struct Heard {
 pub(super) struct Standing {
     /// |C(n, c)|.
     pub credits: u16,
+    /// The destination is done with generations before this one; 0 of others.
+    pub done: u32,
     pub heard: Vec<Heard>,
 }
 
 impl Standing {
     fn write(&self, out: &mut Vec<u8>) {
-        Writer::new(out).u16(self.credits).u8(self.heard.len() as u8);
+        Writer::new(out).u16(self.credits).u32(self.done).u8(self.heard.len() as u8);
         for heard in &self.heard {
             Writer::new(out).node(heard.of).u16(heard.latest).u32(heard.before);
         }
     }
 
     fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let (credits, len) = (r.u16()?, usize::from(r.u8()?));
+        let (credits, done, len) = (r.u16()?, r.u32()?, usize::from(r.u8()?));
         if len > MAX_REPORTS {
             return Err(Malformed);
         }
@@ -55,7 +61,7 @@ impl Standing {
         for _ in 0..len {
             heard.push(Heard { of: r.node()?, latest: r.u16()?, before: r.u32()? });
         }
-        Ok(Self { credits, heard })
+        Ok(Self { credits, done, heard })
     }
 }
 
@@ -70,6 +76,8 @@ pub(super) struct Header {
     pub serial: u16,
     /// The sender wants to hear who heard it.
     pub asks: bool,
+    /// It sends no more before it does.
+    pub waits: bool,
     pub standing: Standing,
     /// By generation, credits that the sender ever transferred to each of its next hops.
     pub announced: Vec<(u32, Vec<u16>)>,
@@ -80,6 +88,8 @@ pub(super) struct Header {
     pub size: u8,
     /// The same of the generation before it.
     pub size_before: u8,
+    /// Length of a combination, bytes. Zeros at its end may be left out.
+    pub symbol: u16,
 }
 
 /// A parsed data frame.
@@ -98,8 +108,8 @@ impl Header {
 
     /// How long one can be with `nodes` on its paths, its coding vector of `room` included, bytes.
     pub(super) fn longest(nodes: usize, room: u8) -> usize {
-        let fixed = 4 + 1 + 4 * nodes + 1 + 2 + 1 + 4 + 3;
-        let standing = 3 + 8 * MAX_REPORTS;
+        let fixed = 4 + 1 + 4 * nodes + 1 + 2 + 1 + 4 + 3 + 2;
+        let standing = 7 + 8 * MAX_REPORTS;
         let announced = 2 + MAX_ANNOUNCED * (4 + 2 * MAX_HOPS);
         fixed + standing + announced + usize::from(room)
     }
@@ -107,7 +117,8 @@ impl Header {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         Writer::new(out).u32(self.incarnation);
         self.paths.write(out);
-        Writer::new(out).u8(self.revision).u16(self.serial).u8(u8::from(self.asks) * ASKS);
+        let flags = u8::from(self.asks) * ASKS + u8::from(self.waits) * WAITS;
+        Writer::new(out).u8(self.revision).u16(self.serial).u8(flags);
         self.standing.write(out);
         let hops = self.announced.first().map_or(0, |(_, given)| given.len());
         Writer::new(out).u8(self.announced.len() as u8).u8(hops as u8);
@@ -118,6 +129,7 @@ impl Header {
             }
         }
         Writer::new(out).u32(self.generation).u8(self.room).u8(self.size).u8(self.size_before);
+        Writer::new(out).u16(self.symbol);
     }
 }
 
@@ -129,7 +141,7 @@ impl<'a> Data<'a> {
         let (revision, serial, flags) = (r.u8()?, r.u16()?, r.u8()?);
         let standing = Standing::parse(&mut r)?;
         let (generations, hops) = (usize::from(r.u8()?), usize::from(r.u8()?));
-        if flags & !ASKS != 0 || generations > MAX_ANNOUNCED || hops > MAX_HOPS {
+        if flags & !(ASKS | WAITS) != 0 || generations > MAX_ANNOUNCED || hops > MAX_HOPS {
             return Err(Malformed);
         }
         let mut announced = Vec::with_capacity(generations);
@@ -142,24 +154,27 @@ impl<'a> Data<'a> {
         if !(1..=MAX_ROOM).contains(&room) || size > room || size_before > room {
             return Err(Malformed);
         }
+        let symbol = r.u16()?;
         let coefficients = r.bytes(usize::from(room))?;
         let payload = r.rest();
-        if payload.len() < 3 || payload.len() > usize::from(u16::MAX) {
+        if payload.len() < LEAST || payload.len() > usize::from(symbol) {
             return Err(Malformed);
         }
-        let asks = flags & ASKS != 0;
+        let (asks, waits) = (flags & ASKS != 0, flags & WAITS != 0);
         let header = Header {
             incarnation,
             paths,
             revision,
             serial,
             asks,
+            waits,
             standing,
             announced,
             generation,
             room,
             size,
             size_before,
+            symbol,
         };
         Ok(Self { header, coefficients, payload })
     }

@@ -1,14 +1,20 @@
 //! What a node has of one generation.
 
+use super::frame::LEAST;
 use crate::tunnel::coder::Coder;
 use rand_core::RngCore;
+use std::borrow::Cow;
 
 /// Packets of one generation, combined.
 #[derive(Debug)]
 pub(super) struct Generation {
     coder: Coder,
+    /// Length of a combination, bytes.
+    symbol: usize,
     /// Packets it has, once that is settled; 0 before.
     pub size: u8,
+    /// The same of the generation before it, of which this node may have nothing.
+    pub size_before: u8,
     /// Credits that those before announced.
     pub announced: u32,
     /// Of them, those taken in: no more than there are packets to back them.
@@ -21,7 +27,15 @@ impl Generation {
     /// Nothing of a generation with room for `room` packets of `symbol` bytes. `None` where there is no such.
     pub(super) fn new(room: u8, symbol: usize, is_destination: bool) -> Option<Self> {
         let coder = Coder::new(room, symbol, is_destination)?;
-        Some(Self { coder, size: 0, announced: 0, accepted: 0, answered: None })
+        Some(Self {
+            coder,
+            symbol,
+            size: 0,
+            size_before: 0,
+            announced: 0,
+            accepted: 0,
+            answered: None,
+        })
     }
 
     pub(super) fn rank(&self) -> usize {
@@ -39,16 +53,18 @@ impl Generation {
         if self.size > 0 { !self.is_whole() } else { is_over || self.rank() > known }
     }
 
-    /// Takes a combination in. Says whether it was innovative; `None` if it is of another shape.
+    /// Takes a combination in, of which zeros at the end may be left out. Says whether it was innovative; `None` if it is of
+    /// another shape.
     pub(super) fn absorb(&mut self, coefficients: &[u8], payload: &[u8]) -> Option<bool> {
-        self.coder.absorb(coefficients, payload)
+        self.coder.absorb(coefficients, &padded(payload, self.symbol))
     }
 
-    /// Appends a random combination: its coding vector and its payload.
+    /// Appends a random combination: its coding vector and its payload without the zeros at its end.
     pub(super) fn combine(&self, rng: &mut impl RngCore, out: &mut Vec<u8>) -> Option<()> {
         let (vector, payload) = self.coder.combine(rng)?;
+        let used = payload.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         out.extend_from_slice(&vector);
-        out.extend_from_slice(&payload);
+        out.extend_from_slice(&payload[..used.max(LEAST).min(payload.len())]);
         Some(())
     }
 
@@ -64,4 +80,13 @@ impl Generation {
     pub(super) fn packet(&mut self, place: u8) -> Option<Vec<u8>> {
         self.coder.packet(place)
     }
+}
+
+fn padded(payload: &[u8], symbol: usize) -> Cow<'_, [u8]> {
+    if payload.len() >= symbol {
+        return payload.into();
+    }
+    let mut whole = payload.to_vec();
+    whole.resize(symbol, 0);
+    whole.into()
 }

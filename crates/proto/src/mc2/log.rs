@@ -1,6 +1,6 @@
 //! Frames a node sent lately, and which next hops received them.
 
-use super::credits::{Credits, HopSet, Reception};
+use super::credits::{Credits, HopSet, Reception, Unclear};
 use super::frame::Heard;
 use super::paths::MAX_HOPS;
 use crate::time::{Duration, Instant};
@@ -16,14 +16,16 @@ pub(super) struct Log {
     serial: u16,
     /// Frames in a row of which nothing was heard in time.
     silent: u32,
+    /// Frames since any hop was heard to say what it heard.
+    unanswered: u32,
 }
 
 #[derive(Debug)]
 struct Sent {
     serial: u16,
     generation: u32,
-    /// Packets the sender had of it: no set of hops can have received more.
-    rank: u16,
+    /// Credits of it that the sender had taken in.
+    taken: u32,
     announced: Vec<(u32, Vec<u16>)>,
     nominee: Option<usize>,
     heard: HopSet,
@@ -45,11 +47,16 @@ impl Log {
         self.silent
     }
 
+    /// Frames since any hop was heard to say what it heard.
+    pub(super) fn unanswered(&self) -> u32 {
+        self.unanswered
+    }
+
     /// How many frames in the air tell each hop of one more credit of a generation.
     pub(super) fn nominated(&self, generation: u32) -> [u16; MAX_HOPS] {
         let mut nominated = [0; MAX_HOPS];
-        let open = self.sent.iter().filter(|sent| !sent.settled && sent.generation == generation);
-        for hop in open.filter_map(|sent| sent.nominee.filter(|hop| sent.heard >> hop & 1 == 0)) {
+        let own = self.sent.iter().filter(|sent| !sent.settled && sent.generation == generation);
+        for hop in own.filter_map(|sent| sent.nominee.filter(|hop| sent.known >> hop & 1 == 0)) {
             nominated[hop] += 1;
         }
         nominated
@@ -59,15 +66,17 @@ impl Log {
     pub(super) fn push(
         &mut self,
         generation: u32,
-        rank: usize,
+        taken: u32,
         (announced, nominee): (Vec<(u32, Vec<u16>)>, Option<usize>),
         at: Instant,
     ) {
-        let (serial, rank) = (self.serial, rank as u16);
+        let serial = self.serial;
         let (heard, known, settled) = (0, 0, false);
-        let sent = Sent { serial, generation, rank, announced, nominee, heard, known, at, settled };
+        let sent =
+            Sent { serial, generation, taken, announced, nominee, heard, known, at, settled };
         self.sent.push_back(sent);
         self.serial = self.serial.wrapping_add(1);
+        self.unanswered += 1;
     }
 
     /// The MAC says who of `hops` received the latest frame.
@@ -77,11 +86,13 @@ impl Log {
             (0..hops).for_each(|hop| sent.observe(hop, credits));
             sent.settled = true;
         }
-        self.expect(credits);
+        self.expect(credits, None);
+        credits.tell();
     }
 
     /// A hop reports what it heard.
     pub(super) fn report(&mut self, hop: usize, heard: Heard, credits: &mut Credits) {
+        self.unanswered = 0;
         for sent in &mut self.sent {
             let before = u32::from(heard.latest.wrapping_sub(sent.serial));
             // Later frames than the latest, and those long before it, it says nothing of.
@@ -94,7 +105,8 @@ impl Log {
             }
             sent.observe(hop, credits);
         }
-        self.expect(credits);
+        self.expect(credits, None);
+        credits.tell();
     }
 
     /// Gives up on what was sent more than `patience` ago; of what is forgotten, hops that said nothing heard nothing.
@@ -116,7 +128,7 @@ impl Log {
                 (0..hops).for_each(|hop| sent.observe(hop, credits));
             });
         }
-        self.expect(credits);
+        self.expect(credits, None);
     }
 
     /// The hops are others now: what they report is not of these frames.
@@ -133,13 +145,23 @@ impl Log {
         self.sent.back().map(|sent| sent.at)
     }
 
-    pub(super) fn expect(&self, credits: &mut Credits) {
-        let open = self.sent.iter().filter(|sent| !sent.settled);
-        credits.expect(open.map(|sent| (sent.generation, sent.heard)));
+    /// What is in the air, and perhaps one more frame, of generation `next`.
+    pub(super) fn expect(&self, credits: &mut Credits, next: Option<u32>) {
+        let next = next.map(|generation| {
+            let (serial, nominee, told) = (self.serial, None, &[][..]);
+            Unclear { generation, serial, nominee, in_air: true, heard: 0, known: 0, told }
+        });
+        credits.expect(self.sent.iter().map(Sent::unclear).chain(next));
     }
 }
 
 impl Sent {
+    fn unclear(&self) -> Unclear<'_> {
+        let Self { generation, serial, nominee, heard, known, .. } = *self;
+        let told = self.announced.first().map_or(&[][..], |(_, told)| told);
+        Unclear { generation, serial, nominee, in_air: !self.settled, heard, known, told }
+    }
+
     fn receive(&mut self, hops: HopSet, credits: &mut Credits) {
         let new = hops & !self.heard;
         if new == 0 {
@@ -150,7 +172,7 @@ impl Sent {
             serial: self.serial,
             before: self.heard,
             new,
-            rank: self.rank,
+            taken: self.taken,
             nominee: self.nominee,
         });
         (0..8)

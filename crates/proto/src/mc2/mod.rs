@@ -5,6 +5,7 @@
 //! How much each forwards is settled by credits that flow where there are few (3.4). Where this leaves the paper:
 //! ERRATA.md.
 
+mod access;
 mod config;
 mod credits;
 mod flow;
@@ -22,9 +23,10 @@ mod tests;
 use crate::counters::DropReason;
 use crate::route::{Metric, NextHops};
 use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport};
-use crate::time::{Duration, Instant, mean};
+use crate::time::{Duration, Instant};
 use crate::tunnel::coder::PREFIX;
 use crate::tunnel::{self, DATA, FlowStatus, Refused, Start, TunnelService};
+use access::Access;
 pub use config::Mc2Config;
 use flow::Flow;
 pub(crate) use frame::summary;
@@ -44,8 +46,6 @@ const MAX_FLOWS: usize = 32;
 const IDLE: Duration = Duration::from_secs(60);
 /// Requests of others that wait to be sent on.
 const MAX_REQUESTS: usize = 64;
-/// A frame's time until one was sent.
-const FRAME_TIME: Duration = Duration::from_millis(2);
 
 type Key = (NodeId, NodeId);
 
@@ -57,10 +57,7 @@ pub struct Mc2 {
     requests: VecDeque<Request>,
     /// Whose data frame is in the air.
     on_air: Option<Key>,
-    /// The MAC tells who received a broadcast, so nobody need report it.
-    told: bool,
-    /// Mean airtime of this node's data frames.
-    frame_time: Duration,
+    access: Access,
     /// Flows begun here.
     begun: u32,
     /// Paths of flows that begin here are of this version of the mesh.
@@ -77,8 +74,7 @@ impl Mc2 {
             flows: BTreeMap::new(),
             requests: VecDeque::new(),
             on_air: None,
-            told: false,
-            frame_time: FRAME_TIME,
+            access: Access::default(),
             begun: 0,
             topology: 0,
             next_hops: NextHops::new(Metric::Unicast),
@@ -103,11 +99,9 @@ impl Mc2 {
         if flow.start != start {
             return cx.counters.drop(DropReason::Stale);
         }
-        if let Err(why) = flow.hear(frame.sender, &data, cx) {
+        if let Err(why) = flow.hear((frame.sender, frame.epoch), &data, cx) {
             cx.counters.drop(why);
         }
-        let source = start.source;
-        flow.deliver(|packet| cx.events.push_back(Event::Packet { from: source, packet }));
     }
 
     /// Sees to it that a flow on whose paths this node is is known, in its latest start. Says whether it is.
@@ -139,7 +133,11 @@ impl Mc2 {
         };
         match self.flows.get_mut(&(start.source, start.destination)) {
             Some(flow) if flow.start == start => flow.stand(frame.sender, &standing, cx.me),
-            _ => cx.counters.drop(DropReason::UnknownFlow),
+            _ if standing.heard.iter().any(|heard| heard.of == cx.me) => {
+                cx.counters.drop(DropReason::UnknownFlow);
+            }
+            // Of a flow that passes by.
+            _ => {}
         }
     }
 
@@ -171,9 +169,14 @@ impl Mc2 {
             self.reroute(cx);
         }
         for flow in self.flows.values_mut() {
-            flow.settle(&self.config, self.frame_time, cx);
             let source = flow.start.source;
-            flow.deliver(|packet| cx.events.push_back(Event::Packet { from: source, packet }));
+            // Before anything is given up, and what stood behind that.
+            for gives_up in [true, false] {
+                flow.deliver(|packet| cx.events.push_back(Event::Packet { from: source, packet }));
+                if !gives_up || !flow.settle(&self.config, self.access, cx) {
+                    break;
+                }
+            }
         }
         self.flows.retain(|_, flow| cx.now.since(flow.heard_at.max(flow.sent_at)) < IDLE);
     }
@@ -192,7 +195,7 @@ impl Mc2 {
     /// Of flows with something to send the one with the largest W(n, c), and from which generation (3.4).
     fn heaviest(&self, now: Instant) -> Option<(Key, u32, f64)> {
         let due = self.flows.iter().filter_map(|(key, flow)| {
-            let (generation, weight) = flow.due(now)?;
+            let (generation, weight) = flow.due(self.access, now)?;
             Some((*key, generation, weight))
         });
         due.max_by(|(.., a), (.., b)| a.total_cmp(b))
@@ -215,7 +218,7 @@ impl Mc2 {
     }
 
     fn fill_report(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Filled> {
-        let flow = self.flows.values_mut().find(|flow| flow.owes_report(now))?;
+        let flow = self.flows.values_mut().find(|flow| flow.owes_report(self.access, now))?;
         let standing = flow.standing();
         Report { start: flow.start, standing }.write(out);
         Some(Filled { kind: REPORT, to: None })
@@ -224,7 +227,7 @@ impl Mc2 {
     fn fill_data(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         let (key, generation, _) = self.heaviest(cx.now)?;
         let flow = self.flows.get_mut(&key)?;
-        flow.fill(generation, !self.told, self.frame_time, (cx.rng, cx.now), out)?;
+        flow.fill(generation, self.access, (cx.rng, cx.now), out)?;
         self.on_air = Some(key);
         Some(Filled { kind: DATA, to: None })
     }
@@ -251,11 +254,12 @@ impl Service for Mc2 {
 
     fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let flows = self.flows.values();
-        flows.filter_map(|flow| flow.poll_timeout(&self.config, self.frame_time, after)).min()
+        flows.filter_map(|flow| flow.poll_timeout(&self.config, self.access, after)).min()
     }
 
     fn offer(&self, now: Instant) -> Option<Offer> {
-        let asks = |flow: &Flow| flow.owes_report(now) || flow.lack(&self.config).is_some();
+        let asks =
+            |flow: &Flow| flow.owes_report(self.access, now) || flow.lack(&self.config).is_some();
         if !self.requests.is_empty() || self.flows.values().any(asks) {
             return Some(Offer::of(Class::Control));
         }
@@ -278,11 +282,11 @@ impl Service for Mc2 {
     }
 
     fn handle_tx_report(&mut self, cx: &mut Cx<'_>, report: TxReport) {
-        self.told = report.heard_by.is_some();
+        self.access.tells = report.heard_by.is_some();
         let Some(flow) = self.on_air.take().and_then(|key| self.flows.get_mut(&key)) else {
             return;
         };
-        self.frame_time = mean(self.frame_time, report.airtime);
+        self.access.note(&report);
         if let Some(receivers) = report.heard_by {
             flow.told(&receivers);
         }

@@ -43,7 +43,20 @@ impl PathSet {
                 set = wider;
             }
         }
-        Some(set)
+        Some(set.ordered())
+    }
+
+    /// The same with its relays in the order of their ids: of paths that only change places nobody need be told.
+    fn ordered(&self) -> Self {
+        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
+        order[2..].sort_by_key(|at| self.nodes[*at]);
+        let renamed = |bits: u16| {
+            let is_in = |(_, at): &(usize, &usize)| bits >> **at & 1 == 1;
+            order.iter().enumerate().filter(is_in).fold(0, |all, (i, _)| all | 1 << i)
+        };
+        let nodes = order.iter().map(|at| self.nodes[*at]).collect();
+        let next = order.iter().map(|at| renamed(self.next[*at])).collect();
+        Self { nodes, next }
     }
 
     /// Adds a path; `None` if it does not fit.

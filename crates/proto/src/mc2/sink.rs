@@ -42,13 +42,14 @@ impl Outlet {
         self.generation
     }
 
-    /// There is news of a generation: all up to it are wanted.
+    /// There is news of a generation: all up to it are wanted, and later ones wait for their turn.
     pub(super) fn note(&mut self, generation: u32, now: Instant) {
         let fresh = Want { news_at: now, requests: 0, due: false };
         for wanted in self.generation..generation {
             self.wanting.entry(wanted).or_insert(fresh);
         }
-        self.wanting.entry(generation).or_insert(fresh).news_at = now;
+        self.wanting.entry(generation).or_insert(fresh);
+        self.wanting.range_mut(generation..).for_each(|(_, want)| want.news_at = now);
     }
 
     /// Hands up what is next in order and known.
@@ -97,8 +98,9 @@ impl Outlet {
         while self.wanting.contains_key(&self.generation)
             && (self.generation < oldest || self.is_hopeless(config, now))
         {
-            let size = size(generations.get(&self.generation), config);
-            lost += u64::from(size.saturating_sub(self.place));
+            // At least so many: how many there were may not be known.
+            let gone = generations.get(&self.generation).map_or(1, |g| g.size.max(g.rank() as u8));
+            lost += u64::from(gone.max(1).saturating_sub(self.place));
             self.advance();
         }
         lost

@@ -42,6 +42,19 @@ fn the_best_paths_are_joined() {
 }
 
 #[test]
+fn paths_that_change_places_are_the_same() {
+    assert_eq!(best(&diamond(0.5, 0.8), 1, 4, 2), best(&diamond(0.8, 0.5), 1, 4, 2));
+    let both = |a, b, d: f64| [(a, b, d), (b, a, d)];
+    let mesh =
+        |p, q| directed(&[both(1, 2, p), both(1, 3, q), both(2, 4, p), both(3, 4, q)].concat());
+    let (one, other) =
+        (best(&mesh(0.9, 0.5), 1, 4, 2).unwrap(), best(&mesh(0.5, 0.9), 1, 4, 2).unwrap());
+    assert_eq!(one, other);
+    assert_eq!(one.next_hops(NodeId(1)), ids(&[2, 3]));
+    assert_eq!(one.next_hops(NodeId(3)), ids(&[4]));
+}
+
+#[test]
 fn paths_that_would_lead_in_circles_are_left_out() {
     // 1-2-3-5 and 1-3-2-5 are both among the best.
     let both = |a, b, d: f64| [(a, b, d), (b, a, d)];
@@ -67,15 +80,15 @@ fn told(credits: &Credits, generation: u32) -> Vec<u16> {
     told
 }
 
-fn land(credits: &mut Credits, generation: u32, serial: u16, new: HopSet, rank: u16) {
+fn land(credits: &mut Credits, generation: u32, serial: u16, new: HopSet, taken: u32) {
     let (before, nominee) = (0, None);
-    credits.receive(&Reception { generation, serial, before, new, rank, nominee });
+    credits.receive(&Reception { generation, serial, before, new, taken, nominee });
 }
 
 /// Figure 3: one credit each to nodes 2 and 3; a packet that both receive leaves one owed to either of them.
 #[test]
 fn figure_3() {
-    let mut credits = Credits::new(&[0.5, 0.5]);
+    let mut credits = Credits::new(&[0.5, 0.5], None);
     let mut draws = rng::stream(1, NodeId(1), NAME, "test");
     credits.add(7, 2);
     // Both hops hold as many as this node: nothing is transferred until they say they have fewer.
@@ -102,7 +115,7 @@ fn figure_3() {
 
 #[test]
 fn a_hop_that_hears_nothing_is_left_out_and_what_it_does_not_know_of_comes_back() {
-    let mut credits = Credits::new(&[0.9, 0.9]);
+    let mut credits = Credits::new(&[0.9, 0.9], None);
     let mut draws = rng::stream(1, NodeId(1), NAME, "test");
     (0..400).for_each(|_| credits.observe(1, false));
     credits.hear(0, 1000);
@@ -112,7 +125,7 @@ fn a_hop_that_hears_nothing_is_left_out_and_what_it_does_not_know_of_comes_back(
     assert!(credits.transfer(&mut draws));
     let held = credits.held();
     assert!(held < 8);
-    credits.follow(&[0.5]);
+    credits.follow(&[0.5], None);
     assert_eq!(credits.held(), 8);
     assert_eq!(credits.forget(2), 8);
     assert_eq!(credits.held(), 0);
@@ -125,8 +138,10 @@ fn header(paths: PathSet) -> Header {
         revision: 2,
         serial: 0x0304,
         asks: true,
+        waits: true,
         standing: Standing {
             credits: 5,
+            done: 0,
             heard: vec![Heard { of: NodeId(1), latest: 9, before: 0b11 }],
         },
         announced: vec![(6, vec![7])],
@@ -134,6 +149,7 @@ fn header(paths: PathSet) -> Header {
         room: 2,
         size: 0,
         size_before: 2,
+        symbol: 3,
     }
 }
 
@@ -145,8 +161,8 @@ fn golden_frames() {
     header(paths.clone()).write(&mut data);
     data.extend_from_slice(&[1, 0, 0, 1, 0xaa]);
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-    let expected = "00010001020002000200040000020304010005010001000900000003010100000006000700000006020002010000\
-                    01aa";
+    let expected = "00010001 02 0002 0002 0004 0000 02 0304 03 0005 00000000 01 0001 0009 00000003 01 01 00000006 \
+                    0007 00000006 02 00 02 0003 0100 0001aa";
     assert_eq!(hex(&data), expected.replace(' ', ""));
     let parsed = Data::parse(&data).unwrap();
     assert_eq!(parsed.header, header(paths));
@@ -156,8 +172,8 @@ fn golden_frames() {
     }
     let start = Start { source: NodeId(2), destination: NodeId(4), incarnation: 1 };
     let mut report = Vec::new();
-    Report { start, standing: Standing { credits: 3, heard: vec![] } }.write(&mut report);
-    assert_eq!(hex(&report), "00020004000000010003 00".replace(' ', ""));
+    Report { start, standing: Standing { credits: 0, done: 7, heard: vec![] } }.write(&mut report);
+    assert_eq!(hex(&report), "0002000400000001 0000 00000007 00".replace(' ', ""));
     let mut request = Vec::new();
     let next = NodeId(2);
     Request { start, next, generation: 6, serial: 1, missing: 3 }.write(&mut request);
@@ -184,7 +200,7 @@ proptest! {
         landings in prop::collection::vec((0u32..4, 0u8..8), 0..60),
         theirs in prop::collection::vec(0u32..6, 3),
     ) {
-        let mut credits = Credits::new(&[0.7, 0.4, 0.9]);
+        let mut credits = Credits::new(&[0.7, 0.4, 0.9], None);
         let mut draws = rng::stream(3, NodeId(1), NAME, "test");
         let all: u32 = added.iter().map(|(_, credits)| credits).sum();
         added.iter().for_each(|(generation, number)| credits.add(*generation, *number));
@@ -200,31 +216,36 @@ proptest! {
             let received = landings.iter().filter(|(g, heard)| *g == generation && *heard != 0).count();
             prop_assert!(usize::from(told) <= received);
         }
-        credits.follow(&[0.5]);
+        credits.follow(&[0.5], None);
         prop_assert_eq!(credits.held(), all);
     }
 }
 
 #[test]
 fn a_frame_tells_its_nominee_of_a_credit_if_it_is_heard() {
-    let mut credits = Credits::new(&[0.9]);
+    let mut credits = Credits::new(&[0.9], None);
     let mut draws = rng::stream(1, NodeId(1), NAME, "test");
     credits.add(1, 8);
     let mut log = Log::default();
     for i in 0..3u16 {
         credits.transfer(&mut draws);
         let announcement = credits.announce(1, log.nominated(1), 3);
-        assert_eq!(announcement, (vec![(1, vec![i + 1])], Some(0)));
+        // Whoever hears one of them has one packet, and is told of one credit, not of those in frames that it missed.
+        assert_eq!((&announcement, log.nominated(1)[0]), (&(vec![(1, vec![1])], Some(0)), i));
         log.push(1, 8, announcement, Instant::from_nanos(0));
     }
-    log.expect(&mut credits);
+    log.expect(&mut credits, None);
     // Of frames 0, 1 and 2 the hop has heard 0 and 2.
     let heard = Heard { of: NodeId(1), latest: 2, before: 0b10 };
     log.report(0, heard, &mut credits);
     assert_eq!(told(&credits, 1), [2]);
     // Again says nothing new.
     log.report(0, heard, &mut credits);
-    assert_eq!((told(&credits, 1), log.nominated(1)[0]), (vec![2], 1));
+    assert_eq!((told(&credits, 1), log.nominated(1)[0]), (vec![2], 0));
+    let announcement = credits.announce(1, log.nominated(1), 3);
+    assert_eq!(announcement, (vec![(1, vec![3])], Some(0)));
+    log.push(1, 8, announcement, Instant::from_nanos(0));
+    assert_eq!(log.nominated(1)[0], 1);
     log.expire(Duration::from_secs(1), 1, Instant::from_nanos(2_000_000_000), &mut credits);
     assert_eq!(log.nominated(1)[0], 0);
 }
@@ -233,18 +254,16 @@ fn a_frame_tells_its_nominee_of_a_credit_if_it_is_heard() {
 fn what_was_heard_is_noted_in_any_order_and_lies_are_told() {
     let paths = best(&diamond(0.5, 0.8), 2, 4, 1).unwrap();
     let numbered = |serial| Header { serial, ..header(paths.clone()) };
-    let mut upstream = Upstream::new(NodeId(2), &numbered(10), Instant::default());
-    let fresh =
-        [12, 11, 12, 10, 40].map(|serial| upstream.note(&numbered(serial), Instant::default()));
+    let mut upstream = Upstream::new((NodeId(2), 1), &numbered(10), NodeId(4), Instant::default());
+    let fresh = [12, 11, 12, 10, 40]
+        .map(|serial| upstream.note(&numbered(serial), NodeId(4), Instant::default()));
     assert_eq!(fresh, [true, true, false, false, true]);
     let heard = upstream.report();
     assert_eq!((heard.latest, heard.before), (40, 0b111 << 27));
 
     let mut generations = [(6, Generation::new(2, 3, false).unwrap())].into();
-    assert!(
-        !upstream.learn(&header(paths.clone()), 0, &mut generations),
-        "7 credits for 2 packets"
-    );
+    let bold = Header { announced: vec![(6, vec![17])], ..header(paths.clone()) };
+    assert!(!upstream.learn(&bold, 0, &mut generations), "17 credits for 2 packets");
     let modest = Header { announced: vec![(6, vec![3])], ..header(paths) };
     assert!(upstream.learn(&modest, 0, &mut generations));
     let generation = generations.get_mut(&6).unwrap();
@@ -253,42 +272,115 @@ fn what_was_heard_is_noted_in_any_order_and_lies_are_told() {
     assert_eq!((generation.accept(), generation.accept()), (1, 0));
 }
 
+/// One node's engine in a mesh, with what it counts.
+struct Node {
+    me: u16,
+    mtu: usize,
+    topology: Topology,
+    engine: Mc2,
+    counters: crate::counters::Counters,
+}
+
+impl Node {
+    fn new(me: u16, mtu: usize) -> Self {
+        let (engine, counters) = (Mc2::new(Mc2Config::default()), Default::default());
+        Self { me, mtu, topology: diamond(0.5, 0.8), engine, counters }
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut Mc2, &mut Cx<'_>) -> T) -> T {
+        let me = NodeId(self.me);
+        let mut cx = Cx {
+            now: Instant::default(),
+            me,
+            epoch: 1,
+            mtu: self.mtu,
+            topology: &self.topology,
+            rng: &mut rng::stream(1, me, NAME, "test"),
+            counters: &mut self.counters,
+            events: &mut VecDeque::new(),
+            storage: &mut crate::file::storage::MemoryStorage::default(),
+        };
+        act(&mut self.engine, &mut cx)
+    }
+
+    fn hear(&mut self, sender: u16, kind: u8, body: &[u8]) {
+        let frame = Frame { sender: NodeId(sender), epoch: 1, service: ID, kind, body };
+        self.with(|engine, cx| engine.handle_frame(cx, &frame));
+    }
+
+    /// A frame of node 1 for node 4 that tells this node of `credits`, of one packet.
+    fn is_told(&mut self, credits: u16, payload: usize) {
+        let paths = best(&self.topology, 1, 4, 2).unwrap();
+        let hops = paths.next_hops(NodeId(1));
+        let told = hops.iter().map(|hop| if hop.0 == self.me { credits } else { 0 }).collect();
+        let announced = vec![(6, told)];
+        let mut body = Vec::new();
+        Header { announced, symbol: payload as u16, ..header(paths) }.write(&mut body);
+        body.extend_from_slice(&[1, 0]);
+        body.resize(body.len() + payload, 1);
+        self.hear(1, DATA, &body);
+    }
+}
+
 /// What node 2, a relay whose frames have room for `mtu` bytes, makes of a frame of node 1 for node 4.
 fn relayed(mtu: usize, payload: usize) -> (u64, bool) {
-    let topology = diamond(0.5, 0.8);
-    let paths = best(&topology, 1, 4, 2).unwrap();
-    let two = paths.next_hops(NodeId(1)).iter().position(|hop| *hop == NodeId(2)).unwrap();
-    let mut told = vec![0, 0];
-    told[two] = 1;
-    let mut body = Vec::new();
-    Header { announced: vec![(6, told)], ..header(paths) }.write(&mut body);
-    body.extend_from_slice(&[1, 0]);
-    body.resize(body.len() + payload, 1);
-    let mut counters = crate::counters::Counters::default();
-    let (mut events, mut engine) = (VecDeque::new(), Mc2::new(Mc2Config::default()));
-    let mut cx = Cx {
-        now: Instant::default(),
-        me: NodeId(2),
-        epoch: 1,
-        mtu,
-        topology: &topology,
-        rng: &mut rng::stream(1, NodeId(2), NAME, "test"),
-        counters: &mut counters,
-        events: &mut events,
-        storage: &mut crate::file::storage::MemoryStorage::default(),
-    };
-    let frame = Frame { sender: NodeId(1), epoch: 1, service: ID, kind: DATA, body: &body };
-    engine.handle_frame(&mut cx, &frame);
+    let mut node = Node::new(2, mtu);
+    node.is_told(1, payload);
     let mut out = Vec::new();
-    let sent = engine.fill(&mut cx, &mut out).is_some_and(|filled| filled.kind == DATA);
+    let filled = node.with(|engine, cx| engine.fill(cx, &mut out));
     assert!(out.len() <= mtu);
-    (counters.dropped(DropReason::Malformed), sent)
+    (node.counters.dropped(DropReason::Malformed), filled.is_some_and(|f| f.kind == DATA))
 }
 
 #[test]
 fn a_relay_sends_on_what_fits_its_frames() {
     assert_eq!(relayed(1400, 1000), (0, true));
     assert_eq!(relayed(1100, 1000), (1, false));
+}
+
+/// Who lies about credits gets no more sent on than packets came from it; a lie that nobody could tell in earnest is counted.
+#[test]
+fn a_lie_about_credits_does_bounded_harm() {
+    for (credits, counted) in [(16, 0), (17, 1), (u16::MAX, 1)] {
+        let mut node = Node::new(2, 1400);
+        node.is_told(credits, 100);
+        assert_eq!(node.counters.dropped(DropReason::Malformed), counted, "{credits}");
+        let held: u64 = node.engine.flows().iter().map(|flow| flow.credits).sum();
+        assert!(held <= 1, "{held} credits for one packet");
+    }
+}
+
+/// What is said to others of flows that pass by is nothing that was dropped.
+#[test]
+fn what_is_not_for_a_node_is_not_counted() {
+    let start = Start { source: NodeId(7), destination: NodeId(8), incarnation: 1 };
+    let report = |of| {
+        let mut body = Vec::new();
+        let heard = vec![Heard { of: NodeId(of), latest: 1, before: 0 }];
+        Report { start, standing: Standing { heard, ..Standing::default() } }.write(&mut body);
+        body
+    };
+    let mut node = Node::new(2, 1400);
+    node.hear(3, REPORT, &report(9));
+    assert_eq!(node.counters.drops().count(), 0);
+    node.hear(3, REPORT, &report(2));
+    assert_eq!(node.counters.dropped(DropReason::UnknownFlow), 1);
+}
+
+#[test]
+fn packets_that_fit_no_frame_are_refused_and_so_are_all_where_headers_do_not_fit() {
+    let mut node = Node::new(1, 1400);
+    let longest = node.engine.longest(1400);
+    let mut offer = |mtu, bytes: usize, to: u16| {
+        node.mtu = mtu;
+        node.with(|engine, cx| engine.handle_packet(cx, NodeId(to), &vec![1; bytes]))
+    };
+    assert_eq!(offer(1400, longest, 4), Ok(()));
+    let too_long = |bytes, longest| Err(Refused::TooLong { bytes, longest });
+    assert_eq!(offer(1400, longest + 1, 4), too_long(longest + 1, longest));
+    assert_eq!(offer(150, 1, 3), too_long(1, 0));
+    assert_eq!(offer(1400, 1, 9), Err(Refused::NoPath(NodeId(9))));
+    assert_eq!(offer(1400, 1, 1), Err(Refused::Oneself));
 }
 
 #[test]

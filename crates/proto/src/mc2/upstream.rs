@@ -8,16 +8,23 @@ use std::collections::BTreeMap;
 
 /// After so many of its frames an upstream node that asks is answered, if no data has done so, or after so long.
 const REPORT_EACH: u32 = 8;
-const REPORT_AFTER: Duration = Duration::from_millis(5);
+const REPORT_AFTER: Duration = Duration::from_millis(50);
+/// One that waits for it is answered by its first next hop at once, by each other one so much later: what two that do not
+/// hear each other say at the same time nobody hears.
+const STAGGER: Duration = Duration::from_millis(2);
 
 /// One upstream node.
 #[derive(Debug)]
 pub(super) struct Upstream {
+    /// Which start of it this is: another one numbers its frames anew.
+    epoch: u64,
     heard: Heard,
     /// Frames since its last answer, if it wants one.
     pub unanswered: u32,
-    /// When the first of them came.
-    since: Instant,
+    /// It wants answers. Frames for others tell it again what was told: they may be lost.
+    pub asks: bool,
+    /// When it is to be answered at the latest.
+    answer_at: Option<Instant>,
     /// Of which choice of paths its announcements are.
     revision: u8,
     /// By generation, credits it has announced to this node.
@@ -26,14 +33,25 @@ pub(super) struct Upstream {
 
 impl Upstream {
     /// Of which a first frame is heard.
-    pub(super) fn new(node: NodeId, header: &Header, now: Instant) -> Self {
+    pub(super) fn new(
+        (node, epoch): (NodeId, u64),
+        header: &Header,
+        me: NodeId,
+        now: Instant,
+    ) -> Self {
         let heard = Heard { of: node, latest: header.serial, before: 0 };
         let (unanswered, revision) = (u32::from(header.asks), header.revision);
-        Self { heard, unanswered, since: now, revision, announced: BTreeMap::new() }
+        let answer_at = header.asks.then(|| now + delay(node, header, me));
+        let asks = header.asks;
+        Self { epoch, heard, unanswered, asks, answer_at, revision, announced: BTreeMap::new() }
+    }
+
+    pub(super) fn is_of(&self, epoch: u64) -> bool {
+        self.epoch == epoch
     }
 
     /// Notes another frame. Says whether it is the first of its number.
-    pub(super) fn note(&mut self, header: &Header, now: Instant) -> bool {
+    pub(super) fn note(&mut self, header: &Header, me: NodeId, now: Instant) -> bool {
         let ahead = header.serial.wrapping_sub(self.heard.latest);
         let behind = self.heard.latest.wrapping_sub(header.serial);
         if ahead == 0 {
@@ -50,9 +68,9 @@ impl Upstream {
             }
             self.heard.before |= bit;
         }
-        if self.unanswered == 0 {
-            self.since = now;
-        }
+        let at = now + delay(self.heard.of, header, me);
+        self.answer_at = header.asks.then(|| self.answer_at.map_or(at, |before| before.min(at)));
+        self.asks = header.asks;
         self.unanswered = if header.asks { self.unanswered + 1 } else { 0 };
         true
     }
@@ -63,30 +81,35 @@ impl Upstream {
 
     /// When it is answered at the latest.
     pub(super) fn reports_at(&self) -> Option<Instant> {
-        (self.unanswered > 0).then(|| self.since + REPORT_AFTER)
+        self.answer_at
     }
 
     pub(super) fn report(&mut self) -> Heard {
         self.unanswered = 0;
+        self.answer_at = None;
         self.heard
     }
 
     /// Takes in what a frame says this node, the `hop`-th of the sender's, was given. More credits of a generation than
-    /// it can have packets twice over are a lie. Says whether there was none.
+    /// it can have packets eight times over are a lie: some it is asked for again. Says whether there was none.
     pub(super) fn learn(
         &mut self,
         header: &Header,
         hop: usize,
         generations: &mut BTreeMap<u32, Generation>,
     ) -> bool {
-        if header.revision != self.revision {
+        let newer = header.revision.wrapping_sub(self.revision);
+        if newer > u8::MAX / 2 {
+            return true;
+        }
+        if newer != 0 {
             self.revision = header.revision;
             self.announced.clear();
         }
         let mut honest = true;
         for (generation, given) in &header.announced {
             let Some(given) = given.get(hop).copied() else { continue };
-            if given > 2 * u16::from(header.room) {
+            if given > 8 * u16::from(header.room) {
                 honest = false;
                 continue;
             }
@@ -101,4 +124,13 @@ impl Upstream {
     pub(super) fn forget(&mut self, oldest: u32) {
         self.announced = self.announced.split_off(&oldest);
     }
+}
+
+/// After what time `me` answers a frame of `node`.
+fn delay(node: NodeId, header: &Header, me: NodeId) -> Duration {
+    if !header.waits {
+        return REPORT_AFTER;
+    }
+    let place = header.paths.next_hops(node).iter().position(|hop| *hop == me);
+    STAGGER * place.unwrap_or(0) as u32
 }

@@ -1,0 +1,65 @@
+//! MC2 over links of every kind.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
+use ncmesh_proto::time::Duration;
+use ncmesh_sim::{Simulation, SimulationError};
+use ncmesh_tests::{links, mesh, settled};
+
+const SCHEME: &str = ncmesh_proto::mc2::NAME;
+
+/// Offers a packet each 20 ms, and says how many arrived, within four seconds more, of those that were taken.
+fn carry(s: &mut Simulation, to: usize, packets: u8) -> (usize, usize) {
+    let mut taken = 0;
+    for number in 0..packets {
+        match s.send_packet(SCHEME, 0, to, &[number; 300]) {
+            Ok(()) => taken += 1,
+            Err(SimulationError::Packet(_)) => {}
+            Err(e) => panic!("{e}"),
+        }
+        s.run_for(Duration::from_millis(20));
+    }
+    s.run_for(Duration::from_secs(4));
+    let arrived = s.take_packets();
+    assert!(arrived.iter().all(|arrival| arrival.to == to && arrival.packet.len() == 300));
+    (arrived.len(), taken)
+}
+
+#[test]
+fn links_without_loss_and_paths_of_one_hop() {
+    let ways = [(0, 1, 0.0), (0, 2, 0.0), (1, 3, 0.0), (2, 3, 0.0)];
+    let mut s = settled(mesh(links(4, &ways), 1));
+    assert_eq!(carry(&mut s, 3, 100), (100, 100));
+    assert_eq!(carry(&mut s, 1, 100), (100, 100));
+}
+
+#[test]
+fn links_that_deliver_worse_one_way() {
+    let mut s = settled(mesh(links(4, &[(0, 1, 0.1), (0, 2, 0.1), (1, 3, 0.1), (2, 3, 0.1)]), 2));
+    // What comes back, acknowledgments and requests, is lost more often than not.
+    for (from, to) in [(1, 0), (2, 0), (3, 1), (3, 2)] {
+        s.set_loss(from, to, 0.6).unwrap();
+    }
+    let (arrived, taken) = carry(&mut s, 3, 150);
+    assert!(taken >= 140 && arrived * 100 >= taken * 95, "{arrived} of {taken}");
+}
+
+#[test]
+fn links_that_go_and_come_while_packets_flow() {
+    let mut s = settled(mesh(links(4, &[(0, 1, 0.2), (0, 2, 0.2), (1, 3, 0.2), (2, 3, 0.2)]), 3));
+    assert!(carry(&mut s, 3, 50).0 >= 48);
+    // One way delivers nothing at all, then it does and the other not.
+    for (dead, alive) in [(1, 2), (2, 1)] {
+        s.set_loss(alive, 3, 0.2).unwrap();
+        s.set_loss(dead, 3, 1.0).unwrap();
+        carry(&mut s, 3, 100);
+        let (arrived, taken) = carry(&mut s, 3, 100);
+        assert!(taken >= 90 && arrived >= 90, "{arrived} of {taken} with {dead} cut off");
+    }
+}
+
+#[test]
+fn without_a_path_nothing_is_taken() {
+    let mut s = settled(mesh(links(4, &[(0, 1, 0.0), (2, 3, 0.0)]), 4));
+    assert_eq!(carry(&mut s, 3, 5), (0, 0));
+}
