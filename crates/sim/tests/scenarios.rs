@@ -45,12 +45,14 @@ fn every_shipped_scenario_makes_a_medium_and_its_receivers_can_be_reached() {
         let paths = shortest_paths(&scenario);
         let files = scenario.traffic.iter().flat_map(|t| t.to.iter().map(|to| (t.from, *to)));
         let flows = scenario.flows.iter().map(|flow| (flow.from, flow.to));
-        let ends: Vec<_> = files.chain(flows).collect();
+        let streams = scenario.streams.iter();
+        let streams = streams.flat_map(|s| s.receivers.iter().map(|to| (s.from, to.node)));
+        let ends: Vec<_> = files.chain(flows).chain(streams).collect();
         assert!(!ends.is_empty(), "{path:?}");
         assert!(ends.iter().all(|&(from, to)| paths[from][to].0.is_finite()), "{path:?}");
         scenarios += 1;
     }
-    assert_eq!(scenarios, 7);
+    assert_eq!(scenarios, 8);
 }
 
 #[test]
