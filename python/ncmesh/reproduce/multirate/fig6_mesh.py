@@ -63,9 +63,7 @@ def best(rows: Rows, scenario: str) -> dict[str, float]:
     air = effective(rows)
     # In Mbit/s.
     links = [{"from": "alice", "to": "bob", "capacity": WIRE_BPS / 1e6}]
-    links += [
-        {"from": "bob", "to": to, "capacity": bps / 1e6, "wireless": True} for to, bps in air.items()
-    ]
+    links += [{"from": "bob", "to": to, "capacity": bps / 1e6, "wireless": True} for to, bps in air.items()]
     trees = {"a": [0, 1], "b": [0, 2, 3]}
     sessions = [
         {"source": "alice", "receivers": list(names), "tree": trees[group], "rate": STREAM_BPS / 1e6}
