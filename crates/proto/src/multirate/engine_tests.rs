@@ -474,13 +474,13 @@ fn a_receiver_is_handed_its_packets_and_pushes_back() {
     // At first it is eager; what comes in makes it less so, within bounds.
     let pressure = |bench: &Bench| bench.engine.streams()[0].receiving.clone().unwrap().pressure;
     let begun = pressure(&bench);
-    assert!((0.0..0.1).contains(&begun), "{begun}");
+    assert!((0.9..1.1).contains(&begun), "{begun}");
     for seq in 1..400 {
         bench.data(1, 0, seq);
     }
     bench.pass(100);
     let fed = pressure(&bench);
-    assert!(fed > 100.0 * begun, "{fed} after {begun}");
+    assert!(fed > 10.0 * begun, "{fed} after {begun}");
     for _ in 0..100 {
         bench.pass(100);
     }
