@@ -57,8 +57,9 @@ def _claims(rows: Rows, scale: Scale) -> list[Claim]:
     claims = []
     for world in ["", " (lab)"] if scale.lab else [""]:
         totals = _totals(rows, world)
-        text = f"what arrives in all, of streams of 200 Mbit/s beside those of 14{world}"
-        claims.append(within(text, MBIT, totals[0], totals[-1], relative=SAME))
+        # Of 14 Mbit/s Bob has all that there is; from 50 on A_max is what limits him.
+        text = f"what arrives in all, of streams of 200 Mbit/s beside those of 50{world}"
+        claims.append(within(text, MBIT, totals[1], totals[-1], relative=SAME))
     if scale.lab:
         cpu = _cpu(rows)
         busiest = max(max(nodes.values()) for nodes in cpu.values())
