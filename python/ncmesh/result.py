@@ -153,7 +153,7 @@ class Result:
     flows: tuple[Flow, ...]
     streams: tuple[Stream, ...]
     queues: tuple[dict[str, Any], ...]
-    """Of streams: each queue's `node`, `group` and next hop `to`, the most it held, what it sent and dropped."""
+    """Of streams: each queue's `node`, `group` and next hop `to`, what it held, sent and dropped."""
     transmissions: int
     """Data packets that all nodes sent."""
     node_transmissions: dict[str, int]
@@ -244,8 +244,8 @@ def run(
     Simulate the file transfer, the flows or the streams of `scenario`, all random draws named by `seed`.
 
     `scenario` is a scenario file, or a dict of its shape, whose file names are relative to the current
-    directory. `scheme` carries the file, if it is a tunnel the flows, if it is `multirate` the streams; `mac` stands for the setting
-    `medium.mac`, `paths` for `protocol.mc2.paths`; `set` changes other
+    directory. `scheme` carries the file, if it is a tunnel the flows, if it is `multirate` the streams; `mac`
+    stands for the setting `medium.mac`, `paths` for `protocol.mc2.paths`; `set` changes other
     settings, keys joined by dots, as in `{"protocol.pacifier.knob": 0.5}`. The run ends with the transfer,
     or after `limit_s` seconds of the mesh's clock.
 

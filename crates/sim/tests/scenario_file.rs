@@ -381,3 +381,22 @@ proptest! {
         let _ = scenario.set(&format!("{key}={value}"));
     }
 }
+
+#[test]
+fn links_have_rates_and_may_be_cables() {
+    let head = "name = \"kinds\"\nnodes = [\"a\", \"b\"]\nmedium = { phy = \"802.11a\", bit_rate = \"6M\" }\n";
+    let parse = |link: &str| {
+        let text = format!("{head}link = [{{ from = \"a\", to = \"b\", {link} }}]\n");
+        Scenario::parse(&text, "kinds.toml", Path::new(""))
+    };
+    let kinds = |link: &str| parse(link).unwrap().medium_config().links;
+    assert!(kinds("loss = 0.1").is_empty());
+    assert_eq!(kinds("loss = 0.1, rate = \"18M\"").len(), 2);
+    let wired = parse("wired = true").unwrap();
+    assert_eq!(wired.deliveries(), [(0, 1, 1.0), (1, 0, 1.0)]);
+    assert_eq!(wired.medium_config().links.values().next().unwrap().bit_rate_bps(), 1_000_000_000);
+    let refused = |link: &str| parse(link).unwrap_err().to_string();
+    assert!(refused("rate = \"18M\"").contains("needs `loss`"));
+    assert!(refused("wired = true, loss = 0.1").contains("has no `loss`"));
+    assert!(refused("wired = true, rate = \"10\"").contains("bit rate 10"));
+}

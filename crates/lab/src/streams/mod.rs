@@ -3,7 +3,7 @@
 mod receiver;
 mod source;
 
-use crate::{Lab, LabError};
+use crate::{LOOK, Lab, LabError};
 use ncmesh_node::api::types::Stream as StreamView;
 use ncmesh_sim::scenario::Stream;
 use ncmesh_sim::{StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamsOutcome};
@@ -78,6 +78,16 @@ impl Lab {
     /// # Errors
     /// [`LabError::Api`], [`LabError::System`], and those of [`check`](Self::check).
     pub async fn carry_streams(&mut self, scheme: &str) -> Result<LabStreams, LabError> {
+        let carried = self.carry(scheme).await;
+        if carried.is_err() {
+            // A daemon that answers no more may have gone with the ether, which knows why.
+            tokio::time::sleep(LOOK).await;
+            self.check()?;
+        }
+        carried
+    }
+
+    async fn carry(&mut self, scheme: &str) -> Result<LabStreams, LabError> {
         let start = Instant::now();
         let streams = self.scenario.streams.clone();
         let mut running = self.begin_streams(&streams, start);

@@ -152,12 +152,11 @@ impl Flow {
         if !self.hops.is_empty() && longest > cx.mtu {
             return Err(DropReason::Malformed);
         }
-        let first = match self.upstream.entry(sender) {
-            Entry::Occupied(mut known) if known.get().is_of(epoch) => {
-                known.get_mut().note(header, cx.me, cx.now)
-            }
-            entry => {
-                entry.insert_entry(Upstream::new((sender, epoch), header, cx.me, cx.now));
+        let first = match self.upstream.get_mut(&sender).filter(|known| known.is_of(epoch)) {
+            Some(known) => known.note(header, cx.me, cx.now),
+            None => {
+                let known = Upstream::new((sender, epoch), header, cx.me, cx.now);
+                self.upstream.insert(sender, known);
                 true
             }
         };

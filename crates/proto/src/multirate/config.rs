@@ -20,7 +20,7 @@ pub struct MultirateConfig {
     pub a_max: u32,
     /// Packets dropped at once (d_max); the least allowed, `a_max + mu_max`, if absent.
     pub d_max: Option<u32>,
-    /// How near the optimum, packets per slot (epsilon); 0.02 `mu_max` if absent.
+    /// How near the optimum, packets per slot (epsilon); 0.05 `mu_max` if absent.
     pub epsilon: Option<f64>,
     /// Length of a virtual slot, ms, 1 to 10,000.
     pub slot_ms: u32,
@@ -52,6 +52,9 @@ impl Default for MultirateConfig {
     }
 }
 
+/// Epsilon in mu_max where none is given: pressure then settles within some tens of seconds.
+const EPSILON: f64 = 0.05;
+
 impl MultirateConfig {
     /// Checks the values.
     ///
@@ -77,7 +80,7 @@ impl MultirateConfig {
         let given = Given {
             v: self.v,
             d_max: self.d_max,
-            epsilon: self.epsilon,
+            epsilon: Some(self.epsilon.unwrap_or(EPSILON * f64::from(self.mu_max))),
             zeta: None,
             a_max: self.a_max,
             mu_max: self.mu_max,

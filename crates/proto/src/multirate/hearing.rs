@@ -106,7 +106,8 @@ impl Multirate {
     ) {
         let (flow, version) = (heard.flow, heard.version);
         if flow.source == cx.me {
-            return self.flood.overheard(&flow, &version, sender);
+            self.flood.overheard(&flow, &version, sender);
+            return self.outdo(cx, &heard);
         }
         let full = self.sessions.len() >= MAX_SESSIONS;
         match self.sessions.get_mut(&flow) {
@@ -122,18 +123,37 @@ impl Multirate {
                 self.take_up(cx, flow);
             }
             Some(known) if version > known.announcement.version => {
-                // Group and layers of a stream stay what they were, but it may end.
-                if heard.layers.is_empty() {
+                // Group and layers of a stream stay what they were, but it may end, and that may have been a lie.
+                let (ends, goes_on) = (heard.layers.is_empty(), known.has_ended());
+                if ends {
                     known.end();
                     known.announcement.layers.clear();
+                } else if goes_on {
+                    let parent = known.parent;
+                    *known = Session::new(heard, cx.now);
+                    known.parent = parent;
                 }
                 known.announcement.version = version;
                 known.announced_at = cx.now;
                 self.flood.publish(flow, version, cx.now, cx.rng);
+                if goes_on && !ends {
+                    self.take_up(cx, flow);
+                }
             }
             Some(_) => {}
         }
         self.flood.overheard(&flow, &version, sender);
+    }
+
+    /// Somebody announced a stream of this node's as it did not itself: it says so anew, as a later version.
+    fn outdo(&mut self, cx: &mut Cx<'_>, heard: &Announcement) {
+        let session = self.sessions.get_mut(&heard.flow).filter(|session| session.own.is_some());
+        let Some(session) = session.filter(|s| heard.version > s.announcement.version) else {
+            return;
+        };
+        session.announcement.version = heard.version.saturating_add(1);
+        session.announced_at = cx.now;
+        self.flood.publish(heard.flow, session.announcement.version, cx.now, cx.rng);
     }
 
     /// Becomes a receiver of a stream if this node joined its group.

@@ -19,10 +19,11 @@ impl Receiver {
         Self { utility, z: parameters.first_z(), unit: 1.0 }
     }
 
-    /// One that begins without pressure, and so is served at once: the virtual queue is at zeta.
+    /// One that begins with a pressure of one packet, and so is served at once.
     #[must_use]
     pub fn eager(utility: Utility, parameters: &Parameters) -> Self {
-        Self { z: parameters.zeta, ..Self::new(utility, parameters) }
+        let z = parameters.zeta - libm::log(parameters.w) / parameters.w;
+        Self { z: z.max(parameters.zeta), ..Self::new(utility, parameters) }
     }
 
     /// From now on the utility's rates are in units of so many packets per slot, above 0; one until then.

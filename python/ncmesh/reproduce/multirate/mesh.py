@@ -29,8 +29,7 @@ def _mesh(streams: list[dict[str, Any]], settings: Mapping[str, Any]) -> Scenari
     air = [{"from": "bob", "to": to, "loss": 0.0, "rate": rate} for to, rate in RADIO.items()]
     # The three hear each other, so that nobody sends into another's frame.
     others = [
-        {"from": a, "to": b, "loss": 0.0}
-        for a, b in (("carol", "dave"), ("carol", "erin"), ("dave", "erin"))
+        {"from": a, "to": b, "loss": 0.0} for a, b in (("carol", "dave"), ("carol", "erin"), ("dave", "erin"))
     ]
     table = {
         "name": "mmu-fig6",
