@@ -19,7 +19,6 @@ use crate::tunnel::Start;
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 /// Generations a node keeps of a flow; those before them are forgotten.
 pub(super) const WINDOW: u32 = 32;
