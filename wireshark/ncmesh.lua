@@ -121,15 +121,16 @@ local f = {
   coefficients = ProtoField.bytes("ncmesh.coefficients", "Coefficients, GF(2^8)"),
   payload = ProtoField.bytes("ncmesh.payload", "Symbol"),
 
-  packet = ProtoField.none("ncmesh.packet", "Packet"),
-  source = ProtoField.uint16("ncmesh.packet.source", "Source"),
-  number = ProtoField.uint32("ncmesh.packet.number", "Number"),
-  length = ProtoField.uint16("ncmesh.packet.length", "Length"),
-  check = ProtoField.uint32("ncmesh.packet.check", "Check", base.HEX),
-  order = ProtoField.uint16("ncmesh.packet.order", "Order"),
-  at = ProtoField.uint8("ncmesh.packet.at", "At hop"),
-  hops = ProtoField.uint8("ncmesh.packet.hops", "Hops"),
-  hop = ProtoField.uint16("ncmesh.packet.hop", "Hop"),
+  xor_packet = ProtoField.none("ncmesh.xor.packet", "Packet"),
+  xor_source = ProtoField.uint16("ncmesh.xor.source", "Source"),
+  xor_number = ProtoField.uint32("ncmesh.xor.number", "Number"),
+  xor_length = ProtoField.uint16("ncmesh.xor.length", "Length of the shorter packet"),
+  xor_check = ProtoField.uint32("ncmesh.xor.check", "Check", base.HEX),
+  xor_order = ProtoField.uint16("ncmesh.xor.order", "Order"),
+  xor_at = ProtoField.uint8("ncmesh.xor.at", "At hop", base.DEC, nil, 0xF0),
+  xor_hops = ProtoField.uint8("ncmesh.xor.hops", "Hops"),
+  xor_hop = ProtoField.uint16("ncmesh.xor.hop", "Hop"),
+  xor_next = ProtoField.uint16("ncmesh.xor.next", "Next hop"),
   asked = ProtoField.uint16("ncmesh.request.asked", "Asked"),
   missed = ProtoField.uint16("ncmesh.request.missed", "Missed"),
   coded = ProtoField.uint32("ncmesh.report.coded", "Coded"),
@@ -506,46 +507,67 @@ local function forwarded(c)
   return string.format("%d to %d by %d", source, destination, next_hop)
 end
 
--- One packet of a frame of xor: its length, and the nodes that it was at, is at and goes to.
-local function xor_tag(c)
-  local tag = { length = 0 }
-  c:branch(f.packet, function()
-    local nodes = { [0] = c:number(f.source, 2) }
-    local number = c:number(f.number, 4)
-    tag.length = c:number(f.length, 2)
-    c:field(f.check, 4)
-    c:field(f.order, 2)
-    local at, hops = c:number(f.at, 1) + 1, c:number(f.hops, 1)
-    local seen = { [nodes[0]] = true }
-    if tag.length == 0 or at > hops or hops > 16 then c:fail("No packet travels so") end
-    if c:left() < 2 * hops then c:fail("The body ends before its route does") end
-    for i = 1, math.min(hops, c:left() / 2) do
-      nodes[i] = c:number(f.hop, 2)
-      if seen[nodes[i]] then c:fail("A route visits no node twice") end
-      seen[nodes[i]] = true
-    end
-    tag.previous, tag.sender, tag.next = nodes[at - 2], nodes[at - 1], nodes[at]
-    tag.name = string.format("%d-%08x", nodes[0], number)
-    return string.format("Packet %s to %d by %s", tag.name, nodes[hops] or 0, tag.next or "?")
-  end)
+-- A packet's tag in a frame of xor. `known` tells of its way the nodes that the frame does not list, by the place of
+-- its sender and their own.
+local function xor_tag(c, known)
+  local tag = { at = 0, name = "?", nodes = {} }
+  local way = c:take(1)
+  if not way then return tag end
+  tag.at = way:bitfield(0, 4)
+  local hops, seen = way:bitfield(4, 4) + 1, {}
+  c.tree:add(f.xor_at, way)
+  c.tree:add(f.xor_hops, way, hops)
+  local number = c:number(f.xor_number, 4)
+  c:field(f.xor_order, 2)
+  if tag.at >= hops then c:fail("No packet travels so") end
+  for place = 0, hops do
+    local node = known(tag.at, place) or c:number(place == 0 and f.xor_source or f.xor_hop, 2)
+    if seen[node] then c:fail("A route visits no node twice") end
+    tag.nodes[place], seen[node] = node, true
+  end
+  tag.name = string.format("%d-%08x", tag.nodes[0], number)
+  tag.text = string.format("Packet %s to %d by %d", tag.name, tag.nodes[hops], tag.nodes[tag.at + 1] or 0)
   return tag
+end
+
+-- The packet of a frame with one.
+local function xor_one(c)
+  local sender, tag = c.tvb(1, 2):uint(), nil
+  c:branch(f.xor_packet, function()
+    tag = xor_tag(c, function(at, place) return at > 0 and place == at and sender or nil end)
+    return tag.text
+  end)
+  if c:rest(f.payload) == 0 then c:fail("There is no packet") end
+  return tag.name
+end
+
+-- The two packets of a frame, the longer one first, which cross at its sender.
+local function xor_two(c)
+  local sender = c.tvb(1, 2):uint()
+  local next, other_next = c:number(f.xor_next, 2), c:number(f.xor_next, 2)
+  local shorter, names = c:number(f.xor_length, 2), {}
+  for i, ends in ipairs({ { other_next, next }, { next, other_next } }) do
+    local crossing = { [-1] = ends[1], [0] = sender, [1] = ends[2] }
+    c:branch(f.xor_packet, function()
+      local tag = xor_tag(c, function(at, place) return crossing[place - at] end)
+      if tag.at == 0 then c:fail("Two packets cross at their sender") end
+      c:field(f.xor_check, 4)
+      names[i] = tag.name
+      return tag.text
+    end)
+  end
+  if names[1] == names[2] then c:fail("They are two packets") end
+  local longer = c:rest(f.payload)
+  if shorter == 0 or shorter > longer then c:fail("The payload is as long as the longer packet") end
+  return names[1] .. " + " .. names[2]
 end
 
 local function xor_data(c)
   local count = c:number(f.packets, 1)
-  if count ~= 1 and count ~= 2 then c:fail("A frame has one packet or two") end
-  local one = xor_tag(c)
-  local length, text = one.length, one.name
-  if count == 2 then
-    local other = xor_tag(c)
-    local cross = one.next and one.next == other.previous and other.next == one.previous
-    if not cross or one.sender ~= other.sender or one.name == other.name then
-      c:fail("Two packets cross at their sender")
-    end
-    length, text = math.max(length, other.length), text .. " + " .. (other.name or "?")
-  end
-  if c:rest(f.payload) ~= length then c:fail("The payload is as long as the longer packet") end
-  return text, count == 2 and "coded"
+  if count == 1 then return xor_one(c) end
+  if count == 2 then return xor_two(c), "coded" end
+  c:fail("A frame has one packet or two")
+  return ""
 end
 
 local function xor_report(c)

@@ -13,7 +13,7 @@ use crate::service::Service;
 use crate::summary::Summary;
 use crate::uncoded::{self, Uncoded, UncodedConfig};
 use crate::xor::{self, Xor, XorConfig};
-use ncmesh_wire::ServiceId;
+use ncmesh_wire::{NodeId, ServiceId};
 use serde::Deserialize;
 
 /// One protocol engine.
@@ -29,8 +29,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// The paper it comes from.
     pub paper: &'static str,
-    /// What a frame of it, of this kind and with these fields, says of itself.
-    pub read: fn(u8, &[u8]) -> Option<Summary>,
+    /// What a frame of it, by this sender, of this kind and with these fields, says of itself.
+    pub read: fn(NodeId, u8, &[u8]) -> Option<Summary>,
     /// Builds it from its section of the configuration.
     pub build: fn(&Settings<'_>) -> Result<Box<dyn Service>, String>,
 }
@@ -63,7 +63,7 @@ pub const REGISTRY: &[Entry] = &[
         id: pacifier::ID,
         summary: "reliable multicast of files; a poor receiver does not slow the good ones",
         paper: "Koutsonikolas, Hu, Wang: Pacifier (IEEE/ACM ToN 2012)",
-        read: |kind, body| frame::summary(pacifier::NAME, kind, body),
+        read: |_, kind, body| frame::summary(pacifier::NAME, kind, body),
         build: |settings| {
             let config: PacifierConfig = settings.parse()?;
             config.check()?;
@@ -76,7 +76,7 @@ pub const REGISTRY: &[Entry] = &[
         id: more::ID,
         summary: "its baseline: everybody nearer to a receiver forwards, batch by batch for all",
         paper: "Chachulski, Jennings, Katti, Katabi: MORE (SIGCOMM 2007)",
-        read: |kind, body| frame::summary(more::NAME, kind, body),
+        read: |_, kind, body| frame::summary(more::NAME, kind, body),
         build: |settings| {
             let config: MoreConfig = settings.parse()?;
             config.check()?;
@@ -89,7 +89,7 @@ pub const REGISTRY: &[Entry] = &[
         id: uncoded::ETX_UNICAST_ID,
         summary: "a baseline without coding: to one receiver after the other by unicast",
         paper: "none; paths as De Couto, Aguayo, Bicket, Morris (MobiCom 2003)",
-        read: |kind, body| frame::summary(uncoded::ETX_UNICAST, kind, body),
+        read: |_, kind, body| frame::summary(uncoded::ETX_UNICAST, kind, body),
         build: |settings| {
             let config: UncodedConfig = settings.parse()?;
             config.check()?;
@@ -103,7 +103,7 @@ pub const REGISTRY: &[Entry] = &[
         id: uncoded::TREE_FLOOD_ID,
         summary: "a baseline without coding: down a tree, each hop repeated until all have it",
         paper: "none; tree as Koutsonikolas, Hu, Wang (IEEE/ACM ToN 2012)",
-        read: |kind, body| frame::summary(uncoded::TREE_FLOOD, kind, body),
+        read: |_, kind, body| frame::summary(uncoded::TREE_FLOOD, kind, body),
         build: |settings| {
             let config: UncodedConfig = settings.parse()?;
             config.check()?;
@@ -117,7 +117,7 @@ pub const REGISTRY: &[Entry] = &[
         id: forward::ID,
         summary: "packets as they are, hop by hop along the shortest path by unicast",
         paper: "none; paths as De Couto, Aguayo, Bicket, Morris (MobiCom 2003)",
-        read: forward::summary,
+        read: |_, kind, body| forward::summary(kind, body),
         build: |settings| {
             let config: ForwardConfig = settings.parse()?;
             config.check()?;
@@ -130,7 +130,7 @@ pub const REGISTRY: &[Entry] = &[
         id: mc2::ID,
         summary: "packets over all good paths at once, coded; fair among flows",
         paper: "Gkantsidis et al.: Multipath Code Casting (CoNEXT 2007)",
-        read: mc2::summary,
+        read: |_, kind, body| mc2::summary(kind, body),
         build: |settings| {
             let config: Mc2Config = settings.parse()?;
             config.check()?;
@@ -156,7 +156,7 @@ pub const REGISTRY: &[Entry] = &[
         id: multirate::ID,
         summary: "live layered multicast; every receiver at the rate its own links allow",
         paper: "Paschos et al.: In-Network Congestion Control for Multirate Multicast (IEEE/ACM ToN 2016)",
-        read: multirate::summary,
+        read: |_, kind, body| multirate::summary(kind, body),
         build: |settings| {
             let config: MultirateConfig = settings.parse()?;
             Ok(Box::new(Multirate::new(config)?))
@@ -168,7 +168,7 @@ pub const REGISTRY: &[Entry] = &[
         id: core_nc::ID,
         summary: "packets coded within flows, and between flows that cross at a relay",
         paper: "Hansen, Krigslund, Lucani, Pahlevani, Fitzek: CORE (Computer Networks 2018)",
-        read: core_nc::summary,
+        read: |_, kind, body| core_nc::summary(kind, body),
         build: |settings| {
             let config: CoreConfig = settings.parse()?;
             config.check()?;
@@ -181,7 +181,7 @@ pub const REGISTRY: &[Entry] = &[
         id: cope::ID,
         summary: "its baseline: packets as they are, two xored where flows cross at a relay",
         paper: "Hansen et al.: CORE (Computer Networks 2018); Katti et al.: COPE (SIGCOMM 2006)",
-        read: cope::summary,
+        read: |_, kind, body| cope::summary(kind, body),
         build: |settings| {
             let config: CopeConfig = settings.parse()?;
             config.check()?;

@@ -2,7 +2,7 @@
 
 use crate::registry::REGISTRY;
 use crate::{link, route};
-use ncmesh_wire::{FlowId, ServiceId};
+use ncmesh_wire::{FlowId, NodeId, ServiceId};
 
 /// What one frame is and what it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +22,16 @@ impl Summary {
         Self { service, kind, flow: None, batch: None }
     }
 
-    /// What a decrypted frame of (service, kind) with these fields says. `None` where the service is not of
-    /// this program or the fields are not laid out as its frames are.
+    /// What a decrypted frame of (service, kind) by this sender, with these fields, says. `None` where the service
+    /// is not of this program or the fields are not laid out as its frames are.
     #[must_use]
-    pub fn of(service: ServiceId, kind: u8, body: &[u8]) -> Option<Self> {
+    pub fn of(sender: NodeId, service: ServiceId, kind: u8, body: &[u8]) -> Option<Self> {
         match service {
             link::SERVICE => link::summary(kind, body),
             route::SERVICE => route::summary(kind, body),
             id => {
                 let engine = REGISTRY.iter().find(|e| e.id == id)?;
-                (engine.read)(kind, body)
+                (engine.read)(sender, kind, body)
             }
         }
     }
@@ -40,7 +40,6 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_wire::NodeId;
 
     /// The golden bodies of docs/wire-format.md, of which each shorter one is malformed.
     #[test]
@@ -74,16 +73,16 @@ mod tests {
             (16, 2, ack, Summary { flow, ..Summary::new("pacifier", "acknowledgment") }),
         ] {
             let body = hex(body);
-            assert_eq!(Summary::of(ServiceId(service), kind, &body), Some(says));
+            assert_eq!(Summary::of(NodeId(1), ServiceId(service), kind, &body), Some(says));
             for cut in 1..body.len() {
                 assert_eq!(
-                    Summary::of(ServiceId(service), kind, &body[..cut]),
+                    Summary::of(NodeId(1), ServiceId(service), kind, &body[..cut]),
                     None,
                     "{says:?} {cut}"
                 );
             }
-            assert_eq!(Summary::of(ServiceId(service), 99, &body), None);
+            assert_eq!(Summary::of(NodeId(1), ServiceId(service), 99, &body), None);
         }
-        assert_eq!(Summary::of(ServiceId(15), 0, &[]), None);
+        assert_eq!(Summary::of(NodeId(1), ServiceId(15), 0, &[]), None);
     }
 }

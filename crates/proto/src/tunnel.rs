@@ -115,8 +115,16 @@ pub struct CodingStatus {
     pub repeated: u64,
     /// How long packets are held, by their way through this node, where it finds that out for itself.
     pub holds: Vec<HoldStatus>,
-    /// Neighbours for whom nothing is coded now, and why.
+    /// Neighbours for whom nothing is coded now, and why: what the neighbour did, in words.
     pub stopped: Vec<(NodeId, String)>,
+}
+
+impl CodingStatus {
+    /// Coded over all transmissions (Huang et al., V-A); none before the first.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        (self.sent > 0).then(|| self.coded as f64 / self.sent as f64)
+    }
 }
 
 /// How long a relay holds packets of one direction.

@@ -78,7 +78,7 @@ impl<W: Write> EventLines<W> {
     fn read(&mut self, frame: &[u8]) -> Option<Content> {
         let opened = self.cipher.open(frame, &mut self.scratch).ok()?;
         let Header { epoch, counter, .. } = opened.header;
-        let says = Summary::of(opened.service, opened.kind, opened.body);
+        let says = Summary::of(opened.header.sender, opened.service, opened.kind, opened.body);
         Some(Content { epoch, counter, says })
     }
 

@@ -24,7 +24,9 @@ impl Observer for Collected {
         if let What::Sent { frame, .. } = event.what {
             let mut scratch = Vec::new();
             let opened = Cipher::Null.open(frame, &mut scratch).unwrap();
-            let summary = Summary::of(opened.service, opened.kind, opened.body).unwrap();
+            let summary =
+                Summary::of(opened.header.sender, opened.service, opened.kind, opened.body)
+                    .unwrap();
             let of_its_kind = self.0.entry((summary.service, summary.kind)).or_default();
             if of_its_kind.len() < 40 {
                 of_its_kind.push(frame.to_vec());
@@ -87,7 +89,7 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
 
 /// Short bodies, cut and changed everywhere.
 fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
-    const BODIES: [(u8, u8, &str); 21] = [
+    const BODIES: [(u8, u8, &str); 22] = [
         (0, 0, "00000005 0014 00fa 03e8 0000"),
         (1, 0, "0003 0000000000000007 00000001 01 63 0002 0005 cc 0009 ff"),
         (
@@ -103,12 +105,12 @@ fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
         ),
         (18, 3, "0008 000301020304 1122 00000006 00000004 00000077 c0"),
         (20, 1, "0002 0001 0003 09 4950"),
-        (21, 1, "01 0001 00000007 0002 64f2c448 0005 01 02 0002 0003 4950"),
+        (21, 1, "01 11 00000008 0005 0001 0003 4950"),
+        (21, 1, "01 02 00000008 0005 0007 0001 0003 0004 4950"),
         (
             21,
             1,
-            "02 0001 00000007 0002 64f2c448 0005 01 02 0002 0003 \
-             0003 00000009 0003 ce6bb2c9 0000 01 02 0002 0001 08134b",
+            "02 0001 0003 0002 12 00000009 0000 0004 ce6bb2c9 11 00000008 0005 64f2c448 08134b",
         ),
         (21, 2, "0008 00000009 00000007"),
         (21, 3, "0008 0005 0007"),
@@ -173,7 +175,7 @@ fn verdict(datagram: &[u8]) -> &'static str {
         }
         Ok(opened) => opened,
     };
-    match Summary::of(opened.service, opened.kind, opened.body) {
+    match Summary::of(opened.header.sender, opened.service, opened.kind, opened.body) {
         Some(summary) => summary.kind,
         None if kinds_shown(opened.service).contains(&opened.kind) => "malformed",
         None => "unknown",

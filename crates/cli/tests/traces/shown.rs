@@ -181,19 +181,28 @@ fn an_acknowledgment() {
 
 #[test]
 fn packets_that_cross_are_shown_each() {
-    let tags = "02 0001 00000007 0002 64f2c448 0005 01 02 0002 0003 0003 00000009 0003 ce6bb2c9 0000 01 02 0002 0001";
+    // All forged frames are of node 7.
+    let coded = "02 0001 0003 0002 11 00000009 0000 ce6bb2c9 11 00000007 0005 64f2c448 08134b";
     let fields = [
-        ("_ws.col.Info", "xor coded 1-00000007 + 3-00000009"),
+        ("_ws.col.Info", "xor coded 3-00000009 + 1-00000007"),
         ("ncmesh.packets", "2"),
-        ("ncmesh.packet.source", "1,3"),
-        ("ncmesh.packet.number", "7,9"),
-        ("ncmesh.packet.length", "2,3"),
-        ("ncmesh.packet.order", "5,0"),
-        ("ncmesh.packet.at", "1,1"),
-        ("ncmesh.packet.hop", "2,3,2,1"),
+        ("ncmesh.xor.next", "1,3"),
+        ("ncmesh.xor.length", "2"),
+        ("ncmesh.xor.at", "1,1"),
+        ("ncmesh.xor.hops", "2,2"),
+        ("ncmesh.xor.number", "9,7"),
+        ("ncmesh.xor.order", "0,5"),
+        ("ncmesh.xor.check", "0xce6bb2c9,0x64f2c448"),
         ("ncmesh.payload", "08134b"),
     ];
-    shows(21, 1, &format!("{tags} 08134b"), &fields);
+    shows(21, 1, coded, &fields);
+    let fields = [
+        ("_ws.col.Info", "xor data 1-00000007"),
+        ("ncmesh.xor.source", "1"),
+        ("ncmesh.xor.hop", "3"),
+        ("ncmesh.payload", "4950"),
+    ];
+    shows(21, 1, "01 11 00000007 0005 0001 0003 4950", &fields);
     let fields = [
         ("ncmesh.neighbour.node", "2"),
         ("ncmesh.report.coded", "40"),

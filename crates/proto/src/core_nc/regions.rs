@@ -87,7 +87,7 @@ impl Regions {
     /// For whom nothing is combined though flows cross, and why.
     pub(super) fn declined(&self) -> Vec<(NodeId, String)> {
         let why = |known: &f64| {
-            format!("it knows only {:.0} % of what it would be combined with", 100.0 * known)
+            format!("knows only {:.0} % of what it would be combined with", 100.0 * known)
         };
         self.declined.iter().map(|(node, known)| (*node, why(known))).collect()
     }

@@ -58,21 +58,22 @@ pub(super) struct Buffer {
     late: bool,
     held: BTreeMap<Turn, VecDeque<Packet>>,
     ready: VecDeque<Burden>,
-    packets: usize,
+    /// Frames that all of it will take.
+    frames: usize,
 }
 
 impl Buffer {
     pub(super) fn new(capacity: usize, late: bool) -> Self {
-        Self { capacity, late, held: BTreeMap::new(), ready: VecDeque::new(), packets: 0 }
+        Self { capacity, late, held: BTreeMap::new(), ready: VecDeque::new(), frames: 0 }
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.packets < self.capacity
+        self.frames < self.capacity
     }
 
     /// Takes a packet that is not to be coded.
     pub(super) fn send(&mut self, packet: Packet) {
-        self.packets += 1;
+        self.frames += 1;
         self.ready.push_back(Burden::One(packet));
     }
 
@@ -87,14 +88,13 @@ impl Buffer {
         let opposite = (turn.1, turn.0);
         let Some((partner, place)) = self.take_partner(opposite, suits) else { return Err(packet) };
         let met = Met { turn: opposite, waited: packet.since - partner.since, hold: partner.hold };
-        self.packets += 1;
         self.ready.insert(place, Burden::Two(partner, packet));
         Ok(met)
     }
 
     /// Holds a packet until its hold time is over; the same turn's packets stay in order.
     pub(super) fn hold(&mut self, packet: Packet, turn: Turn) {
-        self.packets += 1;
+        self.frames += 1;
         if packet.hold == Duration::ZERO && !self.held.contains_key(&turn) {
             self.ready.push_back(Burden::One(packet));
         } else {
@@ -128,10 +128,7 @@ impl Buffer {
     /// What is sent next.
     pub(super) fn take(&mut self) -> Option<Burden> {
         let burden = self.ready.pop_front()?;
-        self.packets -= match burden {
-            Burden::One(_) => 1,
-            Burden::Two(..) => 2,
-        };
+        self.frames -= 1;
         Some(burden)
     }
 
@@ -144,10 +141,10 @@ impl Buffer {
         ready.chain(self.held.values().flatten())
     }
 
-    /// Takes a packet that goes before all others, as it is.
-    pub(super) fn send_first(&mut self, packet: Packet) {
-        self.packets += 1;
-        self.ready.push_front(Burden::One(packet));
+    /// Takes what goes before all else, as it is.
+    pub(super) fn send_first(&mut self, burden: Burden) {
+        self.frames += 1;
+        self.ready.push_front(burden);
     }
 
     /// The oldest packet of a turn that suits, and the place in line that it leaves to the pair.
@@ -208,7 +205,7 @@ mod tests {
         let (source, far) = if forth { (1, 3) } else { (3, 1) };
         let id = PacketId { source: NodeId(source), number };
         let route = vec![NodeId(2), NodeId(far)];
-        let tag = Tag { id, length: 1, check: 0, order: 0, at: 1, route };
+        let tag = Tag { id, order: 0, at: 1, route };
         Packet { tag, bytes: Arc::from([0]), since: at(since), hold: MS * hold as u32 }
     }
 
@@ -258,16 +255,19 @@ mod tests {
     }
 
     #[test]
-    fn room_is_counted_in_packets() {
+    fn room_is_counted_in_frames() {
         let mut buffer = Buffer::new(2, true);
         buffer.send(packet(0, true, 0, 0));
         assert!(buffer.has_room());
         let back = packet(1, false, 0, 0);
         let turn = back.turn().unwrap();
         let back = buffer.pair(back, turn, |_| false).unwrap_err();
-        buffer.pair(back, turn, |_| true).unwrap();
+        buffer.send(packet(2, true, 0, 0));
         assert!(!buffer.has_room());
+        // What is coded with another takes no room.
+        buffer.pair(back, turn, |_| true).unwrap();
+        assert_eq!((buffer.has_room(), buffer.packets().count()), (false, 3));
         buffer.take();
-        assert_eq!((buffer.has_room(), buffer.packets().count()), (true, 0));
+        assert_eq!((buffer.has_room(), buffer.packets().count()), (true, 1));
     }
 }

@@ -29,7 +29,7 @@ pub struct XorConfig {
     pub min_overlap: f64,
     /// Whether a node asks for packets that it missed, and hands on what came after them when they have come.
     pub recover: bool,
-    /// Packets a node queues and holds at most, 1 to 10,000.
+    /// Frames a node queues and holds at most, 1 to 10,000. A packet that is coded with one of them takes no room.
     pub queue: usize,
     /// Packets a node keeps for decoding, 1 to 100,000.
     pub cache: usize,

@@ -1,16 +1,16 @@
 //! What neighbours tell each other besides packets: requests for what was missed, reports on what was decoded.
 
 use super::Xor;
-use super::buffer::Packet;
+use super::buffer::{Burden, Packet};
 use super::frame::{self, REPORT, REQUEST};
 use super::order::WINDOW;
 use crate::counters::DropReason;
 use crate::service::{Cx, Filled, Frame};
 
 impl Xor {
-    /// Numbers a packet that goes out for the first time.
+    /// Numbers a packet, if it goes out for the first time.
     pub(super) fn number(&mut self, packet: &mut Packet) {
-        if self.config.recover {
+        if self.config.recover && packet.tag.order == 0 {
             packet.tag.order = self.sent.number(packet.tag.next(), packet);
         }
     }
@@ -33,10 +33,20 @@ impl Xor {
         // In the order in which they were sent, before all others.
         for number in numbers.into_iter().rev().filter(|_| of == cx.me) {
             let again = self.sent.again(frame.sender, number, cx.now);
-            if let Some(mut packet) = again.filter(|_| self.buffer.has_room()) {
+            if let Some((mut packet, other)) = again.filter(|_| self.buffer.has_room()) {
                 packet.tag.order = number;
                 self.coding.repeated += 1;
-                self.buffer.send_first(packet);
+                let other = other.map(|(mut other, number)| {
+                    other.tag.order = number;
+                    other
+                });
+                let allowed = |packet: &Packet| self.feedback.allows(packet.tag.next(), cx.now);
+                self.buffer.send_first(match other {
+                    Some(other) if allowed(&packet) && allowed(&other) => {
+                        Burden::Two(packet, other)
+                    }
+                    _ => Burden::One(packet),
+                });
             }
         }
     }

@@ -32,7 +32,8 @@ struct Decoder {
     heard: Option<Heard>,
     stopped: Option<Instant>,
     pause: Duration,
-    share: f64,
+    /// What it decoded as last judged; none if it did not say.
+    share: Option<f64>,
 }
 
 /// What coding is worth towards neighbours, and what this node decodes of theirs.
@@ -75,7 +76,7 @@ impl Feedback {
         decoder.sent = decoder.sent.wrapping_add(1);
         let silent = now - decoder.since >= PATIENCE && decoder.unjudged() >= 2 * ENOUGH;
         if silent && least > 0.0 {
-            decoder.judge(0.0, least, now);
+            decoder.judge(None, least, now);
         }
     }
 
@@ -96,11 +97,12 @@ impl Feedback {
         let of = if of_sent { decoder.unjudged() } else { coded };
         let share = f64::from(heard.decoded.saturating_sub(before.decoded)) / f64::from(of.max(1));
         decoder.heard = Some(heard);
-        decoder.judge(share.min(1.0), least, now);
+        decoder.judge(Some(share.min(1.0)), least, now);
     }
 
-    /// Neighbours for whom nothing is coded now, with the share of coded packets that they decoded.
-    pub(super) fn stopped(&self, now: Instant) -> impl Iterator<Item = (NodeId, f64)> + '_ {
+    /// Neighbours for whom nothing is coded now, with the share of coded packets that they decoded; none of those
+    /// that did not say.
+    pub(super) fn stopped(&self, now: Instant) -> impl Iterator<Item = (NodeId, Option<f64>)> + '_ {
         let stopped = move |(node, decoder): (&NodeId, &Decoder)| {
             decoder.stopped.filter(|until| *until > now).map(|_| (*node, decoder.share))
         };
@@ -138,7 +140,7 @@ impl Feedback {
 impl Decoder {
     fn new(now: Instant) -> Self {
         let (heard, stopped) = (None, None);
-        Self { judged: 0, sent: 0, since: now, heard, stopped, pause: FIRST_PAUSE, share: 1.0 }
+        Self { judged: 0, sent: 0, since: now, heard, stopped, pause: FIRST_PAUSE, share: None }
     }
 
     fn unjudged(&self) -> u32 {
@@ -151,10 +153,10 @@ impl Decoder {
         self.since = now;
     }
 
-    fn judge(&mut self, share: f64, least: f64, now: Instant) {
+    fn judge(&mut self, share: Option<f64>, least: f64, now: Instant) {
         self.share = share;
         self.begin(now);
-        if share < least {
+        if share.unwrap_or(0.0) < least {
             self.stopped = Some(now + self.pause);
             self.pause = (self.pause * 2).min(LONGEST_PAUSE);
             self.heard = None;

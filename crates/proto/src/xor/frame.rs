@@ -21,14 +21,10 @@ pub(super) struct PacketId {
     pub number: u32,
 }
 
-/// What a data frame says of one packet in it: identification and source route.
+/// What a node knows of a packet's way: identification and source route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
     pub id: PacketId,
-    /// Of the packet, bytes.
-    pub length: u16,
-    /// See [`check_of`].
-    pub check: u32,
     /// The sender's number for it among those for the same receiver; 0: none.
     pub order: u16,
     /// Who is to receive the frame, as an index of the route.
@@ -44,14 +40,8 @@ pub(super) fn check_of(packet: &[u8]) -> u32 {
 }
 
 impl Tag {
-    /// Its length without the route, bytes.
-    const FIXED: usize = 16;
-    /// Its length with the longest route, bytes.
-    pub(super) const LONGEST: usize = Self::FIXED + 2 * MAX_HOPS;
-
-    pub(super) fn len(&self) -> usize {
-        Self::FIXED + 2 * self.route.len()
-    }
+    /// What stands in a frame before the nodes: way, number, order, bytes.
+    const FIXED: usize = 7;
 
     /// The node `back` hops before the one that is to receive it.
     fn before(&self, back: usize) -> Option<NodeId> {
@@ -87,87 +77,159 @@ impl Tag {
         (usize::from(at) < self.route.len()).then_some(Self { at, order: 0, ..self })
     }
 
-    /// Whether it and `other`, of the same sender, go to where the other comes from.
-    pub(super) fn crosses(&self, other: &Self) -> bool {
-        self.previous() == Some(other.next()) && other.previous() == Some(self.next())
-    }
-
     fn write(&self, out: &mut Vec<u8>) {
         let mut w = Writer::new(out);
-        w.node(self.id.source).u32(self.id.number).u16(self.length).u32(self.check).u16(self.order);
-        w.u8(self.at).u8(self.route.len() as u8);
-        self.route.iter().for_each(|node| {
-            w.node(*node);
-        });
+        // Routes have 1 to 16 nodes.
+        w.u8(self.at << 4 | (self.route.len() as u8).wrapping_sub(1));
+        w.u32(self.id.number).u16(self.order);
     }
 
-    fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let id = PacketId { source: r.node()?, number: r.u32()? };
-        let (length, check, order) = (r.u16()?, r.u32()?, r.u16()?);
-        let (at, hops) = (r.u8()?, r.u8()?);
-        if length == 0 || at >= hops || usize::from(hops) > MAX_HOPS {
+    /// The nodes of its way that are not known from elsewhere, by their place.
+    fn write_nodes(&self, out: &mut Vec<u8>, known: impl Fn(usize) -> bool) {
+        let mut w = Writer::new(out);
+        let nodes = [self.id.source].into_iter().chain(self.route.iter().copied());
+        for (_, node) in nodes.enumerate().filter(|(place, _)| !known(*place)) {
+            w.node(node);
+        }
+    }
+
+    /// Reads a tag. `known` tells nodes of its way that the frame does not list, by the place of its sender and
+    /// their own.
+    fn parse(
+        r: &mut Reader<'_>,
+        known: impl Fn(usize, usize) -> Option<NodeId>,
+    ) -> Result<Self, Malformed> {
+        let way = r.u8()?;
+        let (at, hops) = (way >> 4, usize::from(way & 0xF) + 1);
+        let (number, order) = (r.u32()?, r.u16()?);
+        if usize::from(at) >= hops {
             return Err(Malformed);
         }
-        let route = (0..hops).map(|_| r.node()).collect::<Result<Vec<_>, _>>()?;
-        let visited: BTreeSet<_> = route.iter().chain([&id.source]).collect();
+        let mut node = |place| match known(at.into(), place) {
+            Some(node) => Ok(node),
+            None => r.node(),
+        };
+        let source = node(0)?;
+        let route = (1..=hops).map(node).collect::<Result<Vec<_>, _>>()?;
+        let visited: BTreeSet<_> = route.iter().chain([&source]).collect();
         if visited.len() != route.len() + 1 {
             return Err(Malformed);
         }
-        Ok(Self { id, length, check, order, at, route })
+        Ok(Self { id: PacketId { source, number }, order, at, route })
     }
 }
 
-/// A data frame: a packet, or two xored.
+/// One of two packets in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Data<'a> {
-    pub first: Tag,
-    /// Of a packet that goes the opposite way.
-    pub second: Option<Tag>,
-    /// Of the packet's length, or of the longer one's.
-    pub payload: &'a [u8],
+pub(super) struct Part {
+    pub tag: Tag,
+    /// Bytes.
+    pub length: u16,
+    /// See [`check_of`].
+    pub check: u32,
+}
+
+/// A data frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Data<'a> {
+    /// A packet as it is.
+    One(Tag, &'a [u8]),
+    /// Two that go opposite ways, xored, the longer one first.
+    Two([Part; 2], &'a [u8]),
 }
 
 impl<'a> Data<'a> {
-    /// What a frame has besides tags and payload, bytes.
-    pub(super) const FIXED: usize = 1;
+    /// What is left free for it in a frame, bytes: enough for a packet alone with the longest route, and for two
+    /// whose routes have 12 hops together.
+    pub(super) const RESERVED: usize = Self::two_len(12);
 
-    pub(super) fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
+    /// What two packets need whose routes have so many hops together, bytes: the count, the next hops, the
+    /// shorter one's length, and for each a tag, a check and the nodes that are not at the crossing.
+    const fn two_len(hops: usize) -> usize {
+        1 + 2 * 2 + 2 + 2 * (Tag::FIXED + 4) + 2 * (hops + 2 - 2 * 3)
+    }
+
+    /// How long the body with two packets is before its payload, bytes.
+    pub(super) fn len_of_two(one: &Tag, other: &Tag) -> usize {
+        Self::two_len(one.route.len() + other.route.len())
+    }
+
+    /// Reads the body of a frame of `sender`.
+    pub(super) fn parse(body: &'a [u8], sender: NodeId) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
-        let count = r.u8()?;
-        let first = Tag::parse(&mut r)?;
-        let second = match count {
-            1 => None,
-            2 => Some(Tag::parse(&mut r)?),
-            _ => return Err(Malformed),
-        };
+        match r.u8()? {
+            1 => {
+                let is_sender = |at, place| (place == at && at > 0).then_some(sender);
+                let tag = Tag::parse(&mut r, is_sender)?;
+                let packet = r.rest();
+                if packet.is_empty() { Err(Malformed) } else { Ok(Self::One(tag, packet)) }
+            }
+            2 => Self::parse_two(r, sender),
+            _ => Err(Malformed),
+        }
+    }
+
+    fn parse_two(mut r: Reader<'a>, sender: NodeId) -> Result<Self, Malformed> {
+        let (next, other_next, shorter) = (r.node()?, r.node()?, r.u16()?);
+        let (first, first_check) = parse_crossing(&mut r, [other_next, sender, next])?;
+        let (second, second_check) = parse_crossing(&mut r, [next, sender, other_next])?;
         let payload = r.rest();
-        let crossing = second.as_ref().is_none_or(|second| {
-            first.crosses(second) && first.sender() == second.sender() && first.id != second.id
-        });
-        let longest = second.as_ref().map_or(0, |second| second.length).max(first.length);
-        if !crossing || payload.len() != usize::from(longest) {
+        let longer = u16::try_from(payload.len()).map_err(|_| Malformed)?;
+        if first.id == second.id || shorter == 0 || shorter > longer {
             return Err(Malformed);
         }
-        Ok(Self { first, second, payload })
+        let first = Part { tag: first, length: longer, check: first_check };
+        let second = Part { tag: second, length: shorter, check: second_check };
+        Ok(Self::Two([first, second], payload))
+    }
+
+    /// The tag of the packet, or of the longer one.
+    pub(super) fn first(&self) -> &Tag {
+        match self {
+            Self::One(tag, _) => tag,
+            Self::Two([first, _], _) => &first.tag,
+        }
     }
 
     /// A packet as it is.
     pub(super) fn write_one(tag: &Tag, packet: &[u8], out: &mut Vec<u8>) {
         out.push(1);
         tag.write(out);
+        let at = usize::from(tag.at);
+        tag.write_nodes(out, |place| place == at && at > 0);
         out.extend_from_slice(packet);
     }
 
-    /// Two packets xored, the shorter one padded with zeros.
-    pub(super) fn write_two(tags: [&Tag; 2], packets: [&[u8]; 2], out: &mut Vec<u8>) {
+    /// Two packets xored, which cross at their sender; the shorter one is padded with zeros.
+    pub(super) fn write_two(one: (&Tag, &[u8]), other: (&Tag, &[u8]), out: &mut Vec<u8>) {
+        let (long, short) = if one.1.len() < other.1.len() { (other, one) } else { (one, other) };
         out.push(2);
-        tags.iter().for_each(|tag| tag.write(out));
-        let [short, long] =
-            if packets[0].len() < packets[1].len() { packets } else { [packets[1], packets[0]] };
+        // A packet has at most what fits a frame.
+        Writer::new(out).node(long.0.next()).node(short.0.next()).u16(short.1.len() as u16);
+        for (tag, packet) in [long, short] {
+            tag.write(out);
+            let at = usize::from(tag.at);
+            tag.write_nodes(out, |place| place.abs_diff(at) <= 1);
+            Writer::new(out).u32(check_of(packet));
+        }
         let start = out.len();
-        out.extend_from_slice(long);
-        xor(&mut out[start..], short);
+        out.extend_from_slice(long.1);
+        xor(&mut out[start..], short.1);
     }
+}
+
+/// A tag and a check behind it, of a packet that comes from, is at and goes to these nodes.
+fn parse_crossing(
+    r: &mut Reader<'_>,
+    [previous, sender, next]: [NodeId; 3],
+) -> Result<(Tag, u32), Malformed> {
+    let tag = Tag::parse(r, |at, place| match place {
+        _ if place + 1 == at => Some(previous),
+        _ if place == at => Some(sender),
+        _ if place == at + 1 => Some(next),
+        _ => None,
+    })?;
+    if tag.at == 0 { Err(Malformed) } else { Ok((tag, r.u32()?)) }
 }
 
 /// Xors the shorter `packet` on the front of `onto`.

@@ -28,7 +28,7 @@ use buffer::{Buffer, Burden, Packet, Turn};
 use cache::Cache;
 pub use config::XorConfig;
 use feedback::Feedback;
-use frame::{Data, MAX_HOPS, PacketId, REPORT, REQUEST, Tag, check_of};
+use frame::{Data, MAX_HOPS, PacketId, Part, REPORT, REQUEST, Tag, check_of};
 use hold::{HoldTimes, Mean};
 use ncmesh_wire::{NodeId, ServiceId};
 use order::{Order, Sent};
@@ -89,30 +89,32 @@ impl Xor {
     // ---- receiving (Fig. 4, right)
 
     fn hear_data(&mut self, cx: &mut Cx<'_>, data: Data<'_>, frame: &Frame<'_>) {
-        if data.first.sender() != frame.sender {
+        if data.first().sender() != frame.sender {
             cx.counters.drop(DropReason::Malformed);
             return;
         }
-        let Data { first, second, payload } = data;
-        match second {
-            None if first.next() == cx.me => self.receive(cx, first, payload, frame.epoch),
-            Some(second) if second.next() == cx.me => {
-                self.decode(cx, second, first.id, payload, frame.epoch);
+        match data {
+            Data::One(tag, packet) if tag.next() == cx.me => {
+                self.receive(cx, tag, packet, frame.epoch);
             }
-            Some(second) if first.next() == cx.me => {
-                self.decode(cx, first, second.id, payload, frame.epoch);
+            Data::Two([one, other], payload) if other.tag.next() == cx.me => {
+                self.decode(cx, other, one.tag.id, payload, frame.epoch);
+            }
+            Data::Two([one, other], payload) if one.tag.next() == cx.me => {
+                self.decode(cx, one, other.tag.id, payload, frame.epoch);
             }
             _ => {}
         }
     }
 
-    fn decode(&mut self, cx: &mut Cx<'_>, tag: Tag, other: PacketId, payload: &[u8], epoch: u64) {
+    fn decode(&mut self, cx: &mut Cx<'_>, own: Part, other: PacketId, payload: &[u8], epoch: u64) {
+        let Part { tag, length, check } = own;
         let sender = tag.sender();
         let decoded = self.cache.packet(other).and_then(|other| {
             let mut packet = payload.to_vec();
             frame::xor(&mut packet, other);
-            packet.truncate(usize::from(tag.length));
-            (check_of(&packet) == tag.check).then_some(packet)
+            packet.truncate(usize::from(length));
+            (check_of(&packet) == check).then_some(packet)
         });
         self.feedback.heard(sender, decoded.is_some(), cx.now);
         match decoded {
@@ -160,38 +162,45 @@ impl Xor {
 
     // ---- sending (Fig. 4, left)
 
-    fn relay(&mut self, cx: &mut Cx<'_>, mut packet: Packet) {
+    fn relay(&mut self, cx: &mut Cx<'_>, packet: Packet) {
+        self.note_first(cx.now);
+        let allowed = |node| self.feedback.allows(node, cx.now);
+        let crosses = |(previous, next): &Turn| allowed(*previous) && allowed(*next);
+        let turn = packet.turn().filter(crosses);
+        let alone = match turn.filter(|_| self.config.coding) {
+            Some(turn) => self.code(packet, turn, cx.mtu),
+            None => Some(packet),
+        };
+        let Some(mut packet) = alone else { return };
         if !self.buffer.has_room() {
             cx.counters.drop(DropReason::Full);
             self.tallies.lost(packet.tag.id.source, packet.tag.destination());
             return;
         }
-        self.note_first(cx.now);
-        let allowed = |node| self.feedback.allows(node, cx.now);
-        let crosses = |(previous, next): &Turn| allowed(*previous) && allowed(*next);
-        match packet.turn().filter(crosses) {
-            None => self.buffer.send(packet),
-            Some(turn) if self.config.coding => self.code_or_hold(packet, turn, cx.mtu),
-            Some(turn) => {
-                packet.hold = self.config.hold_time().unwrap_or_default();
-                self.buffer.hold(packet, turn);
-            }
-        }
+        let Some(turn) = turn else { return self.buffer.send(packet) };
+        packet.hold = if self.config.coding {
+            self.holds.next(turn)
+        } else {
+            self.config.hold_time().unwrap_or_default()
+        };
+        self.buffer.hold(packet, turn);
     }
 
-    fn code_or_hold(&mut self, packet: Packet, turn: Turn, mtu: usize) {
-        let (tag, length, least) = (packet.tag.len(), packet.bytes.len(), self.config.min_overlap);
+    /// Codes a packet with one that waits, for which there is always room; gives it back where none does.
+    fn code(&mut self, packet: Packet, turn: Turn, mtu: usize) -> Option<Packet> {
+        let (tag, length, least) =
+            (packet.tag.clone(), packet.bytes.len(), self.config.min_overlap);
         let suits = |other: &Packet| {
             let (short, long) = (length.min(other.bytes.len()), length.max(other.bytes.len()));
-            let fits = Data::FIXED + tag + other.tag.len() + long <= mtu;
+            let fits = Data::len_of_two(&tag, &other.tag) + long <= mtu;
             fits && short as f64 >= least * long as f64
         };
         match self.buffer.pair(packet, turn, suits) {
-            Ok(met) => self.holds.learn(met.turn, met.hold, Some(met.waited), self.grace()),
-            Err(mut packet) => {
-                packet.hold = self.holds.next(turn);
-                self.buffer.hold(packet, turn);
+            Ok(met) => {
+                self.holds.learn(met.turn, met.hold, Some(met.waited), self.grace());
+                None
             }
+            Err(packet) => Some(packet),
         }
     }
 
@@ -225,12 +234,16 @@ impl Xor {
             }
             Burden::Two(mut one, mut other) => {
                 self.coding.coded += 1;
+                let is_new = one.tag.order == 0;
                 for packet in [&mut one, &mut other] {
                     self.feedback.sent(packet.tag.next(), cx.now);
                     self.number(packet);
                 }
-                let tags = [&one.tag, &other.tag];
-                Data::write_two(tags, [&one.bytes, &other.bytes], out);
+                if is_new {
+                    let [one, other] = [&one.tag, &other.tag].map(|tag| (tag.next(), tag.order));
+                    self.sent.pair(one, other);
+                }
+                Data::write_two((&one.tag, &one.bytes), (&other.tag, &other.bytes), out);
                 self.on_air = Some(one.tag);
                 Some(Filled { kind: DATA, to: None })
             }
@@ -266,7 +279,7 @@ impl Service for Xor {
         match frame.kind {
             REPORT => self.hear_report(cx, frame),
             REQUEST => self.hear_request(cx, frame),
-            DATA => match Data::parse(frame.body) {
+            DATA => match Data::parse(frame.body, frame.sender) {
                 Ok(data) => self.hear_data(cx, data, frame),
                 Err(_) => cx.counters.drop(DropReason::Malformed),
             },
@@ -324,9 +337,9 @@ impl Service for Xor {
 }
 
 impl TunnelService for Xor {
-    /// A packet of this length can be coded with any other.
+    /// A packet of this length can be coded with any other where their routes have no more than 12 hops together.
     fn longest(&self, mtu: usize) -> usize {
-        mtu - Data::FIXED - 2 * Tag::LONGEST
+        mtu - Data::RESERVED
     }
 
     fn has_room(&self, _: NodeId) -> bool {
@@ -346,15 +359,7 @@ impl TunnelService for Xor {
         self.cache.keep(id, Arc::clone(&bytes));
         self.tallies.begin(cx.me, to);
         self.note_first(cx.now);
-        // `longest` keeps it within 16 bits.
-        let tag = Tag {
-            id,
-            length: packet.len() as u16,
-            check: check_of(packet),
-            order: 0,
-            at: 0,
-            route,
-        };
+        let tag = Tag { id, order: 0, at: 0, route };
         self.buffer.send(Packet { tag, bytes, since: cx.now, hold: Duration::ZERO });
         Ok(())
     }
@@ -367,10 +372,11 @@ impl TunnelService for Xor {
     }
 
     fn coding(&self, now: Instant) -> Option<CodingStatus> {
-        let stopped = self.feedback.stopped(now).map(|(node, share)| {
-            let percent = 100.0 * share;
-            (node, format!("{node} decoded only {percent:.0} % of what was coded for it"))
-        });
+        let why = |share: Option<f64>| match share {
+            Some(share) => format!("decoded only {:.0} % of what was coded for it", 100.0 * share),
+            None => "did not say what it decoded of what was coded for it".into(),
+        };
+        let stopped = self.feedback.stopped(now).map(|(node, share)| (node, why(share)));
         let holds = self.holds.found().map(|((previous, next), hold)| HoldStatus {
             previous,
             next,
@@ -384,13 +390,16 @@ impl TunnelService for Xor {
     }
 }
 
-/// What a frame of (kind, fields) says of itself.
-pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
+/// What a frame of (kind, fields) by this sender says of itself.
+pub(crate) fn summary(sender: NodeId, kind: u8, body: &[u8]) -> Option<Summary> {
     match kind {
         DATA => {
-            let data = Data::parse(body).ok()?;
-            let flow = Some(flow_of(data.first.id.source, data.first.destination()));
-            let kind = if data.second.is_some() { "coded" } else { "data" };
+            let data = Data::parse(body, sender).ok()?;
+            let (kind, tag) = match &data {
+                Data::One(tag, _) => ("data", tag),
+                Data::Two([one, _], _) => ("coded", &one.tag),
+            };
+            let flow = Some(flow_of(tag.id.source, tag.destination()));
             Some(Summary { flow, ..Summary::new(NAME, kind) })
         }
         REQUEST => frame::parse_request(body).ok().map(|_| Summary::new(NAME, "request")),

@@ -42,8 +42,29 @@ pub(super) struct Sent<T> {
 #[derive(Debug)]
 struct Outbox<T> {
     next: u16,
-    /// Number, packet, and when it was last asked for.
-    packets: VecDeque<(u16, T, Option<Instant>)>,
+    packets: VecDeque<Kept<T>>,
+}
+
+/// A packet that may be asked for.
+#[derive(Debug)]
+struct Kept<T> {
+    number: u16,
+    packet: T,
+    /// When it was last asked for.
+    asked: Option<Instant>,
+    /// For whom and under which number the other one was, where it was coded.
+    partner: Option<(NodeId, u16)>,
+}
+
+impl<T: Clone> Kept<T> {
+    /// The packet, unless it was sent again a moment ago.
+    fn again(&mut self, now: Instant) -> Option<T> {
+        if self.asked.is_some_and(|at| now - at < ANSWERED) {
+            return None;
+        }
+        self.asked = Some(now);
+        Some(self.packet.clone())
+    }
 }
 
 impl<T: Clone> Sent<T> {
@@ -63,19 +84,41 @@ impl<T: Clone> Sent<T> {
         if outbox.packets.len() >= usize::from(WINDOW) {
             outbox.packets.pop_front();
         }
-        outbox.packets.push_back((number, packet.clone(), None));
+        let (packet, asked, partner) = (packet.clone(), None, None);
+        outbox.packets.push_back(Kept { number, packet, asked, partner });
         number
     }
 
-    /// The packet of that number, if `neighbour` may have it again.
-    pub(super) fn again(&mut self, neighbour: NodeId, number: u16, now: Instant) -> Option<T> {
-        let outbox = self.neighbours.get_mut(&neighbour)?;
-        let (_, packet, asked) = outbox.packets.iter_mut().find(|(n, ..)| *n == number)?;
-        if asked.is_some_and(|at| now - at < ANSWERED) {
-            return None;
+    /// Two packets went out in one frame.
+    pub(super) fn pair(&mut self, one: (NodeId, u16), other: (NodeId, u16)) {
+        for (packet, partner) in [(one, other), (other, one)] {
+            if let Some(kept) = self.kept(packet) {
+                kept.partner = Some(partner);
+            }
         }
-        *asked = Some(now);
-        Some(packet.clone())
+    }
+
+    /// The packet of that number, if `neighbour` may have it again; and the one that it was coded with, with its
+    /// number, the first time that either of them is asked for: what befell the frame befell both, as a rule.
+    pub(super) fn again(
+        &mut self,
+        neighbour: NodeId,
+        number: u16,
+        now: Instant,
+    ) -> Option<(T, Option<(T, u16)>)> {
+        let kept = self.kept((neighbour, number))?;
+        let (packet, partner) = (kept.again(now)?, kept.partner.take());
+        let other = partner.and_then(|partner| {
+            let kept = self.kept(partner)?;
+            kept.partner = None;
+            Some((kept.again(now)?, partner.1))
+        });
+        Some((packet, other))
+    }
+
+    fn kept(&mut self, (neighbour, number): (NodeId, u16)) -> Option<&mut Kept<T>> {
+        let outbox = self.neighbours.get_mut(&neighbour)?;
+        outbox.packets.iter_mut().find(|kept| kept.number == number)
     }
 }
 
@@ -292,13 +335,25 @@ mod tests {
             assert_eq!(u32::from(sent.number(PEER, &packet)), packet + 1);
         }
         assert_eq!(sent.again(PEER, 36, at(0)), None);
-        assert_eq!(sent.again(PEER, 37, at(0)), Some(36));
-        assert_eq!((sent.again(PEER, 37, at(5)), sent.again(PEER, 37, at(10))), (None, Some(36)));
+        assert_eq!(sent.again(PEER, 37, at(0)), Some((36, None)));
+        assert_eq!(sent.again(PEER, 37, at(5)), None);
+        assert_eq!(sent.again(PEER, 37, at(10)), Some((36, None)));
         assert_eq!(sent.again(NodeId(3), 37, at(0)), None);
         for other in 10..200 {
             sent.number(NodeId(other), &0);
         }
         assert_eq!((sent.neighbours.len(), sent.number(NodeId(500), &0)), (MAX_NEIGHBOURS, 0));
+    }
+
+    #[test]
+    fn what_was_coded_together_is_had_again_together_once() {
+        let (mut sent, other) = (Sent::new(), NodeId(3));
+        let (one, two) = (sent.number(PEER, &10), sent.number(other, &20));
+        sent.pair((PEER, one), (other, two));
+        assert_eq!(sent.again(PEER, one, at(0)), Some((10, Some((20, two)))));
+        assert_eq!(sent.again(other, two, at(5)), None);
+        assert_eq!(sent.again(PEER, one, at(25)), Some((10, None)));
+        assert_eq!(sent.again(other, two, at(25)), Some((20, None)));
     }
 
     proptest! {

@@ -11,6 +11,7 @@ use crate::tcp::TcpOutcome;
 use ncmesh_medium::MacConfig;
 use ncmesh_proto::route::Metric;
 use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_wire::NodeId;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -233,16 +234,18 @@ fn coding<P: FnMut(&Simulation) -> ControlFlow<()>>(
         let statuses = run.s.host(node).stack()?.coding();
         let (_, status) = statuses.into_iter().find(|(scheme, _)| *scheme == run.scheme)?;
         let holds = status.holds.iter().map(|hold| hold.hold_s).sum::<f64>();
-        let mean = |of: f64, n: usize| (n > 0).then(|| of / n as f64);
+        let named = |(node, why): &(NodeId, String)| {
+            format!("{} {why}", run.name(usize::from(node.0.saturating_sub(1))))
+        };
         let outcome = CodingOutcome {
             sent: status.sent,
             coded: status.coded,
-            ratio: mean(status.coded as f64, usize::try_from(status.sent).unwrap_or(usize::MAX)),
+            ratio: status.ratio(),
             decoded: status.decoded,
             undecodable: status.undecodable,
             repeated: status.repeated,
-            hold_s: mean(holds, status.holds.len()),
-            stopped: status.stopped.into_iter().map(|(_, why)| why).collect(),
+            hold_s: (!status.holds.is_empty()).then(|| holds / status.holds.len() as f64),
+            stopped: status.stopped.iter().map(named).collect(),
         };
         Some((run.name(node), outcome))
     };
