@@ -2,6 +2,8 @@
 
 import json
 import math
+import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import pyarrow.csv
@@ -10,8 +12,10 @@ import pytest
 from ncmesh import reproduce
 from ncmesh.__main__ import main
 from ncmesh.campaign import Store
+from ncmesh.reproduce.command import FULL
 from ncmesh.reproduce.experiment import Case, Rows
-from ncmesh.reproduce.tcp import setting
+from ncmesh.reproduce.lab import LabRun
+from ncmesh.reproduce.tcp import fig6, setting
 from ncmesh.reproduce.tcp.metrics import coding_ratio, effect
 
 
@@ -57,6 +61,46 @@ def test_metrics_are_those_of_eq_16_to_18():
     assert found.rtt_increase == pytest.approx(0.0)
     assert (found.spread.low, found.spread.high) == (pytest.approx(1.5), pytest.approx(1.5))
     assert coding_ratio(rows, "line", "1 ms", "b") == pytest.approx(0.3)
+
+
+def test_in_the_lab_there_are_fewer_and_shorter_runs():
+    chosen = (fig6.NETWORKS, fig6.LAB_TREATMENTS)
+    assert setting.lab_runs(*chosen, FULL) == {}
+    made = setting.lab_runs(*chosen, replace(FULL, lab=sys.executable))
+    assert len(made) == 3 * 4 * setting.LAB_RUNS
+    run = made[Case("line of 7, 2 flows, lab: 1.5 ms", 2)]
+    assert isinstance(run, LabRun)
+    assert [flow["seconds"] for flow in run.scenario.table["flow"]] == [setting.LAB_S] * 2
+    assert run.scenario.table["protocol"]["xor"]["hold_time_s"] == 0.0015
+
+
+LAB = """#!{python}
+import json, sys
+flow = {{"protocol": "tcp", "congestion": "reno", "throughput_bps": 2e5, "segments": 100, "retransmits": 4,
+         "mean_rtt_s": 0.02, "from": "a", "to": "g", "packet_bytes": 1020, "seconds": 20.0}}
+coding = {{"b": {{"sent": 10, "coded": 3, "ratio": 0.3, "stopped": []}}}}
+print(json.dumps({{"flows": [flow], "coding": coding, "transmissions": 300, "seconds": 20.5}}))
+"""
+
+
+def test_the_kernels_tcp_is_told_as_the_simulators(tmp_path):
+    program = tmp_path / "lab"
+    program.write_text(LAB.format(python=sys.executable))
+    program.chmod(0o755)
+    made = setting.lab_runs(
+        fig6.NETWORKS, [setting.BASELINE, setting.held(1.5)], replace(FULL, lab=str(program))
+    )
+    store = Store(tmp_path / "store")
+    store.directory.mkdir()
+    store.append([run.perform() for run in made.values()])
+    kept = {row["run"]: row for row in store.table().to_pylist()}
+    rows = Rows({case: kept[run.key] for case, run in made.items()})
+    name = setting.in_lab(setting.ONE_FLOW.name)
+    found = effect(rows, name, "1.5 ms")
+    assert (found.gain, found.loss_reduction, found.rtt_increase) == (0.0, 0.0, 0.0)
+    assert coding_ratio(rows, name, "1.5 ms", "b") == pytest.approx(0.3)
+    tcp = rows.rows[Case(f"{name}: 1.5 ms", 1)]["flows"][0]["tcp"]
+    assert (tcp["arrived"], tcp["loss"], tcp["rtt_s"]) == (96, pytest.approx(0.04), 0.02)
 
 
 def test_all_of_it_is_reproduced_in_small(tmp_path, capsys):

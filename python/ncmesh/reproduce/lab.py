@@ -15,6 +15,9 @@ from ncmesh.campaign import Run
 from ncmesh.campaign.scenario import file_hash, hash_of
 from ncmesh.failure import FailureError, Kind
 
+# Daemons measure their links themselves, within seconds.
+QUICK_PROBES = {"probe_size": 100, "fast_probes": 40, "fast_period_s": 0.2, "probe_period_s": 1.0}
+
 
 @dataclass(frozen=True)
 class LabRun(Run):
@@ -42,7 +45,25 @@ class LabRun(Run):
         except ValueError as error:
             said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
             raise FailureError(Kind.OTHER, f"{self}: {self.program} lab: {said[-1]}") from error
+        for flow in outcome.get("flows") or ():
+            flow["tcp"] = _tcp(flow)
         return outcome
+
+
+def _tcp(flow: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the kernel's TCP tells of a flow, as the simulator tells it of its own."""
+    if flow["protocol"] != "tcp":
+        return None
+    segments, again = flow["segments"], flow["retransmits"]
+    return {
+        "congestion": flow["congestion"],
+        "segments": segments,
+        "retransmissions": again,
+        # A segment is sent again where it was lost, as a rule.
+        "arrived": segments - again,
+        "loss": again / segments if segments else 0.0,
+        "rtt_s": flow["mean_rtt_s"],
+    }
 
 
 def to_toml(table: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from ncmesh.campaign import Run, Scenario
 from ncmesh.reproduce.claims import GAIN, SHARE, Claim, over_topologies, within
 from ncmesh.reproduce.experiment import Case, Experiment, Findings, Rows, Scale
-from ncmesh.reproduce.lab import LabRun
+from ncmesh.reproduce.lab import QUICK_PROBES, LabRun
 from ncmesh.reproduce.pacifier.comparison import RATIO, SOME_OF_TEN, ratios
 from ncmesh.reproduce.pacifier.fig7 import percentile_gain
 from ncmesh.reproduce.pacifier.setting import MEDIUM, VARIANTS, drawn
@@ -21,9 +21,6 @@ from ncmesh.reproduce.pacifier.tables import per_topology, with_extremes_and_dis
 
 NODES, RECEIVERS = 22, 4
 BOTH = ("MORE", "Pacifier")
-
-# Daemons measure their links themselves, within seconds.
-QUICK_PROBES = {"probe_size": 100, "fast_probes": 40, "fast_period_s": 0.2, "probe_period_s": 1.0}
 
 
 def _testbed(group: int, link_power: str, scale: Scale) -> dict[str, Any]:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
+from ncmesh.campaign import Run
 from ncmesh.reproduce.claims import SHARE, Claim, holds
-from ncmesh.reproduce.experiment import Experiment, Findings, Rows, Scale
+from ncmesh.reproduce.experiment import Case, Experiment, Findings, Rows, Scale
 from ncmesh.reproduce.plots import panels
 from ncmesh.reproduce.tcp.fig6 import NETWORKS
 from ncmesh.reproduce.tcp.metrics import coding_ratio
-from ncmesh.reproduce.tcp.setting import FOUR_FLOWS, HOLD_TIMES_MS, ONE_FLOW, TWO_FLOWS, held, runs, size
+from ncmesh.reproduce.tcp.setting import (
+    FOUR_FLOWS,
+    HOLD_TIMES_MS,
+    ONE_FLOW,
+    TWO_FLOWS,
+    held,
+    in_lab,
+    lab_runs,
+    runs,
+    size,
+)
 
 RELAYS = {
     ONE_FLOW.name: ("b", "c", "d", "e", "f"),
@@ -27,33 +39,67 @@ def _ratios(rows: Rows, network: str) -> Ratios:
     }
 
 
+def _ranks(network: str, name: str, last: Mapping[str, float]) -> list[Claim]:
+    """Who codes most and least of the relays of a network, by this name, at the longest hold time."""
+    ours, at = _written(last), f"{name}, {HOLD_TIMES_MS[-1]:g} ms"
+    if network == FOUR_FLOWS.name:
+        return [holds(f"the middle relay codes most, {at}", ours, last["d"] > max(last["c"], last["e"]))]
+    ends = min(last["b"], last["f"])
+    most = ends > max(last[node] for node in "cde")
+    least = last["d"] < min(last[node] for node in "bcef")
+    return [
+        holds(f"relays next to the ends code most, {at}", ours, most),
+        holds(f"the middle relay codes least, {at}", ours, least),
+    ]
+
+
+def _written(ratios: Mapping[str, float]) -> str:
+    return ", ".join(f"{node} {SHARE.write(value)}" for node, value in ratios.items())
+
+
 def _claims(ratios: dict[str, Ratios]) -> list[Claim]:
     claims = []
     for network, of in ratios.items():
         last = {node: values[-1] for node, values in of.items()}
-        ours = ", ".join(f"{node} {SHARE.write(value)}" for node, value in last.items())
+        ours = _written(last)
         grows = all(a <= b for values in of.values() for a, b in pairwise(values))
         claims.append(holds(f"every relay codes more the longer it holds, {network}", ours, grows))
-        if network == FOUR_FLOWS.name:
-            text = f"the middle relay codes most, {network}, {HOLD_TIMES_MS[-1]:g} ms"
-            claims.append(holds(text, ours, last["d"] > max(last["c"], last["e"])))
-        else:
-            text = f"relays next to the ends code most, {network}, {HOLD_TIMES_MS[-1]:g} ms"
-            ends = min(last["b"], last["f"])
-            claims.append(holds(text, ours, ends > max(last[node] for node in "cde")))
-            text = f"the middle relay codes least, {network}, {HOLD_TIMES_MS[-1]:g} ms"
-            claims.append(holds(text, ours, last["d"] < min(last[node] for node in "bcef")))
+        claims += _ranks(network, network, last)
     return claims
 
 
-def _findings(rows: Rows, _: Scale) -> Findings:
+def _in_lab_too(rows: Rows) -> tuple[list[Claim], list[dict[str, object]]]:
+    """The same of the lab, at the longest hold time."""
+    claims, table = [], []
+    for network, relays in RELAYS.items():
+        name, ms = in_lab(network), HOLD_TIMES_MS[-1]
+        last = {node: coding_ratio(rows, name, held(ms).name, node) for node in relays}
+        claims += _ranks(network, name, last)
+        table += [
+            {"network": name, "relay": node, "hold_time_ms": ms, "coding_ratio": ratio}
+            for node, ratio in last.items()
+        ]
+    return claims, table
+
+
+def _runs(scale: Scale) -> dict[Case, Run]:
+    simulated = runs(NETWORKS, [held(ms) for ms in HOLD_TIMES_MS], scale)
+    return simulated | lab_runs(NETWORKS, [held(HOLD_TIMES_MS[-1])], scale)
+
+
+def _findings(rows: Rows, scale: Scale) -> Findings:
     ratios = {network: _ratios(rows, network) for network in NETWORKS}
-    table = [
+    claims = _claims(ratios)
+    table: list[dict[str, object]] = [
         {"network": network, "relay": node, "hold_time_ms": ms, "coding_ratio": ratio}
         for network, of in ratios.items()
         for node, values in of.items()
         for ms, ratio in zip(HOLD_TIMES_MS, values, strict=True)
     ]
+    if scale.lab:
+        more = _in_lab_too(rows)
+        claims += more[0]
+        table += more[1]
     figure, axes = panels(len(ratios))
     for panel, (network, of) in zip(axes, ratios.items(), strict=True):
         for node, values in of.items():
@@ -62,7 +108,7 @@ def _findings(rows: Rows, _: Scale) -> Findings:
         panel.set_xlabel("hold time, ms")
         panel.set_ylabel("coding ratio")
         panel.legend(fontsize="small")
-    return Findings(_claims(ratios), table, figure)
+    return Findings(claims, table, figure)
 
 
 EXPERIMENT = Experiment(
@@ -71,7 +117,7 @@ EXPERIMENT = Experiment(
     reading=(
         "The runs of tcp-fig6. The paper gives orders and no numbers; they are read at the longest hold time."
     ),
-    runs=lambda scale: runs(NETWORKS, [held(ms) for ms in HOLD_TIMES_MS], scale),
+    runs=_runs,
     findings=_findings,
     size=size,
 )

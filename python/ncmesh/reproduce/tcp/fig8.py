@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ncmesh.campaign import Run
 from ncmesh.reproduce.claims import GAIN, Claim, holds, within
-from ncmesh.reproduce.experiment import Experiment, Findings, Rows, Scale
+from ncmesh.reproduce.experiment import Case, Experiment, Findings, Rows, Scale
 from ncmesh.reproduce.tcp.drawing import against_hold_time
-from ncmesh.reproduce.tcp.fig6 import RATIO
+from ncmesh.reproduce.tcp.fig6 import LAB_HELD, RATIO, in_lab_too
 from ncmesh.reproduce.tcp.metrics import PERCENT, Effect, effect, table_row
 from ncmesh.reproduce.tcp.setting import (
     ADAPTIVE,
     BASELINE,
     HOLD_TIMES_MS,
     held,
+    in_lab,
+    lab_runs,
     one_of,
     only_held,
     parts,
@@ -52,7 +55,11 @@ def _claims(effects: dict[str, list[Effect]]) -> list[Claim]:
     return claims
 
 
-def _findings(rows: Rows, _: Scale) -> Findings:
+def _runs(scale: Scale) -> dict[Case, Run]:
+    return runs(NETWORKS, TREATMENTS, scale) | lab_runs(NETWORKS, (BASELINE, LAB_HELD), scale)
+
+
+def _findings(rows: Rows, scale: Scale) -> Findings:
     def by_hold_time(network: str, coded: bool) -> list[Effect]:
         treatment = held if coded else only_held
         return [effect(rows, network, treatment(ms).name) for ms in HOLD_TIMES_MS]
@@ -60,7 +67,11 @@ def _findings(rows: Rows, _: Scale) -> Findings:
     effects = {network: by_hold_time(network, True) for network in NETWORKS}
     waiting = {network: by_hold_time(network, False) for network in NETWORKS}
     table = [table_row(rows, network, t.name) for network in NETWORKS for t in TREATMENTS]
-    return Findings(_claims(effects), table, against_hold_time(HOLD_TIMES_MS, effects, waiting))
+    claims = _claims(effects)
+    if scale.lab:
+        claims += in_lab_too(rows, dict.fromkeys(NETWORKS, SOME))
+        table += [table_row(rows, in_lab(n), t.name) for n in NETWORKS for t in (BASELINE, LAB_HELD)]
+    return Findings(claims, table, against_hold_time(HOLD_TIMES_MS, effects, waiting))
 
 
 EXPERIMENT = Experiment(
@@ -71,7 +82,7 @@ EXPERIMENT = Experiment(
         "many hops, beginning anew where there are fewer than runs. The positions are not published: "
         "nodes stand so that the links of Table I are there."
     ),
-    runs=lambda scale: runs(NETWORKS, TREATMENTS, scale),
+    runs=_runs,
     findings=_findings,
     size=size,
 )

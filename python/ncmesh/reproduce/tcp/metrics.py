@@ -45,6 +45,12 @@ def _average(values: list[float | None]) -> float:
     return fmean(known) if known else 0.0
 
 
+def runs_of(rows: Rows, network: str, treatment: str) -> list[Row]:
+    """All of them, in order."""
+    cases = (Case(f"{network}: {treatment}", k) for k in rows.topologies)
+    return [rows.rows[case] for case in cases if case in rows.rows]
+
+
 @dataclass(frozen=True)
 class Effect:
     """What a treatment changes against packets that are neither held nor coded, as shares."""
@@ -66,8 +72,7 @@ class Effect:
 
 def effect(rows: Rows, network: str, treatment: str, against: str = NOT_CODED) -> Effect:
     """Of the averages over all runs, as the paper reports them."""
-    mine = [rows.rows[Case(f"{network}: {treatment}", k)] for k in rows.topologies]
-    others = [rows.rows[Case(f"{network}: {against}", k)] for k in rows.topologies]
+    mine, others = runs_of(rows, network, treatment), runs_of(rows, network, against)
     ours, plain = measured(mine), measured(others)
     speedup = 1 + _change(ours.throughput_bps, plain.throughput_bps)
     each = [1 + _change(measured([row]).throughput_bps, plain.throughput_bps) for row in mine]
@@ -87,15 +92,15 @@ def _change(ours: float, others: float) -> float:
 def coding_ratio(rows: Rows, network: str, treatment: str, node: str) -> float:
     """Coded transmissions of a relay over all of its transmissions, averaged over runs."""
     ratios = []
-    for k in rows.topologies:
-        counts = dict(rows.rows[Case(f"{network}: {treatment}", k)]["coding"])[node]
+    for row in runs_of(rows, network, treatment):
+        counts = dict(row["coding"])[node]
         ratios.append(counts["coded"] / counts["sent"] if counts["sent"] else 0.0)
     return fmean(ratios)
 
 
 def table_row(rows: Rows, network: str, treatment: str) -> dict[str, Any]:
     """The numbers of a network by one treatment."""
-    found = measured([rows.rows[Case(f"{network}: {treatment}", k)] for k in rows.topologies])
+    found = measured(runs_of(rows, network, treatment))
     change = effect(rows, network, treatment)
     return {
         "network": network,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ncmesh.campaign import Run, Scenario
 from ncmesh.reproduce.experiment import Case, Scale
+from ncmesh.reproduce.lab import QUICK_PROBES, LabRun
 
 # Of frames at 6 Mbit/s: neighbours stand 100 m apart, and three hops away a station is still sensed. The
 # paper says neither; ranges are in the ratio that is usual in simulations.
@@ -164,9 +165,35 @@ def runs(
     return made
 
 
+# In real time: so many runs, and so long at most.
+LAB_RUNS, LAB_S = 2, 20.0
+
+
+def in_lab(network: str) -> str:
+    """What a network is called where real daemons run it."""
+    return f"{network}, lab"
+
+
+def lab_runs(
+    networks: Mapping[str, Sequence[Network]], treatments: Iterable[Treatment], scale: Scale
+) -> dict[Case, Run]:
+    """The same with real daemons and the kernel's TCP, fewer and shorter; none without a lab."""
+    if scale.lab is None:
+        return {}
+    small = replace(scale, topologies=min(LAB_RUNS, scale.topologies), flow_s=min(LAB_S, scale.flow_s))
+    made: dict[Case, Run] = {}
+    for case, run in runs(networks, treatments, small).items():
+        name, _, treatment = case.variant.partition(": ")
+        scenario = run.scenario.varied({"protocol.link": QUICK_PROBES})
+        real = LabRun(scenario, run.scheme, run.seed, run.limit_s, run.parameters, program=scale.lab)
+        made[Case(f"{in_lab(name)}: {treatment}", case.topology)] = real
+    return made
+
+
 def size(scale: Scale) -> dict[str, str]:
     """For the head of the page."""
+    lab = f"; in the lab {LAB_RUNS} runs of {LAB_S:g} s" if scale.lab else ""
     return {
-        "scale": f"{scale.name}: {scale.topologies} runs of {scale.flow_s:g} s",
+        "scale": f"{scale.name}: {scale.topologies} runs of {scale.flow_s:g} s{lab}",
         "seeds": f"1 to {scale.topologies}: of run k, k",
     }
