@@ -8,9 +8,9 @@ FUZZ_SECONDS ?= 10
 VENV ?= target/venv
 PYTHON ?= python3
 # Those in Python that are run as they are.
-SCRIPTS := bench/peers bench/validation bench/ns3/compare
+SCRIPTS := bench/peers bench/gateway bench/validation bench/ns3/compare
 
-.PHONY: all demo test lint unit fuzz bench doc clean test-deps python python-lint python-test
+.PHONY: all demo test lint unit fuzz bench gateway doc clean test-deps python python-lint python-test
 
 all:
 	$(CARGO) build --release --workspace
@@ -64,6 +64,11 @@ python-test: python
 # docs/validation.md, by running everything the medium is compared in.
 validation: python
 	$(VENV)/bin/python bench/validation
+
+# What the way through the tunnel costs, beside a kernel bridge and a plain relay. As root.
+gateway:
+	$(CARGO) build --release -p ncmesh -p ncmesh-node --bins --examples
+	bench/gateway
 
 # What compares with other programs needs more: bench/peers (root, uftp), and other coders as in
 # docs/performance-code.md.
