@@ -133,6 +133,7 @@ Examples:
   ncmesh lab scenarios/line.toml --set medium.bit_rate=2M --set protocol.pacifier.variant=tree
   ncmesh lab scenarios/building.toml --send photo.jpg --dir lab --json
   ncmesh lab scenarios/tunnel.toml --scheme forward           # as root: the flows the scenario names, by iperf3
+  ncmesh lab scenarios/hub.toml --scheme xor --compare forward   # what coding is worth to TCP there
 
 Every node is an `ncmesh node` process with a state directory and an inbox of its own; only the air between \
 them is emulated. Each end of a flow has a network namespace with a tunnel device. Interrupting the command \
@@ -216,7 +217,7 @@ pub(crate) struct KeygenArgs {
 }
 
 /// What is sent over which mesh.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     /// The scenario
     #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
@@ -246,6 +247,10 @@ pub(crate) struct RunArgs {
 pub(crate) struct LabArgs {
     #[command(flatten)]
     pub(crate) run: RunArgs,
+    /// Carry the flows by this tunnel scheme first, and tell what --scheme changes against it: throughput, losses,
+    /// round-trip times under load and without
+    #[arg(long, value_name = "SCHEME")]
+    pub(crate) compare: Option<String>,
     /// Keep the nodes' configurations, logs, states and inboxes in this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,

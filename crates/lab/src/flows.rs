@@ -2,10 +2,12 @@
 
 use crate::iperf::{Load, LoadError, Measured};
 use crate::tunnel::{Tunnel, address_v4};
-use crate::{LOOK, Lab, LabError};
-use ncmesh_node::api::types::{Flow as FlowView, Status};
+use crate::{LOOK, Lab, LabError, ping};
+use ncmesh_node::api::types::{Coding, Flow as FlowView, Status};
+use ncmesh_sim::CodingOutcome;
 use ncmesh_sim::scenario::{Flow, Transport};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -21,6 +23,9 @@ pub struct LabFlows {
     pub flows: Vec<LabFlow>,
     /// Data packets all nodes sent since they started.
     pub transmissions: u64,
+    /// Of a scheme that codes packets which cross, what each node coded while flows ran, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub coding: BTreeMap<String, CodingOutcome>,
     /// Seconds from the start of the first flow to the end of the last.
     pub seconds: f64,
 }
@@ -50,8 +55,12 @@ pub struct LabFlow {
     pub jitter_s: Option<f64>,
     /// Segments that were sent again, of TCP.
     pub retransmits: Option<u64>,
+    /// Segments sent, as many full ones as there were bytes, and those that were sent again, of TCP.
+    pub segments: Option<u64>,
     /// Mean round-trip time as the sender measured it, s, of TCP.
     pub mean_rtt_s: Option<f64>,
+    /// Median round-trip time of pings before any flow began, s, where that was measured.
+    pub idle_rtt_s: Option<f64>,
     /// Data frames heard by the destination, from the flow's beginning to the last one's end.
     pub heard: u64,
     /// Of those, the ones that brought something new.
@@ -63,6 +72,8 @@ pub struct RunningFlows {
     loads: Vec<Load>,
     /// What their destinations had heard of them.
     before: Vec<(u64, u64)>,
+    /// What each node had coded.
+    coded_before: BTreeMap<String, Coding>,
     begin: Instant,
     running: JoinSet<(usize, Result<Measured, LoadError>)>,
 }
@@ -86,12 +97,13 @@ impl Lab {
     /// [`LabError::Api`].
     pub async fn begin_flows(&mut self) -> Result<RunningFlows, LabError> {
         let (loads, before) = (self.loads()?, self.heard().await?);
+        let coded_before = self.coded().await?;
         let begin = Instant::now();
         let mut running = JoinSet::new();
         for load in loads.clone() {
             running.spawn(async move { (load.number, load.run(begin).await) });
         }
-        Ok(RunningFlows { loads, before, begin, running })
+        Ok(RunningFlows { loads, before, coded_before, begin, running })
     }
 
     /// Carries flows to their end.
@@ -99,7 +111,7 @@ impl Lab {
     /// # Errors
     /// [`LabError::Iperf`], [`LabError::Flow`], and those of [`check`](Self::check).
     pub async fn finish_flows(&mut self, flows: RunningFlows) -> Result<LabFlows, LabError> {
-        let RunningFlows { loads, before, begin, mut running } = flows;
+        let RunningFlows { loads, before, coded_before, begin, mut running } = flows;
         let mut measured = vec![Measured::default(); loads.len()];
         while !running.is_empty() {
             tokio::select! {
@@ -117,8 +129,29 @@ impl Lab {
         let flows = flows.collect();
         let scheme = self.tunnel()?.scheme.clone();
         let transmissions = self.data_frames_sent(&scheme).await?;
+        let coded = self.coded().await?.into_iter();
+        let coding = coded.map(|(name, after)| {
+            let outcome = since(coded_before.get(&name), &after);
+            (name, outcome)
+        });
+        let coding = coding.collect();
         let scenario = self.scenario.name.clone();
-        Ok(LabFlows { scenario, scheme, flows, transmissions, seconds })
+        Ok(LabFlows { scenario, scheme, flows, transmissions, coding, seconds })
+    }
+
+    /// Pings the destination of every flow from its source, and keeps the medians for the outcome; where there is no
+    /// program `ping` there are none.
+    ///
+    /// # Errors
+    /// [`LabError::System`].
+    pub async fn measure_idle_rtts(&mut self) -> Result<(), LabError> {
+        let mut found = Vec::new();
+        for flow in &self.scenario.flows {
+            let from = self.tunnel()?.namespace(flow.from);
+            found.push(ping::median_rtt_s(&from, address_v4(flow.to)).await?);
+        }
+        self.idle_rtts = found;
+        Ok(())
     }
 
     fn tunnel(&self) -> Result<&Tunnel, LabError> {
@@ -164,6 +197,18 @@ impl Lab {
         Ok(heard)
     }
 
+    /// What each node coded by the lab's scheme since it started, by name; nothing of a scheme that does not code.
+    async fn coded(&self) -> Result<BTreeMap<String, Coding>, LabError> {
+        let scheme = &self.tunnel()?.scheme;
+        let mut coded = BTreeMap::new();
+        for (number, node) in self.scenario.nodes.iter().enumerate() {
+            let status: Status = self.client(number).read("/v1/status").await?;
+            let own = status.coding.into_iter().find(|coding| coding.scheme == *scheme);
+            coded.extend(own.map(|coding| (node.name.clone(), coding)));
+        }
+        Ok(coded)
+    }
+
     fn outcome_of(
         &self,
         load: &Load,
@@ -193,10 +238,30 @@ impl Lab {
             loss: is_udp.then_some(loss),
             jitter_s: measured.jitter_s,
             retransmits: measured.retransmits,
+            segments: measured.retransmits.map(|again| measured.sent.div_ceil(payload) + again),
             mean_rtt_s: measured.mean_rtt_s,
+            idle_rtt_s: self.idle_rtts.get(load.number).copied().flatten(),
             // A daemon that was started anew counts from zero.
             heard: after.0.saturating_sub(before.0),
             innovative: after.1.saturating_sub(before.1),
         }
+    }
+}
+
+/// What a node coded between two looks at it. One that was started anew counts from zero.
+fn since(before: Option<&Coding>, after: &Coding) -> CodingOutcome {
+    let count = |of: fn(&Coding) -> u64| of(after).saturating_sub(before.map_or(0, of));
+    let (sent, coded) = (count(|c| c.sent), count(|c| c.coded));
+    let holds = after.holds.iter().map(|hold| hold.hold_s).sum::<f64>();
+    let stopped = after.stopped.iter().map(|s| format!("{} {}", s.neighbor, s.reason));
+    CodingOutcome {
+        sent,
+        coded,
+        ratio: (sent > 0).then(|| coded as f64 / sent as f64),
+        decoded: count(|c| c.decoded),
+        undecodable: count(|c| c.undecodable),
+        repeated: count(|c| c.repeated),
+        hold_s: (!after.holds.is_empty()).then(|| holds / after.holds.len() as f64),
+        stopped: stopped.collect(),
     }
 }

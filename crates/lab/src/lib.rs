@@ -4,17 +4,20 @@
 //! Files need no root; flows do, for the network namespaces of their ends. The ether runs on a thread of this process, the daemons' directories lie under one
 //! directory, and all of it is gone when the [`Lab`] is, except a directory that the caller named.
 
+mod comparison;
 mod config;
 mod error;
 mod ether;
 mod flows;
 mod iperf;
 mod namespaces;
+mod ping;
 mod process;
 mod streams;
 mod tunnel;
 mod verify;
 
+pub use comparison::Comparison;
 pub use error::LabError;
 pub use flows::{LabFlow, LabFlows, RunningFlows};
 pub use ncmesh_node::etherd::EtherStatistics;
@@ -66,6 +69,8 @@ pub struct Lab {
     tunnel: Option<Tunnel>,
     ether: EtherThread,
     dir: Dir,
+    /// By flow, round-trip times without load, s, as far as measured.
+    idle_rtts: Vec<Option<f64>>,
 }
 
 /// Where the daemons' directories lie.
@@ -143,6 +148,7 @@ impl Lab {
             tunnel,
             ether,
             dir,
+            idle_rtts: Vec::new(),
         };
         for node in 0..lab.nodes.len() {
             lab.nodes[node].spawn()?;

@@ -1,11 +1,14 @@
 //! `ncmesh lab`.
 
+use super::flows;
 use crate::args::{LabArgs, RunArgs};
 use crate::failure::{Failure, Kind};
 use crate::plan;
 use crate::progress::Progress;
-use crate::show::{self, Table};
-use ncmesh_lab::{EtherStatistics, LOOK, Lab, LabError, LabFlows, LabOptions, LabStreams};
+use crate::show;
+use ncmesh_lab::{
+    Comparison, EtherStatistics, LOOK, Lab, LabError, LabFlows, LabOptions, LabStreams,
+};
 use ncmesh_proto::registry;
 use ncmesh_sim::TransferOutcome;
 use ncmesh_sim::scenario::{Content, Scenario, Traffic};
@@ -38,30 +41,84 @@ enum Carried {
     Streams(LabStreams),
 }
 
+/// Two runs, and what the second scheme changes.
+#[derive(Serialize)]
+struct Compared {
+    comparison: Comparison,
+    runs: [Outcome; 2],
+}
+
 pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
-    let scheme = &args.run.scheme;
+    check_compared(args)?;
     let scenario = plan::scenario(&args.run, &["file", "tunnel", "stream"])?;
-    let service = registry::entry(scheme).map_or("", |entry| entry.service);
-    let tunnel = (service == "tunnel").then(|| scheme.clone());
-    let program = std::env::current_exe()?;
-    let options = LabOptions { program, dir: args.dir.clone(), max_lag: args.max_lag, tunnel };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(async {
+    runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         // Whatever ends first: what is dropped here takes the daemons with it.
         tokio::select! {
-            outcome = experiment(&scenario, args, (&options, service), json) => outcome,
+            done = carry(&scenario, args, json) => done,
             _ = interrupt.recv() => Err(Failure::new(Kind::Incomplete, "interrupted")),
             _ = terminate.recv() => Err(Failure::new(Kind::Incomplete, "terminated")),
         }
-    })?;
+    })
+}
+
+/// Whether the schemes can be compared, before anything starts.
+fn check_compared(args: &LabArgs) -> Result<(), Failure> {
+    let Some(against) = &args.compare else { return Ok(()) };
+    let of_flows = RunArgs { scheme: against.clone(), ..args.run.clone() };
+    plan::scenario(&of_flows, &["tunnel"])?;
+    if is_tunnel(&args.run.scheme) {
+        return Ok(());
+    }
+    let message = "--compare is of tunnel schemes, which carry the scenario's flows; say --scheme xor or another";
+    Err(Failure::new(Kind::Usage, message))
+}
+
+fn is_tunnel(scheme: &str) -> bool {
+    service_of(scheme) == "tunnel"
+}
+
+fn service_of(scheme: &str) -> &'static str {
+    registry::entry(scheme).map_or("", |entry| entry.service)
+}
+
+/// Runs what is asked for and shows it.
+async fn carry(scenario: &Scenario, args: &LabArgs, json: bool) -> Result<(), Failure> {
+    let Some(against) = &args.compare else {
+        let outcome = experiment(scenario, args, &args.run.scheme, args.dir.clone(), json).await?;
+        return conclude(&outcome, json);
+    };
+    let mut runs = Vec::new();
+    for scheme in [against, &args.run.scheme] {
+        let dir = args.dir.as_ref().map(|dir| dir.join(format!("{}-{scheme}", runs.len() + 1)));
+        runs.push(experiment(scenario, args, scheme, dir, json).await?);
+        if !json && let Some(Carried::Flows(flows)) = runs.last().map(|run| &run.carried) {
+            flows::show(flows)?;
+        }
+    }
+    let Ok([theirs, ours]) = <[Outcome; 2]>::try_from(runs) else { return Ok(()) };
+    let (Carried::Flows(theirs_carried), Carried::Flows(ours_carried)) =
+        (&theirs.carried, &ours.carried)
+    else {
+        return Ok(());
+    };
+    let comparison = Comparison::of(ours_carried, theirs_carried);
     if json {
-        show::json(&outcome)?;
+        return show::json(&Compared { comparison, runs: [theirs, ours] });
+    }
+    flows::show_comparison(&comparison)
+}
+
+/// Shows one run, and says whether it came to its end.
+fn conclude(outcome: &Outcome, json: bool) -> Result<(), Failure> {
+    if json {
+        show::json(outcome)?;
     } else {
         match &outcome.carried {
             Carried::Transfer(transfer) => plan::show_outcome(transfer)?,
-            Carried::Flows(flows) => show_flows(flows)?,
+            Carried::Flows(flows) => flows::show(flows)?,
             Carried::Streams(streams) => show_streams(streams)?,
         }
         if let Some(dir) = &outcome.dir {
@@ -77,25 +134,29 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
 async fn experiment(
     scenario: &Scenario,
     args: &LabArgs,
-    (options, service): (&LabOptions, &str),
+    scheme: &str,
+    dir: Option<PathBuf>,
     silent: bool,
 ) -> Result<Outcome, Failure> {
+    let tunnel = is_tunnel(scheme).then(|| scheme.to_owned());
+    let (program, max_lag) = (std::env::current_exe()?, args.max_lag);
+    let options = LabOptions { program, dir: dir.clone(), max_lag, tunnel };
     let mut progress = Progress::new(silent);
     progress.note(&format!("starting {} daemons", scenario.nodes.len()));
-    let mut lab = Lab::start(scenario, options).await?;
+    let mut lab = Lab::start(scenario, &options).await?;
     let settling = lab.settling().as_secs_f64();
     progress.note(&format!(
         "{} daemons are up; they measure their links for {settling:.0} s",
         scenario.nodes.len()
     ));
     let carried = match &scenario.traffic {
-        _ if service == "stream" => {
+        _ if service_of(scheme) == "stream" => {
             Carried::Streams(streams(&mut lab, &args.run, &mut progress).await?)
         }
         Some(traffic) if options.tunnel.is_none() => {
             Carried::Transfer(transfer(&mut lab, scenario, traffic, args, &mut progress).await?)
         }
-        _ => Carried::Flows(flows(&mut lab, args.run.timeout, &mut progress).await?),
+        _ => Carried::Flows(carry_flows(&mut lab, args, &mut progress).await?),
     };
     let EtherStatistics { lag_mean_ns, lag_max_ns, medium, .. } = lab.stop().await?;
     Ok(Outcome {
@@ -103,7 +164,7 @@ async fn experiment(
         lag_mean_ms: lag_mean_ns as f64 / 1e6,
         lag_max_ms: lag_max_ns as f64 / 1e6,
         frames: medium.total().frames_sent,
-        dir: options.dir.clone(),
+        dir,
     })
 }
 
@@ -125,18 +186,23 @@ async fn transfer(
     Ok(lab.outcome(from, to, &id, scheme, &file).await?)
 }
 
-async fn flows(
+async fn carry_flows(
     lab: &mut Lab,
-    limit: Option<Duration>,
+    args: &LabArgs,
     progress: &mut Progress,
 ) -> Result<LabFlows, Failure> {
     lab.settle_flows().await?;
+    if args.compare.is_some() {
+        progress.note("round-trip times without load are measured");
+        lab.measure_idle_rtts().await?;
+    }
     progress.note("flows begin");
     let carry = async {
         let running = lab.begin_flows().await?;
         lab.finish_flows(running).await
     };
-    let carried = tokio::time::timeout(limit.unwrap_or(Duration::MAX), carry).await;
+    let limit = args.run.timeout.unwrap_or(Duration::MAX);
+    let carried = tokio::time::timeout(limit, carry).await;
     let late = |_| Failure::new(Kind::Incomplete, "the flows did not end in time (--timeout)");
     Ok(carried.map_err(late)??)
 }
@@ -159,40 +225,6 @@ fn show_streams(outcome: &LabStreams) -> Result<(), Failure> {
     plan::show_streams(&outcome.streams)?;
     let each = outcome.cpu.iter().map(|(node, share)| format!("{node} {:.1} %", share * 100.0));
     show::line(&format!("processor: {}", each.collect::<Vec<_>>().join(", ")))
-}
-
-/// The flows as a table, and the run in a line.
-fn show_flows(outcome: &LabFlows) -> Result<(), Failure> {
-    let columns = [
-        "FROM",
-        "TO",
-        "PROTOCOL",
-        "KBIT/S",
-        "LOSS",
-        "RETRANSMITS",
-        "RTT MS",
-        "JITTER MS",
-        "INNOVATIVE",
-    ];
-    let ms = |seconds: Option<f64>| show::or_dash(seconds.map(|s| format!("{:.1}", s * 1e3)));
-    let mut table = Table::new(columns);
-    for flow in &outcome.flows {
-        let innovative = 100.0 * flow.innovative as f64 / flow.heard.max(1) as f64;
-        table.row([
-            flow.from.clone(),
-            flow.to.clone(),
-            flow.protocol.clone(),
-            format!("{:.0}", flow.throughput_bps / 1e3),
-            show::or_dash(flow.loss.map(|loss| format!("{:.1} %", loss * 100.0))),
-            show::or_dash(flow.retransmits.map(|n| n.to_string())),
-            ms(flow.mean_rtt_s),
-            ms(flow.jitter_s),
-            format!("{innovative:.1} %"),
-        ]);
-    }
-    show::line(&table.to_string())?;
-    let (scheme, seconds, sent) = (&outcome.scheme, outcome.seconds, outcome.transmissions);
-    show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {sent}"))
 }
 
 /// The file; one of random bytes is made.

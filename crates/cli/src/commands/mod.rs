@@ -1,6 +1,7 @@
 //! One module per subcommand.
 
 pub(crate) mod cancel;
+pub(crate) mod flows;
 pub(crate) mod generate;
 pub(crate) mod keygen;
 pub(crate) mod lab;

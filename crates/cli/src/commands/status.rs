@@ -4,7 +4,7 @@ use crate::args::Remote;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::show;
-use ncmesh_node::api::types::{Flow, Status, Stream, Traffic, Tunnel};
+use ncmesh_node::api::types::{Coding, Flow, Status, Stream, Traffic, Tunnel};
 use std::collections::BTreeMap;
 
 pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
@@ -31,6 +31,9 @@ fn text(s: &Status) -> String {
     lines.extend(s.tunnel.iter().flat_map(tunnel));
     lines.extend(s.flows.iter().map(flow));
     lines.extend(s.streams.iter().map(stream));
+    lines.extend(
+        s.coding.iter().filter(|c| c.sent + c.decoded + c.undecodable > 0).flat_map(coding),
+    );
     lines.extend(s.hints.iter().map(|hint| format!("hint       {hint}")));
     lines.join("\n")
 }
@@ -72,6 +75,20 @@ fn stream(s: &Stream) -> String {
         "stream     {} to group {} from {}: {} receivers through here, {held} packets held, {dropped} dropped",
         s.id, s.group, s.source, s.receivers
     )
+}
+
+fn coding(c: &Coding) -> Vec<String> {
+    let percent = 100.0 * c.ratio.unwrap_or(0.0);
+    let (sent, coded) = (c.sent, c.coded);
+    let mut lines = vec![format!(
+        "coding     by {}: {coded} of {sent} data frames sent ({percent:.1} %), {} decoded, {} could not be, {} sent again",
+        c.scheme, c.decoded, c.undecodable, c.repeated
+    )];
+    lines.extend(c.holds.iter().map(|hold| {
+        let ms = hold.hold_s * 1e3;
+        format!("           from {} to {} held for {ms:.2} ms", hold.previous, hold.next)
+    }));
+    lines
 }
 
 fn drops(all: &BTreeMap<String, u64>) -> String {

@@ -44,13 +44,13 @@ fn is_possible() -> bool {
     false
 }
 
-fn options() -> LabOptions {
+fn options(scheme: &str) -> LabOptions {
     LabOptions {
         program: env!("CARGO_BIN_EXE_ncmesh").into(),
         dir: None,
         // What is tested is what arrives, not when: a busy machine may lag.
         max_lag: Duration::from_secs(20),
-        tunnel: Some("forward".into()),
+        tunnel: Some(scheme.into()),
     }
 }
 
@@ -71,7 +71,7 @@ async fn udp_and_tcp_go_on_when_the_relay_is_killed_and_started_again() {
     }
     let _turn = TURN.lock().await;
     let scenario = Scenario::parse(LINE, "line.toml", Path::new("")).unwrap();
-    let mut lab = Lab::start(&scenario, &options()).await.unwrap();
+    let mut lab = Lab::start(&scenario, &options("forward")).await.unwrap();
     lab.settle_flows().await.unwrap();
     let running = lab.begin_flows().await.unwrap();
     delivered(&mut lab, 2, 20).await;
@@ -109,7 +109,127 @@ async fn delivered(lab: &mut Lab, node: usize, wanted: u64) -> u64 {
     }
 }
 
-/// A user's own comparison is one command; what a killed lab left behind goes with the next one.
+/// Alice and Bob on either side of a relay, a connection each way.
+const HUB: &str = r#"
+name = "hub"
+nodes = ["alice", "relay", "bob"]
+medium = { phy = "802.11b", bit_rate = "2M", sense = "everyone" }
+link = [{ from = "alice", to = "relay", loss = 0.0 }, { from = "relay", to = "bob", loss = 0.0 }]
+protocol.link = { probe_size = 100, fast_period_s = 0.05 }
+flow = [
+  { from = "alice", to = "bob", protocol = "tcp", packet = 1000, seconds = 4 },
+  { from = "bob", to = "alice", protocol = "tcp", packet = 1000, seconds = 4 },
+]
+"#;
+
+/// The kernel's TCP both ways through a relay that codes; its daemon says what it does, and so does the lab.
+#[tokio::test]
+async fn tcp_that_crosses_is_coded_and_the_daemons_say_how_much() {
+    if !is_possible() {
+        return;
+    }
+    let _turn = TURN.lock().await;
+    let scenario = Scenario::parse(HUB, "hub.toml", Path::new("")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let kept = LabOptions { dir: Some(dir.path().join("lab")), ..options("xor") };
+    let mut lab = Lab::start(&scenario, &kept).await.unwrap();
+    lab.settle_flows().await.unwrap();
+    let running = lab.begin_flows().await.unwrap();
+    let outcome = lab.finish_flows(running).await.unwrap();
+    assert!(outcome.flows.iter().all(|flow| flow.throughput_bps > 1e4), "{:?}", outcome.flows);
+    let [alice, relay, bob] = ["alice", "relay", "bob"].map(|node| &outcome.coding[node]);
+    assert!(relay.coded > 10 && relay.ratio.unwrap() > 0.05, "{relay:?}");
+    assert!(alice.decoded > 10 && bob.decoded > 10 && alice.coded + bob.coded == 0);
+    let status: Status = lab.client(1).read("/v1/status").await.unwrap();
+    let coding = &status.coding[0];
+    assert_eq!((coding.scheme.as_str(), coding.stopped.len()), ("xor", 0));
+    assert!(coding.coded >= relay.coded && coding.ratio.unwrap() > 0.05, "{coding:?}");
+    let ways: Vec<_> = coding.holds.iter().map(|h| (&h.previous[..], &h.next[..])).collect();
+    assert_eq!(ways, [("alice", "bob"), ("bob", "alice")]);
+    let socket = dir.path().join("lab/2-relay/state/api.sock");
+    let mut shown = Command::new(env!("CARGO_BIN_EXE_ncmesh"));
+    let shown = shown.arg("status").arg("--api").arg(socket).output().unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("\ncoding     by xor: ") && shown.contains("from alice to bob held"));
+    lab.stop().await.unwrap();
+}
+
+/// Where every coded packet must be decoded, the first that collides is enough.
+#[tokio::test]
+async fn a_relay_stops_coding_for_who_decodes_too_little_and_says_why() {
+    if !is_possible() {
+        return;
+    }
+    let _turn = TURN.lock().await;
+    let udp = HUB.replace(
+        "protocol = \"tcp\", packet = 1000, seconds = 4",
+        "rate = \"250k\", packet = 400, seconds = 8",
+    );
+    let mut scenario = Scenario::parse(&udp, "hub.toml", Path::new("")).unwrap();
+    for setting in ["min_decoded=1.0", "hold_time_s=0.02"] {
+        scenario.set(&format!("protocol.xor.{setting}")).unwrap();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let kept = LabOptions { dir: Some(dir.path().join("lab")), ..options("xor") };
+    let mut lab = Lab::start(&scenario, &kept).await.unwrap();
+    lab.settle_flows().await.unwrap();
+    let running = lab.begin_flows().await.unwrap();
+    let outcome = lab.finish_flows(running).await.unwrap();
+    let relay = &outcome.coding["relay"];
+    assert!(relay.stopped.iter().all(|why| why.contains(" decoded only ")), "{relay:?}");
+    assert!(!relay.stopped.is_empty() && relay.coded < relay.sent, "{relay:?}");
+    let status: Status = lab.client(1).read("/v1/status").await.unwrap();
+    assert!(status.hints.iter().any(|h| h.contains("xor codes nothing for")), "{:?}", status.hints);
+    let (log, deadline) = (dir.path().join("lab/2-relay/log"), Instant::now() + PATIENCE);
+    while !std::fs::read_to_string(&log).unwrap().contains("xor codes no more for") {
+        assert!(Instant::now() < deadline, "the log does not say it");
+        tokio::time::sleep(LOOK).await;
+    }
+    lab.stop().await.unwrap();
+}
+
+#[test]
+fn one_command_compares_two_schemes() {
+    if !is_possible() {
+        return;
+    }
+    let _turn = TURN.blocking_lock();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("hub.toml");
+    std::fs::write(&file, HUB).unwrap();
+    let compare = |scheme: &str, against: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ncmesh"));
+        command.arg("lab").arg(&file).args(["--scheme", scheme, "--compare", against]);
+        command.args(["--json", "--max-lag", "20"]).output().unwrap()
+    };
+    let output = compare("xor", "forward");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let comparison = &told["comparison"];
+    let names = (&comparison["scheme"], &comparison["against"]);
+    assert_eq!(names, (&"xor".into(), &"forward".into()));
+    assert_eq!((&told["runs"][0]["scheme"], &told["runs"][1]["scheme"]), (names.1, names.0));
+    for (measure, least) in [("throughput_bps", 1e4), ("rtt_s", 0.001), ("idle_rtt_s", 0.001)] {
+        for scheme in [0, 1] {
+            assert!(comparison[measure][scheme].as_f64().unwrap() > least, "{measure}: {told}");
+        }
+    }
+    let gain = comparison["throughput_bps"][1].as_f64().unwrap()
+        / comparison["throughput_bps"][0].as_f64().unwrap();
+    assert!((comparison["throughput_gain"].as_f64().unwrap() - (gain - 1.0)).abs() < 1e-9);
+    assert!(comparison["coding_ratio"]["relay"].as_f64().unwrap() > 0.05);
+    assert_eq!(comparison["coding_ratio"].as_object().unwrap().len(), 1);
+    for (scheme, against, words) in [
+        ("pacifier", "forward", "--compare is of tunnel schemes"),
+        ("xor", "pacifier", "there are: forward"),
+    ] {
+        let output = compare(scheme, against);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(words), "{said}");
+    }
+}
+
+/// What a killed lab left behind goes with the next one.
 #[test]
 fn the_command_carries_flows_and_cleans_up_after_a_killed_lab() {
     if !is_possible() {

@@ -42,6 +42,8 @@ pub struct Status {
     pub flows: Vec<Flow>,
     /// Streams known here.
     pub streams: Vec<Stream>,
+    /// What this node codes of packets that cross, by each tunnel scheme that does so.
+    pub coding: Vec<Coding>,
     /// What looks wrong and what to do about it.
     pub hints: Vec<String>,
 }
@@ -172,6 +174,49 @@ pub struct StreamQueue {
     pub dropped: Vec<u64>,
     /// Packets that the radio gave up on.
     pub lost: u64,
+}
+
+/// What this node codes of packets that cross.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Coding {
+    /// The scheme.
+    pub scheme: String,
+    /// Data frames sent.
+    pub sent: u64,
+    /// Of those, the ones with two packets in them.
+    pub coded: u64,
+    /// Coded over sent: the coding ratio of Huang et al., V-A; absent before the first.
+    pub ratio: Option<f64>,
+    /// Packets decoded here.
+    pub decoded: u64,
+    /// Frames with two packets, one of them for this node, that could not be decoded.
+    pub undecodable: u64,
+    /// Packets sent again because a neighbour missed them.
+    pub repeated: u64,
+    /// How long packets are held, where the scheme finds that out for itself.
+    pub holds: Vec<Hold>,
+    /// Neighbours for whom nothing is coded now.
+    pub stopped: Vec<Stopped>,
+}
+
+/// How long packets of one direction are held for others to be coded with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hold {
+    /// From whom they come, by name.
+    pub previous: String,
+    /// To whom they go, by name.
+    pub next: String,
+    /// What is best as far as known, s.
+    pub hold_s: f64,
+}
+
+/// A neighbour for whom nothing is coded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stopped {
+    /// Its name.
+    pub neighbor: String,
+    /// What it did, in words.
+    pub reason: String,
 }
 
 /// Frames of one kind.

@@ -59,6 +59,7 @@ impl Node {
             self.epoch_saving = Saving::Idle;
         }
         self.save_outgoing();
+        self.note_coding();
         let epochs: BTreeMap<_, _> = self.stack.epochs().collect();
         if epochs != self.peers_saved {
             self.peers_saved.clone_from(&epochs);

@@ -1,5 +1,6 @@
 //! The node: the stack with its clock, its files and its memory. Nothing here waits.
 
+mod coding;
 mod events;
 mod graph;
 mod handle;
@@ -56,6 +57,8 @@ pub struct Node {
     mtu: usize,
     tunnel: Option<Tunnel>,
     streams: Streams,
+    /// Neighbours for whom nothing was coded, when last looked at, by scheme.
+    coding_stopped: BTreeSet<(&'static str, NodeId)>,
 }
 
 #[derive(Clone, Debug)]
@@ -148,6 +151,7 @@ impl Node {
             mtu: config.radio.mtu(),
             tunnel,
             streams: Streams { ports: parts.ports, too_long: 0 },
+            coding_stopped: BTreeSet::new(),
         };
         node.elsewhere = node.state.inboxes();
         node.elsewhere_saved = node.elsewhere.clone();

@@ -1,6 +1,6 @@
 //! How the node shows itself to people and programs.
 
-use super::{Node, graph};
+use super::{Node, coding, graph};
 use crate::api::types::{Direction, Peer, Receiver, State, Status, Traffic, Transfer};
 use crate::state::to_hex;
 use ncmesh_proto::counters::{DropReason, Tally};
@@ -39,6 +39,7 @@ impl Node {
             tunnel: self.tunnel_status(),
             flows: self.flows(),
             streams: self.streams(),
+            coding: self.coding(),
             hints: self.hints(),
         }
     }
@@ -67,6 +68,7 @@ impl Node {
             ));
         }
         hints.extend(self.stream_hint());
+        hints.extend(self.coding().iter().flat_map(coding::hints));
         hints
     }
 

@@ -1,0 +1,84 @@
+//! How flows through a lab's tunnels are shown.
+
+use crate::failure::Failure;
+use crate::show::{self, Table};
+use ncmesh_lab::{Comparison, LabFlows};
+use std::collections::BTreeMap;
+
+/// The flows as a table, what was coded, and the run in a line.
+pub(crate) fn show(outcome: &LabFlows) -> Result<(), Failure> {
+    let columns = [
+        "FROM",
+        "TO",
+        "PROTOCOL",
+        "KBIT/S",
+        "LOSS",
+        "RETRANSMITS",
+        "RTT MS",
+        "JITTER MS",
+        "INNOVATIVE",
+    ];
+    let mut table = Table::new(columns);
+    for flow in &outcome.flows {
+        let innovative = 100.0 * flow.innovative as f64 / flow.heard.max(1) as f64;
+        table.row([
+            flow.from.clone(),
+            flow.to.clone(),
+            flow.protocol.clone(),
+            format!("{:.0}", flow.throughput_bps / 1e3),
+            show::or_dash(flow.loss.map(percent)),
+            show::or_dash(flow.retransmits.map(|n| n.to_string())),
+            milliseconds(flow.mean_rtt_s),
+            milliseconds(flow.jitter_s),
+            format!("{innovative:.1} %"),
+        ]);
+    }
+    show::line(&table.to_string())?;
+    let coding = outcome.coding.iter().filter(|(_, coding)| coding.coded > 0);
+    let ratios = coding.filter_map(|(node, coding)| Some((node.clone(), coding.ratio?)));
+    show_ratios(&ratios.collect())?;
+    for (node, coding) in &outcome.coding {
+        for why in &coding.stopped {
+            show::line(&format!("{node} codes less than it could: {why}"))?;
+        }
+    }
+    let (scheme, seconds, sent) = (&outcome.scheme, outcome.seconds, outcome.transmissions);
+    show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {sent}"))
+}
+
+/// What a scheme changes against another, measure by measure.
+pub(crate) fn show_comparison(c: &Comparison) -> Result<(), Failure> {
+    let mut table = Table::new(["", &c.against.to_uppercase(), &c.scheme.to_uppercase(), "CHANGE"]);
+    let signed = |share: Option<f64>| show::or_dash(share.map(|s| format!("{:+.1} %", 100.0 * s)));
+    let kbit_s = c.throughput_bps.map(|bps| format!("{:.0}", bps / 1e3));
+    row(&mut table, "throughput, kbit/s", kbit_s, signed(c.throughput_gain));
+    let less = c.loss_reduction.map(|reduction| -reduction);
+    row(&mut table, "losses", c.loss.map(percent), signed(less));
+    row(&mut table, "round-trip time, ms", c.rtt_s.map(milliseconds), signed(c.rtt_increase));
+    let more_ms = c.idle_rtt_s[0].zip(c.idle_rtt_s[1]).map(|(a, b)| (b - a) * 1e3);
+    let more_ms = show::or_dash(more_ms.map(|ms| format!("{ms:+.2} ms")));
+    row(&mut table, "without load, ms", c.idle_rtt_s.map(milliseconds), more_ms);
+    show::line(&table.to_string())?;
+    show_ratios(&c.coding_ratio)
+}
+
+fn row(table: &mut Table<4>, what: &str, [theirs, ours]: [String; 2], change: String) {
+    table.row([what.into(), theirs, ours, change]);
+}
+
+/// Coded transmissions over all, of each node that codes.
+fn show_ratios(ratios: &BTreeMap<String, f64>) -> Result<(), Failure> {
+    if ratios.is_empty() {
+        return Ok(());
+    }
+    let each = ratios.iter().map(|(node, ratio)| format!("{node} {}", percent(*ratio)));
+    show::line(&format!("coded transmissions: {}", each.collect::<Vec<_>>().join(", ")))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn milliseconds(seconds: Option<f64>) -> String {
+    show::or_dash(seconds.map(|s| format!("{:.1}", s * 1e3)))
+}

@@ -1,0 +1,125 @@
+//! Two schemes over one scenario, by the measures of Huang, Ghaderi, Towsley, Gong (SECON 2008), V-A.
+
+use crate::{LabFlow, LabFlows};
+use ncmesh_sim::CodingOutcome;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What a scheme changes against another one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The scheme.
+    pub scheme: String,
+    /// The one it is compared with.
+    pub against: String,
+    /// Of all flows together, bit/s: by the other scheme, and by this.
+    pub throughput_bps: [f64; 2],
+    /// Eq. (16), as a share; absent where the other carried nothing.
+    pub throughput_gain: Option<f64>,
+    /// Of all flows together, share of the segments sent again, of UDP of the packets lost.
+    pub loss: [f64; 2],
+    /// Eq. (17), as a share; absent where the other lost nothing.
+    pub loss_reduction: Option<f64>,
+    /// Mean over the flows of TCP's round-trip time under load, s.
+    pub rtt_s: [Option<f64>; 2],
+    /// Eq. (18), as a share.
+    pub rtt_increase: Option<f64>,
+    /// Mean over the flows of the round-trip time before there was any load, s.
+    pub idle_rtt_s: [Option<f64>; 2],
+    /// Coded transmissions over all of the scheme, by node, of those that code.
+    pub coding_ratio: BTreeMap<String, f64>,
+}
+
+impl Comparison {
+    /// What `ours` changes against `theirs`.
+    #[must_use]
+    pub fn of(ours: &LabFlows, theirs: &LabFlows) -> Self {
+        let both = [theirs, ours];
+        let throughput_bps = both.map(|run| run.flows.iter().map(|f| f.throughput_bps).sum());
+        let loss = both.map(|run| loss(&run.flows));
+        let rtt_s = both.map(|run| mean(run.flows.iter().filter_map(|f| f.mean_rtt_s)));
+        let rtts = rtt_s[0].zip(rtt_s[1]);
+        let ratio = |(node, coding): (&String, &CodingOutcome)| {
+            Some((node.clone(), coding.ratio.filter(|_| coding.coded > 0)?))
+        };
+        Self {
+            scheme: ours.scheme.clone(),
+            against: theirs.scheme.clone(),
+            throughput_bps,
+            throughput_gain: change(throughput_bps[0], throughput_bps[1]),
+            loss,
+            loss_reduction: change(loss[0], loss[1]).map(|change| -change),
+            rtt_s,
+            rtt_increase: rtts.and_then(|(theirs, ours)| change(theirs, ours)),
+            idle_rtt_s: both.map(|run| mean(run.flows.iter().filter_map(|f| f.idle_rtt_s))),
+            coding_ratio: ours.coding.iter().filter_map(ratio).collect(),
+        }
+    }
+}
+
+/// By how much the second differs, as a share of the first.
+fn change(from: f64, to: f64) -> Option<f64> {
+    (from > 0.0).then(|| to / from - 1.0)
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Over the segments of all flows of TCP; where there are none, the mean over the flows.
+fn loss(flows: &[LabFlow]) -> f64 {
+    let count = |of: fn(&LabFlow) -> Option<u64>| flows.iter().filter_map(of).sum::<u64>() as f64;
+    let (segments, again) = (count(|f| f.segments), count(|f| f.retransmits));
+    if segments > 0.0 {
+        again / segments
+    } else {
+        mean(flows.iter().filter_map(|f| f.loss)).unwrap_or(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
+
+    use super::*;
+
+    fn run(scheme: &str, throughput_bps: f64, retransmits: u64, rtt_s: f64) -> LabFlows {
+        let flow = LabFlow {
+            throughput_bps,
+            retransmits: Some(retransmits),
+            segments: Some(1000),
+            mean_rtt_s: Some(rtt_s),
+            idle_rtt_s: Some(rtt_s / 10.0),
+            ..LabFlow::default()
+        };
+        let coding = |sent, coded| {
+            let ratio = Some(coded as f64 / sent as f64);
+            CodingOutcome { sent, coded, ratio, ..CodingOutcome::default() }
+        };
+        LabFlows {
+            scenario: "hub".into(),
+            scheme: scheme.into(),
+            flows: vec![flow.clone(), flow],
+            transmissions: 0,
+            coding: [("alice".into(), coding(10, 0)), ("relay".into(), coding(10, 4))].into(),
+            seconds: 1.0,
+        }
+    }
+
+    #[test]
+    fn changes_are_shares_of_what_was_without() {
+        let comparison =
+            Comparison::of(&run("xor", 150e3, 5, 0.06), &run("forward", 100e3, 20, 0.05));
+        assert_eq!(comparison.throughput_bps, [200e3, 300e3]);
+        assert_eq!(
+            (comparison.throughput_gain, comparison.loss_reduction),
+            (Some(0.5), Some(0.75))
+        );
+        assert_eq!(comparison.loss, [0.02, 0.005]);
+        assert!((comparison.rtt_increase.unwrap() - 0.2).abs() < 1e-9);
+        assert_eq!(comparison.coding_ratio, [("relay".to_owned(), 0.4)].into());
+        let nothing = Comparison::of(&run("xor", 150e3, 5, 0.06), &run("forward", 0.0, 0, 0.05));
+        assert_eq!((nothing.throughput_gain, nothing.loss_reduction), (None, None));
+    }
+}
