@@ -265,7 +265,7 @@ fn flows_that_cannot_be_are_refused() {
         assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(said.lines().last().unwrap().contains(words), "{said}");
     };
-    fails(&["--scheme", "forward", "--send", "x"], 2, "a tunnel's flows stand in the scenario");
+    fails(&["--scheme", "forward", "--send", "x"], 2, "flows and streams stand in the scenario");
     fails(&["--scheme", "pacifier"], 2, "names no source");
     fails(&["--scheme", "forward", "--set", "medium.mtu=600"], 3, "packets of 1000 bytes");
     if is_possible() {
