@@ -156,8 +156,12 @@ impl Flow {
             Entry::Occupied(mut known) if known.get().is_of(epoch) => {
                 known.get_mut().note(header, cx.me, cx.now)
             }
-            entry => {
-                entry.insert_entry(Upstream::new((sender, epoch), header, cx.me, cx.now));
+            Entry::Occupied(mut other) => {
+                other.insert(Upstream::new((sender, epoch), header, cx.me, cx.now));
+                true
+            }
+            Entry::Vacant(new) => {
+                new.insert(Upstream::new((sender, epoch), header, cx.me, cx.now));
                 true
             }
         };
