@@ -63,7 +63,7 @@ pub(crate) struct StreamReceiveArgs {
     /// What the rate is worth: linear, log, alpha_fair or max_min, of Mbit/s
     #[arg(long, default_value = "linear")]
     pub(crate) utility: String,
-    /// A factor of it [default: 1 of linear; of others as steep at rate 0 as [multirate] theta allows]
+    /// A factor of it [default: 1 of linear; of others as steep at rate 0 as multirate.theta allows]
     #[arg(long)]
     pub(crate) weight: Option<f64>,
     /// Added to the rate, Mbit/s: bounds the slope at rate 0 [default: 1]
@@ -75,7 +75,7 @@ pub(crate) struct StreamReceiveArgs {
     /// The rate below which there is a penalty, for instance 1.7M, in bit/s
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) min_rate: Option<u64>,
-    /// Per Mbit/s below it [default: what [multirate] theta leaves room for]
+    /// Per Mbit/s below it [default: what multirate.theta leaves room for]
     #[arg(long, requires = "min_rate")]
     pub(crate) penalty: Option<f64>,
     /// Return at once; `ncmesh stream stop` leaves the group

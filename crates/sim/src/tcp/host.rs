@@ -3,7 +3,9 @@
 use super::Congestion;
 use super::device::Card;
 use ncmesh_proto::time::{Duration, Instant};
-use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
+use smoltcp::iface::{
+    Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet,
+};
 use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer};
 use smoltcp::time::{Duration as TcpDuration, Instant as TcpInstant};
 use smoltcp::wire::{HardwareAddress, IpCidr, Ipv4Address};
@@ -72,8 +74,16 @@ impl Host {
     }
 
     /// Reads what came in and writes what can go out.
+    ///
+    /// A packet is asked for only where there is room for it: smoltcp forgets that a segment is to be repeated, and stops
+    /// its timer, where the card refuses it.
     pub(super) fn poll(&mut self, now: Instant) {
-        self.interface.poll(clock(now), &mut self.card, &mut self.sockets);
+        let Self { card, interface, sockets, .. } = self;
+        let now = clock(now);
+        while interface.poll_ingress_single(now, card, sockets) != PollIngressSingleResult::None {}
+        while card.has_room()
+            && interface.poll_egress(now, card, sockets) == PollResult::SocketStateChanged
+        {}
     }
 
     /// When it next has something to do on its own account.

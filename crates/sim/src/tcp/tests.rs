@@ -64,6 +64,35 @@ fn what_is_lost_is_repeated_and_all_arrives() {
     assert!((0.6..20.0).contains(&seconds), "{seconds}");
 }
 
+/// A segment that is to be repeated must not be forgotten because the card is full just then.
+#[test]
+fn a_connection_behind_a_slow_link_goes_on_after_losses() {
+    for congestion in [Congestion::Reno, Congestion::Cubic, Congestion::None] {
+        let behaviour = Behaviour { window: 1 << 20, ..behaviour(congestion) };
+        let mut connection = Connection::new(0, behaviour, Some(4_000_000), Instant::default());
+        let mut pipe: VecDeque<(Instant, End, Vec<u8>)> = VecDeque::new();
+        let mut count = 0;
+        // A packet each millisecond and way; of the data each 400th is lost.
+        for tick in 0..120_000 {
+            let now = Instant::from_nanos(tick * 1_000_000);
+            connection.poll(now);
+            while let Some((_, end, packet)) = pipe.pop_front_if(|(at, ..)| *at <= now) {
+                connection.receive(end, packet, now);
+            }
+            connection.poll(now);
+            for (from, to) in [(End::Client, End::Server), (End::Server, End::Client)] {
+                let Some(packet) = connection.outgoing(from).pop_front() else { continue };
+                count += u32::from(packet.len() > 500);
+                if packet.len() < 500 || !count.is_multiple_of(400) {
+                    pipe.push_back((now + 50 * MS, to, packet));
+                }
+            }
+        }
+        let bytes = connection.outcome(Instant::default()).bytes;
+        assert!(connection.is_finished() && connection.wrong == 0, "{congestion:?}: {bytes}");
+    }
+}
+
 #[test]
 fn packets_of_other_connections_are_none_of_its() {
     let mut one = Connection::new(1, behaviour(Congestion::Reno), None, Instant::default());
