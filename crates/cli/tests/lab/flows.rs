@@ -109,6 +109,27 @@ async fn delivered(lab: &mut Lab, node: usize, wanted: u64) -> u64 {
     }
 }
 
+#[tokio::test]
+async fn schemes_that_code_within_flows_carry_them_too() {
+    if !is_possible() {
+        return;
+    }
+    let _turn = TURN.lock().await;
+    let short = LINE.replace("seconds = 12", "seconds = 5");
+    let scenario = Scenario::parse(&short, "line.toml", Path::new("")).unwrap();
+    for scheme in ["mc2", "core_nc"] {
+        let mut lab = Lab::start(&scenario, &options(scheme)).await.unwrap();
+        lab.settle_flows().await.unwrap();
+        let running = lab.begin_flows().await.unwrap();
+        let outcome = lab.finish_flows(running).await.unwrap();
+        assert_eq!(outcome.scheme, scheme);
+        let (udp, tcp) = (flow(&outcome.flows, "udp"), flow(&outcome.flows, "tcp"));
+        assert!(udp.delivered.unwrap() > 20 && udp.innovative > 20, "{scheme}: {udp:?}");
+        assert!(tcp.throughput_bps > 1e4 && tcp.mean_rtt_s.unwrap() > 0.0, "{scheme}: {tcp:?}");
+        lab.stop().await.unwrap();
+    }
+}
+
 /// Alice and Bob on either side of a relay, a connection each way.
 const HUB: &str = r#"
 name = "hub"
