@@ -172,7 +172,7 @@ def test_list_names_every_figure(capsys):
     mmu = ("fig4", "bounds", "table2", "fig6-slotted", "fig6", "fig6-cpu", "fig7")
     of_mmu = [f"mmu-{figure}" for figure in mmu]
     of_tcp = [f"tcp-{name}" for name in ("fig6", "coding-ratio", "fig8", "table2", "model")]
-    of_mc2 = [f"mc2-{figure}" for figure in ("fig2", "fig4", "fig6", "fig7", "fig8")]
+    of_mc2 = [f"mc2-{figure}" for figure in ("fig2", "fig4", "fig6", "fig7", "fig8", "table1")]
     assert names == [f"pacifier-{figure}" for figure in figures] + cross + of_mmu + of_tcp + of_mc2
     main(["reproduce", "list", "--json"])
     assert [e["name"] for e in json.loads(capsys.readouterr().out)] == names

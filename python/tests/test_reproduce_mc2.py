@@ -159,13 +159,13 @@ def test_shares_are_of_all_values():
 
 
 def test_all_of_it_is_reproduced_in_small(tmp_path, capsys):
-    names = ("mc2-fig2", "mc2-fig4", "mc2-fig6", "mc2-fig7")
+    names = ("mc2-fig2", "mc2-fig4", "mc2-fig6", "mc2-fig7", "mc2-fig8", "mc2-table1")
     command = ["reproduce", *names, "--quick", "--jobs", "1", "--json", "--out", str(tmp_path)]
     assert main(command) == 0
     found = {e["name"]: e["claims"] for e in json.loads(capsys.readouterr().out)["experiments"]}
     assert tuple(found) == names
     assert set(names) <= reproduce.EXPERIMENTS.keys()
-    rows = {"mc2-fig2": 18, "mc2-fig4": 18, "mc2-fig6": 9, "mc2-fig7": 6}
+    rows = {"mc2-fig2": 18, "mc2-fig4": 18, "mc2-fig6": 9, "mc2-fig7": 6, "mc2-fig8": 32, "mc2-table1": 4}
     for name in found:
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert pyarrow.csv.read_csv(tmp_path / f"{name}.csv").num_rows == rows[name]
