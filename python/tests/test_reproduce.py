@@ -215,12 +215,12 @@ def test_all_of_pacifier_is_reproduced_in_small(tmp_path, capsys):
         assert cut_off or all(receiver["verified"] for receiver in row["receivers"])
 
 
-def test_all_of_core_is_reproduced_in_small(tmp_path, capsys):
-    command = ["reproduce", "core", "--quick", "--jobs", "1", "--json", "--out", str(tmp_path)]
+def test_what_core_computes_is_reproduced_in_small(tmp_path, capsys):
+    rows = {"core-fig3": 54, "core-fig4": 30, "core-fig5": 306, "core-fig7": 246}
+    command = ["reproduce", *rows, "--quick", "--jobs", "1", "--json", "--out", str(tmp_path)]
     assert main(command) == 0
     found = {e["name"]: e for e in json.loads(capsys.readouterr().out)["experiments"]}
-    assert found.keys() == {"core-fig3", "core-fig4", "core-fig5", "core-fig7"}
-    rows = {"core-fig3": 54, "core-fig4": 30, "core-fig5": 306, "core-fig7": 246}
+    assert found.keys() == rows.keys()
     for name, experiment in found.items():
         assert {c["verdict"] for c in experiment["claims"]} <= {"agrees", "differs"}
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -265,6 +265,9 @@ def test_every_experiment_is_as_large_as_the_papers():
                 continue
             if name.startswith("tcp-"):
                 assert all(flow["seconds"] == 90 for flow in run.scenario.table["flow"])
+                continue
+            if name in ("mc2-fig8", "mc2-table1"):
+                assert run.scenario.table["flow"][0]["seconds"] >= 6
                 continue
             if name.startswith("mc2-"):
                 length = run.scenario.table["flow"][0]["seconds"]
