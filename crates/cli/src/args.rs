@@ -205,7 +205,7 @@ pub(crate) struct CancelArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TunnelArgs {
-    /// A tunnel scheme: forward, xor or mc2
+    /// A tunnel scheme: forward, xor, mc2, core_nc or cope
     pub(crate) scheme: String,
 }
 
