@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use ncmesh_proto::file::storage::MemoryStorage;
 use ncmesh_proto::file::{BatchSet, FileLimits, Manifest, Outgoing, merkle};
-use ncmesh_proto::registry::REGISTRY;
+use ncmesh_proto::registry;
 use ncmesh_proto::service::Event;
 use ncmesh_proto::stack::{Stack, StackConfig};
 use ncmesh_proto::time::Instant;
@@ -25,7 +25,7 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
         file: FileLimits { kept: 4, memory: 1 << 20 },
     };
     let mut stack = Stack::new(config, Instant::default()).expect("defaults are valid");
-    for (i, scheme) in REGISTRY.iter().filter(|e| e.service == "file").enumerate() {
+    for (i, scheme) in registry::of("file").enumerate() {
         send(&mut stack, scheme.name, i as u32 + 1, storage);
     }
     stack
@@ -89,7 +89,7 @@ fuzz_target!(|data: &[u8]| {
         stack.handle_datagram(&out, &mut storage, at);
         settle(&mut stack, &mut storage, at);
         stack.handle_timeout(&mut storage, at);
-        for tunnel in REGISTRY.iter().filter(|e| e.service == "tunnel") {
+        for tunnel in registry::of("tunnel") {
             let _ = stack.send_packet(tunnel.name, NodeId(2), &[7; 40], &mut storage, at);
         }
         for _ in 0..4 {

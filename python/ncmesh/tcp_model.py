@@ -9,6 +9,7 @@ packets per slot, or X / 2 where each transmission carries two packets.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -108,13 +109,8 @@ def throughput(
         return np.asarray(x * x * p / 2.0 < share**2)
 
     # No more than each station's every slot; the approximations know no such bound.
-    low = np.zeros(share.shape)
-    high = np.full(share.shape, packets) if exact else packets * (1.0 + share)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2.0
-        short = falls_short(middle)
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
-    found: Array = (low + high) / 2.0 * capacity
+    most = np.full(share.shape, packets) if exact else packets * (1.0 + share)
+    found: Array = _bisect(falls_short, most) * capacity
     return found
 
 
@@ -161,13 +157,22 @@ def udp_gain(rate: ArrayLike, stations: ArrayLike = 3, *, loss: Loss = "slot") -
     """
     r = np.asarray(rate, np.float64)
     allowed = collision(r, stations, loss=loss)
-    low, high = np.zeros(allowed.shape), np.full(allowed.shape, 2.0)
+
+    def fits(x: Array) -> Array:
+        return np.asarray(collision(x / 2.0, stations, loss=loss) < allowed)
+
+    ratio: Array = _bisect(fits, np.full(allowed.shape, 2.0)) / r
+    return ratio
+
+
+def _bisect(below: Callable[[Array], Array], most: Array) -> Array:
+    """Find where `below` turns from true to false, between 0 and `most`, for each element."""
+    low, high = np.zeros(most.shape), most
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
-        fits = collision(middle / 2.0, stations, loss=loss) < allowed
-        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
-    ratio: Array = (low + high) / 2.0 / r
-    return ratio
+        is_below = below(middle)
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return np.asarray((low + high) / 2.0)
 
 
 def _check(name: str, values: Array, low: float, high: float) -> None:

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
-use ncmesh_proto::registry::REGISTRY;
+use ncmesh_proto::registry;
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::{Happening, Mischief, Simulation};
 use ncmesh_tests::{contents, ended, links, mesh, settled};
@@ -58,7 +58,7 @@ proptest! {
 
     #[test]
     fn whatever_the_mesh(case in case()) {
-        for engine in REGISTRY.iter().filter(|e| e.service == "file") {
+        for engine in registry::of("file") {
             let s = run(&case, engine.name);
             for node in 1..case.nodes {
                 let flow = ncmesh_wire::FlowId { source: ncmesh_sim::node_id(0), serial: 1 };

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_proto::file::storage::MemoryStorage;
-use ncmesh_proto::registry::{Entry, REGISTRY};
+use ncmesh_proto::registry::{self, Entry, REGISTRY};
 use ncmesh_proto::rng;
 use ncmesh_proto::stack::{Stack, StackConfig};
 use ncmesh_proto::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn diamond(seed: u64) -> SimulationConfig {
 }
 
 fn file_engines() -> impl Iterator<Item = &'static Entry> {
-    REGISTRY.iter().filter(|e| e.service == "file")
+    registry::of("file")
 }
 
 /// A single node, for feeding it frames by hand.

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_proto::file::{ReceiverState, Refusal, Stage, TransferStatus};
-use ncmesh_proto::registry::REGISTRY;
+use ncmesh_proto::registry;
 use ncmesh_proto::route::{Metric, RouteConfig};
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::{Happening, Knowledge, Simulation, SimulationConfig, node_id};
@@ -15,7 +15,7 @@ const PACIFIER: &str = "pacifier";
 
 /// Every scheme that carries files.
 fn schemes() -> impl Iterator<Item = &'static str> {
-    REGISTRY.iter().filter(|e| e.service == "file").map(|e| e.name)
+    registry::of("file").map(|e| e.name)
 }
 
 fn star(seed: u64) -> SimulationConfig {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
-use ncmesh_proto::registry::{Entry, REGISTRY};
+use ncmesh_proto::registry::{self, Entry};
 use ncmesh_proto::time::Duration;
 use ncmesh_sim::{Mischief, Simulation, SimulationConfig, SimulationError};
 use ncmesh_tests::{links, mesh, settled};
@@ -10,7 +10,7 @@ use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
 fn tunnels() -> impl Iterator<Item = &'static Entry> {
-    REGISTRY.iter().filter(|e| e.service == "tunnel")
+    registry::of("tunnel")
 }
 
 /// Two ways from 0 to 3, and 4 behind 3.

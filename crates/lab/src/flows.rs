@@ -4,6 +4,7 @@ use crate::iperf::{Load, LoadError, Measured};
 use crate::tunnel::{Tunnel, address_v4};
 use crate::{LOOK, Lab, LabError, ping};
 use ncmesh_node::api::types::{Coding, Flow as FlowView, Status};
+use ncmesh_proto::tunnel::coding_ratio;
 use ncmesh_sim::CodingOutcome;
 use ncmesh_sim::scenario::{Flow, Transport};
 use serde::Serialize;
@@ -257,7 +258,7 @@ fn since(before: Option<&Coding>, after: &Coding) -> CodingOutcome {
     CodingOutcome {
         sent,
         coded,
-        ratio: (sent > 0).then(|| coded as f64 / sent as f64),
+        ratio: coding_ratio(coded, sent),
         decoded: count(|c| c.decoded),
         undecodable: count(|c| c.undecodable),
         repeated: count(|c| c.repeated),

@@ -190,6 +190,11 @@ pub const REGISTRY: &[Entry] = &[
     },
 ];
 
+/// The engines for that service, the one that is used where none is named first.
+pub fn of(service: &str) -> impl Iterator<Item = &'static Entry> {
+    REGISTRY.iter().filter(move |entry| entry.service == service)
+}
+
 /// The engine of that name.
 #[must_use]
 pub fn entry(name: &str) -> Option<&'static Entry> {

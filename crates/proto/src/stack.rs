@@ -9,6 +9,7 @@
 
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 use crate::counters::{Counters, DropReason};
 use crate::egress::Egress;
@@ -17,15 +18,12 @@ use crate::file::{
     BatchSet, FileLimits, FileService, Geometry, Outgoing, Refusal, SendError, TransferStatus,
 };
 use crate::link::{self, Link, LinkConfig};
-use crate::multirate::UtilityConfig;
 use crate::name::{MAX_NODE_NAME, is_node_name};
 use crate::registry::{REGISTRY, Settings};
 use crate::rng;
 use crate::route::{self, Route, RouteConfig, Topology};
 use crate::service::{Cx, Event, Filled, Frame, Offer, Service, TxReport};
-use crate::stream::{NotTaken, StreamError, StreamService, StreamStatus};
 use crate::time::Instant;
-use crate::tunnel::{CodingStatus, FlowStatus, Refused};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Opener, Sealer, ServiceId, frame};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
@@ -251,55 +249,6 @@ impl Stack {
             .collect()
     }
 
-    /// How every flow of tunnels stands here, with the name of its scheme.
-    #[must_use]
-    pub fn flows(&self) -> Vec<(&'static str, FlowStatus)> {
-        let named = REGISTRY.iter().zip(&self.services);
-        named
-            .filter_map(|(entry, service)| Some((entry.name, service.as_tunnel_ref()?)))
-            .flat_map(|(name, tunnel)| tunnel.flows().into_iter().map(move |flow| (name, flow)))
-            .collect()
-    }
-
-    /// What tunnels code of packets that cross here, with the name of the scheme.
-    #[must_use]
-    pub fn coding(&self) -> Vec<(&'static str, CodingStatus)> {
-        let named = REGISTRY.iter().zip(&self.services);
-        let tunnels =
-            named.filter_map(|(entry, service)| Some((entry.name, service.as_tunnel_ref()?)));
-        tunnels.filter_map(|(name, tunnel)| Some((name, tunnel.coding(self.now)?))).collect()
-    }
-
-    /// Whether the tunnel `scheme` would take a packet for `to` now. `None` if there is no such tunnel.
-    #[must_use]
-    pub fn has_room(&self, scheme: &str, to: NodeId) -> Option<bool> {
-        Some(self.services[service_of(scheme)?].as_tunnel_ref()?.has_room(to))
-    }
-
-    /// The longest packet that the tunnel `scheme` carries, bytes. `None` if there is no such tunnel.
-    #[must_use]
-    pub fn longest_packet(&self, scheme: &str) -> Option<usize> {
-        let tunnel = self.services[service_of(scheme)?].as_tunnel_ref()?;
-        Some(tunnel.longest(self.mtu - frame::OVERHEAD))
-    }
-
-    /// How every stream stands here, with the name of its scheme.
-    #[must_use]
-    pub fn streams(&self) -> Vec<(&'static str, StreamStatus)> {
-        let named = REGISTRY.iter().zip(&self.services);
-        named
-            .filter_map(|(entry, service)| Some((entry.name, service.as_stream_ref()?)))
-            .flat_map(|(name, service)| service.streams().into_iter().map(move |s| (name, s)))
-            .collect()
-    }
-
-    /// The longest packet of a stream that `scheme` carries, bytes. `None` if it carries no streams.
-    #[must_use]
-    pub fn longest_stream_packet(&self, scheme: &str) -> Option<usize> {
-        let service = self.services[service_of(scheme)?].as_stream_ref()?;
-        Some(service.longest(self.mtu - frame::OVERHEAD))
-    }
-
     // ---- handle
 
     /// A datagram came in from the radio. Says which other node sent it, where it is authentic and new.
@@ -455,96 +404,6 @@ impl Stack {
         self.with_file(scheme, storage, |file, cx| file.send(cx, outgoing))
     }
 
-    /// Offers a packet for `to` to the tunnel `scheme`.
-    ///
-    /// # Errors
-    /// [`Refused`]; `None` if there is no such tunnel.
-    pub fn send_packet(
-        &mut self,
-        scheme: &str,
-        to: NodeId,
-        packet: &[u8],
-        storage: &mut dyn Storage,
-        now: Instant,
-    ) -> Option<Result<(), Refused>> {
-        self.now = now;
-        self.with_service(service_of(scheme)?, storage, |service, cx| {
-            Some(service.as_tunnel()?.handle_packet(cx, to, packet))
-        })
-    }
-
-    /// Begins a stream to `group` by `scheme`, its layers named, the base first.
-    ///
-    /// # Errors
-    /// [`StreamError`]; `None` if the scheme carries no streams.
-    pub fn open_stream(
-        &mut self,
-        scheme: &str,
-        (group, layers): (&str, &[String]),
-        storage: &mut dyn Storage,
-        now: Instant,
-    ) -> Option<Result<FlowId, StreamError>> {
-        self.now = now;
-        self.with_stream(scheme, storage, |stream, cx| stream.open(cx, group, layers))
-    }
-
-    /// Ends the stream that this node sends to `group` by `scheme`. Says whether there was one.
-    pub fn close_stream(
-        &mut self,
-        scheme: &str,
-        group: &str,
-        storage: &mut dyn Storage,
-        now: Instant,
-    ) -> bool {
-        self.now = now;
-        let closed = self.with_stream(scheme, storage, |stream, cx| stream.close(cx, group));
-        closed.unwrap_or(false)
-    }
-
-    /// Offers a packet of a stream's layer, 0 being the base.
-    ///
-    /// # Errors
-    /// [`NotTaken`]; `None` if the scheme carries no streams.
-    pub fn send_stream_packet(
-        &mut self,
-        scheme: &str,
-        (flow, layer): (FlowId, usize),
-        packet: &[u8],
-        storage: &mut dyn Storage,
-        now: Instant,
-    ) -> Option<Result<(), NotTaken>> {
-        self.now = now;
-        self.with_stream(scheme, storage, |stream, cx| stream.send(cx, flow, layer, packet))
-    }
-
-    /// Joins `group` by `scheme`, at the rate that suits `utility`.
-    ///
-    /// # Errors
-    /// [`StreamError`]; `None` if the scheme carries no streams.
-    pub fn join(
-        &mut self,
-        scheme: &str,
-        (group, utility): (&str, UtilityConfig),
-        storage: &mut dyn Storage,
-        now: Instant,
-    ) -> Option<Result<(), StreamError>> {
-        self.now = now;
-        self.with_stream(scheme, storage, |stream, cx| stream.join(cx, group, utility))
-    }
-
-    /// Leaves `group`. Says whether this node had joined.
-    pub fn leave(
-        &mut self,
-        scheme: &str,
-        group: &str,
-        storage: &mut dyn Storage,
-        now: Instant,
-    ) -> bool {
-        self.now = now;
-        let left = self.with_stream(scheme, storage, |stream, cx| stream.leave(cx, group));
-        left.unwrap_or(false)
-    }
-
     /// Answers [`Event::Announced`]: the file has a place, `have` is already there.
     pub fn accept(
         &mut self,
@@ -677,17 +536,6 @@ impl Stack {
                 }
             });
         }
-    }
-
-    fn with_stream<R>(
-        &mut self,
-        scheme: &str,
-        storage: &mut dyn Storage,
-        call: impl FnOnce(&mut dyn StreamService, &mut Cx<'_>) -> R,
-    ) -> Option<R> {
-        self.with_service(service_of(scheme)?, storage, |service, cx| {
-            Some(call(service.as_stream()?, cx))
-        })
     }
 
     fn with_file<R>(

@@ -6,7 +6,7 @@
 pub(crate) mod coder;
 
 use crate::service::{Cx, Malformed};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use ncmesh_wire::{FlowId, NodeId, Reader, Writer};
 use std::collections::BTreeMap;
 
@@ -123,8 +123,14 @@ impl CodingStatus {
     /// Coded over all transmissions (Huang et al., V-A); none before the first.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
-        (self.sent > 0).then(|| self.coded as f64 / self.sent as f64)
+        coding_ratio(self.coded, self.sent)
     }
+}
+
+/// Coded over all transmissions (Huang et al., V-A); none before the first.
+#[must_use]
+pub fn coding_ratio(coded: u64, sent: u64) -> Option<f64> {
+    (sent > 0).then(|| coded as f64 / sent as f64)
 }
 
 /// How long a relay holds packets of one direction.
@@ -159,6 +165,24 @@ pub trait TunnelService {
     fn coding(&self, _now: Instant) -> Option<CodingStatus> {
         None
     }
+}
+
+/// Flows a node takes part in at most, of schemes that keep state for each.
+const MAX_STATES: usize = 32;
+/// A flow silent for so long is forgotten by them.
+pub(crate) const IDLE: Duration = Duration::from_secs(60);
+
+/// Sees to it that there is a place for the flow `key`: the one longest silent, by `last`, makes room.
+pub(crate) fn make_room<F>(
+    flows: &mut BTreeMap<(NodeId, NodeId), F>,
+    key: (NodeId, NodeId),
+    last: impl Fn(&F) -> Instant,
+) {
+    if flows.len() < MAX_STATES || flows.contains_key(&key) {
+        return;
+    }
+    let silent = flows.iter().min_by_key(|(_, flow)| last(flow)).map(|(key, _)| *key);
+    silent.and_then(|key| flows.remove(&key));
 }
 
 /// Flows of which a node keeps count; others are carried all the same.

@@ -3,7 +3,7 @@
 use crate::forged::{below, config, forge, hex, open_frame};
 use crate::support::Tshark;
 use ncmesh_proto::file::Geometry;
-use ncmesh_proto::registry::REGISTRY;
+use ncmesh_proto::registry::{self, REGISTRY};
 use ncmesh_proto::rng;
 use ncmesh_proto::summary::Summary;
 use ncmesh_proto::time::Duration;
@@ -38,7 +38,7 @@ impl Observer for Collected {
 
 fn real_frames() -> Vec<Vec<u8>> {
     let collected = Rc::new(RefCell::new(Collected::default()));
-    let engines: Vec<_> = REGISTRY.iter().filter(|entry| entry.service == "file").collect();
+    let engines: Vec<_> = registry::of("file").collect();
     for entry in &engines {
         let mut simulation = Simulation::new(config()).unwrap();
         simulation.observe(Box::new(Rc::clone(&collected)));

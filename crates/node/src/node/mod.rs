@@ -16,7 +16,7 @@ use crate::store::FileStorage;
 use crate::stream::Ports;
 pub use handle::{Command, Handle};
 use ncmesh_proto::file::{FileLimits, Manifest};
-use ncmesh_proto::registry::REGISTRY;
+use ncmesh_proto::registry;
 use ncmesh_proto::service::TxReport;
 use ncmesh_proto::stack::{self, Stack, StackConfig};
 use ncmesh_proto::time::Instant;
@@ -165,7 +165,7 @@ impl Node {
 
     /// Whether every engine for files can make packets that fit the radio.
     fn check_schemes(&mut self) -> Result<(), stack::ConfigError> {
-        for entry in REGISTRY.iter().filter(|e| e.service == "file") {
+        for entry in registry::of("file") {
             if let Some(Err(e)) = self.stack.geometry_for(entry.name, 1, &mut self.storage) {
                 let section = entry.name.to_owned();
                 return Err(stack::ConfigError { section, problem: e.to_string() });

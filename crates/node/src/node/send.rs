@@ -4,7 +4,7 @@ use super::Node;
 use crate::api::types::{ApiError, ErrorCode, Recipients};
 use crate::state::{OutgoingFile, OutgoingJournal};
 use ncmesh_proto::file::{Geometry, Outgoing, SendError, merkle};
-use ncmesh_proto::registry::{self, REGISTRY};
+use ncmesh_proto::registry;
 use ncmesh_proto::route::Metric;
 use ncmesh_wire::NodeId;
 use std::fs::File;
@@ -163,12 +163,11 @@ impl Node {
 /// The engine that sends files if none is named.
 #[must_use]
 pub fn default_scheme() -> &'static str {
-    REGISTRY.iter().find(|e| e.service == "file").map_or("", |e| e.name)
+    registry::of("file").next().map_or("", |e| e.name)
 }
 
 fn unknown_scheme(scheme: &str) -> ApiError {
-    let known: Vec<&str> =
-        REGISTRY.iter().filter(|e| e.service == "file").map(|e| e.name).collect();
+    let known: Vec<&str> = registry::of("file").map(|e| e.name).collect();
     let problem = if registry::entry(scheme).is_some() {
         format!("{scheme} does not send files; those that do: {}", known.join(", "))
     } else {

@@ -3,7 +3,7 @@
 use super::Node;
 use crate::api::types::{ApiError, ErrorCode, Stream, StreamQueue, StreamReceiving, StreamSending};
 use crate::stream::{Inlet, Layer, Ports, ReceiveStream, SendStream, StreamSection};
-use ncmesh_proto::registry::REGISTRY;
+use ncmesh_proto::registry;
 use ncmesh_proto::stream::{self, NotTaken, StreamStatus};
 use std::io;
 
@@ -16,7 +16,7 @@ pub(super) struct Streams {
 
 /// The scheme that carries streams.
 fn scheme() -> &'static str {
-    REGISTRY.iter().find(|entry| entry.service == "stream").map_or("", |entry| entry.name)
+    registry::of("stream").next().map_or("", |entry| entry.name)
 }
 
 fn bad(problem: impl Into<String>) -> ApiError {

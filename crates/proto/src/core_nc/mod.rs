@@ -26,7 +26,7 @@ use crate::counters::DropReason;
 use crate::route::NextHops;
 use crate::service::{Class, Cx, Filled, Frame, Offer, Service, TxReport, TxResult};
 use crate::summary::Summary;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::tunnel::coder::PREFIX;
 use crate::tunnel::{self, CodingStatus, DATA, FlowStatus, Refused, Start, Tallies, TunnelService};
 pub use config::CoreConfig;
@@ -46,10 +46,6 @@ pub const NAME: &str = "core_nc";
 /// Under which its frames travel.
 pub const ID: ServiceId = ServiceId(23);
 
-/// Flows a node takes part in; the one longest silent makes room.
-const MAX_FLOWS: usize = 32;
-/// A flow silent for so long is forgotten.
-const IDLE: Duration = Duration::from_secs(60);
 /// Answers that wait to be sent.
 const MAX_OWED: usize = 64;
 
@@ -116,13 +112,7 @@ impl Engine {
     }
 
     fn make_room(&mut self, key: Key) {
-        if self.flows.len() < MAX_FLOWS || self.flows.contains_key(&key) {
-            return;
-        }
-        let silent = self.flows.iter().min_by_key(|(_, flow)| flow.heard_at.max(flow.turn_at));
-        if let Some(key) = silent.map(|(key, _)| *key) {
-            self.flows.remove(&key);
-        }
+        tunnel::make_room(&mut self.flows, key, |flow| flow.heard_at.max(flow.turn_at));
     }
 
     /// The node before is to be told how a generation stands here.

@@ -3,9 +3,10 @@
 use super::flow::Flow;
 use super::generation::Generation;
 use super::regions::{Passage, Regions};
-use super::{Engine, IDLE, Key};
+use super::{Engine, Key};
 use crate::service::Cx;
 use crate::time::Instant;
+use crate::tunnel;
 
 impl Engine {
     /// To be called after whatever happened.
@@ -16,7 +17,7 @@ impl Engine {
         }
         self.serve_sources(cx);
         self.release(cx);
-        self.flows.retain(|_, flow| flow.idle(cx.now) < IDLE);
+        self.flows.retain(|_, flow| flow.idle(cx.now) < tunnel::IDLE);
         if core::mem::take(&mut self.changed) {
             self.meter.age(cx.now);
             self.regions = Regions::of(&self.passages(), &self.rules, &self.meter, cx);

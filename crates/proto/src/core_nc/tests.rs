@@ -14,6 +14,7 @@ use crate::rng;
 use crate::route::Topology;
 use crate::route::meshes::symmetric;
 use crate::service::Event;
+use crate::time::Duration;
 use crate::tunnel::coder::symbol_of;
 use proptest::prelude::*;
 

@@ -23,7 +23,7 @@ mod tests;
 use crate::counters::DropReason;
 use crate::route::{Metric, NextHops};
 use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::tunnel::coder::PREFIX;
 use crate::tunnel::{self, DATA, FlowStatus, Refused, Start, TunnelService};
 use access::Access;
@@ -40,10 +40,6 @@ pub const NAME: &str = "mc2";
 /// Under which its frames travel.
 pub const ID: ServiceId = ServiceId(22);
 
-/// Flows a node takes part in; the one longest silent makes room.
-const MAX_FLOWS: usize = 32;
-/// A flow silent for so long is forgotten.
-const IDLE: Duration = Duration::from_secs(60);
 /// Requests of others that wait to be sent on.
 const MAX_REQUESTS: usize = 64;
 
@@ -114,17 +110,9 @@ impl Mc2 {
         if !data.header.paths.contains(cx.me) {
             return false;
         }
-        self.make_room(key);
+        tunnel::make_room(&mut self.flows, key, |flow| flow.heard_at);
         self.flows.insert(key, Flow::heard(data, cx));
         true
-    }
-
-    fn make_room(&mut self, key: Key) {
-        if self.flows.len() < MAX_FLOWS || self.flows.contains_key(&key) {
-            return;
-        }
-        let silent = self.flows.iter().min_by_key(|(_, flow)| flow.heard_at).map(|(key, _)| *key);
-        silent.and_then(|key| self.flows.remove(&key));
     }
 
     fn hear_report(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) {
@@ -178,7 +166,7 @@ impl Mc2 {
                 }
             }
         }
-        self.flows.retain(|_, flow| cx.now.since(flow.heard_at.max(flow.sent_at)) < IDLE);
+        self.flows.retain(|_, flow| cx.now.since(flow.heard_at.max(flow.sent_at)) < tunnel::IDLE);
     }
 
     /// Flows that begin here go on over the best paths as the mesh is now, if there are any.
@@ -323,7 +311,7 @@ impl TunnelService for Mc2 {
         if !self.flows.contains_key(&key) {
             let paths = PathSet::best(cx.topology, cx.me, to, self.config.paths);
             let paths = paths.ok_or(Refused::NoPath(to))?;
-            self.make_room(key);
+            tunnel::make_room(&mut self.flows, key, |flow| flow.heard_at);
             self.begun += 1;
             let start = Start::new(cx, to, self.begun);
             let symbol = self.symbol(cx.mtu);

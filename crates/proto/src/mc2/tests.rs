@@ -9,6 +9,7 @@ use super::*;
 use crate::rng;
 use crate::route::Topology;
 use crate::route::meshes::directed;
+use crate::time::Duration;
 use ncmesh_wire::Reader;
 use proptest::prelude::*;
 
