@@ -111,6 +111,12 @@ pub enum EtherError {
         /// The operating system's reason.
         source: std::io::Error,
     },
+    /// The kernel's timer.
+    #[error("a timer for the ether: {source}")]
+    Timer {
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
     /// The machine is too slow for the medium.
     #[error(
         "the medium has been more than {limit_ms} ms behind the wall clock for too long (at most {max_ms} ms): \

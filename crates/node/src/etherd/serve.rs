@@ -4,21 +4,19 @@ use std::future::Future;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ncmesh_medium::{MediumConfig, RadioId};
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
 
 use super::datagram::MAX_DATAGRAM_BYTES;
 use super::ether::Send;
 use super::{Ether, EtherConfig, EtherError, EtherStatistics, Medium, MediumError};
+use crate::alarm::Alarm;
 
 /// Datagrams read in a row before time is looked at again.
 const BATCH: usize = 256;
-/// Longer than any run.
-const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// Commands waiting at most.
 const COMMANDS: usize = 64;
 
@@ -149,7 +147,7 @@ impl Etherd {
     /// are told of the end.
     ///
     /// # Errors
-    /// [`EtherError::Lag`] where the machine cannot keep up, [`EtherError::Socket`].
+    /// [`EtherError::Lag`] where the machine cannot keep up, [`EtherError::Socket`], [`EtherError::Timer`].
     pub async fn run(
         mut self,
         shutdown: impl Future<Output = ()>,
@@ -167,13 +165,14 @@ impl Etherd {
     ) -> Result<(), EtherError> {
         let mut shutdown = pin!(shutdown);
         let mut buffer = vec![0; MAX_DATAGRAM_BYTES];
+        let mut alarm = Alarm::new().map_err(|source| EtherError::Timer { source })?;
         loop {
-            let wake_at = start + self.ether.next_ns().map_or(NEVER, Duration::from_nanos);
+            let wake_at = self.ether.next_ns().map(|ns| start + Duration::from_nanos(ns));
             let command = tokio::select! {
                 () = &mut shutdown => Some(Command::Stop),
                 command = self.commands.recv() => command,
                 _ = self.socket.readable() => None,
-                () = tokio::time::sleep_until(wake_at) => None,
+                () = alarm.wait_until(wake_at) => None,
             };
             if let Some(command) = command
                 && !self.obey(command, wall_ns(start))
