@@ -4,7 +4,8 @@
 //! node the time S from being ready to the MAC's report, contention included; what a wait w costs is w. For each
 //! direction through the relay a few hold times h are compared by P(paired within h) S - E(wait), and the best
 //! is used. One packet in 32 is held for the longest of them: whether and when it was paired tells what every
-//! shorter hold time would have given, so nothing else needs to be tried.
+//! shorter hold time would have given, so nothing else needs to be tried. Where no packet is ever paired, each try
+//! that fails doubles the number of packets until the next, up to 256.
 
 use super::buffer::Turn;
 use crate::time::Duration;
@@ -12,8 +13,11 @@ use std::collections::BTreeMap;
 
 /// Hold times compared, as shares of the longest.
 const SHARES: [f64; 8] = [0.0, 1.0 / 12.0, 1.0 / 6.0, 0.25, 1.0 / 3.0, 0.5, 2.0 / 3.0, 1.0];
-/// One packet in so many is held for the longest time, and so are as many first ones.
+/// One packet in so many is held for the longest time where packets are paired.
 const TRIAL: u32 = 32;
+/// And at least one in so many elsewhere.
+const RARE_TRIAL: u32 = 256;
+/// So many first ones are held for the longest time.
 const FIRST_TRIALS: u32 = 8;
 /// What a new outcome counts at least.
 const NEWEST: f64 = 1.0 / 64.0;
@@ -46,10 +50,39 @@ struct Choice {
     wait_s: Mean,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Experience {
     choices: [Choice; SHARES.len()],
-    packets: u32,
+    /// First packets that are still to be held.
+    first: u32,
+    /// Packets from one trial to the next, and those since the last.
+    period: u32,
+    since: u32,
+}
+
+impl Experience {
+    fn new() -> Self {
+        Self { choices: Default::default(), first: FIRST_TRIALS, period: TRIAL, since: 0 }
+    }
+
+    /// Whether the next packet is a trial. That none is paired until then is taken for granted, and put right by
+    /// [`paired`](Self::paired).
+    fn tries(&mut self) -> bool {
+        if self.first > 0 {
+            self.first -= 1;
+            return true;
+        }
+        self.since += 1;
+        let tries = self.since >= self.period;
+        if tries {
+            (self.since, self.period) = (0, (2 * self.period).min(RARE_TRIAL));
+        }
+        tries
+    }
+
+    fn paired(&mut self) {
+        self.period = TRIAL;
+    }
 }
 
 /// Hold times by direction.
@@ -75,10 +108,7 @@ impl HoldTimes {
         if self.turns.len() >= MAX_TURNS && !self.turns.contains_key(&turn) {
             return Duration::ZERO;
         }
-        let experience = self.turns.entry(turn).or_default();
-        experience.packets = experience.packets.wrapping_add(1);
-        let n = experience.packets;
-        if n <= FIRST_TRIALS || n.is_multiple_of(TRIAL) {
+        if self.turns.entry(turn).or_insert_with(Experience::new).tries() {
             return Duration::from_secs_f64(self.longest_s);
         }
         self.best(turn)
@@ -114,6 +144,9 @@ impl HoldTimes {
         grace: Duration,
     ) {
         let Some(experience) = self.turns.get_mut(&turn) else { return };
+        if met.is_some() {
+            experience.paired();
+        }
         for (share, choice) in SHARES.iter().zip(&mut experience.choices) {
             let shorter = Duration::from_secs_f64(share * self.longest_s);
             if shorter > hold {
@@ -176,6 +209,23 @@ mod tests {
                 _ => {}
             }
         }
+    }
+
+    #[test]
+    fn trials_become_rare_where_nothing_is_paired_and_frequent_again_where_something_is() {
+        let mut times = HoldTimes::new(None, 0.003);
+        times.served(1500 * US);
+        let mut trials = |packets: u32, partner: bool| {
+            let held = |_: &u32| {
+                let hold = times.next(TURN);
+                times.learn(TURN, hold, partner.then_some(hold), Duration::ZERO);
+                hold == 3000 * US
+            };
+            (0..packets).filter(held).count()
+        };
+        assert_eq!(trials(1000, false), 8 + 6, "after 32, 64, 128 and three times 256 more");
+        assert_eq!(trials(1024, false), 4);
+        assert!(trials(3200, true) >= 80);
     }
 
     #[test]
