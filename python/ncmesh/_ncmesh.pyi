@@ -81,7 +81,7 @@ def check(
     scenario: Mapping[str, Any] | str | os.PathLike[str],
     seed: int,
     *,
-    scheme: str = "pacifier",
+    scheme: str | None = None,
     mac: str | None = None,
     set: Mapping[str, Any] | None = None,
 ) -> None: ...
@@ -96,7 +96,7 @@ def simulate(
     scenario: Mapping[str, Any] | str | os.PathLike[str],
     seed: int,
     *,
-    scheme: str = "pacifier",
+    scheme: str | None = None,
     mac: str | None = None,
     set: Mapping[str, Any] | None = None,
     limit_s: float | None = None,

@@ -234,7 +234,7 @@ def run(
     scenario: Scenario,
     seed: int,
     *,
-    scheme: str = "pacifier",
+    scheme: str | None = None,
     mac: str | None = None,
     paths: int | None = None,
     set: Mapping[str, Any] | None = None,
@@ -244,10 +244,11 @@ def run(
     Simulate the file transfer, the flows or the streams of `scenario`, all random draws named by `seed`.
 
     `scenario` is a scenario file, or a dict of its shape, whose file names are relative to the current
-    directory. `scheme` carries the file, if it is a tunnel the flows, if it is `multirate` the streams; `mac`
-    stands for the setting `medium.mac`, `paths` for `protocol.mc2.paths`; `set` changes other
-    settings, keys joined by dots, as in `{"protocol.pacifier.knob": 0.5}`. The run ends with the transfer,
-    or after `limit_s` seconds of the mesh's clock.
+    directory. `scheme` carries the file, if it is a tunnel the flows, if it is `multirate` the streams (default:
+    `pacifier` for a file, else `forward` for flows, else `multirate`); `mac` stands for the setting
+    `medium.mac`, `paths` for `protocol.mc2.paths`; `set` changes other settings, keys joined by dots, as in
+    `{"protocol.pacifier.knob": 0.5}`. The run ends with the transfer, or after `limit_s` seconds of the
+    mesh's clock.
 
     Raises `ScenarioError` for a scenario, seed, scheme or setting that cannot be, `UnreachableError` if no
     path leads to a receiver, `OSError` if the file to send cannot be read. Other threads run meanwhile.

@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Network coding for wireless meshes: send files to many receivers at once, reliably, and live streams.
+/// Network coding for wireless meshes: files to many receivers at once, reliably; IP through a tunnel; live streams.
 #[derive(Debug, Parser)]
 #[command(name = "ncmesh", version, propagate_version = true, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
@@ -64,10 +64,10 @@ pub(crate) enum Command {
     /// Make a network key; every node of a network needs the same
     #[command(after_help = "Examples:\n  ncmesh keygen network.key\n  ncmesh keygen > network.key")]
     Keygen(KeygenArgs),
-    /// Send a file, streams, or with root flows of packets, over an emulated mesh of real daemons
+    /// Carry a scenario's file, streams, or with root flows of packets, over an emulated mesh of real daemons
     #[command(after_help = LAB_EXAMPLES)]
     Lab(LabArgs),
-    /// Send a file over a simulated mesh: fast, and the same every time
+    /// Carry a scenario's file, flows or streams over a simulated mesh: fast, and the same every time
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateArgs),
     /// Print a shell's completions
@@ -132,7 +132,7 @@ Examples:
   ncmesh lab scenarios/pair.toml                              # the traffic the scenario names
   ncmesh lab scenarios/line.toml --set medium.bit_rate=2M --set protocol.pacifier.variant=tree
   ncmesh lab scenarios/building.toml --send photo.jpg --dir lab --json
-  ncmesh lab scenarios/tunnel.toml --scheme forward           # as root: the flows the scenario names, by iperf3
+  ncmesh lab scenarios/tunnel.toml --scheme mc2               # as root: the flows the scenario names, by iperf3
   ncmesh lab scenarios/hub.toml --scheme xor --compare forward   # what coding is worth to TCP there
 
 Every node is an `ncmesh node` process with a state directory and an inbox of its own; only the air between \
@@ -144,7 +144,8 @@ Examples:
   ncmesh simulate scenarios/building.toml
   ncmesh simulate scenarios/building.toml --seed 7 --set medium.bit_rate=2M --set traffic.size=12MB
   ncmesh simulate scenarios/line.toml --send photo.jpg --from a --to d --json
-  ncmesh simulate scenarios/stream.toml --scheme multirate     # the streams the scenario names
+  ncmesh simulate scenarios/cross.toml --scheme core_nc        # the flows the scenario names
+  ncmesh simulate scenarios/stream.toml                        # its streams
   ncmesh simulate scenarios/diamond.toml --unsealed --pcap diamond.pcapng
   wireshark -X lua_script:wireshark/ncmesh.lua diamond.pcapng
   ncmesh simulate scenarios/building.toml --pcap n09.pcapng --pcap-node n09 --events events.jsonl
@@ -234,10 +235,10 @@ pub(crate) struct RunArgs {
     /// Change a setting of the scenario, for instance medium.bit_rate=2M; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The protocol: pacifier, more, etx_unicast or tree_flood for a file; forward, mc2 or xor for
-    /// flows; multirate for streams
-    #[arg(long, default_value = "pacifier")]
-    pub(crate) scheme: String,
+    /// The protocol: pacifier, more, etx_unicast or tree_flood for a file; forward, xor, mc2, core_nc or cope for
+    /// flows; multirate for streams [default: pacifier for a file, else forward for flows, else multirate]
+    #[arg(long)]
+    pub(crate) scheme: Option<String>,
     /// Give up after so many seconds of the mesh's clock (exit code 7) [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Kind};
 use crate::show::{self, Table};
 use ncmesh_node::config::line_of_problem;
 use ncmesh_proto::file::is_safe_name;
-use ncmesh_proto::registry::REGISTRY;
+use ncmesh_proto::registry::{self, Entry, REGISTRY};
 use ncmesh_proto::stack::ConfigError;
 use ncmesh_sim::scenario::{Content, Place, Scenario, ScenarioError, Traffic};
 use ncmesh_sim::{
@@ -17,40 +17,46 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
 
-/// The scenario as the command line changes it, with traffic for the scheme, which must be of one of these
-/// `services`. What can be known to be wrong is found here, before anything starts.
-pub(crate) fn scenario(args: &RunArgs, services: &[&str]) -> Result<Scenario, Failure> {
-    let service = service(&args.scheme, services)?;
+/// The scenario as the command line changes it, with traffic for the scheme, and the scheme. What can be known to be
+/// wrong is found here, before anything starts.
+pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, &'static Entry), Failure> {
+    // A name that is wrong is said before the scenario is looked at.
+    let named = args.scheme.as_deref().map(scheme).transpose()?;
     let mut scenario = Scenario::load(&args.scenario)?;
     for assignment in &args.set {
         scenario.set(assignment)?;
     }
     check_protocols(args, &scenario)?;
-    if service != "file" {
+    let is_file = named.map_or_else(|| sends_file(args), |scheme| scheme.service == "file");
+    if is_file {
+        let traffic = traffic(args, &scenario)?;
+        if let Content::File(file) = &traffic.content {
+            check_file(file)?;
+        }
+        scenario.traffic = Some(traffic);
+    } else if named.is_some() {
         check_no_file(args)?;
-        ncmesh_sim::check_traffic(&scenario, &args.scheme)?;
-        return Ok(scenario);
     }
-    let traffic = traffic(args, &scenario)?;
-    if let Content::File(file) = &traffic.content {
-        check_file(file)?;
-    }
-    scenario.traffic = Some(traffic);
-    Ok(scenario)
+    let scheme = ncmesh_sim::check_traffic(&scenario, named.map(|scheme| scheme.name))?;
+    Ok((scenario, scheme))
 }
 
-/// What the scheme of that name does.
-fn service(name: &str, services: &[&str]) -> Result<&'static str, Failure> {
-    let schemes = || REGISTRY.iter().filter(|e| services.contains(&e.service));
-    schemes().find(|e| e.name == name).map(|e| e.service).ok_or_else(|| {
-        let known: Vec<&str> = schemes().map(|e| e.name).collect();
+/// The scheme of that name.
+pub(crate) fn scheme(name: &str) -> Result<&'static Entry, Failure> {
+    registry::entry(name).ok_or_else(|| {
+        let known: Vec<&str> = REGISTRY.iter().map(|e| e.name).collect();
         let message = format!("no scheme here is called {name:?}; there are: {}", known.join(", "));
         Failure::new(Kind::Usage, message)
     })
 }
 
+/// Whether the command line says what file is sent, from where or to whom.
+fn sends_file(args: &RunArgs) -> bool {
+    args.send.is_some() || args.from.is_some() || !args.to.is_empty()
+}
+
 fn check_no_file(args: &RunArgs) -> Result<(), Failure> {
-    if args.send.is_none() && args.from.is_none() && args.to.is_empty() {
+    if !sends_file(args) {
         return Ok(());
     }
     let message = "--send, --from and --to are of files: flows and streams stand in the scenario, in [[flow]] and [[stream]]";

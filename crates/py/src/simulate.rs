@@ -26,6 +26,7 @@ fn wrong(what: impl Display) -> PyErr {
 struct Request {
     scenario: Scenario,
     config: SimulationConfig,
+    scheme: &'static str,
 }
 
 impl Request {
@@ -37,10 +38,10 @@ impl Request {
         set: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let scenario = read(scenario, seed, mac, set)?;
-        check_scheme(scheme)?;
-        check_traffic(&scenario, scheme).map_err(wrong)?;
+        scheme.map_or(Ok(()), check_scheme)?;
+        let scheme = check_traffic(&scenario, scheme).map_err(wrong)?.name;
         let config = SimulationConfig::from_scenario(&scenario).map_err(wrong)?;
-        Ok(Self { scenario, config })
+        Ok(Self { scenario, config, scheme })
     }
 }
 
@@ -81,11 +82,11 @@ fn check_scheme(name: &str) -> PyResult<()> {
 
 /// Raises what would be wrong with a run before anything is simulated.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, *, scheme="pacifier", mac=None, set=None))]
+#[pyo3(signature = (scenario, seed, *, scheme=None, mac=None, set=None))]
 pub(crate) fn check(
     scenario: &Bound<'_, PyAny>,
     seed: &Bound<'_, PyAny>,
-    scheme: &str,
+    scheme: Option<&str>,
     mac: Option<&str>,
     set: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
@@ -120,12 +121,12 @@ pub(crate) fn loss_matrix<'py>(
 
 /// Runs a scenario's transfer on the virtual clock, without the GIL.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, *, scheme="pacifier", mac=None, set=None, limit_s=None))]
+#[pyo3(signature = (scenario, seed, *, scheme=None, mac=None, set=None, limit_s=None))]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
     scenario: &Bound<'py, PyAny>,
     seed: &Bound<'py, PyAny>,
-    scheme: &str,
+    scheme: Option<&str>,
     mac: Option<&str>,
     set: Option<&Bound<'py, PyDict>>,
     limit_s: Option<f64>,
@@ -135,7 +136,7 @@ pub(crate) fn simulate<'py>(
         return Err(wrong(format!("limit_s = {limit}: allowed is above 0")));
     }
     let limit = Duration::from_secs_f64(limit.min(NEVER_S));
-    let Request { scenario, config } = Request::new(scenario, seed, scheme, mac, set)?;
+    let Request { scenario, config, scheme } = Request::new(scenario, seed, scheme, mac, set)?;
     let mut signals = Signals::new();
     let look = |_: &_| signals.look();
     let outcome = py.detach(|| ncmesh_sim::run(&scenario, config, scheme, limit, vec![], look));

@@ -9,7 +9,7 @@ use crate::show;
 use ncmesh_lab::{
     Comparison, EtherStatistics, LOOK, Lab, LabError, LabFlows, LabOptions, LabStreams,
 };
-use ncmesh_proto::registry;
+use ncmesh_proto::registry::{self, Entry};
 use ncmesh_sim::TransferOutcome;
 use ncmesh_sim::scenario::{Content, Scenario, Traffic};
 use serde::Serialize;
@@ -49,50 +49,52 @@ struct Compared {
 }
 
 pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
-    check_compared(args)?;
-    let scenario = plan::scenario(&args.run, &["file", "tunnel", "stream"])?;
+    let (scenario, scheme) = plan::scenario(&args.run)?;
+    let against = args.compare.as_deref().map(|name| compared(scheme, name)).transpose()?;
+    let schemes: Vec<&Entry> = against.into_iter().chain([scheme]).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         // Whatever ends first: what is dropped here takes the daemons with it.
         tokio::select! {
-            done = carry(&scenario, args, json) => done,
+            done = carry(&scenario, &schemes, args, json) => done,
             _ = interrupt.recv() => Err(Failure::new(Kind::Incomplete, "interrupted")),
             _ = terminate.recv() => Err(Failure::new(Kind::Incomplete, "terminated")),
         }
     })
 }
 
-/// Whether the schemes can be compared, before anything starts.
-fn check_compared(args: &LabArgs) -> Result<(), Failure> {
-    let Some(against) = &args.compare else { return Ok(()) };
-    let of_flows = RunArgs { scheme: against.clone(), ..args.run.clone() };
-    plan::scenario(&of_flows, &["tunnel"])?;
-    if is_tunnel(&args.run.scheme) {
-        return Ok(());
+/// The scheme of that name, if `scheme` can be compared with it.
+fn compared(scheme: &Entry, name: &str) -> Result<&'static Entry, Failure> {
+    let against = plan::scheme(name)?;
+    if [scheme, against].iter().all(|scheme| scheme.service == "tunnel") {
+        return Ok(against);
     }
-    let message = "--compare is of tunnel schemes, which carry the scenario's flows; say --scheme xor or another";
+    let tunnels: Vec<&str> = registry::of("tunnel").map(|e| e.name).collect();
+    let message = format!(
+        "{} and {name} cannot be compared: --compare is of schemes that carry flows, {}",
+        scheme.name,
+        tunnels.join(", ")
+    );
     Err(Failure::new(Kind::Usage, message))
 }
 
-fn is_tunnel(scheme: &str) -> bool {
-    service_of(scheme) == "tunnel"
-}
-
-fn service_of(scheme: &str) -> &'static str {
-    registry::entry(scheme).map_or("", |entry| entry.service)
-}
-
-/// Runs what is asked for and shows it.
-async fn carry(scenario: &Scenario, args: &LabArgs, json: bool) -> Result<(), Failure> {
-    let Some(against) = &args.compare else {
-        let outcome = experiment(scenario, args, &args.run.scheme, args.dir.clone(), json).await?;
+/// Runs one scheme and shows what came of it, or two and compares them.
+async fn carry(
+    scenario: &Scenario,
+    schemes: &[&Entry],
+    args: &LabArgs,
+    json: bool,
+) -> Result<(), Failure> {
+    if let [scheme] = schemes {
+        let outcome = experiment(scenario, args, scheme, args.dir.clone(), json).await?;
         return conclude(&outcome, json);
-    };
+    }
     let mut runs = Vec::new();
-    for scheme in [against, &args.run.scheme] {
-        let dir = args.dir.as_ref().map(|dir| dir.join(format!("{}-{scheme}", runs.len() + 1)));
+    for scheme in schemes {
+        let name = |dir: &PathBuf| dir.join(format!("{}-{}", runs.len() + 1, scheme.name));
+        let dir = args.dir.as_ref().map(name);
         runs.push(experiment(scenario, args, scheme, dir, json).await?);
         if !json && let Some(Carried::Flows(flows)) = runs.last().map(|run| &run.carried) {
             flows::show(flows)?;
@@ -134,11 +136,11 @@ fn conclude(outcome: &Outcome, json: bool) -> Result<(), Failure> {
 async fn experiment(
     scenario: &Scenario,
     args: &LabArgs,
-    scheme: &str,
+    scheme: &Entry,
     dir: Option<PathBuf>,
     silent: bool,
 ) -> Result<Outcome, Failure> {
-    let tunnel = is_tunnel(scheme).then(|| scheme.to_owned());
+    let tunnel = (scheme.service == "tunnel").then(|| scheme.name.to_owned());
     let (program, max_lag) = (std::env::current_exe()?, args.max_lag);
     let options = LabOptions { program, dir: dir.clone(), max_lag, tunnel };
     let mut progress = Progress::new(silent);
@@ -150,12 +152,12 @@ async fn experiment(
         scenario.nodes.len()
     ));
     let carried = match &scenario.traffic {
-        _ if service_of(scheme) == "stream" => {
-            Carried::Streams(streams(&mut lab, &args.run, &mut progress).await?)
+        _ if scheme.service == "stream" => {
+            Carried::Streams(streams(&mut lab, &args.run, scheme, &mut progress).await?)
         }
-        Some(traffic) if options.tunnel.is_none() => {
-            Carried::Transfer(transfer(&mut lab, scenario, traffic, args, &mut progress).await?)
-        }
+        Some(traffic) if options.tunnel.is_none() => Carried::Transfer(
+            transfer(&mut lab, scenario, scheme, traffic, args, &mut progress).await?,
+        ),
         _ => Carried::Flows(carry_flows(&mut lab, args, &mut progress).await?),
     };
     let EtherStatistics { lag_mean_ns, lag_max_ns, medium, .. } = lab.stop().await?;
@@ -171,19 +173,19 @@ async fn experiment(
 async fn transfer(
     lab: &mut Lab,
     scenario: &Scenario,
+    scheme: &Entry,
     traffic: &Traffic,
     args: &LabArgs,
     progress: &mut Progress,
 ) -> Result<TransferOutcome, Failure> {
-    let scheme = &args.run.scheme;
     lab.settle(traffic.from, &traffic.to).await?;
     let file = file_to_send(lab, scenario, traffic)?;
     let (from, to) = (traffic.from, traffic.to.as_slice());
-    let id = lab.send(from, to, &file, scheme).await?;
+    let id = lab.send(from, to, &file, scheme.name).await?;
     progress.note(&format!("sending {} as {id}", file.display()));
     follow(lab, from, &id, args.run.timeout, progress).await?;
     progress.clear();
-    Ok(lab.outcome(from, to, &id, scheme, &file).await?)
+    Ok(lab.outcome(from, to, &id, scheme.name, &file).await?)
 }
 
 async fn carry_flows(
@@ -210,11 +212,12 @@ async fn carry_flows(
 async fn streams(
     lab: &mut Lab,
     args: &RunArgs,
+    scheme: &Entry,
     progress: &mut Progress,
 ) -> Result<LabStreams, Failure> {
     lab.settle_streams().await?;
     progress.note("streams begin");
-    let carry = lab.carry_streams(&args.scheme);
+    let carry = lab.carry_streams(scheme.name);
     let carried = tokio::time::timeout(args.timeout.unwrap_or(Duration::MAX), carry).await;
     let late = |_| Failure::new(Kind::Incomplete, "the streams did not end in time (--timeout)");
     Ok(carried.map_err(late)??)

@@ -22,7 +22,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     if args.unsealed {
         args.run.set.push("sealed=false".to_owned());
     }
-    let scenario = plan::scenario(&args.run, &["file", "tunnel", "stream"])?;
+    let (scenario, scheme) = plan::scenario(&args.run)?;
     let config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
     let observers = traces::observers(&args.traces, &scenario, &config)?;
     let limit = args.run.timeout.unwrap_or(NEVER);
@@ -31,7 +31,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
         show_progress(&mut progress, &scenario, s);
         ControlFlow::Continue(())
     };
-    let outcome = ncmesh_sim::run(&scenario, config, &args.run.scheme, limit, observers, show)?;
+    let outcome = ncmesh_sim::run(&scenario, config, scheme.name, limit, observers, show)?;
     progress.clear();
     if json {
         show::json(&outcome)?;

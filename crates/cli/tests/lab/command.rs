@@ -78,6 +78,22 @@ fn every_scheme_is_named_in_the_help_and_carries_a_file() {
 }
 
 #[test]
+fn the_scheme_is_by_default_that_of_what_the_scenario_carries() {
+    for (scenario, scheme, length) in [
+        ("diamond.toml", "pacifier", "traffic.size=1kB"),
+        ("cross.toml", "forward", "medium.bit_rate=2M"),
+        ("stream.toml", "multirate", "seed=2"),
+    ] {
+        let more = ["--set", length, "--timeout", "1", "--json"];
+        let told = ncmesh("simulate", scenario, &more).output().unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+        assert_eq!(told["scheme"], scheme, "{scenario}");
+    }
+    let file = ["--from", "s1", "--to", "d1", "--send", "/nonexistent/file"];
+    fails(&ncmesh("simulate", "cross.toml", &file).output().unwrap(), 5, "/nonexistent/file");
+}
+
+#[test]
 fn data_goes_by_unicast_between_daemons_too() {
     let _turn = TURN.blocking_lock();
     let more =

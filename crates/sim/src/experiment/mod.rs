@@ -119,16 +119,21 @@ pub fn settling_time(link: &LinkConfig) -> Duration {
     link.settling_time() + Duration::from_secs(5)
 }
 
-/// The engine `scheme`, which finds something to carry in the scenario.
+/// The engine `scheme`, which finds something to carry in the scenario; where none is named, the first one for its
+/// file, else for its flows, else for its streams.
 ///
 /// # Errors
 /// [`SimulationError::UnknownScheme`], [`RunError::NoTraffic`].
 pub fn check_traffic(
     scenario: &Scenario,
-    scheme: &str,
+    scheme: Option<&str>,
 ) -> Result<&'static registry::Entry, RunError> {
-    let entry =
-        registry::entry(scheme).ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))?;
+    let named = match scheme {
+        Some(scheme) => registry::entry(scheme),
+        None => registry::of(service_of(scenario)).next(),
+    };
+    let unknown = || SimulationError::UnknownScheme(scheme.unwrap_or_default().to_owned());
+    let entry = named.ok_or_else(unknown)?;
     let scheme = entry.name;
     match entry.service {
         "tunnel" if scenario.flows.is_empty() => {
@@ -141,6 +146,16 @@ pub fn check_traffic(
             Err(RunError::NoTraffic { missing: "[[stream]]", scheme })
         }
         _ => Ok(entry),
+    }
+}
+
+/// What the scenario asks for first.
+fn service_of(scenario: &Scenario) -> &'static str {
+    match scenario {
+        Scenario { traffic: Some(_), .. } => "file",
+        Scenario { flows, .. } if !flows.is_empty() => "tunnel",
+        Scenario { streams, .. } if !streams.is_empty() => "stream",
+        _ => "file",
     }
 }
 
@@ -158,7 +173,7 @@ pub fn run(
     observers: Vec<Box<dyn Observer>>,
     progress: impl FnMut(&Simulation) -> ControlFlow<()>,
 ) -> Result<Outcome, RunError> {
-    let entry = check_traffic(scenario, scheme)?;
+    let entry = check_traffic(scenario, Some(scheme))?;
     let settling = settling_time(&config.link);
     let mut s = Simulation::new(config)?;
     observers.into_iter().for_each(|observer| s.observe(observer));
