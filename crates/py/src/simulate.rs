@@ -33,7 +33,7 @@ impl Request {
     fn new(
         scenario: &Bound<'_, PyAny>,
         seed: &Bound<'_, PyAny>,
-        scheme: &str,
+        scheme: Option<&str>,
         mac: Option<&str>,
         set: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
