@@ -121,13 +121,15 @@ SCHEMA = pa.schema(
         ("coding", pa.map_(pa.string(), CODING)),
         ("streams", pa.list_(STREAM)),
         ("cpu", pa.map_(pa.string(), pa.float64())),
+        ("profile", pa.map_(pa.string(), pa.float64())),
+        ("lag_mean_ms", pa.float64()),
         ("node_transmissions", pa.map_(pa.string(), pa.int64())),
         ("took_s", pa.float64()),
     ]
 )
 
 # Columns that older files lack.
-ADDED = ("flows", "coding", "streams", "cpu")
+ADDED = ("flows", "coding", "streams", "cpu", "profile", "lag_mean_ms")
 
 
 class Store:

@@ -6,7 +6,7 @@ import functools
 import json
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,18 +25,27 @@ class LabRun(Run):
 
     program: str = "ncmesh"
 
+    @property
+    def kind(self) -> list[Any]:
+        """What tells its key from that of a run of another kind."""
+        return ["lab"]
+
     @functools.cached_property
     def key(self) -> str:
         """As of a simulated run, of the program in place of the compiled module."""
         decided_by = [self.scenario.hash, self.scheme, self.seed, self.limit_s]
-        return hash_of(["lab", *decided_by, file_hash(self.program)])
+        return hash_of([*self.kind, *decided_by, file_hash(self.program)])
 
     def outcome(self) -> dict[str, Any]:
         """Run the daemons, and give what came of it."""
+        return self.carried()
+
+    def carried(self, under: Sequence[str] = ()) -> dict[str, Any]:
+        """The same under another program, given with its arguments."""
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory) / "scenario.toml"
             file.write_text(to_toml({**self.scenario.table, "seed": self.seed}))
-            command = [self.program, "lab", str(file), "--scheme", self.scheme, "--json"]
+            command = [*under, self.program, "lab", str(file), "--scheme", self.scheme, "--json"]
             if self.limit_s is not None:
                 command += ["--timeout", str(self.limit_s)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
