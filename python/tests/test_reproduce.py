@@ -11,7 +11,7 @@ import ncmesh
 from ncmesh import reproduce
 from ncmesh.__main__ import main
 from ncmesh.campaign import Run, Scenario, Store
-from ncmesh.failure import Kind
+from ncmesh.failure import FailureError, Kind
 from ncmesh.reproduce import claims
 from ncmesh.reproduce.command import FULL, QUICK
 from ncmesh.reproduce.experiment import Case, Experiment, Findings, Rows, Scale
@@ -316,3 +316,20 @@ def test_a_lab_run_gives_a_row_like_any_other(line, tmp_path):
     store.directory.mkdir()
     store.append([row])
     assert store.table()["trace_hash"].to_pylist() == [None]
+
+
+STARVED = """#!{python}
+import sys
+sys.exit(print("error: the flow from a to b came to nothing", file=sys.stderr) or 7)
+"""
+
+
+def test_a_flow_that_starves_is_an_outcome_only_where_it_may_be(line, tmp_path):
+    program = tmp_path / "lab"
+    program.write_text(STARVED.format(python=sys.executable))
+    program.chmod(0o755)
+    run = LabRun(Scenario.read(line.parent / "line.toml"), "forward", 3, program=str(program))
+    with pytest.raises(FailureError, match="came to nothing"):
+        run.perform()
+    row = replace(run, may_starve=True).perform()
+    assert (row["flows"], row["run"]) == ([], run.key)

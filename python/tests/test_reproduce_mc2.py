@@ -3,6 +3,8 @@
 import itertools
 import json
 import math
+import sys
+from dataclasses import replace
 from statistics import fmean
 
 import networkx as nx
@@ -15,7 +17,8 @@ from ncmesh import mc2, reproduce
 from ncmesh.__main__ import main
 from ncmesh.campaign import Store
 from ncmesh.reproduce.command import FULL, QUICK
-from ncmesh.reproduce.mc2 import examples, freifunk, mesh, naive, roofnet, setting, settling
+from ncmesh.reproduce.experiment import Case, Rows
+from ncmesh.reproduce.mc2 import examples, freifunk, mesh, naive, roofnet, setting, settling, table1
 
 SLOW, FAST = 5.5e6, 11e6
 SEVERAL = [(roofnet.placed(number), roofnet.mesh(number, SLOW).delivery) for number in range(1, 11)]
@@ -156,6 +159,25 @@ def test_shares_are_of_all_values():
     share = setting.share_above(1.2)
     assert share([1.0, 1.3, 1.2, 2.0]) == 0.5
     assert share([]) == 0.0
+
+
+def transfers(single_path):
+    """Rows of table 1 with a lab: all at 1 Mbit/s, and what came of single paths at 80 % loss there."""
+    scale = replace(FULL, lab=sys.executable)
+    rows = {case: {"flows": [{"throughput_bps": 1e6}]} for case in table1.EXPERIMENT.runs(scale)}
+    rows |= {Case("lab, 80% loss, a single path", k): {"flows": of} for k, of in enumerate(single_path, 1)}
+    return table1.EXPERIMENT.findings(Rows(rows), scale)
+
+
+def test_transfers_in_the_lab_that_starve_are_in_no_mean():
+    found = transfers([[]] * 4 + [[{"throughput_bps": 5e5}]])
+    claims = {claim.text: claim for claim in found.claims}
+    assert len(claims) == 8
+    assert claims["gain over a single path at 80% loss, lab (closed form +59 %)"].value == 2.0
+    (row,) = (row for row in found.table if (row["runs"], row["came_to_nothing"]) == (5, 4))
+    assert (row["way"], row["throughput_bps"]) == ("a single path", 5e5)
+    none = {claim.text: claim for claim in transfers([[]] * 5).claims}
+    assert not none["gain over a single path at 80% loss, lab (closed form +59 %)"].agrees
 
 
 def test_all_of_it_is_reproduced_in_small(tmp_path, capsys):
