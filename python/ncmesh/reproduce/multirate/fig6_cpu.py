@@ -164,7 +164,8 @@ def _figure(rows: Rows, scale: Scale) -> Figure:
         below = [low + share for low, share in zip(below, shares, strict=True)]
     for panel in axes:
         panel.set_xlabel("offered by each stream, Mbit/s")
-        panel.legend(fontsize="small")
+        panel.set_ylim(bottom=0)
+        panel.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 
 
