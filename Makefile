@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 10
 VENV ?= target/venv
 PYTHON ?= python3
 # Those in Python that are run as they are.
-SCRIPTS := bench/peers bench/gateway bench/validation bench/ns3/compare
+SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare
 
 .PHONY: all demo test lint unit fuzz bench gateway doc clean test-deps python python-lint python-test
 

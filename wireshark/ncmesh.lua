@@ -143,9 +143,11 @@ local f = {
   stream_layers = ProtoField.uint8("ncmesh.stream.layers", "Layers"),
   stream_group = ProtoField.string("ncmesh.stream.group", "Group"),
   stream_layer_name = ProtoField.string("ncmesh.stream.layer.name", "Layer"),
+  stream_sent = ProtoField.uint32("ncmesh.stream.sent", "Packets sent"),
   membership = ProtoField.none("ncmesh.membership", "Membership"),
   members = ProtoField.uint16("ncmesh.membership.receivers", "Receivers"),
-  pressure = ProtoField.float("ncmesh.membership.pressure", "Backlog and pressure, packets"),
+  backlog = ProtoField.float("ncmesh.membership.backlog", "Backlog, packets"),
+  pressure = ProtoField.float("ncmesh.membership.pressure", "Virtual pressure, packets"),
 
   core_serial = ProtoField.uint16("ncmesh.core.serial", "Serial"),
   core_parts = ProtoField.uint8("ncmesh.core.parts", "Flows"),
@@ -602,17 +604,19 @@ end
 
 local function stream_report(c)
   local n = c:left()
-  if n == 0 or n % 14 ~= 0 then c:fail("A report has entries of 14 bytes") end
-  for _ = 1, math.floor(c:left() / 14) do
+  if n == 0 or n % 18 ~= 0 then c:fail("A report has entries of 18 bytes") end
+  for _ = 1, math.floor(c:left() / 18) do
     c:branch(f.membership, function()
       local flow, parent = c:flow(), c:number(f.parent, 2)
       local receivers = c:number(f.members, 2)
-      local pressure = c:field(f.pressure, 4)
-      if pressure and pressure:bitfield(1, 8) == 255 then c:fail("No backlog is infinite") end
+      for _, field in ipairs({ f.backlog, f.pressure }) do
+        local number = c:field(field, 4)
+        if number and number:bitfield(1, 8) == 255 then c:fail("No backlog is infinite") end
+      end
       return string.format("%s: %d receivers, parent %d", flow, receivers, parent)
     end)
   end
-  return string.format("of %d streams", math.floor(n / 14))
+  return string.format("of %d streams", math.floor(n / 18))
 end
 
 local function is_plain_name(name)
@@ -632,7 +636,8 @@ local function stream_announcement(c)
     seen[name] = true
   end
   if not plain then c:fail("Names are letters, digits, '.', '_' and '-', of layers each another") end
-  if c:left() > 0 then c:fail("The body does not end behind its names") end
+  for _ = 1, math.min(count, 4) do c:field(f.stream_sent, 4) end
+  if c:left() > 0 then c:fail("The body does not end behind its numbers") end
   return string.format("%s to group %s, %d layers", flow, plain and group or "?", count)
 end
 

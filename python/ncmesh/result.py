@@ -106,6 +106,8 @@ class StreamReceiver:
     """From the source's taking a packet to its arrival; `None` if none came."""
     series: dict[str, Any]
     """The rate in each second since the stream's start: `seconds` and `rate_bps`."""
+    problem: str | None
+    """What kept it from the rate it asks for, as its node saw it at last."""
 
     @classmethod
     def of(cls, outcome: Mapping[str, Any]) -> StreamReceiver:
@@ -244,8 +246,8 @@ def run(
     Simulate the file transfer, the flows or the streams of `scenario`, all random draws named by `seed`.
 
     `scenario` is a scenario file, or a dict of its shape, whose file names are relative to the current
-    directory. `scheme` carries the file, if it is a tunnel the flows, if it is `multirate` the streams (default:
-    `pacifier` for a file, else `forward` for flows, else `multirate`); `mac` stands for the setting
+    directory. `scheme` carries the file, if it is a tunnel the flows, if it is `multirate` the streams
+    (default: `pacifier` for a file, else `forward` for flows, else `multirate`); `mac` stands for the setting
     `medium.mac`, `paths` for `protocol.mc2.paths`; `set` changes other settings, keys joined by dots, as in
     `{"protocol.pacifier.knob": 0.5}`. The run ends with the transfer, or after `limit_s` seconds of the
     mesh's clock.

@@ -1,8 +1,11 @@
 """Live streams by the engine, simulated from Python."""
 
+import math
+
 import pytest
 
 import ncmesh
+from ncmesh.multirate import optimum
 
 SCENARIO = {
     "name": "star",
@@ -20,8 +23,6 @@ SCENARIO = {
             "packet": 1400,
             "layers": [{"name": "base", "rate": "500k"}, {"name": "enh", "rate": "1M"}],
             "receivers": [{"node": "b"}, {"node": "c", "min_rate": "500k", "utility": "log"}],
-            # A receiver that begins at a pressure of one packet takes too much at first, and too little then.
-            "warm_up_s": 20,
             "seconds": 20,
         }
     ],
@@ -36,12 +37,96 @@ def test_a_stream_arrives_whole_where_nothing_is_full():
     assert result.receivers == result.flows == ()
     for receiver in stream.receivers:
         assert [layer.name for layer in receiver.layers] == ["base", "enh"]
-        assert receiver.rate_bps == pytest.approx(1.5e6, rel=0.05)
+        assert receiver.rate_bps == pytest.approx(1.5e6, rel=0.01)
         assert receiver.corrupt == 0
         assert receiver.layers[0].share == pytest.approx(1.0, abs=0.02)
-        assert len(receiver.series["seconds"]) == len(receiver.series["rate_bps"]) == 40
+        assert receiver.mean_delay_s < 0.01
+        assert receiver.problem is None
+        assert len(receiver.series["seconds"]) == len(receiver.series["rate_bps"]) == 20
+        assert min(receiver.series["rate_bps"][1:]) > 1.45e6
     assert {(queue["node"], queue["to"]) for queue in result.queues} == {("s", "b"), ("b", "c")}
     assert result == ncmesh.run(SCENARIO, 1, scheme="multirate")
+
+
+def test_minimum_rates_that_cannot_be_met_are_said():
+    (stream,) = SCENARIO["stream"]
+    wanted = [{"node": "b", "min_rate": "500k"}, {"node": "c", "min_rate": "20M"}]
+    offered = {"layers": [{"name": "all", "rate": "17M"}], "receivers": wanted, "seconds": 25}
+    (found,) = ncmesh.run({**SCENARIO, "stream": [{**stream, **offered}]}, 1, scheme="multirate").streams
+    near, far = found.receivers
+    assert near.problem is None
+    assert far.rate_bps > 12e6
+    assert "of at least 20.00 Mbit/s: more than links on the way carry" in far.problem
+
+
+def test_rates_over_cables_are_within_a_percent_of_the_optimum():
+    wires = [("s", "a", 12), ("a", "b", 6), ("a", "c", 18)]
+    alone = {
+        **SCENARIO,
+        "nodes": ["s", "a", "b", "c"],
+        "link": [{"from": a, "to": b, "wired": True, "rate": f"{rate}M"} for a, b, rate in wires],
+        "protocol": {"multirate": {"v": 400}, "link": {"probe_size": 100}},
+    }
+
+    def streams(*sessions):
+        offered = [
+            {
+                "group": f"g{number}",
+                "from": "s",
+                "packet": 1400,
+                "layers": [{"name": "all", "rate": f"{rate}M"}],
+                "receivers": [{"node": node, "utility": "log"} for node in nodes],
+                "warm_up_s": 60,
+                "seconds": 60,
+            }
+            for number, (nodes, rate) in enumerate(sessions)
+        ]
+        return ncmesh.run({**alone, "stream": offered}, 1, scheme="multirate").streams
+
+    # What these links carry of packets, Mbit/s: 100 us go by before each frame.
+    carried = [10.6, 5.48, 15.4]
+    network = {
+        "links": [
+            {"from": a, "to": b, "capacity": capacity, "wireless": True}
+            for (a, b, _), capacity in zip(wires, carried, strict=True)
+        ],
+        "sessions": [
+            {
+                "source": "s",
+                "receivers": ["a", "b", "c"],
+                "tree": [0, 1, 2],
+                "rate": 8,
+                "arrivals": "constant",
+            },
+            {"source": "s", "receivers": ["c"], "tree": [0, 2], "rate": 6, "arrivals": "constant"},
+        ],
+    }
+    best = optimum(network, {"name": "log", "xi": 1})["utility"]
+    found = streams((["a", "b", "c"], 8), (["c"], 6))
+    ours = sum(math.log1p(receiver.rate_bps / 1e6) for stream in found for receiver in stream.receivers)
+    assert ours == pytest.approx(best, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("utility", "message"),
+    [
+        ({"name": "log", "xi": 0}, "slope is unbounded at rate 0"),
+        ({"name": "table", "step": 1, "values": [0, 1, 3], "slopes": [1, 1.5, 2]}, "not concave"),
+        ("cubic", 'no utility is called "cubic"'),
+    ],
+)
+def test_utilities_that_cannot_be_are_refused(utility, message):
+    (stream,) = SCENARIO["stream"]
+    receivers = [{"node": "b", "utility": utility}]
+    with pytest.raises(ncmesh.ScenarioError, match=message):
+        ncmesh.run({**SCENARIO, "stream": [{**stream, "receivers": receivers}]}, 1, scheme="multirate")
+
+
+def test_a_receiver_that_no_link_leads_to_is_named():
+    (wire, radio) = SCENARIO["link"]
+    for lost in ([wire], [wire, {**radio, "loss": 1.0}]):
+        with pytest.raises(ncmesh.UnreachableError, match="c cannot be reached from s"):
+            ncmesh.run({**SCENARIO, "link": lost}, 1, scheme="multirate")
 
 
 def test_what_cannot_be_streamed_is_said():

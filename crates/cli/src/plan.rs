@@ -170,6 +170,7 @@ pub(crate) fn show_carried(carried: &Carried) -> Result<(), Failure> {
 /// The receivers of streams as a table, and the run in a line.
 pub(crate) fn show_streams(outcome: &StreamsOutcome) -> Result<(), Failure> {
     let mut table = Table::new(["GROUP", "RECEIVER", "KBIT/S", "LAYERS", "DELAY MS"]);
+    let mut problems = Vec::new();
     for stream in &outcome.streams {
         for receiver in &stream.receivers {
             let layer = |l: &StreamLayerOutcome| format!("{} {:.1} %", l.name, 100.0 * l.share);
@@ -180,9 +181,13 @@ pub(crate) fn show_streams(outcome: &StreamsOutcome) -> Result<(), Failure> {
                 receiver.layers.iter().map(layer).collect::<Vec<_>>().join(", "),
                 show::or_dash(receiver.mean_delay_s.map(|s| format!("{:.0}", s * 1e3))),
             ]);
+            let said = receiver.problem.as_ref();
+            problems
+                .extend(said.map(|said| format!("{} of {}: {said}", receiver.node, stream.group)));
         }
     }
     show::line(&table.to_string())?;
+    problems.iter().try_for_each(|problem| show::line(problem))?;
     let (scheme, seconds, sent) = (&outcome.scheme, outcome.seconds, outcome.transmissions);
     show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {sent}"))
 }

@@ -72,6 +72,57 @@ pub enum NotTaken {
     Unknown,
 }
 
+/// What keeps a receiver from the rate it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum Trouble {
+    /// Its node finds no path to the source.
+    #[error(
+        "no path to the source: no neighbour that hears this node, and is heard by it, leads there; `ncmesh peers` shows who can be reached"
+    )]
+    NoPath,
+    /// The source sends, and nothing arrives.
+    #[error(
+        "the source sends {:.2} Mbit/s, and nothing arrives: links on the way carry what others value more, or neighbours do not hear this node's reports; give it a minimum rate (--min-rate), or see `ncmesh peers`", offered_bps / 1e6
+    )]
+    NothingArrives {
+        /// What the source sends.
+        offered_bps: f64,
+    },
+    /// Less than its minimum rate arrives, of a stream that has more.
+    #[error(
+        "gets {:.2} of at least {:.2} Mbit/s: more than links on the way carry beside other minimum rates; ask for less (--min-rate), here or elsewhere", rate_bps / 1e6, minimum_bps / 1e6
+    )]
+    BelowMinimum {
+        /// What it gets.
+        rate_bps: f64,
+        /// What it asks for.
+        minimum_bps: f64,
+    },
+    /// The source sends less than its minimum rate, and that arrives.
+    #[error(
+        "gets {:.2} of at least {:.2} Mbit/s: the source sends no more", offered_bps / 1e6, minimum_bps / 1e6
+    )]
+    SourceSendsLess {
+        /// What the source sends.
+        offered_bps: f64,
+        /// What it asks for.
+        minimum_bps: f64,
+    },
+}
+
+impl Trouble {
+    /// A name for programs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::NoPath => "no_path",
+            Self::NothingArrives { .. } => "nothing_arrives",
+            Self::BelowMinimum { .. } => "below_minimum",
+            Self::SourceSendsLess { .. } => "source_sends_less",
+        }
+    }
+}
+
 /// A stream as one node sees it. Lists of layers begin with the base.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamStatus {
@@ -115,6 +166,12 @@ pub struct Receiving {
     pub z: f64,
     /// Its virtual pressure (Y), packets.
     pub pressure: f64,
+    /// What it asks for at least, bit/s; 0 if nothing.
+    pub minimum_bps: f64,
+    /// What it got and what the source sent over the latest announcements, bit/s.
+    pub rates_bps: Option<(f64, f64)>,
+    /// What has been wrong for some 15 s, or a path that is not there.
+    pub trouble: Option<Trouble>,
 }
 
 /// The transmission queue of a stream towards a next hop.
@@ -124,8 +181,10 @@ pub struct StreamQueue {
     pub to: NodeId,
     /// Receivers behind it (m).
     pub receivers: u32,
-    /// Packets held, by layer (their sum is Q).
+    /// Packets held, by layer (their sum and the place-holders are Q).
     pub held: [u32; LAYERS],
+    /// The part of Q that is no packets: the mean virtual pressure of the receivers behind it.
+    pub place_holders: f64,
     /// The drop queue (D), packets.
     pub drop_queue: f64,
     /// What the next hop told of its own queues, packets.
@@ -187,6 +246,9 @@ pub trait StreamService {
 
     /// Leaves `group`. Says whether this node had joined.
     fn leave(&mut self, cx: &mut Cx<'_>, group: &str) -> bool;
+
+    /// The groups this node joined, whether or not anybody sends to them.
+    fn groups(&self) -> Vec<String>;
 
     /// Every stream known here.
     fn streams(&self) -> Vec<StreamStatus>;

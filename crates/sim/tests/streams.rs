@@ -136,6 +136,90 @@ fn receivers_come_and_go_and_one_seed_gives_one_trace() {
 }
 
 #[test]
+fn a_stream_that_fits_begins_whole_and_waits_nowhere() {
+    // Of a packet each 7 ms, and of one each 200 ms.
+    for (base, enhancement, patience) in [("500k", "1M", 0.01), ("14k", "42k", 0.01)] {
+        for utility in ["linear", "log"] {
+            let rest = format!(
+                r#"layers = [{{ name = "base", rate = "{base}" }}, {{ name = "enh", rate = "{enhancement}" }}]
+                receivers = [{{ node = "b", utility = "{utility}" }}, {{ node = "c", utility = "{utility}", join_s = 5 }}]
+                seconds = 30"#
+            );
+            let text = [STAR, &stream("tv", &rest)].concat();
+            let outcome = streams(&text);
+            for (receiver, joins) in outcome.streams[0].receivers.iter().zip([0, 5]) {
+                let rates = &receiver.series.rate_bps[joins + 1..];
+                let offered: f64 = if base == "14k" { 56e3 } else { 1.5e6 };
+                // A second holds a packet more or less.
+                let least = 0.97 * offered - 11_200.0;
+                assert!(rates.iter().all(|bps| *bps > least), "{utility}: {rates:?}");
+                assert!(receiver.mean_delay_s.unwrap() < patience, "{utility}: {receiver:?}");
+                assert_eq!(receiver.problem, None);
+            }
+        }
+    }
+}
+
+#[test]
+fn minimum_rates_that_cannot_be_are_met_as_nearly_as_can_be_and_said() {
+    // The radio carries some 5 Mbit/s.
+    let to = r#"receivers = [{ node = "b", min_rate = "4M" }, { node = "c", min_rate = "4M" }]"#;
+    let rest = format!(
+        "layers = [{{ name = \"all\", rate = \"6M\" }}]\n{to}\nwarm_up_s = 40\nseconds = 20"
+    );
+    let star = r#"link = [
+        { from = "s", to = "b", loss = 0.0 }, { from = "s", to = "c", loss = 0.0 }, { from = "b", to = "c", loss = 0.0 }
+    ]
+    "#;
+    let outcome = streams(&[star, &stream("tv", &rest)].concat());
+    let all = &outcome.streams[0].receivers;
+    assert!(all.iter().map(mbit).sum::<f64>() > 4.7, "{all:?}");
+    for receiver in all {
+        assert!(mbit(receiver) < 4.0, "{receiver:?}");
+        let problem = receiver.problem.as_deref().unwrap();
+        assert!(problem.contains("of at least 4.00 Mbit/s: more than links"), "{problem}");
+    }
+}
+
+#[test]
+fn a_source_that_sends_less_than_a_minimum_rate_is_no_matter_of_links() {
+    let rest = r#"layers = [{ name = "all", rate = "1M" }]
+        receivers = [{ node = "b", min_rate = "2M" }]
+        seconds = 30"#;
+    let outcome = streams(&[STAR, &stream("tv", rest)].concat());
+    let receiver = &outcome.streams[0].receivers[0];
+    assert!(mbit(receiver) > 0.97, "{receiver:?}");
+    let problem = receiver.problem.as_deref().unwrap();
+    assert!(problem.contains("at least 2.00 Mbit/s: the source sends no more"), "{problem}");
+}
+
+#[test]
+fn who_comes_and_goes_within_a_slot_disturbs_nobody() {
+    let rest = r#"layers = [{ name = "all", rate = "1M" }]
+        receivers = [{ node = "b" }, { node = "c", join_s = 5, leave_s = 5.001 }, { node = "d", join_s = 5, leave_s = 5 }]
+        warm_up_s = 1
+        seconds = 20"#;
+    let outcome = streams(&[STAR, &stream("tv", rest)].concat());
+    let [b, c, d] = &outcome.streams[0].receivers[..] else { panic!("three receivers") };
+    assert!(b.layers[0].share > 0.99, "{b:?}");
+    assert!(c.layers[0].delivered + d.layers[0].delivered < 3, "{c:?} {d:?}");
+    assert!(outcome.queues.iter().all(|queue| queue.node != "b" || queue.sent[0] < 3));
+}
+
+#[test]
+fn more_than_may_enter_is_refused_at_the_source_and_links_carry_on() {
+    // A_max lets 18 Mbit/s in.
+    let rest = r#"layers = [{ name = "base", rate = "1M" }, { name = "enh", rate = "40M" }]
+        receivers = [{ node = "c" }]
+        warm_up_s = 20
+        seconds = 10"#;
+    let outcome = streams(&[STAR, &stream("tv", rest)].concat());
+    let stream = &outcome.streams[0];
+    assert!(stream.refused > 10_000, "{stream:?}");
+    assert!(mbit(&stream.receivers[0]) > 11.0, "{stream:?}");
+}
+
+#[test]
 fn what_cannot_be_streamed_is_said() {
     let rest = "layers = [{ name = \"all\", rate = \"1M\" }]\nreceivers = [{ node = \"d\" }]";
     let lonely = r#"link = [{ from = "s", to = "b", loss = 0.0 }]"#;

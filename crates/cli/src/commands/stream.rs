@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::show::{self, Table};
 use crate::stream_args::{StreamCommand, StreamReceiveArgs, StreamSendArgs};
-use ncmesh_node::api::types::{Stream, StreamQueue};
+use ncmesh_node::api::types::{JoinedGroup, Stream, StreamQueue};
 use ncmesh_node::stream::{ReceiveStream, SendStream};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -62,9 +62,14 @@ fn watch(
     line: fn(&Stream, Option<&Stream>) -> Option<String>,
 ) -> Result<(), Failure> {
     let mut before: Vec<Stream> = Vec::new();
+    let mut waiting = false;
     while !interrupted(client)? {
         let all: Vec<Stream> = client.read("/v1/streams")?;
         let of_group: Vec<Stream> = all.into_iter().filter(|s| s.group == group).collect();
+        if of_group.is_empty() && !waiting {
+            show::note(&format!("waiting: nobody sends to group {group}"));
+        }
+        waiting = of_group.is_empty();
         for stream in &of_group {
             let last = before.iter().find(|last| last.id == stream.id);
             let read_on = match line(stream, last) {
@@ -118,7 +123,11 @@ fn receiving(stream: &Stream, last: Option<&Stream>) -> Option<String> {
     let layers = stream.layers.iter().enumerate();
     let layers: Vec<String> =
         layers.map(|(i, name)| format!("{name} {:.0} kbit/s", rate(i))).collect();
-    Some(format!("{} from {}: {}", stream.id, stream.source, layers.join(", ")))
+    // Said when it begins, not each second.
+    let last = before.and_then(|before| before.problem.as_ref()).map(|last| &last.code);
+    let begun = now.problem.as_ref().filter(|problem| last != Some(&problem.code));
+    let problem = begun.map_or(String::new(), |problem| format!("; {}", problem.text));
+    Some(format!("{} from {}: {}{problem}", stream.id, stream.source, layers.join(", ")))
 }
 
 fn list(client: &Client, json: bool) -> Result<(), Failure> {
@@ -139,12 +148,27 @@ fn list(client: &Client, json: bool) -> Result<(), Failure> {
             show::or_dash(stream.parent.clone()),
         ]);
     }
+    let joined: Vec<JoinedGroup> = client.read("/v1/streams/received")?;
+    for JoinedGroup { group, .. } in joined.into_iter().filter(|joined| joined.streams.is_empty()) {
+        let row = ["-", &group, "-", "-", "waits", "-", "-"].map(str::to_owned);
+        table.row(row);
+    }
     show::line(&table.to_string())?;
     if streams.iter().any(|stream| !stream.queues.is_empty()) {
         show::line("")?;
         show::line(&queues(&streams))?;
     }
-    Ok(())
+    problems(&streams).iter().try_for_each(|problem| show::line(problem))
+}
+
+/// What keeps this node from the rates it asks for.
+fn problems(streams: &[Stream]) -> Vec<String> {
+    let of = |stream: &Stream| {
+        let problem = stream.receiving.as_ref()?.problem.as_ref()?;
+        let Stream { id, group, source, .. } = stream;
+        Some(format!("stream {id} to group {group} from {source}: {}", problem.text))
+    };
+    streams.iter().filter_map(of).collect()
 }
 
 fn part(stream: &Stream) -> &'static str {
@@ -157,18 +181,30 @@ fn part(stream: &Stream) -> &'static str {
 }
 
 fn queues(streams: &[Stream]) -> String {
-    let columns = ["QUEUE OF", "TO", "M", "Q", "D", "W", "MU", "SENT", "DROPPED", "LOST"];
+    let columns = ["QUEUE OF", "TO", "M", "HELD", "Q", "D", "W", "MU", "SENT", "DROPPED", "LOST"];
     let mut table = Table::new(columns);
     let sum = |all: &[u64]| all.iter().sum::<u64>().to_string();
     for (stream, queue) in streams.iter().flat_map(|s| s.queues.iter().map(move |q| (s, q))) {
         let StreamQueue {
-            to, receivers, held, drop_queue, weight, rate, sent, dropped, lost, ..
+            to,
+            receivers,
+            held,
+            place_holders,
+            drop_queue,
+            weight,
+            rate,
+            sent,
+            dropped,
+            lost,
+            ..
         } = queue;
+        let held: u32 = held.iter().sum();
         table.row([
             stream.group.clone(),
             to.clone(),
             receivers.to_string(),
-            held.iter().sum::<u32>().to_string(),
+            held.to_string(),
+            format!("{:.0}", f64::from(held) + place_holders),
             format!("{drop_queue:.0}"),
             format!("{weight:.0}"),
             format!("{rate:.0}"),

@@ -86,7 +86,7 @@ fn the_scheme_is_by_default_that_of_what_the_scenario_carries() {
     ] {
         let more = ["--set", length, "--timeout", "1", "--json"];
         let told = ncmesh("simulate", scenario, &more).output().unwrap();
-        let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+        let told: Value = serde_json::from_slice(&told.stdout).unwrap();
         assert_eq!(told["scheme"], scheme, "{scenario}");
     }
     let file = ["--from", "s1", "--to", "d1", "--send", "/nonexistent/file"];

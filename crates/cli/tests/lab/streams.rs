@@ -2,7 +2,7 @@
 
 use crate::support::TURN;
 use ncmesh_lab::{LOOK, Lab, LabOptions};
-use ncmesh_node::api::types::Stream;
+use ncmesh_node::api::types::{JoinedGroup, Status, Stream};
 use ncmesh_sim::scenario::Scenario;
 use serde_json::Value;
 use std::net::UdpSocket;
@@ -97,6 +97,20 @@ async fn streams_at(lab: &Lab, node: usize) -> Vec<Stream> {
     lab.client(node).read("/v1/streams").await.unwrap()
 }
 
+/// Does something until the first node hints at it.
+async fn until_hinted(lab: &Lab, wanted: &str, mut does: impl FnMut()) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        does();
+        let status: Status = lab.client(0).read("/v1/status").await.unwrap();
+        if status.hints.iter().any(|hint| hint.contains(wanted)) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{:?}", status.hints);
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// Waits until a node's streams are as wanted.
 async fn until(lab: &mut Lab, node: usize, wanted: impl Fn(&[Stream]) -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -130,16 +144,10 @@ async fn streams_are_begun_joined_listed_and_ended_by_command() {
     assert_eq!(&buffer[..length], b"live");
     // One that fits no frame is said, not carried.
     sender.send_to(&[7; 2000], ("127.0.0.1", base)).unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let status: ncmesh_node::api::types::Status =
-            lab.client(0).read("/v1/status").await.unwrap();
-        if status.hints.iter().any(|hint| hint.contains("pkt_size")) {
-            break;
-        }
-        assert!(Instant::now() < deadline, "{:?}", status.hints);
-        tokio::time::sleep(LOOK).await;
-    }
+    until_hinted(&lab, "pkt_size", || ()).await;
+    // Nor are more at once than may enter and wait.
+    let burst = || (0..2000).for_each(|_| drop(sender.send_to(b"much", ("127.0.0.1", base))));
+    until_hinted(&lab, "were refused, as more came than may enter", burst).await;
     let listed: Value = serde_json::from_str(&succeeds(&lab, 1, &["list", "--json"])).unwrap();
     assert_eq!((&listed[0]["group"], &listed[0]["source"]), (&"tv".into(), &"a".into()));
     assert!(succeeds(&lab, 0, &["list"]).contains("QUEUE OF"));
@@ -156,6 +164,50 @@ async fn streams_are_begun_joined_listed_and_ended_by_command() {
     until(&mut lab, 0, |streams| streams.iter().all(|stream| stream.receivers == 0)).await;
     succeeds(&lab, 0, &["stop", "--group", "tv"]);
     until(&mut lab, 2, <[Stream]>::is_empty).await;
+    lab.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_receiver_says_what_keeps_it_from_its_rate() {
+    let _turn = TURN.lock().await;
+    let mut lab = line().await;
+    let played = format!("base=udp:{}", free_port());
+    let join = ["receive", "--no-wait", "--layer", &played, "--min-rate", "9M", "--group"];
+    succeeds(&lab, 2, &[&join[..], &["vt"]].concat());
+    assert!(succeeds(&lab, 2, &["list"]).contains("waits"));
+    let joined: Vec<JoinedGroup> = lab.client(2).read("/v1/streams/received").await.unwrap();
+    assert_eq!((joined[0].group.as_str(), joined[0].streams.len()), ("vt", 0));
+    assert_eq!(joined[0].playing.join(" "), played);
+    // A name that was mistyped: the hint has the right one.
+    let base = free_port();
+    let layer = format!("base=udp:{base}");
+    succeeds(&lab, 0, &["send", "--group", "tv", "--layer", &layer, "--no-wait"]);
+    until(&mut lab, 2, |streams| !streams.is_empty()).await;
+    let status: Status = lab.client(2).read("/v1/status").await.unwrap();
+    let hint = status.hints.iter().find(|hint| hint.contains("group vt: nobody")).unwrap();
+    assert!(hint.ends_with("(streams known here are to tv)"), "{hint}");
+    succeeds(&lab, 2, &["stop", "--group", "vt"]);
+    succeeds(&lab, 2, &[&join[..], &["tv"]].concat());
+    until(&mut lab, 0, |streams| streams.iter().any(|stream| stream.receivers == 1)).await;
+    let twice = fails(&lab, 2, &[&join[..], &["tv", "--layer", &played]].concat(), 2);
+    assert!(twice.contains("given twice"), "{twice}");
+    let other = format!("bas=udp:{}", free_port());
+    let misnamed = ["receive", "--no-wait", "--layer", &other, "--group", "tv"];
+    succeeds(&lab, 2, &misnamed);
+    let listed = succeeds(&lab, 2, &["list"]);
+    assert!(listed.contains("it has no layer bas: its layers are base"), "{listed}");
+    succeeds(&lab, 2, &[&join[..], &["tv"]].concat());
+    // What is sent all arrives, and is less than is asked for.
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let sends = move || sender.send_to(&[0; 500], ("127.0.0.1", base)).is_ok();
+    until(&mut lab, 2, |streams| {
+        sends();
+        let problems = streams.iter().filter_map(|s| s.receiving.as_ref()?.problem.as_ref());
+        problems.into_iter().any(|problem| problem.code == "source_sends_less")
+    })
+    .await;
+    let listed = succeeds(&lab, 2, &["list"]);
+    assert!(listed.contains("of at least 9.00 Mbit/s: the source sends no more"), "{listed}");
     lab.stop().await.unwrap();
 }
 

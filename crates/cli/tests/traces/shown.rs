@@ -260,15 +260,22 @@ fn frames_of_a_stream() {
     let fields = [
         ("ncmesh.parent", "1"),
         ("ncmesh.membership.receivers", "2"),
-        ("ncmesh.membership.pressure", "1.5"),
+        ("ncmesh.membership.backlog", "1.5"),
+        ("ncmesh.membership.pressure", "2.5"),
     ];
-    shows(24, 2, "0001 00000007 0001 0002 3fc00000", &fields);
+    shows(24, 2, "0001 00000007 0001 0002 3fc00000 40200000", &fields);
     let fields = [
         ("_ws.col.Info", "multirate announcement 1-00000007 to group tv, 2 layers"),
         ("ncmesh.stream.group", "tv"),
         ("ncmesh.stream.layer.name", "base,enh"),
+        ("ncmesh.stream.sent", "3,4"),
     ];
-    shows(24, 3, "0001 00000007 00000001 02 02 7476 04 62617365 03 656e68", &fields);
+    shows(
+        24,
+        3,
+        "0001 00000007 00000001 02 02 7476 04 62617365 03 656e68 00000003 00000004",
+        &fields,
+    );
 }
 
 #[test]

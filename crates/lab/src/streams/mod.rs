@@ -6,7 +6,9 @@ mod source;
 use crate::{LOOK, Lab, LabError};
 use ncmesh_node::api::types::Stream as StreamView;
 use ncmesh_sim::scenario::Stream;
-use ncmesh_sim::{StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamsOutcome};
+use ncmesh_sim::{
+    StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamReceiverOutcome, StreamsOutcome,
+};
 use receiver::{Received, Receiver};
 use serde::Serialize;
 use source::{Sent, Source};
@@ -29,6 +31,15 @@ pub struct LabStreams {
     pub streams: StreamsOutcome,
     /// By node, processor time of its daemon while the streams ran, in shares of one core.
     pub cpu: BTreeMap<String, f64>,
+}
+
+/// What the daemons told of themselves.
+#[derive(Default)]
+struct Seen {
+    /// By node, group and next hop.
+    queues: BTreeMap<(String, String, String), StreamQueueOutcome>,
+    /// By node and group: the latest.
+    problems: BTreeMap<(String, String), Option<String>>,
 }
 
 /// One task's result.
@@ -93,7 +104,7 @@ impl Lab {
         let mut running = self.begin_streams(&streams, start);
         let end = streams.iter().map(|stream| Times::of(stream, start).ends).max();
         let (mut sent, mut received) = (BTreeMap::new(), BTreeMap::new());
-        let mut queues = BTreeMap::new();
+        let mut seen = Seen::default();
         let (mut look_at, cpu_before) = (start + SAMPLE, self.cpu_times()?);
         while !running.is_empty() {
             tokio::select! {
@@ -106,7 +117,7 @@ impl Lab {
                     self.check()?;
                     // At the end queues go one by one.
                     if end.is_some_and(|end| Instant::now() < end) {
-                        self.look_at_queues(&mut queues).await?;
+                        self.look(&mut seen).await?;
                     }
                 }
             }
@@ -117,13 +128,14 @@ impl Lab {
         let each = streams.iter().enumerate().map(|(number, stream)| {
             let sent = sent.remove(&number).unwrap_or_default();
             let its = (0..stream.receivers.len()).map(|n| received.remove(&(number, n)));
-            self.outcome_of_stream(stream, &sent, its.map(Option::unwrap_or_default).collect())
+            let its = its.map(Option::unwrap_or_default).collect();
+            self.outcome_of_stream(stream, &sent, its, &seen)
         });
         let outcome = StreamsOutcome {
             scenario: self.scenario.name.clone(),
             scheme: scheme.to_owned(),
             streams: each.collect(),
-            queues: queues.into_values().collect(),
+            queues: seen.queues.into_values().collect(),
             transmissions: self.data_frames_sent(scheme).await?,
             seconds,
         };
@@ -159,18 +171,20 @@ impl Lab {
         self.nodes.iter().map(|node| Ok((node.name().to_owned(), node.cpu_seconds()?))).collect()
     }
 
-    async fn look_at_queues(
-        &self,
-        seen: &mut BTreeMap<(String, String, String), StreamQueueOutcome>,
-    ) -> Result<(), LabError> {
+    /// Notes what queues hold and what is wrong at receivers.
+    async fn look(&self, seen: &mut Seen) -> Result<(), LabError> {
         for node in &self.nodes {
             let streams: Vec<StreamView> = node.client().read("/v1/streams").await?;
             for stream in streams {
+                if let Some(receiving) = stream.receiving {
+                    let key = (node.name().to_owned(), stream.group.clone());
+                    seen.problems.insert(key, receiving.problem.map(|problem| problem.text));
+                }
                 for queue in stream.queues {
                     let key = (node.name().to_owned(), stream.group.clone(), queue.to.clone());
                     let (name, group, to) = key.clone();
                     let fresh = StreamQueueOutcome { node: name, group, to, ..Default::default() };
-                    let entry = seen.entry(key).or_insert(fresh);
+                    let entry = seen.queues.entry(key).or_insert(fresh);
                     entry.receivers = queue.receivers;
                     entry.most_held = entry.most_held.max(queue.held.iter().sum());
                     entry.most_drop_queue = entry.most_drop_queue.max(queue.drop_queue);
@@ -187,6 +201,7 @@ impl Lab {
         stream: &Stream,
         sent: &Sent,
         received: Vec<Received>,
+        seen: &Seen,
     ) -> StreamOutcome {
         let times = Times::of(stream, Instant::now());
         let packet_bytes = stream.packet.unwrap_or(PACKET);
@@ -204,7 +219,9 @@ impl Lab {
                 }
             };
             let layers = stream.layers.iter().enumerate().map(layer).collect();
-            received.outcome(name(receiver.node), layers, packet_bytes, times)
+            let (node, group) = (name(receiver.node), stream.group.clone());
+            let problem = seen.problems.get(&(node.clone(), group)).cloned().flatten();
+            StreamReceiverOutcome { problem, ..received.outcome(node, layers, packet_bytes, times) }
         });
         StreamOutcome {
             group: stream.group.clone(),

@@ -137,6 +137,7 @@ impl Received {
                     .map(|n| *n as f64 * bits / SAMPLE.as_secs_f64())
                     .collect(),
             },
+            problem: None,
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::send::send;
 use super::types::{
-    ApiError, ErrorCode, Inbox, Peer, Scheme, SendRequest, Started, Status, Stream, Transfer,
+    ApiError, ErrorCode, Inbox, JoinedGroup, Peer, Scheme, SendRequest, Started, Status, Stream,
+    Transfer,
 };
 use crate::node::{Handle, no_such_transfer};
 use crate::store::reception::check_inbox;
@@ -30,7 +31,7 @@ pub(super) fn router(handle: Handle) -> Router {
         .route("/v1/streams", get(streams))
         .route("/v1/streams/sent", put(send_stream))
         .route("/v1/streams/sent/{group}", delete(stop_sending))
-        .route("/v1/streams/received", put(receive_stream))
+        .route("/v1/streams/received", get(joined_groups).put(receive_stream))
         .route("/v1/streams/received/{group}", delete(stop_receiving))
         .fallback(async || ApiError::new(ErrorCode::NotFound, "no such path; see docs/api.md"))
         .with_state(handle)
@@ -124,6 +125,10 @@ async fn cancel(State(handle): State<Handle>, Path(id): Path<String>) -> Answer<
 
 async fn streams(State(handle): State<Handle>) -> Answer<Vec<Stream>> {
     handle.call(|node| node.streams()).await.map(Json)
+}
+
+async fn joined_groups(State(handle): State<Handle>) -> Answer<Vec<JoinedGroup>> {
+    handle.call(|node| node.joined_groups()).await.map(Json)
 }
 
 async fn send_stream(

@@ -147,6 +147,34 @@ pub struct StreamReceiving {
     pub z: f64,
     /// Its virtual pressure (Y), packets.
     pub pressure: f64,
+    /// What it asks for at least, bit/s; 0 if nothing.
+    pub min_rate_bps: f64,
+    /// What it got lately, bit/s; absent for the first seconds.
+    pub rate_bps: Option<f64>,
+    /// What the source sent lately, bit/s; absent for the first seconds.
+    pub offered_bps: Option<f64>,
+    /// Where layers are played out to, `base=udp:6004`.
+    pub playing: Vec<String>,
+    /// What keeps it from the rate it asks for.
+    pub problem: Option<Problem>,
+}
+
+/// What is wrong, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// For programs: `no_path`, `nothing_arrives`, `below_minimum`, `source_sends_less`, `no_such_layer`.
+    pub code: String,
+    /// For people.
+    pub text: String,
+}
+
+/// One of `GET /v1/streams/received`: a group that this node joined.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinedGroup {
+    /// The group.
+    pub group: String,
+    /// Ids of the streams to it that are known here.
+    pub streams: Vec<String>,
     /// Where layers are played out to, `base=udp:6004`.
     pub playing: Vec<String>,
 }
@@ -158,8 +186,10 @@ pub struct StreamQueue {
     pub to: String,
     /// Receivers behind it (m).
     pub receivers: u32,
-    /// Packets held, by layer (their sum is Q).
+    /// Packets held, by layer (their sum and the place-holders are Q).
     pub held: Vec<u32>,
+    /// The part of Q that is no packets: the mean virtual pressure of the receivers behind it.
+    pub place_holders: f64,
     /// The drop queue (D), packets.
     pub drop_queue: f64,
     /// What the next hop told of its own queues, packets.

@@ -1,10 +1,13 @@
 //! The node's part in streams: its ports joined to the stack.
 
 use super::Node;
-use crate::api::types::{ApiError, ErrorCode, Stream, StreamQueue, StreamReceiving, StreamSending};
-use crate::stream::{Inlet, Layer, Ports, ReceiveStream, SendStream, StreamSection};
+use crate::api::types::{
+    ApiError, ErrorCode, JoinedGroup, Problem, Stream, StreamQueue, StreamReceiving, StreamSending,
+};
+use crate::stream::{Inlet, Layer, Ports, ReceiveStream, SendStream, StreamSection, check_layers};
 use ncmesh_proto::registry;
 use ncmesh_proto::stream::{self, NotTaken, StreamStatus};
+use std::collections::BTreeSet;
 use std::io;
 
 /// The streams' ports, and what came in by them in vain.
@@ -47,6 +50,7 @@ impl Node {
     /// # Errors
     /// [`ErrorCode::BadRequest`], [`ErrorCode::Port`].
     pub fn send_stream(&mut self, request: &SendStream) -> Result<(), ApiError> {
+        check_layers(&request.layers).map_err(bad)?;
         let ports = Ports::open(&request.layers).map_err(|(layer, e)| port_error(&layer, &e))?;
         let names: Vec<String> = request.layers.iter().map(|layer| layer.name.clone()).collect();
         let group = (request.group.as_str(), names.as_slice());
@@ -63,6 +67,7 @@ impl Node {
     /// # Errors
     /// [`ErrorCode::BadRequest`], [`ErrorCode::Port`].
     pub fn receive_stream(&mut self, request: &ReceiveStream) -> Result<(), ApiError> {
+        check_layers(&request.layers).map_err(bad)?;
         let wish = (request.group.as_str(), request.utility());
         let joined = self.stack.join(scheme(), wish, &mut self.storage, self.clock.now());
         joined.ok_or_else(no_scheme)?.map_err(|e| bad(e.to_string()))?;
@@ -113,11 +118,40 @@ impl Node {
         }
     }
 
-    /// What packets that do not fit a frame mean.
-    pub(super) fn stream_hint(&self) -> Option<String> {
-        let longest = self.stack.longest_stream_packet(scheme())?;
+    /// What is wrong with streams.
+    pub(super) fn stream_hints(&self) -> Vec<String> {
         let bytes = self.streams.too_long;
-        (bytes > 0).then(|| too_long(bytes, longest))
+        let longest = self.stack.longest_stream_packet(scheme()).filter(|_| bytes > 0);
+        let mut hints: Vec<String> =
+            longest.into_iter().map(|longest| too_long(bytes, longest)).collect();
+        let streams = self.stack.streams();
+        for group in self.stack.stream_groups() {
+            if streams.iter().all(|(_, status)| status.group != group) {
+                hints.push(nobody_sends(&group, &streams));
+            }
+        }
+        for (_, status) in &streams {
+            let refused = status.sending.as_ref().map_or(0, |sending| sending.refused);
+            let problem = self.problem(status);
+            let of = format!("stream {} to group {}", status.flow, status.group);
+            hints.extend((refused > 0).then(|| bursts(&of, refused)));
+            let from = self.name_of(status.flow.source);
+            hints.extend(problem.map(|problem| format!("{of} from {from}: {}", problem.text)));
+        }
+        hints
+    }
+
+    /// `GET /v1/streams/received`.
+    #[must_use]
+    pub fn joined_groups(&self) -> Vec<JoinedGroup> {
+        let streams = self.stack.streams();
+        let joined = |group: String| {
+            let own = streams.iter().filter(|(_, status)| status.group == group);
+            let playing = self.streams.ports.playing(&group).collect();
+            let streams = own.map(|(_, status)| status.flow.to_string()).collect();
+            JoinedGroup { streams, playing, group }
+        };
+        self.stack.stream_groups().into_iter().map(joined).collect()
     }
 
     /// A packet of a stream arrived.
@@ -135,6 +169,22 @@ impl Node {
             .collect()
     }
 
+    /// What keeps this node from what it asks of a stream.
+    fn problem(&self, status: &StreamStatus) -> Option<Problem> {
+        let receiving = status.receiving.as_ref()?;
+        let problem = |code: &str, text| Problem { code: code.into(), text };
+        if let Some(trouble) = receiving.trouble {
+            return Some(problem(trouble.name(), trouble.to_string()));
+        }
+        let mut wanted = self.streams.ports.layers(&status.group);
+        let unknown = wanted.find(|name| status.layers.iter().all(|layer| layer != name))?;
+        let layers = status.layers.join(", ");
+        Some(problem(
+            "no_such_layer",
+            format!("it has no layer {unknown}: its layers are {layers}"),
+        ))
+    }
+
     fn stream(&self, scheme: &str, status: StreamStatus) -> Stream {
         let n = status.layers.len();
         let packets = |all: [u64; ncmesh_proto::multirate::LAYERS]| all[..n].to_vec();
@@ -142,6 +192,7 @@ impl Node {
             to: self.name_of(queue.to),
             receivers: queue.receivers,
             held: queue.held[..n].to_vec(),
+            place_holders: queue.place_holders,
             drop_queue: queue.drop_queue,
             downstream: queue.downstream,
             weight: queue.weight,
@@ -155,12 +206,17 @@ impl Node {
             waiting: sending.waiting,
             refused: sending.refused,
         };
+        let problem = self.problem(&status);
         let receiving = |receiving: stream::Receiving| StreamReceiving {
             packets: packets(receiving.packets),
             bytes: packets(receiving.bytes),
             z: receiving.z,
             pressure: receiving.pressure,
+            min_rate_bps: receiving.minimum_bps,
+            rate_bps: receiving.rates_bps.map(|(rate, _)| rate),
+            offered_bps: receiving.rates_bps.map(|(_, offered)| offered),
             playing: self.streams.ports.playing(&status.group).collect(),
+            problem: problem.clone(),
         };
         Stream {
             id: status.flow.to_string(),
@@ -180,6 +236,23 @@ impl Node {
 fn too_long(bytes: usize, longest: usize) -> String {
     format!(
         "packets of a stream are up to {bytes} bytes long, and frames here carry {longest}: those that do not fit are dropped. Make the encoder's packets shorter (ffmpeg: rtp://...?pkt_size={longest}), or [radio] mtu larger"
+    )
+}
+
+fn nobody_sends(group: &str, streams: &[(&str, StreamStatus)]) -> String {
+    let others: BTreeSet<&str> = streams.iter().map(|(_, s)| s.group.as_str()).collect();
+    let known = match others.len() {
+        0 => "to none at all".to_owned(),
+        _ => format!("to {}", others.into_iter().collect::<Vec<_>>().join(", ")),
+    };
+    format!(
+        "group {group}: nobody whom this node hears of sends to it (streams known here are {known})"
+    )
+}
+
+fn bursts(of: &str, refused: u64) -> String {
+    format!(
+        "{of}: {refused} packets were refused, as more came than may enter and wait; raise [multirate] a_max, and on all nodes v with it, or let the encoder send less"
     )
 }
 

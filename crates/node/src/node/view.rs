@@ -67,7 +67,7 @@ impl Node {
                 "{versions} frames were of another version of ncmesh; run the same version on all nodes"
             ));
         }
-        hints.extend(self.stream_hint());
+        hints.extend(self.stream_hints());
         hints.extend(self.coding().iter().flat_map(coding::hints));
         hints
     }

@@ -4,4 +4,4 @@ pub mod ports;
 pub mod request;
 
 pub use ports::{Inlet, Inlets, Ports};
-pub use request::{Layer, ReceiveStream, SendStream, StreamSection};
+pub use request::{Layer, ReceiveStream, SendStream, StreamSection, check_layers};

@@ -119,6 +119,11 @@ impl Ports {
         self.refused += u64::from(socket.try_send_to(packet, *to).is_err());
     }
 
+    /// The names of a group's layers that are played out.
+    pub fn layers(&self, group: &str) -> impl Iterator<Item = &str> {
+        self.players.get(group).into_iter().flatten().map(|(name, _)| name.as_str())
+    }
+
     /// The ports of a group's layers that are played out, for people.
     pub fn playing(&self, group: &str) -> impl Iterator<Item = String> {
         let layers = self.players.get(group).into_iter().flatten();

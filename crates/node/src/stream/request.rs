@@ -118,6 +118,22 @@ impl fmt::Display for Layer {
     }
 }
 
+/// That no layer is named twice, and that no two have one port.
+///
+/// # Errors
+/// One line that names both.
+pub fn check_layers(layers: &[Layer]) -> Result<(), String> {
+    for (at, Layer { name, port }) in layers.iter().enumerate() {
+        if layers[..at].iter().any(|other| other.name == *name) {
+            return Err(format!("layer {name:?} is given twice"));
+        }
+        if let Some(other) = layers[..at].iter().find(|other| other.port == *port) {
+            return Err(format!("layers {} and {name} have the same port, {port}", other.name));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,5 +148,18 @@ mod tests {
         {
             assert!(bad.parse::<Layer>().unwrap_err().contains("NAME=udp:PORT"), "{bad}");
         }
+    }
+
+    #[test]
+    fn layers_are_told_apart_by_name_and_port() {
+        let layers = |texts: &[&str]| {
+            let layers: Vec<Layer> = texts.iter().map(|text| text.parse().unwrap()).collect();
+            check_layers(&layers)
+        };
+        assert_eq!(layers(&["a=udp:1", "b=udp:2"]), Ok(()));
+        assert!(layers(&["a=udp:1", "a=udp:2"]).unwrap_err().contains("\"a\" is given twice"));
+        assert!(
+            layers(&["a=udp:1", "b=udp:1"]).unwrap_err().contains("a and b have the same port")
+        );
     }
 }

@@ -31,10 +31,10 @@ impl Backlog {
     pub(super) fn new(rules: &Dropping, now: Instant) -> Self {
         let queues = Queues::new(rules);
         let packets = std::array::from_fn(|_| VecDeque::new());
-        Self { packets, due: queues.due(rules), queues, sent_in_slot: 0, fed_at: now }
+        Self { packets, due: queues.due(rules, 0.0), queues, sent_in_slot: 0, fed_at: now }
     }
 
-    /// Packets held (Q).
+    /// Packets held.
     pub(super) fn len(&self) -> u32 {
         self.queues.backlog()
     }
@@ -65,14 +65,15 @@ impl Backlog {
         Some(layer)
     }
 
-    /// A slot ends and the next begins: what was dropped, the highest layer and of it the oldest first.
-    pub(super) fn next_slot(&mut self, rules: &Dropping) -> Packets {
+    /// A slot ends and the next begins, in which `place_holders` stand before the packets: what was dropped, the highest
+    /// layer and of it the oldest first.
+    pub(super) fn next_slot(&mut self, rules: &Dropping, place_holders: f64) -> Packets {
         let dropped = self.queues.end_slot(self.due, self.sent_in_slot, rules);
         for (queue, packets) in self.packets.iter_mut().zip(dropped.0) {
             queue.drain(..(packets as usize).min(queue.len()));
         }
         self.sent_in_slot = 0;
-        self.due = self.queues.due(rules);
+        self.due = self.queues.due(rules, place_holders);
         dropped
     }
 }

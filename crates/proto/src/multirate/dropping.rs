@@ -24,9 +24,9 @@ impl Dropping {
     }
 
     /// Packets to drop of a backlog of `q`, with `d` in the drop queue (eq. 17; without drop queues V-E).
-    fn drops(&self, q: u32, d: f64) -> u32 {
+    fn drops(&self, q: f64, d: f64) -> u32 {
         let limit = if self.has_drop_queues { d } else { self.threshold };
-        if f64::from(q) > limit { self.d_max } else { 0 }
+        if q > limit { self.d_max } else { 0 }
     }
 
     /// Packets to discard from a drop queue of `d` (eq. 18).
@@ -46,7 +46,7 @@ pub struct Queues {
 /// What a queue decides at the beginning of a slot, by its backlogs there.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Due {
-    /// The backlog (Q).
+    /// Packets held.
     held: u32,
     /// Packets to drop, of those that are not sent.
     drops: u32,
@@ -92,18 +92,19 @@ impl Queues {
     /// A slot in which the link carries at most `rate` packets of this session: what is sent, then what is dropped
     /// of the rest, as decided by the backlogs at the slot's beginning. Arrivals come after: [`receive`](Self::receive).
     pub fn advance(&mut self, rate: u32, rules: &Dropping) -> Moved {
-        let due = self.due(rules);
+        let due = self.due(rules, 0.0);
         let sent = self.held.lowest(rate);
         self.serve(sent);
         Moved { sent, dropped: self.end_slot(due, sent.total(), rules) }
     }
 
-    /// A slot begins: what is due by its end.
+    /// A slot begins: what is due by its end. The backlog (Q) is of the packets held and of `place_holders`, which are
+    /// none (Neely, Stochastic Network Optimization, 2010, 4.8).
     #[must_use]
-    pub fn due(&self, rules: &Dropping) -> Due {
+    pub fn due(&self, rules: &Dropping, place_holders: f64) -> Due {
         Due {
             held: self.backlog(),
-            drops: rules.drops(self.backlog(), self.dropped),
+            drops: rules.drops(f64::from(self.backlog()) + place_holders, self.dropped),
             discards: rules.discards(self.dropped),
         }
     }

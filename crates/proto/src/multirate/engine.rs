@@ -207,8 +207,7 @@ impl Multirate {
     fn announce_again(&mut self, cx: &mut Cx<'_>) {
         for (flow, session) in self.sessions.iter_mut().filter(|(_, s)| s.own.is_some()) {
             if cx.now.since(session.announced_at) >= ANNOUNCE {
-                session.announced_at = cx.now;
-                session.announcement.version += 1;
+                session.announce(session.announcement.version + 1, cx.now);
                 self.flood.publish(*flow, session.announcement.version, cx.now, cx.rng);
             }
         }
@@ -255,7 +254,9 @@ impl Multirate {
             }
             session.farewells = session.farewells.saturating_sub(u8::from(receivers == 0));
             let receivers = u16::try_from(receivers).unwrap_or(u16::MAX);
-            Entry { flow, parent, receivers, pressure: session.pressure() as f32 }.write(out);
+            let (backlog, pressure) = session.pressures();
+            let (backlog, pressure) = (backlog as f32, pressure as f32);
+            Entry { flow, parent, receivers, backlog, pressure }.write(out);
             entries += 1;
             self.report_from = Some(flow);
         }

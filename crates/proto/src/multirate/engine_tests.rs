@@ -10,7 +10,7 @@ use crate::rng;
 use crate::route::Topology;
 use crate::route::meshes::symmetric;
 use crate::service::{Cx, Event, Frame, Service, TxReport, TxResult};
-use crate::stream::{NotTaken, StreamError, StreamService};
+use crate::stream::{NotTaken, StreamError, StreamService, Trouble};
 use crate::time::{Duration, Instant};
 use ncmesh_wire::{FlowId, NodeId};
 use proptest::prelude::*;
@@ -21,15 +21,15 @@ const FLOW: FlowId = FlowId { source: NodeId(1), serial: 7 };
 
 fn announcement() -> Announcement {
     let layers = vec!["base".to_owned(), "enh".to_owned()];
-    Announcement { flow: FLOW, version: 1, group: "tv".into(), layers }
+    Announcement { flow: FLOW, version: 1, group: "tv".into(), layers, sent: vec![3, 4] }
 }
 
 fn header() -> Header {
     Header { next: NodeId(2), flow: FLOW, layer: 1, seq: 5, hops: 9 }
 }
 
-fn entry(parent: u16, receivers: u16, pressure: f32) -> Entry {
-    Entry { flow: FLOW, parent: NodeId(parent), receivers, pressure }
+fn entry(parent: u16, receivers: u16, backlog: f32) -> Entry {
+    Entry { flow: FLOW, parent: NodeId(parent), receivers, backlog, pressure: 0.0 }
 }
 
 /// The golden vectors of docs/wire-format.md.
@@ -45,13 +45,14 @@ fn golden_frames() {
         assert!(Header::parse(&body[..end]).is_err(), "{end}");
     }
     body.clear();
-    entry(1, 2, 1.5).write(&mut body);
-    assert_eq!(hex(&body), "000100000007000100023fc00000");
-    assert_eq!(Entry::parse_all(&body), Ok(vec![entry(1, 2, 1.5)]));
+    let reported = Entry { pressure: 2.5, ..entry(1, 2, 1.5) };
+    reported.write(&mut body);
+    assert_eq!(hex(&body), "000100000007000100023fc0000040200000");
+    assert_eq!(Entry::parse_all(&body), Ok(vec![reported]));
     assert!(Entry::parse_all(&body[1..]).is_err() && Entry::parse_all(&[]).is_err());
     body.clear();
     announcement().write(&mut body);
-    assert_eq!(hex(&body), "0001000000070000000102027476046261736503656e68");
+    assert_eq!(hex(&body), "0001000000070000000102027476046261736503656e680000000300000004");
     assert_eq!(body.len(), announcement().len());
     assert_eq!(Announcement::parse(&body), Ok(announcement()));
     for end in 0..body.len() {
@@ -69,15 +70,18 @@ fn frames_that_contradict_themselves_are_malformed() {
     };
     assert!(data(Header { hops: 0, ..header() }).is_err());
     assert!(data(Header { layer: 4, ..header() }).is_err());
-    for pressure in [f32::NAN, f32::INFINITY] {
-        let mut body = Vec::new();
-        entry(1, 1, pressure).write(&mut body);
-        assert!(Entry::parse_all(&body).is_err());
+    for endless in [f32::NAN, f32::INFINITY] {
+        for entry in [entry(1, 1, endless), Entry { pressure: endless, ..entry(1, 1, 0.0) }] {
+            let mut body = Vec::new();
+            entry.write(&mut body);
+            assert!(Entry::parse_all(&body).is_err());
+        }
     }
     let names = |group: &str, layers: &[&str]| {
         let mut body = Vec::new();
-        let layers = layers.iter().map(|&name| name.to_owned()).collect();
-        Announcement { group: group.into(), layers, ..announcement() }.write(&mut body);
+        let layers: Vec<String> = layers.iter().map(|&name| name.to_owned()).collect();
+        let sent = vec![0; layers.len()];
+        Announcement { group: group.into(), layers, sent, ..announcement() }.write(&mut body);
         Announcement::parse(&body).map(drop)
     };
     assert_eq!(names("tv", &[]), Ok(()));
@@ -242,7 +246,7 @@ fn a_tree_is_made_by_reports_and_packets_go_down_it() {
     assert_eq!((next, bench.sends()), (vec![3, 4], None));
     // Both have it; what this node tells is its own queues again.
     bench.pass(1000);
-    assert_eq!(bench.reports().unwrap()[0].pressure, 0.0);
+    assert_eq!(bench.reports().unwrap()[0].backlog, 0.0);
     // One chooses another parent, the other leaves.
     bench.report(3, entry(5, 1, 0.0));
     bench.report(4, entry(2, 0, 0.0));
@@ -298,6 +302,28 @@ fn the_base_is_served_first_and_the_enhancement_dropped_first() {
 }
 
 #[test]
+fn place_holders_stand_for_virtual_pressure() {
+    let mut bench = Bench::new(small());
+    bench.announce();
+    bench.report(3, Entry { pressure: 50.0, ..entry(2, 2, 0.0) });
+    bench.report(4, Entry { pressure: 7.0, ..entry(2, 1, 0.0) });
+    bench.pass(200);
+    // Its parent is told all of it at once, and that no packets are behind it.
+    let told = Entry { pressure: 57.0, ..entry(1, 3, 0.0) };
+    assert_eq!(bench.reports(), Some(vec![told]));
+    // A packet goes at once: what is before it are no packets.
+    bench.data(1, 1, 0);
+    assert!(bench.sends().is_some() && bench.sends().is_some());
+    // With 25 of them, one for each receiver, and 16 packets Q is above V theta = 40.
+    (1..17).for_each(|seq| bench.data(1, 1, seq));
+    bench.pass(100);
+    bench.pass(100);
+    let queues = bench.engine.streams()[0].queues.clone();
+    let of = |i: usize| (queues[i].place_holders, queues[i].held[1], queues[i].dropped[1]);
+    assert_eq!((of(0), of(1)), ((25.0, 0, 16), (7.0, 16, 0)));
+}
+
+#[test]
 fn a_queue_and_all_of_them_are_bounded_whatever_comes() {
     let mut bench = Bench::new(small());
     bench.announce();
@@ -317,10 +343,12 @@ fn a_queue_and_all_of_them_are_bounded_whatever_comes() {
 fn lies_do_bounded_harm() {
     let mut bench = Bench::new(small());
     bench.announce();
-    bench.report(3, entry(2, u16::MAX, -1e30));
+    bench.report(3, Entry { pressure: 1e30, ..entry(2, u16::MAX, -1e30) });
     let queue = bench.engine.streams()[0].queues[0].clone();
-    // No more receivers than nodes, no more urgency than a queue can hold.
-    assert_eq!((queue.receivers, queue.downstream), (5, -80.0));
+    // No more receivers than nodes, no more urgency than a queue can hold, no more pressure than V theta of each.
+    assert_eq!((queue.receivers, queue.downstream, queue.place_holders), (5, -80.0, 40.0));
+    bench.report(3, Entry { pressure: -1e30, ..entry(2, 1, 0.0) });
+    assert_eq!(bench.engine.streams()[0].queues[0].place_holders, 0.0);
     bench.report(3, entry(2, 1, 1e30));
     assert_eq!(bench.engine.streams()[0].queues[0].downstream, 160.0);
     // One that calls itself full is not served, and its packets are dropped.
@@ -347,8 +375,8 @@ fn an_end_that_is_a_lie_is_outdone_by_the_source() {
     bench.announce();
     let say = |bench: &mut Bench, flow, version, layers: &[String]| {
         let mut body = Vec::new();
-        let layers = layers.to_vec();
-        Announcement { flow, version, layers, ..announcement() }.write(&mut body);
+        let (layers, sent) = (layers.to_vec(), vec![0; layers.len()]);
+        Announcement { flow, version, layers, sent, ..announcement() }.write(&mut body);
         bench.hear(1, ANNOUNCEMENT, &body);
     };
     say(&mut bench, FLOW, 9, &[]);
@@ -490,6 +518,45 @@ fn a_receiver_is_handed_its_packets_and_pushes_back() {
     }
     bench.pass(100);
     assert!(pressure(&bench) <= 80.0, "{}", pressure(&bench));
+}
+
+#[test]
+fn a_receiver_begins_with_the_pressure_at_which_it_asks_for_no_more() {
+    let begins = |utility| {
+        let mut bench = Bench::new(small());
+        bench.with(|e, cx| e.join(cx, "tv", utility)).unwrap();
+        bench.announce();
+        bench.engine.streams()[0].receiving.clone().unwrap().pressure
+    };
+    let named = |name: &str| UtilityConfig { name: name.into(), ..UtilityConfig::default() };
+    // V (theta - g'(0)) = 10 (4 - 1), and one packet where that is none.
+    assert!((begins(named("linear")) - 30.0).abs() < 1e-6);
+    assert!((begins(named("log")) - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn what_keeps_a_receiver_from_its_rate_is_said() {
+    let mut bench = Bench::new(small());
+    let linear = UtilityConfig { name: "linear".into(), minimum: Some(1.0), ..Default::default() };
+    bench.with(|e, cx| e.join(cx, "tv", linear)).unwrap();
+    assert_eq!((bench.engine.groups(), bench.engine.streams()), (vec!["tv".to_owned()], vec![]));
+    let trouble = |bench: &Bench| bench.engine.streams()[0].receiving.clone().unwrap().trouble;
+    // Each 5 s 1,000 packets enter, of which 100, of 100 bytes, arrive.
+    for version in 1..6 {
+        let sent = vec![0, version * 1000];
+        let mut body = Vec::new();
+        Announcement { version, sent, ..announcement() }.write(&mut body);
+        bench.hear(1, ANNOUNCEMENT, &body);
+        (0..100).for_each(|seq| bench.data(1, 1, version * 1000 + seq));
+        assert!(version > 3 || trouble(&bench).is_none());
+        bench.pass(5000);
+    }
+    let said = trouble(&bench).unwrap();
+    assert_eq!(said.name(), "below_minimum");
+    assert!(said.to_string().starts_with("gets 0.02 of at least 1.00 Mbit/s"), "{said}");
+    bench.topology = symmetric(&[(2, 3, 1.0)]);
+    bench.pass(10);
+    assert_eq!(trouble(&bench), Some(Trouble::NoPath));
 }
 
 #[test]

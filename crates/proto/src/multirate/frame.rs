@@ -47,7 +47,8 @@ impl Header {
     }
 }
 
-/// What a node tells of one stream: the backlog that (25) takes off at its parent, and how many receivers are behind.
+/// What a node tells of one stream: how many receivers are behind it, and what (25) takes off at its parent, packets
+/// and virtual pressure apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Entry {
     pub flow: FlowId,
@@ -55,24 +56,27 @@ pub(super) struct Entry {
     pub parent: NodeId,
     /// Receivers reached through it, itself included (m); 0: it leaves the tree.
     pub receivers: u16,
-    /// The sum of m Q over its links, and Y if it receives, packets.
+    /// The sum of m times the packets held over its links, and its own Y where that is below 0, packets.
+    pub backlog: f32,
+    /// The sum of Y over those receivers, where it is above 0, packets.
     pub pressure: f32,
 }
 
 impl Entry {
     /// Its length, bytes.
-    pub(super) const LEN: usize = 14;
+    pub(super) const LEN: usize = 18;
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let mut w = Writer::new(out);
-        w.flow(self.flow).node(self.parent).u16(self.receivers).u32(self.pressure.to_bits());
+        w.flow(self.flow).node(self.parent).u16(self.receivers);
+        w.u32(self.backlog.to_bits()).u32(self.pressure.to_bits());
     }
 
     fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (flow, parent, receivers) = (r.flow()?, r.node()?, r.u16()?);
-        let pressure = f32::from_bits(r.u32()?);
-        if pressure.is_finite() {
-            Ok(Self { flow, parent, receivers, pressure })
+        let (backlog, pressure) = (f32::from_bits(r.u32()?), f32::from_bits(r.u32()?));
+        if backlog.is_finite() && pressure.is_finite() {
+            Ok(Self { flow, parent, receivers, backlog, pressure })
         } else {
             Err(Malformed)
         }
@@ -97,6 +101,8 @@ pub(super) struct Announcement {
     pub group: String,
     /// The base first; none: the stream has ended.
     pub layers: Vec<String>,
+    /// Packets of each layer that entered the stream so far, modulo 2^32.
+    pub sent: Vec<u32>,
 }
 
 impl Announcement {
@@ -105,12 +111,15 @@ impl Announcement {
         for name in core::iter::once(&self.group).chain(&self.layers) {
             Writer::new(out).short_bytes(name.as_bytes());
         }
+        for sent in &self.sent {
+            Writer::new(out).u32(*sent);
+        }
     }
 
     /// Its length, bytes.
     pub(super) fn len(&self) -> usize {
         let names: usize = self.layers.iter().map(|name| 1 + name.len()).sum();
-        11 + 1 + self.group.len() + names
+        11 + 1 + self.group.len() + names + 4 * self.sent.len()
     }
 
     pub(super) fn parse(body: &[u8]) -> Result<Self, Malformed> {
@@ -125,12 +134,13 @@ impl Announcement {
         };
         let group = name()?;
         let layers = (0..layers).map(|_| name()).collect::<Result<Vec<_>, _>>()?;
+        let sent = layers.iter().map(|_| r.u32()).collect::<Result<Vec<_>, _>>()?;
         let one = ["base".to_owned()];
         let named = if layers.is_empty() { &one[..] } else { &layers };
         if r.remaining() > 0 || check_names(&group, named).is_err() {
             return Err(Malformed);
         }
-        Ok(Self { flow, version, group, layers })
+        Ok(Self { flow, version, group, layers, sent })
     }
 }
 

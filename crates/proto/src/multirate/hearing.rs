@@ -1,10 +1,12 @@
 //! Frames of neighbours, none of them believed further than it can do harm.
 
+use super::Parameters;
 use super::backlog::Packet;
 use super::engine::{MAX_CHILDREN, MAX_SESSIONS, Multirate, parent};
 use super::frame::{Announcement, Entry, Header};
 use super::rate::LinkRate;
-use super::session::{Child, Session, Taking};
+use super::session::{Child, Session};
+use super::taking::Taking;
 use crate::counters::DropReason;
 use crate::route::Topology;
 use crate::service::{Cx, Event};
@@ -85,8 +87,8 @@ impl Multirate {
                 let child =
                     session.children.entry(sender).or_insert_with(|| Child::new(wired, cx.now));
                 child.heard_at = cx.now;
-                (child.receivers, child.downstream) =
-                    believable(entry, cx.topology.nodes().count(), self.parameters.q_bound());
+                (child.receivers, child.downstream, child.pressure) =
+                    believable(entry, cx.topology.nodes().count(), &self.parameters);
                 let (forward, backward) =
                     (cx.topology.delivery(cx.me, sender), cx.topology.delivery(sender, cx.me));
                 self.links.entry(sender).or_insert_with(|| LinkRate::new(forward, backward));
@@ -127,14 +129,12 @@ impl Multirate {
                 let (ends, goes_on) = (heard.layers.is_empty(), known.has_ended());
                 if ends {
                     known.end();
-                    known.announcement.layers.clear();
                 } else if goes_on {
                     let parent = known.parent;
-                    *known = Session::new(heard, cx.now);
+                    *known = Session::new(heard.clone(), cx.now);
                     known.parent = parent;
                 }
-                known.announcement.version = version;
-                known.announced_at = cx.now;
+                known.announced(version, heard.sent, cx.now);
                 self.flood.publish(flow, version, cx.now, cx.rng);
                 if goes_on && !ends {
                     self.take_up(cx, flow);
@@ -151,8 +151,7 @@ impl Multirate {
         let Some(session) = session.filter(|s| heard.version > s.announcement.version) else {
             return;
         };
-        session.announcement.version = heard.version.saturating_add(1);
-        session.announced_at = cx.now;
+        session.announce(heard.version.saturating_add(1), cx.now);
         self.flood.publish(heard.flow, session.announcement.version, cx.now, cx.rng);
     }
 
@@ -169,13 +168,14 @@ impl Multirate {
     }
 }
 
-/// Receivers and backlog of a report as far as they can be true: no more receivers than there are nodes, a backlog
-/// that so many queues can hold.
-fn believable(entry: &Entry, nodes: usize, q_bound: f64) -> (u32, f64) {
+/// Receivers, backlog and virtual pressure of a report as far as they can be true: no more receivers than there are
+/// nodes, a backlog that so many queues can hold, and pressures below which no receiver would take anything.
+fn believable(entry: &Entry, nodes: usize, parameters: &Parameters) -> (u32, f64, f64) {
     let most = u32::try_from(nodes.max(1)).unwrap_or(u32::MAX);
     let receivers = u32::from(entry.receivers).min(most);
-    let largest = (f64::from(receivers) + 1.0) * q_bound;
-    (receivers, f64::from(entry.pressure).clamp(-q_bound, largest))
+    let (all, q_bound) = (f64::from(receivers), parameters.q_bound());
+    let backlog = f64::from(entry.backlog).clamp(-q_bound, (all + 1.0) * q_bound);
+    (receivers, backlog, f64::from(entry.pressure).clamp(0.0, all * parameters.threshold()))
 }
 
 /// Whether `node` is in a list of names and ids.

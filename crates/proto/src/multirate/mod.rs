@@ -11,6 +11,7 @@ mod dropping;
 mod engine;
 mod frame;
 mod hearing;
+mod ledger;
 mod parameters;
 mod policy;
 mod queue;
@@ -20,6 +21,7 @@ mod scheduling;
 mod service;
 mod serving;
 mod session;
+mod taking;
 mod tree;
 mod utility;
 

@@ -19,11 +19,14 @@ impl Receiver {
         Self { utility, z: parameters.first_z(), unit: 1.0 }
     }
 
-    /// One that begins with a pressure of one packet, and so is served at once.
+    /// One that begins with the least pressure at which it ceases to ask for more, V (theta - g'(0)), or with one packet:
+    /// served at once, and no less than others of its utility.
     #[must_use]
     pub fn eager(utility: Utility, parameters: &Parameters) -> Self {
-        let z = parameters.zeta - libm::log(parameters.w) / parameters.w;
-        Self { z: z.max(parameters.zeta), ..Self::new(utility, parameters) }
+        let Parameters { v, theta, w, zeta, .. } = *parameters;
+        let pressure = (v * (theta - utility.steepest())).max(1.0);
+        let z = zeta + libm::log(pressure / w) / w;
+        Self { z: z.max(zeta), ..Self::new(utility, parameters) }
     }
 
     /// From now on the utility's rates are in units of so many packets per slot, above 0; one until then.

@@ -33,8 +33,8 @@ impl StreamService for Multirate {
             return Err(StreamError::Full);
         }
         let flow = FlowId { source: cx.me, serial: cx.rng.next_u32() };
-        let layers = layers.to_vec();
-        let announcement = Announcement { flow, version: 1, group: group.to_owned(), layers };
+        let (layers, sent) = (layers.to_vec(), vec![0; layers.len()]);
+        let announcement = Announcement { flow, version: 1, group: group.to_owned(), layers, sent };
         if announcement.len() > cx.mtu {
             return Err(StreamError::LongNames);
         }
@@ -50,9 +50,7 @@ impl StreamService for Multirate {
         let Some(flow) = self.own(group) else { return false };
         if let Some(session) = self.sessions.get_mut(&flow) {
             session.end();
-            session.announced_at = cx.now;
-            session.announcement.layers.clear();
-            session.announcement.version += 1;
+            session.announce(session.announcement.version + 1, cx.now);
             self.flood.publish(flow, session.announcement.version, cx.now, cx.rng);
         }
         self.settle(cx);
@@ -112,6 +110,10 @@ impl StreamService for Multirate {
         }
         self.settle(cx);
         joined
+    }
+
+    fn groups(&self) -> Vec<String> {
+        self.wishes.keys().cloned().collect()
     }
 
     fn streams(&self) -> Vec<StreamStatus> {

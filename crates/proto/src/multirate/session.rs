@@ -3,8 +3,9 @@
 
 use super::backlog::{Backlog, Packet};
 use super::frame::Announcement;
-use super::{Dropping, LAYERS, Parameters, Receiver, Utility, differential_backlog, pressure};
-use crate::stream::{Receiving, Sending, StreamQueue, StreamStatus};
+use super::taking::Taking;
+use super::{Dropping, LAYERS, Parameters, differential_backlog, pressure};
+use crate::stream::{Sending, StreamQueue, StreamStatus};
 use crate::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,10 +13,6 @@ use std::sync::Arc;
 
 /// Packets of a layer that may come out of order and still be told from repetitions.
 const WINDOW: u32 = 64;
-/// What a packet is taken to be long before one has come, bytes.
-const FIRST_LENGTH: f64 = 1000.0;
-/// Weight of the newest packet in their mean length.
-const NEWEST: f64 = 0.01;
 /// Hops a packet goes at most.
 const MAX_HOPS: u8 = 64;
 /// A node that left a tree says so in so many reports.
@@ -53,26 +50,15 @@ pub(super) struct Own {
 /// Packets that wait at a source at most: a burst of a large key frame.
 const MAX_WAITING: usize = 1024;
 
-/// This node's part as receiver.
-#[derive(Debug)]
-pub(super) struct Taking {
-    receiver: Receiver,
-    /// Virtual pressure (Y) since the slot began.
-    pressure: f64,
-    /// Whether the policy lets receivers push back.
-    has_say: bool,
-    received: u32,
-    mean_length: f64,
-    tally: Receiving,
-}
-
 /// A neighbour that takes the stream from here.
 #[derive(Debug)]
 pub(super) struct Child {
     /// Receivers behind it (m).
     pub receivers: u32,
-    /// What it told of its own queues.
+    /// What it told of its own queues: packets that are there.
     pub downstream: f64,
+    /// The sum of virtual pressures (Y) that it told of, where they are above 0.
+    pub pressure: f64,
     pub heard_at: Instant,
     /// Whether its link shares no radio.
     pub wired: bool,
@@ -142,11 +128,31 @@ impl Session {
 
     /// It is announced to have ended.
     pub(super) fn end(&mut self) {
+        self.announcement.layers.clear();
+        self.announcement.sent.clear();
         self.layers.clear();
         self.own = None;
         self.taking = None;
         self.children.clear();
         self.farewells = 0;
+    }
+
+    /// The source announces it once more, as a later `version`.
+    pub(super) fn announce(&mut self, version: u32, now: Instant) {
+        (self.announcement.version, self.announced_at) = (version, now);
+        if let Some(own) = &self.own {
+            self.announcement.sent = own.next_seq[..self.layers.len()].to_vec();
+        }
+    }
+
+    /// It was announced once more, with so many packets `sent`.
+    pub(super) fn announced(&mut self, version: u32, mut sent: Vec<u32>, now: Instant) {
+        (self.announcement.version, self.announced_at) = (version, now);
+        sent.resize(self.layers.len(), 0);
+        if let Some(taking) = &mut self.taking {
+            taking.announced(&sent, now);
+        }
+        self.announcement.sent = sent;
     }
 
     /// Receivers reached through this node, itself included (m).
@@ -160,10 +166,15 @@ impl Session {
         self.own.is_some() || self.taking.is_some() || !self.children.is_empty()
     }
 
-    /// What this node tells its parent: the part of (25) that is taken off there.
-    pub(super) fn pressure(&self) -> f64 {
-        let queued = self.children.values().map(|child| pressure(child.receivers, child.backlog()));
-        queued.sum::<f64>() + self.taking.as_ref().map_or(0.0, |taking| taking.pressure)
+    /// What this node tells its parent of the part of (25) that is taken off there: packets and urgency, and virtual
+    /// pressure, which place-holders stand for on the way.
+    pub(super) fn pressures(&self) -> (f64, f64) {
+        let own = self.taking.as_ref().map_or(0.0, |taking| taking.pressure);
+        let sum = |backlog: f64, pressed: f64, child: &Child| {
+            (backlog + pressure(child.receivers, child.backlog()), pressed + child.pressure)
+        };
+        let children = self.children.values();
+        children.fold((own.min(0.0), own.max(0.0)), |(b, p), child| sum(b, p, child))
     }
 
     /// Whether the packet is new here.
@@ -216,8 +227,9 @@ impl Session {
             taking.next_slot(parameters, slot);
         }
         for child in self.children.values_mut() {
+            let place_holders = child.place_holders();
             let Some(queue) = &mut child.queue else { continue };
-            let dropped = queue.next_slot(rules);
+            let dropped = queue.next_slot(rules, place_holders);
             for (count, more) in child.dropped.iter_mut().zip(dropped.0) {
                 *count += u64::from(more);
             }
@@ -235,7 +247,7 @@ impl Session {
             receivers: self.receivers(),
             parent: self.parent.filter(|_| self.receivers() > 0),
             sending: self.own.as_ref().map(Own::status),
-            receiving: self.taking.as_ref().map(Taking::status),
+            receiving: self.taking.as_ref().map(|taking| taking.status(self.parent)),
             queues: self
                 .children
                 .iter()
@@ -280,56 +292,12 @@ impl Own {
     }
 }
 
-impl Taking {
-    pub(super) fn new(utility: Utility, parameters: &Parameters, has_say: bool) -> Self {
-        let receiver = Receiver::eager(utility, parameters);
-        let tally = Receiving::default();
-        let mut taking = Self {
-            receiver,
-            pressure: 0.0,
-            has_say,
-            received: 0,
-            mean_length: FIRST_LENGTH,
-            tally,
-        };
-        taking.press(parameters);
-        taking
-    }
-
-    /// A packet came.
-    pub(super) fn receive(&mut self, packet: &Packet) {
-        let bytes = packet.bytes.len();
-        self.received = self.received.saturating_add(1);
-        self.mean_length += NEWEST * (bytes as f64 - self.mean_length);
-        self.tally.packets[packet.layer] += 1;
-        self.tally.bytes[packet.layer] += bytes as u64;
-    }
-
-    fn next_slot(&mut self, parameters: &Parameters, slot: Duration) {
-        // Packets per slot in a Mbit/s.
-        self.receiver.set_unit(1e6 * slot.as_secs_f64() / (8.0 * self.mean_length.max(1.0)));
-        self.receiver.advance(self.pressure, std::mem::take(&mut self.received), parameters);
-        self.receiver.hold_below(parameters.z_bound());
-        self.press(parameters);
-    }
-
-    /// Y as the virtual queue has it; no policy lets it exceed what a queue may hold.
-    fn press(&mut self, parameters: &Parameters) {
-        if self.has_say {
-            self.pressure = self.receiver.pressure(parameters).min(parameters.q_bound());
-        }
-    }
-
-    fn status(&self) -> Receiving {
-        Receiving { z: self.receiver.z(), pressure: self.pressure, ..self.tally.clone() }
-    }
-}
-
 impl Child {
     pub(super) fn new(wired: bool, now: Instant) -> Self {
         Self {
             receivers: 0,
             downstream: 0.0,
+            pressure: 0.0,
             heard_at: now,
             wired,
             queue: None,
@@ -339,12 +307,17 @@ impl Child {
         }
     }
 
-    /// Packets held (Q).
+    /// Packets held (Q less its place-holders).
     pub(super) fn backlog(&self) -> u32 {
         self.queue.as_ref().map_or(0, Backlog::len)
     }
 
-    /// W (25).
+    /// The part of Q that is no packets: the mean virtual pressure of the receivers behind it.
+    fn place_holders(&self) -> f64 {
+        self.pressure / f64::from(self.receivers.max(1))
+    }
+
+    /// W (25): what place-holders add to m Q is what virtual pressures take off.
     pub(super) fn weight(&self) -> f64 {
         differential_backlog(pressure(self.receivers, self.backlog()), self.downstream)
     }
@@ -354,6 +327,7 @@ impl Child {
             to,
             receivers: self.receivers,
             held: self.queue.as_ref().map_or([0; LAYERS], |queue| queue.queues().held().0),
+            place_holders: self.place_holders(),
             drop_queue: self.queue.as_ref().map_or(0.0, |queue| queue.queues().drop_queue()),
             downstream: self.downstream,
             weight: self.weight(),

@@ -46,6 +46,12 @@ impl Utility {
         self.shape.value(rate) - self.penalty * (self.minimum - rate).max(0.0)
     }
 
+    /// The rate below which there is a penalty; 0 if there is none.
+    #[must_use]
+    pub fn minimum(&self) -> f64 {
+        self.minimum
+    }
+
     /// Its slope at rate 0, which is its steepest.
     #[must_use]
     pub fn steepest(&self) -> f64 {

@@ -58,6 +58,13 @@ impl Stack {
             .collect()
     }
 
+    /// The groups that this node joined by any scheme, whether or not anybody sends to them.
+    #[must_use]
+    pub fn stream_groups(&self) -> Vec<String> {
+        let services = self.services.iter().filter_map(|service| service.as_stream_ref());
+        services.flat_map(StreamService::groups).collect()
+    }
+
     /// The longest packet of a stream that `scheme` carries, bytes. `None` if it carries no streams.
     #[must_use]
     pub fn longest_stream_packet(&self, scheme: &str) -> Option<usize> {

@@ -67,6 +67,8 @@ pub struct StreamReceiverOutcome {
     pub mean_delay_s: Option<f64>,
     /// Its rate over time.
     pub series: StreamSeries,
+    /// What kept it from the rate it asks for, as its node saw it at last.
+    pub problem: Option<String>,
 }
 
 /// A layer at a receiver.
@@ -140,6 +142,7 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
         if run.s.now() >= sample_at {
             sample_at = sample_at + SAMPLE;
             queues.look(run);
+            sources.iter_mut().for_each(|source| source.look(&run.s));
         }
     }
     let now = run.s.now();

@@ -4,7 +4,9 @@ use super::{RunError, SAMPLE, StreamLayerOutcome, StreamReceiverOutcome};
 use crate::scenario::StreamReceiver;
 use crate::simulation::{Simulation, StreamArrival};
 use ncmesh_proto::multirate::UtilityConfig;
+use ncmesh_proto::stack::Stack;
 use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_wire::FlowId;
 use std::collections::BTreeSet;
 
 /// A receiver under way.
@@ -63,6 +65,14 @@ impl Receiver {
             s.leave(scheme, self.node, group);
         }
         Ok(())
+    }
+
+    /// What is wrong now, as its node sees it.
+    pub(super) fn look(&mut self, s: &Simulation, flow: FlowId) {
+        let streams = s.host(self.node).stack().map(Stack::streams).unwrap_or_default();
+        let own = streams.into_iter().find(|(_, status)| status.flow == flow);
+        let receiving = own.and_then(|(_, status)| status.receiving);
+        self.outcome.problem = receiving.and_then(|r| r.trouble).map(|trouble| trouble.to_string());
     }
 
     /// A packet came, (layer, number), of those that the source took.

@@ -127,6 +127,13 @@ impl Source {
         Ok(())
     }
 
+    /// Asks receivers' nodes what is wrong.
+    pub(super) fn look(&mut self, s: &Simulation) {
+        let during = (self.counts_from..self.ends).contains(&s.now());
+        let Some(flow) = self.flow.filter(|_| during) else { return };
+        self.receivers.iter_mut().for_each(|receiver| receiver.look(s, flow));
+    }
+
     pub(super) fn receive(&mut self, arrival: &StreamArrival) {
         if self.flow != Some(arrival.flow) {
             return;
