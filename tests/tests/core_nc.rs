@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_medium::{ChannelConfig, Sense};
+use ncmesh_proto::core_nc::Relay;
 use ncmesh_proto::time::Duration;
+use ncmesh_proto::tunnel::Relaying;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Carried, FlowsOutcome, Mischief, Simulation, SimulationConfig, run};
 use ncmesh_tests::{contents, links, mesh, settled};
@@ -270,6 +272,87 @@ fn regions_follow_one_another_along_a_path() {
             assert!(coded > 50, "{scheme}: {coded} at {relay}");
         }
     }
+}
+
+const RELAYS: [Relay; 3] = [Relay::Core, Relay::Recoding, Relay::NonRecoding];
+
+fn relay_as(s: &mut Simulation, node: usize, relay: Relay) {
+    s.relay_as(node, Relaying { relay: Some(relay), coding: None }).unwrap();
+}
+
+/// Three regions in a row, n0 to n4 and back; nobody is hidden from anybody.
+fn three_regions(seed: u64) -> Simulation {
+    let line = [(0, 1, 0.1), (1, 2, 0.1), (2, 3, 0.1), (3, 4, 0.1)];
+    let mut config = mesh(links(5, &line), seed);
+    if let ChannelConfig::Links(links) = &mut config.medium.channel {
+        links.sense = Sense::Everyone;
+    }
+    settled(config)
+}
+
+/// Keeps both directions of the regions busy, turn after turn, and sees that everything arrives.
+fn all_arrives(s: &mut Simulation, mut turn: impl FnMut(&mut Simulation, usize)) {
+    let (mut sent, mut got) = ([((0, 4), 0), ((4, 0), 0)].into(), BTreeMap::new());
+    for number in 0..6 {
+        turn(s, number);
+        // Generations end at other times than turns.
+        busy(s, "core_nc", &mut sent, 730);
+    }
+    s.run_for(Duration::from_secs(10));
+    take(s, &mut got);
+    for (flow, number) in sent {
+        assert_eq!(got[&flow].len(), number, "{flow:?}");
+        assert!(number > 300, "{flow:?} {number}");
+    }
+}
+
+#[test]
+fn relays_of_a_path_may_be_alike_or_differ() {
+    for kinds in [[1, 1, 1], [2, 2, 2], [0, 1, 2], [2, 0, 1], [1, 2, 0]] {
+        let mut s = three_regions(6);
+        for (node, kind) in (1..).zip(kinds) {
+            relay_as(&mut s, node, RELAYS[kind]);
+        }
+        all_arrives(&mut s, |_, _| ());
+        for node in 1..=3 {
+            let coding = s.host(node).stack().unwrap().coding();
+            let (_, core) = coding.iter().find(|(scheme, _)| *scheme == "core_nc").unwrap();
+            assert!(core.coded > 100, "{kinds:?} {node}: {core:?}");
+        }
+    }
+}
+
+/// They change while generations are under way; so does whether the middle one combines.
+#[test]
+fn relays_of_a_path_change_and_everything_arrives() {
+    for seed in [5, 6] {
+        all_arrives(&mut three_regions(seed), |s, turn| {
+            for node in 1..=3 {
+                relay_as(s, node, RELAYS[(node + turn) % 3]);
+            }
+            let coding = Relaying { relay: None, coding: Some(turn % 3 != 2) };
+            s.relay_as(2, coding).unwrap();
+        });
+    }
+}
+
+/// In the cross, where receivers live on what they overhear.
+#[test]
+fn the_relay_of_a_cross_changes_and_everything_arrives() {
+    let mut s = settled(five(0.2, 7));
+    let (mut sent, mut got) = ([(ONE, 0), (TWO, 0)].into(), BTreeMap::new());
+    for turn in 0..9 {
+        relay_as(&mut s, 2, RELAYS[turn % 3]);
+        busy(&mut s, "core_nc", &mut sent, 330);
+    }
+    s.run_for(Duration::from_secs(8));
+    take(&mut s, &mut got);
+    for (flow, number) in sent {
+        assert_eq!(got[&flow].len(), number, "{flow:?}");
+    }
+    let coding = s.host(2).stack().unwrap().coding();
+    let (_, core) = coding.iter().find(|(scheme, _)| *scheme == "core_nc").unwrap();
+    assert!(core.coded > 200 && core.relaying.relay == Some(RELAYS[2]), "{core:?}");
 }
 
 /// Six hops, of which those far from each other may be busy at once: with two generations under way they are.

@@ -2,8 +2,13 @@
 
 use crate::failure::EXIT_CODES;
 use crate::stream_args::StreamCommand;
+use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use ncmesh_proto::core_nc::Relay;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -58,7 +63,7 @@ pub(crate) enum Command {
     /// End a transfer: at its source for all, at a receiver for that receiver
     #[command(after_help = "Examples:\n  ncmesh cancel 3-09ab12ff")]
     Cancel(CancelArgs),
-    /// Choose the scheme by which packets leave through this node's tunnel, while it runs
+    /// Choose the scheme by which packets leave through this node's tunnel, or what it does as a relay, while it runs
     #[command(after_help = TUNNEL_EXAMPLES)]
     Tunnel(TunnelArgs),
     /// Make a network key; every node of a network needs the same
@@ -122,9 +127,12 @@ const TUNNEL_EXAMPLES: &str = "\
 Examples:
   ncmesh tunnel xor
   ncmesh tunnel forward --api /run/ncmesh/api.sock
+  ncmesh tunnel --relay recoding              # a relay needs no [tunnel] of its own
+  ncmesh tunnel core_nc --relay core --coding on
 
-It lasts until the daemon stops; [tunnel] scheme in node.toml sets it for good. Each node chooses for what it \
-sends; what comes by any scheme is taken.";
+It lasts until the daemon stops; [tunnel] scheme, [core_nc] relay, [core_nc] coding and [cope] coding in node.toml set it \
+for good. Each node chooses for what it sends and relays; what comes by any scheme is taken. Generations under way end as \
+they began; sources and destinations need not know.";
 
 const LAB_EXAMPLES: &str = "\
 Examples:
@@ -205,9 +213,16 @@ pub(crate) struct CancelArgs {
 }
 
 #[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
 pub(crate) struct TunnelArgs {
     /// A tunnel scheme: forward, xor, mc2, core_nc or cope
-    pub(crate) scheme: String,
+    pub(crate) scheme: Option<String>,
+    /// What this node is as a relay of core_nc: core, recoding or non_recoding
+    #[arg(long, value_parser = relay)]
+    pub(crate) relay: Option<Relay>,
+    /// Whether it combines flows that cross, as a relay of core_nc and cope: on or off
+    #[arg(long, value_name = "ON|OFF", value_parser = BoolishValueParser::new())]
+    pub(crate) coding: Option<bool>,
 }
 
 #[derive(Debug, Args)]
@@ -300,6 +315,10 @@ pub(crate) struct ManArgs {
     /// The directory; made if it is not there
     #[arg(value_hint = ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
+}
+
+fn relay(text: &str) -> Result<Relay, String> {
+    Relay::deserialize(text.into_deserializer()).map_err(|e: Error| e.to_string())
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

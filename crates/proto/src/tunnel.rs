@@ -5,6 +5,7 @@
 
 pub(crate) mod coder;
 
+use crate::core_nc::Relay;
 use crate::service::{Cx, Malformed};
 use crate::time::{Duration, Instant};
 use ncmesh_wire::{FlowId, NodeId, Reader, Writer};
@@ -117,6 +118,17 @@ pub struct CodingStatus {
     pub holds: Vec<HoldStatus>,
     /// Neighbours for whom nothing is coded now, and why: what the neighbour did, in words.
     pub stopped: Vec<(NodeId, String)>,
+    /// What this node does as a relay, where it has the choice.
+    pub relaying: Relaying,
+}
+
+/// What a node does as a relay, of schemes that leave it a choice; to change it, what is `None` stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Relaying {
+    /// Which relay of CORE it is.
+    pub relay: Option<Relay>,
+    /// Whether it combines packets of flows that cross.
+    pub coding: Option<bool>,
 }
 
 impl CodingStatus {
@@ -165,6 +177,9 @@ pub trait TunnelService {
     fn coding(&self, _now: Instant) -> Option<CodingStatus> {
         None
     }
+
+    /// This node relays so from now on, as far as the scheme leaves a choice. Nodes before and behind it need not know.
+    fn relay_as(&mut self, _cx: &mut Cx<'_>, _change: Relaying) {}
 }
 
 /// Flows a node takes part in at most, of schemes that keep state for each.

@@ -18,7 +18,7 @@ use ncmesh_proto::service::{TxReport, TxResult};
 use ncmesh_proto::stack::{ConfigError, Stack, StackConfig};
 use ncmesh_proto::stream::StreamError;
 use ncmesh_proto::time::{Duration, Instant};
-use ncmesh_proto::tunnel::Refused;
+use ncmesh_proto::tunnel::{Refused, Relaying};
 use ncmesh_wire::{Cipher, FlowId, Key, NodeId};
 use rand_chacha::ChaCha8Rng;
 use serde::de::DeserializeOwned;
@@ -392,6 +392,18 @@ impl Simulation {
             .send_packet(scheme, node_id(to), packet, &mut host.storage, self.now)
             .ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))??;
         self.attend(from);
+        Ok(())
+    }
+
+    /// A node relays so from now on; what is `None` stays.
+    ///
+    /// # Errors
+    /// [`SimulationError::NotRunning`].
+    pub fn relay_as(&mut self, node: usize, change: Relaying) -> Result<(), SimulationError> {
+        let host = self.hosts.get_mut(node).ok_or(SimulationError::NotRunning(node))?;
+        let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
+        stack.relay_as(change, &mut host.storage, self.now);
+        self.attend(node);
         Ok(())
     }
 

@@ -84,6 +84,12 @@ fn coding(c: &Coding) -> Vec<String> {
         "coding     by {}: {coded} of {sent} data frames sent ({percent:.1} %), {} decoded, {} could not be, {} sent again",
         c.scheme, c.decoded, c.undecodable, c.repeated
     )];
+    let relay = c.relay.map(|relay| format!("a {} relay", relay.name()));
+    let apart = (c.combines == Some(false)).then(|| "which combines nothing".to_owned());
+    let relay: Vec<_> = relay.into_iter().chain(apart).collect();
+    if !relay.is_empty() {
+        lines.push(format!("           {}", relay.join(", ")));
+    }
     lines.extend(c.holds.iter().map(|hold| {
         let ms = hold.hold_s * 1e3;
         format!("           from {} to {} held for {ms:.2} ms", hold.previous, hold.next)

@@ -4,13 +4,24 @@ use crate::args::{Remote, TunnelArgs};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::show;
-use ncmesh_node::api::types::Scheme;
+use ncmesh_node::api::types::TunnelChange;
 
 pub(crate) fn run(remote: &Remote, args: TunnelArgs) -> Result<(), Failure> {
-    let set: Scheme = Client::new(remote)?.put("/v1/tunnel", &Scheme { scheme: args.scheme })?;
+    let TunnelArgs { scheme, relay, coding } = args;
+    let change = TunnelChange { scheme, relay, coding };
+    let set: TunnelChange = Client::new(remote)?.put("/v1/tunnel", &change)?;
     if remote.json {
-        show::json(&set)
-    } else {
-        show::line(&format!("packets leave by {}", set.scheme))
+        return show::json(&set);
     }
+    if let Some(scheme) = set.scheme {
+        show::line(&format!("packets leave by {scheme}"))?;
+    }
+    if let Some(relay) = set.relay {
+        show::line(&format!("of core_nc this node is a {} relay", relay.name()))?;
+    }
+    if let Some(coding) = set.coding {
+        let not = if coding { "" } else { "not " };
+        show::line(&format!("flows that cross here are {not}combined"))?;
+    }
+    Ok(())
 }

@@ -2,6 +2,8 @@
 
 use crate::support::net::Segment;
 use crate::support::{Node, assert_fails, wait_until};
+use ncmesh_node::api::types::TunnelChange;
+use ncmesh_proto::core_nc::Relay;
 use std::process::{Command, Output};
 
 /// `[tunnel]` of node `id` of two, with routes of its own besides the one to the other.
@@ -93,6 +95,57 @@ fn the_scheme_is_changed_while_it_runs() {
     assert!(by("xor") >= 1 && by("forward") >= 1, "{flows:?}");
     assert_eq!(pair[0].status().tunnel.unwrap().scheme, "xor");
     assert_fails(&pair[0].call(&["tunnel", "cope9"]), 2, &["\"cope9\"", "forward, mc2, xor"]);
+}
+
+#[test]
+fn a_relay_is_what_its_configuration_says_until_it_is_told_otherwise() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let settings = [
+        "[core_nc]\nrelay = \"recoding\"\ncoding = false\n",
+        "[tunnel]\nscheme = \"core_nc\"\nmtu = 1000\naddress = [\"10.44.0.2/24\"]\n",
+    ];
+    let [relay, other] = [1, 2].map(|id: u16| {
+        let config = settings[usize::from(id) - 1];
+        let mut node =
+            Node::new(&dir.path().join(format!("n{id}")), segment.host(id.into()), id, config);
+        node.start();
+        node
+    });
+    let shown = |node: &Node, scheme: &str| {
+        let coding =
+            node.status().coding.into_iter().find(|coding| coding.scheme == scheme).unwrap();
+        (coding.relay.map(Relay::name), coding.combines.unwrap())
+    };
+    let said = |args: &[&str]| String::from_utf8(relay.call(args).stdout).unwrap();
+    assert_eq!(shown(&relay, "core_nc"), (Some("recoding"), false));
+    assert_eq!(shown(&relay, "cope"), (None, true));
+    assert_eq!(shown(&other, "core_nc"), (Some("core"), true));
+    assert_eq!(
+        said(&["tunnel", "--relay", "non_recoding"]),
+        "of core_nc this node is a non_recoding relay\n"
+    );
+    assert_eq!(shown(&relay, "core_nc"), (Some("non_recoding"), false));
+    assert_eq!(said(&["tunnel", "--coding", "on"]), "flows that cross here are combined\n");
+    assert_eq!(shown(&relay, "core_nc"), (Some("non_recoding"), true));
+    said(&["tunnel", "--relay", "core", "--coding", "off"]);
+    assert_eq!(shown(&relay, "core_nc"), (Some("core"), false));
+    assert_eq!(shown(&relay, "cope"), (None, false));
+    // Nothing is changed by halves: it has no tunnel of its own.
+    let both = relay.call(&["tunnel", "core_nc", "--coding", "on"]);
+    assert_fails(&both, 2, &["no tunnel here"]);
+    assert_eq!(shown(&relay, "core_nc"), (Some("core"), false));
+    let both = other.call(&["tunnel", "cope", "--relay", "recoding", "--json"]);
+    let told: TunnelChange = serde_json::from_slice(&both.stdout).unwrap();
+    assert_eq!((told.scheme.as_deref(), told.coding), (Some("cope"), None));
+    assert_eq!(other.status().tunnel.unwrap().scheme, "cope");
+    for (args, words) in
+        [(&["tunnel", "--relay", "lazy"][..], "`non_recoding`"), (&["tunnel"], "--relay")]
+    {
+        let refused = relay.call(args);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && said.contains(words), "{said}");
+    }
 }
 
 #[test]

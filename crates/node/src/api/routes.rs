@@ -2,8 +2,8 @@
 
 use super::send::send;
 use super::types::{
-    ApiError, ErrorCode, Inbox, JoinedGroup, Peer, Scheme, SendRequest, Started, Status, Stream,
-    Transfer,
+    ApiError, ErrorCode, Inbox, JoinedGroup, Peer, SendRequest, Started, Status, Stream, Transfer,
+    TunnelChange,
 };
 use crate::node::{Handle, no_such_transfer};
 use crate::store::reception::check_inbox;
@@ -25,7 +25,7 @@ pub(super) fn router(handle: Handle) -> Router {
         .route("/v1/peers", get(peers))
         .route("/v1/topology", get(topology))
         .route("/v1/inbox", get(inbox).put(set_inbox))
-        .route("/v1/tunnel", put(set_scheme))
+        .route("/v1/tunnel", put(change_tunnel))
         .route("/v1/transfers", get(transfers).post(start))
         .route("/v1/transfers/{id}", get(transfer).delete(cancel))
         .route("/v1/streams", get(streams))
@@ -91,12 +91,14 @@ async fn set_inbox(
         .map(Json)
 }
 
-async fn set_scheme(
+async fn change_tunnel(
     State(handle): State<Handle>,
-    request: Result<Json<Scheme>, JsonRejection>,
-) -> Answer<Scheme> {
-    let Scheme { scheme } = body(request)?;
-    handle.call(move |node| node.use_scheme(&scheme).map(|()| Scheme { scheme })).await?.map(Json)
+    request: Result<Json<TunnelChange>, JsonRejection>,
+) -> Answer<TunnelChange> {
+    let change = body(request)?;
+    let answer = change.clone();
+    handle.call(move |node| node.change_tunnel(&change)).await??;
+    Ok(Json(answer))
 }
 
 async fn transfers(State(handle): State<Handle>) -> Answer<Vec<Transfer>> {

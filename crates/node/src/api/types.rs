@@ -1,5 +1,6 @@
 //! What the HTTP API says and takes, as JSON. The command line uses the same types.
 
+use ncmesh_proto::core_nc::Relay;
 use ncmesh_proto::file::ReceiverState;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -227,6 +228,10 @@ pub struct Coding {
     pub holds: Vec<Hold>,
     /// Neighbours for whom nothing is coded now.
     pub stopped: Vec<Stopped>,
+    /// Which relay of CORE this node is, for generations that begin now; absent of schemes that have but one.
+    pub relay: Option<Relay>,
+    /// Whether flows that cross are combined here; absent where that cannot be chosen while the daemon runs.
+    pub combines: Option<bool>,
 }
 
 /// How long packets of one direction are held for others to be coded with.
@@ -442,12 +447,16 @@ pub struct Inbox {
     pub dir: Option<PathBuf>,
 }
 
-/// `PUT /v1/tunnel`. A scheme set so is used until the daemon stops.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Scheme {
+/// `PUT /v1/tunnel`. What is set so holds until the daemon stops; what is left out stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TunnelChange {
     /// The engine that carries what goes out.
-    pub scheme: String,
+    pub scheme: Option<String>,
+    /// What this node is as a relay of `core_nc`; it needs no tunnel of its own for that.
+    pub relay: Option<Relay>,
+    /// Whether it combines flows that cross, as a relay of `core_nc` and `cope`.
+    pub coding: Option<bool>,
 }
 
 /// What went wrong, for programs.

@@ -17,7 +17,7 @@ impl Node {
             next: self.name_of(hold.next),
             hold_s: hold.hold_s,
         };
-        let ratio = status.ratio();
+        let (ratio, relaying) = (status.ratio(), status.relaying);
         let stopped = status.stopped.into_iter();
         Coding {
             scheme: scheme.into(),
@@ -31,6 +31,8 @@ impl Node {
             stopped: stopped
                 .map(|(node, reason)| Stopped { neighbor: self.name_of(node), reason })
                 .collect(),
+            relay: relaying.relay,
+            combines: relaying.coding,
         }
     }
 

@@ -1,13 +1,13 @@
 //! The node's part in the tunnel: the gateway joined to the stack.
 
 use super::Node;
-use crate::api::types::{self, ApiError, ErrorCode, Flow};
+use crate::api::types::{self, ApiError, ErrorCode, Flow, TunnelChange};
 use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, check_scheme};
 use crate::store::FileStorage;
 use crate::tunnel::{Gateway, Mesh};
 use ncmesh_proto::stack::{self, Stack};
 use ncmesh_proto::time::Instant;
-use ncmesh_proto::tunnel::{FlowStatus, Refused};
+use ncmesh_proto::tunnel::{FlowStatus, Refused, Relaying};
 use ncmesh_wire::NodeId;
 
 /// The least MTU of IPv6, bytes (RFC 8200, 5).
@@ -100,12 +100,33 @@ impl Node {
         self.tunnel.as_ref().map(|tunnel| (&tunnel.config, tunnel.mtu))
     }
 
-    /// Sends out packets by the tunnel scheme `scheme` from now on, until the daemon stops. What is under way arrives
-    /// by the scheme it was sent with.
+    /// Changes by which scheme packets leave and what this node does as a relay, until the daemon stops.
+    ///
+    /// # Errors
+    /// Nothing is changed where there is nothing to change, or where [`use_scheme`](Self::use_scheme) refuses.
+    pub(crate) fn change_tunnel(&mut self, change: &TunnelChange) -> Result<(), ApiError> {
+        let TunnelChange { scheme, relay, coding } = change;
+        let relaying = Relaying { relay: *relay, coding: *coding };
+        if scheme.is_none() && relaying == Relaying::default() {
+            let why = "nothing to change: name a scheme, a relay or whether to code";
+            return Err(ApiError::new(ErrorCode::BadRequest, why));
+        }
+        if let Some(scheme) = scheme {
+            self.use_scheme(scheme)?;
+        }
+        if relaying != Relaying::default() {
+            tracing::info!("relays otherwise: {relaying:?}");
+            let now = self.clock.now();
+            self.stack.relay_as(relaying, &mut self.storage, now);
+        }
+        Ok(())
+    }
+
+    /// Sends out packets by the tunnel scheme `scheme` from now on. What is under way arrives by the scheme it was sent with.
     ///
     /// # Errors
     /// There is no tunnel here, no such scheme, or it does not carry packets as long as the device takes.
-    pub(crate) fn use_scheme(&mut self, scheme: &str) -> Result<(), ApiError> {
+    fn use_scheme(&mut self, scheme: &str) -> Result<(), ApiError> {
         let no_tunnel = "there is no tunnel here; give this node a [tunnel] and start it again";
         let refusal = |why: String| ApiError::new(ErrorCode::BadRequest, why);
         let tunnel = self.tunnel.as_mut().ok_or_else(|| refusal(no_tunnel.into()))?;

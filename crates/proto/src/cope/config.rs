@@ -1,6 +1,7 @@
 //! Settings of the COPE-like baseline.
 
 use crate::core_nc::config::{check_common, check_times};
+use crate::core_nc::redundancy::Redundancy;
 use crate::core_nc::rules::{Relay, Rules, Xor};
 use serde::Deserialize;
 
@@ -66,12 +67,12 @@ impl CopeConfig {
     }
 
     pub(super) fn rules(&self) -> Rules {
-        let least = self.min_decodable;
         Rules {
             relay: Relay::NonRecoding,
             coded: false,
-            xor: if self.coding { Xor::WhereDecodable(least) } else { Xor::Never },
-            extra: 1.0,
+            combines: self.coding,
+            xor: Xor::WhereDecodable(self.min_decodable),
+            redundancy: Redundancy::Extra(1.0),
             wanted: self.wanted,
             room: self.generation,
             window: self.window,

@@ -20,8 +20,8 @@ impl Engine {
         let Some(flow) = self.flows.get_mut(&key) else { return Ok(()) };
         let is_destination = flow.is_destination;
         let generation = flow.generations.get_mut(&head.generation);
-        let answers = is_destination || self.rules.answers();
         if let Some(generation) = generation {
+            let answers = is_destination || generation.answers();
             let behind = generation.sending.is_quiet() && generation.is_whole();
             if generation.done_at.is_none() && !is_destination && (!answers || behind) {
                 generation.sending.ask();
@@ -48,7 +48,7 @@ impl Engine {
         let generation = flow.generations.get_mut(&feedback.generation);
         let generation = generation.ok_or(DropReason::Stale)?;
         let progress = feedback.progress;
-        let passes = !is_source && !self.rules.answers();
+        let passes = !is_source && !generation.answers();
         match feedback.wish {
             _ if generation.done_at.is_some() => {}
             Wish::Next => {
@@ -71,11 +71,11 @@ impl Engine {
             }
             Wish::More => {
                 let success = self.meter.success(cx.topology, cx.me, cx.me, frame.sender);
-                let each = self.rules.extra / success;
-                let alone = usize::from(feedback.alone).min(generation.rank()) as f64 * each;
-                let debt = feedback.combined.saturating_sub(feedback.alone);
-                let debt = (feedback.combined != UNKNOWN).then_some(f64::from(debt) * each);
-                generation.sending.need(alone, debt, progress, cx.now);
+                let sent = |packets| self.rules.redundancy.transmissions(packets, success);
+                let alone = usize::from(feedback.alone).min(generation.rank());
+                let all = alone + usize::from(feedback.combined.saturating_sub(feedback.alone));
+                let debt = (feedback.combined != UNKNOWN).then(|| sent(all) - sent(alone));
+                generation.sending.need(sent(alone), debt, progress, cx.now);
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Settings of CORE.
 
 use super::frame::{MAX_ROOM, MAX_WINDOW};
+use super::redundancy::Redundancy;
 use super::rules::{Relay, Rules, Xor};
 use serde::Deserialize;
 
@@ -16,6 +17,8 @@ pub struct CoreConfig {
     pub generation: u8,
     /// x of section 6.3: how many packets are sent more than should be necessary, 1 to 4.
     pub extra: f64,
+    /// How probable it is that no more has to be requested, 0.01 to 0.9999: x is chosen for that by eq. 35, and `extra` is not used.
+    pub decode_probability: Option<f64>,
     /// Generations of a flow under way at once, 1 to 8.
     pub window: u8,
     /// A relay tells the source of a flow to go on when the flow it is combined with has come as far.
@@ -39,6 +42,7 @@ impl Default for CoreConfig {
             coding: true,
             generation: 64,
             extra: 1.06,
+            decode_probability: None,
             window: 1,
             synchronise: true,
             queue: 128,
@@ -59,6 +63,11 @@ impl CoreConfig {
         if !(1.0..=4.0).contains(&self.extra) {
             return Err(format!("extra = {}: allowed is 1 to 4", self.extra));
         }
+        if let Some(probability) = self.decode_probability
+            && !(0.01..=0.9999).contains(&probability)
+        {
+            return Err(format!("decode_probability = {probability}: allowed is 0.01 to 0.9999"));
+        }
         check_common(self.generation, self.window, self.queue, self.requests)?;
         check_times(self.flush_ms, self.hold_ms, self.request_ms)
     }
@@ -67,8 +76,12 @@ impl CoreConfig {
         Rules {
             relay: self.relay,
             coded: true,
-            xor: if self.coding { Xor::WherePaying } else { Xor::Never },
-            extra: self.extra,
+            combines: self.coding,
+            xor: Xor::WherePaying,
+            redundancy: match self.decode_probability {
+                Some(probability) => Redundancy::Enough(probability),
+                None => Redundancy::Extra(self.extra),
+            },
             wanted: 0,
             room: self.generation,
             window: self.window,

@@ -3,7 +3,7 @@
 use super::frame::Head;
 use super::generation::{Generation, unit};
 use super::mixtures::Packet;
-use super::rules::Rules;
+use super::rules::{Relay, Rules};
 use crate::counters::DropReason;
 use crate::time::{Duration, Instant};
 use crate::tunnel::Start;
@@ -103,7 +103,7 @@ impl Flow {
         let lost = self.move_on(head.base(), up);
         let decodes = self.is_destination;
         if let Entry::Vacant(vacant) = self.generations.entry(head.generation) {
-            let generation = Generation::new(*head, decodes, rules.verbatim(), now);
+            let generation = Generation::new(*head, decodes, rules.relay, now);
             vacant.insert(generation.ok_or(DropReason::Malformed)?);
         }
         let same = self.generations.get_mut(&head.generation).is_some_and(|g| g.learn(head));
@@ -185,7 +185,7 @@ impl Flow {
         }
         let own = match &self.inlet {
             Some(_) => generation.head.closed,
-            None => rules.answers() && generation.is_whole(),
+            None => generation.answers() && generation.is_whole(),
         };
         generation.sending.polls_at(own, rules)
     }
@@ -215,8 +215,10 @@ impl Flow {
                 let (start, count, closed) = (self.start, 0, false);
                 let head = Head { start, generation, behind: 0, room, count, closed, symbol };
                 inlet.next = inlet.next.wrapping_add(1);
-                self.generations
-                    .insert(generation, Generation::new(head, !rules.coded, !rules.coded, now)?);
+                // A source combines what it has, or sends it as it is.
+                let relay = if rules.coded { Relay::Core } else { Relay::NonRecoding };
+                let begun = Generation::new(head, !rules.coded, relay, now)?;
+                self.generations.insert(generation, begun);
                 generation
             }
         };

@@ -2,7 +2,7 @@
 
 use super::frame::{Feedback, Head, UNKNOWN, Wish};
 use super::mixtures::{Mixtures, Packet};
-use super::rules::Rules;
+use super::rules::{Relay, Rules};
 use super::sending::Sending;
 use crate::time::Instant;
 use crate::tunnel::coder::Coder;
@@ -18,8 +18,8 @@ pub(super) struct Generation {
     /// As heard last; the node that wrote it may know more by now.
     pub head: Head,
     coder: Coder,
-    /// Packets are sent as they came, not combined anew.
-    verbatim: bool,
+    /// How this node relays it: as when it began here.
+    relay: Relay,
     pub mixtures: Mixtures,
     /// To be sent on as they came.
     queue: VecDeque<Packet>,
@@ -37,11 +37,11 @@ pub(super) struct Generation {
 
 impl Generation {
     /// Nothing of it. `None` where there is no such.
-    pub(super) fn new(head: Head, decodes: bool, verbatim: bool, now: Instant) -> Option<Self> {
+    pub(super) fn new(head: Head, decodes: bool, relay: Relay, now: Instant) -> Option<Self> {
         Some(Self {
             coder: Coder::new(head.room, usize::from(head.symbol), decodes)?,
             head,
-            verbatim,
+            relay,
             mixtures: Mixtures::default(),
             queue: VecDeque::new(),
             sending: Sending::new(now),
@@ -68,8 +68,14 @@ impl Generation {
         self.coder.rank()
     }
 
+    /// Whether its packets are sent as they came, not combined anew.
     pub(super) fn is_verbatim(&self) -> bool {
-        self.verbatim
+        self.relay == Relay::NonRecoding
+    }
+
+    /// Whether this node answers for it as a relay.
+    pub(super) fn answers(&self) -> bool {
+        self.relay == Relay::Core
     }
 
     pub(super) fn coder(&self) -> &Coder {
@@ -101,7 +107,7 @@ impl Generation {
     }
 
     pub(super) fn has_credit(&self) -> bool {
-        if self.verbatim {
+        if self.is_verbatim() {
             !self.queue.is_empty()
         } else {
             self.rank() > 0 && self.sending.has_credit()
@@ -110,17 +116,17 @@ impl Generation {
 
     /// Whether there is anything of it that could be combined with others.
     pub(super) fn has_something(&self) -> bool {
-        if self.verbatim { !self.queue.is_empty() } else { self.rank() > 0 }
+        if self.is_verbatim() { !self.queue.is_empty() } else { self.rank() > 0 }
     }
 
     /// Packets to be sent yet, as far as known.
     pub(super) fn waiting(&self) -> u64 {
-        if self.verbatim { self.queue.len() as u64 } else { self.sending.alone() as u64 }
+        if self.is_verbatim() { self.queue.len() as u64 } else { self.sending.alone() as u64 }
     }
 
     /// What goes on the air now.
     pub(super) fn next_packet(&mut self, rng: &mut impl RngCore) -> Option<Packet> {
-        if self.verbatim { self.queue.pop_front() } else { self.coder.combine(rng) }
+        if self.is_verbatim() { self.queue.pop_front() } else { self.coder.combine(rng) }
     }
 
     /// The packet of this place, if it is known by now.
@@ -157,7 +163,7 @@ impl Generation {
             true => Wish::Stop,
             false => Wish::More,
         };
-        if !is_destination && !rules.answers() {
+        if !is_destination && !self.answers() {
             return self.passing.clone();
         }
         let unknown = self.mixtures.unknown().map_or(UNKNOWN, |unknown| unknown as u8);

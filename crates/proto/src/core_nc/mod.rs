@@ -13,6 +13,7 @@ mod generation;
 mod meter;
 mod mixtures;
 mod receive;
+pub(crate) mod redundancy;
 mod regions;
 pub(crate) mod rules;
 mod send;
@@ -28,7 +29,9 @@ use crate::service::{Class, Cx, Filled, Frame, Offer, Service, TxReport, TxResul
 use crate::summary::Summary;
 use crate::time::Instant;
 use crate::tunnel::coder::PREFIX;
-use crate::tunnel::{self, CodingStatus, DATA, FlowStatus, Refused, Start, Tallies, TunnelService};
+use crate::tunnel::{
+    self, CodingStatus, DATA, FlowStatus, Refused, Relaying, Start, Tallies, TunnelService,
+};
 pub use config::CoreConfig;
 use flow::Flow;
 use frame::{COUNT, Data, FEEDBACK};
@@ -240,7 +243,18 @@ impl TunnelService for Engine {
     }
 
     fn coding(&self, _: Instant) -> Option<CodingStatus> {
-        Some(CodingStatus { stopped: self.regions.declined(), ..self.coding.clone() })
+        let relay = self.rules.coded.then_some(self.rules.relay);
+        let relaying = Relaying { relay, coding: Some(self.rules.combines) };
+        Some(CodingStatus { stopped: self.regions.declined(), relaying, ..self.coding.clone() })
+    }
+
+    fn relay_as(&mut self, cx: &mut Cx<'_>, change: Relaying) {
+        if self.rules.coded {
+            self.rules.relay = change.relay.unwrap_or(self.rules.relay);
+        }
+        self.rules.combines = change.coding.unwrap_or(self.rules.combines);
+        self.changed = true;
+        self.settle(cx);
     }
 }
 

@@ -95,11 +95,16 @@ impl Engine {
                 self.coding.decoded += 1;
                 self.absorb(start.key(), number, &packet, true, cx)
             }
-            kept if self.rules.coded => {
-                self.tallies.heard(start.source, start.destination, kept == Separated::Kept);
+            Separated::Kept => {
+                self.tallies.heard(start.source, start.destination, true);
                 Ok(())
             }
-            _ => {
+            Separated::Redundant if self.rules.coded => {
+                self.tallies.heard(start.source, start.destination, false);
+                self.stand_in(start.key(), number, cx);
+                Ok(())
+            }
+            Separated::Redundant => {
                 self.coding.undecodable += 1;
                 self.tallies.heard(start.source, start.destination, false);
                 Err(DropReason::Undecodable)
@@ -218,34 +223,42 @@ impl Engine {
         let was_whole = generation.is_whole();
         let innovative = generation.absorb(packet, cx.now).ok_or(DropReason::Malformed)?;
         let whole = generation.is_whole() && !was_whole;
+        let answers = generation.answers();
         if sent_here || innovative {
             self.tallies.heard(start.source, start.destination, innovative);
         }
         if is_destination {
             self.deliver(key, cx);
-        } else if let Some(next) = next.filter(|_| self.passes_on(innovative, sent_here)) {
-            let success = self.meter.success(cx.topology, cx.me, cx.me, next);
-            let credits = self.rules.extra / success;
-            self.credit(key, number, packet, credits, cx);
+            // Earns credits (6.3.2): where a relay knows its rank, what is innovative; elsewhere what is sent to it.
+        } else if let Some(next) = next.filter(|_| if answers { innovative } else { sent_here }) {
+            self.credit(key, number, packet, next, cx);
         }
-        if whole && (is_destination || self.rules.answers()) {
+        if whole && (is_destination || answers) {
             self.owe(start, number, cx);
         }
         Ok(if innovative { self.follow(&(start, number), packet) } else { Found::new() })
     }
 
-    /// Whether a packet earns credits (6.3.2): where a relay knows its rank, what is innovative; elsewhere what is sent to it.
-    fn passes_on(&self, innovative: bool, sent_here: bool) -> bool {
-        if self.rules.answers() { innovative } else { sent_here }
+    /// A relay that does not know its rank passes on whatever is sent to it. Of a combination that brings it nothing, and that it
+    /// need not be able to take apart, something it has of the same generation stands in for the packet.
+    fn stand_in(&mut self, key: Key, number: u32, cx: &mut Cx<'_>) {
+        let Some(flow) = self.flows.get(&key) else { return };
+        let Some(next) = flow.next.filter(|_| !flow.is_destination) else { return };
+        let generation = flow.generations.get(&number).filter(|generation| !generation.answers());
+        if let Some(packet) = generation.and_then(|generation| generation.coder().combine(cx.rng)) {
+            self.credit(key, number, &packet, next, cx);
+        }
     }
 
-    fn credit(&mut self, key: Key, number: u32, packet: &Packet, credits: f64, cx: &mut Cx<'_>) {
+    fn credit(&mut self, key: Key, number: u32, packet: &Packet, next: NodeId, cx: &mut Cx<'_>) {
         let flow = self.flows.get_mut(&key);
         let Some(generation) = flow.and_then(|flow| flow.generations.get_mut(&number)) else {
             return;
         };
         if !generation.is_verbatim() {
-            generation.sending.earn(credits, cx.now);
+            let success = self.meter.success(cx.topology, cx.me, cx.me, next);
+            let room = usize::from(generation.head.room);
+            generation.sending.earn(self.rules.redundancy.each(room, success), cx.now);
         } else if !generation.enqueue(packet.clone(), cx.now) {
             cx.counters.drop(DropReason::Full);
         }

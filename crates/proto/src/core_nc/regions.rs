@@ -50,12 +50,11 @@ impl Regions {
         meter: &Meter,
         cx: &Cx<'_>,
     ) {
-        if one.next == other.next {
+        if !rules.combines || one.next == other.next {
             return;
         }
         let known = [(one, other), (other, one)].map(|(f, g)| overheard(f, g, rules, meter, cx));
         let pays = match rules.xor {
-            Xor::Never => return,
             Xor::WhereDecodable(least) => known[0] * known[1] >= least,
             Xor::WherePaying => {
                 let success = |p: &Passage| meter.success(cx.topology, cx.me, cx.me, p.next);

@@ -1,10 +1,11 @@
 //! What CORE and its baseline do differently.
 
+use super::redundancy::Redundancy;
 use crate::time::Duration;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The three relays of section 4.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relay {
     /// Sends on what it receives, as it is; leaves requests to the source.
@@ -16,10 +17,21 @@ pub enum Relay {
     Core,
 }
 
+impl Relay {
+    /// Its name in configuration, commands and results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NonRecoding => "non_recoding",
+            Self::Recoding => "recoding",
+            Self::Core => "core",
+        }
+    }
+}
+
 /// When a relay combines packets of two flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Xor {
-    Never,
     /// Where that takes fewer transmissions by what receivers are measured to overhear.
     WherePaying,
     /// Where both receivers can decode a packet with at least this probability (Katti et al.; the 80 % rule).
@@ -29,11 +41,14 @@ pub(crate) enum Xor {
 /// How an engine works.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
+    /// What this node is as a relay, of generations that begin now.
     pub relay: Relay,
     /// Packets of a flow are combined with each other.
     pub coded: bool,
+    /// Whether this node combines packets of two flows at all, and when.
+    pub combines: bool,
     pub xor: Xor,
-    pub extra: f64,
+    pub redundancy: Redundancy,
     /// Packets that are asked for by number at once.
     pub wanted: u8,
     pub room: u8,
@@ -47,16 +62,6 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Whether packets are sent as they came, by this node as a relay.
-    pub(crate) fn verbatim(&self) -> bool {
-        !self.coded || self.relay == Relay::NonRecoding
-    }
-
-    /// Whether relays answer for themselves.
-    pub(crate) fn answers(&self) -> bool {
-        self.coded && self.relay == Relay::Core
-    }
-
     pub(crate) fn flush(&self) -> Duration {
         Duration::from_millis(u64::from(self.flush_ms))
     }

@@ -9,6 +9,9 @@ const QUIET: u32 = 3;
 /// Who has all there is is asked again after so many times the wait: the rest is not its fault.
 const STOPPED: u32 = 4;
 
+/// A transmission: credits are sums of fractions, which may come to less by rounding.
+const ONE: f64 = 1.0 - 1e-9;
+
 /// The longest pause, in the same unit.
 const LONGEST: u32 = 32;
 
@@ -77,7 +80,7 @@ impl Sending {
     }
 
     pub(super) fn has_credit(&self) -> bool {
-        self.alone >= 1.0 || self.alone + self.debt >= 1.0
+        self.alone >= ONE || self.alone + self.debt >= ONE
     }
 
     pub(super) fn since(&self) -> Instant {

@@ -48,7 +48,8 @@ impl Engine {
             let next = flow.next;
             let success =
                 next.map_or(1.0, |next| self.meter.success(cx.topology, cx.me, cx.me, next));
-            flow.take_in(&self.rules, self.rules.extra / success, cx.now);
+            let credits = self.rules.redundancy.each(usize::from(self.rules.room), success);
+            flow.take_in(&self.rules, credits, cx.now);
         }
     }
 

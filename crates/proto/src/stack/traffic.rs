@@ -7,7 +7,7 @@ use crate::registry::REGISTRY;
 use crate::service::{Cx, Service};
 use crate::stream::{NotTaken, StreamError, StreamService, StreamStatus};
 use crate::time::Instant;
-use crate::tunnel::{CodingStatus, FlowStatus, Refused, TunnelService};
+use crate::tunnel::{CodingStatus, FlowStatus, Refused, Relaying, TunnelService};
 use ncmesh_wire::{FlowId, NodeId, frame};
 
 impl Stack {
@@ -90,6 +90,18 @@ impl Stack {
         self.with_service(service_of(scheme)?, storage, |service, cx| {
             Some(service.as_tunnel()?.handle_packet(cx, to, packet))
         })
+    }
+
+    /// This node relays so from now on, of every tunnel that leaves a choice; what is `None` stays.
+    pub fn relay_as(&mut self, change: Relaying, storage: &mut dyn Storage, now: Instant) {
+        self.now = now;
+        for i in 0..self.services.len() {
+            self.with_service(i, storage, |service, cx| {
+                if let Some(tunnel) = service.as_tunnel() {
+                    tunnel.relay_as(cx, change);
+                }
+            });
+        }
     }
 
     /// Begins a stream to `group` by `scheme`, its layers named, the base first.
