@@ -221,7 +221,7 @@ pub(crate) struct TunnelArgs {
     #[arg(long, value_parser = relay)]
     pub(crate) relay: Option<Relay>,
     /// Whether it combines flows that cross, as a relay of core_nc and cope: on or off
-    #[arg(long, value_name = "ON|OFF", value_parser = BoolishValueParser::new())]
+    #[arg(long, value_name = "ON|OFF", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub(crate) coding: Option<bool>,
 }
 
@@ -270,6 +270,9 @@ pub(crate) struct LabArgs {
     /// Keep the nodes' configurations, logs, states and inboxes in this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
+    /// Note so often how many packets of each flow have arrived; --json shows it as samples
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) sample: Option<Duration>,
     /// Give up where the machine falls so many seconds behind the emulated medium for a second
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.25")]
     pub(crate) max_lag: Duration,

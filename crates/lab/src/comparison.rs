@@ -104,6 +104,7 @@ mod tests {
             transmissions: 0,
             coding: [("alice".into(), coding(10, 0)), ("relay".into(), coding(10, 4))].into(),
             seconds: 1.0,
+            samples: None,
         }
     }
 

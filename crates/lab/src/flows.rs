@@ -1,6 +1,7 @@
 //! Flows through the tunnels of a lab's daemons.
 
 use crate::iperf::{Load, LoadError, Measured};
+use crate::samples::Samples;
 use crate::tunnel::{Tunnel, address_v4};
 use crate::{LOOK, Lab, LabError, ping};
 use ncmesh_node::api::types::{Coding, Flow as FlowView, Status};
@@ -10,6 +11,7 @@ use ncmesh_sim::scenario::{Flow, Transport};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
+use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -29,6 +31,9 @@ pub struct LabFlows {
     pub coding: BTreeMap<String, CodingOutcome>,
     /// Seconds from the start of the first flow to the end of the last.
     pub seconds: f64,
+    /// How they got on, if that was to be noted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
 }
 
 /// What came of one flow, while it was measured.
@@ -77,6 +82,17 @@ pub struct RunningFlows {
     coded_before: BTreeMap<String, Coding>,
     begin: Instant,
     running: JoinSet<(usize, Result<Measured, LoadError>)>,
+    /// How they got on, noted so often.
+    sampled: Option<(Duration, Samples)>,
+}
+
+impl RunningFlows {
+    /// Notes so often how many packets have arrived.
+    #[must_use]
+    pub fn sampled(self, every: Duration) -> Self {
+        let samples = Samples::of(self.loads.len());
+        Self { sampled: Some((every, samples)), ..self }
+    }
 }
 
 impl Lab {
@@ -104,7 +120,7 @@ impl Lab {
         for load in loads.clone() {
             running.spawn(async move { (load.number, load.run(begin).await) });
         }
-        Ok(RunningFlows { loads, before, coded_before, begin, running })
+        Ok(RunningFlows { loads, before, coded_before, begin, running, sampled: None })
     }
 
     /// Carries flows to their end.
@@ -112,7 +128,8 @@ impl Lab {
     /// # Errors
     /// [`LabError::Iperf`], [`LabError::Flow`], and those of [`check`](Self::check).
     pub async fn finish_flows(&mut self, flows: RunningFlows) -> Result<LabFlows, LabError> {
-        let RunningFlows { loads, before, coded_before, begin, mut running } = flows;
+        let RunningFlows { loads, before, coded_before, begin, mut running, mut sampled } = flows;
+        let look = sampled.as_ref().map_or(LOOK, |(every, _)| *every);
         let mut measured = vec![Measured::default(); loads.len()];
         while !running.is_empty() {
             tokio::select! {
@@ -120,7 +137,12 @@ impl Lab {
                     let (number, result) = ended.map_err(io::Error::other)?;
                     measured[number] = result.map_err(|e| self.blame(number, e))?;
                 }
-                () = tokio::time::sleep(LOOK) => self.check()?,
+                () = tokio::time::sleep(look) => {
+                    self.check()?;
+                    if let Some((_, samples)) = &mut sampled {
+                        samples.add(begin.elapsed(), &self.seen().await?);
+                    }
+                }
             }
         }
         let seconds = begin.elapsed().as_secs_f64();
@@ -137,7 +159,8 @@ impl Lab {
         });
         let coding = coding.collect();
         let scenario = self.scenario.name.clone();
-        Ok(LabFlows { scenario, scheme, flows, transmissions, coding, seconds })
+        let samples = sampled.map(|(_, samples)| samples);
+        Ok(LabFlows { scenario, scheme, flows, transmissions, coding, seconds, samples })
     }
 
     /// Pings the destination of every flow from its source, and keeps the medians for the outcome; where there is no
@@ -188,14 +211,20 @@ impl Lab {
 
     /// Of each flow the data frames that its destination heard, and the innovative ones of them.
     async fn heard(&self) -> Result<Vec<(u64, u64)>, LabError> {
-        let mut heard = Vec::new();
+        let seen = self.seen().await?.into_iter();
+        Ok(seen.map(|flow| flow.map_or((0, 0), |flow| (flow.heard, flow.innovative))).collect())
+    }
+
+    /// Each flow as its destination sees it, if it has heard of it.
+    async fn seen(&self) -> Result<Vec<Option<FlowView>>, LabError> {
+        let mut seen = Vec::new();
         for flow in &self.scenario.flows {
             let status: Status = self.client(flow.to).read("/v1/status").await?;
             let ends = [flow.from, flow.to].map(|node| self.scenario.nodes[node].name.as_str());
-            let own = |f: &&FlowView| [f.source.as_str(), f.destination.as_str()] == ends;
-            heard.push(status.flows.iter().find(own).map_or((0, 0), |f| (f.heard, f.innovative)));
+            let own = |f: &FlowView| [f.source.as_str(), f.destination.as_str()] == ends;
+            seen.push(status.flows.into_iter().find(own));
         }
-        Ok(heard)
+        Ok(seen)
     }
 
     /// What each node coded by the lab's scheme since it started, by name; nothing of a scheme that does not code.

@@ -13,6 +13,7 @@ mod iperf;
 mod namespaces;
 mod ping;
 mod process;
+mod samples;
 mod streams;
 mod tunnel;
 mod verify;
@@ -21,6 +22,7 @@ pub use comparison::Comparison;
 pub use error::LabError;
 pub use flows::{LabFlow, LabFlows, RunningFlows};
 pub use ncmesh_node::etherd::EtherStatistics;
+pub use samples::Samples;
 pub use streams::LabStreams;
 pub use verify::same_contents;
 

@@ -201,6 +201,10 @@ async fn carry_flows(
     progress.note("flows begin");
     let carry = async {
         let running = lab.begin_flows().await?;
+        let running = match args.sample {
+            Some(every) => running.sampled(every),
+            None => running,
+        };
         lab.finish_flows(running).await
     };
     let limit = args.run.timeout.unwrap_or(Duration::MAX);

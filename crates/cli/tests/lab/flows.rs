@@ -27,7 +27,7 @@ flow = [
 
 /// Whether flows can be carried here. Where they cannot that is said, and the test is to be skipped; continuous
 /// integration must be able to.
-fn is_possible() -> bool {
+pub(crate) fn is_possible() -> bool {
     let ran = |program: &str, args: &[&str]| {
         let mut command = Command::new(program);
         let status = command.args(args).stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -44,7 +44,7 @@ fn is_possible() -> bool {
     false
 }
 
-fn options(scheme: &str) -> LabOptions {
+pub(crate) fn options(scheme: &str) -> LabOptions {
     LabOptions {
         program: env!("CARGO_BIN_EXE_ncmesh").into(),
         dir: None,
@@ -95,7 +95,7 @@ async fn udp_and_tcp_go_on_when_the_relay_is_killed_and_started_again() {
 }
 
 /// Waits until a node's daemon has handed so many packets of flows to its host, and says how many.
-async fn delivered(lab: &mut Lab, node: usize, wanted: u64) -> u64 {
+pub(crate) async fn delivered(lab: &mut Lab, node: usize, wanted: u64) -> u64 {
     let deadline = Instant::now() + PATIENCE;
     loop {
         lab.check().unwrap();

@@ -3,6 +3,7 @@
 
 mod command;
 mod crashes;
+mod crossing;
 mod flows;
 mod sizes;
 mod streams;

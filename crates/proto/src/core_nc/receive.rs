@@ -227,10 +227,11 @@ impl Engine {
         if sent_here || innovative {
             self.tallies.heard(start.source, start.destination, innovative);
         }
+        // What earns credits (6.3.2): where a relay knows its rank, what is innovative; elsewhere what is sent to it.
+        let earns = if answers { innovative } else { sent_here };
         if is_destination {
             self.deliver(key, cx);
-            // Earns credits (6.3.2): where a relay knows its rank, what is innovative; elsewhere what is sent to it.
-        } else if let Some(next) = next.filter(|_| if answers { innovative } else { sent_here }) {
+        } else if let Some(next) = next.filter(|_| earns) {
             self.credit(key, number, packet, next, cx);
         }
         if whole && (is_destination || answers) {
