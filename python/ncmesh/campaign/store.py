@@ -96,6 +96,13 @@ STREAM = pa.struct(
         ("receivers", pa.list_(STREAM_RECEIVER)),
     ]
 )
+# Packets of each flow that had arrived by then, of a run in the lab.
+SAMPLES = pa.struct(
+    [
+        ("seconds", pa.list_(pa.float64())),
+        ("delivered", pa.list_(pa.list_(pa.int64()))),
+    ]
+)
 # A row is a run.
 SCHEMA = pa.schema(
     [
@@ -120,6 +127,7 @@ SCHEMA = pa.schema(
         ("flows", pa.list_(FLOW)),
         ("coding", pa.map_(pa.string(), CODING)),
         ("streams", pa.list_(STREAM)),
+        ("samples", SAMPLES),
         ("cpu", pa.map_(pa.string(), pa.float64())),
         ("profile", pa.map_(pa.string(), pa.float64())),
         ("lag_mean_ms", pa.float64()),
@@ -129,7 +137,7 @@ SCHEMA = pa.schema(
 )
 
 # Columns that older files lack.
-ADDED = ("flows", "coding", "streams", "cpu", "profile", "lag_mean_ms")
+ADDED = ("flows", "coding", "streams", "samples", "cpu", "profile", "lag_mean_ms")
 
 
 class Store:

@@ -29,11 +29,13 @@ class LabRun(Run):
     program: str = "ncmesh"
     may_starve: bool = False
     """That a flow came to nothing is an outcome too: a row without flows."""
+    sample_s: float | None = None
+    """How often it is noted how many packets of each flow have arrived; never if none."""
 
     @property
     def kind(self) -> list[Any]:
         """What tells its key from that of a run of another kind."""
-        return ["lab"]
+        return ["lab"] if self.sample_s is None else ["lab", self.sample_s]
 
     @functools.cached_property
     def key(self) -> str:
@@ -53,6 +55,8 @@ class LabRun(Run):
             command = [*under, self.program, "lab", str(file), "--scheme", self.scheme, "--json"]
             if self.limit_s is not None:
                 command += ["--timeout", str(self.limit_s)]
+            if self.sample_s is not None:
+                command += ["--sample", str(self.sample_s)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         if self.may_starve and done.returncode == INCOMPLETE:
             return {"flows": []}

@@ -43,6 +43,22 @@ SCHEMES: Mapping[str, Scheme] = {
 
 
 @dataclass(frozen=True)
+class World:
+    """Where schemes are held against each other, and with which losses of all links."""
+
+    name: str
+    schemes: Mapping[str, Scheme]
+    losses: tuple[float, ...]
+
+    def known(self, schemes: tuple[str, ...]) -> list[str]:
+        """Those that run here."""
+        return [scheme for scheme in schemes if scheme in self.schemes]
+
+
+SIMULATED = tuple(World(access, SCHEMES, LOSSES) for access in ACCESS)
+
+
+@dataclass(frozen=True)
 class Measured:
     """What one run gave."""
 
@@ -54,18 +70,25 @@ class Measured:
     """How long each generation took from the one before to its own end, of both flows."""
 
 
-def scenario(access: str, loss: float, seconds: float) -> dict[str, Any]:
-    """The cross of figure 6, all links alike."""
+def cross(loss: float, flow: Mapping[str, Any]) -> dict[str, Any]:
+    """The cross of figure 6, all links and both flows alike."""
     ends = [("s1", "r"), ("s2", "r"), ("r", "d1"), ("r", "d2"), ("s1", "d2"), ("s2", "d1")]
-    flow = {"packet": PACKET_BYTES, "seconds": seconds}
+    flow = {"packet": PACKET_BYTES, **flow}
     return {
         "name": "cross",
-        "sealed": False,
         "nodes": ["s1", "s2", "r", "d1", "d2"],
-        "medium": {"phy": "802.11a", "bit_rate": "6M", "sense": "everyone", **ACCESS[access]},
         "link": [{"from": a, "to": b, "loss": loss} for a, b in ends],
-        "measure": {"seconds": 100.0, "bytes": PACKET_BYTES, "period_s": 0.1},
         "flow": [{**flow, "from": "s1", "to": "d1"}, {**flow, "from": "s2", "to": "d2"}],
+    }
+
+
+def scenario(access: str, loss: float, seconds: float) -> dict[str, Any]:
+    """The cross, to be simulated."""
+    return {
+        **cross(loss, {"seconds": seconds}),
+        "sealed": False,
+        "medium": {"phy": "802.11a", "bit_rate": "6M", "sense": "everyone", **ACCESS[access]},
+        "measure": {"seconds": 100.0, "bytes": PACKET_BYTES, "period_s": 0.1},
     }
 
 
