@@ -22,7 +22,7 @@ LAB = World(
 MEDIUM = {"phy": "802.11b", "bit_rate": "11M", "sense": "everyone"}
 PROBES = {"probe_size": 200, "fast_period_s": 0.1}
 # In real time: so many runs of each point, so long at most.
-LAB_RUNS, LAB_S, WARM_UP_S = 3, 25.0, 1.0
+LAB_RUNS, LAB_S, WARM_UP_S = 2, 25.0, 1.0
 # A generation takes half a second and more at 50 % loss.
 SAMPLE_S = 0.02
 
