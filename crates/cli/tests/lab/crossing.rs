@@ -44,7 +44,7 @@ async fn flows_that_cross_at_a_relay_arrive_by_every_scheme_of_core() {
                 let change = TunnelChange { relay: Some(relay), ..TunnelChange::default() };
                 let set: TunnelChange = lab.client(2).put("/v1/tunnel", &change).await.unwrap();
                 assert_eq!(set, change);
-                delivered(&mut lab, 3, then + 80).await;
+                delivered(&mut lab, 3, then + 1).await;
             }
         }
         let outcome = lab.finish_flows(running).await.unwrap();
