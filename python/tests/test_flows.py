@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import ncmesh
+from ncmesh.reproduce.mc2 import mesh as examples
+from ncmesh.reproduce.mc2.mesh import Mesh, Slots
 
 P, Q = 0.5, 0.8
 
@@ -74,6 +76,43 @@ def test_two_flows_share_alike():
     result = ncmesh.run({**scenario, "link": symmetric}, 1, scheme="mc2", mac="slotted", paths=2)
     there, back = (flow.packets_per_slot for flow in result.flows)
     assert there / back == pytest.approx(1.0, abs=0.15)
+
+
+def test_two_flows_that_share_a_bottleneck_share_it_as_the_optimum_does():
+    """Proportionally fair. A tenth was allowed before the first run."""
+    delivery = np.zeros((5, 5))
+    for end, p in ((0, 0.9), (1, 0.6), (2, 0.9), (3, 0.6)):
+        delivery[end, 4] = delivery[4, end] = p
+    flows, slots = [(0, 2), (1, 3)], Slots(4_000, 40_000)
+    best = ncmesh.mc2.optimum(delivery, flows, utility="log", paths=2)["rates"]
+    run = Mesh("two that cross", delivery).run(flows, 2, 1, slots)
+    found = [flow.packets_per_slot for flow in ncmesh.run(run.scenario.table, 1, scheme="mc2").flows]
+    assert found == pytest.approx(list(best), rel=0.1)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.15])
+def test_a_link_that_delivers_little_is_used_as_much_as_it_can_be(p):
+    """A hop that hears one frame of ten is there."""
+    mesh = examples.diamond(p, Q)
+    run = mesh.run(examples.across(mesh), 1, 1, Slots(4_000, 40_000))
+    (flow,) = ncmesh.run(run.scenario.table, 1, scheme="mc2").flows
+    assert 0.9 < flow.packets_per_slot / ncmesh.mc2.diamond(p, Q)["single"] < 1.1
+
+
+def test_over_80211_who_is_rarely_heard_back_is_not_waited_for():
+    """A link that loses four frames of five both ways still carries most of the fifth."""
+    links = [("s", "r", 0.8), ("r", "d", 0.0)]
+    scenario = {
+        "name": "line",
+        "nodes": ["s", "r", "d"],
+        "medium": {"phy": "802.11a", "bit_rate": "6M", "sense": "everyone"},
+        "link": [{"from": a, "to": b, "loss": loss} for a, b, loss in links],
+        "measure": {"seconds": 200.0, "bytes": 1000, "period_s": 0.2},
+        "flow": [{"from": "s", "to": "d", "packet": 1000, "warm_up_s": 2.0, "seconds": 20.0}],
+    }
+    (flow,) = ncmesh.run(scenario, 1, scheme="mc2", paths=1).flows
+    # 1,000 bytes with headers and contention take 1.7 ms: five times to arrive, and once to be passed on.
+    assert flow.throughput_bps > 0.7 * 8000 / (6 * 1.7e-3)
 
 
 def test_forward_carries_the_same_flows():

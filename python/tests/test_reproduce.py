@@ -172,7 +172,7 @@ def test_list_names_every_figure(capsys):
     mmu = ("fig4", "bounds", "table2", "fig6-slotted", "fig6", "fig6-cpu", "fig7")
     of_mmu = [f"mmu-{figure}" for figure in mmu]
     of_tcp = [f"tcp-{name}" for name in ("fig6", "coding-ratio", "fig8", "table2", "model")]
-    of_mc2 = [f"mc2-{figure}" for figure in ("fig2", "fig4", "fig6", "fig7", "fig8", "table1")]
+    of_mc2 = [f"mc2-{figure}" for figure in ("fig2", "fig4", "fig6", "fig7", "fig8", "optimum", "table1")]
     assert names == [f"pacifier-{figure}" for figure in figures] + cross + of_mmu + of_tcp + of_mc2
     main(["reproduce", "list", "--json"])
     assert [e["name"] for e in json.loads(capsys.readouterr().out)] == names
@@ -257,7 +257,7 @@ def test_every_experiment_is_as_large_as_the_papers():
         cases = found.runs(FULL)
         if not cases:
             continue
-        numbers = {1} if name == "mmu-fig6-cpu" else set(range(1, 11))
+        numbers = {"mmu-fig6-cpu": {1}, "mc2-optimum": set(range(1, 13))}.get(name, set(range(1, 11)))
         assert {case.topology for case in cases} == numbers, name
         for run in cases.values():
             if name.startswith("mmu-"):

@@ -75,6 +75,7 @@ impl Medium {
     /// Any [`MediumError`] about a setting.
     pub fn new(config: MediumConfig) -> Result<Self, MediumError> {
         config.validate()?;
+        let is_slotted = matches!(config.mac, MacConfig::Slotted { .. });
         let mac: Box<dyn Mac + Send> = match config.mac {
             MacConfig::Dcf { rts_threshold_bytes } => {
                 Box::new(Dcf::new(&config, rts_threshold_bytes))
@@ -86,6 +87,7 @@ impl Medium {
         let reception = Reception::new(&config.reception, config.phy, config.bit_rate_bps);
         let (channel, cs_threshold) = match config.channel {
             ChannelConfig::Links(links) => {
+                let links = if is_slotted { links.without_sensing() } else { links };
                 (Channel::Links(Links::new(links, config.seed)), Power::UNIT)
             }
             ChannelConfig::Radio(radio) => {

@@ -77,6 +77,17 @@ pub struct LinksConfig {
     pub power: LinkPower,
 }
 
+impl LinksConfig {
+    /// The same where nobody senses carriers: a frame is nothing to those who cannot read it, though it would read theirs. By
+    /// that rule slots are given out, and who sends at once may not spoil each other's frames for another reason.
+    pub(crate) fn without_sensing(mut self) -> Self {
+        if self.sense == Sense::Audible {
+            self.sense = Sense::Listeners(vec![Vec::new(); self.loss.radios()]);
+        }
+        self
+    }
+}
+
 /// Radios with positions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioConfig {

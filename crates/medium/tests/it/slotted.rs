@@ -113,6 +113,22 @@ fn a_sender_learns_who_read_its_broadcast() {
     assert_eq!(sent, 100);
 }
 
+/// Who reads nothing of a frame is not disturbed by it either, though frames pass the other way: no conflict keeps them apart.
+#[test]
+fn a_link_of_one_way_disturbs_nobody() {
+    let mut loss = links(4, &[(0, 1, 0.0), (2, 3, 0.0)]);
+    loss.set(RadioId(1), RadioId(2), 0.0).unwrap();
+    let mut medium = medium(loss, Conflict::SharedHearer, 1);
+    [0, 2].into_iter().for_each(|radio| medium.request(0, RadioId(radio)).unwrap());
+    let trace = run(&mut medium, 100 * SLOT - 1, |medium, radio, at_ns| {
+        medium.request(at_ns, radio).unwrap();
+        Some((Access::Broadcast, vec![0; 100]))
+    });
+    let read =
+        |by| trace.iter().filter(|o| matches!(o, Output::Deliver { to, .. } if to.0 == by)).count();
+    assert_eq!((read(1), read(3)), (100, 100));
+}
+
 #[test]
 fn a_declined_grant_leaves_the_slot_to_others() {
     let mut medium = medium(links(2, &[(0, 1, 0.0)]), Conflict::Audible, 1);

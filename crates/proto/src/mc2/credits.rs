@@ -10,8 +10,11 @@ use std::collections::BTreeMap;
 /// A set of next hops: bit i stands for the i-th.
 pub(super) type HopSet = u8;
 
-/// A hop that hears less of this node's frames than this is taken for gone.
-const GONE: f64 = 0.02;
+/// A hop that missed so many frames in a row is taken for gone: one that hears a twentieth misses so many once in 700 times.
+const GONE_AFTER: u16 = 128;
+/// A hop from which one frame of two arrives has sent one for each that did, and twice as many are nothing unusual: links back
+/// are taken to be as those there.
+const UNHEARD_SENT: f64 = 2.0;
 /// Weight of the newest frame in what is known of a hop's reception.
 const QUALITY_WEIGHT: f64 = 1.0 / 32.0;
 
@@ -24,8 +27,12 @@ pub(super) struct Credits {
     generations: BTreeMap<u32, Ledger>,
     /// What share of this node's frames each hop receives.
     quality: [f64; MAX_HOPS],
+    /// How many it missed in a row.
+    missed: [u16; MAX_HOPS],
     /// |C| of each hop as it last said; 0 of the destination.
-    theirs: [u32; MAX_HOPS],
+    said: [u32; MAX_HOPS],
+    /// Credits that it learned of since.
+    since: [u32; MAX_HOPS],
 }
 
 /// The credits of one generation.
@@ -241,7 +248,9 @@ impl Credits {
         let hops = quality.len().min(MAX_HOPS);
         let mut known = [0.0; MAX_HOPS];
         known[..hops].copy_from_slice(&quality[..hops]);
-        Self { hops, end, generations: BTreeMap::new(), quality: known, theirs: [0; MAX_HOPS] }
+        let (generations, missed) = (BTreeMap::new(), [0; MAX_HOPS]);
+        let (said, since) = ([0; MAX_HOPS], [0; MAX_HOPS]);
+        Self { hops, end, generations, quality: known, missed, said, since }
     }
 
     /// |C(n, c)|.
@@ -264,18 +273,19 @@ impl Credits {
 
     /// A hop says how many credits it holds.
     pub(super) fn hear(&mut self, hop: usize, credits: u32) {
-        self.theirs[hop] = credits;
+        (self.said[hop], self.since[hop]) = (credits, 0);
     }
 
     /// Transfers credits by the forwarding decision RD (eq. 7) while it holds for some hop, at random where for several.
     /// Says whether any were.
     pub(super) fn transfer(&mut self, rng: &mut impl RngCore) -> bool {
         let mut any = false;
+        let theirs = self.all_theirs();
         while let Some((generation, hop)) = self.decide(rng) {
             let Some(ledger) = self.generations.get_mut(&generation) else { break };
             ledger.held -= 1;
             ledger.given[hop] += 1;
-            ledger.tell(self.hops, &self.theirs);
+            ledger.tell(self.hops, &theirs);
             any = true;
         }
         any
@@ -286,14 +296,25 @@ impl Credits {
         let (generation, ledger) = self.generations.iter().find(|(_, ledger)| is_open(ledger))?;
         let held = f64::from(self.held());
         let takes = |hop: &usize| {
-            let lively = self.quality[*hop] >= GONE && ledger.given[*hop] < u16::MAX;
-            lively && held > self.load(*hop)
+            let may = !self.is_gone(*hop) && ledger.given[*hop] < u16::MAX;
+            may && held > self.load(*hop)
         };
         let willing: Vec<usize> = (0..self.hops).filter(takes).collect();
         match willing.len() {
             0 => None,
             n => Some((*generation, willing[(rng::unit(rng) * n as f64) as usize])),
         }
+    }
+
+    /// |C(m, c)| as far as this node knows: what the hop last said, and what it learned of since but for what it may have
+    /// sent on in frames that were not heard here.
+    fn theirs(&self, hop: usize) -> u32 {
+        let unheard = (UNHEARD_SENT / self.quality[hop].max(f64::EPSILON)) as u32;
+        self.said[hop] + self.since[hop].saturating_sub(unheard)
+    }
+
+    fn all_theirs(&self) -> Vec<u32> {
+        (0..self.hops).map(|hop| self.theirs(hop)).collect()
     }
 
     /// |C(m, c)| + |CTC(n, c, m)|, as this node knows them.
@@ -304,12 +325,21 @@ impl Credits {
             let sets = (1..1 << self.hops).filter(|set| set >> hop & 1 == 1);
             sets.map(|set| ledger.outstanding(set)).sum::<f64>() + f64::from(unlearned(ledger))
         };
-        f64::from(self.theirs[hop]) + self.generations.values().map(owed).sum::<f64>()
+        f64::from(self.theirs(hop)) + self.generations.values().map(owed).sum::<f64>()
+    }
+
+    fn is_gone(&self, hop: usize) -> bool {
+        self.missed[hop] >= GONE_AFTER
     }
 
     /// Q(n, J): how likely at least one of a set receives a frame.
     fn quality_of(&self, set: usize) -> f64 {
         1.0 - members(set).map(|hop| 1.0 - self.quality[hop]).product::<f64>()
+    }
+
+    /// How likely any of the hops receives a frame.
+    pub(super) fn quality_of_all(&self) -> f64 {
+        self.quality_of((1 << self.hops) - 1)
     }
 
     /// The generation to send from, the oldest of which packets are owed, and W(n, c) of all.
@@ -328,9 +358,9 @@ impl Credits {
 
     fn weight(&self, ledger: &Ledger) -> f64 {
         let owed = |set: usize| {
-            let quality = self.quality_of(set);
             let owed = ledger.outstanding(set);
-            if quality >= GONE && owed > 0.5 { owed * quality } else { 0.0 }
+            let all_gone = members(set).all(|hop| self.is_gone(hop));
+            if owed > 0.5 && !all_gone { owed * self.quality_of(set) } else { 0.0 }
         };
         (1..1 << self.hops).map(owed).sum()
     }
@@ -338,20 +368,21 @@ impl Credits {
     /// The oldest generation of which a hop that hears has received a packet and does not know of the credit for it.
     pub(super) fn untold(&self) -> Option<u32> {
         let open = |ledger: &Ledger| {
-            (0..self.hops).any(|hop| {
-                self.end != Some(hop) && self.quality[hop] >= GONE && !ledger.is_told(hop)
-            })
+            (0..self.hops)
+                .any(|hop| self.end != Some(hop) && !self.is_gone(hop) && !ledger.is_told(hop))
         };
         self.generations.iter().find(|(_, ledger)| open(ledger)).map(|(generation, _)| *generation)
     }
 
     /// The oldest generation of which anything is owed, though nothing be due, or credits are held that no hop seems there
-    /// to take.
-    pub(super) fn owing(&self) -> Option<u32> {
+    /// to take; and how much, so that it is tried where others always have something to send.
+    pub(super) fn owing(&self) -> Option<(u32, f64)> {
         let full = (1 << self.hops) - 1;
-        let stranded = (0..self.hops).all(|hop| self.quality[hop] < GONE);
-        let owes = |ledger: &Ledger| ledger.owed(full) > 0 || stranded && ledger.held > 0;
-        self.generations.iter().find(|(_, ledger)| owes(ledger)).map(|(generation, _)| *generation)
+        let stranded = (0..self.hops).all(|hop| self.is_gone(hop));
+        let open = |ledger: &Ledger| ledger.owed(full) + if stranded { ledger.held } else { 0 };
+        let mut all =
+            self.generations.iter().map(|(generation, ledger)| (*generation, open(ledger)));
+        all.find(|(_, open)| *open > 0).map(|(generation, open)| (generation, f64::from(open)))
     }
 
     /// What a frame of `generation` is to announce: of it, and of the oldest others of which a hop does not know all. Of
@@ -398,8 +429,8 @@ impl Credits {
 
     /// Tells hops of what is backed now that more is known of who received what.
     pub(super) fn tell(&mut self) {
-        let (hops, theirs) = (self.hops, &self.theirs);
-        self.generations.values_mut().for_each(|ledger| ledger.tell(hops, theirs));
+        let (hops, theirs) = (self.hops, self.all_theirs());
+        self.generations.values_mut().for_each(|ledger| ledger.tell(hops, &theirs));
     }
 
     /// Hops `new` received the frame `serial`, of `generation`, that `before` had received already. No set of them
@@ -407,6 +438,7 @@ impl Credits {
     /// what comes later to back further credits is not in it. The frame told a nominee of a credit, if it is among them.
     pub(super) fn receive(&mut self, received: &Reception) {
         let Reception { generation, serial, before, new, taken, nominee } = *received;
+        let theirs = self.all_theirs();
         let Some(ledger) = self.generations.get_mut(&generation) else { return };
         let mut fresh = false;
         for set in 1..1 << self.hops {
@@ -421,7 +453,7 @@ impl Credits {
         if let Some(hop) = nominee.filter(|hop| ledger.told[*hop] < ledger.given[*hop]) {
             ledger.tell_by(serial, hop);
         }
-        ledger.tell(self.hops, &self.theirs);
+        ledger.tell(self.hops, &theirs);
     }
 
     /// A hop knows what a frame announced.
@@ -430,13 +462,18 @@ impl Credits {
             if let (Some(ledger), Some(given)) =
                 (self.generations.get_mut(generation), given.get(hop))
             {
-                ledger.learned[hop] = ledger.learned[hop].max((*given).min(ledger.told[hop]));
+                let before = ledger.learned[hop];
+                ledger.learned[hop] = before.max((*given).min(ledger.told[hop]));
+                if self.end != Some(hop) {
+                    self.since[hop] += u32::from(ledger.learned[hop] - before);
+                }
             }
         }
     }
 
     /// It is known whether a hop received a frame.
     pub(super) fn observe(&mut self, hop: usize, heard: bool) {
+        self.missed[hop] = if heard { 0 } else { self.missed[hop].saturating_add(1) };
         let quality = &mut self.quality[hop];
         *quality += QUALITY_WEIGHT * (f64::from(u8::from(heard)) - *quality);
     }

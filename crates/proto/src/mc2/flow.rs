@@ -24,10 +24,10 @@ use std::collections::BTreeMap;
 pub(super) const WINDOW: u32 = 32;
 /// What is owed and cannot be sent, since no next hop seems to hear, is tried so often all the same.
 const PROBE: Duration = Duration::from_millis(250);
-/// After so many frames in a row of which no hop was heard to say that it heard them, and after each as many more, a node
-/// waits twice as long between frames, at random up to so many frames' time: hidden from each other, two that never wait
+/// After so many frames in a row that hops should have heard, of which none was heard to say so, and after each as many more, a
+/// node waits twice as long between frames, at random up to so many frames' time: hidden from each other, two that never wait
 /// would spoil all of each other's frames for ever.
-const SILENCE: u32 = 8;
+const SILENCE: f64 = 8.0;
 const LONGEST_WAIT: u32 = 64;
 /// A node wants to be answered at once when it sent so many frames without hearing who received them.
 const POLL_AFTER: u32 = 4;
@@ -41,6 +41,8 @@ pub(super) struct Flow {
     /// DST(n, c), in the order in which credits count them.
     hops: Vec<NodeId>,
     credits: Credits,
+    /// How likely any of the hops hears a frame, by the link state: where all goes wrong it is not what is measured.
+    likely: f64,
     generations: BTreeMap<u32, Generation>,
     upstream: BTreeMap<NodeId, Upstream>,
     log: Log,
@@ -92,9 +94,11 @@ impl Flow {
         cx: &Cx<'_>,
     ) -> Self {
         let hops = paths.next_hops(cx.me);
+        let credits = Credits::new(&quality(&hops, cx.topology, cx.me), end(&hops, &paths));
         Self {
             start,
-            credits: Credits::new(&quality(&hops, cx.topology, cx.me), end(&hops, &paths)),
+            likely: credits.quality_of_all(),
+            credits,
             hops,
             paths,
             revision,
@@ -154,7 +158,8 @@ impl Flow {
         let first = match self.upstream.get_mut(&sender).filter(|known| known.is_of(epoch)) {
             Some(known) => known.note(header, cx.me, cx.now),
             None => {
-                let known = Upstream::new((sender, epoch), header, cx.me, cx.now);
+                let back = (cx.me, cx.topology.delivery(cx.me, sender));
+                let known = Upstream::new((sender, epoch), header, back, cx.now);
                 self.upstream.insert(sender, known);
                 true
             }
@@ -245,10 +250,11 @@ impl Flow {
     /// A node says of itself how many credits it holds and what it has heard.
     pub(super) fn stand(&mut self, sender: NodeId, standing: &Standing, me: NodeId) {
         let Some(hop) = self.hops.iter().position(|hop| *hop == sender) else { return };
-        self.credits.hear(hop, u32::from(standing.credits));
         for heard in standing.heard.iter().filter(|heard| heard.of == me) {
             self.log.report(hop, *heard, &mut self.credits);
         }
+        // Its credits, those of which it has just turned out to have learned among them.
+        self.credits.hear(hop, u32::from(standing.credits));
         if sender == self.start.destination {
             self.credits.forget(standing.done);
         }
@@ -266,6 +272,7 @@ impl Flow {
         self.hops = paths.next_hops(me);
         let end = end(&self.hops, &paths);
         self.credits.follow(&quality(&self.hops, topology, me), end);
+        self.likely = self.credits.quality_of_all();
         self.log.clear();
         self.paths = paths;
         self.revision = revision;
@@ -348,7 +355,7 @@ impl Flow {
         self.credits
             .due()
             .or_else(|| Some((self.credits.untold().filter(|_| passed(access.pause()))?, 0.0)))
-            .or_else(|| Some((self.credits.owing().filter(|_| passed(PROBE))?, 0.0)))
+            .or_else(|| self.credits.owing().filter(|_| passed(PROBE)))
     }
 
     /// Whether an upstream node has waited long to hear what arrived here.
@@ -362,11 +369,11 @@ impl Flow {
     }
 
     /// What this node says of itself.
-    pub(super) fn standing(&mut self) -> Standing {
+    pub(super) fn standing(&mut self, now: Instant) -> Standing {
         let mut asking: Vec<&mut Upstream> =
             self.upstream.values_mut().filter(|upstream| upstream.asks).collect();
         asking.sort_by_key(|upstream| upstream.unanswered == 0);
-        let heard = asking.into_iter().take(MAX_REPORTS).map(Upstream::report).collect();
+        let heard = asking.into_iter().take(MAX_REPORTS).map(|u| u.report(now)).collect();
         let done = self.outlet.as_ref().map_or(0, Outlet::oldest);
         Standing { credits: self.credits.held().min(u32::from(u16::MAX)) as u16, done, heard }
     }
@@ -379,7 +386,7 @@ impl Flow {
         (rng, now): (&mut impl RngCore, Instant),
         out: &mut Vec<u8>,
     ) -> Option<()> {
-        let standing = self.standing();
+        let standing = self.standing(now);
         let packets = self.generations.get(&generation)?;
         let before = self.generations.get(&generation.wrapping_sub(1));
         // Whether anything would be due once this frame is in the air.
@@ -410,7 +417,8 @@ impl Flow {
         self.log.push(generation, taken, (header.announced, nominee), now);
         self.log.expect(&mut self.credits, None);
         self.sent_at = now;
-        let doublings = (self.log.silent() / SILENCE).min(LONGEST_WAIT.ilog2());
+        let missed = f64::from(self.log.silent()) * self.likely;
+        let doublings = ((missed / SILENCE) as u32).min(LONGEST_WAIT.ilog2());
         if doublings > 0 {
             let frames = rng::unit(rng) * f64::from(1 << doublings);
             self.not_before = now + access.frame_time.mul_f64(1.0 + frames);

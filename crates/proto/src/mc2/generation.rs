@@ -5,6 +5,9 @@ use crate::tunnel::coder::Coder;
 use rand_core::RngCore;
 use std::borrow::Cow;
 
+/// A node takes in no more credits of a generation than this many times its packets: those of answers to requests included.
+const ANSWERED: u32 = 4;
+
 /// Packets of one generation, combined.
 #[derive(Debug)]
 pub(super) struct Generation {
@@ -68,9 +71,12 @@ impl Generation {
         Some(())
     }
 
-    /// Credits announced that packets back now and did not before.
+    /// Credits announced that packets back now and did not before. Who has the whole generation takes in more, as answers to
+    /// requests bring them: what it sends is as good as the sender's, and no packet could add to it.
     pub(super) fn accept(&mut self) -> u32 {
-        let backed = self.announced.min(self.rank() as u32);
+        let packets = self.rank() as u32;
+        let most = if self.is_whole() { ANSWERED * packets } else { packets };
+        let backed = self.announced.min(most);
         let new = backed.saturating_sub(self.accepted);
         self.accepted += new;
         new

@@ -207,7 +207,7 @@ impl Mc2 {
 
     fn fill_report(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Filled> {
         let flow = self.flows.values_mut().find(|flow| flow.owes_report(self.access, now))?;
-        let standing = flow.standing();
+        let standing = flow.standing(now);
         Report { start: flow.start, standing }.write(out);
         Some(Filled { kind: REPORT, to: None })
     }

@@ -5,6 +5,14 @@ use super::generation::Generation;
 use crate::time::{Duration, Instant};
 use std::collections::BTreeMap;
 
+/// A generation of which nothing was heard for as long as of others that then came by themselves is not lost yet: what is asked
+/// for comes twice. It is first asked for after so many times the longest such pause of late, but not later than after so many
+/// times what is set.
+const PAUSES: u32 = 2;
+const MOST_PATIENCE: u32 = 4;
+/// What is left of the longest pause with each packet that brings news.
+const FADING: f64 = 1.0 - 1.0 / 256.0;
+
 /// What only the destination of a flow has.
 #[derive(Debug)]
 pub(super) struct Outlet {
@@ -13,6 +21,8 @@ pub(super) struct Outlet {
     place: u8,
     /// By generation that lacks something: when there was news of it, requests made.
     wanting: BTreeMap<u32, Want>,
+    /// The longest time of late without news of a generation that was not asked for.
+    longest: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +44,7 @@ pub(super) struct Lack {
 impl Outlet {
     /// From the generation heard first on: what came before it is not known of.
     pub(super) fn new(first: u32) -> Self {
-        Self { generation: first, place: 0, wanting: BTreeMap::new() }
+        Self { generation: first, place: 0, wanting: BTreeMap::new(), longest: Duration::ZERO }
     }
 
     /// Generations before it are done with.
@@ -48,7 +58,9 @@ impl Outlet {
         for wanted in self.generation..generation {
             self.wanting.entry(wanted).or_insert(fresh);
         }
-        self.wanting.entry(generation).or_insert(fresh);
+        let want = self.wanting.entry(generation).or_insert(fresh);
+        let pause = if want.requests == 0 { now.since(want.news_at) } else { Duration::ZERO };
+        self.longest = self.longest.mul_f64(FADING).max(pause);
         self.wanting.range_mut(generation..).for_each(|(_, want)| want.news_at = now);
     }
 
@@ -89,10 +101,11 @@ impl Outlet {
     ) -> u64 {
         let newest = self.wanting.keys().next_back().copied().unwrap_or(0);
         let (next, place) = (self.generation, self.place);
+        let longest = self.longest;
         for (number, want) in &mut self.wanting {
             let known = if *number == next { usize::from(place) } else { 0 };
             let lacks = generations.get(number).is_none_or(|g| g.lacks(*number < newest, known));
-            want.due |= lacks && now >= want.asks_at(config);
+            want.due |= lacks && now >= want.asks_at(longest, config);
         }
         let mut lost = 0;
         while self.wanting.contains_key(&self.generation)
@@ -108,7 +121,8 @@ impl Outlet {
 
     fn is_hopeless(&self, config: &Mc2Config, now: Instant) -> bool {
         let want = self.wanting.get(&self.generation);
-        want.is_some_and(|want| want.requests >= config.requests && now >= want.asks_at(config))
+        let gone = |want: &Want| now >= want.asks_at(self.longest, config);
+        want.is_some_and(|want| want.requests >= config.requests && gone(want))
     }
 
     /// What to ask for now.
@@ -134,7 +148,8 @@ impl Outlet {
 
     /// When, later than `after`, something may be to be asked for.
     pub(super) fn poll_timeout(&self, config: &Mc2Config, after: Instant) -> Option<Instant> {
-        self.wanting.values().map(|want| want.asks_at(config)).filter(|at| *at > after).min()
+        let times = self.wanting.values().map(|want| want.asks_at(self.longest, config));
+        times.filter(|at| *at > after).min()
     }
 }
 
@@ -147,8 +162,12 @@ fn size(generation: Option<&Generation>, config: &Mc2Config) -> u8 {
 }
 
 impl Want {
-    fn asks_at(&self, config: &Mc2Config) -> Instant {
-        let pause = Duration::from_millis(u64::from(config.request_ms));
-        self.news_at + pause * (1 << self.requests.min(5))
+    fn asks_at(&self, longest: Duration, config: &Mc2Config) -> Instant {
+        let set = Duration::from_millis(u64::from(config.request_ms));
+        let after = match self.requests {
+            0 => (longest * PAUSES).clamp(set, set * MOST_PATIENCE),
+            again => set * (1 << again.min(5)),
+        };
+        self.news_at + after
     }
 }

@@ -132,6 +132,64 @@ fn a_hop_that_hears_nothing_is_left_out_and_what_it_does_not_know_of_comes_back(
     assert_eq!(credits.held(), 0);
 }
 
+/// A hop says rarely how many credits it holds; what it learned of since counts all the same.
+#[test]
+fn a_hop_is_given_no_more_before_it_says_that_it_holds_fewer() {
+    let mut credits = Credits::new(&[0.9], None);
+    let mut draws = rng::stream(1, NodeId(1), NAME, "test");
+    credits.add(1, 64);
+    credits.transfer(&mut draws);
+    // 22 given count twice, as owed and as not known of.
+    assert_eq!(credits.held(), 42);
+    for serial in 0..22 {
+        land(&mut credits, 1, serial, 0b1, 64);
+    }
+    let told = told(&credits, 1);
+    assert_eq!(told, [22]);
+    credits.learn(0, &[(1, told)]);
+    // It holds 20 of them, should two of its frames have been missed.
+    credits.transfer(&mut draws);
+    assert_eq!(credits.held(), 34);
+    credits.hear(0, 10);
+    assert!(credits.transfer(&mut draws));
+}
+
+#[test]
+fn a_hop_that_hears_little_is_not_gone() {
+    let mut credits = Credits::new(&[0.1], None);
+    let mut draws = rng::stream(1, NodeId(1), NAME, "test");
+    (0..100).for_each(|_| credits.observe(0, false));
+    credits.add(1, 2);
+    assert!(credits.transfer(&mut draws));
+    assert!(credits.due().is_some());
+    (0..28).for_each(|_| credits.observe(0, false));
+    assert_eq!(credits.due(), None);
+    assert!(credits.owing().is_some_and(|(_, weight)| weight > 0.0), "it is tried all the same");
+    credits.observe(0, true);
+    assert!(credits.due().is_some());
+}
+
+/// Over a link of one half one of four answers is heard with a chance of 0.94.
+#[test]
+fn who_waits_is_answered_again_until_it_goes_on() {
+    let paths = best(&diamond(0.5, 0.8), 2, 4, 1).unwrap();
+    let numbered = |serial, waits| Header { serial, waits, ..header(paths.clone()) };
+    let me = (NodeId(4), 0.5);
+    let mut upstream = Upstream::new((NodeId(2), 1), &numbered(1, true), me, Instant::default());
+    let mut answered = 0;
+    while let Some(at) = upstream.reports_at() {
+        assert!(upstream.owes_report(at));
+        upstream.report(at);
+        answered += 1;
+    }
+    assert_eq!(answered, 4);
+    upstream.note(&numbered(2, true), me.0, Instant::default());
+    let soon = upstream.reports_at().unwrap();
+    upstream.report(soon);
+    upstream.note(&numbered(3, false), me.0, soon);
+    assert!(upstream.reports_at().unwrap() > soon + Duration::from_millis(40), "it goes on");
+}
+
 fn header(paths: PathSet) -> Header {
     Header {
         incarnation: 0x0001_0001,
@@ -255,11 +313,12 @@ fn a_frame_tells_its_nominee_of_a_credit_if_it_is_heard() {
 fn what_was_heard_is_noted_in_any_order_and_lies_are_told() {
     let paths = best(&diamond(0.5, 0.8), 2, 4, 1).unwrap();
     let numbered = |serial| Header { serial, ..header(paths.clone()) };
-    let mut upstream = Upstream::new((NodeId(2), 1), &numbered(10), NodeId(4), Instant::default());
+    let me = (NodeId(4), 0.5);
+    let mut upstream = Upstream::new((NodeId(2), 1), &numbered(10), me, Instant::default());
     let fresh = [12, 11, 12, 10, 40]
         .map(|serial| upstream.note(&numbered(serial), NodeId(4), Instant::default()));
     assert_eq!(fresh, [true, true, false, false, true]);
-    let heard = upstream.report();
+    let heard = upstream.report(Instant::default());
     assert_eq!((heard.latest, heard.before), (40, 0b111 << 27));
 
     let mut generations = [(6, Generation::new(2, 3, false).unwrap())].into();
@@ -271,6 +330,23 @@ fn what_was_heard_is_noted_in_any_order_and_lies_are_told() {
     assert_eq!((generation.announced, generation.accept()), (3, 0), "nothing backs them yet");
     generation.absorb(&[1, 0], &[0, 1, 9]).unwrap();
     assert_eq!((generation.accept(), generation.accept()), (1, 0));
+}
+
+/// A request that went another way is answered at the source, with a credit that no new packet comes with.
+#[test]
+fn a_relay_with_the_whole_generation_takes_in_the_credits_of_answers() {
+    let mut generation = Generation::new(2, 3, false).unwrap();
+    generation.size = 2;
+    for vector in [[1, 0], [1, 1]] {
+        generation.announced += 1;
+        generation.absorb(&vector, &[0, 1, 9]).unwrap();
+        assert_eq!(generation.accept(), 1);
+    }
+    generation.announced += 1;
+    assert_eq!(generation.absorb(&[2, 1], &[0, 1, 9]), Some(false));
+    assert_eq!(generation.accept(), 1);
+    generation.announced += 100;
+    assert_eq!(generation.accept(), 5, "four times two in all");
 }
 
 /// One node's engine in a mesh, with what it counts.

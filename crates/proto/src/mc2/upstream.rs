@@ -9,9 +9,24 @@ use std::collections::BTreeMap;
 /// After so many of its frames an upstream node that asks is answered, if no data has done so, or after so long.
 const REPORT_EACH: u32 = 8;
 const REPORT_AFTER: Duration = Duration::from_millis(50);
-/// One that waits for it is answered by its first next hop at once, by each other one so much later: what two that do not
-/// hear each other say at the same time nobody hears.
+/// One that waits for it is answered by its first next hop at once, by each other one so much later, and so in turn again: what
+/// two that do not hear each other say at the same time nobody hears.
 const STAGGER: Duration = Duration::from_millis(2);
+/// It is answered so often, unless it goes on, that it hears none of the answers with a chance of no more than this.
+const UNHEARD: f64 = 0.1;
+/// But no more often.
+const MOST_ANSWERS: u32 = 8;
+
+/// What an upstream node is to be told, of which it may hear nothing.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    at: Instant,
+    /// How often it is yet to be said.
+    left: u32,
+    /// After what time once more.
+    pause: Duration,
+    said: bool,
+}
 
 /// One upstream node.
 #[derive(Debug)]
@@ -23,8 +38,10 @@ pub(super) struct Upstream {
     pub unanswered: u32,
     /// It wants answers. Frames for others tell it again what was told: they may be lost.
     pub asks: bool,
-    /// When it is to be answered at the latest.
-    answer_at: Option<Instant>,
+    /// What it is owed, if anything.
+    answer: Option<Answer>,
+    /// How likely it hears a frame of this node.
+    hears: f64,
     /// Of which choice of paths its announcements are.
     revision: u8,
     /// By generation, credits it has announced to this node.
@@ -36,14 +53,23 @@ impl Upstream {
     pub(super) fn new(
         (node, epoch): (NodeId, u64),
         header: &Header,
-        me: NodeId,
+        (me, hears): (NodeId, f64),
         now: Instant,
     ) -> Self {
         let heard = Heard { of: node, latest: header.serial, before: 0 };
         let (unanswered, revision) = (u32::from(header.asks), header.revision);
-        let answer_at = header.asks.then(|| now + delay(node, header, me));
-        let asks = header.asks;
-        Self { epoch, heard, unanswered, asks, answer_at, revision, announced: BTreeMap::new() }
+        let mut new = Self {
+            epoch,
+            heard,
+            unanswered,
+            asks: header.asks,
+            answer: None,
+            hears,
+            revision,
+            announced: BTreeMap::new(),
+        };
+        new.owe(header, me, now);
+        new
     }
 
     pub(super) fn is_of(&self, epoch: u64) -> bool {
@@ -68,11 +94,25 @@ impl Upstream {
             }
             self.heard.before |= bit;
         }
-        let at = now + delay(self.heard.of, header, me);
-        self.answer_at = header.asks.then(|| self.answer_at.map_or(at, |before| before.min(at)));
+        self.owe(header, me, now);
         self.asks = header.asks;
         self.unanswered = if header.asks { self.unanswered + 1 } else { 0 };
         true
+    }
+
+    /// A frame of it is to be answered, if it asks for that. What was said already it seems to have heard, if it goes on.
+    fn owe(&mut self, header: &Header, me: NodeId, now: Instant) {
+        let hops = header.paths.next_hops(self.heard.of);
+        let place = hops.iter().position(|hop| *hop == me).unwrap_or(0);
+        let (after, left) = if header.waits {
+            (STAGGER * place as u32, answers(self.hears))
+        } else {
+            (REPORT_AFTER, 1)
+        };
+        let pending = self.answer.filter(|answer| !answer.said).map(|answer| answer.at);
+        let at = pending.map_or(now + after, |at| at.min(now + after));
+        let pause = STAGGER * hops.len() as u32;
+        self.answer = header.asks.then_some(Answer { at, left, pause, said: false });
     }
 
     pub(super) fn owes_report(&self, now: Instant) -> bool {
@@ -81,12 +121,18 @@ impl Upstream {
 
     /// When it is answered at the latest.
     pub(super) fn reports_at(&self) -> Option<Instant> {
-        self.answer_at
+        self.answer.map(|answer| answer.at)
     }
 
-    pub(super) fn report(&mut self) -> Heard {
+    pub(super) fn report(&mut self, now: Instant) -> Heard {
         self.unanswered = 0;
-        self.answer_at = None;
+        let again = self.answer.filter(|answer| answer.left > 1);
+        self.answer = again.map(|answer| Answer {
+            at: now + answer.pause,
+            left: answer.left - 1,
+            said: true,
+            ..answer
+        });
         self.heard
     }
 
@@ -126,11 +172,9 @@ impl Upstream {
     }
 }
 
-/// After what time `me` answers a frame of `node`.
-fn delay(node: NodeId, header: &Header, me: NodeId) -> Duration {
-    if !header.waits {
-        return REPORT_AFTER;
-    }
-    let place = header.paths.next_hops(node).iter().position(|hop| *hop == me);
-    STAGGER * place.unwrap_or(0) as u32
+/// How often something is said to one that `hears` a frame with that chance.
+fn answers(hears: f64) -> u32 {
+    (1..MOST_ANSWERS)
+        .find(|said| libm::pow(1.0 - hears, f64::from(*said)) <= UNHEARD)
+        .unwrap_or(MOST_ANSWERS)
 }
