@@ -20,7 +20,7 @@ all:
 demo:
 	$(CARGO) build --release -p ncmesh
 	@mkdir -p target/demo
-	@tar -czf target/demo/ncmesh-source.tar.gz crates docs scenarios
+	@tar -czf target/demo/ncmesh-source.tar.gz crates docs/*.md scenarios
 	target/release/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
