@@ -313,8 +313,8 @@ impl Credits {
         self.said[hop] + self.since[hop].saturating_sub(unheard)
     }
 
-    fn all_theirs(&self) -> Vec<u32> {
-        (0..self.hops).map(|hop| self.theirs(hop)).collect()
+    fn all_theirs(&self) -> [u32; MAX_HOPS] {
+        core::array::from_fn(|hop| self.theirs(hop))
     }
 
     /// |C(m, c)| + |CTC(n, c, m)|, as this node knows them.

@@ -207,7 +207,7 @@ impl Multirate {
     fn announce_again(&mut self, cx: &mut Cx<'_>) {
         for (flow, session) in self.sessions.iter_mut().filter(|(_, s)| s.own.is_some()) {
             if cx.now.since(session.announced_at) >= ANNOUNCE {
-                session.announce(session.announcement.version + 1, cx.now);
+                session.announce(session.announcement.version, cx.now);
                 self.flood.publish(*flow, session.announcement.version, cx.now, cx.rng);
             }
         }

@@ -151,7 +151,7 @@ impl Multirate {
         let Some(session) = session.filter(|s| heard.version > s.announcement.version) else {
             return;
         };
-        session.announce(heard.version.saturating_add(1), cx.now);
+        session.announce(heard.version, cx.now);
         self.flood.publish(heard.flow, session.announcement.version, cx.now, cx.rng);
     }
 

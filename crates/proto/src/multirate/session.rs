@@ -137,9 +137,9 @@ impl Session {
         self.farewells = 0;
     }
 
-    /// The source announces it once more, as a later `version`.
-    pub(super) fn announce(&mut self, version: u32, now: Instant) {
-        (self.announcement.version, self.announced_at) = (version, now);
+    /// The source announces it once more, as the version after that one.
+    pub(super) fn announce(&mut self, after: u32, now: Instant) {
+        (self.announcement.version, self.announced_at) = (after.saturating_add(1), now);
         if let Some(own) = &self.own {
             self.announcement.sent = own.next_seq[..self.layers.len()].to_vec();
         }

@@ -115,8 +115,7 @@ impl Stack {
         storage: &mut dyn Storage,
         now: Instant,
     ) -> Option<Result<FlowId, StreamError>> {
-        self.now = now;
-        self.with_stream(scheme, storage, |stream, cx| stream.open(cx, group, layers))
+        self.with_stream(scheme, storage, now, |stream, cx| stream.open(cx, group, layers))
     }
 
     /// Ends the stream that this node sends to `group` by `scheme`. Says whether there was one.
@@ -127,8 +126,7 @@ impl Stack {
         storage: &mut dyn Storage,
         now: Instant,
     ) -> bool {
-        self.now = now;
-        let closed = self.with_stream(scheme, storage, |stream, cx| stream.close(cx, group));
+        let closed = self.with_stream(scheme, storage, now, |stream, cx| stream.close(cx, group));
         closed.unwrap_or(false)
     }
 
@@ -144,8 +142,7 @@ impl Stack {
         storage: &mut dyn Storage,
         now: Instant,
     ) -> Option<Result<(), NotTaken>> {
-        self.now = now;
-        self.with_stream(scheme, storage, |stream, cx| stream.send(cx, flow, layer, packet))
+        self.with_stream(scheme, storage, now, |stream, cx| stream.send(cx, flow, layer, packet))
     }
 
     /// Joins `group` by `scheme`, at the rate that suits `utility`.
@@ -159,8 +156,7 @@ impl Stack {
         storage: &mut dyn Storage,
         now: Instant,
     ) -> Option<Result<(), StreamError>> {
-        self.now = now;
-        self.with_stream(scheme, storage, |stream, cx| stream.join(cx, group, utility))
+        self.with_stream(scheme, storage, now, |stream, cx| stream.join(cx, group, utility))
     }
 
     /// Leaves `group`. Says whether this node had joined.
@@ -171,8 +167,7 @@ impl Stack {
         storage: &mut dyn Storage,
         now: Instant,
     ) -> bool {
-        self.now = now;
-        let left = self.with_stream(scheme, storage, |stream, cx| stream.leave(cx, group));
+        let left = self.with_stream(scheme, storage, now, |stream, cx| stream.leave(cx, group));
         left.unwrap_or(false)
     }
 
@@ -187,8 +182,10 @@ impl Stack {
         &mut self,
         scheme: &str,
         storage: &mut dyn Storage,
+        now: Instant,
         call: impl FnOnce(&mut dyn StreamService, &mut Cx<'_>) -> R,
     ) -> Option<R> {
+        self.now = now;
         self.with_service(service_of(scheme)?, storage, |service, cx| {
             Some(call(service.as_stream()?, cx))
         })

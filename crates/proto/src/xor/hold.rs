@@ -65,8 +65,8 @@ impl Experience {
         Self { choices: Default::default(), first: FIRST_TRIALS, period: TRIAL, since: 0 }
     }
 
-    /// Whether the next packet is a trial. That none is paired until then is taken for granted, and put right by
-    /// [`paired`](Self::paired).
+    /// Whether the next packet is a trial. That none is paired until the next one is taken for granted; whoever learns of a
+    /// pair puts it right.
     fn tries(&mut self) -> bool {
         if self.first > 0 {
             self.first -= 1;
@@ -78,10 +78,6 @@ impl Experience {
             (self.since, self.period) = (0, (2 * self.period).min(RARE_TRIAL));
         }
         tries
-    }
-
-    fn paired(&mut self) {
-        self.period = TRIAL;
     }
 }
 
@@ -145,7 +141,7 @@ impl HoldTimes {
     ) {
         let Some(experience) = self.turns.get_mut(&turn) else { return };
         if met.is_some() {
-            experience.paired();
+            experience.period = TRIAL;
         }
         for (share, choice) in SHARES.iter().zip(&mut experience.choices) {
             let shorter = Duration::from_secs_f64(share * self.longest_s);
