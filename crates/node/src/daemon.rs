@@ -148,7 +148,7 @@ impl<R: Radio> Loop<R> {
                 self.handle_radio(event).await.map_err(NodeError::Radio)?;
             }
             () = self.alarm.wait_until(timeout) => self.node.handle_timeout(),
-            read = read(self.device.as_ref(), &mut self.packet), if self.node.wants_packet() => {
+            read = read(self.device.as_ref(), &mut self.packet) => {
                 self.handle_packets(read?)?;
             }
             _ = self.inlets.recv_many(&mut self.arrived, BURST) => {
@@ -178,9 +178,6 @@ impl<R: Radio> Loop<R> {
         let Some(device) = &self.device else { return Ok(()) };
         self.node.handle_packet(self.packet[..length].to_vec());
         for _ in 1..BURST {
-            if !self.node.wants_packet() {
-                break;
-            }
             let Some(length) = device.try_receive(&mut self.packet)? else { break };
             self.node.handle_packet(self.packet[..length].to_vec());
         }

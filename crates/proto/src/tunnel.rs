@@ -164,6 +164,12 @@ pub trait TunnelService {
     /// Whether a packet for `to` would be taken now, if it is not too long and there is a way.
     fn has_room(&self, to: NodeId) -> bool;
 
+    /// Whether a packet for `to` would be sent soon. Others are better kept outside, in queues that know connections and
+    /// how long a packet waits, as long as there are such.
+    fn wants_packet(&self, to: NodeId) -> bool {
+        self.has_room(to)
+    }
+
     /// The application offers a packet for `to`.
     ///
     /// # Errors
@@ -181,6 +187,9 @@ pub trait TunnelService {
     /// This node relays so from now on, as far as the scheme leaves a choice. Nodes before and behind it need not know.
     fn relay_as(&mut self, _cx: &mut Cx<'_>, _change: Relaying) {}
 }
+
+/// Packets of its own that a scheme without windows wants to have ready: enough for a channel that is granted to be used.
+pub(crate) const READY: usize = 4;
 
 /// Flows a node takes part in at most, of schemes that keep state for each.
 const MAX_STATES: usize = 32;

@@ -85,7 +85,7 @@ fn default_device() -> String {
 }
 
 fn default_queue() -> usize {
-    16
+    128
 }
 
 fn yes() -> bool {

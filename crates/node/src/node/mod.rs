@@ -183,9 +183,7 @@ impl Node {
     /// When [`handle_timeout`](Self::handle_timeout) is next to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<std::time::Instant> {
-        let now = self.clock.now();
-        let gateway = self.tunnel.as_ref().and_then(|tunnel| tunnel.gateway.poll_timeout(now));
-        [self.stack.poll_timeout(), gateway].into_iter().flatten().min().map(|at| self.clock.at(at))
+        self.stack.poll_timeout().map(|at| self.clock.at(at))
     }
 
     /// A time that was named has come.

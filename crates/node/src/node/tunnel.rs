@@ -83,8 +83,8 @@ impl Mesh for StackMesh<'_> {
         }
     }
 
-    fn has_room(&self, to: NodeId) -> bool {
-        self.stack.has_room(self.scheme, to) == Some(true)
+    fn wants_packet(&self, to: NodeId) -> bool {
+        self.stack.wants_packet(self.scheme, to) == Some(true)
     }
 
     fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
@@ -142,13 +142,6 @@ impl Node {
         tracing::info!("packets leave by {scheme}, no longer by {}", config.scheme);
         scheme.clone_into(&mut config.scheme);
         Ok(())
-    }
-
-    /// Whether another packet of the host's is wanted now.
-    #[must_use]
-    pub fn wants_packet(&self) -> bool {
-        let now = self.clock.now();
-        self.tunnel.as_ref().is_some_and(|tunnel| tunnel.gateway.wants_packet(now))
     }
 
     /// The host sends a packet through the tunnel.

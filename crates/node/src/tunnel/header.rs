@@ -1,6 +1,7 @@
 //! What a gateway reads of an IP packet.
 
-use smoltcp::wire::{IpVersion, Ipv4Packet, Ipv6Packet};
+use smoltcp::wire::{IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 
 /// The shortest header of IPv4, bytes.
@@ -16,11 +17,13 @@ pub(super) fn version(packet: &[u8]) -> Option<IpVersion> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// The addresses of a packet.
+/// What matters of a packet's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) source: IpAddr,
     pub(super) destination: IpAddr,
+    /// Tells connections apart: a hash of addresses, protocol and ports.
+    pub(super) connection: u16,
 }
 
 impl Header {
@@ -32,17 +35,38 @@ impl Header {
                 if ip.header_len() < V4_HEADER || usize::from(ip.total_len()) != packet.len() {
                     return Err(Malformed);
                 }
-                Ok(Self { source: ip.src_addr().into(), destination: ip.dst_addr().into() })
+                let is_cut = ip.more_frags() || ip.frag_offset() > 0;
+                let ports = ports(ip.next_header(), ip.payload()).filter(|_| !is_cut);
+                let (source, destination) = (ip.src_addr().into(), ip.dst_addr().into());
+                let connection = connection((source, destination, ip.next_header(), ports));
+                Ok(Self { source, destination, connection })
             }
             IpVersion::Ipv6 => {
                 let ip = Ipv6Packet::new_checked(packet).map_err(|_| Malformed)?;
                 if ip.total_len() != packet.len() {
                     return Err(Malformed);
                 }
-                Ok(Self { source: ip.src_addr().into(), destination: ip.dst_addr().into() })
+                let ports = ports(ip.next_header(), ip.payload());
+                let (source, destination) = (ip.src_addr().into(), ip.dst_addr().into());
+                let connection = connection((source, destination, ip.next_header(), ports));
+                Ok(Self { source, destination, connection })
             }
         }
     }
+}
+
+/// Both ports, as they stand in a packet.
+fn ports(protocol: IpProtocol, payload: &[u8]) -> Option<[u8; 4]> {
+    match protocol {
+        IpProtocol::Tcp | IpProtocol::Udp => payload.first_chunk().copied(),
+        _ => None,
+    }
+}
+
+fn connection(key: (IpAddr, IpAddr, IpProtocol, Option<[u8; 4]>)) -> u16 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish() as u16
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 //! go to the node their route leads to; what comes from a node goes to the host if that node may send it.
 //!
 //! - handle: [`Gateway::handle_outbound`], [`Gateway::handle_inbound`]
-//! - poll: [`Gateway::wants_packet`], [`Gateway::poll_timeout`], [`Gateway::drain`], [`Gateway::poll_inbound`]
+//! - poll: [`Gateway::drain`], [`Gateway::poll_inbound`]
 //!
 //! Both sides are hostile: what is no IP packet is a counted drop.
 
+mod codel;
 pub mod device;
 mod header;
 mod icmp;
@@ -37,8 +38,8 @@ pub trait Mesh {
     fn version(&self) -> u64;
     /// The only node of that name, or of that id where none is named so.
     fn named(&self, name: &str) -> Option<NodeId>;
-    /// Whether a packet for a node would be taken now.
-    fn has_room(&self, to: NodeId) -> bool;
+    /// Whether a packet for a node is wanted now: what would only wait in the mesh's own queues is not.
+    fn wants_packet(&self, to: NodeId) -> bool;
     /// Offers a packet for a node.
     ///
     /// # Errors
@@ -59,9 +60,9 @@ pub enum Dropped {
     NoPath,
     /// From the host: longer than the MTU.
     TooLong,
-    /// From the host: the queue for its node was full.
+    /// From the host: as many packets waited for its node as may.
     Full,
-    /// From the host: it waited too long for room.
+    /// From the host: it or those before it waited too long for room.
     Late,
     /// From the mesh: its source address is not routed to the node that it came from.
     Spoofed,
@@ -193,7 +194,7 @@ impl Gateway {
             return self.refuse(&packet, Dropped::TooLong, now);
         }
         self.clamp(&mut packet);
-        if !self.queues.push(to, packet, now) {
+        if self.queues.push((to, header.connection), packet, now) {
             self.counters.drop(Dropped::Full);
         }
         self.drain(mesh, now);
@@ -220,23 +221,10 @@ impl Gateway {
 
     // ---- poll
 
-    /// Whether another packet of the host's is wanted now.
-    #[must_use]
-    pub fn wants_packet(&self, now: Instant) -> bool {
-        self.queues.is_open(now)
-    }
-
-    /// When another packet may be wanted though no room was made.
-    #[must_use]
-    pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        self.queues.poll_timeout(now)
-    }
-
     /// Hands over what waited, as far as there is room. To be called whenever that may have changed.
     pub fn drain(&mut self, mesh: &mut impl Mesh, now: Instant) {
-        let expired = self.queues.expire(now);
-        self.counters.add(Dropped::Late, expired);
-        while let Some((to, packet)) = self.queues.pop(|to| mesh.has_room(to)) {
+        self.queues.expire(now);
+        while let Some((to, packet)) = self.queues.pop(|to| mesh.wants_packet(to), now) {
             match mesh.send(to, &packet) {
                 Ok(()) => self.counters.outbound.count(&packet),
                 Err(Refused::NoPath(_)) => self.refuse(&packet, Dropped::NoPath, now),
@@ -245,6 +233,7 @@ impl Gateway {
                 Err(Refused::Empty | Refused::Oneself) => self.counters.drop(Dropped::NoRoute),
             }
         }
+        self.counters.add(Dropped::Late, self.queues.take_late());
     }
 
     /// The next packet for the host.

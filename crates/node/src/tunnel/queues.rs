@@ -1,34 +1,55 @@
-//! Packets that wait until the scheme has room, a queue for each node they go to.
+//! Packets that wait until the scheme has room: a queue for each connection. Connections take turns, packet by packet
+//! (stochastic fairness queueing, McKenney 1990), as what a frame costs a wireless channel depends little on its length;
+//! and each is slowed down before its queue becomes long ([`Codel`]).
 
+use super::codel::Codel;
 use ncmesh_proto::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
-/// How long one full queue keeps packets to others waiting: after that its own are dropped.
-pub(super) const PATIENCE: Duration = Duration::from_millis(20);
 /// How long a packet waits at most.
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// The queues. There are no more than nodes that routes lead to.
+/// Where a packet goes, and the number of its connection.
+pub(super) type Line = (NodeId, u16);
+
+/// The queues.
 #[derive(Debug)]
 pub(super) struct Queues {
-    /// Packets in one queue.
+    /// Packets for one node.
     limit: usize,
-    waiting: BTreeMap<NodeId, Queue>,
+    waiting: BTreeMap<Line, Queue>,
     /// Whose turn it was last.
-    last: NodeId,
+    last: Line,
+    /// Packets dropped since [`take_late`](Self::take_late) for having waited too long.
+    late: u64,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     packets: VecDeque<(Instant, Vec<u8>)>,
-    full_since: Option<Instant>,
+    codel: Codel,
+}
+
+impl Queue {
+    /// The next packet that is not to be dropped, and how many before it are.
+    fn pop(&mut self, now: Instant) -> (Option<Vec<u8>>, u64) {
+        let mut dropped = 0;
+        while let Some((since, packet)) = self.packets.pop_front() {
+            if !self.codel.drops(now - since, self.packets.is_empty(), now) {
+                return (Some(packet), dropped);
+            }
+            dropped += 1;
+        }
+        (None, dropped)
+    }
 }
 
 impl Queues {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, waiting: BTreeMap::new(), last: NodeId(0) }
+        Self { limit, waiting: BTreeMap::new(), last: (NodeId(0), 0), late: 0 }
     }
 
     /// Packets that wait for any node.
@@ -36,61 +57,58 @@ impl Queues {
         self.waiting.values().map(|queue| queue.packets.len()).sum()
     }
 
-    /// Whether another packet is wanted: no queue is full, or those that are have been for too long.
-    pub(super) fn is_open(&self, now: Instant) -> bool {
-        self.full_since().all(|since| since + PATIENCE <= now)
-    }
-
-    /// When patience with a full queue runs out next.
-    pub(super) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        self.full_since().map(|since| since + PATIENCE).filter(|at| *at > now).min()
-    }
-
-    fn full_since(&self) -> impl Iterator<Item = Instant> + '_ {
-        self.waiting.values().filter_map(|queue| queue.full_since)
-    }
-
-    /// Says whether there was a place for the packet.
-    pub(super) fn push(&mut self, to: NodeId, packet: Vec<u8>, now: Instant) -> bool {
-        let queue = self.waiting.entry(to).or_default();
-        if queue.packets.len() >= self.limit {
-            return false;
+    /// Takes a packet. Where as many wait for its node as may, the oldest of the longest queue there is dropped for it,
+    /// and that is said.
+    pub(super) fn push(&mut self, line: Line, packet: Vec<u8>, now: Instant) -> bool {
+        let same_node = (line.0, u16::MIN)..=(line.0, u16::MAX);
+        let count: usize =
+            self.waiting.range(same_node.clone()).map(|(_, q)| q.packets.len()).sum();
+        let full = count >= self.limit;
+        if full {
+            let queues = self.waiting.range_mut(same_node);
+            let longest = queues.max_by_key(|(_, queue)| queue.packets.len());
+            longest.map(|(_, queue)| queue.packets.pop_front());
         }
-        queue.packets.push_back((now, packet));
-        if queue.packets.len() == self.limit {
-            queue.full_since = Some(now);
-        }
-        true
+        self.waiting.entry(line).or_default().packets.push_back((now, packet));
+        full
     }
 
-    /// The next packet of which `has_room` says its destination has; nodes take turns.
-    pub(super) fn pop(&mut self, has_room: impl Fn(NodeId) -> bool) -> Option<(NodeId, Vec<u8>)> {
-        let later = self.waiting.range((Bound::Excluded(self.last), Bound::Unbounded));
-        let turns = later.chain(self.waiting.range(..=self.last));
-        let to = turns.map(|(to, _)| *to).find(|to| has_room(*to))?;
-        let queue = self.waiting.get_mut(&to)?;
-        let (_, packet) = queue.packets.pop_front()?;
-        queue.full_since = None;
-        self.last = to;
-        if queue.packets.is_empty() {
-            self.waiting.remove(&to);
+    /// The next packet of which `is_wanted` says so of its destination; connections take turns.
+    pub(super) fn pop(
+        &mut self,
+        is_wanted: impl Fn(NodeId) -> bool,
+        now: Instant,
+    ) -> Option<(NodeId, Vec<u8>)> {
+        loop {
+            let later = self.waiting.range((Bound::Excluded(self.last), Bound::Unbounded));
+            let mut turns = later.chain(self.waiting.range(..=self.last)).map(|(line, _)| *line);
+            self.last = turns.find(|(to, _)| is_wanted(*to))?;
+            let Entry::Occupied(mut queue) = self.waiting.entry(self.last) else { return None };
+            let (packet, late) = queue.get_mut().pop(now);
+            if queue.get().packets.is_empty() {
+                queue.remove();
+            }
+            self.late += late;
+            if let Some(packet) = packet {
+                return Some((self.last.0, packet));
+            }
         }
-        Some((to, packet))
     }
 
-    /// Drops what has waited too long, and says how many packets that were.
-    pub(super) fn expire(&mut self, now: Instant) -> u64 {
-        let mut expired = 0;
+    /// Drops what has waited too long for any room.
+    pub(super) fn expire(&mut self, now: Instant) {
         self.waiting.retain(|_, queue| {
-            let before = queue.packets.len();
             while queue.packets.front().is_some_and(|(since, _)| *since + MAX_WAIT <= now) {
                 queue.packets.pop_front();
-                queue.full_since = None;
+                self.late += 1;
             }
-            expired += (before - queue.packets.len()) as u64;
             !queue.packets.is_empty()
         });
-        expired
+    }
+
+    /// How many packets were dropped for having waited too long since this was last asked.
+    pub(super) fn take_late(&mut self) -> u64 {
+        core::mem::take(&mut self.late)
     }
 }
 
@@ -106,66 +124,83 @@ mod tests {
         Instant::default() + Duration::from_millis(ms)
     }
 
-    #[test]
-    fn a_full_queue_holds_up_others_for_a_bounded_time() {
-        let mut queues = Queues::new(2);
-        assert!(queues.push(A, vec![1], at(0)));
-        assert!(queues.is_open(at(0)));
-        assert!(queues.push(A, vec![2], at(5)));
-        assert!(!queues.is_open(at(5)));
-        assert_eq!(queues.poll_timeout(at(5)), Some(at(25)));
-        assert!(queues.is_open(at(25)));
-        assert_eq!(queues.poll_timeout(at(25)), None);
-        assert!(!queues.push(A, vec![3], at(25)), "its own are dropped now");
-        assert!(queues.push(B, vec![4], at(25)));
-        assert_eq!(queues.pop(|to| to == A), Some((A, vec![1])));
-        assert!(queues.push(A, vec![5], at(30)));
-        assert!(!queues.is_open(at(30)), "patience begins anew");
+    fn popped(queues: &mut Queues, ms: u64) -> Vec<u8> {
+        core::iter::from_fn(|| queues.pop(|_| true, at(ms))).map(|(_, packet)| packet[0]).collect()
     }
 
     #[test]
-    fn nodes_take_turns_and_old_packets_go() {
+    fn connections_take_turns_in_order_each() {
         let mut queues = Queues::new(9);
         for n in 0..3 {
-            queues.push(A, vec![n], at(0));
-            queues.push(B, vec![n + 10], at(0));
+            queues.push((A, 7), vec![n], at(0));
         }
-        queues.push(B, vec![99], at(1500));
-        let turns: Vec<u8> = (0..4).map(|_| queues.pop(|_| true).unwrap().1[0]).collect();
-        assert_eq!(turns, [0, 10, 1, 11]);
-        assert_eq!(queues.pop(|_| false), None);
-        assert_eq!(queues.expire(at(1999)), 0);
-        assert_eq!(queues.expire(at(2000)), 2);
-        assert_eq!(queues.len(), 1);
-        assert_eq!(queues.pop(|_| true), Some((B, vec![99])));
-        assert_eq!(queues.pop(|_| true), None);
+        for n in 10..12 {
+            queues.push((A, 9), vec![n], at(0));
+            queues.push((B, 7), vec![n + 10], at(0));
+        }
+        assert_eq!(queues.pop(|to| to == B, at(1)), Some((B, vec![20])));
+        assert_eq!(popped(&mut queues, 1), [0, 10, 21, 1, 11, 2]);
+        assert_eq!((queues.len(), queues.waiting.len(), queues.take_late()), (0, 0, 0));
+    }
+
+    #[test]
+    fn the_longest_queue_of_a_full_node_makes_room() {
+        let mut queues = Queues::new(4);
+        assert!(!queues.push((B, 1), vec![90], at(0)));
+        for n in 0..3 {
+            assert!(!queues.push((A, 1), vec![n], at(0)));
+        }
+        assert!(!queues.push((A, 2), vec![50], at(0)));
+        assert!(queues.push((A, 3), vec![60], at(0)) && queues.push((A, 1), vec![3], at(0)));
+        assert_eq!(popped(&mut queues, 1), [2, 50, 60, 90, 3]);
+    }
+
+    #[test]
+    fn a_connection_that_fills_its_queue_is_slowed_down_and_what_never_finds_room_goes() {
+        let mut queues = Queues::new(100);
+        for n in 0..100 {
+            queues.push((A, 1), vec![n], at(0));
+        }
+        let mut left = 0;
+        for ms in (10..1000).step_by(10) {
+            left += usize::from(queues.pop(|_| true, at(ms)).is_some());
+        }
+        let late = queues.take_late() as usize;
+        assert!((3..10).contains(&late) && left + late + queues.len() == 100, "{late}");
+        for n in 0..10 {
+            queues.push((B, n), vec![0], at(1000));
+        }
+        queues.expire(at(2999));
+        assert_eq!(queues.len(), 10);
+        queues.expire(at(3000));
+        assert_eq!((queues.len(), queues.pop(|_| true, at(3000))), (0, None));
     }
 
     proptest! {
-        /// Each node's packets come out in order, none twice, and what was refused or has expired not at all.
+        /// Each connection's packets come out in order, none twice, and what was dropped not at all.
         #[test]
         fn order_is_kept(steps in prop::collection::vec((0_u16..4, 0_u8..3, 0_u64..400), 0..200)) {
             let mut queues = Queues::new(5);
             let (mut now, mut pushed, mut out, mut gone) = (0, 0_u32, Vec::new(), 0);
-            for (node, what, later) in steps {
+            for (connection, what, later) in steps {
                 now += later;
                 match what {
-                    0 => if let Some((to, packet)) = queues.pop(|to| to.0 != node) {
-                        prop_assert_ne!(to.0, node);
-                        out.push((to, packet));
-                    },
-                    1 => gone += queues.expire(at(now)),
+                    0 => out.extend(queues.pop(|to| to != A, at(now))),
+                    1 => queues.expire(at(now)),
                     _ => {
-                        let taken = queues.push(NodeId(node), pushed.to_be_bytes().into(), at(now));
-                        gone += u64::from(!taken);
+                        let line = (NodeId(connection / 2 + 1), connection);
+                        let packet = [&[connection as u8][..], &pushed.to_be_bytes()].concat();
+                        gone += u64::from(queues.push(line, packet, at(now)));
                         pushed += 1;
                     }
                 }
             }
+            prop_assert!(out.iter().all(|(to, packet)| *to == B && packet[0] / 2 == 1));
+            gone += queues.take_late();
             prop_assert_eq!(out.len() as u64 + gone + queues.len() as u64, u64::from(pushed));
-            for node in 0..4 {
-                let own: Vec<_> = out.iter().filter(|(to, _)| to.0 == node).map(|(_, p)| p).collect();
-                prop_assert!(own.is_sorted_by(|a, b| a < b));
+            for connection in 0..4 {
+                let own: Vec<_> = out.iter().filter(|(_, packet)| packet[0] == connection).collect();
+                prop_assert!(own.is_sorted_by(|a, b| a.1 < b.1));
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::route::{Metric, NextHops};
 use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport, TxResult};
 use crate::summary::Summary;
 use crate::time::Instant;
-use crate::tunnel::{self, DATA, FlowStatus, Refused, Tallies, TunnelService, flow_of};
+use crate::tunnel::{self, DATA, FlowStatus, READY, Refused, Tallies, TunnelService, flow_of};
 pub use config::ForwardConfig;
 use frame::Header;
 use ncmesh_wire::{NodeId, ServiceId};
@@ -139,6 +139,11 @@ impl TunnelService for Forward {
 
     fn has_room(&self, _: NodeId) -> bool {
         self.queue.len() < self.config.queue
+    }
+
+    fn wants_packet(&self, to: NodeId) -> bool {
+        let own = self.queue.iter().filter(|packet| packet.hops == MAX_HOPS);
+        self.has_room(to) && own.count() < READY
     }
 
     fn handle_packet(&mut self, cx: &mut Cx<'_>, to: NodeId, packet: &[u8]) -> Result<(), Refused> {

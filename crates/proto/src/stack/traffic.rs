@@ -39,6 +39,12 @@ impl Stack {
         Some(self.services[service_of(scheme)?].as_tunnel_ref()?.has_room(to))
     }
 
+    /// Whether the tunnel `scheme` wants a packet for `to` now. `None` if there is no such tunnel.
+    #[must_use]
+    pub fn wants_packet(&self, scheme: &str, to: NodeId) -> Option<bool> {
+        Some(self.services[service_of(scheme)?].as_tunnel_ref()?.wants_packet(to))
+    }
+
     /// The longest packet that the tunnel `scheme` carries, bytes. `None` if there is no such tunnel.
     #[must_use]
     pub fn longest_packet(&self, scheme: &str) -> Option<usize> {
