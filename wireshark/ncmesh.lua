@@ -130,6 +130,8 @@ local f = {
   xor_at = ProtoField.uint8("ncmesh.xor.at", "At hop", base.DEC, nil, 0xF0),
   xor_hops = ProtoField.uint8("ncmesh.xor.hops", "Hops"),
   xor_hop = ProtoField.uint16("ncmesh.xor.hop", "Hop"),
+  xor_more = ProtoField.bool("ncmesh.xor.more", "More for the next hop", 8, nil, 0x80),
+  xor_other_more = ProtoField.bool("ncmesh.xor.other_more", "More for the next hop of the shorter packet", 8, nil, 0x40),
   xor_next = ProtoField.uint16("ncmesh.xor.next", "Next hop"),
   asked = ProtoField.uint16("ncmesh.request.asked", "Asked"),
   missed = ProtoField.uint16("ncmesh.request.missed", "Missed"),
@@ -565,8 +567,14 @@ local function xor_two(c)
 end
 
 local function xor_data(c)
-  local count = c:number(f.packets, 1)
-  if count == 1 then return xor_one(c) end
+  local first = c:take(1)
+  local count = first and first:bitfield(2, 6)
+  if first then
+    c.tree:add(f.xor_more, first)
+    if count == 2 then c.tree:add(f.xor_other_more, first) end
+    c.tree:add(f.packets, first, count)
+  end
+  if count == 1 and first:bitfield(1, 1) == 0 then return xor_one(c) end
   if count == 2 then return xor_two(c), "coded" end
   c:fail("A frame has one packet or two")
   return ""

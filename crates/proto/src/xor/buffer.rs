@@ -132,6 +132,11 @@ impl Buffer {
         Some(burden)
     }
 
+    /// Whether another packet goes to this neighbour.
+    pub(super) fn has_more(&self, neighbour: NodeId) -> bool {
+        self.packets().any(|packet| packet.tag.next() == neighbour)
+    }
+
     /// All packets here.
     pub(super) fn packets(&self) -> impl Iterator<Item = &Packet> {
         let ready = self.ready.iter().flat_map(|burden| match burden {
@@ -205,7 +210,7 @@ mod tests {
         let (source, far) = if forth { (1, 3) } else { (3, 1) };
         let id = PacketId { source: NodeId(source), number };
         let route = vec![NodeId(2), NodeId(far)];
-        let tag = Tag { id, order: 0, at: 1, route };
+        let tag = Tag { id, order: 0, at: 1, route, more: false };
         Packet { tag, bytes: Arc::from([0]), since: at(since), hold: MS * hold as u32 }
     }
 

@@ -31,7 +31,12 @@ pub(super) struct Tag {
     pub at: u8,
     /// The nodes behind the source, the destination last.
     pub route: Vec<NodeId>,
+    /// Whether its sender has another packet for the same receiver.
+    pub more: bool,
 }
+
+/// Where the first byte of a data frame says of its first packet, and of its second, that more will follow.
+const MORE: [u8; 2] = [0x80, 0x40];
 
 /// What tells a packet that was decoded with the wrong one.
 pub(super) fn check_of(packet: &[u8]) -> u32 {
@@ -74,7 +79,7 @@ impl Tag {
     /// Of the next hop; none where it is at its destination.
     pub(super) fn onward(self) -> Option<Self> {
         let at = self.at + 1;
-        (usize::from(at) < self.route.len()).then_some(Self { at, order: 0, ..self })
+        (usize::from(at) < self.route.len()).then_some(Self { at, order: 0, more: false, ..self })
     }
 
     fn write(&self, out: &mut Vec<u8>) {
@@ -115,7 +120,7 @@ impl Tag {
         if visited.len() != route.len() + 1 {
             return Err(Malformed);
         }
-        Ok(Self { id: PacketId { source, number }, order, at, route })
+        Ok(Self { id: PacketId { source, number }, order, at, route, more: false })
     }
 }
 
@@ -157,19 +162,21 @@ impl<'a> Data<'a> {
     /// Reads the body of a frame of `sender`.
     pub(super) fn parse(body: &'a [u8], sender: NodeId) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
-        match r.u8()? {
-            1 => {
+        let count = r.u8()?;
+        let more = MORE.map(|bit| count & bit != 0);
+        match (count & !(MORE[0] | MORE[1]), more) {
+            (1, [more, false]) => {
                 let is_sender = |at, place| (place == at && at > 0).then_some(sender);
-                let tag = Tag::parse(&mut r, is_sender)?;
+                let tag = Tag { more, ..Tag::parse(&mut r, is_sender)? };
                 let packet = r.rest();
                 if packet.is_empty() { Err(Malformed) } else { Ok(Self::One(tag, packet)) }
             }
-            2 => Self::parse_two(r, sender),
+            (2, more) => Self::parse_two(r, sender, more),
             _ => Err(Malformed),
         }
     }
 
-    fn parse_two(mut r: Reader<'a>, sender: NodeId) -> Result<Self, Malformed> {
+    fn parse_two(mut r: Reader<'a>, sender: NodeId, more: [bool; 2]) -> Result<Self, Malformed> {
         let (next, other_next, shorter) = (r.node()?, r.node()?, r.u16()?);
         let (first, first_check) = parse_crossing(&mut r, [other_next, sender, next])?;
         let (second, second_check) = parse_crossing(&mut r, [next, sender, other_next])?;
@@ -178,6 +185,7 @@ impl<'a> Data<'a> {
         if first.id == second.id || shorter == 0 || shorter > longer {
             return Err(Malformed);
         }
+        let [first, second] = [Tag { more: more[0], ..first }, Tag { more: more[1], ..second }];
         let first = Part { tag: first, length: longer, check: first_check };
         let second = Part { tag: second, length: shorter, check: second_check };
         Ok(Self::Two([first, second], payload))
@@ -193,7 +201,7 @@ impl<'a> Data<'a> {
 
     /// A packet as it is.
     pub(super) fn write_one(tag: &Tag, packet: &[u8], out: &mut Vec<u8>) {
-        out.push(1);
+        out.push(1 | count_bits([tag.more, false]));
         tag.write(out);
         let at = usize::from(tag.at);
         tag.write_nodes(out, |place| place == at && at > 0);
@@ -203,7 +211,7 @@ impl<'a> Data<'a> {
     /// Two packets xored, which cross at their sender; the shorter one is padded with zeros.
     pub(super) fn write_two(one: (&Tag, &[u8]), other: (&Tag, &[u8]), out: &mut Vec<u8>) {
         let (long, short) = if one.1.len() < other.1.len() { (other, one) } else { (one, other) };
-        out.push(2);
+        out.push(2 | count_bits([long.0.more, short.0.more]));
         // A packet has at most what fits a frame.
         Writer::new(out).node(long.0.next()).node(short.0.next()).u16(short.1.len() as u16);
         for (tag, packet) in [long, short] {
@@ -216,6 +224,11 @@ impl<'a> Data<'a> {
         out.extend_from_slice(long.1);
         xor(&mut out[start..], short.1);
     }
+}
+
+/// What the first byte of a frame says besides the number of its packets.
+fn count_bits(more: [bool; 2]) -> u8 {
+    MORE.into_iter().zip(more).filter(|(_, more)| *more).map(|(bit, _)| bit).sum()
 }
 
 /// A tag and a check behind it, of a packet that comes from, is at and goes to these nodes.

@@ -155,6 +155,11 @@ impl HoldTimes {
         }
     }
 
+    /// What a transmission takes, contention included.
+    pub(super) fn service(&self) -> Duration {
+        Duration::from_secs_f64(self.service_s.value())
+    }
+
     /// A transmission took so long, from being ready to the MAC's report.
     pub(super) fn served(&mut self, time: Duration) {
         self.service_s.add(time.as_secs_f64());

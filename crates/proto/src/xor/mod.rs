@@ -11,6 +11,7 @@ mod feedback;
 mod frame;
 mod hold;
 mod order;
+mod promise;
 mod routes;
 
 #[cfg(test)]
@@ -22,7 +23,8 @@ use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport, 
 use crate::summary::Summary;
 use crate::time::{Duration, Instant};
 use crate::tunnel::{
-    self, CodingStatus, DATA, FlowStatus, HoldStatus, Refused, Tallies, TunnelService, flow_of,
+    self, CodingStatus, DATA, FlowStatus, HoldStatus, READY, Refused, Tallies, TunnelService,
+    flow_of,
 };
 use buffer::{Buffer, Burden, Packet, Turn};
 use cache::Cache;
@@ -32,6 +34,7 @@ use frame::{Data, MAX_HOPS, PacketId, Part, REPORT, REQUEST, Tag, check_of};
 use hold::{HoldTimes, Mean};
 use ncmesh_wire::{NodeId, ServiceId};
 use order::{Order, Sent};
+use promise::Promises;
 use rand_core::RngCore;
 use routes::Routes;
 use std::sync::Arc;
@@ -48,6 +51,7 @@ pub struct Xor {
     cache: Cache,
     buffer: Buffer,
     holds: HoldTimes,
+    promises: Promises,
     feedback: Feedback,
     sent: Sent<Packet>,
     order: Order<(Tag, Arc<[u8]>)>,
@@ -73,6 +77,7 @@ impl Xor {
             cache: Cache::new(config.cache),
             buffer: Buffer::new(config.queue, config.late),
             holds: HoldTimes::new(config.hold_time(), config.max_hold_time_s),
+            promises: Promises::default(),
             feedback: Feedback::new(config.min_decoded, config.unicast),
             sent: Sent::new(),
             order: Order::new(),
@@ -95,6 +100,7 @@ impl Xor {
         }
         match data {
             Data::One(tag, packet) if tag.next() == cx.me => {
+                self.promises.heard(frame.sender, tag.more, cx.now);
                 self.receive(cx, tag, packet, frame.epoch);
             }
             Data::Two([one, other], payload) if other.tag.next() == cx.me => {
@@ -110,6 +116,7 @@ impl Xor {
     fn decode(&mut self, cx: &mut Cx<'_>, own: Part, other: PacketId, payload: &[u8], epoch: u64) {
         let Part { tag, length, check } = own;
         let sender = tag.sender();
+        self.promises.heard(sender, tag.more, cx.now);
         let decoded = self.cache.packet(other).and_then(|other| {
             let mut packet = payload.to_vec();
             frame::xor(&mut packet, other);
@@ -178,12 +185,20 @@ impl Xor {
             return;
         }
         let Some(turn) = turn else { return self.buffer.send(packet) };
-        packet.hold = if self.config.coding {
-            self.holds.next(turn)
-        } else {
-            self.config.hold_time().unwrap_or_default()
-        };
+        packet.hold = self.hold_time(turn, cx.now);
         self.buffer.hold(packet, turn);
+    }
+
+    /// How long the next packet of this turn is held.
+    fn hold_time(&mut self, turn: Turn, now: Instant) -> Duration {
+        if let Some(fixed) = self.config.hold_time() {
+            return fixed;
+        }
+        if !self.config.coding {
+            return Duration::ZERO;
+        }
+        let promised = self.promises.patience(turn.1, self.holds.service(), now);
+        promised.unwrap_or_else(|| self.holds.next(turn))
     }
 
     /// Codes a packet with one that waits, for which there is always room; gives it back where none does.
@@ -227,6 +242,7 @@ impl Xor {
                     self.note_alone(&packet, cx.now);
                     self.number(&mut packet);
                 }
+                packet.tag.more = self.buffer.has_more(packet.tag.next());
                 Data::write_one(&packet.tag, &packet.bytes, out);
                 let to = self.config.unicast.then(|| packet.tag.next());
                 self.on_air = Some(packet.tag);
@@ -238,6 +254,7 @@ impl Xor {
                 for packet in [&mut one, &mut other] {
                     self.feedback.sent(packet.tag.next(), cx.now);
                     self.number(packet);
+                    packet.tag.more = self.buffer.has_more(packet.tag.next());
                 }
                 if is_new {
                     let [one, other] = [&one.tag, &other.tag].map(|tag| (tag.next(), tag.order));
@@ -346,6 +363,11 @@ impl TunnelService for Xor {
         self.buffer.has_room()
     }
 
+    fn wants_packet(&self, to: NodeId) -> bool {
+        let own = self.buffer.packets().filter(|packet| packet.tag.at == 0);
+        self.has_room(to) && own.count() < READY
+    }
+
     fn handle_packet(&mut self, cx: &mut Cx<'_>, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
         tunnel::check(cx.me, to, packet, self.longest(cx.mtu))?;
         if !self.buffer.has_room() {
@@ -359,7 +381,7 @@ impl TunnelService for Xor {
         self.cache.keep(id, Arc::clone(&bytes));
         self.tallies.begin(cx.me, to);
         self.note_first(cx.now);
-        let tag = Tag { id, order: 0, at: 0, route };
+        let tag = Tag { id, order: 0, at: 0, route, more: false };
         self.buffer.send(Packet { tag, bytes, since: cx.now, hold: Duration::ZERO });
         Ok(())
     }

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 /// Packet 7 of node 1, from node 2 to node 3.
 fn tag() -> Tag {
     let id = PacketId { source: NodeId(1), number: 7 };
-    Tag { id, order: 0, at: 1, route: vec![NodeId(2), NodeId(3)] }
+    Tag { id, order: 0, at: 1, route: vec![NodeId(2), NodeId(3)], more: false }
 }
 
 /// Packet 9 of node 3, from node 2 to node 1.
@@ -48,8 +48,25 @@ fn golden_frames() {
     let coded = "0200010003000211000000090000ce6bb2c91100000007000564f2c448";
     assert_eq!(hex(&body), format!("{coded}08134b"));
     assert_eq!(body.len(), Data::len_of_two(&one, &other) + 3);
-    let parts = [part(other, b"ACK"), part(one, b"IP")];
+    let parts = [part(other.clone(), b"ACK"), part(one.clone(), b"IP")];
     assert_eq!(parse(&body), Ok(Data::Two(parts, &[8, 0x13, b'K'])));
+    // More will follow to the next hop of the longer packet, of the shorter one, of a packet alone.
+    let more = |tag: &Tag, more| Tag { more, ..tag.clone() };
+    for (bits, of_other, of_one) in [(0x80, true, false), (0x40, false, true)] {
+        let mut flagged = Vec::new();
+        let (one, other) = (more(&one, of_one), more(&other, of_other));
+        Data::write_two((&one, b"IP"), (&other, b"ACK"), &mut flagged);
+        assert_eq!((flagged[0], &flagged[1..]), (2 | bits, &body[1..]));
+        let parts = [part(other, b"ACK"), part(one, b"IP")];
+        assert_eq!(parse(&flagged), Ok(Data::Two(parts, &[8, 0x13, b'K'])));
+    }
+    let mut flagged = Vec::new();
+    Data::write_one(&more(&one, true), b"IP", &mut flagged);
+    assert_eq!((flagged[0], parse(&flagged)), (0x81, Ok(Data::One(more(&one, true), b"IP"))));
+    for wrong in [0x41, 0xC1, 0x82 | 0x20, 0x80] {
+        flagged[0] = wrong;
+        assert!(parse(&flagged).is_err(), "{wrong:x}");
+    }
     for end in 0..body.len() {
         assert!(parse(&body[..end]).is_err() || end > 29, "{end}");
     }
@@ -113,9 +130,9 @@ proptest! {
     #[test]
     fn parsing_never_panics(mut body in prop::collection::vec(any::<u8>(), 0..90)) {
         // So that some of it comes further than the count and the way.
-        for (i, few) in [(0, 3), (1, 64)] {
+        for (i, few) in [(0, 0xC3), (1, 0x3F)] {
             if let Some(byte) = body.get_mut(i) {
-                *byte %= few;
+                *byte &= few;
             }
         }
         let mut again = Vec::new();
@@ -142,7 +159,7 @@ proptest! {
             nodes.extend([previous, 102, next].map(NodeId));
             nodes.extend((1..behind).map(|i| NodeId(base + 50 + i)));
             let id = PacketId { source: nodes[0], number: 7 };
-            Tag { id, order: 3, at: before, route: nodes[1..].to_vec() }
+            Tag { id, order: 3, at: before, route: nodes[1..].to_vec(), more: false }
         };
         let tags = [way([101, 103], 200, before, behind), way([103, 101], 300, other_before, other_behind)];
         let mut body = Vec::new();
@@ -218,6 +235,16 @@ impl Bench {
         let report = TxReport { result: TxResult::Sent, airtime: MS, heard_by: None };
         self.with(|engine, cx| engine.handle_tx_report(cx, report));
         Some((filled.kind, filled.to, out))
+    }
+
+    /// Fills a granted frame, which takes 1 ms.
+    fn fill_slowly(&mut self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        self.with(|engine, cx| engine.fill(cx, &mut out))?;
+        self.now = self.now + MS;
+        let report = TxReport { result: TxResult::Sent, airtime: MS, heard_by: None };
+        self.with(|engine, cx| engine.handle_tx_report(cx, report));
+        Some(out)
     }
 
     fn hear(&mut self, sender: u16, kind: u8, body: &[u8]) {
@@ -396,7 +423,7 @@ fn what_is_lost_between_two_nodes_is_asked_for_and_comes_in_its_place() {
     let mut first = Vec::new();
     let id = PacketId { source: NodeId(1), number: 1 };
     let route = vec![NodeId(2), NodeId(3)];
-    let old = Tag { id, order: u16::MAX, at: 1, route };
+    let old = Tag { id, order: u16::MAX, route, ..tag() };
     Data::write_one(&old, b"old", &mut first);
     nodes[2].hear(2, DATA, &first);
     assert_eq!(nodes[2].packet(), Some((NodeId(1), b"old".to_vec())));
@@ -429,6 +456,43 @@ fn a_packet_is_taken_at_its_first_hop_from_its_source_alone() {
     assert_eq!((node.fill(), node.counters.dropped(DropReason::Malformed)), (None, 1));
     node.hear(1, DATA, &body);
     assert!(node.engine.buffer.packets().count() == 1);
+}
+
+#[test]
+fn a_relay_waits_for_a_partner_that_was_promised() {
+    let first = |more: bool| {
+        let mut relay = Bench::new(2, "max_hold_time_s = 0.0");
+        // What node 3 sends tells that it has more, or has not; that one is sent on after 1 ms.
+        for (sender, tag) in [(3, Tag { more, ..tag_back() }), (1, tag())] {
+            let mut body = Vec::new();
+            Data::write_one(&Tag { at: 0, ..tag }, b"IP", &mut body);
+            relay.hear(sender, DATA, &body);
+            if sender == 3 {
+                assert!(relay.fill_slowly().is_some());
+            }
+        }
+        relay
+    };
+    assert_eq!(first(false).fill().map(|(_, to, _)| to), Some(Some(NodeId(3))));
+    let mut relay = first(true);
+    assert_eq!(relay.fill(), None);
+    let mut body = Vec::new();
+    let id = PacketId { source: NodeId(3), number: 10 };
+    Data::write_one(&Tag { id, at: 0, ..tag_back() }, b"IP", &mut body);
+    relay.hear(3, DATA, &body);
+    assert_eq!(relay.fill().map(|(_, _, body)| body[0]), Some(2));
+    // One that does not keep its word is waited for once.
+    let mut relay = first(true);
+    let until = relay.engine.poll_timeout(relay.now).unwrap();
+    assert!(until > relay.now && until - relay.now < 20 * MS);
+    relay.now = until;
+    relay.with(Service::handle_timeout);
+    assert_eq!(relay.fill().map(|(_, to, _)| to), Some(Some(NodeId(3))));
+    body.clear();
+    let id = PacketId { source: NodeId(1), number: 8 };
+    Data::write_one(&Tag { id, at: 0, ..tag() }, b"IP", &mut body);
+    relay.hear(1, DATA, &body);
+    assert!(relay.fill().is_some());
 }
 
 #[test]
