@@ -7,7 +7,7 @@ use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
 /// Transmissions that a relay waits for what was promised: others have their turns before.
-const PATIENCE: u32 = 6;
+const PATIENCE: u32 = 10;
 /// Neighbours whose word is kept in mind.
 const MAX_NEIGHBOURS: usize = 64;
 
@@ -57,11 +57,11 @@ mod tests {
         let mut promises = Promises::default();
         assert_eq!(promises.patience(PEER, MS, at(0)), None);
         promises.heard(PEER, true, at(0));
-        assert_eq!(promises.patience(PEER, MS, at(5)), Some(6 * MS));
-        assert_eq!(promises.patience(PEER, MS, at(6)), None);
-        promises.heard(PEER, true, at(7));
-        promises.heard(PEER, false, at(8));
-        assert_eq!(promises.patience(PEER, MS, at(8)), None);
+        assert_eq!(promises.patience(PEER, MS, at(9)), Some(10 * MS));
+        assert_eq!(promises.patience(PEER, MS, at(10)), None);
+        promises.heard(PEER, true, at(11));
+        promises.heard(PEER, false, at(12));
+        assert_eq!(promises.patience(PEER, MS, at(12)), None);
     }
 
     #[test]
