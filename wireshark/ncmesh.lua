@@ -152,6 +152,8 @@ local f = {
   pressure = ProtoField.float("ncmesh.membership.pressure", "Virtual pressure, packets"),
 
   core_serial = ProtoField.uint16("ncmesh.core.serial", "Serial"),
+  core_number = ProtoField.uint16("ncmesh.core.number", "Number"),
+  core_again = ProtoField.uint8("ncmesh.core.again", "Asked before in vain"),
   core_parts = ProtoField.uint8("ncmesh.core.parts", "Flows"),
   core_part = ProtoField.none("ncmesh.core.part", "Flow"),
   core_source = ProtoField.uint16("ncmesh.core.source", "Source"),
@@ -706,6 +708,8 @@ end
 
 local function core_count(c)
   c:field(f.core_serial, 2)
+  c:field(f.core_number, 2)
+  if c:number(f.core_again, 1) > 1 then c:fail("It was asked before or it was not") end
   local text = core_head(c).text
   if c:left() > 0 then c:fail("The body does not end behind its fields") end
   return text
@@ -714,7 +718,9 @@ end
 local function core_feedback(c)
   local flow = core_start(c)
   c:field(f.next_hop, 2)
-  local generation, wish = c:number(f.core_generation, 4), c:number(f.core_wish, 1)
+  local generation = c:number(f.core_generation, 4)
+  c:field(f.core_number, 2)
+  local wish = c:number(f.core_wish, 1)
   if not WISHES[wish] then c:fail("There is no such wish") end
   c:field(f.core_alone, 1)
   c:field(f.core_combined, 1)

@@ -63,12 +63,18 @@ fn packets_of_two_flows_combined() {
 
 #[test]
 fn a_count_and_its_feedback() {
-    let count = "0102 00010004 00000001 0003 00000000 00 04 02 01 0028";
-    let fields = [("_ws.col.Info", "cope count 1 to 4 generation 0"), ("ncmesh.next_hop", "3")];
+    let count = "0102 0304 01 00010004 00000001 0003 00000000 00 04 02 01 0028";
+    let fields = [
+        ("_ws.col.Info", "cope count 1 to 4 generation 0"),
+        ("ncmesh.core.number", "772"),
+        ("ncmesh.core.again", "1"),
+        ("ncmesh.next_hop", "3"),
+    ];
     shows(25, 2, count, &fields);
-    let feedback = "00010004 00000001 0003 00000007 01 02 05 003e 02 0009 01 0003 005a 0064";
+    let feedback = "00010004 00000001 0003 00000007 0506 01 02 05 003e 02 0009 01 0003 005a 0064";
     let fields = [
         ("_ws.col.Info", "core_nc feedback 1 to 4 generation 7: more"),
+        ("ncmesh.core.number", "1286"),
         ("ncmesh.core.wish", "1"),
         ("ncmesh.core.alone", "2"),
         ("ncmesh.core.combined", "5"),

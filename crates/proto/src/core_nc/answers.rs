@@ -8,7 +8,7 @@ use crate::service::{Cx, Frame};
 
 impl Engine {
     pub(super) fn hear_count(&mut self, cx: &mut Cx<'_>, frame: &Frame<'_>) -> Heard {
-        let Count { serial, head, next } =
+        let Count { serial, number, again, head, next } =
             Count::parse(frame.body).map_err(|_| DropReason::Malformed)?;
         self.meter.note(frame.sender, frame.epoch, serial, cx.now);
         if next != cx.me {
@@ -19,8 +19,10 @@ impl Engine {
         self.deliver(key, cx);
         let Some(flow) = self.flows.get_mut(&key) else { return Ok(()) };
         let is_destination = flow.is_destination;
-        let generation = flow.generations.get_mut(&head.generation);
-        if let Some(generation) = generation {
+        if let Some(generation) = flow.generations.get_mut(&head.generation) {
+            if !generation.questions.is_news(frame.sender, frame.epoch, number) {
+                return Ok(());
+            }
             let answers = is_destination || generation.answers();
             let behind = generation.sending.is_quiet() && generation.is_whole();
             if generation.done_at.is_none() && !is_destination && (!answers || behind) {
@@ -30,7 +32,7 @@ impl Engine {
                 return Ok(());
             }
         }
-        self.owe(head.start, head.generation, cx);
+        self.owe(head.name(), again, cx);
         Ok(())
     }
 
@@ -38,15 +40,24 @@ impl Engine {
         let feedback = Feedback::parse(frame.body).map_err(|_| DropReason::Malformed)?;
         self.meter.learn(frame.sender, &feedback.heard, cx.now);
         self.changed = true;
+        let start = feedback.start;
         if feedback.to != cx.me {
+            let flow = self.flows.get(&start.key()).filter(|flow| flow.start == start);
+            let was_told = flow.is_some_and(|flow| flow.previous == Some(frame.sender));
+            if was_told && feedback.wish == Wish::Next {
+                // It passes on what it was told.
+                self.owed.heeded(|name| *name == (start, feedback.generation));
+            }
             return Ok(());
         }
-        let start = feedback.start;
         let flow = self.flows.get_mut(&start.key()).filter(|flow| flow.start == start);
         let flow = flow.ok_or(DropReason::UnknownFlow)?;
         let is_source = flow.inlet.is_some();
         let generation = flow.generations.get_mut(&feedback.generation);
         let generation = generation.ok_or(DropReason::Stale)?;
+        if !generation.answers.is_news(frame.sender, frame.epoch, feedback.number) {
+            return Ok(());
+        }
         let progress = feedback.progress;
         let passes = !is_source && !generation.answers();
         match feedback.wish {
@@ -61,7 +72,7 @@ impl Engine {
                     generation.sending.is_wanted(progress, cx.now);
                 }
                 generation.passing = Some(feedback.clone());
-                self.owe(start, feedback.generation, cx);
+                self.owe((start, feedback.generation), false, cx);
             }
             Wish::Stop => generation.sending.stop(progress, cx.now),
             Wish::More if !self.rules.coded => {

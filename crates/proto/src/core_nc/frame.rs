@@ -161,21 +161,28 @@ impl<'a> Data<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Count {
     pub serial: u16,
+    /// By which copies of a question are known, and told from the next question.
+    pub number: u16,
+    /// It was asked before, and no answer came.
+    pub again: bool,
     pub head: Head,
     pub next: NodeId,
 }
 
 impl Count {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        Writer::new(out).u16(self.serial);
+        Writer::new(out).u16(self.serial).u16(self.number).u8(u8::from(self.again));
         self.head.write(self.next, out);
     }
 
     pub(super) fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
-        let serial = r.u16()?;
+        let (serial, number, again) = (r.u16()?, r.u16()?, r.u8()?);
         let (head, next) = Head::parse(&mut r)?;
-        if r.remaining() > 0 { Err(Malformed) } else { Ok(Self { serial, head, next }) }
+        if r.remaining() > 0 || again > 1 {
+            return Err(Malformed);
+        }
+        Ok(Self { serial, number, again: again == 1, head, next })
     }
 }
 
@@ -204,6 +211,8 @@ pub(super) struct Feedback {
     pub start: Start,
     pub to: NodeId,
     pub generation: u32,
+    /// By which copies of an answer are known, and told from the next answer.
+    pub number: u16,
     pub wish: Wish,
     /// Packets it lacks, if they come alone.
     pub alone: u8,
@@ -220,8 +229,9 @@ impl Feedback {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         self.start.write(out);
         let mut w = Writer::new(out);
-        w.node(self.to).u32(self.generation).u8(self.wish as u8).u8(self.alone).u8(self.combined);
-        w.u16(self.progress).u8(self.wanted.len() as u8).bytes(&self.wanted);
+        w.node(self.to).u32(self.generation).u16(self.number).u8(self.wish as u8);
+        w.u8(self.alone).u8(self.combined).u16(self.progress);
+        w.u8(self.wanted.len() as u8).bytes(&self.wanted);
         w.u8(self.heard.len() as u8);
         for heard in &self.heard {
             w.node(heard.of).u16(heard.received).u16(heard.sent);
@@ -231,7 +241,7 @@ impl Feedback {
     pub(super) fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
         let start = Start::parse(&mut r)?;
-        let (to, generation) = (r.node()?, r.u32()?);
+        let (to, generation, number) = (r.node()?, r.u32()?, r.u16()?);
         let wish = match r.u8()? {
             0 => Wish::Stop,
             1 => Wish::More,
@@ -256,7 +266,7 @@ impl Feedback {
         if r.remaining() > 0 || !honest {
             return Err(Malformed);
         }
-        Ok(Self { start, to, generation, wish, alone, combined, progress, wanted, heard })
+        Ok(Self { start, to, generation, number, wish, alone, combined, progress, wanted, heard })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::frame::{Feedback, Head, UNKNOWN, Wish};
 use super::mixtures::{Mixtures, Packet};
+use super::owed::Latest;
 use super::rules::{Relay, Rules};
 use super::sending::Sending;
 use crate::time::Instant;
@@ -33,6 +34,9 @@ pub(super) struct Generation {
     pub released: bool,
     /// What the next node answered, for those before it.
     pub passing: Option<Feedback>,
+    /// The last question about it, and the last answer.
+    pub questions: Latest,
+    pub answers: Latest,
 }
 
 impl Generation {
@@ -50,6 +54,8 @@ impl Generation {
             done_at: None,
             released: false,
             passing: None,
+            questions: Latest::default(),
+            answers: Latest::default(),
         })
     }
 
@@ -174,6 +180,7 @@ impl Generation {
             start: self.head.start,
             to: self.head.start.source,
             generation: self.head.generation,
+            number: 0,
             wish,
             alone: lacking,
             combined: lacking.saturating_add(unknown),

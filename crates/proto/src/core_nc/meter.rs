@@ -22,6 +22,15 @@ const GOOD: Duration = Duration::from_secs(10);
 const MAX_LINKS: usize = 256;
 /// What is taken for the worst link.
 const WORST: f64 = 0.05;
+/// Over links that deliver less while nobody sends, questions and answers are repeated by this engine and not by the MAC, whose
+/// contention window doubles with each try while everybody waits.
+const POOR: f64 = 0.75;
+/// Where less of that arrives while others send, it is collisions that are to be waited out.
+const CLEAR: f64 = 0.5;
+/// How probable it is that none of the copies arrives.
+const MISSED: f64 = 0.02;
+/// Copies at most.
+const MOST: u32 = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Counter {
@@ -116,5 +125,14 @@ impl Meter {
     /// The same, no worse than credits can make up for.
     pub(super) fn success(&self, topology: &Topology, me: NodeId, from: NodeId, to: NodeId) -> f64 {
         self.delivery(topology, me, from, to).max(WORST)
+    }
+
+    /// In how many copies a question or an answer is broadcast for a neighbour; none where the MAC is to see to it that it arrives:
+    /// over a good link, and where more is lost to collisions than on the link, for which its longer waits are a remedy.
+    pub(super) fn copies(&self, topology: &Topology, me: NodeId, to: NodeId) -> Option<u32> {
+        let (link, success) = (topology.delivery(me, to), self.success(topology, me, me, to));
+        let pays = link > 0.0 && link < POOR && success >= CLEAR * link;
+        let copies = (MISSED.ln() / (1.0 - success).ln()).ceil();
+        pays.then_some((copies as u32).clamp(1, MOST))
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod frame;
 mod generation;
 mod meter;
 mod mixtures;
+mod owed;
 mod receive;
 pub(crate) mod redundancy;
 mod regions;
@@ -34,23 +35,21 @@ use crate::tunnel::{
 };
 pub use config::CoreConfig;
 use flow::Flow;
-use frame::{COUNT, Data, FEEDBACK};
+use frame::{COUNT, Data, FEEDBACK, Name};
 use generation::Generation;
 use meter::Meter;
 use mixtures::Overheard;
 use ncmesh_wire::{NodeId, ServiceId};
+use owed::Owed;
 use regions::Regions;
 pub use rules::Relay;
 use rules::Rules;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// The scheme's name.
 pub const NAME: &str = "core_nc";
 /// Under which its frames travel.
 pub const ID: ServiceId = ServiceId(23);
-
-/// Answers that wait to be sent.
-const MAX_OWED: usize = 64;
 
 type Key = (NodeId, NodeId);
 
@@ -65,11 +64,11 @@ pub struct Engine {
     /// Regions are to be looked at again.
     changed: bool,
     /// Generations of flows for which the node before is to be answered.
-    owed: VecDeque<(Start, u32)>,
-    /// The answer that is on the air.
-    answering: Option<(Start, u32)>,
-    /// How many in a row the MAC gave up.
-    failures: u32,
+    owed: Owed,
+    /// Of this node's last question or answer.
+    number: u16,
+    /// The MAC does not know who hears a broadcast, as that of slots does.
+    blind: bool,
     /// Of this node's last data frame.
     serial: u16,
     /// Flows begun here.
@@ -97,9 +96,9 @@ impl Engine {
             meter: Meter::default(),
             regions: Regions::default(),
             changed: false,
-            owed: VecDeque::new(),
-            answering: None,
-            failures: 0,
+            owed: Owed::default(),
+            number: 0,
+            blind: false,
             serial: 0,
             begun: 0,
             next_hops: NextHops::default(),
@@ -118,17 +117,17 @@ impl Engine {
         tunnel::make_room(&mut self.flows, key, |flow| flow.heard_at.max(flow.turn_at));
     }
 
-    /// The node before is to be told how a generation stands here.
-    fn owe(&mut self, start: Start, generation: u32, cx: &mut Cx<'_>) {
-        let owed = (start, generation);
-        if self.owed.contains(&owed) {
-            return;
-        }
-        if self.owed.len() >= MAX_OWED {
+    /// The node before is to be told how a generation stands here; `again` if it asked before and heard nothing.
+    fn owe(&mut self, name: Name, again: bool, cx: &mut Cx<'_>) {
+        let number = self.number();
+        if !self.owed.owe(name, number, again) {
             cx.counters.drop(DropReason::Full);
-            self.owed.pop_front();
         }
-        self.owed.push_back(owed);
+    }
+
+    fn number(&mut self) -> u16 {
+        self.number = self.number.wrapping_add(1);
+        self.number
     }
 }
 
@@ -166,10 +165,10 @@ impl Service for Engine {
     }
 
     fn fill(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        self.answering = None;
+        self.owed.rests();
         let begins = out.len();
         let filled = self
-            .fill_feedback(out)
+            .fill_feedback(cx, out)
             .or_else(|| self.fill_count(cx, out))
             .or_else(|| self.fill_data(cx, out));
         if filled.is_none() {
@@ -178,14 +177,9 @@ impl Service for Engine {
         filled
     }
 
-    fn handle_tx_report(&mut self, cx: &mut Cx<'_>, report: TxReport) {
-        let Some((start, generation)) = self.answering.take() else { return };
-        if report.result != TxResult::Failed {
-            self.failures = 0;
-        } else if self.failures < self.rules.requests {
-            self.failures += 1;
-            self.owe(start, generation, cx);
-        }
+    fn handle_tx_report(&mut self, _: &mut Cx<'_>, report: TxReport) {
+        self.blind = report.heard_by.is_none();
+        self.owed.reported(report.result == TxResult::Failed, self.rules.requests);
     }
 
     fn as_tunnel(&mut self) -> Option<&mut dyn TunnelService> {

@@ -21,6 +21,9 @@ impl Engine {
         let data = Data::parse(frame.body).map_err(|_| DropReason::Malformed)?;
         self.meter.hear(frame.sender, frame.epoch, data.serial, cx.now);
         let Data { first, second, payload, .. } = data;
+        for part in second.iter().chain([&first]).filter(|part| part.next == cx.me) {
+            self.heed(&part.head);
+        }
         match second {
             None if first.next == cx.me => {
                 self.admit(&first.head, frame.sender, cx)?;
@@ -36,6 +39,18 @@ impl Engine {
             }
             Some(_) => Ok(()),
         }
+    }
+
+    /// Data for this node: what was asked for, or of generations behind those that are done with.
+    fn heed(&mut self, head: &Head) {
+        let flow = self.flows.get(&head.start.key()).filter(|flow| flow.start == head.start);
+        let of = flow.and_then(|flow| flow.generations.get(&head.generation));
+        let lacks = of.is_some_and(|generation| !generation.is_whole());
+        let is_asked_for = |number| lacks && number == head.generation;
+        let is_heeded = |(start, number): &Name| {
+            *start == head.start && (*number < head.base() || is_asked_for(*number))
+        };
+        self.owed.heeded(is_heeded);
     }
 
     /// Sees to it that the flow of a frame for this node is known, in its latest start, with the generation of the frame.
@@ -65,8 +80,10 @@ impl Engine {
         let up = |packet| events.push_back(Event::Packet { from: start.source, packet });
         let lost = flow.learn(head, &self.rules, cx.now, up);
         if lost == Err(DropReason::Stale) {
-            // Who sends it has not heard that it is done with.
-            self.owe(start, head.generation, cx);
+            // Who sends it has not heard that it is done with, unless it is being told.
+            if !self.owed.contains(&head.name()) {
+                self.owe(head.name(), false, cx);
+            }
         }
         (0..lost?).for_each(|_| self.tallies.lost(start.source, start.destination));
         Ok(())
@@ -235,7 +252,7 @@ impl Engine {
             self.credit(key, number, packet, next, cx);
         }
         if whole && (is_destination || answers) {
-            self.owe(start, number, cx);
+            self.owe((start, number), false, cx);
         }
         Ok(if innovative { self.follow(&(start, number), packet) } else { Found::new() })
     }

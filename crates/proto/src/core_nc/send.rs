@@ -7,6 +7,7 @@ use super::{Engine, Key};
 use crate::service::{Cx, Filled};
 use crate::time::Instant;
 use crate::tunnel::DATA;
+use ncmesh_wire::NodeId;
 
 /// Ties between sums of credits are no reason not to combine.
 const EQUAL: f64 = 1e-9;
@@ -112,8 +113,9 @@ impl Engine {
 
     // ---- filling
 
-    pub(super) fn fill_feedback(&mut self, out: &mut Vec<u8>) -> Option<Filled> {
-        while let Some((start, number)) = self.owed.pop_front() {
+    pub(super) fn fill_feedback(&mut self, cx: &Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        while let Some(owed) = self.owed.next() {
+            let (start, number) = owed.name;
             let flow = self.flows.get_mut(&start.key()).filter(|flow| flow.start == start);
             let Some((flow, to)) = flow.and_then(|flow| flow.previous.map(|to| (flow, to))) else {
                 continue;
@@ -125,21 +127,33 @@ impl Engine {
             };
             let Some(mut feedback) = answer else { continue };
             (feedback.to, feedback.heard) = (to, self.meter.report(to));
+            feedback.number = owed.number;
             feedback.write(out);
-            self.answering = Some((start, number));
-            return Some(Filled { kind: FEEDBACK, to: Some(to) });
+            let copies = self.copies(to, owed.again, cx);
+            self.owed.sends(owed, copies);
+            return Some(Filled { kind: FEEDBACK, to: copies.is_none().then_some(to) });
         }
         None
     }
 
     pub(super) fn fill_count(&mut self, cx: &Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         let (key, number) = self.poll_due(cx.now)?;
-        let flow = self.flows.get_mut(&key)?;
+        let fresh = self.number();
+        let flow = self.flows.get(&key)?;
         let next = flow.next?;
-        let generation = flow.generations.get_mut(&number)?;
-        generation.sending.polled(cx.now);
-        Count { serial: self.serial, head: generation.head, next }.write(out);
-        Some(Filled { kind: COUNT, to: Some(next) })
+        let again = flow.generations.get(&number)?.sending.is_asked_again();
+        let copies = self.copies(next, again, cx);
+        let generation = self.flows.get_mut(&key)?.generations.get_mut(&number)?;
+        let number = generation.sending.polled(copies, fresh, cx.now);
+        Count { serial: self.serial, number, again, head: generation.head, next }.write(out);
+        Some(Filled { kind: COUNT, to: copies.is_none().then_some(next) })
+    }
+
+    /// In how many copies a question or an answer is broadcast for a neighbour; `None` by unicast, as it goes `again` where copies
+    /// were in vain, and where the MAC has no contention window.
+    fn copies(&self, to: NodeId, again: bool, cx: &Cx<'_>) -> Option<u32> {
+        let copies = self.meter.copies(cx.topology, cx.me, to);
+        copies.filter(|_| !again && self.blind)
     }
 
     pub(super) fn fill_data(&mut self, cx: &mut Cx<'_>, out: &mut Vec<u8>) -> Option<Filled> {
@@ -214,6 +228,7 @@ fn done(start: crate::tunnel::Start, generation: u32) -> Feedback {
         start,
         to: start.source,
         generation,
+        number: 0,
         wish: Wish::Next,
         alone: 0,
         combined: UNKNOWN,

@@ -34,6 +34,12 @@ pub(super) struct Sending {
     fresh: bool,
     /// How often it was asked since the generation got on.
     polls: u32,
+    /// How often since it answered.
+    unanswered: u32,
+    /// It was asked in copies.
+    copied: bool,
+    /// The question that is being asked: its number, and copies of it that were sent.
+    asking: Option<(u16, u32)>,
     /// The node before asks.
     asked: bool,
     /// The next node has all there is.
@@ -53,6 +59,9 @@ impl Sending {
             answered_at: None,
             fresh: false,
             polls: 0,
+            unanswered: 0,
+            copied: false,
+            asking: None,
             asked: false,
             stopped: false,
             progress: 0,
@@ -76,7 +85,7 @@ impl Sending {
         let paid = if combined { self.debt.min(1.0) } else { 0.0 };
         self.debt -= paid;
         self.alone = (self.alone + paid - 1.0).max(0.0);
-        (self.since, self.news_at, self.fresh) = (now, now, true);
+        (self.since, self.news_at, self.fresh, self.asking) = (now, now, true, None);
     }
 
     pub(super) fn has_credit(&self) -> bool {
@@ -147,6 +156,7 @@ impl Sending {
             (self.progress, self.polls) = (progress, 0);
         }
         (self.news_at, self.answered_at) = (now, Some(now));
+        (self.asking, self.unanswered) = (None, 0);
     }
 
     pub(super) fn progress(&self) -> u16 {
@@ -161,13 +171,24 @@ impl Sending {
 
     /// The node before asks how the generation stands.
     pub(super) fn ask(&mut self) {
-        self.asked = true;
+        (self.asked, self.asking) = (true, None);
     }
 
-    /// The next node was asked.
-    pub(super) fn polled(&mut self, now: Instant) {
-        self.polls += 1;
-        (self.asked, self.fresh, self.news_at) = (false, false, now);
+    /// The next node is asked, in so many copies or by unicast; `number` if it is another question. Says which number it has.
+    pub(super) fn polled(&mut self, copies: Option<u32>, number: u16, now: Instant) -> u16 {
+        let (number, sent) = self.asking.unwrap_or((number, 0));
+        self.asking = copies.filter(|copies| sent + 1 < *copies).map(|_| (number, sent + 1));
+        self.copied |= copies.is_some();
+        if self.asking.is_none() {
+            (self.polls, self.unanswered) = (self.polls + 1, self.unanswered + 1);
+            (self.asked, self.fresh, self.news_at) = (false, false, now);
+        }
+        number
+    }
+
+    /// Whether it did not answer when it was last asked.
+    pub(super) fn is_asked_again(&self) -> bool {
+        self.unanswered > 0
     }
 
     /// Whether it was asked to no avail too often to count with it.
@@ -177,15 +198,20 @@ impl Sending {
 
     /// Whether it was asked as often as is allowed, and was given its time.
     pub(super) fn is_hopeless(&self, rules: &Rules, now: Instant) -> bool {
-        self.polls >= rules.requests && now >= self.news_at + self.pause(rules)
+        self.polls >= self.most(rules) && now >= self.news_at + self.pause(rules)
+    }
+
+    /// How often it is asked to no avail; copies may have met others' frames all at once.
+    fn most(&self, rules: &Rules) -> u32 {
+        rules.requests + u32::from(self.copied)
     }
 
     /// When the next node is to be asked, with everything sent. `own`: on this node's own account, not only when asked.
     pub(super) fn polls_at(&self, own: bool, rules: &Rules) -> Option<Instant> {
-        if self.asked {
+        if self.asked || self.asking.is_some() {
             return Some(self.news_at);
         }
-        if !own || self.polls >= rules.requests {
+        if !own || self.polls >= self.most(rules) {
             return None;
         }
         let at_once = self.fresh && !self.stopped;

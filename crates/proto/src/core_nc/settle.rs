@@ -69,7 +69,7 @@ impl Engine {
             if let Some(flow) = self.flows.get_mut(&start.key()) {
                 flow.release(number);
             }
-            self.owe(start, number, cx);
+            self.owe((start, number), false, cx);
         }
     }
 

@@ -1,6 +1,8 @@
 //! Frames by their bytes, credits, regions, and what one node does with odd frames. Whole meshes: the tests of tunnels
 //! and `core_nc` in `tests`.
 
+mod copies;
+
 use super::frame::{Count, Feedback, Head, Heard, Part, Wish};
 use super::generation::unit;
 use super::mixtures::Overheard;
@@ -17,6 +19,7 @@ use crate::service::Event;
 use crate::time::Duration;
 use crate::tunnel::coder::symbol_of;
 use proptest::prelude::*;
+use std::collections::VecDeque;
 
 const SYMBOL: u16 = 40;
 
@@ -57,16 +60,18 @@ fn golden_frames() {
         assert!(Data::parse(&body[..end]).is_err(), "{end}");
     }
 
-    let count = Count { serial: 0x0102, head: head(1, 4), next: NodeId(3) };
+    let count =
+        Count { serial: 0x0102, number: 0x0304, again: true, head: head(1, 4), next: NodeId(3) };
     let mut body = Vec::new();
     count.write(&mut body);
-    let expected = "0102 00010004 00000001 0003 00000000 00 04 02 01 0028";
+    let expected = "0102 0304 01 00010004 00000001 0003 00000000 00 04 02 01 0028";
     assert_eq!((hex(&body), Count::parse(&body)), (expected.replace(' ', ""), Ok(count)));
 
     let feedback = Feedback {
         start: start(1, 4),
         to: NodeId(3),
         generation: 7,
+        number: 0x0506,
         wish: Wish::More,
         alone: 2,
         combined: 5,
@@ -76,7 +81,7 @@ fn golden_frames() {
     };
     let mut body = Vec::new();
     feedback.write(&mut body);
-    let expected = "00010004 00000001 0003 00000007 01 02 05 003e 02 0009 01 0003 005a 0064";
+    let expected = "00010004 00000001 0003 00000007 0506 01 02 05 003e 02 0009 01 0003 005a 0064";
     assert_eq!(hex(&body), expected.replace(' ', ""));
     assert_eq!(Feedback::parse(&body), Ok(feedback));
 }
@@ -140,7 +145,7 @@ fn credits_come_with_packets_and_go_with_transmissions() {
     }
     assert_eq!(sent, 4);
     assert_eq!(sending.polls_at(true, &rules), Some(at(2)), "it asks at once");
-    sending.polled(at(3));
+    sending.polled(None, 1, at(3));
     assert_eq!(
         sending.polls_at(true, &rules),
         Some(at(3 + 2 * 50)),
@@ -153,7 +158,7 @@ fn credits_come_with_packets_and_go_with_transmissions() {
     assert_eq!(sending.polls_at(true, &rules), Some(at(11 + 4 * 50)), "the rest takes its time");
     for polls in 1..=rules.requests {
         assert!(!sending.is_hopeless(&rules, at(1_000_000)), "{polls}");
-        sending.polled(at(20));
+        sending.polled(None, 1, at(20));
     }
     assert_eq!((sending.polls_at(true, &rules), sending.is_quiet()), (None, true));
     assert!(sending.is_hopeless(&rules, at(1_000_000)));
@@ -370,7 +375,8 @@ fn cope_decodes_at_once_or_not_at_all() {
     bench.hear(3, &Data { payload: &payload, ..data });
     assert_eq!(bench.delivered().len(), 1);
     let mut body = Vec::new();
-    Count { serial: 2, head: head(1, 4), next: NodeId(4) }.write(&mut body);
+    Count { serial: 2, number: 1, again: false, head: head(1, 4), next: NodeId(4) }
+        .write(&mut body);
     let service = bench.engine.id;
     let frame = Frame { sender: NodeId(3), epoch: 1, service, kind: COUNT, body: &body };
     bench.with(|engine, cx| engine.handle_frame(cx, &frame));
