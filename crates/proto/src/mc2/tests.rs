@@ -1,8 +1,9 @@
 //! Credits as in the paper's figure 3, paths, frames by their bytes. Whole meshes: the tunnels' tests.
 
-use super::credits::{Credits, HopSet, Reception};
+use super::credits::Credits;
 use super::frame::{Heard, Standing};
 use super::generation::Generation;
+use super::ledger::{HopSet, Reception};
 use super::log::Log;
 use super::upstream::Upstream;
 use super::*;
