@@ -71,12 +71,12 @@ impl Credits {
     /// Says whether any were.
     pub(super) fn transfer(&mut self, rng: &mut impl RngCore) -> bool {
         let mut any = false;
-        let theirs = self.all_theirs();
+        let (held, theirs) = (self.held(), self.all_theirs());
         while let Some((generation, hop)) = self.decide(rng) {
             let Some(ledger) = self.generations.get_mut(&generation) else { break };
             ledger.held -= 1;
             ledger.given[hop] += 1;
-            ledger.tell(self.hops, &theirs);
+            ledger.tell(self.hops, (held, &theirs));
             any = true;
         }
         any
@@ -213,17 +213,17 @@ impl Credits {
 
     /// Tells hops of what is backed now that more is known of who received what.
     pub(super) fn tell(&mut self) {
-        let (hops, theirs) = (self.hops, self.all_theirs());
-        self.generations.values_mut().for_each(|ledger| ledger.tell(hops, &theirs));
+        let (hops, held, theirs) = (self.hops, self.held(), self.all_theirs());
+        self.generations.values_mut().for_each(|ledger| ledger.tell(hops, (held, &theirs)));
     }
 
     /// Hops `new` received the frame `serial`, of `generation`, that `before` had received already. The frame told a nominee
     /// of a credit, if it is among them.
     pub(super) fn receive(&mut self, received: &Reception) {
-        let (hops, theirs) = (self.hops, self.all_theirs());
+        let (hops, held, theirs) = (self.hops, self.held(), self.all_theirs());
         let Some(ledger) = self.generations.get_mut(&received.generation) else { return };
         ledger.receive(received);
-        ledger.tell(hops, &theirs);
+        ledger.tell(hops, (held, &theirs));
     }
 
     /// A hop knows what a frame announced.

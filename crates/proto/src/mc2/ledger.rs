@@ -20,7 +20,7 @@ pub(super) struct Ledger {
     pub learned: [u16; MAX_HOPS],
     /// By set of hops: packets that at least one of them received.
     received: Vec<u16>,
-    /// Each packet that was received, as long as it was new to the hops together.
+    /// Each packet that was received, as long as it was new to some of the hops.
     landings: Vec<Landing>,
     /// Credits of which a hop is told though no packet of its own backs them yet.
     unbacked: u16,
@@ -67,7 +67,9 @@ pub(super) struct Reception {
 struct Landing {
     serial: u16,
     heard: HopSet,
-    /// Whether a credit of one of them is told because of it.
+    /// New to the hops together, not only to some of them.
+    fresh: bool,
+    /// A credit of one of them is told because of it, or of another in its place.
     backs: bool,
 }
 
@@ -146,10 +148,10 @@ impl Ledger {
     }
 
     /// Tells hops of credits, each backed by a packet of its own that the hop received: then what the hops send on is
-    /// independent, whenever they send it.
-    pub(super) fn tell(&mut self, hops: usize, theirs: &[u32]) {
+    /// independent, whenever they send it. The node holds `held` credits in all, and the hops `theirs`.
+    pub(super) fn tell(&mut self, hops: usize, (held, theirs): (u32, &[u32])) {
         while let Some(hop) =
-            (0..hops).find(|hop| self.back(*hop)).or_else(|| self.shift(hops, theirs))
+            (0..hops).find(|hop| self.back(*hop)).or_else(|| self.shift(hops, (held, theirs)))
         {
             self.told[hop] += 1;
         }
@@ -159,28 +161,24 @@ impl Ledger {
     /// nodes send may be the same, and what comes later to back further credits is not in it.
     pub(super) fn receive(&mut self, received: &Reception) {
         let Reception { serial, before, new, taken, nominee, .. } = *received;
-        let mut fresh = false;
+        let (mut fresh, mut useful) = (false, false);
         for (set, received) in self.received.iter_mut().enumerate().skip(1) {
             let first = set & usize::from(before) == 0 && set & usize::from(new) != 0;
             // The last set is that of all hops.
             fresh = first && u32::from(*received) < taken;
             *received += u16::from(fresh);
+            useful |= fresh;
         }
-        self.land(serial, new, fresh);
+        if let Some(landing) = self.landing(serial) {
+            landing.heard |= new;
+        } else if useful {
+            let backs = fresh && self.unbacked > 0;
+            self.unbacked -= u16::from(backs);
+            self.landings.push(Landing { serial, heard: new, fresh, backs });
+        }
         let nominee = nominee.filter(|hop| new >> hop & 1 == 1);
         if let Some(hop) = nominee.filter(|hop| self.told[*hop] < self.given[*hop]) {
             self.tell_by(serial, hop);
-        }
-    }
-
-    /// Hops received a frame: one more of those heard before, or one that is `fresh` to them together.
-    fn land(&mut self, serial: u16, hops: HopSet, fresh: bool) {
-        if let Some(landing) = self.landing(serial) {
-            landing.heard |= hops;
-        } else if fresh {
-            let backs = self.unbacked > 0;
-            self.unbacked -= u16::from(backs);
-            self.landings.push(Landing { serial, heard: hops, backs });
         }
     }
 
@@ -190,46 +188,67 @@ impl Ledger {
 
     /// A hop heard the frame that told it of a credit, which backs that one if it backs none.
     fn tell_by(&mut self, serial: u16, hop: usize) {
-        match self.landing(serial) {
-            Some(landing) if landing.backs => return,
-            Some(landing) => landing.backs = true,
-            None => self.unbacked += 1,
+        let mut fresh = false;
+        if let Some(landing) = self.landing(serial) {
+            if landing.backs {
+                return;
+            }
+            (landing.backs, fresh) = (true, landing.fresh);
+        }
+        if !fresh {
+            match self.free(|landing| landing.fresh) {
+                Some(instead) => self.landings[instead].backs = true,
+                None => self.unbacked += 1,
+            }
         }
         self.told[hop] += 1;
     }
 
-    /// Backs a credit of which the hop is not told by a packet that backs no other, one that few others received.
+    /// Backs a credit of which the hop is not told by a packet that it received and that backs no other. One that was not new to
+    /// the hops together does in the place of one that was: more than there are of those they cannot send on.
     fn back(&mut self, hop: usize) -> bool {
-        let reserved = &self.reserved;
-        let is_free =
-            |landing: &&mut Landing| landing.is_free(reserved) && landing.heard >> hop & 1 == 1;
-        let free = self.landings.iter_mut().filter(is_free);
-        match free.min_by_key(|landing| landing.heard.count_ones()) {
-            Some(landing) if self.told[hop] < self.given[hop] => {
-                landing.backs = true;
-                true
-            }
-            _ => false,
+        if self.told[hop] >= self.given[hop] {
+            return false;
         }
+        let own = |landing: &Landing| landing.heard >> hop & 1 == 1;
+        let fresh = self.free(|landing| landing.fresh && own(landing)).map(|by| (by, by));
+        let backing = fresh.or_else(|| {
+            let by = self.free(|landing| !landing.fresh && own(landing))?;
+            Some((by, self.free(|landing| landing.fresh)?))
+        });
+        if let Some((by, instead)) = backing {
+            self.landings[by].backs = true;
+            self.landings[instead].backs = true;
+        }
+        backing.is_some()
     }
 
-    /// Nothing is owed, and yet a credit is not backed: another hop has received what backs it, and takes it over.
-    fn shift(&mut self, hops: usize, theirs: &[u32]) -> Option<usize> {
-        let full = (1 << hops) - 1;
+    /// Of the packets that back no credit and may, and are as is said, one that few hops received.
+    fn free(&self, is: impl Fn(&Landing) -> bool) -> Option<usize> {
+        let free = self.landings.iter().enumerate();
+        let free = free.filter(|(_, landing)| landing.is_free(&self.reserved) && is(landing));
+        free.min_by_key(|(_, landing)| landing.heard.count_ones()).map(|(at, _)| at)
+    }
+
+    /// Nothing is owed to the hops together, and yet a credit of one is not backed: of the others that received what backs it the
+    /// one that holds fewest takes it over, if it holds no more than the node (eq. 7, but for CTC). If nothing is owed to any
+    /// hop no packet is to come that could back it where it is, and it is taken over all the same.
+    fn shift(&mut self, hops: usize, (held, theirs): (u32, &[u32])) -> Option<usize> {
         let is_open = |hop: &usize| self.told[*hop].max(self.pledged[*hop]) < self.given[*hop];
         let from = (0..hops).find(is_open)?;
-        if self.owed(full) > 0 {
+        if self.owed((1 << hops) - 1) > 0 {
             return None;
         }
         let settled = (1..1 << hops).all(|set| self.owed(set) == 0);
-        let takes = |to: &usize| settled || theirs[*to] <= theirs[from] + 1;
-        let reserved = &self.reserved;
-        let mut free = self.landings.iter_mut().filter(|landing| landing.is_free(reserved));
-        let (landing, to) = free.find_map(|landing| {
-            let to = members(usize::from(landing.heard)).find(takes)?;
-            Some((landing, to))
-        })?;
-        landing.backs = true;
+        let taker = |landing: &Landing| {
+            let heard = members(usize::from(landing.heard));
+            heard.filter(|to| settled || theirs[*to] <= held).min_by_key(|to| theirs[*to])
+        };
+        let free = self.landings.iter().enumerate();
+        let free = free.filter(|(_, landing)| landing.fresh && landing.is_free(&self.reserved));
+        let takers = free.filter_map(|(at, landing)| Some((taker(landing)?, at)));
+        let (to, at) = takers.min_by_key(|(to, _)| theirs[*to])?;
+        self.landings[at].backs = true;
         self.given[from] -= 1;
         self.given[to] += 1;
         Some(to)
