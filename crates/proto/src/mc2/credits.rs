@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 
 /// A hop that missed so many frames in a row is taken for gone: one that hears a twentieth misses so many once in 700 times.
 const GONE_AFTER: u16 = 128;
-/// A hop from which one frame of two arrives has sent one for each that did, and twice as many are nothing unusual: links back
-/// are taken to be as those there.
+/// A hop from which one frame of two arrives has sent one for each that did, and twice as many are nothing unusual.
 const UNHEARD_SENT: f64 = 2.0;
 /// Weight of the newest frame in what is known of a hop's reception.
 const QUALITY_WEIGHT: f64 = 1.0 / 32.0;
@@ -25,6 +24,8 @@ pub(super) struct Credits {
     generations: BTreeMap<u32, Ledger>,
     /// What share of this node's frames each hop receives.
     quality: [f64; MAX_HOPS],
+    /// What share of each hop's frames this node receives, by the link state.
+    back: [f64; MAX_HOPS],
     /// How many it missed in a row.
     missed: [u16; MAX_HOPS],
     /// |C| of each hop as it last said; 0 of the destination.
@@ -34,14 +35,21 @@ pub(super) struct Credits {
 }
 
 impl Credits {
-    /// None yet, towards next hops that receive as much as `quality` says, `end` of them the destination.
+    /// None yet, towards next hops that receive as much as `quality` says, `end` of them the destination. Links back are taken to
+    /// be as good as those there.
     pub(super) fn new(quality: &[f64], end: Option<usize>) -> Self {
         let hops = quality.len().min(MAX_HOPS);
         let mut known = [0.0; MAX_HOPS];
         known[..hops].copy_from_slice(&quality[..hops]);
         let (generations, missed) = (BTreeMap::new(), [0; MAX_HOPS]);
         let (said, since) = ([0; MAX_HOPS], [0; MAX_HOPS]);
-        Self { hops, end, generations, quality: known, missed, said, since }
+        let back = [1.0; MAX_HOPS];
+        Self { hops, end, generations, quality: known, back, missed, said, since }
+    }
+
+    /// Links back from the hops deliver as much as `back` says, if those there deliver no less.
+    pub(super) fn hears(&mut self, back: &[f64]) {
+        self.back.iter_mut().zip(back).for_each(|(known, back)| *known = *back);
     }
 
     /// |C(n, c)|.
@@ -100,7 +108,8 @@ impl Credits {
     /// |C(m, c)| as far as this node knows: what the hop last said, and what it learned of since but for what it may have
     /// sent on in frames that were not heard here.
     fn theirs(&self, hop: usize) -> u32 {
-        let unheard = (UNHEARD_SENT / self.quality[hop].max(f64::EPSILON)) as u32;
+        let heard = self.quality[hop].min(self.back[hop]);
+        let unheard = (UNHEARD_SENT / heard.max(f64::EPSILON)) as u32;
         self.said[hop] + self.since[hop].saturating_sub(unheard)
     }
 

@@ -54,7 +54,8 @@ pub(super) struct Notice {
 impl Downstream {
     pub(super) fn new(paths: &PathSet, topology: &Topology, me: NodeId, now: Instant) -> Self {
         let hops = paths.next_hops(me);
-        let credits = Credits::new(&quality(&hops, topology, me), end(&hops, paths));
+        let mut credits = Credits::new(&quality(&hops, topology, me), end(&hops, paths));
+        credits.hears(&back(&hops, topology, me));
         let likely = credits.quality_of_all();
         Self { hops, credits, log: Log::default(), likely, not_before: now }
     }
@@ -69,6 +70,7 @@ impl Downstream {
     pub(super) fn follow(&mut self, paths: &PathSet, topology: &Topology, me: NodeId) {
         self.hops = paths.next_hops(me);
         self.credits.follow(&quality(&self.hops, topology, me), end(&self.hops, paths));
+        self.credits.hears(&back(&self.hops, topology, me));
         self.likely = self.credits.quality_of_all();
         self.log.clear();
     }
@@ -169,6 +171,11 @@ impl Downstream {
 /// Which of the hops is the destination.
 fn end(hops: &[NodeId], paths: &PathSet) -> Option<usize> {
     hops.iter().position(|hop| *hop == paths.destination())
+}
+
+/// What of their frames arrives here: of links that go one way nothing.
+fn back(hops: &[NodeId], topology: &Topology, me: NodeId) -> Vec<f64> {
+    hops.iter().map(|hop| topology.delivery(*hop, me)).collect()
 }
 
 fn quality(hops: &[NodeId], topology: &Topology, me: NodeId) -> Vec<f64> {

@@ -192,6 +192,22 @@ fn a_hop_is_given_no_more_before_it_says_that_it_holds_fewer() {
     assert!(credits.transfer(&mut draws));
 }
 
+/// Over a link that goes one way a hop never says how many it holds: what it learned of it may have sent on.
+#[test]
+fn a_hop_that_is_never_heard_is_not_shut_out() {
+    let mut credits = Credits::new(&[0.9], None);
+    credits.hears(&[0.0]);
+    let mut draws = rng::stream(1, NodeId(1), NAME, "test");
+    credits.add(1, 64);
+    credits.transfer(&mut draws);
+    assert_eq!(credits.held(), 42);
+    (0..22).for_each(|serial| land(&mut credits, 1, serial, 0b1, 64));
+    let told = told(&credits, 1);
+    credits.learn(0, &[(1, told)]);
+    credits.transfer(&mut draws);
+    assert_eq!(credits.held(), 28, "as if it held none");
+}
+
 #[test]
 fn a_hop_that_hears_little_is_not_gone() {
     let mut credits = Credits::new(&[0.1], None);
