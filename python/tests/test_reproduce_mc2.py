@@ -244,3 +244,26 @@ def test_no_flow_of_the_measured_mesh_stands_still():
     (flow,) = ncmesh.run(run.scenario.table, 3, scheme="mc2").flows
     best = mc2.optimum(stuttgart.delivery, [(51, 3)], paths=2)["total"]
     assert flow.innovative / slots.measured > 0.5 * best
+
+
+def test_a_link_that_goes_one_way_carries_a_flow():
+    """Its sender never hears what the next hop holds, and took all that it was given for waiting there."""
+    delivery = np.zeros((3, 3))
+    delivery[0, 1], delivery[1, 2], delivery[2, 1] = 0.9, 0.6, 0.6
+    slots = mesh.Slots(1_000, 10_000)
+    run = mesh.Mesh("line", delivery).run([(0, 2)], 1, 1, slots)
+    (flow,) = ncmesh.run(run.scenario.table, 1, scheme="mc2").flows
+    assert flow.innovative / slots.measured > 0.9 * mc2.optimum(delivery, [(0, 2)])["total"]
+
+
+@pytest.mark.parametrize("name", ["random mesh 11", "grid of nine"])
+def test_detours_and_early_requests_leave_nine_tenths_of_the_optimum(name):
+    """A tenth of the first one's packets took a detour; of the other's as many came twice."""
+    of = next(of for of in optimum.instances(FULL) if of.mesh.name == name and of.paths == 4)
+    slots = mesh.Slots(4_000, 20_000)
+    run = of.mesh.run(of.flows, of.paths, of.number, slots)
+    flows = ncmesh.run(run.scenario.table, of.number, scheme="mc2").flows
+    utility: mc2.Utility = "log" if len(flows) > 1 else "sum"
+    best = mc2.optimum(of.mesh.delivery, of.flows, utility, paths=of.paths)["rates"]
+    shares = [flow.innovative / slots.measured / rate for flow, rate in zip(flows, best, strict=True)]
+    assert math.exp(fmean(map(math.log, shares))) > 0.9

@@ -2,18 +2,15 @@
 //!
 //! Where this leaves the paper: ERRATA.md.
 
+use super::ledger::{Ledger, Reception, Unclear, members};
 use super::paths::MAX_HOPS;
 use crate::rng;
 use rand_core::RngCore;
 use std::collections::BTreeMap;
 
-/// A set of next hops: bit i stands for the i-th.
-pub(super) type HopSet = u8;
-
 /// A hop that missed so many frames in a row is taken for gone: one that hears a twentieth misses so many once in 700 times.
 const GONE_AFTER: u16 = 128;
-/// A hop from which one frame of two arrives has sent one for each that did, and twice as many are nothing unusual: links back
-/// are taken to be as those there.
+/// A hop from which one frame of two arrives has sent one for each that did, and twice as many are nothing unusual.
 const UNHEARD_SENT: f64 = 2.0;
 /// Weight of the newest frame in what is known of a hop's reception.
 const QUALITY_WEIGHT: f64 = 1.0 / 32.0;
@@ -27,6 +24,8 @@ pub(super) struct Credits {
     generations: BTreeMap<u32, Ledger>,
     /// What share of this node's frames each hop receives.
     quality: [f64; MAX_HOPS],
+    /// What share of each hop's frames this node receives, by the link state.
+    back: [f64; MAX_HOPS],
     /// How many it missed in a row.
     missed: [u16; MAX_HOPS],
     /// |C| of each hop as it last said; 0 of the destination.
@@ -35,222 +34,22 @@ pub(super) struct Credits {
     since: [u32; MAX_HOPS],
 }
 
-/// The credits of one generation.
-#[derive(Clone, Debug)]
-struct Ledger {
-    /// C(n, c): packets this node is to transfer yet.
-    held: u32,
-    /// All it ever took in.
-    taken: u32,
-    /// z(n, c, m): those ever transferred to each hop.
-    given: [u16; MAX_HOPS],
-    /// Of them, those the hop is told of.
-    told: [u16; MAX_HOPS],
-    /// Of them, those the hop knows of.
-    learned: [u16; MAX_HOPS],
-    /// By set of hops: packets that at least one of them received.
-    received: Vec<u16>,
-    /// Each packet that was received, as long as it was new to the hops together.
-    landings: Vec<Landing>,
-    /// Credits of which a hop is told though no packet of its own backs them yet.
-    unbacked: u16,
-    /// What is in the air counts as received as likely as it will be.
-    expected: Vec<f32>,
-    /// Of those given, the ones that frames tell the hop of that it may have heard.
-    pledged: [u16; MAX_HOPS],
-    /// Frames that tell a hop of one more credit each, and may have been heard by it: nobody else's is backed by them.
-    reserved: Vec<u16>,
-}
-
-/// A frame of which it is not known of every hop whether it received it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unclear<'a> {
-    pub generation: u32,
-    pub serial: u16,
-    pub nominee: Option<usize>,
-    /// Hops may yet be heard to say that they did.
-    pub in_air: bool,
-    /// Who is known to have received it.
-    pub heard: HopSet,
-    /// Of whom it is known whether they did.
-    pub known: HopSet,
-    /// What it announces of its generation.
-    pub told: &'a [u16],
-}
-
-/// What becomes known of who received a frame.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reception {
-    pub generation: u32,
-    pub serial: u16,
-    /// Who was known to have received it.
-    pub before: HopSet,
-    /// Who did too.
-    pub new: HopSet,
-    /// Credits of the generation that the sender had taken in.
-    pub taken: u32,
-    pub nominee: Option<usize>,
-}
-
-/// A packet that next hops received.
-#[derive(Clone, Copy, Debug)]
-struct Landing {
-    serial: u16,
-    heard: HopSet,
-    /// Whether a credit of one of them is told because of it.
-    backs: bool,
-}
-
-impl Ledger {
-    fn new(hops: usize) -> Self {
-        let sets = 1 << hops;
-        Self {
-            held: 0,
-            taken: 0,
-            given: [0; MAX_HOPS],
-            told: [0; MAX_HOPS],
-            learned: [0; MAX_HOPS],
-            received: vec![0; sets],
-            landings: Vec::new(),
-            unbacked: 0,
-            expected: vec![0.0; sets],
-            pledged: [0; MAX_HOPS],
-            reserved: Vec::new(),
-        }
-    }
-
-    fn given_to(&self, set: usize) -> u32 {
-        members(set).map(|hop| u32::from(self.given[hop])).sum()
-    }
-
-    /// |TC(n, c, J)|: credits given to the set that nobody in it has received a packet for.
-    fn owed(&self, set: usize) -> u32 {
-        self.given_to(set).saturating_sub(u32::from(self.received[set]))
-    }
-
-    /// Credits the hop does not know of yet.
-    fn unlearned(&self, hop: usize) -> u32 {
-        u32::from(self.given[hop] - self.learned[hop])
-    }
-
-    fn pledge(&mut self, frame: &Unclear<'_>) {
-        if frame.nominee.is_some_and(|hop| frame.known >> hop & 1 == 0) {
-            self.reserved.push(frame.serial);
-        }
-        for (hop, told) in frame.told.iter().enumerate().take(MAX_HOPS) {
-            if frame.known >> hop & 1 == 0 {
-                self.pledged[hop] = self.pledged[hop].max(*told);
-            }
-        }
-    }
-
-    fn is_told(&self, hop: usize) -> bool {
-        self.told[hop] == self.learned[hop]
-    }
-
-    /// Credits that would be lost with it.
-    fn remaining(&self, end: Option<usize>) -> u32 {
-        let open = |hop| if end == Some(hop) { self.owed(1 << hop) } else { self.unlearned(hop) };
-        self.held + (0..MAX_HOPS).map(open).sum::<u32>()
-    }
-
-    /// |TC(n, c, J)| less what is likely received of it already.
-    fn outstanding(&self, set: usize) -> f64 {
-        (f64::from(self.owed(set)) - f64::from(self.expected[set])).max(0.0)
-    }
-
-    /// Tells hops of credits, each backed by a packet of its own that the hop received: then what the hops send on is
-    /// independent, whenever they send it.
-    fn tell(&mut self, hops: usize, theirs: &[u32]) {
-        while let Some(hop) =
-            (0..hops).find(|hop| self.back(*hop)).or_else(|| self.shift(hops, theirs))
-        {
-            self.told[hop] += 1;
-        }
-    }
-
-    /// Hops received a frame: one more of those heard before, or one that is `fresh` to them together.
-    fn land(&mut self, serial: u16, hops: HopSet, fresh: bool) {
-        if let Some(landing) = self.landing(serial) {
-            landing.heard |= hops;
-        } else if fresh {
-            let backs = self.unbacked > 0;
-            self.unbacked -= u16::from(backs);
-            self.landings.push(Landing { serial, heard: hops, backs });
-        }
-    }
-
-    fn landing(&mut self, serial: u16) -> Option<&mut Landing> {
-        self.landings.iter_mut().rev().find(|landing| landing.serial == serial)
-    }
-
-    /// A hop heard the frame that told it of a credit, which backs that one if it backs none.
-    fn tell_by(&mut self, serial: u16, hop: usize) {
-        match self.landing(serial) {
-            Some(landing) if landing.backs => return,
-            Some(landing) => landing.backs = true,
-            None => self.unbacked += 1,
-        }
-        self.told[hop] += 1;
-    }
-
-    /// Backs a credit of which the hop is not told by a packet that backs no other, one that few others received.
-    fn back(&mut self, hop: usize) -> bool {
-        let reserved = &self.reserved;
-        let is_free =
-            |landing: &&mut Landing| landing.is_free(reserved) && landing.heard >> hop & 1 == 1;
-        let free = self.landings.iter_mut().filter(is_free);
-        match free.min_by_key(|landing| landing.heard.count_ones()) {
-            Some(landing) if self.told[hop] < self.given[hop] => {
-                landing.backs = true;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Nothing is owed, and yet a credit is not backed: another hop has received what backs it, and takes it over.
-    fn shift(&mut self, hops: usize, theirs: &[u32]) -> Option<usize> {
-        let full = (1 << hops) - 1;
-        let is_open = |hop: &usize| self.told[*hop].max(self.pledged[*hop]) < self.given[*hop];
-        let from = (0..hops).find(is_open)?;
-        if self.owed(full) > 0 {
-            return None;
-        }
-        let settled = (1..1 << hops).all(|set| self.owed(set) == 0);
-        let takes = |to: &usize| settled || theirs[*to] <= theirs[from] + 1;
-        let reserved = &self.reserved;
-        let mut free = self.landings.iter_mut().filter(|landing| landing.is_free(reserved));
-        let (landing, to) = free.find_map(|landing| {
-            let to = members(usize::from(landing.heard)).find(takes)?;
-            Some((landing, to))
-        })?;
-        landing.backs = true;
-        self.given[from] -= 1;
-        self.given[to] += 1;
-        Some(to)
-    }
-}
-
-impl Landing {
-    fn is_free(&self, reserved: &[u16]) -> bool {
-        !self.backs && !reserved.contains(&self.serial)
-    }
-}
-
-fn members(set: usize) -> impl Iterator<Item = usize> {
-    (0..MAX_HOPS).filter(move |hop| set >> hop & 1 == 1)
-}
-
 impl Credits {
-    /// None yet, towards next hops that receive as much as `quality` says, `end` of them the destination.
+    /// None yet, towards next hops that receive as much as `quality` says, `end` of them the destination. Links back are taken to
+    /// be as good as those there.
     pub(super) fn new(quality: &[f64], end: Option<usize>) -> Self {
         let hops = quality.len().min(MAX_HOPS);
         let mut known = [0.0; MAX_HOPS];
         known[..hops].copy_from_slice(&quality[..hops]);
         let (generations, missed) = (BTreeMap::new(), [0; MAX_HOPS]);
         let (said, since) = ([0; MAX_HOPS], [0; MAX_HOPS]);
-        Self { hops, end, generations, quality: known, missed, said, since }
+        let back = [1.0; MAX_HOPS];
+        Self { hops, end, generations, quality: known, back, missed, said, since }
+    }
+
+    /// Links back from the hops deliver as much as `back` says, if those there deliver no less.
+    pub(super) fn hears(&mut self, back: &[f64]) {
+        self.back.iter_mut().zip(back).for_each(|(known, back)| *known = *back);
     }
 
     /// |C(n, c)|.
@@ -280,12 +79,12 @@ impl Credits {
     /// Says whether any were.
     pub(super) fn transfer(&mut self, rng: &mut impl RngCore) -> bool {
         let mut any = false;
-        let theirs = self.all_theirs();
+        let (held, theirs) = (self.held(), self.all_theirs());
         while let Some((generation, hop)) = self.decide(rng) {
             let Some(ledger) = self.generations.get_mut(&generation) else { break };
             ledger.held -= 1;
             ledger.given[hop] += 1;
-            ledger.tell(self.hops, &theirs);
+            ledger.tell(self.hops, (held, &theirs));
             any = true;
         }
         any
@@ -309,7 +108,8 @@ impl Credits {
     /// |C(m, c)| as far as this node knows: what the hop last said, and what it learned of since but for what it may have
     /// sent on in frames that were not heard here.
     fn theirs(&self, hop: usize) -> u32 {
-        let unheard = (UNHEARD_SENT / self.quality[hop].max(f64::EPSILON)) as u32;
+        let heard = self.quality[hop].min(self.back[hop]);
+        let unheard = (UNHEARD_SENT / heard.max(f64::EPSILON)) as u32;
         self.said[hop] + self.since[hop].saturating_sub(unheard)
     }
 
@@ -409,51 +209,30 @@ impl Credits {
 
     /// These frames are not known to have been received by all who may have.
     pub(super) fn expect<'a>(&mut self, frames: impl Iterator<Item = Unclear<'a>>) {
-        for ledger in self.generations.values_mut() {
-            ledger.expected.fill(0.0);
-            ledger.pledged = [0; MAX_HOPS];
-            ledger.reserved.clear();
-        }
+        self.generations.values_mut().for_each(Ledger::expect_nothing);
         for frame in frames {
             let likely = (0..1 << self.hops).map(|set| {
                 if set & usize::from(frame.heard) == 0 { self.quality_of(set) as f32 } else { 0.0 }
             });
             let likely: Vec<f32> = likely.collect();
-            let Some(ledger) = self.generations.get_mut(&frame.generation) else { continue };
-            ledger.pledge(&frame);
-            if frame.in_air {
-                ledger.expected.iter_mut().zip(likely).for_each(|(all, one)| *all += one);
-            }
+            let ledger = self.generations.get_mut(&frame.generation);
+            ledger.into_iter().for_each(|ledger| ledger.expect(&frame, &likely));
         }
     }
 
     /// Tells hops of what is backed now that more is known of who received what.
     pub(super) fn tell(&mut self) {
-        let (hops, theirs) = (self.hops, self.all_theirs());
-        self.generations.values_mut().for_each(|ledger| ledger.tell(hops, &theirs));
+        let (hops, held, theirs) = (self.hops, self.held(), self.all_theirs());
+        self.generations.values_mut().for_each(|ledger| ledger.tell(hops, (held, &theirs)));
     }
 
-    /// Hops `new` received the frame `serial`, of `generation`, that `before` had received already. No set of them
-    /// received more than credits were `taken` in when it was sent: beyond that, what other nodes send may be the same, and
-    /// what comes later to back further credits is not in it. The frame told a nominee of a credit, if it is among them.
+    /// Hops `new` received the frame `serial`, of `generation`, that `before` had received already. The frame told a nominee
+    /// of a credit, if it is among them.
     pub(super) fn receive(&mut self, received: &Reception) {
-        let Reception { generation, serial, before, new, taken, nominee } = *received;
-        let theirs = self.all_theirs();
-        let Some(ledger) = self.generations.get_mut(&generation) else { return };
-        let mut fresh = false;
-        for set in 1..1 << self.hops {
-            let first = set & usize::from(before) == 0 && set & usize::from(new) != 0;
-            let received = &mut ledger.received[set];
-            // The last set is that of all hops.
-            fresh = first && u32::from(*received) < taken;
-            *received += u16::from(fresh);
-        }
-        ledger.land(serial, new, fresh);
-        let nominee = nominee.filter(|hop| new >> hop & 1 == 1);
-        if let Some(hop) = nominee.filter(|hop| ledger.told[*hop] < ledger.given[*hop]) {
-            ledger.tell_by(serial, hop);
-        }
-        ledger.tell(self.hops, &theirs);
+        let (hops, held, theirs) = (self.hops, self.held(), self.all_theirs());
+        let Some(ledger) = self.generations.get_mut(&received.generation) else { return };
+        ledger.receive(received);
+        ledger.tell(hops, (held, &theirs));
     }
 
     /// A hop knows what a frame announced.

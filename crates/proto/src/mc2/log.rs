@@ -1,7 +1,8 @@
 //! Frames a node sent lately, and which next hops received them.
 
-use super::credits::{Credits, HopSet, Reception, Unclear};
+use super::credits::Credits;
 use super::frame::Heard;
+use super::ledger::{HopSet, Reception, Unclear};
 use super::paths::MAX_HOPS;
 use crate::time::{Duration, Instant};
 use std::collections::VecDeque;

@@ -8,9 +8,11 @@
 mod access;
 mod config;
 mod credits;
+mod downstream;
 mod flow;
 mod frame;
 mod generation;
+mod ledger;
 mod log;
 mod paths;
 mod sink;

@@ -6,10 +6,10 @@ use crate::time::{Duration, Instant};
 use std::collections::BTreeMap;
 
 /// A generation of which nothing was heard for as long as of others that then came by themselves is not lost yet: what is asked
-/// for comes twice. It is first asked for after so many times the longest such pause of late, but not later than after so many
-/// times what is set.
+/// for comes twice. It is first asked for after so many times the longest such pause of late.
 const PAUSES: u32 = 2;
-const MOST_PATIENCE: u32 = 4;
+/// The longest time-out, in what is set.
+const MOST_PATIENCE: u32 = 32;
 /// What is left of the longest pause with each packet that brings news.
 const FADING: f64 = 1.0 - 1.0 / 256.0;
 
@@ -23,14 +23,19 @@ pub(super) struct Outlet {
     wanting: BTreeMap<u32, Want>,
     /// The longest time of late without news of a generation that was not asked for.
     longest: Duration,
+    /// The time-out after a request, until a generation comes whole of which nothing was asked for: pauses of those that
+    /// were say nothing, and the time-out by which they were was too short (RFC 6298, 5.5 to 5.7).
+    backed_off: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Want {
     news_at: Instant,
     requests: u32,
-    /// A request is to be sent.
-    due: bool,
+    /// After how long without news the latest request was made.
+    asked_after: Duration,
+    /// A request is to be sent, after so long without news.
+    due: Option<Duration>,
 }
 
 /// What a request asks for.
@@ -44,7 +49,8 @@ pub(super) struct Lack {
 impl Outlet {
     /// From the generation heard first on: what came before it is not known of.
     pub(super) fn new(first: u32) -> Self {
-        Self { generation: first, place: 0, wanting: BTreeMap::new(), longest: Duration::ZERO }
+        let (wanting, longest, backed_off) = (BTreeMap::new(), Duration::ZERO, Duration::ZERO);
+        Self { generation: first, place: 0, wanting, longest, backed_off }
     }
 
     /// Generations before it are done with.
@@ -54,14 +60,16 @@ impl Outlet {
 
     /// There is news of a generation: all up to it are wanted, and later ones wait for their turn.
     pub(super) fn note(&mut self, generation: u32, now: Instant) {
-        let fresh = Want { news_at: now, requests: 0, due: false };
+        let fresh = Want::new(now);
         for wanted in self.generation..generation {
             self.wanting.entry(wanted).or_insert(fresh);
         }
         let want = self.wanting.entry(generation).or_insert(fresh);
         let pause = if want.requests == 0 { now.since(want.news_at) } else { Duration::ZERO };
         self.longest = self.longest.mul_f64(FADING).max(pause);
-        self.wanting.range_mut(generation..).for_each(|(_, want)| want.news_at = now);
+        for want in self.wanting.range_mut(generation..).map(|(_, want)| want) {
+            (want.news_at, want.due) = (now, None);
+        }
     }
 
     /// Hands up what is next in order and known.
@@ -79,6 +87,10 @@ impl Outlet {
             }
             if generation.size == 0 || self.place < generation.size {
                 return;
+            }
+            let asked = self.wanting.get(&self.generation).is_some_and(|want| want.requests > 0);
+            if !asked {
+                self.backed_off = Duration::ZERO;
             }
             self.advance();
         }
@@ -101,11 +113,11 @@ impl Outlet {
     ) -> u64 {
         let newest = self.wanting.keys().next_back().copied().unwrap_or(0);
         let (next, place) = (self.generation, self.place);
-        let longest = self.longest;
+        let patience = self.patience(config);
         for (number, want) in &mut self.wanting {
             let known = if *number == next { usize::from(place) } else { 0 };
             let lacks = generations.get(number).is_none_or(|g| g.lacks(*number < newest, known));
-            want.due |= lacks && now >= want.asks_at(longest, config);
+            want.due = want.due.or_else(|| want.overdue(patience, now)).filter(|_| lacks);
         }
         let mut lost = 0;
         while self.wanting.contains_key(&self.generation)
@@ -120,9 +132,18 @@ impl Outlet {
     }
 
     fn is_hopeless(&self, config: &Mc2Config, now: Instant) -> bool {
+        let patience = self.patience(config);
         let want = self.wanting.get(&self.generation);
-        let gone = |want: &Want| now >= want.asks_at(self.longest, config);
+        let gone = |want: &Want| want.overdue(patience, now).is_some();
         want.is_some_and(|want| want.requests >= config.requests && gone(want))
+    }
+
+    /// After how long without news a generation is first asked for.
+    fn patience(&self, config: &Mc2Config) -> Patience {
+        let set = Duration::from_millis(u64::from(config.request_ms));
+        let most = set * MOST_PATIENCE;
+        let first = self.backed_off.max(self.longest * PAUSES).clamp(set, most);
+        Patience { first, most }
     }
 
     /// What to ask for now.
@@ -131,8 +152,10 @@ impl Outlet {
         generations: &BTreeMap<u32, Generation>,
         config: &Mc2Config,
     ) -> Option<Lack> {
-        let (number, want) =
-            self.wanting.iter().find(|(_, want)| want.due && want.requests < config.requests)?;
+        let (number, want) = self
+            .wanting
+            .iter()
+            .find(|(_, want)| want.due.is_some() && want.requests < config.requests)?;
         let generation = generations.get(number);
         let rank = generation.map_or(0, Generation::rank);
         let missing = size(generation, config).saturating_sub(rank as u8).max(1);
@@ -142,13 +165,16 @@ impl Outlet {
     /// It was asked for.
     pub(super) fn asked(&mut self, generation: u32, now: Instant) {
         if let Some(want) = self.wanting.get_mut(&generation) {
-            *want = Want { news_at: now, requests: want.requests + 1, due: false };
+            let asked_after = want.due.unwrap_or_default();
+            *want = Want { news_at: now, requests: want.requests + 1, asked_after, due: None };
+            self.backed_off = self.backed_off.max(asked_after * 2);
         }
     }
 
     /// When, later than `after`, something may be to be asked for.
     pub(super) fn poll_timeout(&self, config: &Mc2Config, after: Instant) -> Option<Instant> {
-        let times = self.wanting.values().map(|want| want.asks_at(self.longest, config));
+        let patience = self.patience(config);
+        let times = self.wanting.values().map(|want| want.news_at + want.asks_after(patience));
         times.filter(|at| *at > after).min()
     }
 }
@@ -161,13 +187,27 @@ fn size(generation: Option<&Generation>, config: &Mc2Config) -> u8 {
         .unwrap_or(config.generation)
 }
 
+/// Time-outs.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// Of a generation that was not asked for.
+    first: Duration,
+    /// The longest.
+    most: Duration,
+}
+
 impl Want {
-    fn asks_at(&self, longest: Duration, config: &Mc2Config) -> Instant {
-        let set = Duration::from_millis(u64::from(config.request_ms));
-        let after = match self.requests {
-            0 => (longest * PAUSES).clamp(set, set * MOST_PATIENCE),
-            again => set * (1 << again.min(5)),
-        };
-        self.news_at + after
+    fn new(now: Instant) -> Self {
+        Self { news_at: now, requests: 0, asked_after: Duration::ZERO, due: None }
+    }
+
+    fn asks_after(&self, patience: Patience) -> Duration {
+        if self.requests == 0 { patience.first } else { (self.asked_after * 2).min(patience.most) }
+    }
+
+    /// After how long without news it is to be asked for, if it is.
+    fn overdue(&self, patience: Patience, now: Instant) -> Option<Duration> {
+        let after = self.asks_after(patience);
+        (now >= self.news_at + after).then_some(after)
     }
 }

@@ -1,8 +1,11 @@
 //! Credits as in the paper's figure 3, paths, frames by their bytes. Whole meshes: the tunnels' tests.
 
-use super::credits::{Credits, HopSet, Reception};
+mod requests;
+
+use super::credits::Credits;
 use super::frame::{Heard, Standing};
 use super::generation::Generation;
+use super::ledger::{HopSet, Reception};
 use super::log::Log;
 use super::upstream::Upstream;
 use super::*;
@@ -114,6 +117,41 @@ fn figure_3() {
     assert_eq!(told(&credits, 7), [1, 1]);
 }
 
+/// Credits towards two hops, of which each was given one, two are held, and the first says that it holds `first`.
+fn one_each(first: u32) -> Credits {
+    let mut credits = Credits::new(&[0.5, 0.5], None);
+    credits.add(7, 4);
+    credits.transfer(&mut rng::stream(1, NodeId(1), NAME, "test"));
+    assert_eq!(credits.held(), 2);
+    credits.hear(0, first);
+    credits
+}
+
+/// Of two packets the first hop received both, the second neither.
+#[test]
+fn a_credit_is_taken_over_only_by_who_holds_no_more_than_the_node() {
+    for (first, expected) in [(2, [2, 0]), (3, [1, 0])] {
+        let mut credits = one_each(first);
+        (0..2).for_each(|serial| land(&mut credits, 7, serial, 0b01, 2));
+        assert_eq!(told(&credits, 7), expected, "{first}");
+    }
+}
+
+/// What the second hop receives then is a combination of what the first has, and as good as one of it.
+#[test]
+fn a_packet_that_is_not_new_to_all_hops_backs_a_credit_in_the_place_of_one_that_was() {
+    let mut credits = one_each(3);
+    (0..2).for_each(|serial| land(&mut credits, 7, serial, 0b01, 2));
+    land(&mut credits, 7, 2, 0b10, 2);
+    assert_eq!(told(&credits, 7), [1, 1]);
+    assert_eq!(credits.due(), None);
+    // Two packets, two credits: nothing backs another.
+    credits.hear(0, 0);
+    credits.transfer(&mut rng::stream(1, NodeId(1), NAME, "test"));
+    land(&mut credits, 7, 3, 0b11, 2);
+    assert_eq!(told(&credits, 7), [1, 1]);
+}
+
 #[test]
 fn a_hop_that_hears_nothing_is_left_out_and_what_it_does_not_know_of_comes_back() {
     let mut credits = Credits::new(&[0.9, 0.9], None);
@@ -152,6 +190,22 @@ fn a_hop_is_given_no_more_before_it_says_that_it_holds_fewer() {
     assert_eq!(credits.held(), 34);
     credits.hear(0, 10);
     assert!(credits.transfer(&mut draws));
+}
+
+/// Over a link that goes one way a hop never says how many it holds: what it learned of it may have sent on.
+#[test]
+fn a_hop_that_is_never_heard_is_not_shut_out() {
+    let mut credits = Credits::new(&[0.9], None);
+    credits.hears(&[0.0]);
+    let mut draws = rng::stream(1, NodeId(1), NAME, "test");
+    credits.add(1, 64);
+    credits.transfer(&mut draws);
+    assert_eq!(credits.held(), 42);
+    (0..22).for_each(|serial| land(&mut credits, 1, serial, 0b1, 64));
+    let told = told(&credits, 1);
+    credits.learn(0, &[(1, told)]);
+    credits.transfer(&mut draws);
+    assert_eq!(credits.held(), 28, "as if it held none");
 }
 
 #[test]
