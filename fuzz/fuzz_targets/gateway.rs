@@ -27,7 +27,7 @@ impl Mesh for ThreeNodes {
         (name == "six").then_some(NodeId(6))
     }
 
-    fn has_room(&self, to: NodeId) -> bool {
+    fn wants_packet(&self, to: NodeId) -> bool {
         to != NodeId(6)
     }
 
