@@ -5,7 +5,7 @@ use super::types::{
     ApiError, ErrorCode, Inbox, JoinedGroup, Peer, SendRequest, Started, Status, Stream, Transfer,
     TunnelChange,
 };
-use crate::node::{Handle, no_such_transfer};
+use crate::node::{Handle, Node, no_such_transfer};
 use crate::store::reception::check_inbox;
 use crate::stream::{ReceiveStream, SendStream};
 use axum::extract::rejection::JsonRejection;
@@ -95,10 +95,7 @@ async fn change_tunnel(
     State(handle): State<Handle>,
     request: Result<Json<TunnelChange>, JsonRejection>,
 ) -> Answer<TunnelChange> {
-    let change = body(request)?;
-    let answer = change.clone();
-    handle.call(move |node| node.change_tunnel(&change)).await??;
-    Ok(Json(answer))
+    carry_out(&handle, request, Node::change_tunnel).await
 }
 
 async fn transfers(State(handle): State<Handle>) -> Answer<Vec<Transfer>> {
@@ -137,10 +134,7 @@ async fn send_stream(
     State(handle): State<Handle>,
     request: Result<Json<SendStream>, JsonRejection>,
 ) -> Answer<SendStream> {
-    let request = body(request)?;
-    let answer = request.clone();
-    handle.call(move |node| node.send_stream(&request)).await??;
-    Ok(Json(answer))
+    carry_out(&handle, request, Node::send_stream).await
 }
 
 async fn stop_sending(
@@ -154,10 +148,7 @@ async fn receive_stream(
     State(handle): State<Handle>,
     request: Result<Json<ReceiveStream>, JsonRejection>,
 ) -> Answer<ReceiveStream> {
-    let request = body(request)?;
-    let answer = request.clone();
-    handle.call(move |node| node.receive_stream(&request)).await??;
-    Ok(Json(answer))
+    carry_out(&handle, request, Node::receive_stream).await
 }
 
 async fn stop_receiving(
@@ -165,6 +156,16 @@ async fn stop_receiving(
     Path(group): Path<String>,
 ) -> Answer<Vec<Stream>> {
     handle.call(move |node| node.stop_receiving(&group).map(|()| node.streams())).await?.map(Json)
+}
+
+/// Does what is asked for, and answers with the request.
+async fn carry_out<T: Send + 'static>(
+    handle: &Handle,
+    request: Result<Json<T>, JsonRejection>,
+    act: fn(&mut Node, &T) -> Result<(), ApiError>,
+) -> Answer<T> {
+    let request = body(request)?;
+    handle.call(move |node| act(node, &request).map(|()| request)).await?.map(Json)
 }
 
 fn flow(id: &str) -> Result<FlowId, ApiError> {

@@ -35,11 +35,9 @@ impl Header {
                 if ip.header_len() < V4_HEADER || usize::from(ip.total_len()) != packet.len() {
                     return Err(Malformed);
                 }
-                let is_cut = ip.more_frags() || ip.frag_offset() > 0;
-                let ports = ports(ip.next_header(), ip.payload()).filter(|_| !is_cut);
-                let (source, destination) = (ip.src_addr().into(), ip.dst_addr().into());
-                let connection = connection((source, destination, ip.next_header(), ports));
-                Ok(Self { source, destination, connection })
+                let is_whole = !ip.more_frags() && ip.frag_offset() == 0;
+                let ports = ports(ip.next_header(), ip.payload()).filter(|_| is_whole);
+                Ok(Self::new((ip.src_addr(), ip.dst_addr()), ip.next_header(), ports))
             }
             IpVersion::Ipv6 => {
                 let ip = Ipv6Packet::new_checked(packet).map_err(|_| Malformed)?;
@@ -47,11 +45,20 @@ impl Header {
                     return Err(Malformed);
                 }
                 let ports = ports(ip.next_header(), ip.payload());
-                let (source, destination) = (ip.src_addr().into(), ip.dst_addr().into());
-                let connection = connection((source, destination, ip.next_header(), ports));
-                Ok(Self { source, destination, connection })
+                Ok(Self::new((ip.src_addr(), ip.dst_addr()), ip.next_header(), ports))
             }
         }
+    }
+
+    fn new<A: Into<IpAddr>>(
+        (source, destination): (A, A),
+        protocol: IpProtocol,
+        ports: Option<[u8; 4]>,
+    ) -> Self {
+        let (source, destination) = (source.into(), destination.into());
+        let mut hasher = DefaultHasher::new();
+        (source, destination, protocol, ports).hash(&mut hasher);
+        Self { source, destination, connection: hasher.finish() as u16 }
     }
 }
 
@@ -61,12 +68,6 @@ fn ports(protocol: IpProtocol, payload: &[u8]) -> Option<[u8; 4]> {
         IpProtocol::Tcp | IpProtocol::Udp => payload.first_chunk().copied(),
         _ => None,
     }
-}
-
-fn connection(key: (IpAddr, IpAddr, IpProtocol, Option<[u8; 4]>)) -> u16 {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    hasher.finish() as u16
 }
 
 #[cfg(test)]

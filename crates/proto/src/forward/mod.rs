@@ -142,8 +142,8 @@ impl TunnelService for Forward {
     }
 
     fn wants_packet(&self, to: NodeId) -> bool {
-        let own = self.queue.iter().filter(|packet| packet.hops == MAX_HOPS);
-        self.has_room(to) && own.count() < READY
+        let mut own = self.queue.iter().filter(|packet| packet.hops == MAX_HOPS);
+        self.has_room(to) && own.nth(READY - 1).is_none()
     }
 
     fn handle_packet(&mut self, cx: &mut Cx<'_>, to: NodeId, packet: &[u8]) -> Result<(), Refused> {

@@ -140,10 +140,10 @@ impl Buffer {
     /// All packets here.
     pub(super) fn packets(&self) -> impl Iterator<Item = &Packet> {
         let ready = self.ready.iter().flat_map(|burden| match burden {
-            Burden::One(packet) => vec![packet],
-            Burden::Two(one, other) => vec![one, other],
+            Burden::One(packet) => [Some(packet), None],
+            Burden::Two(one, other) => [Some(one), Some(other)],
         });
-        ready.chain(self.held.values().flatten())
+        ready.flatten().chain(self.held.values().flatten())
     }
 
     /// Takes what goes before all else, as it is.

@@ -245,8 +245,8 @@ impl TunnelService for Xor {
     }
 
     fn wants_packet(&self, to: NodeId) -> bool {
-        let own = self.buffer.packets().filter(|packet| packet.tag.at == 0);
-        self.has_room(to) && own.count() < READY
+        let mut own = self.buffer.packets().filter(|packet| packet.tag.at == 0);
+        self.has_room(to) && own.nth(READY - 1).is_none()
     }
 
     fn handle_packet(&mut self, cx: &mut Cx<'_>, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
