@@ -1,159 +1,27 @@
 //! The virtual-clock driver: nodes and medium, one event after the other, from a seed.
 
+mod config;
+mod error;
+mod events;
 mod streams;
 
-use crate::host::{Happening, Host, Received};
-use crate::measure::measure;
-use crate::observe::{Observer, Observers, What};
-use crate::scenario::{Measure, Scenario};
-use ncmesh_medium::{
-    Access, MacConfig, Medium, MediumConfig, MediumError, Order, Output, RadioId, Statistics,
-};
+use crate::host::{Happening, Host};
+use crate::observe::{Observer, Observers};
+pub use config::{Knowledge, Mischief, SimulationConfig};
+pub use error::SimulationError;
+use ncmesh_medium::{MacConfig, Medium, MediumError, Order, RadioId, Statistics};
 use ncmesh_proto::file::merkle;
-use ncmesh_proto::file::{FileLimits, Manifest, Outgoing, SendError};
-use ncmesh_proto::link::LinkConfig;
+use ncmesh_proto::file::{Manifest, Outgoing};
 use ncmesh_proto::rng;
-use ncmesh_proto::route::{LinkState, RouteConfig, Topology};
-use ncmesh_proto::service::{TxReport, TxResult};
-use ncmesh_proto::stack::{ConfigError, Stack, StackConfig};
-use ncmesh_proto::stream::StreamError;
-use ncmesh_proto::time::{Duration, Instant};
-use ncmesh_proto::tunnel::{Refused, Relaying};
-use ncmesh_wire::{Cipher, FlowId, Key, NodeId};
+use ncmesh_proto::route::Topology;
+use ncmesh_proto::stack::Stack;
+use ncmesh_proto::time::Instant;
+use ncmesh_proto::tunnel::Relaying;
+use ncmesh_wire::{FlowId, NodeId};
 use rand_chacha::ChaCha8Rng;
-use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 pub use streams::StreamArrival;
-
-/// What a simulation is built from. Node i of the mesh has radio i and id i + 1.
-#[derive(Clone, Debug)]
-pub struct SimulationConfig {
-    /// The ether, its seed included.
-    pub medium: MediumConfig,
-    /// The nodes' names, one per radio.
-    pub names: Vec<String>,
-    /// Seeds everything but the ether.
-    pub seed: u64,
-    /// The largest frame, bytes.
-    pub mtu: usize,
-    /// `[link]`.
-    pub link: LinkConfig,
-    /// `[route]`.
-    pub route: RouteConfig,
-    /// The engines' sections.
-    pub engines: toml::Table,
-    /// Frames are really encrypted; otherwise a null cipher of the same length stands in.
-    pub sealed: bool,
-    /// What nodes know of their links.
-    pub knowledge: Knowledge,
-    /// What happens to frames on their way from the medium to the nodes.
-    pub mischief: Mischief,
-}
-
-/// What nodes know of their links.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Knowledge {
-    /// What they measure and tell each other themselves.
-    #[default]
-    Own,
-    /// From the start and for ever what probes measured beforehand; they measure nothing (Pacifier, IV-A).
-    Measured(Measure),
-    /// From the start and for ever what frames of the MTU meet where nobody interferes.
-    Perfect,
-}
-
-/// Disorder that a real driver or network card may cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Mischief {
-    /// Share of frames delivered twice.
-    pub duplicate: f64,
-    /// Share of frames held back until after the next one of that node.
-    pub reorder: f64,
-}
-
-impl SimulationConfig {
-    /// The mesh of `scenario`. Its protocol sections are `link`, `route` and those of the engines; what else
-    /// there is takes its default.
-    ///
-    /// # Errors
-    /// [`SimulationError::Config`] names a setting that cannot be.
-    pub fn from_scenario(scenario: &Scenario) -> Result<Self, SimulationError> {
-        let mut engines = toml::Table::new();
-        for (name, section) in &scenario.protocol {
-            if !matches!(name.as_str(), "link" | "route") {
-                engines.insert(name.clone(), toml::Value::Table(section.clone()));
-            }
-        }
-        Ok(Self {
-            medium: scenario.medium_config(),
-            names: scenario.nodes.iter().map(|node| node.name.clone()).collect(),
-            seed: scenario.seed,
-            mtu: scenario.mtu,
-            link: section(scenario, "link")?,
-            route: section(scenario, "route")?,
-            engines,
-            sealed: scenario.sealed,
-            knowledge: scenario.measure.map_or(Knowledge::Own, Knowledge::Measured),
-            mischief: Mischief::default(),
-        })
-    }
-
-    /// The cipher under which the mesh's frames travel; its key comes from the seed.
-    #[must_use]
-    pub fn cipher(&self) -> Cipher {
-        if !self.sealed {
-            return Cipher::Null;
-        }
-        Cipher::new(&Key::new(*blake3::hash(&self.seed.to_be_bytes()).as_bytes()))
-    }
-}
-
-/// A protocol section of the scenario as the settings it stands for.
-fn section<T: Default + DeserializeOwned>(
-    scenario: &Scenario,
-    name: &str,
-) -> Result<T, ConfigError> {
-    let Some(table) = scenario.protocol.get(name) else { return Ok(T::default()) };
-    toml::Value::Table(table.clone()).try_into().map_err(|e: toml::de::Error| ConfigError {
-        section: name.to_owned(),
-        problem: e.message().to_owned(),
-    })
-}
-
-/// Why a simulation cannot be.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum SimulationError {
-    /// A setting of the ether.
-    #[error(transparent)]
-    Medium(#[from] MediumError),
-    /// A setting of a node.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// Names and radios do not match.
-    #[error("{names} names for {radios} radios")]
-    Names {
-        /// Names given.
-        names: usize,
-        /// Radios of the medium.
-        radios: usize,
-    },
-    /// No such scheme for files.
-    #[error("no scheme here is called {0:?}")]
-    UnknownScheme(String),
-    /// A node that is switched off or does not exist.
-    #[error("node {0} is not running")]
-    NotRunning(usize),
-    /// A file that cannot be sent.
-    #[error(transparent)]
-    Send(#[from] SendError),
-    /// A packet that is not taken.
-    #[error(transparent)]
-    Packet(#[from] Refused),
-    /// A stream or membership that cannot be.
-    #[error(transparent)]
-    Stream(#[from] StreamError),
-}
 
 /// A packet that arrived through a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,7 +78,7 @@ impl Simulation {
             stream_packets: Vec::new(),
             now: Instant::default(),
             out: Vec::new(),
-            known: known_beforehand(&config)?,
+            known: config.known_beforehand()?,
             weighs: matches!(config.medium.mac, MacConfig::Slotted { order: Order::Weight, .. }),
             config,
         };
@@ -318,7 +186,8 @@ impl Simulation {
     /// # Errors
     /// [`SimulationError`] where a setting cannot be.
     pub fn switch_on(&mut self, node: usize) -> Result<(), SimulationError> {
-        let mut stack = Stack::new(self.stack_config(node), self.now)?;
+        let config = self.config.stack(node, self.hosts[node].starts);
+        let mut stack = Stack::new(config, self.now)?;
         if let Some(known) = &self.known {
             stack.pin_topology(Arc::clone(known));
         }
@@ -445,203 +314,6 @@ impl Simulation {
     pub fn inject(&mut self, node: usize, datagram: &[u8]) {
         self.hear(node, datagram);
     }
-
-    /// Runs until `stop` says so or the clock reaches `until`, or an observer fails. Says whether `stop` did.
-    pub fn run_until(&mut self, until: Instant, mut stop: impl FnMut(&Self) -> bool) -> bool {
-        while !self.is_stopped() {
-            if stop(self) {
-                return true;
-            }
-            match self.next_event() {
-                Some(at) if at <= until => self.step(at),
-                _ => {
-                    self.now = until;
-                    return stop(self);
-                }
-            }
-        }
-        false
-    }
-
-    /// Runs for a time.
-    pub fn run_for(&mut self, time: Duration) {
-        self.run_until(self.now + time, |_| false);
-    }
-
-    fn next_event(&self) -> Option<Instant> {
-        let timer = self.timers.first().map(|(at, _)| *at);
-        let medium = self.medium.poll_timeout().map(Instant::from_nanos);
-        timer.into_iter().chain(medium).min()
-    }
-
-    fn step(&mut self, at: Instant) {
-        self.now = at;
-        if self.medium.poll_timeout().is_some_and(|t| t <= at.as_nanos()) {
-            self.medium.handle_timeout(at.as_nanos());
-            self.drain_medium();
-        }
-        while let Some((due, node)) = self.timers.first().copied().filter(|(due, _)| *due <= at) {
-            self.timers.remove(&(due, node));
-            let host = &mut self.hosts[node];
-            host.timer = None;
-            if let Some(stack) = &mut host.stack {
-                stack.handle_timeout(&mut host.storage, at);
-            }
-            self.attend(node);
-        }
-    }
-
-    fn drain_medium(&mut self) {
-        while let Some(output) = self.medium.poll_output() {
-            match output {
-                Output::Grant { radio, .. } => self.granted(radio),
-                Output::Deliver { to, from, frame, power, .. } => {
-                    let what = What::Heard { from: from.0, frame: &frame, power };
-                    self.observers.tell(self.now, to.0, what);
-                    self.deliver(to.0, frame);
-                }
-                Output::Report { radio, result, attempts, airtime_ns, heard_by, .. } => {
-                    let what = What::Reported { result, attempts, airtime_ns };
-                    self.observers.tell(self.now, radio.0, what);
-                    self.report(radio.0, result, airtime_ns, heard_by);
-                }
-            }
-        }
-    }
-
-    fn granted(&mut self, radio: RadioId) {
-        let (node, now) = (radio.0, self.now);
-        let host = &mut self.hosts[node];
-        host.requested = false;
-        let storage = &mut host.storage;
-        let filled = host.stack.as_mut().and_then(|s| s.fill(&mut self.out, storage, now));
-        match filled {
-            None => drop(self.medium.decline(now.as_nanos(), radio)),
-            Some(sent) => {
-                let access = match sent.to {
-                    Some(to) => Access::Unicast(RadioId(usize::from(to.0).wrapping_sub(1))),
-                    None => Access::Broadcast,
-                };
-                self.observers.tell(now, node, What::Sent { to: sent.to, frame: &self.out });
-                let frame: Arc<[u8]> = Arc::from(self.out.as_slice());
-                if self.medium.supply(now.as_nanos(), radio, access, frame).is_err() {
-                    drop(self.medium.decline(now.as_nanos(), radio));
-                }
-            }
-        }
-        self.attend(node);
-    }
-
-    fn deliver(&mut self, node: usize, frame: Arc<[u8]>) {
-        if rng::unit(&mut self.chaos) < self.config.mischief.reorder && self.held[node].is_none() {
-            self.held[node] = Some(frame);
-            return;
-        }
-        self.hear(node, &frame);
-        if rng::unit(&mut self.chaos) < self.config.mischief.duplicate {
-            self.hear(node, &frame);
-        }
-        if let Some(late) = self.held[node].take() {
-            self.hear(node, &late);
-        }
-    }
-
-    fn hear(&mut self, node: usize, datagram: &[u8]) {
-        let host = &mut self.hosts[node];
-        if let Some(stack) = &mut host.stack {
-            stack.handle_datagram(datagram, &mut host.storage, self.now);
-        }
-        self.attend(node);
-    }
-
-    fn report(
-        &mut self,
-        node: usize,
-        result: ncmesh_medium::TxResult,
-        airtime_ns: u64,
-        heard_by: Option<Vec<RadioId>>,
-    ) {
-        use ncmesh_medium::TxResult as Mac;
-        let result = match result {
-            Mac::Sent => TxResult::Sent,
-            Mac::Acked => TxResult::Acked,
-            Mac::Failed => TxResult::Failed,
-        };
-        let heard_by = heard_by.map(|radios| radios.iter().map(|radio| node_id(radio.0)).collect());
-        let report = TxReport { result, airtime: Duration::from_nanos(airtime_ns), heard_by };
-        let host = &mut self.hosts[node];
-        if let Some(stack) = &mut host.stack {
-            stack.handle_tx_report(report, &mut host.storage, self.now);
-        }
-        self.attend(node);
-    }
-
-    /// After anything was said to a node: its events, its wish to transmit, its timer.
-    fn attend(&mut self, node: usize) {
-        let (now, host) = (self.now, &mut self.hosts[node]);
-        let (packets, stream_packets) = (&mut self.packets, &mut self.stream_packets);
-        let receive = |received| match received {
-            Received::Tunnel { from, packet } => {
-                packets.push(Arrival { at: now, to: node, from, packet });
-            }
-            Received::Stream { flow, packet } => {
-                stream_packets.push(StreamArrival { at: now, to: node, flow, packet });
-            }
-        };
-        host.settle(now, receive, |happening| {
-            self.observers.tell(now, node, What::Happened(&happening));
-            self.happenings.push((now, node, happening));
-        });
-        let Some(stack) = &host.stack else { return };
-        let asks = self.weighs || !host.requested;
-        if let Some(offer) = asks.then(|| stack.offer(now)).flatten() {
-            let _ = self.medium.weigh(RadioId(node), offer.weight);
-            host.requested = true;
-            let _ = self.medium.request(now.as_nanos(), RadioId(node));
-        }
-        let timer = stack.poll_timeout();
-        if timer != host.timer {
-            if let Some(old) = core::mem::replace(&mut host.timer, timer) {
-                self.timers.remove(&(old, node));
-            }
-            self.timers.extend(timer.map(|at| (at, node)));
-        }
-    }
-
-    fn stack_config(&self, node: usize) -> StackConfig {
-        let starts = self.hosts[node].starts;
-        StackConfig {
-            node: node_id(node),
-            name: self.config.names[node].clone(),
-            epoch: starts + 1,
-            seed: self.config.seed.wrapping_add(starts << 32),
-            mtu: self.config.mtu,
-            cipher: self.config.cipher(),
-            link: self.config.link.clone(),
-            route: self.config.route.clone(),
-            engines: self.config.engines.clone(),
-            file: FileLimits::default(),
-        }
-    }
-}
-
-/// What all nodes know from the start, if anything.
-fn known_beforehand(config: &SimulationConfig) -> Result<Option<Arc<Topology>>, MediumError> {
-    let loss = match config.knowledge {
-        Knowledge::Own => return Ok(None),
-        Knowledge::Measured(how) => measure(&config.medium, how)?,
-        Knowledge::Perfect => config.medium.expected_loss(config.mtu)?,
-    };
-    let mut hears = vec![BTreeMap::new(); config.names.len()];
-    for (from, to, p) in loss.links() {
-        hears[to.0].insert(node_id(from.0), 1.0 - p);
-    }
-    let mut topology = Topology::new(config.route.min_delivery);
-    for (i, (name, hears)) in config.names.iter().zip(hears).enumerate() {
-        let state = LinkState { version: (0, 1), name: name.clone(), hears };
-        topology.learn(node_id(i), state, Instant::default());
-    }
-    Ok(Some(Arc::new(topology)))
 }
 
 /// The id of node `i`.
