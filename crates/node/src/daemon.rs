@@ -157,7 +157,10 @@ impl<R: Radio> Loop<R> {
                 }
             }
             Some(call) = self.calls.recv() => call(&mut self.node),
-            _ = self.tidy.tick() => self.node.tidy(),
+            _ = self.tidy.tick() => {
+                self.node.tidy();
+                self.device.as_ref().map_or(Ok(()), Device::check)?;
+            }
             _ = self.interrupt.recv() => return Ok(false),
             _ = self.terminate.recv() => return Ok(false),
         }

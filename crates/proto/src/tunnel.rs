@@ -189,7 +189,12 @@ pub trait TunnelService {
 }
 
 /// Packets of its own that a scheme without windows wants to have ready: enough for a channel that is granted to be used.
-pub(crate) const READY: usize = 4;
+const READY: usize = 4;
+
+/// Whether it has that many.
+pub(crate) fn has_enough<T>(mut own: impl Iterator<Item = T>) -> bool {
+    own.nth(READY - 1).is_some()
+}
 
 /// Flows a node takes part in at most, of schemes that keep state for each.
 const MAX_STATES: usize = 32;

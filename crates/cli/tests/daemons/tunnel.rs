@@ -3,7 +3,9 @@
 use crate::support::net::Segment;
 use crate::support::{Node, assert_fails, wait_until};
 use ncmesh_node::api::types::TunnelChange;
+use ncmesh_node::tunnel::device::Device;
 use ncmesh_proto::core_nc::Relay;
+use serde_json::json;
 use std::process::{Command, Output};
 
 /// `[tunnel]` of node `id` of two, with routes of its own besides the one to the other.
@@ -193,6 +195,17 @@ fn a_device_that_is_removed_ends_the_daemon_with_a_word() {
     assert_eq!(node.stop(), 0);
     let gone = inside(&segment, 1, "ip link show ncmesh0");
     assert!(!gone.status.success(), "the device goes with the daemon");
+}
+
+#[tokio::test]
+async fn a_device_knows_that_it_is_gone_without_being_woken() {
+    let Some(segment) = Segment::new(1) else { return };
+    let config = json!({"namespace": segment.host(1), "address": ["10.44.0.1/24"]});
+    let device = Device::open(&serde_json::from_value(config).unwrap(), 1400).unwrap();
+    assert!(device.check().is_ok());
+    does(&segment, 1, "ip link del ncmesh0");
+    let gone = device.check().unwrap_err().to_string();
+    assert!(gone.contains("the device ncmesh0 is gone"), "{gone}");
 }
 
 #[test]

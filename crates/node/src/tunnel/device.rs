@@ -102,6 +102,15 @@ impl Device {
         }
     }
 
+    /// Whether it is still there. To be asked now and then: the kernel wakes who waits for a packet before it lets go of
+    /// the device, and who looks in between finds neither a packet nor an error, and is not woken again.
+    ///
+    /// # Errors
+    /// [`DeviceError::Gone`].
+    pub fn check(&self) -> Result<(), DeviceError> {
+        self.tun.name().map(drop).map_err(|e| self.gone(e))
+    }
+
     /// Hands the host a packet. Says whether it took it: while the device is down it does not.
     pub fn send(&self, packet: &[u8]) -> bool {
         self.tun.try_send(packet).is_ok()

@@ -13,7 +13,7 @@ use crate::route::{Metric, NextHops};
 use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport, TxResult};
 use crate::summary::Summary;
 use crate::time::Instant;
-use crate::tunnel::{self, DATA, FlowStatus, READY, Refused, Tallies, TunnelService, flow_of};
+use crate::tunnel::{self, DATA, FlowStatus, Refused, Tallies, TunnelService, flow_of};
 pub use config::ForwardConfig;
 use frame::Header;
 use ncmesh_wire::{NodeId, ServiceId};
@@ -142,8 +142,8 @@ impl TunnelService for Forward {
     }
 
     fn wants_packet(&self, to: NodeId) -> bool {
-        let mut own = self.queue.iter().filter(|packet| packet.hops == MAX_HOPS);
-        self.has_room(to) && own.nth(READY - 1).is_none()
+        let own = self.queue.iter().filter(|packet| packet.hops == MAX_HOPS);
+        self.has_room(to) && !tunnel::has_enough(own)
     }
 
     fn handle_packet(&mut self, cx: &mut Cx<'_>, to: NodeId, packet: &[u8]) -> Result<(), Refused> {

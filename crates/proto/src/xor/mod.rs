@@ -24,8 +24,7 @@ use crate::service::{Class, Cx, Event, Filled, Frame, Offer, Service, TxReport, 
 use crate::summary::Summary;
 use crate::time::{Duration, Instant};
 use crate::tunnel::{
-    self, CodingStatus, DATA, FlowStatus, HoldStatus, READY, Refused, Tallies, TunnelService,
-    flow_of,
+    self, CodingStatus, DATA, FlowStatus, HoldStatus, Refused, Tallies, TunnelService, flow_of,
 };
 use buffer::{Buffer, Packet};
 use cache::Cache;
@@ -245,8 +244,8 @@ impl TunnelService for Xor {
     }
 
     fn wants_packet(&self, to: NodeId) -> bool {
-        let mut own = self.buffer.packets().filter(|packet| packet.tag.at == 0);
-        self.has_room(to) && own.nth(READY - 1).is_none()
+        let own = self.buffer.packets().filter(|packet| packet.tag.at == 0);
+        self.has_room(to) && !tunnel::has_enough(own)
     }
 
     fn handle_packet(&mut self, cx: &mut Cx<'_>, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
