@@ -37,15 +37,15 @@ SCRIPT = """31
 
 32
 \t           f8090 malloc
-\t          4b5896 ncmesh_proto::multirate::session::Session::replicate
+\t          4b5896 ncmesh_engine_multirate::session::Session::replicate
 \t          4b5898 ncmesh_node::daemon::serve::{{closure}}
 
 32
-\t          4b5896 ncmesh_proto::multirate::hearing::<impl Multirate>::hear_report
+\t          4b5896 ncmesh_engine_multirate::hearing::<impl Multirate>::hear_report
 \t          4b5898 ncmesh_node::daemon::serve::{{closure}}
 
 32
-\t          4b5897 <ncmesh_proto::file::FileEngine<S> as ncmesh_proto::Service>::offer
+\t          4b5897 <ncmesh_engine_file::FileMulticast<S> as ncmesh_engine::FileEngine>::offer
 
 30
 \t          4b5897 ncmesh_lab::streams::source::Source::run

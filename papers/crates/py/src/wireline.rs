@@ -1,11 +1,12 @@
 //! The slotted wireline network of multirate multicast, as dictionaries for Python.
 
 use crate::signals::Signals;
+use ncmesh_engine::stream::UtilityConfig;
+use ncmesh_engine_multirate::{Tree, Utility};
 use ncmesh_papers_wireline::{
     Extent, Network, Outcome, QueueOutcome, ReceiverOutcome, Series, SessionOutcome, Setup,
     WirelineError, run,
 };
-use ncmesh_proto::multirate::{Tree, Utility, UtilityConfig};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;

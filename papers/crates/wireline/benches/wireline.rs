@@ -6,8 +6,9 @@
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
+use ncmesh_engine::stream::UtilityConfig;
+use ncmesh_engine_multirate::Policy;
 use ncmesh_papers_wireline::{Kind, Link, Network, Node, Session, Setup, WirelineError, run};
-use ncmesh_proto::multirate::{Policy, UtilityConfig};
 use std::ops::ControlFlow;
 use std::time::Instant;
 

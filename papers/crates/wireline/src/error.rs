@@ -1,6 +1,7 @@
 //! Faults of a network or a setup.
 
-use ncmesh_proto::multirate::{LAYERS, ParameterError, TreeError, UtilityError};
+use ncmesh_engine::stream::{LAYERS, UtilityError};
+use ncmesh_engine_multirate::{ParameterError, TreeError};
 
 /// Reason why a network is not simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

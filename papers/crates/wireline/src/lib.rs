@@ -1,7 +1,7 @@
 //! The slotted wireline network in which multirate multicast is analysed.
 //!
 //! In every slot each link carries as many packets as its capacity allows, and every node applies
-//! the policies of [`ncmesh_proto::multirate`] to its queues. [`Network`] describes links and
+//! the policies of [`ncmesh_engine_multirate`] to its queues. [`Network`] describes links and
 //! sessions, [`Setup`] the policy and its parameters, and [`run`] returns rates and queue lengths.
 //! The same seed gives the same result.
 //!

@@ -1,7 +1,7 @@
 //! Result of a run.
 
 use crate::series::Series;
-use ncmesh_proto::multirate::Parameters;
+use ncmesh_engine_multirate::Parameters;
 
 /// Length of a queue, in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use crate::outcome::{Outcome, QueueOutcome, ReceiverOutcome, SessionOutcome};
 use crate::series::Series;
 use crate::setup::Setup;
 use crate::tally::{Lengths, Total};
-use ncmesh_proto::multirate::{Parameters, Queues, Tree};
+use ncmesh_engine_multirate::{Parameters, Queues, Tree};
 use std::ops::ControlFlow;
 
 /// Slots between two calls of the caller's `poll`.

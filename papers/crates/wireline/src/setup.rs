@@ -2,7 +2,8 @@
 
 use crate::error::WirelineError;
 use crate::network::Network;
-use ncmesh_proto::multirate::{Given, Parameters, Policy, Utility, UtilityConfig};
+use ncmesh_engine::stream::UtilityConfig;
+use ncmesh_engine_multirate::{Given, Parameters, Policy, Utility};
 
 /// Limit of the sessions: random streams are named by a node id of 16 bits.
 const MOST_SESSIONS: usize = 65_535;

@@ -1,7 +1,8 @@
 //! Counters that are updated in every slot.
 
 use crate::outcome::Extent;
-use ncmesh_proto::multirate::{LAYERS, Packets};
+use ncmesh_engine::stream::LAYERS;
+use ncmesh_engine_multirate::Packets;
 
 /// Packets of each layer in a whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

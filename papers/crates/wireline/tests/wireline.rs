@@ -1,9 +1,10 @@
 //! The slotted wireline network: the paper's lemmas on random trees, and invalid input.
 
+use ncmesh_engine::stream::UtilityConfig;
+use ncmesh_engine_multirate::Policy;
 use ncmesh_papers_wireline::{
     Change, Kind, Link, Network, Node, Outcome, Session, Setup, WirelineError, run,
 };
-use ncmesh_proto::multirate::{Policy, UtilityConfig};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 

@@ -34,15 +34,16 @@ PARTS = (
     Part(
         MESSAGES,
         re.compile(
-            r"multirate.*::(hear_report|hear_announcement|fill_report|fill_announcement|announce_again)"
-            r"|ncmesh_proto::(link|route|flood)::"
+            r"multirate.*::((hear|handle|fill)_(report|announcement)|announce_again)"
+            r"|ncmesh_(stack|engine)::(link|route|toolkit::flood)::"
         ),
     ),
-    Part(QUEUES, re.compile(r"ncmesh_proto::multirate::")),
+    Part(QUEUES, re.compile(r"ncmesh_engine_multirate::")),
     Part(
         IO,
         re.compile(
-            r"ncmesh_node::(etherd|radio|stream)::|tokio::(net|runtime::io)::|\bmio::|std::sys::net|epoll_wait"
+            r"ncmesh_node::(etherd|radio|stream)::|tokio::(net|runtime::io)::|\bmio::"
+            r"|std::sys::net|epoll_wait"
         ),
     ),
 )
