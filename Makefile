@@ -46,7 +46,8 @@ fuzz:
 # Both Python packages, editable, with what their tests need: the product, and the papers beside it.
 python: $(VENV)/bin/maturin
 	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --quiet --extras test
-	cd papers && VIRTUAL_ENV=$(abspath $(VENV)) $(abspath $(VENV))/bin/maturin develop --release --quiet
+	cd papers && VIRTUAL_ENV=$(abspath $(VENV)) \
+	  $(abspath $(VENV))/bin/maturin develop --release --quiet
 
 $(VENV)/bin/maturin:
 	$(PYTHON) -m venv $(VENV)
