@@ -114,7 +114,7 @@ fn a_key_file_is_read_and_must_be_one() {
 
 #[test]
 fn the_documented_example_is_a_configuration() {
-    let document = include_str!("../../../../docs/configuration.md");
+    let document = include_str!("../../../../docs/reference/configuration.md");
     let example = document.split("```").nth(1).unwrap().strip_prefix("toml").unwrap();
     let config = parse(&example.replace("key_file = \"network.key\"", "key = \"KEY\"")).unwrap();
     let RadioConfig::Udp(udp) = &config.radio else { panic!("not udp") };

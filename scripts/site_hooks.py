@@ -1,0 +1,58 @@
+"""Hooks of the documentation site: pages that are kept at the root of the repository.
+
+ARCHITECTURE.md and its neighbours stay where readers of a source tree expect them. Each becomes a
+page of the site here, with its relative links rewritten to the page's place.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mkdocs.structure.files import File, Files
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Document at the root -> page of the site.
+PAGES = {
+    "ARCHITECTURE.md": "internals/architecture.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "internals/contributing.md",
+    "PAPERS.md": "internals/papers.md",
+    "RELEASE.md": "internals/release.md",
+}
+
+LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]*)(#[^)\s]*)?\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the root documents as generated pages."""
+    for document, page in PAGES.items():
+        content = with_links_from(page, (ROOT / document).read_text(encoding="utf-8"))
+        files.append(File.generated(config, page, content=content))
+    return files
+
+
+def with_links_from(page: str, text: str) -> str:
+    """Returns `text` of a root document with relative links that hold on `page`.
+
+    A link to another page of the site leads there; the text of a link to any other file stays.
+    """
+    folder = posixpath.dirname(page)
+
+    def rewritten(match: re.Match[str]) -> str:
+        target, anchor = match.group(1), match.group(2) or ""
+        if target in PAGES:
+            inside = PAGES[target]
+        elif target.startswith("docs/"):
+            inside = target.removeprefix("docs/")
+        else:
+            return f"](https://github.com/ncmesh/ncmesh/blob/main/{target}{anchor})"
+        return f"]({posixpath.relpath(inside, folder or '.')}{anchor})"
+
+    return LINK.sub(rewritten, text)
