@@ -1,7 +1,8 @@
-"""Hooks of the documentation site: pages that are kept at the root of the repository.
+"""Hooks of the documentation site: root documents as pages, and sections that fill themselves.
 
 ARCHITECTURE.md and its neighbours stay where readers of a source tree expect them. Each becomes a
-page of the site here, with its relative links rewritten to the page's place.
+page of the site here, with its relative links rewritten to the page's place. The dated notes and
+the pages of the papers are listed in the navigation without naming each in mkdocs.yml.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mkdocs.structure.files import File, Files
 
@@ -27,7 +28,30 @@ PAGES = {
     "RELEASE.md": "internals/release.md",
 }
 
+# Section of the navigation -> folder of docs/ whose pages it lists, newest or first name first.
+SECTIONS = {"Notes": ("notes", True), "Papers": ("results/papers", False)}
+
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]*)(#[^)\s]*)?\)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Fills the sections of the navigation that list a folder."""
+    fill(config.nav or [], Path(config.docs_dir))
+    return config
+
+
+def fill(entries: list[Any], docs: Path) -> None:
+    """Appends to each section of `SECTIONS` in `entries` the pages of its folder."""
+    for entry in entries:
+        for title, inner in entry.items() if isinstance(entry, dict) else ():
+            if title in SECTIONS:
+                folder, newest_first = SECTIONS[title]
+                pages = (p.name for p in (docs / folder).glob("*.md"))
+                listed = {item for item in inner if isinstance(item, str)}
+                paths = [f"{folder}/{name}" for name in sorted(pages, reverse=newest_first)]
+                inner.extend(path for path in paths if path not in listed)
+            elif isinstance(inner, list):
+                fill(inner, docs)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
