@@ -44,7 +44,7 @@ def fill(entries: list[Any], docs: Path) -> None:
     """Appends to each section of `SECTIONS` in `entries` the pages of its folder."""
     for entry in entries:
         for title, inner in entry.items() if isinstance(entry, dict) else ():
-            if title in SECTIONS:
+            if title in SECTIONS and isinstance(inner, list):
                 folder, newest_first = SECTIONS[title]
                 pages = (p.name for p in (docs / folder).glob("*.md"))
                 listed = {item for item in inner if isinstance(item, str)}
