@@ -53,9 +53,10 @@ unit:
 fuzz:
 	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh
 
-# The Python package, editable, with what its tests need.
+# Both Python packages, editable, with what their tests need: the product, and the papers beside it.
 python: $(VENV)/bin/maturin
-	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --quiet --extras analysis,test
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --quiet --extras test
+	cd papers && VIRTUAL_ENV=$(abspath $(VENV)) $(abspath $(VENV))/bin/maturin develop --release --quiet
 
 $(VENV)/bin/maturin:
 	$(PYTHON) -m venv $(VENV)
@@ -66,13 +67,17 @@ $(VENV)/bin/mkdocs: $(VENV)/bin/maturin
 
 # Style, types, stubs against the compiled module.
 python-lint: python
-	$(VENV)/bin/ruff check --quiet python $(SCRIPTS)
-	$(VENV)/bin/ruff format --check --quiet python $(SCRIPTS)
+	$(VENV)/bin/ruff check --quiet python papers $(SCRIPTS)
+	$(VENV)/bin/ruff format --check --quiet python papers $(SCRIPTS)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m mypy.stubtest ncmesh._ncmesh
+	cd papers && $(abspath $(VENV))/bin/mypy
+	cd papers && $(abspath $(VENV))/bin/python -m mypy.stubtest ncmesh_papers._models
 
+# The papers' tests include `reproduce cheap --check`.
 python-test: python
 	$(VENV)/bin/pytest
+	cd papers && $(abspath $(VENV))/bin/pytest
 
 # docs/results/validation.md, by running everything the channel is compared in.
 validation: python

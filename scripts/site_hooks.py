@@ -16,6 +16,7 @@ from mkdocs.structure.files import File, Files
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -28,8 +29,8 @@ PAGES = {
     "RELEASE.md": "internals/release.md",
 }
 
-# Section of the navigation -> folder of docs/ whose pages it lists, newest or first name first.
-SECTIONS = {"Notes": ("notes", True), "Papers": ("results/papers", False)}
+# Section of the navigation -> folders of docs/ whose pages it lists.
+SECTIONS = {"Notes": ["notes", "results/notes"], "Papers reproduced": ["results/papers"]}
 
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]*)(#[^)\s]*)?\)")
 
@@ -41,15 +42,15 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def fill(entries: list[Any], docs: Path) -> None:
-    """Appends to each section of `SECTIONS` in `entries` the pages of its folder."""
+    """Appends to each section of `SECTIONS` in `entries` the pages of its folders."""
     for entry in entries:
         for title, inner in entry.items() if isinstance(entry, dict) else ():
             if title in SECTIONS and isinstance(inner, list):
-                folder, newest_first = SECTIONS[title]
-                pages = (p.name for p in (docs / folder).glob("*.md"))
                 listed = {item for item in inner if isinstance(item, str)}
-                paths = [f"{folder}/{name}" for name in sorted(pages, reverse=newest_first)]
-                inner.extend(path for path in paths if path not in listed)
+                for folder in SECTIONS[title]:
+                    pages = sorted(page.name for page in (docs / folder).glob("*.md"))
+                    paths = (f"{folder}/{page}" for page in pages)
+                    inner.extend(path for path in paths if path not in listed)
             elif isinstance(inner, list):
                 fill(inner, docs)
 
@@ -60,6 +61,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         content = with_links_from(page, (ROOT / document).read_text(encoding="utf-8"))
         files.append(File.generated(config, page, content=content))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Leads links of the papers' notes to the papers' pages, which the site has in `papers`."""
+    if page.file.src_uri.startswith("results/notes/"):
+        return markdown.replace("](../pages/", "](../papers/")
+    return markdown
 
 
 def with_links_from(page: str, text: str) -> str:

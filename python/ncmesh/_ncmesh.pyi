@@ -16,7 +16,6 @@ __all__ = [
     "UnreachableError",
     "__version__",
     "check",
-    "cross_transmissions",
     "field_inverse",
     "field_matmul",
     "field_multiply",
@@ -25,10 +24,6 @@ __all__ = [
     "loss_matrix",
     "more_largest_threshold",
     "more_plan",
-    "multirate_simulate",
-    "multirate_trees",
-    "multirate_utility",
-    "multirate_worth",
     "pacifier_plan",
     "simulate",
 ]
@@ -74,9 +69,6 @@ def field_rank(a: NDArray[np.uint8], name: str) -> int: ...
 def pacifier_plan(loss: ArrayLike, source: int, receivers: Iterable[int], knob: float) -> pacifier.Plan: ...
 def more_plan(loss: ArrayLike, source: int, receivers: Iterable[int], prune: float) -> more.Plan: ...
 def more_largest_threshold(loss: ArrayLike, source: int, receivers: Iterable[int]) -> float: ...
-def cross_transmissions(
-    scheme: str, e_x: float, e_oh: float, generation: int, field: str, until: str, trials: int, seed: int
-) -> NDArray[np.float64]: ...
 def check(
     scenario: Mapping[str, Any] | str | os.PathLike[str],
     seed: int,
@@ -101,7 +93,3 @@ def simulate(
     set: Mapping[str, Any] | None = None,
     limit_s: float | None = None,
 ) -> dict[str, Any]: ...
-def multirate_trees(network: dict[str, Any]) -> list[dict[str, Any]]: ...
-def multirate_worth(utility: Mapping[str, Any], rate: float) -> float: ...
-def multirate_utility(utility: Mapping[str, Any]) -> tuple[float, tuple[float, float, float] | None]: ...
-def multirate_simulate(network: dict[str, Any], setup: dict[str, Any]) -> dict[str, Any]: ...

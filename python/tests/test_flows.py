@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 import ncmesh
-from ncmesh.reproduce.mc2 import mesh as examples
-from ncmesh.reproduce.mc2.mesh import Mesh, Slots
 
 P, Q = 0.5, 0.8
+# Largest rates of the diamond in packets per slot (Gkantsidis et al., CoNEXT 2007, section 2.1): over
+# both relays with coding, and over one.
+HEARD = 1 - (1 - P) ** 2
+CODED = HEARD * Q / (HEARD + Q)
+SINGLE = P * Q / (P + Q)
 
 
 def diamond(p=P, q=Q, seconds=40):
@@ -32,8 +35,7 @@ def two_paths():
 def test_mc2_over_the_diamond_reaches_the_optimum(two_paths):
     """The target is 97 % of it."""
     (flow,) = two_paths.flows
-    bound = ncmesh.mc2.diamond(P, Q)["coded"]
-    assert 0.97 < flow.packets_per_slot / bound < 1.03
+    assert 0.97 < flow.packets_per_slot / CODED < 1.03
     assert flow.corrupt == 0
     assert flow.disordered == 0
     assert flow.innovative_fraction > 0.97
@@ -41,8 +43,7 @@ def test_mc2_over_the_diamond_reaches_the_optimum(two_paths):
 
 def test_one_path_reaches_what_one_path_can():
     result = ncmesh.run(diamond(), 1, scheme="mc2", mac="slotted", paths=1)
-    bound = ncmesh.mc2.diamond(P, Q)["single"]
-    assert 0.97 < result.flows[0].packets_per_slot / bound < 1.03
+    assert 0.97 < result.flows[0].packets_per_slot / SINGLE < 1.03
     silent = [node for node in ("r1", "r2") if result.node_transmissions[node] == 0]
     assert len(silent) == 1
 
@@ -76,27 +77,6 @@ def test_two_flows_share_alike():
     result = ncmesh.run({**scenario, "link": symmetric}, 1, scheme="mc2", mac="slotted", paths=2)
     there, back = (flow.packets_per_slot for flow in result.flows)
     assert there / back == pytest.approx(1.0, abs=0.15)
-
-
-def test_two_flows_that_share_a_bottleneck_share_it_as_the_optimum_does():
-    """Proportionally fair. A tenth was allowed before the first run."""
-    delivery = np.zeros((5, 5))
-    for end, p in ((0, 0.9), (1, 0.6), (2, 0.9), (3, 0.6)):
-        delivery[end, 4] = delivery[4, end] = p
-    flows, slots = [(0, 2), (1, 3)], Slots(4_000, 40_000)
-    best = ncmesh.mc2.optimum(delivery, flows, utility="log", paths=2)["rates"]
-    run = Mesh("two that cross", delivery).run(flows, 2, 1, slots)
-    found = [flow.packets_per_slot for flow in ncmesh.run(run.scenario.table, 1, scheme="mc2").flows]
-    assert found == pytest.approx(list(best), rel=0.1)
-
-
-@pytest.mark.parametrize("p", [0.1, 0.15])
-def test_a_link_that_delivers_little_is_used_as_much_as_it_can_be(p):
-    """A hop that hears one frame of ten is there."""
-    mesh = examples.diamond(p, Q)
-    run = mesh.run(examples.across(mesh), 1, 1, Slots(4_000, 40_000))
-    (flow,) = ncmesh.run(run.scenario.table, 1, scheme="mc2").flows
-    assert 0.9 < flow.packets_per_slot / ncmesh.mc2.diamond(p, Q)["single"] < 1.1
 
 
 def test_over_80211_who_is_rarely_heard_back_is_not_waited_for():
