@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 10
 VENV ?= target/venv
 PYTHON ?= python3
 # Those in Python that are run as they are.
-SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare
+SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare scripts
 
 .PHONY: all demo test lint columns unit fuzz bench gateway doc docs clean test-deps \
   python python-lint python-test validation
@@ -56,7 +56,8 @@ fuzz:
 # Both Python packages, editable, with what their tests need: the product, and the papers beside it.
 python: $(VENV)/bin/maturin
 	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --quiet --extras test
-	cd papers && VIRTUAL_ENV=$(abspath $(VENV)) $(abspath $(VENV))/bin/maturin develop --release --quiet
+	cd papers && VIRTUAL_ENV=$(abspath $(VENV)) \
+	  $(abspath $(VENV))/bin/maturin develop --release --quiet
 
 $(VENV)/bin/maturin:
 	$(PYTHON) -m venv $(VENV)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Renders the text of a real run as a picture of a terminal, for the README.
+r"""Renders the text of a real run as a picture of a terminal, for the README.
 
 Reads what `ncmesh lab` or `ncmesh simulate` printed and writes SVG. Progress between the first and
 the last line of a receiver is left out; everything else is shown as it is, wrapped at --columns.
 Python 3.11, standard library only.
 
 Examples:
-  target/release/ncmesh lab scenarios/building.toml --from n01 --to n05,n09,n14,n20 \\
+  target/release/ncmesh lab scenarios/building.toml --from n01 --to n05,n09,n14,n20 \
     --send target/demo/ncmesh-source.tar.gz > docs/pictures/demo.txt 2>&1
   scripts/readme-picture.py docs/pictures/demo.txt --command "make demo" > docs/pictures/demo.svg
 """
