@@ -9,7 +9,8 @@ FUZZ_SECONDS ?= 10
 VENV ?= target/venv
 PYTHON ?= python3
 # Those in Python that are run as they are.
-SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare scripts
+SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare \
+  scripts/check-columns.py scripts/readme-picture.py scripts/site_hooks.py
 
 .PHONY: all demo test lint columns unit fuzz bench gateway doc docs clean test-deps \
   python python-lint python-test validation
