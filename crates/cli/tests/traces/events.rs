@@ -60,7 +60,7 @@ fn events_have_the_fields_that_are_documented_and_no_others() {
     let document = include_str!("../../../../docs/reference/traces.md");
     for (kind, fields) in SCHEMA {
         for name in [&["time_ns", "node", "kind", kind], fields].concat() {
-            assert!(document.contains(&format!("`{name}`")), "docs/reference/traces.md lacks {name}");
+            assert!(document.contains(&format!("`{name}`")), "traces.md lacks {name}");
         }
     }
 }
