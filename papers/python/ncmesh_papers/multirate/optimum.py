@@ -126,7 +126,8 @@ class _Problem:
             met = missed <= shortfall * (1 + SLACK)
         return [met], met
 
-    def _maximize(self, gain: Any, constraints: list[Any]) -> float:  # noqa: ANN401 (cvxpy is untyped)
+    # cvxpy is untyped.
+    def _maximize(self, gain: Any, constraints: list[Any]) -> float:  # noqa: ANN401
         problem = self.cp.Problem(self.cp.Maximize(gain), self.constraints + constraints)
         problem.solve()
         if problem.status not in (self.cp.OPTIMAL, self.cp.OPTIMAL_INACCURATE):
