@@ -6,7 +6,8 @@ mod events;
 mod streams;
 
 use crate::host::{Happening, Host};
-use crate::observe::{Observer, Observers};
+use crate::observe::Observer;
+use crate::observers::Observers;
 pub use config::{Knowledge, Mischief, SimulationConfig};
 pub use error::SimulationError;
 use ncmesh_engine::file::merkle;
