@@ -7,8 +7,8 @@
 //!   frame, a stronger frame that begins replaces it. Later a frame replaces it only with capture.
 //! - The frame is decoded if the SINR suffices from its first to its last bit and the radio does
 //!   not transmit meanwhile.
-//! - A transmission occupies the half-open interval from its begin to its end, so a frame may follow
-//!   another without a gap.
+//! - A transmission occupies the half-open interval from its begin to its end, so a frame may
+//!   follow another without a gap.
 //!
 //! # Cost
 //! A frame arrives at many radios, and at most of them it only adds to the sum of the power. One
@@ -134,7 +134,8 @@ impl Air {
             self.busy_since_ns = now_ns;
         }
 
-        // Take a free place in the table, and let the channel decide which radios the frame reaches.
+        // Take a free place in the table, and let the channel decide which radios the frame
+        // reaches.
         let place = self.free.pop().unwrap_or_else(|| {
             self.in_flight.push(InFlight::default());
             self.in_flight.len() - 1

@@ -1,8 +1,9 @@
 //! The wireless medium as a sans-IO state machine: propagation, reception and medium access.
 //!
 //! The driver tells a [`Medium`] which radios want to send and what time it is; the medium answers
-//! with [`Output`]s. It has no clock, socket or thread: the simulator drives it with a virtual clock,
-//! the channel emulator with the wall clock. Frames are opaque bytes, shared by all receivers.
+//! with [`Output`]s. It has no clock, socket or thread: the simulator drives it with a virtual
+//! clock, the channel emulator with the wall clock. Frames are opaque bytes, shared by all
+//! receivers.
 //!
 //! | module | models | units | source |
 //! | --- | --- | --- | --- |

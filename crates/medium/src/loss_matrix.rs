@@ -21,8 +21,8 @@ impl LossMatrix {
     /// Creates a matrix from `n` rows of `n` losses, `rows[from][to]`. Ignores the diagonal.
     ///
     /// # Errors
-    /// [`MediumError::RaggedMatrix`] unless every row has `n` losses, [`MediumError::BadLoss`] for a
-    /// loss outside 0 to 1.
+    /// [`MediumError::RaggedMatrix`] unless every row has `n` losses, [`MediumError::BadLoss`] for
+    /// a loss outside 0 to 1.
     pub fn from_rows(rows: &[Vec<f64>]) -> Result<Self, MediumError> {
         let mut matrix = Self::new(rows.len());
         for (from, row) in rows.iter().enumerate() {

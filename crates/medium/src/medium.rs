@@ -1,7 +1,7 @@
 //! The medium as its driver sees it: checks arguments, keeps time, queues outputs.
 //!
-//! Calls and timeouts go to the MAC, which acts on the air and appends [`Output`]s. Time advances in
-//! calls, but never past the next event, and not at all while a grant waits for its answer.
+//! Calls and timeouts go to the MAC, which acts on the air and appends [`Output`]s. Time advances
+//! in calls, but never past the next event, and not at all while a grant waits for its answer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -112,8 +112,8 @@ impl Medium {
 
 /// Calls of the radios' hosts.
 impl Medium {
-    /// Requests the medium for one frame of `radio`. An [`Output::Grant`] follows, unless the request
-    /// is withdrawn or the radio is switched off.
+    /// Requests the medium for one frame of `radio`. An [`Output::Grant`] follows, unless the
+    /// request is withdrawn or the radio is switched off.
     ///
     /// A second request before the grant has no effect. A request after the grant is for the next
     /// frame.
@@ -149,8 +149,8 @@ impl Medium {
         Ok(())
     }
 
-    /// Answers a grant with the frame to send, 0 to [`MAX_FRAME_BYTES`] bytes. The transmission begins
-    /// at the instant of the grant.
+    /// Answers a grant with the frame to send, 0 to [`MAX_FRAME_BYTES`] bytes. The transmission
+    /// begins at the instant of the grant.
     ///
     /// # Errors
     /// [`MediumError::UnknownRadio`] and [`MediumError::NoGrant`] change nothing. With

@@ -8,8 +8,8 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 /// One unit of power is -140 dBm, 10^-17 W.
 const UNIT_DBM: f64 = -140.0;
 
-/// The greatest power of a single signal, in units: -2 dBm. The sum over the largest number of radios
-/// does not overflow.
+/// The greatest power of a single signal, in units: -2 dBm. The sum over the largest number of
+/// radios does not overflow.
 const SATURATION: i64 = 1 << 46;
 
 /// Power in units of 10^-17 W.

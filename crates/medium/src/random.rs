@@ -1,7 +1,7 @@
 //! Random streams, one for each (seed, purpose, radio).
 //!
-//! A draw for one radio or purpose never shifts the draws of another. ChaCha8 is the generator: seed
-//! and purpose are its key, the radio is its stream.
+//! A draw for one radio or purpose never shifts the draws of another. ChaCha8 is the generator:
+//! seed and purpose are its key, the radio is its stream.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};

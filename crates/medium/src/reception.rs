@@ -1,10 +1,10 @@
 //! Decoding at a signal to interference and noise ratio (SINR).
 //!
 //! Two models decide whether a frame is decoded. With a threshold it is, while the SINR stays above
-//! a fixed ratio. With bit errors it is if no bit is wrong: each part of a frame between two changes
-//! of the interference has an expected number of bit errors, from the bit error probability of its
-//! modulation at the SINR; the frame is error-free with probability exp(-sum). Interference counts
-//! as Gaussian noise.
+//! a fixed ratio. With bit errors it is if no bit is wrong: each part of a frame between two
+//! changes of the interference has an expected number of bit errors, from the bit error probability
+//! of its modulation at the SINR; the frame is error-free with probability exp(-sum). Interference
+//! counts as Gaussian noise.
 
 use crate::config::{ReceptionConfig, ReceptionModel};
 use crate::phy::{Modulation, Phy};

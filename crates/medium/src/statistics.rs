@@ -5,8 +5,8 @@
 pub struct RadioStatistics {
     /// Transmissions of data frames, retries included.
     pub frames_sent: u64,
-    /// Transmissions of data frames that at least one radio in reach lost to an overlap: with another
-    /// frame that it sensed, or with its own transmission.
+    /// Transmissions of data frames that at least one radio in reach lost to an overlap: with
+    /// another frame that it sensed, or with its own transmission.
     pub frames_collided: u64,
     /// Unicast frames that were acknowledged.
     pub frames_acked: u64,

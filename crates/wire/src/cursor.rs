@@ -3,7 +3,7 @@
 //! A [`Reader`] checks every access against the end of the body, so parsers need no length
 //! arithmetic. Numbers are big-endian.
 
-use crate::{FlowId, NodeId};
+use crate::id::{FlowId, NodeId};
 
 /// The body ends before the end of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

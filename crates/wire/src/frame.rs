@@ -10,7 +10,8 @@
 //! starts with the service and the kind of frame. The tag authenticates header and body; the body
 //! is encrypted as well. `docs/wire-format.md` is the specification.
 
-use crate::{NodeId, Reader, ServiceId};
+use crate::cursor::{Reader, Truncated};
+use crate::id::{NodeId, ServiceId};
 
 /// Length of the clear header, bytes.
 pub const HEADER_LEN: usize = 15;
@@ -93,9 +94,8 @@ pub fn parse(datagram: &[u8]) -> Result<SealedFrame<'_>, OpenError> {
         return Err(OpenError::Foreign);
     }
 
-    let mut fields = || {
-        Ok::<_, crate::Truncated>(Header { sender: r.node()?, epoch: r.u64()?, counter: r.u32()? })
-    };
+    let mut fields =
+        || Ok::<_, Truncated>(Header { sender: r.node()?, epoch: r.u64()?, counter: r.u32()? });
     let header = fields().map_err(|_| OpenError::Foreign)?;
     let (head, rest) = datagram.split_at(HEADER_LEN);
     let (body, tag) = rest.split_at(rest.len() - TAG_LEN);

@@ -6,8 +6,8 @@
 //! with each start. Receivers keep a [`ReplayWindow`] for each sender.
 
 use crate::frame::{self, HEADER_LEN, Header, OpenError, Opened, SealedFrame};
+use crate::id::{NodeId, ServiceId};
 use crate::replay::ReplayWindow;
-use crate::{NodeId, ServiceId};
 use chacha20poly1305::aead::{AeadInPlace, KeyInit};
 use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
 use core::fmt;

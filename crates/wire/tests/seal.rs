@@ -1,4 +1,4 @@
-//! Without the key nobody can read, inject or replay frames.
+//! A node without the key can neither read nor inject frames, and no node can replay them.
 
 use ncmesh_wire::{Cipher, Key, NodeId, OpenError, Opener, Sealer, ServiceId, frame};
 use proptest::prelude::*;

@@ -9,7 +9,8 @@ use crate::statistics::RadioStatistics;
 /// With fewer expected errors than this, a frame counts as error-free without a draw.
 const NEGLIGIBLE_ERRORS: f64 = 1e-9;
 
-/// With this many expected errors or more, a frame is lost without a draw: exp(-40) is below 10^-17.
+/// With this many expected errors or more, a frame is lost without a draw: exp(-40) is below
+/// 10^-17.
 pub(super) const HOPELESS_ERRORS: f64 = 40.0;
 
 /// Draws whether a frame with this expected number of bit errors has none: with probability
@@ -56,8 +57,8 @@ impl Outcome {
         }
     }
 
-    /// Returns what the MAC learns at the end of the frame: whether it was decoded, or `None` if the
-    /// radio did not receive it to its end.
+    /// Returns what the MAC learns at the end of the frame: whether it was decoded, or `None` if
+    /// the radio did not receive it to its end.
     pub(super) fn rx_end(self) -> Option<bool> {
         match self {
             Self::Decoded => Some(true),

@@ -171,9 +171,9 @@ fn delivery_threshold(loss: f64) -> u64 {
 
 /// Returns the power of a frame on a link that delivers draws below `threshold`.
 ///
-/// Under Rayleigh fading the power is exponentially distributed, -ln(u) times its mean for a uniform
-/// u. The same draw that is below the threshold gives a power above the needed one, so the power
-/// explains the loss.
+/// Under Rayleigh fading the power is exponentially distributed, -ln(u) times its mean for a
+/// uniform u. The same draw that is below the threshold gives a power above the needed one, so the
+/// power explains the loss.
 fn rayleigh_power(draw: u32, threshold: u64) -> Power {
     let needed = -libm::log(threshold as f64 / DRAW_RANGE);
     let drawn = -libm::log((f64::from(draw) + 0.5) / DRAW_RANGE);

@@ -69,8 +69,8 @@ impl Channel {
         matches!(self, Self::Radio(_))
     }
 
-    /// Returns the radios that hear `sender`, sorted: those with a link from it, or those that sense
-    /// its mean power.
+    /// Returns the radios that hear `sender`, sorted: those with a link from it, or those that
+    /// sense its mean power.
     fn hearers(&self, sender: usize) -> Vec<usize> {
         match self {
             Self::Links(links) => links.hearers(sender),

@@ -14,8 +14,8 @@ pub enum Sense {
     Audible,
     /// Every radio senses every other: one collision domain.
     Everyone,
-    /// `lists[sender]` contains the radios that sense the sender. A radio with a link from the sender
-    /// senses it in any case.
+    /// `lists[sender]` contains the radios that sense the sender. A radio with a link from the
+    /// sender senses it in any case.
     Listeners(Vec<Vec<RadioId>>),
 }
 
@@ -40,9 +40,9 @@ pub enum LinkPower {
     /// All frames are equally strong, so overlapping frames are lost.
     #[default]
     Equal,
-    /// The power that explains the loss of a link by Rayleigh fading: exponentially distributed with
-    /// the mean `needed / -ln(1 - loss)`. A frame with less than `needed` is lost. The power is at
-    /// most 40 dB above `needed`.
+    /// The power that explains the loss of a link by Rayleigh fading: exponentially distributed
+    /// with the mean `needed / -ln(1 - loss)`. A frame with less than `needed` is lost. The power
+    /// is at most 40 dB above `needed`.
     Rayleigh,
 }
 
@@ -87,8 +87,8 @@ pub struct LinksConfig {
 
 impl LinksConfig {
     /// Removes carrier sense by [`Sense::Audible`], for slotted access: a frame then reaches only
-    /// radios with a link from the sender. Slots are assigned by links, so two senders of a slot must
-    /// not disturb each other for any other reason.
+    /// radios with a link from the sender. Slots are assigned by links, so two senders of a slot
+    /// must not disturb each other for any other reason.
     pub(crate) fn without_sensing(mut self) -> Self {
         if self.sense == Sense::Audible {
             self.sense = Sense::Listeners(vec![Vec::new(); self.loss.radios()]);
@@ -115,9 +115,9 @@ pub struct RadioConfig {
     pub rx_threshold_dbm: f64,
     /// The least sum of power that makes the channel busy, dBm.
     pub cs_threshold_dbm: f64,
-    /// Weaker signals are ignored: they are neither sensed nor interference, dBm. It must not exceed
-    /// either threshold. A pair of radios whose signals exceed it in less than one frame of a
-    /// million costs nothing. Negative infinity ignores no signal.
+    /// Weaker signals are ignored: they are neither sensed nor interference, dBm. It must not
+    /// exceed either threshold. A pair of radios whose signals exceed it in less than one frame of
+    /// a million costs nothing. Negative infinity ignores no signal.
     pub interference_floor_dbm: f64,
 }
 

@@ -24,8 +24,8 @@ pub enum Order {
 pub enum MacConfig {
     /// CSMA/CA, the distributed coordination function of IEEE 802.11.
     Dcf {
-        /// Unicast frames of at least this length, MAC overhead included, use RTS and CTS, bytes. No
-        /// frame does if `None`.
+        /// Unicast frames of at least this length, MAC overhead included, use RTS and CTS, bytes.
+        /// No frame does if `None`.
         rts_threshold_bytes: Option<usize>,
     },
     /// Slotted access: a maximal set of radios without conflict sends in each slot.

@@ -2,8 +2,8 @@
 //!
 //! This is the access that the models of some papers assume (Multipath Code Casting, section 4.1).
 //! At the begin of a slot, the radios that want to send are put into an order, random or by weight.
-//! Each radio in turn sends unless it conflicts with a radio that already sends. The set is therefore
-//! maximal: no radio could be added.
+//! Each radio in turn sends unless it conflicts with a radio that already sends. The set is
+//! therefore maximal: no radio could be added.
 //!
 //! ```text
 //!  no slot --request--> scheduled --slot begins--> asking --> asking the next radio ...
@@ -14,9 +14,9 @@
 //! ```
 //! While a granted radio prepares its frame, the asking pauses.
 //!
-//! Frames still suffer the losses of the channel, and they still interfere where the conflicts leave
-//! room for it. A unicast frame is acknowledged within its slot and the acknowledgment is never
-//! lost. The sender of a broadcast learns in the same way which radios decoded it.
+//! Frames still suffer the losses of the channel, and they still interfere where the conflicts
+//! leave room for it. A unicast frame is acknowledged within its slot and the acknowledgment is
+//! never lost. The sender of a broadcast learns in the same way which radios decoded it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -72,8 +72,8 @@ pub(crate) struct Slotted {
     retry_limit: u32,
     overhear_unicast: bool,
     stations: Vec<Station>,
-    /// Begin of the present slot while it has candidates, or of the next slot. `None` while no radio
-    /// wants to send.
+    /// Begin of the present slot while it has candidates, or of the next slot. `None` while no
+    /// radio wants to send.
     slot_at_ns: Option<u64>,
     /// The next slot does not begin earlier: the end of the present slot and of all frames.
     free_from_ns: u64,
@@ -143,8 +143,8 @@ impl Slotted {
         }
     }
 
-    /// Asks the next candidate of the slot. After the last one, schedules the next slot if any radio
-    /// still has something to send.
+    /// Asks the next candidate of the slot. After the last one, schedules the next slot if any
+    /// radio still has something to send.
     fn ask_next(&mut self, context: &mut Context<'_>) {
         let Some(radio) = self.candidates.pop() else {
             self.slot_at_ns = None;

@@ -1,8 +1,8 @@
 //! Fading: how received power varies from frame to frame.
 //!
 //! Each frame has one factor for each receiver, independent of all others (block fading). Rayleigh
-//! fading gives exponentially distributed power, Nakagami-m fading gamma distributed power
-//! (T. S. Rappaport, "Wireless Communications", chapter 5; M. Nakagami, "The m-Distribution", 1960).
+//! fading gives exponentially distributed power, Nakagami-m fading gamma distributed power (T. S.
+//! Rappaport, "Wireless Communications", chapter 5; M. Nakagami, "The m-Distribution", 1960).
 
 use statrs::function::gamma::gamma_ur;
 

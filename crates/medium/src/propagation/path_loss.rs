@@ -18,8 +18,9 @@ pub enum PathLoss {
         /// Carrier frequency, Hz.
         frequency_hz: f64,
     },
-    /// A direct ray and a ray reflected by the ground (Rappaport, section 4.6): free space up to the
-    /// crossover at 4 pi h^2 / wavelength, then power falls with the fourth power of the distance.
+    /// A direct ray and a ray reflected by the ground (Rappaport, section 4.6): free space up to
+    /// the crossover at 4 pi h^2 / wavelength, then power falls with the fourth power of the
+    /// distance.
     TwoRay {
         /// Carrier frequency, Hz.
         frequency_hz: f64,

@@ -1,9 +1,9 @@
 //! Contention: carrier sense, NAV and backoff of all stations.
 //!
 //! Backoff slots count while the channel is idle and freeze while it is busy (IEEE 802.11-2016,
-//! 10.3.4.3). The channel counts as idle once it has been so for DIFS, or for EIFS after a frame that
-//! was not decoded (10.3.2.3.7). The NAV, the virtual carrier sense, keeps it busy for the time that
-//! a decoded frame reserves (10.3.2.4).
+//! 10.3.4.3). The channel counts as idle once it has been so for DIFS, or for EIFS after a frame
+//! that was not decoded (10.3.2.3.7). The NAV, the virtual carrier sense, keeps it busy for the
+//! time that a decoded frame reserves (10.3.2.4).
 //!
 //! There is no event for each slot: a running countdown is one timer at its last slot. When the
 //! channel turns busy, the whole slots that have passed are subtracted; when it turns idle, the

@@ -1,20 +1,21 @@
 //! CSMA/CA, the distributed coordination function (IEEE 802.11-2016, 10.3).
 //!
-//! Modelled: carrier sense with DIFS and EIFS, backoff with freeze and resume, post-backoff, ACK after
-//! SIFS, doubling of the contention window, retry limit, RTS and CTS, NAV. Not modelled: fragments,
-//! rate adaptation, separate limits for short and long frames, and the reset of a NAV that an RTS
-//! without a CTS has set (optional by 10.3.2.4).
+//! Modelled: carrier sense with DIFS and EIFS, backoff with freeze and resume, post-backoff, ACK
+//! after SIFS, doubling of the contention window, retry limit, RTS and CTS, NAV. Not modelled:
+//! fragments, rate adaptation, separate limits for short and long frames, and the reset of a NAV
+//! that an RTS without a CTS has set (optional by 10.3.2.4).
 //!
 //! Two readings of the standard:
-//! - A request on a channel that has been idle for less than DIFS draws a backoff, as a request on a
-//!   busy channel does. Otherwise relays that all respond to the same frame would collide each time.
+//! - A request on a channel that has been idle for less than DIFS draws a backoff, as a request on
+//!   a busy channel does. Otherwise relays that all respond to the same frame would collide each
+//!   time.
 //! - A declined grant is followed by a backoff, as a frame is. Otherwise a host that requests and
 //!   declines forever would stop time.
 //!
 //! # How it works
 //! [`station`] holds the states of a station, [`contention`] its carrier sense and backoff,
-//! [`exchange`] the sequence of RTS, CTS, data and ACK, and [`wires`] cables and links with rates of
-//! their own. This module connects them: a queue of timed events, the end of backoff, and the
+//! [`exchange`] the sequence of RTS, CTS, data and ACK, and [`wires`] cables and links with rates
+//! of their own. This module connects them: a queue of timed events, the end of backoff, and the
 //! indications from the air.
 
 mod contention;

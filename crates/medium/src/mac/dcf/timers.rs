@@ -9,7 +9,8 @@ const NEVER: u64 = u64::MAX;
 
 /// Timers of all stations, ordered by (instant in ns, station).
 pub(super) struct Timers {
-    /// The root is node 1. Nodes 2 n and 2 n + 1 are below node n. The second half are the stations.
+    /// The root is node 1. Nodes 2 n and 2 n + 1 are below node n. The second half are the
+    /// stations.
     tree: Vec<u64>,
 }
 

@@ -1,8 +1,8 @@
 //! Links with a rate of their own, and cables.
 //!
 //! A frame over a cable follows the same grants and reports as a frame over the air, but it reaches
-//! only the other end, always, after its duration at the cable's rate. A broadcast goes over the air
-//! and is copied to all cables of its sender.
+//! only the other end, always, after its duration at the cable's rate. A broadcast goes over the
+//! air and is copied to all cables of its sender.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
