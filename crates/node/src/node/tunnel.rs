@@ -5,9 +5,9 @@ use crate::api::types::{self, ApiError, ErrorCode, Flow, TunnelChange};
 use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, check_scheme};
 use crate::store::FileStorage;
 use crate::tunnel::{Gateway, Mesh};
-use ncmesh_proto::stack::{self, Stack};
-use ncmesh_proto::time::Instant;
-use ncmesh_proto::tunnel::{FlowStatus, Refused, Relaying};
+use ncmesh_engine::time::Instant;
+use ncmesh_engine::tunnel::{FlowStatus, PacketError, Relaying};
+use ncmesh_stack::{ConfigError, Stack};
 use ncmesh_wire::NodeId;
 
 /// The least MTU of IPv6, bytes (RFC 8200, 5).
@@ -25,13 +25,10 @@ impl Tunnel {
     ///
     /// # Errors
     /// The radio's frames are too short for IP, or the MTU that is set is too long for them.
-    pub(super) fn new(
-        config: &NodeConfig,
-        stack: &Stack,
-    ) -> Result<Option<Self>, stack::ConfigError> {
+    pub(super) fn new(config: &NodeConfig, stack: &Stack) -> Result<Option<Self>, ConfigError> {
         let Some(tunnel) = config.tunnel.clone() else { return Ok(None) };
         let mtu = mtu(&tunnel, stack, config.radio.mtu())
-            .map_err(|problem| stack::ConfigError { section: "tunnel".into(), problem })?;
+            .map_err(|problem| ConfigError { section: "tunnel".into(), problem })?;
         let gateway = Gateway::new(&tunnel, mtu);
         Ok(Some(Self { config: tunnel, mtu, gateway }))
     }
@@ -83,13 +80,12 @@ impl Mesh for StackMesh<'_> {
         }
     }
 
-    fn wants_packet(&self, to: NodeId) -> bool {
-        self.stack.wants_packet(self.scheme, to) == Some(true)
+    fn below_low_watermark(&self, to: NodeId) -> bool {
+        self.stack.below_low_watermark(self.scheme, to) == Some(true)
     }
 
-    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
-        let sent = self.stack.send_packet(self.scheme, to, packet, self.storage, self.now);
-        sent.unwrap_or(Err(Refused::NoPath(to)))
+    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), PacketError> {
+        self.stack.at(self.now, self.storage).send_packet(self.scheme, to, packet)
     }
 }
 
@@ -117,7 +113,7 @@ impl Node {
         if relaying != Relaying::default() {
             tracing::info!("relays otherwise: {relaying:?}");
             let now = self.clock.now();
-            self.stack.relay_as(relaying, &mut self.storage, now);
+            self.stack.at(now, &mut self.storage).relay_as(relaying);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Controlled delay, RFC 8289: which packets of a queue to drop so that its connection slows down before the queue
 //! becomes long. What matters is how long packets wait, not how many there are.
 
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 
 /// Delay that is taken as it is. Many times what a packet takes on a slow channel that others share, as Linux has it
 /// for slow stations (mac80211).

@@ -21,8 +21,8 @@ mod tests;
 use crate::config::TunnelConfig;
 use header::Header;
 use icmp::Problem;
-use ncmesh_proto::time::{Duration, Instant};
-use ncmesh_proto::tunnel::Refused;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::tunnel::PacketError;
 use ncmesh_wire::NodeId;
 use queues::Queues;
 use routes::{Next, Routes};
@@ -39,12 +39,12 @@ pub trait Mesh {
     /// The only node of that name, or of that id where none is named so.
     fn named(&self, name: &str) -> Option<NodeId>;
     /// Whether a packet for a node is wanted now: what would only wait in the mesh's own queues is not.
-    fn wants_packet(&self, to: NodeId) -> bool;
+    fn below_low_watermark(&self, to: NodeId) -> bool;
     /// Offers a packet for a node.
     ///
     /// # Errors
     /// [`Refused`].
-    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), Refused>;
+    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), PacketError>;
 }
 
 /// Why a packet goes no further.
@@ -224,13 +224,15 @@ impl Gateway {
     /// Hands over what waited, as far as there is room. To be called whenever that may have changed.
     pub fn drain(&mut self, mesh: &mut impl Mesh, now: Instant) {
         self.queues.expire(now);
-        while let Some((to, packet)) = self.queues.pop(|to| mesh.wants_packet(to), now) {
+        while let Some((to, packet)) = self.queues.pop(|to| mesh.below_low_watermark(to), now) {
             match mesh.send(to, &packet) {
                 Ok(()) => self.counters.outbound.count(&packet),
-                Err(Refused::NoPath(_)) => self.refuse(&packet, Dropped::NoPath, now),
-                Err(Refused::TooLong { .. }) => self.refuse(&packet, Dropped::TooLong, now),
-                Err(Refused::Full) => self.counters.drop(Dropped::Full),
-                Err(Refused::Empty | Refused::Oneself) => self.counters.drop(Dropped::NoRoute),
+                Err(PacketError::NoPath(_)) => self.refuse(&packet, Dropped::NoPath, now),
+                Err(PacketError::TooLong { .. }) => self.refuse(&packet, Dropped::TooLong, now),
+                Err(PacketError::Full) => self.counters.drop(Dropped::Full),
+                Err(PacketError::Empty | PacketError::Oneself | PacketError::UnknownScheme) => {
+                    self.counters.drop(Dropped::NoRoute)
+                }
             }
         }
         self.counters.add(Dropped::Late, self.queues.take_late());

@@ -3,7 +3,7 @@
 //! and each is slowed down before its queue becomes long ([`Codel`]).
 
 use super::codel::Codel;
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};

@@ -27,13 +27,13 @@ impl Mesh for FakeMesh {
         (name == "barn").then_some(BARN)
     }
 
-    fn wants_packet(&self, to: NodeId) -> bool {
+    fn below_low_watermark(&self, to: NodeId) -> bool {
         self.room > 0 && self.stuck != Some(to)
     }
 
-    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
+    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), PacketError> {
         if self.cut_off {
-            return Err(Refused::NoPath(to));
+            return Err(PacketError::NoPath(to));
         }
         self.room -= 1;
         self.sent.push((to, packet.into()));

@@ -2,7 +2,7 @@
 
 use super::Congestion;
 use super::device::Card;
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 use smoltcp::iface::{
     Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet,
 };

@@ -9,7 +9,7 @@ mod segments;
 mod tests;
 
 use host::Host;
-use ncmesh_proto::time::Instant;
+use ncmesh_engine::time::Instant;
 use segments::Segments;
 use serde::{Deserialize, Serialize};
 use smoltcp::wire::{IPV4_HEADER_LEN, Ipv4Address, Ipv4Packet, TCP_HEADER_LEN};

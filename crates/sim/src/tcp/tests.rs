@@ -1,7 +1,7 @@
 //! A connection over a pipe with delay and losses.
 
 use super::*;
-use ncmesh_proto::time::Duration;
+use ncmesh_engine::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 

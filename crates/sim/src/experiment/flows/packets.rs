@@ -2,7 +2,7 @@
 
 use super::{FlowOutcome, RunError, Traffic, Watch};
 use crate::simulation::{Arrival, Simulation};
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 
 /// The number of a packet and of its flow stand at its beginning.
 pub(super) const STAMP: usize = 12;
@@ -66,7 +66,7 @@ impl Traffic for Packets {
     }
 
     fn may_act(&self, watch: &Watch, s: &Simulation, last: Instant) -> bool {
-        let room = || watch.has_room(s, watch.flow.from, watch.flow.to);
+        let room = || watch.can_send(s, watch.flow.from, watch.flow.to);
         watch.flow.rate_bps.is_none() && s.now() > last && room()
     }
 
@@ -77,7 +77,7 @@ impl Traffic for Packets {
         }
         match watch.flow.rate_bps {
             None => {
-                while watch.has_room(s, watch.flow.from, watch.flow.to) && self.send(watch, s)? {}
+                while watch.can_send(s, watch.flow.from, watch.flow.to) && self.send(watch, s)? {}
             }
             Some(rate_bps) => {
                 let nanoseconds = (self.length as f64 * 8e9 / rate_bps as f64).max(1.0) as u64;

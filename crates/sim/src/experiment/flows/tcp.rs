@@ -4,7 +4,7 @@ use super::{FlowOutcome, RunError, Traffic, Watch};
 use crate::scenario::Tcp;
 use crate::simulation::{Arrival, Simulation};
 use crate::tcp::{Behaviour, Congestion, Connection, End, HEADERS};
-use ncmesh_proto::time::Instant;
+use ncmesh_engine::time::Instant;
 
 /// The shortest packet that is of use, bytes: smoltcp sends no shorter segments.
 pub(super) const LEAST: usize = HEADERS + 64;
@@ -53,7 +53,7 @@ impl Transfer {
     ) -> Result<bool, RunError> {
         let way = way(watch, end);
         let mut any = false;
-        while watch.has_room(s, way.0, way.1)
+        while watch.can_send(s, way.0, way.1)
             && let Some(packet) = self.connection.outgoing(end).pop_front()
         {
             // What finds no path is lost, as IP's packets are.
@@ -81,7 +81,7 @@ impl Traffic for Transfer {
     fn may_act(&self, watch: &Watch, s: &Simulation, _: Instant) -> bool {
         let waits = |end| {
             let (from, to) = way(watch, end);
-            self.connection.has_outgoing(end) && watch.has_room(s, from, to)
+            self.connection.has_outgoing(end) && watch.can_send(s, from, to)
         };
         s.has_packets() || waits(End::Client) || waits(End::Server)
     }

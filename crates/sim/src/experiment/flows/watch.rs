@@ -3,8 +3,8 @@
 use super::{FlowOutcome, Run, RunError};
 use crate::scenario::Flow;
 use crate::simulation::{Simulation, SimulationError, node_id};
-use ncmesh_proto::time::Instant;
-use ncmesh_proto::tunnel::{FlowStatus, Refused};
+use ncmesh_engine::time::Instant;
+use ncmesh_engine::tunnel::{FlowStatus, PacketError};
 use std::ops::ControlFlow;
 
 /// A flow from outside.
@@ -48,8 +48,8 @@ impl Watch {
     }
 
     /// Whether the scheme would take a packet of the flow at a node now.
-    pub(super) fn has_room(&self, s: &Simulation, from: usize, to: usize) -> bool {
-        s.has_room(self.scheme, from, to)
+    pub(super) fn can_send(&self, s: &Simulation, from: usize, to: usize) -> bool {
+        s.can_send(self.scheme, from, to)
     }
 
     /// Offers a packet, and says whether it was taken.
@@ -61,7 +61,7 @@ impl Watch {
     ) -> Result<bool, RunError> {
         let taken = match s.send_packet(self.scheme, from, to, packet) {
             Ok(()) => true,
-            Err(SimulationError::Packet(Refused::Full | Refused::NoPath(_))) => false,
+            Err(SimulationError::Packet(PacketError::Full | PacketError::NoPath(_))) => false,
             Err(e) => return Err(e.into()),
         };
         if self.counts(s.now()) && from == self.flow.from {
