@@ -65,7 +65,7 @@ mod types;
 
 pub use config::{
     Bursts, ChannelConfig, Conflict, LinkKind, LinkPower, LinksConfig, MacConfig, MediumConfig,
-    Order, RadioConfig, ReceptionConfig, ReceptionModel, Sense,
+    RadioConfig, ReceptionConfig, ReceptionModel, Sense, SlotOrder,
 };
 pub use error::MediumError;
 pub use loss_matrix::LossMatrix;

@@ -11,7 +11,7 @@ pub enum Conflict {
 
 /// Order in which radios are asked to send in a slot of slotted access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum SlotOrder {
     /// A random order, drawn for each slot.
     Random,
     /// By descending weight ([`Medium::weigh`](crate::Medium::weigh)), and among equal
@@ -35,6 +35,6 @@ pub enum MacConfig {
         /// Radios that must not send together.
         conflict: Conflict,
         /// Order in which radios are asked.
-        order: Order,
+        order: SlotOrder,
     },
 }

@@ -9,7 +9,7 @@ mod mac;
 mod reception;
 
 pub use channel::{Bursts, ChannelConfig, LinkKind, LinkPower, LinksConfig, RadioConfig, Sense};
-pub use mac::{Conflict, MacConfig, Order};
+pub use mac::{Conflict, MacConfig, SlotOrder};
 pub use reception::{ReceptionConfig, ReceptionModel};
 
 use std::collections::BTreeMap;

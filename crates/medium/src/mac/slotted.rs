@@ -25,7 +25,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::interface::{Context, Mac, includes};
 use crate::air::{Ended, Payload, PhyIndications, Transmission, TxId};
-use crate::config::{Conflict, MediumConfig, Order};
+use crate::config::{Conflict, MediumConfig, SlotOrder};
 use crate::error::MediumError;
 use crate::phy::Phy;
 use crate::random::{Purpose, stream, uniform};
@@ -65,7 +65,7 @@ impl Station {
 pub(crate) struct Slotted {
     slot_ns: u64,
     conflict: Conflict,
-    order: Order,
+    order: SlotOrder,
     phy: Phy,
     bit_rate_bps: u64,
     mac_overhead_bytes: usize,
@@ -92,7 +92,7 @@ impl Slotted {
         config: &MediumConfig,
         slot_ns: u64,
         conflict: Conflict,
-        order: Order,
+        order: SlotOrder,
     ) -> Self {
         Self {
             slot_ns,
@@ -134,7 +134,7 @@ impl Slotted {
             let other = uniform(&mut self.order_draws, last as u32) as usize;
             self.candidates.swap(last, other);
         }
-        if self.order == Order::Weight {
+        if self.order == SlotOrder::Weight {
             self.candidates.sort_by_key(|&radio| self.stations[radio].weight);
         }
 

@@ -2,8 +2,8 @@
 
 use crate::drive::{links, run};
 use ncmesh_medium::{
-    Access, Conflict, LinkKind, MacConfig, Medium, MediumConfig, MediumError, Order, Output,
-    RadioId, TxResult,
+    Access, Conflict, LinkKind, MacConfig, Medium, MediumConfig, MediumError, Output, RadioId,
+    SlotOrder, TxResult,
 };
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ fn kinds_that_cannot_be_are_refused() {
     assert_eq!(refused(config((1, 1), kind)), MediumError::SelfLink { radio: RadioId(1) });
     let slow = LinkKind::Air { bit_rate_bps: 10 };
     assert_eq!(refused(config((1, 2), slow)), MediumError::BadBitRate { bit_rate_bps: 10 });
-    let (conflict, order) = (Conflict::Audible, Order::Random);
+    let (conflict, order) = (Conflict::Audible, SlotOrder::Random);
     let mac = MacConfig::Slotted { slot_ns: 1_000_000, conflict, order };
     let slotted = refused(MediumConfig { mac, ..config((1, 2), kind) });
     assert!(slotted.to_string().contains("need DCF"), "{slotted}");

@@ -2,8 +2,8 @@
 
 use crate::drive::{links, saturate};
 use ncmesh_medium::{
-    Access, Conflict, Fading, MacConfig, Medium, MediumConfig, Order, Output, PathLoss, Phy,
-    RadioConfig, RadioId, ReceptionModel,
+    Access, Conflict, Fading, MacConfig, Medium, MediumConfig, Output, PathLoss, Phy, RadioConfig,
+    RadioId, ReceptionModel, SlotOrder,
 };
 use proptest::prelude::*;
 
@@ -42,8 +42,11 @@ fn radios() -> impl Strategy<Value = MediumConfig> {
 
 fn slotted() -> impl Strategy<Value = MediumConfig> {
     (network(), 1_000u64..5_000_000).prop_map(|(mut config, slot_ns)| {
-        config.mac =
-            MacConfig::Slotted { slot_ns, conflict: Conflict::SharedHearer, order: Order::Weight };
+        config.mac = MacConfig::Slotted {
+            slot_ns,
+            conflict: Conflict::SharedHearer,
+            order: SlotOrder::Weight,
+        };
         config
     })
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use ncmesh_medium::{
-    Access, Conflict, LossMatrix, MacConfig, Medium, MediumConfig, Order, Output, RadioId, TxResult,
+    Access, Conflict, LossMatrix, MacConfig, Medium, MediumConfig, Output, RadioId, SlotOrder,
+    TxResult,
 };
 use proptest::prelude::*;
 
@@ -13,7 +14,7 @@ const SLOT: u64 = 1_000_000;
 
 fn medium(loss: LossMatrix, conflict: Conflict, seed: u64) -> Medium {
     let mut config = MediumConfig::dot11b(loss, 11_000_000);
-    config.mac = MacConfig::Slotted { slot_ns: SLOT, conflict, order: Order::Weight };
+    config.mac = MacConfig::Slotted { slot_ns: SLOT, conflict, order: SlotOrder::Weight };
     config.seed = seed;
     Medium::new(config).unwrap()
 }
