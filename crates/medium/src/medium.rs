@@ -132,9 +132,9 @@ impl Medium {
     ///
     /// # Errors
     /// [`MediumError::UnknownRadio`].
-    pub fn weigh(&mut self, radio: RadioId, weight: u32) -> Result<(), MediumError> {
+    pub fn set_weight(&mut self, radio: RadioId, weight: u32) -> Result<(), MediumError> {
         let index = self.index_of(radio)?;
-        self.mac.weigh(index, weight);
+        self.mac.set_weight(index, weight);
         Ok(())
     }
 

@@ -14,7 +14,7 @@ pub enum Conflict {
 pub enum SlotOrder {
     /// A random order, drawn for each slot.
     Random,
-    /// By descending weight ([`Medium::weigh`](crate::Medium::weigh)), and among equal
+    /// By descending weight ([`Medium::set_weight`](crate::Medium::set_weight)), and among equal
     /// weights in random order.
     Weight,
 }

@@ -14,7 +14,7 @@ pub(crate) trait Mac {
     fn request(&mut self, context: &mut Context<'_>, radio: usize);
 
     /// Sets the weight of `radio` in the order of slots.
-    fn weigh(&mut self, _radio: usize, _weight: u32) {}
+    fn set_weight(&mut self, _radio: usize, _weight: u32) {}
 
     /// Withdraws the request of `radio`. A grant that was already given remains.
     fn withdraw(&mut self, radio: usize);

@@ -253,7 +253,7 @@ impl Mac for Slotted {
         }
     }
 
-    fn weigh(&mut self, radio: usize, weight: u32) {
+    fn set_weight(&mut self, radio: usize, weight: u32) {
         self.stations[radio].weight = weight;
     }
 
