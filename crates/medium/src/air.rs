@@ -7,7 +7,7 @@
 //!   frame, a stronger frame that begins replaces it. Later a frame replaces it only with capture.
 //! - The frame is decoded if the SINR suffices from its first to its last bit and the radio does
 //!   not transmit meanwhile.
-//! - A transmission occupies the half-open interval from its begin to its end, so a frame may
+//! - A transmission occupies the half-open interval from its start to its end, so a frame may
 //!   follow another without a gap.
 //!
 //! # Cost

@@ -111,7 +111,7 @@ impl SinrModel {
     }
 
     /// Returns the expected number of bit errors in the part of a frame from `from_ns` to `to_ns`
-    /// after its begin. The part is error-free with probability exp(-errors).
+    /// after its start. The part is error-free with probability exp(-errors).
     pub(crate) fn expected_errors(
         &self,
         signal: Power,
@@ -138,7 +138,7 @@ impl SinrModel {
         errors(header_ns, &rates.header) + errors(body_ns, body)
     }
 
-    /// Returns when the PHY header begins and ends, ns after the begin of the frame: 48 bits at
+    /// Returns when the PHY header begins and ends, ns after the start of the frame: 48 bits at
     /// 1 Mbit/s for DSSS, the SIGNAL symbol for OFDM.
     fn header_interval_ns(&self) -> (u64, u64) {
         let header_ns = match self.phy.modulation {

@@ -31,13 +31,13 @@ use crate::reception::{PREAMBLE_DETECTION_NS, SinrModel};
 pub(super) struct Reception {
     /// The frame. Without a frame the other fields have no meaning.
     pub(super) frame: Option<TxId>,
-    /// `errors` covers the frame up to this time after its begin, ns.
+    /// `errors` covers the frame up to this time after its start, ns.
     accounted_ns: u32,
     began_ns: u64,
     power: Power,
     /// Expected number of bit errors so far.
     errors: f64,
-    /// While the power of all frames together is at most this, begins and ends of other frames do
+    /// While the power of all frames together is at most this, starts and ends of other frames do
     /// not change the reception.
     harmless_power: Power,
 }
@@ -93,7 +93,7 @@ impl Receiver {
         self.transmissions > 0 || self.reception.frame.is_some() || self.power >= cs_threshold
     }
 
-    /// Returns whether the begin of `arrival` may change more than the sum of the power.
+    /// Returns whether the start of `arrival` may change more than the sum of the power.
     pub(super) fn is_affected_by_begin(
         &self,
         now_ns: u64,
@@ -123,7 +123,7 @@ impl Receiver {
             | (self.cca_busy & (power < cs_threshold))
     }
 
-    /// Handles the begin of a frame at this radio. Errors of a reception in progress must be
+    /// Handles the start of a frame at this radio. Errors of a reception in progress must be
     /// accounted up to now.
     #[inline(always)]
     pub(super) fn begin_arrival(

@@ -9,7 +9,7 @@ const STEPS: usize = 128;
 
 /// Tables for the logarithm between 1 and 2.
 pub(super) struct Exponential {
-    /// For each step, 1 / c and ln c, where c is the begin of the step.
+    /// For each step, 1 / c and ln c, where c is the start of the step.
     steps: [(f64, f64); STEPS],
 }
 

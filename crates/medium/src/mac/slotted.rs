@@ -1,7 +1,7 @@
 //! Slotted access: in each slot a maximal set of radios without conflict sends one frame each.
 //!
 //! This is the access that the models of some papers assume (Multipath Code Casting, section 4.1).
-//! At the begin of a slot, the radios that want to send are put into an order, random or by weight.
+//! At the start of a slot, the radios that want to send are put into an order, random or by weight.
 //! Each radio in turn sends unless it conflicts with a radio that already sends. The set is
 //! therefore maximal: no radio could be added.
 //!
@@ -72,7 +72,7 @@ pub(crate) struct Slotted {
     retry_limit: u32,
     overhear_unicast: bool,
     stations: Vec<Station>,
-    /// Begin of the present slot while it has candidates, or of the next slot. `None` while no
+    /// Start of the present slot while it has candidates, or of the next slot. `None` while no
     /// radio wants to send.
     slot_at_ns: Option<u64>,
     /// The next slot does not begin earlier: the end of the present slot and of all frames.

@@ -98,7 +98,7 @@ fn apply(medium: &mut Medium, call: &Call) {
     };
 }
 
-/// Returns sender, begin and end of every transmission from its report. All frames are broadcasts.
+/// Returns sender, start and end of every transmission from its report. All frames are broadcasts.
 fn transmissions(trace: &[Output]) -> Vec<(usize, u64, u64)> {
     let report = |output: &Output| match *output {
         Output::Report { radio, airtime_ns, at_ns, .. } => {

@@ -67,7 +67,7 @@ impl Contention {
         self.timers.stop(station);
     }
 
-    /// Handles the begin of a busy period at `station`: freezes its countdown.
+    /// Handles the start of a busy period at `station`: freezes its countdown.
     pub(super) fn handle_busy(&mut self, station: usize, now_ns: u64) {
         let countdown = &mut self.countdowns[station];
         countdown.busy = true;

@@ -112,7 +112,7 @@ impl Dcf {
         let Ended { transmission, aborted } = ended;
         let (sender, now_ns) = (transmission.sender, context.now_ns);
         match transmission.payload {
-            // A response that was cut short ends the wait too: a station that receives its begin
+            // A response that was cut short ends the wait too: a station that receives its start
             // ignores the timeout.
             Payload::Response { kind, to, attempt } => {
                 let awaited = State::AwaitingResponse { response: kind, attempt };

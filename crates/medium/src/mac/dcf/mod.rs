@@ -50,7 +50,7 @@ enum Event {
     DataDue { radio: usize },
     /// A frame of `radio` reaches the end of its cable.
     WireEnd { radio: usize, attempt: u64 },
-    /// `radio` has waited for the begin of a response for the timeout.
+    /// `radio` has waited for the start of a response for the timeout.
     ResponseTimeout { radio: usize, attempt: u64 },
 }
 
