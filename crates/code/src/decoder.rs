@@ -35,7 +35,7 @@ impl Decoder {
     #[must_use]
     pub fn new(shape: Shape) -> Self {
         let kernels = Kernels::best(shape.field());
-        let k = shape.generation();
+        let k = shape.generation_size();
         Self {
             kernels,
             store: Store::new(shape, kernels),
@@ -130,7 +130,7 @@ impl Decoder {
         // Symbols that arrived uncoded are copied. Only the others cost multiplications.
         let size = self.shape().symbol_size();
         self.wanted.clear();
-        for index in 0..self.shape().generation() {
+        for index in 0..self.shape().generation_size() {
             if self.solved[index] {
                 continue;
             }
@@ -149,7 +149,7 @@ impl Decoder {
 
     /// Computes the symbols whose numbers are in `wanted`. They must be determined.
     fn solve(&mut self) -> Result<(), GfError> {
-        let (k, size) = (self.shape().generation(), self.shape().symbol_size());
+        let (k, size) = (self.shape().generation_size(), self.shape().symbol_size());
         let mut symbols = RowsMut::packed(&mut self.symbols, size, k)?;
         self.kernels.product_at(
             &self.wanted,

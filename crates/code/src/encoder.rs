@@ -25,7 +25,7 @@ impl Encoder {
         Self {
             shape,
             kernels: Kernels::best(shape.field()),
-            symbols: RowBuffer::new(shape.symbol_size(), shape.generation()),
+            symbols: RowBuffer::new(shape.symbol_size(), shape.generation_size()),
         }
     }
 
@@ -47,7 +47,7 @@ impl Encoder {
         }
         let size = self.shape.symbol_size();
         let mut parts = data.chunks(size);
-        for index in 0..self.shape.generation() {
+        for index in 0..self.shape.generation_size() {
             if let Some(symbol) = self.symbols.row_mut(index) {
                 let part = parts.next().unwrap_or_default();
                 let (taken, padding) = symbol.split_at_mut(part.len());
@@ -84,7 +84,7 @@ impl Encoder {
     pub fn encode_many(&self, coefficients: &[u8], payloads: &mut [u8]) -> Result<(), CodeError> {
         let count = self.shape.check_batch(coefficients.len(), payloads.len())?;
         self.shape.check_elements(coefficients)?;
-        let (k, size) = (self.shape.generation(), self.shape.symbol_size());
+        let (k, size) = (self.shape.generation_size(), self.shape.symbol_size());
         let matrix = Rows::packed(coefficients, k, count)?;
         let mut outputs = RowsMut::packed(payloads, size, count)?;
         Ok(self.kernels.product(matrix, self.symbols.rows(k), &mut outputs)?)

@@ -19,7 +19,10 @@ impl Recoder {
     #[must_use]
     pub fn new(shape: Shape) -> Self {
         let kernels = Kernels::best(shape.field());
-        Self { store: Store::new(shape, kernels), basis: Basis::new(kernels, shape.generation()) }
+        Self {
+            store: Store::new(shape, kernels),
+            basis: Basis::new(kernels, shape.generation_size()),
+        }
     }
 
     /// Returns the shape of the generation.

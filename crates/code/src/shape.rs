@@ -7,21 +7,25 @@ use ncmesh_gf::Field;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     field: Field,
-    generation: u8,
+    generation_size: u8,
     symbol_size: u16,
 }
 
 impl Shape {
-    /// Creates the shape of `generation` symbols of `symbol_size` bytes each.
+    /// Creates the shape of `generation_size` symbols of `symbol_size` bytes each.
     ///
     /// # Errors
     /// [`CodeError::Generation`] outside 1 to 255, [`CodeError::SymbolSize`] outside 1 to 65 535.
-    pub fn new(field: Field, generation: usize, symbol_size: usize) -> Result<Self, CodeError> {
-        let count = u8::try_from(generation).ok().filter(|&k| k > 0);
+    pub fn new(
+        field: Field,
+        generation_size: usize,
+        symbol_size: usize,
+    ) -> Result<Self, CodeError> {
+        let count = u8::try_from(generation_size).ok().filter(|&k| k > 0);
         let size = u16::try_from(symbol_size).ok().filter(|&bytes| bytes > 0);
         Ok(Self {
             field,
-            generation: count.ok_or(CodeError::Generation(generation))?,
+            generation_size: count.ok_or(CodeError::Generation(generation_size))?,
             symbol_size: size.ok_or(CodeError::SymbolSize(symbol_size))?,
         })
     }
@@ -34,8 +38,8 @@ impl Shape {
 
     /// Returns the generation size `k`, in symbols: 1 to 255.
     #[must_use]
-    pub fn generation(&self) -> usize {
-        usize::from(self.generation)
+    pub fn generation_size(&self) -> usize {
+        usize::from(self.generation_size)
     }
 
     /// Returns the symbol size, in bytes: 1 to 65 535.
@@ -47,7 +51,7 @@ impl Shape {
     /// Returns the bytes of source data in a generation.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.generation() * self.symbol_size()
+        self.generation_size() * self.symbol_size()
     }
 
     /// Returns `Ok` when every coefficient is an element of the field.
@@ -69,7 +73,7 @@ impl Shape {
         coefficients: usize,
         payload: usize,
     ) -> Result<(), CodeError> {
-        same_length("coefficients", self.generation(), coefficients)?;
+        same_length("coefficients", self.generation_size(), coefficients)?;
         same_length("payload", self.symbol_size(), payload)
     }
 
@@ -80,8 +84,8 @@ impl Shape {
         coefficients: usize,
         payloads: usize,
     ) -> Result<usize, CodeError> {
-        let count = coefficients / self.generation();
-        same_length("coefficients", count * self.generation(), coefficients)?;
+        let count = coefficients / self.generation_size();
+        same_length("coefficients", count * self.generation_size(), coefficients)?;
         same_length("payloads", count * self.symbol_size(), payloads)?;
         Ok(count)
     }

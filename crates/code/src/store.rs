@@ -31,7 +31,7 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn new(shape: Shape, kernels: Kernels) -> Self {
-        let k = shape.generation();
+        let k = shape.generation_size();
         Self {
             shape,
             kernels,
@@ -79,7 +79,8 @@ impl Store {
         coefficients: &mut [u8],
         payloads: &mut [u8],
     ) -> Result<(), CodeError> {
-        let (k, size, n) = (self.shape.generation(), self.shape.symbol_size(), weights.count());
+        let (k, size, n) =
+            (self.shape.generation_size(), self.shape.symbol_size(), weights.count());
         let kept = self.coefficients.rows(self.end);
         self.kernels.product(weights, kept, &mut RowsMut::packed(coefficients, k, n)?)?;
         Ok(self.kernels.product(
@@ -137,7 +138,7 @@ impl Store {
         if self.end == 0 {
             return Ok(false);
         }
-        let (k, size) = (self.shape.generation(), self.shape.symbol_size());
+        let (k, size) = (self.shape.generation_size(), self.shape.symbol_size());
         let mut space = [0; BATCH * MOST];
         for (coefficients, payloads) in
             coefficients.chunks_mut(BATCH * k).zip(payloads.chunks_mut(BATCH * size))

@@ -41,7 +41,7 @@ fn run_generation(
     rng: &mut ChaCha8Rng,
 ) {
     let shape = encoder.shape();
-    let (k, size) = (shape.generation(), shape.symbol_size());
+    let (k, size) = (shape.generation_size(), shape.symbol_size());
     let (mut coefficients, mut payloads) = ([0; 4 * 12], [0; 4 * 100]);
     let (coefficients, payloads) = (&mut coefficients[..4 * k], &mut payloads[..4 * size]);
     encoder.load(&[7; 500]).unwrap();

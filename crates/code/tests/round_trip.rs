@@ -35,9 +35,9 @@ fn source(shape: Shape, rng: &mut ChaCha8Rng) -> (Encoder, Vec<u8>) {
 /// a dense combination.
 fn packet(encoder: &Encoder, rng: &mut ChaCha8Rng) -> (Vec<u8>, Vec<u8>) {
     let shape = encoder.shape();
-    let mut coefficients = vec![0; shape.generation()];
+    let mut coefficients = vec![0; shape.generation_size()];
     match rng.next_u32() % 8 {
-        0..3 => coefficients[rng.next_u32() as usize % shape.generation()] = 1,
+        0..3 => coefficients[rng.next_u32() as usize % shape.generation_size()] = 1,
         3 => draw_sparse(shape.field(), 0.2, rng, &mut coefficients).unwrap(),
         4 => expand_seed(shape.field(), rng.next_u64(), &mut coefficients),
         _ => draw(shape.field(), rng, &mut coefficients),
@@ -50,7 +50,7 @@ fn packet(encoder: &Encoder, rng: &mut ChaCha8Rng) -> (Vec<u8>, Vec<u8>) {
 /// Checks that the decoder returns exactly the symbols that the oracle calls determined.
 fn check_partial(decoder: &mut Decoder, span: &Span, data: &[u8]) {
     let size = decoder.shape().symbol_size();
-    for i in 0..decoder.shape().generation() {
+    for i in 0..decoder.shape().generation_size() {
         let expected = span.determines(i).then(|| &data[i * size..][..size]);
         assert_eq!(decoder.is_determined(i), expected.is_some());
         assert_eq!(decoder.symbol(i), expected, "symbol {i}");
@@ -66,7 +66,7 @@ proptest! {
         let (encoder, data) = source(shape, &mut rng);
         let (mut decoder, mut recoder) = (Decoder::new(shape), Recoder::new(shape));
         let mut span = Span::new(shape.field());
-        let look = 1 + shape.generation() / 4;
+        let look = 1 + shape.generation_size() / 4;
         for turn in 0.. {
             let (coefficients, payload) = packet(&encoder, &mut rng);
             let grew = span.insert(&coefficients);
@@ -81,7 +81,7 @@ proptest! {
             if grew && turn % look == 0 {
                 check_partial(&mut decoder, &span, &data);
             }
-            prop_assert_eq!(decoder.is_complete(), span.rank() == shape.generation());
+            prop_assert_eq!(decoder.is_complete(), span.rank() == shape.generation_size());
             if decoder.is_complete() {
                 break;
             }
@@ -124,12 +124,12 @@ proptest! {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (encoder, _) = source(shape, &mut rng);
         let (mut decoder, mut recoder) = (Decoder::new(shape), Recoder::new(shape));
-        for _ in 0..1 + rng.next_u32() as usize % shape.generation() {
+        for _ in 0..1 + rng.next_u32() as usize % shape.generation_size() {
             let (coefficients, payload) = packet(&encoder, &mut rng);
             decoder.absorb(&coefficients, &payload).unwrap();
             recoder.absorb(&coefficients, &payload).unwrap();
         }
-        let (k, size) = (shape.generation(), shape.symbol_size());
+        let (k, size) = (shape.generation_size(), shape.symbol_size());
         let mut mixed = [(vec![0; n * k], vec![0; n * size]), (vec![0; n * k], vec![0; n * size])];
         let [(a, b), (c, d)] = &mut mixed;
         prop_assert!(decoder.recode_many(&mut rng.clone(), a, b).unwrap());
@@ -150,7 +150,7 @@ proptest! {
     ) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (encoder, _) = source(shape, &mut rng);
-        let (k, size) = (shape.generation(), shape.symbol_size());
+        let (k, size) = (shape.generation_size(), shape.symbol_size());
         let mut coefficients = vec![0; n * k];
         coefficients.chunks_mut(k).for_each(|row| draw(shape.field(), &mut rng, row));
         let mut payloads = vec![0; n * size];

@@ -20,7 +20,7 @@ fn source(field: Field, count: usize, rng: &mut ChaCha8Rng) -> (Encoder, Vec<u8>
 
 /// Returns a random combination: its coding vector and its payload.
 fn packet(encoder: &Encoder, rng: &mut ChaCha8Rng) -> (Vec<u8>, Vec<u8>) {
-    let mut coefficients = vec![0; encoder.shape().generation()];
+    let mut coefficients = vec![0; encoder.shape().generation_size()];
     let mut payload = vec![0; SYMBOL];
     draw(encoder.shape().field(), rng, &mut coefficients);
     encoder.encode(&coefficients, &mut payload).unwrap();

@@ -64,7 +64,7 @@ impl Isal {
     /// Encodes with fresh coefficients in each iteration, so each iteration also makes their
     /// tables.
     fn encode(&self, b: &mut Bencher<'_>, shape: Shape, n: usize) {
-        let (k, size) = (shape.generation(), shape.symbol_size());
+        let (k, size) = (shape.generation_size(), shape.symbol_size());
         let (mut inputs, mut outputs) = (Table::new(size, k), Table::new(size, n));
         let mut rng = SmallRng::seed_from_u64(1);
         let (mut coefficients, mut tables) = (vec![0u8; n * k], vec![0u8; 32 * n * k]);
@@ -84,7 +84,7 @@ impl Isal {
     /// Decodes as far as ISA-L can: inverts the matrix, then computes all symbols. It reads packets
     /// in place and does not check the rank as they arrive, so it does less than a decoder.
     fn decode(&self, b: &mut Bencher<'_>, packets: &Packets) {
-        let (k, size) = (packets.shape.generation(), packets.shape.symbol_size());
+        let (k, size) = (packets.shape.generation_size(), packets.shape.symbol_size());
         let (mut inputs, mut outputs) = (Table::new(size, k), Table::new(size, k));
         let (mut matrix, mut inverse) = (vec![0u8; k * k], vec![0u8; k * k]);
         let mut tables = vec![0u8; 32 * k * k];

@@ -23,14 +23,14 @@ impl Packets {
     /// Makes the packets that arrive of a systematic generation with losses, followed by as many
     /// dense packets as are missing.
     pub fn with_losses(shape: Shape) -> Self {
-        Self::after(shape, shape.generation() - lost(shape.generation()))
+        Self::after(shape, shape.generation_size() - lost(shape.generation_size()))
     }
 
     /// Makes `systematic` source symbols, spread evenly, then dense packets. Tries seeds until the
     /// packets have full rank.
     fn after(shape: Shape, systematic: usize) -> Self {
         let (encoder, data) = source(shape);
-        let k = shape.generation();
+        let k = shape.generation_size();
         (0..)
             .map(|seed| {
                 let mut rng = SmallRng::seed_from_u64(seed);
@@ -52,7 +52,7 @@ impl Packets {
 
     /// Feeds all packets to `decoder`. Returns whether they complete the generation.
     fn feed(&self, decoder: &mut Decoder) -> bool {
-        let coefficients = self.coefficients.chunks_exact(self.shape.generation());
+        let coefficients = self.coefficients.chunks_exact(self.shape.generation_size());
         for (row, payload) in coefficients.zip(self.payloads.chunks_exact(self.shape.symbol_size()))
         {
             decoder.absorb(row, payload).unwrap();
@@ -62,7 +62,7 @@ impl Packets {
 
     /// Returns the packets in the layout of `rlnc`: coefficients, then payload.
     pub fn joined(&self) -> Vec<u8> {
-        let coefficients = self.coefficients.chunks_exact(self.shape.generation());
+        let coefficients = self.coefficients.chunks_exact(self.shape.generation_size());
         let rows = coefficients.zip(self.payloads.chunks_exact(self.shape.symbol_size()));
         rows.flat_map(|(row, payload)| [row, payload].concat()).collect()
     }
@@ -114,7 +114,7 @@ fn encode(b: &mut Bencher<'_>, shape: Shape, n: usize) {
     let (mut coefficients, mut payloads) = buffers(shape, n);
     b.iter(|| {
         coefficients
-            .chunks_exact_mut(shape.generation())
+            .chunks_exact_mut(shape.generation_size())
             .for_each(|row| draw(shape.field(), &mut rng, row));
         encoder.encode_many(&coefficients, &mut payloads).unwrap();
     });
@@ -130,7 +130,7 @@ fn encode_given(b: &mut Bencher<'_>, shape: Shape, n: usize) {
 
 /// Recodes a whole generation, as `rlnc` does.
 fn recode(b: &mut Bencher<'_>, shape: Shape, n: usize) {
-    recode_of(b, shape, shape.generation(), n);
+    recode_of(b, shape, shape.generation_size(), n);
 }
 
 /// Recodes `rank` packets.
@@ -148,7 +148,7 @@ fn recode_of(b: &mut Bencher<'_>, shape: Shape, rank: usize, n: usize) {
 
 /// Feeds the first `count` packets to `recoder`.
 fn absorb_first(recoder: &mut Recoder, packets: &Packets, count: usize) {
-    let rows = packets.coefficients.chunks_exact(packets.shape.generation());
+    let rows = packets.coefficients.chunks_exact(packets.shape.generation_size());
     let payloads = packets.payloads.chunks_exact(packets.shape.symbol_size());
     for (row, payload) in rows.zip(payloads).take(count) {
         assert!(recoder.absorb(row, payload).unwrap().is_innovative());
@@ -158,7 +158,7 @@ fn absorb_first(recoder: &mut Recoder, packets: &Packets, count: usize) {
 /// Rejects a redundant packet at a relay that lacks one dimension.
 fn check_dependent(b: &mut Bencher<'_>, shape: Shape) {
     let mut recoder = Recoder::new(shape);
-    absorb_first(&mut recoder, &Packets::dense(shape), shape.generation() - 1);
+    absorb_first(&mut recoder, &Packets::dense(shape), shape.generation_size() - 1);
     let (mut coefficients, mut payload) = buffers(shape, 1);
     let mut rng = SmallRng::seed_from_u64(1);
     recoder.recode(&mut rng, &mut coefficients, &mut payload).unwrap();
@@ -171,7 +171,7 @@ fn check_innovative(b: &mut Bencher<'_>, shape: Shape) {
     let mut recoder = Recoder::new(shape);
     b.iter(|| {
         recoder.clear();
-        absorb_first(&mut recoder, &packets, shape.generation());
+        absorb_first(&mut recoder, &packets, shape.generation_size());
     });
 }
 
@@ -188,5 +188,5 @@ fn decode(b: &mut Bencher<'_>, packets: &Packets) {
 }
 
 fn buffers(shape: Shape, n: usize) -> (Vec<u8>, Vec<u8>) {
-    (vec![0; n * shape.generation()], vec![0; n * shape.symbol_size()])
+    (vec![0; n * shape.generation_size()], vec![0; n * shape.symbol_size()])
 }

@@ -57,14 +57,14 @@ impl Rlnc {
 
     fn encode(&self, b: &mut Bencher<'_>, shape: Shape) {
         let (_, data) = source(shape);
-        let mut packet = vec![0u8; shape.generation() + shape.symbol_size()];
+        let mut packet = vec![0u8; shape.generation_size() + shape.symbol_size()];
         // SAFETY: these are functions of the shim, called with valid slices.
         unsafe {
             let new: unsafe extern "C" fn(*const u8, usize, usize) -> Handle =
                 self.function("sender_new");
             let code: unsafe extern "C" fn(Handle, *mut u8, usize) = self.function("sender_code");
             let free: unsafe extern "C" fn(Handle) = self.function("sender_free");
-            let sender = new(data.as_ptr(), data.len() - 1, shape.generation());
+            let sender = new(data.as_ptr(), data.len() - 1, shape.generation_size());
             b.iter(|| code(sender, packet.as_mut_ptr(), packet.len()));
             free(sender);
         }
@@ -72,7 +72,7 @@ impl Rlnc {
 
     fn recode(&self, b: &mut Bencher<'_>, shape: Shape) {
         let packets = Packets::dense(shape).joined();
-        let mut packet = vec![0u8; shape.generation() + shape.symbol_size()];
+        let mut packet = vec![0u8; shape.generation_size() + shape.symbol_size()];
         // SAFETY: these are functions of the shim, called with valid slices.
         unsafe {
             let new: unsafe extern "C" fn(*const u8, usize, usize, usize) -> Handle =
@@ -80,14 +80,14 @@ impl Rlnc {
             let recode: unsafe extern "C" fn(Handle, *mut u8, usize) =
                 self.function("relay_recode");
             let free: unsafe extern "C" fn(Handle) = self.function("relay_free");
-            let relay = new(packets.as_ptr(), packets.len(), packet.len(), shape.generation());
+            let relay = new(packets.as_ptr(), packets.len(), packet.len(), shape.generation_size());
             b.iter(|| recode(relay, packet.as_mut_ptr(), packet.len()));
             free(relay);
         }
     }
 
     fn decode(&self, b: &mut Bencher<'_>, packets: &Packets) {
-        let (k, size) = (packets.shape.generation(), packets.shape.symbol_size());
+        let (k, size) = (packets.shape.generation_size(), packets.shape.symbol_size());
         let (joined, data) = (packets.joined(), &packets.data[..k * size - 1]);
         // SAFETY: these are functions of the shim, called with valid slices. Decoding consumes the
         // receiver.
