@@ -1,9 +1,9 @@
 """
 Network coding for wireless meshes: simulator, codes and campaigns.
 
-`run` simulates a scenario's transfer. `Encoder`, `Recoder` and `Decoder` are the codes, and `gf` has the
-arithmetic of their fields. `pacifier` and `more` compute forwarding plans. Campaigns of many runs are a
-command: `python -m ncmesh --help`. The papers' models and figures are a package of their own,
+`run` simulates a scenario. `Encoder`, `Recoder` and `Decoder` are the codes, and `gf` has the
+arithmetic of their fields. `pacifier` and `more` compute forwarding plans. Campaigns of many runs
+are a command: `python -m ncmesh --help`. The papers' models and figures are a package of their own,
 `ncmesh_papers`.
 """
 

@@ -6,15 +6,15 @@ import pytest
 import ncmesh
 
 P, Q = 0.5, 0.8
-# Largest rates of the diamond in packets per slot (Gkantsidis et al., CoNEXT 2007, section 2.1): over
-# both relays with coding, and over one.
+# Largest rates of the diamond in packets per slot (Gkantsidis et al., CoNEXT 2007, section 2.1):
+# over both relays with coding, and over one.
 HEARD = 1 - (1 - P) ** 2
 CODED = HEARD * Q / (HEARD + Q)
 SINGLE = P * Q / (P + Q)
 
 
 def diamond(p=P, q=Q, seconds=40):
-    """Scenario of 1 to 4 over 2 or over 3, all in slots; what links deliver is measured beforehand."""
+    """Scenario of 1 to 4 over 2 or 3, all in slots; links are measured beforehand."""
     links = [("s", "r1", p), ("s", "r2", p), ("r1", "d", q), ("r2", "d", q)]
     return {
         "name": "diamond",
@@ -54,7 +54,9 @@ def test_a_result_of_flows_tells_what_was_sent(two_paths):
     assert two_paths.receivers == ()
     assert two_paths.bytes == 0
     assert two_paths.transmissions == sum(two_paths.node_transmissions.values())
-    assert flow.throughput_bps == pytest.approx(flow.delivered * flow.packet_bytes * 8 / flow.seconds)
+    assert flow.throughput_bps == pytest.approx(
+        flow.delivered * flow.packet_bytes * 8 / flow.seconds
+    )
     series = flow.series
     assert {len(series["seconds"])} == {len(v) for v in series["credits"].values()}
     assert np.all(np.diff(series["delivered"]) >= 0)
@@ -63,7 +65,7 @@ def test_a_result_of_flows_tells_what_was_sent(two_paths):
 
 
 def test_credits_settle(two_paths):
-    """|C| of the source is about K over the rate, of which the paper's 4.1 says that it settles soon."""
+    """|C| of the source is about K over the rate. By the paper's 4.1 it settles soon."""
     held = np.array(two_paths.flows[0].series["credits"]["s"])
     later = held[len(held) // 2 :]
     assert later.mean() == pytest.approx(3.0 / 0.387, rel=0.3)
@@ -91,7 +93,8 @@ def test_over_80211_who_is_rarely_heard_back_is_not_waited_for():
         "flow": [{"from": "s", "to": "d", "packet": 1000, "warm_up_s": 2.0, "seconds": 20.0}],
     }
     (flow,) = ncmesh.run(scenario, 1, scheme="mc2", paths=1).flows
-    # 1,000 bytes with headers and contention take 1.7 ms: five times to arrive, and once to be passed on.
+    # 1,000 bytes with headers and contention take 1.7 ms: five times to arrive, and once to be
+    # forwarded.
     assert flow.throughput_bps > 0.7 * 8000 / (6 * 1.7e-3)
 
 

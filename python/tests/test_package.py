@@ -37,5 +37,7 @@ def test_importing_the_product_imports_no_papers():
 
 
 def _python(script):
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     return done.stdout

@@ -49,7 +49,9 @@ def test_minimum_rates_that_cannot_be_met_are_said():
     (stream,) = SCENARIO["stream"]
     wanted = [{"node": "b", "min_rate": "500k"}, {"node": "c", "min_rate": "20M"}]
     offered = {"layers": [{"name": "all", "rate": "17M"}], "receivers": wanted, "seconds": 25}
-    (found,) = ncmesh.run({**SCENARIO, "stream": [{**stream, **offered}]}, 1, scheme="multirate").streams
+    (found,) = ncmesh.run(
+        {**SCENARIO, "stream": [{**stream, **offered}]}, 1, scheme="multirate"
+    ).streams
     near, far = found.receivers
     assert near.problem is None
     assert far.rate_bps > 12e6
@@ -68,7 +70,9 @@ def test_utilities_that_cannot_be_are_refused(utility, message):
     (stream,) = SCENARIO["stream"]
     receivers = [{"node": "b", "utility": utility}]
     with pytest.raises(ncmesh.ScenarioError, match=message):
-        ncmesh.run({**SCENARIO, "stream": [{**stream, "receivers": receivers}]}, 1, scheme="multirate")
+        ncmesh.run(
+            {**SCENARIO, "stream": [{**stream, "receivers": receivers}]}, 1, scheme="multirate"
+        )
 
 
 def test_a_receiver_that_no_link_leads_to_is_named():

@@ -126,14 +126,15 @@ class _Problem:
             met = missed <= shortfall * (1 + SLACK)
         return [met], met
 
-    def _maximize(self, gain: Any, constraints: list[Any]) -> float:  # noqa: ANN401 (untyped)
+    # cvxpy is untyped.
+    def _maximize(self, gain: Any, constraints: list[Any]) -> float:  # noqa: ANN401
         problem = self.cp.Problem(self.cp.Maximize(gain), self.constraints + constraints)
         problem.solve()
         if problem.status not in (self.cp.OPTIMAL, self.cp.OPTIMAL_INACCURATE):
             raise RuntimeError(f"the solver found no optimum: {problem.status}")
         return float(problem.value)
 
-    def _worth(self, at: int) -> Any:  # noqa: ANN401 (untyped)
+    def _worth(self, at: int) -> Any:  # noqa: ANN401 (cvxpy is untyped)
         """Return the utility of a receiver's rate as a cvxpy expression."""
         rate, config = self.rates[at], self.configs[at]
         _, formula = _models.multirate_utility(free(config))
@@ -146,7 +147,7 @@ class _Problem:
             return weight * self.cp.log(rate + xi)
         return weight * xi ** (1 - alpha) / (1 - alpha) * self.cp.power(1 + rate / xi, 1 - alpha)
 
-    def _table(self, rate: Any, table: dict[str, Any]) -> Any:  # noqa: ANN401 (untyped)
+    def _table(self, rate: Any, table: dict[str, Any]) -> Any:  # noqa: ANN401 (cvxpy is untyped)
         """Return the minimum of the lines through the steps of a table."""
         values = np.array(table["values"])
         chords = np.diff(values) / table["step"]
