@@ -70,7 +70,8 @@ impl<S: Serial> SequenceWindow<S> {
         self.latest
     }
 
-    /// Returns which numbers before the latest were received; bit i stands for the one i + 1 before.
+    /// Returns which numbers before the latest were received; bit i stands for the one i + 1
+    /// before.
     #[must_use]
     pub fn before(&self) -> u64 {
         self.before
