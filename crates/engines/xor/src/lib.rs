@@ -16,10 +16,10 @@
 //!       |                                                       |
 //!       +---> at its destination: delivered                     |
 //!       v                                                       |
-//!   a partner waits? pair them : else hold the packet (send.rs) |
+//!   a partner waits: pair them; else hold the packet (send.rs)  |
 //!       |                                                       |
 //!       v                                                       |
-//!   NC buffer: held --> ready      (buffer.rs) <----------------+
+//!   NC buffer, held --> ready      (buffer.rs) <----------------+
 //!       |
 //!       v
 //!   channel granted: number, write, send (send.rs)
