@@ -158,7 +158,7 @@ struct ReorderBuffer<T> {
     epoch: u64,
     /// Number that is next in order.
     expected: u16,
-    /// Which numbers before `expected` were handed on; the last one in the lowest bit.
+    /// Numbers before `expected` that were handed on; the last one in the lowest bit.
     delivered: u64,
     /// Packets by how far they lie ahead of `expected`; there is none at 0.
     waiting: BTreeMap<u16, T>,

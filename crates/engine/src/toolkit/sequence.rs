@@ -41,7 +41,7 @@ pub struct SequenceWindow<S> {
     before: u64,
 }
 
-/// What a window makes of a number that is received.
+/// Result of receiving a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// It is newer than all before, by so much.

@@ -33,7 +33,7 @@ const TIE: f64 = 0.01;
 /// Most directions that are remembered. Packets of further ones are not held.
 const MAX_DIRECTIONS: usize = 1024;
 
-/// What is known of one hold time.
+/// Experience with one hold time.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     /// Share of packets that are paired with it.
@@ -42,7 +42,7 @@ struct Candidate {
     wait_s: Average,
 }
 
-/// What is known of one direction.
+/// Experience with one direction.
 #[derive(Debug)]
 struct Experience {
     /// One for each of [`SHARES`].
@@ -83,7 +83,7 @@ impl Experience {
     }
 }
 
-/// What became of a packet that was held.
+/// Outcome of holding a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     /// Time for which it was to be held.

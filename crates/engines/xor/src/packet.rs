@@ -117,7 +117,7 @@ impl Packet {
     }
 }
 
-/// What one transmission carries.
+/// Contents of one transmission.
 #[derive(Debug)]
 pub(crate) enum Load {
     /// A packet as it is.

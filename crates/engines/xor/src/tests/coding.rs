@@ -1,4 +1,4 @@
-//! What a relay codes, holds and sends as it is, and what its neighbours decode.
+//! Coding, holding and sending at a relay, and decoding at its neighbours.
 
 use super::*;
 use crate::frame::{DecodeCount, write_report};
