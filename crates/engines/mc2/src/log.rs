@@ -2,7 +2,7 @@
 
 use super::credits::Credits;
 use super::frame::Heard;
-use super::ledger::{HopSet, Reception, Unclear};
+use super::ledger::{HopSet, Reception, Unclear, members};
 use super::paths::MAX_HOPS;
 use ncmesh_engine::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -176,9 +176,7 @@ impl Sent {
             taken: self.taken,
             nominee: self.nominee,
         });
-        (0..8)
-            .filter(|hop| new >> hop & 1 == 1)
-            .for_each(|hop| credits.learn(hop, &self.announced));
+        members(usize::from(new)).for_each(|hop| credits.learn(hop, &self.announced));
         self.heard |= new;
     }
 

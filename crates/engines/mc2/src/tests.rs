@@ -532,3 +532,16 @@ fn settings_out_of_range_are_named() {
         assert!(check(config).starts_with(name), "{name}");
     }
 }
+
+/// A set of next hops has eight bits, and a node has at most six next hops.
+#[test]
+fn a_reception_by_a_hop_that_cannot_exist_is_ignored() {
+    let mut credits = Credits::new(&[0.9], None);
+    let mut draws = rng::stream(1, NodeId(1), NAME, "test");
+    credits.add(1, 8);
+    credits.transfer(&mut draws);
+    let mut log = Log::default();
+    log.push(1, 8, (vec![(1, vec![1; 8])], None), Instant::from_nanos(0));
+    log.told(0b1100_0000, 1, &mut credits);
+    assert_eq!(told(&credits, 1), [0]);
+}
