@@ -250,8 +250,8 @@ impl Credits {
         self.generations.iter().find(|(_, ledger)| open(ledger)).map(|(generation, _)| *generation)
     }
 
-    /// Returns the oldest generation with packets to send although nothing is due: packets that hops
-    /// seem not to hear, or credits that no hop seems to be there to take. The weight is their
+    /// Returns the oldest generation with packets to send although nothing is due: packets that
+    /// hops seem not to hear, or credits that no hop seems to be there to take. The weight is their
     /// number, so that the flow is tried even where others always have something to send.
     pub(crate) fn stalled(&self) -> Option<Candidate> {
         let all_gone = (0..self.hops).all(|hop| self.is_gone(hop));

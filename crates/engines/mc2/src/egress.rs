@@ -1,5 +1,5 @@
-//! A flow's destination: hands packets up in order, and asks for packets that do not come (MC2, 3.2,
-//! 3.3).
+//! A flow's destination: hands packets up in order, and asks for packets that do not come (MC2,
+//! 3.2, 3.3).
 //!
 //! Hop-by-hop recovery usually brings every generation. Where it does not, since a node failed or
 //! credits were lost, the destination requests more combinations from the source (the paper's

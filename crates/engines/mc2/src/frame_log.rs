@@ -141,8 +141,8 @@ impl FrameLog {
         credits.announce_backed();
     }
 
-    /// Settles frames that were sent `timeout` ago or before. Hops that said nothing of a frame that
-    /// leaves the log have not received it.
+    /// Settles frames that were sent `timeout` ago or before. Hops that said nothing of a frame
+    /// that leaves the log have not received it.
     pub(crate) fn expire(
         &mut self,
         timeout: Duration,

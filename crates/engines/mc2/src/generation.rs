@@ -86,10 +86,10 @@ impl Generation {
 
     /// Returns the number of announced credits that this node can accept now and could not before.
     ///
-    /// A credit needs a packet to back it, or the node would send more than it received. A node with
-    /// the complete generation accepts more: what it sends is as good as what the source sends, and
-    /// no packet could raise its rank. The answer to a request reaches it as a credit without an
-    /// innovative packet.
+    /// A credit needs a packet to back it, or the node would send more than it received. A node
+    /// with the complete generation accepts more: what it sends is as good as what the source
+    /// sends, and no packet could raise its rank. The answer to a request reaches it as a credit
+    /// without an innovative packet.
     pub(crate) fn accept_credits(&mut self) -> u32 {
         let rank = self.rank() as u32;
         let limit = if self.is_complete() { MAX_CREDITS_PER_PACKET * rank } else { rank };

@@ -1,9 +1,9 @@
 //! A flow's source: packets wait in a queue, and enter generations at the rate that congestion
 //! allows (MC2, 3.4).
 //!
-//! A source that holds |C| credits may insert K/|C| packets in a unit of time. This rate makes flows
-//! proportionally fair: it falls as credits pile up at the source, and they pile up when the paths
-//! are full. The unit of time here is the airtime of a frame.
+//! A source that holds |C| credits may insert K/|C| packets in a unit of time. This rate makes
+//! flows proportionally fair: it falls as credits pile up at the source, and they pile up when the
+//! paths are full. The unit of time here is the airtime of a frame.
 
 use crate::config::Mc2Config;
 use crate::generation::{Generation, GenerationShape};
@@ -115,7 +115,7 @@ impl Ingress {
         (self.filled > 0 && self.queue.is_empty()).then(|| self.latest + pause)
     }
 
-    /// Returns the first time later than `after` at which a packet enters or a generation is closed.
+    /// Returns the first time later than `after` at which a packet enters or a generation closes.
     pub(crate) fn poll_timeout(&self, config: &Mc2Config, after: Instant) -> Option<Instant> {
         let next_packet = (!self.queue.is_empty()).then_some(self.not_before);
         let times = [next_packet, self.flushes_at(config)];

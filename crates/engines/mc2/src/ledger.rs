@@ -308,10 +308,10 @@ impl Ledger {
             return None;
         }
 
-        // Back-pressure holds here too: a hop takes a credit over only if it holds no more than this
-        // node (eq. 7; CTC is 0 here). A full hop would send it on a detour. But if nothing is owed
-        // to any set no packet will come that could back the credit where it is. Anyone may take it
-        // then.
+        // Back-pressure holds here too: a hop takes a credit over only if it holds no more than
+        // this node (eq. 7; CTC is 0 here). A full hop would send it on a detour. But if nothing is
+        // owed to any set, no packet will come that could back the credit where it is. Any hop may
+        // take it then.
         let is_final = HopSet::nonempty(self.hops).all(|set| self.owed(set) == 0);
         let may_take = |hop: &usize| is_final || backlogs.hops[*hop] <= backlogs.own;
         let backlog = |hop: &usize| backlogs.hops[*hop];

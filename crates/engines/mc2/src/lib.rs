@@ -1,5 +1,5 @@
-//! MC2, multipath code casting: unicast over all good paths at once (Gkantsidis, Hu, Key, Radunovic,
-//! Rodriguez and Gheorghiu, CoNEXT 2007; DOI 10.1145/1364654.1364667).
+//! MC2, multipath code casting: unicast over all good paths at once (Gkantsidis, Hu, Key,
+//! Radunovic, Rodriguez and Gheorghiu, CoNEXT 2007; DOI 10.1145/1364654.1364667).
 //!
 //! The source cuts its packets into generations and joins the best paths to the destination into
 //! one graph. Every node on it broadcasts random linear combinations of what it has of a

@@ -7,7 +7,7 @@
 //! it is repeated until the previous hop goes on or is likely to have heard one:
 //!
 //! ```text
-//!   no ack due --frame that wants one--> pending --sent--> repeating --last repetition--> no ack due
+//!   no ack due --frame that wants one--> pending --sent--> repeating --last one--> no ack due
 //!                                           ^                  |
 //!                                           +---next frame-----+
 //! ```
@@ -96,8 +96,8 @@ impl Upstream {
 
     // ---- frames
 
-    /// Notes a frame. Returns whether it is the first with its serial number; one that is older than
-    /// the window counts as new.
+    /// Notes a frame. Returns whether it is the first with its serial number; one that is older
+    /// than the window counts as new.
     pub(crate) fn note_frame(
         &mut self,
         header: &GenerationHeader,

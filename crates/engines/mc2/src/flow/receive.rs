@@ -32,8 +32,8 @@ impl Flow {
 
         self.handle_state(sender, &header.state, cx.me);
 
-        // The rest is for next hops of the sender, by the paths that it knows: it may not have heard
-        // of the latest ones.
+        // The rest is for next hops of the sender, by the paths that it knows. It may not have
+        // heard of the latest ones.
         if !header.paths.leads(sender, cx.me) {
             return Ok(());
         }

@@ -49,7 +49,8 @@ impl Node {
         self.with(|engine, cx| engine.handle_frame(cx, &frame));
     }
 
-    /// Handles a frame of node 1 for node 4, with one packet, that announces `credits` to this node.
+    /// Handles a frame of node 1 for node 4 with one packet, which announces `credits` to this
+    /// node.
     fn handle_announcement(&mut self, credits: u16, payload: usize) {
         let paths = best_paths(&self.topology, 1, 4, 2).unwrap();
         let hops = paths.next_hops(NodeId(1));
