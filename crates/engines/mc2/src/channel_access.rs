@@ -6,8 +6,10 @@
 
 use ncmesh_engine::TxReport;
 use ncmesh_engine::time::Duration;
-use ncmesh_engine::toolkit::moving_average::mean;
+use ncmesh_engine::toolkit::average::DurationAverage;
 
+/// Weight of the newest airtime in the mean.
+const NEWEST: f64 = 0.1;
 /// Airtime that is assumed for a data frame until one was sent.
 const INITIAL_FRAME_TIME: Duration = Duration::from_millis(2);
 /// Frames' time after which a hop is told of backed credits although no data is due. A data frame
@@ -24,21 +26,27 @@ const MIN_ACK_TIMEOUT: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChannelAccess {
     /// Mean airtime of this node's data frames.
-    pub frame_time: Duration,
+    frame_time: DurationAverage,
     /// Whether the MAC reports who received a broadcast. Neighbours need not say so then.
     pub mac_reports: bool,
 }
 
 impl Default for ChannelAccess {
     fn default() -> Self {
-        Self { frame_time: INITIAL_FRAME_TIME, mac_reports: false }
+        let frame_time = DurationAverage::starting_at(INITIAL_FRAME_TIME, NEWEST);
+        Self { frame_time, mac_reports: false }
     }
 }
 
 impl ChannelAccess {
     /// Updates the mean airtime with a data frame that was sent.
     pub(crate) fn note_data_frame(&mut self, report: &TxReport) {
-        self.frame_time = mean(self.frame_time, report.airtime);
+        self.frame_time.add(report.airtime);
+    }
+
+    /// Returns the mean airtime of this node's data frames.
+    pub(crate) fn frame_time(&self) -> Duration {
+        self.frame_time.value()
     }
 
     /// Returns the time after the latest frame at which credits are announced without data being
@@ -46,11 +54,11 @@ impl ChannelAccess {
     pub(crate) fn announce_delay(&self) -> Duration {
         let frames =
             if self.mac_reports { ANNOUNCE_DELAY_FRAMES_REPORTED } else { ANNOUNCE_DELAY_FRAMES };
-        self.frame_time.mul_f64(frames)
+        self.frame_time().mul_f64(frames)
     }
 
     /// Returns how long this node waits to hear who received a frame.
     pub(crate) fn ack_timeout(&self) -> Duration {
-        self.frame_time.mul_f64(ACK_TIMEOUT_FRAMES).max(MIN_ACK_TIMEOUT)
+        self.frame_time().mul_f64(ACK_TIMEOUT_FRAMES).max(MIN_ACK_TIMEOUT)
     }
 }

@@ -19,6 +19,7 @@ use crate::frame::GenerationCredits;
 use crate::hops::{HopSet, MAX_HOPS};
 use crate::ledger::{Backlogs, Ledger, PendingFrame, Reception};
 use ncmesh_engine::rng;
+use ncmesh_engine::toolkit::average::Average;
 use rand_core::RngCore;
 use std::collections::BTreeMap;
 
@@ -40,7 +41,7 @@ pub(crate) struct Credits {
     destination: Option<usize>,
     generations: BTreeMap<u32, Ledger>,
     /// Share of this node's frames that each hop receives.
-    quality: [f64; MAX_HOPS],
+    quality: [Average; MAX_HOPS],
     /// Share of each hop's frames that this node receives, by the link state.
     quality_back: [f64; MAX_HOPS],
     /// Frames that each hop missed in a row.
@@ -75,13 +76,14 @@ impl Credits {
     /// until [`set_quality_back`](Self::set_quality_back) tells.
     pub(crate) fn new(quality: &[f64], destination: Option<usize>) -> Self {
         let hops = quality.len().min(MAX_HOPS);
-        let mut known = [0.0; MAX_HOPS];
-        known[..hops].copy_from_slice(&quality[..hops]);
+        let quality = core::array::from_fn(|hop| {
+            Average::starting_at(quality.get(hop).copied().unwrap_or_default(), QUALITY_WEIGHT)
+        });
         Self {
             hops,
             destination,
             generations: BTreeMap::new(),
-            quality: known,
+            quality,
             quality_back: [1.0; MAX_HOPS],
             missed: [0; MAX_HOPS],
             reported: [0; MAX_HOPS],
@@ -191,7 +193,7 @@ impl Credits {
     /// By the last report alone, a hop that is seldom heard would be filled without end. By all it
     /// learned of since, a hop whose last frame was lost would be shut out.
     fn backlog(&self, hop: usize) -> u32 {
-        let heard = self.quality[hop].min(self.quality_back[hop]);
+        let heard = self.quality[hop].value().min(self.quality_back[hop]);
         let sent_unheard = (SENT_PER_HEARD / heard.max(f64::EPSILON)) as u32;
         self.reported[hop] + self.acknowledged_since[hop].saturating_sub(sent_unheard)
     }
@@ -205,7 +207,7 @@ impl Credits {
 
     /// Returns Q(n, J): the probability that at least one hop of the set receives a frame.
     fn quality_of(&self, set: HopSet) -> f64 {
-        1.0 - set.iter().map(|hop| 1.0 - self.quality[hop]).product::<f64>()
+        1.0 - set.iter().map(|hop| 1.0 - self.quality[hop].value()).product::<f64>()
     }
 
     /// Returns the probability that any of the hops receives a frame.
@@ -313,8 +315,7 @@ impl Credits {
     /// Updates the average of a hop's reception with whether it received a frame.
     pub(crate) fn note_outcome(&mut self, hop: usize, received: bool) {
         self.missed[hop] = if received { 0 } else { self.missed[hop].saturating_add(1) };
-        let quality = &mut self.quality[hop];
-        *quality += QUALITY_WEIGHT * (f64::from(u8::from(received)) - *quality);
+        self.quality[hop].add(f64::from(u8::from(received)));
     }
 
     fn is_gone(&self, hop: usize) -> bool {

@@ -199,7 +199,7 @@ impl Downstream {
         let doublings = ((missed / FRAMES_PER_DOUBLING) as u32).min(MAX_BACKOFF_FRAMES.ilog2());
         if doublings > 0 {
             let frames = rng::unit(rng) * f64::from(1 << doublings);
-            self.not_before = now + access.frame_time.mul_f64(1.0 + frames);
+            self.not_before = now + access.frame_time().mul_f64(1.0 + frames);
         }
     }
 

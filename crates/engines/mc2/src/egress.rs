@@ -239,7 +239,8 @@ impl Recovery {
         Self { news_at: now, requests: 0, previous_timeout: Duration::ZERO, due: None }
     }
 
-    /// Returns the time without news after which the generation is asked for next.
+    /// Returns the time without news after which the generation is asked for next. The toolkit's
+    /// backoff does not fit: it doubles a fixed first pause, and this one the timeout that was used.
     fn timeout(&self, timeouts: Timeouts) -> Duration {
         if self.requests == 0 {
             timeouts.first

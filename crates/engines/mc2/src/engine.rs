@@ -13,9 +13,9 @@ use crate::generation::GenerationShape;
 use crate::paths::{MAX_NODES, PathSet};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::Instant;
+use ncmesh_engine::toolkit::bounded::{IDLE, MAX_FLOWS, make_room};
 use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
-use ncmesh_engine::toolkit::flow_table::{IDLE, make_room};
 use ncmesh_engine::topology::{Metric, NextHops};
 use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, check_packet};
 use ncmesh_engine::{Class, Context, Engine, Event, Filled, Frame, Offer, TunnelEngine, TxReport};
@@ -98,7 +98,7 @@ impl Mc2 {
         if !data.header.paths.contains(cx.me) {
             return false;
         }
-        make_room(&mut self.flows, key, |flow| flow.heard_at);
+        make_room(&mut self.flows, &key, MAX_FLOWS, |flow| flow.heard_at);
         self.flows.insert(key, Flow::from_frame(data, cx));
         true
     }
@@ -307,7 +307,7 @@ impl TunnelEngine for Mc2 {
         if !self.flows.contains_key(&key) {
             let paths = PathSet::best(cx.topology, cx.me, to, self.config.paths);
             let paths = paths.ok_or(PacketError::NoPath(to))?;
-            make_room(&mut self.flows, key, |flow| flow.heard_at);
+            make_room(&mut self.flows, &key, MAX_FLOWS, |flow| flow.heard_at);
             self.flows_begun += 1;
             let instance = FlowInstance::new(cx, to, self.flows_begun);
             let shape = GenerationShape {

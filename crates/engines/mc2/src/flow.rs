@@ -232,7 +232,7 @@ impl Flow {
             while let Some(number) = ingress.insert(&mut self.generations, self.shape, cx.now) {
                 self.downstream.credits.add(number, 1);
                 let credits = self.downstream.credits.held();
-                ingress.pace(credits, config, access.frame_time, cx.now);
+                ingress.pace(credits, config, access.frame_time(), cx.now);
             }
             let current = ingress.current();
             self.drop_before(current.saturating_sub(WINDOW - 1));

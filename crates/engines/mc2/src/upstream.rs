@@ -16,6 +16,7 @@ use crate::frame::{Acknowledgment, GenerationHeader};
 use crate::generation::Generation;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::sequence::{Received, SequenceWindow};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
@@ -38,7 +39,9 @@ const MAX_ANNOUNCED_PER_PACKET: u16 = 8;
 pub(crate) struct Upstream {
     /// Its epoch. Another start of the node numbers its frames anew.
     epoch: u64,
-    received: Acknowledgment,
+    node: NodeId,
+    /// Its frames that arrived, by serial number.
+    received: SequenceWindow<u16>,
     /// Frames since the latest acknowledgment, if it wants any.
     pub unacknowledged: u32,
     /// Whether it wants acknowledgments.
@@ -77,7 +80,8 @@ impl Upstream {
     ) -> Self {
         let mut upstream = Self {
             epoch,
-            received: Acknowledgment { of: node, latest: header.serial, before: 0 },
+            node,
+            received: SequenceWindow::new(header.serial),
             unacknowledged: u32::from(header.wants_ack),
             wants_ack: header.wants_ack,
             ack: None,
@@ -104,25 +108,9 @@ impl Upstream {
         me: NodeId,
         now: Instant,
     ) -> bool {
-        let received = &mut self.received;
-        let ahead = header.serial.wrapping_sub(received.latest);
-        let behind = received.latest.wrapping_sub(header.serial);
-        if ahead == 0 {
+        if self.received.receive(header.serial) == Received::Duplicate {
             return false;
         }
-        if ahead <= u16::MAX / 2 {
-            // Moves the window. Shifts by its width or more empty it.
-            let shifted = received.before.checked_shl(u32::from(ahead)).unwrap_or(0);
-            let latest = 1u32.checked_shl(u32::from(ahead) - 1).unwrap_or(0);
-            received.before = shifted | latest;
-            received.latest = header.serial;
-        } else if let Some(bit) = 1u32.checked_shl(u32::from(behind) - 1) {
-            if received.before & bit != 0 {
-                return false;
-            }
-            received.before |= bit;
-        }
-
         self.schedule_ack(header, me, now);
         self.wants_ack = header.wants_ack;
         self.unacknowledged = if header.wants_ack { self.unacknowledged + 1 } else { 0 };
@@ -131,7 +119,7 @@ impl Upstream {
 
     /// Plans the acknowledgment of a frame, if its sender wants one.
     fn schedule_ack(&mut self, header: &GenerationHeader, me: NodeId, now: Instant) {
-        let hops = header.paths.next_hops(self.received.of);
+        let hops = header.paths.next_hops(self.node);
         let place = hops.iter().position(|hop| *hop == me).unwrap_or(0);
         let (delay, reports) = if header.waits_for_ack {
             (REPORT_STAGGER * place as u32, reports_for(self.delivery_back))
@@ -169,7 +157,9 @@ impl Upstream {
             is_repetition: true,
             ..ack
         });
-        self.received
+        // The frame has room for half of the window.
+        let before = self.received.before() as u32;
+        Acknowledgment { of: self.node, latest: self.received.latest(), before }
     }
 
     // ---- credits
