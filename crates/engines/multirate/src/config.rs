@@ -1,6 +1,7 @@
 //! Settings of the engine.
 
-use super::{Given, Parameters, Policy};
+use crate::parameters::{Given, Parameters};
+use crate::policy::Policy;
 use ncmesh_engine::time::Duration;
 use serde::Deserialize;
 
@@ -76,7 +77,7 @@ impl MultirateConfig {
     }
 
     /// The policy's parameters (Table I).
-    pub(super) fn parameters(&self) -> Result<Parameters, String> {
+    pub(crate) fn parameters(&self) -> Result<Parameters, String> {
         let given = Given {
             v: self.v,
             d_max: self.d_max,
@@ -89,15 +90,15 @@ impl MultirateConfig {
         Parameters::derive(&given).map_err(|e| e.to_string())
     }
 
-    pub(super) fn slot(&self) -> Duration {
+    pub(crate) fn slot(&self) -> Duration {
         Duration::from_millis(self.slot_ms.into())
     }
 
-    pub(super) fn report_period(&self) -> Duration {
+    pub(crate) fn report_period(&self) -> Duration {
         Duration::from_millis(self.report_ms.into())
     }
 
-    pub(super) fn idle(&self) -> Duration {
+    pub(crate) fn idle(&self) -> Duration {
         Duration::from_secs(self.idle_s.into())
     }
 }

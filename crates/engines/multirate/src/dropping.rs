@@ -1,6 +1,8 @@
 //! The two queues of a link and session, and what is dropped and discarded (eqs. 1, 2, 17, 18).
 
-use super::{Packets, Parameters, Policy};
+use crate::parameters::Parameters;
+use crate::policy::Policy;
+use crate::queue::Packets;
 
 /// What is dropped in a slot and what is discarded.
 #[derive(Clone, Copy, Debug, PartialEq)]

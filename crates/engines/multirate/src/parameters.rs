@@ -168,7 +168,7 @@ impl Parameters {
     }
 
     /// Where a virtual queue begins: its pressure is V theta there.
-    pub(super) fn first_z(&self) -> f64 {
+    pub(crate) fn first_z(&self) -> f64 {
         (self.zeta + libm::log(self.threshold() / self.w) / self.w).max(0.0)
     }
 

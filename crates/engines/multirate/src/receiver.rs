@@ -1,6 +1,7 @@
 //! A receiver's virtual queue, its pressure and its congestion control (IV-B, IV-C).
 
-use super::{Parameters, Utility};
+use crate::parameters::Parameters;
+use crate::utility::Utility;
 
 /// A receiver of a session.
 #[derive(Clone, Debug, PartialEq)]
