@@ -240,7 +240,7 @@ impl Recovery {
     }
 
     /// Returns the time without news after which the generation is asked for next. The toolkit's
-    /// backoff does not fit: it doubles a fixed first pause, and this one the timeout that was used.
+    /// backoff does not fit: it doubles a fixed pause, and this one the timeout that was used.
     fn timeout(&self, timeouts: Timeouts) -> Duration {
         if self.requests == 0 {
             timeouts.first

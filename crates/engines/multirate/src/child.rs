@@ -1,5 +1,6 @@
 //! A child in a stream's tree: a neighbour that takes the stream from this node.
 
+use crate::dropping::Queues;
 use crate::packet_queue::PacketQueue;
 use crate::scheduling::{differential_backlog, pressure};
 use ncmesh_engine::stream::{LAYERS, StreamQueue};
@@ -79,7 +80,7 @@ impl Child {
             receivers: self.report.receivers,
             held: queues.map_or([0; LAYERS], |queues| queues.held().0),
             place_holders: self.place_holders(),
-            drop_queue: queues.map_or(0.0, |queues| queues.drop_queue()),
+            drop_queue: queues.map_or(0.0, Queues::drop_queue),
             downstream: self.report.downstream,
             weight: self.weight(),
             rate,

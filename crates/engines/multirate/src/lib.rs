@@ -2,10 +2,10 @@
 //! IEEE/ACM ToN 24(5), 2016, DOI 10.1109/TNET.2015.2503261).
 //!
 //! A source sends a stream in layers to receivers whose links differ. Nodes drop the layers that do
-//! not fit, where they do not fit, so that every receiver gets the rate that its own links allow. Two
-//! kinds of backlog decide everything, slot by slot. A queue towards each child in the tree drops
-//! packets when it grows beyond its drop queue, which keeps it bounded. A virtual queue at each
-//! receiver pushes back: its pressure is part of the differential backlog by which links are
+//! not fit, where they do not fit, so that every receiver gets the rate that its own links allow.
+//! Two kinds of backlog decide everything, slot by slot. A queue towards each child in the tree
+//! drops packets when it grows beyond its drop queue, which keeps it bounded. A virtual queue at
+//! each receiver pushes back: its pressure is part of the differential backlog by which links are
 //! scheduled, and rises when more arrives than the receiver's utility asks for.
 //!
 //! The modules are in two groups:
@@ -59,7 +59,8 @@ pub const MULTIRATE: Entry = Entry {
     name: NAME,
     id: ID,
     summary: "live layered multicast; every receiver at the rate its own links allow",
-    paper: "Paschos et al.: In-Network Congestion Control for Multirate Multicast (IEEE/ACM ToN 2016)",
+    paper: "Paschos et al.: In-Network Congestion Control for Multirate Multicast \
+            (IEEE/ACM ToN 2016)",
     read: |_, kind, body| frame::summary(kind, body),
     build: Constructor::Stream(|settings| {
         let config: MultirateConfig = settings.parse()?;

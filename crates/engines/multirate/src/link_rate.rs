@@ -1,8 +1,9 @@
 //! How many packets a link carries in a slot (mu): expected transmission time (V-A; Bicket et al.,
 //! MobiCom 2005).
 //!
-//! A node's own packets are the probes: their mean airtime, with all attempts together, and the share
-//! that the MAC gave up. Where the MAC reports no outcome, the link state's delivery stands in.
+//! A node's own packets are the probes: their mean airtime, with all attempts together, and the
+//! share that the MAC gave up. Where the MAC reports no outcome, the link state's delivery stands
+//! in.
 
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::toolkit::average::DurationAverage;
@@ -14,7 +15,8 @@ const AIRTIME_NEWEST: f64 = 0.1;
 const INITIAL_AIRTIME: Duration = Duration::from_millis(2);
 /// Weight of the newest packet in the share that arrives.
 const DELIVERY_NEWEST: f64 = 0.05;
-/// Lowest share that a link counts with. So packets are tried now and then, and show if it is better.
+/// Lowest share that a link counts with. So packets are tried now and then, and show whether it is
+/// better.
 const MIN_DELIVERY: f64 = 0.01;
 
 /// The link to one neighbour, as this node's own packets show it.
@@ -81,7 +83,7 @@ mod tests {
         let slot = Duration::from_millis(100);
         let mut link = LinkRate::new(0.5, 0.5);
         assert!((link.per_slot(slot) - 12.5).abs() < 1e-9);
-        // A MAC that acknowledges: attempts are in the airtime, and packets that it gives up are lost.
+        // A MAC that acknowledges: attempts are in the airtime, and packets it gives up are lost.
         (0..200).for_each(|_| link.handle_tx_report(&sent(TxResult::Acked, 1000)));
         assert!((link.per_slot(slot) - 100.0).abs() < 0.1, "{}", link.per_slot(slot));
         link.set_probed_delivery(0.1);

@@ -57,8 +57,8 @@ impl RateMonitor {
         Self { minimum_bps, ..Self::default() }
     }
 
-    /// Handles an announcement that `sent` packets of each layer have entered. `received` bytes have
-    /// come so far, in packets of `mean_length` bytes.
+    /// Handles an announcement that `sent` packets of each layer have entered. `received` bytes
+    /// have come so far, in packets of `mean_length` bytes.
     pub(crate) fn handle_announcement(
         &mut self,
         now: Instant,

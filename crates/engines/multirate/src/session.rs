@@ -1,7 +1,7 @@
 //! One stream at one node: its announcement, its place in the tree, and this node's own part.
 //!
-//! A node may be source, receiver or relay of a stream; a relay may be a receiver as well. Its place
-//! in the tree follows from that:
+//! A node may be source, receiver or relay of a stream; a relay may be a receiver as well. Its
+//! place in the tree follows from that:
 //!
 //! ```text
 //!   outside --a receiver here or a child--> in the tree --the last one leaves--> leaving

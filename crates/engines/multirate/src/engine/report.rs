@@ -1,7 +1,7 @@
 //! Reports to the parents of all trees: membership and backlogs in one frame (V-A).
 //!
-//! Reports go out periodically, and soon after this node's place in a tree has changed. One frame has
-//! room for so many streams; if there are more, the next slot's report goes on where it ended.
+//! Reports go out periodically, and soon after this node's place in a tree has changed. If one
+//! frame has no room for all streams, the next slot's report continues where it ended.
 
 use super::Multirate;
 use crate::frame::{REPORT, ReportEntry};
@@ -31,7 +31,8 @@ impl ReportSchedule {
 }
 
 impl Multirate {
-    /// Plans a report soon: this node's place in a tree has changed. There is at most one in a slot.
+    /// Plans a report soon, since this node's place in a tree has changed. There is at most one in
+    /// a slot.
     pub(super) fn report_soon(&mut self, cx: &mut Context<'_>) {
         let soon = cx.now + NEWS_DELAY.mul_f64(unit(cx.rng));
         let at = soon.max(self.reports.sent_at + self.config.slot());

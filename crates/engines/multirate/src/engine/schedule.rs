@@ -2,8 +2,8 @@
 //!
 //! Under MMU-W all wireless links of a node share its radio, which serves the pair of child and
 //! stream with the largest product of rate and differential backlog. A wired link, and every link
-//! under the other policies, is a medium of its own. The MAC takes one frame at a time, so media take
-//! turns.
+//! under the other policies, is a medium of its own. The MAC takes one frame at a time, so media
+//! take turns.
 
 use super::Multirate;
 use crate::child::Child;

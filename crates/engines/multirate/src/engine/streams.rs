@@ -137,9 +137,9 @@ impl Multirate {
         sessions.map(|(flow, _)| *flow)
     }
 
-    /// Returns a utility with the settings that were left out. Curves are as steep at rate 0 as theta
-    /// allows, so that pressure tells rates well apart. With a minimum rate they are half as steep,
-    /// and the penalty takes the rest.
+    /// Returns a utility with the settings that were left out. Curves are as steep at rate 0 as
+    /// theta allows, so that pressure tells rates well apart. With a minimum rate they are half as
+    /// steep, and the penalty takes the rest.
     ///
     /// # Errors
     /// [`StreamError`] if a setting is out of range, or the slope exceeds theta.

@@ -1,4 +1,4 @@
-//! Decisions worked out by hand, and what the paper proves of them, for random input.
+//! The paper's decisions: cases worked out by hand, and what the paper proves for random input.
 
 use crate::*;
 use ncmesh_engine::stream::UtilityConfig;
@@ -21,7 +21,7 @@ fn with_minimum(utility: UtilityConfig, minimum: f64, penalty: f64) -> Utility {
 }
 
 #[test]
-fn figure_2_weighs_9_q1_less_what_lies_behind() {
+fn figure_2_weighs_9_q1_less_the_queues_behind() {
     let behind = pressure(3, 2) + pressure(1, 4) + pressure(5, 6);
     assert_eq!(differential_backlog(pressure(9, 10), behind), 90.0 - 6.0 - 4.0 - 30.0);
 }
@@ -71,7 +71,7 @@ fn no_more_is_dropped_than_service_leaves() {
 }
 
 #[test]
-fn table_1_follows_from_a_few() {
+fn table_1_follows_from_a_few_parameters() {
     let p = parameters(25.0, 2.0);
     assert_eq!((p.nu_max, p.delta_max, p.zeta, p.threshold()), (1.05, 1.05, 1.05, 50.0));
     assert!((p.w - 0.1 / 1.1025 * (-0.1f64 / 1.05).exp()).abs() < 1e-12);
@@ -106,7 +106,7 @@ fn parameters_that_contradict_table_1_are_refused() {
 }
 
 #[test]
-fn utilities_are_worth_what_they_say() {
+fn utilities_have_the_values_of_their_formulas() {
     assert_eq!(utility("linear", None, None).value(0.3), 0.3);
     assert!((utility("log", Some(0.5), None).value(0.5)).abs() < 1e-12);
     assert!((utility("alpha_fair", Some(1.0), Some(2.0)).value(1.0) + 0.5).abs() < 1e-12);
@@ -116,12 +116,12 @@ fn utilities_are_worth_what_they_say() {
     let floor = with_minimum(linear, 0.2, 3.0);
     assert_eq!(floor.steepest(), 4.0);
     assert!((floor.value(0.1) - (0.1 - 0.3)).abs() < 1e-12);
-    // Cheaper than the slope: all; between slope and penalty: the minimum; dearer: none.
+    // A cost below the slope: all; between slope and penalty: the minimum; above both: none.
     assert_eq!([0.5, 2.0, 4.5].map(|cost| floor.rate_at(cost, 1.0)), [1.0, 0.2, 0.0]);
 }
 
 #[test]
-fn utilities_that_cannot_be_are_refused() {
+fn contradictory_utilities_are_refused() {
     let refused = |config: UtilityConfig| Utility::try_from(config).unwrap_err().to_string();
     let named = |name: &str| UtilityConfig { name: name.into(), ..UtilityConfig::default() };
     let table = |values: &[f64], slopes: &[f64]| UtilityConfig {
@@ -148,7 +148,7 @@ fn utilities_that_cannot_be_are_refused() {
 
 #[test]
 fn trees_know_their_parents_and_receivers() {
-    // Figure 3, session 2: 2 -> a -> b -> d, e, of which b, d and e are receivers.
+    // Figure 3, session 2: 2 -> a -> b -> d, e; receivers are b, d and e.
     let links = [("1", "a"), ("2", "a"), ("a", "b"), ("b", "c"), ("b", "d"), ("b", "e")];
     let tree = Tree::new(&links, &[5, 4, 2, 1], "2", &["b", "d", "e"]).unwrap();
     let of = |at: usize| (tree.hops[at].link, tree.hops[at].parent, tree.hops[at].receivers);
@@ -159,7 +159,7 @@ fn trees_know_their_parents_and_receivers() {
 }
 
 #[test]
-fn what_is_no_tree_is_refused() {
+fn links_that_are_no_tree_are_refused() {
     let links = [("s", "a"), ("a", "b"), ("b", "a"), ("a", "s"), ("x", "y"), ("y", "x")];
     let refused = |tree: &[usize], receivers: &[&str]| {
         Tree::new(&links, tree, "s", receivers).unwrap_err().to_string()
@@ -176,7 +176,7 @@ fn what_is_no_tree_is_refused() {
     assert_eq!(refused(&[0], &[]), "receivers: name one at least");
 }
 
-/// Utilities of all kinds.
+/// Generates utilities of all kinds.
 fn utilities() -> impl Strategy<Value = Utility> {
     let shape = prop_oneof![
         Just((
@@ -219,14 +219,14 @@ fn utilities() -> impl Strategy<Value = Utility> {
 
 proptest! {
     #[test]
-    fn no_rate_is_worth_more_than_the_chosen(
+    fn no_rate_is_worth_more_than_the_chosen_one(
         utility in utilities(), cost in -1.0..8.0f64, other in 0.0..1.0f64,
     ) {
         let chosen = utility.rate_at(cost, 1.0);
         prop_assert!((0.0..=1.0).contains(&chosen));
         let worth = |rate: f64| utility.value(rate) - cost * rate;
-        // A table's value is linear between its rates, and so is its slope, whose integral lies above it by at most an
-        // eighth of a step times how far the slope falls.
+        // A table's value is linear between its rates, and so is its slope. The integral of the
+        // slope exceeds the value by at most an eighth of a step times the fall of the slope.
         let table = if utility.formula().is_none() { 0.1 * 3.0 / 8.0 } else { 0.0 };
         prop_assert!(worth(other) <= worth(chosen) + table + 1e-9 * (1.0 + worth(other).abs()));
         prop_assert!(utility.rate_at(utility.steepest() + 1e-6, 1.0) <= 1e-4);
