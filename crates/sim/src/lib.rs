@@ -9,11 +9,11 @@ mod experiment;
 mod host;
 mod measure;
 mod observe;
+mod observers;
 pub mod scenario;
 mod simulation;
 mod tcp;
 mod trace;
-pub mod wireline;
 
 pub use capture::{Capture, CapturePoints};
 pub use event_lines::EventLines;
