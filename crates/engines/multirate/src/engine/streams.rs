@@ -1,26 +1,26 @@
-//! What an application asks of the engine.
+//! The application's side of the engine: streams it sends, groups it joins.
 
-use super::Utility;
-use super::engine::{MAX_SESSIONS, Multirate};
-use super::frame::{Announcement, Header};
-use super::session::{Own, Session};
-use ncmesh_engine::Context;
-use ncmesh_engine::StreamEngine;
+use super::{MAX_SESSIONS, Multirate};
+use crate::frame::{Announcement, DataHeader};
+use crate::session::Session;
+use crate::source::LocalSource;
+use crate::utility::Utility;
 use ncmesh_engine::stream::{
-    StreamError, StreamPacketError, StreamStatus, check_name, check_names,
+    StreamError, StreamPacketError, StreamStatus, UtilityConfig, UtilityError, check_name,
+    check_names,
 };
-use ncmesh_engine::stream::{UtilityConfig, UtilityError};
+use ncmesh_engine::{Context, StreamEngine};
 use ncmesh_wire::FlowId;
 use rand_core::RngCore;
 
-/// Of utilities that need it and say nothing, Mbit/s.
-const XI: f64 = 1.0;
-/// A slope may exceed theta by rounding.
+/// Xi of utilities that need one and set none, Mbit/s.
+const DEFAULT_XI: f64 = 1.0;
+/// Factor by which a slope may exceed theta, for rounding.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
 impl StreamEngine for Multirate {
     fn longest(&self, mtu: usize) -> usize {
-        mtu.saturating_sub(Header::LEN)
+        mtu.saturating_sub(DataHeader::LEN)
     }
 
     fn open(
@@ -30,7 +30,7 @@ impl StreamEngine for Multirate {
         layers: &[String],
     ) -> Result<FlowId, StreamError> {
         check_names(group, layers)?;
-        if self.own(group).is_some() {
+        if self.own_stream(group).is_some() {
             return Err(StreamError::Busy(group.to_owned()));
         }
         if self.sessions.len() >= MAX_SESSIONS {
@@ -43,21 +43,21 @@ impl StreamEngine for Multirate {
             return Err(StreamError::LongNames);
         }
         let mut session = Session::new(announcement, cx.now);
-        session.own = Some(Own::default());
+        session.source = Some(LocalSource::default());
         self.sessions.insert(flow, session);
         self.flood.publish(flow, 1, cx.now, cx.rng);
-        self.settle(cx);
+        self.update(cx);
         Ok(flow)
     }
 
     fn close(&mut self, cx: &mut Context<'_>, group: &str) -> bool {
-        let Some(flow) = self.own(group) else { return false };
+        let Some(flow) = self.own_stream(group) else { return false };
         if let Some(session) = self.sessions.get_mut(&flow) {
             session.end();
-            session.announce(session.announcement.version + 1, cx.now);
+            session.announce_after(session.announcement.version + 1, cx.now);
             self.flood.publish(flow, session.announcement.version, cx.now, cx.rng);
         }
-        self.settle(cx);
+        self.update(cx);
         true
     }
 
@@ -75,12 +75,11 @@ impl StreamEngine for Multirate {
             _ => {}
         }
         let session = self.sessions.get_mut(&flow).ok_or(StreamPacketError::Unknown)?;
-        let own = session.own.as_mut().filter(|_| layer < session.layers.len());
-        let own = own.ok_or(StreamPacketError::Unknown)?;
-        if !own.offer(layer, packet) {
+        let source = session.source.as_mut().filter(|_| layer < session.layers.len());
+        if !source.ok_or(StreamPacketError::Unknown)?.push(layer, packet) {
             return Err(StreamPacketError::Burst);
         }
-        self.enter(cx, flow);
+        self.admit_packets(cx, flow);
         Ok(())
     }
 
@@ -91,33 +90,33 @@ impl StreamEngine for Multirate {
         utility: UtilityConfig,
     ) -> Result<(), StreamError> {
         check_name("group", group)?;
-        if self.wishes.len() >= MAX_SESSIONS && !self.wishes.contains_key(group) {
+        if self.joined.len() >= MAX_SESSIONS && !self.joined.contains_key(group) {
             return Err(StreamError::Full);
         }
-        let utility = self.checked(utility)?;
-        self.wishes.insert(group.to_owned(), utility);
-        let flows: Vec<FlowId> = self.of_group(group).collect();
-        flows.into_iter().for_each(|flow| self.take_up(cx, flow));
-        self.settle(cx);
+        let utility = self.complete_utility(utility)?;
+        self.joined.insert(group.to_owned(), utility);
+        let flows: Vec<FlowId> = self.streams_to(group).collect();
+        flows.into_iter().for_each(|flow| self.start_receiving(cx, flow));
+        self.update(cx);
         Ok(())
     }
 
     fn leave(&mut self, cx: &mut Context<'_>, group: &str) -> bool {
-        let joined = self.wishes.remove(group).is_some();
+        let joined = self.joined.remove(group).is_some();
         for session in self.sessions.values_mut().filter(|session| *session.group == *group) {
-            if session.taking.take().is_some() {
-                session.part();
+            if session.receiver.take().is_some() {
+                session.note_departure();
             }
         }
         if joined {
             self.report_soon(cx);
         }
-        self.settle(cx);
+        self.update(cx);
         joined
     }
 
     fn groups(&self) -> Vec<String> {
-        self.wishes.keys().cloned().collect()
+        self.joined.keys().cloned().collect()
     }
 
     fn streams(&self) -> Vec<StreamStatus> {
@@ -127,23 +126,27 @@ impl StreamEngine for Multirate {
 }
 
 impl Multirate {
-    /// The stream that this node sends to `group`.
-    fn own(&self, group: &str) -> Option<FlowId> {
-        self.of_group(group).find(|flow| self.sessions[flow].own.is_some())
+    /// Returns the stream that this node sends to `group`.
+    fn own_stream(&self, group: &str) -> Option<FlowId> {
+        self.streams_to(group).find(|flow| self.sessions[flow].source.is_some())
     }
 
-    fn of_group(&self, group: &str) -> impl Iterator<Item = FlowId> {
-        let of_group = self.sessions.iter().filter(move |(_, session)| *session.group == *group);
-        of_group.map(|(flow, _)| *flow)
+    /// Lists the streams to `group` that are known here.
+    fn streams_to(&self, group: &str) -> impl Iterator<Item = FlowId> {
+        let sessions = self.sessions.iter().filter(move |(_, session)| *session.group == *group);
+        sessions.map(|(flow, _)| *flow)
     }
 
-    /// A utility as asked for, what is left out filled in. Curves are as steep at rate 0 as theta lets them be, so that
-    /// pressure tells rates well apart; with a minimum rate half as steep, for its penalty is as large as theta leaves
-    /// room for.
-    fn checked(&self, mut config: UtilityConfig) -> Result<Utility, StreamError> {
+    /// Returns a utility with the settings that were left out. Curves are as steep at rate 0 as
+    /// theta allows, so that pressure tells rates well apart. With a minimum rate they are half as
+    /// steep, and the penalty takes the rest.
+    ///
+    /// # Errors
+    /// [`StreamError`] if a setting is out of range, or the slope exceeds theta.
+    fn complete_utility(&self, mut config: UtilityConfig) -> Result<Utility, StreamError> {
         let theta = self.parameters.theta;
         if matches!(config.name.as_str(), "log" | "alpha_fair" | "max_min") {
-            config.xi = config.xi.or(Some(XI));
+            config.xi = config.xi.or(Some(DEFAULT_XI));
             if config.weight.is_none() {
                 config.weight = Some(1.0);
                 let steepest = if config.minimum.is_some() { theta / 2.0 } else { theta };
@@ -162,7 +165,7 @@ impl Multirate {
     }
 }
 
-/// How steep a utility is at rate 0, its minimum left out.
+/// Returns the slope of a utility at rate 0 without its minimum.
 fn slope(config: &UtilityConfig) -> Result<f64, UtilityError> {
     let free = UtilityConfig { minimum: None, penalty: None, ..config.clone() };
     Ok(Utility::try_from(free)?.steepest())
