@@ -69,8 +69,8 @@ mod tests {
         1.0 - fewer
     }
 
-    /// `ncmesh.core_nc.decode_probability(60, 0.7, x)` is 0.506 with x = 1, 85 packets, and 0.920
-    /// with x = 1.1, 94 packets; the paper's text has 0.53 and 0.93.
+    /// `ncmesh_papers.core_nc.decode_probability(60, 0.7, x)` is 0.506 with x = 1, 85 packets, and
+    /// 0.920 with x = 1.1, 94 packets; the paper's text has 0.53 and 0.93.
     #[test]
     fn equation_35_gives_the_redundancy() {
         for (sent, probability) in [(85, 0.506), (94, 0.920)] {
