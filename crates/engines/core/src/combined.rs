@@ -58,6 +58,7 @@ impl CombinedGeneration {
         padded.resize(self.separator.payload_size(), 0);
 
         match self.separator.insert(own_vector, other_vector, &padded).ok()? {
+            // Beyond the own symbols there are only zeros, unless a packet was forged.
             Separated::Wanted((vector, mut payload)) => {
                 let beyond = payload.split_off(self.own_symbol_size);
                 let fits = beyond.iter().all(|byte| *byte == 0);

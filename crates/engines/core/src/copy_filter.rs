@@ -1,12 +1,12 @@
-//! Filter that lets each count or feedback frame of a neighbour through once.
+//! Filter that passes each count or feedback frame of a neighbour once.
 //!
-//! Over a bad link such a frame is broadcast in several copies with the same number. A node that
-//! heeded each of them would answer, or send, as often.
+//! Over a bad link such a frame is broadcast in several copies with the same number. Without the
+//! filter, a node would answer each copy of a count, and add credit for each copy of a feedback.
 
 use ncmesh_engine::toolkit::sequence::Serial;
 use ncmesh_wire::NodeId;
 
-/// The last frame that was let through. A generation has one filter for counts and one for
+/// The last frame that passed. A generation has one filter for counts and one for
 /// feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CopyFilter {
@@ -16,7 +16,7 @@ pub(crate) struct CopyFilter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Latest {
     sender: NodeId,
-    /// Epoch of the sender. Its numbers begin anew with each.
+    /// Epoch of the sender. It numbers its frames from the beginning in each.
     epoch: u64,
     number: u16,
 }

@@ -4,7 +4,7 @@
 //! never out of date. There is at most one entry for each generation, as a newer one replaces it.
 //!
 //! ```text
-//!               next, then sent by unicast           acknowledged, or tried often enough
+//!               popped, sent by unicast              MAC acknowledges, or all attempts fail
 //!   Waiting -------------------------------> On air -----------------------------------> gone
 //!    ^  | ^                                    |
 //!    |  | +------------------------------------+ the MAC gave up
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! This is not the toolkit's retry: there are no pauses. A copy is due as soon as the channel is
-//! granted again, and the previous hop asks anew if all of them are lost.
+//! granted again, and the previous hop polls again if all of them are lost.
 
 use crate::frame::GenerationId;
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ pub(crate) struct Feedback {
     pub sent: u32,
 }
 
-/// Feedback that waits, and the one whose fate the MAC has not reported yet.
+/// Feedback to be sent, and the one that the MAC has not reported on yet.
 #[derive(Debug, Default)]
 pub(crate) struct FeedbackQueue {
     waiting: VecDeque<Feedback>,
@@ -60,6 +60,8 @@ impl FeedbackQueue {
             *known = feedback;
             return true;
         }
+
+        // The previous hop polls again for the one that is dropped.
         let has_room = self.waiting.len() < MAX_WAITING;
         if !has_room {
             self.waiting.pop_front();
@@ -77,11 +79,11 @@ impl FeedbackQueue {
     }
 
     /// Takes the feedback that is to be sent next.
-    pub(crate) fn next(&mut self) -> Option<Feedback> {
+    pub(crate) fn pop(&mut self) -> Option<Feedback> {
         self.waiting.pop_front()
     }
 
-    /// Notes that feedback from [`next`](Self::next) goes on the air: as one of `copies`
+    /// Notes that feedback from [`pop`](Self::pop) goes on the air: as one of `copies`
     /// broadcasts, or by unicast if `None`.
     pub(crate) fn note_sent(&mut self, feedback: Feedback, copies: Option<u32>) {
         let feedback = Feedback { sent: feedback.sent + 1, ..feedback };

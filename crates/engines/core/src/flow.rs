@@ -109,7 +109,7 @@ impl Flow {
     // ---- receiving
 
     /// Takes over what a frame says of its generation, and begins the generation if it is new. If
-    /// the source gave up earlier ones, hands up what is there of them. Returns how many packets
+    /// the source gave up earlier ones, hands up what is decoded of them. Returns how many packets
     /// are lost by that.
     ///
     /// # Errors
@@ -143,6 +143,7 @@ impl Flow {
         if oldest <= self.oldest {
             return 0;
         }
+
         let kept = self.generations.split_off(&oldest);
         let dropped = core::mem::replace(&mut self.generations, kept);
         self.oldest = oldest;
@@ -169,12 +170,14 @@ impl Flow {
     pub(crate) fn deliver(&mut self, mut hand_up: impl FnMut(Vec<u8>)) {
         let Role::Destination(egress) = &mut self.role else { return };
         while let Some(generation) = self.generations.get_mut(&self.oldest) {
+            // Packets in order, up to the first that is not decoded. An empty one was malformed.
             while let Some(packet) = generation.packet(egress.next) {
                 egress.next += 1;
                 if !packet.is_empty() {
                     hand_up(packet);
                 }
             }
+            // The generation is finished when the source has closed it and every packet is up.
             if !generation.has_full_rank() || egress.next < generation.header.count {
                 return;
             }
@@ -185,12 +188,12 @@ impl Flow {
 
     // ---- sending
 
-    /// Returns the oldest open generation that there is something to send of.
+    /// Returns the oldest open generation with packets to send.
     pub(crate) fn current(&self) -> Option<&Generation> {
         self.generations.values().find(|g| g.is_open() && g.has_packets())
     }
 
-    /// Returns the oldest open generation that there is credit for.
+    /// Returns the oldest open generation with packets and credit.
     pub(crate) fn sendable(&self) -> Option<&Generation> {
         self.next_hop?;
         self.generations.values().find(|g| g.is_open() && g.has_credit())
@@ -206,6 +209,7 @@ impl Flow {
         if !generation.is_open() || generation.has_credit() {
             return None;
         }
+
         // A source answers for its packets once they are final. A relay does once it has stopped
         // the previous hop; before that, the previous hop polls.
         let own = match self.role {
@@ -261,6 +265,7 @@ impl Flow {
     /// Updates in each generation how many older ones there are. Receivers give up the others.
     fn renumber(&mut self) {
         let Role::Source(ingress) = &self.role else { return };
+        // Without generations, the next one is the oldest.
         let first = self.generations.first_key_value().map(|(number, _)| *number);
         self.oldest = first.unwrap_or(ingress.next_generation());
         for (number, generation) in &mut self.generations {
@@ -268,17 +273,17 @@ impl Flow {
         }
     }
 
-    /// Gives up generations of this source whose polls were all in vain. Returns how many packets
-    /// are lost.
+    /// Gives up generations of this source that the next hop does not answer for. Returns how many
+    /// packets are lost.
     pub(crate) fn give_up(&mut self, parameters: &Parameters, now: Instant) -> u64 {
         if !self.is_source() {
             return 0;
         }
         let mut lost = 0;
         self.generations.retain(|_, generation| {
-            let hopeless = generation.sending.polling.is_hopeless(parameters, now);
-            lost += if hopeless { u64::from(generation.header.count) } else { 0 };
-            !hopeless
+            let timed_out = generation.sending.polling.has_timed_out(parameters, now);
+            lost += if timed_out { u64::from(generation.header.count) } else { 0 };
+            !timed_out
         });
         lost
     }
@@ -302,6 +307,8 @@ impl Flow {
         if let Some(generation) = self.generations.get_mut(&number) {
             generation.stage = Stage::Released;
         }
+        // Younger ones may be released first. They stay until then, or a late frame would begin
+        // them again.
         let is_released = |generation: &Generation| generation.stage == Stage::Released;
         while self.generations.get(&self.oldest).is_some_and(is_released) {
             self.generations.remove(&self.oldest);

@@ -30,22 +30,22 @@ impl FlowTable {
         self.flows.retain(|_, flow| now.since(flow.last_active()) < IDLE);
     }
 
-    /// Returns the flow between two nodes, in whatever instance.
+    /// Returns the latest instance of the flow between two nodes.
     pub(crate) fn between(&self, key: &FlowKey) -> Option<&Flow> {
         self.flows.get(key)
     }
 
-    /// Returns the flow between two nodes, in whatever instance.
+    /// Returns the latest instance of the flow between two nodes.
     pub(crate) fn between_mut(&mut self, key: &FlowKey) -> Option<&mut Flow> {
         self.flows.get_mut(key)
     }
 
-    /// Returns a flow in this very instance.
+    /// Returns a flow if this instance of it is the latest.
     pub(crate) fn get(&self, instance: &FlowInstance) -> Option<&Flow> {
         self.flows.get(&instance.key()).filter(|flow| flow.instance == *instance)
     }
 
-    /// Returns a flow in this very instance.
+    /// Returns a flow if this instance of it is the latest.
     pub(crate) fn get_mut(&mut self, instance: &FlowInstance) -> Option<&mut Flow> {
         self.flows.get_mut(&instance.key()).filter(|flow| flow.instance == *instance)
     }

@@ -25,7 +25,7 @@ pub(crate) const MAX_GENERATION_SIZE: u8 = 120;
 pub(crate) const MAX_WINDOW: u8 = 8;
 /// Most transmitters that a feedback frame reports on.
 pub(crate) const MAX_LINK_REPORTS: usize = 4;
-/// Value of [`FeedbackFrame::lacking_combined`] where the number is not known.
+/// Value of [`FeedbackFrame::missing_combined`] where the number is not known.
 pub(crate) const UNKNOWN: u8 = u8::MAX;
 
 /// Flag of a generation that takes in no more packets.
@@ -73,7 +73,7 @@ impl GenerationHeader {
         w.u8(u8::from(self.closed) * CLOSED).u16(self.symbol_size);
     }
 
-    /// Reads the header and the next hop, which stands between its fields.
+    /// Reads the header and the next hop, which is between its fields on the air.
     fn parse(r: &mut Reader<'_>) -> Result<(Self, NodeId), Malformed> {
         let flow = FlowInstance::parse(r)?;
         let (next_hop, number, older_open) = (r.node()?, r.u32()?, r.u8()?);
@@ -244,24 +244,24 @@ pub(crate) struct LinkReport {
     pub sent: u16,
 }
 
-/// A feedback frame: tells the previous hop what is lacking of a generation.
+/// A feedback frame: tells the previous hop what is missing of a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FeedbackFrame {
     pub id: GenerationId,
     /// Node that is answered.
     pub to: NodeId,
-    /// Number of the feedback. Copies of one feedback share it, so that they are heeded once.
+    /// Number of the feedback. Copies of one feedback share it, so that they are handled once.
     pub number: u16,
     pub request: Request,
-    /// Packets that are lacking, if they come alone.
-    pub lacking_alone: u8,
-    /// Packets that are lacking, if they come combined with the flow that the last ones were
+    /// Packets that are missing, if they come alone.
+    pub missing_alone: u8,
+    /// Packets that are missing, if they come combined with the flow that the last ones were
     /// combined with.
-    pub lacking_combined: u8,
+    pub missing_combined: u8,
     /// Sum of the ranks of this node and those behind it. It grows as the generation proceeds.
     pub progress: u16,
-    /// Numbers of lacking packets, where nothing is coded within flows.
-    pub missing: Vec<u8>,
+    /// Numbers of missing packets, where nothing is coded within flows.
+    pub missing_numbers: Vec<u8>,
     pub links: Vec<LinkReport>,
 }
 
@@ -273,10 +273,10 @@ impl FeedbackFrame {
             to: id.flow.source,
             number: 0,
             request: Request::NextGeneration,
-            lacking_alone: 0,
-            lacking_combined: UNKNOWN,
+            missing_alone: 0,
+            missing_combined: UNKNOWN,
             progress: u16::MAX,
-            missing: Vec::new(),
+            missing_numbers: Vec::new(),
             links: Vec::new(),
         }
     }
@@ -286,8 +286,8 @@ impl FeedbackFrame {
         self.id.flow.write(out);
         let mut w = Writer::new(out);
         w.node(self.to).u32(self.id.number).u16(self.number).u8(self.request as u8);
-        w.u8(self.lacking_alone).u8(self.lacking_combined).u16(self.progress);
-        w.u8(self.missing.len() as u8).bytes(&self.missing);
+        w.u8(self.missing_alone).u8(self.missing_combined).u16(self.progress);
+        w.u8(self.missing_numbers.len() as u8).bytes(&self.missing_numbers);
         w.u8(self.links.len() as u8);
         for link in &self.links {
             w.node(link.transmitter).u16(link.received).u16(link.sent);
@@ -309,13 +309,13 @@ impl FeedbackFrame {
             2 => Request::NextGeneration,
             _ => return Err(Malformed),
         };
-        let (lacking_alone, lacking_combined, progress) = (r.u8()?, r.u8()?, r.u16()?);
+        let (missing_alone, missing_combined, progress) = (r.u8()?, r.u8()?, r.u16()?);
 
-        let missing = r.u8()?;
-        if missing > MAX_GENERATION_SIZE {
+        let numbers = r.u8()?;
+        if numbers > MAX_GENERATION_SIZE {
             return Err(Malformed);
         }
-        let missing = r.bytes(usize::from(missing))?.to_vec();
+        let missing_numbers = r.bytes(usize::from(numbers))?.to_vec();
 
         let transmitters = r.u8()?;
         if usize::from(transmitters) > MAX_LINK_REPORTS {
@@ -337,10 +337,10 @@ impl FeedbackFrame {
             to,
             number,
             request,
-            lacking_alone,
-            lacking_combined,
+            missing_alone,
+            missing_combined,
             progress,
-            missing,
+            missing_numbers,
             links,
         })
     }

@@ -90,12 +90,15 @@ impl Generation {
 
     /// Takes over what a frame says of the generation. Returns whether it has the same shape.
     pub(crate) fn update_header(&mut self, header: &GenerationHeader) -> bool {
+        // Coding vectors and payloads of another shape cannot belong to the same generation.
         let known = &mut self.header;
         if (known.generation_size, known.symbol_size)
             != (header.generation_size, header.symbol_size)
         {
             return false;
         }
+
+        // Frames may overtake each other, so the count only grows.
         known.count = known.count.max(header.count);
         known.closed |= header.closed;
         known.older_open = header.older_open;
@@ -172,12 +175,12 @@ impl Generation {
         }
     }
 
-    /// Returns whether there is anything to send, credit or not.
+    /// Returns whether it has packets to send, with or without credit.
     pub(crate) fn has_packets(&self) -> bool {
         if self.forwards_verbatim() { !self.queue.is_empty() } else { self.rank() > 0 }
     }
 
-    /// Returns whether there is something to send and credit for it. A queued packet is a credit.
+    /// Returns whether it has packets to send, and credit for one. A queued packet is a credit.
     pub(crate) fn has_credit(&self) -> bool {
         self.has_packets() && (self.forwards_verbatim() || self.sending.credits.has_credit())
     }
@@ -215,26 +218,28 @@ impl Generation {
             true => Request::Stop,
             false => Request::More,
         };
-        let lacking = usize::from(self.header.count).saturating_sub(self.rank()) as u8;
+        // Where packets go as they are, only exactly the missing ones help (NACK, table 3).
+        let by_number = request == Request::More && !parameters.codes_within_flows;
+        let most = if by_number { parameters.max_missing } else { 0 };
+        let missing = usize::from(self.header.count).saturating_sub(self.rank()) as u8;
 
         // Combined packets first have to tell what is unknown of the other generation.
         let unknown = self.combined.unknown().map_or(UNKNOWN, |unknown| unknown as u8);
-        let by_number = request == Request::More && !parameters.codes_within_flows;
         Some(FeedbackFrame {
             id: self.header.id,
             to: self.header.id.flow.source,
             number: 0,
             request,
-            lacking_alone: lacking,
-            lacking_combined: lacking.saturating_add(unknown),
+            missing_alone: missing,
+            missing_combined: missing.saturating_add(unknown),
             progress: (self.rank() as u16).saturating_add(self.sending.polling.progress()),
-            missing: if by_number { self.missing(parameters.max_missing) } else { Vec::new() },
+            missing_numbers: self.missing_numbers(most),
             links: Vec::new(),
         })
     }
 
     /// Returns the numbers of the first packets that are missing, at most `most`.
-    fn missing(&mut self, most: u8) -> Vec<u8> {
+    fn missing_numbers(&mut self, most: u8) -> Vec<u8> {
         let coder = &mut self.coder;
         let missing = (0..self.header.count).filter(|number| coder.symbol(*number).is_none());
         missing.take(usize::from(most)).collect()

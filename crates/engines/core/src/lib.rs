@@ -8,7 +8,7 @@
 //!
 //! A source cuts its packets into generations and sends random linear combinations of the packets
 //! of one generation. Any `n` independent combinations are worth `n` packets, so it does not matter
-//! which of them are lost. A relay combines anew what it has received.
+//! which of them are lost. A relay recodes what it has received.
 //!
 //! Where two flows cross at a relay, it sends one frame with a combination of each flow, xored.
 //! Each receiver eliminates the other flow, whose packets it has overheard. So one broadcast serves
@@ -29,7 +29,7 @@
 //! 1. Every packet that is to be forwarded earns *credit*, x / r transmissions. A transmission
 //!    costs one, and more while flows are combined (`sending`).
 //! 2. When the credits are used up, the node *polls* the next hop with a count frame.
-//! 3. The next hop answers with *feedback*: it asks for more packets, which sets the credit anew;
+//! 3. The next hop answers with *feedback*: it asks for more packets, which sets the credit again;
 //!    for a stop, as it has full rank; or for the next generation, as the destination has this one.
 //!
 //! # Modules

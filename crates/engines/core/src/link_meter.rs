@@ -3,7 +3,7 @@
 //! Every data frame carries a serial number, so a receiver that hears some of them knows how many
 //! were sent. A node reports what it counted with its feedback. From these reports a relay knows
 //! the success ratios of its own links, and those of the links over which its receivers overhear
-//! each other's flows. Until enough frames are counted, the link state's delivery stands in.
+//! each other's flows. Until enough frames are counted, the link state's delivery is used.
 
 use crate::frame::{LinkReport, MAX_LINK_REPORTS};
 use core::cmp::Reverse;
@@ -98,6 +98,7 @@ impl LinkMeter {
         }
         counter.heard_at = now;
 
+        // Halving keeps the ratio, and lets older frames count less.
         if counter.sent > SPAN {
             (counter.sent, counter.received) = (counter.sent / 2, counter.received / 2);
         }
@@ -143,6 +144,7 @@ impl LinkMeter {
         from: NodeId,
         to: NodeId,
     ) -> f64 {
+        // Links to this node are counted here; of others there are reports.
         let counted = if to == me {
             self.counters.get(&from).map(|counter| (counter.received, counter.sent))
         } else {
@@ -165,6 +167,7 @@ impl LinkMeter {
     pub(crate) fn copies(&self, topology: &Topology, me: NodeId, to: NodeId) -> Option<u32> {
         let (quiet, busy) = (topology.delivery(me, to), self.success(topology, me, me, to));
         let pays = quiet > 0.0 && quiet < COPIES_BELOW && busy >= MIN_CLEAR * quiet;
+        // All n copies are lost with (1 - r)^n.
         let copies = (COPIES_LOST.ln() / (1.0 - busy).ln()).ceil();
         pays.then_some((copies as u32).clamp(1, MAX_COPIES))
     }

@@ -4,7 +4,7 @@
 use super::{Core, Handled};
 use crate::frame::{CountFrame, FeedbackFrame, Request, UNKNOWN};
 use crate::generation::Stage;
-use crate::sending::Lacking;
+use crate::sending::Missing;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::{Context, Frame};
 
@@ -98,24 +98,25 @@ impl Core {
 
             // Without coding, exactly the missing packets go again.
             Request::More if !self.parameters.codes_within_flows => {
-                self.coding_status.repeated += feedback.missing.len() as u64;
+                self.coding_status.repeated += feedback.missing_numbers.len() as u64;
                 generation.sending.polling.handle_request(progress, cx.now);
-                generation.enqueue_again(&feedback.missing, cx.now);
+                generation.enqueue_again(&feedback.missing_numbers, cx.now);
             }
 
-            // With coding, any packets do, so many that enough of them arrive. This node cannot
-            // bring the next hop further than its own rank.
+            // With coding, any packets of the generation do. The credit is the number of
+            // transmissions of which enough arrive. It is limited by this node's rank, as more
+            // packets would not be innovative.
             Request::More => {
                 let success = self.meter.success(cx.topology, cx.me, cx.me, frame.sender);
                 let transmissions =
                     |packets| self.parameters.redundancy.transmissions(packets, success);
-                let unknown = feedback.lacking_combined.saturating_sub(feedback.lacking_alone);
-                let alone = usize::from(feedback.lacking_alone).min(generation.rank());
+                let unknown = feedback.missing_combined.saturating_sub(feedback.missing_alone);
+                let alone = usize::from(feedback.missing_alone).min(generation.rank());
                 let combined = alone + usize::from(unknown);
-                let surcharge = (feedback.lacking_combined != UNKNOWN)
+                let surcharge = (feedback.missing_combined != UNKNOWN)
                     .then(|| transmissions(combined) - transmissions(alone));
-                let lacking = Lacking { alone: transmissions(alone), surcharge };
-                generation.sending.handle_more(lacking, progress, cx.now);
+                let missing = Missing { alone: transmissions(alone), surcharge };
+                generation.sending.handle_more(missing, progress, cx.now);
             }
         }
         Ok(())

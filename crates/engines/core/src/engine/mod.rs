@@ -129,6 +129,7 @@ impl Engine for Core {
         if let Err(reason) = handled {
             cx.counters.drop(reason);
         }
+        // A dropped frame may have changed measured links or finished generations, too.
         self.update(cx);
     }
 
@@ -148,7 +149,10 @@ impl Engine for Core {
     }
 
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        // Reports from now on concern the frame that is filled here.
         self.feedback.clear_on_air();
+
+        // A frame may turn out to be impossible after a part of it was written.
         let begin = out.len();
         let filled = self
             .fill_feedback(cx, out)
@@ -192,6 +196,7 @@ impl TunnelEngine for Core {
             return Err(PacketError::Full);
         }
 
+        // The first packet begins the flow. Its symbols keep the length that fits frames now.
         let key: FlowKey = (cx.me, to);
         if self.flows.between(&key).is_none() {
             let next_hop = self.next_hops.towards(cx.topology, cx.me, to);
@@ -202,6 +207,8 @@ impl TunnelEngine for Core {
             self.flows.insert(Flow::outgoing(instance, symbol_size, next_hop, cx.now));
             self.flow_counters.begin(cx.me, to);
         }
+
+        // The queue empties into generations in `update`, as far as the window allows.
         if let Some(flow) = self.flows.between_mut(&key) {
             flow.last_sent = cx.now;
             if let Role::Source(ingress) = &mut flow.role {
@@ -231,6 +238,7 @@ impl TunnelEngine for Core {
     }
 
     fn relay_as(&mut self, cx: &mut Context<'_>, change: Relaying) {
+        // The baseline knows one kind of relay only.
         let parameters = &mut self.parameters;
         if parameters.codes_within_flows {
             parameters.relay = change.relay.unwrap_or(parameters.relay);

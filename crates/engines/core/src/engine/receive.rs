@@ -25,6 +25,8 @@ enum Reception {
 }
 
 impl Core {
+    /// Handles a data frame. Every frame is measured; what else it is good for depends on whether
+    /// this node is the next hop of a flow in it.
     pub(super) fn handle_data(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) -> Handled {
         let data = DataFrame::parse(frame.body).map_err(|_| DropReason::Malformed)?;
         self.meter.count_frame(frame.sender, frame.epoch, data.serial, cx.now);
@@ -53,12 +55,14 @@ impl Core {
         }
     }
 
-    /// Drops copies of feedback that the previous hop heeds by sending data of this generation:
-    /// requests for more packets of it, and anything about generations that it has finished.
+    /// Drops copies of feedback that data of this generation acknowledge: requests for more packets
+    /// of it, and everything about generations that the previous hop has finished.
     fn drop_acknowledged_feedback(&mut self, header: &GenerationHeader) {
         let generation = self.flows.generation(&header.id);
         let lacks_packets = generation.is_some_and(|generation| !generation.has_full_rank());
         let is_acknowledged = |id: &GenerationId| {
+            // More packets of this generation are what was asked for. Generations that the source
+            // has finished need no feedback.
             let is_finished = id.number < header.oldest_open();
             let is_served = lacks_packets && id.number == header.id.number;
             id.flow == header.id.flow && (is_finished || is_served)
@@ -78,12 +82,15 @@ impl Core {
         frame: &Frame<'_>,
         cx: &mut Context<'_>,
     ) -> Handled {
+        // A flow does not lead back to its source. Such a frame is from before a restart, or from a
+        // relay with an outdated path.
         let instance = header.id.flow;
         if instance.source == cx.me {
             return Err(DropReason::Stale);
         }
         check_fits(header, cx)?;
 
+        // A later instance replaces the flow: its source has restarted.
         let known = self.flows.between(&instance.key());
         if known.is_none_or(|flow| instance.is_later(flow.instance)) {
             let next_hop = self.next_hops.towards(cx.topology, cx.me, instance.destination);
@@ -91,6 +98,8 @@ impl Core {
             self.flow_counters.begin(instance.source, instance.destination);
             self.regions_outdated = true;
         }
+
+        // The sender is the previous hop from now on, whoever was it before.
         let Some(flow) = self.flows.get_mut(&instance) else { return Err(DropReason::Stale) };
         self.regions_outdated |= flow.previous_hop != Some(frame.sender);
         (flow.previous_hop, flow.last_heard) = (Some(frame.sender), cx.now);
@@ -177,7 +186,7 @@ impl Core {
 
     /// Forwards something in the place of a combined packet that brought nothing new.
     ///
-    /// A relay that does not know its rank forwards whatever is sent to it. This packet it may be
+    /// A relay that does not know its rank forwards all packets sent to it. This one it may be
     /// unable to take apart, and it need not: any combination of what it has of the generation is
     /// worth as much. Otherwise nothing would get past a relay that has the whole generation while
     /// the relay before it combines.
@@ -200,6 +209,8 @@ impl Core {
         let header = part.header;
         let packet = (part.vector, padded(payload, &header));
 
+        // A source has all packets of its flow. Another node of the path takes part only in
+        // generations that were sent to it, so that it knows who to answer.
         if let Some(flow) = self.flows.get(&header.id.flow) {
             let is_known = flow.generations.contains_key(&header.id.number);
             if !is_known || flow.is_source() {
@@ -208,6 +219,7 @@ impl Core {
             return self.absorb(header.id, &packet, Reception::Overheard, cx);
         }
 
+        // A flow of others: what is new of it may separate packets that were received before.
         check_fits(&header, cx)?;
         match self.overheard.keep(&header, &packet, cx.now) {
             None => Err(DropReason::Malformed),
@@ -221,7 +233,7 @@ impl Core {
     }
 
     /// Eliminates a packet from all combined packets that its generation is part of. Returns the
-    /// packets that come free.
+    /// packets that follow.
     fn eliminate(&mut self, id: &GenerationId, packet: &Packet) -> Found {
         let follow = |generation: &mut Generation| {
             let found = generation.combined.insert_other(id, packet)?;
@@ -245,8 +257,8 @@ impl Core {
         Ok(())
     }
 
-    /// Takes in packets that came free, and all that follows from them. Each innovative packet may
-    /// free others, in generations that its own is combined with.
+    /// Takes in packets that were separated from others, and all that follows from them. From each
+    /// innovative packet others may follow, in generations that its own is combined with.
     fn absorb_found(&mut self, mut found: Found, cx: &mut Context<'_>) {
         while let Some((id, packet)) = found.pop_front() {
             // The flow and the shape of these packets are known, so none is dropped.
@@ -263,6 +275,8 @@ impl Core {
         reception: Reception,
         cx: &mut Context<'_>,
     ) -> Result<Found, DropReason> {
+        // Take the packet in. Packets that were sent to this node count in its statistics even if
+        // they are redundant, as they cost a transmission.
         let flow = self.flows.get_mut(&id.flow).ok_or(DropReason::UnknownFlow)?;
         let (is_destination, has_next_hop) = (flow.is_destination(), flow.next_hop.is_some());
         let generation = flow.generations.get_mut(&id.number).ok_or(DropReason::Stale)?;
@@ -277,7 +291,7 @@ impl Core {
         }
 
         // A relay that knows its rank earns credit for innovative packets. Any other earns it for
-        // whatever is sent to it (6.3.2).
+        // every packet sent to it (6.3.2).
         let earns = if answers_requests { innovative } else { addressed };
         if is_destination {
             self.deliver(id, cx);
@@ -285,10 +299,12 @@ impl Core {
             self.earn_credit(id, packet, cx);
         }
 
-        // Full rank: the previous hop is to stop without being asked.
+        // With full rank, the previous hop is to stop at once, not when it polls.
         if is_complete && (is_destination || answers_requests) {
             self.queue_feedback(id, false, cx);
         }
+
+        // Packets of other flows that were combined with this one may be separated now.
         Ok(if innovative { self.eliminate(&id, packet) } else { Found::new() })
     }
 

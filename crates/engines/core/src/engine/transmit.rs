@@ -41,6 +41,7 @@ impl Core {
     /// Returns what would be sent now: of the flows with credit, the one that sent longest ago,
     /// unless it waits for another flow.
     pub(super) fn choose(&self, now: Instant) -> Option<Choice> {
+        // Flows take turns; ties go by id, so that runs can be repeated.
         let mut sendable: Vec<_> =
             self.flows.iter().filter_map(|flow| Some((flow.last_sent, flow.sendable()?))).collect();
         sendable.sort_by_key(|(last_sent, generation)| (*last_sent, generation.header.id));
@@ -50,12 +51,15 @@ impl Core {
     /// Returns how a generation would be sent now; `None` while it waits for a packet of another
     /// flow.
     ///
-    /// The best partner has credit of its own: then one transmission serves two. If none has, the
-    /// packet is held for a while, as long as another flow is likely to bring something. After that
-    /// it is combined with a partner without credit, for the other receiver may still lack packets
-    /// (section 4: "XOR the novel packets with recoded packets from the remaining flow").
+    /// The best partner has credit of its own, because then one transmission replaces two. If no
+    /// partner has credit, the packet is held for a while, as long as a packet of another flow is
+    /// likely to arrive. After that it is combined with a partner without credit: the other
+    /// receiver may still lack packets (section 4: "XOR the novel packets with recoded packets from
+    /// the remaining flow").
     fn choose_partner(&self, generation: &Generation, now: Instant) -> Option<Choice> {
         let key = generation.header.id.flow.key();
+
+        // Find the partner that saves most, and whether holding the packet may be worth it.
         let mut others_expected = false;
         let mut best: Option<Candidate> = None;
         for partner in self.regions.partners(&key) {
@@ -70,6 +74,7 @@ impl Core {
             }
         }
 
+        // A partner with credit is sent with at once. Without one, waiting may bring one.
         let has_credit = best.is_some_and(|best| best.has_credit);
         let is_held = now < generation.sending.credits.since() + self.parameters.hold_time;
         if !has_credit && others_expected && is_held {
@@ -81,6 +86,7 @@ impl Core {
 
     /// Returns whether a packet of a flow is likely to come while others are held for it.
     fn is_packet_expected(&self, flow: &Flow, now: Instant) -> bool {
+        // A flow whose generations are all here, or finished, waits for feedback itself.
         let needs_no_more = |g: &Generation| g.has_full_rank() || !g.is_open();
         let is_finished =
             !flow.generations.is_empty() && flow.generations.values().all(needs_no_more);
@@ -113,8 +119,8 @@ impl Core {
             credits.combined(&other_id, ratio).max(other_credits.combined(&id, other_ratio));
         let saving = apart - combined;
 
-        // Where packets are forwarded as they came, each has a partner at most, and credits say
-        // nothing about what it saves.
+        // Packets that are forwarded as they came are paired one to one, which always saves a
+        // transmission.
         let gains = generation.forwards_verbatim() || saving >= -ROUNDING;
         let has_credit = other.has_credit();
         gains.then_some(Candidate { generation: other_id, has_credit, saving })
@@ -132,9 +138,9 @@ impl Core {
 
     // ---- filling frames
 
-    /// Fills a feedback frame if one waits.
+    /// Fills a feedback frame if one is queued. What it says is computed now.
     pub(super) fn fill_feedback(&mut self, cx: &Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        while let Some(queued) = self.feedback.next() {
+        while let Some(queued) = self.feedback.pop() {
             let id = queued.generation;
             let Some(flow) = self.flows.get_mut(&id.flow) else { continue };
             let Some(to) = flow.previous_hop else { continue };
@@ -161,6 +167,7 @@ impl Core {
 
     /// Fills a count frame if the next hop of a generation is to be polled.
     pub(super) fn fill_count(&mut self, cx: &Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        // Another copy keeps the number of its poll, so the fresh number may remain unused.
         let id = self.due_poll(cx.now)?;
         let fresh_number = self.next_number();
         let next_hop = self.flows.get(&id.flow)?.next_hop?;
@@ -175,21 +182,24 @@ impl Core {
     }
 
     /// Returns in how many copies a count or feedback is broadcast for a neighbour. `None` means
-    /// unicast: where the MAC does not contend for the channel, and where copies were in vain,
+    /// unicast: where the MAC does not contend for the channel, and where all copies were lost,
     /// which is what happens if they all collide.
     fn copies(&self, to: NodeId, again: bool, cx: &Context<'_>) -> Option<u32> {
         let copies = self.meter.copies(cx.topology, cx.me, to);
         copies.filter(|_| self.contends && !again)
     }
 
-    /// Fills a data frame if there is anything to send.
+    /// Fills a data frame if a flow has credit.
     pub(super) fn fill_data(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        // From now on the surcharge counts for both generations, whether or not more packets of
+        // them go combined.
         let Choice { generation, partner } = self.choose(cx.now)?;
         let partner = partner.filter(|partner| self.fit_one_frame(&generation, partner, cx.mtu));
         if let Some(partner) = partner {
             self.pair(generation, partner);
         }
 
+        // Both packets are made now, from all that was received until this moment.
         let (first, mut payload) = self.take_packet(generation, partner.is_some(), cx)?;
         let second = partner.and_then(|partner| self.take_packet(partner, true, cx));
         let second = second.map(|(part, other)| {
@@ -197,6 +207,7 @@ impl Core {
             part
         });
 
+        // Neighbours measure their links by the serial.
         self.last_serial = self.last_serial.wrapping_add(1);
         self.coding_status.sent += 1;
         self.coding_status.coded += u64::from(second.is_some());

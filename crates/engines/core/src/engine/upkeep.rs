@@ -18,6 +18,9 @@ impl Core {
         self.serve_sources(cx);
         self.release_decoded(cx);
         self.flows.expire(cx.now);
+
+        // Regions depend on flows, paths, measured links and parameters. They are computed once
+        // after a change, before pairs that are no longer in a region are separated.
         if core::mem::take(&mut self.regions_outdated) {
             self.meter.expire(cx.now);
             let relayed: Vec<_> = self.flows.iter().filter_map(relayed).collect();
@@ -35,16 +38,18 @@ impl Core {
         }
     }
 
-    /// For flows that begin here: forgets generations that are decoded, gives up those that are
-    /// hopeless, and fills new ones with packets that wait.
+    /// For flows that begin here: forgets generations that are decoded, gives up those that
+    /// timed out, and fills new ones with queued packets.
     fn serve_sources(&mut self, cx: &mut Context<'_>) {
         for flow in self.flows.iter_mut().filter(|flow| flow.is_source()) {
+            // Finished generations and those given up make room in the window.
             flow.generations.retain(|_, generation| generation.is_open());
             let (source, destination) = flow.instance.key();
             for _ in 0..flow.give_up(&self.parameters, cx.now) {
                 self.flow_counters.lost(source, destination);
             }
 
+            // The success ratio is that of the first hop: every relay makes up for its own link.
             let success = flow
                 .next_hop
                 .map_or(1.0, |next_hop| self.meter.success(cx.topology, cx.me, cx.me, next_hop));
@@ -101,6 +106,7 @@ impl Core {
     fn unpair_finished(&mut self) {
         let is_over = |generation: &&Generation| {
             let Some(partner) = generation.sending.credits.partner() else { return false };
+            // The other flow still sends, and its next hop still answers.
             let goes_on = self
                 .flows
                 .generation(&partner)
@@ -131,6 +137,8 @@ impl Core {
         flow: &'a Flow,
         after: Instant,
     ) -> impl Iterator<Item = Instant> + 'a {
+        // Of a generation: it need not wait for another flow to be sent any longer, it is polled
+        // about, or the previous hop is told that it is decoded.
         let of_generation = move |generation: &'a Generation| {
             let since = generation.sending.credits.since();
             let hold_ends = generation.has_credit().then(|| since + self.parameters.hold_time);

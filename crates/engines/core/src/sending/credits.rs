@@ -6,7 +6,7 @@
 //! *surcharge* beside the credit, which combined transmissions use up first. It is kept apart
 //! because it is void as soon as the generation goes alone.
 
-use super::Lacking;
+use super::Missing;
 use crate::frame::GenerationId;
 use ncmesh_engine::time::Instant;
 
@@ -42,6 +42,7 @@ impl Credits {
 
     /// Adds credit for a packet that is to be forwarded.
     pub(super) fn earn(&mut self, credit: f64, now: Instant) {
+        // Packets are held from the moment when there was something to send.
         if !self.has_credit() {
             self.since = now;
         }
@@ -58,10 +59,11 @@ impl Credits {
     }
 
     /// Sets the credit to what the next hop says it lacks.
-    pub(super) fn set(&mut self, lacking: Lacking, now: Instant) {
-        self.alone = lacking.alone;
+    pub(super) fn set(&mut self, missing: Missing, now: Instant) {
+        self.alone = missing.alone;
+        // A next hop that has not received combined packets cannot say what it needs for them.
         self.surcharge = match self.partner {
-            Some(partner) => lacking.surcharge.unwrap_or(partner.ratio * lacking.alone),
+            Some(partner) => missing.surcharge.unwrap_or(partner.ratio * missing.alone),
             None => 0.0,
         };
         self.since = now;
@@ -75,6 +77,8 @@ impl Credits {
     /// Combines the generation with `partner` from now on, at a surcharge of `ratio` for each
     /// credit.
     pub(crate) fn pair(&mut self, partner: GenerationId, ratio: f64) {
+        // With a new partner the surcharge is due for all the credit that is left. With the same
+        // one it was added as credit was earned.
         if self.partner() != Some(partner) {
             self.surcharge = self.alone * ratio;
         }

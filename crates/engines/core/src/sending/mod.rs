@@ -1,8 +1,8 @@
 //! How a node sends one generation to the next hop (CORE, section 6.3).
 //!
 //! [`Credits`] say how many transmissions the next hop still needs on average. When they are used
-//! up, [`Polling`] asks the next hop what it lacks, and its answer brings new credits. Both change
-//! together, so changes go through [`Sending`].
+//! up, [`Polling`] asks the next hop what it lacks, and its answer sets the credits again. Both
+//! change together, so changes go through [`Sending`].
 
 mod credits;
 mod polling;
@@ -14,7 +14,7 @@ use ncmesh_engine::time::Instant;
 
 /// What the next hop lacks by its own account, in transmissions.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Lacking {
+pub(crate) struct Missing {
     /// Transmissions that suffice if packets go alone.
     pub alone: f64,
     /// Transmissions on top of these if packets go combined; `None` if the next hop does not know.
@@ -53,8 +53,8 @@ impl Sending {
     }
 
     /// Handles the next hop's request for more packets.
-    pub(crate) fn handle_more(&mut self, lacking: Lacking, progress: u16, now: Instant) {
-        self.credits.set(lacking, now);
-        self.polling.handle_lacking(progress, now);
+    pub(crate) fn handle_more(&mut self, missing: Missing, progress: u16, now: Instant) {
+        self.credits.set(missing, now);
+        self.polling.handle_more(progress, now);
     }
 }

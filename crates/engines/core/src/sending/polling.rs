@@ -50,7 +50,7 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NextHop {
     /// It lacks packets.
-    Lacking,
+    Incomplete,
     /// It has full rank, but the destination lacks packets.
     FullRank,
 }
@@ -85,7 +85,7 @@ impl Polling {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             state: State::Waiting,
-            next_hop: NextHop::Lacking,
+            next_hop: NextHop::Incomplete,
             copies: None,
             last_event: now,
             last_answer: None,
@@ -136,6 +136,7 @@ impl Polling {
 
     /// Handles an answer of the next hop, or of a node behind it.
     pub(crate) fn handle_answer(&mut self, progress: u16, now: Instant) {
+        // Innovative packets at any node behind this one show that the path works.
         if progress > self.progress {
             (self.progress, self.attempts) = (progress, 0);
         }
@@ -144,15 +145,15 @@ impl Polling {
     }
 
     /// Handles a request for more packets, from the next hop or a node behind it. Whoever asks for
-    /// more is still there, so the attempts count anew.
+    /// more is still there, so the attempts start from 0.
     pub(crate) fn handle_request(&mut self, progress: u16, now: Instant) {
         self.attempts = 0;
         self.handle_answer(progress, now);
     }
 
     /// Handles the next hop's own request for more packets.
-    pub(super) fn handle_lacking(&mut self, progress: u16, now: Instant) {
-        self.next_hop = NextHop::Lacking;
+    pub(super) fn handle_more(&mut self, progress: u16, now: Instant) {
+        self.next_hop = NextHop::Incomplete;
         self.handle_request(progress, now);
     }
 
@@ -185,22 +186,24 @@ impl Polling {
         self.attempts >= SILENT_AFTER
     }
 
-    /// Returns whether all polls were in vain, and the last one had its time.
-    pub(crate) fn is_hopeless(&self, parameters: &Parameters, now: Instant) -> bool {
+    /// Returns whether all polls brought no progress, and the pause after the last one is over.
+    pub(crate) fn has_timed_out(&self, parameters: &Parameters, now: Instant) -> bool {
         self.attempts >= self.max_attempts(parameters) && now >= self.pause_ends_at(parameters)
     }
 
     /// Returns when the next hop is to be polled, once the credits are used up. Where `own` is
     /// false this node polls only when the previous hop polls it.
     pub(crate) fn due_at(&self, own: bool, parameters: &Parameters) -> Option<Instant> {
+        // The previous hop waits for the answer, or only some copies of a poll are sent.
         if self.state == State::Requested || self.copies.is_some() {
             return Some(self.last_event);
         }
         if !own || self.attempts >= self.max_attempts(parameters) {
             return None;
         }
+
         // A next hop with full rank gains nothing by more data, so they are no reason to ask.
-        let at_once = self.state == State::DataSent && self.next_hop == NextHop::Lacking;
+        let at_once = self.state == State::DataSent && self.next_hop == NextHop::Incomplete;
         Some(if at_once { self.last_event } else { self.pause_ends_at(parameters) })
     }
 
@@ -209,7 +212,8 @@ impl Polling {
         self.last_event + self.pause(parameters)
     }
 
-    /// Returns how many polls may be in vain: one more if some went in copies, which may all have
+    /// Returns the number of polls after which the next hop is given up: one more if some went in
+    /// copies, which may all have
     /// collided with frames of others.
     fn max_attempts(&self, parameters: &Parameters) -> u32 {
         parameters.max_polls + u32::from(self.used_copies)
@@ -218,7 +222,7 @@ impl Polling {
     fn pause(&self, parameters: &Parameters) -> Duration {
         let timeout = parameters.poll_timeout;
         let first = match self.next_hop {
-            NextHop::Lacking => timeout,
+            NextHop::Incomplete => timeout,
             NextHop::FullRank => timeout * FULL_RANK_FACTOR,
         };
         Backoff { first, longest: timeout * LONGEST_PAUSE }.pause(self.attempts)

@@ -1,4 +1,4 @@
-//! Polls and feedback over bad links: they go in copies, and each is heeded once.
+//! Polls and feedback over bad links: they go in copies, and each is handled once.
 
 use super::{TestNode, alone, at, cross, generation_id, header, instance, part, symbol, unit};
 use crate::copy_filter::CopyFilter;
@@ -36,24 +36,24 @@ impl TestNode {
     }
 }
 
-/// Returns feedback of node 4 that one packet is lacking.
+/// Returns feedback of node 4 that one packet is missing.
 fn feedback(number: u16) -> FeedbackFrame {
     FeedbackFrame {
         id: generation_id(1, 4, 0),
         to: NodeId(1),
         number,
         request: Request::More,
-        lacking_alone: 1,
-        lacking_combined: UNKNOWN,
+        missing_alone: 1,
+        missing_combined: UNKNOWN,
         progress: 0,
-        missing: Vec::new(),
+        missing_numbers: Vec::new(),
         links: Vec::new(),
     }
 }
 
 /// Six copies: 1 - 0.5^6 is more than 0.98.
 #[test]
-fn a_poll_is_answered_once_in_copies_and_by_unicast_if_that_was_in_vain() {
+fn a_poll_is_answered_once_in_copies_and_by_unicast_if_all_were_lost() {
     let mut node = TestNode::with_bad_links(4);
     for _ in 0..3 {
         node.receive_poll(7, false);
@@ -72,7 +72,7 @@ fn a_poll_is_answered_once_in_copies_and_by_unicast_if_that_was_in_vain() {
 }
 
 #[test]
-fn copies_of_feedback_end_when_it_is_heeded() {
+fn copies_of_feedback_end_when_it_is_acknowledged() {
     let mut node = TestNode::with_bad_links(4);
     node.receive_poll(7, false);
     assert_eq!(node.next_feedback(), Some((1, None)));
@@ -139,18 +139,18 @@ fn the_feedback_queue_is_bounded_and_keeps_the_newest_of_each_generation() {
         assert!(queue.push(id(number), 2, false));
     }
     assert!(!queue.push(id(64), 3, false));
-    let queued: Vec<_> = core::iter::from_fn(|| queue.next()).collect();
+    let queued: Vec<_> = core::iter::from_fn(|| queue.pop()).collect();
     assert_eq!(queued.len(), 64);
     assert_eq!((queued[0].generation.number, queued[0].number), (1, 2), "0 made room");
 
     // Feedback that the MAC gives up is sent again, unless there is newer feedback.
     queue.note_sent(queued[0], None);
     queue.handle_report(true, 1);
-    let again = queue.next().unwrap();
+    let again = queue.pop().unwrap();
     assert_eq!((again.number, again.sent), (2, 1));
     queue.note_sent(again, None);
     queue.push(again.generation, 4, false);
     queue.handle_report(true, 9);
-    assert_eq!(queue.next().map(|feedback| feedback.number), Some(4));
-    assert_eq!(queue.next(), None);
+    assert_eq!(queue.pop().map(|feedback| feedback.number), Some(4));
+    assert_eq!(queue.pop(), None);
 }

@@ -46,10 +46,10 @@ fn golden_frames() {
         to: NodeId(3),
         number: 0x0506,
         request: Request::More,
-        lacking_alone: 2,
-        lacking_combined: 5,
+        missing_alone: 2,
+        missing_combined: 5,
         progress: 62,
-        missing: vec![0, 9],
+        missing_numbers: vec![0, 9],
         links: vec![LinkReport { transmitter: NodeId(3), received: 90, sent: 100 }],
     };
     let mut body = Vec::new();

@@ -85,7 +85,7 @@ fn deliveries_are_counted_by_serials_and_reports() {
     meter.count_frame(one, 2, 7, at(50));
     assert_eq!(meter.report(one), [report(1, 1)]);
 
-    // A report stands in for the link state until it expires.
+    // A report replaces the link state's delivery until it expires.
     meter.record_reports(five, &[report(15, 20)], at(60));
     assert!((meter.delivery(&topology, me, one, five) - 0.75).abs() < 1e-9);
     meter.expire(at(20_000));

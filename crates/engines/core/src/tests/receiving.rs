@@ -61,7 +61,7 @@ fn cope_decodes_at_once_or_not_at_all() {
     let count = CountFrame { serial: 2, number: 1, again: false, header, next_hop: NodeId(4) };
     node.receive(3, COUNT, |body| count.write(body));
     let feedback = FeedbackFrame::parse(&node.fill().unwrap().1).unwrap();
-    assert_eq!((feedback.request, feedback.missing), (Request::More, vec![1]));
+    assert_eq!((feedback.request, feedback.missing_numbers), (Request::More, vec![1]));
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Credits, surcharges and polls.
 
 use super::{TestNode, at, cross, generation_id};
-use crate::sending::{Lacking, Sending};
+use crate::sending::{Missing, Sending};
 use crate::{Core, CoreConfig};
 use ncmesh_engine::TunnelEngine;
 use ncmesh_engine::tunnel::DATA;
 use ncmesh_wire::NodeId;
 
-/// Spends the credit there is. Returns the number of transmissions.
+/// Spends all credit. Returns the number of transmissions.
 fn spend_all(sending: &mut Sending, combined: bool, ms: u64) -> u32 {
     let mut sent = 0;
     while sending.credits.has_credit() {
@@ -33,7 +33,7 @@ fn credits_come_with_packets_and_go_with_transmissions() {
     assert_eq!(sending.polling.due_at(true, &parameters), Some(at(3 + 2 * 50)));
 
     // The next hop asks for more, then for a stop: now the pause is longer.
-    sending.handle_more(Lacking { alone: 2.0, surcharge: None }, 5, at(10));
+    sending.handle_more(Missing { alone: 2.0, surcharge: None }, 5, at(10));
     assert!(sending.credits.has_credit());
     sending.handle_stop(6, at(11));
     assert!(!sending.credits.has_credit());
@@ -41,17 +41,17 @@ fn credits_come_with_packets_and_go_with_transmissions() {
 }
 
 #[test]
-fn a_generation_is_hopeless_after_polls_without_progress() {
+fn a_generation_times_out_after_polls_without_progress() {
     let parameters = CoreConfig::default().parameters();
     let mut sending = Sending::new(at(0));
     sending.handle_stop(6, at(11));
     for polls in 1..=parameters.max_polls {
-        assert!(!sending.polling.is_hopeless(&parameters, at(1_000_000)), "{polls}");
+        assert!(!sending.polling.has_timed_out(&parameters, at(1_000_000)), "{polls}");
         sending.polling.note_poll(None, 1, at(20));
     }
     assert_eq!(sending.polling.due_at(true, &parameters), None);
     assert!(sending.polling.is_silent());
-    assert!(sending.polling.is_hopeless(&parameters, at(1_000_000)));
+    assert!(sending.polling.has_timed_out(&parameters, at(1_000_000)));
     sending.polling.handle_answer(7, at(30));
     assert!(!sending.polling.is_silent(), "there is progress again");
 }
