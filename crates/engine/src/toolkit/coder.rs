@@ -58,7 +58,8 @@ impl Coder {
     /// A combination at random: its coding vector and its payload. `None` where there is nothing yet.
     pub fn combine(&self, rng: &mut impl RngCore) -> Option<Combination> {
         let shape = self.shape();
-        let (mut vector, mut payload) = (vec![0; shape.generation()], vec![0; shape.symbol_size()]);
+        let (mut vector, mut payload) =
+            (vec![0; shape.generation_size()], vec![0; shape.symbol_size()]);
         let combined = match self {
             Self::Recoder(coder) => coder.recode(rng, &mut vector, &mut payload),
             Self::Decoder(coder) => coder.recode(rng, &mut vector, &mut payload),
@@ -73,7 +74,7 @@ impl Coder {
             let mut weights = vec![0; self.rank()];
             weights[row] = 1;
             let (mut vector, mut payload) =
-                (vec![0; shape.generation()], vec![0; shape.symbol_size()]);
+                (vec![0; shape.generation_size()], vec![0; shape.symbol_size()]);
             let taken = match self {
                 Self::Recoder(coder) => coder.recode_with(&weights, &mut vector, &mut payload),
                 Self::Decoder(coder) => coder.recode_with(&weights, &mut vector, &mut payload),

@@ -1,40 +1,45 @@
-//! How power falls with distance.
+//! Path loss: how received power falls with distance.
+//!
+//! Three textbook models (T. S. Rappaport, "Wireless Communications", chapter 4): free space, two
+//! rays over flat ground, and log-distance with a fitted exponent.
 
-use crate::MediumError;
+use crate::error::MediumError;
 
 const LIGHT_M_PER_S: f64 = 299_792_458.0;
 
-/// Below this distance nothing changes any more, m: the models hold in the far field only.
+/// Shortest distance, m. The models hold only in the far field, so shorter distances count as this.
 const NEAREST_M: f64 = 1.0;
 
 /// A deterministic propagation model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PathLoss {
-    /// Friis: power falls with the square of the distance.
+    /// Free space (Friis): power falls with the square of the distance.
     FreeSpace {
         /// Carrier frequency, Hz.
         frequency_hz: f64,
     },
-    /// A direct ray and one reflected by the ground (Rappaport, Wireless Communications, 4.6): with the
-    /// fourth power of the distance beyond the crossover at 4 pi h^2 / wavelength, free space up to it.
+    /// A direct ray and a ray reflected by the ground (Rappaport, section 4.6): free space up to
+    /// the crossover at 4 pi h^2 / wavelength, then power falls with the fourth power of the
+    /// distance.
     TwoRay {
         /// Carrier frequency, Hz.
         frequency_hz: f64,
         /// Height of all antennas above ground, m.
         antenna_height_m: f64,
     },
-    /// Free space up to 1 m, then with the power `exponent` of the distance.
+    /// Free space up to 1 m, then power falls with the distance to the power of `exponent`.
     LogDistance {
         /// Carrier frequency, Hz.
         frequency_hz: f64,
-        /// 2 in the open, 3 to 5 among buildings.
+        /// Path loss exponent: 2 in the open, 3 to 5 among buildings.
         exponent: f64,
     },
 }
 
 impl PathLoss {
-    /// The loss over `distance_m`, dB, antenna gains of 0 dBi. Never falls with distance.
-    pub fn db(&self, distance_m: f64) -> f64 {
+    /// Returns the loss over `distance_m` with antenna gains of 0 dBi, dB. It never falls with
+    /// distance.
+    pub(crate) fn db(&self, distance_m: f64) -> f64 {
         let d = distance_m.max(NEAREST_M);
         match *self {
             Self::FreeSpace { frequency_hz } => free_space_db(frequency_hz, d),
@@ -52,7 +57,8 @@ impl PathLoss {
         }
     }
 
-    /// The distance beyond which more than `db` is lost, m; infinite if none is found within 10^7 m.
+    /// Returns the distance beyond which the loss exceeds `db`, m, or infinity if that is more than
+    /// 10^7 m.
     pub(crate) fn reach_m(&self, db: f64) -> f64 {
         let (mut near, mut far) = (0.0, 1e7);
         if self.db(far) <= db {
@@ -70,21 +76,23 @@ impl PathLoss {
         let (Self::FreeSpace { frequency_hz }
         | Self::TwoRay { frequency_hz, .. }
         | Self::LogDistance { frequency_hz, .. }) = *self;
-        let fault = if !(1e6..=1e12).contains(&frequency_hz) {
-            "frequency must be 1 MHz to 1 THz"
-        } else if matches!(*self, Self::TwoRay { antenna_height_m: h, .. } if !(0.01..=1e4).contains(&h))
-        {
-            "antenna height must be 0.01 to 10000 m"
-        } else if matches!(*self, Self::LogDistance { exponent, .. } if !(1.0..=10.0).contains(&exponent))
-        {
-            "path loss exponent must be 1 to 10"
-        } else {
-            return Ok(());
+        if !(1e6..=1e12).contains(&frequency_hz) {
+            return Err(MediumError::BadPropagation { fault: "frequency must be 1 MHz to 1 THz" });
+        }
+        let fault = match *self {
+            Self::TwoRay { antenna_height_m: h, .. } if !(0.01..=1e4).contains(&h) => {
+                "antenna height must be 0.01 to 10000 m"
+            }
+            Self::LogDistance { exponent, .. } if !(1.0..=10.0).contains(&exponent) => {
+                "path loss exponent must be 1 to 10"
+            }
+            _ => return Ok(()),
         };
         Err(MediumError::BadPropagation { fault })
     }
 }
 
+/// Returns the free space loss over `distance_m`, dB.
 fn free_space_db(frequency_hz: f64, distance_m: f64) -> f64 {
     20.0 * libm::log10(4.0 * std::f64::consts::PI * distance_m * frequency_hz / LIGHT_M_PER_S)
 }

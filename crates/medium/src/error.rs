@@ -1,90 +1,89 @@
-//! What can be wrong with a setting or a call.
+//! Errors of settings and calls.
 
-use super::MAX_RADIOS;
-use crate::{MAX_FRAME_BYTES, RadioId};
+use crate::types::{MAX_FRAME_BYTES, MAX_RADIOS, RadioId};
 
-/// What is wrong with a setting or a call. Nothing changes where one is returned, unless it says so.
+/// Error of a setting or a call. A call that returns it changes nothing, unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MediumError {
-    /// Radio count is 0 or too large.
+    /// The number of radios is 0 or too large.
     #[error("{radios} radios: must be 1 to {MAX_RADIOS}")]
     BadRadioCount {
-        /// The radios announced.
+        /// The number of radios.
         radios: usize,
     },
-    /// Lists of listeners that do not match the radios.
+    /// The number of lists of listeners is not the number of radios.
     #[error("{lists} lists of listeners for {radios} radios")]
     BadListeners {
-        /// The radios.
+        /// The number of radios.
         radios: usize,
-        /// The lists given.
+        /// The number of lists.
         lists: usize,
     },
-    /// Settings of propagation or reception that cannot be.
+    /// A setting of propagation or reception is out of range.
     #[error("medium: {fault}")]
     BadPropagation {
         /// The rule broken.
         fault: &'static str,
     },
-    /// A loss set where power decides.
+    /// The losses cannot be set because radios have positions.
     #[error("losses cannot be set: radios here have positions, and power decides who hears whom")]
     NoLossMatrix,
-    /// A radio that does not exist.
+    /// The radio does not exist.
     #[error("{radio} does not exist: there are {radios}, numbered from 0")]
     UnknownRadio {
-        /// The one named.
+        /// The radio.
         radio: RadioId,
-        /// How many there are.
+        /// The number of radios.
         radios: usize,
     },
-    /// A link, listener or unicast frame from a radio to itself.
+    /// A link, a listener or a unicast frame is from a radio to itself.
     #[error("{radio} named as its own neighbour")]
     SelfLink {
         /// The radio.
         radio: RadioId,
     },
-    /// A loss outside 0 to 1.
+    /// The loss is outside 0 to 1.
     #[error("loss {loss} from {from} to {to}: must be within 0 to 1")]
     BadLoss {
         /// The sender.
         from: RadioId,
         /// The receiver.
         to: RadioId,
-        /// The value refused.
+        /// The loss.
         loss: f64,
     },
-    /// A loss matrix that is not square.
+    /// The loss matrix is not square.
     #[error("row {row} of the loss matrix has {length} entries, not {expected}")]
     RaggedMatrix {
-        /// The row, from 0.
+        /// Number of the row, from 0.
         row: usize,
-        /// Its entries.
+        /// Number of its entries.
         length: usize,
-        /// The number of rows.
+        /// Number of rows.
         expected: usize,
     },
-    /// A bit rate out of range.
+    /// The bit rate is out of range.
     #[error("bit rate {bit_rate_bps} bit/s: must be 1 kbit/s to 10 Gbit/s")]
     BadBitRate {
-        /// The value refused, bit/s.
+        /// The bit rate, bit/s.
         bit_rate_bps: u64,
     },
-    /// Timing or MAC settings that contradict each other.
+    /// Settings of timing or MAC are out of range or contradict each other.
     #[error("medium timing: {fault}")]
     BadTiming {
         /// The rule broken.
         fault: &'static str,
     },
-    /// An answer from a radio that was granted nothing.
+    /// The radio answers a grant that it does not have.
     #[error("{radio} answered without a grant")]
     NoGrant {
         /// The radio.
         radio: RadioId,
     },
-    /// A frame longer than a MAC carries. The grant it answered counts as declined.
+    /// The frame is longer than the MAC carries. The grant that it answers counts as declined.
     #[error("frame of {bytes} bytes: at most {MAX_FRAME_BYTES} fit")]
     FrameTooLong {
-        /// Its length.
+        /// Length of the frame.
         bytes: usize,
     },
 }

@@ -1,10 +1,11 @@
-//! The loss matrix: one probability for each directed link.
+//! The loss matrix: one loss probability for each directed link.
 
-use crate::{MediumError, RadioId};
+use crate::error::MediumError;
+use crate::types::RadioId;
 
-/// Loss probabilities of directed links among `n` radios, stored sparsely: memory grows with links.
+/// Loss probabilities of the directed links among `n` radios, stored sparsely.
 ///
-/// A pair never set is no link, and reads as loss 1.
+/// A pair without a link has loss 1. Memory grows with the number of links.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LossMatrix {
     /// For each sender its links (receiver, loss below 1), sorted by receiver.
@@ -12,16 +13,16 @@ pub struct LossMatrix {
 }
 
 impl LossMatrix {
-    /// A matrix of `n` radios without a link.
+    /// Creates a matrix of `n` radios without links.
     pub fn new(n: usize) -> Self {
         Self { rows: vec![Vec::new(); n] }
     }
 
-    /// A matrix from `n` rows of `n` losses, `rows[from][to]`; the diagonal is ignored.
+    /// Creates a matrix from `n` rows of `n` losses, `rows[from][to]`. Ignores the diagonal.
     ///
     /// # Errors
-    /// [`MediumError::RaggedMatrix`] where a row is not `n` long, [`MediumError::BadLoss`] where a loss
-    /// is outside 0 to 1.
+    /// [`MediumError::RaggedMatrix`] unless every row has `n` losses, [`MediumError::BadLoss`] for
+    /// a loss outside 0 to 1.
     pub fn from_rows(rows: &[Vec<f64>]) -> Result<Self, MediumError> {
         let mut matrix = Self::new(rows.len());
         for (from, row) in rows.iter().enumerate() {
@@ -39,16 +40,16 @@ impl LossMatrix {
         Ok(matrix)
     }
 
-    /// The number of radios.
+    /// Returns the number of radios.
     pub fn radios(&self) -> usize {
         self.rows.len()
     }
 
-    /// Sets the loss probability from `from` to `to`; 1 removes the link.
+    /// Sets the loss probability from `from` to `to`. A loss of 1 removes the link.
     ///
     /// # Errors
-    /// [`MediumError::UnknownRadio`], [`MediumError::SelfLink`], or [`MediumError::BadLoss`] where `loss`
-    /// is not within 0 to 1.
+    /// [`MediumError::UnknownRadio`], [`MediumError::SelfLink`], or [`MediumError::BadLoss`] for a
+    /// loss outside 0 to 1.
     pub fn set(&mut self, from: RadioId, to: RadioId, loss: f64) -> Result<(), MediumError> {
         let radios = self.radios();
         if let Some(radio) = [from, to].into_iter().find(|radio| radio.0 >= radios) {
@@ -70,7 +71,7 @@ impl LossMatrix {
         Ok(())
     }
 
-    /// The loss probability from `from` to `to`: 1 where there is no link or no such radio.
+    /// Returns the loss probability from `from` to `to`: 1 if there is no link or no such radio.
     pub fn loss(&self, from: RadioId, to: RadioId) -> f64 {
         let Some(row) = self.rows.get(from.0) else {
             return 1.0;
@@ -78,14 +79,14 @@ impl LossMatrix {
         row.binary_search_by_key(&to.0, |link| link.0).map_or(1.0, |at| row[at].1)
     }
 
-    /// All links as (from, to, loss), by sender, then receiver.
+    /// Returns all links as (from, to, loss), sorted by sender, then receiver.
     pub fn links(&self) -> impl Iterator<Item = (RadioId, RadioId, f64)> + '_ {
         self.rows.iter().enumerate().flat_map(|(from, row)| {
             row.iter().map(move |&(to, loss)| (RadioId(from), RadioId(to), loss))
         })
     }
 
-    /// The links of one sender as (receiver, loss), by receiver.
+    /// Returns the links of one sender as (receiver, loss), sorted by receiver.
     pub(crate) fn row(&self, from: usize) -> &[(usize, f64)] {
         &self.rows[from]
     }

@@ -1,4 +1,12 @@
 //! A channel of radios with positions: path loss, shadowing, fading.
+//!
+//! The mean power of each pair of radios is computed once: transmit power less path loss, plus
+//! log-normal shadowing that is alike in both directions. Each frame then multiplies it with the
+//! fading factor of each receiver. Pairs that are too far apart for a signal above the interference
+//! floor are not stored, so memory and time grow with the neighbours of a radio and not with the
+//! number of radios.
+//!
+//! Models: T. S. Rappaport, "Wireless Communications", chapters 4 and 5.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +15,19 @@ use rand_core::RngCore as _;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::exponential::Exponential;
-use super::fading::Fader;
-use super::{Arrival, Fate};
+use super::fader::Fader;
+use super::{Arrival, LinkOutcome};
 use crate::config::RadioConfig;
 use crate::power::{Power, units_of_dbm};
 use crate::random::{Purpose, stream};
 
-/// A radio is left out of a sender's neighbours where its power exceeds the floor less often than this.
-pub const LEFT_OUT: f64 = 1e-6;
+/// A pair of radios is ignored if its signal exceeds the floor with less than this probability.
+const NEGLIGIBLE_PROBABILITY: f64 = 1e-6;
 
-/// Shadowing is looked for up to this many standard deviations above the mean.
+/// Shadowing is cut off at this many standard deviations.
 const SHADOWING_SIGMAS: f64 = 4.0;
 
-/// One radio that a sender's power may reach.
+/// A radio that a sender's signal may reach.
 #[derive(Clone, Copy)]
 struct Neighbour {
     radio: u32,
@@ -29,27 +37,27 @@ struct Neighbour {
     mean: f64,
 }
 
-/// Radios in the plane or in space, and what each receives of each.
-pub(crate) struct Field {
+/// Radios with positions, and the mean power of each pair.
+pub(crate) struct RadioChannel {
     fader: Fader,
-    /// Weaker signals are left out, units.
+    /// Weaker signals are ignored, units.
     floor: f64,
-    /// A frame must be this strong to be received, units.
-    audible: f64,
-    /// The channel is busy from here on, units.
-    sensed: f64,
+    /// The least power of a frame that is received, units.
+    rx_threshold: f64,
+    /// The least power that makes the channel busy, units.
+    cs_threshold: f64,
     /// By sender, each sorted by radio.
     neighbours: Vec<Vec<Neighbour>>,
     data_draws: Vec<ChaCha8Rng>,
     control_draws: Vec<ChaCha8Rng>,
-    /// Room for the draws of one frame.
-    words: Vec<u8>,
-    /// Room for those that reach the floor: place among the neighbours, draw.
-    kept: Vec<(u32, u32)>,
+    /// Scratch space for the random bytes of one frame.
+    random_bytes: Vec<u8>,
+    /// Scratch space for the neighbours whose power reaches the floor: index, draw.
+    reached: Vec<(u32, u32)>,
 }
 
-impl Field {
-    /// A channel over a validated `config`.
+impl RadioChannel {
+    /// Creates the channel of a validated `config`.
     pub(crate) fn new(config: &RadioConfig, seed: u64) -> Self {
         let radios = config.positions.len();
         let draws = |purpose| (0..radios).map(|radio| stream(seed, purpose, radio)).collect();
@@ -67,58 +75,60 @@ impl Field {
         Self {
             fader: Fader::new(config.fading),
             floor,
-            audible: units_of_dbm(config.rx_threshold_dbm),
-            sensed: units_of_dbm(config.cs_threshold_dbm),
+            rx_threshold: units_of_dbm(config.rx_threshold_dbm),
+            cs_threshold: units_of_dbm(config.cs_threshold_dbm),
             neighbours: lists
                 .into_iter()
                 .map(|list| list.into_iter().map(neighbour).collect())
                 .collect(),
             data_draws: draws(Purpose::Fading),
             control_draws: draws(Purpose::ControlFading),
-            words: Vec::new(),
-            kept: Vec::new(),
+            random_bytes: Vec::new(),
+            reached: Vec::new(),
         }
     }
 
-    /// The number of radios.
+    /// Returns the number of radios.
     pub(super) fn radios(&self) -> usize {
         self.neighbours.len()
     }
 
-    /// Where `sender`'s mean power is sensed, sorted.
+    /// Returns the radios that sense the mean power of `sender`, sorted.
     pub(super) fn hearers(&self, sender: usize) -> Vec<usize> {
-        let near = self.neighbours[sender].iter().filter(|near| near.mean >= self.sensed);
+        let near = self.neighbours[sender].iter().filter(|near| near.mean >= self.cs_threshold);
         near.map(|near| near.radio as usize).collect()
     }
 
-    /// Appends whom a frame of `sender` reaches. As many draws are made whatever else befalls the frame.
+    /// Appends the arrivals of a frame of `sender`, sorted by radio.
+    ///
+    /// Makes the same number of draws for every frame, so that runs stay comparable.
     pub(super) fn launch(&mut self, sender: usize, control: bool, arrivals: &mut Vec<Arrival>) {
         let draws = if control { &mut self.control_draws } else { &mut self.data_draws };
         let rng = &mut draws[sender];
         let neighbours = &self.neighbours[sender];
         if let Fader::Rayleigh(exponential) = &self.fader {
-            // All draws at once, then those that reach the floor, then their logarithms: each step without
-            // a branch to guess.
-            self.words.resize(4 * neighbours.len(), 0);
-            rng.fill_bytes(&mut self.words);
-            self.kept.resize(neighbours.len(), (0, 0));
+            // All draws at once, then the selection of those that reach the floor, then their
+            // logarithms. No step has a branch to mispredict, and no logarithm is computed for a
+            // signal below the floor.
+            self.random_bytes.resize(4 * neighbours.len(), 0);
+            rng.fill_bytes(&mut self.random_bytes);
+            self.reached.resize(neighbours.len(), (0, 0));
             let mut count = 0;
-            for (i, (neighbour, word)) in
-                neighbours.iter().zip(self.words.as_chunks().0).enumerate()
-            {
+            let words = self.random_bytes.as_chunks().0;
+            for (i, (neighbour, word)) in neighbours.iter().zip(words).enumerate() {
                 let draw = u32::from_le_bytes(*word);
-                self.kept[count] = (i as u32, draw);
+                self.reached[count] = (i as u32, draw);
                 count += usize::from(draw <= neighbour.last_draw);
             }
-            arrivals.extend(self.kept[..count].iter().map(|&(i, draw)| {
+            arrivals.extend(self.reached[..count].iter().map(|&(i, draw)| {
                 let neighbour = &neighbours[i as usize];
-                neighbour.arrival(exponential.of(draw), self.audible)
+                neighbour.arrival(exponential.of(draw), self.rx_threshold)
             }));
         } else {
             for neighbour in neighbours {
                 let factor = self.fader.draw(rng);
                 if neighbour.mean * factor >= self.floor {
-                    arrivals.push(neighbour.arrival(factor, self.audible));
+                    arrivals.push(neighbour.arrival(factor, self.rx_threshold));
                 }
             }
         }
@@ -126,21 +136,30 @@ impl Field {
 }
 
 impl Neighbour {
-    fn arrival(&self, factor: f64, audible: f64) -> Arrival {
+    /// Returns the arrival of a frame with the fading `factor`.
+    fn arrival(&self, factor: f64, rx_threshold: f64) -> Arrival {
         let units = self.mean * factor;
-        let fate = if units >= audible { Fate::Whole } else { Fate::Sensed };
-        Arrival { radio: self.radio, fate, power: Power::from_units(units) }
+        let received = units >= rx_threshold;
+        let link = if received { LinkOutcome::Intact } else { LinkOutcome::EnergyOnly };
+        Arrival { radio: self.radio, link, power: Power::from_units(units) }
     }
 }
 
-/// For each sender the radios in reach, sorted, with their mean power in units: those whose power exceeds
-/// the interference floor with a probability of at least [`LEFT_OUT`].
+/// Returns, for each sender, the radios in reach with their mean power in units, sorted by radio.
+///
+/// A radio is in reach if the signal exceeds the interference floor with a probability of
+/// [`NEGLIGIBLE_PROBABILITY`] or more.
 pub(super) fn mean_powers(config: &RadioConfig, seed: u64) -> Vec<Vec<(u32, f64)>> {
-    let fade = config.fading.exceeded_with(LEFT_OUT);
+    // The weakest mean power that is kept, and the distance that it reaches with the luckiest
+    // shadowing.
+    let fade = config.fading.exceeded_with(NEGLIGIBLE_PROBABILITY);
     let weakest_dbm = config.interference_floor_dbm - 10.0 * libm::log10(fade);
     let spread_db = SHADOWING_SIGMAS * config.shadowing_db;
     let reach_m = config.path_loss.reach_m(config.tx_power_dbm + spread_db - weakest_dbm);
     let cells = Cells::new(&config.positions, reach_m);
+
+    // Shadowing is drawn for each pair in reach, from the stream of its lower radio and in order of
+    // the higher one.
     let mut lists = vec![Vec::new(); config.positions.len()];
     for a in 0..config.positions.len() {
         let mut shadows = stream(seed, Purpose::Shadowing, a);
@@ -167,19 +186,22 @@ pub(super) fn mean_powers(config: &RadioConfig, seed: u64) -> Vec<Vec<(u32, f64)
     lists
 }
 
-/// Metres between two points.
+/// Returns the distance of two points, m.
 fn distance(a: [f64; 3], b: [f64; 3]) -> f64 {
     libm::sqrt((0..3).map(|axis| (a[axis] - b[axis]) * (a[axis] - b[axis])).sum())
 }
 
-/// Radios by square of the plane, so that only near ones need be looked at.
+/// Radios by square cell of the plane, so that only radios in adjacent cells need be compared.
 struct Cells {
     side_m: f64,
+    /// The cell of each radio.
     places: Vec<(i64, i64)>,
+    /// The radios of each cell.
     cells: BTreeMap<(i64, i64), Vec<usize>>,
 }
 
 impl Cells {
+    /// Sorts radios into cells with sides of `side_m`, or into one cell if that is infinite.
     fn new(positions: &[[f64; 3]], side_m: f64) -> Self {
         let place = |position: &[f64; 3]| {
             let along = |axis: usize| libm::floor(position[axis] / side_m) as i64;
@@ -193,7 +215,8 @@ impl Cells {
         Self { side_m, places, cells }
     }
 
-    /// All radios within one side of `radio`, and more.
+    /// Returns all radios in the cell of `radio` and the eight around it, which include all radios
+    /// within one side.
     fn near(&self, radio: usize) -> Vec<usize> {
         debug_assert!(self.side_m > 0.0);
         let (x, y) = self.places[radio];
