@@ -151,10 +151,10 @@ impl Flow {
         let Role::Destination(egress) = &mut self.role else { return 0 };
         let mut lost = 0;
         for mut generation in dropped.into_values() {
-            // Only of the first one packets were handed up before.
+            // Packets were handed up before from the first one only.
             for position in core::mem::take(&mut egress.next)..generation.header.count {
                 match generation.packet(position) {
-                    // Its length says more than its symbol holds.
+                    // Its length is greater than its symbol: the packet was malformed.
                     Some(packet) if packet.is_empty() => {}
                     Some(packet) => hand_up(packet),
                     None => lost += 1,
@@ -210,11 +210,13 @@ impl Flow {
             return None;
         }
 
-        // A source answers for its packets once they are final. A relay does once it has stopped
-        // the previous hop; before that, the previous hop polls.
+        // A source polls on its own account once the generation is closed. A relay does once it has
+        // full rank and has stopped the previous hop; until then the previous hop polls.
         let own = match self.role {
             Role::Source(_) => generation.header.closed,
-            _ => generation.answers_requests() && generation.has_full_rank(),
+            Role::Relay | Role::Destination(_) => {
+                generation.answers_requests() && generation.has_full_rank()
+            }
         };
         generation.sending.polling.due_at(own, parameters)
     }

@@ -104,8 +104,8 @@ impl Core {
         self.regions_outdated |= flow.previous_hop != Some(frame.sender);
         (flow.previous_hop, flow.last_heard) = (Some(frame.sender), cx.now);
 
-        // The frame may say that the source gave up older generations. What is decoded of them goes
-        // up now.
+        // The frame may say that the source gave up older generations. What is decoded of them is
+        // handed up now.
         let events = &mut *cx.events;
         let hand_up = |packet| events.push_back(Event::Packet { from: instance.source, packet });
         let lost = flow.update_generation(header, &self.parameters, cx.now, hand_up);
@@ -203,8 +203,8 @@ impl Core {
 
     // ---- overheard packets
 
-    /// Handles a packet for another node. If its flow comes through here too, it counts as if it
-    /// had been sent here; otherwise it is kept to take combined packets apart.
+    /// Handles a packet for another node. If its flow comes through here too, it may be
+    /// innovative; otherwise it is kept to take combined packets apart.
     fn handle_overheard(&mut self, part: Part, payload: &[u8], cx: &mut Context<'_>) -> Handled {
         let header = part.header;
         let packet = (part.vector, padded(payload, &header));
@@ -268,6 +268,7 @@ impl Core {
         }
     }
 
+    /// Takes in one packet. Returns the packets of other flows that follow from it.
     fn absorb_one(
         &mut self,
         id: GenerationId,

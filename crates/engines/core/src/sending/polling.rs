@@ -144,8 +144,8 @@ impl Polling {
         (self.copies, self.unanswered) = (None, false);
     }
 
-    /// Handles a request for more packets, from the next hop or a node behind it. Whoever asks for
-    /// more is still there, so the attempts start from 0.
+    /// Handles a request for more packets, from the next hop or a node behind it. A node that
+    /// asks is still there, so the attempts start from 0.
     pub(crate) fn handle_request(&mut self, progress: u16, now: Instant) {
         self.attempts = 0;
         self.handle_answer(progress, now);
@@ -194,7 +194,7 @@ impl Polling {
     /// Returns when the next hop is to be polled, once the credits are used up. Where `own` is
     /// false this node polls only when the previous hop polls it.
     pub(crate) fn due_at(&self, own: bool, parameters: &Parameters) -> Option<Instant> {
-        // The previous hop waits for the answer, or only some copies of a poll are sent.
+        // The previous hop waits for the answer, or copies of a poll remain to be sent.
         if self.state == State::Requested || self.copies.is_some() {
             return Some(self.last_event);
         }
@@ -202,7 +202,7 @@ impl Polling {
             return None;
         }
 
-        // A next hop with full rank gains nothing by more data, so they are no reason to ask.
+        // A next hop with full rank gains nothing by more data, so data are no reason to poll it.
         let at_once = self.state == State::DataSent && self.next_hop == NextHop::Incomplete;
         Some(if at_once { self.last_event } else { self.pause_ends_at(parameters) })
     }
@@ -212,9 +212,8 @@ impl Polling {
         self.last_event + self.pause(parameters)
     }
 
-    /// Returns the number of polls after which the next hop is given up: one more if some went in
-    /// copies, which may all have
-    /// collided with frames of others.
+    /// Returns the number of polls after which the next hop is given up. It is one more if some
+    /// went in copies, as all copies of a poll may have collided with frames of others.
     fn max_attempts(&self, parameters: &Parameters) -> u32 {
         parameters.max_polls + u32::from(self.used_copies)
     }
