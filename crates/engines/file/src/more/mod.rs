@@ -83,11 +83,11 @@ impl Scheme for More {
         Switching::StopAndWait
     }
 
-    fn patience(&self) -> Option<f64> {
+    fn overhear_timeout(&self) -> Option<f64> {
         None
     }
 
-    fn generation(&self) -> u8 {
+    fn batch_size(&self) -> u8 {
         self.config.batch_size
     }
 

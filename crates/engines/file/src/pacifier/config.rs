@@ -1,5 +1,6 @@
 //! Settings of Pacifier.
 
+use crate::config::check_packets;
 use ncmesh_engine::topology::Metric;
 use serde::Deserialize;
 
@@ -29,7 +30,7 @@ pub struct PacifierConfig {
     pub knob: f64,
     /// Packets of a batch, 1 to 255 (k).
     pub batch_size: u8,
-    /// Payload of a packet, bytes; left out, packets fit the radio's MTU.
+    /// Payload of a packet, bytes. If left out, packets fit the radio's MTU.
     pub symbol_size: Option<u16>,
     /// How long the source waits for a child to forward, in packet times for each packet its children owe, 0
     /// to 1000 (III-B; see ERRATA.md).
@@ -55,7 +56,7 @@ impl PacifierConfig {
     /// Checks the values.
     ///
     /// # Errors
-    /// One line that names the setting and what is allowed.
+    /// One line that names the setting and says what is allowed.
     pub fn check(&self) -> Result<(), String> {
         if !(0.0..=1.0).contains(&self.knob) {
             return Err(format!("knob = {}: allowed is 0 to 1", self.knob));
@@ -63,12 +64,6 @@ impl PacifierConfig {
         if !(0.0..=1000.0).contains(&self.timeout_factor) {
             return Err(format!("timeout_factor = {}: allowed is 0 to 1000", self.timeout_factor));
         }
-        if self.batch_size == 0 {
-            return Err("batch_size = 0: allowed is 1 to 255 packets".into());
-        }
-        if self.symbol_size.is_some_and(|s| s < 64) {
-            return Err("symbol_size: allowed is 64 to 65535 bytes".into());
-        }
-        Ok(())
+        check_packets(self.batch_size, self.symbol_size)
     }
 }

@@ -80,12 +80,12 @@ impl Scheme for Pacifier {
         }
     }
 
-    fn patience(&self) -> Option<f64> {
+    fn overhear_timeout(&self) -> Option<f64> {
         let limits = matches!(self.config.variant, Variant::TreeRl | Variant::TreeRlRrb);
         limits.then_some(self.config.timeout_factor)
     }
 
-    fn generation(&self) -> u8 {
+    fn batch_size(&self) -> u8 {
         self.config.batch_size
     }
 

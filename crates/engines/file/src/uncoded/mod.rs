@@ -104,11 +104,11 @@ impl Scheme for Uncoded {
         }
     }
 
-    fn patience(&self) -> Option<f64> {
+    fn overhear_timeout(&self) -> Option<f64> {
         None
     }
 
-    fn generation(&self) -> u8 {
+    fn batch_size(&self) -> u8 {
         self.config.batch_size
     }
 
