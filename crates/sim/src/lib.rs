@@ -13,7 +13,6 @@ pub mod scenario;
 mod simulation;
 mod tcp;
 mod trace;
-pub mod wireline;
 
 pub use capture::{Capture, CapturePoints};
 pub use event_lines::EventLines;

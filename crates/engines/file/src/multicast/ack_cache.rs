@@ -8,19 +8,22 @@
 //!                 handed to the MAC
 //!  admit --> Queued ---------> Sent ----> Settled
 //!              ^                |  the MAC reports success, or the next hop piggybacks it,
-//!              |                |  or it has been sent TRIES times
+//!              |                |  or it has been sent often enough
 //!              +----------------+
 //!               M packets overheard from the next hop without it, or N from other nodes,
 //!               or the MAC reports failure
 //! ```
 //!
 //! Where nothing is overheard, a timeout repeats it: one in state `Sent` falls due again by itself.
-//! A newer acknowledgment of the same receiver takes its place and begins anew.
+//! A newer acknowledgment of the same receiver takes its place and begins anew. The states are the
+//! toolkit's ([`Retry`]); overhearing is this module's.
 
 use super::admission::Admission;
 use super::frame::{Ack, DataHeader, Piggyback};
 use ncmesh_engine::TxResult;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::backoff::Backoff;
+use ncmesh_engine::toolkit::retry::{Retry, RetryPolicy, RetryState};
 use ncmesh_wire::{FlowId, NodeId};
 use std::collections::BTreeMap;
 
@@ -28,15 +31,16 @@ use std::collections::BTreeMap;
 const M: u32 = 10;
 /// Packets overheard from other nodes before it is sent again.
 const N: u32 = 20;
-/// First timeout after which it is sent again though nothing is overheard. Doubles each time.
-const TIMEOUT: Duration = Duration::from_millis(120);
-/// Most doublings of the timeout.
-const DOUBLINGS: u32 = 9;
-/// Pause after the MAC gave up on it, times the number of tries so far.
-const MAC_PAUSE: Duration = Duration::from_millis(4);
-/// Most times that one acknowledgment is sent. After that the source's next announcement makes the
-/// receiver write a new one.
-const TRIES: u32 = 12;
+/// How an acknowledgment is repeated. After the last attempt it is left to the source's next
+/// announcement, which makes the receiver write a new one.
+const POLICY: RetryPolicy = RetryPolicy {
+    attempts: 12,
+    unanswered: Backoff {
+        first: Duration::from_millis(120),
+        longest: Duration::from_millis(120 << 9),
+    },
+    failed: Duration::from_millis(4),
+};
 /// Most (transfer, receiver) pairs that are kept.
 const MAX_ENTRIES: usize = 4096;
 /// Most times that another node's acknowledgment waits for a route to the source.
@@ -52,28 +56,22 @@ pub(super) struct AckKey {
 #[derive(Debug)]
 struct Entry {
     ack: Ack,
-    /// Times that it was handed to the MAC.
-    tries: u32,
+    retry: Retry,
+    /// What was overheard since it was last sent.
+    overheard: Overheard,
     /// Times that there was no route to the source.
     waits: u32,
-    status: Status,
 }
 
-#[derive(Debug, PartialEq)]
-enum Status {
-    /// To be sent, not before `from`.
-    Queued { from: Instant },
-    /// Handed to the MAC for `next_hop`; nothing shows yet that it arrived.
-    Sent {
-        next_hop: NodeId,
-        /// Packets overheard since then: from the next hop, and from other nodes.
-        overheard_next: u32,
-        overheard_others: u32,
-        /// When it is sent again.
-        resend_at: Instant,
-    },
-    /// Not sent any more. Kept so that an old copy is recognised.
-    Settled,
+/// Data packets of the transfer that were overheard after an acknowledgment was sent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Overheard {
+    /// The next hop that it was sent to last.
+    next_hop: Option<NodeId>,
+    /// Packets of the next hop that did not piggyback it.
+    from_next_hop: u32,
+    /// Packets of other nodes.
+    from_others: u32,
 }
 
 /// Acknowledgments that this node passes on, its own included.
@@ -101,8 +99,8 @@ impl AckCache {
         if known.is_none() && self.entries.len() >= MAX_ENTRIES && !self.evict_finished() {
             return Admission::Full;
         }
-        let status = Status::Queued { from: now };
-        self.entries.insert(key, Entry { ack, tries: 0, waits: 0, status });
+        let (retry, overheard) = (Retry::new(now), Overheard::default());
+        self.entries.insert(key, Entry { ack, retry, overheard, waits: 0 });
         Admission::New
     }
 
@@ -125,55 +123,44 @@ impl AckCache {
     pub(super) fn handle_data(&mut self, sender: NodeId, header: &DataHeader, now: Instant) {
         let key = |receiver| AckKey { flow: header.flow, receiver };
         for (_, entry) in self.entries.range_mut(key(NodeId(0))..=key(NodeId(u16::MAX))) {
-            let Status::Sent { next_hop, overheard_next, overheard_others, .. } = &mut entry.status
-            else {
+            if !matches!(entry.retry.state(), RetryState::Sent { .. }) {
                 continue;
-            };
+            }
 
-            if *next_hop != sender {
-                *overheard_others += 1;
+            let overheard = &mut entry.overheard;
+            if overheard.next_hop != Some(sender) {
+                overheard.from_others += 1;
             } else if header.piggyback == Some(entry.ack.piggyback()) {
-                entry.status = Status::Settled;
+                entry.retry.settle();
                 continue;
             } else {
-                *overheard_next += 1;
+                overheard.from_next_hop += 1;
             }
 
             // Rules (i) and (ii) of V-B.2: by now the next hop would have piggybacked it.
-            if *overheard_next >= M || *overheard_others >= N {
-                let is_left = entry.tries < TRIES;
-                entry.status = if is_left { Status::Queued { from: now } } else { Status::Settled };
+            if overheard.from_next_hop >= M || overheard.from_others >= N {
+                entry.retry.repeat(&POLICY, now);
             }
         }
     }
 
     /// Returns the acknowledgment to send next, if one is due.
     pub(super) fn due(&self, now: Instant) -> Option<&Ack> {
-        let is_due = |entry: &&Entry| match entry.status {
-            Status::Queued { from } => from <= now,
-            Status::Sent { resend_at, .. } => resend_at <= now && entry.tries < TRIES,
-            Status::Settled => false,
-        };
-        self.entries.values().find(is_due).map(|entry| &entry.ack)
+        let due = self.entries.values().find(|entry| entry.retry.is_due(&POLICY, now));
+        due.map(|entry| &entry.ack)
     }
 
     /// Returns the first time later than `after` at which an acknowledgment falls due.
     pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        let times = self.entries.values().filter_map(|entry| match entry.status {
-            Status::Queued { from } => Some(from),
-            Status::Sent { resend_at, .. } if entry.tries < TRIES => Some(resend_at),
-            _ => None,
-        });
-        times.filter(|t| *t > after).min()
+        let times = self.entries.values().filter_map(|entry| entry.retry.next(&POLICY));
+        times.filter(|at| *at > after).min()
     }
 
     /// Notes that an acknowledgment was handed to the MAC for `next_hop`.
     pub(super) fn note_sent(&mut self, key: AckKey, next_hop: NodeId, now: Instant) {
         if let Some(entry) = self.entries.get_mut(&key) {
-            entry.tries += 1;
-            let resend_at = now + TIMEOUT * (1 << (entry.tries - 1).min(DOUBLINGS));
-            let (overheard_next, overheard_others) = (0, 0);
-            entry.status = Status::Sent { next_hop, overheard_next, overheard_others, resend_at };
+            entry.retry.sent(&POLICY, now);
+            entry.overheard = Overheard { next_hop: Some(next_hop), ..Overheard::default() };
         }
     }
 
@@ -182,32 +169,25 @@ impl AckCache {
     pub(super) fn postpone(&mut self, key: AckKey, until: Instant, is_own: bool) {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.waits += 1;
-            let may_wait = is_own || entry.waits <= MAX_WAITS;
-            entry.status = if may_wait { Status::Queued { from: until } } else { Status::Settled };
+            if is_own || entry.waits <= MAX_WAITS {
+                entry.retry.postpone(until);
+            } else {
+                entry.retry.settle();
+            }
         }
     }
 
     /// Gives up an acknowledgment that does not fit this node's frames.
     pub(super) fn give_up(&mut self, key: AckKey) {
         if let Some(entry) = self.entries.get_mut(&key) {
-            entry.status = Status::Settled;
+            entry.retry.settle();
         }
     }
 
     /// Handles the MAC's report on an acknowledgment that was sent.
     pub(super) fn handle_tx_result(&mut self, key: AckKey, result: TxResult, now: Instant) {
-        let Some(entry) = self.entries.get_mut(&key) else { return };
-        // It may be settled by now, or replaced by a newer one that is queued.
-        if !matches!(entry.status, Status::Sent { .. }) {
-            return;
-        }
-        match result {
-            TxResult::Acked => entry.status = Status::Settled,
-            TxResult::Failed if entry.tries < TRIES => {
-                entry.status = Status::Queued { from: now + MAC_PAUSE * entry.tries };
-            }
-            TxResult::Failed => entry.status = Status::Settled,
-            TxResult::Sent => {}
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.retry.report(&POLICY, result, now);
         }
     }
 
@@ -220,11 +200,7 @@ impl AckCache {
     /// Drops every entry that will not be sent again. Returns whether there was any.
     fn evict_finished(&mut self) -> bool {
         let before = self.entries.len();
-        self.entries.retain(|_, entry| match entry.status {
-            Status::Queued { .. } => true,
-            Status::Sent { .. } => entry.tries < TRIES,
-            Status::Settled => false,
-        });
+        self.entries.retain(|_, entry| entry.retry.is_open(&POLICY));
         self.entries.len() < before
     }
 }
@@ -320,7 +296,7 @@ mod tests {
         assert_eq!(cache.admit(ack(1), AT), Admission::Known, "serial 1 is among them");
         let another = Ack { flow: FlowId { source: NodeId(2), serial: 0 }, ..ack(1) };
         assert_eq!(cache.admit(another.clone(), AT), Admission::Full);
-        for _ in 0..TRIES {
+        for _ in 0..POLICY.attempts {
             cache.note_sent(KEY, NEXT_HOP, AT);
         }
         assert_eq!(cache.admit(another, AT), Admission::New);
@@ -338,7 +314,7 @@ mod tests {
             cache.note_sent(KEY, NEXT_HOP, at);
             sent += 1;
         }
-        assert_eq!(sent, TRIES);
+        assert_eq!(sent, POLICY.attempts);
     }
 
     #[test]
@@ -351,7 +327,7 @@ mod tests {
                 sent += 1;
             }
         }
-        assert_eq!(sent, TRIES);
+        assert_eq!(sent, POLICY.attempts);
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod tests;
 use super::packet_set::PacketSet;
 use ncmesh_engine::TxResult;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
@@ -36,8 +37,7 @@ const REPORT_TIMEOUT_MIN: Duration = Duration::from_millis(20);
 /// Repetitions and failures in a row after which timeouts double; they double again after as many
 /// more. A poor link needs several tries, so they do not double each time.
 const TRIES_PER_DOUBLING: u32 = 16;
-/// Most doublings, and longest timeout.
-const DOUBLINGS: u32 = 9;
+/// Longest timeout.
 const TIMEOUT_MAX: Duration = Duration::from_secs(2);
 /// First pause after the MAC gave up on a packet; grows as timeouts do.
 pub(super) const MAC_PAUSE: Duration = Duration::from_millis(4);
@@ -266,7 +266,7 @@ impl Arq {
 
     /// Returns `first`, doubled for every [`TRIES_PER_DOUBLING`] tries in a row.
     fn backed_off(&self, first: Duration) -> Duration {
-        (first * (1 << (self.tries / TRIES_PER_DOUBLING).min(DOUBLINGS))).min(TIMEOUT_MAX)
+        Backoff { first, longest: TIMEOUT_MAX }.pause(self.tries / TRIES_PER_DOUBLING)
     }
 }
 

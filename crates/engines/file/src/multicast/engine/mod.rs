@@ -22,7 +22,7 @@ use super::source::FileSource;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::moving_average::mean;
+use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::topology::{Metric, NextHops};
 use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TxReport};
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
@@ -62,7 +62,7 @@ pub struct FileMulticast<S> {
     announcements: Announcements,
     on_air: OnAir,
     /// Mean airtime of a data packet (T_p).
-    packet_time: Duration,
+    packet_time: DurationAverage,
     /// Unicast routes, for acknowledgments.
     next_hops: NextHops,
     housekeeping_at: Instant,
@@ -83,7 +83,7 @@ impl<S: Scheme> FileMulticast<S> {
             acks_written: 0,
             announcements: Announcements::new(),
             on_air: OnAir::Nothing,
-            packet_time: Duration::ZERO,
+            packet_time: DurationAverage::default(),
             next_hops: NextHops::new(Metric::Unicast),
             housekeeping_at: Instant::default(),
         }
@@ -219,9 +219,10 @@ impl<S: Scheme> Engine for FileMulticast<S> {
                 self.relays.handle_report_result(flow, report.result, cx.now);
             }
             OnAir::SourceData(flow) => {
-                self.packet_time = mean(self.packet_time, report.airtime);
+                self.packet_time.add(report.airtime);
                 if let Some(source) = self.sources.get_mut(&flow) {
-                    source.handle_tx_result(&self.scheme, report.result, self.packet_time, cx.now);
+                    let packet_time = self.packet_time.value();
+                    source.handle_tx_result(&self.scheme, report.result, packet_time, cx.now);
                 }
             }
             OnAir::RelayData(flow) => {

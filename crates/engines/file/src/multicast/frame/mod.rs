@@ -38,7 +38,7 @@ pub const ACK: u8 = 2;
 pub const REPORT: u8 = 3;
 
 /// Summarises a frame of the scheme `name` for traces. Returns `None` for a malformed frame.
-pub(crate) fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
+pub fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
     let (what, flow, batch) = match kind {
         ANNOUNCE => ("announcement", Announcement::parse(body).ok()?.manifest.flow, None),
         DATA => {

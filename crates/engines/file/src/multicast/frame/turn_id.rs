@@ -1,5 +1,6 @@
 //! Name of one turn of a source on a batch.
 
+use ncmesh_engine::toolkit::sequence::Serial;
 use ncmesh_wire::{Reader, Truncated, Writer};
 
 /// One turn of a source on a batch: from the moment it begins to send packets of the batch until
@@ -19,8 +20,7 @@ impl TurnId {
     /// forgotten its old turns. Within an incarnation the later number does, compared as serial
     /// numbers (RFC 1982).
     pub(crate) fn is_superseded_by(self, other: Self) -> bool {
-        let ahead = other.number.wrapping_sub(self.number);
-        other.incarnation != self.incarnation || (ahead != 0 && ahead <= u32::MAX / 2)
+        other.incarnation != self.incarnation || other.number.is_newer_than(self.number)
     }
 
     /// Returns the turn that the same source begins next.

@@ -22,6 +22,7 @@ use super::routing::{Cast, Forwarding, Routing};
 use coded::CodedBuffer;
 use ncmesh_code::{Field, Shape};
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::bounded::make_room;
 use ncmesh_engine::{Filled, TxResult};
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
@@ -118,7 +119,7 @@ impl Relays {
         }
 
         // Find the transfer, and move to the packet's turn if that is newer.
-        self.make_room(header.flow);
+        make_room(&mut self.flows, &header.flow, MAX_FLOWS, |relay| relay.heard_at);
         let forwarding = self.forwarding;
         let new = || Relay::new(forwarding, &heard, shape);
         let relay = self.flows.entry(header.flow).or_insert_with(new);
@@ -275,15 +276,6 @@ impl Relays {
         match self.flows.get_mut(&flow)?.buffer {
             Buffer::Coded(_) => None,
             Buffer::Stored(ref mut stored) => Some(stored),
-        }
-    }
-
-    fn make_room(&mut self, flow: FlowId) {
-        if self.flows.len() < MAX_FLOWS || self.flows.contains_key(&flow) {
-            return;
-        }
-        if let Some(oldest) = self.flows.iter().min_by_key(|(_, r)| r.heard_at).map(|(f, _)| *f) {
-            self.flows.remove(&oldest);
         }
     }
 }

@@ -15,6 +15,8 @@ use ncmesh_engine::{Malformed, TxResult};
 use ncmesh_wire::NodeId;
 
 /// Most times that a report is sent if the MAC gives up on it. After that the parent polls again.
+/// So does it after a report that is lost in any other way: unlike the toolkit's repeated messages,
+/// a report has no timeout of its own.
 const REPORT_TRIES: u32 = 12;
 
 /// Packets of one batch at one node, and what its children have of them.

@@ -26,7 +26,7 @@ mod turn;
 
 use super::frame::{Ack, Announcement, Data, Report, TurnId, Version};
 use super::scheme::Scheme;
-use announce_timer::{AnnounceTimer, LONGEST_PAUSE};
+use announce_timer::{AnnounceTimer, PAUSES};
 use ncmesh_code::Encoder;
 use ncmesh_engine::file::merkle::MerkleTree;
 use ncmesh_engine::file::{BatchSet, Manifest, Outgoing, ReceiverState};
@@ -161,7 +161,7 @@ impl FileSource {
         // A receiver that goes on after the end has missed it: announce it again, but not for every
         // one of its acknowledgments.
         if let SourceState::Closed { announced_at, .. } = &mut self.state {
-            let was_told_lately = announced_at.is_some_and(|at| cx.now.since(at) < LONGEST_PAUSE);
+            let was_told_lately = announced_at.is_some_and(|at| cx.now.since(at) < PAUSES.longest);
             if !ack.state.is_final() && !was_told_lately {
                 *announced_at = None;
             }
