@@ -215,7 +215,8 @@ fn a_file_arrives_over_two_lossy_hops() {
                     stack.at(now, storage).handle_timeout();
                 }
 
-                // One transmission: the node fills a frame, its neighbours hear it, the MAC reports.
+                // One transmission: the node fills a frame, its neighbours hear it, the MAC
+                // reports.
                 let mut datagram = Vec::new();
                 if stack.offer(now).is_some()
                     && stack.at(now, storage).fill(&mut datagram).is_some()

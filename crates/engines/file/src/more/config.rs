@@ -4,16 +4,16 @@ use crate::config::check_packets;
 use ncmesh_engine::topology::Metric;
 use serde::Deserialize;
 
-/// Which nodes of a belt are pruned.
+/// Rule by which nodes of a belt are pruned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(try_from = "toml::Value")]
 pub enum Prune {
-    /// Those that make less than 0.1 of its transmissions, or less than the largest share below that by which
-    /// nobody is cut off (MORE_new; Pacifier, IV-B.1).
+    /// Prunes nodes that make less than 0.1 of its transmissions, or less than the largest share
+    /// below that which cuts no receiver off (MORE_new; Pacifier, IV-B.1).
     #[default]
     Connected,
-    /// Those that make less than this share (MORE_orig: 0.1). A receiver that this cuts off never gets the
-    /// file, and holds up the others.
+    /// Prunes nodes that make less than this share (MORE_orig: 0.1). A receiver that this cuts off
+    /// never gets the file, and holds up the others.
     Below(f64),
 }
 
@@ -21,13 +21,13 @@ pub enum Prune {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MoreConfig {
-    /// Which nodes are pruned.
+    /// Rule by which nodes are pruned.
     pub prune: Prune,
     /// Packets of a batch, 1 to 255 (k).
     pub batch_size: u8,
     /// Payload of a packet, bytes. If left out, packets fit the radio's MTU.
     pub symbol_size: Option<u16>,
-    /// ETX by which nodes are nearer to a destination or farther.
+    /// ETX that says which of two nodes is nearer to a receiver.
     pub metric: Metric,
 }
 

@@ -84,8 +84,8 @@ impl Announcements {
         self.flood.sent(&flow, now, rng);
     }
 
-    /// Makes room for an announcement of `flow`; returns whether there is room. Unlike the toolkit's
-    /// bounded tables it may refuse.
+    /// Makes room for an announcement of `flow`; returns whether there is room. Unlike the
+    /// toolkit's bounded tables it may refuse.
     ///
     /// A full table drops an ended transfer first, then the one that was silent longest. A transfer
     /// that is open and not silent goes only if the new one is this node's own.

@@ -3,8 +3,8 @@
 use ncmesh_engine::time::Instant;
 use ncmesh_wire::FlowId;
 
-/// A transfer that has a data packet to send. The least of several is the one to send for: transfers
-/// take turns, the one served longest ago first.
+/// A transfer that has a data packet to send. The least of several is the one to send for:
+/// transfers take turns, the one served longest ago first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ReadyTransfer {
     /// When a packet was last sent for it.

@@ -94,9 +94,9 @@ impl Forwarding {
         matches!(self, Self::HopByHop(_))
     }
 
-    /// Returns the most bytes that a data packet has besides its payload, if it lists `listed` nodes
-    /// and its batch has `packets`. Assumes that it carries a coding vector, a poll and a piggyback
-    /// wherever it may: forwarders add them to packets that came without.
+    /// Returns the most bytes that a data packet has besides its payload, if it lists `listed`
+    /// nodes and its batch has `packets`. Assumes that it carries a coding vector, a poll and a
+    /// piggyback wherever it may: forwarders add them to packets that came without.
     pub(super) const fn overhead(self, listed: usize, packets: usize) -> usize {
         let (flow, turn, batch, packets_and_flags) = (6, 2 + 4, 4, 1 + 1);
         let (list, piggyback) = (1 + 4 * listed, 6);
@@ -192,8 +192,8 @@ impl Routing {
         }
     }
 
-    /// Returns the credit that `me` earns by a packet of `sender`, in a transfer of `source`. `None`
-    /// if the packet does not come from upstream, or the routing has no credits.
+    /// Returns the credit that `me` earns by a packet of `sender`, in a transfer of `source`.
+    /// `None` if the packet does not come from upstream, or the routing has no credits.
     #[must_use]
     pub fn credit(&self, me: NodeId, sender: NodeId, source: NodeId) -> Option<f64> {
         let place = self.place(me)?;

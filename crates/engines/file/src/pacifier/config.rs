@@ -4,7 +4,7 @@ use crate::config::check_packets;
 use ncmesh_engine::topology::Metric;
 use serde::Deserialize;
 
-/// Which of the paper's building blocks are in use (Table I).
+/// Building blocks of the paper that are in use (Table I).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Variant {
@@ -15,8 +15,8 @@ pub enum Variant {
     /// With round-robin batching too: TREE+RL+RRB, the whole of Pacifier.
     #[default]
     TreeRlRrb,
-    /// Round-robin batching without source rate limiting, for radios that do not share one channel (the
-    /// wait for a child's transmission then only costs time). Not in the paper.
+    /// Round-robin batching without source rate limiting. For radios that do not share a channel,
+    /// where the wait for a child's transmission only costs time. Not in the paper.
     TreeRrb,
 }
 
@@ -26,16 +26,17 @@ pub enum Variant {
 pub struct PacifierConfig {
     /// Building blocks in use.
     pub variant: Variant,
-    /// Between the fewest (0) and the most (1) transmissions any child needs (III-C.2).
+    /// What a node sends: from the fewest (0) to the most (1) transmissions that any of its
+    /// children needs (III-C.2).
     pub knob: f64,
     /// Packets of a batch, 1 to 255 (k).
     pub batch_size: u8,
     /// Payload of a packet, bytes. If left out, packets fit the radio's MTU.
     pub symbol_size: Option<u16>,
-    /// How long the source waits for a child to forward, in packet times for each packet its children owe, 0
-    /// to 1000 (III-B; see ERRATA.md).
+    /// Time that the source waits for a child to forward, in packet times for each transmission
+    /// that a packet triggers at its children, 0 to 1000 (III-B; see ERRATA.md).
     pub timeout_factor: f64,
-    /// ETX of the tree and its order (the paper leaves it open; see ERRATA.md).
+    /// ETX by which the tree is built and ordered. The paper leaves it open (see ERRATA.md).
     pub metric: Metric,
 }
 

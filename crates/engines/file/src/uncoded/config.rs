@@ -7,7 +7,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UncodedConfig {
-    /// Packets of a batch, 1 to 255: what a node on the way holds at most of a transfer.
+    /// Packets of a batch, 1 to 255. A forwarder holds one batch of each transfer.
     pub batch_size: u8,
     /// Payload of a packet, bytes. If left out, packets fit the radio's MTU.
     pub symbol_size: Option<u16>,
@@ -15,7 +15,8 @@ pub struct UncodedConfig {
 
 impl Default for UncodedConfig {
     fn default() -> Self {
-        // Without a coding vector a large batch costs memory only, and there are fewer ends to wait for.
+        // There is no coding vector, so a large batch costs only memory. Fewer batches mean fewer
+        // waits for the last packets of one.
         Self { batch_size: 255, symbol_size: None }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! The node sends each packet it holds until it knows that every child has it. It learns that from
 //! the MAC's acknowledgment (unicast), from overhearing the child pass the packet on, or from the
-//! child's report. Reports cost airtime, so a packet asks for one only now and then; it then carries
-//! a numbered *poll*. Polls are in the last packet of a batch, in every [`POLL_INTERVAL`]th one, and
-//! in a packet that is repeated because no report came.
+//! child's report. Reports cost airtime, so a packet asks for one only now and then; it then
+//! carries a numbered *poll*. Polls are in the last packet of a batch, in every [`POLL_INTERVAL`]th
+//! one, and in a packet that is repeated because no report came.
 //!
 //! For each child a packet is in one of three states:
 //!

@@ -155,7 +155,8 @@ proptest! {
     ) {
         let mut rng = stream(seed, NodeId(1), "test", "arq");
         let children: Vec<NodeId> = (0..losses.len()).map(|i| NodeId(i as u16 + 2)).collect();
-        let mut has: BTreeMap<NodeId, PacketSet> = children.iter().map(|c| (*c, PacketSet::default())).collect();
+        let nothing = |child: &NodeId| (*child, PacketSet::default());
+        let mut has: BTreeMap<NodeId, PacketSet> = children.iter().map(nothing).collect();
         let (mut a, all) = (arq(&children, packets), PacketSet::first_of(packets));
         let (mut now, mut sent) = (AT, 0u32);
         let mut reports: Vec<(NodeId, u32, PacketSet)> = Vec::new();

@@ -51,8 +51,8 @@ impl CodedBuffer {
         self.credit > 0.0 && self.recoder.rank() > 0
     }
 
-    /// Appends the coding vector and payload of a fresh combination and pays for it. Returns whether
-    /// there was anything to combine.
+    /// Appends the coding vector and payload of a fresh combination and pays for it. Returns
+    /// whether there was anything to combine.
     pub(super) fn fill(&mut self, rng: &mut impl RngCore, out: &mut Vec<u8>) -> bool {
         let shape = self.recoder.shape();
         let start = out.len();

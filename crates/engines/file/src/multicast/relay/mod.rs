@@ -2,8 +2,8 @@
 //!
 //! A forwarder keeps no configuration. Each data packet lists the forwarders; a node that finds
 //! itself there takes part. It works on the turn that the source is at: the first packet of a newer
-//! turn empties its buffer (Pacifier, III-C), a packet of an older one is dropped. Within a turn the
-//! source may change its plan; packets carry a revision, and the forwarder follows the newest.
+//! turn empties its buffer (Pacifier, III-C), a packet of an older one is dropped. Within a turn
+//! the source may change its plan; packets carry a revision, and the forwarder follows the newest.
 //!
 //! What the buffer is depends on the scheme: [`CodedBuffer`] sends combinations by credit,
 //! [`StoredBuffer`] sends packets as they are until the next hops have them.

@@ -204,8 +204,8 @@ impl FileSink {
         if begins_batch && self.spare.is_empty() { self.memory_of_batch() } else { 0 }
     }
 
-    /// Frees the memory of one batch: a spare decoder, or else the batch with the lowest rank, which
-    /// is then received anew. Returns whether there was any.
+    /// Frees the memory of one batch: a spare decoder, or else the batch with the lowest rank,
+    /// which is then received anew. Returns whether there was any.
     fn release_memory(&mut self) -> bool {
         if self.spare.pop().is_some() {
             return true;

@@ -216,8 +216,8 @@ impl FileSource {
         true
     }
 
-    /// Handles the MAC's report on the data packet filled last; `packet_time` is the mean airtime of
-    /// one (T_p).
+    /// Handles the MAC's report on the data packet filled last; `packet_time` is the mean airtime
+    /// of one (T_p).
     pub(super) fn handle_tx_result(
         &mut self,
         scheme: &dyn Scheme,
@@ -264,8 +264,8 @@ impl FileSource {
         times.into_iter().filter(|t| *t > after).chain(turn).min()
     }
 
-    /// Returns the announcement to flood, if one is due. One of a closed transfer is always due: the
-    /// caller knows when.
+    /// Returns the announcement to flood, if one is due. One of a closed transfer is always due:
+    /// the caller knows when.
     pub(super) fn announcement(
         &mut self,
         cx: &Context<'_>,

@@ -38,8 +38,8 @@ impl RateLimiter {
         self.children_credit = plan.children_credit;
     }
 
-    /// Begins to wait for a child, after the packet has left. `overhear_timeout` is the wait for each
-    /// transmission of a child, in packet times.
+    /// Begins to wait for a child, after the packet has left. `overhear_timeout` is the wait for
+    /// each transmission of a child, in packet times.
     pub(super) fn wait_for_child(
         &mut self,
         overhear_timeout: f64,

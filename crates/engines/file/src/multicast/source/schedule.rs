@@ -64,8 +64,8 @@ impl FileSource {
     }
 
     /// Checks the turn under way after receivers or the mesh (`mesh_changed`) have changed. Ends it
-    /// if nobody needs it any more or its rule says so; replans it if fewer receivers need it or the
-    /// mesh has changed.
+    /// if nobody needs it any more or its rule says so; replans it if fewer receivers need it or
+    /// the mesh has changed.
     pub(super) fn review_turn(
         &mut self,
         mesh_changed: bool,
@@ -98,8 +98,8 @@ impl FileSource {
     }
 
     /// Returns a plan whose list of nodes fits into a frame. If that for all `receivers` does not,
-    /// the farthest are left out and wait for another turn. `None` if none fits even for the nearest
-    /// alone, or no path leads to it.
+    /// the farthest are left out and wait for another turn. `None` if none fits even for the
+    /// nearest alone, or no path leads to it.
     fn fitting_plan(
         &self,
         receivers: &BTreeSet<NodeId>,

@@ -12,8 +12,8 @@ use ncmesh_engine::file::{SendFailure, merkle};
 use ncmesh_engine::{Context, Event, Filled};
 
 impl FileSource {
-    /// Appends a data packet. Begins a turn if none is under way. Returns `None` if there is nothing
-    /// to send after all.
+    /// Appends a data packet. Begins a turn if none is under way. Returns `None` if there is
+    /// nothing to send after all.
     pub(in crate::multicast) fn fill(
         &mut self,
         cx: &mut Context<'_>,

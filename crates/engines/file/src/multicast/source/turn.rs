@@ -14,8 +14,8 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeSet;
 
-/// Time without a receiver finishing after which a turn counts as stuck. A forwarder's buffer may be
-/// spoiled then by a forged packet, and the turn is better begun anew.
+/// Time without a receiver finishing after which a turn counts as stuck. A forwarder's buffer may
+/// be spoiled then by a forged packet, and the turn is better begun anew.
 const STUCK: Duration = Duration::from_secs(60);
 
 /// What a turn is to do.
