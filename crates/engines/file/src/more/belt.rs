@@ -42,6 +42,8 @@ impl Belt {
         if source == destination || !to_destination.reaches(source) {
             return None;
         }
+
+        // Nodes that are farther than the source would carry packets backwards.
         let distance = |node: &NodeId| to_destination.distance(*node);
         let is_nearer = |node: &NodeId| distance(node) < distance(&source);
         let mut order: Vec<NodeId> = topology.nodes().filter(is_nearer).collect();

@@ -93,6 +93,9 @@ impl Announcements {
         if self.kept.len() < MAX_KEPT || self.kept.contains_key(&flow) {
             return true;
         }
+
+        // An ended transfer is missed by nobody; one of a silent source is announced again if the
+        // source comes back.
         let is_open = |kept: &Kept| kept.announcement.phase == TransferPhase::Open;
         let least_missed = self.kept.iter().min_by_key(|(_, kept)| (is_open(kept), kept.heard_at));
         let Some((victim, kept)) = least_missed.map(|(flow, kept)| (*flow, kept)) else {

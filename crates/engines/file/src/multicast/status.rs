@@ -33,6 +33,7 @@ impl FileSource {
                     CloseReason::Failed(failure) => Stage::Failed(failure),
                 },
             },
+            // Bytes of the receiver that has least.
             bytes: receivers.iter().map(|r| r.bytes).min().unwrap_or(0),
             started: self.started,
             finished: self.state.closed_at(),

@@ -75,10 +75,13 @@ impl<S: Scheme> FileMulticast<S> {
     /// Sends a data packet, for the transfer that was served longest ago. A forwarded one goes
     /// before one of this node's own that was served at the same time.
     pub(super) fn fill_data(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        // A node that is both forwarder and source would starve one role if it always preferred the
+        // other.
         let relayed = self.relays.ready(cx.now);
         let own = self.ready_source(cx.now);
         let is_relayed_first =
             own.is_none_or(|own| relayed.is_some_and(|relayed| relayed.sent_at <= own.sent_at));
+
         if is_relayed_first {
             let flow = relayed?.flow;
             let piggyback = self.acks.piggyback(flow);

@@ -218,6 +218,7 @@ impl<S: Scheme> Engine for FileMulticast<S> {
             OnAir::Report(flow) => {
                 self.relays.handle_report_result(flow, report.result, cx.now);
             }
+            // Source rate limiting counts in packet times, so this node's own packets are measured.
             OnAir::SourceData(flow) => {
                 self.packet_time.add(report.airtime);
                 if let Some(source) = self.sources.get_mut(&flow) {

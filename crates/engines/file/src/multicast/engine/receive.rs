@@ -187,6 +187,8 @@ impl<S: Scheme> FileMulticast<S> {
         if report.parent != cx.me {
             return;
         }
+
+        // A report on a turn that is over says nothing about the packets of this one.
         let sender = frame.sender;
         let is_current = match self.sources.get_mut(&report.flow) {
             Some(source) => source.handle_report(sender, &report, cx.now),

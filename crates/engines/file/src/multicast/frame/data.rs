@@ -59,6 +59,7 @@ impl DataHeader {
     /// Appends the header. Coding vector and payload follow: if `systematic` one byte with the
     /// packet's index, else one coefficient for each packet.
     pub(crate) fn write(&self, systematic: bool, out: &mut Vec<u8>) {
+        // The flags say which of the optional fields follow.
         let mut flags = if systematic { SYSTEMATIC } else { 0 };
         flags |= if self.piggyback.is_some() { PIGGYBACK } else { 0 };
         flags |= if self.poll.is_some() { POLL } else { 0 };
@@ -73,8 +74,8 @@ impl DataHeader {
         self.turn.write(&mut w);
         w.u32(self.batch).u8(self.packets).u8(flags);
 
+        // Fields whose length depends on the scheme and the packet.
         self.routing.write(self.revision, out);
-
         let mut w = Writer::new(out);
         if let Some(poll) = self.poll {
             w.u32(poll);

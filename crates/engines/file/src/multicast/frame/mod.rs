@@ -7,7 +7,7 @@
 //! | 2 | [`Ack`] | from a receiver to the source, unicast hop by hop |
 //! | 3 | [`Report`] | from a node of a tree to its parent, unicast |
 //!
-//! Layouts with offsets and examples: `docs/wire-format.md`.
+//! Layouts with offsets and examples: `docs/reference/wire-format.md`.
 
 mod ack;
 mod announcement;

@@ -166,6 +166,8 @@ impl Relays {
         let Some(relay) = self.flows.get_mut(&report.flow) else {
             return RelayOutcome::NotListed;
         };
+
+        // The child may be a turn behind, or ahead if this node missed the packets that began it.
         if report.turn != relay.turn {
             return RelayOutcome::Stale;
         }
@@ -207,6 +209,7 @@ impl Relays {
         relay.sent_at = now;
         let header = relay.header(flow, piggyback);
         match &mut relay.buffer {
+            // Coded at the moment of transmission, from everything heard so far.
             Buffer::Coded(coded) => {
                 header.write(false, out);
                 coded.fill(rng, out).then_some(Filled { kind: frame::DATA, to: None })
@@ -319,10 +322,14 @@ impl Relay {
         if ahead > u8::MAX / 2 {
             return;
         }
+
+        // Credits may differ even within a revision: ordered forwarders have no revisions.
         self.routing.clone_from(&header.routing);
         if ahead == 0 {
             return;
         }
+
+        // By a new plan this node may have other tasks, or none.
         self.revision = header.revision;
         match &mut self.buffer {
             Buffer::Coded(coded) if !self.routing.lists(heard.me) => coded.stop(),

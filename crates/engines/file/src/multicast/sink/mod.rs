@@ -124,6 +124,8 @@ impl FileSink {
             self.redundant += u64::from(self.have.contains(batch));
             return SinkOutcome::Quiet;
         }
+
+        // The header is not trusted: it must agree with the geometry that was announced.
         let fits = batch < g.batches()
             && data.header.packets == g.packets(batch)
             && data.payload.len() == usize::from(g.symbol_size());
@@ -131,6 +133,7 @@ impl FileSink {
             return SinkOutcome::Malformed;
         }
 
+        // An innovative packet raises the rank; at full rank the batch can be decoded.
         let decoder = self.decoder(batch);
         let absorbed = data.with_coding_vector(|vector| decoder.absorb(vector, data.payload));
         let is_complete = decoder.is_complete();
@@ -159,6 +162,8 @@ impl FileSink {
             SinkOutcome::BatchForged => self.bad_batches += 1,
             _ => {}
         }
+
+        // The decoder serves another batch. A forged batch begins anew with an empty one.
         if self.spare.len() < MAX_SPARE {
             decoder.clear();
             self.spare.push(decoder);
@@ -303,6 +308,8 @@ pub(super) fn reserve_memory(
     if bytes == 0 {
         return true;
     }
+
+    // Each round frees one batch or ends.
     loop {
         let used: usize = sinks.values().map(FileSink::memory).sum();
         if used.saturating_add(bytes) <= limit {

@@ -92,12 +92,17 @@ impl FileSource {
     pub(super) fn new(outgoing: Outgoing, cx: &Context<'_>) -> Self {
         let (epoch, now) = (cx.epoch, cx.now);
         let g = outgoing.manifest.geometry;
+        // Receivers that ended before this node restarted need not be asked again.
         let receiver = |node: &NodeId| match outgoing.done.get(node) {
             Some(state) => (*node, Receiver::ended(g.batches(), *state, now)),
             None => (*node, Receiver::invited(g.batches(), false, now)),
         };
         let receivers = outgoing.receivers.iter().chain(outgoing.done.keys()).map(receiver);
+
+        // Forwarders tell the source's starts apart by 16 bits made of its epoch.
         let incarnation = (epoch ^ epoch >> 16 ^ epoch >> 32 ^ epoch >> 48) as u16;
+
+        // A receiver can acknowledge only as many batches as an acknowledgment has bits for.
         let ack_bits = cx.mtu.saturating_sub(Ack::HEADER) * 8;
         Self {
             state: SourceState::Open,
@@ -135,6 +140,9 @@ impl FileSource {
         }
         self.topology_version = Some(cx.topology.version());
         let paths = cx.topology.paths_from(self.manifest.flow.source, Metric::Broadcast);
+
+        // A receiver that comes into reach is to hear an announcement soon. One that is out of
+        // reach must not keep a turn going.
         let mut somebody_new = false;
         for (node, receiver) in &mut self.receivers {
             let is_reachable = paths.reaches(*node);
@@ -275,6 +283,8 @@ impl FileSource {
         if self.is_open() && now < self.announce_timer.next_at() {
             return None;
         }
+
+        // Silent receivers are looked for here because an announcement is what wakes them up.
         self.receivers.values_mut().for_each(|receiver| receiver.expire(now));
         self.review_turn(false, cx, scheme);
         let number = self.announce_timer.note_announced(now);

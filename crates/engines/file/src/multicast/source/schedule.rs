@@ -54,6 +54,9 @@ impl FileSource {
             if let Some(plan) = self.fitting_plan(&receivers, cx, scheme) {
                 return Some(Assignment { batch, receivers, plan });
             }
+
+            // Without these receivers another batch may be next. Each round loses at least one, so
+            // the search ends.
             for node in &receivers {
                 if let Some(receiver) = self.receivers.get_mut(node) {
                     receiver.is_reachable = false;
@@ -110,6 +113,8 @@ impl FileSource {
         let (packets, symbol) = (usize::from(g.generation()), usize::from(g.symbol_size()));
         let mut receivers: Vec<NodeId> = receivers.iter().copied().collect();
         receivers.sort_by_key(|node| self.distance(*node));
+
+        // Fewer receivers mean fewer forwarders to list, and the farthest need the most.
         while !receivers.is_empty() {
             let plan = scheme.plan(cx.topology, self.manifest.flow.source, &receivers);
             let listed = plan.routing.listed();

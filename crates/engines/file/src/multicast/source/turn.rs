@@ -85,6 +85,8 @@ impl BatchTurn {
             self.assignment.receivers = receivers;
             self.progress_at = now;
         }
+
+        // Forwarders and children need not know that receivers changed, only that the plan did.
         if plan == self.assignment.plan {
             return;
         }
