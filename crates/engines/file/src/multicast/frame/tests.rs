@@ -1,4 +1,5 @@
-//! The golden vectors of `docs/reference/wire-format.md`, and what holds for frames of unknown bytes.
+//! The golden vectors of `docs/reference/wire-format.md`, and what holds for frames of unknown
+//! bytes.
 
 use super::*;
 use crate::multicast::packet_set::PacketSet;

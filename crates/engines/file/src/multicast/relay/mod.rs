@@ -79,7 +79,7 @@ pub(super) struct HeardData<'a> {
 pub(super) enum RelayOutcome {
     /// This node is no forwarder of the batch.
     NotListed,
-    /// Its turn is over.
+    /// It belongs to another turn than the one at hand.
     Stale,
     /// Its fields do not fit the batch, or what is made of it would not fit a frame.
     Malformed,

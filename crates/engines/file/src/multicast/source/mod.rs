@@ -92,6 +92,7 @@ impl FileSource {
     pub(super) fn new(outgoing: Outgoing, cx: &Context<'_>) -> Self {
         let (epoch, now) = (cx.epoch, cx.now);
         let g = outgoing.manifest.geometry;
+
         // Receivers that ended before this node restarted need not be asked again.
         let receiver = |node: &NodeId| match outgoing.done.get(node) {
             Some(state) => (*node, Receiver::ended(g.batches(), *state, now)),
