@@ -9,6 +9,7 @@ mod experiment;
 mod host;
 mod measure;
 mod observe;
+mod observers;
 pub mod scenario;
 mod simulation;
 mod tcp;

@@ -6,7 +6,8 @@ mod events;
 mod streams;
 
 use crate::host::{Happening, Host};
-use crate::observe::{Observer, Observers};
+use crate::observe::Observer;
+use crate::observers::Observers;
 pub use config::{Knowledge, Mischief, SimulationConfig};
 pub use error::SimulationError;
 use ncmesh_engine::file::merkle;
@@ -16,7 +17,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::tunnel::Relaying;
 use ncmesh_engines::REGISTRY;
-use ncmesh_medium::{MacConfig, Medium, MediumError, Order, RadioId, Statistics};
+use ncmesh_medium::{MacConfig, Medium, MediumError, RadioId, SlotOrder, Statistics};
 use ncmesh_stack::Stack;
 use ncmesh_wire::{FlowId, NodeId};
 use rand_chacha::ChaCha8Rng;
@@ -80,7 +81,10 @@ impl Simulation {
             now: Instant::default(),
             out: Vec::new(),
             known: config.known_beforehand()?,
-            weighs: matches!(config.medium.mac, MacConfig::Slotted { order: Order::Weight, .. }),
+            weighs: matches!(
+                config.medium.mac,
+                MacConfig::Slotted { order: SlotOrder::Weight, .. }
+            ),
             config,
         };
         for node in 0..radios {

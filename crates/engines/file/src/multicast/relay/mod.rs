@@ -113,7 +113,7 @@ impl Relays {
         else {
             return RelayOutcome::Malformed;
         };
-        let overhead = self.forwarding.overhead(header.routing.listed(), shape.generation());
+        let overhead = self.forwarding.overhead(header.routing.listed(), shape.generation_size());
         if overhead + shape.symbol_size() > mtu {
             return RelayOutcome::Malformed;
         }
@@ -344,7 +344,7 @@ impl Relay {
             flow,
             turn: self.turn,
             batch: self.batch,
-            packets: self.shape.generation() as u8,
+            packets: self.shape.generation_size() as u8,
             routing: self.routing.clone(),
             revision: self.revision,
             poll: None,

@@ -36,7 +36,7 @@ impl FileSource {
             flow: self.manifest.flow,
             turn: self.turn_id,
             batch: turn.assignment.batch,
-            packets: shape.generation() as u8,
+            packets: shape.generation_size() as u8,
             routing: plan.routing.clone(),
             revision: turn.revision,
             poll: if let TurnPacket::Systematic(next) = packet { next.poll } else { None },
@@ -52,8 +52,8 @@ impl FileSource {
             }
             TurnPacket::Combination => {
                 let start = out.len();
-                out.resize(start + shape.generation() + shape.symbol_size(), 0);
-                let (coefficients, payload) = out[start..].split_at_mut(shape.generation());
+                out.resize(start + shape.generation_size() + shape.symbol_size(), 0);
+                let (coefficients, payload) = out[start..].split_at_mut(shape.generation_size());
                 draw(shape.field(), cx.rng, coefficients);
                 encoder.encode(coefficients, payload).ok()?;
             }
