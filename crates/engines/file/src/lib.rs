@@ -1,8 +1,8 @@
 //! Reliable multicast of files: Pacifier, MORE and two baselines without coding.
 //!
 //! The schemes share one engine, [`multicast`]: announcement, coding, forwarding, acknowledgment,
-//! verification and resumption. What a scheme adds is its plan: who forwards a batch, how much
-//! everyone sends, and when the source moves on to another batch.
+//! verification and resumption. A scheme adds its plan: who forwards a batch, how much everyone
+//! sends, and when the source moves on to another batch.
 //!
 //! | module | scheme | plan |
 //! | --- | --- | --- |

@@ -20,7 +20,7 @@ pub(super) struct Belt {
     links: Vec<Vec<(usize, f64)>>,
 }
 
-/// What the nodes of a belt send for one packet of the source, in the belt's order.
+/// Transmissions of the nodes of a belt for one packet of the source, in the belt's order.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Load {
     /// Expected transmissions (z).

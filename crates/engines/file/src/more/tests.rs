@@ -72,7 +72,7 @@ fn merged_belts_have_the_largest_z_of_each_node() {
     // For receiver 3 every packet passes node 2, over 0.5. For receiver 4 node 2 would send only
     // 0.3 / 0.7, over 0.8.
     assert_close(b.z[&NodeId(2)], 2.0);
-    // What 4 hears and 2 does not goes from 4 to 2, over 0.8.
+    // Packets that 4 hears and 2 does not go from 4 to 2, over 0.8.
     assert_close(b.z[&NodeId(4)], 0.5 * 0.4 / 0.7 / 0.8);
     assert_eq!(b.upstream[&NodeId(2)], ids(&[1, 4]).into_iter().collect());
     assert_eq!(b.upstream[&NodeId(4)], ids(&[1]).into_iter().collect());

@@ -57,7 +57,7 @@ pub(super) struct AckKey {
 struct Entry {
     ack: Ack,
     retry: Retry,
-    /// What was overheard since it was last sent.
+    /// Data packets overheard since it was last sent.
     overheard: Overheard,
     /// Times that there was no route to the source.
     waits: u32,

@@ -1,6 +1,6 @@
-//! What became of an item that was offered to a bounded table.
+//! Outcome of offering an item to a bounded table.
 
-/// Outcome of offering an item to a bounded table of versioned items.
+/// Outcome of offering a versioned item to a bounded table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     /// It is new, or newer than the version in the table, and was taken.

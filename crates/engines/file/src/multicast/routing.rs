@@ -1,4 +1,4 @@
-//! Who forwards a data packet, as the packet itself says.
+//! Forwarders of a data packet, as the packet itself lists them.
 //!
 //! The source decides and lists its decision in every packet ([`Routing`]); other nodes need no
 //! state of their own to take part. Which of the three forms the list has depends on the scheme

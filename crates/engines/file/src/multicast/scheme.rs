@@ -1,5 +1,5 @@
-//! What tells one file-multicast scheme from another: who forwards, how much, and when the source
-//! moves on to another batch.
+//! The interface of a file-multicast scheme: who forwards, how much, and when the source moves on
+//! to another batch.
 
 use super::routing::{Forwarding, Routing};
 use ncmesh_engine::topology::Topology;

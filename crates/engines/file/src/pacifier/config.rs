@@ -26,7 +26,7 @@ pub enum Variant {
 pub struct PacifierConfig {
     /// Building blocks in use.
     pub variant: Variant,
-    /// What a node sends: from the fewest (0) to the most (1) transmissions that any of its
+    /// Transmissions of a node, from the fewest (0) to the most (1) that any of its
     /// children needs (III-C.2).
     pub knob: f64,
     /// Packets of a batch, 1 to 255 (k).

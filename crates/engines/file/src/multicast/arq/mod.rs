@@ -65,7 +65,7 @@ pub(super) struct Arq {
     progress_at: Instant,
 }
 
-/// What this node knows of a child.
+/// A child, as far as this node knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Child {
     has: PacketSet,

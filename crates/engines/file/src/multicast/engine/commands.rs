@@ -1,4 +1,4 @@
-//! What the driver may ask of the engine.
+//! Commands of the driver.
 
 use super::FileMulticast;
 use crate::multicast::frame::Announcement;
@@ -10,8 +10,9 @@ use ncmesh_engine::file::{Refusal, is_safe_name};
 use ncmesh_engine::{Context, Engine, FileEngine};
 use ncmesh_wire::FlowId;
 
-/// Nodes that a header has room for at least and at most, if packets are made to fit the radio.
-const LISTED: (usize, usize) = (4, 24);
+/// Fewest and most nodes that a header has room for, if packets are made to fit the radio.
+const LISTED_MIN: usize = 4;
+const LISTED_MAX: usize = 24;
 /// Least payload of a packet, bytes.
 const SYMBOL_MIN: usize = 64;
 
@@ -25,7 +26,7 @@ impl<S: Scheme> FileEngine for FileMulticast<S> {
         // the source.
         let unlisted = if forwarding.is_hop_by_hop() { 1 } else { 2 };
         let listed = cx.topology.nodes().count().saturating_sub(unlisted);
-        let overhead = forwarding.overhead(listed.clamp(LISTED.0, LISTED.1), batch_size.into());
+        let overhead = forwarding.overhead(listed.clamp(LISTED_MIN, LISTED_MAX), batch_size.into());
         let fits = cx.mtu.checked_sub(overhead).filter(|fits| *fits >= SYMBOL_MIN);
         let fits = u16::try_from(fits.ok_or(SendError::MtuTooSmall)?).unwrap_or(u16::MAX);
 

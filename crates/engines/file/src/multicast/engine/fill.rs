@@ -1,4 +1,4 @@
-//! What the engine sends when the channel is granted.
+//! Frames that the engine sends when the channel is granted.
 
 use super::{FileMulticast, OnAir};
 use crate::multicast::ack_cache::AckKey;

@@ -1,4 +1,4 @@
-//! What the engine does with frames that it hears.
+//! Frames that the engine hears: parses them and hands them to the roles that this node has.
 
 use super::FileMulticast;
 use crate::multicast::admission::Admission;
@@ -131,7 +131,7 @@ impl<S: Scheme> FileMulticast<S> {
             RelayOutcome::NotListed | RelayOutcome::Taken => {}
         }
 
-        // As a receiver. What a forwarder cannot use any more may still serve a receiver.
+        // As a receiver. A packet that is too old for a forwarder may still serve a receiver.
         let sink = self.sinks.get(&flow);
         let needed = sink.map_or(0, |sink| sink.memory_needed(data.header.batch));
         if !reserve_memory(&mut self.sinks, needed, self.limits.memory) {

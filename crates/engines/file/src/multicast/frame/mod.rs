@@ -2,10 +2,10 @@
 //!
 //! | kind | frame | way |
 //! | --- | --- | --- |
-//! | 0 | [`Announcement`] | from the source, flooded through the mesh |
-//! | 1 | [`Data`] | from the source and forwarders, broadcast (ETX unicast: to the next hop) |
-//! | 2 | [`Ack`] | from a receiver to the source, unicast hop by hop |
-//! | 3 | [`Report`] | from a node of a tree to its parent, unicast |
+//! | 0 | announcement | from the source, flooded through the mesh |
+//! | 1 | data | from the source and forwarders, broadcast (ETX unicast: to the next hop) |
+//! | 2 | acknowledgment | from a receiver to the source, unicast hop by hop |
+//! | 3 | report | from a node of a tree to its parent, unicast |
 //!
 //! Layouts with offsets and examples: `docs/reference/wire-format.md`.
 

@@ -5,7 +5,7 @@
 //! turn empties its buffer (Pacifier, III-C), a packet of an older one is dropped. Within a turn
 //! the source may change its plan; packets carry a revision, and the forwarder follows the newest.
 //!
-//! What the buffer is depends on the scheme: [`CodedBuffer`] sends combinations by credit,
+//! The kind of buffer depends on the scheme: [`CodedBuffer`] sends combinations by credit,
 //! [`StoredBuffer`] sends packets as they are until the next hops have them.
 
 mod coded;
@@ -74,7 +74,7 @@ pub(super) struct HeardData<'a> {
     pub now: Instant,
 }
 
-/// What became of a frame at a forwarder.
+/// Outcome of a frame at a forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RelayOutcome {
     /// This node is no forwarder of the batch.
@@ -107,8 +107,8 @@ impl Relays {
             return RelayOutcome::NotListed;
         }
 
-        // What is sent on may carry a coding vector, a poll or a piggyback that this packet does
-        // not have. If that would not fit a frame, the packet is useless.
+        // The packets that are sent on may carry a coding vector, a poll or a piggyback that this
+        // one does not have. If they would not fit a frame, the packet is useless.
         let Ok(shape) = Shape::new(Field::Gf256, usize::from(header.packets), data.payload.len())
         else {
             return RelayOutcome::Malformed;

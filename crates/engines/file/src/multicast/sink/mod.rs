@@ -70,7 +70,7 @@ pub(super) enum SinkPhase {
     Refused(Refusal),
 }
 
-/// What became of a data packet at a receiver.
+/// Outcome of a data packet at a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SinkOutcome {
     /// Taken or not needed; there is nothing to tell the source.

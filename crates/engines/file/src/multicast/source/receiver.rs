@@ -1,4 +1,4 @@
-//! What the source knows of one receiver.
+//! One receiver, as far as the source knows it.
 
 use crate::multicast::frame::Version;
 use ncmesh_engine::file::{BatchSet, ReceiverState};

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 /// be spoiled then by a forged packet, and the turn is better begun anew.
 const STUCK: Duration = Duration::from_secs(60);
 
-/// What a turn is to do.
+/// Task of a turn.
 #[derive(Debug)]
 pub(super) struct Assignment {
     pub batch: u32,
