@@ -7,7 +7,6 @@ pub use crate::transmission::DATA;
 use ncmesh_wire::{FlowId, NodeId};
 use serde::{Deserialize, Serialize};
 
-
 /// Returns the flow as traces name it: its source, and its destination as serial number.
 #[must_use]
 pub fn flow_of(source: NodeId, destination: NodeId) -> FlowId {

@@ -31,7 +31,7 @@ use ncmesh_engine::Summary;
 /// Kind of an announcement.
 pub const ANNOUNCE: u8 = 0;
 /// Kind of a data packet.
-pub const DATA: u8 = 1;
+pub use ncmesh_engine::transmission::DATA;
 /// Kind of an end-to-end acknowledgment.
 pub const ACK: u8 = 2;
 /// Kind of a report to the parent in a tree.
