@@ -231,7 +231,7 @@ impl Gateway {
                 Err(PacketError::TooLong { .. }) => self.refuse(&packet, Dropped::TooLong, now),
                 Err(PacketError::Full) => self.counters.drop(Dropped::Full),
                 Err(PacketError::Empty | PacketError::Oneself | PacketError::UnknownScheme) => {
-                    self.counters.drop(Dropped::NoRoute)
+                    self.counters.drop(Dropped::NoRoute);
                 }
             }
         }
