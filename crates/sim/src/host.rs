@@ -1,5 +1,6 @@
 //! One simulated node: a stack, its files in memory, and a user who accepts every file.
 
+use crate::gateway::HostGateway;
 use ncmesh_proto::file::storage::MemoryStorage;
 use ncmesh_proto::file::{BatchSet, Manifest, Outgoing, Refusal};
 use ncmesh_proto::service::Event;
@@ -19,6 +20,8 @@ pub struct Host {
     /// What its user ended, and does not want after a restart either.
     pub(crate) cancelled: BTreeSet<FlowId>,
     manifests: BTreeMap<FlowId, Manifest>,
+    /// Gateway between its IP packets and a tunnel, if it has one. Its queues survive switching off.
+    pub(crate) gateway: Option<HostGateway>,
     /// The timer armed for it.
     pub(crate) timer: Option<Instant>,
     /// How often it was switched on.
@@ -29,8 +32,10 @@ pub struct Host {
 
 /// A packet handed up at a node.
 pub(crate) enum Received {
-    /// Through a tunnel.
+    /// Through a tunnel, at a node without a gateway.
     Tunnel { from: NodeId, packet: Vec<u8> },
+    /// An IP packet, by the node's gateway.
+    Ip(Vec<u8>),
     /// Of a stream.
     Stream { flow: FlowId, packet: Vec<u8> },
 }
@@ -58,6 +63,7 @@ impl Host {
             outgoing: Vec::new(),
             cancelled: BTreeSet::new(),
             manifests: BTreeMap::new(),
+            gateway: None,
             timer: None,
             starts: 0,
             requested: false,
@@ -114,10 +120,21 @@ impl Host {
                 }
                 Event::SendEnded(flow) => tell(Happening::SendEnded(flow)),
                 Event::SendFailed(flow, _) => tell(Happening::SendFailed(flow)),
-                Event::Packet { from, packet } => receive(Received::Tunnel { from, packet }),
+                Event::Packet { from, packet } => match &mut self.gateway {
+                    Some(gateway) => {
+                        gateway.handle_inbound(from, packet, stack, &mut self.storage, now);
+                    }
+                    None => receive(Received::Tunnel { from, packet }),
+                },
                 Event::StreamPacket { flow, packet, .. } => {
                     receive(Received::Stream { flow, packet });
                 }
+            }
+        }
+        if let Some(gateway) = &mut self.gateway {
+            gateway.drain(stack, &mut self.storage, now);
+            while let Some(packet) = gateway.poll_inbound() {
+                receive(Received::Ip(packet));
             }
         }
     }

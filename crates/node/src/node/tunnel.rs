@@ -3,11 +3,10 @@
 use super::Node;
 use crate::api::types::{self, ApiError, ErrorCode, Flow, TunnelChange};
 use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, check_scheme};
-use crate::store::FileStorage;
-use crate::tunnel::{Gateway, Mesh};
+use ncmesh_host::gateway::{Gateway, StackMesh};
 use ncmesh_proto::stack::{self, Stack};
 use ncmesh_proto::time::Instant;
-use ncmesh_proto::tunnel::{FlowStatus, Refused, Relaying};
+use ncmesh_proto::tunnel::{FlowStatus, Relaying};
 use ncmesh_wire::NodeId;
 
 /// The least MTU of IPv6, bytes (RFC 8200, 5).
@@ -32,7 +31,7 @@ impl Tunnel {
         let Some(tunnel) = config.tunnel.clone() else { return Ok(None) };
         let mtu = mtu(&tunnel, stack, config.radio.mtu())
             .map_err(|problem| stack::ConfigError { section: "tunnel".into(), problem })?;
-        let gateway = Gateway::new(&tunnel, mtu);
+        let gateway = Gateway::new(tunnel.gateway(mtu));
         Ok(Some(Self { config: tunnel, mtu, gateway }))
     }
 }
@@ -58,38 +57,6 @@ fn mtu(tunnel: &TunnelConfig, stack: &Stack, frame: usize) -> Result<usize, Stri
             Err(format!("mtu = {mtu}: {family} needs packets of {least} bytes"))
         }
         set => Ok(set.unwrap_or(longest)),
-    }
-}
-
-/// The stack as the gateway sees it.
-struct StackMesh<'a> {
-    stack: &'a mut Stack,
-    storage: &'a mut FileStorage,
-    scheme: &'a str,
-    now: Instant,
-}
-
-impl Mesh for StackMesh<'_> {
-    fn version(&self) -> u64 {
-        self.stack.topology().version()
-    }
-
-    fn named(&self, name: &str) -> Option<NodeId> {
-        let mut named = self.stack.topology().named(name);
-        match (named.next(), named.next()) {
-            (Some(only), None) => Some(only),
-            (None, _) => name.parse().ok().map(NodeId),
-            _ => None,
-        }
-    }
-
-    fn wants_packet(&self, to: NodeId) -> bool {
-        self.stack.wants_packet(self.scheme, to) == Some(true)
-    }
-
-    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
-        let sent = self.stack.send_packet(self.scheme, to, packet, self.storage, self.now);
-        sent.unwrap_or(Err(Refused::NoPath(to)))
     }
 }
 
@@ -191,7 +158,7 @@ impl Node {
             packets_in: counters.inbound.packets,
             bytes_in: counters.inbound.bytes,
             drops: counters.drops.iter().map(|(why, n)| (why.name().into(), *n)).collect(),
-            icmp_sent: counters.answers,
+            icmp_sent: counters.icmp_sent,
             mss_clamped: counters.clamped,
         })
     }
