@@ -5,6 +5,7 @@ mod command;
 mod crashes;
 mod crossing;
 mod flows;
+mod simulated;
 mod sizes;
 mod streams;
 mod support;

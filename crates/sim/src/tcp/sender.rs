@@ -68,12 +68,19 @@ struct Undo {
     repeated_at: Option<u32>,
 }
 
-/// Round-trip times (RFC 6298).
-#[derive(Debug, Default)]
+/// Round-trip times (RFC 6298), with the variation as Linux estimates it: one that grows at once and
+/// shrinks once per round-trip, so that a queue that fills does not look like a dead path.
+#[derive(Debug)]
 struct RoundTrips {
     smoothed: Option<Duration>,
-    variation: Duration,
     least: Option<Duration>,
+    /// Four times the mean deviation, and its maximum in this round-trip.
+    deviation: Duration,
+    deviation_max: Duration,
+    /// What a retransmission timeout adds to the smoothed round-trip time.
+    variation: Duration,
+    /// Offset whose acknowledgment ends the round-trip.
+    round_end: u64,
 }
 
 /// Sending end.
@@ -133,7 +140,7 @@ impl Sender {
             window: Window::new(behaviour.congestion),
             is_window_limited: false,
             undo: None,
-            trips: RoundTrips::default(),
+            trips: RoundTrips::new(),
             rack: 0,
             rack_rtt: Duration::ZERO,
             transmissions: 0,
@@ -197,7 +204,7 @@ impl Sender {
             if self.phase == Phase::Opening {
                 (self.phase, self.backoff, self.rto_at) = (Phase::Open, 0, None);
                 let sent_at = u64::from(segment.timestamps.1) * 1_000_000;
-                self.trips.add(now - Instant::from_nanos(sent_at));
+                self.trips.add(now - Instant::from_nanos(sent_at), 0, 0);
             }
             self.peer_next = segment.sequence.wrapping_add(1);
             self.write(&self.segment(now, self.next, Vec::new()));
@@ -232,7 +239,7 @@ impl Sender {
             self.segments = segments;
         }
         if let Some(rtt) = delivered.oldest_rtt {
-            self.trips.add(rtt);
+            self.trips.add(rtt, self.una, self.next);
         }
         if advances {
             self.backoff = 0;
@@ -494,6 +501,9 @@ impl Sender {
         sent.transmission = self.transmissions;
         (sent.sent_at, sent.fate, sent.is_repeated) = (now, Fate::Outstanding, true);
         let (begin, end) = (sent.begin, sent.end);
+        if index == 0 {
+            self.rto_at = Some(now + self.timeout());
+        }
         if let Some(undo) = &mut self.undo {
             undo.repeated_at.get_or_insert(millis(now));
         }
@@ -540,15 +550,49 @@ struct Delivered {
 }
 
 impl RoundTrips {
-    /// Adds a round-trip time (RFC 6298, 2).
-    fn add(&mut self, rtt: Duration) {
+    fn new() -> Self {
+        Self {
+            smoothed: None,
+            least: None,
+            deviation: Duration::ZERO,
+            deviation_max: RTO_MIN,
+            variation: RTO_MIN,
+            round_end: 0,
+        }
+    }
+
+    /// Adds a round-trip time. `una` and `next` are the sender's.
+    fn add(&mut self, rtt: Duration, una: u64, next: u64) {
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         let Some(smoothed) = self.smoothed else {
-            (self.smoothed, self.variation) = (Some(rtt), rtt / 2);
+            self.smoothed = Some(rtt);
+            self.deviation = rtt * 2;
+            self.variation = self.deviation.max(RTO_MIN);
+            self.deviation_max = self.variation;
+            self.round_end = next;
             return;
         };
-        let deviation = smoothed.max(rtt) - smoothed.min(rtt);
-        self.variation = (self.variation * 3 + deviation) / 4;
         self.smoothed = Some((smoothed * 7 + rtt) / 8);
+
+        // A round-trip time that falls is no reason to expect a longer one: an eighth of its weight.
+        let deviation = smoothed.max(rtt) - smoothed.min(rtt);
+        let mean = self.deviation / 4;
+        if deviation <= mean {
+            self.deviation = self.deviation.saturating_sub(mean - deviation);
+        } else if rtt < smoothed {
+            self.deviation += (deviation - mean) / 8;
+        } else {
+            self.deviation += deviation - mean;
+        }
+
+        self.deviation_max = self.deviation_max.max(self.deviation);
+        self.variation = self.variation.max(self.deviation_max);
+        if una > self.round_end {
+            if self.deviation_max < self.variation {
+                self.variation -= (self.variation - self.deviation_max) / 4;
+            }
+            self.round_end = next;
+            self.deviation_max = RTO_MIN;
+        }
     }
 }
