@@ -31,7 +31,7 @@ local STATES = {
 }
 
 -- Every service by its id, and what kind of service it is. Ids and names of the engines are those of
--- crates/proto/src/registry.rs.
+-- crates/engines/src/lib.rs.
 local SERVICES = {
   [0] = { name = "link", is = "link" },
   [1] = { name = "route", is = "route" },

@@ -4,8 +4,8 @@
 use libfuzzer_sys::fuzz_target;
 use ncmesh_host::gateway::{Gateway, Mesh};
 use ncmesh_node::config::TunnelConfig;
-use ncmesh_proto::time::{Duration, Instant};
-use ncmesh_proto::tunnel::Refused;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::tunnel::PacketError;
 use ncmesh_wire::NodeId;
 
 const MTU: usize = 1280;
@@ -31,9 +31,9 @@ impl Mesh for ThreeNodes {
         to != NodeId(6)
     }
 
-    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
+    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), PacketError> {
         assert!(packet.len() <= MTU);
-        if to == NodeId(7) { Err(Refused::NoPath(to)) } else { Ok(()) }
+        if to == NodeId(7) { Err(PacketError::NoPath(to)) } else { Ok(()) }
     }
 }
 

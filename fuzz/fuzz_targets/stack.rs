@@ -2,13 +2,14 @@
 //! announcements, data, acknowledgments, all wrong.
 #![no_main]
 
+use ncmesh_engine::registry::ServiceKind;
 use libfuzzer_sys::fuzz_target;
-use ncmesh_proto::file::storage::MemoryStorage;
-use ncmesh_proto::file::{BatchSet, FileLimits, Manifest, Outgoing, merkle};
-use ncmesh_proto::registry;
-use ncmesh_proto::service::Event;
-use ncmesh_proto::stack::{Stack, StackConfig};
-use ncmesh_proto::time::Instant;
+use ncmesh_engine::storage::MemoryStorage;
+use ncmesh_engine::file::{BatchSet, FileLimits, Manifest, Outgoing, merkle};
+use ncmesh_engines::REGISTRY;
+use ncmesh_engine::Event;
+use ncmesh_stack::{Stack, StackConfig};
+use ncmesh_engine::time::Instant;
 use ncmesh_wire::{Cipher, FlowId, NodeId, Sealer, ServiceId};
 
 fn stack(storage: &mut MemoryStorage) -> Stack {
@@ -24,8 +25,8 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
         engines: toml::Table::new(),
         file: FileLimits { kept: 4, memory: 1 << 20 },
     };
-    let mut stack = Stack::new(config, Instant::default()).expect("defaults are valid");
-    for (i, scheme) in registry::of("file").enumerate() {
+    let mut stack = Stack::new(config, REGISTRY, Instant::default()).expect("defaults are valid");
+    for (i, scheme) in REGISTRY.of(ServiceKind::File).enumerate() {
         send(&mut stack, scheme.name, i as u32 + 1, storage);
     }
     stack
@@ -34,7 +35,7 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
 /// Sends a file to node 2, by `scheme`.
 fn send(stack: &mut Stack, scheme: &str, serial: u32, storage: &mut MemoryStorage) {
     let contents = vec![7; 5000];
-    let geometry = stack.geometry_for(scheme, 5000, storage).unwrap().unwrap();
+    let geometry = stack.at(Instant::default(), storage).geometry_for(scheme, 5000).unwrap();
     let digest = merkle::digest(contents.as_slice(), &geometry).unwrap();
     let root = merkle::MerkleTree::new(digest.leaves.clone(), geometry.depth()).root();
     let flow = FlowId { source: NodeId(1), serial };
@@ -48,7 +49,7 @@ fn send(stack: &mut Stack, scheme: &str, serial: u32, storage: &mut MemoryStorag
         done: Default::default(),
         open: true,
     };
-    stack.send_file(scheme, outgoing, storage, Instant::default()).unwrap().unwrap();
+    stack.at(Instant::default(), storage).send_file(scheme, outgoing).unwrap();
 }
 
 fn settle(stack: &mut Stack, storage: &mut MemoryStorage, now: Instant) {
@@ -56,9 +57,10 @@ fn settle(stack: &mut Stack, storage: &mut MemoryStorage, now: Instant) {
         match event {
             // Large files are not taken here, as a real inbox would find no space for them.
             Event::Announced(m) if m.geometry.batches() < 4096 => {
-                stack.accept(m.flow, &BatchSet::none(m.geometry.batches()), storage, now);
+                let none = BatchSet::none(m.geometry.batches());
+                stack.at(now, storage).accept(m.flow, &none);
             }
-            Event::Assembled(flow) => stack.delivered(flow, storage, now),
+            Event::Assembled(flow) => stack.at(now, storage).delivered(flow),
             _ => {}
         }
     }
@@ -86,14 +88,14 @@ fuzz_target!(|data: &[u8]| {
         );
         out.extend_from_slice(body);
         senders[usize::from(*sender) % 3].seal(&mut out);
-        stack.handle_datagram(&out, &mut storage, at);
+        stack.at(at, &mut storage).handle_datagram(&out);
         settle(&mut stack, &mut storage, at);
-        stack.handle_timeout(&mut storage, at);
-        for tunnel in registry::of("tunnel") {
-            let _ = stack.send_packet(tunnel.name, NodeId(2), &[7; 40], &mut storage, at);
+        stack.at(at, &mut storage).handle_timeout();
+        for tunnel in REGISTRY.of(ServiceKind::Tunnel) {
+            let _ = stack.at(at, &mut storage).send_packet(tunnel.name, NodeId(2), &[7; 40]);
         }
         for _ in 0..4 {
-            if stack.fill(&mut out, &mut storage, at).is_none() {
+            if stack.at(at, &mut storage).fill(&mut out).is_none() {
                 break;
             }
             assert!(out.len() <= 1500);

@@ -1,11 +1,11 @@
 //! Meshes to test on: small, quick, and described in one line.
 
+use ncmesh_engine::registry::Entry;
+use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
-use ncmesh_proto::link::LinkConfig;
-use ncmesh_proto::registry::Entry;
-use ncmesh_proto::route::RouteConfig;
-use ncmesh_proto::time::Duration;
 use ncmesh_sim::{Happening, Knowledge, Mischief, Simulation, SimulationConfig};
+use ncmesh_stack::link::LinkConfig;
+use ncmesh_stack::route::RouteConfig;
 
 /// A loss matrix from links that are alike both ways.
 ///

@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
-use ncmesh_proto::registry;
-use ncmesh_proto::time::Duration;
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::time::Duration;
+use ncmesh_engines::REGISTRY;
 use ncmesh_sim::{Happening, Mischief, Simulation};
 use ncmesh_tests::{contents, ended, links, mesh, settled};
 use proptest::prelude::*;
@@ -58,7 +59,7 @@ proptest! {
 
     #[test]
     fn whatever_the_mesh(case in case()) {
-        for engine in registry::of("file") {
+        for engine in REGISTRY.of(ServiceKind::File) {
             let s = run(&case, engine.name);
             for node in 1..case.nodes {
                 let flow = ncmesh_wire::FlowId { source: ncmesh_sim::node_id(0), serial: 1 };

@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
-use ncmesh_proto::file::storage::MemoryStorage;
-use ncmesh_proto::registry::{self, Entry, REGISTRY};
-use ncmesh_proto::rng;
-use ncmesh_proto::stack::{Stack, StackConfig};
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::registry::Entry;
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::rng;
+use ncmesh_engine::storage::MemoryStorage;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engines::REGISTRY;
 use ncmesh_sim::{Mischief, SimulationConfig};
+use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_tests::{contents, links, mesh, settled, transfer};
 use ncmesh_wire::{Cipher, NodeId, Sealer};
 use rand_core::RngCore;
@@ -19,7 +21,7 @@ fn diamond(seed: u64) -> SimulationConfig {
 }
 
 fn file_engines() -> impl Iterator<Item = &'static Entry> {
-    registry::of("file")
+    REGISTRY.of(ServiceKind::File)
 }
 
 /// A single node, for feeding it frames by hand.
@@ -37,7 +39,7 @@ fn lone_stack() -> Stack {
         engines: toml::Table::new(),
         file: Default::default(),
     };
-    Stack::new(stack, Instant::default()).unwrap()
+    Stack::new(stack, REGISTRY, Instant::default()).unwrap()
 }
 
 #[test]
@@ -105,14 +107,14 @@ fn an_idle_node_wakes_for_probes_and_link_state_only() {
     while now < Instant::from_nanos(600_000_000_000) {
         while stack.offer(now).is_some() {
             assert!(
-                stack.fill(&mut out, &mut storage, now).is_some(),
+                stack.at(now, &mut storage).fill(&mut out).is_some(),
                 "an offer with nothing in it"
             );
         }
         let next = stack.poll_timeout().expect("probes go on");
         assert!(next > now, "a timeout that does not move on");
         now = next;
-        stack.handle_timeout(&mut storage, now);
+        stack.at(now, &mut storage).handle_timeout();
         wakes += 1;
     }
     // Two probes and four looks at the neighbours a second, and some floods.
@@ -124,14 +126,14 @@ fn without_an_offer_nothing_is_filled() {
     let (mut stack, mut storage) = (lone_stack(), MemoryStorage::default());
     let mut out = Vec::new();
     let now = Instant::default();
-    while stack.fill(&mut out, &mut storage, now).is_some() {}
+    while stack.at(now, &mut storage).fill(&mut out).is_some() {}
     assert_eq!(stack.offer(now), None);
 }
 
 /// Frames that pass the seal but are nonsense: from a neighbour gone mad, or an insider.
 #[test]
 fn nonsense_is_counted_and_leaves_the_engine_at_work() {
-    for engine in REGISTRY {
+    for engine in REGISTRY.entries() {
         let (mut stack, mut storage) = (lone_stack(), MemoryStorage::default());
         let mut rng = rng::stream(9, NodeId(0), engine.name, "nonsense");
         let mut sealer = Sealer::new(Cipher::Null, NodeId(66), 1);
@@ -146,9 +148,9 @@ fn nonsense_is_counted_and_leaves_the_engine_at_work() {
             rng.fill_bytes(&mut datagram[start..]);
             sealer.seal(&mut datagram);
             let now = Instant::from_nanos(i * 1_000_000);
-            stack.handle_datagram(&datagram, &mut storage, now);
-            stack.handle_timeout(&mut storage, now);
-            while stack.fill(&mut datagram, &mut storage, now).is_some() {}
+            stack.at(now, &mut storage).handle_datagram(&datagram);
+            stack.at(now, &mut storage).handle_timeout();
+            while stack.at(now, &mut storage).fill(&mut datagram).is_some() {}
         }
         let heard: u64 = stack.counters().all_heard().map(|(_, t)| t.frames).sum();
         assert_eq!(heard, rounds);

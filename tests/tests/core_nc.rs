@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
+use ncmesh_engine::time::Duration;
+use ncmesh_engine::tunnel::RelayMode;
+use ncmesh_engine::tunnel::Relaying;
 use ncmesh_medium::{ChannelConfig, Sense};
-use ncmesh_proto::core_nc::Relay;
-use ncmesh_proto::time::Duration;
-use ncmesh_proto::tunnel::Relaying;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Carried, FlowsOutcome, Mischief, Simulation, SimulationConfig, run};
 use ncmesh_tests::{contents, links, mesh, settled};
@@ -147,7 +147,7 @@ fn take(s: &mut Simulation, got: &mut BTreeMap<(usize, usize), Vec<usize>>) {
 fn busy(s: &mut Simulation, scheme: &str, sent: &mut BTreeMap<(usize, usize), usize>, ms: u64) {
     for _ in 0..ms / 10 {
         for (flow, number) in sent.iter_mut() {
-            while s.has_room(scheme, flow.0, flow.1) {
+            while s.can_send(scheme, flow.0, flow.1) {
                 if s.send_packet(scheme, flow.0, flow.1, &packet(*flow, *number)).is_err() {
                     break;
                 }
@@ -274,9 +274,9 @@ fn regions_follow_one_another_along_a_path() {
     }
 }
 
-const RELAYS: [Relay; 3] = [Relay::Core, Relay::Recoding, Relay::NonRecoding];
+const RELAYS: [RelayMode; 3] = [RelayMode::Core, RelayMode::Recoding, RelayMode::NonRecoding];
 
-fn relay_as(s: &mut Simulation, node: usize, relay: Relay) {
+fn relay_as(s: &mut Simulation, node: usize, relay: RelayMode) {
     s.relay_as(node, Relaying { relay: Some(relay), coding: None }).unwrap();
 }
 

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
-use ncmesh_proto::time::Duration;
+use ncmesh_engine::time::Duration;
 use ncmesh_sim::{Simulation, SimulationError};
 use ncmesh_tests::{links, mesh, settled};
 
-const SCHEME: &str = ncmesh_proto::mc2::NAME;
+const SCHEME: &str = ncmesh_engine_mc2::NAME;
 
 /// Offers a packet each 20 ms, and says how many arrived, within four seconds more, of those that were taken.
 fn carry(s: &mut Simulation, to: usize, packets: u8) -> (usize, usize) {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
-use ncmesh_proto::time::Duration;
+use ncmesh_engine::time::Duration;
 use ncmesh_sim::{Happening, Knowledge, Simulation, SimulationConfig};
 use ncmesh_tests::{contents, ended, links, mesh, settled};
 use ncmesh_wire::FlowId;

@@ -3,11 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
-use ncmesh_proto::file::{ReceiverState, Refusal, Stage, TransferStatus};
-use ncmesh_proto::registry;
-use ncmesh_proto::route::{Metric, RouteConfig};
-use ncmesh_proto::time::Duration;
+use ncmesh_engine::file::{ReceiverState, Refusal, Stage, TransferStatus};
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::time::Duration;
+use ncmesh_engine::topology::Metric;
+use ncmesh_engines::REGISTRY;
 use ncmesh_sim::{Happening, Knowledge, Simulation, SimulationConfig, node_id};
+use ncmesh_stack::route::RouteConfig;
 use ncmesh_tests::{contents, ended, links, mesh, settled};
 use ncmesh_wire::FlowId;
 
@@ -15,7 +17,7 @@ const PACIFIER: &str = "pacifier";
 
 /// Every scheme that carries files.
 fn schemes() -> impl Iterator<Item = &'static str> {
-    registry::of("file").map(|e| e.name)
+    REGISTRY.of(ServiceKind::File).map(|e| e.name)
 }
 
 fn star(seed: u64) -> SimulationConfig {
@@ -35,7 +37,7 @@ fn has(s: &Simulation, node: usize, flow: FlowId) -> bool {
     s.happenings().iter().any(|(_, n, h)| *n == node && *h == Happening::Delivered(flow))
 }
 
-fn within(s: &Simulation, seconds: u64) -> ncmesh_proto::time::Instant {
+fn within(s: &Simulation, seconds: u64) -> ncmesh_engine::time::Instant {
     s.now() + Duration::from_secs(seconds)
 }
 

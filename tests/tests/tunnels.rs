@@ -2,15 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
-use ncmesh_proto::registry::{self, Entry};
-use ncmesh_proto::time::Duration;
+use ncmesh_engine::registry::Entry;
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::time::Duration;
+use ncmesh_engines::REGISTRY;
 use ncmesh_sim::{Mischief, Simulation, SimulationConfig, SimulationError};
 use ncmesh_tests::{links, mesh, settled};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
 fn tunnels() -> impl Iterator<Item = &'static Entry> {
-    registry::of("tunnel")
+    REGISTRY.of(ServiceKind::Tunnel)
 }
 
 /// Two ways from 0 to 3, and 4 behind 3.
@@ -73,7 +75,7 @@ fn packets_arrive_as_they_were_sent_once_and_both_ways() {
         check(engine.name, &there, 290);
         let back = carry(&mut s, engine.name, (4, 0), 300..500);
         check(engine.name, &back, 190);
-        if engine.name == ncmesh_proto::mc2::NAME {
+        if engine.name == ncmesh_engine_mc2::NAME {
             assert!(there.iter().copied().eq(0..300), "in their order, none lost");
             assert!(back.iter().copied().eq(300..500));
         }
@@ -116,7 +118,7 @@ fn asking_changes_nothing() {
                     let stack = s.host(node).stack().unwrap();
                     assert_eq!(stack.offer(s.now()), stack.offer(s.now()));
                     assert_eq!(stack.poll_timeout(), stack.poll_timeout());
-                    let _ = (stack.flows(), stack.has_room(engine.name, NodeId(5)));
+                    let _ = (stack.flows(), stack.can_send(engine.name, NodeId(5)));
                 }
                 false
             });
@@ -179,7 +181,7 @@ fn full_queues_refuse_and_losing_links_do_not_stop_a_flow() {
     for engine in tunnels() {
         let mut s = settled(diamond(9));
         let mut taken = 0;
-        while s.has_room(engine.name, 0, 4) {
+        while s.can_send(engine.name, 0, 4) {
             s.send_packet(engine.name, 0, 4, &packet(taken)).unwrap();
             taken += 1;
             assert!(taken < 5000, "{}: no bound", engine.name);

@@ -5,7 +5,7 @@ use crate::stream_args::StreamCommand;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
-use ncmesh_proto::core_nc::Relay;
+use ncmesh_engine::tunnel::RelayMode;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
@@ -219,7 +219,7 @@ pub(crate) struct TunnelArgs {
     pub(crate) scheme: Option<String>,
     /// What this node is as a relay of core_nc: core, recoding or non_recoding
     #[arg(long, value_parser = relay)]
-    pub(crate) relay: Option<Relay>,
+    pub(crate) relay: Option<RelayMode>,
     /// Whether it combines flows that cross, as a relay of core_nc and cope: on or off
     #[arg(long, value_name = "ON|OFF", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub(crate) coding: Option<bool>,
@@ -320,8 +320,8 @@ pub(crate) struct ManArgs {
     pub(crate) dir: PathBuf,
 }
 
-fn relay(text: &str) -> Result<Relay, String> {
-    Relay::deserialize(text.into_deserializer()).map_err(|e: Error| e.to_string())
+fn relay(text: &str) -> Result<RelayMode, String> {
+    RelayMode::deserialize(text.into_deserializer()).map_err(|e: Error| e.to_string())
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

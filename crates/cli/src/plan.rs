@@ -4,15 +4,17 @@ use crate::args::RunArgs;
 use crate::client::absolute;
 use crate::failure::{Failure, Kind};
 use crate::show::{self, Table};
+use ncmesh_engine::file::is_safe_name;
+use ncmesh_engine::registry::Entry;
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engines::REGISTRY;
 use ncmesh_node::config::line_of_problem;
-use ncmesh_proto::file::is_safe_name;
-use ncmesh_proto::registry::{self, Entry, REGISTRY};
-use ncmesh_proto::stack::ConfigError;
 use ncmesh_sim::scenario::{Content, Place, Scenario, ScenarioError, Traffic};
 use ncmesh_sim::{
     Carried, FlowsOutcome, RunError, Simulation, SimulationConfig, SimulationError,
     StreamLayerOutcome, StreamsOutcome, TransferOutcome,
 };
+use ncmesh_stack::ConfigError;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
@@ -27,7 +29,8 @@ pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, &'static Entry), Fai
         scenario.set(assignment)?;
     }
     check_protocols(args, &scenario)?;
-    let is_file = named.map_or_else(|| sends_file(args), |scheme| scheme.service == "file");
+    let is_file =
+        named.map_or_else(|| sends_file(args), |scheme| scheme.service() == ServiceKind::File);
     if is_file {
         let traffic = traffic(args, &scenario)?;
         if let Content::File(file) = &traffic.content {
@@ -43,8 +46,8 @@ pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, &'static Entry), Fai
 
 /// The scheme of that name.
 pub(crate) fn scheme(name: &str) -> Result<&'static Entry, Failure> {
-    registry::entry(name).ok_or_else(|| {
-        let known: Vec<&str> = REGISTRY.iter().map(|e| e.name).collect();
+    REGISTRY.entry(name).ok_or_else(|| {
+        let known: Vec<&str> = REGISTRY.entries().map(|e| e.name).collect();
         let message = format!("no scheme here is called {name:?}; there are: {}", known.join(", "));
         Failure::new(Kind::Usage, message)
     })

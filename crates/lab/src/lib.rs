@@ -28,10 +28,10 @@ pub use verify::same_contents;
 
 use config::node_config;
 use ether::EtherThread;
+use ncmesh_engine_file::multicast::frame::DATA;
 use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::{Peer, Recipients, SendRequest, Started, Status, Transfer};
 use ncmesh_node::etherd::datagram::Token;
-use ncmesh_proto::file::frame::DATA;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{ReceiverOutcome, Simulation, SimulationConfig, TransferOutcome, settling_time};
 use process::NodeProcess;

@@ -9,8 +9,8 @@ pub use locate::line_of_problem;
 
 use crate::stream::StreamSection;
 use locate::{line_of, section_name};
-use ncmesh_proto::link::LinkConfig;
-use ncmesh_proto::route::RouteConfig;
+use ncmesh_stack::link::LinkConfig;
+use ncmesh_stack::route::RouteConfig;
 use ncmesh_wire::{Key, NodeId};
 pub use radio::{AirConfig, RadioConfig, Rate, UdpConfig};
 use serde::{Deserialize, Deserializer};

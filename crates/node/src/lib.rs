@@ -1,4 +1,4 @@
-//! The ncmesh daemon: one [`Stack`](ncmesh_proto::stack::Stack) on a real clock, a real radio and real files.
+//! The ncmesh daemon: one [`Stack`](ncmesh_stack::Stack) on a real clock, a real radio and real files.
 //!
 //! One loop ([`daemon`]) owns everything and never waits for a disk: what may block (hashing, fsync, journals)
 //! runs on other threads and comes back as a call on the [`node::Handle`]. The same handle serves the HTTP

@@ -1,8 +1,8 @@
 //! Who forwards how much, from a matrix of losses. Node `i` of the matrix is node id `i + 1` of the engines.
 
-use ncmesh_proto::more::{Belts, largest_threshold};
-use ncmesh_proto::pacifier::Tree;
-use ncmesh_proto::route::{Metric, Topology};
+use ncmesh_engine::topology::{Metric, Topology};
+use ncmesh_engine_file::more::{Belts, largest_threshold};
+use ncmesh_engine_file::pacifier::Tree;
 use ncmesh_wire::NodeId;
 use numpy::{AllowTypeChange, PyArrayLikeDyn, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyOverflowError, PyValueError};

@@ -2,8 +2,8 @@
 
 use crate::signals::Signals;
 use crate::{ScenarioError, UnreachableError};
-use ncmesh_proto::registry::REGISTRY;
-use ncmesh_proto::time::Duration;
+use ncmesh_engine::time::Duration;
+use ncmesh_engines::REGISTRY;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Knowledge, RunError, Simulation, SimulationConfig, check_traffic, measure};
 use numpy::PyArray2;
@@ -73,7 +73,7 @@ fn checked_seed(seed: &Bound<'_, PyAny>) -> PyResult<i64> {
 }
 
 fn check_scheme(name: &str) -> PyResult<()> {
-    let known: Vec<&str> = REGISTRY.iter().map(|e| e.name).collect();
+    let known: Vec<&str> = REGISTRY.entries().map(|e| e.name).collect();
     if known.contains(&name) {
         return Ok(());
     }

@@ -1,7 +1,8 @@
 //! The slotted wireline model of multirate multicast.
 
 use crate::signals::Signals;
-use ncmesh_proto::multirate::{Tree, Utility, UtilityConfig};
+use ncmesh_engine::stream::UtilityConfig;
+use ncmesh_engine_multirate::{Tree, Utility};
 use ncmesh_sim::wireline::{
     Extent, Network, Outcome, QueueOutcome, ReceiverOutcome, Series, SessionOutcome, Setup,
     WirelineError, run,

@@ -5,8 +5,8 @@
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
+use ncmesh_engine::time::Duration;
 use ncmesh_medium::{Access, Medium, MediumConfig, Output, RadioId};
-use ncmesh_proto::time::Duration;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Outcome, SimulationConfig, TransferOutcome, run};
 use std::ops::ControlFlow;

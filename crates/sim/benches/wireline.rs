@@ -5,7 +5,8 @@
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
-use ncmesh_proto::multirate::{Policy, UtilityConfig};
+use ncmesh_engine::stream::UtilityConfig;
+use ncmesh_engine_multirate::Policy;
 use ncmesh_sim::wireline::{Kind, Link, Network, Node, Session, Setup, WirelineError, run};
 use std::ops::ControlFlow;
 use std::time::Instant;

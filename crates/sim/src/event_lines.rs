@@ -3,8 +3,10 @@
 use crate::host::Happening;
 use crate::observe::{Event, Observer, What};
 use crate::simulation::SimulationConfig;
+use ncmesh_engine::Summary;
+use ncmesh_engines::REGISTRY;
 use ncmesh_medium::{Power, TxResult};
-use ncmesh_proto::summary::Summary;
+use ncmesh_stack::summary::summarise;
 use ncmesh_wire::{Cipher, FlowId, Header, NodeId};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -78,7 +80,8 @@ impl<W: Write> EventLines<W> {
     fn read(&mut self, frame: &[u8]) -> Option<Content> {
         let opened = self.cipher.open(frame, &mut self.scratch).ok()?;
         let Header { epoch, counter, .. } = opened.header;
-        let says = Summary::of(opened.header.sender, opened.service, opened.kind, opened.body);
+        let says =
+            summarise(REGISTRY, opened.header.sender, opened.service, opened.kind, opened.body);
         Some(Content { epoch, counter, says })
     }
 

@@ -1,10 +1,10 @@
 //! Gateway of a simulated node: the daemon's gateway, and a count of what its scheme took.
 
+use ncmesh_engine::storage::MemoryStorage;
+use ncmesh_engine::time::Instant;
+use ncmesh_engine::tunnel::PacketError;
 use ncmesh_host::gateway::{Gateway, GatewayConfig, GatewayCounters, Mesh, StackMesh};
-use ncmesh_proto::file::storage::MemoryStorage;
-use ncmesh_proto::stack::Stack;
-use ncmesh_proto::time::Instant;
-use ncmesh_proto::tunnel::Refused;
+use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -95,7 +95,7 @@ impl Mesh for CountingMesh<'_> {
         self.mesh.below_low_watermark(to)
     }
 
-    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
+    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), PacketError> {
         self.mesh.send(to, packet)?;
         // The source address of IPv4 (RFC 791, 3.1).
         if let Some(source) = packet.get(12..16).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok()) {

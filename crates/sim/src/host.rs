@@ -1,11 +1,11 @@
 //! One simulated node: a stack, its files in memory, and a user who accepts every file.
 
 use crate::gateway::HostGateway;
-use ncmesh_proto::file::storage::MemoryStorage;
-use ncmesh_proto::file::{BatchSet, Manifest, Outgoing, Refusal};
-use ncmesh_proto::service::Event;
-use ncmesh_proto::stack::Stack;
-use ncmesh_proto::time::Instant;
+use ncmesh_engine::Event;
+use ncmesh_engine::file::{BatchSet, Manifest, Outgoing, Refusal};
+use ncmesh_engine::storage::MemoryStorage;
+use ncmesh_engine::time::Instant;
+use ncmesh_stack::Stack;
 use ncmesh_wire::{FlowId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,27 +93,27 @@ impl Host {
         while let Some(event) = stack.poll_event() {
             match event {
                 Event::Announced(manifest) if self.cancelled.contains(&manifest.flow) => {
-                    stack.refuse(manifest.flow, Refusal::Cancelled, &mut self.storage, now);
+                    stack.at(now, &mut self.storage).refuse(manifest.flow, Refusal::Cancelled);
                 }
                 Event::Announced(manifest) => {
                     let have = self.storage.written(manifest.flow, &manifest.geometry);
                     let flow = manifest.flow;
                     self.manifests.insert(flow, *manifest);
-                    stack.accept(flow, &have, &mut self.storage, now);
+                    stack.at(now, &mut self.storage).accept(flow, &have);
                 }
                 Event::Assembled(flow) => {
                     if self.manifests.get(&flow).map(|m| m.hash)
                         == Some(self.storage.received_hash(flow))
                     {
-                        stack.delivered(flow, &mut self.storage, now);
+                        stack.at(now, &mut self.storage).delivered(flow);
                         tell(Happening::Delivered(flow));
                     } else {
-                        stack.refuse(flow, Refusal::Corrupt, &mut self.storage, now);
+                        stack.at(now, &mut self.storage).refuse(flow, Refusal::Corrupt);
                     }
                 }
                 Event::Withdrawn(flow) => tell(Happening::Withdrawn(flow)),
                 // Memory is never full, and stays open.
-                Event::Unwritable(_) | Event::Parked(_) => {}
+                Event::Unwritable(_) | Event::Suspended(_) => {}
                 Event::ReceiverDone(flow, node) => {
                     note_done(&mut self.outgoing, stack, flow, node);
                     tell(Happening::ReceiverDone(flow, node));

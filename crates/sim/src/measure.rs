@@ -1,10 +1,10 @@
 //! Links measured by broadcast probes before anything is sent.
 
 use crate::scenario::Measure;
+use ncmesh_engine::rng;
 use ncmesh_medium::{
     Access, LossMatrix, MAX_FRAME_BYTES, Medium, MediumConfig, MediumError, Output, RadioId,
 };
-use ncmesh_proto::rng;
 use ncmesh_wire::NodeId;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,8 +2,8 @@
 
 use crate::host::Happening;
 use crate::trace::Trace;
+use ncmesh_engine::time::Instant;
 use ncmesh_medium::{Power, TxResult};
-use ncmesh_proto::time::Instant;
 use ncmesh_wire::NodeId;
 use std::cell::RefCell;
 use std::io;

@@ -10,15 +10,16 @@ use crate::host::{Happening, Host};
 use crate::observe::{Observer, Observers};
 pub use config::{Knowledge, Mischief, SimulationConfig};
 pub use error::SimulationError;
+use ncmesh_engine::file::merkle;
+use ncmesh_engine::file::{Manifest, Outgoing};
+use ncmesh_engine::rng;
+use ncmesh_engine::time::Instant;
+use ncmesh_engine::topology::Topology;
+use ncmesh_engine::tunnel::Relaying;
+use ncmesh_engines::REGISTRY;
 use ncmesh_host::gateway::{GatewayConfig, GatewayCounters};
 use ncmesh_medium::{MacConfig, Medium, MediumError, Order, RadioId, Statistics};
-use ncmesh_proto::file::merkle;
-use ncmesh_proto::file::{Manifest, Outgoing};
-use ncmesh_proto::rng;
-use ncmesh_proto::route::Topology;
-use ncmesh_proto::stack::Stack;
-use ncmesh_proto::time::Instant;
-use ncmesh_proto::tunnel::Relaying;
+use ncmesh_stack::Stack;
 use ncmesh_wire::{FlowId, NodeId};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -203,7 +204,7 @@ impl Simulation {
     /// [`SimulationError`] where a setting cannot be.
     pub fn switch_on(&mut self, node: usize) -> Result<(), SimulationError> {
         let config = self.config.stack(node, self.hosts[node].starts);
-        let mut stack = Stack::new(config, self.now)?;
+        let mut stack = Stack::new(config, REGISTRY, self.now)?;
         if let Some(known) = &self.known {
             stack.pin_topology(Arc::clone(known));
         }
@@ -211,11 +212,7 @@ impl Simulation {
         let host = &mut self.hosts[node];
         host.starts += 1;
         for (scheme, outgoing) in &host.outgoing {
-            if let Some(sent) =
-                stack.send_file(scheme, outgoing.clone(), &mut host.storage, self.now)
-            {
-                sent?;
-            }
+            stack.at(self.now, &mut host.storage).send_file(scheme, outgoing.clone())?;
         }
         host.stack = Some(stack);
         self.attend(node);
@@ -241,9 +238,8 @@ impl Simulation {
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(from))?;
         let serial = host.outgoing.len() as u32 + 1;
         let flow = FlowId { source: node_id(from), serial };
-        let geometry = stack
-            .geometry_for(scheme, contents.len() as u64, &mut host.storage)
-            .ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))??;
+        let size = contents.len() as u64;
+        let geometry = stack.at(self.now, &mut host.storage).geometry_for(scheme, size)?;
         let digest = merkle::digest(contents.as_slice(), &geometry)
             .expect("a slice of the stated length can be read");
         let tree = merkle::MerkleTree::new(digest.leaves.clone(), geometry.depth());
@@ -253,9 +249,7 @@ impl Simulation {
         let outgoing = Outgoing { manifest, leaves, receivers, done, open };
         host.storage.provide(flow, contents);
         host.outgoing.push((scheme, outgoing.clone()));
-        stack
-            .send_file(scheme, outgoing, &mut host.storage, self.now)
-            .ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))??;
+        stack.at(self.now, &mut host.storage).send_file(scheme, outgoing)?;
         self.attend(from);
         Ok(flow)
     }
@@ -273,9 +267,7 @@ impl Simulation {
     ) -> Result<(), SimulationError> {
         let host = self.hosts.get_mut(from).ok_or(SimulationError::NotRunning(from))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(from))?;
-        stack
-            .send_packet(scheme, node_id(to), packet, &mut host.storage, self.now)
-            .ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))??;
+        stack.at(self.now, &mut host.storage).send_packet(scheme, node_id(to), packet)?;
         self.attend(from);
         Ok(())
     }
@@ -334,16 +326,16 @@ impl Simulation {
     pub fn relay_as(&mut self, node: usize, change: Relaying) -> Result<(), SimulationError> {
         let host = self.hosts.get_mut(node).ok_or(SimulationError::NotRunning(node))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
-        stack.relay_as(change, &mut host.storage, self.now);
+        stack.at(self.now, &mut host.storage).relay_as(change);
         self.attend(node);
         Ok(())
     }
 
     /// Whether the tunnel `scheme` would take a packet at a node for another now.
     #[must_use]
-    pub fn has_room(&self, scheme: &str, from: usize, to: usize) -> bool {
+    pub fn can_send(&self, scheme: &str, from: usize, to: usize) -> bool {
         let stack = self.hosts.get(from).and_then(Host::stack);
-        stack.and_then(|stack| stack.has_room(scheme, node_id(to))).unwrap_or(false)
+        stack.and_then(|stack| stack.can_send(scheme, node_id(to))).unwrap_or(false)
     }
 
     /// The packets that arrived through tunnels since this was last called.
@@ -354,7 +346,7 @@ impl Simulation {
     /// Ends a transfer at a node. Says whether it was under way there.
     pub fn cancel(&mut self, node: usize, flow: FlowId) -> bool {
         let (host, now) = (&mut self.hosts[node], self.now);
-        let ended = host.stack.as_mut().is_some_and(|s| s.cancel(flow, &mut host.storage, now));
+        let ended = host.stack.as_mut().is_some_and(|s| s.at(now, &mut host.storage).cancel(flow));
         if ended {
             host.cancelled.insert(flow);
         }

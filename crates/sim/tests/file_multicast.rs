@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
-use ncmesh_proto::link::LinkConfig;
-use ncmesh_proto::route::RouteConfig;
-use ncmesh_proto::time::{Duration, Instant};
 use ncmesh_sim::{Happening, Knowledge, Mischief, Simulation, SimulationConfig};
+use ncmesh_stack::link::LinkConfig;
+use ncmesh_stack::route::RouteConfig;
 
 fn config(loss: LossMatrix, seed: u64) -> SimulationConfig {
     let mut medium = MediumConfig::dot11b(loss, 11_000_000);

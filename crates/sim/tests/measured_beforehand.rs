@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)] // Tests may.
 
+use ncmesh_engine::time::Duration;
+use ncmesh_engine::topology::Metric;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
-use ncmesh_proto::route::Metric;
-use ncmesh_proto::time::Duration;
 use ncmesh_sim::scenario::{Measure, Scenario};
 use ncmesh_sim::{Simulation, SimulationConfig, measure, node_id};
 use std::path::Path;

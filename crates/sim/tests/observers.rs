@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
+use ncmesh_engine::counters::Tally;
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_medium::TxResult;
-use ncmesh_proto::counters::Tally;
-use ncmesh_proto::time::{Duration, Instant};
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{
     Capture, CapturePoints, Event, EventLines, Observer, RunError, Simulation, SimulationConfig,

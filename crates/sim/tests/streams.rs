@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
-use ncmesh_proto::time::Duration;
+use ncmesh_engine::time::Duration;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{
     Carried, Outcome, RunError, SimulationConfig, StreamReceiverOutcome, StreamsOutcome, run,

@@ -1,6 +1,7 @@
 //! The slotted wireline model: what the paper proves of it, on random trees, and what is refused.
 
-use ncmesh_proto::multirate::{Policy, UtilityConfig};
+use ncmesh_engine::stream::UtilityConfig;
+use ncmesh_engine_multirate::Policy;
 use ncmesh_sim::wireline::{
     Change, Kind, Link, Network, Node, Outcome, Session, Setup, WirelineError, run,
 };

@@ -6,10 +6,12 @@ use crate::failure::{Failure, Kind};
 use crate::plan;
 use crate::progress::Progress;
 use crate::show;
+use ncmesh_engine::registry::Entry;
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engines::REGISTRY;
 use ncmesh_lab::{
     Comparison, EtherStatistics, LOOK, Lab, LabError, LabFlows, LabOptions, LabStreams,
 };
-use ncmesh_proto::registry::{self, Entry};
 use ncmesh_sim::TransferOutcome;
 use ncmesh_sim::scenario::{Content, Scenario, Traffic};
 use serde::Serialize;
@@ -68,10 +70,10 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
 /// The scheme of that name, if `scheme` can be compared with it.
 fn compared(scheme: &Entry, name: &str) -> Result<&'static Entry, Failure> {
     let against = plan::scheme(name)?;
-    if [scheme, against].iter().all(|scheme| scheme.service == "tunnel") {
+    if [scheme, against].iter().all(|scheme| scheme.service() == ServiceKind::Tunnel) {
         return Ok(against);
     }
-    let tunnels: Vec<&str> = registry::of("tunnel").map(|e| e.name).collect();
+    let tunnels: Vec<&str> = REGISTRY.of(ServiceKind::Tunnel).map(|e| e.name).collect();
     let message = format!(
         "{} and {name} cannot be compared: --compare is of schemes that carry flows, {}",
         scheme.name,
@@ -140,7 +142,7 @@ async fn experiment(
     dir: Option<PathBuf>,
     silent: bool,
 ) -> Result<Outcome, Failure> {
-    let tunnel = (scheme.service == "tunnel").then(|| scheme.name.to_owned());
+    let tunnel = (scheme.service() == ServiceKind::Tunnel).then(|| scheme.name.to_owned());
     let (program, max_lag) = (std::env::current_exe()?, args.max_lag);
     let options = LabOptions { program, dir: dir.clone(), max_lag, tunnel };
     let mut progress = Progress::new(silent);
@@ -152,7 +154,7 @@ async fn experiment(
         scenario.nodes.len()
     ));
     let carried = match &scenario.traffic {
-        _ if scheme.service == "stream" => {
+        _ if scheme.service() == ServiceKind::Stream => {
             Carried::Streams(streams(&mut lab, &args.run, scheme, &mut progress).await?)
         }
         Some(traffic) if options.tunnel.is_none() => Carried::Transfer(

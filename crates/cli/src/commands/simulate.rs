@@ -6,10 +6,10 @@ use crate::plan;
 use crate::progress::Progress;
 use crate::show;
 use crate::traces;
-use ncmesh_proto::stack::Stack;
-use ncmesh_proto::time::Duration;
+use ncmesh_engine::time::Duration;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{RunError, Simulation, SimulationConfig};
+use ncmesh_stack::Stack;
 use std::ops::ControlFlow;
 
 /// Longer than any run: a thousand years.

@@ -2,8 +2,9 @@
 
 use crate::support::net::Segment;
 use crate::support::{INBOX, Node, contents, mesh, ncmesh, send, wait_until};
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engines::REGISTRY;
 use ncmesh_node::api::types::{State, Transfer};
-use ncmesh_proto::registry;
 use std::fs;
 use std::process::Stdio;
 
@@ -52,7 +53,7 @@ fn a_file_arrives_though_frames_are_lost() {
     }
     let dir = tempfile::tempdir().unwrap();
     let mesh = mesh(&segment, dir.path(), &[INBOX; 3]);
-    let schemes = registry::of("file").map(|e| e.name);
+    let schemes = REGISTRY.of(ServiceKind::File).map(|e| e.name);
     for (seed, scheme) in schemes.enumerate() {
         let bytes = contents(1_000_000, seed as u64);
         let path = mesh[0].dir.join(scheme);

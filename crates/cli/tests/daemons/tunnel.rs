@@ -2,9 +2,9 @@
 
 use crate::support::net::Segment;
 use crate::support::{Node, assert_fails, wait_until};
+use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_node::api::types::TunnelChange;
 use ncmesh_node::tunnel::device::Device;
-use ncmesh_proto::core_nc::Relay;
 use serde_json::json;
 use std::process::{Command, Output};
 
@@ -117,7 +117,7 @@ fn a_relay_is_what_its_configuration_says_until_it_is_told_otherwise() {
     let shown = |node: &Node, scheme: &str| {
         let coding =
             node.status().coding.into_iter().find(|coding| coding.scheme == scheme).unwrap();
-        (coding.relay.map(Relay::name), coding.combines.unwrap())
+        (coding.relay.map(RelayMode::name), coding.combines.unwrap())
     };
     let said = |args: &[&str]| String::from_utf8(relay.call(args).stdout).unwrap();
     assert_eq!(shown(&relay, "core_nc"), (Some("recoding"), false));

@@ -1,7 +1,8 @@
 //! `ncmesh lab` and `ncmesh simulate` as a user calls them.
 
 use crate::support::{TURN, contents, scenario_file};
-use ncmesh_proto::registry;
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engines::REGISTRY;
 use serde_json::Value;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -63,7 +64,7 @@ fn a_users_file_arrives_and_the_run_is_told() {
 
 #[test]
 fn every_scheme_is_named_in_the_help_and_carries_a_file() {
-    let schemes: Vec<&str> = registry::of("file").map(|e| e.name).collect();
+    let schemes: Vec<&str> = REGISTRY.of(ServiceKind::File).map(|e| e.name).collect();
     for command in ["lab", "simulate", "send"] {
         let help = Command::new(env!("CARGO_BIN_EXE_ncmesh")).args([command, "--help"]).output();
         let help = String::from_utf8(help.unwrap().stdout).unwrap();

@@ -2,9 +2,9 @@
 
 use crate::flows::{delivered, is_possible, options};
 use crate::support::{TURN, scenario_file};
+use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_lab::{LOOK, Lab};
 use ncmesh_node::api::types::{Coding, Status, TunnelChange};
-use ncmesh_proto::core_nc::Relay;
 use ncmesh_sim::scenario::{Scenario, Tcp, Transport};
 use std::path::Path;
 
@@ -39,7 +39,7 @@ async fn flows_that_cross_at_a_relay_arrive_by_every_scheme_of_core() {
         lab.settle_flows().await.unwrap();
         let running = lab.begin_flows().await.unwrap().sampled(LOOK / 2);
         if scheme == "core_nc" {
-            for relay in [Relay::NonRecoding, Relay::Recoding] {
+            for relay in [RelayMode::NonRecoding, RelayMode::Recoding] {
                 let then = delivered(&mut lab, 3, 0).await;
                 let change = TunnelChange { relay: Some(relay), ..TunnelChange::default() };
                 let set: TunnelChange = lab.client(2).put("/v1/tunnel", &change).await.unwrap();
@@ -62,7 +62,7 @@ async fn flows_that_cross_at_a_relay_arrive_by_every_scheme_of_core() {
                 let decoded = outcome.coding["d1"].decoded.min(outcome.coding["d2"].decoded);
                 assert!(decoded > 10, "{scheme}: {:?}", outcome.coding);
                 let now = coding_of(&lab, 2, scheme).await;
-                let expected = (scheme == "core_nc").then_some(Relay::Recoding);
+                let expected = (scheme == "core_nc").then_some(RelayMode::Recoding);
                 assert_eq!((now.relay, now.combines), (expected, Some(true)));
             }
             None => assert_eq!(scheme, "forward"),

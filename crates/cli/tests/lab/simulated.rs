@@ -5,8 +5,8 @@
 
 use crate::flows::{is_possible, options};
 use crate::support::{TURN, scenario_file};
+use ncmesh_engine::time::Duration;
 use ncmesh_lab::{Lab, LabOptions};
-use ncmesh_proto::time::Duration;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Carried, SimulationConfig, run};
 use std::ops::ControlFlow;

@@ -2,7 +2,7 @@
 
 use crate::forged::below;
 use crate::support::{Run, Tshark};
-use ncmesh_proto::rng;
+use ncmesh_engine::rng;
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! Captures of frames that nobody sent.
 
-use ncmesh_proto::time::Instant;
+use ncmesh_engine::time::Instant;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Capture, CapturePoints, Event, Observer, SimulationConfig, What};
 use ncmesh_wire::{Cipher, NodeId, Sealer, ServiceId};

@@ -2,12 +2,13 @@
 
 use crate::forged::{below, config, forge, hex, open_frame};
 use crate::support::Tshark;
-use ncmesh_proto::file::Geometry;
-use ncmesh_proto::registry::{self, REGISTRY};
-use ncmesh_proto::rng;
-use ncmesh_proto::summary::Summary;
-use ncmesh_proto::time::Duration;
+use ncmesh_engine::file::Geometry;
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::rng;
+use ncmesh_engine::time::Duration;
+use ncmesh_engines::REGISTRY;
 use ncmesh_sim::{Event, Observer, Simulation, What};
+use ncmesh_stack::summary::summarise;
 use ncmesh_wire::{Cipher, NodeId, OpenError, ServiceId, frame};
 use rand_core::RngCore;
 use std::cell::RefCell;
@@ -25,7 +26,7 @@ impl Observer for Collected {
             let mut scratch = Vec::new();
             let opened = Cipher::Null.open(frame, &mut scratch).unwrap();
             let summary =
-                Summary::of(opened.header.sender, opened.service, opened.kind, opened.body)
+                summarise(REGISTRY, opened.header.sender, opened.service, opened.kind, opened.body)
                     .unwrap();
             let of_its_kind = self.0.entry((summary.service, summary.kind)).or_default();
             if of_its_kind.len() < 40 {
@@ -38,7 +39,7 @@ impl Observer for Collected {
 
 fn real_frames() -> Vec<Vec<u8>> {
     let collected = Rc::new(RefCell::new(Collected::default()));
-    let engines: Vec<_> = registry::of("file").collect();
+    let engines: Vec<_> = REGISTRY.of(ServiceKind::File).collect();
     for entry in &engines {
         let mut simulation = Simulation::new(config()).unwrap();
         simulation.observe(Box::new(Rc::clone(&collected)));
@@ -175,7 +176,7 @@ fn verdict(datagram: &[u8]) -> &'static str {
         }
         Ok(opened) => opened,
     };
-    match Summary::of(opened.header.sender, opened.service, opened.kind, opened.body) {
+    match summarise(REGISTRY, opened.header.sender, opened.service, opened.kind, opened.body) {
         Some(summary) => summary.kind,
         None if kinds_shown(opened.service).contains(&opened.kind) => "malformed",
         None => "unknown",
@@ -184,8 +185,8 @@ fn verdict(datagram: &[u8]) -> &'static str {
 
 /// The kinds of a service's frames that the dissector knows.
 fn kinds_shown(service: ServiceId) -> &'static [u8] {
-    let engine = REGISTRY.iter().find(|engine| engine.id == service);
-    match engine.map(|engine| (engine.service, engine.name)) {
+    let engine = REGISTRY.entries().find(|engine| engine.id == service);
+    match engine.map(|engine| (engine.service().name(), engine.name)) {
         None if service.0 <= 1 => &[0],
         Some(("file", _)) => &[0, 1, 2, 3],
         Some((_, "forward")) => &[1],

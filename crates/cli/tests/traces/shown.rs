@@ -2,7 +2,8 @@
 
 use crate::forged::{forge, hex, open_frame};
 use crate::support::Tshark;
-use ncmesh_proto::registry;
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engines::REGISTRY;
 use std::process::Command;
 
 /// That a golden body of docs/wire-format.md is shown with these fields.
@@ -289,7 +290,7 @@ fn every_registered_engine_is_known_by_name() {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();
     let data = hex("000301020304 1122 00000006 00000004 02 01 00 01 ff");
-    let file_engines = registry::of("file");
+    let file_engines = REGISTRY.of(ServiceKind::File);
     for entry in file_engines {
         let pcap = forge(dir.path(), &[open_frame(entry.id.0, 1, &data)]);
         let expected = format!("{} data 3-01020304 batch 4, systematic", entry.name);

@@ -4,7 +4,7 @@
 //! [`INTERVAL`] waited that long, the queue is a standing one: CoDel drops one packet, and then more
 //! at shrinking intervals (`INTERVAL / sqrt(count)`), until one packet leaves in time.
 
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 
 /// Delay that is acceptable. Many times what a packet takes on a slow channel that others share, as
 /// Linux sets it for slow stations (mac80211).

@@ -1,10 +1,10 @@
 //! The mesh behind a gateway: one scheme of the node's stack.
 
 use super::Mesh;
-use ncmesh_proto::file::storage::Storage;
-use ncmesh_proto::stack::Stack;
-use ncmesh_proto::time::Instant;
-use ncmesh_proto::tunnel::Refused;
+use ncmesh_engine::storage::Storage;
+use ncmesh_engine::time::Instant;
+use ncmesh_engine::tunnel::PacketError;
+use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
 
 /// A stack as its gateway sees it.
@@ -34,11 +34,10 @@ impl Mesh for StackMesh<'_> {
     }
 
     fn below_low_watermark(&self, to: NodeId) -> bool {
-        self.stack.wants_packet(self.scheme, to) == Some(true)
+        self.stack.below_low_watermark(self.scheme, to) == Some(true)
     }
 
-    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
-        let sent = self.stack.send_packet(self.scheme, to, packet, self.storage, self.now);
-        sent.unwrap_or(Err(Refused::NoPath(to)))
+    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), PacketError> {
+        self.stack.at(self.now, self.storage).send_packet(self.scheme, to, packet)
     }
 }

@@ -28,8 +28,8 @@ pub use routes::Target;
 use header::Header;
 use icmp::Problem;
 use ipnet::IpNet;
-use ncmesh_proto::time::{Duration, Instant};
-use ncmesh_proto::tunnel::Refused;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::tunnel::PacketError;
 use ncmesh_wire::NodeId;
 use queues::{QueueKey, Queues};
 use routes::{NextHop, Routes};
@@ -70,8 +70,8 @@ pub trait Mesh {
     /// Offers a packet for a node.
     ///
     /// # Errors
-    /// [`Refused`] says why the scheme did not take it.
-    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), Refused>;
+    /// [`PacketError`] says why the scheme did not take it.
+    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), PacketError>;
 }
 
 /// Gateway of one node.
@@ -172,10 +172,12 @@ impl Gateway {
         while let Some((to, packet)) = self.queues.pop(|to| mesh.below_low_watermark(to), now) {
             match mesh.send(to, &packet) {
                 Ok(()) => self.counters.outbound.count(&packet),
-                Err(Refused::NoPath(_)) => self.refuse(&packet, Dropped::NoPath, now),
-                Err(Refused::TooLong { .. }) => self.refuse(&packet, Dropped::TooLong, now),
-                Err(Refused::Full) => self.counters.drop(Dropped::Full),
-                Err(Refused::Empty | Refused::Oneself) => self.counters.drop(Dropped::NoRoute),
+                Err(PacketError::NoPath(_)) => self.refuse(&packet, Dropped::NoPath, now),
+                Err(PacketError::TooLong { .. }) => self.refuse(&packet, Dropped::TooLong, now),
+                Err(PacketError::Full) => self.counters.drop(Dropped::Full),
+                Err(PacketError::Empty | PacketError::Oneself | PacketError::UnknownScheme) => {
+                    self.counters.drop(Dropped::NoRoute);
+                }
             }
         }
         self.counters.add(Dropped::Late, self.queues.take_late());

@@ -5,7 +5,7 @@
 //! length. Each queue is kept short by [`Codel`].
 
 use super::codel::Codel;
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};

@@ -30,9 +30,9 @@ impl Mesh for FakeMesh {
         self.room > 0 && self.stuck != Some(to)
     }
 
-    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), Refused> {
+    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), PacketError> {
         if self.cut_off {
-            return Err(Refused::NoPath(to));
+            return Err(PacketError::NoPath(to));
         }
         self.room -= 1;
         self.sent.push((to, packet.into()));

@@ -1,7 +1,7 @@
 //! What the HTTP API says and takes, as JSON. The command line uses the same types.
 
-use ncmesh_proto::core_nc::Relay;
-use ncmesh_proto::file::ReceiverState;
+use ncmesh_engine::file::ReceiverState;
+use ncmesh_engine::tunnel::RelayMode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -229,7 +229,7 @@ pub struct Coding {
     /// Neighbours for whom nothing is coded now.
     pub stopped: Vec<Stopped>,
     /// Which relay of CORE this node is, for generations that begin now; absent of schemes that have but one.
-    pub relay: Option<Relay>,
+    pub relay: Option<RelayMode>,
     /// Whether flows that cross are combined here; absent where that cannot be chosen while the daemon runs.
     pub combines: Option<bool>,
 }
@@ -454,7 +454,7 @@ pub struct TunnelChange {
     /// The engine that carries what goes out.
     pub scheme: Option<String>,
     /// What this node is as a relay of `core_nc`; it needs no tunnel of its own for that.
-    pub relay: Option<Relay>,
+    pub relay: Option<RelayMode>,
     /// Whether it combines flows that cross, as a relay of `core_nc` and `cope`.
     pub coding: Option<bool>,
 }

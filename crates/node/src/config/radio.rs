@@ -2,7 +2,7 @@
 
 use super::value;
 use crate::etherd::datagram::Token;
-use ncmesh_proto::stack::MTUS;
+use ncmesh_stack::MTUS;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 use std::fmt;

@@ -2,9 +2,10 @@
 
 use super::value;
 use ipnet::IpNet;
+use ncmesh_engine::name::is_node_name;
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engines::REGISTRY;
 use ncmesh_host::gateway::{DEFAULT_QUEUE, GatewayConfig, Target};
-use ncmesh_proto::name::is_node_name;
-use ncmesh_proto::registry;
 use ncmesh_wire::NodeId;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -81,7 +82,7 @@ impl TunnelConfig {
 
 /// The tunnel that is used if none is named.
 fn default_scheme() -> String {
-    registry::of("tunnel").next().map_or_else(String::new, |e| e.name.into())
+    REGISTRY.of(ServiceKind::Tunnel).next().map_or_else(String::new, |e| e.name.into())
 }
 
 fn default_device() -> String {
@@ -101,7 +102,7 @@ fn yes() -> bool {
 /// # Errors
 /// One line that lists those there are.
 pub(crate) fn check_scheme(name: &str) -> Result<(), String> {
-    let tunnels = registry::of("tunnel");
+    let tunnels = REGISTRY.of(ServiceKind::Tunnel);
     let known: Vec<_> = tunnels.map(|e| e.name).collect();
     if known.contains(&name) {
         return Ok(());

@@ -2,7 +2,7 @@
 
 use super::Node;
 use crate::api::types::{Coding, Hold, Stopped};
-use ncmesh_proto::tunnel::{CodingStatus, HoldStatus};
+use ncmesh_engine::tunnel::{CodingStatus, HoldStatus};
 use std::collections::BTreeMap;
 
 impl Node {

@@ -4,8 +4,8 @@ use super::{Node, Reception, Saving};
 use crate::state::{Delivery, append_delivery};
 use crate::store::delivery::deliver;
 use crate::store::reception::{Prepared, discard, prepare};
-use ncmesh_proto::file::{BatchSet, Manifest, Refusal, Stage, TransferStatus};
-use ncmesh_proto::service::Event;
+use ncmesh_engine::Event;
+use ncmesh_engine::file::{BatchSet, Manifest, Refusal, Stage, TransferStatus};
 use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
 use std::io;
@@ -24,7 +24,7 @@ impl Node {
                 }
                 // What could not be written was logged.
                 Event::Unwritable(flow) => self.discard(flow),
-                Event::Parked(flow) => {
+                Event::Suspended(flow) => {
                     tracing::info!("{flow}: its source is silent, it makes room for another");
                     self.receptions.remove(&flow);
                     self.storage.close(flow);
@@ -185,7 +185,7 @@ impl Node {
                     );
                 }
                 self.storage.receive(flow, incoming);
-                self.stack.accept(flow, &have, &mut self.storage, self.clock.now());
+                self.stack.at(self.clock.now(), &mut self.storage).accept(flow, &have);
             }
             Ok(Prepared::Delivered) => {
                 if let Some(reception) = self.receptions.get(&flow).cloned() {
@@ -202,13 +202,13 @@ impl Node {
     /// The file is there already: the stack asks for its verification, which finds it under its name.
     fn accept_whole(&mut self, manifest: &Manifest) {
         let all = BatchSet::all(manifest.geometry.batches());
-        self.stack.accept(manifest.flow, &all, &mut self.storage, self.clock.now());
+        self.stack.at(self.clock.now(), &mut self.storage).accept(manifest.flow, &all);
     }
 
     fn assembled(&mut self, flow: FlowId) {
         let Some(Reception { inbox, manifest }) = self.receptions.get(&flow).cloned() else {
             // Received before this start.
-            return self.stack.delivered(flow, &mut self.storage, self.clock.now());
+            return self.stack.at(self.clock.now(), &mut self.storage).delivered(flow);
         };
         self.storage.close(flow);
         let list = self.delivered.file();
@@ -235,7 +235,7 @@ impl Node {
                     path.map_or(String::new(), |p| p.to_string())
                 );
                 self.delivered.learn(flow, delivery);
-                self.stack.delivered(flow, &mut self.storage, self.clock.now());
+                self.stack.at(self.clock.now(), &mut self.storage).delivered(flow);
             }
             Err(why) => {
                 // What is whole but finds no place stays for another start; what is corrupt does not.
@@ -248,7 +248,7 @@ impl Node {
     }
 
     fn refuse(&mut self, flow: FlowId, why: Refusal) {
-        self.stack.refuse(flow, why, &mut self.storage, self.clock.now());
+        self.stack.at(self.clock.now(), &mut self.storage).refuse(flow, why);
     }
 
     /// Forgets a reception, and what lies in the inbox of it.

@@ -1,6 +1,6 @@
 //! The mesh as a NetJSON NetworkGraph (draft-interop-netjson).
 
-use ncmesh_proto::route::Topology;
+use ncmesh_engine::topology::Topology;
 use ncmesh_wire::NodeId;
 use serde_json::{Value, json};
 
@@ -41,8 +41,8 @@ pub(super) fn network_graph(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_proto::route::LinkState;
-    use ncmesh_proto::time::Instant;
+    use ncmesh_engine::time::Instant;
+    use ncmesh_engine::topology::LinkState;
 
     #[test]
     fn costs_are_etx_of_both_directions() {

@@ -15,11 +15,12 @@ use crate::state::{Delivered, OutgoingFile, StateDir};
 use crate::store::FileStorage;
 use crate::stream::Ports;
 pub use handle::{Command, Handle};
-use ncmesh_proto::file::{FileLimits, Manifest};
-use ncmesh_proto::registry;
-use ncmesh_proto::service::TxReport;
-use ncmesh_proto::stack::{self, Stack, StackConfig};
-use ncmesh_proto::time::Instant;
+use ncmesh_engine::TxReport;
+use ncmesh_engine::file::{FileLimits, Manifest};
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::time::Instant;
+use ncmesh_engines::REGISTRY;
+use ncmesh_stack::{ConfigError, Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId};
 pub use send::{Receivers, default_scheme};
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,9 +125,9 @@ impl Node {
     ///
     /// # Errors
     /// A setting that cannot be, or with which no file could be sent over this radio.
-    pub fn new(config: &NodeConfig, parts: Parts) -> Result<Self, stack::ConfigError> {
+    pub fn new(config: &NodeConfig, parts: Parts) -> Result<Self, ConfigError> {
         let clock = Clock::start();
-        let stack = Stack::new(stack_config(config, &parts), clock.now())?;
+        let stack = Stack::new(stack_config(config, &parts), REGISTRY, clock.now())?;
         let tunnel = Tunnel::new(config, &stack)?;
         let mut node = Self {
             stack,
@@ -164,11 +165,12 @@ impl Node {
     }
 
     /// Whether every engine for files can make packets that fit the radio.
-    fn check_schemes(&mut self) -> Result<(), stack::ConfigError> {
-        for entry in registry::of("file") {
-            if let Some(Err(e)) = self.stack.geometry_for(entry.name, 1, &mut self.storage) {
+    fn check_schemes(&mut self) -> Result<(), ConfigError> {
+        for entry in REGISTRY.of(ServiceKind::File) {
+            let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
+            if let Err(e) = stack.geometry_for(entry.name, 1) {
                 let section = entry.name.to_owned();
-                return Err(stack::ConfigError { section, problem: e.to_string() });
+                return Err(ConfigError { section, problem: e.to_string() });
             }
         }
         Ok(())
@@ -188,20 +190,20 @@ impl Node {
 
     /// A time that was named has come.
     pub fn handle_timeout(&mut self) {
-        self.stack.handle_timeout(&mut self.storage, self.clock.now());
+        self.stack.at(self.clock.now(), &mut self.storage).handle_timeout();
     }
 
     /// A frame was heard from `from`. Says which node sent it, if it is authentic.
     pub fn handle_datagram(&mut self, datagram: &[u8]) -> Option<NodeId> {
         let now = self.clock.now();
-        let sender = self.stack.handle_datagram(datagram, &mut self.storage, now)?;
+        let sender = self.stack.at(now, &mut self.storage).handle_datagram(datagram)?;
         self.last_heard.insert(sender, now);
         Some(sender)
     }
 
     /// What became of the frame filled last.
     pub fn handle_tx_report(&mut self, report: TxReport) {
-        self.stack.handle_tx_report(report, &mut self.storage, self.clock.now());
+        self.stack.at(self.clock.now(), &mut self.storage).handle_tx_report(report);
     }
 
     /// Whether there is something to transmit. Not before the epoch that its frame would carry is on disk.
@@ -215,7 +217,7 @@ impl Node {
         if !self.wants_radio() {
             return None;
         }
-        self.stack.fill(out, &mut self.storage, self.clock.now()).map(|t| t.to)
+        self.stack.at(self.clock.now(), &mut self.storage).fill(out).map(|t| t.to)
     }
 
     /// Ends a transfer.
@@ -223,7 +225,7 @@ impl Node {
     /// # Errors
     /// [`ErrorCode::NotFound`] or [`ErrorCode::Ended`].
     pub fn cancel(&mut self, flow: FlowId) -> Result<(), ApiError> {
-        if self.stack.cancel(flow, &mut self.storage, self.clock.now()) {
+        if self.stack.at(self.clock.now(), &mut self.storage).cancel(flow) {
             self.forget_outgoing(flow);
             self.note_cancelled(flow);
             self.discard(flow);

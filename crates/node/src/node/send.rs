@@ -3,9 +3,10 @@
 use super::Node;
 use crate::api::types::{ApiError, ErrorCode, Recipients};
 use crate::state::{OutgoingFile, OutgoingJournal};
-use ncmesh_proto::file::{Geometry, Outgoing, SendError, merkle};
-use ncmesh_proto::registry;
-use ncmesh_proto::route::Metric;
+use ncmesh_engine::file::{Geometry, Outgoing, SendError, merkle};
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::topology::Metric;
+use ncmesh_engines::REGISTRY;
 use ncmesh_wire::NodeId;
 use std::fs::File;
 
@@ -46,10 +47,9 @@ impl Node {
     /// # Errors
     /// [`ErrorCode::BadRequest`] or [`ErrorCode::File`].
     pub fn cut(&mut self, scheme: &str, size: u64) -> Result<Geometry, ApiError> {
-        match self.stack.geometry_for(scheme, size, &mut self.storage) {
-            None => Err(unknown_scheme(scheme)),
-            Some(cut) => cut.map_err(|e| refused(&e)),
-        }
+        let now = self.clock.now();
+        let cut = self.stack.at(now, &mut self.storage).geometry_for(scheme, size);
+        cut.map_err(|e| refused(scheme, &e))
     }
 
     /// Hands a file to its engine, which announces it at once. Without `contents` and `leaves` (it vanished
@@ -77,10 +77,8 @@ impl Node {
             open: file.open,
         };
         let now = self.clock.now();
-        match self.stack.send_file(&file.scheme, outgoing, &mut self.storage, now) {
-            None => return Err(unknown_scheme(&file.scheme)),
-            Some(sent) => sent.map_err(|e| refused(&e))?,
-        }
+        let sent = self.stack.at(now, &mut self.storage).send_file(&file.scheme, outgoing);
+        sent.map_err(|e| refused(&file.scheme, &e))?;
         if let Some(contents) = contents {
             self.storage.provide(flow, contents);
         }
@@ -163,12 +161,12 @@ impl Node {
 /// The engine that sends files if none is named.
 #[must_use]
 pub fn default_scheme() -> &'static str {
-    registry::of("file").next().map_or("", |e| e.name)
+    REGISTRY.of(ServiceKind::File).next().map_or("", |e| e.name)
 }
 
 fn unknown_scheme(scheme: &str) -> ApiError {
-    let known: Vec<&str> = registry::of("file").map(|e| e.name).collect();
-    let problem = if registry::entry(scheme).is_some() {
+    let known: Vec<&str> = REGISTRY.of(ServiceKind::File).map(|e| e.name).collect();
+    let problem = if REGISTRY.entry(scheme).is_some() {
         format!("{scheme} does not send files; those that do: {}", known.join(", "))
     } else {
         format!("no scheme {scheme:?}; those for files: {}", known.join(", "))
@@ -176,6 +174,9 @@ fn unknown_scheme(scheme: &str) -> ApiError {
     ApiError::new(ErrorCode::BadRequest, problem)
 }
 
-fn refused(e: &SendError) -> ApiError {
-    ApiError::new(ErrorCode::File, e.to_string())
+fn refused(scheme: &str, e: &SendError) -> ApiError {
+    match e {
+        SendError::UnknownScheme => unknown_scheme(scheme),
+        _ => ApiError::new(ErrorCode::File, e.to_string()),
+    }
 }

@@ -5,8 +5,9 @@ use crate::api::types::{
     ApiError, ErrorCode, JoinedGroup, Problem, Stream, StreamQueue, StreamReceiving, StreamSending,
 };
 use crate::stream::{Inlet, Layer, Ports, ReceiveStream, SendStream, StreamSection, check_layers};
-use ncmesh_proto::registry;
-use ncmesh_proto::stream::{self, NotTaken, StreamStatus};
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::stream::{self, LAYERS, StreamPacketError, StreamStatus};
+use ncmesh_engines::REGISTRY;
 use std::collections::BTreeSet;
 use std::io;
 
@@ -19,15 +20,11 @@ pub(super) struct Streams {
 
 /// The scheme that carries streams.
 fn scheme() -> &'static str {
-    registry::of("stream").next().map_or("", |entry| entry.name)
+    REGISTRY.of(ServiceKind::Stream).next().map_or("", |entry| entry.name)
 }
 
 fn bad(problem: impl Into<String>) -> ApiError {
     ApiError::new(ErrorCode::BadRequest, problem)
-}
-
-fn no_scheme() -> ApiError {
-    bad("no scheme here carries streams")
 }
 
 impl Node {
@@ -53,10 +50,9 @@ impl Node {
         check_layers(&request.layers).map_err(bad)?;
         let ports = Ports::open(&request.layers).map_err(|(layer, e)| port_error(&layer, &e))?;
         let names: Vec<String> = request.layers.iter().map(|layer| layer.name.clone()).collect();
-        let group = (request.group.as_str(), names.as_slice());
-        let now = self.clock.now();
-        let opened = self.stack.open_stream(scheme(), group, &mut self.storage, now);
-        let flow = opened.ok_or_else(no_scheme)?.map_err(|e| bad(e.to_string()))?;
+        let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
+        let opened = stack.open_stream(scheme(), &request.group, &names);
+        let flow = opened.map_err(|e| bad(e.to_string()))?;
         self.streams.ports.read(&request.group, flow, ports);
         tracing::info!("stream {flow} to group {}: {}", request.group, names.join(", "));
         Ok(())
@@ -68,9 +64,9 @@ impl Node {
     /// [`ErrorCode::BadRequest`], [`ErrorCode::Port`].
     pub fn receive_stream(&mut self, request: &ReceiveStream) -> Result<(), ApiError> {
         check_layers(&request.layers).map_err(bad)?;
-        let wish = (request.group.as_str(), request.utility());
-        let joined = self.stack.join(scheme(), wish, &mut self.storage, self.clock.now());
-        joined.ok_or_else(no_scheme)?.map_err(|e| bad(e.to_string()))?;
+        let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
+        let joined = stack.join(scheme(), &request.group, request.utility());
+        joined.map_err(|e| bad(e.to_string()))?;
         let playing = self.streams.ports.play_to(&request.group, &request.layers);
         playing.map_err(|e| ApiError::new(ErrorCode::Port, format!("no UDP socket: {e}")))?;
         tracing::info!("joined group {}", request.group);
@@ -84,7 +80,7 @@ impl Node {
     pub fn stop_sending(&mut self, group: &str) -> Result<(), ApiError> {
         self.streams.ports.stop_reading(group);
         let now = self.clock.now();
-        if self.stack.close_stream(scheme(), group, &mut self.storage, now) {
+        if self.stack.at(now, &mut self.storage).close_stream(scheme(), group) {
             tracing::info!("stream to group {group} ended");
             return Ok(());
         }
@@ -97,7 +93,7 @@ impl Node {
     /// [`ErrorCode::NotFound`].
     pub fn stop_receiving(&mut self, group: &str) -> Result<(), ApiError> {
         self.streams.ports.stop_playing(group);
-        if self.stack.leave(scheme(), group, &mut self.storage, self.clock.now()) {
+        if self.stack.at(self.clock.now(), &mut self.storage).leave(scheme(), group) {
             tracing::info!("left group {group}");
             return Ok(());
         }
@@ -106,11 +102,9 @@ impl Node {
 
     /// A datagram came in by a port.
     pub fn handle_inlet(&mut self, inlet: &Inlet) {
-        let now = self.clock.now();
-        let layer = (inlet.flow, inlet.layer);
-        let sent =
-            self.stack.send_stream_packet(scheme(), layer, &inlet.packet, &mut self.storage, now);
-        if let Some(Err(NotTaken::TooLong { bytes, longest })) = sent {
+        let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
+        let sent = stack.send_stream_packet(scheme(), inlet.flow, inlet.layer, &inlet.packet);
+        if let Err(StreamPacketError::TooLong { bytes, longest }) = sent {
             if self.streams.too_long == 0 {
                 tracing::warn!("{}", too_long(bytes, longest));
             }
@@ -187,7 +181,7 @@ impl Node {
 
     fn stream(&self, scheme: &str, status: StreamStatus) -> Stream {
         let n = status.layers.len();
-        let packets = |all: [u64; ncmesh_proto::multirate::LAYERS]| all[..n].to_vec();
+        let packets = |all: [u64; LAYERS]| all[..n].to_vec();
         let queue = |queue: stream::StreamQueue| StreamQueue {
             to: self.name_of(queue.to),
             receivers: queue.receivers,

@@ -3,10 +3,10 @@
 use super::Node;
 use crate::api::types::{self, ApiError, ErrorCode, Flow, TunnelChange};
 use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, check_scheme};
+use ncmesh_engine::time::Instant;
+use ncmesh_engine::tunnel::{FlowStatus, Relaying};
 use ncmesh_host::gateway::{Gateway, StackMesh};
-use ncmesh_proto::stack::{self, Stack};
-use ncmesh_proto::time::Instant;
-use ncmesh_proto::tunnel::{FlowStatus, Relaying};
+use ncmesh_stack::{ConfigError, Stack};
 use ncmesh_wire::NodeId;
 
 /// The least MTU of IPv6, bytes (RFC 8200, 5).
@@ -24,13 +24,10 @@ impl Tunnel {
     ///
     /// # Errors
     /// The radio's frames are too short for IP, or the MTU that is set is too long for them.
-    pub(super) fn new(
-        config: &NodeConfig,
-        stack: &Stack,
-    ) -> Result<Option<Self>, stack::ConfigError> {
+    pub(super) fn new(config: &NodeConfig, stack: &Stack) -> Result<Option<Self>, ConfigError> {
         let Some(tunnel) = config.tunnel.clone() else { return Ok(None) };
         let mtu = mtu(&tunnel, stack, config.radio.mtu())
-            .map_err(|problem| stack::ConfigError { section: "tunnel".into(), problem })?;
+            .map_err(|problem| ConfigError { section: "tunnel".into(), problem })?;
         let gateway = Gateway::new(tunnel.gateway(mtu));
         Ok(Some(Self { config: tunnel, mtu, gateway }))
     }
@@ -84,7 +81,7 @@ impl Node {
         if relaying != Relaying::default() {
             tracing::info!("relays otherwise: {relaying:?}");
             let now = self.clock.now();
-            self.stack.relay_as(relaying, &mut self.storage, now);
+            self.stack.at(now, &mut self.storage).relay_as(relaying);
         }
         Ok(())
     }

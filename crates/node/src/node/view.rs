@@ -3,13 +3,13 @@
 use super::{Node, coding, graph};
 use crate::api::types::{Direction, Peer, Receiver, State, Status, Traffic, Transfer};
 use crate::state::to_hex;
-use ncmesh_proto::counters::{DropReason, Tally};
-use ncmesh_proto::file::{self, ReceiverState, ReceiverStatus, Stage, TransferStatus};
-use ncmesh_proto::name::harmless;
-use ncmesh_proto::registry::REGISTRY;
-use ncmesh_proto::route::{Metric, Paths};
-use ncmesh_proto::time::Instant;
-use ncmesh_proto::{link, route};
+use ncmesh_engine::counters::{DropReason, Tally};
+use ncmesh_engine::file::{self, ReceiverState, ReceiverStatus, Stage, TransferStatus};
+use ncmesh_engine::name::harmless;
+use ncmesh_engine::time::Instant;
+use ncmesh_engine::topology::{Metric, Paths};
+use ncmesh_engines::REGISTRY;
+use ncmesh_stack::{link, route};
 use ncmesh_wire::{NodeId, ServiceId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -196,9 +196,10 @@ fn traffic(((service, kind), tally): ((ServiceId, u8), Tally)) -> Traffic {
     let service = match service {
         link::SERVICE => "link".into(),
         route::SERVICE => "route".into(),
-        id => {
-            REGISTRY.iter().find(|e| e.id == id).map_or_else(|| id.0.to_string(), |e| e.name.into())
-        }
+        id => REGISTRY
+            .entries()
+            .find(|e| e.id == id)
+            .map_or_else(|| id.0.to_string(), |e| e.name.into()),
     };
     Traffic { service, kind, frames: tally.frames, bytes: tally.bytes }
 }

@@ -9,7 +9,7 @@ pub mod air;
 mod pacing;
 pub mod udp;
 
-use ncmesh_proto::service::TxReport;
+use ncmesh_engine::TxReport;
 use ncmesh_wire::NodeId;
 use std::future::Future;
 use std::io;

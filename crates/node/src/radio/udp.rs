@@ -8,7 +8,7 @@ use super::pacing::Pacing;
 use super::{Radio, RadioEvent};
 use crate::alarm::Alarm;
 use crate::config::UdpConfig;
-use ncmesh_proto::service::{TxReport, TxResult};
+use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_wire::NodeId;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};

@@ -3,7 +3,7 @@
 
 use crate::durable;
 use crate::state::record::{from_hex, to_hex};
-use ncmesh_proto::file::Manifest;
+use ncmesh_engine::file::Manifest;
 use ncmesh_wire::FlowId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

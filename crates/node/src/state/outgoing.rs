@@ -3,7 +3,7 @@
 
 use super::record::{ManifestRecord, RecordError};
 use crate::durable;
-use ncmesh_proto::file::{Manifest, ReceiverState};
+use ncmesh_engine::file::{Manifest, ReceiverState};
 use ncmesh_wire::{FlowId, NodeId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -149,7 +149,7 @@ impl OutgoingJournal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_proto::file::{Geometry, Refusal};
+    use ncmesh_engine::file::{Geometry, Refusal};
 
     #[test]
     fn transfers_are_remembered_until_they_end() {

@@ -1,6 +1,6 @@
 //! A file's announcement as it is kept on disk.
 
-use ncmesh_proto::file::{Geometry, GeometryError, Manifest};
+use ncmesh_engine::file::{Geometry, GeometryError, Manifest};
 use serde::{Deserialize, Serialize};
 
 /// A [`Manifest`] for a journal: JSON, hashes in hexadecimal.

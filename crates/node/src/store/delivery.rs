@@ -2,8 +2,8 @@
 
 use super::{Places, refusal};
 use crate::durable;
-use ncmesh_proto::file::merkle::Hash;
-use ncmesh_proto::file::{Manifest, Refusal};
+use ncmesh_engine::file::merkle::Hash;
+use ncmesh_engine::file::{Manifest, Refusal};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs::File;

@@ -6,8 +6,8 @@
 
 use crate::durable;
 use crate::state::ManifestRecord;
-use ncmesh_proto::file::Manifest;
-use ncmesh_proto::file::merkle::Hash;
+use ncmesh_engine::file::Manifest;
+use ncmesh_engine::file::merkle::Hash;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};

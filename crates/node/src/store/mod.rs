@@ -8,9 +8,9 @@ pub mod journal;
 pub mod reception;
 
 use journal::Journal;
-use ncmesh_proto::file::Refusal;
-use ncmesh_proto::file::merkle::Hash;
-use ncmesh_proto::file::storage::{Storage, StorageError};
+use ncmesh_engine::file::Refusal;
+use ncmesh_engine::file::merkle::Hash;
+use ncmesh_engine::storage::{Storage, StorageError};
 use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -3,8 +3,8 @@
 use super::delivery::deliver;
 use super::reception::{Prepared, discard, prepare};
 use super::*;
-use ncmesh_proto::file::merkle::{self, MerkleTree};
-use ncmesh_proto::file::{BatchSet, Geometry, Manifest, Refusal};
+use ncmesh_engine::file::merkle::{self, MerkleTree};
+use ncmesh_engine::file::{BatchSet, Geometry, Manifest, Refusal};
 use ncmesh_wire::NodeId;
 use proptest::prelude::*;
 use std::fs;

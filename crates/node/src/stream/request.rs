@@ -1,6 +1,6 @@
 //! What is to be sent or received, as the API, `node.toml` and the command line say it.
 
-use ncmesh_proto::multirate::UtilityConfig;
+use ncmesh_engine::stream::UtilityConfig;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

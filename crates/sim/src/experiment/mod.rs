@@ -7,10 +7,11 @@ mod transfer;
 use crate::observe::Observer;
 use crate::scenario::Scenario;
 use crate::simulation::{Simulation, SimulationConfig, SimulationError, node_id};
-use ncmesh_proto::link::LinkConfig;
-use ncmesh_proto::registry;
-use ncmesh_proto::route::Metric;
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::registry::{Entry, ServiceKind};
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::topology::Metric;
+use ncmesh_engines::REGISTRY;
+use ncmesh_stack::link::LinkConfig;
 use ncmesh_wire::ServiceId;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -127,22 +128,22 @@ pub fn settling_time(link: &LinkConfig) -> Duration {
 pub fn check_traffic(
     scenario: &Scenario,
     scheme: Option<&str>,
-) -> Result<&'static registry::Entry, RunError> {
+) -> Result<&'static Entry, RunError> {
     let named = match scheme {
-        Some(scheme) => registry::entry(scheme),
-        None => registry::of(service_of(scenario)).next(),
+        Some(scheme) => REGISTRY.entry(scheme),
+        None => REGISTRY.of(service_of(scenario)).next(),
     };
     let unknown = || SimulationError::UnknownScheme(scheme.unwrap_or_default().to_owned());
     let entry = named.ok_or_else(unknown)?;
     let scheme = entry.name;
-    match entry.service {
-        "tunnel" if scenario.flows.is_empty() => {
+    match entry.service() {
+        ServiceKind::Tunnel if scenario.flows.is_empty() => {
             Err(RunError::NoTraffic { missing: "[[flow]]", scheme })
         }
-        "file" if scenario.traffic.is_none() => {
+        ServiceKind::File if scenario.traffic.is_none() => {
             Err(RunError::NoTraffic { missing: "[traffic]", scheme })
         }
-        "stream" if scenario.streams.is_empty() => {
+        ServiceKind::Stream if scenario.streams.is_empty() => {
             Err(RunError::NoTraffic { missing: "[[stream]]", scheme })
         }
         _ => Ok(entry),
@@ -150,12 +151,12 @@ pub fn check_traffic(
 }
 
 /// What the scenario asks for first.
-fn service_of(scenario: &Scenario) -> &'static str {
+fn service_of(scenario: &Scenario) -> ServiceKind {
     match scenario {
-        Scenario { traffic: Some(_), .. } => "file",
-        Scenario { flows, .. } if !flows.is_empty() => "tunnel",
-        Scenario { streams, .. } if !streams.is_empty() => "stream",
-        _ => "file",
+        Scenario { traffic: Some(_), .. } => ServiceKind::File,
+        Scenario { flows, .. } if !flows.is_empty() => ServiceKind::Tunnel,
+        Scenario { streams, .. } if !streams.is_empty() => ServiceKind::Stream,
+        _ => ServiceKind::File,
     }
 }
 
@@ -180,10 +181,12 @@ pub fn run(
     let mut run = Run { scenario, scheme: entry.name, id: entry.id, s, progress };
     run.advance(Instant::default() + settling, |_| false)?;
     let carried = match &scenario.traffic {
-        Some(traffic) if entry.service == "file" => {
+        Some(traffic) if entry.service() == ServiceKind::File => {
             Carried::Transfer(transfer::carry(&mut run, traffic, limit)?)
         }
-        _ if entry.service == "stream" => Carried::Streams(streams::carry(&mut run, limit)?),
+        _ if entry.service() == ServiceKind::Stream => {
+            Carried::Streams(streams::carry(&mut run, limit)?)
+        }
         _ => Carried::Flows(flows::carry(&mut run, limit)?),
     };
     run.s.finish().map_err(RunError::Observer)?;
@@ -253,6 +256,6 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
     fn data_sent(&self, node: usize) -> u64 {
         let Some(stack) = self.s.host(node).stack() else { return 0 };
         // Data frames have the same kind in files and tunnels.
-        stack.counters().sent(self.id, ncmesh_proto::file::frame::DATA).frames
+        stack.counters().sent(self.id, ncmesh_engine_file::multicast::frame::DATA).frames
     }
 }

@@ -85,8 +85,8 @@ pub use stream::{Layer, Stream, StreamReceiver};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
-use ncmesh_proto::time::Duration;
 
 /// Where a node stands, in metres from any origin.
 #[derive(Clone, Copy, Debug, PartialEq)]

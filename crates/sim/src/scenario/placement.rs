@@ -1,7 +1,7 @@
 //! Nodes placed by a rule or by a file of positions; they are named n1, n2, ..., padded to one length.
 
+use ncmesh_engine::rng;
 use ncmesh_medium::MAX_RADIOS;
-use ncmesh_proto::rng;
 use ncmesh_wire::NodeId;
 use serde::Deserialize;
 use toml::Spanned;

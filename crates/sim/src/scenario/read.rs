@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
+use ncmesh_engine::name::{MAX_NODE_NAME, harmless, is_node_name};
+use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LinkKind, LossMatrix, MAX_FRAME_BYTES, MAX_RADIOS, MediumConfig, RadioId};
-use ncmesh_proto::name::{MAX_NODE_NAME, harmless, is_node_name};
-use ncmesh_proto::stack::MTUS;
-use ncmesh_proto::time::Duration;
+use ncmesh_stack::MTUS;
 use toml::Spanned;
 
 use super::error::Place;

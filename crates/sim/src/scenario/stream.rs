@@ -3,8 +3,8 @@
 use super::quantity::{self, Quantity};
 use super::read::{Reader, TIMES, find, index_by_name};
 use super::{Node, ScenarioError};
-use ncmesh_proto::multirate::{LAYERS, UtilityConfig};
-use ncmesh_proto::time::Duration;
+use ncmesh_engine::stream::{LAYERS, UtilityConfig};
+use ncmesh_engine::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 

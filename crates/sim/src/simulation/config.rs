@@ -3,12 +3,13 @@
 use super::{SimulationError, node_id};
 use crate::measure::measure;
 use crate::scenario::{Measure, Scenario};
+use ncmesh_engine::file::FileLimits;
+use ncmesh_engine::time::Instant;
+use ncmesh_engine::topology::{LinkState, Topology};
 use ncmesh_medium::{MediumConfig, MediumError};
-use ncmesh_proto::file::FileLimits;
-use ncmesh_proto::link::LinkConfig;
-use ncmesh_proto::route::{LinkState, RouteConfig, Topology};
-use ncmesh_proto::stack::{ConfigError, StackConfig};
-use ncmesh_proto::time::Instant;
+use ncmesh_stack::link::LinkConfig;
+use ncmesh_stack::route::RouteConfig;
+use ncmesh_stack::{ConfigError, StackConfig};
 use ncmesh_wire::{Cipher, Key};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;

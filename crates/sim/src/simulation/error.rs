@@ -1,10 +1,10 @@
 //! Why a simulation cannot be.
 
+use ncmesh_engine::file::SendError;
+use ncmesh_engine::stream::StreamError;
+use ncmesh_engine::tunnel::PacketError;
 use ncmesh_medium::MediumError;
-use ncmesh_proto::file::SendError;
-use ncmesh_proto::stack::ConfigError;
-use ncmesh_proto::stream::StreamError;
-use ncmesh_proto::tunnel::Refused;
+use ncmesh_stack::ConfigError;
 
 /// Why a simulation cannot be.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum SimulationError {
         /// Radios of the medium.
         radios: usize,
     },
-    /// No such scheme for files.
+    /// No engine has that name.
     #[error("no scheme here is called {0:?}")]
     UnknownScheme(String),
     /// A node that is switched off or does not exist.
@@ -37,7 +37,7 @@ pub enum SimulationError {
     Send(#[from] SendError),
     /// A packet that is not taken.
     #[error(transparent)]
-    Packet(#[from] Refused),
+    Packet(#[from] PacketError),
     /// A stream or membership that cannot be.
     #[error(transparent)]
     Stream(#[from] StreamError),

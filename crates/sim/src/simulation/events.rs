@@ -3,10 +3,10 @@
 use super::{Arrival, IpArrival, Simulation, StreamArrival, node_id};
 use crate::host::Received;
 use crate::observe::What;
+use ncmesh_engine::rng;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_medium::{Access, Output, RadioId};
-use ncmesh_proto::rng;
-use ncmesh_proto::service::{TxReport, TxResult};
-use ncmesh_proto::time::{Duration, Instant};
 use std::sync::Arc;
 
 impl Simulation {
@@ -49,7 +49,7 @@ impl Simulation {
             let host = &mut self.hosts[node];
             host.timer = None;
             if let Some(stack) = &mut host.stack {
-                stack.handle_timeout(&mut host.storage, at);
+                stack.at(at, &mut host.storage).handle_timeout();
             }
             self.attend(node);
         }
@@ -78,7 +78,7 @@ impl Simulation {
         let host = &mut self.hosts[node];
         host.requested = false;
         let storage = &mut host.storage;
-        let filled = host.stack.as_mut().and_then(|s| s.fill(&mut self.out, storage, now));
+        let filled = host.stack.as_mut().and_then(|s| s.at(now, storage).fill(&mut self.out));
         match filled {
             None => drop(self.medium.decline(now.as_nanos(), radio)),
             Some(sent) => {
@@ -113,7 +113,7 @@ impl Simulation {
     pub(super) fn hear(&mut self, node: usize, datagram: &[u8]) {
         let host = &mut self.hosts[node];
         if let Some(stack) = &mut host.stack {
-            stack.handle_datagram(datagram, &mut host.storage, self.now);
+            stack.at(self.now, &mut host.storage).handle_datagram(datagram);
         }
         self.attend(node);
     }
@@ -135,7 +135,7 @@ impl Simulation {
         let report = TxReport { result, airtime: Duration::from_nanos(airtime_ns), heard_by };
         let host = &mut self.hosts[node];
         if let Some(stack) = &mut host.stack {
-            stack.handle_tx_report(report, &mut host.storage, self.now);
+            stack.at(self.now, &mut host.storage).handle_tx_report(report);
         }
         self.attend(node);
     }

@@ -1,11 +1,11 @@
 //! Streams on the virtual clock.
 
 use super::{Simulation, SimulationError};
-use ncmesh_proto::file::storage::MemoryStorage;
-use ncmesh_proto::multirate::UtilityConfig;
-use ncmesh_proto::stack::Stack;
-use ncmesh_proto::stream::NotTaken;
-use ncmesh_proto::time::Instant;
+use ncmesh_engine::storage::MemoryStorage;
+use ncmesh_engine::stream::StreamPacketError;
+use ncmesh_engine::stream::UtilityConfig;
+use ncmesh_engine::time::Instant;
+use ncmesh_stack::Stack;
 use ncmesh_wire::FlowId;
 
 /// A packet of a stream that arrived at a node which joined its group.
@@ -33,17 +33,16 @@ impl Simulation {
         group: &str,
         layers: &[String],
     ) -> Result<FlowId, SimulationError> {
-        let unknown = || SimulationError::UnknownScheme(scheme.to_owned());
         let flow = self.with_stack(node, |stack, storage, now| {
-            stack.open_stream(scheme, (group, layers), storage, now)
-        })?;
-        Ok(flow.ok_or_else(unknown)??)
+            stack.at(now, storage).open_stream(scheme, group, layers)
+        })??;
+        Ok(flow)
     }
 
     /// Ends the stream that a node sends to `group`. Says whether there was one.
     pub fn close_stream(&mut self, scheme: &str, node: usize, group: &str) -> bool {
         let close = |stack: &mut Stack, storage: &mut MemoryStorage, now| {
-            stack.close_stream(scheme, group, storage, now)
+            stack.at(now, storage).close_stream(scheme, group)
         };
         self.with_stack(node, close).unwrap_or(false)
     }
@@ -56,13 +55,12 @@ impl Simulation {
         &mut self,
         scheme: &str,
         node: usize,
-        layer: (FlowId, usize),
+        (flow, layer): (FlowId, usize),
         packet: &[u8],
-    ) -> Result<Result<(), NotTaken>, SimulationError> {
-        let taken = self.with_stack(node, |stack, storage, now| {
-            stack.send_stream_packet(scheme, layer, packet, storage, now)
-        })?;
-        taken.ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))
+    ) -> Result<Result<(), StreamPacketError>, SimulationError> {
+        self.with_stack(node, |stack, storage, now| {
+            stack.at(now, storage).send_stream_packet(scheme, flow, layer, packet)
+        })
     }
 
     /// Joins `group` at a node by `scheme`.
@@ -76,16 +74,16 @@ impl Simulation {
         group: &str,
         utility: UtilityConfig,
     ) -> Result<(), SimulationError> {
-        let joined = self.with_stack(node, |stack, storage, now| {
-            stack.join(scheme, (group, utility), storage, now)
-        })?;
-        Ok(joined.ok_or_else(|| SimulationError::UnknownScheme(scheme.to_owned()))??)
+        self.with_stack(node, |stack, storage, now| {
+            stack.at(now, storage).join(scheme, group, utility)
+        })??;
+        Ok(())
     }
 
     /// Leaves `group` at a node. Says whether it had joined.
     pub fn leave(&mut self, scheme: &str, node: usize, group: &str) -> bool {
         let leave = |stack: &mut Stack, storage: &mut MemoryStorage, now| {
-            stack.leave(scheme, group, storage, now)
+            stack.at(now, storage).leave(scheme, group)
         };
         self.with_stack(node, leave).unwrap_or(false)
     }

@@ -1,7 +1,7 @@
 //! Congestion control as Linux has it: CUBIC with HyStart (RFC 9438, RFC 9406's predecessor) and Reno
 //! (RFC 5681). Windows are counted in packets.
 
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 /// How a sender answers losses.

@@ -15,7 +15,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 use observer::Observer;
 use receiver::Receiver;
 use sender::Sender;

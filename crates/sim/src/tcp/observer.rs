@@ -1,6 +1,6 @@
 //! What an observer at the sender sees of a connection: segments, repetitions, round-trip times.
 
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 use smoltcp::wire::{Ipv4Packet, TcpPacket};
 use std::collections::VecDeque;
 

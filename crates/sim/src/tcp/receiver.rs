@@ -6,7 +6,7 @@
 
 use super::segment::{Endpoint, Segment, WINDOW_SHIFT, offset_of};
 use super::{Behaviour, content};
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Delay of an acknowledgment where the behaviour does not say (Linux: `TCP_DELACK_MIN`).

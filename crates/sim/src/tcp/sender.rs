@@ -11,7 +11,7 @@ use super::congestion::{Ack, Window};
 use super::receiver::millis;
 use super::segment::{Endpoint, HEADERS, Segment, WINDOW_SHIFT, offset_of};
 use super::{Behaviour, content};
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// Least allowance for the variation of round-trip times (Linux: `TCP_RTO_MIN`).

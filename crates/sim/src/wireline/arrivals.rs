@@ -1,6 +1,6 @@
 //! How packets arrive at a source.
 
-use ncmesh_proto::rng::unit;
+use ncmesh_engine::rng::unit;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Poisson};
 use serde::Deserialize;

@@ -1,6 +1,7 @@
 //! What can be wrong with a network or a setup.
 
-use ncmesh_proto::multirate::{LAYERS, ParameterError, TreeError, UtilityError};
+use ncmesh_engine::stream::{LAYERS, UtilityError};
+use ncmesh_engine_multirate::{ParameterError, TreeError};
 
 /// Why a network is not simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -2,11 +2,11 @@
 
 use super::arrivals::Arrivals;
 use super::network::{Link, Network};
-use ncmesh_proto::multirate::{
+use ncmesh_engine::rng;
+use ncmesh_engine_multirate::{
     Dropping, Moved, Packets, Parameters, Policy, Queues, Receiver, Tree, Utility,
     differential_backlog, most_pressing, pressure,
 };
-use ncmesh_proto::rng;
 use ncmesh_wire::NodeId;
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;

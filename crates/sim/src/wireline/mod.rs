@@ -1,5 +1,5 @@
 //! The slotted wireline model of multirate multicast (Paschos et al., IEEE/ACM ToN 24(5), 2016, section II): links
-//! that all carry packets at once, and the policies of [`ncmesh_proto::multirate`] at every node.
+//! that all carry packets at once, and the policies of [`ncmesh_engine_multirate`] at every node.
 //!
 //! [`Network`] says what there is, [`Setup`] how it is controlled, [`run`] what comes of it: same seed, same result.
 

@@ -2,7 +2,8 @@
 
 use super::arrivals::{Arrivals, Kind};
 use super::error::WirelineError;
-use ncmesh_proto::multirate::{LAYERS, Tree};
+use ncmesh_engine::stream::LAYERS;
+use ncmesh_engine_multirate::Tree;
 use serde::Deserialize;
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! What came of a run.
 
 use super::series::Series;
-use ncmesh_proto::multirate::Parameters;
+use ncmesh_engine_multirate::Parameters;
 
 /// How long a queue was, packets.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use super::outcome::{Outcome, QueueOutcome, ReceiverOutcome, SessionOutcome};
 use super::series::Series;
 use super::setup::Setup;
 use super::tally::{Lengths, Total};
-use ncmesh_proto::multirate::{Parameters, Queues, Tree};
+use ncmesh_engine_multirate::{Parameters, Queues, Tree};
 use std::ops::ControlFlow;
 
 /// How often a run looks whether it is to end, in slots.

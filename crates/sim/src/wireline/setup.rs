@@ -2,7 +2,8 @@
 
 use super::error::WirelineError;
 use super::network::Network;
-use ncmesh_proto::multirate::{Given, Parameters, Policy, Utility, UtilityConfig};
+use ncmesh_engine::stream::UtilityConfig;
+use ncmesh_engine_multirate::{Given, Parameters, Policy, Utility};
 
 /// The most sessions that random streams are named for.
 const MOST_SESSIONS: usize = 65_535;

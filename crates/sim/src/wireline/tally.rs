@@ -1,7 +1,8 @@
 //! What is counted in every slot.
 
 use super::outcome::Extent;
-use ncmesh_proto::multirate::{LAYERS, Packets};
+use ncmesh_engine::stream::LAYERS;
+use ncmesh_engine_multirate::Packets;
 
 /// Packets of each layer, over a whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

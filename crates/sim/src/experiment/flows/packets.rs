@@ -2,7 +2,7 @@
 
 use super::{FlowOutcome, RunError, Traffic, Watch};
 use crate::simulation::{IpArrival, Simulation};
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     IPV4_HEADER_LEN, IpProtocol, Ipv4Address, Ipv4Packet, Ipv4Repr, UDP_HEADER_LEN, UdpPacket,

@@ -4,7 +4,7 @@ use super::{FlowOutcome, RunError, Traffic, Watch};
 use crate::scenario::Tcp;
 use crate::simulation::{IpArrival, Simulation};
 use crate::tcp::{Behaviour, Congestion, Connection, End, HEADERS};
-use ncmesh_proto::time::Instant;
+use ncmesh_engine::time::Instant;
 
 /// Shortest packet of use, bytes.
 pub(super) const SHORTEST: usize = HEADERS + 64;

@@ -3,8 +3,8 @@
 use super::{FlowOutcome, Run, RunError};
 use crate::scenario::Flow;
 use crate::simulation::{Simulation, node_id};
-use ncmesh_proto::time::Instant;
-use ncmesh_proto::tunnel::FlowStatus;
+use ncmesh_engine::time::Instant;
+use ncmesh_engine::tunnel::FlowStatus;
 use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 

@@ -5,9 +5,9 @@ mod source;
 
 use super::{Run, RunError};
 use crate::simulation::Simulation;
-use ncmesh_proto::route::Metric;
-use ncmesh_proto::stream::StreamStatus;
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::stream::StreamStatus;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::topology::Metric;
 use serde::Serialize;
 use source::Source;
 use std::collections::BTreeMap;

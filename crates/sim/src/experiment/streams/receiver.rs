@@ -3,9 +3,9 @@
 use super::{RunError, SAMPLE, StreamLayerOutcome, StreamReceiverOutcome};
 use crate::scenario::StreamReceiver;
 use crate::simulation::{Simulation, StreamArrival};
-use ncmesh_proto::multirate::UtilityConfig;
-use ncmesh_proto::stack::Stack;
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::stream::UtilityConfig;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_stack::Stack;
 use ncmesh_wire::FlowId;
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@ use super::receiver::Receiver;
 use super::{RunError, StreamOutcome};
 use crate::scenario::Stream;
 use crate::simulation::{Simulation, StreamArrival};
-use ncmesh_proto::time::{Duration, Instant};
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::FlowId;
 
 /// Layer and number of a packet stand at its beginning.

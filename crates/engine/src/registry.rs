@@ -1,0 +1,145 @@
+//! The list of engines that a program was built with.
+//!
+//! Each engine's crate exports one [`Entry`] for each of its schemes; a program puts together the
+//! [`Registry`] it wants and hands it to its nodes. Configuration, daemon, API, command line,
+//! simulator and the conformance suite read the registry and know no engine by any other way.
+
+use crate::engine::{AnyEngine, FileEngine, StreamEngine, TunnelEngine};
+use crate::file::FileLimits;
+use crate::summary::Summary;
+use ncmesh_wire::{NodeId, ServiceId};
+use serde::Deserialize;
+
+/// Service that an engine gives to the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ServiceKind {
+    /// Reliable multicast of files.
+    File,
+    /// IP over the mesh.
+    Tunnel,
+    /// Live layered multicast.
+    Stream,
+}
+
+impl ServiceKind {
+    /// Returns its name in commands and results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Tunnel => "tunnel",
+            Self::Stream => "stream",
+        }
+    }
+}
+
+/// Builds an engine of type `T` from its settings. The error is one line that names the setting and
+/// says what is allowed.
+pub type Build<T> = fn(&Settings<'_>) -> Result<Box<T>, String>;
+
+/// Constructor of an engine, by its kind.
+#[derive(Clone, Copy)]
+pub enum Constructor {
+    /// Builds an engine that multicasts files.
+    File(Build<dyn FileEngine>),
+    /// Builds an engine that carries packets.
+    Tunnel(Build<dyn TunnelEngine>),
+    /// Builds an engine that carries live streams.
+    Stream(Build<dyn StreamEngine>),
+}
+
+/// Description of one scheme.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// Name in configuration, commands and results.
+    pub name: &'static str,
+    /// Service byte of its frames; never reused for another scheme.
+    pub id: ServiceId,
+    /// One line for `--help` and documents.
+    pub summary: &'static str,
+    /// The paper it comes from.
+    pub paper: &'static str,
+    /// Summarises a frame body for traces: sender, kind and body to summary, `None` if malformed.
+    pub read: fn(NodeId, u8, &[u8]) -> Option<Summary>,
+    /// Builds the engine.
+    pub build: Constructor,
+}
+
+impl Entry {
+    /// Returns the service that the engine gives to the user.
+    #[must_use]
+    pub fn service(&self) -> ServiceKind {
+        match self.build {
+            Constructor::File(_) => ServiceKind::File,
+            Constructor::Tunnel(_) => ServiceKind::Tunnel,
+            Constructor::Stream(_) => ServiceKind::Stream,
+        }
+    }
+
+    /// Builds the engine.
+    ///
+    /// # Errors
+    /// One line that names the setting and says what is allowed.
+    pub fn engine(&self, settings: &Settings<'_>) -> Result<AnyEngine, String> {
+        Ok(match self.build {
+            Constructor::File(build) => AnyEngine::File(build(settings)?),
+            Constructor::Tunnel(build) => AnyEngine::Tunnel(build(settings)?),
+            Constructor::Stream(build) => AnyEngine::Stream(build(settings)?),
+        })
+    }
+}
+
+/// What an engine is built from.
+pub struct Settings<'a> {
+    /// Its section of the configuration; empty if there is none.
+    pub section: &'a toml::Table,
+    /// Bounds for engines that multicast files.
+    pub file: FileLimits,
+}
+
+impl Settings<'_> {
+    /// Parses the section into the engine's own settings.
+    ///
+    /// # Errors
+    /// One line that names the setting and says what is allowed.
+    pub fn parse<T: for<'de> Deserialize<'de>>(&self) -> Result<T, String> {
+        toml::Value::Table(self.section.clone())
+            .try_into()
+            .map_err(|e: toml::de::Error| e.message().to_owned())
+    }
+}
+
+/// The engines of a program, in the order in which nodes ask them. The first entry of a service is
+/// its default scheme.
+#[derive(Clone, Copy)]
+pub struct Registry(pub &'static [Entry]);
+
+impl Registry {
+    /// Returns all entries.
+    pub fn entries(self) -> impl Iterator<Item = &'static Entry> {
+        self.0.iter()
+    }
+
+    /// Returns the entries of a service, its default first.
+    pub fn of(self, service: ServiceKind) -> impl Iterator<Item = &'static Entry> {
+        self.entries().filter(move |entry| entry.service() == service)
+    }
+
+    /// Returns the entry of this name.
+    #[must_use]
+    pub fn entry(self, name: &str) -> Option<&'static Entry> {
+        self.entries().find(|entry| entry.name == name)
+    }
+
+    /// Returns the position of the entry of this name.
+    #[must_use]
+    pub fn position(self, name: &str) -> Option<usize> {
+        self.entries().position(|entry| entry.name == name)
+    }
+
+    /// Returns the entry whose frames carry this service byte.
+    #[must_use]
+    pub fn by_id(self, id: ServiceId) -> Option<&'static Entry> {
+        self.entries().find(|entry| entry.id == id)
+    }
+}

@@ -1,0 +1,112 @@
+//! Storage backend for files: a file system in the daemon, memory in the simulator and in tests.
+
+use crate::file::merkle::{self, Hash};
+use crate::file::{BatchSet, Geometry};
+use ncmesh_wire::FlowId;
+use std::collections::BTreeMap;
+
+/// Why a batch could not be read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StorageError {
+    /// The file is gone or cannot be read.
+    #[error("the file cannot be read any more")]
+    Unreadable,
+    /// No space left.
+    #[error("no space is left")]
+    NoSpace,
+    /// The place cannot be written.
+    #[error("the place cannot be written")]
+    Unwritable,
+}
+
+/// Reads the batches of files that are sent, writes those of files that are received.
+pub trait Storage {
+    /// Fills `data` from `offset` of a file this node sends.
+    ///
+    /// # Errors
+    /// [`StorageError::Unreadable`].
+    fn read(&mut self, flow: FlowId, offset: u64, data: &mut [u8]) -> Result<(), StorageError>;
+
+    /// Puts a complete, verified batch at its place. `hash` lets a restart find out whether it got there.
+    ///
+    /// # Errors
+    /// [`StorageError::NoSpace`] or [`StorageError::Unwritable`].
+    fn write(
+        &mut self,
+        flow: FlowId,
+        batch: u32,
+        offset: u64,
+        data: &[u8],
+        hash: &Hash,
+    ) -> Result<(), StorageError>;
+}
+
+/// Files in memory.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStorage {
+    outgoing: BTreeMap<FlowId, Vec<u8>>,
+    incoming: BTreeMap<FlowId, Vec<u8>>,
+    written: BTreeMap<FlowId, BTreeMap<u32, Hash>>,
+}
+
+impl MemoryStorage {
+    /// Gives the contents of a file to be sent.
+    pub fn provide(&mut self, flow: FlowId, contents: Vec<u8>) {
+        self.outgoing.insert(flow, contents);
+    }
+
+    /// What was received of a file so far.
+    #[must_use]
+    pub fn received(&self, flow: FlowId) -> &[u8] {
+        self.incoming.get(&flow).map_or(&[], Vec::as_slice)
+    }
+
+    /// The batches of a file that are here, each checked against its hash.
+    #[must_use]
+    pub fn written(&self, flow: FlowId, geometry: &Geometry) -> BatchSet {
+        let mut have = BatchSet::none(geometry.batches());
+        let file = self.received(flow);
+        for (batch, hash) in self.written.get(&flow).into_iter().flatten() {
+            let start = geometry.offset(*batch) as usize;
+            let data = file.get(start..start + geometry.data_len(*batch));
+            if data.is_some_and(|d| merkle::leaf(d) == *hash) {
+                have.insert(*batch);
+            }
+        }
+        have
+    }
+
+    /// The BLAKE3 hash of what was received of a file.
+    #[must_use]
+    pub fn received_hash(&self, flow: FlowId) -> Hash {
+        merkle::leaf(self.received(flow))
+    }
+}
+
+impl Storage for MemoryStorage {
+    fn read(&mut self, flow: FlowId, offset: u64, data: &mut [u8]) -> Result<(), StorageError> {
+        let start = usize::try_from(offset).map_err(|_| StorageError::Unreadable)?;
+        let file = self.outgoing.get(&flow).ok_or(StorageError::Unreadable)?;
+        let stretch = file.get(start..start + data.len()).ok_or(StorageError::Unreadable)?;
+        data.copy_from_slice(stretch);
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        flow: FlowId,
+        batch: u32,
+        offset: u64,
+        data: &[u8],
+        hash: &Hash,
+    ) -> Result<(), StorageError> {
+        self.written.entry(flow).or_default().insert(batch, *hash);
+        let start = usize::try_from(offset).map_err(|_| StorageError::NoSpace)?;
+        let file = self.incoming.entry(flow).or_default();
+        if file.len() < start + data.len() {
+            file.resize(start + data.len(), 0);
+        }
+        file[start..start + data.len()].copy_from_slice(data);
+        Ok(())
+    }
+}

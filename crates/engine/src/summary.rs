@@ -1,0 +1,24 @@
+//! What a frame says of itself: read for traces, without the state of any node.
+
+use ncmesh_wire::FlowId;
+
+/// Kind and context of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Protocol it belongs to: `link`, `route` or the name of an engine.
+    pub service: &'static str,
+    /// Kind of frame, such as `probe`, `link_state`, `announcement`, `data`, `acknowledgment`.
+    pub kind: &'static str,
+    /// The transfer or flow it belongs to.
+    pub flow: Option<FlowId>,
+    /// The batch or generation that is coded in it.
+    pub batch: Option<u32>,
+}
+
+impl Summary {
+    /// Returns a summary of a frame that belongs to no flow.
+    #[must_use]
+    pub fn new(service: &'static str, kind: &'static str) -> Self {
+        Self { service, kind, flow: None, batch: None }
+    }
+}

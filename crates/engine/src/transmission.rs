@@ -1,0 +1,92 @@
+//! One transmission from offer to report, and one frame as it is heard.
+//!
+//! A node transmits in three steps. An engine *offers* to send ([`Offer`]); when the channel is
+//! granted it *fills* a frame ([`Filled`]); afterwards the MAC *reports* what became of it
+//! ([`TxReport`]). Nothing coded waits in a queue in between.
+
+use crate::time::Duration;
+use ncmesh_wire::{NodeId, ServiceId, Truncated};
+
+/// A frame that was heard, authenticated and not a replay.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// The neighbour that transmitted it.
+    pub sender: NodeId,
+    /// The neighbour's epoch.
+    pub epoch: u64,
+    /// The engine that wrote it.
+    pub service: ServiceId,
+    /// Kind of frame, numbered by the engine.
+    pub kind: u8,
+    /// The engine's fields.
+    pub body: &'a [u8],
+}
+
+/// A frame body that does not follow its format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+impl From<Truncated> for Malformed {
+    fn from(_: Truncated) -> Self {
+        Self
+    }
+}
+
+/// Urgency of an offer. Control goes before data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Small frames that everything else waits for: acknowledgments, probes, link state.
+    Control,
+    /// Data. Engines share the channel by airtime.
+    Data,
+}
+
+/// The wish of an engine to transmit now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Urgency.
+    pub class: Class,
+    /// Priority in a weighted scheduler such as the slotted medium's: W(n) for data of MC2, 1 for
+    /// other data, the maximum for control.
+    pub weight: u32,
+}
+
+impl Offer {
+    /// Returns an offer of an engine that does not weigh its data.
+    #[must_use]
+    pub fn of(class: Class) -> Self {
+        let weight = if class == Class::Control { u32::MAX } else { 1 };
+        Self { class, weight }
+    }
+}
+
+/// A frame body that an engine has just written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filled {
+    /// Kind of frame, numbered by the engine.
+    pub kind: u8,
+    /// `None` for broadcast, else the neighbour it goes to as unicast with the MAC's acknowledgment.
+    pub to: Option<NodeId>,
+}
+
+/// Outcome of a transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TxResult {
+    /// Sent; nobody acknowledges it.
+    Sent,
+    /// Acknowledged by the neighbour's MAC.
+    Acked,
+    /// Given up by the MAC.
+    Failed,
+}
+
+/// The MAC's report on a transmission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TxReport {
+    /// Outcome.
+    pub result: TxResult,
+    /// Time for which it used the channel.
+    pub airtime: Duration,
+    /// Nodes that received it, if the MAC knows. Wi-Fi's does not.
+    pub heard_by: Option<Vec<NodeId>>,
+}

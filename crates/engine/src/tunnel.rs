@@ -1,0 +1,161 @@
+//! What tunnel schemes share: packets of other protocols, IP foremost, between two nodes.
+//!
+//! A scheme takes or refuses each packet at once; a refusal is the back-pressure. A packet that
+//! arrives comes up as [`Event::Packet`](crate::Event::Packet). Packets may be lost, as IP allows.
+
+use ncmesh_wire::{FlowId, NodeId};
+use serde::{Deserialize, Serialize};
+
+/// Kind of the data frames of every tunnel scheme.
+pub const DATA: u8 = 1;
+
+/// Returns the flow as traces name it: its source, and its destination as serial number.
+#[must_use]
+pub fn flow_of(source: NodeId, destination: NodeId) -> FlowId {
+    FlowId { source, serial: u32::from(destination.0) }
+}
+
+/// Why a tunnel does not take a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PacketError {
+    /// This program has no tunnel scheme of that name.
+    #[error("no tunnel scheme has this name")]
+    UnknownScheme,
+    /// No frame has room for it.
+    #[error("a packet of {bytes} bytes is too long: this scheme carries up to {longest}")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// The longest that the scheme carries.
+        longest: usize,
+    },
+    /// It is empty: there is nothing to carry.
+    #[error("an empty packet")]
+    Empty,
+    /// The queue for its destination is full.
+    #[error("the queue is full")]
+    Full,
+    /// The mesh knows no path to its destination.
+    #[error("no path leads to {0}")]
+    NoPath(NodeId),
+    /// Its destination is this node.
+    #[error("the destination is this very node")]
+    Oneself,
+}
+
+/// Checks what no scheme can carry.
+///
+/// # Errors
+/// [`PacketError::Empty`], [`PacketError::TooLong`], [`PacketError::Oneself`].
+pub fn check_packet(
+    me: NodeId,
+    to: NodeId,
+    packet: &[u8],
+    longest: usize,
+) -> Result<(), PacketError> {
+    match packet.len() {
+        _ if to == me => Err(PacketError::Oneself),
+        0 => Err(PacketError::Empty),
+        bytes if bytes > longest => Err(PacketError::TooLong { bytes, longest }),
+        _ => Ok(()),
+    }
+}
+
+/// State of a flow at one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowStatus {
+    /// Node where it begins.
+    pub source: NodeId,
+    /// Node where it ends.
+    pub destination: NodeId,
+    /// Packets that this node has yet to transfer: credits |C(n, c)| in MC2, else packets queued.
+    pub credits: u64,
+    /// Data frames of it heard here that were sent to this node, or to several.
+    pub heard: u64,
+    /// Those of them that were innovative.
+    pub innovative: u64,
+    /// Packets of it handed up here.
+    pub delivered: u64,
+    /// Packets of it given up here.
+    pub lost: u64,
+}
+
+/// What a node codes and decodes of packets that cross.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CodingStatus {
+    /// Data frames sent.
+    pub sent: u64,
+    /// Those of them with two packets in them.
+    pub coded: u64,
+    /// Packets decoded here.
+    pub decoded: u64,
+    /// Frames with two packets, one of them for this node, that could not be decoded.
+    pub undecodable: u64,
+    /// Packets sent again because a neighbour missed them.
+    pub repeated: u64,
+    /// Hold times, by the way of the packets through this node, for schemes that learn them.
+    pub holds: Vec<HoldStatus>,
+    /// Neighbours for whom nothing is coded now, each with what it did, in words.
+    pub stopped: Vec<(NodeId, String)>,
+    /// How this node relays, for schemes that leave it a choice.
+    pub relaying: Relaying,
+}
+
+impl CodingStatus {
+    /// Returns coded over all transmissions (Huang et al., V-A); `None` before the first.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        coding_ratio(self.coded, self.sent)
+    }
+}
+
+/// Returns coded over all transmissions (Huang et al., V-A); `None` before the first.
+#[must_use]
+pub fn coding_ratio(coded: u64, sent: u64) -> Option<f64> {
+    (sent > 0).then(|| coded as f64 / sent as f64)
+}
+
+/// Time for which a relay holds packets of one direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HoldStatus {
+    /// Previous hop of the packets.
+    pub previous: NodeId,
+    /// Next hop of the packets.
+    pub next: NodeId,
+    /// Best hold time known so far, s.
+    pub hold_s: f64,
+}
+
+/// The three relays that CORE compares (Hansen et al., section 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RelayMode {
+    /// Forwards packets as they are; leaves requests to the source.
+    NonRecoding,
+    /// Recodes; leaves requests to the source.
+    Recoding,
+    /// Recodes, knows its rank, stops the previous hop and answers requests itself.
+    #[default]
+    Core,
+}
+
+impl RelayMode {
+    /// Returns its name in configuration, commands and results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NonRecoding => "non_recoding",
+            Self::Recoding => "recoding",
+            Self::Core => "core",
+        }
+    }
+}
+
+/// How a node relays, for schemes that leave it a choice. In a change, `None` means as before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Relaying {
+    /// Which relay of CORE it is.
+    pub relay: Option<RelayMode>,
+    /// Whether it combines packets of flows that cross.
+    pub coding: Option<bool>,
+}

@@ -1,0 +1,112 @@
+//! MORE: opportunistic routing with network coding (Chachulski, Jennings, Katti, Katabi, SIGCOMM 2007, DOI
+//! 10.1145/1282380.1282400), multicasting as Pacifier, II-A, tells it.
+//!
+//! Forwarders and credits are in [`Belts`]; batches, the credit counter, innovation checks and
+//! acknowledgments are the engine room of all file schemes, [`crate::file`]. Where this leaves the papers:
+//! ERRATA.md.
+
+mod belt;
+mod config;
+mod plan;
+
+#[cfg(test)]
+mod tests;
+
+use crate::multicast::{FileMulticast, frame};
+use crate::multicast::{Forwarder, Forwarding, Plan, Routing, Scheme, Switching, Upstream};
+pub use config::{MoreConfig, Prune};
+use ncmesh_engine::registry::{Constructor, Entry};
+use ncmesh_engine::topology::Topology;
+use ncmesh_wire::{NodeId, ServiceId};
+pub use plan::{Belts, largest_threshold};
+
+/// The scheme's name.
+pub const NAME: &str = "more";
+/// Under which its frames travel.
+pub const ID: ServiceId = ServiceId(17);
+/// MORE prunes nodes that make less than this share of a belt's transmissions.
+pub const PRUNE: f64 = 0.1;
+
+/// Row of this scheme in a program's registry.
+pub const MORE: Entry = Entry {
+    name: NAME,
+    id: ID,
+    summary: "its baseline: everybody nearer to a receiver forwards, batch by batch for all",
+    paper: "Chachulski, Jennings, Katti, Katabi: MORE (SIGCOMM 2007)",
+    read: |_, kind, body| frame::summary(NAME, kind, body),
+    build: Constructor::File(|settings| {
+        let config: MoreConfig = settings.parse()?;
+        config.check()?;
+        Ok(Box::new(FileMulticast::new(ID, More::new(config), settings.file)))
+    }),
+};
+
+/// The scheme with its settings.
+#[derive(Clone, Debug, Default)]
+pub struct More {
+    config: MoreConfig,
+}
+
+impl More {
+    /// The scheme with these settings.
+    #[must_use]
+    pub fn new(config: MoreConfig) -> Self {
+        Self { config }
+    }
+
+    fn belts(&self, topology: &Topology, source: NodeId, receivers: &[NodeId]) -> Belts {
+        let metric = self.config.metric;
+        let prune = match self.config.prune {
+            Prune::Below(share) => share,
+            Prune::Connected => largest_threshold(topology, source, receivers, metric).min(PRUNE),
+        };
+        Belts::new(topology, source, receivers, prune, metric)
+    }
+}
+
+impl Scheme for More {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn plan(&self, topology: &Topology, source: NodeId, receivers: &[NodeId]) -> Plan {
+        let belts = self.belts(topology, source, receivers);
+        let source_transmissions = belts.z.get(&source).copied().unwrap_or(1.0);
+        Plan { routing: routing(&belts), source_transmissions, ..Plan::default() }
+    }
+
+    fn forwarding(&self) -> Forwarding {
+        Forwarding::Belts
+    }
+
+    fn switching(&self) -> Switching {
+        Switching::StopAndWait
+    }
+
+    fn patience(&self) -> Option<f64> {
+        None
+    }
+
+    fn generation(&self) -> u8 {
+        self.config.batch_size
+    }
+
+    fn symbol_size(&self) -> Option<u16> {
+        self.config.symbol_size
+    }
+}
+
+/// The belts as packets carry them. Who would never send is not listed.
+fn routing(belts: &Belts) -> Routing {
+    let all = belts.forwarders.iter().map(|node| Forwarder::new(*node, belts.tx_credit[node]));
+    let listed: Vec<Forwarder> = all.filter(|f| f.credit > 0).collect();
+    let mut upstream = Upstream::none(listed.len());
+    for (place, forwarder) in listed.iter().enumerate() {
+        for (other, sender) in listed.iter().enumerate() {
+            if belts.upstream[&forwarder.node].contains(&sender.node) {
+                upstream.insert(place, other);
+            }
+        }
+    }
+    Routing::Belts(listed, upstream)
+}

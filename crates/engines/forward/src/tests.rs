@@ -1,0 +1,143 @@
+//! Frames by their bytes; what one node does with a packet. Whole meshes: the tunnels' tests.
+
+use super::*;
+use ncmesh_engine::counters::Counters;
+use ncmesh_engine::rng;
+use ncmesh_engine::storage::MemoryStorage;
+use ncmesh_engine::testing::directed;
+use ncmesh_engine::time::Duration;
+use ncmesh_engine::topology::Topology;
+use proptest::prelude::*;
+
+fn header() -> Header {
+    Header { next: NodeId(2), source: NodeId(1), destination: NodeId(3), hops: 9 }
+}
+
+/// The golden vector of docs/wire-format.md.
+#[test]
+fn golden_frame() {
+    let mut body = Vec::new();
+    header().write(&mut body);
+    body.extend_from_slice(b"IP");
+    assert_eq!(body, [0, 2, 0, 1, 0, 3, 9, b'I', b'P']);
+    assert_eq!(Header::parse(&body), Ok((header(), &b"IP"[..])));
+    for end in 0..=Header::LEN {
+        assert!(Header::parse(&body[..end]).is_err(), "{end}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn parsing_never_panics(body in prop::collection::vec(any::<u8>(), 0..40)) {
+        if let Ok((header, packet)) = Header::parse(&body) {
+            let mut again = Vec::new();
+            header.write(&mut again);
+            again.extend_from_slice(packet);
+            prop_assert_eq!(again, body);
+        }
+    }
+}
+
+/// Node 2 of a line 1, 2, 3, or of a mesh with a way around.
+struct Bench {
+    engine: Forward,
+    topology: Topology,
+    counters: Counters,
+    events: VecDeque<Event>,
+}
+
+impl Bench {
+    fn new(queue: usize) -> Self {
+        let both = |a, b, d: f64| [(a, b, d), (b, a, d)];
+        let links = [both(1, 2, 0.9), both(2, 3, 0.9), both(2, 4, 0.2), both(4, 3, 0.2)];
+        Self {
+            engine: Forward::new(ForwardConfig { queue }),
+            topology: directed(&links.concat()),
+            counters: Counters::default(),
+            events: VecDeque::new(),
+        }
+    }
+
+    fn with<R>(&mut self, call: impl FnOnce(&mut Forward, &mut Context<'_>) -> R) -> R {
+        let mut cx = Context {
+            now: Instant::default(),
+            me: NodeId(2),
+            epoch: 1,
+            mtu: 1400,
+            topology: &self.topology,
+            rng: &mut rng::stream(1, NodeId(2), "forward", "test"),
+            counters: &mut self.counters,
+            events: &mut self.events,
+            storage: &mut MemoryStorage::default(),
+        };
+        call(&mut self.engine, &mut cx)
+    }
+
+    fn hear(&mut self, header: Header) {
+        let mut body = Vec::new();
+        header.write(&mut body);
+        body.extend_from_slice(b"packet");
+        let frame = Frame { sender: NodeId(1), epoch: 1, service: ID, kind: DATA, body: &body };
+        self.with(|engine, cx| engine.handle_frame(cx, &frame));
+    }
+
+    fn fill(&mut self) -> Option<(Option<NodeId>, Header)> {
+        let mut out = Vec::new();
+        let filled = self.with(|engine, cx| engine.fill(cx, &mut out))?;
+        Some((filled.to, Header::parse(&out).unwrap().0))
+    }
+
+    fn report(&mut self, result: TxResult) {
+        let report = TxReport { result, airtime: Duration::ZERO, heard_by: None };
+        self.with(|engine, cx| engine.handle_tx_report(cx, report));
+    }
+}
+
+#[test]
+fn a_relay_sends_on_by_the_best_path_and_counts_what_is_lost() {
+    let mut bench = Bench::new(2);
+    bench.hear(header());
+    let next = Header { next: NodeId(3), hops: 8, ..header() };
+    assert_eq!(bench.fill(), Some((Some(NodeId(3)), next)));
+    bench.report(TxResult::Acked);
+    assert_eq!(bench.engine.flows()[0].lost, 0);
+    bench.hear(header());
+    bench.fill();
+    bench.report(TxResult::Failed);
+    assert_eq!(bench.engine.flows()[0].lost, 1);
+    // One for another relay, one whose hops end here, one too many for the queue.
+    bench.hear(Header { next: NodeId(4), ..header() });
+    bench.hear(Header { hops: 1, ..header() });
+    (0..3).for_each(|_| bench.hear(header()));
+    assert_eq!(bench.counters.dropped(DropReason::Stale), 1);
+    assert_eq!(bench.counters.dropped(DropReason::Full), 1);
+    let flow = &bench.engine.flows()[0];
+    assert_eq!((flow.credits, flow.heard, flow.lost), (2, 6, 3));
+}
+
+#[test]
+fn a_packet_for_this_node_comes_up() {
+    let mut bench = Bench::new(2);
+    bench.hear(Header { destination: NodeId(2), ..header() });
+    let packet = b"packet".to_vec();
+    assert_eq!(bench.events.pop_front(), Some(Event::Packet { from: NodeId(1), packet }));
+    assert_eq!(bench.fill(), None);
+}
+
+#[test]
+fn what_cannot_be_carried_is_refused() {
+    let mut bench = Bench::new(1);
+    let mut send = |to, packet: &[u8]| bench.with(|e, cx| e.handle_packet(cx, NodeId(to), packet));
+    assert_eq!(send(2, b"p"), Err(PacketError::Oneself));
+    assert_eq!(send(3, b""), Err(PacketError::Empty));
+    assert_eq!(send(9, b"p"), Err(PacketError::NoPath(NodeId(9))));
+    assert_eq!(send(3, &[0; 1394]), Err(PacketError::TooLong { bytes: 1394, longest: 1393 }));
+    assert_eq!(send(3, &[0; 1393]), Ok(()));
+    assert_eq!(send(3, b"p"), Err(PacketError::Full));
+}
+
+#[test]
+fn settings_out_of_range_are_named() {
+    let bad = ForwardConfig { queue: 0 };
+    assert_eq!(bad.check(), Err("queue = 0: allowed is 1 to 10000 packets".into()));
+}

@@ -1,0 +1,138 @@
+//! What a receiver gains from its rate: concave, increasing, of bounded slope (IV-A), with a minimum rate by
+//! penalty (eq. 30).
+
+mod config;
+
+/// A utility, checked. Rates are in the unit of its configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Utility {
+    shape: Shape,
+    minimum: f64,
+    penalty: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Shape {
+    Linear {
+        weight: f64,
+    },
+    /// Of slope weight (x + xi)^-alpha; alpha 1 is the logarithm.
+    Fair {
+        weight: f64,
+        xi: f64,
+        alpha: f64,
+    },
+    /// Values and slopes at multiples of the step, linear between and after them.
+    Table {
+        step: f64,
+        values: Vec<f64>,
+        slopes: Vec<f64>,
+    },
+}
+
+impl Default for Utility {
+    /// The rate itself.
+    fn default() -> Self {
+        Self { shape: Shape::Linear { weight: 1.0 }, minimum: 0.0, penalty: 0.0 }
+    }
+}
+
+impl Utility {
+    /// What `rate` is worth, less the penalty if it is below the minimum.
+    #[must_use]
+    pub fn value(&self, rate: f64) -> f64 {
+        self.shape.value(rate) - self.penalty * (self.minimum - rate).max(0.0)
+    }
+
+    /// The rate below which there is a penalty; 0 if there is none.
+    #[must_use]
+    pub fn minimum(&self) -> f64 {
+        self.minimum
+    }
+
+    /// Its slope at rate 0, which is its steepest.
+    #[must_use]
+    pub fn steepest(&self) -> f64 {
+        self.shape.steepest() + if self.minimum > 0.0 { self.penalty } else { 0.0 }
+    }
+
+    /// Weight, xi and alpha of its slope, weight (x + xi)^-alpha, minimum left out; none of a table.
+    #[must_use]
+    pub fn formula(&self) -> Option<(f64, f64, f64)> {
+        match self.shape {
+            Shape::Linear { weight } => Some((weight, 0.0, 0.0)),
+            Shape::Fair { weight, xi, alpha } => Some((weight, xi, alpha)),
+            Shape::Table { .. } => None,
+        }
+    }
+
+    /// The rate of 0 to `most` that is worth most if each unit of rate costs `slope`; of equals the largest.
+    #[must_use]
+    pub fn rate_at(&self, slope: f64, most: f64) -> f64 {
+        let free = self.shape.rate_at(slope).min(most);
+        if free >= self.minimum {
+            return free;
+        }
+        self.shape.rate_at(slope - self.penalty).min(self.minimum).min(most)
+    }
+}
+
+impl Shape {
+    fn value(&self, rate: f64) -> f64 {
+        match self {
+            Self::Linear { weight } => weight * rate,
+            Self::Fair { weight, xi, alpha: 1.0 } => weight * libm::log(rate + xi),
+            Self::Fair { weight, xi, alpha } => {
+                weight * libm::pow(rate + xi, 1.0 - alpha) / (1.0 - alpha)
+            }
+            Self::Table { step, values, slopes } => {
+                let last = values.len() - 1;
+                let place = ((rate / step).max(0.0) as usize).min(last);
+                let beyond = rate - place as f64 * step;
+                let slope = if place == last {
+                    slopes[last]
+                } else {
+                    (values[place + 1] - values[place]) / step
+                };
+                values[place] + slope * beyond
+            }
+        }
+    }
+
+    fn steepest(&self) -> f64 {
+        match self {
+            Self::Linear { weight } => *weight,
+            Self::Fair { weight, xi, alpha } => weight * libm::pow(*xi, -alpha),
+            Self::Table { slopes, .. } => slopes[0],
+        }
+    }
+
+    /// The largest rate with at least this slope; 0 if there is none, infinite if every rate has it.
+    fn rate_at(&self, slope: f64) -> f64 {
+        match self {
+            Self::Linear { weight } => {
+                if slope > *weight {
+                    0.0
+                } else {
+                    f64::INFINITY
+                }
+            }
+            _ if slope <= 0.0 => f64::INFINITY,
+            Self::Fair { weight, xi, alpha: 1.0 } => (weight / slope - xi).max(0.0),
+            Self::Fair { weight, xi, alpha } => {
+                (libm::pow(weight / slope, 1.0 / alpha) - xi).max(0.0)
+            }
+            Self::Table { step, slopes, .. } => {
+                let as_steep = slopes.partition_point(|s| *s >= slope);
+                if as_steep == 0 {
+                    return 0.0;
+                }
+                if as_steep == slopes.len() {
+                    return f64::INFINITY;
+                }
+                let (before, after) = (slopes[as_steep - 1], slopes[as_steep]);
+                step * ((as_steep - 1) as f64 + (before - slope) / (before - after))
+            }
+        }
+    }
+}

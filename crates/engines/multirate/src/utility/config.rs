@@ -1,0 +1,145 @@
+//! Utilities as configured, and what can be wrong with them.
+
+use super::{Shape, Utility};
+use ncmesh_engine::stream::{UtilityConfig, UtilityError};
+
+/// Values may contradict slopes by this share, for rounding.
+const ROUNDING: f64 = 1e-6;
+/// The exponent of `max_min`: nearer to max-min fairness if larger, but theta is 2^alpha, and queues grow with it.
+const MAX_MIN_ALPHA: f64 = 4.0;
+
+impl TryFrom<UtilityConfig> for Utility {
+    type Error = UtilityError;
+
+    fn try_from(config: UtilityConfig) -> Result<Self, UtilityError> {
+        check_settings(&config)?;
+        let shape = match config.name.as_str() {
+            "table" => table(&config)?,
+            _ => formula(&config)?,
+        };
+        let (minimum, penalty) = match (config.minimum, config.penalty) {
+            (None, None) => (0.0, 0.0),
+            (Some(minimum), Some(penalty)) => (
+                setting(&config, "minimum", minimum, 0.0)?,
+                setting(&config, "penalty", penalty, 0.0)?,
+            ),
+            _ => return Err(UtilityError::HalfMinimum),
+        };
+        Ok(Self { shape, minimum, penalty })
+    }
+}
+
+/// The settings that its name has besides `weight`, `minimum` and `penalty`.
+fn check_settings(config: &UtilityConfig) -> Result<(), UtilityError> {
+    let [xi, alpha, table] = match config.name.as_str() {
+        "linear" => [false, false, false],
+        "log" => [true, false, false],
+        "alpha_fair" | "max_min" => [true, true, false],
+        "table" => [false, false, true],
+        other => return Err(UtilityError::Unknown(other.to_owned())),
+    };
+    let given = [
+        ("xi", config.xi.is_some(), xi),
+        ("alpha", config.alpha.is_some(), alpha),
+        ("values", !config.values.is_empty(), table),
+        ("slopes", !config.slopes.is_empty(), table),
+        ("step", config.step.is_some(), table),
+    ];
+    match given.iter().find(|(_, given, has)| *given && !has) {
+        None => Ok(()),
+        Some((setting, ..)) => {
+            Err(UtilityError::NoSuchSetting { name: config.name.clone(), setting })
+        }
+    }
+}
+
+/// A shape that is a formula, with its weight.
+fn formula(config: &UtilityConfig) -> Result<Shape, UtilityError> {
+    let weight = weight(config)?;
+    let alpha = match (config.name.as_str(), config.alpha) {
+        ("linear", _) => 0.0,
+        ("log", _) => 1.0,
+        ("max_min", None) => MAX_MIN_ALPHA,
+        (_, None) => return Err(fault(config, "alpha", f64::NAN, "0 or more")),
+        (_, Some(alpha)) => setting(config, "alpha", alpha, 0.0)?,
+    };
+    if alpha == 0.0 {
+        return Ok(Shape::Linear { weight });
+    }
+    let unbounded = UtilityError::Unbounded { name: config.name.clone() };
+    let xi = setting(config, "xi", config.xi.ok_or(unbounded.clone())?, 0.0)?;
+    // The slope of max_min is its weight at rate xi.
+    let weight =
+        if config.name == "max_min" { weight * libm::pow(2.0 * xi, alpha) } else { weight };
+    let shape = Shape::Fair { weight, xi, alpha };
+    let steepest = shape.steepest();
+    if steepest.is_finite() && steepest > 0.0 { Ok(shape) } else { Err(unbounded) }
+}
+
+fn weight(config: &UtilityConfig) -> Result<f64, UtilityError> {
+    let weight = config.weight.unwrap_or(1.0);
+    if weight.is_finite() && weight > 0.0 {
+        return Ok(weight);
+    }
+    Err(fault(config, "weight", weight, "above 0"))
+}
+
+/// A finite setting of `least` at least.
+fn setting(
+    config: &UtilityConfig,
+    setting: &'static str,
+    value: f64,
+    least: f64,
+) -> Result<f64, UtilityError> {
+    if value.is_finite() && value >= least {
+        return Ok(value);
+    }
+    Err(fault(config, setting, value, "0 or more"))
+}
+
+fn fault(
+    config: &UtilityConfig,
+    setting: &'static str,
+    value: f64,
+    allowed: &'static str,
+) -> UtilityError {
+    UtilityError::Setting { name: config.name.clone(), setting, value, allowed }
+}
+
+/// The shape of a table: finite, increasing, concave, its values where its slopes lead.
+fn table(config: &UtilityConfig) -> Result<Shape, UtilityError> {
+    let step = config.step.unwrap_or(f64::NAN);
+    if !(step.is_finite() && step > 0.0) {
+        return Err(fault(config, "step", step, "above 0"));
+    }
+    let UtilityConfig { values, slopes, .. } = config;
+    if values.len() != slopes.len() || values.len() < 2 {
+        return Err(UtilityError::Ragged);
+    }
+    for (what, row) in [("value", values), ("slope", slopes)] {
+        if let Some(at) = row.iter().position(|v| !v.is_finite()) {
+            return Err(UtilityError::NotFinite { what, rate: at as f64 * step, value: row[at] });
+        }
+    }
+    let room = ROUNDING * slopes[0].abs();
+    for at in 1..slopes.len() {
+        let (before, after) = (slopes[at - 1], slopes[at]);
+        let rate = at as f64 * step;
+        if after > before + room {
+            return Err(UtilityError::NotConcave { before, after, rate });
+        }
+        let grown = values[at] - values[at - 1];
+        let [least, most] = [after - room, before + room].map(|slope| slope * step);
+        if grown < least || grown > most {
+            let rate = (at - 1) as f64 * step;
+            return Err(UtilityError::Contradiction { rate, grown, least, most });
+        }
+    }
+    let last = slopes.len() - 1;
+    if slopes[last] < 0.0 {
+        return Err(UtilityError::Decreasing { rate: last as f64 * step, slope: slopes[last] });
+    }
+    let weight = weight(config)?;
+    let weighted = |row: &[f64]| row.iter().map(|v| weight * v).collect();
+    Ok(Shape::Table { step, values: weighted(values), slopes: weighted(slopes) })
+}

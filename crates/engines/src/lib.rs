@@ -1,0 +1,112 @@
+//! The engines that this program was built with.
+//!
+//! Each engine is a crate of its own and a Cargo feature of this one, all on by default. A program
+//! that leaves some out has a smaller [`REGISTRY`]; nothing else in it changes.
+
+use ncmesh_engine::registry::{Entry, Registry};
+
+/// Every engine of this build. The first entry of each service is its default scheme.
+pub const REGISTRY: Registry = Registry(ENTRIES);
+
+const ENTRIES: &[Entry] = &[
+    #[cfg(feature = "file")]
+    ncmesh_engine_file::PACIFIER,
+    #[cfg(feature = "file")]
+    ncmesh_engine_file::MORE,
+    #[cfg(feature = "file")]
+    ncmesh_engine_file::ETX_UNICAST,
+    #[cfg(feature = "file")]
+    ncmesh_engine_file::TREE_FLOOD,
+    #[cfg(feature = "forward")]
+    ncmesh_engine_forward::FORWARD,
+    #[cfg(feature = "mc2")]
+    ncmesh_engine_mc2::MC2,
+    #[cfg(feature = "xor")]
+    ncmesh_engine_xor::XOR,
+    #[cfg(feature = "multirate")]
+    ncmesh_engine_multirate::MULTIRATE,
+    #[cfg(feature = "core")]
+    ncmesh_engine_core::CORE,
+    #[cfg(feature = "core")]
+    ncmesh_engine_core::COPE,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ncmesh_engine::file::FileLimits;
+    use ncmesh_engine::registry::Settings;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_and_ids_are_unique_and_clear_of_link_and_route() {
+        let names: BTreeSet<_> = REGISTRY.entries().map(|e| e.name).collect();
+        let ids: BTreeSet<_> = REGISTRY.entries().map(|e| e.id).collect();
+        let count = REGISTRY.entries().count();
+        assert_eq!((names.len(), ids.len()), (count, count));
+        assert!(ids.iter().all(|id| id.0 >= 16));
+    }
+
+    #[test]
+    fn unknown_settings_are_named() {
+        let section: toml::Table = toml::from_str("no_such_setting = 1.0").unwrap();
+        let settings = Settings { section: &section, file: FileLimits::default() };
+        for entry in REGISTRY.entries() {
+            let error = entry.engine(&settings).err().unwrap();
+            assert!(error.contains("no_such_setting"), "{}: {error}", entry.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod golden_summaries {
+    use super::REGISTRY;
+    use ncmesh_engine::Summary;
+    use ncmesh_stack::summary::summarise;
+    use ncmesh_wire::{FlowId, NodeId, ServiceId};
+
+    /// The golden bodies of docs/wire-format.md, of which each shorter one is malformed.
+    #[test]
+    fn golden_bodies_are_told_apart() {
+        let hex = |text: &str| -> Vec<u8> {
+            let digits = text.as_bytes().chunks(2);
+            digits.map(|d| u8::from_str_radix(str::from_utf8(d).unwrap(), 16).unwrap()).collect()
+        };
+        let flow = Some(FlowId { source: NodeId(3), serial: 0x0102_0304 });
+        let announcement = [
+            "0003010203040000000000000007000000098000000000000003e8200578",
+            &"aa".repeat(32),
+            &"bb".repeat(32),
+            "05612e62696e0001000501",
+        ];
+        let data = "00030102030411220000000600000004020201000801800005000000550a0bff";
+        let belts = "000301020304112200000006000000040205020008018000090040034001ff";
+        let ack = "000800030102030400050000000000000007000000020100000001";
+        let state = "0003000000000000000700000001016300020005cc0009ff";
+        for (service, kind, body, says) in [
+            (0, 0, "00000005001400fa03e8", Summary::new("link", "probe")),
+            (1, 0, state, Summary::new("route", "link_state")),
+            (
+                16,
+                0,
+                &announcement.concat(),
+                Summary { flow, ..Summary::new("pacifier", "announcement") },
+            ),
+            (16, 1, data, Summary { flow, batch: Some(4), ..Summary::new("pacifier", "data") }),
+            (17, 1, belts, Summary { flow, batch: Some(4), ..Summary::new("more", "data") }),
+            (16, 2, ack, Summary { flow, ..Summary::new("pacifier", "acknowledgment") }),
+        ] {
+            let body = hex(body);
+            assert_eq!(summarise(REGISTRY, NodeId(1), ServiceId(service), kind, &body), Some(says));
+            for cut in 1..body.len() {
+                assert_eq!(
+                    summarise(REGISTRY, NodeId(1), ServiceId(service), kind, &body[..cut]),
+                    None,
+                    "{says:?} {cut}"
+                );
+            }
+            assert_eq!(summarise(REGISTRY, NodeId(1), ServiceId(service), 99, &body), None);
+        }
+        assert_eq!(summarise(REGISTRY, NodeId(1), ServiceId(15), 0, &[]), None);
+    }
+}

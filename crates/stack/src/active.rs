@@ -1,0 +1,384 @@
+//! A node at one moment: everything that changes it.
+//!
+//! The driver gets an [`Active`] node from [`Stack::at`], with the present time and the storage of
+//! its files. Each call runs one engine, or asks several, with a [`Context`] that borrows the rest of
+//! the node.
+
+use crate::link;
+use crate::route;
+use crate::stack::{Stack, Transmission, slot};
+use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
+use ncmesh_engine::storage::Storage;
+use ncmesh_engine::stream::{StreamError, StreamPacketError, UtilityConfig};
+use ncmesh_engine::topology::Topology;
+use ncmesh_engine::tunnel::{PacketError, Relaying};
+use ncmesh_engine::{
+    AnyEngine, Context, Engine, FileEngine, Filled, Frame, StreamEngine, TunnelEngine, TxReport,
+};
+use ncmesh_wire::{FlowId, NodeId, Sealer, frame};
+
+/// A [`Stack`] at a moment, with its storage.
+pub struct Active<'a> {
+    pub(crate) stack: &'a mut Stack,
+    pub(crate) storage: &'a mut dyn Storage,
+}
+
+/// The context of one slot, borrowing the stack's other parts.
+macro_rules! context {
+    ($active:ident, $slot:expr, $topology:expr) => {
+        Context {
+            now: $active.stack.now,
+            me: $active.stack.node,
+            epoch: $active.stack.epoch,
+            mtu: $active.stack.mtu - frame::OVERHEAD,
+            topology: $topology,
+            rng: &mut $active.stack.rngs[$slot],
+            counters: &mut $active.stack.counters,
+            events: &mut $active.stack.events,
+            storage: $active.storage,
+        }
+    };
+}
+
+impl Active<'_> {
+    // ---- handlers
+
+    /// Handles a datagram from the radio. Returns its sender if it is another node's, authentic and
+    /// new.
+    pub fn handle_datagram(&mut self, datagram: &[u8]) -> Option<NodeId> {
+        let now = self.stack.now;
+        let mut scratch = core::mem::take(&mut self.stack.scratch);
+        let mut sender = None;
+        match self.stack.opener.open(datagram, &mut scratch) {
+            Err(e) => self.stack.counters.drop(e.into()),
+
+            // Our own frame came back, unless a second node uses our id.
+            Ok(o) if o.header.sender == self.stack.node => {
+                if o.header.epoch != self.stack.epoch {
+                    self.stack.counters.drop(DropReason::DuplicateId);
+                }
+            }
+
+            Ok(o) => {
+                self.stack.counters.count_heard(o.service, o.kind, datagram.len());
+                self.stack.link.note_frame(o.header.sender, now);
+                if !matches!(o.service, link::SERVICE | route::SERVICE) {
+                    self.stack.link.note_traffic(now);
+                }
+                let frame = Frame {
+                    sender: o.header.sender,
+                    epoch: o.header.epoch,
+                    service: o.service,
+                    kind: o.kind,
+                    body: o.body,
+                };
+                sender = Some(o.header.sender);
+                self.dispatch(&frame);
+            }
+        }
+        self.stack.scratch = scratch;
+        sender
+    }
+
+    /// Does what falls due now; [`Stack::poll_timeout`] says when to call it.
+    pub fn handle_timeout(&mut self) {
+        let stack = &mut *self.stack;
+        stack.served = stack.now;
+        stack.route.handle_timeout(stack.now, &mut stack.link, &mut stack.rngs[slot::ROUTE]);
+        for index in 0..self.stack.engines.len() {
+            self.with_engine(index, |engine, cx| engine.handle_timeout(cx));
+        }
+    }
+
+    /// Handles the radio's report on the frame that was filled last.
+    pub fn handle_tx_report(&mut self, report: TxReport) {
+        let Some(slot) = self.stack.on_air.take() else { return };
+        self.stack.egress.used(slot, report.airtime);
+        if let Some(index) = slot.checked_sub(slot::ENGINES) {
+            self.with_engine(index, |engine, cx| engine.handle_tx_report(cx, report));
+        }
+    }
+
+    /// Writes the best sealed frame there is into `out`; the medium has granted a transmission.
+    /// Returns `None` if there is nothing to send.
+    pub fn fill(&mut self, out: &mut Vec<u8>) -> Option<Transmission> {
+        // An engine may find that its offer came to nothing; then the others are asked.
+        let mut asked = vec![false; self.stack.engines.len() + slot::ENGINES];
+        loop {
+            let offers = self.stack.offers(self.stack.now).zip(&asked);
+            let open = offers.map(|(offer, asked)| offer.filter(|_| !asked));
+            let slot = self.stack.egress.choose(open)?;
+            asked[slot] = true;
+            let service = self.stack.service_id(slot);
+            Sealer::begin(out, service, 0);
+            if let Some(filled) = self.fill_slot(slot, out) {
+                let stack = &mut *self.stack;
+                out[frame::HEADER_LEN + 1] = filled.kind;
+                stack.sealer.seal(out);
+                debug_assert!(out.len() <= stack.mtu, "{service:?} wrote more than it may");
+                stack.epoch = stack.sealer.epoch();
+                stack.counters.count_sent(service, filled.kind, out.len());
+                stack.on_air = Some(slot);
+                if slot >= slot::ENGINES {
+                    stack.link.note_traffic(stack.now);
+                }
+                return Some(Transmission { to: filled.to, service, kind: filled.kind });
+            }
+        }
+    }
+
+    // ---- commands on files
+
+    /// Returns how `scheme` would cut a file of `size` bytes.
+    ///
+    /// # Errors
+    /// [`SendError`] if it cannot be cut, or there is no such scheme.
+    pub fn geometry_for(&mut self, scheme: &str, size: u64) -> Result<Geometry, SendError> {
+        let index = self.engine_named(scheme).ok_or(SendError::UnknownScheme)?;
+        self.with_file(index, |file, cx| file.geometry_for(cx, size))
+            .ok_or(SendError::UnknownScheme)?
+    }
+
+    /// Offers a file to its receivers by `scheme`.
+    ///
+    /// # Errors
+    /// [`SendError`] if it cannot be offered, or there is no such scheme.
+    pub fn send_file(&mut self, scheme: &str, outgoing: Outgoing) -> Result<(), SendError> {
+        let index = self.engine_named(scheme).ok_or(SendError::UnknownScheme)?;
+        let flow = outgoing.manifest.flow;
+        self.with_file(index, |file, cx| file.send(cx, outgoing))
+            .ok_or(SendError::UnknownScheme)??;
+        self.stack.transfers.insert(flow, index, &self.stack.engines);
+        Ok(())
+    }
+
+    /// Answers [`Event::Announced`](ncmesh_engine::Event::Announced): the file has a place, and the
+    /// batches `have` are already there.
+    pub fn accept(&mut self, flow: FlowId, have: &BatchSet) {
+        self.with_transfer(flow, |file, cx| file.accept(cx, flow, have.clone()));
+    }
+
+    /// Answers [`Event::Announced`](ncmesh_engine::Event::Announced) with a refusal, or ends a
+    /// reception.
+    pub fn refuse(&mut self, flow: FlowId, why: Refusal) {
+        self.with_transfer(flow, |file, cx| file.refuse(cx, flow, why));
+    }
+
+    /// Answers [`Event::Assembled`](ncmesh_engine::Event::Assembled): the file has its name.
+    pub fn delivered(&mut self, flow: FlowId) {
+        self.with_transfer(flow, |file, cx| file.delivered(cx, flow));
+    }
+
+    /// Ends a transfer. Returns whether it was under way.
+    pub fn cancel(&mut self, flow: FlowId) -> bool {
+        self.with_transfer(flow, |file, cx| file.cancel(cx, flow)).unwrap_or(false)
+    }
+
+    // ---- commands on tunnels
+
+    /// Offers a packet for `to` to the tunnel `scheme`.
+    ///
+    /// # Errors
+    /// [`PacketError`] if it is not taken, or there is no such scheme.
+    pub fn send_packet(
+        &mut self,
+        scheme: &str,
+        to: NodeId,
+        packet: &[u8],
+    ) -> Result<(), PacketError> {
+        let index = self.engine_named(scheme).ok_or(PacketError::UnknownScheme)?;
+        self.with_tunnel(index, |tunnel, cx| tunnel.handle_packet(cx, to, packet))
+            .ok_or(PacketError::UnknownScheme)?
+    }
+
+    /// Changes how this node relays, for every tunnel scheme that leaves a choice.
+    pub fn relay_as(&mut self, change: Relaying) {
+        for index in 0..self.stack.engines.len() {
+            self.with_tunnel(index, |tunnel, cx| tunnel.relay_as(cx, change));
+        }
+    }
+
+    // ---- commands on streams
+
+    /// Begins a stream to `group` by `scheme` with these layers, the base first.
+    ///
+    /// # Errors
+    /// [`StreamError`] if there can be no such stream, or there is no such scheme.
+    pub fn open_stream(
+        &mut self,
+        scheme: &str,
+        group: &str,
+        layers: &[String],
+    ) -> Result<FlowId, StreamError> {
+        let index = self.engine_named(scheme).ok_or(StreamError::UnknownScheme)?;
+        self.with_stream(index, |stream, cx| stream.open(cx, group, layers))
+            .ok_or(StreamError::UnknownScheme)?
+    }
+
+    /// Ends the stream that this node sends to `group` by `scheme`. Returns whether there was one.
+    pub fn close_stream(&mut self, scheme: &str, group: &str) -> bool {
+        let index = self.engine_named(scheme);
+        index.and_then(|i| self.with_stream(i, |stream, cx| stream.close(cx, group))) == Some(true)
+    }
+
+    /// Offers a packet of a stream's layer; layer 0 is the base.
+    ///
+    /// # Errors
+    /// [`StreamPacketError`] if it is not taken, or there is no such scheme.
+    pub fn send_stream_packet(
+        &mut self,
+        scheme: &str,
+        flow: FlowId,
+        layer: usize,
+        packet: &[u8],
+    ) -> Result<(), StreamPacketError> {
+        let index = self.engine_named(scheme).ok_or(StreamPacketError::UnknownScheme)?;
+        self.with_stream(index, |stream, cx| stream.send(cx, flow, layer, packet))
+            .ok_or(StreamPacketError::UnknownScheme)?
+    }
+
+    /// Joins `group` by `scheme`, at the rate that suits `utility`.
+    ///
+    /// # Errors
+    /// [`StreamError`] if this node cannot join so, or there is no such scheme.
+    pub fn join(
+        &mut self,
+        scheme: &str,
+        group: &str,
+        utility: UtilityConfig,
+    ) -> Result<(), StreamError> {
+        let index = self.engine_named(scheme).ok_or(StreamError::UnknownScheme)?;
+        self.with_stream(index, |stream, cx| stream.join(cx, group, utility))
+            .ok_or(StreamError::UnknownScheme)?
+    }
+
+    /// Leaves `group`. Returns whether this node had joined.
+    pub fn leave(&mut self, scheme: &str, group: &str) -> bool {
+        let index = self.engine_named(scheme);
+        index.and_then(|i| self.with_stream(i, |stream, cx| stream.leave(cx, group))) == Some(true)
+    }
+
+    // ---- inside
+
+    /// Hands a frame to the protocol that it belongs to, and to those that overhear it.
+    fn dispatch(&mut self, frame: &Frame<'_>) {
+        match frame.service {
+            link::SERVICE if frame.kind == link::PROBE => {
+                let link = &mut self.stack.link;
+                let mut cx = context!(self, slot::LINK, self.stack.route.topology());
+                link.handle_frame(&mut cx, frame);
+            }
+            route::SERVICE if frame.kind == route::LINK_STATE => self.handle_link_state(frame),
+            link::SERVICE | route::SERVICE => self.stack.counters.drop(DropReason::Malformed),
+            id if self.stack.registry.by_id(id).is_none() => {
+                self.stack.counters.drop(DropReason::UnknownService);
+            }
+            id => {
+                for index in 0..self.stack.engines.len() {
+                    if self.stack.engines[index].common().hears(id) {
+                        self.with_engine(index, |engine, cx| engine.handle_frame(cx, frame));
+                    }
+                }
+            }
+        }
+    }
+
+    fn handle_link_state(&mut self, frame: &Frame<'_>) {
+        // The route writes the topology that it would otherwise see through its context.
+        let unseen = Topology::default();
+        let mut cx = context!(self, slot::ROUTE, &unseen);
+        if let Some(epoch) = self.stack.route.handle_frame(&mut cx, frame) {
+            // The mesh knows this node by a greater epoch: go beyond it, or nobody believes us.
+            self.stack.sealer.raise_epoch(epoch + 1);
+            self.stack.epoch = self.stack.sealer.epoch();
+            self.stack.route.raise_epoch(self.stack.epoch);
+        }
+    }
+
+    fn fill_slot(&mut self, slot: usize, out: &mut Vec<u8>) -> Option<Filled> {
+        match slot {
+            slot::LINK => {
+                let link = &mut self.stack.link;
+                let mut cx = context!(self, slot, self.stack.route.topology());
+                link.fill(&mut cx, out)
+            }
+            slot::ROUTE => {
+                let unseen = Topology::default();
+                let mut cx = context!(self, slot, &unseen);
+                self.stack.route.fill(&mut cx, out)
+            }
+            _ => self.with_engine(slot - slot::ENGINES, |engine, cx| engine.fill(cx, out)),
+        }
+    }
+
+    fn engine_named(&self, scheme: &str) -> Option<usize> {
+        self.stack.registry.position(scheme)
+    }
+
+    /// Calls the engine at `index` with its context, whatever kind it is of.
+    fn with_any<R>(
+        &mut self,
+        index: usize,
+        call: impl FnOnce(&mut AnyEngine, &mut Context<'_>) -> R,
+    ) -> R {
+        let before = self.stack.events.len();
+        let engines = &mut self.stack.engines;
+        let mut cx = context!(self, slot::ENGINES + index, self.stack.route.topology());
+        let result = call(&mut engines[index], &mut cx);
+        let stack = &mut *self.stack;
+        stack.transfers.note(stack.events.range(before..), index, &stack.engines);
+        result
+    }
+
+    fn with_engine<R>(
+        &mut self,
+        index: usize,
+        call: impl FnOnce(&mut dyn Engine, &mut Context<'_>) -> R,
+    ) -> R {
+        self.with_any(index, |engine, cx| call(engine.common_mut(), cx))
+    }
+
+    /// Calls the engine that carries the transfer `flow`. Returns `None` if none does.
+    fn with_transfer<R>(
+        &mut self,
+        flow: FlowId,
+        call: impl FnOnce(&mut dyn FileEngine, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        let index = self.stack.transfers.engine(flow)?;
+        self.with_file(index, call)
+    }
+
+    fn with_file<R>(
+        &mut self,
+        index: usize,
+        call: impl FnOnce(&mut dyn FileEngine, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        self.with_any(index, |engine, cx| match engine {
+            AnyEngine::File(file) => Some(call(file.as_mut(), cx)),
+            AnyEngine::Tunnel(_) | AnyEngine::Stream(_) => None,
+        })
+    }
+
+    fn with_tunnel<R>(
+        &mut self,
+        index: usize,
+        call: impl FnOnce(&mut dyn TunnelEngine, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        self.with_any(index, |engine, cx| match engine {
+            AnyEngine::Tunnel(tunnel) => Some(call(tunnel.as_mut(), cx)),
+            AnyEngine::File(_) | AnyEngine::Stream(_) => None,
+        })
+    }
+
+    fn with_stream<R>(
+        &mut self,
+        index: usize,
+        call: impl FnOnce(&mut dyn StreamEngine, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        self.with_any(index, |engine, cx| match engine {
+            AnyEngine::Stream(stream) => Some(call(stream.as_mut(), cx)),
+            AnyEngine::File(_) | AnyEngine::Tunnel(_) => None,
+        })
+    }
+}

@@ -1,0 +1,24 @@
+//! One node of the mesh: link measurement, link state, the airtime scheduler and the engines.
+//!
+//! A [`Stack`] has no sockets, threads or clock. Its driver, the simulator or the daemon, tells it
+//! what was heard and what time it is, and asks it for a frame when the medium grants a
+//! transmission. Same configuration, same calls: same frames, byte for byte.
+//!
+//! The engines come from the [`Registry`](ncmesh_engine::registry::Registry) that the driver passes
+//! in; this crate knows none of them.
+
+mod active;
+mod config;
+mod egress;
+pub mod link;
+pub mod route;
+mod stack;
+pub mod summary;
+mod transfers;
+
+#[cfg(test)]
+mod tests;
+
+pub use active::Active;
+pub use config::{ConfigError, MTUS, StackConfig};
+pub use stack::{Stack, Transmission};

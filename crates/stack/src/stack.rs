@@ -1,0 +1,304 @@
+//! One node, behind the few calls that a driver needs.
+//!
+//! - getters: [`Stack::topology`], [`Stack::counters`], [`Stack::transfers`], [`Stack::flows`], ...
+//! - [`Stack::at`] gives an [`Active`] node at a moment, with its storage. On it are the handlers
+//!   (datagram, timeout, report), the commands (send a file, a packet, ...) and [`Active::fill`].
+//! - poll: [`Stack::poll_timeout`], [`Stack::offer`], [`Stack::poll_event`]
+//!
+//! After any call through [`Stack::at`], poll anew.
+
+use crate::active::Active;
+use crate::config::{ConfigError, StackConfig};
+use crate::egress::Egress;
+use crate::link::{self, Link};
+use crate::route::{self, Route};
+use crate::transfers::{self, Transfers};
+use ncmesh_engine::counters::Counters;
+use ncmesh_engine::file::TransferStatus;
+use ncmesh_engine::registry::Registry;
+use ncmesh_engine::rng;
+use ncmesh_engine::storage::Storage;
+use ncmesh_engine::stream::StreamStatus;
+use ncmesh_engine::time::Instant;
+use ncmesh_engine::topology::Topology;
+use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
+use ncmesh_engine::{AnyEngine, Event, Offer, StreamEngine, TunnelEngine};
+use ncmesh_wire::{NodeId, Opener, Sealer, ServiceId, frame};
+use rand_chacha::ChaCha8Rng;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A frame that was written for the granted transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmission {
+    /// `None` for broadcast, else the neighbour it goes to.
+    pub to: Option<NodeId>,
+    /// Protocol that wrote it.
+    pub service: ServiceId,
+    /// Kind of frame.
+    pub kind: u8,
+}
+
+/// Slots of the airtime scheduler: link, route, then the engines in registry order.
+pub(crate) mod slot {
+    pub(crate) const LINK: usize = 0;
+    pub(crate) const ROUTE: usize = 1;
+    pub(crate) const ENGINES: usize = 2;
+}
+
+/// One node of the mesh.
+pub struct Stack {
+    pub(crate) node: NodeId,
+    pub(crate) name: String,
+    pub(crate) epoch: u64,
+    pub(crate) mtu: usize,
+    pub(crate) sealer: Sealer,
+    pub(crate) opener: Opener,
+    /// Buffer for opened frames.
+    pub(crate) scratch: Vec<u8>,
+    pub(crate) link: Link,
+    pub(crate) route: Route,
+    pub(crate) registry: Registry,
+    pub(crate) engines: Vec<AnyEngine>,
+    pub(crate) transfers: Transfers,
+    /// One random stream per slot.
+    pub(crate) rngs: Vec<ChaCha8Rng>,
+    pub(crate) egress: Egress,
+    pub(crate) counters: Counters,
+    pub(crate) events: VecDeque<Event>,
+    /// Slot that filled the frame on the air.
+    pub(crate) on_air: Option<usize>,
+    pub(crate) now: Instant,
+    /// Time of the last call of [`Active::handle_timeout`].
+    pub(crate) served: Instant,
+}
+
+impl Stack {
+    /// Returns a node with the engines of `registry` that starts at `now`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if a setting has a value that is not allowed.
+    pub fn new(config: StackConfig, registry: Registry, now: Instant) -> Result<Self, ConfigError> {
+        let engines = config.build_engines(registry)?;
+        let names = ["link", "route"].into_iter().chain(registry.entries().map(|e| e.name));
+        let rngs = names.map(|name| rng::stream(config.seed, config.node, name, "engine"));
+        let body = config.mtu - frame::OVERHEAD;
+        Ok(Self {
+            node: config.node,
+            epoch: config.epoch,
+            mtu: config.mtu,
+            sealer: Sealer::new(config.cipher.clone(), config.node, config.epoch),
+            opener: Opener::new(config.cipher),
+            scratch: Vec::with_capacity(config.mtu),
+            link: Link::new(config.link, now),
+            route: Route::new(config.route, config.node, &config.name, config.epoch, body, now),
+            rngs: rngs.collect(),
+            egress: Egress::new(slot::ENGINES + engines.len()),
+            registry,
+            engines,
+            transfers: Transfers::default(),
+            counters: Counters::default(),
+            events: VecDeque::new(),
+            on_air: None,
+            now,
+            served: now,
+            name: config.name,
+        })
+    }
+
+    /// Returns the node at `now`, ready to be told something. `now` must not lie before that of an
+    /// earlier call.
+    pub fn at<'a>(&'a mut self, now: Instant, storage: &'a mut dyn Storage) -> Active<'a> {
+        self.now = now;
+        Active { stack: self, storage }
+    }
+
+    // ---- getters
+
+    /// Returns this node's id.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Returns this node's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the number of this start of the node. It must be remembered: the next start's must be
+    /// greater.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Returns the engines that this node was built with.
+    #[must_use]
+    pub fn registry(&self) -> Registry {
+        self.registry
+    }
+
+    /// Returns the mesh as known here.
+    #[must_use]
+    pub fn topology(&self) -> &Topology {
+        self.route.topology()
+    }
+
+    /// Returns the neighbours heard, with the share of their probes that arrives here.
+    pub fn inbound(&self) -> impl Iterator<Item = (NodeId, f64)> + '_ {
+        self.link.inbound(self.now)
+    }
+
+    /// Returns this node's counters.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Returns the latest epoch heard of each node, to be remembered across a restart.
+    pub fn epochs(&self) -> impl Iterator<Item = (NodeId, u64)> + '_ {
+        self.opener.epochs()
+    }
+
+    /// Returns the state of every file transfer.
+    #[must_use]
+    pub fn transfers(&self) -> Vec<TransferStatus> {
+        transfers::all(&self.engines).collect()
+    }
+
+    /// Returns the state of every flow of every tunnel scheme, with the scheme's name.
+    #[must_use]
+    pub fn flows(&self) -> Vec<(&'static str, FlowStatus)> {
+        let tunnels = self.tunnels();
+        tunnels.flat_map(|(name, t)| t.flows().into_iter().map(move |flow| (name, flow))).collect()
+    }
+
+    /// Returns what each tunnel scheme codes of packets that cross here, with the scheme's name.
+    #[must_use]
+    pub fn coding(&self) -> Vec<(&'static str, CodingStatus)> {
+        self.tunnels().filter_map(|(name, t)| Some((name, t.coding(self.now)?))).collect()
+    }
+
+    /// Returns whether the tunnel `scheme` would take a packet for `to` now. `None` if there is no
+    /// such scheme.
+    #[must_use]
+    pub fn can_send(&self, scheme: &str, to: NodeId) -> Option<bool> {
+        Some(self.tunnel(scheme)?.can_send(to))
+    }
+
+    /// Returns whether the tunnel `scheme` would soon send a packet for `to`. `None` if there is no
+    /// such scheme.
+    #[must_use]
+    pub fn below_low_watermark(&self, scheme: &str, to: NodeId) -> Option<bool> {
+        Some(self.tunnel(scheme)?.below_low_watermark(to))
+    }
+
+    /// Returns the longest packet that the tunnel `scheme` carries, bytes. `None` if there is no
+    /// such scheme.
+    #[must_use]
+    pub fn longest_packet(&self, scheme: &str) -> Option<usize> {
+        Some(self.tunnel(scheme)?.longest(self.mtu - frame::OVERHEAD))
+    }
+
+    /// Returns the state of every stream, with the name of its scheme.
+    #[must_use]
+    pub fn streams(&self) -> Vec<(&'static str, StreamStatus)> {
+        let all = self.stream_engines();
+        all.flat_map(|(name, s)| s.streams().into_iter().map(move |status| (name, status)))
+            .collect()
+    }
+
+    /// Returns the groups that this node joined by any scheme, whether or not anybody sends to them.
+    #[must_use]
+    pub fn stream_groups(&self) -> Vec<String> {
+        self.stream_engines().flat_map(|(_, engine)| engine.groups()).collect()
+    }
+
+    /// Returns the longest packet of a stream that `scheme` carries, bytes. `None` if there is no
+    /// such scheme.
+    #[must_use]
+    pub fn longest_stream_packet(&self, scheme: &str) -> Option<usize> {
+        let (_, engine) = self.stream_engines().find(|(name, _)| *name == scheme)?;
+        Some(engine.longest(self.mtu - frame::OVERHEAD))
+    }
+
+    // ---- poll
+
+    /// Returns the first time at which something falls due for which [`Active::handle_timeout`] was
+    /// not called yet: never before the last call, and after it unless another call overtook a
+    /// timer.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let link = if self.route.is_pinned() { None } else { self.link.poll_timeout(self.served) };
+        let own = [link, self.route.poll_timeout(self.served)];
+        let engines = self.engines.iter().map(|e| e.common().poll_timeout(self.served));
+        own.into_iter().chain(engines).flatten().min().map(|at| at.max(self.now))
+    }
+
+    /// Returns what would be transmitted if the medium granted it now. Has no effects.
+    #[must_use]
+    pub fn offer(&self, now: Instant) -> Option<Offer> {
+        let slot = self.egress.choose(self.offers(now))?;
+        self.offers(now).nth(slot).flatten()
+    }
+
+    /// Returns the next event for the driver.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    // ---- set-up
+
+    /// Uses `topology` instead of measuring.
+    pub fn pin_topology(&mut self, topology: Arc<Topology>) {
+        self.route.pin(topology);
+    }
+
+    /// Refuses frames of `node` older than `epoch`, as remembered from before a restart.
+    pub fn remember_epoch(&mut self, node: NodeId, epoch: u64) {
+        self.opener.remember(node, epoch);
+    }
+
+    // ---- inside
+
+    /// Returns what each slot would transmit at `now`.
+    pub(crate) fn offers(&self, now: Instant) -> impl Iterator<Item = Option<Offer>> + '_ {
+        let probe = if self.route.is_pinned() { None } else { self.link.offer(now) };
+        let own = [probe, self.route.offer(now)];
+        own.into_iter().chain(self.engines.iter().map(move |e| e.common().offer(now)))
+    }
+
+    /// Returns the service byte of a slot's frames.
+    pub(crate) fn service_id(&self, slot: usize) -> ServiceId {
+        match slot {
+            slot::LINK => link::SERVICE,
+            slot::ROUTE => route::SERVICE,
+            _ => self.registry.0[slot - slot::ENGINES].id,
+        }
+    }
+
+    /// Returns the engines with their names.
+    fn named(&self) -> impl Iterator<Item = (&'static str, &AnyEngine)> {
+        self.registry.entries().map(|entry| entry.name).zip(&self.engines)
+    }
+
+    fn tunnels(&self) -> impl Iterator<Item = (&'static str, &dyn TunnelEngine)> {
+        self.named().filter_map(|(name, engine)| match engine {
+            AnyEngine::Tunnel(tunnel) => Some((name, tunnel.as_ref())),
+            AnyEngine::File(_) | AnyEngine::Stream(_) => None,
+        })
+    }
+
+    fn tunnel(&self, scheme: &str) -> Option<&dyn TunnelEngine> {
+        self.tunnels().find(|(name, _)| *name == scheme).map(|(_, tunnel)| tunnel)
+    }
+
+    fn stream_engines(&self) -> impl Iterator<Item = (&'static str, &dyn StreamEngine)> {
+        self.named().filter_map(|(name, engine)| match engine {
+            AnyEngine::Stream(stream) => Some((name, stream.as_ref())),
+            AnyEngine::File(_) | AnyEngine::Tunnel(_) => None,
+        })
+    }
+}
