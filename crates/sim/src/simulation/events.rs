@@ -154,7 +154,7 @@ impl Simulation {
                 stream_packets.push(StreamArrival { at: now, to: node, flow, packet });
             }
         };
-        host.settle(now, receive, |happening| {
+        host.handle_events(now, receive, |happening| {
             self.observers.tell(now, node, What::Happened(&happening));
             self.happenings.push((now, node, happening));
         });
