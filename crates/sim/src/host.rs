@@ -25,7 +25,7 @@ pub struct Host {
     files: Files<()>,
     /// Groups that it joined. A packet of them leaves by the one port there is, to the experiment.
     pub(crate) streams: Streams<()>,
-    /// Gateway between its IP packets and a tunnel, if it has one. Its queues survive switching off.
+    /// Gateway between its IP packets and a tunnel, if it has one. Survives switching off.
     pub(crate) gateway: Option<HostGateway>,
     /// The timer armed for it.
     pub(crate) timer: Option<Instant>,

@@ -1,7 +1,7 @@
 //! Files of a host: what to do about every file that is announced to it or that it sends.
 //!
-//! The engine says what happened to a file ([`Event`]). [`Files`] decides what follows and hands out
-//! [`Action`]s. The driver does them, on a disk and other threads in the daemon, at once and in
+//! The engine says what happened to a file ([`Event`]). [`Files`] decides what follows and hands
+//! out [`Action`]s. The driver does them, on a disk and other threads in the daemon, at once and in
 //! memory in the simulator, and tells what came of those that may fail. A file that is received
 //! goes through these states:
 //!

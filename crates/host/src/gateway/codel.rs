@@ -1,8 +1,8 @@
 //! CoDel, controlled delay (RFC 8289), for one queue.
 //!
 //! A packet that leaves the queue after more than [`TARGET`] starts a timer. If every packet for an
-//! [`INTERVAL`] waited that long, the queue is a standing one: CoDel drops one packet, and then more
-//! at shrinking intervals (`INTERVAL / sqrt(count)`), until one packet leaves in time.
+//! [`INTERVAL`] waited that long, the queue is a standing one: CoDel drops one packet, and then
+//! more at shrinking intervals (`INTERVAL / sqrt(count)`), until one packet leaves in time.
 
 use ncmesh_engine::time::{Duration, Instant};
 
@@ -83,8 +83,8 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
 
-    /// Times, in ms, at which a queue drops that gives out a packet every 10 ms from `from` to `to`,
-    /// each after a wait of `wait` ms.
+    /// Times, in ms, at which a queue drops that gives out a packet every 10 ms from `from` to
+    /// `to`, each after a wait of `wait` ms.
     fn dropped(codel: &mut Codel, (from, to): (u64, u64), wait: u64) -> Vec<u64> {
         let leaves = (from..to).step_by(10);
         leaves

@@ -1,8 +1,8 @@
 //! Gateway between a host's IP stack and a tunnel of the mesh.
 //!
 //! Packets that the host sends are routed to a node by longest prefix, wait in a queue of their
-//! connection ([`queues`]) whose delay CoDel controls ([`codel`]), and go to the scheme when it asks
-//! for more. Packets from the mesh reach the host if their source address is routed to the node
+//! connection ([`queues`]) whose delay CoDel controls ([`codel`]), and go to the scheme when it
+//! asks for more. Packets from the mesh reach the host if their source address is routed to the node
 //! that sent them. Both sides are hostile: what is no IP packet is a counted drop, never an error.
 //!
 //! - handle: [`Gateway::handle_outbound`], [`Gateway::handle_inbound`]
@@ -64,8 +64,8 @@ pub trait Mesh {
     fn version(&self) -> u64;
     /// Returns the only node of that name, or the node with that id where none has the name.
     fn named(&self, name: &str) -> Option<NodeId>;
-    /// Returns whether a packet offered for `to` now would be sent soon. While it would not, packets
-    /// wait in the gateway, where each connection has its own queue.
+    /// Returns whether a packet offered for `to` now would be sent soon. While it would not,
+    /// packets wait in the gateway, where each connection has its own queue.
     fn below_low_watermark(&self, to: NodeId) -> bool;
     /// Offers a packet for a node.
     ///

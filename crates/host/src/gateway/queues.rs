@@ -215,7 +215,8 @@ mod tests {
             gone += queues.take_late();
             prop_assert_eq!(out.len() as u64 + gone + queues.len() as u64, u64::from(pushed));
             for connection in 0..4 {
-                let own: Vec<_> = out.iter().filter(|(_, packet)| packet[0] == connection).collect();
+                let own = out.iter().filter(|(_, packet)| packet[0] == connection);
+                let own: Vec<_> = own.collect();
                 prop_assert!(own.is_sorted_by(|a, b| a.1 < b.1));
             }
         }

@@ -130,7 +130,8 @@ mod tests {
             let address = IpAddr::from(std::net::Ipv4Addr::from(address));
             let covering = all.iter().filter(|(prefix, _)| prefix.contains(&address));
             let longest = covering.max_by_key(|(prefix, _)| prefix.prefix_len());
-            let expected = longest.map_or(NextHop::NoRoute, |(_, node)| NextHop::Node(NodeId(*node)));
+            let expected = longest.map(|(_, node)| NextHop::Node(NodeId(*node)));
+            let expected = expected.unwrap_or(NextHop::NoRoute);
             prop_assert_eq!(routes.find(address), expected);
         }
     }

@@ -211,7 +211,8 @@ proptest! {
         if bytes.len() > 40 {
             bytes[0] = start;
             if honest_length {
-                let (at, len) = if start == 0x45 { (2, bytes.len()) } else { (4, bytes.len() - 40) };
+                let len = bytes.len();
+                let (at, len) = if start == 0x45 { (2, len) } else { (4, len - 40) };
                 bytes[at..at + 2].copy_from_slice(&(len as u16).to_be_bytes());
             }
         }

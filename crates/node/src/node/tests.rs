@@ -13,7 +13,9 @@ const CONFIG: &str = "[node]\nid = 3\nkey = \"000102030405060708090a0b0c0d0e0f10
 fn node() -> (Node, UnboundedReceiver<Command>, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::open(dir.path()).unwrap();
-    let config = NodeConfig::parse(&dir.path().join("node.toml"), CONFIG.into()).unwrap();
+    let file = dir.path().join("node.toml");
+    std::fs::write(&file, CONFIG).unwrap();
+    let config = NodeConfig::read(&file).unwrap();
     let (handle, calls) = Handle::new();
     let parts = Parts {
         epoch: state.next_epoch().unwrap(),

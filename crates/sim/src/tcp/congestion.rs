@@ -1,4 +1,4 @@
-//! Congestion control as Linux has it: CUBIC with HyStart (RFC 9438, RFC 9406's predecessor) and Reno
+//! Congestion control as Linux has it: CUBIC (RFC 9438) with HyStart (Ha and Rhee, 2008), and Reno
 //! (RFC 5681). Windows are counted in packets.
 
 use ncmesh_engine::time::{Duration, Instant};

@@ -9,6 +9,7 @@
 mod congestion;
 mod observer;
 mod receiver;
+mod round_trips;
 mod segment;
 mod sender;
 

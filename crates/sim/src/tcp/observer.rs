@@ -43,7 +43,8 @@ pub(super) struct Observer {
     pub repeated: u64,
     /// Those that arrived.
     pub arrived: u64,
-    /// Sum and number of round-trip times, of segments sent once with none repeated meanwhile (Karn).
+    /// Sum and number of round-trip times, of segments sent once with none repeated meanwhile
+    /// (Karn).
     pub round_trips: (Duration, u32),
     /// Shortest of them.
     pub shortest: Option<Duration>,

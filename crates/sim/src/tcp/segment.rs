@@ -74,8 +74,8 @@ impl Segment {
         u16::try_from(scaled).unwrap_or(u16::MAX)
     }
 
-    /// Reads a segment from an IPv4 packet whose checksums are right. `shift` is that of the windows
-    /// of its sender.
+    /// Reads a segment from an IPv4 packet whose checksums are right. `shift` is that of the
+    /// windows of its sender.
     pub(super) fn read(packet: &[u8], shift: u8) -> Option<Self> {
         let ip = Ipv4Packet::new_checked(packet).ok()?;
         let (from, to) = (ip.src_addr().into(), ip.dst_addr().into());

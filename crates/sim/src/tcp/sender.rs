@@ -1,7 +1,7 @@
 //! Sending end of a connection, as Linux's TCP does it.
 //!
-//! Losses are found by time (RACK, RFC 8985): a segment is lost when one that was sent later arrived
-//! and the reordering window has passed. A tail loss probe asks for an acknowledgment before the
+//! Losses are found by time (RACK, RFC 8985): a segment is lost when one that was sent later
+//! arrived and the reordering window has passed. A tail loss probe asks for an acknowledgment before the
 //! retransmission timer would run out. During fast recovery the window shrinks with what is
 //! delivered (PRR, RFC 6937). A reaction to a loss that timestamps prove to be none is taken back
 //! (Eifel, RFC 3522). Without these a long queue, many losses in one window or a late packet cost
@@ -9,13 +9,12 @@
 
 use super::congestion::{Ack, Window};
 use super::receiver::millis;
+use super::round_trips::{MIN_VARIATION, RoundTrips};
 use super::segment::{Endpoint, HEADERS, Segment, WINDOW_SHIFT, offset_of};
 use super::{Behaviour, content};
 use ncmesh_engine::time::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// Least allowance for the variation of round-trip times (Linux: `TCP_RTO_MIN`).
-const RTO_MIN: Duration = Duration::from_millis(200);
 /// Retransmission timeout before there is a round-trip time (RFC 6298).
 const RTO_INITIAL: Duration = Duration::from_secs(1);
 /// Longest retransmission timeout.
@@ -66,21 +65,6 @@ struct Undo {
     threshold: u32,
     /// Timestamp of the first retransmission, ms.
     repeated_at: Option<u32>,
-}
-
-/// Round-trip times (RFC 6298), with the variation as Linux estimates it: one that grows at once and
-/// shrinks once per round-trip, so that a queue that fills does not look like a dead path.
-#[derive(Debug)]
-struct RoundTrips {
-    smoothed: Option<Duration>,
-    least: Option<Duration>,
-    /// Four times the mean deviation, and its maximum in this round-trip.
-    deviation: Duration,
-    deviation_max: Duration,
-    /// What a retransmission timeout adds to the smoothed round-trip time.
-    variation: Duration,
-    /// Offset whose acknowledgment ends the round-trip.
-    round_end: u64,
 }
 
 /// Sending end.
@@ -428,7 +412,7 @@ impl Sender {
         let may = self.phase == Phase::Open && !has_gap && self.probed.is_none();
         let smoothed = self.trips.smoothed.filter(|_| may && !self.segments.is_empty());
         // The acknowledgment of a lone segment may be delayed.
-        let alone = if self.segments.len() == 1 { RTO_MIN } else { Duration::ZERO };
+        let alone = if self.segments.len() == 1 { MIN_VARIATION } else { Duration::ZERO };
         let at = smoothed.map(|smoothed| now + smoothed * 2 + alone);
         self.probe_at = at.filter(|at| self.rto_at.is_none_or(|rto| *at < rto));
     }
@@ -519,7 +503,7 @@ impl Sender {
         let base = self
             .trips
             .smoothed
-            .map_or(RTO_INITIAL, |smoothed| smoothed + (self.trips.variation * 4).max(RTO_MIN));
+            .map_or(RTO_INITIAL, |smoothed| smoothed + self.trips.variation);
         (base * (1 << self.backoff)).min(RTO_MAX)
     }
 
@@ -547,52 +531,4 @@ struct Delivered {
     /// Round-trip times of the first and the last of them that were sent once.
     oldest_rtt: Option<Duration>,
     newest_rtt: Option<Duration>,
-}
-
-impl RoundTrips {
-    fn new() -> Self {
-        Self {
-            smoothed: None,
-            least: None,
-            deviation: Duration::ZERO,
-            deviation_max: RTO_MIN,
-            variation: RTO_MIN,
-            round_end: 0,
-        }
-    }
-
-    /// Adds a round-trip time. `una` and `next` are the sender's.
-    fn add(&mut self, rtt: Duration, una: u64, next: u64) {
-        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
-        let Some(smoothed) = self.smoothed else {
-            self.smoothed = Some(rtt);
-            self.deviation = rtt * 2;
-            self.variation = self.deviation.max(RTO_MIN);
-            self.deviation_max = self.variation;
-            self.round_end = next;
-            return;
-        };
-        self.smoothed = Some((smoothed * 7 + rtt) / 8);
-
-        // A round-trip time that falls is no reason to expect a longer one: an eighth of its weight.
-        let deviation = smoothed.max(rtt) - smoothed.min(rtt);
-        let mean = self.deviation / 4;
-        if deviation <= mean {
-            self.deviation = self.deviation.saturating_sub(mean - deviation);
-        } else if rtt < smoothed {
-            self.deviation += (deviation - mean) / 8;
-        } else {
-            self.deviation += deviation - mean;
-        }
-
-        self.deviation_max = self.deviation_max.max(self.deviation);
-        self.variation = self.variation.max(self.deviation_max);
-        if una > self.round_end {
-            if self.deviation_max < self.variation {
-                self.variation -= (self.variation - self.deviation_max) / 4;
-            }
-            self.round_end = next;
-            self.deviation_max = RTO_MIN;
-        }
-    }
 }

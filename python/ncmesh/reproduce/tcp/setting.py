@@ -70,7 +70,13 @@ class Network:
         """TCP along the paths for so long."""
         numbers = {name: number for number, name in enumerate(self.nodes, 1)}
         ends = {frozenset((path[0], path[-1])): path for path in self.paths}
-        flow = {"protocol": "tcp", "congestion": "reno", "window": WINDOW_BYTES, "packet": PACKET_BYTES}
+        flow = {
+            "protocol": "tcp",
+            "congestion": "reno",
+            "window": WINDOW_BYTES,
+            "ack_delay_s": 0.0,
+            "packet": PACKET_BYTES,
+        }
         return Scenario(
             {
                 "name": "tcp-coded-mesh",
