@@ -1,15 +1,14 @@
 //! A node at one moment: everything that changes it.
 //!
-//! The driver gets an [`Active`] node from [`Stack::at`], with the present time and the storage of
+//! The driver gets an [`Active`] node from [`Stack::at`](crate::Stack::at), with the present time and the storage of
 //! its files. Each call runs one engine, or asks several, with a [`Context`] that borrows the rest of
 //! the node.
 
 use crate::link;
 use crate::route;
-use crate::stack::{Stack, Transmission, slot};
+use crate::stack::{Active, Transmission, slot};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
-use ncmesh_engine::storage::Storage;
 use ncmesh_engine::stream::{StreamError, StreamPacketError, UtilityConfig};
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::tunnel::{PacketError, Relaying};
@@ -17,12 +16,6 @@ use ncmesh_engine::{
     AnyEngine, Context, Engine, FileEngine, Filled, Frame, StreamEngine, TunnelEngine, TxReport,
 };
 use ncmesh_wire::{FlowId, NodeId, Sealer, frame};
-
-/// A [`Stack`] at a moment, with its storage.
-pub struct Active<'a> {
-    pub(crate) stack: &'a mut Stack,
-    pub(crate) storage: &'a mut dyn Storage,
-}
 
 /// The context of one slot, borrowing the stack's other parts.
 macro_rules! context {
@@ -81,7 +74,7 @@ impl Active<'_> {
         sender
     }
 
-    /// Does what falls due now; [`Stack::poll_timeout`] says when to call it.
+    /// Does what falls due now; [`Stack::poll_timeout`](crate::Stack::poll_timeout) says when to call it.
     pub fn handle_timeout(&mut self) {
         let stack = &mut *self.stack;
         stack.served = stack.now;

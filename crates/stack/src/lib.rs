@@ -19,6 +19,5 @@ mod transfers;
 #[cfg(test)]
 mod tests;
 
-pub use active::Active;
 pub use config::{ConfigError, MTUS, StackConfig};
-pub use stack::{Stack, Transmission};
+pub use stack::{Active, Stack, Transmission};

@@ -7,7 +7,6 @@
 //!
 //! After any call through [`Stack::at`], poll anew.
 
-use crate::active::Active;
 use crate::config::{ConfigError, StackConfig};
 use crate::egress::Egress;
 use crate::link::{self, Link};
@@ -71,6 +70,12 @@ pub struct Stack {
     pub(crate) now: Instant,
     /// Time of the last call of [`Active::handle_timeout`].
     pub(crate) served: Instant,
+}
+
+/// A [`Stack`] at a moment, with its storage. Everything that changes a node is a method of it.
+pub struct Active<'a> {
+    pub(crate) stack: &'a mut Stack,
+    pub(crate) storage: &'a mut dyn Storage,
 }
 
 impl Stack {

@@ -31,18 +31,20 @@ fn a_kind_that_does_not_exist_is_counted_and_not_read() {
     let mut stack = stack();
     let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
     let mut hear = |service, kind| {
-        let mut datagram = Vec::new();
-        Sealer::begin(&mut datagram, service, kind);
-        // Read as a probe: number 0, periods of 1 ms. As link state: node 0, ending early.
-        Writer::new(&mut datagram).u32(0).u16(0).u16(1).u16(1);
-        sealer.seal(&mut datagram);
-        stack.at(Instant::default(), &mut MemoryStorage::default()).handle_datagram(&datagram);
+        // Read as probes: numbers 0 to 7, periods of 1 ms. As link state: node 0, ending early.
+        for number in 0..8 {
+            let mut datagram = Vec::new();
+            Sealer::begin(&mut datagram, service, kind);
+            Writer::new(&mut datagram).u32(number).u16(0).u16(1).u16(1);
+            sealer.seal(&mut datagram);
+            stack.at(Instant::default(), &mut MemoryStorage::default()).handle_datagram(&datagram);
+        }
         (stack.counters.dropped(DropReason::Malformed), stack.inbound().count())
     };
-    assert_eq!(hear(link::SERVICE, 1), (1, 0));
-    assert_eq!(hear(link::SERVICE, 255), (2, 0));
-    assert_eq!(hear(route::SERVICE, 1), (3, 0));
-    assert_eq!(hear(link::SERVICE, link::PROBE), (3, 1));
+    assert_eq!(hear(link::SERVICE, 1), (8, 0));
+    assert_eq!(hear(link::SERVICE, 255), (16, 0));
+    assert_eq!(hear(route::SERVICE, 1), (24, 0));
+    assert_eq!(hear(link::SERVICE, link::PROBE), (24, 1));
 }
 
 #[test]

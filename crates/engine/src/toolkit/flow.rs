@@ -1,5 +1,6 @@
 //! Identity of a tunnel's flow: its ends, and which start of its source it belongs to.
 
+use super::sequence::Serial;
 use crate::context::Context;
 use crate::transmission::Malformed;
 use ncmesh_wire::{NodeId, Reader, Writer};
@@ -33,8 +34,7 @@ impl FlowInstance {
     /// Returns whether this instance is later than `known`, of the same flow.
     #[must_use]
     pub fn is_later(self, known: Self) -> bool {
-        let ahead = self.incarnation.wrapping_sub(known.incarnation);
-        ahead != 0 && ahead <= u32::MAX / 2
+        self.incarnation.is_newer_than(known.incarnation)
     }
 
     /// Appends it to a frame body, 8 bytes.

@@ -36,10 +36,10 @@ use ncmesh_engine::TunnelEngine;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::time::Instant;
+use ncmesh_engine::toolkit::bounded::{MAX_FLOWS, make_room};
 use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
-use ncmesh_engine::toolkit::flow_table::make_room;
 use ncmesh_engine::topology::NextHops;
 use ncmesh_engine::tunnel::check_packet;
 use ncmesh_engine::tunnel::{CodingStatus, DATA, FlowStatus, PacketError, Relaying};
@@ -135,7 +135,7 @@ impl Core {
     }
 
     fn make_room(&mut self, key: Key) {
-        make_room(&mut self.flows, key, |flow| flow.heard_at.max(flow.turn_at));
+        make_room(&mut self.flows, &key, MAX_FLOWS, |flow| flow.heard_at.max(flow.turn_at));
     }
 
     /// The node before is to be told how a generation stands here; `again` if it asked before and heard nothing.

@@ -6,7 +6,7 @@ use super::regions::{Passage, Regions};
 use super::{Core, Key};
 use ncmesh_engine::Context;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::toolkit::flow_table::IDLE;
+use ncmesh_engine::toolkit::bounded::IDLE;
 
 impl Core {
     /// To be called after whatever happened.

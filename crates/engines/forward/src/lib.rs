@@ -16,7 +16,7 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
-use ncmesh_engine::toolkit::flow_table::has_enough;
+use ncmesh_engine::toolkit::has_enough;
 use ncmesh_engine::topology::{Metric, NextHops};
 use ncmesh_engine::tunnel::check_packet;
 use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, flow_of};

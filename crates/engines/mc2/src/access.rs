@@ -2,9 +2,11 @@
 
 use ncmesh_engine::TxReport;
 use ncmesh_engine::time::Duration;
-use ncmesh_engine::toolkit::moving_average::mean;
+use ncmesh_engine::toolkit::average::DurationAverage;
 
-/// A frame's time until one was sent.
+/// Weight of the newest airtime in the mean.
+const NEWEST: f64 = 0.1;
+/// Airtime of a frame that is assumed until one was sent.
 const FRAME_TIME: Duration = Duration::from_millis(2);
 /// A hop is told of credits that packets back already, if no data does so, after so many frames' time: sooner where the MAC
 /// tells who received a frame, so that few such frames are needed.
@@ -18,30 +20,35 @@ const PATIENCE_LEAST: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     /// Mean airtime of this node's data frames.
-    pub frame_time: Duration,
+    frame_time: DurationAverage,
     /// The MAC tells who received a broadcast, so nobody need report it.
     pub tells: bool,
 }
 
 impl Default for Access {
     fn default() -> Self {
-        Self { frame_time: FRAME_TIME, tells: false }
+        Self { frame_time: DurationAverage::starting_at(FRAME_TIME, NEWEST), tells: false }
     }
 }
 
 impl Access {
+    /// Returns the mean airtime of a data frame.
+    pub(super) fn frame_time(&self) -> Duration {
+        self.frame_time.value()
+    }
+
     /// A data frame was sent.
     pub(super) fn note(&mut self, report: &TxReport) {
-        self.frame_time = mean(self.frame_time, report.airtime);
+        self.frame_time.add(report.airtime);
     }
 
     /// How long nothing is sent for no more than to tell a hop of credits.
     pub(super) fn pause(&self) -> Duration {
-        self.frame_time.mul_f64(if self.tells { TELL_FRAMES_TOLD } else { TELL_FRAMES })
+        self.frame_time().mul_f64(if self.tells { TELL_FRAMES_TOLD } else { TELL_FRAMES })
     }
 
     /// How long it waits to hear who received a frame.
     pub(super) fn patience(&self) -> Duration {
-        self.frame_time.mul_f64(PATIENCE_FRAMES).max(PATIENCE_LEAST)
+        self.frame_time().mul_f64(PATIENCE_FRAMES).max(PATIENCE_LEAST)
     }
 }

@@ -151,7 +151,7 @@ impl Downstream {
         let doublings = ((missed / SILENCE) as u32).min(LONGEST_WAIT.ilog2());
         if doublings > 0 {
             let frames = rng::unit(rng) * f64::from(1 << doublings);
-            self.not_before = now + access.frame_time.mul_f64(1.0 + frames);
+            self.not_before = now + access.frame_time().mul_f64(1.0 + frames);
         }
     }
 

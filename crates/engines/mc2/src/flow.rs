@@ -192,7 +192,7 @@ impl Flow {
                 inlet.insert(&mut self.generations, (self.room, self.symbol), cx.now)
             {
                 self.downstream.credits.add(into, 1);
-                inlet.pace(self.downstream.credits.held(), config, access.frame_time, cx.now);
+                inlet.pace(self.downstream.credits.held(), config, access.frame_time(), cx.now);
             }
             let newest = inlet.filling();
             self.forget(newest.saturating_sub(WINDOW - 1));

@@ -30,10 +30,9 @@ use ncmesh_engine::TunnelEngine;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::time::Instant;
+use ncmesh_engine::toolkit::bounded::{IDLE, MAX_FLOWS, make_room};
 use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
-use ncmesh_engine::toolkit::flow_table::IDLE;
-use ncmesh_engine::toolkit::flow_table::make_room;
 use ncmesh_engine::topology::{Metric, NextHops};
 use ncmesh_engine::tunnel::check_packet;
 use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError};
@@ -131,7 +130,7 @@ impl Mc2 {
         if !data.header.paths.contains(cx.me) {
             return false;
         }
-        make_room(&mut self.flows, key, |flow| flow.heard_at);
+        make_room(&mut self.flows, &key, MAX_FLOWS, |flow| flow.heard_at);
         self.flows.insert(key, Flow::heard(data, cx));
         true
     }
@@ -329,7 +328,7 @@ impl TunnelEngine for Mc2 {
         if !self.flows.contains_key(&key) {
             let paths = PathSet::best(cx.topology, cx.me, to, self.config.paths);
             let paths = paths.ok_or(PacketError::NoPath(to))?;
-            make_room(&mut self.flows, key, |flow| flow.heard_at);
+            make_room(&mut self.flows, &key, MAX_FLOWS, |flow| flow.heard_at);
             self.begun += 1;
             let start = FlowInstance::new(cx, to, self.begun);
             let symbol = self.symbol(cx.mtu);

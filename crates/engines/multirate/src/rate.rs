@@ -1,10 +1,12 @@
 //! What a link carries: expected transmission time (V-A; Bicket et al., MobiCom 2005), packets per slot (mu).
 
 use ncmesh_engine::time::Duration;
-use ncmesh_engine::toolkit::moving_average::mean;
+use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::{TxReport, TxResult};
 
-/// A packet's airtime before one was sent.
+/// Weight of the newest airtime in the mean.
+const AIRTIME_NEWEST: f64 = 0.1;
+/// Airtime of a packet that is assumed until one was sent.
 const FIRST: Duration = Duration::from_millis(2);
 /// Weight of the newest packet in the share that arrives.
 const NEWEST: f64 = 0.05;
@@ -15,7 +17,7 @@ const LEAST: f64 = 0.01;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LinkRate {
     /// Mean airtime of a packet, all its attempts together.
-    airtime: Duration,
+    airtime: DurationAverage,
     /// Share of packets that the neighbour's MAC acknowledged; where it tells nothing, share of probes that arrive.
     delivered: f64,
     acknowledges: bool,
@@ -24,7 +26,11 @@ pub(super) struct LinkRate {
 impl LinkRate {
     /// A link that nothing was sent over yet, of which probes say `forward` and `backward` as shares that arrive.
     pub(super) fn new(forward: f64, backward: f64) -> Self {
-        Self { airtime: FIRST, delivered: forward * backward, acknowledges: false }
+        Self {
+            airtime: DurationAverage::starting_at(FIRST, AIRTIME_NEWEST),
+            delivered: forward * backward,
+            acknowledges: false,
+        }
     }
 
     /// Probes say that the share `forward` arrives.
@@ -36,7 +42,7 @@ impl LinkRate {
 
     /// A packet was sent.
     pub(super) fn sent(&mut self, report: &TxReport) {
-        self.airtime = mean(self.airtime, report.airtime);
+        self.airtime.add(report.airtime);
         let share = match report.result {
             TxResult::Sent => return,
             TxResult::Acked => 1.0,
@@ -49,7 +55,7 @@ impl LinkRate {
 
     /// Packets per slot (mu).
     pub(super) fn per_slot(&self, slot: Duration) -> f64 {
-        let airtime = self.airtime.max(Duration::from_nanos(1)).as_secs_f64();
+        let airtime = self.airtime.value().max(Duration::from_nanos(1)).as_secs_f64();
         self.delivered.max(LEAST) * slot.as_secs_f64() / airtime
     }
 }

@@ -3,21 +3,21 @@
 use super::Xor;
 use super::buffer::{Burden, Packet};
 use super::frame::{self, REPORT, REQUEST};
-use super::order::WINDOW;
 use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::toolkit::hop::{Retransmission, WINDOW};
 use ncmesh_engine::{Context, Filled, Frame};
 
 impl Xor {
     /// Numbers a packet, if it goes out for the first time.
     pub(super) fn number(&mut self, packet: &mut Packet) {
         if self.config.recover && packet.tag.order == 0 {
-            packet.tag.order = self.sent.number(packet.tag.next(), packet);
+            packet.tag.order = self.sender.number(packet.tag.next(), packet);
         }
     }
 
     /// Asks for packets that were missed.
     pub(super) fn fill_request(&mut self, cx: &Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        let (of, mut numbers) = self.order.ask(cx.now)?;
+        let (of, mut numbers) = self.receiver.ask(cx.now)?;
         numbers.truncate(usize::from(WINDOW));
         frame::write_request(of, &numbers, out);
         Some(Filled { kind: REQUEST, to: self.config.unicast.then_some(of) })
@@ -32,8 +32,9 @@ impl Xor {
         self.note_first(cx.now);
         // In the order in which they were sent, before all others.
         for number in numbers.into_iter().rev().filter(|_| of == cx.me) {
-            let again = self.sent.again(frame.sender, number, cx.now);
-            if let Some((mut packet, other)) = again.filter(|_| self.buffer.has_room()) {
+            let again = self.sender.retransmit(frame.sender, number, cx.now);
+            if let Some(again) = again.filter(|_| self.buffer.has_room()) {
+                let Retransmission { mut packet, partner: other } = again;
                 packet.tag.order = number;
                 self.coding.repeated += 1;
                 let other = other.map(|(mut other, number)| {

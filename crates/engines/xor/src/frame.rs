@@ -1,7 +1,7 @@
 //! The frames of pairwise coding (Fig. 3). Layout: `docs/wire-format.md`.
 
-use super::order::WINDOW;
 use ncmesh_engine::Malformed;
+use ncmesh_engine::toolkit::hop::WINDOW;
 use ncmesh_wire::{NodeId, Reader, Writer};
 use std::collections::BTreeSet;
 

@@ -10,7 +10,6 @@ mod control;
 mod feedback;
 mod frame;
 mod hold;
-mod order;
 mod promise;
 mod routes;
 mod send;
@@ -30,13 +29,13 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
-use ncmesh_engine::toolkit::flow_table::has_enough;
+use ncmesh_engine::toolkit::has_enough;
+use ncmesh_engine::toolkit::hop::{HopReceiver, HopSender, HopTiming};
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::check_packet;
 use ncmesh_engine::tunnel::{CodingStatus, DATA, FlowStatus, HoldStatus, PacketError, flow_of};
 use ncmesh_engine::{Class, Context, Engine, Event, Filled, Frame, Offer, TxReport, TxResult};
 use ncmesh_wire::{NodeId, ServiceId};
-use order::{Order, Sent};
 use promise::Promises;
 use routes::Routes;
 use std::sync::Arc;
@@ -60,6 +59,13 @@ pub const XOR: Entry = Entry {
     }),
 };
 
+/// Times of a hop: a request and its answer travel through a busy channel.
+const HOP: HopTiming = HopTiming {
+    timeout: Duration::from_millis(60),
+    ask_again: Duration::from_millis(25),
+    answer_again: Duration::from_millis(10),
+};
+
 /// The engine at one node.
 pub struct Xor {
     config: XorConfig,
@@ -69,8 +75,8 @@ pub struct Xor {
     holds: HoldTimes,
     promises: Promises,
     feedback: Feedback,
-    sent: Sent<Packet>,
-    order: Order<(Tag, Arc<[u8]>)>,
+    sender: HopSender<Packet>,
+    receiver: HopReceiver<(Tag, Arc<[u8]>)>,
     tallies: FlowCounters,
     coding: CodingStatus,
     /// The number of this node's last packet; none before the first.
@@ -95,8 +101,8 @@ impl Xor {
             holds: HoldTimes::new(config.hold_time(), config.max_hold_time_s),
             promises: Promises::default(),
             feedback: Feedback::new(config.min_decoded, config.unicast),
-            sent: Sent::new(),
-            order: Order::new(),
+            sender: HopSender::new(HOP),
+            receiver: HopReceiver::new(HOP),
             tallies: FlowCounters::default(),
             coding: CodingStatus::default(),
             number: None,
@@ -174,7 +180,7 @@ impl Xor {
             return;
         }
         let from = (tag.sender(), epoch);
-        for (tag, bytes) in self.order.arrived(from, tag.order, (tag, bytes), cx.now) {
+        for (tag, bytes) in self.receiver.receive(from, tag.order, (tag, bytes), cx.now) {
             self.hand_on(cx, tag, bytes);
         }
     }
@@ -214,19 +220,19 @@ impl Engine for Xor {
             self.first_since = cx.now;
         }
         self.buffer.release(cx.now);
-        for (tag, bytes) in self.order.release(cx.now) {
+        for (tag, bytes) in self.receiver.release(cx.now) {
             self.hand_on(cx, tag, bytes);
         }
     }
 
     fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        let order = [self.order.due(), self.order.ask_due()];
+        let order = [self.receiver.release_at(), self.receiver.ask_at()];
         let times = order.into_iter().chain([self.buffer.due(), self.feedback.due()]);
         times.flatten().filter(|at| *at > after).min()
     }
 
     fn offer(&self, now: Instant) -> Option<Offer> {
-        let control = [self.order.ask_due(), self.feedback.due()];
+        let control = [self.receiver.ask_at(), self.feedback.due()];
         if control.into_iter().flatten().any(|due| due <= now) {
             return Some(Offer::of(Class::Control));
         }

@@ -99,7 +99,7 @@ impl Xor {
                 }
                 if is_new {
                     let [one, other] = [&one.tag, &other.tag].map(|tag| (tag.next(), tag.order));
-                    self.sent.pair(one, other);
+                    self.sender.pair(one, other);
                 }
                 Data::write_two((&one.tag, &one.bytes), (&other.tag, &other.bytes), out);
                 self.on_air = Some(one.tag);

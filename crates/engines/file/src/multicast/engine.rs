@@ -14,7 +14,7 @@ use super::source::Source;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::moving_average::mean;
+use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::topology::{Metric, NextHops};
 use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TxReport};
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
@@ -52,7 +52,7 @@ pub struct FileMulticast<S> {
     announces: Announces,
     last: Last,
     /// Mean airtime of a data packet (T_p).
-    packet_time: Duration,
+    packet_time: DurationAverage,
     /// On the way to the sources of other nodes' files, for acknowledgments.
     next_hops: NextHops,
     next_tidy: Instant,
@@ -74,7 +74,7 @@ impl<S: Scheme> FileMulticast<S> {
             acks_made: 0,
             announces: Announces::new(),
             last: Last::Nothing,
-            packet_time: Duration::ZERO,
+            packet_time: DurationAverage::default(),
             next_hops: NextHops::new(Metric::Unicast),
             next_tidy: Instant::default(),
         }
@@ -201,9 +201,10 @@ impl<S: Scheme> Engine for FileMulticast<S> {
         match core::mem::replace(&mut self.last, Last::Nothing) {
             Last::Ack(flow, receiver) => self.acks.report(flow, receiver, report.result, cx.now),
             Last::Source(flow) => {
-                self.packet_time = mean(self.packet_time, report.airtime);
+                self.packet_time.add(report.airtime);
                 if let Some(source) = self.sources.get_mut(&flow) {
-                    source.sent(&self.scheme, report.result, self.packet_time, cx.now);
+                    let packet_time = self.packet_time.value();
+                    source.sent(&self.scheme, report.result, packet_time, cx.now);
                 }
             }
             Last::Report(flow) => self.relays.answered(flow, report.result, cx.now),

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Checks the structure of the house: imports form no circle, point down only, and files stay short.
+
+Three rules, each over the files that git knows:
+
+- No import circle between files. An edge leads from a file to the file that defines what it
+  imports; re-exports are followed. A child module may use what its ancestors define (that is how an
+  `impl` block is split over files); such edges do not count.
+- Crates import downwards only, in the order of `LAYERS`.
+- No source file has more than 600 lines.
+
+Prints each violation on a line of its own and exits with 1 if there is any.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Crates from the ground up; crates on one line do not import each other.
+LAYERS = [
+    {"ncmesh-gf", "ncmesh-wire", "ncmesh-medium"},
+    {"ncmesh-code"},
+    {"ncmesh-engine"},
+    {
+        "ncmesh-engine-core",
+        "ncmesh-engine-file",
+        "ncmesh-engine-forward",
+        "ncmesh-engine-mc2",
+        "ncmesh-engine-multirate",
+        "ncmesh-engine-xor",
+    },
+    {"ncmesh-engines", "ncmesh-stack"},
+    {"ncmesh-host"},
+    {"ncmesh-sim", "ncmesh-node"},
+    {"ncmesh-lab"},
+    {"ncmesh", "ncmesh-py"},
+]
+
+LONGEST = 600
+SOURCES = (".rs", ".py", ".ts", ".svelte", ".lua", ".sh")
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """Returns the files that git tracks and that exist, relative to the root."""
+    out = subprocess.run(
+        ["git", "ls-files", "-z", "--", *patterns],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    ).stdout
+    return [Path(name) for name in out.split("\0") if name and (ROOT / name).is_file()]
+
+
+# ---- Rust
+
+USE = re.compile(r"(?:^|\n)\s*(?:pub(?:\([^)]*\))?\s+)?use\s+([^;]+);")
+TEST_MODULE = re.compile(r"#\[cfg\((?:test|all\(test[^)]*\))\)\]\s*(?:pub\s+)?mod\s+\w+\s*\{")
+COMMENT = re.compile(r"//[^\n]*")
+
+
+def without_tests(text: str) -> str:
+    """Returns the text without comments and without inline test modules."""
+    text = COMMENT.sub("", text)
+    while found := TEST_MODULE.search(text):
+        depth, end = 1, found.end()
+        while depth and end < len(text):
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        text = text[: found.start()] + text[end:]
+    return text
+
+
+def flatten(tree: str) -> Iterator[tuple[str, str]]:
+    """Yields (path, name in scope) of each leaf of a `use` tree."""
+    tree = tree.strip()
+    if "{" not in tree:
+        path, _, alias = tree.partition(" as ")
+        path = re.sub(r"\s+", "", path)
+        yield path, alias.strip() or path.split("::")[-1]
+        return
+    head, rest = tree.split("{", 1)
+    body, depth, item = rest[: rest.rindex("}")], 0, ""
+    for char in body + ",":
+        depth += {"{": 1, "}": -1}.get(char, 0)
+        if char == "," and depth == 0:
+            if item.strip():
+                for path, name in flatten(item):
+                    full = head.strip() + path
+                    yield full.removesuffix("::self"), name if name != "self" else full.split("::")[-2]
+            item = ""
+        else:
+            item += char
+
+
+class Crate:
+    """The modules of one crate: which file each is, and what each imports."""
+
+    def __init__(self, src: Path) -> None:
+        self.src = src
+        self.files: dict[tuple[str, ...], Path] = {}
+        for file in tracked(f"{src}/*.rs"):
+            parts = list(file.relative_to(src).with_suffix("").parts)
+            if parts[-1] in ("mod", "lib", "main"):
+                parts.pop()
+            if "tests" in parts or (parts and parts[-1].endswith("_tests")):
+                continue
+            self.files.setdefault(tuple(parts), file)
+        self.uses = {module: list(self._uses(module)) for module in self.files}
+
+    def _uses(self, module: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+        text = without_tests((ROOT / self.files[module]).read_text())
+        for tree in USE.findall(text):
+            for path, name in flatten(tree):
+                resolved = self._absolute(module, path.split("::"))
+                if resolved is not None:
+                    yield resolved, name
+
+    def _absolute(self, module: tuple[str, ...], path: list[str]) -> tuple[str, ...] | None:
+        if path[0] == "crate":
+            return tuple(path[1:])
+        at = list(module)
+        if path[0] == "self":
+            return tuple(at + path[1:])
+        if path[0] == "super":
+            while path and path[0] == "super":
+                at, path = at[:-1], path[1:]
+            return tuple(at + path)
+        # `use child::Name` without `self`.
+        return tuple(at + path) if tuple(at + path[:1]) in self.files else None
+
+    def defining(self, path: tuple[str, ...], seen: frozenset[tuple[str, ...]] = frozenset()) -> tuple[str, ...]:
+        """Returns the module that defines what `path` names; re-exports are followed."""
+        for cut in range(len(path), -1, -1):
+            module = path[:cut]
+            if module not in self.files:
+                continue
+            rest = path[cut:]
+            if rest and path not in seen:
+                for target, name in self.uses[module]:
+                    if name == rest[0] and target != path:
+                        return self.defining(target + rest[1:], seen | {path})
+            return module
+        return ()
+
+    def edges(self) -> dict[Path, set[Path]]:
+        graph: dict[Path, set[Path]] = {file: set() for file in self.files.values()}
+        for module, uses in self.uses.items():
+            for path, _ in uses:
+                target = self.defining(path)
+                is_ancestor = module[: len(target)] == target
+                if target in self.files and not is_ancestor:
+                    graph[self.files[module]].add(self.files[target])
+        return graph
+
+
+# ---- Python
+
+
+def python_edges(package: Path) -> dict[Path, set[Path]]:
+    """Returns which files of a package import which, at run time."""
+    modules: dict[str, Path] = {}
+    for file in tracked(f"{package}/*.py"):
+        parts = list(file.relative_to(package.parent).with_suffix("").parts)
+        if parts[-1] == "__init__":
+            parts.pop()
+        modules[".".join(parts)] = file
+    graph: dict[Path, set[Path]] = {file: set() for file in modules.values()}
+    for name, file in modules.items():
+        for node in runtime_nodes(ast.parse((ROOT / file).read_text())):
+            wanted: list[str] = []
+            if isinstance(node, ast.Import):
+                wanted = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                wanted = [f"{node.module}.{alias.name}" for alias in node.names]
+            for path in wanted:
+                while path and path not in modules:
+                    path = path.rpartition(".")[0]
+                is_ancestor = name == path or name.startswith(f"{path}.")
+                if path and not is_ancestor:
+                    graph[file].add(modules[path])
+    return graph
+
+
+def runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yields all nodes but those under `if TYPE_CHECKING`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        yield node
+        yield from runtime_nodes(node)
+
+
+# ---- rules
+
+
+def circles(graph: dict[Path, set[Path]]) -> list[list[Path]]:
+    """Returns the strongly connected components of more than one file (Tarjan)."""
+    index: dict[Path, int] = {}
+    low: dict[Path, int] = {}
+    stack: list[Path] = []
+    found: list[list[Path]] = []
+
+    def visit(node: Path) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph.get(node, ())):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            component = []
+            while True:
+                component.append(stack.pop())
+                if component[-1] == node:
+                    break
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    sys.setrecursionlimit(10_000)
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def manifests() -> Iterable[Path]:
+    """Returns the manifests of the product's crates."""
+    members = [ROOT / "crates", ROOT / "crates/engines"]
+    return (file for file in tracked("crates/*/Cargo.toml") if (ROOT / file).parent.parent in members)
+
+
+def upward_imports() -> Iterator[str]:
+    height = {crate: level for level, crates in enumerate(LAYERS) for crate in crates}
+    for manifest in manifests():
+        table = tomllib.loads((ROOT / manifest).read_text())
+        name = table["package"]["name"]
+        if name not in height:
+            yield f"{manifest}: {name} has no place in LAYERS of scripts/check-house.py"
+            continue
+        for other in table.get("dependencies", {}):
+            if other in height and height[other] >= height[name]:
+                yield f"{manifest}: {name} imports {other}, which does not lie below it"
+
+
+def main() -> int:
+    problems: list[str] = []
+    for manifest in tracked("Cargo.toml", "*/Cargo.toml", "**/Cargo.toml"):
+        src = manifest.parent / "src"
+        if (ROOT / src).is_dir() and not str(manifest).startswith("fuzz"):
+            for circle in circles(Crate(src).edges()):
+                problems.append("import circle: " + ", ".join(map(str, circle)))
+    for package in sorted({f.parent for f in tracked("python/*/__init__.py", "papers/*/__init__.py")}):
+        if package.parent.name in ("python", "papers"):
+            for circle in circles(python_edges(package)):
+                problems.append("import circle: " + ", ".join(map(str, circle)))
+    problems += upward_imports()
+    for file in tracked(*(f"*{suffix}" for suffix in SOURCES)):
+        lines = len((ROOT / file).read_text().splitlines())
+        if lines > LONGEST:
+            problems.append(f"{file}: {lines} lines, at most {LONGEST} allowed")
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
