@@ -14,6 +14,8 @@ mod segment;
 mod sender;
 
 #[cfg(test)]
+mod interop_tests;
+#[cfg(test)]
 mod tests;
 
 use ncmesh_engine::time::{Duration, Instant};
