@@ -4,27 +4,30 @@ FILE ?=
 TO ?= n05,n09,n14,n20
 # Seconds each fuzz target runs.
 FUZZ_SECONDS ?= 10
-# Where the Python package and the tools for it are installed, and the Python, 3.11 or later, to make that with.
+# Where the Python package, its tools and MkDocs are installed, and the Python (3.11 or later)
+# that makes it.
 VENV ?= target/venv
 PYTHON ?= python3
 # Those in Python that are run as they are.
-SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare
+SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare \
+  scripts/check-columns.py scripts/readme-picture.py scripts/site_hooks.py
 
-.PHONY: all demo test lint unit fuzz bench gateway doc clean test-deps python python-lint python-test
+.PHONY: all demo test lint columns unit fuzz bench gateway doc docs clean test-deps \
+  python python-lint python-test validation
 
 all:
 	$(CARGO) build --release --workspace
 
-# Builds everything, starts the mesh of scenarios/building.toml, sends a real file over it and verifies it.
+# Builds everything, starts the mesh of scenarios/building.toml, sends a real file and verifies it.
 # Without FILE it sends this source tree, packed.
 demo:
 	$(CARGO) build --release -p ncmesh
 	@mkdir -p target/demo
-	@tar -czf target/demo/ncmesh-source.tar.gz crates docs/*.md scenarios
+	@tar -czf target/demo/ncmesh-source.tar.gz crates docs scenarios
 	target/release/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
-test: test-deps lint python-lint doc fuzz unit python-test
+test: test-deps lint python-lint doc docs fuzz unit python-test
 
 test-deps:
 	scripts/install-test-deps.sh
@@ -33,6 +36,14 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	scripts/check-neon.sh
+
+# No line of code, comments or Markdown is longer than 100 columns.
+columns:
+	scripts/check-columns.py
+
+# The documents as a site in target/site; a link or an anchor that leads nowhere is an error.
+docs: $(VENV)/bin/mkdocs
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
@@ -43,25 +54,34 @@ unit:
 fuzz:
 	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh
 
-# The Python package, editable, with what its tests need.
+# Both Python packages, editable, with what their tests need: the product, and the papers beside it.
 python: $(VENV)/bin/maturin
-	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --quiet --extras analysis,test
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --quiet --extras test
+	cd papers && VIRTUAL_ENV=$(abspath $(VENV)) \
+	  $(abspath $(VENV))/bin/maturin develop --release --quiet
 
 $(VENV)/bin/maturin:
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check "maturin>=1.9.4,<2"
 
+$(VENV)/bin/mkdocs: $(VENV)/bin/maturin
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check "mkdocs-material>=9.6,<10"
+
 # Style, types, stubs against the compiled module.
 python-lint: python
-	$(VENV)/bin/ruff check --quiet python $(SCRIPTS)
-	$(VENV)/bin/ruff format --check --quiet python $(SCRIPTS)
+	$(VENV)/bin/ruff check --quiet python papers $(SCRIPTS)
+	$(VENV)/bin/ruff format --check --quiet python papers $(SCRIPTS)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m mypy.stubtest ncmesh._ncmesh
+	cd papers && $(abspath $(VENV))/bin/mypy
+	cd papers && $(abspath $(VENV))/bin/python -m mypy.stubtest ncmesh_papers._models
 
+# The papers' tests include `reproduce cheap --check`.
 python-test: python
 	$(VENV)/bin/pytest
+	cd papers && $(abspath $(VENV))/bin/pytest
 
-# docs/validation.md, by running everything the medium is compared in.
+# docs/results/validation.md, by running everything the channel is compared in.
 validation: python
 	$(VENV)/bin/python bench/validation
 
@@ -70,8 +90,8 @@ gateway:
 	$(CARGO) build --release -p ncmesh -p ncmesh-node --bins --examples
 	bench/gateway
 
-# What compares with other programs needs more: bench/peers (root, uftp), and other coders as in
-# docs/performance-code.md.
+# Comparisons with other programs need more: bench/peers (root, uftp), and other coders as in
+# docs/results/coder.md.
 bench:
 	$(CARGO) bench --workspace
 	bench/ns3/compare

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the NEON kernels, which cannot run on this machine. Needs the standard library of that target.
+# Compiles the NEON kernels, which cannot run on this machine. Needs that target's standard library.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=aarch64-unknown-linux-gnu

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for a bounded time. Works with stable Rust: the coverage counters libFuzzer needs are
-# ordinary code generation options. What a target finds lies in fuzz/artifacts/ afterwards.
+# Runs every fuzz target for a bounded time. Works with stable Rust: the coverage counters that
+# libFuzzer needs are ordinary code generation options. Findings are in fuzz/artifacts/ afterwards.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 export CARGO_TARGET_DIR="$PWD/target"
@@ -23,7 +23,8 @@ for target in fuzz_targets/*.rs; do
   mkdir -p "corpus/$name" "artifacts/$name"
   echo "fuzz $name for $seconds s"
   # shellcheck disable=SC2046 # One word for each folder.
-  "$bin/$name" -max_total_time="$seconds" -max_len=8192 -rss_limit_mb=2048 -timeout=10 -verbosity=0 \
-    -print_final_stats=1 -artifact_prefix="artifacts/$name/" "corpus/$name" $(seeds "$name") 2>&1 | tail -n 12
+  "$bin/$name" -max_total_time="$seconds" -max_len=8192 -rss_limit_mb=2048 -timeout=10 \
+    -verbosity=0 -print_final_stats=1 -artifact_prefix="artifacts/$name/" \
+    "corpus/$name" $(seeds "$name") 2>&1 | tail -n 12
 done
 echo "fuzzing found nothing"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what the tests use beside Rust: network namespaces and packet filters for the radio tests, iperf3, ping and
-# setpriv for tunnels, a C++ compiler for the fuzzer's engine, Python's venv, Wireshark's tshark for captures and their
-# dissector, ffmpeg for streams of video. Without root or apt it only says what is missing; tests of radios, tunnels,
-# captures and video then skip.
+# Installs what the tests use beside Rust: network namespaces and packet filters for the radio
+# tests, iperf3, ping and setpriv for tunnels, a C++ compiler for the fuzzer's engine, Python's
+# venv, Wireshark's tshark for captures and their dissector, ffmpeg for streams of video. Without
+# root or apt it only says what is missing; tests of radios, tunnels, captures and video then skip.
 set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }

@@ -1,4 +1,5 @@
--- Wireshark dissector for ncmesh frames, version 1 (docs/wire-format.md). How to load it: docs/traces.md.
+-- Wireshark dissector for ncmesh frames, version 1 (docs/reference/wire-format.md). How to load
+-- it: docs/guide/traces.md.
 --
 -- It takes Ethertype 0x88B5, as `ncmesh simulate --pcap` writes it, and UDP port 7117, as daemons use it. Of
 -- sealed frames it shows the header. Frames under the null cipher (`--unsealed`) it shows whole; they are known by

@@ -1,13 +1,13 @@
 """
-Network coding for wireless meshes: the simulator, the codes and what is built on them.
+Network coding for wireless meshes: simulator, codes and campaigns.
 
-`run` simulates a scenario's transfer. `Encoder`, `Recoder` and `Decoder` are the codes, `gf` the fields they
-work in, `pacifier` and `more` plan who forwards how much, `core_nc` is the analysis of flows that cross,
-`multirate` is multicast in which each receiver has its own rate, `tcp_model` what coding is worth to TCP.
-Campaigns of many runs and papers reproduced are commands: `python -m ncmesh --help`.
+`run` simulates a scenario. `Encoder`, `Recoder` and `Decoder` are the codes, and `gf` has the
+arithmetic of their fields. `pacifier` and `more` compute forwarding plans. Campaigns of many runs
+are a command: `python -m ncmesh --help`. The papers' models and figures are a package of their own,
+`ncmesh_papers`.
 """
 
-from ncmesh import core_nc, gf, mc2, more, multirate, pacifier, tcp_model
+from ncmesh import gf, more, pacifier
 from ncmesh._ncmesh import (
     Decoder,
     Encoder,
@@ -35,14 +35,10 @@ __all__ = [
     "UnreachableError",
     "__version__",
     "check",
-    "core_nc",
     "gf",
     "loss_matrix",
-    "mc2",
     "more",
-    "multirate",
     "pacifier",
     "run",
     "simulate",
-    "tcp_model",
 ]

@@ -1,4 +1,4 @@
-"""`python -m ncmesh`: campaigns of many runs, and papers reproduced."""
+"""`python -m ncmesh`: campaigns of many runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 import ncmesh
 from ncmesh.campaign import command as campaign
 from ncmesh.failure import FailureError, Kind
-from ncmesh.reproduce import command as reproduce
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -19,8 +18,6 @@ def main(arguments: list[str] | None = None) -> int:
     campaign.add_arguments(
         commands.add_parser("campaign", help="many runs, of which only what is missing is run")
     )
-    again = "run a paper's figures anew and hold them against its claims"
-    reproduce.add_arguments(commands.add_parser("reproduce", help=again))
     args = parser.parse_args(arguments)
     try:
         args.perform(args)

@@ -1,9 +1,9 @@
 """
 Arithmetic in GF(2), GF(2^4) and GF(2^8) on NumPy arrays of one element per entry.
 
-Fields are named `gf2`, `gf16` (modulo x^4 + x + 1) and `gf256` (modulo x^8 + x^4 + x^3 + x + 1). Arguments
-are arrays of integers, or what makes one; an entry that is no element of the field is a `ValueError`.
-Results are `uint8`.
+Fields are named `gf2`, `gf16` (modulo x^4 + x + 1) and `gf256` (modulo x^8 + x^4 + x^3 + x + 1).
+Arguments are arrays of integers, or convert to one. An entry that is no element of the field is a
+`ValueError`. Results are `uint8`.
 """
 
 from typing import Any

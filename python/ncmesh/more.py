@@ -14,7 +14,7 @@ class Plan(TypedDict):
     forwarders: list[int]
     """All nodes that send but the source, by increasing ETX from it."""
     z: dict[int, float]
-    """Expected transmissions per packet, of the source and each forwarder: the most of its belts."""
+    """Expected transmissions per packet, of source and forwarders: the most of any belt."""
     tx_credit: dict[int, float]
     """Transmissions per packet received from upstream, of each forwarder."""
     unreachable: list[int]
@@ -27,8 +27,8 @@ def plan(loss: ArrayLike, source: int, receivers: Iterable[int], prune: float = 
     """
     Merge the belts from `source` to each of `receivers` and assign their credits.
 
-    Of each belt the nodes that make less than `prune` (0 to 1) of its transmissions are left out, and the
-    rest is computed anew. `loss` and errors are as with `ncmesh.pacifier.plan`.
+    Nodes that make less than `prune` (0 to 1) of a belt's transmissions are left out, and the rest
+    is computed again. `loss` and errors are those of `ncmesh.pacifier.plan`.
     """
     return _ncmesh.more_plan(loss, source, receivers, prune)
 

@@ -1,4 +1,4 @@
-"""Pacifier's multicast tree and credits (Koutsonikolas, Hu and Wang, III), by the daemon's own code."""
+"""Pacifier's multicast tree and credits (Koutsonikolas, Hu, Wang, III), by the daemon's code."""
 
 from collections.abc import Iterable
 from typing import TypedDict
@@ -27,11 +27,11 @@ def plan(loss: ArrayLike, source: int, receivers: Iterable[int], knob: float = 1
     """
     Build the union of the shortest-ETX paths from `source` to `receivers` and assign its credits.
 
-    `loss` is n x n: `loss[i][j]` the probability that `j` loses what `i` broadcasts, 1 where there is no
-    link; the diagonal is not looked at. Every link below 1 counts. ETX is that of broadcast, the sum of
-    `1 / (1 - loss)`. `knob` is 0 to 1.
+    `loss` is n x n: `loss[i][j]` is the probability that `j` loses what `i` broadcasts, 1 where
+    there is no link. The diagonal is ignored. Every link below 1 counts. ETX is that of broadcast,
+    the sum of `1 / (1 - loss)`. `knob` is 0 to 1.
 
-    Raises `ValueError` for a matrix that is not square, a loss that is none, indices out of range,
-    receivers that are none, named twice or the source, and a knob out of range.
+    Raises `ValueError` for a matrix that is not square, a loss that is no probability, indices out
+    of range, missing or repeated receivers, the source among them, and a knob out of range.
     """
     return _ncmesh.pacifier_plan(loss, source, receivers, knob)

@@ -1,4 +1,4 @@
-"""One simulated run, of a file transfer, of flows through a tunnel or of streams, and what came of it."""
+"""One simulated run of a file transfer, flows through a tunnel or streams, and its result."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class Flow:
     """From the source's taking a packet to its delivery; `None` if none was."""
     series: dict[str, Any]
     """
-    What changes while it runs: `seconds` since its start, `delivered` packets and `innovative` frames until
-    then, and `credits` by node: packets it was to transfer yet (of MC2 its credits, else the packets queued).
+    Values over time: `seconds` since the start, `delivered` packets and `innovative` frames so far,
+    and `credits` by node: packets still to transfer (in MC2 its credits, else the packets queued).
     """
 
     @property
@@ -142,7 +142,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a run. A file transfer has receivers, a tunnel has flows, live streams are streams."""
+    """Result of a run. A file transfer has receivers, a tunnel flows, live streams have streams."""
 
     scenario: str
     seed: int
@@ -155,7 +155,7 @@ class Result:
     flows: tuple[Flow, ...]
     streams: tuple[Stream, ...]
     queues: tuple[dict[str, Any], ...]
-    """Of streams: each queue's `node`, `group` and next hop `to`, what it held, sent and dropped."""
+    """Of streams: `node`, `group` and next hop `to` of each queue; what it held, sent, dropped."""
     transmissions: int
     """Data packets that all nodes sent."""
     node_transmissions: dict[str, int]
@@ -243,17 +243,17 @@ def run(
     limit_s: float | None = None,
 ) -> Result:
     """
-    Simulate the file transfer, the flows or the streams of `scenario`, all random draws named by `seed`.
+    Simulate the file transfer, flows or streams of `scenario`. `seed` names all random draws.
 
-    `scenario` is a scenario file, or a dict of its shape, whose file names are relative to the current
-    directory. `scheme` carries the file, if it is a tunnel the flows, if it is `multirate` the streams
-    (default: `pacifier` for a file, else `forward` for flows, else `multirate`); `mac` stands for the setting
-    `medium.mac`, `paths` for `protocol.mc2.paths`; `set` changes other settings, keys joined by dots, as in
-    `{"protocol.pacifier.knob": 0.5}`. The run ends with the transfer, or after `limit_s` seconds of the
-    mesh's clock.
+    `scenario` is a scenario file, or a dict of the same shape; file names in a dict are relative to
+    the current directory. `scheme` carries the file, the flows if it is a tunnel, the streams if it
+    is `multirate` (default: `pacifier` for a file, else `forward` for flows, else `multirate`).
+    `mac` is the setting `medium.mac`, `paths` is `protocol.mc2.paths`; `set` changes other
+    settings, keys joined by dots, as in `{"protocol.pacifier.knob": 0.5}`. The run ends with the
+    transfer, or after `limit_s` seconds of the mesh's clock. Other threads run meanwhile.
 
-    Raises `ScenarioError` for a scenario, seed, scheme or setting that cannot be, `UnreachableError` if no
-    path leads to a receiver, `OSError` if the file to send cannot be read. Other threads run meanwhile.
+    Raises `ScenarioError` for a wrong scenario, seed, scheme or setting, `UnreachableError` if no
+    path leads to a receiver, and `OSError` if the file to send cannot be read.
     """
     changes = dict(set or {})
     if paths is not None:

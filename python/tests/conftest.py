@@ -9,8 +9,8 @@ from ncmesh import campaign
 
 ROOT = Path(__file__).parents[2]
 
-# A shell starts what runs in its background with interrupts ignored; here and in what is started from here
-# they are to interrupt all the same.
+# A shell starts background processes with interrupts ignored. Here, and in every process started
+# from here, interrupts interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -21,7 +21,7 @@ def scenarios() -> Path:
 
 @pytest.fixture
 def diamond() -> dict:
-    """A small mesh as a dict: one source, two relays that hear different halves, one destination."""
+    """A small mesh as a dict: a source, two relays that hear different halves, a destination."""
     loss = {"s r1": 0.5, "s r2": 0.5, "r1 d": 0.2, "r2 d": 0.4}
     pairs = [(*key.split(), value) for key, value in loss.items()]
     return {

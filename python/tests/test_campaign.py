@@ -135,10 +135,16 @@ def test_rows_say_where_they_come_from(campaign_file):
     made = campaign.load(campaign_file).runs[row["run"]]
     assert row["scenario_hash"] == made.scenario.hash
     assert json.loads(row["parameters"]) == made.parameters
-    assert (row["scheme"], row["seed"], row["version"]) == ("pacifier", made.seed, ncmesh.__version__)
+    assert (row["scheme"], row["seed"], row["version"]) == (
+        "pacifier",
+        made.seed,
+        ncmesh.__version__,
+    )
     again = ncmesh.run(campaign_file.parent / "line.toml", made.seed, set=made.parameters)
     assert row["trace_hash"] == again.trace_hash
-    assert [r["throughput_bps"] for r in row["receivers"]] == [r.throughput_bps for r in again.receivers]
+    assert [r["throughput_bps"] for r in row["receivers"]] == [
+        r.throughput_bps for r in again.receivers
+    ]
     assert dict(row["node_transmissions"]) == again.node_transmissions
 
 
@@ -241,7 +247,9 @@ def has_ended(pid: int) -> bool:
 
 
 def test_an_interrupt_keeps_what_is_finished_and_ends_the_workers(endless):
-    process = subprocess.Popen(command("run", endless, "--jobs", 2), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command("run", endless, "--jobs", 2), stderr=subprocess.PIPE, text=True
+    )
     workers = workers_of(process.pid)
     wait_until(lambda: len(store_of(endless).done()) >= 2)
     process.send_signal(signal.SIGINT)
@@ -264,7 +272,9 @@ def test_workers_end_with_a_campaign_that_is_killed(endless):
 
 
 def test_a_worker_that_dies_ends_the_campaign_with_a_line(endless):
-    process = subprocess.Popen(command("run", endless, "--jobs", 2), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command("run", endless, "--jobs", 2), stderr=subprocess.PIPE, text=True
+    )
     os.kill(workers_of(process.pid)[0], signal.SIGKILL)
     _, error = process.communicate(timeout=60)
     assert (process.returncode, error) == (

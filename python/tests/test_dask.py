@@ -47,7 +47,9 @@ def test_nothing_is_lost_or_doubled_when_a_worker_is_killed(campaign_file, clust
     assert hashes[0] == hashes[1]
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:{port}", "nonsense", "smoke://127.0.0.1:8786"])
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:{port}", "nonsense", "smoke://127.0.0.1:8786"]
+)
 def test_a_scheduler_that_does_not_answer_is_told(campaign_file, capsys, monkeypatch, address):
     monkeypatch.setattr("ncmesh.campaign.workers.CONNECT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -66,11 +68,27 @@ def test_a_scheduler_that_dies_ends_the_campaign_with_what_is_finished(endless):
     daemon = [sys.executable, "-m"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     scheduler = subprocess.Popen(
-        [*daemon, "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"],
+        [
+            *daemon,
+            "distributed.cli.dask_scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            port,
+            "--no-dashboard",
+        ],
         **quiet,
     )
     worker = subprocess.Popen(
-        [*daemon, "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"],
+        [
+            *daemon,
+            "distributed.cli.dask_worker",
+            address,
+            "--nthreads",
+            "1",
+            "--no-dashboard",
+            "--no-nanny",
+        ],
         **quiet,
     )
     store = campaign.Store(endless.with_suffix(".results"))

@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 import ncmesh
-from ncmesh.reproduce.mc2 import mesh as examples
-from ncmesh.reproduce.mc2.mesh import Mesh, Slots
 
 P, Q = 0.5, 0.8
+# Largest rates of the diamond in packets per slot (Gkantsidis et al., CoNEXT 2007, section 2.1):
+# over both relays with coding, and over one.
+HEARD = 1 - (1 - P) ** 2
+CODED = HEARD * Q / (HEARD + Q)
+SINGLE = P * Q / (P + Q)
 
 
 def diamond(p=P, q=Q, seconds=40):
-    """Scenario of 1 to 4 over 2 or over 3, all in slots; what links deliver is measured beforehand."""
+    """Scenario of 1 to 4 over 2 or 3, all in slots; links are measured beforehand."""
     links = [("s", "r1", p), ("s", "r2", p), ("r1", "d", q), ("r2", "d", q)]
     return {
         "name": "diamond",
@@ -32,8 +35,7 @@ def two_paths():
 def test_mc2_over_the_diamond_reaches_the_optimum(two_paths):
     """The target is 97 % of it."""
     (flow,) = two_paths.flows
-    bound = ncmesh.mc2.diamond(P, Q)["coded"]
-    assert 0.97 < flow.packets_per_slot / bound < 1.03
+    assert 0.97 < flow.packets_per_slot / CODED < 1.03
     assert flow.corrupt == 0
     assert flow.disordered == 0
     assert flow.innovative_fraction > 0.97
@@ -41,8 +43,7 @@ def test_mc2_over_the_diamond_reaches_the_optimum(two_paths):
 
 def test_one_path_reaches_what_one_path_can():
     result = ncmesh.run(diamond(), 1, scheme="mc2", mac="slotted", paths=1)
-    bound = ncmesh.mc2.diamond(P, Q)["single"]
-    assert 0.97 < result.flows[0].packets_per_slot / bound < 1.03
+    assert 0.97 < result.flows[0].packets_per_slot / SINGLE < 1.03
     silent = [node for node in ("r1", "r2") if result.node_transmissions[node] == 0]
     assert len(silent) == 1
 
@@ -53,7 +54,9 @@ def test_a_result_of_flows_tells_what_was_sent(two_paths):
     assert two_paths.receivers == ()
     assert two_paths.bytes == 0
     assert two_paths.transmissions == sum(two_paths.node_transmissions.values())
-    assert flow.throughput_bps == pytest.approx(flow.delivered * flow.packet_bytes * 8 / flow.seconds)
+    assert flow.throughput_bps == pytest.approx(
+        flow.delivered * flow.packet_bytes * 8 / flow.seconds
+    )
     series = flow.series
     assert {len(series["seconds"])} == {len(v) for v in series["credits"].values()}
     assert np.all(np.diff(series["delivered"]) >= 0)
@@ -62,7 +65,7 @@ def test_a_result_of_flows_tells_what_was_sent(two_paths):
 
 
 def test_credits_settle(two_paths):
-    """|C| of the source is about K over the rate, of which the paper's 4.1 says that it settles soon."""
+    """|C| of the source is about K over the rate. By the paper's 4.1 it settles soon."""
     held = np.array(two_paths.flows[0].series["credits"]["s"])
     later = held[len(held) // 2 :]
     assert later.mean() == pytest.approx(3.0 / 0.387, rel=0.3)
@@ -78,27 +81,6 @@ def test_two_flows_share_alike():
     assert there / back == pytest.approx(1.0, abs=0.15)
 
 
-def test_two_flows_that_share_a_bottleneck_share_it_as_the_optimum_does():
-    """Proportionally fair. A tenth was allowed before the first run."""
-    delivery = np.zeros((5, 5))
-    for end, p in ((0, 0.9), (1, 0.6), (2, 0.9), (3, 0.6)):
-        delivery[end, 4] = delivery[4, end] = p
-    flows, slots = [(0, 2), (1, 3)], Slots(4_000, 40_000)
-    best = ncmesh.mc2.optimum(delivery, flows, utility="log", paths=2)["rates"]
-    run = Mesh("two that cross", delivery).run(flows, 2, 1, slots)
-    found = [flow.packets_per_slot for flow in ncmesh.run(run.scenario.table, 1, scheme="mc2").flows]
-    assert found == pytest.approx(list(best), rel=0.1)
-
-
-@pytest.mark.parametrize("p", [0.1, 0.15])
-def test_a_link_that_delivers_little_is_used_as_much_as_it_can_be(p):
-    """A hop that hears one frame of ten is there."""
-    mesh = examples.diamond(p, Q)
-    run = mesh.run(examples.across(mesh), 1, 1, Slots(4_000, 40_000))
-    (flow,) = ncmesh.run(run.scenario.table, 1, scheme="mc2").flows
-    assert 0.9 < flow.packets_per_slot / ncmesh.mc2.diamond(p, Q)["single"] < 1.1
-
-
 def test_over_80211_who_is_rarely_heard_back_is_not_waited_for():
     """A link that loses four frames of five both ways still carries most of the fifth."""
     links = [("s", "r", 0.8), ("r", "d", 0.0)]
@@ -111,7 +93,8 @@ def test_over_80211_who_is_rarely_heard_back_is_not_waited_for():
         "flow": [{"from": "s", "to": "d", "packet": 1000, "warm_up_s": 2.0, "seconds": 20.0}],
     }
     (flow,) = ncmesh.run(scenario, 1, scheme="mc2", paths=1).flows
-    # 1,000 bytes with headers and contention take 1.7 ms: five times to arrive, and once to be passed on.
+    # 1,000 bytes with headers and contention take 1.7 ms: five times to arrive, and once to be
+    # forwarded.
     assert flow.throughput_bps > 0.7 * 8000 / (6 * 1.7e-3)
 
 

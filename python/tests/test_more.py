@@ -63,7 +63,9 @@ def more(delivery, source, receivers, prune):
                 etx = etx_to(delivery, receiver)
                 here = (etx[node], node)
                 upstream[node] |= {j for j in z if j in etx and (etx[j], j) > here}
-    credit = {node: z[node] / sum(z[j] * delivery[j, node] for j in upstream[node]) for node in upstream}
+    credit = {
+        node: z[node] / sum(z[j] * delivery[j, node] for j in upstream[node]) for node in upstream
+    }
     return z, credit
 
 
@@ -89,7 +91,8 @@ def test_two_relays_share_what_they_hear():
     loss[0, 1] = loss[0, 2] = 0.5
     loss[1, 3] = loss[2, 3] = 0.0
     plan = ncmesh.more.plan(loss, 0, [3], prune=0.0)
-    # 4/3 transmissions until one of them has it; the lower id, counted as nearer, takes what both have.
+    # 4/3 transmissions until one of them has it. The lower id counts as nearer and takes what both
+    # have.
     assert plan["z"] == pytest.approx({0: 4 / 3, 1: 2 / 3, 2: 1 / 3})
     assert plan["tx_credit"] == pytest.approx({1: 1.0, 2: 0.5})
 

@@ -8,7 +8,9 @@ import ncmesh
 GOOD = np.full((3, 3), 0.5)
 
 
-@pytest.mark.parametrize("plan", [ncmesh.pacifier.plan, ncmesh.more.plan, ncmesh.more.largest_threshold])
+@pytest.mark.parametrize(
+    "plan", [ncmesh.pacifier.plan, ncmesh.more.plan, ncmesh.more.largest_threshold]
+)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

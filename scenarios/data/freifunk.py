@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Makes the losses of a Freifunk community, and a scenario of its nodes, from two tables of its batman-adv mesh.
+"""Makes the losses of a Freifunk community and a scenario of its nodes from two batman-adv tables.
 
 Usage: freifunk.py Leipzig LINKS.csv LOSSES.csv [NODES.csv SCENARIO.toml]
 
-LINKS has src, dst, tq (0 to 1, one line for each direction of a Wi-Fi link); NODES has id, lat, lon. The rule:
-- the largest connected component is kept, its nodes named by the community's letter and their id in the table,
-  as in l002;
-- TQ is taken for the delivery probability, loss = 1 - tq. batman-adv derives it from the share of broadcast
-  originator messages that a neighbour echoes, scaled down where the way back is bad, so on asymmetric links
-  it understates delivery somewhat, and it was measured at the low broadcast rate, not at the data rate;
-- where two nodes share several links (several radios) the best counts;
-- positions are metres east and north of the component's mean position; where one is unknown, none is given.
+LINKS has src, dst, tq (0 to 1, one line per direction of a Wi-Fi link). NODES has id, lat, lon.
+
+- The largest connected component is kept. Its nodes are named by the community's letter and their
+  id in the table, as in l002.
+- TQ is taken as delivery probability: loss = 1 - tq. batman-adv derives it from the share of
+  broadcast originator messages that a neighbour echoes, scaled down if the link back is bad. On
+  asymmetric links it therefore understates delivery. It was measured at the low broadcast rate.
+- If two nodes share several links (several radios), the best counts.
+- Positions are metres east and north of the component's mean position, if they are known.
 """
 
 import csv
@@ -19,11 +20,11 @@ import os
 import sys
 from collections import defaultdict
 
-SCENARIO = '''\
-# The largest Wi-Fi component of Freifunk {community} on 3 March 2020. Source, licence and conversion:
-# data/README.md and data/freifunk.py.
+SCENARIO = """\
+# The largest Wi-Fi component of Freifunk {community} on 3 March 2020. data/README.md and
+# data/freifunk.py have source, licence and conversion.
 name = "freifunk"
-description = "Freifunk {community}, {count} outdoor and indoor routers of a community network, losses from batman-adv TQ"
+description = "Freifunk {community}, {count} routers of a community network, losses by batman-adv"
 
 [medium]
 phy = "802.11b"
@@ -36,7 +37,7 @@ links = "data/{losses}"
 from = "{source}"
 to = [{receivers}]
 size = "1M"
-'''
+"""
 
 
 def read(path):
@@ -61,7 +62,7 @@ def largest_component(delivery):
 
 
 def hops(delivery, nodes, source):
-    """Hops of the shortest ETX path from source to each node it reaches both ways (Bellman and Ford)."""
+    """Returns hops of the shortest ETX path to each node reached both ways (Bellman and Ford)."""
     best = {source: (0.0, 0)}
     for _ in nodes:
         for (a, b), p in delivery.items():
@@ -100,20 +101,40 @@ def read_delivery(links_path):
 
 def write_losses(community, delivery, name, losses_path):
     with open(losses_path, "w") as file:
-        file.write(f"# Freifunk {community}, 2020-03-03. Licence (MIT) and source: README.md here.\nfrom,to,loss\n")
-        for (a, b), p in sorted(delivery.items(), key=lambda item: (int(item[0][0]), int(item[0][1]))):
+        file.write(
+            f"# Freifunk {community}, 2020-03-03. Licence (MIT) and source: README.md here.\n"
+            "from,to,loss\n"
+        )
+        for (a, b), p in sorted(
+            delivery.items(), key=lambda item: (int(item[0][0]), int(item[0][1]))
+        ):
             if a in name and p > 0:
                 file.write(f"{name[a]},{name[b]},{round(1 - p, 4):g}\n")
 
 
 def write_scenario(community, delivery, name, losses_path, nodes_path, scenario_path):
     nodes = list(name)
-    source = min(nodes, key=lambda node: (-len(hops(delivery, nodes, node)), -max(hops(delivery, nodes, node).values()), int(node)))
+    source = min(
+        nodes,
+        key=lambda node: (
+            -len(hops(delivery, nodes, node)),
+            -max(hops(delivery, nodes, node).values()),
+            int(node),
+        ),
+    )
     targets = ", ".join(f'"{name[node]}"' for node in receivers(delivery, nodes, source))
     place = positions(read(nodes_path), nodes)
     losses = os.path.basename(losses_path)
     with open(scenario_path, "w") as file:
-        file.write(SCENARIO.format(community=community, count=len(nodes), losses=losses, source=name[source], receivers=targets))
+        file.write(
+            SCENARIO.format(
+                community=community,
+                count=len(nodes),
+                losses=losses,
+                source=name[source],
+                receivers=targets,
+            )
+        )
         for node in nodes:
             file.write(f'\n[[node]]\nname = "{name[node]}"\n')
             if node in place:

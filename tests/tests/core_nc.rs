@@ -59,7 +59,7 @@ fn rate(outcome: &FlowsOutcome) -> f64 {
     outcome.flows.iter().map(|flow| flow.throughput_bps).sum()
 }
 
-/// `ncmesh.core_nc.simulate("core", e_x, e_oh)`, mean of 200 trials, and `efficiency` beside it: 1.5, 1.672, 2.157, 3.031, 2.349.
+/// `ncmesh_papers.core_nc.simulate("core", e_x, e_oh)`, mean of 200 trials, and `efficiency` beside it: 1.5, 1.672, 2.157, 3.031, 2.349.
 /// What both leave out, 6 % at most: credits of 1.06, requests, and at the end a generation under way.
 #[test]
 fn the_engine_costs_what_its_analysis_says() {

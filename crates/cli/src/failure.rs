@@ -1,10 +1,9 @@
 //! How the command fails: one line on standard error, and an exit code for each kind of trouble.
 
-use crate::show;
 use ncmesh_node::NodeError;
 use ncmesh_node::api::client::ClientError;
 use ncmesh_node::api::types::{ApiError, ErrorCode};
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 /// The exit codes, as `ncmesh --help` shows them.
@@ -47,11 +46,12 @@ impl Failure {
         Self { kind, message: message.into() }
     }
 
-    /// Says on standard error what is wrong.
+    /// Prints what is wrong on standard error.
     pub(crate) fn report(&self) {
         let red = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let head = if red { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
-        show::note(&format!("{head} {}", self.message));
+        // Where standard error cannot be written, nobody is there to be told.
+        let _ = writeln!(io::stderr(), "{head} {}", self.message);
     }
 
     pub(crate) fn code(&self) -> ExitCode {

@@ -4,12 +4,10 @@
 #![allow(clippy::needless_pass_by_value)] // Arguments from Python come by value.
 
 mod coders;
-mod cross;
 mod fields;
 mod plans;
 mod signals;
 mod simulate;
-mod wireline;
 
 use pyo3::prelude::*;
 
@@ -31,17 +29,11 @@ mod _ncmesh {
     #[pymodule_export]
     use super::coders::{Decoder, Encoder, Recoder};
     #[pymodule_export]
-    use super::cross::cross_transmissions;
-    #[pymodule_export]
     use super::fields::{field_inverse, field_matmul, field_multiply, field_order, field_rank};
     #[pymodule_export]
     use super::plans::{more_largest_threshold, more_plan, pacifier_plan};
     #[pymodule_export]
     use super::simulate::{check, loss_matrix, simulate};
-    #[pymodule_export]
-    use super::wireline::{
-        multirate_simulate, multirate_trees, multirate_utility, multirate_worth,
-    };
     #[pymodule_export]
     use super::{ScenarioError, UnreachableError};
 

@@ -10,11 +10,11 @@ mod gateway;
 mod host;
 mod measure;
 mod observe;
+mod observers;
 pub mod scenario;
 mod simulation;
 mod tcp;
 mod trace;
-pub mod wireline;
 
 pub use capture::{Capture, CapturePoints};
 pub use event_lines::EventLines;

@@ -1,7 +1,6 @@
 //! What a simulation tells while it runs, and who listens.
 
 use crate::host::Happening;
-use crate::trace::Trace;
 use ncmesh_engine::time::Instant;
 use ncmesh_medium::{Power, TxResult};
 use ncmesh_wire::NodeId;
@@ -78,39 +77,5 @@ impl<O: Observer> Observer for Rc<RefCell<O>> {
 
     fn finish(&mut self) -> io::Result<()> {
         self.borrow_mut().finish()
-    }
-}
-
-/// The trace hash, and everyone else who observes.
-#[derive(Default)]
-pub(crate) struct Observers {
-    pub(crate) trace: Trace,
-    others: Vec<Box<dyn Observer>>,
-    failure: Option<io::Error>,
-}
-
-impl Observers {
-    pub(crate) fn add(&mut self, observer: Box<dyn Observer>) {
-        self.others.push(observer);
-    }
-
-    pub(crate) fn tell(&mut self, at: Instant, node: usize, what: What<'_>) {
-        let event = Event { at, node, what };
-        self.trace.observe(&event);
-        for observer in &mut self.others {
-            if self.failure.is_none() {
-                self.failure = observer.observe(&event).err();
-            }
-        }
-    }
-
-    pub(crate) fn have_failed(&self) -> bool {
-        self.failure.is_some()
-    }
-
-    pub(crate) fn finish(&mut self) -> io::Result<()> {
-        let failed = self.failure.take().map_or(Ok(()), Err);
-        let finished = self.others.drain(..).map(|mut observer| observer.finish());
-        finished.fold(failed, Result::and)
     }
 }

@@ -7,7 +7,8 @@ mod streams;
 
 use crate::gateway::HostGateway;
 use crate::host::{Happening, Host};
-use crate::observe::{Observer, Observers};
+use crate::observe::Observer;
+use crate::observers::Observers;
 pub use config::{Knowledge, Mischief, SimulationConfig};
 pub use error::SimulationError;
 use ncmesh_engine::file::merkle;

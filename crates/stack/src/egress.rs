@@ -1,20 +1,24 @@
-//! Which of a node's services gets the channel: control first, then whoever is furthest behind in airtime.
+//! Airtime scheduler: decides which part of a node gets the channel.
+//!
+//! Control goes before data. Among data, the part that has used the least airtime goes first, so that
+//! engines share the channel by time and not by bytes or frames.
 
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::{Class, Offer};
 
-/// Airtime each service has had.
+/// Airtime that each slot has used.
 #[derive(Debug)]
 pub(crate) struct Egress {
     airtime: Vec<Duration>,
 }
 
 impl Egress {
-    pub(crate) fn new(services: usize) -> Self {
-        Self { airtime: vec![Duration::ZERO; services] }
+    /// Returns a scheduler of `slots` that have used nothing.
+    pub(crate) fn new(slots: usize) -> Self {
+        Self { airtime: vec![Duration::ZERO; slots] }
     }
 
-    /// The service to ask first; `offers` are in the services' order.
+    /// Returns the slot to ask first; `offers` are in the order of slots.
     pub(crate) fn choose(&self, offers: impl Iterator<Item = Option<Offer>>) -> Option<usize> {
         let made = offers.enumerate().filter_map(|(i, offer)| Some((i, offer?)));
         let rank = |(i, offer): &(usize, Offer)| match offer.class {
@@ -24,8 +28,9 @@ impl Egress {
         made.min_by_key(rank).map(|(i, _)| i)
     }
 
-    pub(crate) fn used(&mut self, service: usize, airtime: Duration) {
-        self.airtime[service] += airtime;
+    /// Charges a slot for a transmission.
+    pub(crate) fn used(&mut self, slot: usize, airtime: Duration) {
+        self.airtime[slot] += airtime;
     }
 }
 
@@ -34,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_first_then_the_one_behind() {
+    fn control_goes_first_then_the_slot_with_the_least_airtime() {
         let control = Some(Offer::of(Class::Control));
         let data = Some(Offer::of(Class::Data));
         let mut egress = Egress::new(3);

@@ -1,9 +1,10 @@
 """
-Campaigns: parameters x schemes x seeds, of which only what is missing is run.
+Campaigns: parameters x schemes x seeds. Only missing runs are made.
 
-A campaign file names a scenario and what to vary. Each combination is a `Run`, known by a hash of all that
-decides its outcome. Runs are spread over processes or a Dask cluster; what comes of them lands in a
-directory of Parquet files that only ever grows, so that an interrupted campaign goes on where it was.
+A campaign file names a scenario and what to vary. Each combination is a `Run`, identified by a hash
+of everything that decides its outcome. Runs are spread over processes or a Dask cluster. Results go
+to a directory of Parquet files that only grows, so an interrupted campaign continues where it
+stopped.
 """
 
 from ncmesh.campaign.file import Campaign, load

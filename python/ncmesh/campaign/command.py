@@ -74,7 +74,9 @@ def _run(args: argparse.Namespace) -> None:
 def perform(campaign: Campaign, store: Store, workers: Workers) -> None:
     """Make what is missing of a campaign, with a progress bar on a terminal."""
     done = len(store.done() & campaign.runs.keys())
-    with tqdm(desc=campaign.name, total=len(campaign.runs), initial=done, unit="run", disable=None) as bar:
+    with tqdm(
+        desc=campaign.name, total=len(campaign.runs), initial=done, unit="run", disable=None
+    ) as bar:
         execute(campaign.runs, store, workers, bar.update)
 
 

@@ -54,7 +54,9 @@ def load(path: Path) -> Campaign:
 def _scenario(path: Path, table: Mapping[str, Any]) -> Scenario:
     name = table.get("scenario")
     if not isinstance(name, str):
-        raise _wrong(path, '`scenario` is missing: name a scenario file, as in scenario = "mesh.toml"')
+        raise _wrong(
+            path, '`scenario` is missing: name a scenario file, as in scenario = "mesh.toml"'
+        )
     return Scenario.read(path.parent / name)
 
 

@@ -17,7 +17,7 @@ from ncmesh.failure import FailureError, Kind
 
 @functools.cache
 def build() -> str:
-    """Tells builds of the compiled module apart; results of one are not taken for those of another."""
+    """Returns a name for this build of the compiled module, so that results of builds differ."""
     return hashlib.sha256(Path(_ncmesh.__file__).read_bytes()).hexdigest()[:16]
 
 
@@ -59,7 +59,9 @@ class Run:
 
     def outcome(self) -> dict[str, Any]:
         """Simulate."""
-        return _ncmesh.simulate(self.scenario.table, self.seed, scheme=self.scheme, limit_s=self.limit_s)
+        return _ncmesh.simulate(
+            self.scenario.table, self.seed, scheme=self.scheme, limit_s=self.limit_s
+        )
 
     def _description(self) -> dict[str, Any]:
         return {

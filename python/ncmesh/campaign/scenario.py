@@ -14,7 +14,13 @@ from typing import Any
 from ncmesh.failure import FailureError, Kind
 
 # Settings that name files.
-FILES = ("topology.matrix", "topology.links", "topology.netjson", "topology.positions", "traffic.file")
+FILES = (
+    "topology.matrix",
+    "topology.links",
+    "topology.netjson",
+    "topology.positions",
+    "traffic.file",
+)
 
 Table = Mapping[str, Any]
 

@@ -20,8 +20,10 @@ from ncmesh.failure import FailureError, Kind
 FLUSH_S = 5.0
 
 
-def execute(runs: Mapping[str, Run], store: Store, workers: Workers, advance: Callable[[], object]) -> None:
-    """Make those of `runs`, by key, that `store` has not; `advance` is called for each that comes."""
+def execute(
+    runs: Mapping[str, Run], store: Store, workers: Workers, advance: Callable[[], object]
+) -> None:
+    """Make the `runs`, by key, that `store` lacks. Calls `advance` after each one."""
     with store.open_for_writing():
         done = store.done()
         missing = [run for key, run in runs.items() if key not in done]
@@ -33,7 +35,9 @@ def execute(runs: Mapping[str, Run], store: Store, workers: Workers, advance: Ca
                 _collect(executor, missing, store, advance)
 
 
-def _collect(executor: Executor, runs: Sequence[Run], store: Store, advance: Callable[[], object]) -> None:
+def _collect(
+    executor: Executor, runs: Sequence[Run], store: Store, advance: Callable[[], object]
+) -> None:
     """Submit all, and write their rows as they come."""
     finished: queue.SimpleQueue[Future[dict[str, Any]]] = queue.SimpleQueue()
     rows: list[dict[str, Any]] = []

@@ -205,7 +205,9 @@ class Store:
     def _part(self, file: Path, columns: list[str]) -> pa.Table:
         try:
             table = pq.ParquetFile(file).read(columns)
-            for name in [name for name in ADDED if name in columns and name not in table.schema.names]:
+            for name in [
+                name for name in ADDED if name in columns and name not in table.schema.names
+            ]:
                 table = table.append_column(name, pa.nulls(table.num_rows, SCHEMA.field(name).type))
             return table.select(columns).cast(pa.schema([SCHEMA.field(name) for name in columns]))
         except (OSError, ValueError, KeyError) as error:

@@ -1,4 +1,4 @@
-//! Events are those of the outcome, and look as docs/traces.md says.
+//! Events are those of the outcome, and look as docs/reference/traces.md says.
 
 use crate::support::Run;
 use serde_json::Value;
@@ -57,10 +57,10 @@ fn events_have_the_fields_that_are_documented_and_no_others() {
         kinds.insert(*kind);
     }
     assert!(kinds.is_superset(&["sent", "heard", "reported", "delivered", "send_ended"].into()));
-    let document = include_str!("../../../../docs/traces.md");
+    let document = include_str!("../../../../docs/reference/traces.md");
     for (kind, fields) in SCHEMA {
         for name in [&["time_ns", "node", "kind", kind], fields].concat() {
-            assert!(document.contains(&format!("`{name}`")), "docs/traces.md lacks {name}");
+            assert!(document.contains(&format!("`{name}`")), "traces.md lacks {name}");
         }
     }
 }

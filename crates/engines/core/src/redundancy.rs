@@ -59,7 +59,7 @@ mod tests {
         1.0 - fewer
     }
 
-    /// `ncmesh.core_nc.decode_probability(60, 0.7, x)` is 0.506 with x = 1, 85 packets, and 0.920 with x = 1.1, 94; the paper's
+    /// `ncmesh_papers.core_nc.decode_probability(60, 0.7, x)` is 0.506 with x = 1, 85 packets, and 0.920 with x = 1.1, 94; the paper's
     /// text has 0.53 and 0.93.
     #[test]
     fn equation_35_gives_the_redundancy() {

@@ -115,12 +115,34 @@ fn a_key_file_is_read_and_must_be_one() {
 
 #[test]
 fn the_documented_example_is_a_configuration() {
-    let document = include_str!("../../../../docs/configuration.md");
+    let document = include_str!("../../../../docs/reference/configuration.md");
     let example = document.split("```").nth(1).unwrap().strip_prefix("toml").unwrap();
     let config = parse(&example.replace("key_file = \"network.key\"", "key = \"KEY\"")).unwrap();
     let RadioConfig::Udp(udp) = &config.radio else { panic!("not udp") };
     assert_eq!((udp.port, udp.mtu), (7117, 1472));
     assert_eq!((config.link, config.route), (LinkConfig::default(), RouteConfig::default()));
+}
+
+/// Returns the TOML blocks of a document.
+fn blocks(document: &str) -> impl Iterator<Item = &str> {
+    document.split("```").filter_map(|block| block.strip_prefix("toml\n"))
+}
+
+#[test]
+fn the_examples_of_the_guide_are_configurations() {
+    let nodes = include_str!("../../../../docs/guide/nodes.md");
+    let whole = blocks(nodes).next().unwrap();
+    parse(&whole.replace("key_file = \"network.key\"", "key = \"KEY\"")).unwrap();
+
+    let tunnel = include_str!("../../../../docs/guide/tunnel.md");
+    let streams = include_str!("../../../../docs/guide/streams.md");
+    let sections = blocks(tunnel).chain(blocks(streams)).filter(|block| block.starts_with('['));
+    let (mut count, smallest) = (0, SMALLEST.replace("id = 3", "id = 9"));
+    for section in sections {
+        parse(&format!("{smallest}{section}")).unwrap();
+        count += 1;
+    }
+    assert_eq!(count, 3, "two ends of a tunnel, and streams");
 }
 
 const TUNNEL: &str = "[tunnel]\naddress = [\"10.44.0.3/24\", \"fd44::3/64\"]\n";

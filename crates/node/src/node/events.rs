@@ -1,4 +1,4 @@
-//! Events of the stack: files are decided about by [`ncmesh_host::files`] and done here on the disk,
+//! Events of the stack. [`ncmesh_host::files`] decides about files, which is done here on the disk;
 //! packets go to the gateway and the streams.
 
 use super::Node;

@@ -1,8 +1,8 @@
 //! What the daemon remembers beyond a restart, written by other threads when it changed: its epoch,
 //! the epochs of its peers, inboxes other than the configured one, and receivers of sent files.
 //!
-//! A write that fails is tried again with a backoff ([`Saver`]). The daemon goes on meanwhile, except
-//! that it sends nothing under an epoch that is not on disk.
+//! A write that fails is tried again with a backoff ([`Saver`]). The daemon goes on meanwhile,
+//! except that it sends nothing under an epoch that is not on disk.
 
 use super::Node;
 use super::events::log_failure;

@@ -5,7 +5,8 @@
 //! - List: a first line `from,to,loss`, then one directed link a line.
 
 use super::error::Place;
-use super::{Node, ScenarioError, read};
+use super::reader::add_node;
+use super::{Node, ScenarioError};
 
 /// A topology read from a file, in its order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,7 +38,7 @@ pub(super) fn matrix(text: &str, file: &str) -> Result<Topology, ScenarioError> 
     let mut topology = Topology::default();
     for name in header.split(',').skip(1) {
         let node = Node { name: name.trim().to_owned(), position: None };
-        read::add_node(&mut topology.nodes, node, Place::line(file, at))?;
+        add_node(&mut topology.nodes, node, Place::line(file, at))?;
     }
     let mut rows = 0;
     for (at, line) in lines {
@@ -110,7 +111,7 @@ pub(super) fn list(text: &str, file: &str) -> Result<Topology, ScenarioError> {
                 return Ok(index);
             }
             let node = Node { name: name.to_owned(), position: None };
-            read::add_node(&mut topology.nodes, node, place.clone())?;
+            add_node(&mut topology.nodes, node, place.clone())?;
             indices.insert(name.to_owned(), topology.nodes.len() - 1);
             Ok(topology.nodes.len() - 1)
         };

@@ -75,6 +75,7 @@ mod overrides;
 mod placement;
 mod quantity;
 mod read;
+mod reader;
 mod stream;
 
 pub use error::{Place, ScenarioError};
@@ -225,7 +226,7 @@ pub struct Scenario {
     /// The largest frame a node hands to its radio, bytes; 1500 if the scenario does not say.
     pub mtu: usize,
     medium: MediumConfig,
-    source: overrides::Source,
+    source: reader::Original,
 }
 
 impl Scenario {
@@ -234,7 +235,7 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`], with file and line.
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
-        let text = read::text(path)?;
+        let text = reader::text(path)?;
         let directory = path.parent().unwrap_or(Path::new(""));
         Self::parse(&text, &path.display().to_string(), directory)
     }
@@ -265,7 +266,7 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError::Override`]; the scenario is then as it was.
     pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
-        *self = self.source.with(assignment)?;
+        *self = overrides::with(&self.source, assignment)?;
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::Place;
 use super::links::Topology;
-use super::read::add_node;
+use super::reader::add_node;
 use super::{Node, Position, Scenario, ScenarioError};
 
 /// The cost from which a link is dead.

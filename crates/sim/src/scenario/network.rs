@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::error::Place;
 use super::file::{self, File};
 use super::links::Topology;
-use super::read::{Reader, add_node, find, index_by_name, text};
+use super::reader::{Reader, add_node, find, index_by_name, text};
 use super::{Node, Position, ScenarioError, links, netjson, placement};
 
 impl Reader<'_> {

@@ -1,36 +1,23 @@
 //! `key=value` overrides, applied to the file's own table, which is then checked as if so written.
 
-use std::path::PathBuf;
-
 use toml::{Table, Value};
 
+use super::reader::Original;
 use super::{Scenario, ScenarioError, read};
 
-/// What a scenario was made from, to make it anew.
-#[derive(Clone, Debug)]
-pub(super) struct Source {
-    pub(super) table: Table,
-    pub(super) origin: String,
-    pub(super) directory: PathBuf,
-}
-
-impl Source {
-    /// The scenario with `assignment` applied.
-    pub(super) fn with(&self, assignment: &str) -> Result<Scenario, ScenarioError> {
-        let fail = |message: String| ScenarioError::Override {
-            assignment: assignment.to_owned(),
-            message,
-        };
-        let (key, text) = assignment
-            .split_once('=')
-            .ok_or_else(|| fail("must read key=value, such as medium.bit_rate=2M".into()))?;
-        let mut table = self.table.clone();
-        put(&mut table, key.trim(), text.trim()).map_err(fail)?;
-        // The text is our own, so its lines would mean nothing to the user: the message alone is passed on.
-        let written = toml::to_string(&table).map_err(|error| fail(error.to_string()))?;
-        let made = read::scenario(&written, &self.origin, &self.directory);
-        made.map_err(|error| fail(error.into_message()))
-    }
+/// Returns the scenario with `assignment` applied.
+pub(super) fn with(original: &Original, assignment: &str) -> Result<Scenario, ScenarioError> {
+    let fail =
+        |message: String| ScenarioError::Override { assignment: assignment.to_owned(), message };
+    let (key, text) = assignment
+        .split_once('=')
+        .ok_or_else(|| fail("must read key=value, such as medium.bit_rate=2M".into()))?;
+    let mut table = original.table.clone();
+    put(&mut table, key.trim(), text.trim()).map_err(fail)?;
+    // The text is our own, so its lines would mean nothing to the user: the message alone is passed on.
+    let written = toml::to_string(&table).map_err(|error| fail(error.to_string()))?;
+    let made = read::scenario(&written, &original.origin, &original.directory);
+    made.map_err(|error| fail(error.into_message()))
 }
 
 /// Sets the value at a dotted key, making tables on the way.

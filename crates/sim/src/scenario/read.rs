@@ -1,67 +1,23 @@
 //! From the file's shapes to a checked scenario.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 
-use ncmesh_engine::name::{MAX_NODE_NAME, harmless, is_node_name};
 use ncmesh_engine::time::Duration;
-use ncmesh_medium::{LinkKind, LossMatrix, MAX_FRAME_BYTES, MAX_RADIOS, MediumConfig, RadioId};
+use ncmesh_medium::{LinkKind, LossMatrix, MAX_FRAME_BYTES, MediumConfig, RadioId};
 use ncmesh_stack::MTUS;
 use toml::Spanned;
 
-use super::error::Place;
 use super::ether::Medium;
 use super::file::{self, File};
-use super::overrides::Source;
+use super::reader::{Original, Reader, TIMES, check_name, find, index_by_name};
 use super::{Content, Flow, Measure, Node, Scenario, ScenarioError, Tcp, Traffic, Transport};
-
-/// The longest file read: the loss matrix of 2,000 nodes fits.
-const LONGEST_FILE: u64 = 64 << 20;
 
 /// The most random bytes sent: they are made in memory.
 const LARGEST_RANDOM: u64 = 4_000_000_000;
 
 /// The largest frame where nothing is said, bytes: what Linux lets Wi-Fi carry.
 const DEFAULT_MTU: usize = 1500;
-
-/// The text of a file.
-pub(super) fn text(path: &Path) -> Result<String, ScenarioError> {
-    let name = || path.display().to_string();
-    let failed = |source| ScenarioError::Read { path: name(), source };
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(failed)?;
-    file.take(LONGEST_FILE + 1).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 > LONGEST_FILE {
-        return Err(ScenarioError::TooLong { path: name(), limit: LONGEST_FILE });
-    }
-    Ok(text)
-}
-
-/// Adds a node, its name checked.
-pub(super) fn add_node(
-    nodes: &mut Vec<Node>,
-    node: Node,
-    place: Place,
-) -> Result<(), ScenarioError> {
-    check_name(&node.name, "node name", &place)?;
-    if nodes.len() == MAX_RADIOS {
-        return Err(ScenarioError::value(place, format!("more than {MAX_RADIOS} nodes")));
-    }
-    nodes.push(node);
-    Ok(())
-}
-
-fn check_name(name: &str, what: &str, place: &Place) -> Result<(), ScenarioError> {
-    if is_node_name(name) {
-        return Ok(());
-    }
-    let shown: String = harmless(name).chars().take(80).collect();
-    let message = format!(
-        "{what} `{shown}`: must be 1 to {MAX_NODE_NAME} of letters, digits, `.`, `_` and `-`"
-    );
-    Err(ScenarioError::value(place.clone(), message))
-}
 
 /// Reads and checks a whole scenario.
 pub(super) fn scenario(
@@ -97,23 +53,11 @@ pub(super) fn scenario(
         protocol: file.protocol,
         mtu,
         medium,
-        source: Source { table, origin: origin.to_owned(), directory: directory.to_owned() },
+        source: Original { table, origin: origin.to_owned(), directory: directory.to_owned() },
     })
 }
 
-/// The file being read.
-pub(super) struct Reader<'a> {
-    pub(super) text: &'a str,
-    pub(super) origin: &'a str,
-    pub(super) directory: &'a Path,
-}
-
 impl Reader<'_> {
-    /// Where `value` stands.
-    pub(super) fn place<T>(&self, value: &Spanned<T>) -> Place {
-        Place::span(self.origin, self.text, Some(value.span()))
-    }
-
     fn medium(
         &self,
         spanned: &Spanned<Medium>,
@@ -198,9 +142,6 @@ impl Reader<'_> {
     }
 }
 
-/// Longest and shortest times of a flow, s.
-pub(super) const TIMES: std::ops::RangeInclusive<f64> = 0.0..=1e9;
-
 impl Reader<'_> {
     fn flow(&self, flow: &file::Flow, nodes: &[Node]) -> Result<Flow, ScenarioError> {
         let index = index_by_name(nodes, self.origin)?;
@@ -252,32 +193,3 @@ impl Reader<'_> {
 
 /// Buffers of TCP, bytes.
 const WINDOWS: std::ops::RangeInclusive<u64> = 4096..=1 << 26;
-
-pub(super) type Index<'a> = BTreeMap<&'a str, usize>;
-
-/// Nodes by name.
-pub(super) fn index_by_name<'a>(
-    nodes: &'a [Node],
-    origin: &str,
-) -> Result<Index<'a>, ScenarioError> {
-    let mut index = Index::new();
-    for (at, node) in nodes.iter().enumerate() {
-        if index.insert(&node.name, at).is_some() {
-            let message = format!("two nodes are named `{}`: names must be unique", node.name);
-            return Err(ScenarioError::value(Place::file(origin), message));
-        }
-    }
-    Ok(index)
-}
-
-/// The node named `name`.
-pub(super) fn find(index: &Index<'_>, name: &str, place: &Place) -> Result<usize, ScenarioError> {
-    index.get(name).copied().ok_or_else(|| {
-        check_name(name, "node name", place).err().unwrap_or_else(|| {
-            let some: Vec<_> = index.keys().take(8).copied().collect();
-            let more = if index.len() > some.len() { ", ..." } else { "" };
-            let message = format!("no node `{name}`: there are {}{more}", some.join(", "));
-            ScenarioError::value(place.clone(), message)
-        })
-    })
-}

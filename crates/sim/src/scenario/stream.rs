@@ -1,7 +1,7 @@
 //! `[[stream]]`: live layered streams and who receives them.
 
 use super::quantity::{self, Quantity};
-use super::read::{Reader, TIMES, find, index_by_name};
+use super::reader::{Reader, TIMES, find, index_by_name};
 use super::{Node, ScenarioError};
 use ncmesh_engine::stream::{LAYERS, UtilityConfig};
 use ncmesh_engine::time::Duration;

@@ -1,11 +1,11 @@
 //! Sending end of a connection, as Linux's TCP does it.
 //!
 //! Losses are found by time (RACK, RFC 8985): a segment is lost when one that was sent later
-//! arrived and the reordering window has passed. A tail loss probe asks for an acknowledgment before the
-//! retransmission timer would run out. During fast recovery the window shrinks with what is
-//! delivered (PRR, RFC 6937). A reaction to a loss that timestamps prove to be none is taken back
-//! (Eifel, RFC 3522). Without these a long queue, many losses in one window or a late packet cost
-//! far more than they do the kernel.
+//! arrived and the reordering window has passed. A tail loss probe asks for an acknowledgment
+//! before the retransmission timer would run out. During fast recovery the window shrinks with what
+//! is delivered (PRR, RFC 6937). A reaction to a loss that timestamps prove to be none is taken
+//! back (Eifel, RFC 3522). Without these a long queue, many losses in one window or a late packet
+//! cost far more than they do the kernel.
 
 use super::congestion::{Ack, Window};
 use super::receiver::millis;

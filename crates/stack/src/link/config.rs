@@ -4,8 +4,8 @@ use super::schedule::Schedule;
 use ncmesh_engine::time::{Duration, seconds};
 use serde::Deserialize;
 
-/// `[link]` in configuration files. The defaults are the measurement of the Pacifier paper (IV-A), with a
-/// quick start for a node that has just come up.
+/// `[link]` in configuration files. The defaults are those of the Pacifier paper (IV-A), with quick
+/// probes after a start.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LinkConfig {
@@ -15,9 +15,9 @@ pub struct LinkConfig {
     pub probe_window_s: f64,
     /// Bytes of a probe frame, sealed; at most the radio's MTU.
     pub probe_size: usize,
-    /// How many probes a starting node sends quickly.
+    /// Number of quick probes after a start.
     pub fast_probes: u16,
-    /// Seconds between those.
+    /// Seconds between quick probes.
     pub fast_period_s: f64,
 }
 
@@ -34,7 +34,7 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
-    /// Seconds after its start at which a node has measured its neighbours.
+    /// Returns the time after its start at which a node has measured its neighbours.
     #[must_use]
     pub fn settling_time(&self) -> Duration {
         seconds(self.fast_period_s * f64::from(self.fast_probes))
@@ -51,7 +51,7 @@ impl LinkConfig {
     /// Checks the values.
     ///
     /// # Errors
-    /// One line that names the setting and what is allowed.
+    /// One line that names the setting and says what is allowed.
     pub fn check(&self) -> Result<(), String> {
         let in_range = |name: &str, v: f64, low: f64, high: f64| {
             if v >= low && v <= high {

@@ -1,6 +1,10 @@
-//! Neighbour discovery and delivery-ratio measurement by broadcast probes (Pacifier, IV-A; De Couto et al.,
-//! MobiCom 2003). Each node measures what arrives; the link state carries that to the others, so that both
-//! directions of every link are known everywhere.
+//! Neighbour discovery, and measurement of delivery ratios by broadcast probes.
+//!
+//! Each node broadcasts numbered probes on a schedule that the probes announce. A receiver knows from
+//! the schedule how many were sent, and counts how many arrived. Link state carries that to the others,
+//! so that both directions of every link are known everywhere.
+//!
+//! Source: Pacifier, IV-A; De Couto et al., MobiCom 2003.
 
 mod config;
 mod neighbor;
@@ -13,34 +17,34 @@ use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_engine::{Class, Context, Filled, Frame, Offer};
 use ncmesh_wire::{NodeId, Reader, ServiceId, Truncated, Writer, frame};
-use neighbor::{Heard, Neighbor};
+use neighbor::{Neighbor, Probe};
 use schedule::Schedule;
 use std::collections::BTreeMap;
 
-/// The service id of probes.
+/// Service byte of probes.
 pub const SERVICE: ServiceId = ServiceId(0);
-/// The one kind of frame.
+/// Kind of the only frame.
 pub const PROBE: u8 = 0;
-/// More neighbours than this are not kept.
+/// Most neighbours that are kept.
 const MAX_NEIGHBORS: usize = 1024;
 
-/// Bytes of a probe without padding.
+/// Length of a probe without padding, bytes.
 const FIELDS_LEN: usize = 10;
 
-/// Probing and what it shows.
+/// Probes sent and heard by one node.
 #[derive(Debug)]
 pub struct Link {
     config: LinkConfig,
     started: Instant,
     seq: u32,
     next_probe: Instant,
-    /// When data was last in the air here.
+    /// When data was last on the air here.
     busy_at: Option<Instant>,
     neighbors: BTreeMap<NodeId, Neighbor>,
 }
 
 impl Link {
-    /// Starts probing at `now`.
+    /// Returns a link layer that starts probing at `now`.
     #[must_use]
     pub fn new(config: LinkConfig, now: Instant) -> Self {
         Self {
@@ -53,7 +57,7 @@ impl Link {
         }
     }
 
-    /// Neighbours heard, with the share of their probes that arrives here.
+    /// Returns the neighbours heard, with the share of their probes that arrives here.
     pub fn inbound(&self, now: Instant) -> impl Iterator<Item = (NodeId, f64)> + '_ {
         let window = seconds(self.config.probe_window_s);
         self.neighbors
@@ -61,56 +65,56 @@ impl Link {
             .filter_map(move |(node, n)| Some((*node, n.delivery(now, self.busy_at, window)?)))
     }
 
-    /// A probe was heard.
+    /// Handles a probe.
     pub fn handle_frame(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
         let Ok((seq, schedule)) = parse(frame.body) else {
             return cx.counters.drop(DropReason::Malformed);
         };
         let busy_at = self.busy_at;
-        let heard = Heard { epoch: frame.epoch, seq, schedule, at: cx.now, busy_at };
+        let probe = Probe { epoch: frame.epoch, seq, schedule, at: cx.now, busy_at };
         let window = seconds(self.config.probe_window_s);
         let full = self.neighbors.len() >= MAX_NEIGHBORS;
         match self.neighbors.get_mut(&frame.sender) {
-            Some(known) if known.epoch() == frame.epoch => known.hear(heard, window),
+            Some(known) if known.epoch() == frame.epoch => known.handle_probe(probe, window),
             None if full => cx.counters.drop(DropReason::Full),
             _ => {
                 let listening = cx.now.since(self.started);
-                self.neighbors.insert(frame.sender, Neighbor::new(heard, listening));
+                self.neighbors.insert(frame.sender, Neighbor::new(probe, listening));
             }
         }
     }
 
-    /// Any frame was heard: its sender lives.
+    /// Notes that a frame of `sender` was heard: it is alive.
     pub fn note_frame(&mut self, sender: NodeId, now: Instant) {
         if let Some(neighbor) = self.neighbors.get_mut(&sender) {
             neighbor.note_alive(now);
         }
     }
 
-    /// Data is in the air, of this node or another: probes may be lost to it.
+    /// Notes that data is on the air, of this node or another. Probes may collide with it.
     pub fn note_traffic(&mut self, now: Instant) {
         self.busy_at = Some(now);
     }
 
-    /// Forgets neighbours that fell silent.
+    /// Drops neighbours that fell silent.
     pub fn forget_silent(&mut self, now: Instant) {
         let window = seconds(self.config.probe_window_s);
         self.neighbors.retain(|_, n| !n.is_silent(now, window));
     }
 
-    /// When, later than `after`, a probe falls due.
+    /// Returns when, later than `after`, a probe falls due.
     #[must_use]
     pub fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         Some(self.next_probe).filter(|t| *t > after)
     }
 
-    /// A probe that is due.
+    /// Returns an offer if a probe is due.
     #[must_use]
     pub fn offer(&self, now: Instant) -> Option<Offer> {
         (now >= self.next_probe).then_some(Offer::of(Class::Control))
     }
 
-    /// Writes the probe that is due.
+    /// Writes the probe that is due, if any.
     pub fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         self.offer(cx.now)?;
         let schedule = self.config.schedule();
@@ -138,7 +142,7 @@ fn parse(body: &[u8]) -> Result<(u32, Schedule), Truncated> {
     Ok((seq, Schedule { quick, quick_period, period }))
 }
 
-/// What a frame of this service says of itself.
+/// Summarises a frame of this service for traces.
 pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
     let well_formed = kind == PROBE && parse(body).is_ok();
     well_formed.then(|| Summary::new("link", "probe"))
@@ -148,7 +152,7 @@ pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
 mod tests {
     use super::*;
 
-    /// The golden vector of docs/wire-format.md.
+    /// The golden vector of the wire format.
     #[test]
     fn golden_probe() {
         let ms = Duration::from_millis;

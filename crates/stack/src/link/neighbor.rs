@@ -1,54 +1,57 @@
-//! What is known of one neighbour from its probes.
+//! One neighbour, as known from its probes.
+//!
+//! Under load, probes are lost to collisions too, but what schemes plan with is the loss of the link.
+//! So probes of quiet times alone decide once there are enough of them, unless so few arrive under
+//! load that the link itself must have changed.
 
 use super::schedule::Schedule;
 use ncmesh_engine::time::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// A link is given up when so long a silence had at most this probability.
+/// Probability of a silence, by chance, below which a neighbour is given up.
 const SILENCE_PROBABILITY: f64 = 1e-3;
-/// On a busy channel even a good link loses probes to collisions: for the silence it counts as no better.
+/// Delivery that a good link is assumed to have on a busy channel, when silence is judged.
 const BUSY_DELIVERY: f64 = 0.5;
-/// Delivery is told only from this many probes on.
+/// Least number of probes due before delivery is reported.
 const MIN_PROBES: u32 = 4;
-/// From this many on, those of quiet times alone tell it: under load, probes are lost to collisions too, and
-/// what the schemes reckon with is the loss of the link.
+/// Number of probes due in quiet times from which they alone decide.
 const MIN_QUIET: u32 = 20;
-/// Unless so small a share of that arrives under load that the link must have changed.
+/// Share of the quiet delivery below which delivery under load means that the link has changed.
 const CHANGED: f64 = 0.25;
 
-/// A neighbour's probes: which of them arrived.
+/// Which of a neighbour's probes arrived.
 #[derive(Clone, Debug)]
 pub(super) struct Neighbor {
     epoch: u64,
-    /// The first probe that could have been heard.
+    /// First probe that could have been heard.
     first: u32,
     highest: u32,
     heard_at: Instant,
-    /// When any frame of it was heard last.
+    /// When any of its frames was last heard.
     sign_of_life: Instant,
     schedule: Schedule,
-    /// The probes heard within the window, in their order.
+    /// Probes heard within the window, in order.
     heard: VecDeque<Run>,
 }
 
-/// A probe heard, behind others that were not.
+/// A probe that was heard, after others that were not.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     seq: u32,
-    /// Probes due since the one heard before, this one included.
+    /// Probes due since the previous one heard, this one included.
     due: u32,
-    /// No data was in the air in that time.
+    /// No data was on the air in that time.
     quiet: bool,
 }
 
-/// Probes due and heard.
+/// Numbers of probes due and heard.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct Count {
     due: u32,
     heard: u32,
 }
 
-impl Tally {
+impl Count {
     fn add(&mut self, due: u32, heard: u32) {
         self.due += due;
         self.heard += heard;
@@ -59,20 +62,21 @@ impl Tally {
     }
 }
 
-/// A probe as heard.
+/// A probe that was heard.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
+pub(super) struct Probe {
     pub epoch: u64,
     pub seq: u32,
     pub schedule: Schedule,
     pub at: Instant,
-    /// When data was last in the air here.
+    /// When data was last on the air here.
     pub busy_at: Option<Instant>,
 }
 
 impl Neighbor {
-    /// A neighbour first heard by `probe`, when this node has been listening for `listening`.
-    pub(super) fn new(probe: Heard, listening: Duration) -> Self {
+    /// Returns a neighbour first heard by `probe`, after this node has listened for `listening`. Probes
+    /// that it missed in that time count as lost.
+    pub(super) fn new(probe: Probe, listening: Duration) -> Self {
         let before = probe.schedule.at(probe.seq).checked_sub(listening);
         let missed =
             before.map_or(probe.seq, |t| (probe.seq - probe.schedule.last_by(t)).saturating_sub(1));
@@ -95,7 +99,7 @@ impl Neighbor {
         self.epoch
     }
 
-    pub(super) fn hear(&mut self, probe: Heard, window: Duration) {
+    pub(super) fn handle_probe(&mut self, probe: Probe, window: Duration) {
         if probe.seq <= self.highest {
             return;
         }
@@ -111,28 +115,33 @@ impl Neighbor {
         }
     }
 
-    /// Whether no data was in the air since the last probe heard.
+    /// Returns whether no data was on the air since the last probe heard.
     fn was_quiet(&self, busy_at: Option<Instant>) -> bool {
         busy_at.is_none_or(|at| at < self.heard_at)
     }
 
-    /// Share of its probes that arrived within `window`, where data was last in the air at `busy_at`; `None`
-    /// while too few were due.
+    /// Returns the share of its probes that arrived within `window`, with data last on the air at
+    /// `busy_at`; `None` while too few were due.
     pub(super) fn delivery(
         &self,
         now: Instant,
         busy_at: Option<Instant>,
         window: Duration,
     ) -> Option<f64> {
+        // Counts probes of the window, apart by whether data was on the air.
         let overdue = self.overdue(self.heard_at, now);
         let low = self.low(self.highest.saturating_add(overdue), window);
-        let (mut quiet, mut busy) = (Tally::default(), Tally::default());
+        let (mut quiet, mut busy) = (Count::default(), Count::default());
         for run in self.heard.iter().rev().take_while(|run| run.seq >= low) {
-            let tally = if run.quiet { &mut quiet } else { &mut busy };
-            tally.add(run.due.min(run.seq - low + 1), 1);
+            let count = if run.quiet { &mut quiet } else { &mut busy };
+            count.add(run.due.min(run.seq - low + 1), 1);
         }
-        let tally = if self.was_quiet(busy_at) { &mut quiet } else { &mut busy };
-        tally.add(overdue, 0);
+
+        // Probes that are overdue count as lost.
+        let count = if self.was_quiet(busy_at) { &mut quiet } else { &mut busy };
+        count.add(overdue, 0);
+
+        // Quiet times decide if there are enough of them and the link has not changed.
         let mut all = quiet;
         all.add(busy.due, busy.heard);
         let changed = busy.due >= MIN_QUIET && busy.share() < CHANGED * quiet.share();
@@ -140,19 +149,19 @@ impl Neighbor {
         (all.due >= MIN_PROBES).then(|| told.share())
     }
 
-    /// Any frame of it was heard.
+    /// Notes that one of its frames was heard.
     pub(super) fn note_alive(&mut self, now: Instant) {
         self.sign_of_life = now;
     }
 
-    /// Whether the silence since its last frame can hardly be chance.
+    /// Returns whether the silence since its last frame is hardly chance.
     pub(super) fn is_silent(&self, now: Instant, window: Duration) -> bool {
         let missed = self.overdue(self.sign_of_life, now);
         let before = self.delivery(self.heard_at, None, window).unwrap_or(BUSY_DELIVERY);
         (1.0 - before.min(BUSY_DELIVERY)).powf(f64::from(missed)) < SILENCE_PROBABILITY
     }
 
-    /// Probes that should have been heard since.
+    /// Returns the number of probes that should have been heard since.
     fn overdue(&self, since: Instant, now: Instant) -> u32 {
         let at = |t: Instant| self.schedule.at(self.highest) + t.since(self.heard_at);
         let last = self.schedule.last_by(at(now));
@@ -183,9 +192,9 @@ mod tests {
         period: Duration::from_secs(1),
     };
 
-    fn probe(seq: u32, at_s: u64) -> Heard {
+    fn probe(seq: u32, at_s: u64) -> Probe {
         let at = Instant::from_nanos(at_s * 1_000_000_000);
-        Heard { epoch: 1, seq, schedule: SCHEDULE, at, busy_at: None }
+        Probe { epoch: 1, seq, schedule: SCHEDULE, at, busy_at: None }
     }
 
     #[test]
@@ -193,7 +202,7 @@ mod tests {
         // Up for 10 s, the neighbour's probe 7 is the first heard: 7 were missed (0 to 6).
         let mut n = Neighbor::new(probe(7, 10), Duration::from_secs(10));
         assert_eq!(n.delivery(probe(7, 10).at, None, WINDOW), Some(1.0 / 8.0));
-        n.hear(probe(9, 12), WINDOW);
+        n.handle_probe(probe(9, 12), WINDOW);
         assert_eq!(n.delivery(probe(9, 12).at, None, WINDOW), Some(2.0 / 10.0));
         assert_eq!(n.delivery(probe(0, 15).at, None, WINDOW), Some(2.0 / 12.0));
         assert!(n.delivery(probe(0, 500).at, None, WINDOW).unwrap() < 0.01);
@@ -203,15 +212,15 @@ mod tests {
     fn the_end_of_quick_probes_is_no_silence() {
         let schedule = Schedule { quick: 40, ..SCHEDULE };
         let at_ms = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        let heard = |seq: u32, ms: u64| Heard { schedule, at: at_ms(ms), ..probe(seq, 0) };
+        let heard = |seq: u32, ms: u64| Probe { schedule, at: at_ms(ms), ..probe(seq, 0) };
         let mut n = Neighbor::new(heard(0, 0), Duration::ZERO);
         for seq in 1..40 {
-            n.hear(heard(seq, 100 * u64::from(seq)), WINDOW);
+            n.handle_probe(heard(seq, 100 * u64::from(seq)), WINDOW);
         }
         // Probes 40, the last to follow quickly, 41 and 42 are lost.
         assert!(!n.is_silent(at_ms(7400), WINDOW));
         assert_eq!(n.delivery(at_ms(6400), None, WINDOW), Some(40.0 / 42.0));
-        n.hear(heard(43, 7000), WINDOW);
+        n.handle_probe(heard(43, 7000), WINDOW);
         assert_eq!(n.delivery(at_ms(7000), None, WINDOW), Some(41.0 / 44.0));
         // A node that came up before the neighbour and hears it late knows what it missed.
         let late = Neighbor::new(heard(43, 7000), Duration::from_secs(100));
@@ -224,7 +233,7 @@ mod tests {
     fn the_window_forgets() {
         let mut n = Neighbor::new(probe(0, 0), Duration::ZERO);
         for seq in 300..400 {
-            n.hear(probe(seq, u64::from(seq)), WINDOW);
+            n.handle_probe(probe(seq, u64::from(seq)), WINDOW);
         }
         assert_eq!(n.delivery(probe(0, 399).at, None, WINDOW), Some(1.0));
         assert!(n.heard.len() <= 100);
@@ -234,12 +243,12 @@ mod tests {
     fn collisions_under_load_are_not_taken_for_the_links_loss() {
         let mut n = Neighbor::new(probe(0, 0), Duration::ZERO);
         for seq in 1..=30 {
-            n.hear(probe(seq, u64::from(seq)), WINDOW);
+            n.handle_probe(probe(seq, u64::from(seq)), WINDOW);
         }
         // Under load every other probe is lost.
         for seq in (32..=60).step_by(2) {
             let heard = probe(seq, u64::from(seq));
-            n.hear(Heard { busy_at: Some(heard.at), ..heard }, WINDOW);
+            n.handle_probe(Probe { busy_at: Some(heard.at), ..heard }, WINDOW);
         }
         let busy = Some(probe(60, 60).at);
         assert_eq!(n.delivery(probe(60, 60).at, busy, WINDOW), Some(1.0));
@@ -257,9 +266,9 @@ mod tests {
         let mut good = Neighbor::new(probe(0, 0), Duration::ZERO);
         let mut bad = Neighbor::new(probe(0, 0), Duration::ZERO);
         for seq in 1..=40 {
-            good.hear(probe(seq, u64::from(seq)), WINDOW);
+            good.handle_probe(probe(seq, u64::from(seq)), WINDOW);
             if seq % 8 == 0 {
-                bad.hear(probe(seq, u64::from(seq)), WINDOW);
+                bad.handle_probe(probe(seq, u64::from(seq)), WINDOW);
             }
         }
         let at = |s: u64| Instant::from_nanos(s * 1_000_000_000);

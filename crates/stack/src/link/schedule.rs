@@ -1,29 +1,29 @@
-//! When a node sends which probe.
+//! Schedule of probes: when a node sends which.
 
 use ncmesh_engine::time::Duration;
 
-/// Quick probes after a start, then slower ones. Times count from the first probe; jitter is left out.
+/// Quick probes after a start, then slower ones. Times count from the first probe, without jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Schedule {
-    /// How many are followed quickly by the next.
+    /// Number of probes that are followed by the next after `quick_period`.
     pub quick: u16,
     pub quick_period: Duration,
     pub period: Duration,
 }
 
 impl Schedule {
-    /// Time from probe `seq` to the next.
+    /// Returns the time from probe `seq` to the next.
     pub(super) fn gap(&self, seq: u32) -> Duration {
         if seq < u32::from(self.quick) { self.quick_period } else { self.period }
     }
 
-    /// When probe `seq` is sent.
+    /// Returns when probe `seq` is sent.
     pub(super) fn at(&self, seq: u32) -> Duration {
         let quick = seq.min(self.quick.into());
         self.quick_period * quick + self.period * (seq - quick)
     }
 
-    /// The last probe sent by `time`.
+    /// Returns the last probe that is sent by `time`.
     pub(super) fn last_by(&self, time: Duration) -> u32 {
         let quick = u32::from(self.quick);
         match time.checked_sub(self.at(quick)) {
@@ -43,7 +43,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn quick_ones_come_first() {
+    fn quick_probes_come_first() {
         let ms = Duration::from_millis;
         let s = Schedule { quick: 4, quick_period: ms(100), period: ms(1000) };
         assert_eq!([0, 3, 4, 5].map(|seq| s.at(seq)), [0, 300, 400, 1400].map(ms));

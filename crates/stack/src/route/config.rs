@@ -8,13 +8,13 @@ use serde::Deserialize;
 pub struct RouteConfig {
     /// Seconds between repetitions of an unchanged link state.
     pub refresh_s: f64,
-    /// Seconds at least between two announcements of changes.
+    /// Least seconds between two announcements of changes.
     pub min_interval_s: f64,
-    /// A delivery ratio that moved by this much is announced at once.
+    /// Change of a delivery ratio that is announced before the next repetition.
     pub change: f64,
-    /// Seconds after which link state that was not repeated is forgotten.
+    /// Seconds after which link state that was not repeated is dropped.
     pub max_age_s: f64,
-    /// Links that deliver less than this share are not used.
+    /// Least delivery ratio of a link that is used.
     pub min_delivery: f64,
 }
 
@@ -34,7 +34,7 @@ impl RouteConfig {
     /// Checks the values.
     ///
     /// # Errors
-    /// One line that names the setting and what is allowed.
+    /// One line that names the setting and says what is allowed.
     pub fn check(&self) -> Result<(), String> {
         let in_range = |name: &str, v: f64, low: f64, high: f64| {
             if v >= low && v <= high {

@@ -1,29 +1,29 @@
-//! Link-state frames: one or more nodes' states.
+//! Link-state frames: the states of one or more nodes.
 //!
-//! Per state: origin, epoch, number, name behind its length, number of neighbours, then each neighbour and
-//! the share of its probes that arrives, in 1/255.
+//! A state is origin, epoch, sequence number, name with its length, number of neighbours, then each
+//! neighbour with the share of its probes that arrives, in units of 1/255.
 
 use ncmesh_engine::name;
 use ncmesh_engine::topology::LinkState;
 use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
 use std::collections::BTreeMap;
 
-/// Bytes of a state besides its name and its links.
+/// Length of a state without its name and links, bytes.
 const FIXED: usize = 2 + 8 + 4 + 1 + 2;
-/// Bytes of a link.
+/// Length of a link, bytes.
 const LINK: usize = 3;
 
-/// Bytes `state` takes in a frame.
+/// Returns the length of `state` in a frame, bytes.
 pub(super) fn encoded_len(state: &LinkState) -> usize {
     FIXED + state.name.len() + LINK * state.hears.len()
 }
 
-/// How many links of the node `name` a frame body of `mtu` bytes takes.
+/// Returns how many links of the node `name` fit into a frame body of `mtu` bytes.
 pub(super) fn links_that_fit(mtu: usize, name: &str) -> usize {
     mtu.saturating_sub(FIXED + name.len()) / LINK
 }
 
-/// Appends one state.
+/// Appends a state.
 pub(super) fn write(out: &mut Vec<u8>, origin: NodeId, state: &LinkState) {
     let mut w = Writer::new(out);
     w.node(origin).u64(state.version.0).u32(state.version.1).short_bytes(state.name.as_bytes());
@@ -53,7 +53,7 @@ fn quantum(delivery: f64) -> u8 {
     (delivery.clamp(0.0, 1.0) * 255.0).round() as u8
 }
 
-/// `delivery` as the receivers of a frame will know it.
+/// Returns `delivery` as the receivers of a frame will know it.
 pub(super) fn as_carried(delivery: f64) -> f64 {
     f64::from(quantum(delivery)) / 255.0
 }
@@ -62,7 +62,7 @@ pub(super) fn as_carried(delivery: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The golden vector of docs/wire-format.md.
+    /// The golden vector of the wire format.
     #[test]
     fn golden_link_state() {
         let hears = BTreeMap::from([(NodeId(5), 0.8), (NodeId(9), 1.0)]);

@@ -1,5 +1,10 @@
-//! Link state: every node floods what it hears of its neighbours, with sequence numbers and ageing, so that
-//! all know the mesh and its ETX (De Couto et al., MobiCom 2003; Pacifier, VI-B).
+//! Link state: every node floods which neighbours it hears how well, so that all know the mesh.
+//!
+//! A state has a version (epoch, sequence number); a newer one replaces an older one, and one that is
+//! not repeated is dropped. A node repeats a state until all neighbours are known to have it
+//! ([`Flood`]). A neighbour that has just come up is told every state.
+//!
+//! Source: De Couto et al., MobiCom 2003 (ETX); Pacifier, VI-B.
 
 mod config;
 mod frame;
@@ -20,38 +25,38 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The service id of link state.
+/// Service byte of link state.
 pub const SERVICE: ServiceId = ServiceId(1);
-/// The one kind of frame.
+/// Kind of the only frame.
 pub const LINK_STATE: u8 = 0;
-/// More nodes than this are not kept.
+/// Most nodes whose state is kept.
 const MAX_NODES: usize = 20_000;
-/// No node can really have come this far; who claims it of us is not believed.
+/// Greatest epoch that is believed when others report ours: none can really have come so far.
 const MAX_EPOCH: u64 = 1 << 62;
-/// How often the neighbours' measurements are looked at, seconds.
+/// Time between two looks at the link measurements, seconds.
 const LOOK_S: f64 = 0.25;
 
-/// This node's part in the link state.
+/// Link state at one node.
 #[derive(Debug)]
 pub struct Route {
     config: RouteConfig,
     me: NodeId,
     name: String,
     epoch: u64,
-    /// The longest frame body, bytes.
+    /// Longest frame body, bytes.
     mtu: usize,
     seq: u32,
     announced_at: Option<Instant>,
     next_look: Instant,
     flood: Flood<NodeId, (u64, u32)>,
-    /// Shared where it was given to all nodes of a simulation.
+    /// Shared if it was given to all nodes of a simulation.
     topology: Arc<Topology>,
-    /// The topology was given, not measured: nothing is announced or learned.
+    /// Whether the topology was given: then nothing is announced or learned.
     pinned: bool,
 }
 
 impl Route {
-    /// Starts at `now`, knowing nobody; a frame's body takes `mtu` bytes.
+    /// Returns a node that knows nobody at `now`; a frame body takes `mtu` bytes.
     #[must_use]
     pub fn new(
         config: RouteConfig,
@@ -77,26 +82,25 @@ impl Route {
         }
     }
 
-    /// The mesh as known here.
+    /// Returns the mesh as known here.
     #[must_use]
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// Uses `topology` from now on instead of measuring (Pacifier, IV-A: measured once beforehand, handed
-    /// to all).
+    /// Uses `topology` from now on instead of measuring (Pacifier, IV-A: measured once beforehand).
     pub fn pin(&mut self, topology: Arc<Topology>) {
         self.topology = topology;
         self.pinned = true;
     }
 
-    /// Whether the topology was given.
+    /// Returns whether the topology was given.
     #[must_use]
     pub fn is_pinned(&self) -> bool {
         self.pinned
     }
 
-    /// Looks at the neighbours, announces what changed, forgets what is old.
+    /// Looks at the link measurements, announces changes, drops old states.
     pub fn handle_timeout(&mut self, now: Instant, link: &mut Link, rng: &mut ChaCha8Rng) {
         if self.pinned || now < self.next_look {
             return;
@@ -118,7 +122,7 @@ impl Route {
         self.flood.settle(&neighbors);
     }
 
-    /// When, later than `after`, something falls due.
+    /// Returns when, later than `after`, something falls due.
     #[must_use]
     pub fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         if self.pinned {
@@ -128,8 +132,8 @@ impl Route {
         times.into_iter().flatten().filter(|t| *t > after).min()
     }
 
-    /// A link-state frame was heard. Says the epoch under which another node still knows this one, if that
-    /// is not older than our own: then ours must grow, or the mesh would not believe us.
+    /// Handles a link-state frame. Returns the epoch by which another node knows this one, if it is
+    /// newer than our own: then ours must grow beyond it, or the mesh would not believe us.
     pub fn handle_frame(&mut self, cx: &mut Context<'_>, heard: &Frame<'_>) -> Option<u64> {
         if self.pinned {
             return None;
@@ -144,7 +148,7 @@ impl Route {
                     let newer = known > self.epoch && known < MAX_EPOCH;
                     outlived = outlived.max(newer.then_some(known));
                 }
-                Ok((origin, state)) => self.take_in(cx, heard.sender, origin, state),
+                Ok((origin, state)) => self.learn(cx, heard.sender, origin, state),
                 Err(_) => {
                     cx.counters.drop(DropReason::Malformed);
                     break;
@@ -154,24 +158,24 @@ impl Route {
         outlived
     }
 
-    /// This node's epoch was raised.
+    /// Announces this node anew under a greater epoch.
     pub fn raise_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
         self.announced_at = None;
     }
 
-    /// Whether a state is due to be sent.
+    /// Returns an offer if a state is due.
     #[must_use]
     pub fn offer(&self, now: Instant) -> Option<Offer> {
         let due = !self.pinned && self.flood.due(now).next().is_some();
         due.then_some(Offer::of(Class::Control))
     }
 
-    /// Writes as many due states as fit.
+    /// Writes as many due states as fit into a frame.
     pub fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         let start = out.len();
         for origin in self.flood.together(cx.now) {
-            // One of a node with larger frames than ours goes no further here.
+            // A state that came in a larger frame than ours take goes no further here.
             let fits = |state: &&LinkState| frame::encoded_len(state) <= cx.mtu;
             let Some(state) = self.topology.state(origin).filter(fits) else {
                 self.flood.withdraw(&origin);
@@ -186,12 +190,12 @@ impl Route {
         (out.len() > start).then_some(Filled { kind: LINK_STATE, to: None })
     }
 
-    /// The mesh as known here, to change it.
+    /// Returns the mesh as known here, to change it.
     fn known(&mut self) -> &mut Topology {
         Arc::make_mut(&mut self.topology)
     }
 
-    fn take_in(&mut self, cx: &mut Context<'_>, from: NodeId, origin: NodeId, state: LinkState) {
+    fn learn(&mut self, cx: &mut Context<'_>, from: NodeId, origin: NodeId, state: LinkState) {
         let version = state.version;
         if self.topology.state(origin).is_none() && self.topology.nodes().count() >= MAX_NODES {
             return cx.counters.drop(DropReason::Full);
@@ -206,8 +210,8 @@ impl Route {
         self.flood.overheard(&origin, &version, from);
     }
 
-    /// A neighbour has just come up: it is told of every node, so that it need not wait for their refresh to
-    /// find ways.
+    /// Floods every state again for a neighbour that has just come up, so that it finds paths before
+    /// the next repetitions.
     fn tell_everything(&mut self, cx: &mut Context<'_>, newcomer: NodeId) {
         let hearers = self.topology.links_from(self.me).map(|(node, _)| node);
         let others: BTreeSet<NodeId> = hearers.filter(|node| *node != newcomer).collect();
@@ -219,9 +223,9 @@ impl Route {
         }
     }
 
-    /// What this node's own state says it hears: all, or the best as far as they fit into a frame. What it said
-    /// before stays unless another is better by what is worth announcing, or links of like worth would
-    /// come and go.
+    /// Returns the links of this node's own state: all, or the best that fit into a frame. A link that
+    /// was announced before is replaced only by one that is better by a change worth announcing;
+    /// otherwise links of like worth would come and go.
     fn best_that_fit(&self, heard: impl Iterator<Item = (NodeId, f64)>) -> BTreeMap<NodeId, f64> {
         let said = self.topology.state(self.me).map(|state| &state.hears);
         let is_said = |node: &NodeId| said.is_some_and(|said| said.contains_key(node));
@@ -263,7 +267,7 @@ impl Route {
     }
 }
 
-/// What a frame of this service says of itself.
+/// Summarises a frame of this service for traces.
 pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
     let mut reader = Reader::new(body);
     while reader.remaining() > 0 {

@@ -187,7 +187,7 @@ impl Report {
 }
 
 /// What a frame of the file scheme `name` says of itself.
-pub(crate) fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
+pub fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
     match kind {
         ANNOUNCE => {
             let flow = Announce::parse(body).ok()?.manifest.flow;

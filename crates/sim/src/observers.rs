@@ -1,0 +1,40 @@
+//! The observers of one simulation: the trace hash, and those that the caller added.
+
+use crate::observe::{Event, Observer, What};
+use crate::trace::Trace;
+use ncmesh_engine::time::Instant;
+use std::io;
+
+/// The trace hash and the other observers.
+#[derive(Default)]
+pub(crate) struct Observers {
+    pub(crate) trace: Trace,
+    others: Vec<Box<dyn Observer>>,
+    failure: Option<io::Error>,
+}
+
+impl Observers {
+    pub(crate) fn add(&mut self, observer: Box<dyn Observer>) {
+        self.others.push(observer);
+    }
+
+    pub(crate) fn tell(&mut self, at: Instant, node: usize, what: What<'_>) {
+        let event = Event { at, node, what };
+        self.trace.observe(&event);
+        for observer in &mut self.others {
+            if self.failure.is_none() {
+                self.failure = observer.observe(&event).err();
+            }
+        }
+    }
+
+    pub(crate) fn have_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        let failed = self.failure.take().map_or(Ok(()), Err);
+        let finished = self.others.drain(..).map(|mut observer| observer.finish());
+        finished.fold(failed, Result::and)
+    }
+}

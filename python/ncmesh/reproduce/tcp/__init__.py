@@ -1,5 +1,0 @@
-"""Huang, Ghaderi, Towsley, Gong: TCP performance in coded wireless mesh networks (SECON 2008), III and V."""
-
-from ncmesh.reproduce.tcp import coding_ratio, fig6, fig8, model, table2
-
-EXPERIMENTS = tuple(module.EXPERIMENT for module in (fig6, coding_ratio, fig8, table2, model))
