@@ -28,8 +28,9 @@ impl HostGateway {
         self.gateway.counters()
     }
 
-    pub(crate) fn waiting(&self) -> usize {
-        self.gateway.waiting()
+    /// Returns how many packets of the connection that `packet` belongs to wait.
+    pub(crate) fn waiting_like(&self, packet: &[u8]) -> usize {
+        self.gateway.waiting_like(packet)
     }
 
     /// Returns how many packets from a source address the scheme took.

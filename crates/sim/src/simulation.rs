@@ -298,10 +298,10 @@ impl Simulation {
         Some(self.hosts.get(node)?.gateway.as_ref()?.counters())
     }
 
-    /// Returns the number of IP packets that wait in the gateway of a node.
-    #[must_use]
-    pub fn gateway_waiting(&self, node: usize) -> usize {
-        self.hosts[node].gateway.as_ref().map_or(0, HostGateway::waiting)
+    /// Returns how many packets of the connection that `packet` belongs to wait in the gateway of a
+    /// node.
+    pub(crate) fn gateway_waiting(&self, node: usize, packet: &[u8]) -> usize {
+        self.hosts[node].gateway.as_ref().map_or(0, |gateway| gateway.waiting_like(packet))
     }
 
     /// Returns how many packets from a source address the scheme took at the gateway of a node.

@@ -66,6 +66,16 @@ fn a_greedy_flow_fills_the_channel_and_two_share_it() {
 }
 
 #[test]
+fn greedy_flows_of_one_node_take_turns_at_its_gateway() {
+    let both = flows(
+        r#"flow = [{ from = "b", to = "c", seconds = 5 }, { from = "b", to = "a", seconds = 5 }]"#,
+    );
+    let [one, other] = &both.unwrap().flows[..] else { panic!("two flows") };
+    let ratio = one.throughput_bps / other.throughput_bps;
+    assert!((0.8..1.25).contains(&ratio), "{ratio}");
+}
+
+#[test]
 fn tcp_arrives_whole_and_says_how() {
     let tcp = r#"flow = [{ from = "a", to = "c", protocol = "tcp", size = "2MB", seconds = 60 }]"#;
     let outcome = flows(tcp).unwrap();

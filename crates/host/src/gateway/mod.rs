@@ -115,6 +115,12 @@ impl Gateway {
         self.queues.len()
     }
 
+    /// Returns the number of packets that wait in the queue which `packet` would wait in.
+    #[must_use]
+    pub fn waiting_like(&self, packet: &[u8]) -> usize {
+        Header::read(packet).map_or(0, |header| self.queues.len_of(header.connection))
+    }
+
     // ---- handle
 
     /// Takes a packet that the host sends, and passes on what the scheme asks for.

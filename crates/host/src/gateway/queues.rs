@@ -65,6 +65,12 @@ impl Queues {
         self.waiting.values().map(|queue| queue.packets.len()).sum()
     }
 
+    /// Returns the number of packets of a connection that wait.
+    pub(super) fn len_of(&self, connection: u16) -> usize {
+        let own = self.waiting.iter().filter(|(key, _)| key.connection == connection);
+        own.map(|(_, queue)| queue.packets.len()).sum()
+    }
+
     /// Adds a packet. Where the limit for its node is reached, drops the oldest packet of that
     /// node's longest queue. Returns whether it dropped one.
     pub(super) fn push(&mut self, key: QueueKey, packet: Vec<u8>, now: Instant) -> bool {

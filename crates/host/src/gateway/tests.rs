@@ -195,6 +195,7 @@ fn a_connection_does_not_wait_behind_another() {
     for packet in [&bulk, &bulk, &bulk, &other] {
         gateway.handle_outbound(packet.clone(), &mut mesh, at(0));
     }
+    assert_eq!([&bulk, &other].map(|packet| gateway.waiting_like(packet)), [3, 1]);
     mesh.room = 2;
     gateway.drain(&mut mesh, at(1));
     let sent: Vec<_> = mesh.sent.iter().map(|(_, packet)| packet).collect();

@@ -500,10 +500,8 @@ impl Sender {
     }
 
     fn timeout(&self) -> Duration {
-        let base = self
-            .trips
-            .smoothed
-            .map_or(RTO_INITIAL, |smoothed| smoothed + self.trips.variation);
+        let base =
+            self.trips.smoothed.map_or(RTO_INITIAL, |smoothed| smoothed + self.trips.variation);
         (base * (1 << self.backoff)).min(RTO_MAX)
     }
 

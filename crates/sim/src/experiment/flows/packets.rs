@@ -19,6 +19,8 @@ const PORT: u16 = 5201;
 pub(super) struct Packets {
     number: u32,
     length: usize,
+    /// A packet of the flow, to ask the gateway about those that wait.
+    sample: Vec<u8>,
     /// When the next packet is sent, if they are evenly spaced.
     next: Instant,
     /// When each packet was sent.
@@ -62,6 +64,7 @@ impl Packets {
         Self {
             number,
             length: watch.outcome.packet_bytes,
+            sample: packet(number, watch.addresses, 0, SHORTEST),
             next: watch.begins,
             sent_at: Vec::new(),
             arrived: Vec::new(),
@@ -76,6 +79,11 @@ impl Packets {
         self.sent_at.push(s.now());
         self.arrived.push(false);
         watch.send(s, watch.flow.from, bytes)
+    }
+
+    /// Returns how many packets of the flow wait in the gateway of its source.
+    fn waiting(&self, watch: &Watch, s: &Simulation) -> usize {
+        s.gateway_waiting(watch.flow.from, &self.sample)
     }
 
     fn is_own(&self, watch: &Watch, arrival: &IpArrival) -> bool {
@@ -95,7 +103,7 @@ impl Traffic for Packets {
 
     fn may_act(&self, watch: &Watch, s: &Simulation, last: Instant) -> bool {
         let is_greedy = watch.flow.rate_bps.is_none();
-        is_greedy && s.now() > last && s.gateway_waiting(watch.flow.from) == 0
+        is_greedy && s.now() > last && self.waiting(watch, s) == 0
     }
 
     fn act(&mut self, watch: &mut Watch, s: &mut Simulation) -> Result<(), RunError> {
@@ -104,10 +112,14 @@ impl Traffic for Packets {
             return Ok(());
         }
         match watch.flow.rate_bps {
-            // One packet always waits: the gateway is never without, and never drops one.
+            // One packet always waits: the gateway is never without, and has none to drop. It drops
+            // packets only where no path leads to the destination; then the next event is awaited.
             None => {
-                while s.gateway_waiting(watch.flow.from) == 0 {
+                let mut drops = false;
+                while !drops && self.waiting(watch, s) == 0 {
+                    let taken = watch.taken(s);
                     self.send(watch, s)?;
+                    drops = self.waiting(watch, s) == 0 && watch.taken(s) == taken;
                 }
             }
             Some(rate_bps) => {
