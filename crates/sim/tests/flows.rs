@@ -108,7 +108,9 @@ fn bare_packets_and_tcp_go_side_by_side_and_a_warm_up_is_not_counted() {
     let [forth, packets, beside] = &outcome.flows[..] else { panic!("three flows") };
     let tcp = forth.tcp.as_ref().unwrap();
     assert_eq!((forth.seconds, tcp.bytes), (5.0, (forth.throughput_bps * 5.0 / 8.0) as u64));
-    assert!(tcp.arrived >= tcp.bytes / 948 && forth.delivered >= tcp.arrived, "{forth:?}");
+    // Segments that came before it was measured, behind a gap, count as bytes when that is filled.
+    let in_order = tcp.bytes / 948;
+    assert!(tcp.arrived + 16 >= in_order && forth.delivered >= tcp.arrived, "{forth:?}");
     assert!((75..=80).contains(&packets.delivered) && packets.tcp.is_none());
     assert!(beside.tcp.as_ref().unwrap().bytes > 100_000, "{beside:?}");
     assert_eq!(beside.corrupt + forth.corrupt + packets.corrupt, 0);
