@@ -15,7 +15,7 @@ LOSSES = np.linspace(0, 0.9, 10)
 
 
 def assert_near(values, expected, sigmas=4.0):
-    """The mean of trials is what is expected, within their statistical error."""
+    """The mean of trials equals the expected value within statistical error."""
     error = np.std(values, ddof=1) / math.sqrt(len(values))
     assert abs(np.mean(values) - expected) <= sigmas * error + 1e-9
 
@@ -38,7 +38,7 @@ def test_forwarding_is_what_each_hop_takes():
 
 
 def sums(e_x, e_oh):
-    """Eqs. 6 and 7 by their series."""
+    """Return eqs. 6 and 7 from their series."""
     weights = [(n, e_x ** (n - 1) * (1 - e_x)) for n in range(1, 2000)]
     heard = sum((1 - e_oh**n) * w for n, w in weights)
     direct = 0.5 + 0.5 * sum((1 - e_x**n) * w for n, w in weights)
@@ -73,7 +73,7 @@ def test_cope_and_core_without_recoding_are_those_of_the_series(e_x, e_oh):
 
 
 def test_where_coding_no_longer_pays():
-    """By hand: each scheme's efficiency against 2 / (1 - e_x)."""
+    """Derived by hand: each scheme's efficiency against 2 / (1 - e_x)."""
 
     def pays(scheme, e_x, e_oh):
         return efficiency(scheme, e_x, e_oh, 255) < efficiency("forwarding_unconstrained", e_x, 0)
@@ -152,7 +152,7 @@ def test_arrays_broadcast_and_losses_only_cost(scheme):
     assert (np.diff(table, axis=1) >= -1e-9).all()
     assert efficiency(scheme, 1.0, 0.5) == np.inf
     by_generation = efficiency(scheme, 0.3, 0.5, [16, 64, 256])
-    # Rounding to whole rounds apart, larger generations waste no more.
+    # Larger generations waste no more, apart from rounding to whole rounds.
     assert (np.diff(by_generation) <= 1e-9).all()
 
 
@@ -166,7 +166,7 @@ def test_eq_35_is_the_binomial_tail():
     assert decode_probability(60, 0.7, [1.0, 1.1], whole=False) == pytest.approx(
         [0.553, 0.926], abs=5e-4
     )
-    # Of two packets, one needed; of one and of none.
+    # One packet needed: of two sent, of one, and of none.
     assert decode_probability(1, 0.5, [1.0, 0.5, 0.4]) == pytest.approx([0.75, 0.5, 0.0])
     assert decode_probability([[60], [57]], [1.0, 0.57], 1.0).shape == (2, 2)
     assert decode_probability(60, 1.0, 1.0) == 1
@@ -261,11 +261,11 @@ def test_ranks_are_those_of_real_coefficients():
         rows = rng.integers(2, size=(40, 16))
         needed.append(next(n for n in range(16, 41) if gf.rank(rows[:n], "gf2") == 16))
     assert field_overhead["gf256"] < 0.05
-    # D1 needs flow 1 only, and the relay's first packets are of what it has got so far.
+    # D1 needs flow 1 only, and the relay's first packets combine what it has so far.
     assert field_overhead["gf2"] == pytest.approx(np.mean(needed) - 16, abs=0.8)
 
 
-def test_what_never_arrives_is_infinite():
+def test_a_flow_that_never_arrives_needs_infinite_transmissions():
     assert (simulate("cope", 0.0, 1.0, generation=2, trials=2) == np.inf).all()
 
 
@@ -300,7 +300,7 @@ def test_what_never_arrives_is_infinite():
         (lambda: simulate("core", 0.1, 0.0, until="all"), 'until = "all": allowed is both, one'),
     ],
 )
-def test_misuse_is_told(call, message):
+def test_invalid_arguments_are_refused(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
 

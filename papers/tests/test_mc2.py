@@ -92,13 +92,13 @@ def test_gains_of_the_paper_hold_at_small_p_only():
         (([0.5, 0.1], [0.5] * 3, 1), r"shape mismatch"),
     ],
 )
-def test_what_is_no_diamond(arguments, message):
+def test_invalid_diamonds_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         mc2.diamond(*arguments)
 
 
 def test_random_codes_reach_the_closed_form():
-    """The source sends until the relays together know the generation, then they until it does."""
+    """The source sends until the relays together have full rank, then they send until it does."""
     rng, generation, p, q = np.random.default_rng(1), 200, 0.4, 0.8
     slots = 0
     for seed in range(10):
@@ -119,7 +119,7 @@ def test_random_codes_reach_the_closed_form():
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
-def test_relays_that_pass_on_all_they_hear_reach_the_naive_form(n):
+def test_relays_that_forward_everything_reach_the_naive_form(n):
     rng, sent, p, q = np.random.default_rng(n), 200_000, 0.4, 0.8
     heard = rng.random((n, sent)) < p
     slots = sent + rng.geometric(q, heard.sum()).sum()
@@ -157,7 +157,7 @@ def test_the_printed_rule_lets_relays_send_at_once():
     assert ([1, 2], pytest.approx(1 / 3)) in best["schedule"]
 
 
-def anew(delivery, flows, conflict):
+def by_receiving_sets(delivery, flows, conflict):
     """The largest sum, from a program with a rate for every receiving set and every schedule."""
     n, hears = len(delivery), delivery > 0
 
@@ -208,12 +208,12 @@ def anew(delivery, flows, conflict):
 
 @pytest.mark.parametrize("conflict", ["audible", "shared_hearer"])
 @pytest.mark.parametrize("seed", range(8))
-def test_the_optimum_is_that_of_the_program_over_who_hears_exactly(seed, conflict):
+def test_the_optimum_equals_a_program_over_receiving_sets(seed, conflict):
     rng = np.random.default_rng(seed)
     delivery = mesh(rng, 5, density=0.5)
     flows = [(0, 4), (1, 3)][: 1 + seed % 2]
     best = mc2.optimum(delivery, flows, conflict=conflict)
-    assert best["total"] == pytest.approx(anew(delivery, flows, conflict), abs=1e-6)
+    assert best["total"] == pytest.approx(by_receiving_sets(delivery, flows, conflict), abs=1e-6)
 
 
 @pytest.mark.parametrize("utility", ["sum", "log"])
@@ -259,7 +259,7 @@ def test_proportional_fairness_is_stationary():
 
 
 def test_fair_flows_that_are_alike_get_the_same():
-    # Two diamonds that share their relays, and all hear all.
+    # Two diamonds share their relays, and all nodes hear each other.
     delivery = np.zeros((6, 6))
     delivery[:2, 2:4] = delivery[2:4, :2] = 0.5
     delivery[2:4, 4:] = delivery[4:, 2:4] = 0.8
@@ -353,7 +353,7 @@ GOOD = np.full((3, 3), 0.5)
         ),
     ],
 )
-def test_what_is_no_task(delivery, flows, options, message):
+def test_invalid_programs_are_refused(delivery, flows, options, message):
     with pytest.raises(ValueError, match=message):
         mc2.optimum(delivery, flows, **options)
 
@@ -369,7 +369,7 @@ def test_a_mesh_with_too_many_sets_is_refused():
         mc2.optimum(delivery, flows)
 
 
-def test_the_diagonal_is_not_looked_at():
+def test_the_diagonal_is_ignored():
     delivery = diamond(0.5, 0.8, 2)
     np.fill_diagonal(delivery, np.nan)
     assert mc2.optimum(delivery, [(0, 3)])["total"] == pytest.approx(mc2.diamond(0.5, 0.8)["coded"])

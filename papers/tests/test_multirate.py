@@ -79,7 +79,7 @@ def test_a_utility_may_be_given_in_many_ways(utilities):
         ({"name": "linear", "minimum": 0.3}, [0.7, 0.3]),
     ],
 )
-def test_optima_worked_out_by_hand(utility, expected):
+def test_optima_derived_by_hand(utility, expected):
     fan = [{"from": "b", "to": name, "capacity": 1} for name in "cde"]
     network = {
         "links": [{"from": "a", "to": "b", "capacity": 1}, *fan],
@@ -112,12 +112,12 @@ def test_a_minimum_gets_the_penalty_that_it_needs():
     assert run["stream_layers"][1] == pytest.approx([0.2, 0.8], abs=0.01)
 
 
-def test_minima_that_cannot_be_met_are_met_as_nearly_as_can_be():
+def test_minima_that_cannot_be_met_have_the_least_shortfall():
     network = figure_3(0.6, POISSON)
     wanted = {"name": "linear", "minimum": 0.7}
     best = optimum(network, wanted)
     assert not best["feasible"]
-    # Of 3.5 wanted in all there can be 2.6.
+    # The minima add up to 3.5, and 2.6 are possible.
     assert best["shortfall"] == pytest.approx(0.9, abs=2e-3)
     run = simulate(network, "mmu", 100, None, 60_000, 1, wanted, warm_up=30_000)
     assert not run["feasible"]
@@ -145,7 +145,7 @@ def test_a_radio_is_shared_in_time():
     assert rates(run) == pytest.approx([1.5, 0.5], abs=0.03)
 
 
-def test_series_sample_everything_at_equal_distances():
+def test_series_sample_everything_at_equal_intervals():
     run = simulate(figure_3(1.0, POISSON), "mmu", 25, 5, 1_050, 1, series=100)
     series = run["series"]
     assert series["slots"].tolist() == list(range(100, 1_001, 100))
@@ -165,7 +165,7 @@ def test_series_sample_everything_at_equal_distances():
     ].shape == (10, 0)
 
 
-def test_numbers_may_be_numpys():
+def test_numpy_numbers_are_accepted():
     network = {
         "links": [{"from": np.int64(0), "to": np.int64(1), "capacity": np.float32(0.5)}],
         "sessions": [
@@ -206,7 +206,7 @@ def test_numbers_may_be_numpys():
         ({"name": "linear", "penalty": 1.0}, "go together"),
     ],
 )
-def test_utilities_that_cannot_be_are_refused(utilities, message):
+def test_invalid_utilities_are_refused(utilities, message):
     with pytest.raises(ValueError, match=message):
         simulate(figure_3(0.6, POISSON), "mmu", 25, 5, 100, 1, utilities)
 
@@ -229,7 +229,7 @@ def test_utilities_that_cannot_be_are_refused(utilities, message):
         ({"policy": "mmt", "utilities": LOG}, "policy mmt"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(change, message):
+def test_invalid_settings_are_refused(change, message):
     setting = {"policy": "mmu", "V": 25, "d_max": 5, "slots": 100, "seed": 1} | change
     with pytest.raises(ValueError, match=message):
         simulate(figure_3(0.6, POISSON), **setting)
@@ -256,7 +256,7 @@ def test_settings_that_cannot_be_are_refused(change, message):
         ({"changes": [{"slot": 1, "link": 9, "capacity": 1}]}, r"changes\[0\]: there is no link 9"),
     ],
 )
-def test_networks_that_cannot_be_are_refused(change, message):
+def test_invalid_networks_are_refused(change, message):
     network = figure_3(0.6, POISSON)
     if "link" in change:
         index, link = change.pop("link")

@@ -42,7 +42,7 @@ def test_a_number_agrees_within_its_tolerance():
     assert verdict(float("nan"), relative=0.2) == "differs"
 
 
-def test_a_claim_says_what_both_found_and_how_far_off_it_may_be():
+def test_a_claim_has_both_values_and_the_tolerance():
     spread = claims.over_topologies([1.0, 3.0, 1.1])
     claim = claims.within("faster", claims.GAIN, 1.5, 1.7, spread=spread, relative=0.2)
     assert (claim.paper, claim.ours, claim.tolerance) == ("+50 %", "+70 %", "+20 % to +80 %")
@@ -61,12 +61,12 @@ def test_a_bootstrap_draws_whole_topologies():
     same = claims.bootstrap([[1.0, 9.0]] * 5, lambda values: claims.percentile(values, 50))
     assert (same.low, same.middle, same.high) == (5, 5, 5)
     mean = claims.bootstrap([[0.0], [1.0]] * 50, lambda values: sum(values) / len(values))
-    # Of 100 draws the mean varies by 0.05.
+    # The mean of 100 draws has a standard deviation of 0.05.
     assert 0.36 < mean.low < 0.44 < mean.middle < 0.56 < mean.high < 0.64
 
 
 def experiment(scenario: Scenario) -> Experiment:
-    """Whether two schemes of forwarding a line are alike."""
+    """Return a small experiment with two variants on a line."""
     variants = {"tree": {"protocol.pacifier.variant": "tree"}, "whole": {}}
 
     def runs(scale: Scale) -> dict[Case, Run]:
@@ -103,7 +103,7 @@ def square(of: int) -> int:
 
 
 def computed_experiment() -> Experiment:
-    """Whether squares are what they should be."""
+    """Return an experiment that computes squares."""
 
     def findings(rows: Rows, _: Scale) -> Findings:
         figure, (axes,) = panels(1)
@@ -174,7 +174,7 @@ def test_an_experiment_may_be_computed(tmp_path, monkeypatch, capsys):
     assert "topologies" not in page
 
 
-def test_a_piece_that_fails_is_told(tmp_path, monkeypatch, capsys):
+def test_a_failed_piece_is_reported(tmp_path, monkeypatch, capsys):
     wrong = replace(computed_experiment(), pieces=lambda _: {"none": Piece(square, {"of": None})})
     monkeypatch.setitem(reproduce.EXPERIMENTS, "square-one", wrong)
     assert main(["reproduce", "square", "--jobs", "1", "--out", str(tmp_path)]) == Kind.OTHER
@@ -207,7 +207,7 @@ def test_list_names_every_figure(capsys):
         (["line", "--out", "/dev/null/x"], Kind.FILE, "cannot write results in /dev/null/x"),
     ],
 )
-def test_misuse_is_told(capsys, arguments, code, message):
+def test_misuse_is_reported(capsys, arguments, code, message):
     assert main(["reproduce", *arguments]) == code
     assert message in capsys.readouterr().err
 
@@ -228,7 +228,7 @@ def test_all_of_pacifier_is_reproduced_in_small(tmp_path, capsys):
         assert pyarrow.csv.read_csv(tmp_path / f"{name}.csv").num_rows >= 2, name
     page = (tmp_path / "pacifier.md").read_text()
     assert all(f"## {name}\n" in page for name in found)
-    # Every file arrived at every receiver, but where MORE's threshold cut one off.
+    # Every file arrived at every receiver, except where MORE's threshold cut one off.
     for row in Store(tmp_path / "runs").table().to_pylist():
         cut_off = json.loads(row["parameters"]).get("protocol.more.prune") == 0.1
         assert cut_off or all(receiver["verified"] for receiver in row["receivers"])
@@ -242,7 +242,7 @@ def test_what_core_computes_is_reproduced_in_small(tmp_path, capsys):
     for name in found:
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert pyarrow.csv.read_csv(tmp_path / f"{name}.csv").num_rows == rows[name]
-    # What the formulas say alone is the same in small.
+    # Formulas give the same values at any scale.
     loads = [
         c["value"] for c in found["core-fig5"]["claims"] if c["claim"].startswith("load at which")
     ]
@@ -258,7 +258,7 @@ def test_all_of_mmu_is_reproduced_in_small(tmp_path, capsys):
     assert main([*QUICKLY, "mmu", "--jobs", "1", "--out", str(tmp_path)]) == 0
     found = {e["name"]: e["claims"] for e in json.loads(capsys.readouterr().out)["experiments"]}
     assert found.keys() == {name for name in reproduce.EXPERIMENTS if name.startswith("mmu-")}
-    # What the paper proves holds on any scale.
+    # Proven bounds hold at any scale.
     proven = [c for claims in found.values() for c in claims if "exceed" in c["claim"]]
     assert [c["verdict"] for c in proven] == ["agrees"] * 4
     for name in found:

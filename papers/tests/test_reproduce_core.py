@@ -53,7 +53,7 @@ def test_in_the_lab_points_take_turns():
     run = made[Case("lab, 30% loss, forwarding", 2)]
     assert (run.scheme, run.seed, run.parameters) == ("forward", 2, {"loss": 0.3})
     assert {link["loss"] for link in run.scenario.table["link"]} == {0.3}
-    # Figure 10 looks at runs that figure 9 has made.
+    # Figure 10 uses the runs of figure 9.
     of_fig10 = daemons.lab_runs((0.5,), replace(FULL, lab=sys.executable))
     assert {run.key for run in of_fig10.values()} < {run.key for run in made.values()}
 
@@ -75,7 +75,7 @@ print(json.dumps(outcome))
 """
 
 
-def test_runs_of_the_lab_stand_beside_those_simulated(tmp_path):
+def test_lab_runs_are_judged_like_simulated_ones(tmp_path):
     program = tmp_path / "lab"
     program.write_text(LAB.format(python=sys.executable))
     program.chmod(0o755)

@@ -37,7 +37,7 @@ SEVERAL = [(roofnet.placed(number), roofnet.mesh(number, SLOW).delivery) for num
 
 
 def routes(delivery):
-    """Hops of the shortest ETX routes between all nodes that have one."""
+    """Return the hops of the shortest ETX routes between all pairs with a route."""
     links = np.argwhere((delivery > 0.05) & (delivery.T > 0.05))
     graph = nx.Graph()
     graph.add_weighted_edges_from((i, j, 1 / (delivery[i, j] * delivery[j, i])) for i, j in links)
@@ -49,7 +49,7 @@ def ranks(values):
     return np.argsort(np.argsort(values))
 
 
-# Meshes like Roofnet: what is published of it.
+# Generated meshes have Roofnet's published statistics.
 
 
 def test_losses_of_generated_meshes_are_spread_evenly_without_a_threshold():
@@ -77,7 +77,7 @@ def test_routes_of_generated_meshes_are_as_long_as_roofnets():
 
 
 def test_distance_tells_little_of_the_loss_in_generated_meshes():
-    """Of audible links; among all it decides what is audible."""
+    """For audible links; which links are audible depends on it."""
     found = []
     for placed, delivery in SEVERAL:
         audible = np.argwhere(delivery > 0)
@@ -112,7 +112,7 @@ def test_measured_meshes_are_as_the_communities_reported_them(scenarios):
     assert leipzig == pytest.approx(shipped)
 
 
-# What runs are held against.
+# References of the runs.
 
 
 @pytest.mark.parametrize("example", [examples.DIAMOND, examples.HEXAGON, examples.with_relays(6)])
@@ -209,7 +209,7 @@ def test_all_of_it_is_reproduced_in_small(tmp_path, capsys):
     for name in found:
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert pyarrow.csv.read_csv(tmp_path / f"{name}.csv").num_rows == rows[name]
-    # What the formulas say, and the optimum, is the same on any scale.
+    # Formulas and the optimum give the same at any scale.
     verdicts = {c["claim"]: c["verdict"] for claims in found.values() for c in claims}
     assert verdicts["gain at q = 1, p = 1e-06, n = 6"] == "agrees"
     assert verdicts["gain at q = 1 at most 1/(2p) + 1/2"] == "agrees"
@@ -223,7 +223,7 @@ def test_all_of_it_is_reproduced_in_small(tmp_path, capsys):
         assert all(flow["innovative"] <= flow["heard"] for flow in run["flows"])
 
 
-# What is left of the optimum without an engine.
+# Credits alone, without an engine.
 
 
 @pytest.mark.parametrize("schedule", ["best", "greedy"])
@@ -235,7 +235,7 @@ def test_credits_alone_reach_the_closed_form(p, schedule):
 
 
 def test_credits_alone_never_exceed_the_optimum_in_random_meshes():
-    """But for chance: 16,000 slots carry some 4,000 packets, of which the root is 1.6 %."""
+    """Up to chance: 16,000 slots carry about 4,000 packets, whose root is 1.6 %."""
     for number in (1, 2, 3):
         random = optimum.random_mesh(number)
         flow = mesh.across(random)
@@ -266,7 +266,7 @@ def test_a_link_that_goes_one_way_carries_a_flow():
 
 @pytest.mark.parametrize("name", ["random mesh 11", "grid of nine"])
 def test_detours_and_early_requests_leave_nine_tenths_of_the_optimum(name):
-    """A tenth of the first one's packets took a detour; of the other's as many came twice."""
+    """Regression: a tenth of the packets took a detour in the mesh, or came twice in the grid."""
     of = next(of for of in optimum.instances(FULL) if of.mesh.name == name and of.paths == 4)
     slots = mesh.Slots(4_000, 20_000)
     run = of.mesh.run(of.flows, of.paths, of.number, slots)

@@ -121,9 +121,9 @@ def rows_of(made, directory):
     return Rows({case: kept[run.key] for case, run in made.items()})
 
 
-def test_processors_and_what_they_do_are_told_beside_the_papers(lab, tmp_path):
+def test_processor_time_and_its_parts_are_judged(lab, tmp_path):
     made = fig6_cpu.EXPERIMENT.runs(lab)
-    # What is simulated is not at stake here: the lab answers for it.
+    # The lab answers for simulated runs too: they are not tested here.
     made = {
         case: run
         if isinstance(run, LabRun)

@@ -88,7 +88,7 @@ print(json.dumps({{"flows": [flow], "coding": coding, "transmissions": 300, "sec
 """
 
 
-def test_the_kernels_tcp_is_told_as_the_simulators(tmp_path):
+def test_the_kernels_tcp_is_reported_like_the_simulators(tmp_path):
     program = tmp_path / "lab"
     program.write_text(LAB.format(python=sys.executable))
     program.chmod(0o755)
@@ -123,7 +123,7 @@ def test_all_of_it_is_reproduced_in_small(tmp_path, capsys):
     assert verdicts["gain of TCP, eq. (14) over (15)"] == verdicts["gain of UDP"] == "agrees"
     page = (tmp_path / "tcp.md").read_text()
     assert "Scale quick: 3 runs of 5 s;" in " ".join(page.split())
-    # What arrived is what was sent, and only relays that may code do.
+    # No packet is corrupt, and only treatments that allow coding have coded packets.
     for run in Store(tmp_path / "runs").table().to_pylist():
         assert all(flow["corrupt"] == 0 for flow in run["flows"])
         coded = sum(counts["coded"] for _, counts in run["coding"])

@@ -1,4 +1,4 @@
-"""The model of TCP over a coded path against the paper's closed forms and its own fixed point."""
+"""The TCP model against the paper's closed forms and its own fixed point."""
 
 import math
 
@@ -17,7 +17,7 @@ def test_collisions_are_those_of_eq_5_and_6():
     assert collision(rate) == pytest.approx(printed)
     assert collision(rate, exact=False) == pytest.approx(3 * rate**2)
     assert collision(0.1, 5, exact=False) == pytest.approx(10 * 0.01)
-    # Of the packets: neither of the two others sends.
+    # Per packet: neither of the two other stations sends.
     assert collision(0.1, loss="packet") == pytest.approx(1 - 0.9**2)
 
 
@@ -59,7 +59,7 @@ def test_the_exact_throughput_is_a_fixed_point(coded, loss):
     k = 2 if coded else 1
     p = end_to_end_loss(n, collision(np.minimum(x / k, 1.0), stations, loss=loss), p_e)
     law = PACKET_BITS / 6e6 / (rtt * np.sqrt(p / 2))
-    # It balances, or every station sends in every slot.
+    # The law and the losses balance, or every station sends in every slot.
     full = np.isclose(x, k) & (law > x)
     assert np.all(np.isclose(law, x, rtol=1e-6) | full)
     assert not np.all(full)
@@ -83,7 +83,7 @@ def test_arrays_broadcast():
         ({"loss": "all"}, "loss"),
     ],
 )
-def test_what_cannot_be_is_said(wrong, message):
+def test_invalid_arguments_are_refused(wrong, message):
     good = {"n_hops": 6, "rtt_s": RTT_S, "packet_bits": PACKET_BITS, "coded": True}
     with pytest.raises(ValueError, match=message):
         throughput(**{**good, **wrong})

@@ -1,4 +1,4 @@
-//! Pairwise coding in whole meshes: what arrives is what was sent, whatever befalls it.
+//! XOR coding in whole meshes: packets arrive as they were sent, under loss, disorder and restarts.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -11,14 +11,14 @@ use ncmesh_tests::{contents, links, mesh, settled};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Packets of nodes 0 and 3 of a line for each other, 200 in each direction, and what arrived of them.
-fn crossed(s: &mut Simulation, restart: Option<usize>) -> Vec<Arrival> {
+/// Sends 200 packets each way between nodes 0 and 3 of a line. Returns the packets that arrived.
+fn send_both_ways(s: &mut Simulation, restart: Option<usize>) -> Vec<Arrival> {
     for n in 0..200_usize {
         for (from, to) in [(0, 3), (3, 0)] {
             // Lengths differ, so that most pairs are padded.
             let mut packet = contents(100 + (n * 37 + from * 501) % 1200);
             packet[..2].copy_from_slice(&(n as u16).to_be_bytes());
-            // A node that has just started knows no paths.
+            // A node that has just started knows no paths and refuses packets.
             let _ = s.send_packet("xor", from, to, &packet);
         }
         s.run_for(Duration::from_millis(8));
@@ -32,8 +32,9 @@ fn crossed(s: &mut Simulation, restart: Option<usize>) -> Vec<Arrival> {
     s.take_packets()
 }
 
-/// How many of them are distinct and as they were sent. Who has forgotten what it had may get it once more.
-fn whole(arrivals: &[Arrival], forgetful: bool) -> usize {
+/// Returns how many distinct packets arrived, and checks that each is as it was sent. A node that
+/// has restarted may get a packet twice.
+fn count_intact(arrivals: &[Arrival], restarted: bool) -> usize {
     let mut seen = std::collections::BTreeSet::new();
     for arrival in arrivals {
         let n = usize::from(u16::from_be_bytes([arrival.packet[0], arrival.packet[1]]));
@@ -41,7 +42,7 @@ fn whole(arrivals: &[Arrival], forgetful: bool) -> usize {
         assert_eq!(arrival.to, 3 - from);
         assert_eq!(arrival.packet.len(), 100 + (n * 37 + from * 501) % 1200);
         assert_eq!(arrival.packet[2..], contents(arrival.packet.len())[2..]);
-        assert!(seen.insert((from, n)) || forgetful, "packet {n} of {from} came twice");
+        assert!(seen.insert((from, n)) || restarted, "packet {n} of {from} came twice");
     }
     seen.len()
 }
@@ -52,48 +53,50 @@ fn line(loss: f64, seed: u64, settings: &str) -> SimulationConfig {
     SimulationConfig { engines, ..mesh(links, seed) }
 }
 
+/// Returns the coded frames that a node has sent.
 fn coded(s: &Simulation, node: usize) -> u64 {
     s.host(node).stack().unwrap().coding()[0].1.coded
 }
 
 #[test]
-fn what_crosses_is_coded_and_arrives() {
+fn packets_that_cross_are_coded_and_arrive() {
     for settings in ["hold_time_s = 0.004", "unicast = false, hold_time_s = 0.004", ""] {
         let mut s = settled(line(0.0, 1, settings));
-        let arrivals = crossed(&mut s, None);
+        let arrivals = send_both_ways(&mut s, None);
         // Broadcasts of nodes that do not hear each other collide.
-        assert!(whole(&arrivals, false) >= 200, "{settings}: {}", arrivals.len());
+        assert!(count_intact(&arrivals, false) >= 200, "{settings}: {}", arrivals.len());
         assert!(coded(&s, 1) + coded(&s, 2) > 20, "{settings}");
         assert_eq!(coded(&s, 0) + coded(&s, 3), 0);
     }
 }
 
 #[test]
-fn under_loss_disorder_and_restarts_nothing_wrong_arrives() {
+fn under_loss_disorder_and_restarts_no_packet_arrives_corrupted() {
     for seed in 1..=3 {
         let mut config = line(0.2, seed, "hold_time_s = 0.004, min_decoded = 0.0, cache = 100");
         config.mischief = Mischief { duplicate: 0.2, reorder: 0.2 };
         for restart in [None, Some(1), Some(3)] {
             let mut s = settled(config.clone());
-            let arrivals = crossed(&mut s, restart);
-            let least = whole(&arrivals, restart.is_some());
-            assert!(least >= 40, "{restart:?}: {least}");
+            let arrivals = send_both_ways(&mut s, restart);
+            let intact = count_intact(&arrivals, restart.is_some());
+            assert!(intact >= 40, "{restart:?}: {intact}");
         }
     }
 }
 
 #[test]
-fn two_runs_are_the_same_run() {
+fn the_same_seed_gives_the_same_trace() {
     let hash = |seed| {
         let mut s = settled(line(0.1, seed, ""));
-        crossed(&mut s, None);
+        send_both_ways(&mut s, None);
         s.trace_hash()
     };
     assert_eq!(hash(1), hash(1));
     assert_ne!(hash(1), hash(2));
 }
 
-/// Flows both ways between the ends of a line of three, all in reach of each other's carrier; both links lossless.
+/// Runs flows both ways between the ends of a line of three nodes. All nodes sense each other's
+/// carrier, and both links are lossless.
 fn both_ways(flow: &str, scheme: &str, xor: &str, seed: u64) -> FlowsOutcome {
     let text = format!(
         r#"
@@ -124,7 +127,7 @@ fn total(outcome: &FlowsOutcome) -> f64 {
 }
 
 #[test]
-fn what_is_sent_without_regard_to_losses_gains_as_the_relay_has_its_third_of_the_channel() {
+fn without_congestion_control_the_gain_is_that_of_a_relay_with_a_third_of_the_channel() {
     let sent = |xor: &str| {
         total(&both_ways(
             "rate = \"3M\"",
@@ -133,13 +136,14 @@ fn what_is_sent_without_regard_to_losses_gains_as_the_relay_has_its_third_of_the
             1,
         ))
     };
-    // With as many turns as each end, the relay passes on one packet or two (Katti et al., SIGCOMM 2006, 7.2).
+    // The relay gets the channel as often as each end, and forwards one packet or two each time
+    // (Katti et al., SIGCOMM 2006, 7.2).
     let gain = sent("hold_time_s = 0.0") / sent("coding = false");
     assert!((4.0 / 3.0..2.0).contains(&gain), "{gain}");
 }
 
 #[test]
-fn tcp_is_coded_and_arrives_as_it_was_sent() {
+fn tcp_is_coded_and_no_segment_arrives_corrupted() {
     let flow = "protocol = \"tcp\"";
     let coded =
         both_ways(flow, "xor", "hold_time_s = 0.0015, unicast = false, min_overlap = 0.0", 1);
@@ -154,7 +158,7 @@ fn tcp_is_coded_and_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn with_its_defaults_tcp_gains_both_ways_over_plain_forwarding() {
+fn by_default_tcp_both_ways_gains_over_plain_forwarding() {
     for congestion in ["cubic", "reno"] {
         let flow = format!("protocol = \"tcp\", congestion = \"{congestion}\"");
         let sum = |scheme: &str| {

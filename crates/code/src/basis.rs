@@ -1,48 +1,55 @@
+//! The span of the received coding vectors, and the matrix that decodes them.
+//!
+//! [`Basis`] decides whether a packet is innovative and keeps its coding vector in reduced row
+//! echelon form. The textbook method carries a second matrix that records how each row was made
+//! from the packets. In-place Gauss-Jordan elimination stores both in the same bytes: a column
+//! with a pivot is zero in every row but its own, so it is free to hold the second matrix.
+
 use ncmesh_gf::{GfError, Kernels, RowBuffer, Rows};
 
-/// What a packet brought.
+/// Effect of a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Absorbed {
-    /// Its coefficients were independent of all before; the rank rose by one.
+    /// The packet was linearly independent of all packets before. The rank rose by one.
     Innovative,
-    /// A combination of what was there already; nothing was stored.
+    /// The packet was a combination of packets before. Nothing was stored.
     Redundant,
 }
 
 impl Absorbed {
-    /// Whether the rank rose.
+    /// Returns whether the rank rose.
     #[must_use]
     pub fn is_innovative(self) -> bool {
         self == Self::Innovative
     }
 }
 
-/// The span of the coefficients seen so far, in reduced row echelon form, and
-/// how it came about, in the same bytes.
+/// Span of the coding vectors received so far, in reduced row echelon form.
 ///
-/// Row `i` is the one with its pivot in column `i`, and the packet that
-/// brought it is *packet `i`*. A column without a pivot holds what the row
-/// still has of that source symbol. In a column with one, no row but its own
-/// has anything left, so the column says instead how much of packet `j` went
-/// into the row: in-place Gauss-Jordan elimination. Once there is a pivot
-/// everywhere, the rows are the inverse matrix. Absent rows are all zero, so
-/// that a packet's own coefficients are the factors of its reduction.
+/// Row `i` has its pivot in column `i`. *Packet `i`* is the packet that brought this pivot. An
+/// element of the row is
+/// - in a column without a pivot: the row's coefficient of that source symbol;
+/// - in the column of pivot `j`: the factor of packet `j` in the row.
+///
+/// Once every column has a pivot, the rows are the inverse of the matrix of the packets' coding
+/// vectors. Rows without a pivot are all zero. A packet's own coefficients in the pivot columns are
+/// therefore the factors that reduce it.
 #[derive(Clone, Debug)]
 pub(crate) struct Basis {
     kernels: Kernels,
     generation: usize,
     rows: RowBuffer,
-    /// All ones for a column without a pivot.
+    /// 255 for a column without a pivot, 0 for the others.
     free: Vec<u8>,
     rank: usize,
-    /// Rows from here on are absent.
+    /// One more than the highest row with a pivot.
     end: usize,
 }
 
 impl Basis {
-    /// The empty span of vectors of `generation` coefficients.
+    /// Creates the empty span of vectors of `generation` coefficients.
     pub(crate) fn new(kernels: Kernels, generation: usize) -> Self {
-        // The elimination works on whole lines.
+        // The elimination kernel works on whole lines of 64 bytes.
         let length = generation.next_multiple_of(64);
         let mut free = vec![0; length];
         free[..generation].fill(u8::MAX);
@@ -56,7 +63,7 @@ impl Basis {
         }
     }
 
-    /// Forgets everything.
+    /// Empties the span.
     pub(crate) fn clear(&mut self) {
         self.rows.clear();
         self.free[..self.generation].fill(u8::MAX);
@@ -72,8 +79,8 @@ impl Basis {
         self.rank == self.generation
     }
 
-    /// Takes `generation` coefficients. If they are independent of those
-    /// before, returns the packet's number: its pivot.
+    /// Inserts a coding vector of `generation` coefficients. Returns the column of its pivot, which
+    /// becomes the packet's number, or `None` if the vector is not innovative.
     pub(crate) fn insert(&mut self, coefficients: &[u8]) -> Result<Option<usize>, GfError> {
         if self.is_complete() {
             return Ok(None);
@@ -92,9 +99,11 @@ impl Basis {
         Ok(pivot)
     }
 
-    /// Takes a source symbol not seen before: its row is the unit vector as it
-    /// stands, and what other rows have of the symbol they now have of the
-    /// packet, in the same byte.
+    /// Inserts the coding vector of an uncoded source symbol, if its column has no pivot yet.
+    ///
+    /// This shortcut needs no elimination. The new row is the unit vector itself. The other rows do
+    /// not change: their coefficient of the symbol becomes their factor of the packet, which is the
+    /// same value in the same byte.
     fn insert_symbol(&mut self, coefficients: &[u8]) -> Option<usize> {
         let column = unit_column(coefficients)?;
         let fresh = self.free[column] != 0 && coefficients[column] == 1;
@@ -104,33 +113,33 @@ impl Basis {
         Some(column)
     }
 
-    /// Whether source symbol `index` follows from the packets so far: its row
-    /// is there and has nothing of any other symbol.
+    /// Returns whether the packets determine source symbol `index`: its row exists and has no
+    /// coefficient of an undetermined symbol.
     pub(crate) fn determines(&self, index: usize) -> bool {
         let present = index < self.generation && self.free[index] == 0;
         let row = self.rows.row(index).filter(|_| present);
         row.is_some_and(|row| row.iter().zip(&self.free).all(|(c, free)| c & free == 0))
     }
 
-    /// How much of each packet goes into each symbol that is determined:
-    /// `generation` rows of one factor for each packet number up to the
-    /// highest; zero for numbers that have no packet.
+    /// Returns the decoding matrix: row `i` holds the factors of the packets that sum up to source
+    /// symbol `i`, if that symbol is determined. There is one column for each packet number up to
+    /// the highest, with zeros for numbers without a packet.
     pub(crate) fn solution(&self) -> Result<Rows<'_>, GfError> {
         self.rows.rows(self.generation).columns(0, self.end)
     }
 }
 
-/// The column of the only non-zero element, or `None` where there are none or
-/// several. For at most 255 elements.
+/// Returns the column of the only non-zero element, or `None` if there are none or several. `row`
+/// has at most 255 elements.
 pub(crate) fn unit_column(row: &[u8]) -> Option<usize> {
-    // Most dense vectors show it at their ends.
+    // Most dense vectors have non-zero elements at both ends, which decides at once.
     if let [first, .., last] = row
         && *first != 0
         && *last != 0
     {
         return None;
     }
-    // Counting in a byte lets the compiler use byte lanes.
+    // A counter of one byte lets the compiler vectorize the loop in byte lanes.
     let count = row.iter().fold(0u8, |count, &c| count.wrapping_add(u8::from(c != 0)));
     if count == 1 { row.iter().position(|&c| c != 0) } else { None }
 }

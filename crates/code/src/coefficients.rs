@@ -1,14 +1,19 @@
+//! Random coding vectors: dense, sparse, and expanded from a seed.
+//!
+//! Every function returns a vector with at least one non-zero element, because an all-zero coding
+//! vector wastes a transmission.
+
 use crate::error::CodeError;
 use ncmesh_gf::Field;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-/// Draws before [`draw`] gives up on a generator that only returns zeros. Even
-/// one coefficient of GF(2) is zero that often once in 2^128 times.
+/// Number of draws after which [`draw`] gives up on a generator that returns only zeros. A single
+/// coefficient of GF(2) is zero in all of them with probability 2^-128.
 const DRAWS: usize = 128;
 
-/// Draws one vector of coefficients: uniform over the vectors of `out.len()`
-/// elements of `field`, except for the all-zero vector, which never comes.
+/// Draws one coding vector, uniformly from all vectors of `out.len()` elements of `field` except
+/// the all-zero vector.
 pub fn draw(field: Field, rng: &mut (impl RngCore + ?Sized), out: &mut [u8]) {
     for _ in 0..DRAWS {
         rng.fill_bytes(out);
@@ -20,14 +25,16 @@ pub fn draw(field: Field, rng: &mut (impl RngCore + ?Sized), out: &mut [u8]) {
             return;
         }
     }
+    // A broken generator must not hang the caller.
     if let Some(first) = out.first_mut() {
         *first = 1;
     }
 }
 
-/// Draws one sparse vector: each coefficient is non-zero with probability
-/// `density`, then uniform over the non-zero elements. Where all come out as
-/// zero, one at a random place is set, so the vector is never all-zero.
+/// Draws one sparse coding vector.
+///
+/// Each coefficient is non-zero with probability `density`, and then uniform over the non-zero
+/// elements. If all coefficients are zero, one at a random index is drawn again as non-zero.
 ///
 /// # Errors
 /// [`CodeError::Density`] unless `0 < density <= 1`.
@@ -40,7 +47,7 @@ pub fn draw_sparse(
     if !(density > 0.0 && density <= 1.0) {
         return Err(CodeError::Density);
     }
-    // A 32-bit draw lies below the threshold with probability `density`.
+    // A 32-bit draw is below the threshold with probability `density`.
     let threshold = (density * 4_294_967_296.0) as u64;
     for c in out.iter_mut() {
         let take = u64::from(rng.next_u32()) < threshold;
@@ -53,26 +60,24 @@ pub fn draw_sparse(
     Ok(())
 }
 
-/// Expands an 8-byte seed into one vector of coefficients, so that a packet
-/// may carry the seed in their place.
+/// Expands an 8-byte seed into one coding vector, so that a packet may carry the seed instead.
 ///
-/// The vector is that of [`draw`] from ChaCha8 (D. J. Bernstein, "ChaCha, a
-/// variant of Salsa20", 2008) with the seed, least significant byte first and
-/// 24 zero bytes after it, as its key, and stream 0.
+/// The vector is what [`draw`] returns with ChaCha8 (D. J. Bernstein, "ChaCha, a variant of
+/// Salsa20", 2008). The key is the seed, least significant byte first, followed by 24 zero bytes;
+/// the stream is 0.
 pub fn expand_seed(field: Field, seed: u64, out: &mut [u8]) {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
     draw(field, &mut ChaCha8Rng::from_seed(key), out);
 }
 
-/// A uniform non-zero element.
+/// Draws a uniform non-zero element.
 fn draw_nonzero(field: Field, rng: &mut (impl RngCore + ?Sized)) -> u8 {
     1 + below(rng, field.order() as u32 - 1) as u8
 }
 
-/// A number below `bound`, by the high half of a product (D. Lemire, "Fast
-/// Random Integer Generation in an Interval", 2019); for bounds up to 255 its
-/// bias is below 2^-24.
+/// Draws a number below `bound` as the high half of a product (D. Lemire, "Fast Random Integer
+/// Generation in an Interval", 2019). For bounds up to 255 the bias is below 2^-24.
 fn below(rng: &mut (impl RngCore + ?Sized), bound: u32) -> u32 {
     ((u64::from(rng.next_u32()) * u64::from(bound)) >> 32) as u32
 }

@@ -1,3 +1,10 @@
+//! The receiver of a generation.
+//!
+//! The decoder eliminates on coding vectors as packets arrive, and leaves payloads as they are.
+//! Once the vectors determine a symbol, one matrix product of the kept payloads gives it. Deferring
+//! the payloads turns the many passes of textbook elimination into one product that runs at the
+//! speed of the processor's multiplier.
+
 use crate::basis::{Absorbed, Basis, unit_column};
 use crate::error::CodeError;
 use crate::shape::Shape;
@@ -5,75 +12,73 @@ use crate::store::Store;
 use ncmesh_gf::{GfError, Kernels, RowsMut};
 use rand_core::RngCore;
 
-/// A receiver: collects packets of one generation until they determine it.
+/// Collects packets of one generation until they determine its symbols.
 ///
-/// Arriving packets are reduced in their coefficients only; payloads stay as
-/// they came until the end, when one product gives all symbols at once. What
-/// is held can also be recoded, so a receiver that forwards needs no
-/// [`Recoder`](crate::Recoder) besides.
+/// A decoder can also recode the packets that it holds, so a receiver that forwards needs no
+/// separate [`Recoder`](crate::Recoder).
 #[derive(Clone, Debug)]
 pub struct Decoder {
     kernels: Kernels,
     store: Store,
     basis: Basis,
-    /// The source, symbol after symbol; valid where `solved`.
+    /// The source data, symbol after symbol. Only symbols that are `solved` are valid.
     symbols: Vec<u8>,
     solved: Vec<bool>,
-    /// Where the packet of that number is the symbol itself.
-    verbatim: Vec<bool>,
-    /// Space for the numbers of the symbols to solve for.
+    /// Whether packet `i` is the uncoded source symbol `i`.
+    uncoded: Vec<bool>,
+    /// Numbers of the symbols that the next product computes.
     wanted: Vec<u16>,
 }
 
 impl Decoder {
-    /// A decoder that holds nothing.
+    /// Creates a decoder without packets.
     #[must_use]
     pub fn new(shape: Shape) -> Self {
         let kernels = Kernels::best(shape.field());
-        let k = shape.generation();
+        let k = shape.generation_size();
         Self {
             kernels,
             store: Store::new(shape, kernels),
             basis: Basis::new(kernels, k),
             symbols: vec![0; shape.capacity()],
             solved: vec![false; k],
-            verbatim: vec![false; k],
+            uncoded: vec![false; k],
             wanted: Vec::with_capacity(k),
         }
     }
 
-    /// The shape that this decoder was made for.
+    /// Returns the shape of the generation.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.store.shape()
     }
 
-    /// Forgets everything, for the next generation.
+    /// Drops all packets, for the next generation.
     pub fn clear(&mut self) {
         self.store.clear();
         self.basis.clear();
         self.solved.fill(false);
-        self.verbatim.fill(false);
+        self.uncoded.fill(false);
     }
 
-    /// How many independent packets are held: 0 to `k`.
+    /// Returns the rank, the number of linearly independent packets held: 0 to `k`.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.basis.rank()
     }
 
-    /// Whether the rank is full, so that [`Decoder::decode`] gives the source.
+    /// Returns whether the rank is full, so that [`Decoder::decode`] returns the source data.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.basis.is_complete()
     }
 
-    /// Takes a packet of `k` coefficients and `symbol_size` bytes.
+    /// Takes a packet: its coding vector of `k` coefficients and its payload of `symbol_size`
+    /// bytes.
     ///
     /// # Errors
-    /// [`CodeError::Length`] for slices of other lengths,
-    /// [`CodeError::Coefficient`] for a value that is no element of the field.
-    /// The decoder is unchanged then.
+    /// [`CodeError::Length`] for slices of other lengths, [`CodeError::Coefficient`] for a value
+    /// that is not an element of the field. The decoder does not change then.
     pub fn absorb(&mut self, coefficients: &[u8], payload: &[u8]) -> Result<Absorbed, CodeError> {
         self.shape().check_lengths(coefficients.len(), payload.len())?;
         self.shape().check_elements(coefficients)?;
@@ -81,28 +86,30 @@ impl Decoder {
             return Ok(Absorbed::Redundant);
         };
         self.store.put(number, coefficients, payload);
-        // A source symbol takes the number of its own column, unless that is
-        // taken; then it is as good as any other packet.
-        self.verbatim[number] = coefficients[number] == 1 && unit_column(coefficients).is_some();
+        // An uncoded symbol takes the number of its own column, so its payload is the symbol. If
+        // that number is taken, the symbol counts as any other packet.
+        self.uncoded[number] = coefficients[number] == 1 && unit_column(coefficients).is_some();
         Ok(Absorbed::Innovative)
     }
 
-    /// Whether source symbol `index` follows from the packets so far.
+    /// Returns whether the packets so far determine source symbol `index`.
     #[must_use]
     pub fn is_determined(&self, index: usize) -> bool {
         self.basis.determines(index)
     }
 
-    /// Source symbol `index` (`symbol_size` bytes) as soon as the packets so
-    /// far determine it, which may be long before full rank; `None` until then
-    /// and past the end. The first call for a symbol computes it.
+    /// Returns source symbol `index` (`symbol_size` bytes) as soon as the packets determine it,
+    /// which may be long before full rank. Returns `None` until then, and past the end.
+    ///
+    /// The first call for a symbol computes it, at the cost of one pass over the payloads held.
     pub fn symbol(&mut self, index: usize) -> Option<&[u8]> {
         if !self.is_determined(index) {
             return None;
         }
-        if self.verbatim[index] {
+        if self.uncoded[index] {
             return self.store.payloads().row(index);
         }
+
         self.wanted.clear();
         if !self.solved[index] {
             self.wanted.push(index as u16);
@@ -112,36 +119,37 @@ impl Decoder {
         self.symbols.get(index * size..(index + 1) * size)
     }
 
-    /// The whole source, `k * symbol_size` bytes, at full rank; `None` before.
+    /// Returns the source data, `k * symbol_size` bytes, at full rank, and `None` before.
+    ///
     /// The first call computes it.
     pub fn decode(&mut self) -> Option<&[u8]> {
         if !self.is_complete() {
             return None;
         }
+
+        // Symbols that arrived uncoded are copied. Only the others cost multiplications.
+        let size = self.shape().symbol_size();
         self.wanted.clear();
-        for index in 0..self.shape().generation() {
-            if !self.solved[index] && !self.copy_verbatim(index) {
+        for index in 0..self.shape().generation_size() {
+            if self.solved[index] {
+                continue;
+            }
+            let uncoded = self.store.payloads().row(index).filter(|_| self.uncoded[index]);
+            if let Some(payload) = uncoded {
+                self.symbols[index * size..][..size].copy_from_slice(payload);
+                self.solved[index] = true;
+            } else {
                 self.wanted.push(index as u16);
             }
         }
+
         self.solve().ok()?;
         Some(&self.symbols)
     }
 
-    /// Copies a symbol that came as it is to its place.
-    fn copy_verbatim(&mut self, index: usize) -> bool {
-        let size = self.shape().symbol_size();
-        let came = self.store.payloads().row(index).filter(|_| self.verbatim[index]);
-        if let Some(payload) = came {
-            self.symbols[index * size..][..size].copy_from_slice(payload);
-            self.solved[index] = true;
-        }
-        came.is_some()
-    }
-
-    /// Computes the symbols numbered in `wanted`, which must be determined.
+    /// Computes the symbols whose numbers are in `wanted`. They must be determined.
     fn solve(&mut self) -> Result<(), GfError> {
-        let (k, size) = (self.shape().generation(), self.shape().symbol_size());
+        let (k, size) = (self.shape().generation_size(), self.shape().symbol_size());
         let mut symbols = RowsMut::packed(&mut self.symbols, size, k)?;
         self.kernels.product_at(
             &self.wanted,
@@ -155,11 +163,11 @@ impl Decoder {
         Ok(())
     }
 
-    /// Writes a fresh packet from what is held; see
-    /// [`Recoder::recode`](crate::Recoder::recode).
+    /// Writes a random combination of the packets held, as
+    /// [`Recoder::recode`](crate::Recoder::recode) does.
     ///
     /// # Errors
-    /// As there.
+    /// [`CodeError::Length`] for slices of other lengths.
     pub fn recode(
         &self,
         rng: &mut (impl RngCore + ?Sized),
@@ -169,11 +177,11 @@ impl Decoder {
         self.store.recode(rng, coefficients, payload)
     }
 
-    /// Writes several fresh packets from what is held; see
-    /// [`Recoder::recode_many`](crate::Recoder::recode_many).
+    /// Writes several random combinations of the packets held, as
+    /// [`Recoder::recode_many`](crate::Recoder::recode_many) does.
     ///
     /// # Errors
-    /// As there.
+    /// [`CodeError::Length`] for slices of other lengths.
     pub fn recode_many(
         &self,
         rng: &mut (impl RngCore + ?Sized),
@@ -183,11 +191,11 @@ impl Decoder {
         self.store.recode_many(rng, coefficients, payloads)
     }
 
-    /// Writes the combination with the given weights; see
-    /// [`Recoder::recode_with`](crate::Recoder::recode_with).
+    /// Writes the combination of the packets held with the given weights, as
+    /// [`Recoder::recode_with`](crate::Recoder::recode_with) does.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Recoder::recode_with`](crate::Recoder::recode_with).
     pub fn recode_with(
         &self,
         weights: &[u8],

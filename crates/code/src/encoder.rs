@@ -1,11 +1,16 @@
-use crate::error::{CodeError, same_length};
+//! The source of a generation.
+//!
+//! A payload is the product of a coding vector and the matrix of source symbols. The matrix is laid
+//! out for the kernels, each symbol in an aligned row.
+
+use crate::error::CodeError;
 use crate::shape::Shape;
 use ncmesh_gf::{Kernels, RowBuffer, Rows, RowsMut};
 
-/// The source of one generation at a time.
+/// Encodes one generation at a time.
 ///
-/// A symbol itself is the packet whose coefficients are a unit vector; sending
-/// those first makes the code systematic.
+/// The packet with a unit vector as its coding vector is the source symbol itself. A source that
+/// sends these packets first uses a systematic code (RFC 8406).
 #[derive(Clone, Debug)]
 pub struct Encoder {
     shape: Shape,
@@ -14,28 +19,27 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder of all-zero symbols.
+    /// Creates an encoder whose symbols are all zero.
     #[must_use]
     pub fn new(shape: Shape) -> Self {
         Self {
             shape,
             kernels: Kernels::best(shape.field()),
-            symbols: RowBuffer::new(shape.symbol_size(), shape.generation()),
+            symbols: RowBuffer::new(shape.symbol_size(), shape.generation_size()),
         }
     }
 
-    /// The shape that this encoder was made for.
+    /// Returns the shape of the generation.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Takes the generation's source data, symbol after symbol, and fills up
-    /// with zero bytes.
+    /// Loads the source data of a generation, symbol after symbol, padded with zero bytes.
     ///
     /// # Errors
-    /// [`CodeError::TooMuchData`] for more than [`Shape::capacity`] bytes; the
-    /// encoder keeps what it had then.
+    /// [`CodeError::TooMuchData`] for more than [`Shape::capacity`] bytes. The encoder keeps its
+    /// former data then.
     pub fn load(&mut self, data: &[u8]) -> Result<(), CodeError> {
         let capacity = self.shape.capacity();
         if data.len() > capacity {
@@ -43,7 +47,7 @@ impl Encoder {
         }
         let size = self.shape.symbol_size();
         let mut parts = data.chunks(size);
-        for index in 0..self.shape.generation() {
+        for index in 0..self.shape.generation_size() {
             if let Some(symbol) = self.symbols.row_mut(index) {
                 let part = parts.next().unwrap_or_default();
                 let (taken, padding) = symbol.split_at_mut(part.len());
@@ -54,53 +58,35 @@ impl Encoder {
         Ok(())
     }
 
-    /// Source symbol `index` (`symbol_size` bytes), or `None` past the end.
+    /// Returns source symbol `index` (`symbol_size` bytes), or `None` past the end.
     #[must_use]
     pub fn symbol(&self, index: usize) -> Option<&[u8]> {
         self.symbols.row(index)
     }
 
-    /// Writes the payload of the packet with these `k` coefficients.
+    /// Writes the payload of the packet with this coding vector of `k` coefficients.
     ///
     /// # Errors
-    /// [`CodeError::Length`] for slices of other lengths than `k` and
-    /// `symbol_size`, [`CodeError::Coefficient`] for a value that is no
-    /// element of the field.
+    /// [`CodeError::Length`] for slices of other lengths than `k` and `symbol_size`,
+    /// [`CodeError::Coefficient`] for a value that is not an element of the field.
     pub fn encode(&self, coefficients: &[u8], payload: &mut [u8]) -> Result<(), CodeError> {
         self.shape.check_lengths(coefficients.len(), payload.len())?;
-        self.encode_strided(coefficients, payload, self.shape.symbol_size())
+        self.encode_many(coefficients, payload)
     }
 
-    /// Writes the payloads of `n` packets, one after the other, from `n` rows
-    /// of `k` coefficients. Four or more packets in one call cost much less
-    /// each than one: a source byte is loaded once for four packets.
+    /// Writes the payloads of `n` packets, one after the other, from `n` rows of `k` coefficients.
+    ///
+    /// Four or more packets in one call cost much less each than one: the kernel loads a source
+    /// byte once for four packets.
     ///
     /// # Errors
-    /// As for [`Encoder::encode`], with lengths `n * k` and
-    /// `n * symbol_size`.
+    /// As for [`Encoder::encode`], with lengths `n * k` and `n * symbol_size`.
     pub fn encode_many(&self, coefficients: &[u8], payloads: &mut [u8]) -> Result<(), CodeError> {
-        self.shape.check_batch(coefficients.len(), payloads.len())?;
-        self.encode_strided(coefficients, payloads, self.shape.symbol_size())
-    }
-
-    /// As [`Encoder::encode_many`], with the start of each payload `stride`
-    /// bytes after that of the one before. The bytes between are left alone.
-    ///
-    /// # Errors
-    /// As for [`Encoder::encode`], and [`CodeError::Layout`] when the payloads
-    /// overlap or do not fit.
-    pub fn encode_strided(
-        &self,
-        coefficients: &[u8],
-        payloads: &mut [u8],
-        stride: usize,
-    ) -> Result<(), CodeError> {
-        let (k, size) = (self.shape.generation(), self.shape.symbol_size());
-        let count = coefficients.len() / k;
-        same_length("coefficients", count * k, coefficients.len())?;
+        let count = self.shape.check_batch(coefficients.len(), payloads.len())?;
         self.shape.check_elements(coefficients)?;
+        let (k, size) = (self.shape.generation_size(), self.shape.symbol_size());
         let matrix = Rows::packed(coefficients, k, count)?;
-        let mut outputs = RowsMut::new(payloads, size, stride, count)?;
+        let mut outputs = RowsMut::packed(payloads, size, count)?;
         Ok(self.kernels.product(matrix, self.symbols.rows(k), &mut outputs)?)
     }
 }

@@ -1,53 +1,55 @@
+//! Errors of the coders.
+
 use ncmesh_gf::GfError;
 
-/// What the coder refuses. A packet that brings nothing new is no error; see
+/// Arguments that a coder rejects. A packet that is not innovative is not an error; see
 /// [`Absorbed::Redundant`](crate::Absorbed::Redundant).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CodeError {
-    /// A generation of no symbols, or of more than 255.
+    /// The generation size is 0 or more than 255.
     #[error("a generation holds 1 to 255 symbols, not {0}")]
     Generation(usize),
-    /// A symbol of no bytes, or of more than 65 535.
+    /// The symbol size is 0 or more than 65 535 bytes.
     #[error("a symbol holds 1 to 65535 bytes, not {0}")]
     SymbolSize(usize),
-    /// A slice of the wrong length.
+    /// A slice has the wrong length.
     #[error("{what}: {got} bytes where {expected} are needed")]
     Length {
-        /// Which slice.
+        /// Name of the argument.
         what: &'static str,
-        /// Its length as it has to be, in bytes.
+        /// The required length, in bytes.
         expected: usize,
-        /// Its length as it is, in bytes.
+        /// The length of the slice, in bytes.
         got: usize,
     },
-    /// More source data than a generation holds.
+    /// The source data is longer than a generation.
     #[error("{got} bytes of data in a generation of {capacity}")]
     TooMuchData {
         /// Bytes that a generation holds.
         capacity: usize,
-        /// Bytes given.
+        /// Bytes of source data.
         got: usize,
     },
-    /// A coefficient that is no element of the field.
-    #[error("coefficient {value} at {index} is no element of the field")]
+    /// A coefficient is not an element of the field.
+    #[error("coefficient {value} at {index} is not an element of the field")]
     Coefficient {
-        /// Where it stands.
+        /// Index of the coefficient.
         index: usize,
-        /// What it is.
+        /// Value of the coefficient.
         value: u8,
     },
-    /// Packed coefficients with bits set in the padding of the last byte.
+    /// Packed coefficients have bits set in the padding of the last byte.
     #[error("the padding of packed coefficients is not zero")]
     Padding,
-    /// A density outside (0, 1].
-    #[error("a density lies above 0 and at most at 1")]
+    /// The density is outside (0, 1].
+    #[error("the density must be above 0 and at most 1")]
     Density,
-    /// Rows that overlap, or do not fit into the slice given for them.
+    /// Rows overlap, or do not fit into their slice.
     #[error(transparent)]
     Layout(#[from] GfError),
 }
 
-/// `Ok` when the slice `what` has the length that it needs.
+/// Returns `Ok` when the argument `what` has the required length.
 pub(crate) fn same_length(
     what: &'static str,
     expected: usize,

@@ -1,15 +1,19 @@
-//! Random linear network coding: Encoder, Recoder, Decoder over a generation
-//! of symbols.
+//! Random linear network coding: encoder, recoder and decoder of a generation of symbols.
 //!
-//! A *generation* is `k` source symbols of equal size. A coded packet is a
-//! linear combination of them, sent with its `k` *coefficients*. Any node that
-//! holds packets of a generation may send fresh combinations of what it holds
-//! ([`Recoder`]), and any `k` linearly independent packets give the source
-//! back ([`Decoder`]). See T. Ho et al., "A Random Linear Network Coding
-//! Approach to Multicast", IEEE Trans. Inf. Theory 52(10), 2006.
+//! A *generation* is a block of `k` *source symbols* of equal size (RFC 8406). A coded packet is a
+//! linear combination of them; its `k` coefficients are its *coding vector*. A relay that holds
+//! packets of a generation may send fresh combinations of them ([`Recoder`]). A receiver gets the
+//! source back from any `k` linearly independent packets ([`Decoder`]). See T. Ho et al., "A Random
+//! Linear Network Coding Approach to Multicast", IEEE Trans. Inf. Theory 52(10), 2006.
 //!
-//! Everything is allocated by the `new` functions; nothing after them
-//! allocates, but for [`Separator`]. Randomness always comes in as an argument.
+//! # How it works
+//! [`Encoder`] multiplies the matrix of source symbols with coding vectors. Recoder and decoder
+//! share two parts: `basis` eliminates on coding vectors and so tells which packets are innovative,
+//! and `store` keeps the innovative packets as they came and combines them. The decoder multiplies
+//! the kept payloads with the inverse matrix, once. All arithmetic is in [`ncmesh_gf`].
+//!
+//! The `new` functions allocate everything; later calls do not allocate, except those of
+//! [`Separator`]. Randomness is always an argument.
 //!
 //! ```
 //! use ncmesh_code::{CodeError, Decoder, Encoder, Field, Shape, draw};

@@ -1,19 +1,21 @@
+//! Coding vectors on the wire: several coefficients in a byte where the field is small.
+
 use crate::error::{CodeError, same_length};
 use ncmesh_gf::Field;
 
-/// Bytes that `count` coefficients of `field` take on the wire: one bit each
-/// over GF(2), four over GF(2^4), eight over GF(2^8), rounded up.
+/// Returns the bytes that `count` coefficients of `field` take on the wire: 1 bit each over GF(2),
+/// 4 over GF(2^4), 8 over GF(2^8), rounded up.
 #[must_use]
 pub fn packed_len(field: Field, count: usize) -> usize {
     count.div_ceil(per_byte(field))
 }
 
-/// Packs coefficients (one a byte) for the wire, the first one in the lowest
-/// bits of the first byte. `out` has [`packed_len`] bytes.
+/// Packs coefficients (one in each byte) for the wire. The first coefficient is in the lowest bits
+/// of the first byte. `out` has [`packed_len`] bytes.
 ///
 /// # Errors
-/// [`CodeError::Length`] for an `out` of another length,
-/// [`CodeError::Coefficient`] for a value that is no element of `field`.
+/// [`CodeError::Length`] for an `out` of another length, [`CodeError::Coefficient`] for a value
+/// that is not an element of `field`.
 pub fn pack(field: Field, coefficients: &[u8], out: &mut [u8]) -> Result<(), CodeError> {
     same_length("packed coefficients", packed_len(field, coefficients.len()), out.len())?;
     if let Some(index) = coefficients.iter().position(|&c| !field.contains(c)) {
@@ -26,14 +28,14 @@ pub fn pack(field: Field, coefficients: &[u8], out: &mut [u8]) -> Result<(), Cod
     Ok(())
 }
 
-/// Unpacks `out.len()` coefficients from the wire; the inverse of [`pack`].
+/// Unpacks `out.len()` coefficients from the wire. The inverse of [`pack`].
 ///
 /// # Errors
-/// [`CodeError::Length`] when `packed` has not [`packed_len`] bytes,
-/// [`CodeError::Padding`] when bits after the last coefficient are set. `out`
-/// is unchanged then.
+/// [`CodeError::Length`] unless `packed` has [`packed_len`] bytes, [`CodeError::Padding`] when bits
+/// after the last coefficient are set. `out` does not change then.
 pub fn unpack(field: Field, packed: &[u8], out: &mut [u8]) -> Result<(), CodeError> {
     same_length("packed coefficients", packed_len(field, out.len()), packed.len())?;
+    // Non-zero padding is rejected, so that each vector has one encoding only.
     let used = out.len() % per_byte(field);
     if let (true, Some(&last)) = (used > 0, packed.last())
         && last >> (used as u32 * field.bits()) != 0
@@ -48,6 +50,7 @@ pub fn unpack(field: Field, packed: &[u8], out: &mut [u8]) -> Result<(), CodeErr
     Ok(())
 }
 
+/// Returns the number of coefficients in a byte.
 fn per_byte(field: Field) -> usize {
     8 / field.bits() as usize
 }

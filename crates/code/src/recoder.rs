@@ -1,3 +1,5 @@
+//! The relay of a generation: keeps innovative packets and sends combinations of them.
+
 use crate::basis::{Absorbed, Basis};
 use crate::error::CodeError;
 use crate::shape::Shape;
@@ -5,8 +7,7 @@ use crate::store::Store;
 use ncmesh_gf::Kernels;
 use rand_core::RngCore;
 
-/// A relay: keeps the innovative packets of one generation and sends fresh
-/// combinations of them.
+/// Keeps the innovative packets of one generation and combines them into fresh packets.
 #[derive(Clone, Debug)]
 pub struct Recoder {
     store: Store,
@@ -14,38 +15,40 @@ pub struct Recoder {
 }
 
 impl Recoder {
-    /// A recoder that holds nothing.
+    /// Creates a recoder without packets.
     #[must_use]
     pub fn new(shape: Shape) -> Self {
         let kernels = Kernels::best(shape.field());
-        Self { store: Store::new(shape, kernels), basis: Basis::new(kernels, shape.generation()) }
+        Self {
+            store: Store::new(shape, kernels),
+            basis: Basis::new(kernels, shape.generation_size()),
+        }
     }
 
-    /// The shape that this recoder was made for.
+    /// Returns the shape of the generation.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.store.shape()
     }
 
-    /// Forgets everything, for the next generation.
+    /// Drops all packets, for the next generation.
     pub fn clear(&mut self) {
         self.store.clear();
         self.basis.clear();
     }
 
-    /// How many independent packets are held: 0 to `k`.
+    /// Returns the rank, the number of linearly independent packets held: 0 to `k`.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.basis.rank()
     }
 
-    /// Takes a packet of `k` coefficients and `symbol_size` bytes, and keeps
-    /// it if it is innovative.
+    /// Takes a packet, its coding vector of `k` coefficients and its payload of `symbol_size`
+    /// bytes, and keeps it if it is innovative.
     ///
     /// # Errors
-    /// [`CodeError::Length`] for slices of other lengths,
-    /// [`CodeError::Coefficient`] for a value that is no element of the field.
-    /// The recoder is unchanged then.
+    /// [`CodeError::Length`] for slices of other lengths, [`CodeError::Coefficient`] for a value
+    /// that is not an element of the field. The recoder does not change then.
     pub fn absorb(&mut self, coefficients: &[u8], payload: &[u8]) -> Result<Absorbed, CodeError> {
         self.shape().check_lengths(coefficients.len(), payload.len())?;
         self.shape().check_elements(coefficients)?;
@@ -56,9 +59,9 @@ impl Recoder {
         Ok(Absorbed::Innovative)
     }
 
-    /// Writes a fresh packet, a random combination of those held: its `k`
-    /// coefficients and its payload of `symbol_size` bytes. Returns `false`,
-    /// and writes nothing, at rank 0.
+    /// Writes a fresh packet, a random combination of the packets held: its coding vector of `k`
+    /// coefficients and its payload of `symbol_size` bytes. Returns `false`, and writes nothing,
+    /// at rank 0.
     ///
     /// # Errors
     /// [`CodeError::Length`] for slices of other lengths.
@@ -71,9 +74,8 @@ impl Recoder {
         self.store.recode(rng, coefficients, payload)
     }
 
-    /// Writes `n` fresh packets at once, at much less cost each: `n * k`
-    /// coefficients and `n * symbol_size` bytes of payload. Returns `false`,
-    /// and writes nothing, at rank 0.
+    /// Writes `n` fresh packets at once, which costs much less than `n` calls: `n * k` coefficients
+    /// and `n * symbol_size` bytes of payload. Returns `false`, and writes nothing, at rank 0.
     ///
     /// # Errors
     /// [`CodeError::Length`] for slices of other lengths.
@@ -86,13 +88,12 @@ impl Recoder {
         self.store.recode_many(rng, coefficients, payloads)
     }
 
-    /// Writes the combination with the given weights, one for each packet
-    /// held, in order of arrival.
+    /// Writes the combination with the given weights, one for each packet held, in order of
+    /// arrival.
     ///
     /// # Errors
-    /// [`CodeError::Length`] unless there are [`Recoder::rank`] weights and
-    /// the outputs fit, [`CodeError::Coefficient`] for a weight that is no
-    /// element of the field.
+    /// [`CodeError::Length`] unless there are [`Recoder::rank`] weights and the outputs have the
+    /// right lengths, [`CodeError::Coefficient`] for a weight that is not an element of the field.
     pub fn recode_with(
         &self,
         weights: &[u8],

@@ -1,42 +1,52 @@
-//! Combinations over two generations, taken apart by elimination.
+//! Separates one generation from packets that combine it with another.
+//!
+//! Relays of CORE add packets of two generations (J. Hansen et al., "Bridging Inter-flow and
+//! Intra-flow Network Coding in Wireless Mesh Networks", Computer Networks 145, 2018, section 4).
+//! A receiver of one generation removes the other by elimination: it treats the coding vectors over
+//! both generations as one long vector and eliminates the columns of the generation that it does
+//! not want.
 
 use crate::error::{CodeError, same_length};
 use crate::shape::Shape;
 use ncmesh_gf::{Field, Kernels};
 
-/// A packet: its coefficients and its payload.
+/// A packet: its coding vector and its payload.
 pub type Combination = (Vec<u8>, Vec<u8>);
 
-/// What became of a packet that a [`Separator`] took in.
+/// Effect of a packet that a [`Separator`] receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Separated {
-    /// It followed from those before.
+    /// The packet is a combination of earlier packets.
     Redundant,
-    /// It is kept until more is known of the other generation.
+    /// The separator keeps the packet until it knows more of the other generation.
     Kept,
-    /// With those before, this follows of the wanted generation alone.
+    /// The packet gives this combination of the wanted generation alone.
     Wanted(Combination),
 }
 
-/// Takes one generation out of packets that combine it with another (CORE, section 4).
+/// Extracts combinations of a *wanted* generation from packets that combine it with an *other* one.
 ///
-/// A row is a packet: its coefficients in the *other* generation, those in the *wanted* one, and its payload. Rows are kept in
-/// echelon form over the other generation's columns. What vanishes there is a combination of the wanted generation alone;
-/// all such combinations that follow from the packets inserted come out, each once.
+/// A row is a packet: its coefficients in the other generation, its coefficients in the wanted
+/// generation, and its payload. Rows are kept in echelon form over the columns of the other
+/// generation. A packet that reduces to zero in these columns is a combination of the wanted
+/// generation alone. Every such combination that follows from the inserted packets is returned
+/// once. The separator keeps at most one row for each symbol of the other generation.
 #[derive(Clone, Debug)]
 pub struct Separator {
     kernels: Kernels,
     shape: Shape,
-    /// By leading column in the other generation.
+    /// Rows by their leading column in the other generation. Each has a one in that column.
     rows: Vec<Option<Vec<u8>>>,
     rank: usize,
 }
 
 impl Separator {
-    /// For generations of `wanted` and `other` symbols over `field`, with payloads of `payload` bytes.
+    /// Creates a separator for generations of `wanted` and `other` symbols over `field`, with
+    /// payloads of `payload` bytes.
     ///
     /// # Errors
-    /// [`CodeError::Generation`], [`CodeError::SymbolSize`] where one of them is zero or too large.
+    /// [`CodeError::Generation`] or [`CodeError::SymbolSize`] for a size of zero or a size that is
+    /// too large.
     pub fn new(
         field: Field,
         wanted: usize,
@@ -48,23 +58,24 @@ impl Separator {
         Ok(Self { kernels: Kernels::best(field), shape, rows: vec![None; other], rank: 0 })
     }
 
-    /// Rows kept: how many dimensions of the other generation are known, alone or combined with the wanted one.
+    /// Returns the number of rows kept: the known dimensions of the other generation, alone or
+    /// combined with the wanted one.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Bytes of a payload.
+    /// Returns the length of a payload in bytes.
     #[must_use]
     pub fn payload_size(&self) -> usize {
         self.shape.symbol_size()
     }
 
-    /// Takes in a packet with its coefficients in both generations.
+    /// Inserts a packet with its coefficients in both generations.
     ///
     /// # Errors
-    /// [`CodeError::Length`] where a length is not as [`Separator::new`] was told, [`CodeError::Coefficient`] where one is
-    /// no element of the field.
+    /// [`CodeError::Length`] for a length other than given to [`Separator::new`],
+    /// [`CodeError::Coefficient`] for a value that is not an element of the field.
     pub fn insert(
         &mut self,
         wanted: &[u8],
@@ -75,6 +86,9 @@ impl Separator {
         same_length("coefficients", self.rows.len(), other.len())?;
         self.shape.check_elements(wanted)?;
         self.shape.check_elements(other)?;
+
+        // Eliminate the columns of the other generation. The first column without a row keeps this
+        // packet as its row, scaled to a leading one.
         let mut row = [other, wanted, payload].concat();
         for column in 0..self.rows.len() {
             let lead = row[column];
@@ -90,9 +104,11 @@ impl Separator {
                 }
             }
         }
-        let payload = row.split_off(self.rows.len() + self.shape.generation());
+
+        // Nothing of the other generation remains.
+        let payload = row.split_off(self.rows.len() + self.shape.generation_size());
         let wanted = row.split_off(self.rows.len());
-        let new = wanted.iter().any(|coefficient| *coefficient != 0);
-        Ok(if new { Separated::Wanted((wanted, payload)) } else { Separated::Redundant })
+        let innovative = wanted.iter().any(|coefficient| *coefficient != 0);
+        Ok(if innovative { Separated::Wanted((wanted, payload)) } else { Separated::Redundant })
     }
 }

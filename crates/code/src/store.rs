@@ -1,31 +1,37 @@
+//! The innovative packets of a generation, and combinations of them.
+//!
+//! Recoder and decoder share this store. It keeps coding vectors and payloads in two tables for the
+//! kernels. A packet is in the row of its number, the column of its pivot, so that the decoding
+//! matrix of [`Basis`](crate::basis::Basis) applies to the payloads without reordering. Rows
+//! without a packet keep stale bytes; their weight is always zero.
+
 use crate::coefficients::draw;
 use crate::error::{CodeError, same_length};
 use crate::shape::Shape;
 use ncmesh_gf::{Kernels, RowBuffer, Rows, RowsMut};
 use rand_core::RngCore;
 
-/// Packets mixed from one draw of weights; two blocks of four.
+/// Packets combined in one product: two blocks of four outputs.
 const BATCH: usize = 8;
-/// The largest generation.
+/// The largest generation size.
 const MOST: usize = 255;
 
-/// The innovative packets of a generation as they came, each in the row of its
-/// number (see [`Basis`](crate::basis::Basis)).
+/// The innovative packets of a generation as they came, each in the row of its number.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     shape: Shape,
     kernels: Kernels,
     coefficients: RowBuffer,
     payloads: RowBuffer,
-    /// The packets' numbers in order of arrival.
+    /// Numbers of the packets in order of arrival.
     order: Vec<u8>,
-    /// Rows from here on are not in use; those before may have gaps.
+    /// One more than the highest number in use. Rows below it may be unused.
     end: usize,
 }
 
 impl Store {
     pub(crate) fn new(shape: Shape, kernels: Kernels) -> Self {
-        let k = shape.generation();
+        let k = shape.generation_size();
         Self {
             shape,
             kernels,
@@ -40,14 +46,14 @@ impl Store {
         self.shape
     }
 
-    /// Forgets the packets.
+    /// Drops all packets.
     pub(crate) fn clear(&mut self) {
         self.order.clear();
         self.end = 0;
     }
 
-    /// Keeps a packet whose lengths were checked, under a number below the
-    /// generation's size that no other packet has.
+    /// Keeps a packet of checked lengths under `number`, which is below the generation size and
+    /// not in use.
     pub(crate) fn put(&mut self, number: usize, coefficients: &[u8], payload: &[u8]) {
         if let (Some(row), Some(bytes)) =
             (self.coefficients.row_mut(number), self.payloads.row_mut(number))
@@ -59,20 +65,22 @@ impl Store {
         }
     }
 
-    /// The payloads by number, `symbol_size` bytes a row, up to the highest
-    /// number kept. A row without a packet holds anything.
+    /// Returns the payloads by number, `symbol_size` bytes in a row, up to the highest number in
+    /// use. A row without a packet holds arbitrary bytes.
     pub(crate) fn payloads(&self) -> Rows<'_> {
         self.payloads.rows(self.end)
     }
 
-    /// Mixes `n` packets from `n` rows of one weight per row in use.
-    fn mix(
+    /// Combines packets with a matrix of weights: one row for each output, one column for each row
+    /// up to `end`.
+    fn combine(
         &self,
         weights: Rows<'_>,
         coefficients: &mut [u8],
         payloads: &mut [u8],
     ) -> Result<(), CodeError> {
-        let (k, size, n) = (self.shape.generation(), self.shape.symbol_size(), weights.count());
+        let (k, size, n) =
+            (self.shape.generation_size(), self.shape.symbol_size(), weights.count());
         let kept = self.coefficients.rows(self.end);
         self.kernels.product(weights, kept, &mut RowsMut::packed(coefficients, k, n)?)?;
         Ok(self.kernels.product(
@@ -82,26 +90,27 @@ impl Store {
         )?)
     }
 
-    /// Puts weights in order of arrival to their packets' rows.
-    fn place(&self, weights: &[u8], rows: &mut [u8]) {
-        rows.fill(0);
+    /// Sorts weights from order of arrival into order of packet numbers. Unused rows get zero.
+    fn sort_by_number(&self, weights: &[u8], by_number: &mut [u8]) {
+        by_number.fill(0);
         for (&number, &weight) in self.order.iter().zip(weights) {
-            rows[usize::from(number)] = weight;
+            by_number[usize::from(number)] = weight;
         }
     }
 
-    /// Draws one weight for each packet.
-    fn draw(&self, rng: &mut (impl RngCore + ?Sized), rows: &mut [u8]) {
+    /// Draws one weight for each packet into a row of weights by packet number.
+    fn draw_weights(&self, rng: &mut (impl RngCore + ?Sized), by_number: &mut [u8]) {
+        // Without unused rows any order of random weights is as good as another.
         if self.order.len() == self.end {
-            return draw(self.shape.field(), rng, rows);
+            return draw(self.shape.field(), rng, by_number);
         }
         let mut space = [0; MOST];
         let weights = &mut space[..self.order.len()];
         draw(self.shape.field(), rng, weights);
-        self.place(weights, rows);
+        self.sort_by_number(weights, by_number);
     }
 
-    /// One packet with the given weights, one per packet kept.
+    /// Writes one packet with the given weights, one for each packet in order of arrival.
     pub(crate) fn recode_with(
         &self,
         weights: &[u8],
@@ -112,13 +121,13 @@ impl Store {
         self.shape.check_lengths(coefficients.len(), payload.len())?;
         self.shape.check_elements(weights)?;
         let mut space = [0; MOST];
-        let rows = &mut space[..self.end];
-        self.place(weights, rows);
-        self.mix(Rows::single(rows), coefficients, payload)
+        let by_number = &mut space[..self.end];
+        self.sort_by_number(weights, by_number);
+        self.combine(Rows::single(by_number), coefficients, payload)
     }
 
-    /// As many packets as `coefficients` has rows, with weights drawn from
-    /// `rng`. `false` where nothing is kept.
+    /// Writes as many packets as `coefficients` has rows, with weights from `rng`. Returns `false`
+    /// without packets to combine.
     pub(crate) fn recode_many(
         &self,
         rng: &mut (impl RngCore + ?Sized),
@@ -129,20 +138,20 @@ impl Store {
         if self.end == 0 {
             return Ok(false);
         }
-        let (k, size) = (self.shape.generation(), self.shape.symbol_size());
+        let (k, size) = (self.shape.generation_size(), self.shape.symbol_size());
         let mut space = [0; BATCH * MOST];
         for (coefficients, payloads) in
             coefficients.chunks_mut(BATCH * k).zip(payloads.chunks_mut(BATCH * size))
         {
             let n = coefficients.len() / k;
             let weights = &mut space[..n * self.end];
-            weights.chunks_exact_mut(self.end).for_each(|row| self.draw(rng, row));
-            self.mix(Rows::packed(weights, self.end, n)?, coefficients, payloads)?;
+            weights.chunks_exact_mut(self.end).for_each(|row| self.draw_weights(rng, row));
+            self.combine(Rows::packed(weights, self.end, n)?, coefficients, payloads)?;
         }
         Ok(true)
     }
 
-    /// One packet with weights drawn from `rng`. `false` where nothing is kept.
+    /// Writes one packet with weights from `rng`. Returns `false` without packets to combine.
     pub(crate) fn recode(
         &self,
         rng: &mut (impl RngCore + ?Sized),
@@ -155,8 +164,8 @@ impl Store {
         }
         let mut space = [0; MOST];
         let weights = &mut space[..self.end];
-        self.draw(rng, weights);
-        self.mix(Rows::single(weights), coefficients, payload)?;
+        self.draw_weights(rng, weights);
+        self.combine(Rows::single(weights), coefficients, payload)?;
         Ok(true)
     }
 }

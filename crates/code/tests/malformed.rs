@@ -1,4 +1,4 @@
-//! Malformed input is refused without a panic and without a false rank.
+//! The coders reject malformed input without a panic and never claim a rank that is too high.
 
 use ncmesh_code::{
     Absorbed, CodeError, Decoder, Encoder, Field, Recoder, Shape, draw, draw_sparse, expand_seed,
@@ -10,8 +10,7 @@ use rand_core::{RngCore, SeedableRng};
 
 #[test]
 fn one_unit_vector_three_times_is_rank_one() {
-    // The crate `rlnc` 0.8.7 counts this as rank 3 and declares the
-    // generation decoded.
+    // The crate `rlnc` 0.8.7 counts this as rank 3 and declares the generation decoded.
     let shape = Shape::new(Field::Gf256, 3, 4).unwrap();
     let (mut decoder, mut recoder) = (Decoder::new(shape), Recoder::new(shape));
     for turn in 0..3 {
@@ -70,7 +69,7 @@ fn loading_pads_and_has_a_limit() {
     assert_eq!(encoder.symbol(3), None);
 }
 
-/// A generator that is stuck at zero.
+/// A broken generator that returns only zeros.
 struct Stuck;
 
 impl RngCore for Stuck {
@@ -107,8 +106,8 @@ fn seeds_expand_to_fixed_vectors() {
     assert_eq!(out, SEED_ONE.map(|c| c & 15));
 }
 
-/// The first bytes of the ChaCha8 key stream for the key 1, 0, 0, … and a zero
-/// nonce (test case 2 of J. Strombergson, draft-strombergson-chacha-test-vectors).
+/// The first bytes of the ChaCha8 key stream for the key 1, 0, 0, … and a zero nonce (test case 2
+/// of J. Strombergson, draft-strombergson-chacha-test-vectors).
 const SEED_ONE: [u8; 4] = [0xCF, 0x5E, 0xE9, 0xA0];
 
 proptest! {
@@ -133,13 +132,15 @@ proptest! {
         prop_assert_eq!(encoder.encode(&coefficients, &mut payload.clone()).is_ok(), valid);
         let whole = coefficients.len() % k == 0 && payload.len() == coefficients.len() / k * size;
         let elements = coefficients.iter().all(|&c| field.contains(c));
-        prop_assert_eq!(encoder.encode_many(&coefficients, &mut payload.clone()).is_ok(), whole && elements);
+        let encoded = encoder.encode_many(&coefficients, &mut payload.clone());
+        prop_assert_eq!(encoded.is_ok(), whole && elements);
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let mixed = recoder.recode(&mut rng, &mut coefficients.clone(), &mut payload.clone());
         prop_assert_eq!(mixed.is_ok(), fits);
         let mixed = recoder.recode_many(&mut rng, &mut coefficients.clone(), &mut payload.clone());
         prop_assert_eq!(mixed.is_ok(), whole);
-        prop_assert!(recoder.recode_with(&[1, 1], &mut coefficients.clone(), &mut payload.clone()).is_err());
+        let (mut vector, mut out) = (coefficients.clone(), payload.clone());
+        prop_assert!(recoder.recode_with(&[1, 1], &mut vector, &mut out).is_err());
     }
 
     #[test]

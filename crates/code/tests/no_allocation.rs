@@ -1,7 +1,7 @@
-//! Once set up, nothing allocates: a counting allocator watches a full round.
-// `GlobalAlloc` is an unsafe trait; there is no other way to count.
+//! The coders do not allocate after `new`: a counting allocator watches whole generations.
+// `GlobalAlloc` is an unsafe trait, and there is no other way to count.
 #![allow(unsafe_code)]
-// Helpers outside `#[test]` functions may fail a test too.
+// A helper outside the `#[test]` functions fails its test where it unwraps.
 #![allow(clippy::unwrap_used)]
 
 use ncmesh_code::{Decoder, Encoder, Field, Recoder, Shape, draw, draw_sparse, expand_seed};
@@ -16,7 +16,7 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: hands everything to the system's allocator.
+// SAFETY: passes every call on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -33,15 +33,15 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// One generation through all three coders.
-fn round(
+/// Sends one generation through all three coders.
+fn run_generation(
     encoder: &mut Encoder,
     recoder: &mut Recoder,
     decoder: &mut Decoder,
     rng: &mut ChaCha8Rng,
 ) {
     let shape = encoder.shape();
-    let (k, size) = (shape.generation(), shape.symbol_size());
+    let (k, size) = (shape.generation_size(), shape.symbol_size());
     let (mut coefficients, mut payloads) = ([0; 4 * 12], [0; 4 * 100]);
     let (coefficients, payloads) = (&mut coefficients[..4 * k], &mut payloads[..4 * size]);
     encoder.load(&[7; 500]).unwrap();
@@ -71,7 +71,7 @@ fn nothing_allocates_once_set_up() {
         let mut rng = ChaCha8Rng::seed_from_u64(11);
         let before = ALLOCATIONS.with(Cell::get);
         for _ in 0..3 {
-            round(&mut encoder, &mut recoder, &mut decoder, &mut rng);
+            run_generation(&mut encoder, &mut recoder, &mut decoder, &mut rng);
         }
         assert_eq!(ALLOCATIONS.with(Cell::get), before, "{field:?}");
     }

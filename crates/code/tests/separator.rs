@@ -1,4 +1,4 @@
-//! Two generations combined, and taken apart again.
+//! The separator extracts one of two combined generations.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -18,9 +18,9 @@ fn source(field: Field, count: usize, rng: &mut ChaCha8Rng) -> (Encoder, Vec<u8>
     (encoder, data)
 }
 
-/// A combination: its coefficients and its payload.
+/// Returns a random combination: its coding vector and its payload.
 fn packet(encoder: &Encoder, rng: &mut ChaCha8Rng) -> (Vec<u8>, Vec<u8>) {
-    let mut coefficients = vec![0; encoder.shape().generation()];
+    let mut coefficients = vec![0; encoder.shape().generation_size()];
     let mut payload = vec![0; SYMBOL];
     draw(encoder.shape().field(), rng, &mut coefficients);
     encoder.encode(&coefficients, &mut payload).unwrap();
@@ -34,7 +34,7 @@ fn an_overheard_packet_and_one_combined_with_it_give_the_other() {
     let found = Separated::Wanted((vec![4, 0], vec![0x01, 0x0f]));
     assert_eq!(separator.insert(&[0, 0], &[1, 2, 3], &[0x0e, 0xf0]), Ok(found));
     assert_eq!(separator.rank(), 1);
-    // What was known already brings nothing.
+    // A combination of earlier packets is redundant.
     assert_eq!(separator.insert(&[0, 0], &[0, 0, 0], &[0, 0]), Ok(Separated::Redundant));
     assert!(matches!(separator.insert(&[1], &[1, 2, 3], &[0, 0]), Err(CodeError::Length { .. })));
     assert!(matches!(separator.insert(&[1, 0], &[1], &[0, 0]), Err(CodeError::Length { .. })));
@@ -42,10 +42,10 @@ fn an_overheard_packet_and_one_combined_with_it_give_the_other() {
 }
 
 proptest! {
-    /// Combined and overheard packets in any order: the wanted generation is whole when their number reaches the joint
-    /// rank, and not before what was overheard allows it.
+    /// Inserts combined and overheard packets in any order. The wanted generation is complete when
+    /// their number reaches the joint rank, and not before.
     #[test]
-    fn what_follows_comes_out(
+    fn every_combination_that_follows_is_returned(
         seed in any::<u64>(),
         field in prop::sample::select(vec![Field::Gf256, Field::Gf16]),
         wanted in 1..9_usize,

@@ -1,37 +1,38 @@
-//! What a node counts: frames by service and kind, drops by reason.
+//! Counters of a node: frames by service and kind, drops by reason.
 
 use ncmesh_wire::{OpenError, ServiceId};
 use std::collections::BTreeMap;
 
-/// Why a frame, or part of one, was dropped. Network input never causes an error; it is counted here.
+/// Reason why a frame, or part of it, was dropped. Input from the network never causes an error; it
+/// is counted here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {
-    /// Not an ncmesh frame.
+    /// It is no ncmesh frame.
     Foreign,
-    /// An ncmesh frame of another version.
+    /// It is an ncmesh frame of another version.
     Version,
-    /// Not sealed with the network's key.
+    /// It is not sealed with the network's key.
     Unauthentic,
-    /// Heard before.
+    /// It was heard before.
     Replayed,
-    /// Claims to come from this very node: a second node uses this node's id.
+    /// It claims to come from this node: a second node uses the same id.
     DuplicateId,
-    /// No service here takes such frames.
+    /// No service at this node takes such frames.
     UnknownService,
     /// Its fields contradict each other or end early.
     Malformed,
-    /// Belongs to a flow this node knows nothing of.
+    /// It belongs to a flow that this node does not know.
     UnknownFlow,
-    /// Older than what this node already has.
+    /// It is older than what this node has already.
     Stale,
-    /// Coded with a packet that this node does not have.
+    /// It is coded with a packet that this node does not have.
     Undecodable,
-    /// Would have made this node keep more state than it allows.
+    /// It would have made this node keep more state than it allows.
     Full,
 }
 
 impl DropReason {
-    /// The name under which the drop is reported.
+    /// Returns the name under which the drop is reported.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -61,7 +62,7 @@ impl From<OpenError> for DropReason {
     }
 }
 
-/// Frames of one (service, kind), and their bytes on the air (outer frame included).
+/// Number of frames of one service and kind, and their bytes on the air (outer frame included).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Frames.
@@ -77,7 +78,7 @@ impl Tally {
     }
 }
 
-/// A node's counters since it started.
+/// Counters of a node since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     drops: BTreeMap<DropReason, u64>,
@@ -91,39 +92,39 @@ impl Counters {
         *self.drops.entry(reason).or_default() += 1;
     }
 
-    /// Drops so far, by reason.
+    /// Returns the drops so far, by reason.
     pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
         self.drops.iter().map(|(reason, n)| (*reason, *n))
     }
 
-    /// How often `reason` was counted.
+    /// Returns how often `reason` was counted.
     #[must_use]
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.drops.get(&reason).copied().unwrap_or(0)
     }
 
-    /// Frames sent of (service, kind).
+    /// Returns the frames sent of this service and kind.
     #[must_use]
     pub fn sent(&self, service: ServiceId, kind: u8) -> Tally {
         self.sent.get(&(service, kind)).copied().unwrap_or_default()
     }
 
-    /// All frames sent, by service and kind.
+    /// Returns all frames sent, by service and kind.
     pub fn all_sent(&self) -> impl Iterator<Item = ((ServiceId, u8), Tally)> + '_ {
         self.sent.iter().map(|(name, tally)| (*name, *tally))
     }
 
-    /// All frames heard, by service and kind.
+    /// Returns all frames heard, by service and kind.
     pub fn all_heard(&self) -> impl Iterator<Item = ((ServiceId, u8), Tally)> + '_ {
         self.heard.iter().map(|(name, tally)| (*name, *tally))
     }
 
-    /// Counts a frame that this node sent, with its bytes on the air.
+    /// Counts a frame that this node sent; `bytes` are those on the air.
     pub fn count_sent(&mut self, service: ServiceId, kind: u8, bytes: usize) {
         self.sent.entry((service, kind)).or_default().add(bytes);
     }
 
-    /// Counts a frame that this node heard, with its bytes on the air.
+    /// Counts a frame that this node heard; `bytes` are those on the air.
     pub fn count_heard(&mut self, service: ServiceId, kind: u8, bytes: usize) {
         self.heard.entry((service, kind)).or_default().add(bytes);
     }

@@ -27,8 +27,9 @@ pub trait Engine {
     /// draws no random number.
     fn offer(&self, now: Instant) -> Option<Offer>;
 
-    /// Appends to `out` the best frame body there is at this moment, at most `cx.mtu` bytes. Returns
-    /// `None` if there is nothing to send after all; the same offer must not be made again then.
+    /// Appends to `out` the best frame body there is at this moment, at most `cx.mtu` bytes.
+    /// Returns `None` if there is nothing to send after all; the same offer must not be made again
+    /// then.
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled>;
 
     /// Handles the report on the frame that was filled last.
@@ -72,18 +73,18 @@ pub trait TunnelEngine: Engine {
     /// Returns the longest packet it carries where frame bodies have up to `mtu` bytes, bytes.
     fn longest(&self, mtu: usize) -> usize;
 
-    /// Returns whether a packet for `to` would be taken now, if a path leads there and it is not too
-    /// long.
+    /// Returns whether a packet for `to` would be taken now, if a path leads there and it is not
+    /// too long.
     fn can_send(&self, to: NodeId) -> bool;
 
-    /// Returns whether a packet for `to` would be sent soon. Above this mark packets are better kept
-    /// outside, in queues that know connections and bound delay.
+    /// Returns whether a packet for `to` would be sent soon. Above this mark packets are better
+    /// kept outside, in queues that know connections and bound delay.
     fn below_low_watermark(&self, to: NodeId) -> bool {
         self.can_send(to)
     }
 
-    /// Takes a packet for `to` from the application. A refusal is the back-pressure: the driver waits
-    /// for room or drops the packet.
+    /// Takes a packet for `to` from the application. A refusal is the back-pressure: the driver
+    /// waits for room or drops the packet.
     ///
     /// # Errors
     /// [`PacketError`] says why the packet is not taken.

@@ -1,4 +1,5 @@
-//! The contract between a node and its protocol engines, and the toolkit that engines are built from.
+//! The contract between a node and its protocol engines, and the toolkit that engines are built
+//! from.
 //!
 //! An engine is a state machine without sockets, threads or clock. The node tells it what was heard
 //! and what time it is, and asks it for a frame at the moment the channel is granted. Everything an

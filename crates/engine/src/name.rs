@@ -1,28 +1,34 @@
-//! Names: what a node may be called, and which characters are never shown or stored.
+//! Names of nodes, and text from the network.
+//!
+//! A name from the network is shown on terminals and in logs, so characters that terminals obey or
+//! that hide other characters are replaced before it is stored.
 
-/// The most characters of a node's name. A longer one from the network is cut there; of four bytes each they
-/// still fit a length of one byte.
+/// Most characters of a node's name. Longer names from the network are cut. Even characters of four
+/// bytes each fit a length field of one byte.
 pub const MAX_NODE_NAME: usize = 63;
 
-/// Whether a node may be called so: 1 to [`MAX_NODE_NAME`] letters, digits, `.`, `_` and `-`.
+/// Returns whether `name` is allowed for a node: 1 to [`MAX_NODE_NAME`] letters, digits, `.`, `_`
+/// and `-`.
 #[must_use]
 pub fn is_node_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     (1..=MAX_NODE_NAME).contains(&name.len()) && name.chars().all(plain)
 }
 
-/// A node's name as heard from the network, made harmless and cut to [`MAX_NODE_NAME`].
+/// Returns a node's name from the network, made [`harmless`] and cut to [`MAX_NODE_NAME`].
 pub fn heard(bytes: &[u8]) -> String {
     harmless(&String::from_utf8_lossy(bytes)).chars().take(MAX_NODE_NAME).collect()
 }
 
-/// Text from the network, fit to be shown on a terminal: U+FFFD takes the place of what is deceptive.
+/// Returns text from the network that is safe to show on a terminal: U+FFFD replaces deceptive
+/// characters.
 #[must_use]
 pub fn harmless(text: &str) -> String {
     text.replace(is_deceptive, "\u{FFFD}")
 }
 
-/// Control characters, which terminals obey, and bidirectional controls, which make a name look like another.
+/// Returns whether a character deceives the reader: terminals obey control characters, and
+/// bidirectional controls make one name look like another.
 pub fn is_deceptive(c: char) -> bool {
     let is_bidi_control = matches!(
         c,
@@ -53,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_may_be_given_arrives_as_it_is() {
+    fn an_allowed_name_arrives_unchanged() {
         let longest = "n".repeat(MAX_NODE_NAME);
         assert!(is_node_name(&longest));
         assert_eq!(heard(longest.as_bytes()), longest);

@@ -89,7 +89,7 @@ impl Entry {
     }
 }
 
-/// What an engine is built from.
+/// Settings that an engine is built from.
 pub struct Settings<'a> {
     /// Its section of the configuration; empty if there is none.
     pub section: &'a toml::Table,

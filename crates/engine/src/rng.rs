@@ -1,10 +1,13 @@
-//! Randomness as the engines see it: streams named by what they are for.
+//! Random streams, named by their purpose.
+//!
+//! Each part of a node draws from its own stream. Whatever one part draws, the others get the same
+//! numbers, so that runs stay comparable.
 
 use ncmesh_wire::NodeId;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-/// The stream of (seed, node, service, purpose): drawing from one disturbs no other.
+/// Returns the stream of this seed, node, service and purpose.
 #[must_use]
 pub fn stream(seed: u64, node: NodeId, service: &str, purpose: &str) -> ChaCha8Rng {
     let mut hasher = blake3::Hasher::new_derive_key("ncmesh randomness stream v1");
@@ -16,7 +19,7 @@ pub fn stream(seed: u64, node: NodeId, service: &str, purpose: &str) -> ChaCha8R
     ChaCha8Rng::from_seed(*hasher.finalize().as_bytes())
 }
 
-/// A number drawn uniformly from [0, 1).
+/// Draws a number uniformly from [0, 1).
 pub fn unit(rng: &mut impl RngCore) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -26,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_told_apart_by_every_part_of_their_name() {
+    fn streams_differ_in_every_part_of_their_name() {
         let first =
             |seed, node, service, purpose| stream(seed, NodeId(node), service, purpose).next_u64();
         let base = first(1, 1, "link", "jitter");

@@ -1,11 +1,14 @@
 //! Storage backend for files: a file system in the daemon, memory in the simulator and in tests.
+//!
+//! Engines read batches of files they send and write batches of files they receive. The driver
+//! decides where the files are.
 
 use crate::file::merkle::{self, Hash};
 use crate::file::{BatchSet, Geometry};
 use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
 
-/// Why a batch could not be read or written.
+/// Reason why a batch could not be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
     /// The file is gone or cannot be read.
@@ -14,20 +17,21 @@ pub enum StorageError {
     /// No space left.
     #[error("no space is left")]
     NoSpace,
-    /// The place cannot be written.
+    /// The directory or the file cannot be written.
     #[error("the place cannot be written")]
     Unwritable,
 }
 
-/// Reads the batches of files that are sent, writes those of files that are received.
+/// Access to the files that this node sends and receives.
 pub trait Storage {
-    /// Fills `data` from `offset` of a file this node sends.
+    /// Fills `data` with the bytes at `offset` of a file that this node sends.
     ///
     /// # Errors
-    /// [`StorageError::Unreadable`].
+    /// [`StorageError::Unreadable`] if the file is gone, or shorter than it was.
     fn read(&mut self, flow: FlowId, offset: u64, data: &mut [u8]) -> Result<(), StorageError>;
 
-    /// Puts a complete, verified batch at its place. `hash` lets a restart find out whether it got there.
+    /// Writes a complete and verified batch at its `offset`. After a restart, `hash` tells whether
+    /// the batch has reached the disk.
     ///
     /// # Errors
     /// [`StorageError::NoSpace`] or [`StorageError::Unwritable`].
@@ -41,7 +45,7 @@ pub trait Storage {
     ) -> Result<(), StorageError>;
 }
 
-/// Files in memory.
+/// Storage in memory.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStorage {
     outgoing: BTreeMap<FlowId, Vec<u8>>,
@@ -50,18 +54,18 @@ pub struct MemoryStorage {
 }
 
 impl MemoryStorage {
-    /// Gives the contents of a file to be sent.
+    /// Sets the contents of a file that is to be sent.
     pub fn provide(&mut self, flow: FlowId, contents: Vec<u8>) {
         self.outgoing.insert(flow, contents);
     }
 
-    /// What was received of a file so far.
+    /// Returns the bytes of a file that were received so far.
     #[must_use]
     pub fn received(&self, flow: FlowId) -> &[u8] {
         self.incoming.get(&flow).map_or(&[], Vec::as_slice)
     }
 
-    /// The batches of a file that are here, each checked against its hash.
+    /// Returns the batches of a file that were written, each checked against its hash.
     #[must_use]
     pub fn written(&self, flow: FlowId, geometry: &Geometry) -> BatchSet {
         let mut have = BatchSet::none(geometry.batches());
@@ -76,7 +80,7 @@ impl MemoryStorage {
         have
     }
 
-    /// The BLAKE3 hash of what was received of a file.
+    /// Returns the BLAKE3 hash of the bytes received.
     #[must_use]
     pub fn received_hash(&self, flow: FlowId) -> Hash {
         merkle::leaf(self.received(flow))

@@ -1,7 +1,8 @@
-//! What stream schemes share: live streams in layers, from one node to all that join their group.
+//! Types that stream schemes share with drivers: live layered streams from one node to a group.
 //!
-//! The source names the layers, the base first. A scheme takes or refuses each packet at once. A
-//! packet that arrives at a node that joined comes up as
+//! A source opens a stream to a group and names its layers, the base first. Other nodes join the
+//! group, each with a utility of its rate. A scheme takes or refuses each packet of the source at
+//! once. A packet that arrives at a node that has joined is reported as
 //! [`Event::StreamPacket`](crate::Event::StreamPacket). Packets may be lost, those of the highest
 //! layer first.
 
@@ -15,51 +16,52 @@ pub use utility::{UtilityConfig, UtilityError};
 /// Most layers of a stream.
 pub const LAYERS: usize = 4;
 
-/// Why a stream or a membership cannot be.
+/// Reason why a stream cannot be opened, or a group not joined.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum StreamError {
     /// This program has no stream scheme of that name.
     #[error("no stream scheme has this name")]
     UnknownScheme,
-    /// A name that is none.
+    /// A name is not allowed.
     #[error("{what} {name:?}: allowed are 1 to {MAX_NODE_NAME} letters, digits, '.', '_' and '-'")]
     Name {
-        /// Of what.
+        /// Kind of name: group or layer.
         what: &'static str,
-        /// As it was given.
+        /// The name as it was given.
         name: String,
     },
-    /// No layer, or too many.
+    /// There is no layer, or too many.
     #[error("{0} layers: allowed are 1 to {LAYERS}, the base first")]
     Layers(usize),
-    /// A layer's name given twice.
+    /// The name of a layer is given twice.
     #[error("layer {0:?} is given twice")]
     LayerTwice(String),
-    /// An announcement that fits no frame.
+    /// The announcement would not fit a frame.
     #[error("the names of group and layers are too long for this radio's frames ([radio] mtu)")]
     LongNames,
-    /// A second stream to a group from here.
+    /// This node sends a stream to the group already.
     #[error("this node sends to group {0:?} already")]
     Busy(String),
-    /// No more streams can be kept.
+    /// This node keeps as many streams as it can.
     #[error("this node takes part in as many streams as it can")]
     Full,
-    /// No utility.
+    /// The utility is not valid.
     #[error("utility: {0}")]
     Utility(#[from] UtilityError),
-    /// A utility that asks for more than the mesh allows.
+    /// The utility is steeper than the mesh allows.
     #[error(
-        "utility: its slope at rate 0 is {slope} per Mbit/s, [multirate] theta = {theta} is the steepest allowed: lower its weight or penalty, or raise xi"
+        "utility: its slope at rate 0 is {slope} per Mbit/s, [multirate] theta = {theta} is the \
+         steepest allowed: lower its weight or penalty, or raise xi"
     )]
     TooSteep {
-        /// Its slope.
+        /// Slope of the utility at rate 0, per Mbit/s.
         slope: f64,
-        /// What all nodes are set to.
+        /// Steepest slope that is allowed, the same at all nodes.
         theta: f64,
     },
 }
 
-/// Why a packet is not taken.
+/// Reason why a packet is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamPacketError {
     /// This program has no stream scheme of that name.
@@ -68,62 +70,71 @@ pub enum StreamPacketError {
     /// No frame has room for it.
     #[error("a packet of {bytes} bytes is too long: this scheme carries up to {longest}")]
     TooLong {
-        /// Its length.
+        /// Length of the packet.
         bytes: usize,
         /// [`StreamEngine::longest`](crate::StreamEngine::longest).
         longest: usize,
     },
-    /// It is empty.
+    /// The packet is empty.
     #[error("an empty packet")]
     Empty,
-    /// More than waits at a source.
+    /// As many packets wait at the source as can.
     #[error("a burst: as many packets wait at the source as can")]
     Burst,
-    /// No stream of that id is sent from here, or it has no such layer.
+    /// This node sends no stream of this id, or the stream has no such layer.
     #[error("no such stream or layer is sent from here")]
     Unknown,
 }
 
-/// What keeps a receiver from the rate it asks for.
+/// Reason why a receiver does not get the rate it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Trouble {
-    /// Its node finds no path to the source.
+    /// There is no path to the source.
     #[error(
-        "no path to the source: no neighbour that hears this node, and is heard by it, leads there; `ncmesh peers` shows who can be reached"
+        "no path to the source: no neighbour that hears this node, and is heard by it, leads \
+         there; `ncmesh peers` shows who can be reached"
     )]
     NoPath,
-    /// The source sends, and nothing arrives.
+    /// The source sends, but nothing arrives.
     #[error(
-        "the source sends {:.2} Mbit/s, and nothing arrives: links on the way carry what others value more, or neighbours do not hear this node's reports; give it a minimum rate (--min-rate), or see `ncmesh peers`", offered_bps / 1e6
+        "the source sends {:.2} Mbit/s, and nothing arrives: links on the way carry what others \
+         value more, or neighbours do not hear this node's reports; give it a minimum rate \
+         (--min-rate), or see `ncmesh peers`",
+        offered_bps / 1e6
     )]
     NothingArrives {
-        /// What the source sends.
+        /// Rate of the source, bit/s.
         offered_bps: f64,
     },
-    /// Less than its minimum rate arrives, of a stream that has more.
+    /// Less than the minimum rate arrives, although the source sends more.
     #[error(
-        "gets {:.2} of at least {:.2} Mbit/s: more than links on the way carry beside other minimum rates; ask for less (--min-rate), here or elsewhere", rate_bps / 1e6, minimum_bps / 1e6
+        "gets {:.2} of at least {:.2} Mbit/s: more than links on the way carry beside other \
+         minimum rates; ask for less (--min-rate), here or elsewhere",
+        rate_bps / 1e6,
+        minimum_bps / 1e6
     )]
     BelowMinimum {
-        /// What it gets.
+        /// Rate that arrives, bit/s.
         rate_bps: f64,
-        /// What it asks for.
+        /// Minimum rate, bit/s.
         minimum_bps: f64,
     },
-    /// The source sends less than its minimum rate, and that arrives.
+    /// The source sends less than the minimum rate, and that arrives.
     #[error(
-        "gets {:.2} of at least {:.2} Mbit/s: the source sends no more", offered_bps / 1e6, minimum_bps / 1e6
+        "gets {:.2} of at least {:.2} Mbit/s: the source sends no more",
+        offered_bps / 1e6,
+        minimum_bps / 1e6
     )]
     SourceSendsLess {
-        /// What the source sends.
+        /// Rate of the source, bit/s.
         offered_bps: f64,
-        /// What it asks for.
+        /// Minimum rate, bit/s.
         minimum_bps: f64,
     },
 }
 
 impl Trouble {
-    /// A name for programs.
+    /// Returns the name of the problem in the API.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -135,88 +146,88 @@ impl Trouble {
     }
 }
 
-/// A stream as one node sees it. Lists of layers begin with the base.
+/// Status of a stream at one node. Lists of layers begin with the base.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamStatus {
-    /// Its source, and the number that tells this source's streams apart.
+    /// Id of the stream: its source, and a number.
     pub flow: FlowId,
-    /// The group it is sent to.
+    /// Group to which it is sent.
     pub group: String,
-    /// Its layers' names.
+    /// Names of its layers.
     pub layers: Vec<String>,
-    /// Receivers that are reached through this node, itself included (m).
+    /// Receivers that are reached through this node, itself included (m in the paper).
     pub receivers: u32,
-    /// The node it comes from, if this one is in its tree.
+    /// Previous hop in the stream's tree, if this node is in it.
     pub parent: Option<NodeId>,
-    /// At the source: what it took.
+    /// Packets taken, at the source.
     pub sending: Option<Sending>,
-    /// At a receiver: what it got.
+    /// Packets received, at a receiver.
     pub receiving: Option<Receiving>,
-    /// A queue for each next hop.
+    /// Queue for each next hop.
     pub queues: Vec<StreamQueue>,
 }
 
-/// What a source took.
+/// Counters of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sending {
-    /// Packets by layer.
+    /// Packets taken, by layer.
     pub packets: [u64; LAYERS],
-    /// Packets that wait to enter: more came in a slot than may.
+    /// Packets that wait for the next slot, because more came in one slot than may.
     pub waiting: u32,
-    /// Packets refused: as many waited as can.
+    /// Packets refused because too many waited.
     pub refused: u64,
 }
 
-/// What a receiver got.
+/// Counters and queues of a receiver.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Receiving {
-    /// Packets by layer.
+    /// Packets received, by layer.
     pub packets: [u64; LAYERS],
-    /// Their bytes.
+    /// Bytes received, by layer.
     pub bytes: [u64; LAYERS],
-    /// Its virtual queue (Z), packets.
+    /// Virtual queue (Z), packets.
     pub z: f64,
-    /// Its virtual pressure (Y), packets.
+    /// Virtual pressure (Y), packets.
     pub pressure: f64,
-    /// What it asks for at least, bit/s; 0 if nothing.
+    /// Minimum rate that it asks for, bit/s; 0 if none.
     pub minimum_bps: f64,
-    /// What it got and what the source sent over the latest announcements, bit/s.
+    /// Rates received and sent by the source, over the latest announcements, bit/s.
     pub rates_bps: Option<(f64, f64)>,
-    /// What has been wrong for some 15 s, or a path that is not there.
+    /// Reason why it gets too little, once it has lasted about 15 s; a missing path at once.
     pub trouble: Option<Trouble>,
 }
 
-/// The transmission queue of a stream towards a next hop.
+/// Transmission queue of a stream to one next hop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamQueue {
-    /// The next hop.
+    /// Next hop.
     pub to: NodeId,
-    /// Receivers behind it (m).
+    /// Receivers that are reached through the next hop (m).
     pub receivers: u32,
-    /// Packets held, by layer (their sum and the place-holders are Q).
+    /// Packets queued, by layer. Their sum and the place-holders are Q.
     pub held: [u32; LAYERS],
-    /// The part of Q that is no packets: the mean virtual pressure of the receivers behind it.
+    /// Part of Q that is not packets: the mean virtual pressure of those receivers.
     pub place_holders: f64,
-    /// The drop queue (D), packets.
+    /// Drop queue (D), packets.
     pub drop_queue: f64,
-    /// What the next hop told of its own queues, packets.
+    /// Length of the next hop's own queues as it reported it, packets.
     pub downstream: f64,
-    /// The differential backlog (W), packets.
+    /// Differential backlog (W), packets.
     pub weight: f64,
-    /// What the link is thought to carry, packets per slot (mu).
+    /// Estimated rate of the link (mu), packets per slot.
     pub rate: f64,
     /// Packets sent, by layer.
     pub sent: [u64; LAYERS],
     /// Packets dropped, by layer.
     pub dropped: [u64; LAYERS],
-    /// Packets the radio gave up on.
+    /// Packets that the MAC gave up.
     pub lost: u64,
 }
 
-/// Checks the names of a group and its layers.
+/// Checks the names of a group and of its layers.
 ///
 /// # Errors
-/// [`StreamError::Name`], [`StreamError::Layers`], [`StreamError::LayerTwice`].
+/// [`StreamError::Name`], [`StreamError::Layers`] or [`StreamError::LayerTwice`].
 pub fn check_names(group: &str, layers: &[String]) -> Result<(), StreamError> {
     check_name("group", group)?;
     if layers.is_empty() || layers.len() > LAYERS {
@@ -231,10 +242,10 @@ pub fn check_names(group: &str, layers: &[String]) -> Result<(), StreamError> {
     Ok(())
 }
 
-/// Checks a name.
+/// Checks a name; `what` says in the error whose name it is.
 ///
 /// # Errors
-/// [`StreamError::Name`].
+/// [`StreamError::Name`] if it is not allowed.
 pub fn check_name(what: &'static str, name: &str) -> Result<(), StreamError> {
     if is_node_name(name) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What a frame says of itself: read for traces, without the state of any node.
+//! Summary of a frame for traces, read from its bytes alone.
 
 use ncmesh_wire::FlowId;
 

@@ -1,32 +1,34 @@
-//! Time as the engines see it: an argument, in nanoseconds since an origin the driver chose.
+//! Time as engines see it: an argument, in nanoseconds since an origin that the driver chooses.
+//!
+//! The simulator counts from its start, the daemon from its own. Engines only compare moments.
 
 use core::ops::{Add, Sub};
 pub use core::time::Duration;
 
-/// A moment, nanoseconds after the driver's origin.
+/// A moment, in nanoseconds after the driver's origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// The moment `ns` nanoseconds after the origin.
+    /// Returns the moment `ns` nanoseconds after the origin.
     #[must_use]
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds since the origin.
+    /// Returns the seconds since the origin.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 
-    /// How long ago `earlier` was; zero if it lies ahead.
+    /// Returns the time since `earlier`; zero if that is later than this moment.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -49,7 +51,7 @@ impl Sub for Instant {
     }
 }
 
-/// A duration from seconds out of a configuration; what is negative or no number is zero.
+/// Converts seconds from a configuration. Negative values and NaN become zero.
 pub fn seconds(s: f64) -> Duration {
     Duration::try_from_secs_f64(s.max(0.0)).unwrap_or(Duration::ZERO)
 }

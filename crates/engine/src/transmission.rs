@@ -65,7 +65,8 @@ impl Offer {
 pub struct Filled {
     /// Kind of frame, numbered by the engine.
     pub kind: u8,
-    /// `None` for broadcast, else the neighbour it goes to as unicast with the MAC's acknowledgment.
+    /// `None` for broadcast, else the neighbour it goes to as unicast with the MAC's
+    /// acknowledgment.
     pub to: Option<NodeId>,
 }
 

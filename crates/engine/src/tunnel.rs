@@ -1,4 +1,4 @@
-//! What tunnel schemes share: packets of other protocols, IP foremost, between two nodes.
+//! Types that tunnel schemes share: packets of other protocols, IP foremost, between two nodes.
 //!
 //! A scheme takes or refuses each packet at once; a refusal is the back-pressure. A packet that
 //! arrives comes up as [`Event::Packet`](crate::Event::Packet). Packets may be lost, as IP allows.
@@ -80,7 +80,7 @@ pub struct FlowStatus {
     pub lost: u64,
 }
 
-/// What a node codes and decodes of packets that cross.
+/// Counters of packets that a node codes and decodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CodingStatus {
     /// Data frames sent.
@@ -154,7 +154,7 @@ impl RelayMode {
 /// How a node relays, for schemes that leave it a choice. In a change, `None` means as before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Relaying {
-    /// Which relay of CORE it is.
+    /// Relay mode, for CORE.
     pub relay: Option<RelayMode>,
     /// Whether it combines packets of flows that cross.
     pub coding: Option<bool>,

@@ -1,14 +1,16 @@
+//! An owned table of rows whose layout suits the kernels.
+//!
+//! Each row starts on a cache line, so that no vector load crosses two lines. The stride is an odd
+//! number of cache lines: the same column of many rows then spreads over all cache sets, whereas a
+//! power-of-two stride maps it to a few sets and evicts rows that are still needed.
+
 use crate::rows::{Rows, RowsMut};
 use std::fmt;
 
 /// Bytes in a cache line, and in the widest vector register.
 const LINE: usize = 64;
 
-/// An owned table of rows, allocated once, each row starting on a cache line.
-///
-/// The stride is an odd number of cache lines, so that the same column of many
-/// rows spreads over all cache sets; a power-of-two stride would put them all
-/// into a few.
+/// Table of equally long rows, allocated once, each row aligned to a cache line.
 pub struct RowBuffer {
     bytes: Vec<u8>,
     start: usize,
@@ -18,42 +20,37 @@ pub struct RowBuffer {
 }
 
 impl RowBuffer {
-    /// A table of `count` rows of `length` zero bytes.
+    /// Allocates `count` rows of `length` zero bytes.
     #[must_use]
     pub fn new(length: usize, count: usize) -> Self {
         let stride = (length.div_ceil(LINE) | 1) * LINE;
         let bytes = vec![0; stride * count + LINE - 1];
-        // `align_offset` may decline (usize::MAX); alignment is for speed only.
+        // `align_offset` may fail and return usize::MAX. Alignment is for speed only, so an
+        // unaligned start is still correct.
         let start = bytes.as_ptr().align_offset(LINE).min(LINE - 1);
         Self { bytes, start, length, stride, count }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Bytes in one row.
-    #[must_use]
-    pub fn length(&self) -> usize {
-        self.length
-    }
-
-    /// Row `index`, or `None` past the end.
+    /// Returns row `index`, or `None` past the end.
     #[must_use]
     pub fn row(&self, index: usize) -> Option<&[u8]> {
         let start = self.offset(index)?;
         self.bytes.get(start..start + self.length)
     }
 
-    /// Row `index` for writing, or `None` past the end.
+    /// Returns row `index` for writing, or `None` past the end.
     pub fn row_mut(&mut self, index: usize) -> Option<&mut [u8]> {
         let start = self.offset(index)?;
         self.bytes.get_mut(start..start + self.length)
     }
 
-    /// The first `count` rows (all, where there are fewer).
+    /// Returns the first `count` rows, or all rows if there are fewer.
     #[must_use]
     pub fn rows(&self, count: usize) -> Rows<'_> {
         let rows =
@@ -61,7 +58,7 @@ impl RowBuffer {
         rows.expect("the buffer is allocated for its rows")
     }
 
-    /// The first `count` rows (all, where there are fewer) for writing.
+    /// Returns the first `count` rows for writing, or all rows if there are fewer.
     pub fn rows_mut(&mut self, count: usize) -> RowsMut<'_> {
         let bytes = &mut self.bytes[self.start..];
         let rows = RowsMut::new(bytes, self.length, self.stride, count.min(self.count));
@@ -79,7 +76,7 @@ impl RowBuffer {
 }
 
 impl Clone for RowBuffer {
-    // A copied allocation starts elsewhere, so its alignment is found anew.
+    // A derived clone would copy `start`, which aligns the old allocation and not the new one.
     fn clone(&self) -> Self {
         let mut copy = Self::new(self.length, self.count);
         for index in 0..self.count {

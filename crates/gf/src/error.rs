@@ -1,32 +1,37 @@
+//! Errors of the kernels and the row tables.
+//!
+//! Every public function checks its slices once, with the helpers here, and then runs unsafe code
+//! on pointers. The errors are written by hand, so that the crate has no dependencies.
+
 use std::fmt;
 
-/// What a kernel or a row table refuses.
+/// Arguments that a kernel or a row table rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GfError {
     /// Two lengths (in bytes or in rows) that must agree do not.
     Length {
-        /// The length that the call needs.
+        /// The required length.
         expected: usize,
-        /// The length that it was given.
+        /// The length of the argument.
         got: usize,
     },
-    /// Rows of this length and stride do not fit into the bytes given, or
-    /// they overlap (`stride < length`).
+    /// Rows of this length and stride do not fit into the slice, or they overlap
+    /// (`stride < length`).
     Layout {
         /// Bytes in one row.
         length: usize,
         /// Bytes from the start of a row to the start of the next.
         stride: usize,
-        /// Rows asked for.
+        /// Number of rows.
         count: usize,
-        /// Bytes available.
+        /// Bytes in the slice.
         available: usize,
     },
     /// A row or column number past the end of its table.
     Index {
-        /// The number asked for.
+        /// The row or column number.
         index: usize,
-        /// How many there are.
+        /// The number of rows or columns.
         count: usize,
     },
 }
@@ -35,10 +40,10 @@ impl fmt::Display for GfError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Length { expected, got } => write!(f, "length {got} where {expected} is needed"),
-            Self::Layout { length, stride, count, available } => write!(
-                f,
-                "{count} rows of {length} bytes at stride {stride} do not fit into {available} bytes"
-            ),
+            Self::Layout { length, stride, count, available } => {
+                write!(f, "{count} rows of {length} bytes at stride {stride} ")?;
+                write!(f, "do not fit into {available} bytes")
+            }
             Self::Index { index, count } => write!(f, "number {index} in a table of {count}"),
         }
     }
@@ -46,12 +51,12 @@ impl fmt::Display for GfError {
 
 impl std::error::Error for GfError {}
 
-/// `Ok` when `got == expected`.
+/// Returns `Ok` when `got == expected`.
 pub(crate) fn same_length(expected: usize, got: usize) -> Result<(), GfError> {
     if expected == got { Ok(()) } else { Err(GfError::Length { expected, got }) }
 }
 
-/// `Ok` when `index < count`.
+/// Returns `Ok` when `index < count`.
 pub(crate) fn within(index: usize, count: usize) -> Result<(), GfError> {
     if index < count { Ok(()) } else { Err(GfError::Index { index, count }) }
 }

@@ -1,8 +1,14 @@
+//! The three finite fields and their arithmetic on single elements.
+//!
+//! GF(2^8) multiplies by logarithm tables, GF(2^4) by a full product table, GF(2) by AND. These
+//! functions serve coefficients, such as the inverse of a pivot; payloads go through
+//! [`Kernels`](crate::Kernels).
+
 use crate::tables::{EXP_256, INVERSE_16, INVERSE_256, LOG_256, PRODUCT_16};
 
 /// A finite field of characteristic 2.
 ///
-/// An element is one byte below [`Field::order`]; addition is exclusive or.
+/// An element is one byte with a value below [`Field::order`]. Addition is exclusive or.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
     /// GF(2): elements 0 and 1.
@@ -18,7 +24,7 @@ impl Field {
     /// Every field, smallest first.
     pub const ALL: [Self; 3] = [Self::Gf2, Self::Gf16, Self::Gf256];
 
-    /// Bits in one element: 1, 4 or 8.
+    /// Returns the number of bits in an element: 1, 4 or 8.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -28,13 +34,13 @@ impl Field {
         }
     }
 
-    /// How many elements the field has: 2, 16 or 256.
+    /// Returns the number of elements: 2, 16 or 256.
     #[must_use]
     pub const fn order(self) -> usize {
         1 << self.bits()
     }
 
-    /// The largest element, which is also the mask of an element's bits.
+    /// Returns the largest element, which is also the mask of an element's bits.
     #[must_use]
     pub const fn mask(self) -> u8 {
         match self {
@@ -44,13 +50,13 @@ impl Field {
         }
     }
 
-    /// Whether `element` lies in the field.
+    /// Returns whether `element` belongs to the field.
     #[must_use]
     pub const fn contains(self, element: u8) -> bool {
         element <= self.mask()
     }
 
-    /// The product `a·b`. Bits above the field's width are ignored.
+    /// Returns the product `a·b`. Bits above the field's width are ignored.
     #[must_use]
     pub fn mul(self, a: u8, b: u8) -> u8 {
         match self {
@@ -65,8 +71,7 @@ impl Field {
         }
     }
 
-    /// The inverse of `a`, or `None` for zero. Bits above the field's width
-    /// are ignored.
+    /// Returns the inverse of `a`, or `None` for zero. Bits above the field's width are ignored.
     #[must_use]
     pub fn inv(self, a: u8) -> Option<u8> {
         let a = a & self.mask();
@@ -80,7 +85,7 @@ impl Field {
         })
     }
 
-    /// The quotient `a/b`, or `None` when `b` is zero.
+    /// Returns the quotient `a/b`, or `None` when `b` is zero.
     #[must_use]
     pub fn div(self, a: u8, b: u8) -> Option<u8> {
         self.inv(b).map(|inverse| self.mul(a, inverse))

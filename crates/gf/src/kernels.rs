@@ -1,3 +1,9 @@
+//! The public entry points: checks arguments and dispatches to a code path.
+//!
+//! Each method compares the lengths of its slices, packs pointers and strides into a [`Job`] or a
+//! [`Step`], and calls the function of the code path for this field. That call is the only
+//! indirection: the loops behind it are compiled once per path and field.
+
 use crate::elimination::{LINE, LONGEST, Step};
 use crate::error::{GfError, same_length, within};
 use crate::field::Field;
@@ -5,12 +11,13 @@ use crate::path::Path;
 use crate::paths::Entries;
 use crate::rows::{Rows, RowsMut};
 use crate::skeleton::Job;
+use std::fmt;
 
-/// One code path bound to one field.
+/// The kernels of one field on one code path.
 ///
-/// Small and `Copy`; make it once and keep it. Lengths and strides are bytes.
-/// No method allocates.
-#[derive(Clone, Copy, Debug)]
+/// The value is small and `Copy`; make it once and keep it. Lengths and strides are in bytes. No
+/// method allocates.
+#[derive(Clone, Copy)]
 pub struct Kernels {
     field: Field,
     path: Path,
@@ -18,59 +25,39 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// The fastest path that this processor can run.
+    /// Returns the kernels on the fastest path that this processor can run.
     #[must_use]
     pub fn best(field: Field) -> Self {
         let path = Path::ALL.iter().copied().find(|path| path.is_available());
-        Self::bound(field, path.unwrap_or(Path::Portable))
+        Self::on_path(field, path.unwrap_or(Path::Portable))
     }
 
-    /// Every path that this processor can run, fastest first.
+    /// Returns the kernels on every path that this processor can run, fastest first. For tests.
     pub fn available(field: Field) -> impl Iterator<Item = Self> {
         let runnable = Path::ALL.iter().copied().filter(|path| path.is_available());
-        runnable.map(move |path| Self::bound(field, path))
+        runnable.map(move |path| Self::on_path(field, path))
     }
 
-    /// The given path, or `None` where this processor cannot run it.
-    #[must_use]
-    pub fn with_path(field: Field, path: Path) -> Option<Self> {
-        path.is_available().then(|| Self::bound(field, path))
-    }
-
-    fn bound(field: Field, path: Path) -> Self {
+    fn on_path(field: Field, path: Path) -> Self {
         Self { field, path, entries: path.entries(field) }
     }
 
-    /// The field of payloads and coefficients.
+    /// Returns the field of payloads and coefficients.
     #[must_use]
     pub fn field(&self) -> Field {
         self.field
     }
 
-    /// The code path.
-    #[must_use]
-    pub fn path(&self) -> Path {
-        self.path
-    }
-
-    /// `y += x`.
-    ///
-    /// # Errors
-    /// [`GfError::Length`] when the lengths differ.
-    pub fn xor(&self, x: &[u8], y: &mut [u8]) -> Result<(), GfError> {
-        self.axpy(1, x, y)
-    }
-
-    /// `y = c·y`.
+    /// Computes `y = c·y`.
     pub fn scale(&self, c: u8, y: &mut [u8]) {
         let rows = y.as_mut_ptr();
         let job = Job { outputs: rows, ..single(&c, rows, y.len()) };
-        // SAFETY: one row, of this length, both read and written; each block
-        // is read before it is written.
+        // SAFETY: one row of this length is both read and written. Each block is read before it
+        // is written.
         unsafe { (self.entries.product)(&job) }
     }
 
-    /// `y += c·x`.
+    /// Computes `y += c·x`.
     ///
     /// # Errors
     /// [`GfError::Length`] when the lengths differ.
@@ -82,11 +69,11 @@ impl Kernels {
         Ok(())
     }
 
-    /// `out = Σ coefficients[i]·rows[i]`.
+    /// Computes `out = Σ coefficients[i]·rows[i]`.
     ///
     /// # Errors
-    /// [`GfError::Length`] when there is not one coefficient for each row, or
-    /// `out` is not as long as a row.
+    /// [`GfError::Length`] unless there is one coefficient for each row and `out` is as long as a
+    /// row.
     pub fn combine(
         &self,
         coefficients: &[u8],
@@ -96,7 +83,7 @@ impl Kernels {
         self.product(Rows::single(coefficients), rows, &mut RowsMut::single(out))
     }
 
-    /// `out += Σ coefficients[i]·rows[i]`.
+    /// Computes `out += Σ coefficients[i]·rows[i]`.
     ///
     /// # Errors
     /// As for [`Kernels::combine`].
@@ -108,17 +95,19 @@ impl Kernels {
     ) -> Result<(), GfError> {
         let mut outputs = RowsMut::single(out);
         let job = checked(Rows::single(coefficients), rows, &mut outputs)?;
-        // SAFETY: `checked`; one output.
+        // SAFETY: `checked` compared all lengths, and there is one output.
         unsafe { (self.entries.accumulate)(&job) }
         Ok(())
     }
 
-    /// `outputs[j] = Σ coefficients[j][i]·rows[i]`, with `coefficients` a
-    /// matrix of one row per output and one byte per input row.
+    /// Computes `outputs[j] = Σ coefficients[j][i]·rows[i]` for all `j`.
+    ///
+    /// `coefficients` is a matrix of one row per output and one byte per input row. Four outputs
+    /// in one call cost much less each than one: each input byte is loaded once for all four.
     ///
     /// # Errors
-    /// [`GfError::Length`] when the matrix does not match the rows, or the
-    /// rows are not as long as the outputs.
+    /// [`GfError::Length`] when the matrix does not match the rows, or the rows are not as long as
+    /// the outputs.
     pub fn product(
         &self,
         coefficients: Rows<'_>,
@@ -126,17 +115,16 @@ impl Kernels {
         outputs: &mut RowsMut<'_>,
     ) -> Result<(), GfError> {
         let job = checked(coefficients, rows, outputs)?;
-        // SAFETY: `checked`.
+        // SAFETY: `checked` compared all lengths.
         unsafe { (self.entries.product)(&job) }
         Ok(())
     }
 
-    /// As [`Kernels::product`], but only for the outputs (and their rows of
-    /// the matrix) numbered in `chosen`; the others stay as they are.
+    /// Computes [`Kernels::product`] only for the outputs (and their rows of the matrix) whose
+    /// numbers are in `chosen`. The other outputs keep their bytes.
     ///
     /// # Errors
-    /// As for [`Kernels::product`], and [`GfError::Index`] for a number past
-    /// the last output.
+    /// As for [`Kernels::product`], and [`GfError::Index`] for a number past the last output.
     pub fn product_at(
         &self,
         chosen: &[u16],
@@ -149,29 +137,31 @@ impl Kernels {
         }
         let job = checked(coefficients, rows, outputs)?;
         let job = Job { chosen: Some(chosen), output_count: chosen.len(), ..job };
-        // SAFETY: `checked`, and every number lies inside the table.
+        // SAFETY: `checked` compared all lengths, and every number is inside the table.
         unsafe { (self.entries.product)(&job) }
         Ok(())
     }
 
-    /// One step of in-place Gauss-Jordan elimination: takes in one more vector
-    /// and returns the column of its pivot, or `None` when the rows span it
-    /// already.
+    /// Inserts one vector into an in-place Gauss-Jordan elimination.
     ///
-    /// Everything holds one element per byte. `free` marks the columns without
-    /// a pivot with 255, those with one (and unused ones) with 0. Row `j` is
-    /// the row of pivot `j`; a row without a pivot is all zero, and so are all
-    /// from row `present` on. In a free column a row holds its coefficient of
-    /// that unknown; in the column of pivot `j`, how much of the vector that
-    /// brought pivot `j` went into the row. The new row, the changes to the
-    /// others and the pivot's column in `free` are written.
-    /// With a pivot in every column the rows are the inverse of the matrix
-    /// whose row `j` is the vector that brought pivot `j`.
+    /// Returns the column of the vector's pivot, or `None` when the rows already span the vector.
+    ///
+    /// The elimination state is `free` and `rows`, with one element per byte:
+    /// - `free` holds 255 for each column without a pivot, and 0 for each column with a pivot and
+    ///   for padding.
+    /// - Row `j` belongs to the pivot in column `j`. It is all zero while there is no such pivot.
+    ///   All rows from `present` on are zero.
+    /// - In a free column, a row holds its coefficient of that unknown. In the column of pivot
+    ///   `j`, it holds the factor with which the vector that brought pivot `j` entered the row.
+    ///
+    /// An innovative vector writes its own row, updates the other rows, and clears its column in
+    /// `free`. Once every column has a pivot, the rows are the inverse of the matrix whose row `j`
+    /// is the vector that brought pivot `j`.
     ///
     /// # Errors
-    /// [`GfError::Length`] unless the rows and `free` are equally long, and 64,
-    /// 128, 192 or 256 bytes; [`GfError::Index`] when `present` exceeds the
-    /// rows or the vector, or the vector the length of a row.
+    /// [`GfError::Length`] unless the rows and `free` have the same length of 64, 128, 192 or 256
+    /// bytes. [`GfError::Index`] when `present` exceeds the number of rows or the length of the
+    /// vector, or when the vector is longer than a row.
     pub fn eliminate(
         &self,
         vector: &[u8],
@@ -195,13 +185,18 @@ impl Kernels {
             present,
             length: layout.length,
         };
-        // SAFETY: every length was checked, and the borrows are distinct.
+        // SAFETY: every length is checked, and the borrows are distinct.
         Ok(unsafe { (self.entries.eliminate)(&step) })
     }
 }
 
-/// A job with one input row and one coefficient; the output is still the
-/// caller's to set.
+impl fmt::Debug for Kernels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kernels({:?} by {:?})", self.field, self.path)
+    }
+}
+
+/// Returns a job with one input row and one coefficient. The caller sets the output.
 fn single<'a>(c: &'a u8, x: *const u8, length: usize) -> Job<'a> {
     Job {
         coefficients: c,
@@ -217,7 +212,7 @@ fn single<'a>(c: &'a u8, x: *const u8, length: usize) -> Job<'a> {
     }
 }
 
-/// The job of a product, once every length agrees.
+/// Returns the job of a product, or an error when lengths disagree.
 fn checked(
     coefficients: Rows<'_>,
     rows: Rows<'_>,

@@ -1,11 +1,14 @@
+//! The code paths and their detection at run time.
+//!
+//! [`Path::ALL`] lists the paths of this architecture, fastest first. A binary contains all of
+//! them; the processor it runs on decides which one is used.
+
 use crate::field::Field;
 use crate::paths::{self, Entries};
-use std::fmt;
 
-/// A way to compute, named after the instructions that it needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Path {
+/// A code path, named after the instructions that it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
     /// GFNI on 64-byte registers (`gfni`, `avx512f`, `avx512bw`).
     #[cfg(target_arch = "x86_64")]
     GfniAvx512,
@@ -21,11 +24,11 @@ pub enum Path {
     /// Table look-ups on 16-byte registers (`neon`).
     #[cfg(target_arch = "aarch64")]
     Neon,
-    /// Machine words; runs anywhere.
+    /// Machine words. Runs on any processor.
     Portable,
 }
 
-/// The three entry points of a path's module, smallest field first.
+/// Expands to the entry points of a path's module for the three fields, smallest field first.
 macro_rules! of_module {
     ($module:ident) => {
         [&paths::$module::GF2, &paths::$module::GF16, &paths::$module::GF256]
@@ -34,7 +37,7 @@ macro_rules! of_module {
 
 impl Path {
     /// Every path compiled for this architecture, fastest first.
-    pub const ALL: &'static [Self] = &[
+    pub(crate) const ALL: &'static [Self] = &[
         #[cfg(target_arch = "x86_64")]
         Self::GfniAvx512,
         #[cfg(target_arch = "x86_64")]
@@ -48,9 +51,8 @@ impl Path {
         Self::Portable,
     ];
 
-    /// Whether this processor has the path's instructions.
-    #[must_use]
-    pub fn is_available(self) -> bool {
+    /// Returns whether this processor has the path's instructions.
+    pub(crate) fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::GfniAvx512 => {
@@ -70,6 +72,7 @@ impl Path {
         }
     }
 
+    /// Returns the entry points of this path for `field`.
     pub(crate) fn entries(self, field: Field) -> &'static Entries {
         let of_all: [&'static Entries; 3] = match self {
             #[cfg(target_arch = "x86_64")]
@@ -85,23 +88,5 @@ impl Path {
             Self::Portable => of_module!(word),
         };
         of_all[field as usize]
-    }
-}
-
-impl fmt::Display for Path {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::GfniAvx512 => "gfni-avx512",
-            #[cfg(target_arch = "x86_64")]
-            Self::GfniAvx2 => "gfni-avx2",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => "avx2",
-            #[cfg(target_arch = "x86_64")]
-            Self::Ssse3 => "ssse3",
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => "neon",
-            Self::Portable => "portable",
-        })
     }
 }

@@ -1,3 +1,8 @@
+//! Borrowed tables of rows: views of a byte slice with a row length and a stride.
+//!
+//! The constructors check that all rows fit into the slice and do not overlap. The kernels rely on
+//! that check and then work on pointers.
+
 use crate::error::{GfError, within};
 
 /// A read-only table of equally long rows inside one byte slice.
@@ -6,17 +11,17 @@ use crate::error::{GfError, within};
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a> {
     bytes: &'a [u8],
-    shape: Layout,
+    layout: Layout,
 }
 
 /// A writable table of equally long rows inside one byte slice.
 #[derive(Debug)]
 pub struct RowsMut<'a> {
     bytes: &'a mut [u8],
-    shape: Layout,
+    layout: Layout,
 }
 
-/// Where the rows of a table lie; checked against the bytes that hold them.
+/// Length, stride and number of the rows of a table, checked against the slice that holds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) length: usize,
@@ -25,6 +30,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// Returns the layout if its rows fit into `available` bytes and do not overlap.
     fn checked(self, available: usize) -> Result<Self, GfError> {
         let Self { length, stride, count } = self;
         let last = count.saturating_sub(1).checked_mul(stride);
@@ -37,6 +43,7 @@ impl Layout {
         }
     }
 
+    /// Returns the bytes of row `index`, or `None` past the end.
     fn span(self, index: usize) -> Option<std::ops::Range<usize>> {
         let start = (index < self.count).then_some(index * self.stride)?;
         Some(start..start + self.length)
@@ -44,7 +51,7 @@ impl Layout {
 }
 
 impl<'a> Rows<'a> {
-    /// A table of `count` rows of `length` bytes, `stride` bytes apart.
+    /// Views `bytes` as `count` rows of `length` bytes that start `stride` bytes apart.
     ///
     /// # Errors
     /// [`GfError::Layout`] when the rows overlap or do not fit into `bytes`.
@@ -54,11 +61,11 @@ impl<'a> Rows<'a> {
         stride: usize,
         count: usize,
     ) -> Result<Self, GfError> {
-        let shape = Layout { length, stride, count }.checked(bytes.len())?;
-        Ok(Self { bytes, shape })
+        let layout = Layout { length, stride, count }.checked(bytes.len())?;
+        Ok(Self { bytes, layout })
     }
 
-    /// A table of `count` rows of `length` bytes, one right after the other.
+    /// Views `bytes` as `count` adjacent rows of `length` bytes.
     ///
     /// # Errors
     /// [`GfError::Layout`] when `bytes` holds fewer rows.
@@ -66,45 +73,39 @@ impl<'a> Rows<'a> {
         Self::new(bytes, length, length, count)
     }
 
-    /// A table with `bytes` as its only row.
+    /// Views `bytes` as a table of one row.
     #[must_use]
     pub fn single(bytes: &'a [u8]) -> Self {
         let length = bytes.len();
-        Self { bytes, shape: Layout { length, stride: length, count: 1 } }
+        Self { bytes, layout: Layout { length, stride: length, count: 1 } }
     }
 
-    /// Row `index`, or `None` past the end.
+    /// Returns row `index`, or `None` past the end.
     #[must_use]
     pub fn row(&self, index: usize) -> Option<&'a [u8]> {
-        self.bytes.get(self.shape.span(index)?)
+        self.bytes.get(self.layout.span(index)?)
     }
 
-    /// The same rows cut down to `length` bytes from byte `from` of each.
+    /// Returns the same rows, restricted to `length` bytes from byte `from` of each row.
     ///
     /// # Errors
-    /// [`GfError::Index`] when that part does not lie inside a row.
+    /// [`GfError::Index`] when these columns are not inside a row.
     pub fn columns(self, from: usize, length: usize) -> Result<Self, GfError> {
         let end = from.saturating_add(length);
-        within(end, self.shape.length + 1)?;
-        // The bytes before `from` fall away; an empty table may have none.
+        within(end, self.layout.length + 1)?;
+        // Drops the bytes before `from`. A table without rows may have fewer bytes than that.
         let bytes = self.bytes.get(from..).unwrap_or_default();
-        Ok(Self { bytes, shape: Layout { length, ..self.shape } })
+        Ok(Self { bytes, layout: Layout { length, ..self.layout } })
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.shape.count
-    }
-
-    /// Bytes in one row.
-    #[must_use]
-    pub fn length(&self) -> usize {
-        self.shape.length
+        self.layout.count
     }
 
     pub(crate) fn layout(&self) -> Layout {
-        self.shape
+        self.layout
     }
 
     pub(crate) fn as_ptr(&self) -> *const u8 {
@@ -113,7 +114,7 @@ impl<'a> Rows<'a> {
 }
 
 impl<'a> RowsMut<'a> {
-    /// A table of `count` rows of `length` bytes, `stride` bytes apart.
+    /// Views `bytes` as `count` rows of `length` bytes that start `stride` bytes apart.
     ///
     /// # Errors
     /// [`GfError::Layout`] when the rows overlap or do not fit into `bytes`.
@@ -123,11 +124,11 @@ impl<'a> RowsMut<'a> {
         stride: usize,
         count: usize,
     ) -> Result<Self, GfError> {
-        let shape = Layout { length, stride, count }.checked(bytes.len())?;
-        Ok(Self { bytes, shape })
+        let layout = Layout { length, stride, count }.checked(bytes.len())?;
+        Ok(Self { bytes, layout })
     }
 
-    /// A table of `count` rows of `length` bytes, one right after the other.
+    /// Views `bytes` as `count` adjacent rows of `length` bytes.
     ///
     /// # Errors
     /// [`GfError::Layout`] when `bytes` holds fewer rows.
@@ -135,27 +136,21 @@ impl<'a> RowsMut<'a> {
         Self::new(bytes, length, length, count)
     }
 
-    /// A table with `bytes` as its only row.
+    /// Views `bytes` as a table of one row.
     #[must_use]
     pub fn single(bytes: &'a mut [u8]) -> Self {
         let length = bytes.len();
-        Self { bytes, shape: Layout { length, stride: length, count: 1 } }
+        Self { bytes, layout: Layout { length, stride: length, count: 1 } }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.shape.count
-    }
-
-    /// Bytes in one row.
-    #[must_use]
-    pub fn length(&self) -> usize {
-        self.shape.length
+        self.layout.count
     }
 
     pub(crate) fn layout(&self) -> Layout {
-        self.shape
+        self.layout
     }
 
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {

@@ -1,18 +1,23 @@
-//! The register-blocked loops, written once for every path and field.
+//! The register-blocked loops of a matrix product, written once for every path and field.
 //!
-//! A block is `R` outputs by `C` registers. Its sums stay in registers while
-//! the loop runs down all inputs, so each input register loaded serves `R`
-//! products and each coefficient `C`. Column blocks are outermost: the inputs'
-//! part of one column block stays in the first-level cache while all outputs
-//! pass over it.
+//! A block is `R` outputs by `C` registers. Its sums stay in registers while the loop runs down
+//! all inputs, so each loaded input register serves `R` products and each coefficient serves `C`.
+//! The loop over column blocks is outermost: the part of the inputs under one column block stays
+//! in the first-level cache while all outputs use it.
+//!
+//! ```text
+//! walk             column blocks of up to 4 registers, then the rest of the row
+//!   ByColumn::run  all outputs over one column block: 4 at a time, then 2, then 1
+//!     block        R x C sums in registers, over all inputs, two inputs at a time
+//! ```
 
 use crate::vector::{Multiply, Vector};
 use std::marker::PhantomData;
 
-/// One checked product: `output_count` outputs from `input_count` inputs.
+/// Arguments of one product, already checked: `output_count` outputs from `input_count` inputs.
 ///
-/// The pointers are valid for their counts, strides and `length` bytes a row;
-/// outputs overlap no inputs, except for one input that is the one output.
+/// The pointers are valid for their counts, strides and `length` bytes in each row. Outputs do not
+/// overlap inputs, except that a single input may be the single output.
 pub(crate) struct Job<'a> {
     pub(crate) coefficients: *const u8,
     pub(crate) coefficient_stride: usize,
@@ -22,19 +27,20 @@ pub(crate) struct Job<'a> {
     pub(crate) outputs: *mut u8,
     pub(crate) output_stride: usize,
     pub(crate) output_count: usize,
-    /// Numbers of the `output_count` outputs wanted (and of their rows of
-    /// coefficients); all in order when absent.
+    /// Numbers of the `output_count` outputs to compute (and of their rows of coefficients). All
+    /// outputs in order when absent.
     pub(crate) chosen: Option<&'a [u16]>,
     pub(crate) length: usize,
 }
 
-/// `R` outputs and their rows of coefficients.
+/// Pointers to `R` outputs and to their rows of coefficients.
 struct Group<const R: usize> {
     coefficients: [*const u8; R],
     outputs: [*mut u8; R],
 }
 
 impl Job<'_> {
+    /// Returns the group of `R` outputs that starts with the `first`-th wanted one.
     #[inline(always)]
     unsafe fn group<const R: usize>(&self, first: usize) -> Group<R> {
         let mut group = Group { coefficients: [self.coefficients; R], outputs: [self.outputs; R] };
@@ -43,7 +49,7 @@ impl Job<'_> {
                 Some(chosen) => usize::from(chosen[first + r]),
                 None => first + r,
             };
-            // SAFETY: the numbers were checked against both tables.
+            // SAFETY: the numbers are checked against both tables.
             unsafe {
                 group.coefficients[r] = self.coefficients.add(number * self.coefficient_stride);
                 group.outputs[r] = self.outputs.add(number * self.output_stride);
@@ -53,8 +59,7 @@ impl Job<'_> {
     }
 }
 
-/// `C` registers of a row from `from`, the last one of `part` bytes only
-/// where `PART`.
+/// Loads `C` registers of a row from `from`. With `PART`, the last register has `part` bytes only.
 #[inline(always)]
 unsafe fn load<V: Vector, const C: usize, const PART: bool>(
     from: *const u8,
@@ -71,7 +76,7 @@ unsafe fn load<V: Vector, const C: usize, const PART: bool>(
     }
 }
 
-/// The inverse of [`load`].
+/// Stores what [`load`] loads.
 #[inline(always)]
 unsafe fn store<V: Vector, const C: usize, const PART: bool>(
     values: [V; C],
@@ -99,8 +104,7 @@ unsafe fn fold<V: Vector, M: Multiply<V>, const R: usize, const C: usize>(
     coefficients: &[*const u8; R],
     input: usize,
 ) {
-    // SAFETY: `input` is below the inputs' count, which is the length of a
-    // row of coefficients.
+    // SAFETY: `input` is below the number of inputs, which is the length of a row of coefficients.
     unsafe {
         for (sums, row) in sums.iter_mut().zip(coefficients) {
             let factor = M::factor(*row.add(input));
@@ -111,7 +115,7 @@ unsafe fn fold<V: Vector, M: Multiply<V>, const R: usize, const C: usize>(
     }
 }
 
-/// As [`fold`], for the inputs `input` and `input + 1`.
+/// Adds the products of the inputs `input` and `input + 1` to the sums of a block.
 #[inline(always)]
 unsafe fn fold_two<V: Vector, M: Multiply<V>, const R: usize, const C: usize>(
     sums: &mut [[V; C]; R],
@@ -132,8 +136,8 @@ unsafe fn fold_two<V: Vector, M: Multiply<V>, const R: usize, const C: usize>(
     }
 }
 
-/// One block: `R` outputs by `C` registers from byte `column` on. Adds to the
-/// outputs where `ADD`, replaces them otherwise.
+/// Computes one block: `R` outputs by `C` registers from byte `column` on. With `ADD` it adds to
+/// the outputs, otherwise it replaces them.
 #[inline(always)]
 unsafe fn block<V, M, const R: usize, const C: usize, const PART: bool, const ADD: bool>(
     job: &Job<'_>,
@@ -144,15 +148,18 @@ unsafe fn block<V, M, const R: usize, const C: usize, const PART: bool, const AD
     M: Multiply<V>,
 {
     let part = job.length % V::WIDTH;
-    // SAFETY: `Job` promises the rows; `walk` chose C and PART so that the
-    // block ends inside them.
+    // SAFETY: `Job` promises the rows. `walk` chooses C and PART so that the block ends inside
+    // them.
     unsafe {
+        // The sums start from zero, or from the outputs' present bytes.
         let mut sums = [[V::zero(); C]; R];
         if ADD {
             for (sums, out) in sums.iter_mut().zip(group.outputs) {
                 *sums = load::<V, C, PART>(out.add(column), part);
             }
         }
+
+        // Two inputs at a time, for paths with a three-way exclusive or.
         let mut row = job.inputs.wrapping_add(column);
         let mut input = 0;
         while input + 2 <= job.input_count {
@@ -170,21 +177,22 @@ unsafe fn block<V, M, const R: usize, const C: usize, const PART: bool, const AD
                 input,
             );
         }
+
         for (sums, out) in sums.into_iter().zip(group.outputs) {
             store::<V, C, PART>(sums, out.add(column), part);
         }
     }
 }
 
-/// Work done one column block at a time.
+/// Work that proceeds one column block at a time.
 trait ByColumn {
-    /// Handles `C` registers from byte `column` on; the last of them holds
-    /// only what is left of the row where `PART`.
+    /// Handles `C` registers from byte `column` on. With `PART`, the last register holds only the
+    /// remaining bytes of the row.
     unsafe fn run<const C: usize, const PART: bool>(&self, column: usize);
 }
 
-/// Passes over `length` bytes in blocks of `WIDEST <= 4` registers, then one
-/// narrower block for what is left.
+/// Passes over `length` bytes in blocks of `WIDEST <= 4` registers, then in one narrower block for
+/// the remaining bytes.
 #[inline(always)]
 unsafe fn walk<V: Vector, B: ByColumn, const WIDEST: usize>(length: usize, work: &B) {
     let mut column = 0;
@@ -194,6 +202,8 @@ unsafe fn walk<V: Vector, B: ByColumn, const WIDEST: usize>(length: usize, work:
             work.run::<WIDEST, false>(column);
             column += WIDEST * V::WIDTH;
         }
+        // The remaining bytes fill fewer than WIDEST registers, or WIDEST with the last in part.
+        // Each count is a constant of its own, so that the sums stay in registers.
         let left = length - column;
         match (left.div_ceil(V::WIDTH), !left.is_multiple_of(V::WIDTH)) {
             (1, false) => work.run::<1, false>(column),
@@ -208,8 +218,7 @@ unsafe fn walk<V: Vector, B: ByColumn, const WIDEST: usize>(length: usize, work:
     }
 }
 
-/// Every output of a job over one column block: four at a time, then two,
-/// then one.
+/// Replaces every output of a job: four at a time, then two, then one.
 struct Replace<'a, V, M>(&'a Job<'a>, PhantomData<(V, M)>);
 
 impl<V: Vector, M: Multiply<V>> ByColumn for Replace<'_, V, M> {
@@ -217,7 +226,7 @@ impl<V: Vector, M: Multiply<V>> ByColumn for Replace<'_, V, M> {
     unsafe fn run<const C: usize, const PART: bool>(&self, column: usize) {
         let job = self.0;
         let mut first = 0;
-        // SAFETY: same contract as `block`.
+        // SAFETY: the caller keeps the contract of `block`.
         unsafe {
             while first + 4 <= job.output_count {
                 block::<V, M, 4, C, PART, false>(job, &job.group(first), column);
@@ -234,27 +243,27 @@ impl<V: Vector, M: Multiply<V>> ByColumn for Replace<'_, V, M> {
     }
 }
 
-/// The one output of a job, added to, over one column block.
+/// Adds to the single output of a job.
 struct Add<'a, V, M>(&'a Job<'a>, PhantomData<(V, M)>);
 
 impl<V: Vector, M: Multiply<V>> ByColumn for Add<'_, V, M> {
     #[inline(always)]
     unsafe fn run<const C: usize, const PART: bool>(&self, column: usize) {
-        // SAFETY: same contract as `block`.
+        // SAFETY: the caller keeps the contract of `block`.
         unsafe { block::<V, M, 1, C, PART, true>(self.0, &self.0.group(0), column) }
     }
 }
 
-/// `outⱼ = Σ cⱼᵢ·rowᵢ`; see [`Job`].
+/// Computes `outⱼ = Σ cⱼᵢ·rowᵢ` for the outputs of `job`.
 #[inline(always)]
 pub(crate) unsafe fn product<V: Vector, M: Multiply<V>, const WIDEST: usize>(job: &Job<'_>) {
-    // SAFETY: same contract.
+    // SAFETY: the caller keeps the same contract.
     unsafe { walk::<V, _, WIDEST>(job.length, &Replace::<V, M>(job, PhantomData)) }
 }
 
-/// `out += Σ cᵢ·rowᵢ`, one output; see [`Job`].
+/// Computes `out += Σ cᵢ·rowᵢ` for the single output of `job`.
 #[inline(always)]
 pub(crate) unsafe fn accumulate<V: Vector, M: Multiply<V>, const WIDEST: usize>(job: &Job<'_>) {
-    // SAFETY: same contract.
+    // SAFETY: the caller keeps the same contract.
     unsafe { walk::<V, _, WIDEST>(job.length, &Add::<V, M>(job, PhantomData)) }
 }

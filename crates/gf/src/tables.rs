@@ -1,13 +1,15 @@
-//! Compile-time tables: scalar products, nibble shuffles, bit matrices.
+//! Tables made at compile time: scalar products, nibble shuffles, bit matrices.
+//!
+//! All of them derive from one carry-less multiplication, so the scalar arithmetic and every code
+//! path agree on the field's polynomial.
 
-/// x^8 + x^4 + x^3 + x + 1 (FIPS 197, section 4.2), the polynomial that the
-/// GFNI instruction `gf2p8mulb` uses.
+/// x^8 + x^4 + x^3 + x + 1 (FIPS 197, section 4.2), the polynomial of the GFNI instruction
+/// `gf2p8mulb`.
 const POLY_256: u16 = 0x11B;
 /// x^4 + x + 1, primitive over GF(2).
 const POLY_16: u16 = 0x13;
 
-/// Carry-less product of `a` and `b` modulo `poly`, a polynomial of degree
-/// `degree`.
+/// Returns the carry-less product of `a` and `b` modulo `poly`, a polynomial of degree `degree`.
 const fn multiply(a: u8, b: u8, poly: u16, degree: u32) -> u8 {
     let mut product = 0u16;
     let mut shifted = a as u16;
@@ -25,18 +27,18 @@ const fn multiply(a: u8, b: u8, poly: u16, degree: u32) -> u8 {
     product as u8
 }
 
-/// Product in GF(2^8).
+/// Returns the product in GF(2^8).
 pub(crate) const fn multiply_256(a: u8, b: u8) -> u8 {
     multiply(a, b, POLY_256, 8)
 }
 
-/// Product in GF(2^4) of the low nibbles.
+/// Returns the product in GF(2^4) of the low nibbles.
 pub(crate) const fn multiply_16(a: u8, b: u8) -> u8 {
     multiply(a & 15, b & 15, POLY_16, 4)
 }
 
-/// Powers of the generator 3 of GF(2^8), written twice so that a sum of two
-/// logarithms needs no reduction.
+/// Powers of the generator 3 of GF(2^8), twice in a row, so that a sum of two logarithms needs no
+/// reduction modulo 255.
 pub(crate) static EXP_256: [u8; 510] = exp_256();
 /// Logarithms to base 3; entry 0 has no meaning.
 pub(crate) static LOG_256: [u8; 256] = log_256();
@@ -105,8 +107,8 @@ const fn inverse_16() -> [u8; 16] {
     table
 }
 
-/// Two tables for a byte shuffle: the products of a coefficient with the low
-/// nibble of a byte, then those with the high nibble.
+/// Two tables for a byte shuffle: the products of a coefficient with every low nibble of a byte,
+/// then with every high nibble.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[repr(align(32))]
 pub(crate) struct Nibbles(pub(crate) [u8; 32]);
@@ -120,8 +122,7 @@ pub(crate) static SHUFFLE_16: [Nibbles; 16] = shuffle_16();
 /// Bit masks of GF(2), by coefficient.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) static MASK_2: [u64; 2] = [0, u64::MAX];
-/// Bit matrices of GF(2^4), two elements a byte, for `gf2p8affineqb`, by
-/// coefficient.
+/// Bit matrices of GF(2^4), two elements a byte, for `gf2p8affineqb`, by coefficient.
 #[cfg(target_arch = "x86_64")]
 pub(crate) static MATRIX_16: [u64; 16] = matrix_16();
 
@@ -152,9 +153,8 @@ const fn shuffle_16() -> [Nibbles; 16] {
     tables
 }
 
-/// The instruction takes bit `i` of a result from the parity of the operand
-/// and byte `7 - i` of the matrix (Intel 64 and IA-32 SDM, vol. 2A,
-/// GF2P8AFFINEQB).
+/// The instruction computes bit `i` of a result as the parity of the operand AND byte `7 - i` of
+/// the matrix (Intel 64 and IA-32 SDM, vol. 2A, GF2P8AFFINEQB).
 #[cfg(target_arch = "x86_64")]
 const fn matrix_16() -> [u64; 16] {
     let mut matrices = [0; 16];

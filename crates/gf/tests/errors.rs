@@ -1,4 +1,4 @@
-//! What the public interface refuses, and that it does so without a panic.
+//! The public interface rejects wrong arguments with an error and without a panic.
 
 use ncmesh_gf::{Field, GfError, Kernels, RowBuffer, Rows, RowsMut};
 
@@ -7,7 +7,7 @@ fn lengths_that_disagree() {
     let kernels = Kernels::best(Field::Gf256);
     let mut y = [0; 4];
     assert_eq!(kernels.axpy(1, &[0; 3], &mut y), Err(GfError::Length { expected: 4, got: 3 }));
-    assert_eq!(kernels.xor(&[0; 5], &mut y), Err(GfError::Length { expected: 4, got: 5 }));
+    assert_eq!(kernels.axpy(1, &[0; 5], &mut y), Err(GfError::Length { expected: 4, got: 5 }));
     let rows = [0; 8];
     let rows = Rows::packed(&rows, 4, 2).unwrap();
     assert!(kernels.combine(&[1; 3], rows, &mut y).is_err());

@@ -1,11 +1,11 @@
-//! Every path of every field against a scalar oracle that multiplies bit by
-//! bit, at odd lengths and misaligned starts.
+//! Tests every path of every field against a scalar oracle that multiplies bit by bit, at odd
+//! lengths and misaligned starts.
 
 use ncmesh_gf::{Field, Kernels, Rows, RowsMut};
 use proptest::prelude::*;
 
-/// Schoolbook product of two elements, written from the definition and
-/// without the crate's tables.
+/// Returns the schoolbook product of two elements, from the definition and without the crate's
+/// tables.
 fn element_product(field: Field, a: u8, b: u8) -> u8 {
     let (poly, degree) = match field {
         Field::Gf2 => (0b11u32, 1),
@@ -22,7 +22,7 @@ fn element_product(field: Field, a: u8, b: u8) -> u8 {
     product as u8
 }
 
-/// The product of a coefficient and a payload byte of packed elements.
+/// Returns the product of a coefficient and a payload byte of packed elements.
 fn byte_product(field: Field, c: u8, byte: u8) -> u8 {
     let c = c & field.mask();
     let bits = field.bits();
@@ -32,6 +32,7 @@ fn byte_product(field: Field, c: u8, byte: u8) -> u8 {
     })
 }
 
+/// Returns `Σ coefficients[i]·rows[i]`, byte by byte.
 fn oracle_product(field: Field, coefficients: &[u8], rows: &[&[u8]], length: usize) -> Vec<u8> {
     let mut out = vec![0; length];
     for (&c, row) in coefficients.iter().zip(rows) {
@@ -42,11 +43,12 @@ fn oracle_product(field: Field, coefficients: &[u8], rows: &[&[u8]], length: usi
     out
 }
 
+/// Returns the kernels of every field on every path that this processor can run.
 fn every_path() -> impl Iterator<Item = Kernels> {
     Field::ALL.into_iter().flat_map(Kernels::available)
 }
 
-/// Reproducible bytes without a dependency on a generator crate (xorshift64*).
+/// Returns reproducible bytes by xorshift64*, which saves a dependency on a generator crate.
 fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     let mut next = || {
@@ -111,8 +113,8 @@ fn every_length_and_start() {
     }
 }
 
-/// A product of `outputs x inputs` at some strides and starts, with guard
-/// bytes between the outputs.
+/// A product of `outputs x inputs` rows at some stride and start, with guard bytes between the
+/// outputs.
 #[derive(Debug, Clone)]
 struct Case {
     outputs: usize,
@@ -168,19 +170,22 @@ proptest! {
         for kernels in every_path() {
             let mut all = vec![0x5A; case.outputs * stride + 13];
             let mut some = all.clone();
-            let mut outputs = RowsMut::new(&mut all[13..], case.length, stride, case.outputs).unwrap();
+            let (length, count) = (case.length, case.outputs);
+            let mut outputs = RowsMut::new(&mut all[13..], length, stride, count).unwrap();
             kernels.product(matrix, rows, &mut outputs).unwrap();
-            let mut outputs = RowsMut::new(&mut some[13..], case.length, stride, case.outputs).unwrap();
+            let mut outputs = RowsMut::new(&mut some[13..], length, stride, count).unwrap();
             let chosen_result = kernels.product_at(&chosen, matrix, rows, &mut outputs);
             let valid = chosen.iter().all(|&j| usize::from(j) < case.outputs);
             prop_assert_eq!(chosen_result.is_ok(), valid);
             for j in 0..case.outputs {
                 let expected = case.expected(kernels.field(), j);
                 let at = 13 + j * stride;
-                prop_assert_eq!(&all[at..at + case.length], &expected[..], "{:?} output {}", kernels, j);
+                let got = &all[at..at + case.length];
+                prop_assert_eq!(got, &expected[..], "{:?} output {}", kernels, j);
                 prop_assert!(all[at + case.length..][..case.gap].iter().all(|&b| b == 0x5A));
                 let untouched = vec![0x5A; case.length];
-                let wanted = if valid && chosen.contains(&(j as u16)) { expected } else { untouched };
+                let computed = valid && chosen.contains(&(j as u16));
+                let wanted = if computed { expected } else { untouched };
                 prop_assert_eq!(&some[at..at + case.length], &wanted[..]);
             }
         }
@@ -220,7 +225,9 @@ proptest! {
             for turn in 0..given {
                 let mut vector = noise(k, seed ^ turn as u64);
                 let keep = |i: usize| !sparse || noise(1, seed ^ (turn * k + i) as u64)[0] < 16;
-                vector.iter_mut().enumerate().for_each(|(i, c)| *c = if keep(i) { *c & field.mask() } else { 0 });
+                for (i, c) in vector.iter_mut().enumerate() {
+                    *c = if keep(i) { *c & field.mask() } else { 0 };
+                }
                 let mut rows = RowsMut::packed(&mut ours, lines * 64, k).unwrap();
                 let pivot = kernels.eliminate(&vector, &mut free, present, &mut rows).unwrap();
                 prop_assert_eq!(pivot, oracle.insert(&vector), "{:?}", kernels);

@@ -1,9 +1,10 @@
-//! Broadcast over a mesh of radios with positions: two-ray ground, Rayleigh fading, 802.11b at 2 Mbit/s, the
-//! network that ns-3 is run on for comparison.
+//! Measures broadcast over a mesh of radios with positions: two-ray ground, Rayleigh fading,
+//! 802.11b at 2 Mbit/s. `bench/ns3` runs ns-3 on the same network.
 //!
 //!     cargo run --release -p ncmesh-medium --example mesh -- POSITIONS.csv SECONDS RATE [SEED]
 //!
-//! RATE: Poisson packets/s per radio of 1500 bytes, 0 for always one more. Prints one line of JSON.
+//! RATE is the rate of a Poisson process of 1500-byte packets at each radio, 1/s; 0 saturates all
+//! radios. Prints one line of JSON.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
@@ -31,8 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sent = tally.sent as f64;
     writeln!(
         std::io::stdout(),
-        "{{\"radios\": {}, \"rate\": {rate}, \"seed\": {seed}, \"tx_per_s\": {:.1}, \"received_per_tx\": {:.4}, \
-         \"strong_per_tx\": {:.4}, \"setup_s\": {setup_s:.3}, \"run_s\": {run_s:.4}, \"us_per_tx\": {:.3}}}",
+        "{{\"radios\": {}, \"rate\": {rate}, \"seed\": {seed}, \"tx_per_s\": {:.1}, \
+         \"received_per_tx\": {:.4}, \"strong_per_tx\": {:.4}, \"setup_s\": {setup_s:.3}, \
+         \"run_s\": {run_s:.4}, \"us_per_tx\": {:.3}}}",
         medium.radios(),
         sent / seconds,
         tally.received as f64 / sent,

@@ -1,10 +1,11 @@
-//! Everything the medium is compared in, as one document of JSON:
+//! Runs all measurements that validate the medium, and prints them as one JSON document:
 //!
 //!     cargo run --release -p ncmesh-medium --example validate -- POSITIONS.csv
 //!
-//! - `cells`: saturated stations in one collision domain, the medium and an exact Monte Carlo;
+//! - `cells`: saturated stations in a single collision domain, on the medium and by an exact Monte
+//!   Carlo simulation;
 //! - `meshes`: radios at POSITIONS with two-ray ground and Rayleigh fading, at three loads;
-//! - `floors`: the same saturated, leaving out signals below a floor or none.
+//! - `floors`: the same mesh, saturated, with several interference floors.
 
 #![allow(clippy::unwrap_used, reason = "a measurement fails where it unwraps")]
 
@@ -21,9 +22,11 @@ use std::io::Write;
 use ncmesh_medium::{ChannelConfig, Medium, Phy};
 use traffic::Tally;
 
-/// Medium time of a cell and of a mesh, s, and frames of a Monte Carlo.
+/// Medium time of a cell, s.
 const CELL_SECONDS: u64 = 2_000;
+/// Medium time of a mesh, s.
 const MESH_SECONDS: f64 = 200.0;
+/// Transmissions of a Monte Carlo simulation.
 const FRAMES: u64 = 3_000_000;
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
 
@@ -36,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Broadcast, and unicast with the seven attempts that are usual and the eight that ns-3 makes of them.
+/// Measures broadcast, and unicast with the usual seven attempts and with the eight of ns-3.
 fn cells() -> String {
     let mut rows = Vec::new();
     for (name, phy, rate_bps) in
@@ -72,7 +75,8 @@ fn floors(positions: &[[f64; 3]]) -> String {
     floors.map(|floor_dbm| mesh(positions, 0.0, Some(floor_dbm))).join(", ")
 }
 
-/// One load over all seeds: frames per second, receptions and strong receptions per frame, of each.
+/// Measures one load with all seeds: transmissions per second, and receptions and strong receptions
+/// per transmission.
 fn mesh(positions: &[[f64; 3]], rate: f64, floor_dbm: Option<f64>) -> String {
     let mut columns: [Vec<String>; 3] = Default::default();
     for seed in SEEDS {

@@ -1,280 +1,308 @@
-//! Frames in flight: what each radio senses, and which receptions come through.
+//! Frames in flight: what each radio senses, and which receptions succeed.
 //!
-//! Reception model: a radio that neither sends nor receives locks onto a frame whose beginning stands out
-//! from noise and other energy. Of frames that begin within the time it takes to recognise one, the strongest
-//! is taken. The frame comes through if it can be read all the way against what else arrives, and the radio
-//! does not send itself. What arrives later does not move it, unless capture is on.
-//! An instant belongs to what begins, not to what ends: a frame may follow another with no gap.
+//! # Reception model
+//! - A radio that neither transmits nor receives locks onto a frame whose preamble it detects over
+//!   noise and the other signals.
+//! - During the first [`PREAMBLE_DETECTION_NS`](crate::reception::PREAMBLE_DETECTION_NS) of that
+//!   frame, a stronger frame that begins replaces it. Later a frame replaces it only with capture.
+//! - The frame is decoded if the SINR suffices from its first to its last bit and the radio does
+//!   not transmit meanwhile.
+//! - A transmission occupies the half-open interval from its start to its end, so a frame may
+//!   follow another without a gap.
+//!
+//! # Cost
+//! A frame arrives at many radios, and at most of them it only adds to the sum of the power. One
+//! loop without branches adds these powers and collects the few radios where more may happen. Only
+//! these are then handled one by one.
 
-mod ear;
-mod flight;
 mod outcome;
+mod receiver;
+mod transmission;
 
 use rand_chacha::ChaCha8Rng;
 
-use crate::channel::{Arrival, Channel, Fate};
+use crate::channel::{Arrival, Channel, LinkOutcome};
 use crate::power::Power;
 use crate::random::{Purpose, stream};
-use crate::reception::Reception;
+use crate::reception::SinrModel;
 use crate::statistics::Statistics;
-use ear::Ear;
-use flight::Flight;
-pub(crate) use flight::{Answer, Landed, Payload, Transmission, TxId};
-use outcome::{Outcome, is_clean};
+use outcome::{Outcome, draw_error_free};
+use receiver::Receiver;
+use transmission::InFlight;
+pub(crate) use transmission::{Ended, Payload, Response, Transmission, TxId};
 
-/// Who must know what a radio senses.
-pub(crate) trait Listener {
-    /// `radio`'s channel turns from idle to busy.
-    fn turn_busy(&mut self, radio: usize);
-    /// `radio` has received a frame it locked onto: read, or not.
-    fn receive(&mut self, radio: usize, transmission: &Transmission, read: bool);
-    /// `radio`'s channel turns idle.
-    fn turn_idle(&mut self, radio: usize);
+/// Indications from the physical layer to the MAC (IEEE 802.11-2016, 8.3.5).
+pub(crate) trait PhyIndications {
+    /// The channel at `radio` turns from idle to busy (PHY-CCA).
+    fn cca_busy(&mut self, radio: usize);
+    /// A frame that `radio` locked onto ends there, decoded or not (PHY-RXEND).
+    fn rx_end(&mut self, radio: usize, transmission: &Transmission, decoded: bool);
+    /// The channel at `radio` turns from busy to idle (PHY-CCA).
+    fn cca_idle(&mut self, radio: usize);
 }
 
-/// All frames in flight over one channel.
+/// All frames in flight over one channel, and the receivers of all radios.
 pub(crate) struct Air {
     channel: Channel,
-    reception: Reception,
-    /// The channel is busy from this power on.
+    model: SinrModel,
+    /// The channel is busy at this received power or more.
     cs_threshold: Power,
-    ears: Vec<Ear>,
+    receivers: Vec<Receiver>,
     bit_error_draws: Vec<ChaCha8Rng>,
-    flights: Vec<Flight>,
+    in_flight: Vec<InFlight>,
+    /// Unused places of `in_flight`.
     free: Vec<usize>,
-    /// Room for the arrivals of one frame that need more than a sum.
-    heeded: Vec<u32>,
+    /// Scratch space for the arrivals of one frame that change more than the sum of the power.
+    affected: Vec<u32>,
     busy_since_ns: u64,
-    /// Counters; the MAC adds its own.
+    /// Counters of the air. The MAC adds its own.
     pub(crate) statistics: Statistics,
 }
 
 impl Air {
-    /// A silent air over `channel`, all radios up.
-    pub(crate) fn new(
-        channel: Channel,
-        reception: Reception,
-        cs_threshold: Power,
-        seed: u64,
-    ) -> Self {
+    /// Creates a silent air over `channel` with all radios up.
+    pub(crate) fn new(channel: Channel, model: SinrModel, cs_threshold: Power, seed: u64) -> Self {
         let radios = channel.radios();
         Self {
             channel,
-            reception,
+            model,
             cs_threshold,
-            ears: (0..radios).map(|_| Ear::new()).collect(),
+            receivers: (0..radios).map(|_| Receiver::new()).collect(),
             bit_error_draws: (0..radios)
                 .map(|radio| stream(seed, Purpose::BitErrors, radio))
                 .collect(),
-            flights: Vec::new(),
+            in_flight: Vec::new(),
             free: Vec::new(),
-            heeded: Vec::new(),
+            affected: Vec::new(),
             busy_since_ns: 0,
             statistics: Statistics { radios: vec![Default::default(); radios], busy_ns: 0 },
         }
     }
 
-    /// The channel.
+    /// Returns the channel.
     pub(crate) fn channel(&self) -> &Channel {
         &self.channel
     }
 
-    /// The channel, to change its links.
+    /// Returns the channel, to change its links.
     pub(crate) fn channel_mut(&mut self) -> &mut Channel {
         &mut self.channel
     }
 
-    /// Whether `radio` is switched on.
+    /// Returns whether `radio` is switched on.
     pub(crate) fn is_up(&self, radio: usize) -> bool {
-        self.ears[radio].up
+        self.receivers[radio].up
     }
 
-    /// Whether `radio` is sending now.
-    pub(crate) fn is_sending(&self, radio: usize) -> bool {
-        self.ears[radio].sending > 0
+    /// Returns whether `radio` is transmitting.
+    pub(crate) fn is_transmitting(&self, radio: usize) -> bool {
+        self.receivers[radio].transmissions > 0
     }
 
-    /// Whether `radio` is receiving an answer to its `attempt`.
-    pub(crate) fn is_receiving_answer(&self, radio: usize, attempt: u64) -> bool {
-        let id = self.ears[radio].lock.id;
-        let frame = id.and_then(|id| self.flights[id.place()].transmission.as_ref());
-        frame.is_some_and(|frame| matches!(frame.payload, Payload::Answer { to, attempt: its, .. } if to == radio && its == attempt))
+    /// Returns whether `radio` is receiving the CTS or ACK that answers its `attempt`.
+    pub(crate) fn is_receiving_response(&self, radio: usize, attempt: u64) -> bool {
+        let id = self.receivers[radio].reception.frame;
+        let frame = id.and_then(|id| self.in_flight[id.place()].transmission.as_ref());
+        frame.is_some_and(|frame| match frame.payload {
+            Payload::Response { to, attempt: answered, .. } => to == radio && answered == attempt,
+            Payload::Data { .. } | Payload::Rts { .. } => false,
+        })
     }
 
-    /// Switches `radio` on or off. Off, it hears nothing, and what it was sending is void.
+    /// Switches `radio` on or off. A radio that is off receives nothing. The frame that it was
+    /// transmitting becomes undecodable, but its energy lasts to its end.
     pub(crate) fn set_up(&mut self, radio: usize, up: bool) {
-        self.ears[radio].up = up;
+        self.receivers[radio].up = up;
         if !up {
-            self.ears[radio].conclude();
-            for flight in &mut self.flights {
+            self.receivers[radio].end_reception();
+            for flight in &mut self.in_flight {
                 flight.aborted |= flight.transmission.as_ref().is_some_and(|t| t.sender == radio);
             }
         }
     }
 
-    /// Begins a transmission.
-    pub(crate) fn begin(
+    /// Begins a transmission and returns its id, for [`Air::end_transmission`].
+    pub(crate) fn begin_transmission(
         &mut self,
         now_ns: u64,
         transmission: Transmission,
-        listener: &mut impl Listener,
+        mac: &mut impl PhyIndications,
     ) -> TxId {
         let sender = transmission.sender;
         self.statistics.radios[sender].airtime_ns += transmission.airtime_ns;
-        if self.free.len() == self.flights.len() {
+        if self.free.len() == self.in_flight.len() {
             self.busy_since_ns = now_ns;
         }
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.flights.push(Flight::default());
-            self.flights.len() - 1
+
+        // Take a free place in the table, and let the channel decide which radios the frame
+        // reaches.
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.in_flight.push(InFlight::default());
+            self.in_flight.len() - 1
         });
-        let flight = &mut self.flights[id];
+        let id = TxId::new(place);
+        let flight = &mut self.in_flight[place];
         let control = transmission.payload.is_control();
         (flight.control, flight.aborted) = (control, false);
         flight.arrivals.clear();
         self.channel.launch(now_ns, sender, control, &mut flight.arrivals);
         flight.transmission = Some(transmission);
-        let own = &mut self.ears[sender];
-        own.sending += 1;
-        own.conclude();
-        self.stir(now_ns, sender, listener);
-        let arrivals = std::mem::take(&mut self.flights[id].arrivals);
-        let mut heeded = std::mem::take(&mut self.heeded);
-        let (ears, reception) = (self.ears.as_mut_slice(), &self.reception);
+
+        // Radios are half-duplex: the sender loses the frame that it was receiving.
+        let own = &mut self.receivers[sender];
+        own.transmissions += 1;
+        own.end_reception();
+        self.indicate_busy(now_ns, sender, mac);
+
+        // At most radios the frame only adds its power.
+        let arrivals = std::mem::take(&mut self.in_flight[place].arrivals);
+        let mut affected = std::mem::take(&mut self.affected);
+        let (receivers, model) = (self.receivers.as_mut_slice(), &self.model);
         let cs_threshold = self.cs_threshold;
-        let heeds = |arrival: &Arrival| {
-            let ear = &mut ears[arrival.radio()];
-            let heeds = ear.heeds_begin(now_ns, arrival, cs_threshold, reception);
-            ear.power += if heeds { Power::ZERO } else { arrival.power };
-            heeds
+        let select = |arrival: &Arrival| {
+            let receiver = &mut receivers[arrival.radio()];
+            let affected = receiver.is_affected_by_begin(now_ns, arrival, cs_threshold, model);
+            receiver.power += if affected { Power::ZERO } else { arrival.power };
+            affected
         };
-        for &i in keep(&arrivals, &mut heeded, heeds) {
+
+        // At the others a reception may begin or suffer, or the channel may turn busy.
+        for &i in select_affected(&arrivals, &mut affected, select) {
             let arrival = arrivals[i as usize];
-            self.arrive(now_ns, TxId::new(id), arrival);
-            self.stir(now_ns, arrival.radio(), listener);
+            let receiver = &mut self.receivers[arrival.radio()];
+            if let Some(own) = receiver.reception.frame {
+                let control = self.in_flight[own.place()].control;
+                receiver.account_errors(now_ns, control, &self.model);
+            }
+            receiver.begin_arrival(now_ns, id, arrival, &self.model);
+            self.indicate_busy(now_ns, arrival.radio(), mac);
         }
-        self.heeded = heeded;
-        self.flights[id].arrivals = arrivals;
-        TxId::new(id)
+
+        self.affected = affected;
+        self.in_flight[place].arrivals = arrivals;
+        id
     }
 
-    #[inline(always)]
-    fn arrive(&mut self, now_ns: u64, id: TxId, arrival: Arrival) {
-        let ear = &mut self.ears[arrival.radio()];
-        if let Some(own) = ear.lock.id {
-            ear.settle(now_ns, self.flights[own.place()].control, &self.reception);
-        }
-        ear.hear(now_ns, id, arrival, &self.reception);
-    }
-
-    /// Ends a transmission. `heard` receives the arrivals at those who read the frame.
-    /// None if `id` is not in flight.
-    pub(crate) fn land(
+    /// Ends a transmission. Appends the arrivals at all radios that decoded the frame to `decoded`.
+    /// Returns `None` if `id` is not in flight.
+    pub(crate) fn end_transmission(
         &mut self,
         now_ns: u64,
         id: TxId,
-        heard: &mut Vec<Arrival>,
-        listener: &mut impl Listener,
-    ) -> Option<Landed> {
-        let flight = self.flights.get_mut(id.place())?;
+        decoded: &mut Vec<Arrival>,
+        mac: &mut impl PhyIndications,
+    ) -> Option<Ended> {
+        let flight = self.in_flight.get_mut(id.place())?;
         let transmission = flight.transmission.take()?;
         let aborted = flight.aborted;
         let arrivals = std::mem::take(&mut flight.arrivals);
         self.free.push(id.place());
-        if self.free.len() == self.flights.len() {
+        if self.free.len() == self.in_flight.len() {
             self.statistics.busy_ns += now_ns - self.busy_since_ns;
         }
-        self.ears[transmission.sender].sending -= 1;
-        self.rest(now_ns, transmission.sender, listener);
+        self.receivers[transmission.sender].transmissions -= 1;
+        self.indicate_idle(now_ns, transmission.sender, mac);
+
+        // At most radios the frame only takes its power away. A radio in reach that was not
+        // receiving the frame has lost it.
         let control = transmission.payload.is_control();
         let mut collided = false;
-        let mut heeded = std::mem::take(&mut self.heeded);
-        let (ears, radios) = (self.ears.as_mut_slice(), self.statistics.radios.as_mut_slice());
+        let mut affected = std::mem::take(&mut self.affected);
+        let receivers = self.receivers.as_mut_slice();
+        let counters = self.statistics.radios.as_mut_slice();
         let cs_threshold = self.cs_threshold;
-        let heeds = |arrival: &Arrival| {
-            let ear = &mut ears[arrival.radio()];
-            let heeds = ear.heeds_end(id, arrival, cs_threshold);
-            ear.power -= if heeds { Power::ZERO } else { arrival.power };
-            let lost = !heeds & ear.up & (arrival.fate != Fate::Sensed);
-            radios[arrival.radio()].collisions += u64::from(lost & !control);
-            collided |= lost;
-            heeds
+        let select = |arrival: &Arrival| {
+            let receiver = &mut receivers[arrival.radio()];
+            let affected = receiver.is_affected_by_end(id, arrival, cs_threshold);
+            receiver.power -= if affected { Power::ZERO } else { arrival.power };
+            let missed = !affected & receiver.up & (arrival.link != LinkOutcome::EnergyOnly);
+            counters[arrival.radio()].collisions += u64::from(missed & !control);
+            collided |= missed;
+            affected
         };
-        for &i in keep(&arrivals, &mut heeded, heeds) {
-            let arrival = &arrivals[i as usize];
+
+        // At the others a reception ends or gets better conditions, or the channel turns idle.
+        for &i in select_affected(&arrivals, &mut affected, select) {
+            let arrival = arrivals[i as usize];
             let radio = arrival.radio();
-            let outcome = self.leave(now_ns, id, *arrival, control);
-            if let Some(read) = outcome.locked {
-                listener.receive(radio, &transmission, read && !aborted);
+            let outcome = self.end_arrival(now_ns, id, arrival);
+            if !control {
+                outcome.count(&mut self.statistics.radios[radio]);
             }
-            self.rest(now_ns, radio, listener);
-            if outcome.read && !aborted {
-                heard.push(*arrival);
+            if let Some(is_decoded) = outcome.rx_end() {
+                mac.rx_end(radio, &transmission, is_decoded && !aborted);
             }
-            collided |= outcome.collided;
+            self.indicate_idle(now_ns, radio, mac);
+            if matches!(outcome, Outcome::Decoded) && !aborted {
+                decoded.push(arrival);
+            }
+            collided |= matches!(outcome, Outcome::Corrupted { .. });
         }
-        self.heeded = heeded;
-        self.flights[id.place()].arrivals = arrivals;
+
+        self.affected = affected;
+        self.in_flight[id.place()].arrivals = arrivals;
         let counters = &mut self.statistics.radios[transmission.sender];
         counters.frames_collided += u64::from(collided && !control);
-        Some(Landed { transmission, aborted })
+        Some(Ended { transmission, aborted })
     }
 
-    /// A frame ends at a radio it had reached.
+    /// Ends the frame `id` at one radio that it reached.
     #[inline(always)]
-    fn leave(&mut self, now_ns: u64, id: TxId, arrival: Arrival, control: bool) -> Outcome {
+    fn end_arrival(&mut self, now_ns: u64, id: TxId, arrival: Arrival) -> Outcome {
         let radio = arrival.radio();
-        let ear = &mut self.ears[radio];
+        let receiver = &mut self.receivers[radio];
         let mut locked = false;
-        let mut clean = false;
-        if let Some(own) = ear.lock.id {
-            // It may be receiving another frame, whose conditions now change.
+        let mut error_free = false;
+        if let Some(own) = receiver.reception.frame {
+            // The radio may be receiving another frame, which now has less interference.
             locked = own == id;
-            ear.settle(now_ns, self.flights[own.place()].control, &self.reception);
+            let control = self.in_flight[own.place()].control;
+            receiver.account_errors(now_ns, control, &self.model);
             if locked {
-                clean = is_clean(ear.conclude(), &mut self.bit_error_draws[radio]);
+                let errors = receiver.end_reception();
+                error_free = draw_error_free(errors, &mut self.bit_error_draws[radio]);
             }
         }
-        ear.power -= arrival.power;
-        let outcome = Outcome::new(arrival.fate, locked, clean, ear.up);
-        if !control {
-            outcome.count(&mut self.statistics.radios[radio]);
-        }
-        outcome
+        receiver.power -= arrival.power;
+        Outcome::new(arrival.link, locked, error_free, receiver.up)
     }
 
-    fn stir(&mut self, now_ns: u64, radio: usize, listener: &mut impl Listener) {
-        let ear = &mut self.ears[radio];
-        if !ear.busy && ear.is_busy(self.cs_threshold) {
-            ear.busy = true;
-            ear.busy_since_ns = now_ns;
-            listener.turn_busy(radio);
+    /// Tells the MAC of `radio` if its channel has turned busy.
+    fn indicate_busy(&mut self, now_ns: u64, radio: usize, mac: &mut impl PhyIndications) {
+        let receiver = &mut self.receivers[radio];
+        if !receiver.cca_busy && receiver.senses_busy(self.cs_threshold) {
+            receiver.cca_busy = true;
+            receiver.cca_busy_since_ns = now_ns;
+            mac.cca_busy(radio);
         }
     }
 
-    fn rest(&mut self, now_ns: u64, radio: usize, listener: &mut impl Listener) {
-        let ear = &mut self.ears[radio];
-        if ear.busy && !ear.is_busy(self.cs_threshold) {
-            ear.busy = false;
-            self.statistics.radios[radio].busy_ns += now_ns - ear.busy_since_ns;
-            listener.turn_idle(radio);
+    /// Tells the MAC of `radio` if its channel has turned idle.
+    fn indicate_idle(&mut self, now_ns: u64, radio: usize, mac: &mut impl PhyIndications) {
+        let receiver = &mut self.receivers[radio];
+        if receiver.cca_busy && !receiver.senses_busy(self.cs_threshold) {
+            receiver.cca_busy = false;
+            self.statistics.radios[radio].busy_ns += now_ns - receiver.cca_busy_since_ns;
+            mac.cca_idle(radio);
         }
     }
 }
 
-/// The places, in `room`, of those `arrivals` that `heeds` says yes to; of the others it has seen to all there
-/// is. They are told apart without a branch to guess.
-fn keep<'a>(
+/// Returns the indices of those `arrivals` for which `is_affected` returns true, in `scratch`.
+///
+/// Writes every index and advances only past the selected ones, so that the loop has no branch to
+/// mispredict.
+fn select_affected<'a>(
     arrivals: &[Arrival],
-    room: &'a mut Vec<u32>,
-    mut heeds: impl FnMut(&Arrival) -> bool,
+    scratch: &'a mut Vec<u32>,
+    mut is_affected: impl FnMut(&Arrival) -> bool,
 ) -> &'a [u32] {
-    room.resize(arrivals.len(), 0);
-    let room = &mut room[..arrivals.len()];
+    scratch.resize(arrivals.len(), 0);
+    let scratch = &mut scratch[..arrivals.len()];
     let mut count = 0;
     for (i, arrival) in arrivals.iter().enumerate() {
-        room[count] = i as u32;
-        count += usize::from(heeds(arrival));
+        scratch[count] = i as u32;
+        count += usize::from(is_affected(arrival));
     }
-    &room[..count]
+    &scratch[..count]
 }

@@ -1,26 +1,28 @@
-//! The radio medium as a sans-IO machine: propagation and medium access.
+//! The wireless medium as a sans-IO state machine: propagation, reception and medium access.
 //!
-//! A [`Medium`] is told what radios want and what time it is, and answers with [`Output`]s. It owns no
-//! clock, socket or thread: the simulator drives it with a virtual clock, `etherd` with the wall clock.
-//! Frames are opaque bytes, shared among all who hear them.
+//! The driver tells a [`Medium`] which radios want to send and what time it is; the medium answers
+//! with [`Output`]s. It has no clock, socket or thread: the simulator drives it with a virtual
+//! clock, the channel emulator with the wall clock. Frames are opaque bytes, shared by all
+//! receivers.
 //!
-//! | module | what it models | time unit | source |
+//! | module | models | units | source |
 //! | --- | --- | --- | --- |
-//! | `channel` | whom a frame reaches: loss matrix with bursts, or path loss, shadowing and fading | m, dBm | Rappaport; Gilbert, Elliott |
-//! | `reception` | which SINR a frame can be read at: threshold or bit errors | dB | Proakis; IEEE 802.15.2 |
-//! | `air` | frames in flight: interference, half-duplex radios, carrier sense, capture | ns, 10^-17 W | - |
-//! | `mac::dcf` | CSMA/CA: DIFS, EIFS, slotted backoff, RTS, CTS, NAV, ACK, retry | ns | IEEE 802.11-2016, 10.3 |
-//! | `mac::slotted` | random maximal scheduling in slots | ns | - |
-//! | `phy` | duration of a frame on the air | ns | IEEE 802.11-2016, 16.2 and 17.3 |
+//! | `propagation` | path loss and fading | m, dB | Rappaport; Nakagami |
+//! | `channel` | radios that a frame reaches: given losses with bursts, or positions | dBm | Gilbert; Elliott |
+//! | `reception` | decoding at an SINR: threshold, or bit errors | dB | Proakis; IEEE 802.15.2 |
+//! | `air` | frames in flight: interference, half-duplex radios, carrier sense, capture | ns, 10^-17 W | IEEE 802.11-2016, 8.3.5 |
+//! | `mac::dcf` | CSMA/CA: DIFS, EIFS, backoff, RTS, CTS, NAV, ACK, retries | ns | IEEE 802.11-2016, 10.3 |
+//! | `mac::slotted` | maximal scheduling in slots | ns | Multipath Code Casting, 4.1 |
+//! | `phy` | airtimes and interframe spaces | ns | IEEE 802.11-2016, 15 to 17 |
 //!
 //! # How to drive it
-//! 1. [`Medium::request`] when a radio has something to send.
-//! 2. At the instant [`Medium::poll_timeout`] names, [`Medium::handle_timeout`].
-//! 3. After *every* call drain [`Medium::poll_output`]. A [`Output::Grant`] must be answered with
-//!    [`Medium::supply`] or [`Medium::decline`] at the same instant: until it is, medium time stands still,
-//!    so that the answer may take as long as it needs on the wall clock.
+//! 1. Call [`Medium::request`] when a radio has a frame to send.
+//! 2. Call [`Medium::handle_timeout`] at the instant that [`Medium::poll_timeout`] returns.
+//! 3. After *every* call, drain [`Medium::poll_output`]. Answer an [`Output::Grant`] with
+//!    [`Medium::supply`] or [`Medium::decline`] at the same instant. Medium time stands still until
+//!    the answer, so the answer may take any time on the wall clock.
 //!
-//! The frame's bytes are asked for only when the transmission begins. Nothing waits in a queue here.
+//! The medium asks for a frame's bytes only when the transmission begins. It has no queues.
 //!
 //! ```
 //! use ncmesh_medium::{Access, LossMatrix, Medium, MediumConfig, Output, RadioId};
@@ -49,32 +51,27 @@
 mod air;
 mod channel;
 mod config;
+mod error;
+mod loss_matrix;
 mod mac;
 mod medium;
 mod phy;
 mod power;
+mod propagation;
 mod random;
 mod reception;
 mod statistics;
+mod types;
 
-pub use channel::{Fading, LEFT_OUT, LossMatrix, PathLoss};
 pub use config::{
-    Bursts, ChannelConfig, Conflict, LinkKind, LinkPower, LinksConfig, MAX_RADIOS, MacConfig,
-    MediumConfig, MediumError, Order, RadioConfig, ReceptionConfig, ReceptionModel, Sense,
+    Bursts, ChannelConfig, Conflict, LinkKind, LinkPower, LinksConfig, MacConfig, MediumConfig,
+    RadioConfig, ReceptionConfig, ReceptionModel, Sense, SlotOrder,
 };
-pub use mac::{Access, MAX_FRAME_BYTES, TxResult};
-pub use medium::{Medium, Output};
+pub use error::MediumError;
+pub use loss_matrix::LossMatrix;
+pub use medium::Medium;
 pub use phy::{Modulation, Phy};
 pub use power::Power;
-pub use reception::bit_error_probability;
+pub use propagation::{Fading, PathLoss};
 pub use statistics::{RadioStatistics, Statistics};
-
-/// A radio, by its index in the medium: 0 to `radios - 1`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RadioId(pub usize);
-
-impl std::fmt::Display for RadioId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "radio {}", self.0)
-    }
-}
+pub use types::{Access, MAX_FRAME_BYTES, MAX_RADIOS, Output, RadioId, TxResult};

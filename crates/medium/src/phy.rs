@@ -1,33 +1,36 @@
-//! How long frames last on the air, and the interframe spaces that go with it.
+//! Physical layers: the airtime of frames, interframe spaces, slots and contention windows.
+//!
+//! From IEEE 802.11-2016, clauses 15 and 16 (DSSS and HR/DSSS) and 17 (OFDM).
 
 const US: u64 = 1_000;
-/// An acknowledgment, and a clear to send.
+/// Length of an ACK, and of a CTS.
 const ACK_BYTES: usize = 14;
-/// A request to send.
+/// Length of an RTS.
 pub(crate) const RTS_BYTES: usize = 20;
 const NS_PER_S: u128 = 1_000_000_000;
 
-/// How payload bits become airtime.
+/// Family of modulations. It determines how many bits become how much airtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modulation {
-    /// DSSS and HR/DSSS: the payload lasts a whole number of microseconds (the PLCP LENGTH field,
+    /// DSSS and HR/DSSS: the payload takes a whole number of microseconds (the PLCP LENGTH field,
     /// IEEE 802.11-2016, 16.2.3.5).
     Dsss,
-    /// OFDM: whole symbols of 4 us, with 16 service and 6 tail bits (IEEE 802.11-2016, 17.3.2 and 17.4.3).
+    /// OFDM: the payload takes whole symbols of 4 us, with 16 service and 6 tail bits (IEEE
+    /// 802.11-2016, 17.3.2 and 17.4.3).
     Ofdm,
 }
 
 impl Modulation {
-    /// The width of a channel, Hz.
-    pub fn bandwidth_hz(self) -> f64 {
+    /// Returns the bandwidth of a channel, Hz.
+    pub(crate) fn bandwidth_hz(self) -> f64 {
         match self {
             Self::Dsss => 22e6,
             Self::Ofdm => 20e6,
         }
     }
 
-    /// The lowest rate, which headers have and EIFS counts with, bit/s.
-    pub fn base_rate_bps(self) -> u64 {
+    /// Returns the lowest rate, which headers use and from which EIFS follows, bit/s.
+    pub(crate) fn base_rate_bps(self) -> u64 {
         match self {
             Self::Dsss => 1_000_000,
             Self::Ofdm => 6_000_000,
@@ -35,22 +38,23 @@ impl Modulation {
     }
 }
 
-/// The timing of one physical layer. All durations in nanoseconds.
+/// Timing of a physical layer. All durations are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phy {
-    /// How payload bits become airtime.
+    /// Family of modulations.
     pub modulation: Modulation,
-    /// Preamble and PHY header, sent before every frame.
+    /// Preamble and PHY header, which precede every frame.
     pub preamble_ns: u64,
     /// One backoff slot.
     pub slot_ns: u64,
-    /// From a frame's end to its acknowledgment.
+    /// Time from the end of a frame to the CTS or ACK that answers it.
     pub sifs_ns: u64,
-    /// The idle time before backoff counts. More than SIFS, or acknowledgments would be overrun.
+    /// Idle time before backoff counts. It is longer than SIFS, so that no station transmits before
+    /// the ACK.
     pub difs_ns: u64,
-    /// The first contention window: backoff is drawn from `0..=cw_min` slots.
+    /// First contention window: the backoff is drawn from `0..=cw_min` slots.
     pub cw_min: u32,
-    /// Where doubling the window ends.
+    /// Largest contention window. Doubling ends there.
     pub cw_max: u32,
 }
 
@@ -66,7 +70,7 @@ impl Phy {
         cw_max: 1023,
     };
 
-    /// 802.11a, and 802.11g where no 802.11b station is near, 6 to 54 Mbit/s (IEEE 802.11-2016, 17.4.4).
+    /// 802.11a, or 802.11g without 802.11b stations, 6 to 54 Mbit/s (IEEE 802.11-2016, 17.4.4).
     pub const DOT11A: Self = Self {
         modulation: Modulation::Ofdm,
         preamble_ns: 20 * US,
@@ -77,7 +81,8 @@ impl Phy {
         cw_max: 1023,
     };
 
-    /// Airtime in ns of an MPDU of `bytes` (MAC header and FCS included) at `bit_rate_bps`, which is above 0.
+    /// Returns the airtime of an MPDU of `bytes` (MAC header and FCS included) at `bit_rate_bps`,
+    /// which is above 0, ns.
     pub fn airtime_ns(&self, bytes: usize, bit_rate_bps: u64) -> u64 {
         let bits = bytes as u128 * 8;
         let rate = u128::from(bit_rate_bps.max(1));
@@ -88,18 +93,22 @@ impl Phy {
         self.preamble_ns + payload_ns as u64
     }
 
-    /// Airtime in ns of a control frame of `bytes` that goes with a frame sent at `bit_rate_bps`: at the
-    /// highest rate of the basic set that is not above it (IEEE 802.11-2016, 10.7.6.5.2), the set being 1 and
-    /// 2 Mbit/s for 802.11b and 6, 12 and 24 Mbit/s for 802.11a, or at the frame's own rate below all of these.
+    /// Returns the airtime of a control frame of `bytes` that belongs to a data frame at
+    /// `bit_rate_bps`, ns.
     pub(crate) fn control_airtime_ns(&self, bytes: usize, bit_rate_bps: u64) -> u64 {
         self.airtime_ns(bytes, self.control_rate_bps(bit_rate_bps))
     }
 
-    /// Airtime in ns of an acknowledgment or CTS that answers a frame sent at `bit_rate_bps`.
+    /// Returns the airtime of an ACK or CTS that answers a frame at `bit_rate_bps`, ns.
     pub fn ack_airtime_ns(&self, bit_rate_bps: u64) -> u64 {
         self.control_airtime_ns(ACK_BYTES, bit_rate_bps)
     }
 
+    /// Returns the rate of control frames that belong to a data frame at `bit_rate_bps`, bit/s.
+    ///
+    /// It is the highest basic rate that is not above the data rate (IEEE 802.11-2016, 10.7.6.5.2).
+    /// Basic rates are 1 and 2 Mbit/s for 802.11b, and 6, 12 and 24 Mbit/s for 802.11a. A data rate
+    /// below all of them is used itself.
     pub(crate) fn control_rate_bps(&self, bit_rate_bps: u64) -> u64 {
         let basic: &[u64] = match self.modulation {
             Modulation::Dsss => &[2_000_000, 1_000_000],
@@ -109,16 +118,16 @@ impl Phy {
         rate.copied().unwrap_or(bit_rate_bps)
     }
 
-    /// The idle time before backoff counts after a frame that could not be read: SIFS, an ACK at the lowest
-    /// rate, and DIFS (IEEE 802.11-2016, 10.3.2.3.7).
-    pub fn eifs_ns(&self) -> u64 {
+    /// Returns EIFS, the idle time before backoff counts after a frame that was not decoded: SIFS,
+    /// an ACK at the lowest rate, and DIFS (IEEE 802.11-2016, 10.3.2.3.7), ns.
+    pub(crate) fn eifs_ns(&self) -> u64 {
         let ack_ns = self.airtime_ns(ACK_BYTES, self.modulation.base_rate_bps());
         self.sifs_ns + ack_ns + self.difs_ns
     }
 
-    /// How long after its frame's end a sender waits for an answer to begin: SIFS, a slot and the time to
-    /// recognise a preamble (IEEE 802.11-2016, 10.3.2.9).
-    pub(crate) fn answer_timeout_ns(&self) -> u64 {
+    /// Returns the ACK or CTS timeout, counted from the end of the frame: SIFS, a slot and the time
+    /// to detect a preamble (IEEE 802.11-2016, 10.3.2.9), ns.
+    pub(crate) fn response_timeout_ns(&self) -> u64 {
         self.sifs_ns + self.slot_ns + self.preamble_ns
     }
 }

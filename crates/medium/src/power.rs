@@ -1,13 +1,15 @@
-//! Received power as an integer, so that sums over arriving frames are exact: what comes and goes again
-//! leaves nothing behind, on every machine.
+//! Received power as an integer number of units.
+//!
+//! The power at a receiver is a running sum over the frames that arrive. Integers keep the sum
+//! exact: a frame that begins and ends leaves no rounding error behind, on any machine.
 
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
 /// One unit of power is -140 dBm, 10^-17 W.
 const UNIT_DBM: f64 = -140.0;
 
-/// A receiver saturates at this many units, -2 dBm: so strong is a single signal counted at most, and sums of
-/// as many as there can be radios do not overflow.
+/// The greatest power of a single signal, in units: -2 dBm. The sum over the largest number of
+/// radios does not overflow.
 const SATURATION: i64 = 1 << 46;
 
 /// Power in units of 10^-17 W.
@@ -15,40 +17,40 @@ const SATURATION: i64 = 1 << 46;
 pub struct Power(i64);
 
 impl Power {
-    /// None at all.
+    /// No power.
     pub(crate) const ZERO: Self = Self(0);
-    /// The least there is; what every arrival has where only loss probabilities are known.
+    /// One unit. Arrivals have this power where only losses are given.
     pub(crate) const UNIT: Self = Self(1);
-    /// More than ever arrives.
+    /// More power than can arrive.
     pub(crate) const MAX: Self = Self(i64::MAX);
 
-    /// That many units, rounded down, or saturation.
+    /// Converts from units, rounded down and saturated.
     pub(crate) fn from_units(units: f64) -> Self {
         Self((units as i64).min(SATURATION))
     }
 
-    /// The power of `dbm`, rounded down to a unit, at most -2 dBm.
+    /// Converts from dBm, rounded down to a unit and saturated at -2 dBm.
     pub fn from_dbm(dbm: f64) -> Self {
         Self::from_units(units_of_dbm(dbm))
     }
 
-    /// In dBm; negative infinity for none.
+    /// Converts to dBm. No power is negative infinity.
     pub fn dbm(self) -> f64 {
         UNIT_DBM + 10.0 * libm::log10(self.units())
     }
 
-    /// In units.
+    /// Converts to units.
     pub(crate) fn units(self) -> f64 {
         self.0 as f64
     }
 }
 
-/// The units in `dbm`.
+/// Converts dBm to units, without rounding.
 pub(crate) fn units_of_dbm(dbm: f64) -> f64 {
     ratio_of_db(dbm - UNIT_DBM)
 }
 
-/// The ratio that `db` decibels are.
+/// Converts decibels to a ratio.
 pub(crate) fn ratio_of_db(db: f64) -> f64 {
     libm::pow(10.0, db / 10.0)
 }

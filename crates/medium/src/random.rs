@@ -1,10 +1,12 @@
-//! Random streams, one for each (seed, purpose, radio), so that a draw for one radio or purpose never
-//! shifts the draws of another.
+//! Random streams, one for each (seed, purpose, radio).
+//!
+//! A draw for one radio or purpose never shifts the draws of another. ChaCha8 is the generator:
+//! seed and purpose are its key, the radio is its stream.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-/// What a stream is drawn for.
+/// Purpose of a stream.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
     /// Losses of data frames, by sender.
@@ -23,11 +25,11 @@ pub(crate) enum Purpose {
     Shadowing = 7,
     /// Bursts of loss, by sender.
     Bursts = 8,
-    /// The order of slotted access; one stream for all.
+    /// The order of slotted access, one stream for all radios.
     Order = 9,
 }
 
-/// The stream of `radio` for `purpose` under `seed`.
+/// Returns the stream of `radio` for `purpose` under `seed`.
 pub(crate) fn stream(seed: u64, purpose: Purpose, radio: usize) -> ChaCha8Rng {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -38,13 +40,14 @@ pub(crate) fn stream(seed: u64, purpose: Purpose, radio: usize) -> ChaCha8Rng {
     rng
 }
 
-/// A uniform integer in `0..=highest`, by multiply and shift: biased by less than (highest + 1) / 2^32.
+/// Draws a uniform integer in `0..=highest` by multiply and shift, with a bias of less than
+/// (highest + 1) / 2^32.
 pub(crate) fn uniform(rng: &mut ChaCha8Rng, highest: u32) -> u32 {
     let range = u64::from(highest) + 1;
     ((u64::from(rng.next_u32()) * range) >> 32) as u32
 }
 
-/// A uniform number from 0 to below 1.
+/// Draws a uniform number from 0 to below 1.
 pub(crate) fn unit(rng: &mut ChaCha8Rng) -> f64 {
     f64::from(rng.next_u32()) / 4_294_967_296.0
 }

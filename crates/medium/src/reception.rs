@@ -1,139 +1,146 @@
-//! Whether a frame can be read at a signal to interference and noise ratio.
+//! Decoding at a signal to interference and noise ratio (SINR).
+//!
+//! Two models decide whether a frame is decoded. With a threshold it is, while the SINR stays above
+//! a fixed ratio. With bit errors it is if no bit is wrong: each part of a frame between two
+//! changes of the interference has an expected number of bit errors, from the bit error probability
+//! of its modulation at the SINR; the frame is error-free with probability exp(-sum). Interference
+//! counts as Gaussian noise.
 
-use crate::config::{MediumError, ReceptionConfig, ReceptionModel};
+use crate::config::{ReceptionConfig, ReceptionModel};
 use crate::phy::{Modulation, Phy};
 use crate::power::{Power, ratio_of_db, units_of_dbm};
 
 mod bit_errors;
 mod error_rate;
 
-pub use bit_errors::bit_error_probability;
 use error_rate::ErrorRate;
 
-/// A receiver recognises a preamble within this time; the strongest of those that begin within it wins, ns.
+/// Time in which a receiver detects a preamble, ns. The strongest frame that begins within it wins.
 pub(crate) const PREAMBLE_DETECTION_NS: u64 = 4_000;
 
 /// Thermal noise of 290 K in 1 Hz, dBm.
 const THERMAL_DBM: f64 = -173.98;
 
-/// Errors per second by SINR.
-struct Rates {
+/// Bit errors per second as functions of the SINR.
+struct ErrorRates {
     /// Of the header.
-    base: ErrorRate,
-    /// Of what follows in our frames.
+    header: ErrorRate,
+    /// Of the body of data frames.
     data: ErrorRate,
-    /// Of what follows in the MAC's own.
+    /// Of the body of control frames.
     control: ErrorRate,
 }
 
-/// A validated reception model, as ratios and units.
-pub(crate) struct Reception {
-    /// From this SINR on there are no errors.
-    certain: f64,
-    /// A signal and what it then tolerates, noise included, to the signal.
-    with_tolerated: f64,
+/// A validated reception model in linear ratios and power units.
+pub(crate) struct SinrModel {
+    /// At this SINR and above there are no errors.
+    error_free_sinr: f64,
+    /// The power of a signal together with the most noise and interference that it tolerates
+    /// without errors, as a multiple of the signal.
+    tolerated_ratio: f64,
     preamble_sinr: f64,
-    capture: Option<f64>,
+    capture_ratio: Option<f64>,
+    /// Noise power, units.
     noise: f64,
     phy: Phy,
-    bit_errors: Option<Rates>,
+    /// `None` for the threshold model.
+    bit_errors: Option<ErrorRates>,
 }
 
-impl Reception {
-    /// The model of `config` for `phy` and frames at `rate_bps`.
+impl SinrModel {
+    /// Creates the model of `config` for `phy` and data frames at `rate_bps`.
     pub(crate) fn new(config: &ReceptionConfig, phy: Phy, rate_bps: u64) -> Self {
         let rate = |rate_bps: u64| ErrorRate::new(phy.modulation, rate_bps);
-        let (certain, bit_errors) = match config.model {
+        let (error_free_sinr, bit_errors) = match config.model {
             ReceptionModel::Threshold { sinr_db } => (ratio_of_db(sinr_db), None),
             ReceptionModel::BitErrors => {
-                let (base_bps, control_bps) =
-                    (phy.modulation.base_rate_bps(), phy.control_rate_bps(rate_bps));
-                let rates = Rates {
-                    base: rate(base_bps),
+                let rates = ErrorRates {
+                    header: rate(phy.modulation.base_rate_bps()),
                     data: rate(rate_bps),
-                    control: rate(control_bps),
+                    control: rate(phy.control_rate_bps(rate_bps)),
                 };
-                let certain =
-                    [&rates.base, &rates.data, &rates.control].map(ErrorRate::certain_from);
-                (certain.into_iter().fold(0.0, f64::max), Some(rates))
+                let error_free =
+                    [&rates.header, &rates.data, &rates.control].map(ErrorRate::error_free_sinr);
+                (error_free.into_iter().fold(0.0, f64::max), Some(rates))
             }
         };
         Self {
-            certain,
-            with_tolerated: 1.0 + 1.0 / certain,
+            error_free_sinr,
+            tolerated_ratio: 1.0 + 1.0 / error_free_sinr,
             bit_errors,
             preamble_sinr: ratio_of_db(config.preamble_sinr_db),
-            capture: config.capture_db.map(ratio_of_db),
+            capture_ratio: config.capture_db.map(ratio_of_db),
             noise: config.noise_figure_db.map_or(0.0, |figure_db| noise_units(&phy, figure_db)),
             phy,
         }
     }
 
-    /// Whether the SINR is at least `ratio`.
+    /// Returns whether the SINR is at least `ratio`.
     fn reaches(&self, ratio: f64, signal: Power, interference: Power) -> bool {
         signal.units() >= ratio * (interference.units() + self.noise)
     }
 
-    /// The power that noise alone demands of a frame, units.
-    pub(crate) fn least_units(&self) -> f64 {
-        let needed = if self.bit_errors.is_some() { 0.0 } else { self.certain };
+    /// Returns the least power of a frame that is received without interference, units.
+    pub(crate) fn sensitivity_units(&self) -> f64 {
+        let needed = if self.bit_errors.is_some() { 0.0 } else { self.error_free_sinr };
         self.noise * self.preamble_sinr.max(needed)
     }
 
-    /// Whether a frame is recognised as one.
-    pub(crate) fn detects(&self, signal: Power, interference: Power) -> bool {
+    /// Returns whether a radio detects the preamble of a frame.
+    pub(crate) fn detects_preamble(&self, signal: Power, interference: Power) -> bool {
         self.reaches(self.preamble_sinr, signal, interference)
     }
 
-    /// Whether a receiver leaves the frame it is receiving for a new one.
+    /// Returns whether a new frame captures a receiver that is receiving another one.
     pub(crate) fn captures(&self, signal: Power, interference: Power) -> bool {
-        self.capture.is_some_and(|ratio| self.reaches(ratio, signal, interference))
+        self.capture_ratio.is_some_and(|ratio| self.reaches(ratio, signal, interference))
     }
 
-    /// Whether it may ever do so.
-    pub(crate) fn may_capture(&self) -> bool {
-        self.capture.is_some()
+    /// Returns whether capture is enabled.
+    pub(crate) fn has_capture(&self) -> bool {
+        self.capture_ratio.is_some()
     }
 
-    /// The power of all frames together up to which they neither cost one of them, `signal`, an error nor
-    /// capture its receiver.
-    pub(crate) fn calm_up_to(&self, signal: Power) -> Power {
-        if self.may_capture() {
+    /// Returns the power of all frames together up to which a reception of `signal` has no errors
+    /// and its receiver is not captured.
+    pub(crate) fn harmless_power(&self, signal: Power) -> Power {
+        if self.has_capture() {
             return Power::ZERO;
         }
-        Power::from_units(signal.units() * self.with_tolerated - self.noise)
+        Power::from_units(signal.units() * self.tolerated_ratio - self.noise)
     }
 
-    /// How many errors are to be expected in a part of a frame, from `from_ns` to `to_ns` after its beginning:
-    /// it is read without any with probability exp(-errors).
-    pub(crate) fn errors(
+    /// Returns the expected number of bit errors in the part of a frame from `from_ns` to `to_ns`
+    /// after its start. The part is error-free with probability exp(-errors).
+    pub(crate) fn expected_errors(
         &self,
         signal: Power,
         interference: Power,
         (from_ns, to_ns): (u64, u64),
         control: bool,
     ) -> f64 {
-        if self.reaches(self.certain, signal, interference) {
+        if self.reaches(self.error_free_sinr, signal, interference) {
             return 0.0;
         }
+        let Some(rates) = &self.bit_errors else {
+            return f64::INFINITY;
+        };
+
+        // The header is sent at the lowest rate, the body at the rate of the frame. The preamble
+        // before the header has no bits.
         let sinr = signal.units() / (interference.units() + self.noise);
-        match &self.bit_errors {
-            None => f64::INFINITY,
-            Some(rates) => {
-                let body = if control { &rates.control } else { &rates.data };
-                let header_ns = overlap((from_ns, to_ns), self.header_ns());
-                let rest_ns = to_ns - from_ns.max(self.phy.preamble_ns).min(to_ns);
-                let part = |ns: u64, rate: &ErrorRate| {
-                    if ns > 0 { ns as f64 * 1e-9 * rate.at(sinr) } else { 0.0 }
-                };
-                part(header_ns, &rates.base) + part(rest_ns, body)
-            }
-        }
+        let body = if control { &rates.control } else { &rates.data };
+        let header_ns = overlap((from_ns, to_ns), self.header_interval_ns());
+        let body_ns = to_ns - from_ns.max(self.phy.preamble_ns).min(to_ns);
+        let errors = |ns: u64, rate: &ErrorRate| {
+            if ns > 0 { ns as f64 * 1e-9 * rate.per_second(sinr) } else { 0.0 }
+        };
+        errors(header_ns, &rates.header) + errors(body_ns, body)
     }
 
-    /// From when to when after its beginning a frame's header lasts, ns: 48 bits at 1 Mbit/s, or the SIGNAL
-    /// symbol.
-    fn header_ns(&self) -> (u64, u64) {
+    /// Returns when the PHY header begins and ends, ns after the start of the frame: 48 bits at
+    /// 1 Mbit/s for DSSS, the SIGNAL symbol for OFDM.
+    fn header_interval_ns(&self) -> (u64, u64) {
         let header_ns = match self.phy.modulation {
             Modulation::Dsss => 48_000,
             Modulation::Ofdm => 4_000,
@@ -142,32 +149,13 @@ impl Reception {
     }
 }
 
-/// How much of `a` lies in `b`, both from and to, ns.
+/// Returns the length of the intersection of two intervals (begin, end), ns.
 fn overlap(a: (u64, u64), b: (u64, u64)) -> u64 {
     a.1.min(b.1).saturating_sub(a.0.max(b.0))
 }
 
-/// Thermal noise and the receiver's own in the channel's width, units.
+/// Returns the power of thermal noise and receiver noise in the channel's bandwidth, units.
 fn noise_units(phy: &Phy, noise_figure_db: f64) -> f64 {
     let bandwidth_db = 10.0 * libm::log10(phy.modulation.bandwidth_hz());
     units_of_dbm(THERMAL_DBM + bandwidth_db + noise_figure_db)
-}
-
-impl ReceptionConfig {
-    pub(crate) fn validate(&self) -> Result<(), MediumError> {
-        let in_range = |db: f64| (-30.0..=100.0).contains(&db);
-        let fault = if matches!(self.model, ReceptionModel::Threshold { sinr_db } if !in_range(sinr_db))
-        {
-            "the SINR threshold must be -30 to 100 dB"
-        } else if !in_range(self.preamble_sinr_db) {
-            "the preamble's SINR threshold must be -30 to 100 dB"
-        } else if !self.capture_db.is_none_or(in_range) {
-            "the capture ratio must be -30 to 100 dB"
-        } else if !self.noise_figure_db.is_none_or(in_range) {
-            "the noise figure must be -30 to 100 dB"
-        } else {
-            return Ok(());
-        };
-        Err(MediumError::BadPropagation { fault })
-    }
 }

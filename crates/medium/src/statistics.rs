@@ -1,41 +1,42 @@
-//! What happened on the medium, counted.
+//! Counters of the medium.
 
-/// Counters of one radio, as sender and as receiver.
+/// Counters of one radio, as sender and as receiver. The MAC's own frames are RTS, CTS and ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RadioStatistics {
-    /// Transmissions begun, retries included, the MAC's own frames not.
+    /// Transmissions of data frames, retries included.
     pub frames_sent: u64,
-    /// Of these, the ones that at least one radio in reach missed because of overlap: another frame it
-    /// sensed at the same time, or its own transmission.
+    /// Transmissions of data frames that at least one radio in reach lost to an overlap: with
+    /// another frame that it sensed, or with its own transmission.
     pub frames_collided: u64,
-    /// Unicast frames acknowledged.
+    /// Unicast frames that were acknowledged.
     pub frames_acked: u64,
-    /// Unicast frames given up.
+    /// Unicast frames that were given up at the retry limit.
     pub frames_failed: u64,
-    /// Grants answered with nothing to send.
+    /// Grants that the host declined.
     pub grants_declined: u64,
-    /// Acknowledgments sent.
+    /// ACKs sent.
     pub acks_sent: u64,
-    /// Requests to send.
+    /// RTSs sent.
     pub rts_sent: u64,
-    /// Answers to those.
+    /// CTSs sent.
     pub cts_sent: u64,
     /// Time on the air, the MAC's own frames included, ns.
     pub airtime_ns: u64,
-    /// Time in which the radio sent or sensed another, in completed busy periods, ns.
+    /// Time in which the channel was busy for this radio, in completed busy periods, ns.
     pub busy_ns: u64,
     /// Frames delivered to this radio.
     pub deliveries: u64,
     /// Frames not delivered to it because of the link's loss.
     pub losses: u64,
-    /// Frames strong enough for it, but not delivered because others overlapped there, it was sending itself,
-    /// or noise spoilt them.
+    /// Frames that were strong enough, but were not delivered because of interference, noise or the
+    /// radio's own transmission.
     pub collisions: u64,
-    /// Unicast frames that came again after a lost acknowledgment, and were filtered.
+    /// Unicast frames that arrived again after a lost ACK, and were filtered.
     pub duplicates: u64,
 }
 
 impl RadioStatistics {
+    /// Adds the counters of another radio.
     fn add(&mut self, other: &Self) {
         self.frames_sent += other.frames_sent;
         self.frames_collided += other.frames_collided;
@@ -57,14 +58,14 @@ impl RadioStatistics {
 /// Counters of the whole medium.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// By radio index.
+    /// Counters of each radio, by index.
     pub radios: Vec<RadioStatistics>,
-    /// Time in which at least one frame was in the air anywhere, in completed busy periods, ns.
+    /// Time in which at least one frame was on the air anywhere, in completed busy periods, ns.
     pub busy_ns: u64,
 }
 
 impl Statistics {
-    /// All radios' counters added up.
+    /// Returns the sums of all radios' counters.
     pub fn total(&self) -> RadioStatistics {
         let mut total = RadioStatistics::default();
         self.radios.iter().for_each(|radio| total.add(radio));

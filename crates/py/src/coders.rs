@@ -38,14 +38,14 @@ fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 
 /// Coefficients and symbol of a packet of `shape`.
 fn split(shape: Shape, packet: &[u8]) -> PyResult<(Vec<u8>, &[u8])> {
-    let head = packed_len(shape.field(), shape.generation());
+    let head = packed_len(shape.field(), shape.generation_size());
     let expected = head + shape.symbol_size();
     if packet.len() != expected {
         let got = packet.len();
         let message = format!("a packet has {expected} bytes here, not {got}");
         return Err(PyValueError::new_err(message));
     }
-    let mut coefficients = vec![0; shape.generation()];
+    let mut coefficients = vec![0; shape.generation_size()];
     unpack(shape.field(), &packet[..head], &mut coefficients).map_err(refused)?;
     Ok((coefficients, &packet[head..]))
 }
@@ -56,8 +56,8 @@ fn packet<'py>(
     shape: Shape,
     fill: impl FnOnce(&mut [u8], &mut [u8]) -> PyResult<()>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let head = packed_len(shape.field(), shape.generation());
-    let mut coefficients = vec![0; shape.generation()];
+    let head = packed_len(shape.field(), shape.generation_size());
+    let mut coefficients = vec![0; shape.generation_size()];
     PyBytes::new_with(py, head + shape.symbol_size(), |bytes| {
         let (packed, symbol) = bytes.split_at_mut(head);
         fill(&mut coefficients, symbol)?;
@@ -99,7 +99,7 @@ impl Encoder {
         coefficients: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let shape = self.inner.shape();
-        let mut chosen = vec![0; shape.generation()];
+        let mut chosen = vec![0; shape.generation_size()];
         match coefficients {
             Some(given) => chosen = bytes_of(given)?,
             None => draw(shape.field(), &mut self.rng, &mut chosen),
@@ -193,7 +193,7 @@ impl Decoder {
 
     /// The generation's source data, with the zeros that filled it up.
     fn data<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let (rank, generation) = (self.inner.rank(), self.inner.shape().generation());
+        let (rank, generation) = (self.inner.rank(), self.inner.shape().generation_size());
         let Some(data) = self.inner.decode() else {
             let message = format!("{rank} of {generation} independent packets are there");
             return Err(PyValueError::new_err(message));

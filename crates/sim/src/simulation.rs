@@ -19,7 +19,7 @@ use ncmesh_engine::topology::Topology;
 use ncmesh_engine::tunnel::Relaying;
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::gateway::{GatewayConfig, GatewayCounters};
-use ncmesh_medium::{MacConfig, Medium, MediumError, Order, RadioId, Statistics};
+use ncmesh_medium::{MacConfig, Medium, MediumError, RadioId, SlotOrder, Statistics};
 use ncmesh_stack::Stack;
 use ncmesh_wire::{FlowId, NodeId};
 use rand_chacha::ChaCha8Rng;
@@ -97,7 +97,10 @@ impl Simulation {
             now: Instant::default(),
             out: Vec::new(),
             known: config.known_beforehand()?,
-            weighs: matches!(config.medium.mac, MacConfig::Slotted { order: Order::Weight, .. }),
+            weighs: matches!(
+                config.medium.mac,
+                MacConfig::Slotted { order: SlotOrder::Weight, .. }
+            ),
             config,
         };
         for node in 0..radios {

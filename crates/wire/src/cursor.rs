@@ -1,8 +1,11 @@
-//! A checked cursor over frame bodies: reading never passes the end, numbers are big-endian.
+//! Cursors that read and write the fields of a frame body.
+//!
+//! A [`Reader`] checks every access against the end of the body, so parsers need no length
+//! arithmetic. Numbers are big-endian.
 
-use crate::{FlowId, NodeId};
+use crate::id::{FlowId, NodeId};
 
-/// The body ended before the field that was to be read.
+/// The body ends before the end of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the frame ends before its fields do")]
 pub struct Truncated;
@@ -14,33 +17,33 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader over `bytes`.
+    /// Creates a reader of `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// The next `n` bytes.
+    /// Reads the next `n` bytes.
     ///
     /// # Errors
-    /// [`Truncated`] where fewer are left.
+    /// [`Truncated`] if fewer are left.
     pub fn bytes(&mut self, n: usize) -> Result<&'a [u8], Truncated> {
         let (head, rest) = self.rest.split_at_checked(n).ok_or(Truncated)?;
         self.rest = rest;
         Ok(head)
     }
 
-    /// The next `N` bytes as an array.
+    /// Reads the next `N` bytes as an array.
     ///
     /// # Errors
-    /// [`Truncated`] where fewer are left.
+    /// [`Truncated`] if fewer are left.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
         let (head, rest) = self.rest.split_first_chunk().ok_or(Truncated)?;
         self.rest = rest;
         Ok(*head)
     }
 
-    /// One byte.
+    /// Reads one byte.
     ///
     /// # Errors
     /// [`Truncated`] at the end.
@@ -48,62 +51,62 @@ impl<'a> Reader<'a> {
         Ok(u8::from_be_bytes(self.array()?))
     }
 
-    /// A 16-bit number.
+    /// Reads a 16-bit number.
     ///
     /// # Errors
-    /// [`Truncated`] where fewer than two bytes are left.
+    /// [`Truncated`] if fewer than two bytes are left.
     pub fn u16(&mut self) -> Result<u16, Truncated> {
         Ok(u16::from_be_bytes(self.array()?))
     }
 
-    /// A 32-bit number.
+    /// Reads a 32-bit number.
     ///
     /// # Errors
-    /// [`Truncated`] where fewer than four bytes are left.
+    /// [`Truncated`] if fewer than four bytes are left.
     pub fn u32(&mut self) -> Result<u32, Truncated> {
         Ok(u32::from_be_bytes(self.array()?))
     }
 
-    /// A 64-bit number.
+    /// Reads a 64-bit number.
     ///
     /// # Errors
-    /// [`Truncated`] where fewer than eight bytes are left.
+    /// [`Truncated`] if fewer than eight bytes are left.
     pub fn u64(&mut self) -> Result<u64, Truncated> {
         Ok(u64::from_be_bytes(self.array()?))
     }
 
-    /// A node id.
+    /// Reads a node id.
     ///
     /// # Errors
-    /// [`Truncated`] where fewer than two bytes are left.
+    /// [`Truncated`] if fewer than two bytes are left.
     pub fn node(&mut self) -> Result<NodeId, Truncated> {
         Ok(NodeId(self.u16()?))
     }
 
-    /// A flow id.
+    /// Reads a flow id.
     ///
     /// # Errors
-    /// [`Truncated`] where fewer than six bytes are left.
+    /// [`Truncated`] if fewer than six bytes are left.
     pub fn flow(&mut self) -> Result<FlowId, Truncated> {
         Ok(FlowId { source: self.node()?, serial: self.u32()? })
     }
 
-    /// Bytes behind a one-byte length.
+    /// Reads a one-byte length and as many bytes.
     ///
     /// # Errors
-    /// [`Truncated`] where the length says more than is left.
+    /// [`Truncated`] if fewer bytes are left than the length says.
     pub fn short_bytes(&mut self) -> Result<&'a [u8], Truncated> {
         let n = self.u8()?;
         self.bytes(usize::from(n))
     }
 
-    /// All that is left.
+    /// Returns all remaining bytes.
     #[must_use]
     pub fn rest(self) -> &'a [u8] {
         self.rest
     }
 
-    /// How many bytes are left.
+    /// Returns the number of remaining bytes.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.rest.len()
@@ -117,12 +120,12 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// A writer that appends to `out`.
+    /// Creates a writer that appends to `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out }
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes without a length.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.out.extend_from_slice(bytes);
         self
@@ -158,13 +161,13 @@ impl<'a> Writer<'a> {
         self.node(v.source).u32(v.serial)
     }
 
-    /// Appends bytes behind a one-byte length; what is longer than 255 bytes is cut there.
+    /// Appends a one-byte length and the bytes, of which at most 255 are written.
     pub fn short_bytes(&mut self, bytes: &[u8]) -> &mut Self {
         let bytes = &bytes[..bytes.len().min(255)];
         self.u8(bytes.len() as u8).bytes(bytes)
     }
 
-    /// Appends `n` zero bytes, to be written over by the caller, and returns them.
+    /// Appends `n` zero bytes and returns them, so that the caller can overwrite them.
     pub fn reserve(&mut self, n: usize) -> &mut [u8] {
         let start = self.out.len();
         self.out.resize(start + n, 0);
@@ -177,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_come_back_and_the_end_is_kept() {
+    fn fields_are_read_back_and_the_end_is_checked() {
         let mut out = Vec::new();
         let flow = FlowId { source: NodeId(9), serial: 7 };
         Writer::new(&mut out).u8(1).u16(2).u32(3).u64(4).flow(flow).short_bytes(b"abc");

@@ -1,4 +1,4 @@
-//! The outer frame, the same for every service.
+//! The outer frame, which is the same for every service.
 //!
 //! ```text
 //!  0      1         3              11          15                       n-16      n
@@ -6,33 +6,38 @@
 //!  | 0xC1 | sender  | epoch        | counter   | sealed body            | tag     |
 //!  +------+---------+--------------+-----------+------------------------+---------+
 //! ```
-//! The high half of the first byte marks an ncmesh frame, the low half is the version. The body starts
-//! with the service and the kind of frame within it. The header is authenticated, the body encrypted too.
+//! The high half of the first byte marks an ncmesh frame; the low half is the version. The body
+//! starts with the service and the kind of frame. The tag authenticates header and body; the body
+//! is encrypted as well. `docs/wire-format.md` is the specification.
 
-use crate::{NodeId, Reader, ServiceId, seal};
+use crate::cursor::{Reader, Truncated};
+use crate::id::{NodeId, ServiceId};
 
 /// Length of the clear header, bytes.
 pub const HEADER_LEN: usize = 15;
 /// Length of the authentication tag, bytes.
 pub const TAG_LEN: usize = 16;
-/// What the frame adds to a service's body, bytes: header, service, kind, tag.
-pub const OVERHEAD: usize = seal::OVERHEAD;
+/// Bytes that the frame adds to a service's body: header, service, kind, tag.
+pub const OVERHEAD: usize = HEADER_LEN + 2 + TAG_LEN;
 
+/// The high half of the first byte of every frame.
 const MARK: u8 = 0xC0;
+/// The version of the frame format.
 const VERSION: u8 = 1;
 
-/// The clear header: with it alone every frame of a network is told from every other.
+/// The clear header. No two frames of a network have the same header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The node that transmitted this frame (not the one that originated what is in it).
+    /// The node that transmitted this frame, which need not be the source of its content.
     pub sender: NodeId,
-    /// Which start of the sender this is; grows from start to start.
+    /// Number of the sender's start. It is higher at every start.
     pub epoch: u64,
-    /// Counts the sender's frames within the epoch.
+    /// Number of the frame within the epoch, from 1.
     pub counter: u32,
 }
 
 impl Header {
+    /// Writes the header into `head`, which has [`HEADER_LEN`] bytes.
     pub(crate) fn write(&self, head: &mut [u8]) {
         head[0] = MARK | VERSION;
         head[1..3].copy_from_slice(&self.sender.0.to_be_bytes());
@@ -41,41 +46,42 @@ impl Header {
     }
 }
 
-/// Why a received datagram is dropped before any service sees it.
+/// Reason to drop a received datagram before any service sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// Not an ncmesh frame, or too short to be one.
+    /// The datagram is not an ncmesh frame, or too short for one.
     #[error("not an ncmesh frame")]
     Foreign,
-    /// An ncmesh frame of a version this program does not speak.
+    /// The frame has a version that this program does not support.
     #[error("an ncmesh frame of another version")]
     Version,
-    /// Not sealed with the network's key, or changed under way.
+    /// The frame is not sealed with the network's key, or was changed in transit.
     #[error("not sealed with this network's key")]
     Unauthentic,
-    /// Heard before, or older than what was heard.
-    #[error("heard before")]
+    /// The frame was received before, or is too old to tell.
+    #[error("received before")]
     Replayed,
 }
 
-/// A datagram cut into its parts, nothing verified yet.
+/// The parts of a datagram. Nothing is verified yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Unsealed<'a> {
+pub struct SealedFrame<'a> {
     /// The clear header.
     pub header: Header,
-    /// The header's bytes, which the tag authenticates.
+    /// The bytes of the header, which the tag authenticates.
     pub head: &'a [u8],
     /// The encrypted body.
-    pub sealed: &'a [u8],
-    /// The tag.
+    pub body: &'a [u8],
+    /// The authentication tag.
     pub tag: &'a [u8],
 }
 
-/// Cuts a datagram into its parts.
+/// Splits a datagram into its parts, without verifying them.
 ///
 /// # Errors
 /// [`OpenError::Foreign`] or [`OpenError::Version`].
-pub fn parse(datagram: &[u8]) -> Result<Unsealed<'_>, OpenError> {
+pub fn parse(datagram: &[u8]) -> Result<SealedFrame<'_>, OpenError> {
+    // The mark and the version come first: a frame of another version may have another length.
     let mut r = Reader::new(datagram);
     let mark = r.u8().map_err(|_| OpenError::Foreign)?;
     if mark & 0xF0 != MARK {
@@ -87,29 +93,30 @@ pub fn parse(datagram: &[u8]) -> Result<Unsealed<'_>, OpenError> {
     if datagram.len() < OVERHEAD {
         return Err(OpenError::Foreign);
     }
-    let mut fields = || {
-        Ok::<_, crate::Truncated>(Header { sender: r.node()?, epoch: r.u64()?, counter: r.u32()? })
-    };
+
+    let mut fields =
+        || Ok::<_, Truncated>(Header { sender: r.node()?, epoch: r.u64()?, counter: r.u32()? });
     let header = fields().map_err(|_| OpenError::Foreign)?;
     let (head, rest) = datagram.split_at(HEADER_LEN);
-    let (sealed, tag) = rest.split_at(rest.len() - TAG_LEN);
-    Ok(Unsealed { header, head, sealed, tag })
+    let (body, tag) = rest.split_at(rest.len() - TAG_LEN);
+    Ok(SealedFrame { header, head, body, tag })
 }
 
-/// An authenticated frame.
+/// An authenticated and decrypted frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Opened<'a> {
     /// The clear header.
     pub header: Header,
-    /// The service whose frame this is.
+    /// The service that the frame belongs to.
     pub service: ServiceId,
-    /// Which of the service's frames.
+    /// The kind of frame within the service.
     pub kind: u8,
-    /// The service's own fields.
+    /// The fields of the service.
     pub body: &'a [u8],
 }
 
 impl<'a> Opened<'a> {
+    /// Parses the decrypted body `plain`.
     pub(crate) fn parse(header: Header, plain: &'a [u8]) -> Result<Self, OpenError> {
         match plain {
             [service, kind, body @ ..] => {

@@ -1,24 +1,25 @@
-//! Identifiers that travel in frames.
+//! Identifiers that frames carry.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// A node of the mesh: 1 to 65,534, set in its configuration and unique in the network.
+/// Identifier of a node: 1 to 65,534, set in its configuration and unique in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u16);
 
-/// A service of a node (link, route, a protocol engine): the first byte of every sealed body.
+/// Identifier of a service of a node (link measurement, routing, an engine): the first byte of
+/// every sealed body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServiceId(pub u8);
 
-/// A flow: the node that originates it and a serial number that node draws at random.
+/// Identifier of a flow: its source node and a serial number that the source draws at random.
 ///
-/// Written and parsed as `source-serial`, the serial in eight hexadecimal digits: `3-09ab12ff`.
+/// The text form is `source-serial` with the serial in eight hexadecimal digits: `3-09ab12ff`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId {
-    /// The node that originates the flow.
+    /// The source of the flow.
     pub source: NodeId,
-    /// Tells this source's flows apart.
+    /// Distinguishes the flows of this source.
     pub serial: u32,
 }
 

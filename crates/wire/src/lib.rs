@@ -1,17 +1,17 @@
-//! ncmesh on the wire: identifiers, the outer frame, a checked cursor, sealing.
+//! ncmesh on the wire: identifiers, the outer frame, field cursors, sealing.
 //!
-//! Every datagram is one sealed [`frame`]. What a service puts inside is its own affair: it writes and
-//! reads its body with the [`cursor`], and its frames are named by ([`ServiceId`], kind). The whole format,
-//! with golden vectors, stands in `docs/wire-format.md`.
+//! Every datagram is a sealed [`frame`]: a clear header, an encrypted body, a tag.
+//! [`Sealer`] and [`Opener`] seal and open frames and reject replays. The body belongs to a service
+//! that writes it with a [`Writer`] and parses it with a [`Reader`]. A frame's type is the pair of
+//! [`ServiceId`] and kind. `docs/wire-format.md` specifies all frames, with test vectors.
 
-pub mod cursor;
+mod cursor;
 pub mod frame;
 mod id;
 mod replay;
 mod seal;
 
 pub use cursor::{Reader, Truncated, Writer};
-pub use frame::{Header, OpenError, Opened, Unsealed};
+pub use frame::{Header, OpenError, Opened, SealedFrame};
 pub use id::{FlowId, NodeId, ServiceId};
-pub use replay::ReplayWindow;
 pub use seal::{Cipher, Key, KeyError, Opener, Sealer};

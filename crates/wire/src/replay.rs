@@ -1,36 +1,43 @@
-//! The replay window: each frame of a sender is accepted once.
+//! The replay window: accepts each frame of a sender once.
+//!
+//! The window holds one bit for each of the last [`WIDTH`] counters up to the highest one received,
+//! like the sliding window of RFC 4303 (IPsec ESP), section 3.4.3. Frames may arrive out of order
+//! within the window; older frames are rejected. The bits are a ring, indexed by the counter modulo
+//! the width, so that the window moves without shifting.
 
-/// How many counters below the highest seen are still told apart.
+/// Number of counters that the window distinguishes.
 const WIDTH: u32 = 1024;
 const WORDS: usize = (WIDTH / 64) as usize;
 
-/// What has been heard of one sender: its latest epoch, and which counters of it.
+/// Received frames of one sender: its latest epoch, and the counters received in it.
 ///
-/// An epoch older than the latest is refused whole; a newer one starts the window afresh.
+/// Frames of older epochs are rejected. A newer epoch starts with an empty window.
 #[derive(Clone, Debug)]
-pub struct ReplayWindow {
+pub(crate) struct ReplayWindow {
     epoch: u64,
+    /// The highest counter received.
     highest: u32,
+    /// One bit for each of the counters from `highest + 1 - WIDTH` to `highest`.
     seen: [u64; WORDS],
 }
 
 impl ReplayWindow {
-    /// A window that has seen nothing and refuses epochs before `oldest_epoch`.
+    /// Creates an empty window that rejects epochs before `oldest_epoch`.
     #[must_use]
-    pub fn new(oldest_epoch: u64) -> Self {
+    pub(crate) fn new(oldest_epoch: u64) -> Self {
         Self { epoch: oldest_epoch, highest: 0, seen: [0; WORDS] }
     }
 
-    /// The latest epoch heard.
+    /// Returns the latest epoch.
     #[must_use]
-    pub fn epoch(&self) -> u64 {
+    pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Whether ([`epoch`](Self::epoch), `counter`) is new. Changes nothing: authenticate first, then
-    /// [`record`](Self::record).
+    /// Returns whether the frame `(epoch, counter)` is new. The window does not change: the caller
+    /// authenticates the frame and then calls [`record`](Self::record).
     #[must_use]
-    pub fn is_new(&self, epoch: u64, counter: u32) -> bool {
+    pub(crate) fn is_new(&self, epoch: u64, counter: u32) -> bool {
         if epoch != self.epoch {
             return epoch > self.epoch;
         }
@@ -40,11 +47,13 @@ impl ReplayWindow {
         self.highest - counter < WIDTH && !self.bit(counter)
     }
 
-    /// Records an authenticated frame. Call only after [`is_new`](Self::is_new) said yes.
-    pub fn record(&mut self, epoch: u64, counter: u32) {
+    /// Records an authenticated frame, for which [`is_new`](Self::is_new) returned true.
+    pub(crate) fn record(&mut self, epoch: u64, counter: u32) {
         if epoch > self.epoch {
             *self = Self { epoch, highest: counter, seen: [0; WORDS] };
         } else if counter > self.highest {
+            // The window moves up. The bits of the counters that enter it still hold the counters
+            // that leave it, one width below, so they are cleared.
             let skipped = (counter - self.highest).min(WIDTH);
             for step in 1..=skipped {
                 let (word, mask) = Self::place(self.highest.wrapping_add(step));
@@ -56,11 +65,13 @@ impl ReplayWindow {
         self.seen[word] |= mask;
     }
 
+    /// Returns whether `counter`, which is in the window, was received.
     fn bit(&self, counter: u32) -> bool {
         let (word, mask) = Self::place(counter);
         self.seen[word] & mask != 0
     }
 
+    /// Returns the word and the bit mask of `counter` in the ring.
     fn place(counter: u32) -> (usize, u64) {
         let slot = counter % WIDTH;
         ((slot / 64) as usize, 1 << (slot % 64))

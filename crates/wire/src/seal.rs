@@ -1,30 +1,36 @@
 //! Sealing: authenticated encryption of every frame with the network's key.
+//!
+//! All nodes share one key. XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03; RFC 8439) encrypts the
+//! body and authenticates header and body. The nonce is made of the header's sender, epoch and
+//! counter. A node must never use a nonce twice, so the counter grows with each frame and the epoch
+//! with each start. Receivers keep a [`ReplayWindow`] for each sender.
 
-use crate::frame::{self, HEADER_LEN, Header, OpenError, Opened, TAG_LEN, Unsealed};
-use crate::{NodeId, ReplayWindow, ServiceId};
+use crate::frame::{self, HEADER_LEN, Header, OpenError, Opened, SealedFrame};
+use crate::id::{NodeId, ServiceId};
+use crate::replay::ReplayWindow;
 use chacha20poly1305::aead::{AeadInPlace, KeyInit};
 use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
 use core::fmt;
 use core::str::FromStr;
 use std::collections::BTreeMap;
 
-/// The network's 256-bit key. Shown as 64 hexadecimal digits by [`Key::to_hex`] only, never by `Debug`.
+/// The network's 256-bit key. Only [`Key::to_hex`] shows it; `Debug` does not.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
-/// Why a text is no key.
+/// The text is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a key is 64 hexadecimal digits; make one with `ncmesh keygen`")]
 pub struct KeyError;
 
 impl Key {
-    /// A key from its bytes.
+    /// Creates a key from its bytes.
     #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The key as 64 hexadecimal digits.
+    /// Returns the key as 64 hexadecimal digits.
     #[must_use]
     pub fn to_hex(&self) -> String {
         self.0.iter().map(|b| format!("{b:02x}")).collect()
@@ -54,27 +60,27 @@ impl FromStr for Key {
     }
 }
 
-/// How frames are sealed.
+/// Algorithm that seals frames.
 #[derive(Clone)]
 pub enum Cipher {
-    /// XChaCha20-Poly1305 under the network's key.
+    /// XChaCha20-Poly1305 with the network's key.
     Sealed(Box<XChaCha20Poly1305>),
-    /// No protection, frames of the same length: for simulations that say so in their results.
+    /// No protection, with frames of the same length. For simulations, whose results say so.
     Null,
 }
 
 impl Cipher {
-    /// The cipher under `key`.
+    /// Creates the cipher with `key`.
     #[must_use]
     pub fn new(key: &Key) -> Self {
         Self::Sealed(Box::new(XChaCha20Poly1305::new(&key.0.into())))
     }
 
-    /// Authenticates and decrypts one frame, however often it was heard: for traces. A node has an [`Opener`].
-    /// `scratch` is cleared and holds the decrypted body.
+    /// Authenticates and decrypts one frame into `scratch`, without a check for replays. For
+    /// traces; a node uses an [`Opener`].
     ///
     /// # Errors
-    /// [`OpenError`], but never [`OpenError::Replayed`].
+    /// Any [`OpenError`] except [`OpenError::Replayed`].
     pub fn open<'s>(
         &self,
         datagram: &[u8],
@@ -85,12 +91,12 @@ impl Cipher {
 
     fn open_parsed<'s>(
         &self,
-        unsealed: &Unsealed<'_>,
+        frame: &SealedFrame<'_>,
         scratch: &'s mut Vec<u8>,
     ) -> Result<Opened<'s>, OpenError> {
-        let Unsealed { header, head, sealed, tag } = unsealed;
+        let SealedFrame { header, head, body, tag } = frame;
         scratch.clear();
-        scratch.extend_from_slice(sealed);
+        scratch.extend_from_slice(body);
         if let Self::Sealed(aead) = self {
             aead.decrypt_in_place_detached(&nonce(header), head, scratch, Tag::from_slice(tag))
                 .map_err(|_| OpenError::Unauthentic)?;
@@ -108,10 +114,10 @@ impl fmt::Debug for Cipher {
     }
 }
 
-/// Seals this node's frames; no nonce is used twice.
+/// Seals the frames of this node and never uses a nonce twice.
 ///
-/// The nonce is (sender, epoch, counter). The epoch must be higher at each start of the node than at any
-/// start before; the counter counts frames within it.
+/// The nonce is (sender, epoch, counter). The epoch must be higher at each start of the node than
+/// at any earlier start. The counter numbers the frames within the epoch.
 #[derive(Debug)]
 pub struct Sealer {
     cipher: Cipher,
@@ -121,19 +127,19 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// A sealer for `sender` in a fresh `epoch`.
+    /// Creates a sealer for `sender` in an `epoch` that it has not used before.
     #[must_use]
     pub fn new(cipher: Cipher, sender: NodeId, epoch: u64) -> Self {
         Self { cipher, sender, epoch, counter: 0 }
     }
 
-    /// The epoch in use.
+    /// Returns the current epoch.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Begins `epoch` where it is higher than the present one; otherwise changes nothing.
+    /// Starts `epoch` if it is higher than the current one. Otherwise nothing changes.
     pub fn raise_epoch(&mut self, epoch: u64) {
         if epoch > self.epoch {
             self.epoch = epoch;
@@ -141,16 +147,17 @@ impl Sealer {
         }
     }
 
-    /// Starts a frame in `out` (cleared first): the header's room and the service's two bytes. Append the
-    /// body, then [`seal`](Self::seal).
+    /// Starts a frame in `out`, which is cleared: reserves the header and writes service and kind.
+    /// The caller appends the body and then calls [`seal`](Self::seal).
     pub fn begin(out: &mut Vec<u8>, service: ServiceId, kind: u8) {
         out.clear();
         out.resize(HEADER_LEN, 0);
         out.extend_from_slice(&[service.0, kind]);
     }
 
-    /// Seals the frame begun in `out`: writes the header, encrypts the body in place, appends the tag.
+    /// Seals the frame in `out`: writes the header, encrypts the body in place, appends the tag.
     pub fn seal(&mut self, out: &mut Vec<u8>) {
+        // The counter must not wrap, or nonces would repeat.
         if self.counter == u32::MAX {
             self.raise_epoch(self.epoch + 1);
         }
@@ -168,7 +175,7 @@ impl Sealer {
     }
 }
 
-/// Opens frames of others: authenticates, decrypts, refuses replays.
+/// Opens frames of other nodes: authenticates, decrypts, rejects replays.
 #[derive(Debug)]
 pub struct Opener {
     cipher: Cipher,
@@ -176,38 +183,42 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// An opener that has heard nobody.
+    /// Creates an opener that has received no frames.
     #[must_use]
     pub fn new(cipher: Cipher) -> Self {
         Self { cipher, windows: BTreeMap::new() }
     }
 
-    /// Refuses frames of `sender` older than `epoch`, as remembered from before a restart.
+    /// Rejects frames of `sender` from before `epoch`, which was saved before a restart.
     pub fn remember(&mut self, sender: NodeId, epoch: u64) {
         self.windows.entry(sender).or_insert_with(|| ReplayWindow::new(epoch));
     }
 
-    /// The latest epoch heard of each sender, to be [remembered](Self::remember) across a restart.
+    /// Returns the latest epoch of each sender, which the caller saves and passes to
+    /// [`remember`](Self::remember) after a restart.
     pub fn epochs(&self) -> impl Iterator<Item = (NodeId, u64)> + '_ {
         self.windows.iter().map(|(node, window)| (*node, window.epoch()))
     }
 
-    /// Opens one received frame. `scratch` is cleared and holds the decrypted body.
+    /// Opens one received frame. Decrypts its body into `scratch`, which is cleared.
     ///
     /// # Errors
-    /// [`OpenError`] says why the frame is to be dropped; nothing is remembered of such a frame.
+    /// An [`OpenError`] if the frame must be dropped. Such a frame leaves no state.
     pub fn open<'s>(
         &mut self,
         datagram: &[u8],
         scratch: &'s mut Vec<u8>,
     ) -> Result<Opened<'s>, OpenError> {
-        let unsealed = frame::parse(datagram)?;
-        let header = unsealed.header;
+        let frame = frame::parse(datagram)?;
+        let header = frame.header;
+
+        // The replay check comes first because it is cheap. The window changes only after the
+        // frame is authenticated: a forged counter must not block genuine frames.
         let window = self.windows.get(&header.sender);
         if window.is_some_and(|w| !w.is_new(header.epoch, header.counter)) {
             return Err(OpenError::Replayed);
         }
-        let opened = self.cipher.open_parsed(&unsealed, scratch)?;
+        let opened = self.cipher.open_parsed(&frame, scratch)?;
         self.windows
             .entry(header.sender)
             .or_insert_with(|| ReplayWindow::new(header.epoch))
@@ -216,7 +227,7 @@ impl Opener {
     }
 }
 
-/// 24 bytes: the header's sender, epoch and counter, then zeros.
+/// Returns the nonce of a frame, 24 bytes: the header's sender, epoch and counter, then zeros.
 fn nonce(header: &Header) -> XNonce {
     let mut bytes = [0; 24];
     bytes[..2].copy_from_slice(&header.sender.0.to_be_bytes());
@@ -224,6 +235,3 @@ fn nonce(header: &Header) -> XNonce {
     bytes[10..14].copy_from_slice(&header.counter.to_be_bytes());
     bytes.into()
 }
-
-/// How many bytes sealing adds to a service's body, its two naming bytes included.
-pub(crate) const OVERHEAD: usize = HEADER_LEN + 2 + TAG_LEN;

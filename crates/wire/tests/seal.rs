@@ -1,4 +1,4 @@
-//! What sealing promises: who lacks the key can neither read, inject nor replay.
+//! A node without the key can neither read nor inject frames, and no node can replay them.
 
 use ncmesh_wire::{Cipher, Key, NodeId, OpenError, Opener, Sealer, ServiceId, frame};
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// The golden vector of docs/wire-format.md.
+/// The test vector of docs/wire-format.md.
 #[test]
 fn golden_frame() {
     let mut sealer = Sealer::new(Cipher::new(&key(7)), NodeId(258), 0x0102_0304_0506_0708);

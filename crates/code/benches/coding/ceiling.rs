@@ -1,9 +1,11 @@
-//! How many bytes a second the processor's multiplier can multiply: nothing
-//! but `gf2p8mulb` on registers, as independent of one another as the coder's.
+//! The throughput of the processor's multiplier, as the upper bound of any coder.
+//!
+//! The loop runs nothing but `gf2p8mulb` on registers, in as many independent chains as a block of
+//! the coder has.
 
 use crate::{Group, making};
 
-/// Products per iteration, each of 64 bytes.
+/// Products in an iteration, each of 64 bytes.
 pub const PRODUCTS: usize = 16 * 1024;
 
 #[cfg(target_arch = "x86_64")]
@@ -12,7 +14,7 @@ pub fn bench(group: &mut Group<'_>) {
         return;
     }
     making(group, PRODUCTS * 64);
-    // SAFETY: the instructions are there.
+    // SAFETY: the processor has the instructions.
     group.bench_function("ceiling", |b| {
         b.iter(|| unsafe { products(std::hint::black_box(3)) });
     });

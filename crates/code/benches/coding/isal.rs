@@ -1,5 +1,5 @@
-//! Intel ISA-L, the Debian package `libisal2`. Its field has another
-//! polynomial (0x11D); the work is the same.
+//! Intel ISA-L, the Debian package `libisal2`. Its GF(2^8) has another polynomial (0x11D), which
+//! does not change the amount of work.
 
 use crate::ours::Packets;
 use crate::{Group, making};
@@ -18,7 +18,7 @@ pub struct Isal {
     library: Library,
 }
 
-/// Rows at a stride that ISA-L gets as pointers.
+/// Rows in one allocation, with the pointers that ISA-L takes.
 struct Table {
     _bytes: Vec<u8>,
     pointers: Vec<*mut u8>,
@@ -26,7 +26,7 @@ struct Table {
 
 impl Table {
     fn new(size: usize, count: usize) -> Self {
-        // As kind a stride as our own: an odd number of cache lines.
+        // The same stride as our own tables: an odd number of cache lines.
         let stride = (size.div_ceil(64) | 1) * 64;
         let mut bytes = vec![0; stride * count + 63];
         SmallRng::seed_from_u64(2).fill_bytes(&mut bytes);
@@ -39,14 +39,14 @@ impl Table {
 
 impl Isal {
     pub fn load() -> Option<Self> {
-        // SAFETY: a library without initialisers.
+        // SAFETY: the library has no initialisers.
         unsafe { Library::new("libisal.so.2") }.ok().map(|library| Self { library })
     }
 
     /// # Safety
-    /// `F` has to be the type of ISA-L's function of that name.
+    /// `F` must be the type of ISA-L's function of that name.
     unsafe fn function<F: Copy>(&self, name: &str) -> F {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller passes the right type.
         unsafe { *self.library.get::<F>(name.as_bytes()).unwrap() }
     }
 
@@ -61,13 +61,14 @@ impl Isal {
         });
     }
 
-    /// Fresh coefficients each time, so their tables are made each time too.
+    /// Encodes with fresh coefficients in each iteration, so each iteration also makes their
+    /// tables.
     fn encode(&self, b: &mut Bencher<'_>, shape: Shape, n: usize) {
-        let (k, size) = (shape.generation(), shape.symbol_size());
+        let (k, size) = (shape.generation_size(), shape.symbol_size());
         let (mut inputs, mut outputs) = (Table::new(size, k), Table::new(size, n));
         let mut rng = SmallRng::seed_from_u64(1);
         let (mut coefficients, mut tables) = (vec![0u8; n * k], vec![0u8; 32 * n * k]);
-        // SAFETY: ISA-L's functions; every slice has the length they ask for.
+        // SAFETY: these are functions of ISA-L, and every slice has the length that they need.
         unsafe {
             let init: InitTables = self.function("ec_init_tables");
             let encode: EncodeData = self.function("ec_encode_data");
@@ -80,15 +81,14 @@ impl Isal {
         }
     }
 
-    /// The nearest thing to a decoder that ISA-L has: the inverse of the
-    /// matrix, then all symbols. It takes packets where they lie and does not
-    /// look at the rank as they arrive, so it does less than a decoder.
+    /// Decodes as far as ISA-L can: inverts the matrix, then computes all symbols. It reads packets
+    /// in place and does not check the rank as they arrive, so it does less than a decoder.
     fn decode(&self, b: &mut Bencher<'_>, packets: &Packets) {
-        let (k, size) = (packets.shape.generation(), packets.shape.symbol_size());
+        let (k, size) = (packets.shape.generation_size(), packets.shape.symbol_size());
         let (mut inputs, mut outputs) = (Table::new(size, k), Table::new(size, k));
         let (mut matrix, mut inverse) = (vec![0u8; k * k], vec![0u8; k * k]);
         let mut tables = vec![0u8; 32 * k * k];
-        // SAFETY: ISA-L's functions; every slice has the length they ask for.
+        // SAFETY: these are functions of ISA-L, and every slice has the length that they need.
         unsafe {
             let invert: InvertMatrix = self.function("gf_invert_matrix");
             let init: InitTables = self.function("ec_init_tables");

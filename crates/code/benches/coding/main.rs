@@ -1,10 +1,9 @@
-//! ncmesh-code side by side, in one run, with `rlnc` 0.8.5 and 0.8.7, Intel
-//! ISA-L, and the ceiling that the processor's multiplier sets.
+//! Compares ncmesh-code, in one run, with `rlnc` 0.8.5 and 0.8.7, Intel ISA-L, and the throughput
+//! of the processor's multiplier.
 //!
-//! The rivals are libraries loaded at run time, so that neither the build nor
-//! the tests need them; one that is not there is left out. See
-//! docs/performance-code.md for how to build them.
-// Rivals are reached through C functions, and the ceiling through intrinsics.
+//! The other coders are libraries loaded at run time, so that neither the build nor the tests need
+//! them. A missing library is left out. See docs/performance-code.md for how to build them.
+// The other coders are called through C functions, and the ceiling uses intrinsics.
 #![allow(unsafe_code, clippy::unwrap_used, unreachable_pub, missing_docs)]
 
 mod ceiling;
@@ -22,8 +21,8 @@ const SYMBOL_SIZES: [usize; 3] = [1100, 1500, 8192];
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
-/// Packets of a generation that are lost and made up for by coded ones, in
-/// systematic decoding: one in eight.
+/// Returns the number of lost source symbols in systematic decoding, one in eight. Coded packets
+/// replace them.
 fn lost(k: usize) -> usize {
     k / 8
 }
@@ -40,7 +39,7 @@ fn main() {
         for size in SYMBOL_SIZES {
             let shape = Shape::new(Field::Gf256, k, size).unwrap();
             let mut group = criterion.benchmark_group(format!("{k}x{size}"));
-            // Next to what it is compared with: the clock may change in a run.
+            // Measured next to the coders, because the clock frequency may change during a run.
             ceiling::bench(&mut group);
             ours::bench(&mut group, shape);
             for rival in [&old, &new].into_iter().flatten() {
@@ -56,7 +55,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// Sets the bytes of payload that the next benchmark makes per iteration.
+/// Sets the bytes of payload that the next benchmark produces in an iteration.
 fn making(group: &mut Group<'_>, bytes: usize) {
     group.throughput(Throughput::Bytes(bytes as u64));
 }

@@ -1,4 +1,4 @@
-//! The crate itself.
+//! The benchmarks of ncmesh-code itself, and the packets that all benchmarks decode.
 
 use crate::{Group, lost, making};
 use criterion::Bencher;
@@ -6,7 +6,7 @@ use ncmesh_code::{Decoder, Encoder, Recoder, Shape, draw};
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
-/// Packets of one generation, coefficients and payloads apart.
+/// Packets of one generation, with coefficients and payloads in separate tables.
 pub struct Packets {
     pub shape: Shape,
     pub data: Vec<u8>,
@@ -15,21 +15,22 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// `k` dense packets of full rank.
+    /// Makes `k` dense packets of full rank.
     pub fn dense(shape: Shape) -> Self {
         Self::after(shape, 0)
     }
 
-    /// What comes of a systematic generation with losses, and as many dense
-    /// packets after it as it lacks.
+    /// Makes the packets that arrive of a systematic generation with losses, followed by as many
+    /// dense packets as are missing.
     pub fn with_losses(shape: Shape) -> Self {
-        Self::after(shape, shape.generation() - lost(shape.generation()))
+        Self::after(shape, shape.generation_size() - lost(shape.generation_size()))
     }
 
-    /// `systematic` source symbols, spread evenly, then dense packets.
+    /// Makes `systematic` source symbols, spread evenly, then dense packets. Tries seeds until the
+    /// packets have full rank.
     fn after(shape: Shape, systematic: usize) -> Self {
         let (encoder, data) = source(shape);
-        let k = shape.generation();
+        let k = shape.generation_size();
         (0..)
             .map(|seed| {
                 let mut rng = SmallRng::seed_from_u64(seed);
@@ -49,9 +50,9 @@ impl Packets {
             .unwrap()
     }
 
-    /// Takes all packets in; whether that completes the generation.
+    /// Feeds all packets to `decoder`. Returns whether they complete the generation.
     fn feed(&self, decoder: &mut Decoder) -> bool {
-        let coefficients = self.coefficients.chunks_exact(self.shape.generation());
+        let coefficients = self.coefficients.chunks_exact(self.shape.generation_size());
         for (row, payload) in coefficients.zip(self.payloads.chunks_exact(self.shape.symbol_size()))
         {
             decoder.absorb(row, payload).unwrap();
@@ -59,16 +60,16 @@ impl Packets {
         decoder.is_complete()
     }
 
-    /// The packets as `rlnc` lays them out: coefficients, then payload.
+    /// Returns the packets in the layout of `rlnc`: coefficients, then payload.
     pub fn joined(&self) -> Vec<u8> {
-        let coefficients = self.coefficients.chunks_exact(self.shape.generation());
+        let coefficients = self.coefficients.chunks_exact(self.shape.generation_size());
         let rows = coefficients.zip(self.payloads.chunks_exact(self.shape.symbol_size()));
         rows.flat_map(|(row, payload)| [row, payload].concat()).collect()
     }
 }
 
-/// A loaded encoder and its data. The last byte is the marker that `rlnc`
-/// appends to its data, so that both code the same bytes.
+/// Returns a loaded encoder and its data. The last byte is the marker that `rlnc` appends to its
+/// data, so that both code the same bytes.
 pub fn source(shape: Shape) -> (Encoder, Vec<u8>) {
     let mut data = vec![0; shape.capacity()];
     SmallRng::seed_from_u64(9).fill_bytes(&mut data);
@@ -106,20 +107,20 @@ pub fn bench(group: &mut Group<'_>, shape: Shape) {
     });
 }
 
-/// Coefficients drawn and packets made, as `rlnc` does in one call.
+/// Draws coefficients and encodes packets, as `rlnc` does in one call.
 fn encode(b: &mut Bencher<'_>, shape: Shape, n: usize) {
     let (encoder, _) = source(shape);
     let mut rng = SmallRng::seed_from_u64(1);
     let (mut coefficients, mut payloads) = buffers(shape, n);
     b.iter(|| {
         coefficients
-            .chunks_exact_mut(shape.generation())
+            .chunks_exact_mut(shape.generation_size())
             .for_each(|row| draw(shape.field(), &mut rng, row));
         encoder.encode_many(&coefficients, &mut payloads).unwrap();
     });
 }
 
-/// The product alone, to compare with the ceiling.
+/// Encodes with given coefficients: the product alone, to compare with the ceiling.
 fn encode_given(b: &mut Bencher<'_>, shape: Shape, n: usize) {
     let (encoder, _) = source(shape);
     let (mut coefficients, mut payloads) = buffers(shape, n);
@@ -127,15 +128,15 @@ fn encode_given(b: &mut Bencher<'_>, shape: Shape, n: usize) {
     b.iter(|| encoder.encode_many(&coefficients, &mut payloads).unwrap());
 }
 
-/// A full recoder, as `rlnc`'s.
+/// Recodes a whole generation, as `rlnc` does.
 fn recode(b: &mut Bencher<'_>, shape: Shape, n: usize) {
-    recode_of(b, shape, shape.generation(), n);
+    recode_of(b, shape, shape.generation_size(), n);
 }
 
-/// A recoder that has `rank` packets.
+/// Recodes `rank` packets.
 fn recode_of(b: &mut Bencher<'_>, shape: Shape, rank: usize, n: usize) {
     let mut recoder = Recoder::new(shape);
-    take(&mut recoder, &Packets::dense(shape), rank);
+    absorb_first(&mut recoder, &Packets::dense(shape), rank);
     let mut rng = SmallRng::seed_from_u64(1);
     let (mut coefficients, mut payloads) = buffers(shape, n);
     if n == 1 {
@@ -145,36 +146,36 @@ fn recode_of(b: &mut Bencher<'_>, shape: Shape, rank: usize, n: usize) {
     }
 }
 
-/// The first `count` packets.
-fn take(recoder: &mut Recoder, packets: &Packets, count: usize) {
-    let rows = packets.coefficients.chunks_exact(packets.shape.generation());
+/// Feeds the first `count` packets to `recoder`.
+fn absorb_first(recoder: &mut Recoder, packets: &Packets, count: usize) {
+    let rows = packets.coefficients.chunks_exact(packets.shape.generation_size());
     let payloads = packets.payloads.chunks_exact(packets.shape.symbol_size());
     for (row, payload) in rows.zip(payloads).take(count) {
         assert!(recoder.absorb(row, payload).unwrap().is_innovative());
     }
 }
 
-/// A relay that lacks one packet hears a combination of those it has, and drops it.
+/// Rejects a redundant packet at a relay that lacks one dimension.
 fn check_dependent(b: &mut Bencher<'_>, shape: Shape) {
     let mut recoder = Recoder::new(shape);
-    take(&mut recoder, &Packets::dense(shape), shape.generation() - 1);
+    absorb_first(&mut recoder, &Packets::dense(shape), shape.generation_size() - 1);
     let (mut coefficients, mut payload) = buffers(shape, 1);
     let mut rng = SmallRng::seed_from_u64(1);
     recoder.recode(&mut rng, &mut coefficients, &mut payload).unwrap();
     b.iter(|| assert!(!recoder.absorb(&coefficients, &payload).unwrap().is_innovative()));
 }
 
-/// A relay takes in a whole generation, of packets that are all new.
+/// Receives a whole generation of innovative packets at a relay.
 fn check_innovative(b: &mut Bencher<'_>, shape: Shape) {
     let packets = Packets::dense(shape);
     let mut recoder = Recoder::new(shape);
     b.iter(|| {
         recoder.clear();
-        take(&mut recoder, &packets, shape.generation());
+        absorb_first(&mut recoder, &packets, shape.generation_size());
     });
 }
 
-/// A whole generation, from the first packet to the source data.
+/// Decodes a whole generation, from the first packet to the source data.
 fn decode(b: &mut Bencher<'_>, packets: &Packets) {
     let mut decoder = Decoder::new(packets.shape);
     packets.feed(&mut decoder);
@@ -187,5 +188,5 @@ fn decode(b: &mut Bencher<'_>, packets: &Packets) {
 }
 
 fn buffers(shape: Shape, n: usize) -> (Vec<u8>, Vec<u8>) {
-    (vec![0; n * shape.generation()], vec![0; n * shape.symbol_size()])
+    (vec![0; n * shape.generation_size()], vec![0; n * shape.symbol_size()])
 }

@@ -1,4 +1,4 @@
-//! The crate `rlnc`, one version of it, through benches/rivals/rlnc_shim.rs.
+//! One version of the crate `rlnc`, called through benches/rivals/rlnc_shim.rs.
 
 use crate::ours::{Packets, source};
 use crate::{Group, making};
@@ -14,30 +14,30 @@ pub struct Rlnc {
     library: Library,
 }
 
-/// A decoder before, and its data after the timed part; freed outside it.
+/// Data that a receiver of `rlnc` decoded. Dropped outside the timed part.
 struct Decoded<'a>(&'a Rlnc, Handle);
 
 impl Drop for Decoded<'_> {
     fn drop(&mut self) {
-        // SAFETY: the handle came from `receiver_decode`.
+        // SAFETY: the handle is from `receiver_decode`.
         unsafe { self.0.function::<unsafe extern "C" fn(Handle)>("data_free")(self.1) }
     }
 }
 
 impl Rlnc {
-    /// The library that `NCMESH_RIVALS` (a folder) holds, if any.
+    /// Loads the library of this version from the folder `NCMESH_RIVALS`, if it exists.
     pub fn load(version: &'static str) -> Option<Self> {
         let folder = std::env::var_os("NCMESH_RIVALS")?;
         let name = format!("librlnc_{}.so", version.replace('.', "_"));
-        // SAFETY: a library without initialisers.
+        // SAFETY: the library has no initialisers.
         let library = unsafe { Library::new(std::path::Path::new(&folder).join(name)) };
         library.ok().map(|library| Self { version, library })
     }
 
     /// # Safety
-    /// `F` has to be the type of the shim's function of that name.
+    /// `F` must be the type of the shim's function of that name.
     unsafe fn function<F: Copy>(&self, name: &str) -> F {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller passes the right type.
         unsafe { *self.library.get::<F>(name.as_bytes()).unwrap() }
     }
 
@@ -57,14 +57,14 @@ impl Rlnc {
 
     fn encode(&self, b: &mut Bencher<'_>, shape: Shape) {
         let (_, data) = source(shape);
-        let mut packet = vec![0u8; shape.generation() + shape.symbol_size()];
-        // SAFETY: the shim's functions, with slices of ours.
+        let mut packet = vec![0u8; shape.generation_size() + shape.symbol_size()];
+        // SAFETY: these are functions of the shim, called with valid slices.
         unsafe {
             let new: unsafe extern "C" fn(*const u8, usize, usize) -> Handle =
                 self.function("sender_new");
             let code: unsafe extern "C" fn(Handle, *mut u8, usize) = self.function("sender_code");
             let free: unsafe extern "C" fn(Handle) = self.function("sender_free");
-            let sender = new(data.as_ptr(), data.len() - 1, shape.generation());
+            let sender = new(data.as_ptr(), data.len() - 1, shape.generation_size());
             b.iter(|| code(sender, packet.as_mut_ptr(), packet.len()));
             free(sender);
         }
@@ -72,25 +72,25 @@ impl Rlnc {
 
     fn recode(&self, b: &mut Bencher<'_>, shape: Shape) {
         let packets = Packets::dense(shape).joined();
-        let mut packet = vec![0u8; shape.generation() + shape.symbol_size()];
-        // SAFETY: the shim's functions, with slices of ours.
+        let mut packet = vec![0u8; shape.generation_size() + shape.symbol_size()];
+        // SAFETY: these are functions of the shim, called with valid slices.
         unsafe {
             let new: unsafe extern "C" fn(*const u8, usize, usize, usize) -> Handle =
                 self.function("relay_new");
             let recode: unsafe extern "C" fn(Handle, *mut u8, usize) =
                 self.function("relay_recode");
             let free: unsafe extern "C" fn(Handle) = self.function("relay_free");
-            let relay = new(packets.as_ptr(), packets.len(), packet.len(), shape.generation());
+            let relay = new(packets.as_ptr(), packets.len(), packet.len(), shape.generation_size());
             b.iter(|| recode(relay, packet.as_mut_ptr(), packet.len()));
             free(relay);
         }
     }
 
     fn decode(&self, b: &mut Bencher<'_>, packets: &Packets) {
-        let (k, size) = (packets.shape.generation(), packets.shape.symbol_size());
+        let (k, size) = (packets.shape.generation_size(), packets.shape.symbol_size());
         let (joined, data) = (packets.joined(), &packets.data[..k * size - 1]);
-        // SAFETY: the shim's functions, with slices of ours; a receiver is
-        // used up by decoding.
+        // SAFETY: these are functions of the shim, called with valid slices. Decoding consumes the
+        // receiver.
         unsafe {
             let new: extern "C" fn(usize, usize) -> Handle = self.function("receiver_new");
             let decode: unsafe extern "C" fn(Handle, *const u8, usize, usize) -> Handle =

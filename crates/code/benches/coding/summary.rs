@@ -1,4 +1,4 @@
-//! The medians of the run as tables in Markdown.
+//! Prints the medians of the run as Markdown tables.
 
 use crate::ceiling::PRODUCTS;
 use crate::{GENERATIONS, SYMBOL_SIZES};
@@ -15,13 +15,14 @@ const OPERATIONS: [&str; 8] = [
     "decode-systematic",
 ];
 
-/// Median time of one packet (or one generation, in decoding) in ns.
+/// Returns the median time of one packet, or of one generation in decoding, in ns.
 fn median(k: usize, size: usize, operation: &str, who: &str) -> Option<f64> {
     let each = operation.split_once('-').and_then(|(_, n)| n.parse::<f64>().ok()).unwrap_or(1.0);
-    // Criterion's folder names replace what stands for a path.
+    // Criterion replaces the slash of a benchmark's name by an underscore in its folder.
     time(&format!("{k}x{size}/{operation}_{who}")).map(|ns| ns / each)
 }
 
+/// Returns Criterion's median of the benchmark in folder `id`, in ns.
 fn time(id: &str) -> Option<f64> {
     let root = std::env::var_os("CARGO_TARGET_DIR").map_or_else(target, PathBuf::from);
     let text =
@@ -34,13 +35,12 @@ fn target() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target"))
 }
 
-/// Prints a table for each operation, with what is missing left blank.
+/// Prints a table for each operation. Missing measurements are blank.
 pub fn print() {
     for operation in OPERATIONS {
         println!("\n### {operation} (median ns)\n");
-        println!(
-            "| k x size | ncmesh | rlnc 0.8.5 | ratio | rlnc 0.8.7 | ratio | ISA-L | ratio | of ceiling |"
-        );
+        print!("| k x size | ncmesh | rlnc 0.8.5 | ratio | rlnc 0.8.7 | ratio ");
+        println!("| ISA-L | ratio | of ceiling |");
         println!("|---|---|---|---|---|---|---|---|---|");
         for (k, size) in GENERATIONS.into_iter().flat_map(|k| SYMBOL_SIZES.map(|size| (k, size))) {
             print_row(k, size, operation);
@@ -53,7 +53,7 @@ fn print_row(k: usize, size: usize, operation: &str) {
         return;
     };
     print!("| {k} x {size} | {ours:.0} ");
-    // Rivals make one packet a call, except for ISA-L.
+    // `rlnc` makes one packet in a call, so its time of one packet is compared.
     let single =
         operation.split_once('-').map_or(operation, |(kind, n)| match n.parse::<usize>() {
             Ok(_) if kind == "encode" => "encode-1",
@@ -66,7 +66,7 @@ fn print_row(k: usize, size: usize, operation: &str) {
             None => print!("| | "),
         }
     }
-    // Only the product is held against the ceiling.
+    // The ceiling bounds the product alone, without the drawing of coefficients.
     let product = median(k, size, operation, "ncmesh, given coefficients").unwrap_or(ours);
     let bytes = if operation == "decode-dense" { k * k * size } else { k * size };
     let ceiling = time(&format!("{k}x{size}/ceiling")).map(|ns| (PRODUCTS * 64) as f64 / ns);

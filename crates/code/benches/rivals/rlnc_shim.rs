@@ -1,5 +1,5 @@
-//! The crate `rlnc` behind C functions, so that a benchmark can load several
-//! versions of it at once. Nothing is done here beyond passing slices on.
+//! The crate `rlnc` behind C functions, so that a benchmark can load several versions at once.
+//! The functions only pass slices on.
 #![allow(unsafe_code)]
 #![allow(clippy::missing_safety_doc)]
 
@@ -18,8 +18,8 @@ pub struct Relay {
     rng: SmallRng,
 }
 
-/// An encoder of `k` pieces of `length / k` bytes, rounded up to whole pieces
-/// after the one marker byte that `rlnc` appends.
+/// Creates an encoder of `k` pieces of `length / k` bytes, rounded up to whole pieces after the one
+/// marker byte that `rlnc` appends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sender_new(data: *const u8, length: usize, k: usize) -> *mut Sender {
     let data = unsafe { from_raw_parts(data, length) }.to_vec();
@@ -39,7 +39,12 @@ pub unsafe extern "C" fn sender_free(sender: *mut Sender) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn relay_new(packets: *const u8, length: usize, packet: usize, k: usize) -> *mut Relay {
+pub unsafe extern "C" fn relay_new(
+    packets: *const u8,
+    length: usize,
+    packet: usize,
+    k: usize,
+) -> *mut Relay {
     let packets = unsafe { from_raw_parts(packets, length) }.to_vec();
     let recoder = Recoder::new(packets, packet, k).expect("valid shape");
     Box::into_raw(Box::new(Relay { recoder, rng: SmallRng::seed_from_u64(1) }))
@@ -61,8 +66,8 @@ pub extern "C" fn receiver_new(size: usize, k: usize) -> *mut Decoder {
     Box::into_raw(Box::new(Decoder::new(size, k).expect("valid shape")))
 }
 
-/// Feeds packets until the generation is complete and extracts the data.
-/// Consumes the receiver; the data is null where it never got complete.
+/// Feeds packets until the generation is complete, and returns the data, or null if the packets do
+/// not complete it. Consumes the receiver.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn receiver_decode(
     receiver: *mut Decoder,
@@ -70,7 +75,8 @@ pub unsafe extern "C" fn receiver_decode(
     length: usize,
     packet: usize,
 ) -> *mut Vec<u8> {
-    let (mut decoder, packets) = unsafe { (Box::from_raw(receiver), from_raw_parts(packets, length)) };
+    let (mut decoder, packets) =
+        unsafe { (Box::from_raw(receiver), from_raw_parts(packets, length)) };
     for packet in packets.chunks_exact(packet) {
         if decoder.is_already_decoded() {
             break;
@@ -84,7 +90,11 @@ pub unsafe extern "C" fn receiver_decode(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn data_compare(data: *const Vec<u8>, expected: *const u8, length: usize) -> bool {
+pub unsafe extern "C" fn data_compare(
+    data: *const Vec<u8>,
+    expected: *const u8,
+    length: usize,
+) -> bool {
     let expected = unsafe { from_raw_parts(expected, length) };
     unsafe { data.as_ref() }.is_some_and(|data| data == expected)
 }

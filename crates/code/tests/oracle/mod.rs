@@ -1,8 +1,8 @@
-//! A span of vectors by textbook elimination, slow and plain.
+//! A span of vectors by textbook elimination, to compare the coders with.
 
 use ncmesh_code::Field;
 
-/// The vectors seen so far, in reduced row echelon form.
+/// The inserted vectors, in reduced row echelon form.
 pub(crate) struct Span {
     field: Field,
     rows: Vec<Vec<u8>>,
@@ -17,7 +17,7 @@ impl Span {
         self.rows.len()
     }
 
-    /// Adds a vector; whether the rank rose.
+    /// Inserts a vector. Returns whether the rank rose.
     pub(crate) fn insert(&mut self, vector: &[u8]) -> bool {
         let field = self.field;
         let subtract = |from: &mut [u8], factor: u8, row: &[u8]| {
@@ -42,13 +42,14 @@ impl Span {
         true
     }
 
-    /// Whether unit vector `index` lies in the span.
+    /// Returns whether the span contains unit vector `index`.
     pub(crate) fn determines(&self, index: usize) -> bool {
         let unit = |row: &Vec<u8>| row.iter().enumerate().all(|(i, &c)| (c != 0) == (i == index));
         self.rows.iter().any(unit)
     }
 }
 
+/// Returns the column of the first non-zero element.
 fn pivot(row: &[u8]) -> usize {
     row.iter().position(|&c| c != 0).expect("rows are not zero")
 }

@@ -1,6 +1,6 @@
-//! Which batches of a file are complete.
+//! Sets of batches: which batches of a file are complete.
 
-/// A set of batch numbers below a fixed count.
+/// Set of batch numbers below a fixed count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchSet {
     words: Vec<u64>,
@@ -9,19 +9,19 @@ pub struct BatchSet {
 }
 
 impl BatchSet {
-    /// None of `len` batches.
+    /// Returns a set with none of `len` batches.
     #[must_use]
     pub fn none(len: u32) -> Self {
         Self { words: vec![0; len.div_ceil(64) as usize], len, count: 0 }
     }
 
-    /// All of `len` batches.
+    /// Returns a set with all of `len` batches.
     #[must_use]
     pub fn all(len: u32) -> Self {
         Self::first(len, len)
     }
 
-    /// The first `count` of `len` batches.
+    /// Returns a set with the first `count` of `len` batches.
     fn first(len: u32, count: u32) -> Self {
         let mut set = Self::none(len);
         set.count = count;
@@ -32,37 +32,37 @@ impl BatchSet {
         set
     }
 
-    /// How many batches there are in all.
+    /// Returns the number of batches of the file.
     #[must_use]
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether the set holds nothing.
+    /// Returns whether no batch is in the set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many are in the set.
+    /// Returns the number of batches in the set.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Whether every batch is in the set.
+    /// Returns whether every batch is in the set.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.count == self.len
     }
 
-    /// Whether `batch` is in the set.
+    /// Returns whether `batch` is in the set.
     #[must_use]
     pub fn contains(&self, batch: u32) -> bool {
         batch < self.len && self.words[(batch / 64) as usize] >> (batch % 64) & 1 == 1
     }
 
-    /// Adds `batch`; says whether it was new. A number beyond the last batch is not taken.
+    /// Adds `batch`. Returns whether it was new. Ignores a number beyond the last batch.
     pub fn insert(&mut self, batch: u32) -> bool {
         if batch >= self.len || self.contains(batch) {
             return false;
@@ -72,20 +72,21 @@ impl BatchSet {
         true
     }
 
-    /// The batches in the set, ascending.
+    /// Returns the batches in the set, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.len).filter(|b| self.contains(*b))
     }
 
-    /// The lowest batch not in the set; the number of batches if all are.
+    /// Returns the lowest batch that is not in the set; the number of batches if all are.
     #[must_use]
     pub fn first_missing(&self) -> u32 {
         let word = self.words.iter().position(|w| *w != u64::MAX);
         word.map_or(self.len, |i| (i as u32 * 64 + self.words[i].trailing_ones()).min(self.len))
     }
 
-    /// For the wire: the first missing batch, and a bit for each batch behind it (most significant first),
-    /// in at most `max_bytes`, trailing zeros left out. What does not fit counts as missing.
+    /// Returns the set as it goes over the air: the first missing batch, and a bit for each batch
+    /// after it, the most significant bit first. Trailing zero bytes are left out. Batches that do
+    /// not fit `max_bytes` count as missing.
     #[must_use]
     pub fn to_wire(&self, max_bytes: usize) -> (u32, Vec<u8>) {
         let first = self.first_missing();
@@ -103,7 +104,7 @@ impl BatchSet {
         (first, bits)
     }
 
-    /// Reads what [`to_wire`](Self::to_wire) wrote. Numbers beyond `len` are left out.
+    /// Reads what [`to_wire`](Self::to_wire) wrote. Ignores numbers beyond `len`.
     #[must_use]
     pub fn from_wire(len: u32, first: u32, bits: &[u8]) -> Self {
         let mut set = Self::first(len, first.min(len));
@@ -122,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_part_that_does_not_fit_counts_as_missing() {
+    fn batches_that_do_not_fit_count_as_missing() {
         let mut set = BatchSet::all(100);
         set = BatchSet::from_wire(100, 0, &set.to_wire(0).1);
         assert!(set.is_empty());
@@ -134,7 +135,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sets_survive_the_wire(len in 0u32..700, chosen in prop::collection::vec(0u32..700, 0..300)) {
+        fn sets_survive_the_wire(
+            len in 0u32..700,
+            chosen in prop::collection::vec(0u32..700, 0..300),
+        ) {
             let mut set = BatchSet::none(len);
             for b in chosen {
                 let new = b < len && !set.contains(b);

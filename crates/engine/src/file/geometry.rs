@@ -1,17 +1,21 @@
-//! How a file is cut into batches and packets.
+//! Geometry of a file: how it is cut into batches and packets.
+//!
+//! A batch is a generation: up to k packets that are coded together (Pacifier, III-A.1). It carries
+//! a part of the file and, behind it, the batch's branch of the hash tree. The more batches there
+//! are, the longer the branch, and the less space is left for data. So the depth of the tree is the
+//! smallest one whose batches hold the whole file.
 
 use ncmesh_code::{Field, Shape};
 
-/// The largest file, bytes: 16 TiB.
+/// Size of the largest file, bytes: 16 TiB.
 const MAX_SIZE: u64 = 1 << 44;
-/// The most levels of the hash tree: 2^24 batches, so that what a receiver keeps of a file it was only told of
-/// is small.
+/// Most levels of the hash tree, for 2^24 batches. A receiver keeps a bit for each batch of an
+/// announced file, so this bounds what a false announcement can cost it.
 const MAX_DEPTH: usize = 24;
-/// Bytes of one level of a batch's branch.
+/// Bytes of each level of a batch's branch.
 const BRANCH_LEVEL: usize = 32;
 
-/// A file cut into batches of up to `generation` packets of `symbol_size` bytes. Each batch holds a stretch
-/// of the file and behind it the batch's branch of the hash tree.
+/// File that is cut into batches of up to `generation` packets of `symbol_size` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     size: u64,
@@ -21,13 +25,13 @@ pub struct Geometry {
     batches: u32,
 }
 
-/// Why a file cannot be cut so.
+/// Reason why a file cannot be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GeometryError {
-    /// Over 16 TiB, or more batches than can be numbered.
+    /// It is over 16 TiB, or needs more batches than can be numbered.
     #[error("the file is too large: at most 16 TiB in at most 2^24 batches")]
     TooLarge,
-    /// Packets so small that the hashes leave no room for data.
+    /// Packets are so small that the hashes leave no space for data.
     #[error("packets of {0} bytes in batches of {1} leave no room for data; use larger ones")]
     TooSmall(u16, u8),
 }
@@ -36,7 +40,7 @@ impl Geometry {
     /// Cuts `size` bytes into batches of `generation` packets of `symbol_size` bytes.
     ///
     /// # Errors
-    /// [`GeometryError`].
+    /// [`GeometryError`] if there would be too many batches, or no space in them.
     pub fn new(size: u64, generation: u8, symbol_size: u16) -> Result<Self, GeometryError> {
         if size > MAX_SIZE {
             return Err(GeometryError::TooLarge);
@@ -56,57 +60,57 @@ impl Geometry {
         Err(GeometryError::TooLarge)
     }
 
-    /// The file's size, bytes.
+    /// Returns the size of the file, bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Packets of a full batch (k).
+    /// Returns the packets of a full batch (k).
     #[must_use]
     pub fn generation(&self) -> u8 {
         self.generation
     }
 
-    /// Payload of a packet, bytes.
+    /// Returns the payload of a packet, bytes.
     #[must_use]
     pub fn symbol_size(&self) -> u16 {
         self.symbol_size
     }
 
-    /// How many batches there are; none for an empty file.
+    /// Returns the number of batches; an empty file has none.
     #[must_use]
     pub fn batches(&self) -> u32 {
         self.batches
     }
 
-    /// Levels of the hash tree above the batches.
+    /// Returns the levels of the hash tree above the batches.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Where `batch` begins in the file, bytes.
+    /// Returns the offset of `batch` in the file, bytes.
     #[must_use]
     pub fn offset(&self, batch: u32) -> u64 {
         u64::from(batch) * self.full_len() as u64
     }
 
-    /// Bytes of the file in `batch`.
+    /// Returns the bytes of the file that `batch` carries.
     #[must_use]
     pub fn data_len(&self, batch: u32) -> usize {
         let left = self.size.saturating_sub(self.offset(batch));
         left.min(self.full_len() as u64) as usize
     }
 
-    /// Packets of `batch`; the last batch may have fewer than the others.
+    /// Returns the packets of `batch`; the last batch may have fewer than the others.
     #[must_use]
     pub fn packets(&self, batch: u32) -> u8 {
         let bytes = self.data_len(batch) + BRANCH_LEVEL * self.depth;
         bytes.div_ceil(usize::from(self.symbol_size)) as u8
     }
 
-    /// The code of `batch`: GF(2^8), one symbol a packet (Pacifier, III-A.1).
+    /// Returns the shape of the code of `batch`: GF(2^8), one symbol for each packet.
     #[must_use]
     pub fn shape(&self, batch: u32) -> Shape {
         let (packets, size) = (usize::from(self.packets(batch)), usize::from(self.symbol_size));
@@ -114,6 +118,7 @@ impl Geometry {
             .expect("sizes were checked when the file was cut")
     }
 
+    /// Returns the bytes of the file that a full batch carries.
     fn full_len(&self) -> usize {
         usize::from(self.generation) * usize::from(self.symbol_size) - BRANCH_LEVEL * self.depth
     }

@@ -1,18 +1,18 @@
-//! What is announced of a file, and who is to get it.
+//! Announcement of a file, and the states of its receivers.
 
 use super::geometry::Geometry;
 use super::merkle::Hash;
 use crate::name::is_deceptive;
 use ncmesh_wire::FlowId;
 
-/// A file on offer.
+/// Announcement of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// The transfer.
+    /// Id of the transfer.
     pub flow: FlowId,
-    /// The file's name, without any path.
+    /// Name of the file, without a path.
     pub name: String,
-    /// How it is cut.
+    /// How the file is cut.
     pub geometry: Geometry,
     /// Root of the hash tree over the batches.
     pub root: Hash,
@@ -20,43 +20,43 @@ pub struct Manifest {
     pub hash: Hash,
 }
 
-/// Whether a name from the network may become a file's name: no path parts, no control characters, not
-/// hidden, 1 to 200 bytes (so that a suffix still fits).
+/// Returns whether a name from the network may become a file's name: no path separators, no control
+/// characters, no leading dot, and 1 to 200 bytes, so that a suffix still fits.
 #[must_use]
 pub fn is_safe_name(name: &str) -> bool {
     let plain = |c: char| !matches!(c, '/' | '\\') && !is_deceptive(c);
     !name.is_empty() && name.len() <= 200 && !name.starts_with('.') && name.chars().all(plain)
 }
 
-/// How a receiver stands, as the source sees it.
+/// State of a receiver, as the source sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReceiverState {
-    /// Announced to, not heard from yet.
+    /// The file was announced to it; it has not answered yet.
     Invited,
-    /// Receiving.
+    /// It is receiving.
     Active,
-    /// Has the whole file, verified.
+    /// It has the whole file, verified.
     Complete,
-    /// Will not have it.
+    /// It does not take the file.
     Refused(Refusal),
-    /// Was reached once, cannot be reached now.
+    /// It was reached once, and cannot be reached now.
     Lost,
 }
 
-/// Why a receiver does not take a file.
+/// Reason why a receiver does not take a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
-    /// Its name is not safe.
+    /// The file's name is not safe.
     BadName,
-    /// No space.
+    /// No space is left.
     NoSpace,
     /// The inbox cannot be written.
     Unwritable,
     /// The receiver's operator cancelled it.
     Cancelled,
-    /// The whole file's hash is not the announced one though every batch's is.
+    /// The hash of the whole file is not the announced one, although that of every batch is.
     Corrupt,
-    /// The receiver handles as many transfers as it allows.
+    /// The receiver has as many transfers as it allows.
     Busy,
     /// The receiver has no inbox.
     NoInbox,
@@ -73,7 +73,7 @@ impl Refusal {
         Self::NoInbox,
     ];
 
-    /// For people.
+    /// Returns the reason in words.
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl Refusal {
 }
 
 impl ReceiverState {
-    /// Its number in frames and journals.
+    /// Returns the code of the state in frames and journals.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {
@@ -101,7 +101,7 @@ impl ReceiverState {
         }
     }
 
-    /// The state of a number; `None` if there is none.
+    /// Returns the state of a code; `None` if the code has none.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Some(match code {
@@ -113,13 +113,13 @@ impl ReceiverState {
         })
     }
 
-    /// Whether nothing more is to be done for this receiver.
+    /// Returns whether nothing more is to be sent to this receiver.
     #[must_use]
     pub fn is_final(self) -> bool {
         matches!(self, Self::Complete | Self::Refused(_))
     }
 
-    /// For people and programs.
+    /// Returns the name of the state in the API and on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

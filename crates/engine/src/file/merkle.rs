@@ -1,6 +1,8 @@
-//! The hash tree over a file's batches: its root travels in the announcement, a batch's branch travels coded
-//! inside the batch. So every batch proves by itself that it belongs to the file, in any order of arrival,
-//! at 32 bytes per level of the tree and batch.
+//! Hash tree (Merkle tree) over the batches of a file.
+//!
+//! The root travels in the announcement. The branch of each batch travels inside the batch, coded
+//! with it. So every batch proves by itself that it belongs to the file, in whatever order batches
+//! arrive. That costs 32 bytes for each batch and level of the tree.
 
 use std::io::{self, Read};
 
@@ -9,30 +11,33 @@ use super::geometry::Geometry;
 /// A BLAKE3 hash.
 pub type Hash = [u8; 32];
 
-/// Stands for leaves behind the last batch.
+/// Hash in place of the leaves after the last batch.
 const ABSENT: Hash = [0; 32];
 
-/// The hash of a batch's bytes.
+/// Returns the hash of a batch's bytes.
 #[must_use]
 pub fn leaf(data: &[u8]) -> Hash {
     *blake3::hash(data).as_bytes()
 }
 
+/// Returns the hash of an inner node. Its domain differs from that of leaves, so that no batch can
+/// pass for an inner node.
 fn join(left: &Hash, right: &Hash) -> Hash {
     let mut hasher = blake3::Hasher::new_derive_key("ncmesh batch tree node v1");
     hasher.update(left).update(right);
     *hasher.finalize().as_bytes()
 }
 
-/// The whole tree, as the source keeps it: 64 bytes a batch.
+/// Whole tree, as the source keeps it: 64 bytes for each batch.
 #[derive(Clone, Debug)]
 pub struct MerkleTree {
-    /// From the leaves up to the root.
+    /// Hashes of each level, from the leaves to the root.
     levels: Vec<Vec<Hash>>,
 }
 
 impl MerkleTree {
-    /// The tree over `leaves`, of `depth` levels above them; it must hold 2^depth >= leaves.
+    /// Returns the tree over `leaves` with `depth` levels above them. There must be at most
+    /// 2^`depth` leaves.
     #[must_use]
     pub fn new(leaves: Vec<Hash>, depth: usize) -> Self {
         let mut levels = vec![leaves];
@@ -44,19 +49,19 @@ impl MerkleTree {
         Self { levels }
     }
 
-    /// The root; of an empty file all zeros.
+    /// Returns the root; for an empty file, all zeros.
     #[must_use]
     pub fn root(&self) -> Hash {
         self.levels.last().and_then(|top| top.first()).copied().unwrap_or(ABSENT)
     }
 
-    /// The hash of batch `i`.
+    /// Returns the hash of batch `i`.
     #[must_use]
     pub fn leaf(&self, i: u32) -> Option<&Hash> {
         self.levels[0].get(i as usize)
     }
 
-    /// Appends batch `i`'s branch, from the leaf's sibling upward.
+    /// Appends the branch of batch `i`, from the sibling of its leaf upwards.
     pub fn write_branch(&self, i: u32, out: &mut Vec<u8>) {
         let mut at = i as usize;
         for level in &self.levels[..self.levels.len() - 1] {
@@ -66,7 +71,8 @@ impl MerkleTree {
     }
 }
 
-/// Whether a batch with hash `leaf` at place `i` and `branch` (32 bytes a level) belongs under `root`.
+/// Returns whether a batch with this `leaf` hash, number `i` and `branch` belongs to the tree of
+/// `root`.
 #[must_use]
 pub fn verify(root: &Hash, i: u32, leaf: Hash, branch: &[u8]) -> bool {
     let mut at = i;
@@ -78,7 +84,7 @@ pub fn verify(root: &Hash, i: u32, leaf: Hash, branch: &[u8]) -> bool {
     hash == *root
 }
 
-/// What sending a file needs to know of its contents.
+/// Hashes of a file that is to be sent.
 #[derive(Clone, Debug)]
 pub struct Digest {
     /// BLAKE3 of the whole file.
@@ -87,10 +93,11 @@ pub struct Digest {
     pub leaves: Vec<Hash>,
 }
 
-/// Reads a file once and hashes it, whole and by batches.
+/// Reads a file once, and hashes it as a whole and by batches.
 ///
 /// # Errors
-/// What reading gives; [`io::ErrorKind::UnexpectedEof`] where the file is shorter than `geometry` says.
+/// Errors of the reader; [`io::ErrorKind::UnexpectedEof`] if the file is shorter than `geometry`
+/// says.
 pub fn digest(mut file: impl Read, geometry: &Geometry) -> io::Result<Digest> {
     let mut whole = blake3::Hasher::new();
     let mut leaves = Vec::with_capacity(geometry.batches() as usize);
@@ -109,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_batch_proves_its_own_place_and_no_other() {
+    fn a_branch_proves_the_batch_at_its_number_and_no_other() {
         for n in [1u32, 2, 3, 5, 8, 13] {
             let depth = n.next_power_of_two().trailing_zeros() as usize;
             let leaves: Vec<Hash> = (0..n).map(|i| leaf(&[i as u8; 9])).collect();

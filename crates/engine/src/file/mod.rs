@@ -1,4 +1,8 @@
-//! What file schemes share with drivers: how a file is cut, announced, and how its transfer stands.
+//! Types that file schemes share with drivers.
+//!
+//! A file is cut into batches ([`Geometry`]), each of which proves with a hash tree that it belongs
+//! to the file ([`merkle`]). The source announces it ([`Manifest`]) and sends it ([`Outgoing`]). A
+//! [`TransferStatus`] shows how far a transfer is.
 
 mod batches;
 mod geometry;

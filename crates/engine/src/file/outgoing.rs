@@ -1,4 +1,4 @@
-//! A file to be sent, why it cannot be, and the bounds of a node.
+//! File that is to be sent, errors of sending, and the limits of a node.
 
 use super::geometry::GeometryError;
 use super::manifest::{Manifest, ReceiverState};
@@ -6,53 +6,54 @@ use super::merkle;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
-/// A file to be sent.
+/// File that is to be sent.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// What is announced.
+    /// Announcement.
     pub manifest: Manifest,
     /// BLAKE3 of each batch.
     pub leaves: Vec<merkle::Hash>,
     /// Receivers.
     pub receivers: Vec<NodeId>,
-    /// How receivers ended before a restart of this node; listed or joined.
+    /// Final states of receivers from before a restart of this node, whether they were listed or
+    /// joined.
     pub done: BTreeMap<NodeId, ReceiverState>,
-    /// Whether nodes not listed may join.
+    /// Whether nodes that are not listed may join.
     pub open: bool,
 }
 
-/// Why a file that was being sent cannot be sent on.
+/// Reason why the sending of a file cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendFailure {
-    /// It is gone or cannot be read.
+    /// The file is gone or cannot be read.
     #[error("the file cannot be read any more")]
     Unreadable,
-    /// It is not the file that was announced.
+    /// The file is not the one that was announced.
     #[error("the file changed while it was being sent; send it again")]
     Changed,
 }
 
-/// Why a file cannot be offered for sending.
+/// Reason why a file cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// This program has no file scheme of that name.
     #[error("no file scheme has this name")]
     UnknownScheme,
-    /// No receiver is named.
+    /// No receiver is given.
     #[error("no receivers")]
     NoReceivers,
-    /// An announcement would not fit a frame.
+    /// The announcement would not fit a frame.
     #[error("too many receivers for one announcement: at most {0} with this radio's MTU")]
     TooManyReceivers(usize),
     /// The file cannot be cut into batches.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
-    /// The configured packets do not fit.
+    /// The configured packets do not fit a frame.
     #[error("symbol_size = {wanted} does not fit the radio's MTU: at most {fits}")]
     SymbolTooLarge {
-        /// As configured, bytes.
+        /// Configured size, bytes.
         wanted: u16,
-        /// What would fit, bytes.
+        /// Largest size that fits, bytes.
         fits: u16,
     },
     /// The radio's frames are too small for any packet.
@@ -61,19 +62,21 @@ pub enum SendError {
     /// This transfer is already under way.
     #[error("a transfer with this id is under way")]
     Exists,
-    /// Its name would be refused by every receiver.
+    /// Every receiver would refuse the file's name.
     #[error(
-        "receivers refuse this name: 1 to 200 bytes, no '/' or '\\', no control characters, no leading dot"
+        "receivers refuse this name: 1 to 200 bytes, no '/' or '\\', no control characters, \
+         no leading dot"
     )]
     BadName,
 }
 
-/// Bounds on what one node keeps.
+/// Limits on the state that a node keeps for files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileLimits {
-    /// Transfers received at once, and files sent that ended: the oldest are dropped for new ones.
+    /// Most transfers received at once, and most ended transfers of files sent. The oldest make
+    /// space for new ones.
     pub kept: usize,
-    /// Bytes of batches under way, of all transfers received.
+    /// Most bytes of incomplete batches, of all transfers received.
     pub memory: usize,
 }
 

@@ -1,82 +1,82 @@
-//! State of transfers, for people and programs.
+//! Status of transfers, as the API and the command line show it.
 
 use super::manifest::{ReceiverState, Refusal};
 use super::outgoing::SendFailure;
 use crate::time::Instant;
 use ncmesh_wire::{FlowId, NodeId};
 
-/// Which way a transfer goes.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// This node is its source.
+    /// This node is the source.
     Sending,
-    /// This node receives it.
+    /// This node is a receiver.
     Receiving,
 }
 
-/// Where a transfer stands.
+/// Stage of a transfer at one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Under way.
+    /// It is under way.
     Open,
-    /// A receiver is verifying the whole file.
+    /// This node is verifying the whole file.
     Verifying,
-    /// Ended well here: received and verified, or sent as far as the receivers took it.
+    /// It ended well: received and verified, or sent to all receivers that take it.
     Complete,
-    /// Withdrawn by its source.
+    /// The source withdrew it.
     Withdrawn,
-    /// Not taken here.
+    /// This node did not take it.
     Refused(Refusal),
-    /// The source cannot send on.
+    /// The source could not go on sending.
     Failed(SendFailure),
 }
 
-/// One receiver of a transfer, as its source sees it.
+/// Status of one receiver, as the source sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiverStatus {
-    /// Who.
+    /// The receiver.
     pub node: NodeId,
-    /// How it stands.
+    /// Its state.
     pub state: ReceiverState,
-    /// Bytes it acknowledged.
+    /// Bytes that it acknowledged.
     pub bytes: u64,
-    /// When it had all or refused.
+    /// When it had the whole file, or refused it.
     pub finished: Option<Instant>,
 }
 
-/// One transfer.
+/// Status of one transfer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TransferStatus {
-    /// Which.
+    /// Id of the transfer.
     pub flow: FlowId,
-    /// The file's name.
+    /// Name of the file.
     pub name: String,
-    /// The file's size, bytes.
+    /// Size of the file, bytes.
     pub size: u64,
     /// BLAKE3 of the file.
     pub hash: [u8; 32],
-    /// Which way.
+    /// Whether this node sends or receives it.
     pub direction: Direction,
-    /// Where it stands.
+    /// Its stage.
     pub stage: Stage,
-    /// Bytes received; of a file being sent, bytes the poorest receiver has.
+    /// Bytes received. At the source: bytes that the receiver with the fewest has.
     pub bytes: u64,
-    /// When it began here.
+    /// When it began at this node.
     pub started: Instant,
-    /// When it ended here.
+    /// When it ended at this node.
     pub finished: Option<Instant>,
-    /// Receivers, at the source.
+    /// Receivers (at the source only).
     pub receivers: Vec<ReceiverStatus>,
-    /// Data packets the source itself sent.
+    /// Data packets that the source itself sent.
     pub source_packets: u64,
-    /// Payload bytes of the source's packets over the file's bytes; 0 while nothing is sent.
+    /// Payload bytes of the source's packets, divided by the size of the file; 0 before the first.
     pub source_redundancy: f64,
-    /// Every node the source ever listed as forwarder.
+    /// All nodes that the source has listed as forwarders.
     pub forwarders: Vec<NodeId>,
-    /// Packets that brought something new, at a receiver.
+    /// Innovative packets that a receiver has heard.
     pub innovative: u64,
-    /// Packets that did not, at a receiver.
+    /// Packets that a receiver has heard and that were not innovative.
     pub redundant: u64,
-    /// Batches whose hash was wrong, at a receiver.
+    /// Batches with a wrong hash, at a receiver.
     pub bad_batches: u64,
 }

@@ -1,111 +1,118 @@
 //! Utility of a receiver, as configured.
+//!
+//! A utility says what a rate is worth to a receiver. Streams get the rates that maximize the sum
+//! of all utilities. Every one of them is concave and increasing. Source of equations and
+//! footnotes: the paper on multirate multicast, IV-A.
 
 use serde::Deserialize;
 
-/// A utility as configured. Rates are in its user's unit: packets per slot in the slotted model, Mbit/s of streams.
+/// Settings of a utility. Rates are in packets per slot in the slotted model, in Mbit/s for
+/// streams.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UtilityConfig {
-    /// `linear`, `log`, `alpha_fair`, `max_min`, or `table`.
+    /// Kind of utility: `linear`, `log`, `alpha_fair`, `max_min`, or `table`.
     pub name: String,
-    /// A factor, above 0; left out, 1. Of `max_min` it is the slope at rate xi.
+    /// Factor, above 0; 1 if it is absent. For `max_min`, the slope at rate xi.
     pub weight: Option<f64>,
-    /// Added to the rate, so that the slope at 0 is bounded (footnote 6).
+    /// Rate that is added to the receiver's, so that the slope at rate 0 is bounded (footnote 6).
     pub xi: Option<f64>,
-    /// The exponent of `alpha_fair` and `max_min`, 0 or more; `max_min` has 4 if it is left out.
+    /// Exponent of `alpha_fair` and `max_min`, 0 or more. For `max_min` it is 4 if it is absent.
     pub alpha: Option<f64>,
-    /// The rate below which there is a penalty.
+    /// Rate below which there is a penalty.
     pub minimum: Option<f64>,
-    /// Per packet per slot below the minimum (K).
+    /// Penalty (K) for each unit of rate below the minimum.
     pub penalty: Option<f64>,
-    /// Of `table`: what the rates 0, step, 2 step, ... are worth.
+    /// For `table`: utility at the rates 0, step, 2 step, ...
     pub values: Vec<f64>,
-    /// Of `table`: the slopes at the same rates.
+    /// For `table`: slopes at the same rates.
     pub slopes: Vec<f64>,
-    /// Of `table`: the step between rates.
+    /// For `table`: step between the rates.
     pub step: Option<f64>,
 }
 
-/// Why there is no such utility.
+/// Reason why a utility is not valid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum UtilityError {
-    /// No utility of that name.
+    /// No utility has this name.
     #[error("no utility is called {0:?}: there are linear, log, alpha_fair, max_min, table")]
     Unknown(String),
-    /// A setting that is wrong or missing.
+    /// A setting is out of range or missing.
     #[error("{name}: {setting} = {value}: allowed is {allowed}")]
     Setting {
-        /// The utility.
+        /// Name of the utility.
         name: String,
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
-        /// As it was given.
+        /// Value as it was given.
         value: f64,
-        /// What is allowed.
+        /// Allowed values.
         allowed: &'static str,
     },
-    /// A setting that the utility does not have.
+    /// The utility does not have this setting.
     #[error("{name} has no {setting}")]
     NoSuchSetting {
-        /// The utility.
+        /// Name of the utility.
         name: String,
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
     },
-    /// An infinite slope at rate 0.
+    /// The slope at rate 0 is infinite.
     #[error(
-        "{name}: its slope is unbounded at rate 0: give xi above 0, which is added to the rate (IV-A, footnote 6)"
+        "{name}: its slope is unbounded at rate 0: give xi above 0, which is added to the rate \
+         (IV-A, footnote 6)"
     )]
     Unbounded {
-        /// The utility.
+        /// Name of the utility.
         name: String,
     },
-    /// A minimum without a penalty or the other way round.
+    /// There is a minimum without a penalty, or a penalty without a minimum.
     #[error("minimum and penalty go together (eq. 30)")]
     HalfMinimum,
-    /// A table of too few rows, or of lists of unlike length.
+    /// The table has too few rows, or its lists have different lengths.
     #[error("table: needed are as many slopes as values, two at least")]
     Ragged,
-    /// A table with a number that is none.
+    /// The table has an infinite number or NaN.
     #[error("table: {what} at rate {rate} is {value}: needed is a finite number")]
     NotFinite {
-        /// Value or slope.
+        /// `value` or `slope`.
         what: &'static str,
-        /// The rate.
+        /// Rate of the entry.
         rate: f64,
-        /// As it was given.
+        /// Number as it was given.
         value: f64,
     },
-    /// A slope that grows.
+    /// The slope grows with the rate.
     #[error("not concave: its slope grows from {before} to {after} at rate {rate}")]
     NotConcave {
-        /// Slope before.
+        /// Slope at the rate before.
         before: f64,
-        /// Slope after.
+        /// Slope at this rate.
         after: f64,
-        /// The rate.
+        /// Rate at which it grows.
         rate: f64,
     },
-    /// A slope below 0.
+    /// The slope is below 0.
     #[error("not increasing: its slope at rate {rate} is {slope}")]
     Decreasing {
-        /// The rate.
+        /// Rate at which it is.
         rate: f64,
-        /// The slope there.
+        /// Slope at this rate.
         slope: f64,
     },
-    /// Values that the slopes do not lead to.
+    /// The values and the slopes contradict each other.
     #[error(
-        "its values grow by {grown} from rate {rate} to the next, its slopes there allow {least} to {most}"
+        "its values grow by {grown} from rate {rate} to the next, its slopes there allow \
+         {least} to {most}"
     )]
     Contradiction {
-        /// The rate.
+        /// Rate of the first of two entries.
         rate: f64,
-        /// The difference of the values.
+        /// Difference of their values.
         grown: f64,
-        /// What the slopes allow.
+        /// Least difference that the slopes allow.
         least: f64,
-        /// What the slopes allow.
+        /// Greatest difference that the slopes allow.
         most: f64,
     },
 }

@@ -12,7 +12,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Returns the pause after so many doublings of the first one.
+    /// Returns the pause after this many doublings of the first one.
     #[must_use]
     pub fn pause(&self, doublings: u32) -> Duration {
         let factor = 1u32.checked_shl(doublings).unwrap_or(u32::MAX);

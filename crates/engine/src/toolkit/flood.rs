@@ -1,5 +1,9 @@
-//! Flooding over lossy broadcast: a node repeats what is new until it has overheard every neighbour repeat
-//! it too, or has tried often enough.
+//! Flooding over lossy broadcast.
+//!
+//! Link state and announcements must reach every node, and no broadcast is acknowledged. A node
+//! repeats a new item until it has overheard every neighbour send it too, or until it has sent it
+//! twelve times. Pauses between repetitions double, and are random so that neighbours do not
+//! stay in step. Items that are due soon travel with one that is due, in the same frame.
 
 use crate::rng::unit;
 use crate::time::{Duration, Instant};
@@ -7,18 +11,20 @@ use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// First transmissions are spread over this time, so that neighbours do not all repeat at once.
+/// First transmissions are spread over this time: neighbours hear an item at the same moment, and
+/// must not all repeat it at once.
 const JITTER: Duration = Duration::from_millis(20);
-/// The first pause before a repetition, times 0.5 to 1.5; each further one is twice as long as the one before.
+/// Mean pause before the first repetition; the pause is 0.5 to 1.5 times as long. Each further one
+/// is twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(120);
-/// So often the pause is doubled.
-const DOUBLINGS: u8 = 3;
-/// How often one version is sent at most.
-const TRIES: u8 = 12;
-/// And at least: a neighbour may be there that is not known yet.
-const LEAST: u8 = 2;
+/// Most doublings of the pause.
+const MAX_DOUBLINGS: u8 = 3;
+/// Most transmissions of one version.
+const MAX_SENDS: u8 = 12;
+/// Least transmissions of one version: there may be a neighbour that is not known yet.
+const MIN_SENDS: u8 = 2;
 
-/// Items under way, each known by a key and carrying a version that grows.
+/// Items that this node floods. Each has a key, and a version that grows.
 #[derive(Debug)]
 pub struct Flood<K, V> {
     items: BTreeMap<K, Item<V>>,
@@ -27,27 +33,38 @@ pub struct Flood<K, V> {
 #[derive(Debug)]
 struct Item<V> {
     version: V,
-    tried: u8,
-    next: Instant,
-    /// From here on it goes along with what is due.
+    /// Transmissions so far.
+    sent: u8,
+    /// When it is sent next.
+    due: Instant,
+    /// From when on it may travel in a frame with an item that is due.
     may_go: Instant,
+    /// Neighbours that have this version or a later one.
     have: BTreeSet<NodeId>,
 }
 
-impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
-    /// Returns a flood with nothing under way.
-    pub fn new() -> Self {
+impl<K, V> Default for Flood<K, V> {
+    fn default() -> Self {
         Self { items: BTreeMap::new() }
     }
+}
 
-    /// Begins to flood `version` of `key`; an older version under way is replaced.
-    pub fn publish(&mut self, key: K, version: V, now: Instant, rng: &mut impl RngCore) {
-        let next = now + JITTER.mul_f64(unit(rng));
-        self.items
-            .insert(key, Item { version, tried: 0, next, may_go: now, have: BTreeSet::new() });
+impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
+    /// Returns a flood without items.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// Tells a neighbour that has just come up: all `others` have `version` of `key` already.
+    /// Begins to flood `version` of `key`. It replaces an older version.
+    pub fn publish(&mut self, key: K, version: V, now: Instant, rng: &mut impl RngCore) {
+        let due = now + JITTER.mul_f64(unit(rng));
+        let have = BTreeSet::new();
+        self.items.insert(key, Item { version, sent: 0, due, may_go: now, have });
+    }
+
+    /// Begins to flood `version` of `key` for a neighbour that has just come up. The `others` are
+    /// known to have it.
     pub fn tell(
         &mut self,
         key: &K,
@@ -62,7 +79,7 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
         }
     }
 
-    /// A neighbour was heard to have `version` of `key`.
+    /// Notes that a neighbour was heard to send `version` of `key`.
     pub fn overheard(&mut self, key: &K, version: &V, neighbor: NodeId) {
         if let Some(item) = self.items.get_mut(key)
             && *version >= item.version
@@ -76,38 +93,39 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
         self.items.remove(key);
     }
 
-    /// Drops what every one of `neighbors` is known to have, once sent here.
+    /// Removes the items that all `neighbors` are known to have, if this node has sent them often
+    /// enough itself.
     pub fn settle(&mut self, neighbors: &BTreeSet<NodeId>) {
-        self.items.retain(|_, item| item.tried < LEAST || !item.have.is_superset(neighbors));
+        self.items.retain(|_, item| item.sent < MIN_SENDS || !item.have.is_superset(neighbors));
     }
 
-    /// When, later than `after`, something falls due.
+    /// Returns the first time later than `after` at which an item is due.
     pub fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        self.items.values().map(|item| item.next).filter(|t| *t > after).min()
+        self.items.values().map(|item| item.due).filter(|t| *t > after).min()
     }
 
-    /// What is due at `now`.
+    /// Returns the items that are due at `now`.
     pub fn due(&self, now: Instant) -> impl Iterator<Item = &K> + '_ {
-        self.items.iter().filter(move |(_, item)| item.next <= now).map(|(key, _)| key)
+        self.items.iter().filter(move |(_, item)| item.due <= now).map(|(key, _)| key)
     }
 
-    /// What may go out in one frame at `now`: what is due, the longest due first, then what would be due soon,
-    /// half of its pause being over.
+    /// Returns the items for one frame at `now`: those that are due, the longest due first, then
+    /// those that have half of their pause behind them.
     pub fn together(&self, now: Instant) -> Vec<K> {
-        let mut going: Vec<_> = self.items.iter().filter(|(_, i)| i.may_go <= now).collect();
-        going.sort_by(|(a, x), (b, y)| x.next.cmp(&y.next).then_with(|| a.cmp(b)));
-        going.into_iter().map(|(key, _)| key.clone()).collect()
+        let mut items: Vec<_> = self.items.iter().filter(|(_, i)| i.may_go <= now).collect();
+        items.sort_by(|(a, x), (b, y)| x.due.cmp(&y.due).then_with(|| a.cmp(b)));
+        items.into_iter().map(|(key, _)| key.clone()).collect()
     }
 
-    /// `key` was sent.
+    /// Notes that `key` was sent, and sets the pause until its next transmission.
     pub fn sent(&mut self, key: &K, now: Instant, rng: &mut impl RngCore) {
         let Some(item) = self.items.get_mut(key) else { return };
-        let doubled = f64::from(1u32 << item.tried.min(DOUBLINGS));
-        item.tried += 1;
-        let pause = PAUSE.mul_f64(doubled * (0.5 + unit(rng)));
-        item.next = now + pause;
+        let factor = f64::from(1u32 << item.sent.min(MAX_DOUBLINGS));
+        item.sent += 1;
+        let pause = PAUSE.mul_f64(factor * (0.5 + unit(rng)));
+        item.due = now + pause;
         item.may_go = now + pause / 2;
-        if item.tried >= TRIES {
+        if item.sent >= MAX_SENDS {
             self.items.remove(key);
         }
     }
@@ -119,7 +137,7 @@ mod tests {
     use crate::rng::stream;
 
     #[test]
-    fn repeats_until_all_neighbours_have_it() {
+    fn an_item_is_repeated_until_all_neighbours_have_it() {
         let mut rng = stream(1, NodeId(1), "test", "flood");
         let mut flood = Flood::new();
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
@@ -139,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_as_documented() {
+    fn pauses_double_up_to_eight_times_the_first() {
         let mut rng = stream(1, NodeId(1), "test", "flood");
         let mut flood = Flood::new();
         flood.publish(1, 1, Instant::default(), &mut rng);
@@ -154,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_up_after_some_tries() {
+    fn an_item_is_sent_a_bounded_number_of_times() {
         let mut rng = stream(1, NodeId(1), "test", "flood");
         let mut flood = Flood::new();
         flood.publish(1, 1, Instant::default(), &mut rng);
@@ -165,6 +183,6 @@ mod tests {
             flood.sent(&1, at, &mut rng);
             sent += 1;
         }
-        assert_eq!(sent, TRIES);
+        assert_eq!(sent, MAX_SENDS);
     }
 }

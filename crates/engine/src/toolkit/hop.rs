@@ -70,8 +70,9 @@ struct SentPacket<T> {
 pub struct Retransmission<T> {
     /// The packet that was asked for.
     pub packet: T,
-    /// The packet that was coded with it, with its number. A coded frame is usually lost or received
-    /// as a whole by both neighbours, so both go again the first time that either is asked for.
+    /// The packet that was coded with it, with its number. A coded frame is usually lost or
+    /// received as a whole by both neighbours, so both go again the first time that either is asked
+    /// for.
     pub partner: Option<(T, u16)>,
 }
 
@@ -93,7 +94,8 @@ impl<T: Clone> HopSender<T> {
         Self { timing, queues: BTreeMap::new() }
     }
 
-    /// Numbers a packet that is sent to `neighbour` now. Returns 0 if there are too many neighbours.
+    /// Numbers a packet that is sent to `neighbour` now. Returns 0 if there are too many
+    /// neighbours.
     pub fn number(&mut self, neighbour: NodeId, packet: &T) -> u16 {
         if self.queues.len() >= MAX_NEIGHBOURS && !self.queues.contains_key(&neighbour) {
             return 0;
@@ -156,7 +158,7 @@ struct ReorderBuffer<T> {
     epoch: u64,
     /// Number that is next in order.
     expected: u16,
-    /// Which numbers before `expected` were handed on; the last one in the lowest bit.
+    /// Numbers before `expected` that were handed on; the last one in the lowest bit.
     delivered: u64,
     /// Packets by how far they lie ahead of `expected`; there is none at 0.
     waiting: BTreeMap<u16, T>,
@@ -173,8 +175,8 @@ impl<T> HopReceiver<T> {
         Self { timing, buffers: BTreeMap::new() }
     }
 
-    /// Takes a packet with its number, 1 or more, from a neighbour in its present epoch. Returns the
-    /// packets that are in order now.
+    /// Takes a packet with its number, 1 or more, from a neighbour in its present epoch. Returns
+    /// the packets that are in order now.
     pub fn receive(
         &mut self,
         (neighbour, epoch): (NodeId, u64),
@@ -401,8 +403,8 @@ mod tests {
     }
 
     proptest! {
-        /// Numbers in any order and any number of copies: the buffer is bounded and empties, and each
-        /// packet comes out at most once.
+        /// Numbers in any order and any number of copies: the buffer is bounded and empties, and
+        /// each packet comes out at most once.
         #[test]
         fn no_packet_is_kept_for_good_or_delivered_twice(
             start in 1..=u16::MAX,
@@ -427,8 +429,8 @@ mod tests {
             prop_assert!(receiver.buffers[&PEER].waiting.is_empty());
         }
 
-        /// Packets that arrive once each, displaced by less than the window: all come out, and those
-        /// that arrive before the timeout come out in order.
+        /// Packets that arrive once each, displaced by less than the window: all come out, and
+        /// those that arrive before the timeout come out in order.
         #[test]
         fn all_packets_come_out_in_order(
             start in 1..=u16::MAX,

@@ -24,8 +24,8 @@ pub mod hop;
 pub mod retry;
 pub mod sequence;
 
-/// Packets of its own that a tunnel scheme without windows keeps ready: enough to use a channel that
-/// is granted at once.
+/// Packets of its own that a tunnel scheme without windows keeps ready: enough to use a channel
+/// that is granted at once.
 const READY: usize = 4;
 
 /// Returns whether `own` holds enough packets for the next grants.

@@ -41,7 +41,7 @@ pub struct SequenceWindow<S> {
     before: u64,
 }
 
-/// What a window makes of a number that is received.
+/// Result of receiving a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// It is newer than all before, by so much.
@@ -70,7 +70,8 @@ impl<S: Serial> SequenceWindow<S> {
         self.latest
     }
 
-    /// Returns which numbers before the latest were received; bit i stands for the one i + 1 before.
+    /// Returns which numbers before the latest were received; bit i stands for the one i + 1
+    /// before.
     #[must_use]
     pub fn before(&self) -> u64 {
         self.before

@@ -1,5 +1,7 @@
-//! What a relay of CORE has to do for each packet that it receives: two flows of 64 packets each cross at it, by each kind of
-//! relay. From the first frame heard to the last one filled; frames are not sealed.
+//! Cost of relaying in CORE, for each packet that the relay receives.
+//!
+//! Two flows of 64 packets each cross at a relay of each kind. The time runs from the first frame
+//! heard to the last one filled; frames are not sealed.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -9,8 +11,7 @@ use ncmesh_engine::rng;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::Topology;
-use ncmesh_engine::tunnel::DATA;
-use ncmesh_engine::tunnel::RelayMode;
+use ncmesh_engine::tunnel::{DATA, RelayMode};
 use ncmesh_engine::{Context, Engine, Frame, TunnelEngine};
 use ncmesh_engine_core::{Core, CoreConfig, ID};
 use ncmesh_wire::NodeId;
@@ -19,10 +20,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 const PACKETS: usize = 64;
 const BYTES: usize = 1100;
-/// The relay's id; 1 and 2 are sources, 4 and 5 destinations.
+/// Id of the relay. Nodes 1 and 2 are sources, 4 and 5 destinations.
 const RELAY: u16 = 3;
 
-/// The cross, with links that lose a tenth.
+/// Returns the cross, with links that lose a tenth.
 fn cross() -> Topology {
     let hears = |from: &[u16]| from.iter().map(|id| (NodeId(*id), 0.9)).collect::<BTreeMap<_, _>>();
     Topology::known(vec![
@@ -67,7 +68,7 @@ impl Node {
         call(&mut self.engine, &mut cx)
     }
 
-    /// Everything that it has to send now; the data of it.
+    /// Fills all frames that the node has to send now. Returns the data frames.
     fn drain(&mut self, topology: &Topology) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         loop {
@@ -81,15 +82,14 @@ impl Node {
     }
 }
 
-/// A whole generation of each flow, packet by packet in turn.
-fn sent(topology: &Topology) -> Vec<(NodeId, Vec<u8>)> {
+/// Returns the frames of a whole generation of each flow, in turn.
+fn source_frames(topology: &Topology) -> Vec<(NodeId, Vec<u8>)> {
     let frames = [(1, 4), (2, 5)].map(|(source, destination)| {
         let mut node = Node::new(source, RelayMode::Core);
         for number in 0..PACKETS {
             let packet = vec![number as u8 + 1; BYTES];
             let to = NodeId(destination);
-            let taken = node.with(topology, |engine, cx| engine.handle_packet(cx, to, &packet));
-            taken.unwrap();
+            node.with(topology, |engine, cx| engine.handle_packet(cx, to, &packet)).unwrap();
         }
         let mut frames = node.drain(topology);
         frames.truncate(PACKETS);
@@ -101,7 +101,7 @@ fn sent(topology: &Topology) -> Vec<(NodeId, Vec<u8>)> {
 
 fn relays(criterion: &mut Criterion) {
     let topology = cross();
-    let frames = sent(&topology);
+    let frames = source_frames(&topology);
     let mut group = criterion.benchmark_group("relay, each packet received");
     group.throughput(Throughput::Elements(frames.len() as u64)).sample_size(20);
     for (name, relay) in [

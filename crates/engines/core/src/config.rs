@@ -1,8 +1,9 @@
 //! Settings of CORE.
 
-use super::frame::{MAX_ROOM, MAX_WINDOW};
-use super::redundancy::Redundancy;
-use super::rules::{Rules, Xor};
+use crate::frame::{MAX_GENERATION_SIZE, MAX_WINDOW};
+use crate::parameters::{PairingRule, Parameters};
+use crate::redundancy::Redundancy;
+use ncmesh_engine::time::Duration;
 use ncmesh_engine::tunnel::RelayMode;
 use serde::Deserialize;
 
@@ -12,27 +13,35 @@ use serde::Deserialize;
 pub struct CoreConfig {
     /// What this node does as a relay (section 4).
     pub relay: RelayMode,
-    /// Whether it combines packets of flows that cross.
+    /// Whether this node combines packets of flows that cross.
     pub coding: bool,
     /// Packets of a generation, 1 to 120.
+    ///
+    /// Larger generations need less redundancy and feedback, but take longer to fill and decode,
+    /// and leave less of a frame for payload.
     pub generation: u8,
-    /// x of section 6.3: how many packets are sent more than should be necessary, 1 to 4.
+    /// Extra credit factor x of section 6.3: transmissions, relative to those that suffice on
+    /// average; 1 to 4.
     pub extra: f64,
-    /// How probable it is that no more has to be requested, 0.01 to 0.9999: x is chosen for that by eq. 35, and `extra` is not used.
+    /// Probability that no further packets have to be requested, 0.01 to 0.9999. If it is set, x is
+    /// chosen by eq. 35, and `extra` is not used.
     pub decode_probability: Option<f64>,
     /// Generations of a flow under way at once, 1 to 8.
     pub window: u8,
-    /// A relay tells the source of a flow to go on when the flow it is combined with has come as far.
+    /// Whether a relay lets a source go on only when the flow that its own is combined with is done
+    /// too (section 6.1).
     pub synchronise: bool,
-    /// Packets a source queues for each destination, 1 to 10,000; when it is full, more are refused.
+    /// Packets that a source queues for each destination, 1 to 10,000. When the queue is full,
+    /// further packets are refused.
     pub queue: usize,
-    /// A generation begun takes in packets for so long, ms, 0 to 10,000.
+    /// Time for which a generation takes in packets once it has begun, ms, 0 to 10,000.
     pub flush_ms: u32,
-    /// A relay waits for a packet to combine with for so long, ms, 0 to 1,000.
+    /// Time for which a relay waits for a packet to combine with, ms, 0 to 1,000.
     pub hold_ms: u32,
-    /// Who hears nothing of a generation for so long asks, ms, 5 to 60,000.
+    /// Time after which an unanswered poll is repeated, ms, 5 to 60,000. Each further pause is
+    /// twice as long.
     pub request_ms: u32,
-    /// After asking so often in vain the source gives a generation up, 1 to 100.
+    /// Polls without progress after which the source gives a generation up, 1 to 100.
     pub requests: u32,
 }
 
@@ -59,7 +68,7 @@ impl CoreConfig {
     /// Checks the values.
     ///
     /// # Errors
-    /// One line that names the setting and what is allowed.
+    /// One line that names the setting and says what is allowed.
     pub fn check(&self) -> Result<(), String> {
         if !(1.0..=4.0).contains(&self.extra) {
             return Err(format!("extra = {}: allowed is 1 to 4", self.extra));
@@ -73,41 +82,44 @@ impl CoreConfig {
         check_times(self.flush_ms, self.hold_ms, self.request_ms)
     }
 
-    pub(super) fn rules(&self) -> Rules {
-        Rules {
+    /// Returns the engine's parameters.
+    pub(crate) fn parameters(&self) -> Parameters {
+        Parameters {
             relay: self.relay,
-            coded: true,
-            combines: self.coding,
-            xor: Xor::WherePaying,
+            codes_within_flows: true,
+            combines_flows: self.coding,
+            pairing: PairingRule::FewerTransmissions,
             redundancy: match self.decode_probability {
-                Some(probability) => Redundancy::Enough(probability),
-                None => Redundancy::Extra(self.extra),
+                Some(probability) => Redundancy::Probability(probability),
+                None => Redundancy::Factor(self.extra),
             },
-            wanted: 0,
-            room: self.generation,
+            max_missing: 0,
+            generation_size: self.generation,
             window: self.window,
             synchronise: self.synchronise,
             queue: self.queue,
-            flush_ms: self.flush_ms,
-            hold_ms: self.hold_ms,
-            request_ms: self.request_ms,
-            requests: self.requests,
+            flush_time: Duration::from_millis(u64::from(self.flush_ms)),
+            hold_time: Duration::from_millis(u64::from(self.hold_ms)),
+            poll_timeout: Duration::from_millis(u64::from(self.request_ms)),
+            max_polls: self.requests,
         }
     }
 }
 
-/// Checks what this engine and its baseline are both told.
+/// Checks the sizes that CORE and its baseline both have.
 ///
 /// # Errors
-/// One line that names the setting and what is allowed.
+/// One line that names the setting and says what is allowed.
 pub(crate) fn check_common(
     generation: u8,
     window: u8,
     queue: usize,
     requests: u32,
 ) -> Result<(), String> {
-    if !(1..=MAX_ROOM).contains(&generation) {
-        return Err(format!("generation = {generation}: allowed is 1 to {MAX_ROOM} packets"));
+    if !(1..=MAX_GENERATION_SIZE).contains(&generation) {
+        return Err(format!(
+            "generation = {generation}: allowed is 1 to {MAX_GENERATION_SIZE} packets"
+        ));
     }
     if !(1..=MAX_WINDOW).contains(&window) {
         return Err(format!("window = {window}: allowed is 1 to {MAX_WINDOW} generations"));
@@ -121,10 +133,10 @@ pub(crate) fn check_common(
     Ok(())
 }
 
-/// The same of times.
+/// Checks the times that CORE and its baseline both have.
 ///
 /// # Errors
-/// One line that names the setting and what is allowed.
+/// One line that names the setting and says what is allowed.
 pub(crate) fn check_times(flush_ms: u32, hold_ms: u32, request_ms: u32) -> Result<(), String> {
     let times = [
         ("flush_ms", flush_ms, 0..=10_000),

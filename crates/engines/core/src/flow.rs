@@ -1,293 +1,320 @@
 //! One flow at one node of its path.
+//!
+//! A node has one of three roles in a flow. The *source* cuts packets into generations, which its
+//! [`Ingress`] does. A *relay* receives and sends. The *destination* hands packets up, in order and
+//! as soon as they are decoded, which need not be when the generation is complete.
 
-use super::frame::Head;
-use super::generation::{Generation, unit};
-use super::mixtures::Packet;
-use super::rules::Rules;
+use crate::frame::GenerationHeader;
+use crate::generation::{Generation, Stage};
+use crate::ingress::Ingress;
+use crate::parameters::Parameters;
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::coder::symbol_of;
+use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::flow::FlowInstance;
-use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_wire::NodeId;
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, VecDeque};
+
+/// Source and destination of a flow.
+pub(crate) type FlowKey = (NodeId, NodeId);
+
+/// What a node is in a flow.
+#[derive(Debug)]
+pub(crate) enum Role {
+    /// The flow begins here.
+    Source(Ingress),
+    /// The flow comes through here.
+    Relay,
+    /// The flow ends here.
+    Destination(Egress),
+}
+
+/// Place up to which a destination has handed packets up.
+#[derive(Debug, Default)]
+pub(crate) struct Egress {
+    /// Position of the next packet in the flow's oldest generation.
+    next: u8,
+}
 
 /// A flow as one of its nodes sees it.
 #[derive(Debug)]
-pub(super) struct Flow {
-    pub start: FlowInstance,
-    /// From whom it comes; none at its source.
-    pub previous: Option<NodeId>,
-    /// To whom it goes; none at its destination, and where no way is known.
-    pub next: Option<NodeId>,
-    pub is_destination: bool,
+pub(crate) struct Flow {
+    pub instance: FlowInstance,
+    pub role: Role,
+    /// Neighbour that it comes from; `None` at its source.
+    pub previous_hop: Option<NodeId>,
+    /// Neighbour that it goes to; `None` at its destination, and where no path is known.
+    pub next_hop: Option<NodeId>,
+    /// Generations by number.
     pub generations: BTreeMap<u32, Generation>,
-    /// Generations before it are done with.
-    pub base: u32,
-    /// At the source.
-    pub inlet: Option<Inlet>,
-    /// At the destination, the place of the packet that is handed up next.
-    place: u8,
-    pub heard_at: Instant,
-    /// When this node last sent data of it.
-    pub turn_at: Instant,
-}
-
-/// What only the source of a flow has.
-#[derive(Debug, Default)]
-pub(super) struct Inlet {
-    waiting: VecDeque<Vec<u8>>,
-    /// The number of the next generation.
-    next: u32,
-    symbol: u16,
-}
-
-impl Inlet {
-    pub(super) fn has_room(&self, rules: &Rules) -> bool {
-        self.waiting.len() < rules.queue
-    }
-
-    pub(super) fn push(&mut self, packet: Vec<u8>) {
-        self.waiting.push_back(packet);
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.waiting.len()
-    }
+    /// Number of the oldest generation that is not finished.
+    pub oldest: u32,
+    /// When a frame of it was last heard.
+    pub last_heard: Instant,
+    /// When this node last sent data of it, or took a packet for it.
+    pub last_sent: Instant,
 }
 
 impl Flow {
-    /// A flow that begins here, with symbols of `symbol` bytes.
-    pub(super) fn outgoing(start: FlowInstance, symbol: u16, now: Instant) -> Self {
-        let inlet = Some(Inlet { symbol, ..Inlet::default() });
-        Self { inlet, ..Self::new(start, 0, false, now) }
+    /// Returns a flow that begins here.
+    pub(crate) fn outgoing(
+        instance: FlowInstance,
+        symbol_size: u16,
+        next_hop: NodeId,
+        now: Instant,
+    ) -> Self {
+        let role = Role::Source(Ingress::new(symbol_size));
+        Self { next_hop: Some(next_hop), ..Self::new(instance, role, 0, now) }
     }
 
-    /// A flow heard of.
-    pub(super) fn heard(head: &Head, me: NodeId, now: Instant) -> Self {
-        Self::new(head.start, head.base(), head.start.destination == me, now)
+    /// Returns a flow that a frame was heard of.
+    pub(crate) fn incoming(
+        header: &GenerationHeader,
+        me: NodeId,
+        next_hop: Option<NodeId>,
+        now: Instant,
+    ) -> Self {
+        let instance = header.id.flow;
+        let is_destination = instance.destination == me;
+        let role = if is_destination { Role::Destination(Egress::default()) } else { Role::Relay };
+        Self { next_hop, ..Self::new(instance, role, header.oldest_open(), now) }
     }
 
-    fn new(start: FlowInstance, base: u32, is_destination: bool, now: Instant) -> Self {
+    fn new(instance: FlowInstance, role: Role, oldest: u32, now: Instant) -> Self {
         Self {
-            start,
-            previous: None,
-            next: None,
-            is_destination,
+            instance,
+            role,
+            previous_hop: None,
+            next_hop: None,
             generations: BTreeMap::new(),
-            base,
-            inlet: None,
-            place: 0,
-            heard_at: now,
-            turn_at: now,
+            oldest,
+            last_heard: now,
+            last_sent: now,
         }
+    }
+
+    pub(crate) fn is_source(&self) -> bool {
+        matches!(self.role, Role::Source(_))
+    }
+
+    pub(crate) fn is_destination(&self) -> bool {
+        matches!(self.role, Role::Destination(_))
+    }
+
+    /// Returns when the flow was last active here.
+    pub(crate) fn last_active(&self) -> Instant {
+        self.last_heard.max(self.last_sent)
     }
 
     // ---- receiving
 
-    /// Takes in what a frame says of the generation it belongs to. If the source gave up those before, hands up what is there of
-    /// them, and says how many packets are lost.
+    /// Takes over what a frame says of its generation, and begins the generation if it is new. If
+    /// the source gave up earlier ones, hands up what is decoded of them. Returns how many packets
+    /// are lost by that.
     ///
     /// # Errors
-    /// [`DropReason::Stale`] where it is done with, [`DropReason::Malformed`] where it was another one.
-    pub(super) fn learn(
+    /// [`DropReason::Stale`] if the generation is finished, [`DropReason::Malformed`] if it had
+    /// another shape before.
+    pub(crate) fn update_generation(
         &mut self,
-        head: &Head,
-        rules: &Rules,
+        header: &GenerationHeader,
+        parameters: &Parameters,
         now: Instant,
-        up: impl FnMut(Vec<u8>),
+        hand_up: impl FnMut(Vec<u8>),
     ) -> Result<u64, DropReason> {
-        if head.generation < self.base {
+        if header.id.number < self.oldest {
             return Err(DropReason::Stale);
         }
-        let lost = self.move_on(head.base(), up);
-        let decodes = self.is_destination;
-        if let Entry::Vacant(vacant) = self.generations.entry(head.generation) {
-            let generation = Generation::new(*head, decodes, rules.relay, now);
+        let lost = self.skip_to(header.oldest_open(), hand_up);
+
+        let decodes = self.is_destination();
+        if let Entry::Vacant(vacant) = self.generations.entry(header.id.number) {
+            let generation = Generation::new(*header, decodes, parameters.relay, now);
             vacant.insert(generation.ok_or(DropReason::Malformed)?);
         }
-        let same = self.generations.get_mut(&head.generation).is_some_and(|g| g.learn(head));
-        if same { Ok(lost) } else { Err(DropReason::Malformed) }
+        let generation = self.generations.get_mut(&header.id.number);
+        let has_same_shape = generation.is_some_and(|known| known.update_header(header));
+        if has_same_shape { Ok(lost) } else { Err(DropReason::Malformed) }
     }
 
-    /// The source goes on without generations before `base`. Says how many packets are lost by that.
-    fn move_on(&mut self, base: u32, mut up: impl FnMut(Vec<u8>)) -> u64 {
-        let mut lost = 0;
-        if base <= self.base {
+    /// Drops generations before `oldest`, which the source gave up. A destination hands up what is
+    /// decoded of them. Returns how many packets are lost to it.
+    fn skip_to(&mut self, oldest: u32, mut hand_up: impl FnMut(Vec<u8>)) -> u64 {
+        if oldest <= self.oldest {
             return 0;
         }
-        let kept = self.generations.split_off(&base);
+
+        let kept = self.generations.split_off(&oldest);
         let dropped = core::mem::replace(&mut self.generations, kept);
-        for (_, mut generation) in dropped.into_iter().filter(|_| self.is_destination) {
-            for place in core::mem::take(&mut self.place)..generation.head.count {
-                match generation.packet(place) {
+        self.oldest = oldest;
+
+        let Role::Destination(egress) = &mut self.role else { return 0 };
+        let mut lost = 0;
+        for mut generation in dropped.into_values() {
+            // Packets were handed up before from the first one only.
+            for position in core::mem::take(&mut egress.next)..generation.header.count {
+                match generation.packet(position) {
+                    // Its length is greater than its symbol: the packet was malformed.
                     Some(packet) if packet.is_empty() => {}
-                    Some(packet) => up(packet),
+                    Some(packet) => hand_up(packet),
                     None => lost += 1,
                 }
             }
         }
-        (self.base, self.place) = (base, 0);
+        egress.next = 0;
         lost
     }
 
-    /// At the destination: hands up what is next in order and known.
-    pub(super) fn deliver(&mut self, mut up: impl FnMut(Vec<u8>)) {
-        if !self.is_destination {
-            return;
-        }
-        while let Some(generation) = self.generations.get_mut(&self.base) {
-            while let Some(packet) = generation.packet(self.place) {
-                self.place += 1;
+    /// Hands up the packets that are next in order and decoded. Does nothing but at the
+    /// destination.
+    pub(crate) fn deliver(&mut self, mut hand_up: impl FnMut(Vec<u8>)) {
+        let Role::Destination(egress) = &mut self.role else { return };
+        while let Some(generation) = self.generations.get_mut(&self.oldest) {
+            // Packets in order, up to the first that is not decoded. An empty one was malformed.
+            while let Some(packet) = generation.packet(egress.next) {
+                egress.next += 1;
                 if !packet.is_empty() {
-                    up(packet);
+                    hand_up(packet);
                 }
             }
-            if !generation.is_whole() || self.place < generation.head.count {
+            // The generation is finished when the source has closed it and every packet is up.
+            if !generation.has_full_rank() || egress.next < generation.header.count {
                 return;
             }
-            self.generations.remove(&self.base);
-            (self.base, self.place) = (self.base.wrapping_add(1), 0);
-        }
-    }
-
-    /// At a relay: those before it know that a generation is done. It is forgotten with all before it.
-    pub(super) fn release(&mut self, number: u32) {
-        if let Some(generation) = self.generations.get_mut(&number) {
-            generation.released = true;
-        }
-        while self.generations.get(&self.base).is_some_and(|generation| generation.released) {
-            self.generations.remove(&self.base);
-            self.base = self.base.wrapping_add(1);
+            self.generations.remove(&self.oldest);
+            (self.oldest, egress.next) = (self.oldest.wrapping_add(1), 0);
         }
     }
 
     // ---- sending
 
-    /// The oldest generation of which there is something to combine, and which the destination lacks.
-    pub(super) fn current(&self) -> Option<(u32, &Generation)> {
-        let open = |g: &&Generation| g.done_at.is_none() && g.has_something();
-        self.generations.iter().find(|(_, g)| open(g)).map(|(number, g)| (*number, g))
+    /// Returns the oldest open generation with packets to send.
+    pub(crate) fn current(&self) -> Option<&Generation> {
+        self.generations.values().find(|g| g.is_open() && g.has_packets())
     }
 
-    /// The oldest generation with credit.
-    pub(super) fn due(&self) -> Option<(u32, &Generation)> {
-        self.next?;
-        let due = |g: &&Generation| g.done_at.is_none() && g.has_credit();
-        self.generations.iter().find(|(_, g)| due(g)).map(|(number, g)| (*number, g))
+    /// Returns the oldest open generation with packets and credit.
+    pub(crate) fn sendable(&self) -> Option<&Generation> {
+        self.next_hop?;
+        self.generations.values().find(|g| g.is_open() && g.has_credit())
     }
 
-    /// When the next node is to be asked how a generation stands there.
-    pub(super) fn polls_at(&self, generation: &Generation, rules: &Rules) -> Option<Instant> {
-        self.next?;
-        if generation.done_at.is_some() || generation.has_credit() {
+    /// Returns when the next hop is to be polled about a generation.
+    pub(crate) fn poll_due_at(
+        &self,
+        generation: &Generation,
+        parameters: &Parameters,
+    ) -> Option<Instant> {
+        self.next_hop?;
+        if !generation.is_open() || generation.has_credit() {
             return None;
         }
-        let own = match &self.inlet {
-            Some(_) => generation.head.closed,
-            None => generation.answers() && generation.is_whole(),
+
+        // A source polls on its own account once the generation is closed. A relay does once it has
+        // full rank and has stopped the previous hop; until then the previous hop polls.
+        let own = match self.role {
+            Role::Source(_) => generation.header.closed,
+            Role::Relay | Role::Destination(_) => {
+                generation.answers_requests() && generation.has_full_rank()
+            }
         };
-        generation.sending.polls_at(own, rules)
+        generation.sending.polling.due_at(own, parameters)
     }
 
     // ---- the source
 
-    /// Takes packets that wait into generations, as far as the window allows; each is worth `credits`. Says whether there
-    /// were any.
-    pub(super) fn take_in(&mut self, rules: &Rules, credits: f64, now: Instant) -> bool {
-        let mut any = false;
-        while self.take_one(rules, credits, now).is_some() {
-            any = true;
-        }
-        self.flush(rules, now);
-        self.number();
-        any
-    }
+    /// Moves packets that wait at the source into generations, as far as the window allows. Each
+    /// earns `credit`.
+    pub(crate) fn fill_generations(&mut self, parameters: &Parameters, credit: f64, now: Instant) {
+        let Role::Source(ingress) = &mut self.role else { return };
 
-    fn take_one(&mut self, rules: &Rules, credits: f64, now: Instant) -> Option<()> {
-        let inlet = self.inlet.as_mut().filter(|inlet| !inlet.waiting.is_empty())?;
-        let open = self.generations.last_key_value().filter(|(_, last)| !last.head.closed);
-        let number = match open {
-            Some((number, _)) => *number,
-            None if self.generations.len() >= usize::from(rules.window) => return None,
-            None => {
-                let (generation, symbol, room) = (inlet.next, inlet.symbol, rules.room);
-                let (start, count, closed) = (self.start, 0, false);
-                let head = Head { start, generation, behind: 0, room, count, closed, symbol };
-                inlet.next = inlet.next.wrapping_add(1);
-                // A source combines what it has, or sends it as it is.
-                let relay = if rules.coded { RelayMode::Core } else { RelayMode::NonRecoding };
-                let begun = Generation::new(head, !rules.coded, relay, now)?;
-                self.generations.insert(generation, begun);
-                generation
+        // Packets go into the youngest generation. When it is closed, the window decides whether
+        // another one may begin.
+        while !ingress.is_empty() {
+            let open = self.generations.last_key_value().filter(|(_, last)| !last.header.closed);
+            let number = match open {
+                Some((number, _)) => *number,
+                None if self.generations.len() >= usize::from(parameters.window) => break,
+                None => {
+                    let begun = ingress.begin_generation(self.instance, parameters, now);
+                    let Some(begun) = begun else { break };
+                    let number = begun.header.id.number;
+                    self.generations.insert(number, begun);
+                    number
+                }
+            };
+            let Some(generation) = self.generations.get_mut(&number) else { break };
+            if ingress.move_packet(generation, parameters, credit, now).is_none() {
+                break;
             }
-        };
-        let packet = inlet.waiting.pop_front()?;
-        let generation = self.generations.get_mut(&number)?;
-        let place = generation.head.count;
-        let symbol: Packet =
-            (unit(rules.room, place), symbol_of(&packet, usize::from(inlet.symbol)));
-        generation.absorb(&symbol, now)?;
-        if rules.coded {
-            generation.sending.earn(credits, now);
-        } else {
-            generation.enqueue(symbol, now);
         }
-        generation.head.count += 1;
-        generation.head.closed = generation.head.count >= rules.room;
-        Some(())
+
+        // Sparse traffic does not fill a generation, and must not wait for one to be full.
+        let flush = self.flush_at(parameters).is_some_and(|at| at <= now);
+        if let Some(mut last) = self.generations.last_entry().filter(|_| flush) {
+            last.get_mut().header.closed = true;
+        }
+        self.renumber();
     }
 
-    /// Closes a generation that has been open for long.
-    fn flush(&mut self, rules: &Rules, now: Instant) {
-        let due = self.flushes_at(rules).is_some_and(|at| at <= now);
-        if let Some(mut last) = self.generations.last_entry().filter(|_| due) {
-            last.get_mut().head.closed = true;
-        }
-    }
-
-    fn flushes_at(&self, rules: &Rules) -> Option<Instant> {
-        self.inlet.as_ref()?;
+    /// Returns when the youngest generation is closed although it is not full.
+    fn flush_at(&self, parameters: &Parameters) -> Option<Instant> {
         let last = self.generations.last_key_value()?.1;
-        (!last.head.closed).then(|| last.begun_at + rules.flush())
+        let open = self.is_source() && !last.header.closed;
+        open.then(|| last.begun_at + parameters.flush_time)
     }
 
-    /// Tells each generation how many there are before it.
-    fn number(&mut self) {
-        let next = self.inlet.as_ref().map_or(self.base, |inlet| inlet.next);
-        let base = self.generations.first_key_value().map_or(next, |(number, _)| *number);
-        self.base = base;
+    /// Updates in each generation how many older ones there are. Receivers give up the others.
+    fn renumber(&mut self) {
+        let Role::Source(ingress) = &self.role else { return };
+        // Without generations, the next one is the oldest.
+        let first = self.generations.first_key_value().map(|(number, _)| *number);
+        self.oldest = first.unwrap_or(ingress.next_generation());
         for (number, generation) in &mut self.generations {
-            generation.head.behind = number.wrapping_sub(base) as u8;
+            generation.header.older_open = number.wrapping_sub(self.oldest) as u8;
         }
     }
 
-    /// At the source: gives up generations for which there is no hope. Says how many packets are lost.
-    pub(super) fn give_up(&mut self, rules: &Rules, now: Instant) -> u64 {
-        if self.inlet.is_none() {
+    /// Gives up generations of this source that the next hop does not answer for. Returns how many
+    /// packets are lost.
+    pub(crate) fn give_up(&mut self, parameters: &Parameters, now: Instant) -> u64 {
+        if !self.is_source() {
             return 0;
         }
         let mut lost = 0;
         self.generations.retain(|_, generation| {
-            let hopeless = generation.sending.is_hopeless(rules, now);
-            lost += if hopeless { u64::from(generation.head.count) } else { 0 };
-            !hopeless
+            let timed_out = generation.sending.polling.has_timed_out(parameters, now);
+            lost += if timed_out { u64::from(generation.header.count) } else { 0 };
+            !timed_out
         });
         lost
     }
 
-    // ---- time
-
-    /// When, later than `after`, the source has something to do.
-    pub(super) fn poll_timeout(&self, rules: &Rules, after: Instant) -> Option<Instant> {
-        let ends = |g: &Generation| self.inlet.as_ref().map(|_| g.sending.ends_at(rules));
-        let ends = self.generations.values().filter_map(ends);
-        ends.chain(self.flushes_at(rules)).filter(|at| *at > after).min()
+    /// Returns when, later than `after`, the source closes or gives up a generation.
+    pub(crate) fn source_timeout(
+        &self,
+        parameters: &Parameters,
+        after: Instant,
+    ) -> Option<Instant> {
+        let own = self.generations.values().filter(|_| self.is_source());
+        let give_up = own.map(|generation| generation.sending.polling.pause_ends_at(parameters));
+        give_up.chain(self.flush_at(parameters)).filter(|at| *at > after).min()
     }
 
-    /// Since when nothing was heard or sent of it.
-    pub(super) fn idle(&self, now: Instant) -> Duration {
-        now.since(self.heard_at.max(self.turn_at))
+    // ---- the relay
+
+    /// Notes that the previous hop is told that generation `number` is decoded. Forgets it with all
+    /// before it, once these are released too.
+    pub(crate) fn release(&mut self, number: u32) {
+        if let Some(generation) = self.generations.get_mut(&number) {
+            generation.stage = Stage::Released;
+        }
+        // Younger ones may be released first. They stay until then, or a late frame would begin
+        // them again.
+        let is_released = |generation: &Generation| generation.stage == Stage::Released;
+        while self.generations.get(&self.oldest).is_some_and(is_released) {
+            self.generations.remove(&self.oldest);
+            self.oldest = self.oldest.wrapping_add(1);
+        }
     }
 }

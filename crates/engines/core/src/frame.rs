@@ -1,137 +1,151 @@
-//! The frames of CORE and its baseline. Layouts: `docs/wire-format.md`.
+//! The frames of CORE and its baseline.
+//!
+//! | kind | type | sent to | table 3 of the paper |
+//! | --- | --- | --- | --- |
+//! | 1 | [`DataFrame`] | all, by broadcast | |
+//! | 2 | [`CountFrame`] | the next hop | packet count report |
+//! | 3 | [`FeedbackFrame`] | the previous hop | stop, packet request, NACK, next generation |
+//!
+//! A parser accepts only frames whose fields agree with each other, so that the rest of the engine
+//! need not check them again. Layouts: `docs/wire-format.md`.
 
-use ncmesh_engine::Malformed;
-use ncmesh_engine::Summary;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::tunnel::{DATA, flow_of};
+use ncmesh_engine::{Malformed, Summary};
 use ncmesh_wire::{NodeId, Reader, Writer};
 
-/// Kind of a report of how many packets there are, which asks for an answer (table 3: packet count report).
-pub(super) const COUNT: u8 = 2;
-/// Kind of the answer (table 3: stop, packet request, negative acknowledgment, next generation).
-pub(super) const FEEDBACK: u8 = 3;
+/// Kind of a count frame.
+pub(crate) const COUNT: u8 = 2;
+/// Kind of a feedback frame.
+pub(crate) const FEEDBACK: u8 = 3;
 
-/// Packets of a generation at most.
-pub(super) const MAX_ROOM: u8 = 120;
-/// Generations of a flow under way at most.
-pub(super) const MAX_WINDOW: u8 = 8;
-/// A feedback reports on at most so many transmitters.
-pub(super) const MAX_HEARD: usize = 4;
-/// The combined rank is not known.
-pub(super) const UNKNOWN: u8 = u8::MAX;
+/// Most packets of a generation.
+pub(crate) const MAX_GENERATION_SIZE: u8 = 120;
+/// Most generations of a flow that are under way at once.
+pub(crate) const MAX_WINDOW: u8 = 8;
+/// Most transmitters that a feedback frame reports on.
+pub(crate) const MAX_LINK_REPORTS: usize = 4;
+/// Value of [`FeedbackFrame::missing_combined`] where the number is not known.
+pub(crate) const UNKNOWN: u8 = u8::MAX;
 
+/// Flag of a generation that takes in no more packets.
 const CLOSED: u8 = 1;
 
-/// A generation of a flow.
-pub(super) type Name = (FlowInstance, u32);
+/// Names one generation of one instance of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct GenerationId {
+    pub flow: FlowInstance,
+    pub number: u32,
+}
 
-/// What every frame of a flow says of the generation it belongs to.
+// ---- data
+
+/// Describes the generation that a frame belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub start: FlowInstance,
-    pub generation: u32,
-    /// How many generations before it the source has not given up yet.
-    pub behind: u8,
-    /// Packets it has room for: the length of coding vectors.
-    pub room: u8,
-    /// Packets it has by now.
+pub(crate) struct GenerationHeader {
+    pub id: GenerationId,
+    /// Number of earlier generations that the source has not given up yet.
+    pub older_open: u8,
+    /// Most packets it can have, which is the length of its coding vectors.
+    pub generation_size: u8,
+    /// Packets it has so far.
     pub count: u8,
-    /// There will be no more.
+    /// Whether `count` is final.
     pub closed: bool,
     /// Length of its symbols, bytes.
-    pub symbol: u16,
+    pub symbol_size: u16,
 }
 
-impl Head {
-    pub(super) fn name(&self) -> Name {
-        (self.start, self.generation)
+impl GenerationHeader {
+    /// Length on the air together with the next hop, bytes.
+    const LEN: usize = 20;
+
+    /// Returns the number of the oldest generation that the source still has.
+    pub(crate) fn oldest_open(&self) -> u32 {
+        self.id.number.wrapping_sub(u32::from(self.older_open))
     }
 
-    /// The oldest generation that the source still has.
-    pub(super) fn base(&self) -> u32 {
-        self.generation.wrapping_sub(u32::from(self.behind))
-    }
-
-    fn write(&self, next: NodeId, out: &mut Vec<u8>) {
-        self.start.write(out);
+    fn write(&self, next_hop: NodeId, out: &mut Vec<u8>) {
+        self.id.flow.write(out);
         let mut w = Writer::new(out);
-        w.node(next).u32(self.generation).u8(self.behind).u8(self.room).u8(self.count);
-        w.u8(u8::from(self.closed) * CLOSED).u16(self.symbol);
+        w.node(next_hop).u32(self.id.number).u8(self.older_open);
+        w.u8(self.generation_size).u8(self.count);
+        w.u8(u8::from(self.closed) * CLOSED).u16(self.symbol_size);
     }
 
+    /// Reads the header and the next hop, which is between its fields on the air.
     fn parse(r: &mut Reader<'_>) -> Result<(Self, NodeId), Malformed> {
-        let start = FlowInstance::parse(r)?;
-        let (next, generation, behind) = (r.node()?, r.u32()?, r.u8()?);
-        let (room, count, flags, symbol) = (r.u8()?, r.u8()?, r.u8()?, r.u16()?);
-        let sizes = (1..=MAX_ROOM).contains(&room) && (1..=room).contains(&count) && symbol > 2;
-        if !sizes || behind >= MAX_WINDOW || u32::from(behind) > generation || flags & !CLOSED != 0
-        {
+        let flow = FlowInstance::parse(r)?;
+        let (next_hop, number, older_open) = (r.node()?, r.u32()?, r.u8()?);
+        let (generation_size, count, flags, symbol_size) = (r.u8()?, r.u8()?, r.u8()?, r.u16()?);
+
+        let sizes_agree = (1..=MAX_GENERATION_SIZE).contains(&generation_size)
+            && (1..=generation_size).contains(&count)
+            && symbol_size > 2;
+        let numbers_agree = older_open < MAX_WINDOW && u32::from(older_open) <= number;
+        if !sizes_agree || !numbers_agree || flags & !CLOSED != 0 {
             return Err(Malformed);
         }
-        let closed = flags & CLOSED != 0;
-        Ok((Self { start, generation, behind, room, count, closed, symbol }, next))
+
+        let (id, closed) = (GenerationId { flow, number }, flags & CLOSED != 0);
+        Ok((Self { id, older_open, generation_size, count, closed, symbol_size }, next_hop))
     }
 }
 
-/// What a data frame says of one flow in it.
+/// Describes one flow in a data frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub head: Head,
-    /// Who is to send it on, or is its destination.
-    pub next: NodeId,
-    /// The coding vector, of as many coefficients as the generation has room for.
+pub(crate) struct Part {
+    pub header: GenerationHeader,
+    /// Node that is to forward the packet, or is its destination.
+    pub next_hop: NodeId,
+    /// Coding vector, with one coefficient for each packet that the generation can have.
     pub vector: Vec<u8>,
 }
 
-/// A data frame: a packet of one flow, or the exclusive or of two.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Data<'a> {
-    /// Counts the transmitter's data frames.
-    pub serial: u16,
-    pub first: Part,
-    pub second: Option<Part>,
-    /// Without the zeros at its end.
-    pub payload: &'a [u8],
-}
-
 impl Part {
-    /// How long one is without its vector, bytes.
-    const FIXED: usize = 21;
+    /// Length on the air without the vector, bytes.
+    const FIXED: usize = GenerationHeader::LEN + 1;
 
     fn write(&self, out: &mut Vec<u8>) {
-        self.head.write(self.next, out);
-        let vector = trimmed(&self.vector);
+        self.header.write(self.next_hop, out);
+        let vector = without_trailing_zeros(&self.vector);
         Writer::new(out).u8(vector.len() as u8).bytes(vector);
     }
 
     fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let (head, next) = Head::parse(r)?;
-        let (width, room) = (usize::from(r.u8()?), usize::from(head.room));
-        if !(1..=room).contains(&width) {
+        let (header, next_hop) = GenerationHeader::parse(r)?;
+        let (width, full) = (usize::from(r.u8()?), usize::from(header.generation_size));
+        if !(1..=full).contains(&width) {
             return Err(Malformed);
         }
         let mut vector = r.bytes(width)?.to_vec();
-        vector.resize(room, 0);
-        Ok(Self { head, next, vector })
+        vector.resize(full, 0);
+        Ok(Self { header, next_hop, vector })
     }
 }
 
-/// Without the zeros at the end.
-pub(super) fn trimmed(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    &bytes[..end]
+/// A data frame: a packet of one flow, or the exclusive or of packets of two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DataFrame<'a> {
+    /// Number of the frame among all data frames of its transmitter.
+    pub serial: u16,
+    pub first: Part,
+    pub second: Option<Part>,
+    /// Payload without the zeros at its end.
+    pub payload: &'a [u8],
 }
 
-impl<'a> Data<'a> {
-    /// What a frame has besides parts and payload, bytes.
-    pub(super) const FIXED: usize = 3;
+impl<'a> DataFrame<'a> {
+    /// Length of what is neither a part nor payload, bytes.
+    const FIXED: usize = 3;
 
-    /// How much of a frame is no payload, with two flows whose generations have `room`, bytes.
-    pub(super) fn overhead(room: u8) -> usize {
-        Self::FIXED + 2 * (Part::FIXED + usize::from(room))
+    /// Returns how much of a frame with two flows of this generation size is not payload, bytes.
+    pub(crate) fn overhead(generation_size: u8) -> usize {
+        Self::FIXED + 2 * (Part::FIXED + usize::from(generation_size))
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    /// Appends the frame body to `out`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let parts = 1 + u8::from(self.second.is_some());
         Writer::new(out).u16(self.serial).u8(parts);
         self.first.write(out);
@@ -139,7 +153,12 @@ impl<'a> Data<'a> {
         out.extend_from_slice(self.payload);
     }
 
-    pub(super) fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
+    /// Reads what [`write`](Self::write) wrote.
+    ///
+    /// # Errors
+    /// [`Malformed`] if a field is out of range, the payload is longer than its symbols, or a flow
+    /// is combined with itself.
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
         let (serial, parts) = (r.u16()?, r.u8()?);
         let first = Part::parse(&mut r)?;
@@ -149,146 +168,198 @@ impl<'a> Data<'a> {
             _ => return Err(Malformed),
         };
         let payload = r.rest();
-        let longest = second.as_ref().map_or(0, |part| part.head.symbol).max(first.head.symbol);
-        let same = |part: &Part| part.head.start.key() == first.head.start.key();
-        if payload.len() > usize::from(longest) || second.as_ref().is_some_and(same) {
+
+        let symbol_size = |part: &Part| part.header.symbol_size;
+        let longest = second.as_ref().map_or(0, symbol_size).max(symbol_size(&first));
+        let same_flow = |part: &Part| part.header.id.flow.key() == first.header.id.flow.key();
+        if payload.len() > usize::from(longest) || second.as_ref().is_some_and(same_flow) {
             return Err(Malformed);
         }
         Ok(Self { serial, first, second, payload })
     }
 }
 
-/// How many packets a generation has, and which was the last data frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Count {
-    pub serial: u16,
-    /// By which copies of a question are known, and told from the next question.
-    pub number: u16,
-    /// It was asked before, and no answer came.
-    pub again: bool,
-    pub head: Head,
-    pub next: NodeId,
+/// Returns `bytes` without the zeros at their end.
+pub(crate) fn without_trailing_zeros(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    &bytes[..end]
 }
 
-impl Count {
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+// ---- count
+
+/// A count frame: tells the next hop how many packets a generation has, and asks for feedback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CountFrame {
+    /// Serial of the transmitter's last data frame.
+    pub serial: u16,
+    /// Number of the poll. Copies of one poll share it, so that they are answered once.
+    pub number: u16,
+    /// Whether an earlier poll was not answered.
+    pub again: bool,
+    pub header: GenerationHeader,
+    /// Node that is to answer.
+    pub next_hop: NodeId,
+}
+
+impl CountFrame {
+    /// Appends the frame body to `out`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         Writer::new(out).u16(self.serial).u16(self.number).u8(u8::from(self.again));
-        self.head.write(self.next, out);
+        self.header.write(self.next_hop, out);
     }
 
-    pub(super) fn parse(body: &[u8]) -> Result<Self, Malformed> {
+    /// Reads what [`write`](Self::write) wrote.
+    ///
+    /// # Errors
+    /// [`Malformed`] if a field is out of range or bytes follow.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
         let (serial, number, again) = (r.u16()?, r.u16()?, r.u8()?);
-        let (head, next) = Head::parse(&mut r)?;
+        let (header, next_hop) = GenerationHeader::parse(&mut r)?;
         if r.remaining() > 0 || again > 1 {
             return Err(Malformed);
         }
-        Ok(Self { serial, number, again: again == 1, head, next })
+        Ok(Self { serial, number, again: again == 1, header, next_hop })
     }
 }
 
-/// What a node needs yet of a generation.
+// ---- feedback
+
+/// Asks the previous hop for something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    /// Stop: it has all there is, but not the destination.
+pub(crate) enum Request {
+    /// Send nothing more: this node has full rank, but the destination lacks packets.
     Stop,
-    /// More packets.
+    /// Send more packets.
     More,
-    /// Next generation: the destination has it.
-    Next,
+    /// Go on with the next generation: the destination has this one.
+    NextGeneration,
 }
 
-/// How a node measures one transmitter: its data frames heard, of how many (6.2).
+/// How well a node hears one transmitter: data frames received, out of those sent (6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Heard {
-    pub of: NodeId,
+pub(crate) struct LinkReport {
+    pub transmitter: NodeId,
     pub received: u16,
     pub sent: u16,
 }
 
-/// An answer, to the node that the flow comes from.
+/// A feedback frame: tells the previous hop what is missing of a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Feedback {
-    pub start: FlowInstance,
+pub(crate) struct FeedbackFrame {
+    pub id: GenerationId,
+    /// Node that is answered.
     pub to: NodeId,
-    pub generation: u32,
-    /// By which copies of an answer are known, and told from the next answer.
+    /// Number of the feedback. Copies of one feedback share it, so that they are handled once.
     pub number: u16,
-    pub wish: Wish,
-    /// Packets it lacks, if they come alone.
-    pub alone: u8,
-    /// The same if they come combined with the flow that they last were combined with.
-    pub combined: u8,
-    /// Ranks of this node and of those behind it, summed: grows while the generation gets on.
+    pub request: Request,
+    /// Packets that are missing, if they come alone.
+    pub missing_alone: u8,
+    /// Packets that are missing, if they come combined with the flow that the last ones were
+    /// combined with.
+    pub missing_combined: u8,
+    /// Sum of the ranks of this node and those behind it. It grows as the generation proceeds.
     pub progress: u16,
-    /// Numbers of packets it lacks, where nothing is coded within flows.
-    pub wanted: Vec<u8>,
-    pub heard: Vec<Heard>,
+    /// Numbers of missing packets, where nothing is coded within flows.
+    pub missing_numbers: Vec<u8>,
+    pub links: Vec<LinkReport>,
 }
 
-impl Feedback {
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        self.start.write(out);
-        let mut w = Writer::new(out);
-        w.node(self.to).u32(self.generation).u16(self.number).u8(self.wish as u8);
-        w.u8(self.alone).u8(self.combined).u16(self.progress);
-        w.u8(self.wanted.len() as u8).bytes(&self.wanted);
-        w.u8(self.heard.len() as u8);
-        for heard in &self.heard {
-            w.node(heard.of).u16(heard.received).u16(heard.sent);
+impl FeedbackFrame {
+    /// Returns the feedback that the destination has a generation.
+    pub(crate) fn next_generation(id: GenerationId) -> Self {
+        Self {
+            id,
+            to: id.flow.source,
+            number: 0,
+            request: Request::NextGeneration,
+            missing_alone: 0,
+            missing_combined: UNKNOWN,
+            progress: u16::MAX,
+            missing_numbers: Vec::new(),
+            links: Vec::new(),
         }
     }
 
-    pub(super) fn parse(body: &[u8]) -> Result<Self, Malformed> {
+    /// Appends the frame body to `out`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        self.id.flow.write(out);
+        let mut w = Writer::new(out);
+        w.node(self.to).u32(self.id.number).u16(self.number).u8(self.request as u8);
+        w.u8(self.missing_alone).u8(self.missing_combined).u16(self.progress);
+        w.u8(self.missing_numbers.len() as u8).bytes(&self.missing_numbers);
+        w.u8(self.links.len() as u8);
+        for link in &self.links {
+            w.node(link.transmitter).u16(link.received).u16(link.sent);
+        }
+    }
+
+    /// Reads what [`write`](Self::write) wrote.
+    ///
+    /// # Errors
+    /// [`Malformed`] if a field is out of range, bytes follow, or more frames were received over a
+    /// link than sent.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
-        let start = FlowInstance::parse(&mut r)?;
+        let flow = FlowInstance::parse(&mut r)?;
         let (to, generation, number) = (r.node()?, r.u32()?, r.u16()?);
-        let wish = match r.u8()? {
-            0 => Wish::Stop,
-            1 => Wish::More,
-            2 => Wish::Next,
+        let request = match r.u8()? {
+            0 => Request::Stop,
+            1 => Request::More,
+            2 => Request::NextGeneration,
             _ => return Err(Malformed),
         };
-        let (alone, combined, progress) = (r.u8()?, r.u8()?, r.u16()?);
-        let wanted = usize::from(r.u8()?);
-        if wanted > usize::from(MAX_ROOM) {
+        let (missing_alone, missing_combined, progress) = (r.u8()?, r.u8()?, r.u16()?);
+
+        let numbers = r.u8()?;
+        if numbers > MAX_GENERATION_SIZE {
             return Err(Malformed);
         }
-        let wanted = r.bytes(wanted)?.to_vec();
+        let missing_numbers = r.bytes(usize::from(numbers))?.to_vec();
+
         let transmitters = r.u8()?;
-        if usize::from(transmitters) > MAX_HEARD {
+        if usize::from(transmitters) > MAX_LINK_REPORTS {
             return Err(Malformed);
         }
-        let mut heard = Vec::new();
+        let mut links = Vec::new();
         for _ in 0..transmitters {
-            heard.push(Heard { of: r.node()?, received: r.u16()?, sent: r.u16()? });
+            let (transmitter, received, sent) = (r.node()?, r.u16()?, r.u16()?);
+            links.push(LinkReport { transmitter, received, sent });
         }
-        let honest = heard.iter().all(|heard| heard.received <= heard.sent);
-        if r.remaining() > 0 || !honest {
+
+        let plausible = links.iter().all(|link| link.received <= link.sent);
+        if r.remaining() > 0 || !plausible {
             return Err(Malformed);
         }
-        Ok(Self { start, to, generation, number, wish, alone, combined, progress, wanted, heard })
+        let id = GenerationId { flow, number: generation };
+        Ok(Self {
+            id,
+            to,
+            number,
+            request,
+            missing_alone,
+            missing_combined,
+            progress,
+            missing_numbers,
+            links,
+        })
     }
 }
 
-/// What a frame of (kind, fields) of the engine `name` says of itself.
+// ---- traces
+
+/// Summarises a frame body of the scheme `name` for traces; `None` if it is malformed.
 pub(crate) fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
-    let (start, generation, what) = match kind {
+    let (id, what) = match kind {
         DATA => {
-            let data = Data::parse(body).ok()?;
+            let data = DataFrame::parse(body).ok()?;
             let what = if data.second.is_some() { "coded" } else { "data" };
-            (data.first.head.start, data.first.head.generation, what)
+            (data.first.header.id, what)
         }
-        COUNT => {
-            let head = Count::parse(body).ok()?.head;
-            (head.start, head.generation, "count")
-        }
-        FEEDBACK => {
-            let feedback = Feedback::parse(body).ok()?;
-            (feedback.start, feedback.generation, "feedback")
-        }
+        COUNT => (CountFrame::parse(body).ok()?.header.id, "count"),
+        FEEDBACK => (FeedbackFrame::parse(body).ok()?.id, "feedback"),
         _ => return None,
     };
-    let flow = Some(flow_of(start.source, start.destination));
-    Some(Summary { flow, batch: Some(generation), ..Summary::new(name, what) })
+    let flow = Some(flow_of(id.flow.source, id.flow.destination));
+    Some(Summary { flow, batch: Some(id.number), ..Summary::new(name, what) })
 }

@@ -1,110 +1,162 @@
-//! One generation of a flow at one node.
+//! One generation of a flow at one node: its packets, and what is yet to be done for it.
+//!
+//! ```text
+//!            feedback "next generation"          previous hop is told
+//!   Open ----------------------------> Decoded ----------------------> Released
+//! ```
+//!
+//! While it is `Open`, packets of it are received and sent. It is `Decoded` when the next hop
+//! reports that the destination has it. A relay may keep it in that stage for a while, to
+//! synchronise it with the generation that it was combined with (section 6.1).
 
-use super::frame::{Feedback, Head, UNKNOWN, Wish};
-use super::mixtures::{Mixtures, Packet};
-use super::owed::Latest;
-use super::rules::Rules;
-use super::sending::Sending;
+use crate::combined::{CombinedGenerations, Packet};
+use crate::copy_filter::CopyFilter;
+use crate::frame::{FeedbackFrame, GenerationHeader, Request, UNKNOWN};
+use crate::parameters::Parameters;
+use crate::sending::Sending;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::coder::Coder;
 use ncmesh_engine::tunnel::RelayMode;
 use rand_core::RngCore;
 use std::collections::VecDeque;
 
-/// Packets kept to be sent on as they came, at most.
+/// Most packets that are queued to be forwarded as they came.
 const MAX_QUEUED: usize = 512;
+
+/// Stage of a generation, see the diagram above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The destination lacks packets, as far as known here.
+    Open,
+    /// The next hop reported that the destination has it.
+    Decoded {
+        /// When it did.
+        at: Instant,
+    },
+    /// The previous hop was told so.
+    Released,
+}
 
 /// What a node has of a generation, and what it is to send of it.
 #[derive(Debug)]
-pub(super) struct Generation {
-    /// As heard last; the node that wrote it may know more by now.
-    pub head: Head,
-    coder: Coder,
-    /// How this node relays it: as when it began here.
-    relay: RelayMode,
-    pub mixtures: Mixtures,
-    /// To be sent on as they came.
-    queue: VecDeque<Packet>,
+pub(crate) struct Generation {
+    /// As last heard. The source may have added packets since.
+    pub header: GenerationHeader,
+    pub stage: Stage,
     pub sending: Sending,
+    /// Combined packets of it that could not be taken apart yet.
+    pub combined: CombinedGenerations,
+    /// What the next hop answered, for a relay that leaves requests to the source.
+    pub forwarded_feedback: Option<FeedbackFrame>,
+    pub count_filter: CopyFilter,
+    pub feedback_filter: CopyFilter,
     pub begun_at: Instant,
-    /// When something new came.
-    pub heard_at: Instant,
-    /// When the next node told that the destination has it.
-    pub done_at: Option<Instant>,
-    /// The node before was told so.
-    pub released: bool,
-    /// What the next node answered, for those before it.
-    pub passing: Option<Feedback>,
-    /// The last question about it, and the last answer.
-    pub questions: Latest,
-    pub answers: Latest,
+    /// When an innovative packet last came.
+    pub innovative_at: Instant,
+    /// What this node does as a relay of it. Fixed at its beginning, so that nobody waits for an
+    /// answer that another kind of relay would have given.
+    relay: RelayMode,
+    coder: Coder,
+    /// Packets to be forwarded as they came.
+    queue: VecDeque<Packet>,
 }
 
 impl Generation {
-    /// Nothing of it. `None` where there is no such.
-    pub(super) fn new(head: Head, decodes: bool, relay: RelayMode, now: Instant) -> Option<Self> {
+    /// Returns a generation without packets; `None` if a size is out of range. `decodes` says
+    /// whether single packets are taken out of it here.
+    pub(crate) fn new(
+        header: GenerationHeader,
+        decodes: bool,
+        relay: RelayMode,
+        now: Instant,
+    ) -> Option<Self> {
         Some(Self {
-            coder: Coder::new(head.room, usize::from(head.symbol), decodes)?,
-            head,
-            relay,
-            mixtures: Mixtures::default(),
-            queue: VecDeque::new(),
+            coder: Coder::new(header.generation_size, usize::from(header.symbol_size), decodes)?,
+            header,
+            stage: Stage::Open,
             sending: Sending::new(now),
+            combined: CombinedGenerations::default(),
+            forwarded_feedback: None,
+            count_filter: CopyFilter::default(),
+            feedback_filter: CopyFilter::default(),
             begun_at: now,
-            heard_at: now,
-            done_at: None,
-            released: false,
-            passing: None,
-            questions: Latest::default(),
-            answers: Latest::default(),
+            innovative_at: now,
+            relay,
+            queue: VecDeque::new(),
         })
     }
 
-    /// Takes in what a frame says of it. Says whether it is the same generation.
-    pub(super) fn learn(&mut self, head: &Head) -> bool {
-        let same = (self.head.room, self.head.symbol) == (head.room, head.symbol);
-        if same {
-            self.head.count = self.head.count.max(head.count);
-            self.head.closed |= head.closed;
-            self.head.behind = head.behind;
+    // ---- receiving
+
+    /// Takes over what a frame says of the generation. Returns whether it has the same shape.
+    pub(crate) fn update_header(&mut self, header: &GenerationHeader) -> bool {
+        // Coding vectors and payloads of another shape cannot belong to the same generation.
+        let known = &mut self.header;
+        if (known.generation_size, known.symbol_size)
+            != (header.generation_size, header.symbol_size)
+        {
+            return false;
         }
-        same
+
+        // Frames may overtake each other, so the count only grows.
+        known.count = known.count.max(header.count);
+        known.closed |= header.closed;
+        known.older_open = header.older_open;
+        true
     }
 
-    pub(super) fn rank(&self) -> usize {
-        self.coder.rank()
-    }
-
-    /// Whether its packets are sent as they came, not combined anew.
-    pub(super) fn is_verbatim(&self) -> bool {
-        self.relay == RelayMode::NonRecoding
-    }
-
-    /// Whether this node answers for it as a relay.
-    pub(super) fn answers(&self) -> bool {
-        self.relay == RelayMode::Core
-    }
-
-    pub(super) fn coder(&self) -> &Coder {
-        &self.coder
-    }
-
-    /// Whether all its packets are here and there will be no more.
-    pub(super) fn is_whole(&self) -> bool {
-        self.head.closed && self.rank() >= usize::from(self.head.count)
-    }
-
-    /// Takes a combination in. Says whether it was innovative; `None` if it is of another shape.
-    pub(super) fn absorb(&mut self, packet: &Packet, now: Instant) -> Option<bool> {
-        let innovative = self.coder.absorb(&packet.0, &packet.1)?;
+    /// Takes in a packet. Returns whether it was innovative, or `None` if it has another shape.
+    pub(crate) fn absorb(&mut self, (vector, payload): &Packet, now: Instant) -> Option<bool> {
+        let innovative = self.coder.absorb(vector, payload)?;
         if innovative {
-            self.heard_at = now;
+            self.innovative_at = now;
         }
         Some(innovative)
     }
 
-    /// Sends a packet on as it is. Says whether there was room for it.
-    pub(super) fn enqueue(&mut self, packet: Packet, now: Instant) -> bool {
+    // ---- state
+
+    /// Returns the number of innovative packets received.
+    pub(crate) fn rank(&self) -> usize {
+        self.coder.rank()
+    }
+
+    /// Returns the packets received.
+    pub(crate) fn coder(&self) -> &Coder {
+        &self.coder
+    }
+
+    /// Returns whether packets are received and sent.
+    pub(crate) fn is_open(&self) -> bool {
+        self.stage == Stage::Open
+    }
+
+    /// Returns whether all its packets are here and the source adds no more.
+    pub(crate) fn has_full_rank(&self) -> bool {
+        self.header.closed && self.rank() >= usize::from(self.header.count)
+    }
+
+    /// Returns whether packets are forwarded as they came (non-recoding relay, section 4).
+    pub(crate) fn forwards_verbatim(&self) -> bool {
+        self.relay == RelayMode::NonRecoding
+    }
+
+    /// Returns whether this node, as a relay, stops the previous hop and answers requests itself
+    /// (CORE relay, section 4).
+    pub(crate) fn answers_requests(&self) -> bool {
+        self.relay == RelayMode::Core
+    }
+
+    /// Returns the packet at this position, if it is decoded.
+    pub(crate) fn packet(&mut self, position: u8) -> Option<Vec<u8>> {
+        self.coder.packet(position)
+    }
+
+    // ---- sending
+
+    /// Queues a packet to be forwarded as it is, which is worth one credit. Returns whether there
+    /// was room for it.
+    pub(crate) fn enqueue(&mut self, packet: Packet, now: Instant) -> bool {
         if self.queue.len() >= MAX_QUEUED {
             return false;
         }
@@ -113,88 +165,90 @@ impl Generation {
         true
     }
 
-    pub(super) fn has_credit(&self) -> bool {
-        if self.is_verbatim() {
-            !self.queue.is_empty()
-        } else {
-            self.rank() > 0 && self.sending.has_credit()
-        }
-    }
-
-    /// Whether there is anything of it that could be combined with others.
-    pub(super) fn has_something(&self) -> bool {
-        if self.is_verbatim() { !self.queue.is_empty() } else { self.rank() > 0 }
-    }
-
-    /// Packets to be sent yet, as far as known.
-    pub(super) fn waiting(&self) -> u64 {
-        if self.is_verbatim() { self.queue.len() as u64 } else { self.sending.alone() as u64 }
-    }
-
-    /// What goes on the air now.
-    pub(super) fn next_packet(&mut self, rng: &mut impl RngCore) -> Option<Packet> {
-        if self.is_verbatim() { self.queue.pop_front() } else { self.coder.combine(rng) }
-    }
-
-    /// The packet of this place, if it is known by now.
-    pub(super) fn packet(&mut self, place: u8) -> Option<Vec<u8>> {
-        self.coder.packet(place)
-    }
-
-    // ---- requests for packets by their numbers
-
-    /// The first `most` packets that are lacking.
-    fn wanted(&mut self, most: u8) -> Vec<u8> {
-        let coder = &mut self.coder;
-        let lacking = (0..self.head.count).filter(|i| coder.symbol(*i).is_none());
-        lacking.take(usize::from(most)).collect()
-    }
-
-    /// Sends packets again as they are, by their numbers, where this node knows them.
-    pub(super) fn repeat(&mut self, numbers: &[u8], now: Instant) {
+    /// Queues packets again, by their numbers, as far as this node knows them.
+    pub(crate) fn enqueue_again(&mut self, numbers: &[u8], now: Instant) {
         for number in numbers {
             if let Some(symbol) = self.coder.symbol(*number).map(<[u8]>::to_vec) {
-                let vector = unit(self.head.room, *number);
+                let vector = unit_vector(self.header.generation_size, *number);
                 self.enqueue((vector, symbol), now);
             }
         }
     }
 
-    // ---- answers
+    /// Returns whether it has packets to send, with or without credit.
+    pub(crate) fn has_packets(&self) -> bool {
+        if self.forwards_verbatim() { !self.queue.is_empty() } else { self.rank() > 0 }
+    }
 
-    /// The answer to the node before, of a generation that is not done with; `None` if another node has to give it.
-    pub(super) fn answer(&mut self, rules: &Rules, is_destination: bool) -> Option<Feedback> {
-        let lacking = usize::from(self.head.count).saturating_sub(self.rank()) as u8;
-        let wish = match self.is_whole() {
-            true if is_destination => Wish::Next,
-            true => Wish::Stop,
-            false => Wish::More,
-        };
-        if !is_destination && !self.answers() {
-            return self.passing.clone();
+    /// Returns whether it has packets to send, and credit for one. A queued packet is a credit.
+    pub(crate) fn has_credit(&self) -> bool {
+        self.has_packets() && (self.forwards_verbatim() || self.sending.credits.has_credit())
+    }
+
+    /// Returns how many packets are to be sent yet, as far as known.
+    pub(crate) fn backlog(&self) -> u64 {
+        if self.forwards_verbatim() {
+            self.queue.len() as u64
+        } else {
+            self.sending.credits.alone() as u64
         }
-        let unknown = self.mixtures.unknown().map_or(UNKNOWN, |unknown| unknown as u8);
-        let progress = (self.rank() as u16).saturating_add(self.sending.progress());
-        let by_number = wish == Wish::More && !rules.coded;
-        let wanted = if by_number { self.wanted(rules.wanted) } else { Vec::new() };
-        Some(Feedback {
-            start: self.head.start,
-            to: self.head.start.source,
-            generation: self.head.generation,
+    }
+
+    /// Takes the packet that goes on the air now.
+    pub(crate) fn next_packet(&mut self, rng: &mut impl RngCore) -> Option<Packet> {
+        if self.forwards_verbatim() { self.queue.pop_front() } else { self.coder.combine(rng) }
+    }
+
+    // ---- feedback
+
+    /// Returns the feedback for the previous hop on a generation that is open. A relay that does
+    /// not answer requests itself repeats what the next hop said; that is `None` if it said nothing
+    /// yet.
+    pub(crate) fn feedback(
+        &mut self,
+        parameters: &Parameters,
+        is_destination: bool,
+    ) -> Option<FeedbackFrame> {
+        if !is_destination && !self.answers_requests() {
+            return self.forwarded_feedback.clone();
+        }
+
+        let request = match self.has_full_rank() {
+            true if is_destination => Request::NextGeneration,
+            true => Request::Stop,
+            false => Request::More,
+        };
+        // Where packets go as they are, only exactly the missing ones help (NACK, table 3).
+        let by_number = request == Request::More && !parameters.codes_within_flows;
+        let most = if by_number { parameters.max_missing } else { 0 };
+        let missing = usize::from(self.header.count).saturating_sub(self.rank()) as u8;
+
+        // Combined packets first have to tell what is unknown of the other generation.
+        let unknown = self.combined.unknown().map_or(UNKNOWN, |unknown| unknown as u8);
+        Some(FeedbackFrame {
+            id: self.header.id,
+            to: self.header.id.flow.source,
             number: 0,
-            wish,
-            alone: lacking,
-            combined: lacking.saturating_add(unknown),
-            progress,
-            wanted,
-            heard: Vec::new(),
+            request,
+            missing_alone: missing,
+            missing_combined: missing.saturating_add(unknown),
+            progress: (self.rank() as u16).saturating_add(self.sending.polling.progress()),
+            missing_numbers: self.missing_numbers(most),
+            links: Vec::new(),
         })
+    }
+
+    /// Returns the numbers of the first packets that are missing, at most `most`.
+    fn missing_numbers(&mut self, most: u8) -> Vec<u8> {
+        let coder = &mut self.coder;
+        let missing = (0..self.header.count).filter(|number| coder.symbol(*number).is_none());
+        missing.take(usize::from(most)).collect()
     }
 }
 
-/// The vector of a packet that is not combined.
-pub(super) fn unit(room: u8, place: u8) -> Vec<u8> {
-    let mut vector = vec![0; usize::from(room)];
-    vector[usize::from(place)] = 1;
+/// Returns the coding vector of a packet that is not combined with others.
+pub(crate) fn unit_vector(generation_size: u8, position: u8) -> Vec<u8> {
+    let mut vector = vec![0; usize::from(generation_size)];
+    vector[usize::from(position)] = 1;
     vector
 }

@@ -1,24 +1,24 @@
-//! Settings of plain forwarding.
+//! Settings of the engine: `[forward]` in configuration files.
 
 use serde::Deserialize;
 
-/// `[forward]` in configuration files.
+/// Settings of plain forwarding.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ForwardConfig {
-    /// Packets a node queues at most, 1 to 10,000; those that come when it is full are dropped.
+    /// Most packets that a node queues, 1 to 10,000. Packets that come to a full queue are dropped.
     pub queue: usize,
 }
 
 impl Default for ForwardConfig {
     fn default() -> Self {
-        // What ns-3's and mac80211's drop-tail queues are of old.
+        // The traditional length of drop-tail queues in ns-3 and mac80211.
         Self { queue: 64 }
     }
 }
 
 impl ForwardConfig {
-    /// Checks the values.
+    /// Checks that all values are in range.
     ///
     /// # Errors
     /// One line that names the setting and what is allowed.

@@ -1,34 +1,40 @@
-//! The one frame of plain forwarding. Layout: `docs/wire-format.md`.
+//! The one frame of plain forwarding. Layout in bytes: `docs/wire-format.md`.
 
 use ncmesh_engine::Malformed;
 use ncmesh_wire::{NodeId, Reader, Writer};
 
-/// Everything in a data frame before its packet.
+/// Header of a data frame, before its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    /// Who is to send it on, or is its destination.
+pub(crate) struct Header {
+    /// Node that is to receive the packet now: a relay, or the destination.
     pub next: NodeId,
     pub source: NodeId,
     pub destination: NodeId,
-    /// Hops it may still go, this one included.
-    pub hops: u8,
+    /// Hops that the packet may still go, this one included.
+    pub hops_left: u8,
 }
 
 impl Header {
-    /// Its length, bytes.
-    pub(super) const LEN: usize = 7;
+    /// Length of the header, bytes.
+    pub(crate) const LEN: usize = 7;
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        Writer::new(out).node(self.next).node(self.source).node(self.destination).u8(self.hops);
+    /// Appends the header.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let Self { next, source, destination, hops_left } = *self;
+        Writer::new(out).node(next).node(source).node(destination).u8(hops_left);
     }
 
-    /// The header and the packet behind it.
-    pub(super) fn parse(body: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+    /// Reads a frame body: the header, and the packet behind it.
+    ///
+    /// # Errors
+    /// [`Malformed`] if bytes are missing, there is no packet, it has no hops left, or both ends
+    /// are the same node.
+    pub(crate) fn parse(body: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let mut r = Reader::new(body);
         let header =
-            Self { next: r.node()?, source: r.node()?, destination: r.node()?, hops: r.u8()? };
+            Self { next: r.node()?, source: r.node()?, destination: r.node()?, hops_left: r.u8()? };
         let packet = r.rest();
-        if packet.is_empty() || header.hops == 0 || header.source == header.destination {
+        if packet.is_empty() || header.hops_left == 0 || header.source == header.destination {
             return Err(Malformed);
         }
         Ok((header, packet))

@@ -1,6 +1,10 @@
-//! Plain forwarding, the baseline of all tunnels: packets as they are, along the shortest path by 1/(d_f d_r)
-//! (De Couto et al., MobiCom 2003), each hop a unicast that the MAC repeats until it is acknowledged. Each node
-//! chooses the next hop by the mesh as it knows it; a packet that the MAC gives up on is lost.
+//! Plain forwarding, the baseline of all tunnel schemes: packets as they are, hop by hop.
+//!
+//! Each node sends a packet to the neighbour on the shortest path to the destination, by unicast.
+//! The MAC repeats the frame until the neighbour acknowledges it, or gives the packet up: then it
+//! is lost. Paths are shortest by ETX, 1/(d_f d_r) for each hop (De Couto, Aguayo, Bicket, Morris,
+//! MobiCom 2003). Each node chooses the next hop by the link state it has at the moment of sending,
+//! so a hop limit ends loops between nodes that disagree for a while.
 
 mod config;
 mod frame;
@@ -10,23 +14,22 @@ mod tests;
 
 pub use config::ForwardConfig;
 use frame::Header;
-use ncmesh_engine::Summary;
-use ncmesh_engine::TunnelEngine;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
 use ncmesh_engine::toolkit::has_enough;
 use ncmesh_engine::topology::{Metric, NextHops};
-use ncmesh_engine::tunnel::check_packet;
-use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, flow_of};
-use ncmesh_engine::{Class, Context, Engine, Event, Filled, Frame, Offer, TxReport, TxResult};
+use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, check_packet, flow_of};
+use ncmesh_engine::{
+    Class, Context, Engine, Event, Filled, Frame, Offer, Summary, TunnelEngine, TxReport, TxResult,
+};
 use ncmesh_wire::{NodeId, ServiceId};
 use std::collections::VecDeque;
 
-/// The scheme's name.
+/// Name of the scheme.
 pub const NAME: &str = "forward";
-/// Under which its frames travel.
+/// Service byte of its frames.
 pub const ID: ServiceId = ServiceId(20);
 
 /// Row of this scheme in a program's registry.
@@ -43,59 +46,75 @@ pub const FORWARD: Entry = Entry {
     }),
 };
 
-/// Hops a packet goes at most: routes that disagree for a while lead in circles.
+/// Most hops of a packet. Nodes that disagree about paths for a while send packets in circles.
 const MAX_HOPS: u8 = 64;
 
-/// A packet on its way.
+/// A packet in the queue of a node.
 #[derive(Debug)]
 struct Packet {
     source: NodeId,
     destination: NodeId,
-    hops: u8,
+    /// Hops that it may still go.
+    hops_left: u8,
     bytes: Vec<u8>,
+}
+
+impl Packet {
+    /// Returns whether the packet comes from the application at this node. Packets that other nodes
+    /// sent have fewer hops left.
+    fn is_own(&self) -> bool {
+        self.hops_left == MAX_HOPS
+    }
 }
 
 /// The engine at one node.
 pub struct Forward {
     config: ForwardConfig,
     queue: VecDeque<Packet>,
-    /// At the MAC.
+    /// Packet at the MAC, whose report is still to come.
     on_air: Option<Packet>,
-    tallies: FlowCounters,
+    counters: FlowCounters,
     next_hops: NextHops,
 }
 
 impl Forward {
-    /// The engine with these settings.
+    /// Returns an engine with these settings.
     #[must_use]
     pub fn new(config: ForwardConfig) -> Self {
-        let (queue, tallies) = (VecDeque::new(), FlowCounters::default());
-        Self { config, queue, on_air: None, tallies, next_hops: NextHops::new(Metric::Unicast) }
+        Self {
+            config,
+            queue: VecDeque::new(),
+            on_air: None,
+            counters: FlowCounters::default(),
+            next_hops: NextHops::new(Metric::Unicast),
+        }
     }
 
-    fn lose(&mut self, packet: &Packet) {
-        self.tallies.lost(packet.source, packet.destination);
-    }
-
-    fn hear_data(&mut self, cx: &mut Context<'_>, header: Header, bytes: &[u8]) {
+    /// Delivers a packet that has arrived, or queues it for its next hop.
+    fn handle_data(&mut self, cx: &mut Context<'_>, header: Header, bytes: &[u8]) {
         if header.next != cx.me {
             return;
         }
         let Header { source, destination, .. } = header;
-        self.tallies.heard(source, destination, true);
+        self.counters.heard(source, destination, true);
         if destination == cx.me {
-            self.tallies.delivered(source, destination);
+            self.counters.delivered(source, destination);
             cx.events.push_back(Event::Packet { from: source, packet: bytes.to_vec() });
             return;
         }
-        let packet = Packet { source, destination, hops: header.hops - 1, bytes: bytes.to_vec() };
-        if packet.hops == 0 || self.queue.len() >= self.config.queue {
-            let why = if packet.hops == 0 { DropReason::Stale } else { DropReason::Full };
-            cx.counters.drop(why);
-            self.lose(&packet);
+
+        // A queue that is full drops the newest packet (drop-tail).
+        let hops_left = header.hops_left - 1;
+        let reason = if hops_left == 0 {
+            DropReason::Stale
+        } else if self.queue.len() >= self.config.queue {
+            DropReason::Full
         } else {
-            self.queue.push_back(packet);
-        }
+            self.queue.push_back(Packet { source, destination, hops_left, bytes: bytes.to_vec() });
+            return;
+        };
+        cx.counters.drop(reason);
+        self.counters.lost(source, destination);
     }
 }
 
@@ -106,7 +125,7 @@ impl Engine for Forward {
 
     fn handle_frame(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
         match Header::parse(frame.body) {
-            Ok((header, bytes)) if frame.kind == DATA => self.hear_data(cx, header, bytes),
+            Ok((header, bytes)) if frame.kind == DATA => self.handle_data(cx, header, bytes),
             _ => cx.counters.drop(DropReason::Malformed),
         }
     }
@@ -123,12 +142,14 @@ impl Engine for Forward {
 
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         while let Some(packet) = self.queue.pop_front() {
-            let Some(next) = self.next_hops.towards(cx.topology, cx.me, packet.destination) else {
-                self.lose(&packet);
+            let Packet { source, destination, hops_left, .. } = packet;
+
+            // The path may have vanished while the packet was queued.
+            let Some(next) = self.next_hops.towards(cx.topology, cx.me, destination) else {
+                self.counters.lost(source, destination);
                 continue;
             };
-            let Packet { source, destination, hops, .. } = packet;
-            Header { next, source, destination, hops }.write(out);
+            Header { next, source, destination, hops_left }.write(out);
             out.extend_from_slice(&packet.bytes);
             self.on_air = Some(packet);
             return Some(Filled { kind: DATA, to: Some(next) });
@@ -137,8 +158,9 @@ impl Engine for Forward {
     }
 
     fn handle_tx_report(&mut self, _: &mut Context<'_>, report: TxReport) {
-        if let Some(packet) = self.on_air.take().filter(|_| report.result == TxResult::Failed) {
-            self.lose(&packet);
+        let Some(packet) = self.on_air.take() else { return };
+        if report.result == TxResult::Failed {
+            self.counters.lost(packet.source, packet.destination);
         }
     }
 }
@@ -153,7 +175,7 @@ impl TunnelEngine for Forward {
     }
 
     fn below_low_watermark(&self, to: NodeId) -> bool {
-        let own = self.queue.iter().filter(|packet| packet.hops == MAX_HOPS);
+        let own = self.queue.iter().filter(|packet| packet.is_own());
         self.can_send(to) && !has_enough(own)
     }
 
@@ -171,21 +193,22 @@ impl TunnelEngine for Forward {
             return Err(PacketError::NoPath(to));
         }
         let (source, destination, bytes) = (cx.me, to, packet.to_vec());
-        self.tallies.begin(source, destination);
-        self.queue.push_back(Packet { source, destination, hops: MAX_HOPS, bytes });
+        self.counters.begin(source, destination);
+        self.queue.push_back(Packet { source, destination, hops_left: MAX_HOPS, bytes });
         Ok(())
     }
 
     fn flows(&self) -> Vec<FlowStatus> {
-        self.tallies.statuses(|source, destination| {
-            let own = |p: &&Packet| (p.source, p.destination) == (source, destination);
-            self.queue.iter().filter(own).count() as u64
+        self.counters.statuses(|source, destination| {
+            let ends = |packet: &Packet| (packet.source, packet.destination);
+            let queued = self.queue.iter().filter(|p| ends(p) == (source, destination));
+            queued.count() as u64
         })
     }
 }
 
-/// What a frame of (kind, fields) says of itself.
-pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
+/// Summarises a frame for traces; `None` if it is malformed.
+fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
     let (header, _) = Header::parse(body).ok().filter(|_| kind == DATA)?;
     let flow = Some(flow_of(header.source, header.destination));
     Some(Summary { flow, ..Summary::new(NAME, "data") })

@@ -1,4 +1,5 @@
-//! Frames by their bytes; what one node does with a packet. Whole meshes: the tunnels' tests.
+//! Frames by their bytes, and what one node does with packets. Whole meshes: the tests of all
+//! tunnels.
 
 use super::*;
 use ncmesh_engine::counters::Counters;
@@ -10,10 +11,10 @@ use ncmesh_engine::topology::Topology;
 use proptest::prelude::*;
 
 fn header() -> Header {
-    Header { next: NodeId(2), source: NodeId(1), destination: NodeId(3), hops: 9 }
+    Header { next: NodeId(2), source: NodeId(1), destination: NodeId(3), hops_left: 9 }
 }
 
-/// The golden vector of docs/wire-format.md.
+/// Golden vector of `docs/wire-format.md`.
 #[test]
 fn golden_frame() {
     let mut body = Vec::new();
@@ -38,7 +39,7 @@ proptest! {
     }
 }
 
-/// Node 2 of a line 1, 2, 3, or of a mesh with a way around.
+/// Node 2 of a line 1, 2, 3, with a poor path around over node 4.
 struct Bench {
     engine: Forward,
     topology: Topology,
@@ -73,7 +74,7 @@ impl Bench {
         call(&mut self.engine, &mut cx)
     }
 
-    fn hear(&mut self, header: Header) {
+    fn handle(&mut self, header: Header) {
         let mut body = Vec::new();
         header.write(&mut body);
         body.extend_from_slice(b"packet");
@@ -81,6 +82,7 @@ impl Bench {
         self.with(|engine, cx| engine.handle_frame(cx, &frame));
     }
 
+    /// Fills a frame. Returns its unicast receiver and its header.
     fn fill(&mut self) -> Option<(Option<NodeId>, Header)> {
         let mut out = Vec::new();
         let filled = self.with(|engine, cx| engine.fill(cx, &mut out))?;
@@ -94,21 +96,22 @@ impl Bench {
 }
 
 #[test]
-fn a_relay_sends_on_by_the_best_path_and_counts_what_is_lost() {
+fn a_relay_uses_the_shortest_path_and_counts_lost_packets() {
     let mut bench = Bench::new(2);
-    bench.hear(header());
-    let next = Header { next: NodeId(3), hops: 8, ..header() };
+    bench.handle(header());
+    let next = Header { next: NodeId(3), hops_left: 8, ..header() };
     assert_eq!(bench.fill(), Some((Some(NodeId(3)), next)));
     bench.report(TxResult::Acked);
     assert_eq!(bench.engine.flows()[0].lost, 0);
-    bench.hear(header());
+    bench.handle(header());
     bench.fill();
     bench.report(TxResult::Failed);
     assert_eq!(bench.engine.flows()[0].lost, 1);
-    // One for another relay, one whose hops end here, one too many for the queue.
-    bench.hear(Header { next: NodeId(4), ..header() });
-    bench.hear(Header { hops: 1, ..header() });
-    (0..3).for_each(|_| bench.hear(header()));
+
+    // A packet for another relay, one without hops left, one too many for the queue.
+    bench.handle(Header { next: NodeId(4), ..header() });
+    bench.handle(Header { hops_left: 1, ..header() });
+    (0..3).for_each(|_| bench.handle(header()));
     assert_eq!(bench.counters.dropped(DropReason::Stale), 1);
     assert_eq!(bench.counters.dropped(DropReason::Full), 1);
     let flow = &bench.engine.flows()[0];
@@ -116,16 +119,16 @@ fn a_relay_sends_on_by_the_best_path_and_counts_what_is_lost() {
 }
 
 #[test]
-fn a_packet_for_this_node_comes_up() {
+fn a_packet_for_this_node_is_delivered() {
     let mut bench = Bench::new(2);
-    bench.hear(Header { destination: NodeId(2), ..header() });
+    bench.handle(Header { destination: NodeId(2), ..header() });
     let packet = b"packet".to_vec();
     assert_eq!(bench.events.pop_front(), Some(Event::Packet { from: NodeId(1), packet }));
     assert_eq!(bench.fill(), None);
 }
 
 #[test]
-fn what_cannot_be_carried_is_refused() {
+fn packets_that_cannot_be_carried_are_refused() {
     let mut bench = Bench::new(1);
     let mut send = |to, packet: &[u8]| bench.with(|e, cx| e.handle_packet(cx, NodeId(to), packet));
     assert_eq!(send(2, b"p"), Err(PacketError::Oneself));

@@ -1,26 +1,30 @@
-//! Settings of MC2.
+//! Settings of MC2: the table `[protocol.mc2]` in configuration files.
 
-use super::frame::MAX_ROOM;
+use crate::frame::MAX_GENERATION_SIZE;
 use serde::Deserialize;
 
-/// `[mc2]` in configuration files.
+/// Settings of MC2.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Mc2Config {
-    /// Paths of each flow, the best by product of delivery probabilities, 1 to 8.
+    /// Paths of each flow, the best by product of delivery probabilities. 1 to 8; default 4.
     pub paths: usize,
-    /// Packets of a generation, 1 to 128.
+    /// Most packets of a generation. Larger ones cost a longer coding vector in every frame. 1 to
+    /// 128; default 32.
     pub generation: u8,
-    /// K: a source with |C| credits takes K/|C| packets in the time of one frame, 0.1 to 1,000. More: nearer to the
-    /// optimum, longer queues.
+    /// K: a source with |C| credits inserts K/|C| packets in the time of one frame. Larger values
+    /// come nearer to the optimum and make queues longer. 0.1 to 1,000; default 3.
     pub k: f64,
-    /// Packets a source queues for each destination, 1 to 10,000; when it is full, more are refused.
+    /// Packets that a source queues for each destination; more are refused. 1 to 10,000; default
+    /// 64.
     pub queue: usize,
-    /// A generation begun is closed, though not full, after so long without a packet, ms, 1 to 10,000.
+    /// Time without a packet after which a generation that is not full is closed, ms. 1 to 10,000;
+    /// default 20.
     pub flush_ms: u32,
-    /// A destination asks for what a generation lacks after so long without news of it, ms, 10 to 60,000.
+    /// Time without news after which a destination requests what a generation lacks, ms. 10 to
+    /// 60,000; default 300.
     pub request_ms: u32,
-    /// After so many requests it goes on without what is lacking, 0 to 100.
+    /// Requests for a generation after which the destination gives it up. 0 to 100; default 6.
     pub requests: u32,
 }
 
@@ -39,10 +43,10 @@ impl Default for Mc2Config {
 }
 
 impl Mc2Config {
-    /// Checks the values.
+    /// Checks that every value is in its range.
     ///
     /// # Errors
-    /// One line that names the setting and what is allowed.
+    /// One line that names the setting and the range.
     pub fn check(&self) -> Result<(), String> {
         let wrong = |name: &str, value: String, allowed: &str| {
             Err(format!("{name} = {value}: allowed is {allowed}"))
@@ -50,7 +54,7 @@ impl Mc2Config {
         if !(1..=8).contains(&self.paths) {
             return wrong("paths", self.paths.to_string(), "1 to 8");
         }
-        if !(1..=MAX_ROOM).contains(&self.generation) {
+        if !(1..=MAX_GENERATION_SIZE).contains(&self.generation) {
             return wrong("generation", self.generation.to_string(), "1 to 128 packets");
         }
         if !(0.1..=1000.0).contains(&self.k) {

@@ -1,149 +1,223 @@
-//! Credits: who is to transfer how many packets, and what next hops have yet to receive (MC2, 3.4).
+//! Credits of one flow at one node: back-pressure decides which next hop each goes to, and what is
+//! still owed to the hops decides when the node sends (MC2, 3.4).
 //!
-//! Where this leaves the paper: ERRATA.md.
+//! The paper's algorithm has three parts, and so has this module:
+//!
+//! 1. **Transfer** (C update). A credit goes to a next hop for which the forwarding decision RD,
+//!    eq. 7, holds: this node holds more credits than the hop, those on their way to it included.
+//!    Back-pressure of this kind keeps queues bounded and finds the good paths without any node
+//!    knowing a rate.
+//! 2. **Weight** (scheduling). W(n, c) is the sum over all sets J of hops of |TC(n, c, J)| Q(n, J):
+//!    the number of useful receptions that the next transmission may bring. The flow with the
+//!    largest W sends, from the generation of its oldest transmission credit.
+//! 3. **Announcement**. Frames carry for each hop how many credits it was ever given, a total
+//!    rather than a difference, so that lost frames do not matter.
+//!
+//! A [`Ledger`] for each generation has the counts. Departures from the paper: `ERRATA.md`.
 
-use super::ledger::{Ledger, Reception, Unclear, members};
-use super::paths::MAX_HOPS;
+use crate::frame::GenerationCredits;
+use crate::hops::{HopSet, MAX_HOPS};
+use crate::ledger::{Backlogs, Ledger, PendingFrame, Reception};
 use ncmesh_engine::rng;
+use ncmesh_engine::toolkit::average::Average;
 use rand_core::RngCore;
 use std::collections::BTreeMap;
 
-/// A hop that missed so many frames in a row is taken for gone: one that hears a twentieth misses so many once in 700 times.
+/// Frames missed in a row after which a hop counts as gone. One that receives a twentieth of the
+/// frames misses as many with probability 1/700.
 const GONE_AFTER: u16 = 128;
-/// A hop from which one frame of two arrives has sent one for each that did, and twice as many are nothing unusual.
-const UNHEARD_SENT: f64 = 2.0;
-/// Weight of the newest frame in what is known of a hop's reception.
+/// Frames that a hop may have sent for each that arrived from it, times the share that arrives. The
+/// mean is 1, and twice as many are nothing unusual.
+const SENT_PER_HEARD: f64 = 2.0;
+/// Weight of the newest frame in the average of a hop's reception.
 const QUALITY_WEIGHT: f64 = 1.0 / 32.0;
 
-/// The credits of one flow at one node.
+/// Credits of one flow at one node.
 #[derive(Debug)]
-pub(super) struct Credits {
+pub(crate) struct Credits {
     hops: usize,
-    /// The flow's destination, if it is one of the hops: there credits end, and nobody need tell it of them.
-    end: Option<usize>,
+    /// The hop that is the flow's destination, if one is. Credits end there with the packet, so it
+    /// holds none and need not be told of any.
+    destination: Option<usize>,
     generations: BTreeMap<u32, Ledger>,
-    /// What share of this node's frames each hop receives.
-    quality: [f64; MAX_HOPS],
-    /// What share of each hop's frames this node receives, by the link state.
-    back: [f64; MAX_HOPS],
-    /// How many it missed in a row.
+    /// Share of this node's frames that each hop receives.
+    quality: [Average; MAX_HOPS],
+    /// Share of each hop's frames that this node receives, by the link state.
+    quality_back: [f64; MAX_HOPS],
+    /// Frames that each hop missed in a row.
     missed: [u16; MAX_HOPS],
-    /// |C| of each hop as it last said; 0 of the destination.
-    said: [u32; MAX_HOPS],
-    /// Credits that it learned of since.
-    since: [u32; MAX_HOPS],
+    /// |C| of each hop as it last reported it; 0 of the destination.
+    reported: [u32; MAX_HOPS],
+    /// Credits that each hop has learned of since.
+    acknowledged_since: [u32; MAX_HOPS],
+}
+
+/// A generation that has something to send.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Candidate {
+    pub generation: u32,
+    /// Priority of this transmission among flows and, in slotted access, among nodes: W(n, c).
+    pub weight: f64,
+}
+
+/// What a data frame announces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Announcement {
+    /// Credits that each hop was given, by generation; the frame's own generation comes first.
+    pub credits: Vec<GenerationCredits>,
+    /// Hop to which the frame assigns one credit of its own generation, which is not backed before
+    /// the hop receives this very frame.
+    pub assigned_hop: Option<usize>,
 }
 
 impl Credits {
-    /// None yet, towards next hops that receive as much as `quality` says, `end` of them the destination. Links back are taken to
-    /// be as good as those there.
-    pub(super) fn new(quality: &[f64], end: Option<usize>) -> Self {
+    /// Returns no credits, towards hops that receive the shares `quality` of this node's frames.
+    /// `destination` is the hop that is the flow's destination. Links back are taken to be perfect
+    /// until [`set_quality_back`](Self::set_quality_back) tells.
+    pub(crate) fn new(quality: &[f64], destination: Option<usize>) -> Self {
         let hops = quality.len().min(MAX_HOPS);
-        let mut known = [0.0; MAX_HOPS];
-        known[..hops].copy_from_slice(&quality[..hops]);
-        let (generations, missed) = (BTreeMap::new(), [0; MAX_HOPS]);
-        let (said, since) = ([0; MAX_HOPS], [0; MAX_HOPS]);
-        let back = [1.0; MAX_HOPS];
-        Self { hops, end, generations, quality: known, back, missed, said, since }
+        let quality = core::array::from_fn(|hop| {
+            Average::starting_at(quality.get(hop).copied().unwrap_or_default(), QUALITY_WEIGHT)
+        });
+        Self {
+            hops,
+            destination,
+            generations: BTreeMap::new(),
+            quality,
+            quality_back: [1.0; MAX_HOPS],
+            missed: [0; MAX_HOPS],
+            reported: [0; MAX_HOPS],
+            acknowledged_since: [0; MAX_HOPS],
+        }
     }
 
-    /// Links back from the hops deliver as much as `back` says, if those there deliver no less.
-    pub(super) fn hears(&mut self, back: &[f64]) {
-        self.back.iter_mut().zip(back).for_each(|(known, back)| *known = *back);
+    /// Sets the share of each hop's frames that arrives here.
+    pub(crate) fn set_quality_back(&mut self, shares: &[f64]) {
+        self.quality_back.iter_mut().zip(shares).for_each(|(known, share)| *known = *share);
     }
 
-    /// |C(n, c)|.
-    pub(super) fn held(&self) -> u32 {
+    // ---- credits held
+
+    /// Returns |C(n, c)|: credits that this node has not transferred yet.
+    pub(crate) fn held(&self) -> u32 {
         self.generations.values().map(|ledger| ledger.held).sum()
     }
 
-    /// Takes in credits for a generation.
-    pub(super) fn add(&mut self, generation: u32, credits: u32) {
+    /// Adds credits of a generation.
+    pub(crate) fn add(&mut self, generation: u32, credits: u32) {
         let hops = self.hops;
         let ledger = self.generations.entry(generation).or_insert_with(|| Ledger::new(hops));
         ledger.held += credits;
-        ledger.taken += credits;
+        ledger.total += credits;
     }
 
-    /// Credits of a generation that were ever taken in.
-    pub(super) fn taken(&self, generation: u32) -> u32 {
-        self.generations.get(&generation).map_or(0, |ledger| ledger.taken)
+    /// Returns how many credits of a generation were ever added.
+    pub(crate) fn total(&self, generation: u32) -> u32 {
+        self.generations.get(&generation).map_or(0, |ledger| ledger.total)
     }
 
-    /// A hop says how many credits it holds.
-    pub(super) fn hear(&mut self, hop: usize, credits: u32) {
-        (self.said[hop], self.since[hop]) = (credits, 0);
+    /// Continues towards other hops. Credits that the old hops are not known to know of are held
+    /// here again.
+    pub(crate) fn reroute(&mut self, quality: &[f64], destination: Option<usize>) {
+        let ledgers = self.generations.iter();
+        let kept: Vec<(u32, u32)> = ledgers
+            .map(|(generation, ledger)| (*generation, ledger.remaining(self.destination)))
+            .filter(|(_, credits)| *credits > 0)
+            .collect();
+        *self = Self::new(quality, destination);
+        for (generation, credits) in kept {
+            self.add(generation, credits);
+        }
     }
 
-    /// Transfers credits by the forwarding decision RD (eq. 7) while it holds for some hop, at random where for several.
-    /// Says whether any were.
-    pub(super) fn transfer(&mut self, rng: &mut impl RngCore) -> bool {
+    /// Drops generations before `oldest`. Returns how many credits are lost with them.
+    pub(crate) fn drop_before(&mut self, oldest: u32) -> u32 {
+        let kept = self.generations.split_off(&oldest);
+        let dropped = core::mem::replace(&mut self.generations, kept);
+        dropped.values().map(|ledger| ledger.remaining(self.destination)).sum()
+    }
+
+    // ---- transfer
+
+    /// Transfers credits as long as the forwarding decision RD (eq. 7) holds for some hop. Returns
+    /// whether any were.
+    pub(crate) fn transfer(&mut self, rng: &mut impl RngCore) -> bool {
+        let backlogs = self.backlogs();
         let mut any = false;
-        let (held, theirs) = (self.held(), self.all_theirs());
-        while let Some((generation, hop)) = self.decide(rng) {
+        // The oldest generation that has credits goes first: the destination waits for it.
+        while let Some((generation, hop)) = self.forwarding_decision(rng) {
             let Some(ledger) = self.generations.get_mut(&generation) else { break };
             ledger.held -= 1;
-            ledger.given[hop] += 1;
-            ledger.tell(self.hops, (held, &theirs));
+            ledger.transferred[hop] += 1;
+            // Packets that the hop received before may back the credit at once.
+            ledger.announce_backed(&backlogs);
             any = true;
         }
         any
     }
 
-    fn decide(&self, rng: &mut impl RngCore) -> Option<(u32, usize)> {
-        let is_open = |ledger: &Ledger| ledger.held > 0;
-        let (generation, ledger) = self.generations.iter().find(|(_, ledger)| is_open(ledger))?;
+    /// Chooses which generation's credit goes to which hop next: at random, if RD holds for several
+    /// hops.
+    fn forwarding_decision(&self, rng: &mut impl RngCore) -> Option<(u32, usize)> {
+        let (generation, ledger) = self.generations.iter().find(|(_, ledger)| ledger.held > 0)?;
         let held = f64::from(self.held());
         let takes = |hop: &usize| {
-            let may = !self.is_gone(*hop) && ledger.given[*hop] < u16::MAX;
-            may && held > self.load(*hop)
+            let can = !self.is_gone(*hop) && ledger.transferred[*hop] < u16::MAX;
+            can && held > self.congestion(*hop)
         };
-        let willing: Vec<usize> = (0..self.hops).filter(takes).collect();
-        match willing.len() {
+        let hops: Vec<usize> = (0..self.hops).filter(takes).collect();
+        match hops.len() {
             0 => None,
-            n => Some((*generation, willing[(rng::unit(rng) * n as f64) as usize])),
+            n => Some((*generation, hops[(rng::unit(rng) * n as f64) as usize])),
         }
     }
 
-    /// |C(m, c)| as far as this node knows: what the hop last said, and what it learned of since but for what it may have
-    /// sent on in frames that were not heard here.
-    fn theirs(&self, hop: usize) -> u32 {
-        let heard = self.quality[hop].min(self.back[hop]);
-        let unheard = (UNHEARD_SENT / heard.max(f64::EPSILON)) as u32;
-        self.said[hop] + self.since[hop].saturating_sub(unheard)
-    }
-
-    fn all_theirs(&self) -> [u32; MAX_HOPS] {
-        core::array::from_fn(|hop| self.theirs(hop))
-    }
-
-    /// |C(m, c)| + |CTC(n, c, m)|, as this node knows them.
-    fn load(&self, hop: usize) -> f64 {
-        let unlearned =
-            |ledger: &Ledger| if self.end == Some(hop) { 0 } else { ledger.unlearned(hop) };
-        let owed = |ledger: &Ledger| -> f64 {
-            let sets = (1..1 << self.hops).filter(|set| set >> hop & 1 == 1);
-            sets.map(|set| ledger.outstanding(set)).sum::<f64>() + f64::from(unlearned(ledger))
+    /// Returns |C(m, c)| + |CTC(n, c, m)| of hop m, as far as this node knows them: the right-hand
+    /// side of eq. 7.
+    fn congestion(&self, hop: usize) -> f64 {
+        let in_ledger = |ledger: &Ledger| -> f64 {
+            let sets = HopSet::nonempty(self.hops).filter(|set| set.contains(hop));
+            let ctc: f64 = sets.map(|set| ledger.outstanding(set)).sum();
+            // A credit whose packet the hop has received is in no TC any more, and is in the hop's
+            // own count only once it knows of it.
+            let is_destination = self.destination == Some(hop);
+            let unknown = if is_destination { 0 } else { ledger.unacknowledged(hop) };
+            ctc + f64::from(unknown)
         };
-        f64::from(self.theirs(hop)) + self.generations.values().map(owed).sum::<f64>()
+        f64::from(self.backlog(hop)) + self.generations.values().map(in_ledger).sum::<f64>()
     }
 
-    fn is_gone(&self, hop: usize) -> bool {
-        self.missed[hop] >= GONE_AFTER
+    /// Estimates |C(m, c)| of a hop: what it last reported, plus what it has learned of since, less
+    /// what it may have sent on in frames that did not arrive here.
+    ///
+    /// By the last report alone, a hop that is seldom heard would be filled without end. By all it
+    /// learned of since, a hop whose last frame was lost would be shut out.
+    fn backlog(&self, hop: usize) -> u32 {
+        let heard = self.quality[hop].value().min(self.quality_back[hop]);
+        let sent_unheard = (SENT_PER_HEARD / heard.max(f64::EPSILON)) as u32;
+        self.reported[hop] + self.acknowledged_since[hop].saturating_sub(sent_unheard)
     }
 
-    /// Q(n, J): how likely at least one of a set receives a frame.
-    fn quality_of(&self, set: usize) -> f64 {
-        1.0 - members(set).map(|hop| 1.0 - self.quality[hop]).product::<f64>()
+    fn backlogs(&self) -> Backlogs {
+        let hops = core::array::from_fn(|hop| self.backlog(hop));
+        Backlogs { own: self.held(), hops }
     }
 
-    /// How likely any of the hops receives a frame.
-    pub(super) fn quality_of_all(&self) -> f64 {
-        self.quality_of((1 << self.hops) - 1)
+    // ---- weight
+
+    /// Returns Q(n, J): the probability that at least one hop of the set receives a frame.
+    fn quality_of(&self, set: HopSet) -> f64 {
+        1.0 - set.iter().map(|hop| 1.0 - self.quality[hop].value()).product::<f64>()
     }
 
-    /// The generation to send from, the oldest of which packets are owed, and W(n, c) of all.
-    pub(super) fn due(&self) -> Option<(u32, f64)> {
+    /// Returns the probability that any of the hops receives a frame.
+    pub(crate) fn quality_of_all(&self) -> f64 {
+        self.quality_of(HopSet::all(self.hops))
+    }
+
+    /// Returns the oldest generation that owes packets to hops which can hear, with W(n, c) of the
+    /// whole flow.
+    pub(crate) fn due(&self) -> Option<Candidate> {
         let mut oldest = None;
         let mut weight = 0.0;
         for (generation, ledger) in &self.generations {
@@ -153,122 +227,142 @@ impl Credits {
                 weight += own;
             }
         }
-        Some((oldest?, weight))
+        Some(Candidate { generation: oldest?, weight })
     }
 
+    /// Returns the share of one generation in W(n, c).
     fn weight(&self, ledger: &Ledger) -> f64 {
-        let owed = |set: usize| {
-            let owed = ledger.outstanding(set);
-            let all_gone = members(set).all(|hop| self.is_gone(hop));
-            if owed > 0.5 && !all_gone { owed * self.quality_of(set) } else { 0.0 }
+        let in_set = |set: HopSet| {
+            let outstanding = ledger.outstanding(set);
+            let all_gone = set.iter().all(|hop| self.is_gone(hop));
+            // What frames in flight will probably bring is subtracted. Half a packet or less that
+            // remains is no reason to send another.
+            if outstanding > 0.5 && !all_gone { outstanding * self.quality_of(set) } else { 0.0 }
         };
-        (1..1 << self.hops).map(owed).sum()
+        HopSet::nonempty(self.hops).map(in_set).sum()
     }
 
-    /// The oldest generation of which a hop that hears has received a packet and does not know of the credit for it.
-    pub(super) fn untold(&self) -> Option<u32> {
+    /// Returns the oldest generation of which a hop that can hear received a packet but does not
+    /// know of the credit for it.
+    pub(crate) fn unacknowledged(&self) -> Option<u32> {
+        let needs_to_know = |hop: usize| self.destination != Some(hop) && !self.is_gone(hop);
         let open = |ledger: &Ledger| {
-            (0..self.hops)
-                .any(|hop| self.end != Some(hop) && !self.is_gone(hop) && !ledger.is_told(hop))
+            (0..self.hops).any(|hop| needs_to_know(hop) && !ledger.is_acknowledged(hop))
         };
         self.generations.iter().find(|(_, ledger)| open(ledger)).map(|(generation, _)| *generation)
     }
 
-    /// The oldest generation of which anything is owed, though nothing be due, or credits are held that no hop seems there
-    /// to take; and how much, so that it is tried where others always have something to send.
-    pub(super) fn owing(&self) -> Option<(u32, f64)> {
-        let full = (1 << self.hops) - 1;
-        let stranded = (0..self.hops).all(|hop| self.is_gone(hop));
-        let open = |ledger: &Ledger| ledger.owed(full) + if stranded { ledger.held } else { 0 };
+    /// Returns the oldest generation with packets to send although nothing is due: packets that
+    /// hops seem not to hear, or credits that no hop seems to be there to take. The weight is their
+    /// number, so that the flow is tried even where others always have something to send.
+    pub(crate) fn stalled(&self) -> Option<Candidate> {
+        let all_gone = (0..self.hops).all(|hop| self.is_gone(hop));
+        let open = |ledger: &Ledger| {
+            ledger.owed(HopSet::all(self.hops)) + if all_gone { ledger.held } else { 0 }
+        };
         let mut all =
             self.generations.iter().map(|(generation, ledger)| (*generation, open(ledger)));
-        all.find(|(_, open)| *open > 0).map(|(generation, open)| (generation, f64::from(open)))
+        let (generation, open) = all.find(|(_, open)| *open > 0)?;
+        Some(Candidate { generation, weight: f64::from(open) })
     }
 
-    /// What a frame of `generation` is to announce: of it, and of the oldest others of which a hop does not know all. Of
-    /// the frame's own generation one hop, the nominee, is told of a credit more, which this very frame backs if the hop
-    /// receives it. `nominated` says how many frames in the air do so for each hop.
-    pub(super) fn announce(
+    // ---- announcement
+
+    /// Returns what a frame of `generation` announces: credits of that generation, then of the
+    /// oldest others that some hop does not know all of, `max_generations` in all.
+    ///
+    /// One hop is assigned a credit more, which the frame itself backs if the hop receives it. So
+    /// packet and credit arrive together, as the paper has it. `assigned_in_flight` counts the
+    /// frames in flight that do so already, by hop.
+    pub(crate) fn announce(
         &self,
         generation: u32,
-        nominated: [u16; MAX_HOPS],
-        most: usize,
-    ) -> (Vec<(u32, Vec<u16>)>, Option<usize>) {
-        let Some(own) = self.generations.get(&generation) else { return (Vec::new(), None) };
-        let mut told = own.told;
-        let untold = |hop: &usize| own.given[*hop].saturating_sub(own.told[*hop] + nominated[*hop]);
-        let nominee = (0..self.hops).max_by_key(untold).filter(|hop| untold(hop) > 0);
-        nominee.iter().for_each(|hop| told[*hop] += 1);
-        let others = self.generations.iter().filter(|(g, ledger)| {
-            **g != generation && (0..self.hops).any(|hop| !ledger.is_told(hop))
-        });
-        let others = others.map(|(generation, ledger)| (*generation, ledger.told));
-        let all = core::iter::once((generation, told)).chain(others).take(most);
-        (all.map(|(generation, told)| (generation, told[..self.hops].to_vec())).collect(), nominee)
-    }
+        assigned_in_flight: [u16; MAX_HOPS],
+        max_generations: usize,
+    ) -> Announcement {
+        let Some(own) = self.generations.get(&generation) else { return Announcement::default() };
 
-    /// These frames are not known to have been received by all who may have.
-    pub(super) fn expect<'a>(&mut self, frames: impl Iterator<Item = Unclear<'a>>) {
-        self.generations.values_mut().for_each(Ledger::expect_nothing);
-        for frame in frames {
-            let likely = (0..1 << self.hops).map(|set| {
-                if set & usize::from(frame.heard) == 0 { self.quality_of(set) as f32 } else { 0.0 }
-            });
-            let likely: Vec<f32> = likely.collect();
-            let ledger = self.generations.get_mut(&frame.generation);
-            ledger.into_iter().for_each(|ledger| ledger.expect(&frame, &likely));
+        // The hop with most credits that it was not told of yet gets the assignment.
+        let unannounced = |hop: &usize| {
+            own.transferred[*hop].saturating_sub(own.announced[*hop] + assigned_in_flight[*hop])
+        };
+        let assigned_hop =
+            (0..self.hops).max_by_key(unannounced).filter(|hop| unannounced(hop) > 0);
+        let mut totals = own.announced;
+        if let Some(hop) = assigned_hop {
+            totals[hop] += 1;
         }
+
+        let others = self.generations.iter().filter(|(number, ledger)| {
+            **number != generation && (0..self.hops).any(|hop| !ledger.is_acknowledged(hop))
+        });
+        let others = others.map(|(number, ledger)| (*number, ledger.announced));
+        let all = core::iter::once((generation, totals)).chain(others).take(max_generations);
+        let credits = all.map(|(generation, totals)| GenerationCredits {
+            generation,
+            by_hop: totals[..self.hops].to_vec(),
+        });
+        Announcement { credits: credits.collect(), assigned_hop }
     }
 
-    /// Tells hops of what is backed now that more is known of who received what.
-    pub(super) fn tell(&mut self) {
-        let (hops, held, theirs) = (self.hops, self.held(), self.all_theirs());
-        self.generations.values_mut().for_each(|ledger| ledger.tell(hops, (held, &theirs)));
+    // ---- feedback
+
+    /// Sets the number of credits that a hop reports to hold.
+    pub(crate) fn handle_backlog(&mut self, hop: usize, credits: u32) {
+        (self.reported[hop], self.acknowledged_since[hop]) = (credits, 0);
     }
 
-    /// Hops `new` received the frame `serial`, of `generation`, that `before` had received already. The frame told a nominee
-    /// of a credit, if it is among them.
-    pub(super) fn receive(&mut self, received: &Reception) {
-        let (hops, held, theirs) = (self.hops, self.held(), self.all_theirs());
-        let Some(ledger) = self.generations.get_mut(&received.generation) else { return };
-        ledger.receive(received);
-        ledger.tell(hops, (held, &theirs));
+    /// Updates the average of a hop's reception with whether it received a frame.
+    pub(crate) fn note_outcome(&mut self, hop: usize, received: bool) {
+        self.missed[hop] = if received { 0 } else { self.missed[hop].saturating_add(1) };
+        self.quality[hop].add(f64::from(u8::from(received)));
     }
 
-    /// A hop knows what a frame announced.
-    pub(super) fn learn(&mut self, hop: usize, announced: &[(u32, Vec<u16>)]) {
-        for (generation, given) in announced {
-            if let (Some(ledger), Some(given)) =
-                (self.generations.get_mut(generation), given.get(hop))
-            {
-                let before = ledger.learned[hop];
-                ledger.learned[hop] = before.max((*given).min(ledger.told[hop]));
-                if self.end != Some(hop) {
-                    self.since[hop] += u32::from(ledger.learned[hop] - before);
-                }
+    fn is_gone(&self, hop: usize) -> bool {
+        self.missed[hop] >= GONE_AFTER
+    }
+
+    /// Replaces the frames that some hop has not reported on.
+    pub(crate) fn set_pending<'a>(&mut self, frames: impl Iterator<Item = PendingFrame<'a>>) {
+        self.generations.values_mut().for_each(Ledger::clear_pending);
+        for frame in frames {
+            // A set that has the frame for certain is counted in its receptions, not here.
+            let likely = |set: HopSet| {
+                if set.intersects(frame.receivers) { 0.0 } else { self.quality_of(set) as f32 }
+            };
+            let empty = core::iter::once(HopSet::default());
+            let sets = empty.chain(HopSet::nonempty(self.hops));
+            let likely: Vec<f32> = sets.map(likely).collect();
+            if let Some(ledger) = self.generations.get_mut(&frame.generation) {
+                ledger.add_pending(&frame, &likely);
             }
         }
     }
 
-    /// It is known whether a hop received a frame.
-    pub(super) fn observe(&mut self, hop: usize, heard: bool) {
-        self.missed[hop] = if heard { 0 } else { self.missed[hop].saturating_add(1) };
-        let quality = &mut self.quality[hop];
-        *quality += QUALITY_WEIGHT * (f64::from(u8::from(heard)) - *quality);
+    /// Handles news of who received a frame.
+    pub(crate) fn handle_reception(&mut self, reception: &Reception) {
+        let backlogs = self.backlogs();
+        let Some(ledger) = self.generations.get_mut(&reception.generation) else { return };
+        ledger.receive(reception);
+        ledger.announce_backed(&backlogs);
     }
 
-    /// Goes on with other hops: what they do not know of is this node's again.
-    pub(super) fn follow(&mut self, quality: &[f64], end: Option<usize>) {
-        let back = self.generations.iter().map(|(g, ledger)| (*g, ledger.remaining(self.end)));
-        let back: Vec<(u32, u32)> = back.collect();
-        *self = Self::new(quality, end);
-        back.into_iter().filter(|(_, held)| *held > 0).for_each(|(g, held)| self.add(g, held));
+    /// Announces credits of all generations that deliveries back, after frames were resolved.
+    pub(crate) fn announce_backed(&mut self) {
+        let backlogs = self.backlogs();
+        self.generations.values_mut().for_each(|ledger| ledger.announce_backed(&backlogs));
     }
 
-    /// Forgets generations before `oldest`. Says how many credits are lost so.
-    pub(super) fn forget(&mut self, oldest: u32) -> u32 {
-        let kept = self.generations.split_off(&oldest);
-        let gone = core::mem::replace(&mut self.generations, kept);
-        gone.values().map(|ledger| ledger.remaining(self.end)).sum()
+    /// Notes that a hop received a frame, and so knows what it announced.
+    pub(crate) fn acknowledge(&mut self, hop: usize, announced: &[GenerationCredits]) {
+        for credits in announced {
+            let ledger = self.generations.get_mut(&credits.generation);
+            let (Some(ledger), Some(total)) = (ledger, credits.by_hop.get(hop)) else { continue };
+            let before = ledger.acknowledged[hop];
+            ledger.acknowledged[hop] = before.max((*total).min(ledger.announced[hop]));
+            if self.destination != Some(hop) {
+                self.acknowledged_since[hop] += u32::from(ledger.acknowledged[hop] - before);
+            }
+        }
     }
 }

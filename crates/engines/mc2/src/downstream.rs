@@ -1,184 +1,217 @@
-//! What a node knows of its next hops on a flow's paths, and how it is to go on towards them.
+//! The next hops of one flow at one node: when to send to them, and what to tell them.
+//!
+//! Joins the two halves of the sender. [`Credits`] say what is owed to the hops, and the
+//! [`FrameLog`] says what of it is in the air. A data frame is due when credits are outstanding.
+//! Two kinds of frames go without that: one that announces credits which a hop does not know of
+//! yet, after a short delay, and a probe of hops that seem to be gone. Neither is in the paper,
+//! whose simulation knows the outcome of each transmission at once (4.1).
 
-use super::access::Access;
-use super::credits::Credits;
-use super::frame::{Heard, MAX_ANNOUNCED};
-use super::ledger::HopSet;
-use super::log::Log;
-use super::paths::PathSet;
+use crate::channel_access::ChannelAccess;
+use crate::credits::{Announcement, Candidate, Credits};
+use crate::frame::{Acknowledgment, MAX_ANNOUNCED};
+use crate::frame_log::FrameLog;
+use crate::hops::HopSet;
+use crate::paths::PathSet;
 use ncmesh_engine::rng;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 
-/// What is owed and cannot be sent, since no next hop seems to hear, is tried so often all the same.
-const PROBE: Duration = Duration::from_millis(250);
-/// After so many frames in a row that hops should have heard, of which none was heard to say so, and after each as many more, a
-/// node waits twice as long between frames, at random up to so many frames' time: hidden from each other, two that never wait
-/// would spoil all of each other's frames for ever.
-const SILENCE: f64 = 8.0;
-const LONGEST_WAIT: u32 = 64;
-/// A node wants to be answered at once when it sent so many frames without hearing who received them.
-const POLL_AFTER: u32 = 4;
-/// Of a link on the paths that this node has not measured yet nothing is known but that the source takes it for one.
-const UNMEASURED: f64 = 0.5;
+/// Time between probes of next hops that seem to be gone, while packets are owed to them.
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
+/// Frames that some hop should have received but none acknowledged, after which the backoff
+/// doubles. Two senders that are hidden from each other would otherwise destroy all of each other's
+/// frames for ever.
+const FRAMES_PER_DOUBLING: f64 = 8.0;
+/// Longest backoff, frames' time.
+const MAX_BACKOFF_FRAMES: u32 = 64;
+/// Frames without any acknowledgment after which a frame asks for one at once.
+const MAX_UNACKNOWLEDGED: u32 = 4;
+/// Delivery that is assumed of a link on the paths which this node has not measured yet. The source
+/// takes it for a link, so it is not nothing.
+const UNMEASURED_DELIVERY: f64 = 0.5;
 
 /// The next hops of one flow at one node.
 #[derive(Debug)]
-pub(super) struct Downstream {
-    /// DST(n, c), in the order in which credits count them.
+pub(crate) struct Downstream {
+    /// DST(n, c), in the order in which credits number them.
     hops: Vec<NodeId>,
     pub credits: Credits,
-    log: Log,
-    /// How likely any of the hops hears a frame, by the link state: where all goes wrong it is not what is measured.
-    likely: f64,
-    /// No data is sent before this.
+    log: FrameLog,
+    /// Probability that any of the hops receives a frame, by the link state. The measured one would
+    /// not do: it tends to 0 where all frames are lost.
+    expected_delivery: f64,
+    /// End of the backoff: no data is sent before.
     not_before: Instant,
 }
 
 /// What the next data frame says to the hops.
 #[derive(Debug)]
-pub(super) struct Notice {
+pub(crate) struct FrameFields {
     pub serial: u16,
-    /// Who received it is to be told.
-    pub asks: bool,
-    /// And at once.
-    pub waits: bool,
-    /// By generation, the credits that each hop was given so far.
-    pub announced: Vec<(u32, Vec<u16>)>,
-    /// Who is told of one credit more than packets back.
-    pub nominee: Option<usize>,
+    /// Asks hops to acknowledge it.
+    pub wants_ack: bool,
+    /// Asks them to do so at once.
+    pub waits_for_ack: bool,
+    pub announcement: Announcement,
 }
 
 impl Downstream {
-    pub(super) fn new(paths: &PathSet, topology: &Topology, me: NodeId, now: Instant) -> Self {
-        let hops = paths.next_hops(me);
-        let mut credits = Credits::new(&quality(&hops, topology, me), end(&hops, paths));
-        credits.hears(&back(&hops, topology, me));
-        let likely = credits.quality_of_all();
-        Self { hops, credits, log: Log::default(), likely, not_before: now }
+    /// Returns the next hops of `me` on the paths, without credits.
+    pub(crate) fn new(paths: &PathSet, topology: &Topology, me: NodeId, now: Instant) -> Self {
+        let mut downstream = Self {
+            hops: Vec::new(),
+            credits: Credits::new(&[], None),
+            log: FrameLog::default(),
+            expected_delivery: 0.0,
+            not_before: now,
+        };
+        downstream.reroute(paths, topology, me);
+        downstream
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Returns whether there are none: this node is the destination.
+    pub(crate) fn is_empty(&self) -> bool {
         self.hops.is_empty()
     }
 
     // ---- handle
 
-    /// Goes on over other paths.
-    pub(super) fn follow(&mut self, paths: &PathSet, topology: &Topology, me: NodeId) {
+    /// Continues over other paths. Credits that the old hops do not know of go to the new ones.
+    pub(crate) fn reroute(&mut self, paths: &PathSet, topology: &Topology, me: NodeId) {
         self.hops = paths.next_hops(me);
-        self.credits.follow(&quality(&self.hops, topology, me), end(&self.hops, paths));
-        self.credits.hears(&back(&self.hops, topology, me));
-        self.likely = self.credits.quality_of_all();
+        let destination = self.hops.iter().position(|hop| *hop == paths.destination());
+
+        let quality: Vec<f64> = self
+            .hops
+            .iter()
+            .map(|hop| match topology.delivery(me, *hop) {
+                delivery if delivery > 0.0 => delivery,
+                _ => UNMEASURED_DELIVERY,
+            })
+            .collect();
+        self.credits.reroute(&quality, destination);
+
+        // Nothing is assumed of links back: over one that goes one way nothing ever arrives.
+        let back = self.hops.iter().map(|hop| topology.delivery(*hop, me));
+        self.credits.set_quality_back(&back.collect::<Vec<f64>>());
+
+        self.expected_delivery = self.credits.quality_of_all();
         self.log.clear();
     }
 
-    /// A node says how many credits it holds, and what it has heard of this one. Says whether it is a next hop.
-    pub(super) fn stand<'a>(
+    /// Handles what a node says of itself: how many credits it holds, and which frames of this node
+    /// it received. Returns whether it is a next hop.
+    pub(crate) fn handle_state<'a>(
         &mut self,
         sender: NodeId,
         credits: u16,
-        heard: impl Iterator<Item = &'a Heard>,
+        acks: impl Iterator<Item = &'a Acknowledgment>,
     ) -> bool {
         let Some(hop) = self.hops.iter().position(|hop| *hop == sender) else { return false };
-        for heard in heard {
-            self.log.report(hop, *heard, &mut self.credits);
+        for ack in acks {
+            self.log.handle_ack(hop, *ack, &mut self.credits);
         }
-        // Its credits, those of which it has just turned out to have learned among them.
-        self.credits.hear(hop, u32::from(credits));
+        // This comes last: the number includes the credits that the acknowledgments show it to have
+        // learned of.
+        self.credits.handle_backlog(hop, u32::from(credits));
         true
     }
 
-    /// The MAC says who received the latest frame.
-    pub(super) fn told(&mut self, receivers: &[NodeId]) {
-        let hop = |(i, hop): (usize, &NodeId)| HopSet::from(receivers.contains(hop)) << i;
-        let heard = self.hops.iter().enumerate().map(hop).fold(0, |all, one| all | one);
-        self.log.told(heard, self.hops.len(), &mut self.credits);
+    /// Handles the MAC's report on which nodes received the latest frame.
+    pub(crate) fn handle_mac_report(&mut self, receivers: &[NodeId]) {
+        let hops = self.hops.iter().enumerate();
+        let received: HopSet =
+            hops.filter(|(_, node)| receivers.contains(node)).map(|(hop, _)| hop).collect();
+        self.log.handle_mac_report(received, self.hops.len(), &mut self.credits);
     }
 
-    /// Gives up on what was sent long ago.
-    pub(super) fn expire(&mut self, access: Access, now: Instant) {
-        self.log.expire(access.patience(), self.hops.len(), now, &mut self.credits);
+    /// Settles frames whose acknowledgment has timed out.
+    pub(crate) fn expire(&mut self, access: ChannelAccess, now: Instant) {
+        self.log.expire(access.ack_timeout(), self.hops.len(), now, &mut self.credits);
     }
 
-    /// Transfers what credits it can.
-    pub(super) fn transfer(&mut self, rng: &mut impl RngCore) {
+    /// Transfers credits to the hops as far as back-pressure lets them.
+    pub(crate) fn transfer(&mut self, rng: &mut impl RngCore) {
         if self.credits.transfer(rng) {
-            self.log.expect(&mut self.credits, None);
+            self.log.update_pending(&mut self.credits, None);
         }
     }
 
     // ---- poll
 
-    /// The generation to send from now, and W(n, c).
-    pub(super) fn due(&self, access: Access, now: Instant) -> Option<(u32, f64)> {
+    /// Returns the generation to send from now.
+    pub(crate) fn candidate(&self, access: ChannelAccess, now: Instant) -> Option<Candidate> {
         if now < self.not_before {
             return None;
         }
-        let passed = |pause| self.log.latest_at().is_none_or(|at| at + pause <= now);
-        self.credits
-            .due()
-            .or_else(|| Some((self.credits.untold().filter(|_| passed(access.pause()))?, 0.0)))
-            .or_else(|| self.credits.owing().filter(|_| passed(PROBE)))
+        let is_quiet_for = |pause| self.log.latest_at().is_none_or(|latest| latest + pause <= now);
+
+        // 1. Packets that are owed to the hops.
+        if let Some(due) = self.credits.due() {
+            return Some(due);
+        }
+        // 2. Credits that a hop has the packets for but does not know of. It cannot send them on
+        //    before. The weight is 0, because the frame brings it nothing new.
+        if let Some(generation) = self.credits.unacknowledged()
+            && is_quiet_for(access.announce_delay())
+        {
+            return Some(Candidate { generation, weight: 0.0 });
+        }
+        // 3. A probe of hops that seem to be gone.
+        self.credits.stalled().filter(|_| is_quiet_for(PROBE_INTERVAL))
     }
 
-    /// What a frame of `generation` is to say.
-    pub(super) fn notice(&mut self, generation: u32, access: Access) -> Notice {
-        // Whether anything would be due once this frame is in the air.
-        self.log.expect(&mut self.credits, Some(generation));
-        let long = self.log.unanswered() >= POLL_AFTER;
-        let asks = !access.tells;
-        let waits = asks && (long || self.credits.due().is_none());
-        let nominated = self.log.nominated(generation);
-        let (announced, nominee) = self.credits.announce(generation, nominated, MAX_ANNOUNCED);
-        Notice { serial: self.log.serial(), asks, waits, announced, nominee }
+    /// Returns what a frame of `generation` says to the hops.
+    pub(crate) fn frame_fields(&mut self, generation: u32, access: ChannelAccess) -> FrameFields {
+        // Count the frame as sent, to see whether anything is due after it. If not, nothing is sent
+        // before the hops have answered, and they should do so at once.
+        self.log.update_pending(&mut self.credits, Some(generation));
+        let is_last = self.credits.due().is_none();
+        let is_overdue = self.log.since_ack() >= MAX_UNACKNOWLEDGED;
+        let wants_ack = !access.mac_reports;
+        let assigned = self.log.assigned_in_flight(generation);
+        FrameFields {
+            serial: self.log.next_serial(),
+            wants_ack,
+            waits_for_ack: wants_ack && (is_overdue || is_last),
+            announcement: self.credits.announce(generation, assigned, MAX_ANNOUNCED),
+        }
     }
 
-    /// A frame of `generation` was handed to the MAC, which announces so much and tells the nominee.
-    pub(super) fn sent(
+    /// Notes a frame of `generation` that was handed to the MAC, and backs off if none of those
+    /// before it was acknowledged.
+    pub(crate) fn note_sent(
         &mut self,
         generation: u32,
-        (announced, nominee): (Vec<(u32, Vec<u16>)>, Option<usize>),
-        access: Access,
-        (rng, now): (&mut impl RngCore, Instant),
+        announcement: Announcement,
+        access: ChannelAccess,
+        rng: &mut impl RngCore,
+        now: Instant,
     ) {
-        let taken = self.credits.taken(generation);
-        self.log.push(generation, taken, (announced, nominee), now);
-        self.log.expect(&mut self.credits, None);
-        let missed = f64::from(self.log.silent()) * self.likely;
-        let doublings = ((missed / SILENCE) as u32).min(LONGEST_WAIT.ilog2());
+        let total = self.credits.total(generation);
+        self.log.push(generation, total, announcement, now);
+        self.log.update_pending(&mut self.credits, None);
+
+        // Only frames that hops should have received count: over bad links silence is normal.
+        let missed = f64::from(self.log.timed_out()) * self.expected_delivery;
+        let doublings = ((missed / FRAMES_PER_DOUBLING) as u32).min(MAX_BACKOFF_FRAMES.ilog2());
         if doublings > 0 {
             let frames = rng::unit(rng) * f64::from(1 << doublings);
             self.not_before = now + access.frame_time().mul_f64(1.0 + frames);
         }
     }
 
-    /// When, later than `after`, something falls due.
-    pub(super) fn poll_timeout(&self, access: Access, after: Instant) -> Option<Instant> {
+    /// Returns the first time later than `after` at which something falls due.
+    pub(crate) fn poll_timeout(&self, access: ChannelAccess, after: Instant) -> Option<Instant> {
         let latest = self.log.latest_at();
         let times = [
             Some(self.not_before),
-            self.credits.untold().and(latest).map(|at| at + access.pause()),
-            self.credits.owing().and(latest).map(|at| at + PROBE),
-            self.log.expires_at(access.patience()),
+            self.credits.unacknowledged().and(latest).map(|at| at + access.announce_delay()),
+            self.credits.stalled().and(latest).map(|at| at + PROBE_INTERVAL),
+            self.log.expires_at(access.ack_timeout()),
         ];
         times.into_iter().flatten().filter(|at| *at > after).min()
     }
-}
-
-/// Which of the hops is the destination.
-fn end(hops: &[NodeId], paths: &PathSet) -> Option<usize> {
-    hops.iter().position(|hop| *hop == paths.destination())
-}
-
-/// What of their frames arrives here: of links that go one way nothing.
-fn back(hops: &[NodeId], topology: &Topology, me: NodeId) -> Vec<f64> {
-    hops.iter().map(|hop| topology.delivery(*hop, me)).collect()
-}
-
-fn quality(hops: &[NodeId], topology: &Topology, me: NodeId) -> Vec<f64> {
-    let known = |hop: &NodeId| Some(topology.delivery(me, *hop)).filter(|delivery| *delivery > 0.0);
-    hops.iter().map(|hop| known(hop).unwrap_or(UNMEASURED)).collect()
 }

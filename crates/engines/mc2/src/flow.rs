@@ -1,16 +1,27 @@
 //! One flow at one node of its paths.
+//!
+//! Joins the parts: generations are what the node can combine, [`Upstream`] and [`Downstream`] are
+//! its neighbours on the paths. The source has an [`Ingress`] and the destination an [`Egress`];
+//! a relay has neither. All nodes run the same code otherwise.
+//!
+//! ```text
+//!   Ingress --packets--> generations --combinations--> Downstream
+//!                           ^     |
+//!   Upstream --combinations-+     +--packets--> Egress
+//! ```
 
-mod hear;
+mod receive;
 
-use super::access::Access;
-use super::config::Mc2Config;
-use super::downstream::Downstream;
-use super::frame::{Data, Header, MAX_REPORTS, Request, Standing};
-use super::generation::Generation;
-use super::paths::PathSet;
-use super::sink::{Lack, Outlet};
-use super::source::Inlet;
-use super::upstream::Upstream;
+use crate::channel_access::ChannelAccess;
+use crate::config::Mc2Config;
+use crate::credits::Candidate;
+use crate::downstream::Downstream;
+use crate::egress::{Egress, NeededPackets};
+use crate::frame::{Data, FlowState, GenerationHeader, MAX_ACKS, Request};
+use crate::generation::{Generation, GenerationShape};
+use crate::ingress::Ingress;
+use crate::paths::PathSet;
+use crate::upstream::Upstream;
 use ncmesh_engine::Context;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::flow::FlowInstance;
@@ -19,75 +30,85 @@ use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::BTreeMap;
 
-/// Generations a node keeps of a flow; those before them are forgotten.
-pub(super) const WINDOW: u32 = 32;
+/// Generations of a flow that a node keeps. Older ones are dropped.
+pub(crate) const WINDOW: u32 = 32;
+
+/// Number of a flow's first generation. In [`FlowState::done`] 0 stands for no generation.
+const FIRST_GENERATION: u32 = 1;
 
 /// One flow at one node.
 #[derive(Debug)]
-pub(super) struct Flow {
-    pub start: FlowInstance,
+pub(crate) struct Flow {
+    pub instance: FlowInstance,
     paths: PathSet,
+    /// Number of the source's choice of paths.
     revision: u8,
+    shape: GenerationShape,
     generations: BTreeMap<u32, Generation>,
     upstream: BTreeMap<NodeId, Upstream>,
     downstream: Downstream,
-    room: u8,
-    symbol: usize,
-    pub inlet: Option<Inlet>,
-    pub outlet: Option<Outlet>,
+    /// At the source.
+    pub ingress: Option<Ingress>,
+    /// At the destination.
+    egress: Option<Egress>,
+    /// Data frames from previous hops.
     pub heard: u64,
+    /// Those of them that were innovative.
     pub innovative: u64,
+    /// Packets handed up here.
     pub delivered: u64,
+    /// Packets and credits given up here.
     pub lost: u64,
     pub heard_at: Instant,
     pub sent_at: Instant,
 }
 
 impl Flow {
-    /// At its source.
-    pub(super) fn outgoing(
-        start: FlowInstance,
+    /// Returns a flow that begins at this node.
+    pub(crate) fn outgoing(
+        instance: FlowInstance,
         paths: PathSet,
-        symbol: usize,
-        room: u8,
+        shape: GenerationShape,
         cx: &Context<'_>,
     ) -> Self {
-        let mut flow = Self::new(start, paths, 0, (room, symbol), cx);
-        // Not 0: a destination that restarts within a flow tells its place by the first generation it hears.
-        flow.inlet = Some(Inlet::new(1, cx.now));
+        let mut flow = Self::new(instance, paths, 0, shape, cx);
+        flow.ingress = Some(Ingress::new(FIRST_GENERATION, cx.now));
         flow
     }
 
-    /// At another node, as a frame of it shows it.
-    pub(super) fn heard(data: &Data<'_>, cx: &Context<'_>) -> Self {
+    /// Returns a flow as a data frame of it shows it.
+    pub(crate) fn from_frame(data: &Data<'_>, cx: &Context<'_>) -> Self {
         let header = &data.header;
-        let shape = (header.room, usize::from(header.symbol));
-        let mut flow = Self::new(header.start(), header.paths.clone(), header.revision, shape, cx);
+        let shape = GenerationShape {
+            generation_size: header.generation_size,
+            symbol_size: usize::from(header.symbol_size),
+        };
+        let paths = header.paths.clone();
+        let mut flow = Self::new(header.instance(), paths, header.revision, shape, cx);
         if header.paths.destination() == cx.me {
-            flow.outlet = Some(Outlet::new(header.generation));
+            flow.egress = Some(Egress::new(header.generation));
         }
         flow
     }
 
     fn new(
-        start: FlowInstance,
+        instance: FlowInstance,
         paths: PathSet,
         revision: u8,
-        (room, symbol): (u8, usize),
+        shape: GenerationShape,
         cx: &Context<'_>,
     ) -> Self {
         let downstream = Downstream::new(&paths, cx.topology, cx.me, cx.now);
         Self {
-            start,
+            instance,
             paths,
             revision,
+            shape,
             generations: BTreeMap::new(),
             upstream: BTreeMap::new(),
             downstream,
-            room,
-            symbol,
-            inlet: None,
-            outlet: None,
+            ingress: None,
+            egress: None,
             heard: 0,
             innovative: 0,
             delivered: 0,
@@ -97,209 +118,244 @@ impl Flow {
         }
     }
 
-    /// |C(n, c)|.
-    pub(super) fn held(&self) -> u32 {
+    /// Returns |C(n, c)|: credits that this node holds.
+    pub(crate) fn credits(&self) -> u32 {
         self.downstream.credits.held()
     }
 
-    // ---- handle
+    // ---- window of generations
 
-    /// Makes room for a generation, of which there was nothing.
-    fn open(&mut self, number: u32) {
-        let is_destination = self.outlet.is_some();
+    /// Adds a generation, unless it is there, and drops those that leave the window.
+    fn open_generation(&mut self, number: u32) {
+        let is_destination = self.egress.is_some();
         if !self.generations.contains_key(&number)
-            && let Some(new) = Generation::new(self.room, self.symbol, is_destination)
+            && let Some(new) = Generation::new(self.shape, is_destination)
         {
             self.generations.insert(number, new);
-            let newest = self.generations.keys().next_back().copied().unwrap_or(number);
-            self.forget(newest.saturating_sub(WINDOW - 1));
+            self.drop_before(self.window_start());
         }
     }
 
-    /// The oldest generation of which packets are taken.
-    fn oldest(&self) -> u32 {
+    /// Returns the oldest generation that the window has room for.
+    fn window_start(&self) -> u32 {
         let newest = self.generations.keys().next_back().copied().unwrap_or(0);
-        let kept = newest.saturating_sub(WINDOW - 1);
-        self.outlet.as_ref().map_or(kept, |outlet| outlet.oldest().max(kept))
+        newest.saturating_sub(WINDOW - 1)
     }
 
-    fn forget(&mut self, oldest: u32) {
+    /// Returns the oldest generation of which frames are taken in.
+    fn oldest_wanted(&self) -> u32 {
+        let start = self.window_start();
+        self.egress.as_ref().map_or(start, |egress| egress.oldest().max(start))
+    }
+
+    fn drop_before(&mut self, oldest: u32) {
         if self.generations.keys().next().is_none_or(|first| *first >= oldest) {
             return;
         }
         self.generations = self.generations.split_off(&oldest);
-        self.upstream.values_mut().for_each(|upstream| upstream.forget(oldest));
-        self.lost += u64::from(self.downstream.credits.forget(oldest));
+        self.upstream.values_mut().for_each(|upstream| upstream.drop_before(oldest));
+        self.lost += u64::from(self.downstream.credits.drop_before(oldest));
     }
 
-    /// A node says of itself how many credits it holds and what it has heard.
-    pub(super) fn stand(&mut self, sender: NodeId, standing: &Standing, me: NodeId) {
-        let heard = standing.heard.iter().filter(|heard| heard.of == me);
-        let is_hop = self.downstream.stand(sender, standing.credits, heard);
-        if is_hop && sender == self.start.destination {
-            self.downstream.credits.forget(standing.done);
-        }
-    }
+    // ---- paths
 
-    /// The MAC says who received the latest frame.
-    pub(super) fn told(&mut self, receivers: &[NodeId]) {
-        self.downstream.told(receivers);
-    }
-
-    /// Goes on over other paths.
-    fn follow(&mut self, paths: PathSet, revision: u8, topology: &Topology, me: NodeId) {
-        self.downstream.follow(&paths, topology, me);
+    /// Continues over other paths.
+    fn use_paths(&mut self, paths: PathSet, revision: u8, topology: &Topology, me: NodeId) {
+        self.downstream.reroute(&paths, topology, me);
         self.paths = paths;
         self.revision = revision;
     }
 
-    /// The source chooses paths anew.
-    pub(super) fn reroute(&mut self, paths: PathSet, topology: &Topology, me: NodeId) {
+    /// Continues over other paths that this node, the source, has chosen.
+    pub(crate) fn reroute(&mut self, paths: PathSet, topology: &Topology, me: NodeId) {
         if paths != self.paths {
-            self.follow(paths, self.revision.wrapping_add(1), topology, me);
+            self.use_paths(paths, self.revision.wrapping_add(1), topology, me);
         }
     }
 
-    /// A request comes by. Says whether it is answered here.
-    pub(super) fn answer(&mut self, request: &Request) -> bool {
-        let is_source = self.inlet.is_some();
+    // ---- feedback
+
+    /// Handles the state of the flow at another node.
+    pub(crate) fn handle_state(&mut self, sender: NodeId, state: &FlowState, me: NodeId) {
+        let acks = state.acks.iter().filter(|ack| ack.of == me);
+        let is_next_hop = self.downstream.handle_state(sender, state.credits, acks);
+        if is_next_hop && sender == self.instance.destination {
+            self.downstream.credits.drop_before(state.done);
+        }
+    }
+
+    /// Handles the MAC's report on which nodes received the latest frame.
+    pub(crate) fn handle_mac_report(&mut self, receivers: &[NodeId]) {
+        self.downstream.handle_mac_report(receivers);
+    }
+
+    /// Handles a destination's request on its way to the source. Returns whether it was answered
+    /// here.
+    ///
+    /// Any node with the complete generation can answer: its combinations are as good as the
+    /// source's, and it is nearer. The answer is credits, which are sent on like others.
+    pub(crate) fn answer_request(&mut self, request: &Request) -> bool {
+        let is_source = self.ingress.is_some();
         let Some(generation) = self.generations.get_mut(&request.generation) else {
             return is_source;
         };
-        if !generation.is_whole() && !is_source {
+        if !generation.is_complete() && !is_source {
             return false;
         }
+        // The same request may come over several paths.
         if generation.answered != Some(request.serial) {
             generation.answered = Some(request.serial);
-            // Nobody lacks more than there is.
+            // No destination can lack more than there is.
             let missing = usize::from(request.missing).min(generation.rank());
             self.downstream.credits.add(request.generation, missing as u32);
         }
         true
     }
 
-    /// Whatever time brings: packets taken in, generations closed, credits transferred. Says whether anything was given up.
-    pub(super) fn settle(
+    // ---- time
+
+    /// Does what is due: settles frames that timed out, inserts packets, gives up generations and
+    /// transfers credits. Returns whether the destination gave up a generation, so that later
+    /// packets may be next in order now.
+    pub(crate) fn handle_due(
         &mut self,
         config: &Mc2Config,
-        access: Access,
+        access: ChannelAccess,
         cx: &mut Context<'_>,
     ) -> bool {
         self.downstream.expire(access, cx.now);
-        if let Some(inlet) = &mut self.inlet {
-            inlet.flush(&mut self.generations, config, cx.now);
-            while let Some(into) =
-                inlet.insert(&mut self.generations, (self.room, self.symbol), cx.now)
-            {
-                self.downstream.credits.add(into, 1);
-                inlet.pace(self.downstream.credits.held(), config, access.frame_time(), cx.now);
+
+        // At the source: insert packets as fast as congestion allows. Each comes with a credit,
+        // which slows down the next one.
+        if let Some(ingress) = &mut self.ingress {
+            ingress.flush(&mut self.generations, config, cx.now);
+            while let Some(number) = ingress.insert(&mut self.generations, self.shape, cx.now) {
+                self.downstream.credits.add(number, 1);
+                let credits = self.downstream.credits.held();
+                ingress.pace(credits, config, access.frame_time(), cx.now);
             }
-            let newest = inlet.filling();
-            self.forget(newest.saturating_sub(WINDOW - 1));
+            let current = ingress.current();
+            self.drop_before(current.saturating_sub(WINDOW - 1));
         }
-        let oldest = self.oldest();
+
+        // At the destination: request what is missing, or give it up.
+        let oldest = self.oldest_wanted();
         let mut gave_up = false;
-        if let Some(outlet) = &mut self.outlet {
-            let before = outlet.oldest();
-            self.lost += outlet.tidy(&self.generations, oldest, config, cx.now);
-            gave_up = outlet.oldest() != before;
+        if let Some(egress) = &mut self.egress {
+            let before = egress.oldest();
+            self.lost += egress.check_timeouts(&self.generations, oldest, config, cx.now);
+            gave_up = egress.oldest() != before;
         }
+
+        // Last, credits that arrived or were created go on.
         self.downstream.transfer(cx.rng);
         gave_up
     }
 
-    /// Hands up what is next in order.
-    pub(super) fn deliver(&mut self, mut up: impl FnMut(Vec<u8>)) {
-        let Some(outlet) = &mut self.outlet else { return };
-        let before = outlet.oldest();
-        outlet.deliver(&mut self.generations, |packet| {
+    /// Hands up the packets that are next in order, at the destination.
+    pub(crate) fn deliver(&mut self, mut hand_up: impl FnMut(Vec<u8>)) {
+        let Some(egress) = &mut self.egress else { return };
+        let before = egress.oldest();
+        egress.deliver(&mut self.generations, |packet| {
             self.delivered += 1;
-            up(packet);
+            hand_up(packet);
         });
-        let oldest = outlet.oldest();
+        let oldest = egress.oldest();
         if oldest != before {
-            self.forget(oldest);
+            self.drop_before(oldest);
         }
     }
 
     // ---- poll
 
-    /// The generation to send from now, and W(n, c).
-    pub(super) fn due(&self, access: Access, now: Instant) -> Option<(u32, f64)> {
-        self.downstream.due(access, now)
+    /// Returns the generation to send from now.
+    pub(crate) fn candidate(&self, access: ChannelAccess, now: Instant) -> Option<Candidate> {
+        self.downstream.candidate(access, now)
     }
 
-    /// Whether an upstream node has waited long to hear what arrived here.
-    pub(super) fn owes_report(&self, access: Access, now: Instant) -> bool {
-        let owes = self.upstream.values().any(|upstream| upstream.owes_report(now));
-        owes && self.due(access, now).is_none()
+    /// Returns whether a report is due that no data frame will make needless.
+    pub(crate) fn is_report_due(&self, access: ChannelAccess, now: Instant) -> bool {
+        let is_due = self.upstream.values().any(|upstream| upstream.is_report_due(now));
+        is_due && self.candidate(access, now).is_none()
     }
 
-    pub(super) fn lack(&self, config: &Mc2Config) -> Option<Lack> {
-        self.outlet.as_ref()?.lack(&self.generations, config)
+    /// Returns what to request now, at the destination.
+    pub(crate) fn next_request(&self, config: &Mc2Config) -> Option<NeededPackets> {
+        self.egress.as_ref()?.next_request(&self.generations, config)
     }
 
-    /// What this node says of itself.
-    pub(super) fn standing(&mut self, now: Instant) -> Standing {
-        let mut asking: Vec<&mut Upstream> =
-            self.upstream.values_mut().filter(|upstream| upstream.asks).collect();
-        asking.sort_by_key(|upstream| upstream.unanswered == 0);
-        let heard = asking.into_iter().take(MAX_REPORTS).map(|u| u.report(now)).collect();
-        let done = self.outlet.as_ref().map_or(0, Outlet::oldest);
-        Standing {
-            credits: self.downstream.credits.held().min(u32::from(u16::MAX)) as u16,
-            done,
-            heard,
+    /// Notes that a request was sent.
+    pub(crate) fn note_request(&mut self, generation: u32, now: Instant) {
+        if let Some(egress) = &mut self.egress {
+            egress.note_request(generation, now);
         }
     }
 
-    /// Appends a data frame's body, a combination of `generation`.
-    pub(super) fn fill(
+    /// Returns this node's state, and counts the acknowledgments in it as sent.
+    pub(crate) fn take_state(&mut self, now: Instant) -> FlowState {
+        // Previous hops with new frames go first. The others are told again what they may have
+        // missed.
+        let mut upstream: Vec<&mut Upstream> =
+            self.upstream.values_mut().filter(|upstream| upstream.wants_ack).collect();
+        upstream.sort_by_key(|upstream| upstream.unacknowledged == 0);
+        let acks =
+            upstream.into_iter().take(MAX_ACKS).map(|upstream| upstream.acknowledge(now)).collect();
+        FlowState {
+            credits: self.credits().min(u32::from(u16::MAX)) as u16,
+            done: self.egress.as_ref().map_or(0, Egress::oldest),
+            acks,
+        }
+    }
+
+    /// Appends the body of a data frame: a random combination of `generation`.
+    pub(crate) fn fill_data(
         &mut self,
         generation: u32,
-        access: Access,
-        (rng, now): (&mut impl RngCore, Instant),
+        access: ChannelAccess,
+        rng: &mut impl RngCore,
+        now: Instant,
         out: &mut Vec<u8>,
     ) -> Option<()> {
-        let standing = self.standing(now);
-        let packets = self.generations.get(&generation)?;
+        let state = self.take_state(now);
+        let combinations = self.generations.get(&generation)?;
         let before = self.generations.get(&generation.wrapping_sub(1));
-        let notice = self.downstream.notice(generation, access);
-        let header = Header {
-            incarnation: self.start.incarnation,
+        let packets_before = before.map_or(0, |before| before.packets);
+        let fields = self.downstream.frame_fields(generation, access);
+        let header = GenerationHeader {
+            incarnation: self.instance.incarnation,
             paths: self.paths.clone(),
             revision: self.revision,
-            serial: notice.serial,
-            asks: notice.asks,
-            waits: notice.waits,
-            standing,
-            announced: notice.announced,
+            serial: fields.serial,
+            wants_ack: fields.wants_ack,
+            waits_for_ack: fields.waits_for_ack,
+            state,
+            announced: fields.announcement.credits.clone(),
             generation,
-            room: self.room,
-            size: packets.size,
-            size_before: before.map_or(0, |before| before.size).max(packets.size_before),
-            symbol: self.symbol as u16,
+            generation_size: self.shape.generation_size,
+            packets: combinations.packets,
+            packets_before: packets_before.max(combinations.packets_before),
+            symbol_size: self.shape.symbol_size as u16,
         };
         header.write(out);
-        packets.combine(rng, out)?;
-        let announcement = (header.announced, notice.nominee);
-        self.downstream.sent(generation, announcement, access, (rng, now));
+        combinations.recode(rng, out)?;
+        self.downstream.note_sent(generation, fields.announcement, access, rng, now);
         self.sent_at = now;
         Some(())
     }
 
-    /// When, later than `after`, something falls due.
-    pub(super) fn poll_timeout(
+    /// Returns the first time later than `after` at which something falls due.
+    pub(crate) fn poll_timeout(
         &self,
         config: &Mc2Config,
-        access: Access,
+        access: ChannelAccess,
         after: Instant,
     ) -> Option<Instant> {
+        let reports = self.upstream.values().filter_map(Upstream::report_at);
         let times = [
             self.downstream.poll_timeout(access, after),
-            self.upstream.values().filter_map(Upstream::reports_at).filter(|at| *at > after).min(),
-            self.inlet.as_ref().and_then(|inlet| inlet.poll_timeout(config, after)),
-            self.outlet.as_ref().and_then(|outlet| outlet.poll_timeout(config, after)),
+            reports.filter(|at| *at > after).min(),
+            self.ingress.as_ref().and_then(|ingress| ingress.poll_timeout(config, after)),
+            self.egress.as_ref().and_then(|egress| egress.poll_timeout(config, after)),
         ];
         times.into_iter().flatten().filter(|at| *at > after).min()
     }

@@ -1,230 +1,271 @@
-//! The frames of MC2. Layouts: `docs/wire-format.md`.
+//! The frames of MC2: data, reports and requests. Layouts: `docs/wire-format.md`.
+//!
+//! A data frame is self-contained: it carries the flow's paths, the sender's state and a random
+//! combination with its coding vector. A node that never heard of the flow can take part in it from
+//! any one frame. Parsing checks all that one frame alone can show to be wrong.
 
-use super::NAME;
-use super::paths::{MAX_HOPS, PathSet};
+use crate::NAME;
+use crate::hops::MAX_HOPS;
+use crate::paths::PathSet;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::Summary;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::tunnel::{DATA, flow_of};
 use ncmesh_wire::{NodeId, Reader, Writer};
 
-/// Kind of a report of what a node has heard of those before it, where it has no data to say so with.
-pub(super) const REPORT: u8 = 2;
-/// Kind of a request for what a generation lacks.
-pub(super) const REQUEST: u8 = 3;
+/// Kind of a report: a node's state in a flow, where it has no data to say it with.
+pub(crate) const REPORT: u8 = 2;
+/// Kind of a destination's request for more packets of a generation.
+pub(crate) const REQUEST: u8 = 3;
 
-/// Packets of a generation at most.
-pub(super) const MAX_ROOM: u8 = 128;
-/// A frame announces credits of at most so many generations.
-pub(super) const MAX_ANNOUNCED: usize = 3;
-/// And reports on at most so many nodes.
-pub(super) const MAX_REPORTS: usize = 4;
+/// Most packets of a generation.
+pub(crate) const MAX_GENERATION_SIZE: u8 = 128;
+/// Most generations of which a frame announces credits.
+pub(crate) const MAX_ANNOUNCED: usize = 3;
+/// Most nodes whose frames a frame acknowledges.
+pub(crate) const MAX_ACKS: usize = 4;
+/// Length of the shortest payload, bytes: a packet of one byte with its length before it.
+pub(crate) const MIN_PAYLOAD: usize = 3;
 
-/// The shortest payload: of a packet of one byte, with its length before it.
-pub(super) const LEAST: usize = 3;
+/// Flag of a data frame whose sender wants acknowledgments.
+const WANTS_ACK: u8 = 1;
+/// Flag of a data frame whose sender waits for one before it goes on.
+const WAITS_FOR_ACK: u8 = 2;
 
-const ASKS: u8 = 1;
-const WAITS: u8 = 2;
-
-/// What a node has heard of another: its latest frame of the flow, and which of the 32 before.
+/// Which frames of another node's flow a node received: the latest, and which of the 32 before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(crate) struct Acknowledgment {
+    /// Node that sent the frames.
     pub of: NodeId,
+    /// Serial number of the latest.
     pub latest: u16,
-    /// Bit i: the frame i + 1 before the latest.
+    /// Bit i stands for the frame i + 1 before the latest.
     pub before: u32,
 }
 
-/// What a node says of itself in a frame of a flow.
+/// State of a flow at the sender of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Standing {
-    /// |C(n, c)|.
+pub(crate) struct FlowState {
+    /// |C(n, c)|: credits that it holds.
     pub credits: u16,
-    /// The destination is done with generations before this one; 0 of others.
+    /// At the destination, the generation before which all are complete or given up; 0 elsewhere.
     pub done: u32,
-    pub heard: Vec<Heard>,
+    pub acks: Vec<Acknowledgment>,
 }
 
-impl Standing {
+/// Credits of one generation that a node gave to each of its next hops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GenerationCredits {
+    pub generation: u32,
+    /// Total so far, by next hop.
+    pub by_hop: Vec<u16>,
+}
+
+impl FlowState {
+    /// Length with most acknowledgments, bytes.
+    const MAX_LEN: usize = 7 + 8 * MAX_ACKS;
+
     fn write(&self, out: &mut Vec<u8>) {
-        Writer::new(out).u16(self.credits).u32(self.done).u8(self.heard.len() as u8);
-        for heard in &self.heard {
-            Writer::new(out).node(heard.of).u16(heard.latest).u32(heard.before);
+        Writer::new(out).u16(self.credits).u32(self.done).u8(self.acks.len() as u8);
+        for ack in &self.acks {
+            Writer::new(out).node(ack.of).u16(ack.latest).u32(ack.before);
         }
     }
 
     fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (credits, done, len) = (r.u16()?, r.u32()?, usize::from(r.u8()?));
-        if len > MAX_REPORTS {
+        if len > MAX_ACKS {
             return Err(Malformed);
         }
-        let mut heard = Vec::with_capacity(len);
+        let mut acks = Vec::with_capacity(len);
         for _ in 0..len {
-            heard.push(Heard { of: r.node()?, latest: r.u16()?, before: r.u32()? });
+            acks.push(Acknowledgment { of: r.node()?, latest: r.u16()?, before: r.u32()? });
         }
-        Ok(Self { credits, done, heard })
+        Ok(Self { credits, done, acks })
     }
 }
 
 /// Everything in a data frame before its coding vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(crate) struct GenerationHeader {
     pub incarnation: u32,
     pub paths: PathSet,
-    /// Counts the source's choices of paths.
+    /// Number of the source's choice of paths.
     pub revision: u8,
-    /// Numbers the sender's data frames of this flow.
+    /// Number of the frame among the sender's data frames of this flow.
     pub serial: u16,
-    /// The sender wants to hear who heard it.
-    pub asks: bool,
-    /// It sends no more before it does.
-    pub waits: bool,
-    pub standing: Standing,
-    /// By generation, credits that the sender ever transferred to each of its next hops.
-    pub announced: Vec<(u32, Vec<u16>)>,
+    /// Whether the sender wants to know who received the frame.
+    pub wants_ack: bool,
+    /// Whether it sends nothing more before it knows.
+    pub waits_for_ack: bool,
+    pub state: FlowState,
+    /// Credits that the sender gave to its next hops; the frame's own generation comes first.
+    pub announced: Vec<GenerationCredits>,
     pub generation: u32,
-    /// Packets a generation has room for: the length of the coding vector.
-    pub room: u8,
-    /// Packets the generation has, once that is settled; 0 before.
-    pub size: u8,
+    /// Most packets of a generation: the length of the coding vector.
+    pub generation_size: u8,
+    /// Packets that the generation has, once it is closed; 0 before.
+    pub packets: u8,
     /// The same of the generation before it.
-    pub size_before: u8,
+    pub packets_before: u8,
     /// Length of a combination, bytes. Zeros at its end may be left out.
-    pub symbol: u16,
+    pub symbol_size: u16,
 }
 
-/// A parsed data frame.
+/// A data frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Data<'a> {
-    pub header: Header,
-    pub coefficients: &'a [u8],
+pub(crate) struct Data<'a> {
+    pub header: GenerationHeader,
+    pub coding_vector: &'a [u8],
     pub payload: &'a [u8],
 }
 
-impl Header {
-    pub(super) fn start(&self) -> FlowInstance {
+impl GenerationHeader {
+    /// Returns the flow that the frame belongs to.
+    pub(crate) fn instance(&self) -> FlowInstance {
         let (source, destination) = (self.paths.source(), self.paths.destination());
         FlowInstance { source, destination, incarnation: self.incarnation }
     }
 
-    /// How long one can be with `nodes` on its paths, its coding vector of `room` included, bytes.
-    pub(super) fn longest(nodes: usize, room: u8) -> usize {
-        let fixed = 4 + 1 + 4 * nodes + 1 + 2 + 1 + 4 + 3 + 2;
-        let standing = 7 + 8 * MAX_REPORTS;
+    /// Returns how long a header can be with `nodes` on the paths and most announcements and
+    /// acknowledgments, bytes. The coding vector of `generation_size` is included.
+    pub(crate) fn max_len(nodes: usize, generation_size: u8) -> usize {
+        let paths = 1 + 4 * nodes;
+        // Incarnation, paths, revision, serial, flags; generation, three sizes and that of symbols.
+        let fixed = 4 + paths + 1 + 2 + 1 + 4 + 3 + 2;
         let announced = 2 + MAX_ANNOUNCED * (4 + 2 * MAX_HOPS);
-        fixed + standing + announced + usize::from(room)
+        fixed + FlowState::MAX_LEN + announced + usize::from(generation_size)
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    /// Appends the header to a frame body.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         Writer::new(out).u32(self.incarnation);
         self.paths.write(out);
-        let flags = u8::from(self.asks) * ASKS + u8::from(self.waits) * WAITS;
+        let flags =
+            u8::from(self.wants_ack) * WANTS_ACK + u8::from(self.waits_for_ack) * WAITS_FOR_ACK;
         Writer::new(out).u8(self.revision).u16(self.serial).u8(flags);
-        self.standing.write(out);
-        let hops = self.announced.first().map_or(0, |(_, given)| given.len());
+        self.state.write(out);
+
+        let hops = self.announced.first().map_or(0, |credits| credits.by_hop.len());
         Writer::new(out).u8(self.announced.len() as u8).u8(hops as u8);
-        for (generation, given) in &self.announced {
-            Writer::new(out).u32(*generation);
-            for given in given {
-                Writer::new(out).u16(*given);
+        for credits in &self.announced {
+            Writer::new(out).u32(credits.generation);
+            for total in &credits.by_hop {
+                Writer::new(out).u16(*total);
             }
         }
-        Writer::new(out).u32(self.generation).u8(self.room).u8(self.size).u8(self.size_before);
-        Writer::new(out).u16(self.symbol);
+
+        Writer::new(out)
+            .u32(self.generation)
+            .u8(self.generation_size)
+            .u8(self.packets)
+            .u8(self.packets_before)
+            .u16(self.symbol_size);
     }
 }
 
 impl<'a> Data<'a> {
-    pub(super) fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
+    /// Parses the body of a data frame.
+    ///
+    /// # Errors
+    /// [`Malformed`] if bytes are missing, counts exceed their bounds, flags are unknown or the
+    /// payload is longer than a symbol.
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
         let incarnation = r.u32()?;
         let paths = PathSet::parse(&mut r)?;
         let (revision, serial, flags) = (r.u8()?, r.u16()?, r.u8()?);
-        let standing = Standing::parse(&mut r)?;
+        let state = FlowState::parse(&mut r)?;
+
         let (generations, hops) = (usize::from(r.u8()?), usize::from(r.u8()?));
-        if flags & !(ASKS | WAITS) != 0 || generations > MAX_ANNOUNCED || hops > MAX_HOPS {
+        let known_flags = WANTS_ACK | WAITS_FOR_ACK;
+        if flags & !known_flags != 0 || generations > MAX_ANNOUNCED || hops > MAX_HOPS {
             return Err(Malformed);
         }
         let mut announced = Vec::with_capacity(generations);
         for _ in 0..generations {
             let generation = r.u32()?;
-            let given: Result<Vec<u16>, _> = (0..hops).map(|_| r.u16()).collect();
-            announced.push((generation, given?));
+            let by_hop: Result<Vec<u16>, _> = (0..hops).map(|_| r.u16()).collect();
+            announced.push(GenerationCredits { generation, by_hop: by_hop? });
         }
-        let (generation, room, size, size_before) = (r.u32()?, r.u8()?, r.u8()?, r.u8()?);
-        if !(1..=MAX_ROOM).contains(&room) || size > room || size_before > room {
+
+        let (generation, generation_size) = (r.u32()?, r.u8()?);
+        let (packets, packets_before) = (r.u8()?, r.u8()?);
+        if !(1..=MAX_GENERATION_SIZE).contains(&generation_size)
+            || packets > generation_size
+            || packets_before > generation_size
+        {
             return Err(Malformed);
         }
-        let symbol = r.u16()?;
-        let coefficients = r.bytes(usize::from(room))?;
+        let symbol_size = r.u16()?;
+        let coding_vector = r.bytes(usize::from(generation_size))?;
         let payload = r.rest();
-        if payload.len() < LEAST || payload.len() > usize::from(symbol) {
+        if payload.len() < MIN_PAYLOAD || payload.len() > usize::from(symbol_size) {
             return Err(Malformed);
         }
-        let (asks, waits) = (flags & ASKS != 0, flags & WAITS != 0);
-        let header = Header {
+
+        let header = GenerationHeader {
             incarnation,
             paths,
             revision,
             serial,
-            asks,
-            waits,
-            standing,
+            wants_ack: flags & WANTS_ACK != 0,
+            waits_for_ack: flags & WAITS_FOR_ACK != 0,
+            state,
             announced,
             generation,
-            room,
-            size,
-            size_before,
-            symbol,
+            generation_size,
+            packets,
+            packets_before,
+            symbol_size,
         };
-        Ok(Self { header, coefficients, payload })
+        Ok(Self { header, coding_vector, payload })
     }
 }
 
-/// A report without data.
+/// A node's state in a flow, sent without data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Report {
-    pub start: FlowInstance,
-    pub standing: Standing,
+pub(crate) struct Report {
+    pub flow: FlowInstance,
+    pub state: FlowState,
 }
 
 impl Report {
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        self.start.write(out);
-        self.standing.write(out);
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        self.flow.write(out);
+        self.state.write(out);
     }
 
-    pub(super) fn parse(body: &[u8]) -> Result<Self, Malformed> {
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
-        let report =
-            Self { start: FlowInstance::parse(&mut r)?, standing: Standing::parse(&mut r)? };
+        let report = Self { flow: FlowInstance::parse(&mut r)?, state: FlowState::parse(&mut r)? };
         if r.remaining() > 0 { Err(Malformed) } else { Ok(report) }
     }
 }
 
 /// A destination's request for more of a generation, on its way to the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    pub start: FlowInstance,
-    /// Who is to answer it or to send it on.
+pub(crate) struct Request {
+    pub flow: FlowInstance,
+    /// Node that answers it or sends it on.
     pub next: NodeId,
     pub generation: u32,
-    /// Counts the destination's requests for this generation.
+    /// Number among the destination's requests for this generation.
     pub serial: u8,
-    /// Packets it lacks.
+    /// Packets that the destination lacks.
     pub missing: u8,
 }
 
 impl Request {
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        self.start.write(out);
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        self.flow.write(out);
         Writer::new(out).node(self.next).u32(self.generation).u8(self.serial).u8(self.missing);
     }
 
-    pub(super) fn parse(body: &[u8]) -> Result<Self, Malformed> {
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
         let request = Self {
-            start: FlowInstance::parse(&mut r)?,
+            flow: FlowInstance::parse(&mut r)?,
             next: r.node()?,
             generation: r.u32()?,
             serial: r.u8()?,
@@ -234,21 +275,23 @@ impl Request {
     }
 }
 
-/// What a frame of (kind, fields) says of itself.
+/// Returns what traces show of a frame; `None` if it is malformed.
 pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
-    let of = |start: FlowInstance, what| {
-        let flow = Some(flow_of(start.source, start.destination));
+    let summary = |flow: FlowInstance, what| {
+        let flow = Some(flow_of(flow.source, flow.destination));
         Summary { flow, ..Summary::new(NAME, what) }
     };
     match kind {
         DATA => {
             let header = Data::parse(body).ok()?.header;
-            Some(Summary { batch: Some(header.generation), ..of(header.start(), "data") })
+            let batch = Some(header.generation);
+            Some(Summary { batch, ..summary(header.instance(), "data") })
         }
-        REPORT => Some(of(Report::parse(body).ok()?.start, "report")),
+        REPORT => Some(summary(Report::parse(body).ok()?.flow, "report")),
         REQUEST => {
             let request = Request::parse(body).ok()?;
-            Some(Summary { batch: Some(request.generation), ..of(request.start, "request") })
+            let batch = Some(request.generation);
+            Some(Summary { batch, ..summary(request.flow, "request") })
         }
         _ => None,
     }

@@ -1,98 +1,116 @@
-//! What a node has of one generation.
+//! What a node has of one generation: combinations of its packets, and the credits announced to it
+//! (MC2, 3.2, 3.4).
 
-use super::frame::LEAST;
+use crate::frame::MIN_PAYLOAD;
 use ncmesh_engine::toolkit::coder::Coder;
 use rand_core::RngCore;
 use std::borrow::Cow;
 
-/// A node takes in no more credits of a generation than this many times its packets: those of answers to requests included.
-const ANSWERED: u32 = 4;
+/// Credits that a complete node accepts for each packet of a generation. The first of each is for
+/// the packet itself, the others are answers to requests.
+const MAX_CREDITS_PER_PACKET: u32 = 4;
 
-/// Packets of one generation, combined.
-#[derive(Debug)]
-pub(super) struct Generation {
-    coder: Coder,
+/// Dimensions of a flow's generations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GenerationShape {
+    /// Most packets of a generation, the length of coding vectors.
+    pub generation_size: u8,
     /// Length of a combination, bytes.
-    symbol: usize,
-    /// Packets it has, once that is settled; 0 before.
-    pub size: u8,
-    /// The same of the generation before it, of which this node may have nothing.
-    pub size_before: u8,
-    /// Credits that those before announced.
+    pub symbol_size: usize,
+}
+
+/// One generation at one node.
+#[derive(Debug)]
+pub(crate) struct Generation {
+    coder: Coder,
+    symbol_size: usize,
+    /// Packets that it has, once it is closed; 0 before.
+    pub packets: u8,
+    /// The same of the generation before it, which this node may have nothing of.
+    pub packets_before: u8,
+    /// Credits that previous hops announced to this node.
     pub announced: u32,
-    /// Of them, those taken in: no more than there are packets to back them.
-    pub accepted: u32,
-    /// The latest request answered here.
+    /// Those of them that this node has accepted.
+    accepted: u32,
+    /// Serial number of the latest request that this node answered.
     pub answered: Option<u8>,
 }
 
 impl Generation {
-    /// Nothing of a generation with room for `room` packets of `symbol` bytes. `None` where there is no such.
-    pub(super) fn new(room: u8, symbol: usize, is_destination: bool) -> Option<Self> {
-        let coder = Coder::new(room, symbol, is_destination)?;
+    /// Returns an empty generation; `None` if there can be none of this shape.
+    pub(crate) fn new(shape: GenerationShape, is_destination: bool) -> Option<Self> {
         Some(Self {
-            coder,
-            symbol,
-            size: 0,
-            size_before: 0,
+            coder: Coder::new(shape.generation_size, shape.symbol_size, is_destination)?,
+            symbol_size: shape.symbol_size,
+            packets: 0,
+            packets_before: 0,
             announced: 0,
             accepted: 0,
             answered: None,
         })
     }
 
-    pub(super) fn rank(&self) -> usize {
+    /// Returns the number of linearly independent combinations that are here.
+    pub(crate) fn rank(&self) -> usize {
         self.coder.rank()
     }
 
-    /// Whether it has all packets of the generation, as far as it knows how many they are.
-    pub(super) fn is_whole(&self) -> bool {
-        self.size > 0 && self.rank() >= usize::from(self.size)
+    /// Returns whether its rank is known to be full.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.packets > 0 && self.rank() >= usize::from(self.packets)
     }
 
-    /// Whether the destination, which handed up `known` packets of it, has to ask for more. Until it knows how many there
-    /// are it has to if the next generation `is_over` this one, or what it has is not all known.
-    pub(super) fn lacks(&self, is_over: bool, known: usize) -> bool {
-        if self.size > 0 { !self.is_whole() } else { is_over || self.rank() > known }
+    /// Returns whether the destination, which has handed up `delivered` packets of it, lacks some.
+    ///
+    /// As long as it does not know how many packets there are, it lacks some if a later generation
+    /// has begun, or if it has combinations that it cannot decode.
+    pub(crate) fn lacks_packets(&self, has_later: bool, delivered: usize) -> bool {
+        if self.packets > 0 { !self.is_complete() } else { has_later || self.rank() > delivered }
     }
 
-    /// Takes a combination in, of which zeros at the end may be left out. Says whether it was innovative; `None` if it is of
-    /// another shape.
-    pub(super) fn absorb(&mut self, coefficients: &[u8], payload: &[u8]) -> Option<bool> {
-        self.coder.absorb(coefficients, &padded(payload, self.symbol))
+    /// Takes in a combination; zeros at the end of its payload may be left out. Returns whether it
+    /// was innovative; `None` if it has another shape.
+    pub(crate) fn absorb(&mut self, coding_vector: &[u8], payload: &[u8]) -> Option<bool> {
+        self.coder.absorb(coding_vector, &padded(payload, self.symbol_size))
     }
 
-    /// Appends a random combination: its coding vector and its payload without the zeros at its end.
-    pub(super) fn combine(&self, rng: &mut impl RngCore, out: &mut Vec<u8>) -> Option<()> {
+    /// Appends a random combination to a frame: its coding vector, and its payload without the
+    /// zeros at the end. Returns `None` if there is nothing to combine.
+    pub(crate) fn recode(&self, rng: &mut impl RngCore, out: &mut Vec<u8>) -> Option<()> {
         let (vector, payload) = self.coder.combine(rng)?;
         let used = payload.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         out.extend_from_slice(&vector);
-        out.extend_from_slice(&payload[..used.max(LEAST).min(payload.len())]);
+        out.extend_from_slice(&payload[..used.max(MIN_PAYLOAD).min(payload.len())]);
         Some(())
     }
 
-    /// Credits announced that packets back now and did not before. Who has the whole generation takes in more, as answers to
-    /// requests bring them: what it sends is as good as the sender's, and no packet could add to it.
-    pub(super) fn accept(&mut self) -> u32 {
-        let packets = self.rank() as u32;
-        let most = if self.is_whole() { ANSWERED * packets } else { packets };
-        let backed = self.announced.min(most);
-        let new = backed.saturating_sub(self.accepted);
+    /// Returns the number of announced credits that this node can accept now and could not before.
+    ///
+    /// A credit needs a packet to back it, or the node would send more than it received. A node
+    /// with the complete generation accepts more: what it sends is as good as what the source
+    /// sends, and no packet could raise its rank. The answer to a request reaches it as a credit
+    /// without an innovative packet.
+    pub(crate) fn accept_credits(&mut self) -> u32 {
+        let rank = self.rank() as u32;
+        let limit = if self.is_complete() { MAX_CREDITS_PER_PACKET * rank } else { rank };
+        let new = self.announced.min(limit).saturating_sub(self.accepted);
         self.accepted += new;
         new
     }
 
-    /// The packet of this place, if it is known by now; empty if it says that it is longer than it can be.
-    pub(super) fn packet(&mut self, place: u8) -> Option<Vec<u8>> {
-        self.coder.packet(place)
+    /// Returns the packet at `index` if it is decoded. It is empty if its length field exceeds the
+    /// symbol.
+    pub(crate) fn packet(&mut self, index: u8) -> Option<Vec<u8>> {
+        self.coder.packet(index)
     }
 }
 
-fn padded(payload: &[u8], symbol: usize) -> Cow<'_, [u8]> {
-    if payload.len() >= symbol {
+/// Restores the zeros that were not sent.
+fn padded(payload: &[u8], symbol_size: usize) -> Cow<'_, [u8]> {
+    if payload.len() >= symbol_size {
         return payload.into();
     }
-    let mut whole = payload.to_vec();
-    whole.resize(symbol, 0);
-    whole.into()
+    let mut symbol = payload.to_vec();
+    symbol.resize(symbol_size, 0);
+    symbol.into()
 }

@@ -1,266 +1,340 @@
-//! The credits of one generation: to which next hops they were given, and what backs them (MC2, 3.4).
+//! Credits of one generation at one node: whom they were transferred to, and which received
+//! packets back them (MC2, 3.4).
+//!
+//! A credit is the duty to pass on one packet of the generation. At the node that has the duty it
+//! goes through these states:
+//!
+//! ```text
+//!   held --transfer--> transferred --a delivery backs it--> announced --acknowledged--> gone
+//!                        |     ^
+//!                        +-----+  moved to another hop
+//! ```
+//!
+//! Each state is a count for each hop, and each count includes those after it:
+//! `transferred >= announced >= acknowledged`.
+//!
+//! *Transmission credits* are not stored. |TC(n, c, J)| is the number of credits transferred to the
+//! hops of J, less the number of packets that at least one hop of J received. That is what the
+//! paper's two update rules amount to, once a packet that J received counts for every set that
+//! intersects J (`ERRATA.md`).
+//!
+//! *Backing.* The paper announces credits as they are transferred. Hops then own more credits than
+//! packets, and send combinations that bring nothing new. Here each announced credit is backed by
+//! one delivery, which the hop itself received and which backs no other credit. Whatever
+//! combinations the hops send for their credits are independent then, whenever they send them.
 
-use super::paths::MAX_HOPS;
+use crate::hops::{HopSet, MAX_HOPS};
 
-/// A set of next hops: bit i stands for the i-th.
-pub(super) type HopSet = u8;
-
-/// The credits of one generation.
+/// Credits of one generation.
 #[derive(Clone, Debug)]
-pub(super) struct Ledger {
-    /// C(n, c): packets this node is to transfer yet.
+pub(crate) struct Ledger {
+    hops: usize,
+    /// C(n, c): credits that this node has not transferred yet.
     pub held: u32,
-    /// All it ever took in.
-    pub taken: u32,
-    /// z(n, c, m): those ever transferred to each hop.
-    pub given: [u16; MAX_HOPS],
-    /// Of them, those the hop is told of.
-    pub told: [u16; MAX_HOPS],
-    /// Of them, those the hop knows of.
-    pub learned: [u16; MAX_HOPS],
-    /// By set of hops: packets that at least one of them received.
+    /// All credits that this node ever received.
+    pub total: u32,
+    /// z(n, c, m): credits ever transferred to each hop.
+    pub transferred: [u16; MAX_HOPS],
+    /// Those of them that frames announce to the hop.
+    pub announced: [u16; MAX_HOPS],
+    /// Those of them that the hop is known to know of.
+    pub acknowledged: [u16; MAX_HOPS],
+    /// Packets that at least one hop of the set received, by index of the set.
     received: Vec<u16>,
-    /// Each packet that was received, as long as it was new to some of the hops.
-    landings: Vec<Landing>,
-    /// Credits of which a hop is told though no packet of its own backs them yet.
+    /// Packets that were new to some of the hops.
+    deliveries: Vec<Delivery>,
+    /// Announced credits that no innovative delivery backs yet.
     unbacked: u16,
-    /// What is in the air counts as received as likely as it will be.
+    /// Packets in flight that each set is expected to receive, by index of the set.
     expected: Vec<f32>,
-    /// Of those given, the ones that frames tell the hop of that it may have heard.
-    pledged: [u16; MAX_HOPS],
-    /// Frames that tell a hop of one more credit each, and may have been heard by it: nobody else's is backed by them.
+    /// Highest count that a frame announces to each hop, of frames that it may have received.
+    assigned: [u16; MAX_HOPS],
+    /// Serial numbers of frames that assign a credit to a hop which may have received them. Their
+    /// deliveries are kept for that credit.
     reserved: Vec<u16>,
 }
 
-/// A frame of which it is not known of every hop whether it received it.
+/// A frame that some next hop has not reported on yet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unclear<'a> {
+pub(crate) struct PendingFrame<'a> {
     pub generation: u32,
     pub serial: u16,
-    pub nominee: Option<usize>,
-    /// Hops may yet be heard to say that they did.
-    pub in_air: bool,
-    /// Who is known to have received it.
-    pub heard: HopSet,
-    /// Of whom it is known whether they did.
-    pub known: HopSet,
-    /// What it announces of its generation.
-    pub told: &'a [u16],
+    /// The next hop that it assigns a credit to.
+    pub assigned_hop: Option<usize>,
+    /// Whether hops may still be heard to report on it.
+    pub in_flight: bool,
+    /// Hops that are known to have received it.
+    pub receivers: HopSet,
+    /// Hops of which it is known whether they received it.
+    pub resolved: HopSet,
+    /// Credits of its generation that it announces to each hop.
+    pub announced: &'a [u16],
 }
 
-/// What becomes known of who received a frame.
+/// News of who received a frame.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reception {
+pub(crate) struct Reception {
     pub generation: u32,
     pub serial: u16,
-    /// Who was known to have received it.
-    pub before: HopSet,
-    /// Who did too.
+    /// Hops that were known to have received it.
+    pub already: HopSet,
+    /// Hops that turn out to have received it too.
     pub new: HopSet,
-    /// Credits of the generation that the sender had taken in.
-    pub taken: u32,
-    pub nominee: Option<usize>,
+    /// Credits of the generation that the sender had received when it sent the frame.
+    pub total_when_sent: u32,
+    /// The next hop that it assigns a credit to.
+    pub assigned_hop: Option<usize>,
+}
+
+/// |C| of this node and of its next hops, as far as this node knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Backlogs {
+    pub own: u32,
+    pub hops: [u32; MAX_HOPS],
 }
 
 /// A packet that next hops received.
 #[derive(Clone, Copy, Debug)]
-struct Landing {
+struct Delivery {
     serial: u16,
-    heard: HopSet,
-    /// New to the hops together, not only to some of them.
-    fresh: bool,
-    /// A credit of one of them is told because of it, or of another in its place.
+    receivers: HopSet,
+    /// Whether it was new to the hops together, not only to some of them.
+    innovative: bool,
+    /// Whether it backs a credit of one of its receivers, or another delivery that does so in its
+    /// place.
     backs: bool,
 }
 
 impl Ledger {
-    pub(super) fn new(hops: usize) -> Self {
+    /// Returns an empty ledger towards `hops` next hops.
+    pub(crate) fn new(hops: usize) -> Self {
         let sets = 1 << hops;
         Self {
+            hops,
             held: 0,
-            taken: 0,
-            given: [0; MAX_HOPS],
-            told: [0; MAX_HOPS],
-            learned: [0; MAX_HOPS],
+            total: 0,
+            transferred: [0; MAX_HOPS],
+            announced: [0; MAX_HOPS],
+            acknowledged: [0; MAX_HOPS],
             received: vec![0; sets],
-            landings: Vec::new(),
+            deliveries: Vec::new(),
             unbacked: 0,
             expected: vec![0.0; sets],
-            pledged: [0; MAX_HOPS],
+            assigned: [0; MAX_HOPS],
             reserved: Vec::new(),
         }
     }
 
-    fn given_to(&self, set: usize) -> u32 {
-        members(set).map(|hop| u32::from(self.given[hop])).sum()
+    // ---- queries
+
+    /// Returns |TC(n, c, J)|: credits transferred to the set for which none of it has received a
+    /// packet.
+    pub(crate) fn owed(&self, set: HopSet) -> u32 {
+        let transferred: u32 = set.iter().map(|hop| u32::from(self.transferred[hop])).sum();
+        transferred.saturating_sub(u32::from(self.received[set.index()]))
     }
 
-    /// |TC(n, c, J)|: credits given to the set that nobody in it has received a packet for.
-    pub(super) fn owed(&self, set: usize) -> u32 {
-        self.given_to(set).saturating_sub(u32::from(self.received[set]))
+    /// Returns |TC(n, c, J)| less what of it is probably received already.
+    pub(crate) fn outstanding(&self, set: HopSet) -> f64 {
+        (f64::from(self.owed(set)) - f64::from(self.expected[set.index()])).max(0.0)
     }
 
-    /// Credits the hop does not know of yet.
-    pub(super) fn unlearned(&self, hop: usize) -> u32 {
-        u32::from(self.given[hop] - self.learned[hop])
+    /// Returns the credits transferred to a hop that it is not known to know of.
+    pub(crate) fn unacknowledged(&self, hop: usize) -> u32 {
+        u32::from(self.transferred[hop] - self.acknowledged[hop])
     }
 
-    /// Nothing is in the air.
-    pub(super) fn expect_nothing(&mut self) {
+    /// Returns whether a hop is known to know of all that is announced to it.
+    pub(crate) fn is_acknowledged(&self, hop: usize) -> bool {
+        self.announced[hop] == self.acknowledged[hop]
+    }
+
+    /// Returns the credits that are still this node's duty. `destination` is the hop that is the
+    /// flow's destination, if one is: credits end there with the packet.
+    pub(crate) fn remaining(&self, destination: Option<usize>) -> u32 {
+        let open = |hop| match destination {
+            Some(destination) if destination == hop => self.owed(HopSet::single(hop)),
+            _ => self.unacknowledged(hop),
+        };
+        self.held + (0..MAX_HOPS).map(open).sum::<u32>()
+    }
+
+    // ---- frames in flight
+
+    /// Forgets the frames that were pending.
+    pub(crate) fn clear_pending(&mut self) {
         self.expected.fill(0.0);
-        self.pledged = [0; MAX_HOPS];
+        self.assigned = [0; MAX_HOPS];
         self.reserved.clear();
     }
 
-    /// This frame is not known to have been received by all who may have; if it is in the air each set of hops receives it as
-    /// `likely` as is said.
-    pub(super) fn expect(&mut self, frame: &Unclear<'_>, likely: &[f32]) {
-        self.pledge(frame);
-        if frame.in_air {
+    /// Counts a frame that some hop has not reported on. While it is in flight each set counts as
+    /// having received it with the probability in `likely`, so that a node does not send for the
+    /// same credit twice before it can know whether that is needed.
+    pub(crate) fn add_pending(&mut self, frame: &PendingFrame<'_>, likely: &[f32]) {
+        let may_receive = |hop: usize| !frame.resolved.contains(hop);
+        if frame.assigned_hop.is_some_and(may_receive) {
+            self.reserved.push(frame.serial);
+        }
+        for (hop, announced) in frame.announced.iter().enumerate().take(MAX_HOPS) {
+            if may_receive(hop) {
+                self.assigned[hop] = self.assigned[hop].max(*announced);
+            }
+        }
+        if frame.in_flight {
             self.expected.iter_mut().zip(likely).for_each(|(all, one)| *all += one);
         }
     }
 
-    fn pledge(&mut self, frame: &Unclear<'_>) {
-        if frame.nominee.is_some_and(|hop| frame.known >> hop & 1 == 0) {
-            self.reserved.push(frame.serial);
-        }
-        for (hop, told) in frame.told.iter().enumerate().take(MAX_HOPS) {
-            if frame.known >> hop & 1 == 0 {
-                self.pledged[hop] = self.pledged[hop].max(*told);
-            }
-        }
-    }
+    // ---- receptions
 
-    pub(super) fn is_told(&self, hop: usize) -> bool {
-        self.told[hop] == self.learned[hop]
-    }
+    /// Updates TC and the deliveries with news of who received a frame.
+    pub(crate) fn receive(&mut self, reception: &Reception) {
+        let Reception { serial, already, new, total_when_sent, .. } = *reception;
 
-    /// Credits that would be lost with it.
-    pub(super) fn remaining(&self, end: Option<usize>) -> u32 {
-        let open = |hop| if end == Some(hop) { self.owed(1 << hop) } else { self.unlearned(hop) };
-        self.held + (0..MAX_HOPS).map(open).sum::<u32>()
-    }
-
-    /// |TC(n, c, J)| less what is likely received of it already.
-    pub(super) fn outstanding(&self, set: usize) -> f64 {
-        (f64::from(self.owed(set)) - f64::from(self.expected[set])).max(0.0)
-    }
-
-    /// Tells hops of credits, each backed by a packet of its own that the hop received: then what the hops send on is
-    /// independent, whenever they send it. The node holds `held` credits in all, and the hops `theirs`.
-    pub(super) fn tell(&mut self, hops: usize, (held, theirs): (u32, &[u32])) {
-        while let Some(hop) =
-            (0..hops).find(|hop| self.back(*hop)).or_else(|| self.shift(hops, (held, theirs)))
-        {
-            self.told[hop] += 1;
-        }
-    }
-
-    /// Hops received a frame. No set of them received more than credits were `taken` in when it was sent: beyond that, what other
-    /// nodes send may be the same, and what comes later to back further credits is not in it.
-    pub(super) fn receive(&mut self, received: &Reception) {
-        let Reception { serial, before, new, taken, nominee, .. } = *received;
-        let (mut fresh, mut useful) = (false, false);
-        for (set, received) in self.received.iter_mut().enumerate().skip(1) {
-            let first = set & usize::from(before) == 0 && set & usize::from(new) != 0;
+        // TC update: the packet counts for every set that it reaches for the first time. A frame
+        // contains no packet that came later than it was sent. So no set can have received more
+        // useful packets than the sender had credits then: what exceeds them may be what another
+        // node sent already, and credits that came later need packets that are not in it.
+        let (mut innovative, mut useful) = (false, false);
+        for set in HopSet::nonempty(self.hops) {
+            let received = &mut self.received[set.index()];
+            let is_first = !set.intersects(already) && set.intersects(new);
+            let counts = is_first && u32::from(*received) < total_when_sent;
+            *received += u16::from(counts);
+            useful |= counts;
             // The last set is that of all hops.
-            fresh = first && u32::from(*received) < taken;
-            *received += u16::from(fresh);
-            useful |= fresh;
+            innovative = counts;
         }
-        if let Some(landing) = self.landing(serial) {
-            landing.heard |= new;
+
+        // Note the delivery, to back a credit with. If an announced credit was waiting for an
+        // innovative packet it backs that one at once.
+        if let Some(known) = self.delivery_mut(serial) {
+            known.receivers = known.receivers.union(new);
         } else if useful {
-            let backs = fresh && self.unbacked > 0;
+            let backs = innovative && self.unbacked > 0;
             self.unbacked -= u16::from(backs);
-            self.landings.push(Landing { serial, heard: new, fresh, backs });
+            self.deliveries.push(Delivery { serial, receivers: new, innovative, backs });
         }
-        let nominee = nominee.filter(|hop| new >> hop & 1 == 1);
-        if let Some(hop) = nominee.filter(|hop| self.told[*hop] < self.given[*hop]) {
-            self.tell_by(serial, hop);
+
+        // The frame assigned a credit to one hop. If that hop is among the receivers it has read of
+        // the credit already, and the frame itself backs it.
+        let Some(hop) = reception.assigned_hop.filter(|hop| new.contains(*hop)) else { return };
+        if self.announced[hop] >= self.transferred[hop] {
+            return;
         }
-    }
-
-    fn landing(&mut self, serial: u16) -> Option<&mut Landing> {
-        self.landings.iter_mut().rev().find(|landing| landing.serial == serial)
-    }
-
-    /// A hop heard the frame that told it of a credit, which backs that one if it backs none.
-    fn tell_by(&mut self, serial: u16, hop: usize) {
-        let mut fresh = false;
-        if let Some(landing) = self.landing(serial) {
-            if landing.backs {
-                return;
+        let innovative = match self.delivery_mut(serial) {
+            Some(delivery) if delivery.backs => return,
+            Some(delivery) => {
+                delivery.backs = true;
+                delivery.innovative
             }
-            (landing.backs, fresh) = (true, landing.fresh);
-        }
-        if !fresh {
-            match self.free(|landing| landing.fresh) {
-                Some(instead) => self.landings[instead].backs = true,
+            None => false,
+        };
+
+        // A redundant packet backs the credit in the place of an innovative one: the hops together
+        // cannot pass on more than they received. If there is none yet, the next one is used.
+        if !innovative {
+            match self.unassigned_delivery(|delivery| delivery.innovative) {
+                Some(instead) => self.deliveries[instead].backs = true,
                 None => self.unbacked += 1,
             }
         }
-        self.told[hop] += 1;
+        self.announced[hop] += 1;
     }
 
-    /// Backs a credit of which the hop is not told by a packet that it received and that backs no other. One that was not new to
-    /// the hops together does in the place of one that was: more than there are of those they cannot send on.
-    fn back(&mut self, hop: usize) -> bool {
-        if self.told[hop] >= self.given[hop] {
+    fn delivery_mut(&mut self, serial: u16) -> Option<&mut Delivery> {
+        self.deliveries.iter_mut().rev().find(|delivery| delivery.serial == serial)
+    }
+
+    /// Returns the index of an unassigned delivery that matches `filter`. Prefers the one that
+    /// fewest next hops received, because it can back the fewest other credits.
+    fn unassigned_delivery(&self, filter: impl Fn(&Delivery) -> bool) -> Option<usize> {
+        let all = self.deliveries.iter().enumerate();
+        let free = all.filter(|(_, one)| one.is_unassigned(&self.reserved) && filter(one));
+        free.min_by_key(|(_, one)| one.receivers.len()).map(|(at, _)| at)
+    }
+
+    // ---- announcing
+
+    /// Announces every credit that a delivery backs. Credits that cannot be backed where they are
+    /// move to another hop.
+    pub(crate) fn announce_backed(&mut self, backlogs: &Backlogs) {
+        loop {
+            let backed = (0..self.hops).find(|hop| self.back_credit(*hop));
+            let Some(hop) = backed.or_else(|| self.move_credit(backlogs)) else { return };
+            self.announced[hop] += 1;
+        }
+    }
+
+    /// Backs one credit of `hop` that is not announced yet. Returns whether it could.
+    fn back_credit(&mut self, hop: usize) -> bool {
+        if self.announced[hop] >= self.transferred[hop] {
             return false;
         }
-        let own = |landing: &Landing| landing.heard >> hop & 1 == 1;
-        let fresh = self.free(|landing| landing.fresh && own(landing)).map(|by| (by, by));
-        let backing = fresh.or_else(|| {
-            let by = self.free(|landing| !landing.fresh && own(landing))?;
-            Some((by, self.free(|landing| landing.fresh)?))
-        });
-        if let Some((by, instead)) = backing {
-            self.landings[by].backs = true;
-            self.landings[instead].backs = true;
+
+        // Best is an innovative packet that the hop received and that backs nothing else.
+        let own = |delivery: &Delivery| delivery.receivers.contains(hop);
+        if let Some(at) = self.unassigned_delivery(|one| one.innovative && own(one)) {
+            self.deliveries[at].backs = true;
+            return true;
         }
-        backing.is_some()
+
+        // A packet that was new to this hop, though not to the hops together, is as good: it is a
+        // random combination of what they have. But the hops cannot pass on more packets than they
+        // received, so an innovative delivery elsewhere is used up with it.
+        let redundant = self.unassigned_delivery(|one| !one.innovative && own(one));
+        let innovative = self.unassigned_delivery(|one| one.innovative);
+        let (Some(by), Some(instead)) = (redundant, innovative) else { return false };
+        self.deliveries[by].backs = true;
+        self.deliveries[instead].backs = true;
+        true
     }
 
-    /// Of the packets that back no credit and may, and are as is said, one that few hops received.
-    fn free(&self, is: impl Fn(&Landing) -> bool) -> Option<usize> {
-        let free = self.landings.iter().enumerate();
-        let free = free.filter(|(_, landing)| landing.is_free(&self.reserved) && is(landing));
-        free.min_by_key(|(_, landing)| landing.heard.count_ones()).map(|(at, _)| at)
-    }
+    /// Moves a credit that is not backed from the hop it was transferred to to one that received a
+    /// packet for it. Returns the hop that has it now.
+    ///
+    /// In the paper's figure 3 two hops get one credit each and both receive the packet: nothing is
+    /// owed to the two together, but one credit is not backed. Another hop that received a free
+    /// packet can take it over.
+    fn move_credit(&mut self, backlogs: &Backlogs) -> Option<usize> {
+        // Credits that a frame in flight announces stay, because the hop may have read of them.
+        let is_open =
+            |hop: &usize| self.announced[*hop].max(self.assigned[*hop]) < self.transferred[*hop];
+        let from = (0..self.hops).find(is_open)?;
 
-    /// Nothing is owed to the hops together, and yet a credit of one is not backed: of the others that received what backs it the
-    /// one that holds fewest takes it over, if it holds no more than the node (eq. 7, but for CTC). If nothing is owed to any
-    /// hop no packet is to come that could back it where it is, and it is taken over all the same.
-    fn shift(&mut self, hops: usize, (held, theirs): (u32, &[u32])) -> Option<usize> {
-        let is_open = |hop: &usize| self.told[*hop].max(self.pledged[*hop]) < self.given[*hop];
-        let from = (0..hops).find(is_open)?;
-        if self.owed((1 << hops) - 1) > 0 {
+        // As long as packets are owed to the hops together, one may still come that backs it.
+        if self.owed(HopSet::all(self.hops)) > 0 {
             return None;
         }
-        let settled = (1..1 << hops).all(|set| self.owed(set) == 0);
-        let taker = |landing: &Landing| {
-            let heard = members(usize::from(landing.heard));
-            heard.filter(|to| settled || theirs[*to] <= held).min_by_key(|to| theirs[*to])
-        };
-        let free = self.landings.iter().enumerate();
-        let free = free.filter(|(_, landing)| landing.fresh && landing.is_free(&self.reserved));
-        let takers = free.filter_map(|(at, landing)| Some((taker(landing)?, at)));
-        let (to, at) = takers.min_by_key(|(to, _)| theirs[*to])?;
-        self.landings[at].backs = true;
-        self.given[from] -= 1;
-        self.given[to] += 1;
+
+        // Back-pressure holds here too: a hop takes a credit over only if it holds no more than
+        // this node (eq. 7; CTC is 0 here). A full hop would send it on a detour. But if nothing is
+        // owed to any set, no packet will come that could back the credit where it is. Any hop may
+        // take it then.
+        let is_final = HopSet::nonempty(self.hops).all(|set| self.owed(set) == 0);
+        let may_take = |hop: &usize| is_final || backlogs.hops[*hop] <= backlogs.own;
+        let backlog = |hop: &usize| backlogs.hops[*hop];
+
+        let all = self.deliveries.iter().enumerate();
+        let free = all.filter(|(_, one)| one.innovative && one.is_unassigned(&self.reserved));
+        let takers = free.filter_map(|(at, delivery)| {
+            let taker = delivery.receivers.iter().filter(may_take).min_by_key(backlog)?;
+            Some((taker, at))
+        });
+        let (to, at) = takers.min_by_key(|(taker, _)| backlog(taker))?;
+
+        self.deliveries[at].backs = true;
+        self.transferred[from] -= 1;
+        self.transferred[to] += 1;
         Some(to)
     }
 }
 
-impl Landing {
-    fn is_free(&self, reserved: &[u16]) -> bool {
+impl Delivery {
+    /// Returns whether it can back a credit: it backs none yet, and is not `reserved` for the one
+    /// that its frame assigned.
+    fn is_unassigned(&self, reserved: &[u16]) -> bool {
         !self.backs && !reserved.contains(&self.serial)
     }
-}
-
-pub(super) fn members(set: usize) -> impl Iterator<Item = usize> {
-    (0..MAX_HOPS).filter(move |hop| set >> hop & 1 == 1)
 }

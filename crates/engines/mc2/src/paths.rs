@@ -1,39 +1,45 @@
-//! Which nodes carry a flow, and to whom each may hand packets (MC2, 3.1, 4.1).
+//! The nodes that carry a flow, with the next hops of each (MC2, 3.1, 4.1).
+//!
+//! A source joins the best k loop-free paths, found by Yen's algorithm, into one graph without
+//! cycles. A path's quality is the product of its links' delivery probabilities. Every data frame
+//! carries the graph, so that relays need no routing state and all count next hops alike.
 
+use crate::hops::MAX_HOPS;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::{NodeId, Reader, Writer};
 use pathfinding::directed::yen::yen;
 
-/// The most nodes that carry a flow: their next hops are bits of a word.
-pub(super) const MAX_NODES: usize = 16;
-/// The most next hops of a node: it keeps transmission credits for each set of them.
-pub(super) const MAX_HOPS: usize = 6;
+/// Most nodes that carry a flow. The next hops of each are bits of a word.
+pub(crate) const MAX_NODES: usize = 16;
 
-/// Costs are counted in these units, so that paths are compared alike on every machine.
-const UNIT: f64 = (1u64 << 32) as f64;
+/// Units of cost for each factor e of delivery. Costs are integers, so that every machine compares
+/// paths alike.
+const COST_UNIT: f64 = (1u64 << 32) as f64;
 
-/// The nodes of a flow with their next hops, DST(n, c). The source stands first, the destination second.
+/// The nodes of a flow with their next hops, DST(n, c).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PathSet {
+pub(crate) struct PathSet {
+    /// The source, the destination, then the relays.
     nodes: Vec<NodeId>,
-    /// By node, its next hops: bit i stands for `nodes[i]`.
+    /// Next hops of each node; bit i stands for `nodes[i]`.
     next: Vec<u16>,
 }
 
 impl PathSet {
-    /// The best `k` paths from `source` to `destination` by the product of delivery probabilities, but for those that with
-    /// better ones would lead in circles or be too many nodes. `None` if there is no path.
-    pub(super) fn best(
+    /// Joins the best `k` paths from `source` to `destination`. Leaves out a path that together
+    /// with better ones would make a cycle, or exceed [`MAX_NODES`] or [`MAX_HOPS`]. Returns `None`
+    /// if there is no path.
+    pub(crate) fn best(
         topology: &Topology,
         source: NodeId,
         destination: NodeId,
         k: usize,
     ) -> Option<Self> {
-        let steps = |from: &NodeId| -> Vec<(NodeId, u64)> {
+        let links = |from: &NodeId| -> Vec<(NodeId, u64)> {
             topology.links_from(*from).map(|(to, delivery)| (to, cost(delivery))).collect()
         };
-        let paths = yen(&source, steps, |node| *node == destination, k);
+        let paths = yen(&source, links, |node| *node == destination, k);
         let (best, _) = paths.first()?;
         let mut set = Self { nodes: vec![source, destination], next: vec![0; 2] };
         set.add(best)?;
@@ -46,23 +52,24 @@ impl PathSet {
         Some(set.ordered())
     }
 
-    /// The same with its relays in the order of their ids: of paths that only change places nobody need be told.
+    /// Returns the same graph with its relays in the order of their ids. Paths that only swap ranks
+    /// give the same set then, and the flow need not be rerouted.
     fn ordered(&self) -> Self {
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order[2..].sort_by_key(|at| self.nodes[*at]);
-        let renamed = |bits: u16| {
+        let reordered = |bits: u16| {
             let is_in = |(_, at): &(usize, &usize)| bits >> **at & 1 == 1;
             order.iter().enumerate().filter(is_in).fold(0, |all, (i, _)| all | 1 << i)
         };
         let nodes = order.iter().map(|at| self.nodes[*at]).collect();
-        let next = order.iter().map(|at| renamed(self.next[*at])).collect();
+        let next = order.iter().map(|at| reordered(self.next[*at])).collect();
         Self { nodes, next }
     }
 
-    /// Adds a path; `None` if it does not fit.
+    /// Adds a path. Returns `None` if that exceeds a bound; the set is of no use then.
     fn add(&mut self, path: &[NodeId]) -> Option<()> {
         for hop in path.windows(2) {
-            let (from, to) = (self.place(hop[0])?, self.place(hop[1])?);
+            let (from, to) = (self.index_or_add(hop[0])?, self.index_or_add(hop[1])?);
             self.next[from] |= 1 << to;
             if self.next[from].count_ones() as usize > MAX_HOPS {
                 return None;
@@ -71,9 +78,9 @@ impl PathSet {
         Some(())
     }
 
-    /// Whether no packet can come back to where it was.
+    /// Returns whether no packet can come back to a node that it was at.
     fn is_acyclic(&self) -> bool {
-        // Nodes whose next hops are all gone go, until none is left.
+        // Removes nodes that lead nowhere, until none is left or all that are left lead on.
         let mut left: u16 = u16::MAX >> (MAX_NODES - self.nodes.len());
         loop {
             let ends = |i: &usize| left >> i & 1 == 1 && self.next[*i] & left == 0;
@@ -84,7 +91,8 @@ impl PathSet {
         }
     }
 
-    fn place(&mut self, node: NodeId) -> Option<usize> {
+    /// Returns the index of a node, which is added if there is room for it.
+    fn index_or_add(&mut self, node: NodeId) -> Option<usize> {
         self.index(node).or_else(|| {
             (self.nodes.len() < MAX_NODES).then(|| {
                 self.nodes.push(node);
@@ -98,16 +106,16 @@ impl PathSet {
         self.nodes.iter().position(|known| *known == node)
     }
 
-    pub(super) fn source(&self) -> NodeId {
+    pub(crate) fn source(&self) -> NodeId {
         self.nodes[0]
     }
 
-    pub(super) fn destination(&self) -> NodeId {
+    pub(crate) fn destination(&self) -> NodeId {
         self.nodes[1]
     }
 
-    /// The next hops of a node, in the order in which all count them.
-    pub(super) fn next_hops(&self, node: NodeId) -> Vec<NodeId> {
+    /// Returns the next hops of a node, in the order in which all nodes number them.
+    pub(crate) fn next_hops(&self, node: NodeId) -> Vec<NodeId> {
         let next = self.index(node).map_or(0, |at| self.next[at]);
         self.members(next)
     }
@@ -117,25 +125,30 @@ impl PathSet {
         (0..self.nodes.len()).filter(is_in).map(|i| self.nodes[i]).collect()
     }
 
-    /// Whether `from` may hand packets to `to`.
-    pub(super) fn leads(&self, from: NodeId, to: NodeId) -> bool {
+    /// Returns whether `to` is a next hop of `from`.
+    pub(crate) fn leads(&self, from: NodeId, to: NodeId) -> bool {
         let (from, to) = (self.index(from), self.index(to));
         matches!((from, to), (Some(from), Some(to)) if self.next[from] >> to & 1 == 1)
     }
 
-    /// Whether a node carries the flow.
-    pub(super) fn contains(&self, node: NodeId) -> bool {
+    /// Returns whether a node carries the flow.
+    pub(crate) fn contains(&self, node: NodeId) -> bool {
         self.index(node).is_some()
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    /// Appends it to a frame body.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         Writer::new(out).u8(self.nodes.len() as u8);
         for (node, next) in self.nodes.iter().zip(&self.next) {
             Writer::new(out).node(*node).u16(*next);
         }
     }
 
-    pub(super) fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+    /// Reads what [`write`](Self::write) wrote.
+    ///
+    /// # Errors
+    /// [`Malformed`] if it exceeds a bound, repeats a node or has a cycle.
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let len = usize::from(r.u8()?);
         if !(2..=MAX_NODES).contains(&len) {
             return Err(Malformed);
@@ -151,12 +164,14 @@ impl PathSet {
             set.nodes.push(node);
             set.next.push(next);
         }
-        // The destination hands nothing on.
+        // The destination has no next hops.
         if set.next[1] != 0 || !set.is_acyclic() { Err(Malformed) } else { Ok(set) }
     }
 }
 
+/// Returns the cost of a link: the sum over a path is lowest where the product of deliveries is
+/// highest.
 fn cost(delivery: f64) -> u64 {
-    // One more, so that of paths without loss the one of fewer hops is better.
-    (-libm::log(delivery) * UNIT).round() as u64 + 1
+    // One is added, so that among paths without loss the one with fewest hops is best.
+    (-libm::log(delivery) * COST_UNIT).round() as u64 + 1
 }

@@ -1,180 +1,215 @@
-//! What a node has heard of one before it on a flow's paths.
+//! A previous hop of a flow: which of its frames arrived, when to acknowledge them, and which
+//! credits it announced (MC2, 3.3, 3.4).
+//!
+//! Acknowledgments ride in this node's own data frames where there are any (passive). Where not, a
+//! report is due: after some frames, or soon if the previous hop waits for it. Next hops answer one
+//! after the other, because two that do not hear each other would collide. A report may be lost, so
+//! it is repeated until the previous hop goes on or is likely to have heard one:
+//!
+//! ```text
+//!   no ack due --frame that wants one--> pending --sent--> repeating --last one--> no ack due
+//!                                           ^                  |
+//!                                           +---next frame-----+
+//! ```
 
-use super::frame::{Header, Heard};
-use super::generation::Generation;
+use crate::frame::{Acknowledgment, GenerationHeader};
+use crate::generation::Generation;
+use ncmesh_engine::Malformed;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::sequence::{Received, SequenceWindow};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
-/// After so many of its frames an upstream node that asks is answered, if no data has done so, or after so long.
-const REPORT_EACH: u32 = 8;
-const REPORT_AFTER: Duration = Duration::from_millis(50);
-/// One that waits for it is answered by its first next hop at once, by each other one so much later, and so in turn again: what
-/// two that do not hear each other say at the same time nobody hears.
-const STAGGER: Duration = Duration::from_millis(2);
-/// It is answered so often, unless it goes on, that it hears none of the answers with a chance of no more than this.
-const UNHEARD: f64 = 0.1;
-/// But no more often.
-const MOST_ANSWERS: u32 = 8;
+/// Frames of a previous hop that wants acknowledgments, after which a report is due.
+const FRAMES_PER_REPORT: u32 = 8;
+/// Time after a frame at which a report is due, if its sender does not wait for it.
+const REPORT_DELAY: Duration = Duration::from_millis(50);
+/// Time between the reports of two next hops to a sender that waits.
+const REPORT_STAGGER: Duration = Duration::from_millis(2);
+/// Reports are repeated until the probability that all are lost is no higher.
+const MAX_ALL_LOST: f64 = 0.1;
+/// Most times that a report is sent.
+const MAX_REPORTS: u32 = 8;
+/// Credits that a node may announce for each packet of a generation. Some are announced again in
+/// answers to requests.
+const MAX_ANNOUNCED_PER_PACKET: u16 = 8;
 
-/// What an upstream node is to be told, of which it may hear nothing.
-#[derive(Clone, Copy, Debug)]
-struct Answer {
-    at: Instant,
-    /// How often it is yet to be said.
-    left: u32,
-    /// After what time once more.
-    pause: Duration,
-    said: bool,
-}
-
-/// One upstream node.
+/// One previous hop of a flow.
 #[derive(Debug)]
-pub(super) struct Upstream {
-    /// Which start of it this is: another one numbers its frames anew.
+pub(crate) struct Upstream {
+    /// Its epoch. Another start of the node numbers its frames anew.
     epoch: u64,
-    heard: Heard,
-    /// Frames since its last answer, if it wants one.
-    pub unanswered: u32,
-    /// It wants answers. Frames for others tell it again what was told: they may be lost.
-    pub asks: bool,
-    /// What it is owed, if anything.
-    answer: Option<Answer>,
-    /// How likely it hears a frame of this node.
-    hears: f64,
-    /// Of which choice of paths its announcements are.
+    node: NodeId,
+    /// Its frames that arrived, by serial number.
+    received: SequenceWindow<u16>,
+    /// Frames since the latest acknowledgment, if it wants any.
+    pub unacknowledged: u32,
+    /// Whether it wants acknowledgments.
+    pub wants_ack: bool,
+    ack: Option<PendingAck>,
+    /// Probability that it hears a frame of this node.
+    delivery_back: f64,
+    /// Revision of the paths that its announcements belong to.
     revision: u8,
-    /// By generation, credits it has announced to this node.
+    /// Credits that it announced to this node, by generation.
     announced: BTreeMap<u32, u16>,
 }
 
+/// An acknowledgment that is to be sent.
+#[derive(Clone, Copy, Debug)]
+struct PendingAck {
+    at: Instant,
+    /// How often it is still to be sent.
+    remaining: u32,
+    /// Time between repetitions.
+    interval: Duration,
+    /// Whether it was sent once already.
+    is_repetition: bool,
+}
+
 impl Upstream {
-    /// Of which a first frame is heard.
-    pub(super) fn new(
-        (node, epoch): (NodeId, u64),
-        header: &Header,
-        (me, hears): (NodeId, f64),
+    /// Returns a previous hop of `me` as its first frame shows it. It hears the share
+    /// `delivery_back` of this node's frames.
+    pub(crate) fn new(
+        node: NodeId,
+        epoch: u64,
+        header: &GenerationHeader,
+        me: NodeId,
+        delivery_back: f64,
         now: Instant,
     ) -> Self {
-        let heard = Heard { of: node, latest: header.serial, before: 0 };
-        let (unanswered, revision) = (u32::from(header.asks), header.revision);
-        let mut new = Self {
+        let mut upstream = Self {
             epoch,
-            heard,
-            unanswered,
-            asks: header.asks,
-            answer: None,
-            hears,
-            revision,
+            node,
+            received: SequenceWindow::new(header.serial),
+            unacknowledged: u32::from(header.wants_ack),
+            wants_ack: header.wants_ack,
+            ack: None,
+            delivery_back,
+            revision: header.revision,
             announced: BTreeMap::new(),
         };
-        new.owe(header, me, now);
-        new
+        upstream.schedule_ack(header, me, now);
+        upstream
     }
 
-    pub(super) fn is_of(&self, epoch: u64) -> bool {
+    /// Returns whether this is the state of its start `epoch`.
+    pub(crate) fn is_of(&self, epoch: u64) -> bool {
         self.epoch == epoch
     }
 
-    /// Notes another frame. Says whether it is the first of its number.
-    pub(super) fn note(&mut self, header: &Header, me: NodeId, now: Instant) -> bool {
-        let ahead = header.serial.wrapping_sub(self.heard.latest);
-        let behind = self.heard.latest.wrapping_sub(header.serial);
-        if ahead == 0 {
+    // ---- frames
+
+    /// Notes a frame. Returns whether it is the first with its serial number; one that is older
+    /// than the window counts as new.
+    pub(crate) fn note_frame(
+        &mut self,
+        header: &GenerationHeader,
+        me: NodeId,
+        now: Instant,
+    ) -> bool {
+        if self.received.receive(header.serial) == Received::Duplicate {
             return false;
         }
-        if ahead <= u16::MAX / 2 {
-            let shifted = self.heard.before.checked_shl(u32::from(ahead)).unwrap_or(0);
-            let latest = 1u32.checked_shl(u32::from(ahead) - 1).unwrap_or(0);
-            self.heard.before = shifted | latest;
-            self.heard.latest = header.serial;
-        } else if let Some(bit) = 1u32.checked_shl(u32::from(behind) - 1) {
-            if self.heard.before & bit != 0 {
-                return false;
-            }
-            self.heard.before |= bit;
-        }
-        self.owe(header, me, now);
-        self.asks = header.asks;
-        self.unanswered = if header.asks { self.unanswered + 1 } else { 0 };
+        self.schedule_ack(header, me, now);
+        self.wants_ack = header.wants_ack;
+        self.unacknowledged = if header.wants_ack { self.unacknowledged + 1 } else { 0 };
         true
     }
 
-    /// A frame of it is to be answered, if it asks for that. What was said already it seems to have heard, if it goes on.
-    fn owe(&mut self, header: &Header, me: NodeId, now: Instant) {
-        let hops = header.paths.next_hops(self.heard.of);
+    /// Plans the acknowledgment of a frame, if its sender wants one.
+    fn schedule_ack(&mut self, header: &GenerationHeader, me: NodeId, now: Instant) {
+        let hops = header.paths.next_hops(self.node);
         let place = hops.iter().position(|hop| *hop == me).unwrap_or(0);
-        let (after, left) = if header.waits {
-            (STAGGER * place as u32, answers(self.hears))
+        let (delay, reports) = if header.waits_for_ack {
+            (REPORT_STAGGER * place as u32, reports_for(self.delivery_back))
         } else {
-            (REPORT_AFTER, 1)
+            (REPORT_DELAY, 1)
         };
-        let pending = self.answer.filter(|answer| !answer.said).map(|answer| answer.at);
-        let at = pending.map_or(now + after, |at| at.min(now + after));
-        let pause = STAGGER * hops.len() as u32;
-        self.answer = header.asks.then_some(Answer { at, left, pause, said: false });
+
+        // One that was planned for an earlier frame keeps its time. One that was sent is settled:
+        // its sender goes on, so it seems to have heard it.
+        let at = match self.ack {
+            Some(ack) if !ack.is_repetition => ack.at.min(now + delay),
+            _ => now + delay,
+        };
+        let interval = REPORT_STAGGER * hops.len() as u32;
+        let ack = PendingAck { at, remaining: reports, interval, is_repetition: false };
+        self.ack = header.wants_ack.then_some(ack);
     }
 
-    pub(super) fn owes_report(&self, now: Instant) -> bool {
-        self.unanswered >= REPORT_EACH || self.reports_at().is_some_and(|at| at <= now)
+    /// Returns whether a report is due.
+    pub(crate) fn is_report_due(&self, now: Instant) -> bool {
+        self.unacknowledged >= FRAMES_PER_REPORT || self.report_at().is_some_and(|at| at <= now)
     }
 
-    /// When it is answered at the latest.
-    pub(super) fn reports_at(&self) -> Option<Instant> {
-        self.answer.map(|answer| answer.at)
+    /// Returns when a report falls due at the latest.
+    pub(crate) fn report_at(&self) -> Option<Instant> {
+        self.ack.map(|ack| ack.at)
     }
 
-    pub(super) fn report(&mut self, now: Instant) -> Heard {
-        self.unanswered = 0;
-        let again = self.answer.filter(|answer| answer.left > 1);
-        self.answer = again.map(|answer| Answer {
-            at: now + answer.pause,
-            left: answer.left - 1,
-            said: true,
-            ..answer
+    /// Returns the acknowledgment to send now, and plans its repetition if there is to be one.
+    pub(crate) fn acknowledge(&mut self, now: Instant) -> Acknowledgment {
+        self.unacknowledged = 0;
+        self.ack = self.ack.filter(|ack| ack.remaining > 1).map(|ack| PendingAck {
+            at: now + ack.interval,
+            remaining: ack.remaining - 1,
+            is_repetition: true,
+            ..ack
         });
-        self.heard
+        // The frame has room for half of the window.
+        let before = self.received.before() as u32;
+        Acknowledgment { of: self.node, latest: self.received.latest(), before }
     }
 
-    /// Takes in what a frame says this node, the `hop`-th of the sender's, was given. More credits of a generation than
-    /// it can have packets eight times over are a lie: some it is asked for again. Says whether there was none.
-    pub(super) fn learn(
+    // ---- credits
+
+    /// Adds the credits that a frame announces to this node, the sender's next hop number `hop`, to
+    /// the generations that are here.
+    ///
+    /// # Errors
+    /// [`Malformed`] if a count is higher than can be true; the others are added all the same.
+    pub(crate) fn handle_announcement(
         &mut self,
-        header: &Header,
+        header: &GenerationHeader,
         hop: usize,
         generations: &mut BTreeMap<u32, Generation>,
-    ) -> bool {
+    ) -> Result<(), Malformed> {
+        // Each choice of paths starts the counts anew. Frames from before it may arrive late.
         let newer = header.revision.wrapping_sub(self.revision);
         if newer > u8::MAX / 2 {
-            return true;
+            return Ok(());
         }
         if newer != 0 {
             self.revision = header.revision;
             self.announced.clear();
         }
-        let mut honest = true;
-        for (generation, given) in &header.announced {
-            let Some(given) = given.get(hop).copied() else { continue };
-            if given > 8 * u16::from(header.room) {
-                honest = false;
+
+        let limit = MAX_ANNOUNCED_PER_PACKET * u16::from(header.generation_size);
+        let mut result = Ok(());
+        for credits in &header.announced {
+            let Some(total) = credits.by_hop.get(hop).copied() else { continue };
+            if total > limit {
+                result = Err(Malformed);
                 continue;
             }
-            let Some(kept) = generations.get_mut(generation) else { continue };
-            let known = self.announced.entry(*generation).or_default();
-            kept.announced += u32::from(given.saturating_sub(*known));
-            *known = given.max(*known);
+            let Some(generation) = generations.get_mut(&credits.generation) else { continue };
+            let known = self.announced.entry(credits.generation).or_default();
+            generation.announced += u32::from(total.saturating_sub(*known));
+            *known = total.max(*known);
         }
-        honest
+        result
     }
 
-    pub(super) fn forget(&mut self, oldest: u32) {
+    /// Forgets announcements for generations before `oldest`.
+    pub(crate) fn drop_before(&mut self, oldest: u32) {
         self.announced = self.announced.split_off(&oldest);
     }
 }
 
-/// How often something is said to one that `hears` a frame with that chance.
-fn answers(hears: f64) -> u32 {
-    (1..MOST_ANSWERS)
-        .find(|said| libm::pow(1.0 - hears, f64::from(*said)) <= UNHEARD)
-        .unwrap_or(MOST_ANSWERS)
+/// Returns how often a report is sent to a node that hears each with probability `delivery`.
+fn reports_for(delivery: f64) -> u32 {
+    (1..MAX_REPORTS)
+        .find(|reports| libm::pow(1.0 - delivery, f64::from(*reports)) <= MAX_ALL_LOST)
+        .unwrap_or(MAX_REPORTS)
 }

@@ -1,34 +1,38 @@
-//! Settings of the engine.
+//! Settings of the engine: the table `[protocol.multirate]` in configuration files.
 
-use super::{Given, Parameters, Policy};
+use crate::parameters::{Given, Parameters};
+use crate::policy::Policy;
 use ncmesh_engine::time::Duration;
 use serde::Deserialize;
 
-/// `[multirate]` in configuration files. `policy`, `v`, `theta`, `slot_ms` and `report_ms` must be alike on all nodes.
+/// Settings of multirate multicast. `policy`, `v`, `theta`, `slot_ms` and `report_ms` must be the
+/// same on all nodes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MultirateConfig {
-    /// `mmu_w`, `mmu`, `mmu_q`, `mmt`.
+    /// Control policy: `mmu_w`, `mmu`, `mmu_q` or `mmt`. Default `mmu_w`.
     pub policy: Policy,
-    /// V, packets: utility against backlog. A queue holds about V theta packets where a link is full.
+    /// V, the weight of utility against backlog, packets. Where a link is full a queue holds about
+    /// V theta packets. Above 0; default 60.
     pub v: f64,
-    /// The steepest slope at which any receiver may value its rate, per Mbit/s.
+    /// The steepest slope that any receiver's utility may have, per Mbit/s. Above 0; default 4.
     pub theta: f64,
-    /// Packets that the fastest link carries in a slot (mu_max), 1 to 100,000.
+    /// Packets that the fastest link carries in a slot (mu_max). 1 to 100,000; default 12.
     pub mu_max: u32,
-    /// Packets that enter a source in a slot at most (A_max), 1 to 100,000; others wait there.
+    /// Most packets that enter a stream in a slot (A_max); others wait at the source. 1 to 100,000;
+    /// default 8.
     pub a_max: u32,
-    /// Packets dropped at once (d_max); the least allowed, `a_max + mu_max`, if absent.
+    /// Packets dropped at once (d_max). Default: the least allowed, `a_max + mu_max`.
     pub d_max: Option<u32>,
-    /// How near the optimum, packets per slot (epsilon); 0.05 `mu_max` if absent.
+    /// Gap to the optimum that is allowed for (epsilon), packets per slot. Default: 0.05 `mu_max`.
     pub epsilon: Option<f64>,
-    /// Length of a virtual slot, ms, 1 to 10,000.
+    /// Length of a virtual slot, ms. 1 to 10,000; default 5.
     pub slot_ms: u32,
-    /// Time between reports of backlog, ms, 10 to 60,000.
+    /// Time between reports of backlogs, ms. 10 to 60,000; default 100.
     pub report_ms: u32,
-    /// An empty queue goes after so long without a packet, s, 1 to 3,600.
+    /// Time without a packet after which an empty queue is removed, s. 1 to 3,600; default 10.
     pub idle_s: u32,
-    /// Neighbours, by name or id, whose links share no radio with others.
+    /// Neighbours, by name or id, whose links share no radio with others. Default: none.
     pub wired: Vec<String>,
 }
 
@@ -36,7 +40,7 @@ impl Default for MultirateConfig {
     fn default() -> Self {
         Self {
             policy: Policy::MmuW,
-            // Three times d_max: below that queues that should not drop do.
+            // Three times d_max. With less, queues drop what links could carry.
             v: 60.0,
             theta: 4.0,
             // 27 and 18 Mbit/s in packets of 1,400 bytes.
@@ -52,14 +56,14 @@ impl Default for MultirateConfig {
     }
 }
 
-/// Epsilon in mu_max where none is given: pressure then settles within some tens of seconds.
-const EPSILON: f64 = 0.05;
+/// Default epsilon in units of mu_max. Pressure settles within some tens of seconds with it.
+const DEFAULT_EPSILON: f64 = 0.05;
 
 impl MultirateConfig {
-    /// Checks the values.
+    /// Checks that every value is in its range.
     ///
     /// # Errors
-    /// One line that names the setting and what is allowed.
+    /// One line that names the setting and the range.
     pub fn check(&self) -> Result<(), String> {
         let whole = |name: &str, value: u32, least: u32, most: u32, unit: &str| {
             if (least..=most).contains(&value) {
@@ -75,12 +79,12 @@ impl MultirateConfig {
         self.parameters().map(drop)
     }
 
-    /// The policy's parameters (Table I).
-    pub(super) fn parameters(&self) -> Result<Parameters, String> {
+    /// Returns the policy's parameters (Table I).
+    pub(crate) fn parameters(&self) -> Result<Parameters, String> {
         let given = Given {
             v: self.v,
             d_max: self.d_max,
-            epsilon: Some(self.epsilon.unwrap_or(EPSILON * f64::from(self.mu_max))),
+            epsilon: Some(self.epsilon.unwrap_or(DEFAULT_EPSILON * f64::from(self.mu_max))),
             zeta: None,
             a_max: self.a_max,
             mu_max: self.mu_max,
@@ -89,15 +93,15 @@ impl MultirateConfig {
         Parameters::derive(&given).map_err(|e| e.to_string())
     }
 
-    pub(super) fn slot(&self) -> Duration {
+    pub(crate) fn slot(&self) -> Duration {
         Duration::from_millis(self.slot_ms.into())
     }
 
-    pub(super) fn report_period(&self) -> Duration {
+    pub(crate) fn report_period(&self) -> Duration {
         Duration::from_millis(self.report_ms.into())
     }
 
-    pub(super) fn idle(&self) -> Duration {
+    pub(crate) fn idle(&self) -> Duration {
         Duration::from_secs(self.idle_s.into())
     }
 }

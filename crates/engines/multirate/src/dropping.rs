@@ -1,19 +1,27 @@
-//! The two queues of a link and session, and what is dropped and discarded (eqs. 1, 2, 17, 18).
+//! The two queues of a link and session, and the rules by which packets leave them (eqs. 1, 2, 17,
+//! 18).
+//!
+//! Packets wait in the transmission queue Q. Once Q exceeds the drop queue D, up to d_max packets a
+//! slot are dropped and counted in D. D is a counter: it begins at V theta, and once it exceeds V
+//! theta up to d_max a slot are discarded from it. So D settles near V theta and Q below it, which
+//! bounds both (Lemmas 1 and 2), and as much is dropped as the link cannot carry.
 
-use super::{Packets, Parameters, Policy};
+use crate::parameters::Parameters;
+use crate::policy::Policy;
+use crate::queue::Packets;
 
-/// What is dropped in a slot and what is discarded.
+/// Rules for how many packets are dropped and discarded in a slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropping {
-    /// Packets at most in a slot (d_max).
+    /// Most packets in a slot (d_max).
     d_max: u32,
-    /// Backlog from which on packets leave the network: V theta.
+    /// Backlog above which packets leave the network: V theta.
     threshold: f64,
     has_drop_queues: bool,
 }
 
 impl Dropping {
-    /// The rules of `policy`.
+    /// Returns the rules of `policy`.
     #[must_use]
     pub fn new(policy: Policy, parameters: &Parameters) -> Self {
         Self {
@@ -23,13 +31,14 @@ impl Dropping {
         }
     }
 
-    /// Packets to drop of a backlog of `q`, with `d` in the drop queue (eq. 17; without drop queues V-E).
+    /// Returns the packets to drop from a backlog of `q` with a drop queue of `d` (eq. 17; without
+    /// drop queues V-E).
     fn drops(&self, q: f64, d: f64) -> u32 {
         let limit = if self.has_drop_queues { d } else { self.threshold };
         if q > limit { self.d_max } else { 0 }
     }
 
-    /// Packets to discard from a drop queue of `d` (eq. 18).
+    /// Returns the packets to discard from a drop queue of `d` (eq. 18).
     fn discards(&self, d: f64) -> f64 {
         if d > self.threshold { f64::from(self.d_max) } else { 0.0 }
     }
@@ -39,22 +48,23 @@ impl Dropping {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Queues {
     held: Packets,
-    /// Dropped and not yet discarded (D), packets; need not be whole, for it begins at V theta.
+    /// The drop queue (D): packets dropped and not yet discarded. Not whole, since it begins at
+    /// V theta.
     dropped: f64,
 }
 
-/// What a queue decides at the beginning of a slot, by its backlogs there.
+/// What a queue decides at the beginning of a slot, to be done at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Due {
-    /// Packets held.
+    /// Packets held when the slot began.
     held: u32,
-    /// Packets to drop, of those that are not sent.
+    /// Packets to drop from those that are not sent.
     drops: u32,
     /// Packets to discard.
     discards: f64,
 }
 
-/// What left a transmission queue in a slot.
+/// Packets that left a transmission queue in a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Over the link.
@@ -64,33 +74,35 @@ pub struct Moved {
 }
 
 impl Queues {
-    /// As a session begins: nothing to transmit, the drop queue at its threshold (IV-C).
+    /// Returns the queues of a session that begins: nothing to transmit, and the drop queue at its
+    /// threshold (IV-C).
     #[must_use]
     pub fn new(rules: &Dropping) -> Self {
         let dropped = if rules.has_drop_queues { rules.threshold } else { 0.0 };
         Self { held: Packets::default(), dropped }
     }
 
-    /// Packets to transmit (Q).
+    /// Returns the packets to transmit (Q).
     #[must_use]
     pub fn backlog(&self) -> u32 {
         self.held.total()
     }
 
-    /// The same by layer.
+    /// Returns the packets to transmit, by layer.
     #[must_use]
     pub fn held(&self) -> Packets {
         self.held
     }
 
-    /// The drop queue (D), packets; 0 without drop queues.
+    /// Returns the drop queue (D), packets; 0 without drop queues.
     #[must_use]
     pub fn drop_queue(&self) -> f64 {
         self.dropped
     }
 
-    /// A slot in which the link carries at most `rate` packets of this session: what is sent, then what is dropped
-    /// of the rest, as decided by the backlogs at the slot's beginning. Arrivals come after: [`receive`](Self::receive).
+    /// Runs a slot in which the link carries at most `rate` packets of this session. Sends first,
+    /// then drops from the rest what the backlogs at the slot's beginning decided. Arrivals come
+    /// afterwards, by [`receive`](Self::receive).
     pub fn advance(&mut self, rate: u32, rules: &Dropping) -> Moved {
         let due = self.due(rules, 0.0);
         let sent = self.held.lowest(rate);
@@ -98,8 +110,9 @@ impl Queues {
         Moved { sent, dropped: self.end_slot(due, sent.total(), rules) }
     }
 
-    /// A slot begins: what is due by its end. The backlog (Q) is of the packets held and of `place_holders`, which are
-    /// none (Neely, Stochastic Network Optimization, 2010, 4.8).
+    /// Returns what is due by the end of a slot that begins now. The backlog (Q) is the packets
+    /// held plus `place_holders`, which stand for packets that would only wait (Neely, *Stochastic
+    /// Network Optimization*, 2010, 4.8).
     #[must_use]
     pub fn due(&self, rules: &Dropping, place_holders: f64) -> Due {
         Due {
@@ -109,13 +122,14 @@ impl Queues {
         }
     }
 
-    /// Packets go over the link.
+    /// Removes packets that went over the link.
     pub fn serve(&mut self, packets: Packets) {
         self.held -= packets;
     }
 
-    /// A slot ends in which `sent` packets went over the link: drops what was due, the highest layer first, but no
-    /// more than is left of what was there at the slot's beginning.
+    /// Ends a slot in which `sent` packets went over the link. Drops what was due, the highest
+    /// layer first, but no more than is left of the packets that the slot began with. Returns the
+    /// packets dropped.
     pub fn end_slot(&mut self, due: Due, sent: u32, rules: &Dropping) -> Packets {
         let dropped = self.held.highest(due.drops.min(due.held.saturating_sub(sent)));
         self.held -= dropped;
@@ -126,7 +140,7 @@ impl Queues {
         dropped
     }
 
-    /// Packets arrive, from the source or over the parent link.
+    /// Adds packets that arrived from the source or over the parent link.
     pub fn receive(&mut self, packets: Packets) {
         self.held += packets;
     }

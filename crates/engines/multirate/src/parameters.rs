@@ -1,18 +1,19 @@
-//! The parameters of Table I: a few are given, the rest follows.
+//! The parameters of Table I. A few are given, the others follow from them.
 
-/// The largest threshold V theta that queues are let grow to, packets.
-const MOST_BACKLOG: f64 = 1e9;
+/// Largest bound on a queue that is accepted, packets.
+const MAX_BACKLOG: f64 = 1e9;
 
-/// What the user gives, and what is known of the network. Rates are in packets per slot.
+/// Parameters that the user gives, or that are known of the network. Rates are in packets per slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Given {
     /// The weight of utility against backlog (V), above 0.
     pub v: f64,
-    /// Packets dropped at once (d_max); left out, the least allowed.
+    /// Packets dropped at once (d_max); `None` for the least allowed.
     pub d_max: Option<u32>,
-    /// How near the optimum (epsilon), packets per slot; left out, [`Given::EPSILON`] of mu_max.
+    /// Gap to the optimum that is allowed for (epsilon), packets per slot; `None` for
+    /// [`Given::EPSILON`] times mu_max.
     pub epsilon: Option<f64>,
-    /// The value that virtual queues are held around (zeta), packets; left out, nu_max.
+    /// The value that virtual queues are held around (zeta), packets; `None` for nu_max.
     pub zeta: Option<f64>,
     /// The most packets that enter a source in a slot.
     pub a_max: u32,
@@ -23,7 +24,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// Epsilon in mu_max, if it is not given.
+    /// Default epsilon in units of mu_max.
     pub const EPSILON: f64 = 0.02;
 }
 
@@ -52,21 +53,21 @@ pub struct Parameters {
     pub theta: f64,
 }
 
-/// A parameter as people are told of it.
+/// A parameter with its explanation, for people.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Explained {
     /// Its name in the paper, spelled out.
     pub name: &'static str,
     /// Its value.
     pub value: f64,
-    /// What it is and where the value comes from.
+    /// What it is, and where the value comes from.
     pub why: &'static str,
 }
 
-/// Why there are no such parameters.
+/// Contradiction in given parameters.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ParameterError {
-    /// A number that must be positive.
+    /// A number is not positive.
     #[error("{name} = {value}: allowed is above 0")]
     NotPositive {
         /// Its name.
@@ -74,7 +75,7 @@ pub enum ParameterError {
         /// As it was given.
         value: f64,
     },
-    /// Queues could not be kept bounded.
+    /// d_max is too small to keep queues bounded.
     #[error("d_max = {d_max}: needed is at least A_max + mu_max = {a_max} + {mu_max} (II-A)")]
     SmallBatch {
         /// As it was given.
@@ -84,7 +85,7 @@ pub enum ParameterError {
         /// The most packets that a link carries in a slot.
         mu_max: u32,
     },
-    /// Zeta below nu_max.
+    /// Zeta is below nu_max.
     #[error("zeta = {zeta}: needed is at least nu_max = {nu_max} (Table I)")]
     SmallZeta {
         /// As it was given.
@@ -92,7 +93,7 @@ pub enum ParameterError {
         /// The least.
         nu_max: f64,
     },
-    /// V theta + 2 d_max below w.
+    /// V theta + 2 d_max is below w.
     #[error(
         "V = {v}: V theta + 2 d_max = {bound} must be at least w = {w} (Table I): take a larger V"
     )]
@@ -104,9 +105,10 @@ pub enum ParameterError {
         /// The steepness of virtual pressure.
         w: f64,
     },
-    /// Thresholds beyond any memory.
+    /// Queues could grow beyond any memory.
     #[error(
-        "V = {v}: with the steepest slope of a utility, theta = {theta}, queues would grow to {MOST_BACKLOG:e} packets and more"
+        "V = {v}: with the steepest slope of a utility, theta = {theta}, queues would grow to \
+         {MAX_BACKLOG:e} packets and more"
     )]
     LargeV {
         /// As it was given.
@@ -117,10 +119,10 @@ pub enum ParameterError {
 }
 
 impl Parameters {
-    /// All parameters, from those given.
+    /// Derives all parameters from those given.
     ///
     /// # Errors
-    /// What contradicts Table I, with what is allowed.
+    /// [`ParameterError`] if they contradict Table I; it says what is allowed.
     pub fn derive(given: &Given) -> Result<Self, ParameterError> {
         let mu = f64::from(given.mu_max);
         let epsilon = given.epsilon.unwrap_or(Given::EPSILON * mu);
@@ -155,42 +157,42 @@ impl Parameters {
         if self.q_bound() < w {
             return Err(ParameterError::SmallV { v, bound: self.q_bound(), w });
         }
-        if self.q_bound() > MOST_BACKLOG {
+        if self.q_bound() > MAX_BACKLOG {
             return Err(ParameterError::LargeV { v, theta });
         }
         Ok(self)
     }
 
-    /// The backlog from which on packets leave the network: V theta, packets.
+    /// Returns the backlog above which packets leave the network: V theta, packets.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.v * self.theta
     }
 
-    /// Where a virtual queue begins: its pressure is V theta there.
-    pub(super) fn first_z(&self) -> f64 {
+    /// Returns the virtual queue whose pressure is V theta, where it begins.
+    pub(crate) fn first_z(&self) -> f64 {
         (self.zeta + libm::log(self.threshold() / self.w) / self.w).max(0.0)
     }
 
-    /// No transmission queue exceeds this, packets (Lemmas 1 and 2).
+    /// Returns the bound on transmission queues, packets (Lemmas 1 and 2).
     #[must_use]
     pub fn q_bound(&self) -> f64 {
         self.threshold() + 2.0 * f64::from(self.d_max)
     }
 
-    /// No drop queue exceeds this, packets (Lemmas 1 and 2).
+    /// Returns the bound on drop queues, packets (Lemmas 1 and 2).
     #[must_use]
     pub fn d_bound(&self) -> f64 {
         self.threshold() + f64::from(self.d_max)
     }
 
-    /// No virtual queue exceeds this, packets (Lemma 2).
+    /// Returns the bound on virtual queues, packets (Lemma 2).
     #[must_use]
     pub fn z_bound(&self) -> f64 {
         self.zeta + libm::log(self.q_bound() / self.w) / self.w + f64::from(self.mu_max)
     }
 
-    /// Each parameter with what it is and where its value comes from.
+    /// Returns each parameter with what it is and where its value comes from.
     #[must_use]
     pub fn explained(&self) -> [Explained; 10] {
         let row = |name, value, why| Explained { name, value, why };

@@ -1,4 +1,4 @@
-//! The policies, and what tells them apart.
+//! The paper's policies, and how they differ.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// Maximum multicast throughput (III-C): no receiver has a say.
+    /// Maximum multicast throughput (III-C): receivers have no utilities.
     Mmt,
     /// Maximum multicast utility (IV-C).
     Mmu,
@@ -17,19 +17,19 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Whether receivers push back by virtual queues.
+    /// Returns whether receivers push back by virtual queues.
     #[must_use]
     pub fn has_utilities(self) -> bool {
         self != Self::Mmt
     }
 
-    /// Whether dropped packets are counted in drop queues before they are discarded.
+    /// Returns whether drop queues count dropped packets before they are discarded.
     #[must_use]
     pub fn has_drop_queues(self) -> bool {
         self != Self::MmuQ
     }
 
-    /// Whether links of a node may share one radio.
+    /// Returns whether links of a node may share one radio.
     #[must_use]
     pub fn has_radios(self) -> bool {
         self == Self::MmuW

@@ -1,26 +1,27 @@
-//! Packets of a queue by layer, and their strict priority (IV-F): the enhancement is dropped first and served last.
+//! Packets of a queue by layer, and their strict priority (IV-F): enhancement layers are dropped
+//! first and served last.
 
 use ncmesh_engine::stream::LAYERS;
 use std::ops::{AddAssign, SubAssign};
 
-/// Packets of each layer, the base first.
+/// Number of packets of each layer, the base first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packets(pub [u32; LAYERS]);
 
 impl Packets {
-    /// Of all layers.
+    /// Returns the packets of all layers.
     #[must_use]
     pub fn total(self) -> u32 {
         self.0.iter().fold(0, |sum, layer| sum.saturating_add(*layer))
     }
 
-    /// At most `most` of these, the base first: what is served.
+    /// Returns at most `most` of these, the base first: the packets that are served.
     #[must_use]
     pub fn lowest(self, most: u32) -> Self {
         self.taken(0..LAYERS, most)
     }
 
-    /// At most `most` of these, the highest enhancement first: what is dropped.
+    /// Returns at most `most` of these, the highest layer first: the packets that are dropped.
     #[must_use]
     pub fn highest(self, most: u32) -> Self {
         self.taken((0..LAYERS).rev(), most)

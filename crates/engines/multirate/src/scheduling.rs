@@ -1,22 +1,28 @@
-//! Weighted differential backlog and whom a link or radio serves (eqs. 16, 19, 25; MMU-W: V-B).
+//! Weighted differential backlog, and the queue that a link or radio serves (eqs. 16, 19, 25;
+//! MMU-W: V-B).
+//!
+//! A queue for m receivers counts m times, since each of its packets will be m packets further on.
+//! A link serves the stream for which this exceeds the queues at its far end by most: packets flow
+//! from long queues to short ones, and towards receivers that ask for more.
 
-/// What a queue of `backlog` packets for `receivers` receivers (m) weighs: its part of what its node tells the
-/// nodes before it.
+/// Returns m Q, the weight of a queue of `backlog` packets (Q) for `receivers` receivers (m). A
+/// node reports the sum of it over its queues to its parent.
 #[must_use]
 pub fn pressure(receivers: u32, backlog: u32) -> f64 {
     f64::from(receivers) * f64::from(backlog)
 }
 
-/// W: `own` is the [`pressure`] of the link's queue, `downstream` the sum of those of the queues at its far end,
-/// with the virtual pressure Y if a receiver is there.
+/// Returns W, the weighted differential backlog. `own` is the [`pressure`] of the link's queue.
+/// `downstream` is the sum of those at its far end, with the virtual pressure Y if a receiver is
+/// there.
 #[must_use]
 pub fn differential_backlog(own: f64, downstream: f64) -> f64 {
     own - downstream
 }
 
-/// Which of `candidates`, each with the rate it would have and its differential backlog, is served: the largest
-/// product of the two, if its backlog is positive; of equals the first. For a link these are its sessions, for a
-/// radio all pairs of a link and a session.
+/// Returns which of `candidates` is served, each given with its rate and its differential backlog:
+/// the one with the largest product of the two, if that is positive; among equals the first. The
+/// candidates of a link are its sessions, those of a radio all pairs of a link and a session.
 pub fn most_pressing<K>(candidates: impl IntoIterator<Item = (K, f64, f64)>) -> Option<K> {
     let mut best = None;
     let mut most = 0.0;

@@ -1,4 +1,5 @@
-//! A session's tree: who is whose parent, and how many receivers lie behind each link (m).
+//! A session's tree in the slotted model: each link with its parent, and with the number of
+//! receivers that are reached over it (m).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Display;
@@ -8,27 +9,27 @@ use std::fmt::Display;
 pub struct Hop {
     /// Its index among the network's links.
     pub link: usize,
-    /// The place in the tree of the link before it (p(l)); none at the source.
+    /// Index in the tree of the link before it (p(l)); none at the source.
     pub parent: Option<usize>,
     /// Receivers that are reached over it (m).
     pub receivers: u32,
-    /// Which of the session's receivers is at its far end.
+    /// Index of the receiver at its far end, if one is there.
     pub receiver: Option<usize>,
 }
 
-/// The links of a session, each behind its parent.
+/// The links of a session, each after its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
-    /// By distance from the source.
+    /// The links by distance from the source.
     pub hops: Vec<Hop>,
-    /// The place of the link into each receiver, in the receivers' order.
+    /// Index of the link into each receiver, in the receivers' order.
     pub last: Vec<usize>,
 }
 
-/// Why links are no tree from a source to its receivers.
+/// Why links are not a tree from a source to its receivers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
-    /// An index beyond the network's links.
+    /// An index exceeds the network's links.
     #[error("tree: there is no link {link}: allowed is 0 to {last}")]
     NoSuchLink {
         /// The index.
@@ -36,7 +37,7 @@ pub enum TreeError {
         /// The largest.
         last: usize,
     },
-    /// A node with two parents, or a source with one.
+    /// A node has two parents, or the source has one.
     #[error("tree: link {link} leads to {node}, which is {what}")]
     SecondWay {
         /// The link.
@@ -46,7 +47,7 @@ pub enum TreeError {
         /// Why it must not.
         what: &'static str,
     },
-    /// A link that the source does not reach.
+    /// The source does not reach a link.
     #[error("tree: link {link} begins at {node}, which the tree does not reach from {source_node}")]
     Detached {
         /// The link.
@@ -56,16 +57,16 @@ pub enum TreeError {
         /// The source.
         source_node: String,
     },
-    /// Nobody to send to.
+    /// There are no receivers.
     #[error("receivers: name one at least")]
     NoReceivers,
-    /// A receiver that is the source or named before.
+    /// A receiver is the source, or is named twice.
     #[error("receiver {node}: must not be the source, nor named twice")]
     BadReceiver {
         /// Its name.
         node: String,
     },
-    /// A receiver that no link of the tree leads to.
+    /// No link of the tree leads to a receiver.
     #[error("receiver {node} is not reached by the tree")]
     Unreachable {
         /// Its name.
@@ -74,11 +75,11 @@ pub enum TreeError {
 }
 
 impl Tree {
-    /// The tree of the links with indices `tree` among `links` (from, to), from `source` to `receivers`. Links that
-    /// lead to no receiver are allowed; their m is 0.
+    /// Returns the tree from `source` to `receivers` whose links have the indices `tree` among
+    /// `links`, each given as (from, to). Links that lead to no receiver are allowed; their m is 0.
     ///
     /// # Errors
-    /// What makes it no tree, or a receiver that it does not reach.
+    /// [`TreeError`] if it is no tree, or does not reach a receiver.
     pub fn new<N: Copy + Ord + Display>(
         links: &[(N, N)],
         tree: &[usize],
@@ -108,7 +109,7 @@ impl Tree {
     }
 }
 
-/// The tree's links, each behind its parent.
+/// Returns the tree's links, each after its parent.
 fn ordered<N: Copy + Ord + Display>(
     links: &[(N, N)],
     tree: &[usize],
@@ -145,7 +146,7 @@ fn ordered<N: Copy + Ord + Display>(
     }
 }
 
-/// The place of the link into each receiver.
+/// Returns the index of the link into each receiver.
 fn last_links<N: Copy + Ord + Display>(
     places: &BTreeMap<N, usize>,
     source: N,

@@ -1,9 +1,9 @@
-//! What a receiver gains from its rate: concave, increasing, of bounded slope (IV-A), with a minimum rate by
-//! penalty (eq. 30).
+//! A receiver's utility: what it gains from its rate. Concave, increasing and of bounded slope
+//! (IV-A); a minimum rate is a penalty for less (eq. 30).
 
 mod config;
 
-/// A utility, checked. Rates are in the unit of its configuration.
+/// A valid utility. Rates are in the unit of its configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Utility {
     shape: Shape,
@@ -16,7 +16,7 @@ enum Shape {
     Linear {
         weight: f64,
     },
-    /// Of slope weight (x + xi)^-alpha; alpha 1 is the logarithm.
+    /// Its slope is weight (x + xi)^-alpha; with alpha 1 it is the logarithm.
     Fair {
         weight: f64,
         xi: f64,
@@ -31,32 +31,33 @@ enum Shape {
 }
 
 impl Default for Utility {
-    /// The rate itself.
+    /// Returns the utility that is the rate itself.
     fn default() -> Self {
         Self { shape: Shape::Linear { weight: 1.0 }, minimum: 0.0, penalty: 0.0 }
     }
 }
 
 impl Utility {
-    /// What `rate` is worth, less the penalty if it is below the minimum.
+    /// Returns the value of `rate`, less the penalty if it is below the minimum.
     #[must_use]
     pub fn value(&self, rate: f64) -> f64 {
         self.shape.value(rate) - self.penalty * (self.minimum - rate).max(0.0)
     }
 
-    /// The rate below which there is a penalty; 0 if there is none.
+    /// Returns the rate below which there is a penalty; 0 if there is none.
     #[must_use]
     pub fn minimum(&self) -> f64 {
         self.minimum
     }
 
-    /// Its slope at rate 0, which is its steepest.
+    /// Returns its slope at rate 0, which is its steepest.
     #[must_use]
     pub fn steepest(&self) -> f64 {
         self.shape.steepest() + if self.minimum > 0.0 { self.penalty } else { 0.0 }
     }
 
-    /// Weight, xi and alpha of its slope, weight (x + xi)^-alpha, minimum left out; none of a table.
+    /// Returns weight, xi and alpha of its slope weight (x + xi)^-alpha, without the minimum;
+    /// `None` for a table.
     #[must_use]
     pub fn formula(&self) -> Option<(f64, f64, f64)> {
         match self.shape {
@@ -66,7 +67,8 @@ impl Utility {
         }
     }
 
-    /// The rate of 0 to `most` that is worth most if each unit of rate costs `slope`; of equals the largest.
+    /// Returns the rate from 0 to `most` that is worth most if each unit of rate costs `slope`;
+    /// among equals the largest.
     #[must_use]
     pub fn rate_at(&self, slope: f64, most: f64) -> f64 {
         let free = self.shape.rate_at(slope).min(most);
@@ -107,7 +109,8 @@ impl Shape {
         }
     }
 
-    /// The largest rate with at least this slope; 0 if there is none, infinite if every rate has it.
+    /// Returns the largest rate with at least this slope; 0 if there is none, infinite if every
+    /// rate has it.
     fn rate_at(&self, slope: f64) -> f64 {
         match self {
             Self::Linear { weight } => {

@@ -1,40 +1,42 @@
-//! Settings of pairwise coding.
+//! Settings of the engine: `[xor]` in configuration files.
 
-use super::frame::MAX_HOPS;
+use super::packet::MAX_HOPS;
 use ncmesh_engine::time::Duration;
 use ncmesh_wire::NodeId;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// `[xor]` in configuration files.
+/// Settings of XOR coding.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct XorConfig {
-    /// Whether relays code; without it packets are sent as they are, held only where `hold_time_s` says so.
+    /// Whether relays code. Without it packets are sent as they are, and are held only if
+    /// `hold_time_s` is set.
     pub coding: bool,
-    /// How long a relay holds a packet for one of the opposite direction (NCBufTimeout), 0 to 1 s; absent: it
-    /// finds out for itself.
+    /// Time for which a relay holds a packet for one of the opposite direction (the paper's
+    /// `NCBufTimeout`), 0 to 1 s. If absent, the relay measures which time pays.
     pub hold_time_s: Option<f64>,
-    /// The longest that it holds one where it finds out for itself, 0 to 1 s.
+    /// Longest hold time that a relay tries when it measures, 0 to 1 s.
     pub max_hold_time_s: f64,
     /// Whether a packet whose hold time is over may still be coded while it waits for the channel.
     pub late: bool,
-    /// Whether packets that are not coded go by unicast, which the MAC acknowledges and repeats; otherwise all
-    /// is broadcast (pseudo-unicast).
+    /// Whether packets that are not coded go by unicast, which the MAC acknowledges and repeats.
+    /// Otherwise everything is broadcast (the paper's pseudo-unicast).
     pub unicast: bool,
-    /// The share of coded packets that a neighbour must decode for coding to go on, 0 to 1; 0: always.
+    /// Share of coded packets that a neighbour must decode for coding to go on, 0 to 1. With 0,
+    /// coding always goes on and nothing is reported.
     pub min_decoded: f64,
-    /// How long the shorter of two packets must be for them to be coded, as a share of the longer one's length, 0
-    /// to 1: what coding saves is the shorter one's airtime.
+    /// Length that the shorter of two packets must have to be coded, as a share of the longer
+    /// one's, 0 to 1. Coding saves the airtime of the shorter packet only.
     pub min_overlap: f64,
-    /// Whether a node asks for packets that it missed, and hands on what came after them when they have come.
+    /// Whether a node asks for packets that it missed, and passes later ones on only after them.
     pub recover: bool,
-    /// Frames a node queues and holds at most, 1 to 10,000. A packet that is coded with one of them takes no room.
+    /// Most frames that a node queues and holds, 1 to 10,000. A packet that is coded with one of
+    /// them takes no extra place.
     pub queue: usize,
-    /// Packets a node keeps for decoding, 1 to 100,000.
+    /// Packets that a node keeps for decoding, 1 to 100,000.
     pub cache: usize,
-    /// Paths that packets take in the place of the shortest ones, by node id from end to end, each in both
-    /// directions.
+    /// Paths that replace the shortest ones: node ids from end to end, used in both directions.
     pub routes: Vec<Vec<u16>>,
 }
 
@@ -43,17 +45,18 @@ impl Default for XorConfig {
         Self {
             coding: true,
             hold_time_s: None,
-            // Twice what the paper finds best.
+            // Twice the best time in the paper (V-B).
             max_hold_time_s: 0.003,
             late: true,
             unicast: true,
-            // Below, what is sent again costs more than coding saves.
+            // Below this share, repetitions cost more than coding saves.
             min_decoded: 0.6,
-            // A coded packet is not acknowledged: to save the airtime of TCP's acknowledgments is not worth that.
+            // A coded packet has no MAC acknowledgment. The airtime of a TCP acknowledgment is not
+            // worth that.
             min_overlap: 0.5,
             recover: true,
             queue: 64,
-            // What all neighbours of a busy node may have in their queues.
+            // All packets that the neighbours of a busy node may have in their queues.
             cache: 512,
             routes: Vec::new(),
         }
@@ -61,7 +64,7 @@ impl Default for XorConfig {
 }
 
 impl XorConfig {
-    /// Checks the values.
+    /// Checks that all values are in range.
     ///
     /// # Errors
     /// One line that names the setting and what is allowed.
@@ -89,13 +92,13 @@ impl XorConfig {
         self.routes.iter().try_for_each(|route| check_route(route))
     }
 
-    /// The fixed hold time, if there is one.
-    pub(super) fn hold_time(&self) -> Option<Duration> {
+    /// Returns the configured hold time; `None` if the relay is to measure it.
+    pub(crate) fn hold_time(&self) -> Option<Duration> {
         self.hold_time_s.map(Duration::from_secs_f64)
     }
 
-    /// The paths as nodes.
-    pub(super) fn paths(&self) -> Vec<Vec<NodeId>> {
+    /// Returns the configured paths as nodes.
+    pub(crate) fn paths(&self) -> Vec<Vec<NodeId>> {
         let path = |route: &Vec<u16>| route.iter().copied().map(NodeId).collect();
         self.routes.iter().map(path).collect()
     }

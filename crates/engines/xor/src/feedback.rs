@@ -1,167 +1,207 @@
-//! Whether neighbours decode what is coded for them. Not in the paper: overhearing is measured, never assumed, and
-//! coding stops towards who cannot make use of it.
+//! Feedback on decoding: whether neighbours make use of what is coded for them. Not in the paper.
 //!
-//! A node that hears coded packets for itself reports at times how many it heard of each neighbour, and how many it
-//! could decode. A coder compares that with what it sent.
+//! Whether a neighbour can decode depends on what it sent and still has; that is measured, never
+//! assumed. A node that hears coded packets for itself broadcasts reports: of each neighbour, how
+//! many coded packets it heard and how many it could decode, counted since its start. A coder
+//! compares two reports with what it sent in between.
+//!
+//! ```text
+//!            32 packets coded since the last judgment, and a report:
+//!            enough of them decoded
+//!               +-----------+
+//!               v           |
+//!  new ----> Coding --------+
+//!               ^    \
+//!               |     \ too few decoded, or no report for 5 s
+//!               |      v
+//!               +--- Stopped for 10 s, 20 s, ... 320 s
+//! ```
+//!
+//! The first report after a start or a stop is a baseline only: it may count packets from before.
 
-use super::frame::{Heard, MAX_ENTRIES};
+use super::frame::{DecodeCount, MAX_ENTRIES};
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
-/// The least time between two reports.
-const EVERY: Duration = Duration::from_secs(1);
-/// Coded packets over which a neighbour is judged.
-const ENOUGH: u32 = 32;
-/// After so long without a report a neighbour is judged without one.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long coding stops, and how long at most: the double each time.
-const FIRST_PAUSE: Duration = Duration::from_secs(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(320);
-/// Neighbours kept account of; with others nothing is coded.
+/// Least time between two reports.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// Coded packets after which a neighbour is judged.
+const SAMPLE: u32 = 32;
+/// Time without a report after which a neighbour is judged to decode nothing.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Times for which coding stops; each stop in a row is twice as long as the one before.
+const STOPS: Backoff =
+    Backoff { first: Duration::from_secs(10), longest: Duration::from_secs(320) };
+/// Most neighbours for which accounts are kept. Nothing is coded for further ones.
 const MAX_NEIGHBOURS: usize = 1024;
 
-/// A neighbour as a coder sees it.
+/// A neighbour as the coder sees it.
 #[derive(Clone, Copy, Debug)]
 struct Decoder {
-    /// Packets coded for it, at its last judgment and now.
-    judged: u32,
-    sent: u32,
-    since: Instant,
-    /// What it had reported at its last judgment.
-    heard: Option<Heard>,
-    stopped: Option<Instant>,
-    pause: Duration,
-    /// What it decoded as last judged; none if it did not say.
+    /// Packets coded for it; wraps around.
+    coded: u32,
+    /// Value of `coded` at the last judgment.
+    coded_before: u32,
+    /// When it was last judged.
+    judged_at: Instant,
+    /// Its report at the last judgment. `None` until the first report after a start or a stop.
+    baseline: Option<DecodeCount>,
+    /// End of the stop, if coding is stopped or was until nothing was coded since.
+    stopped_until: Option<Instant>,
+    /// Stops in a row.
+    stops: u32,
+    /// Share that it decoded by the last judgment; `None` if it did not report.
     share: Option<f64>,
 }
 
-/// What coding is worth towards neighbours, and what this node decodes of theirs.
+/// Accounts of coded packets, as coder and as decoder.
 #[derive(Debug)]
-pub(super) struct Feedback {
-    /// Share that must be decoded.
-    least: f64,
-    /// Of packets sent, where those that are not coded arrive for sure; otherwise of those heard.
-    of_sent: bool,
+pub(crate) struct Feedback {
+    /// Share that a neighbour must decode.
+    min_decoded: f64,
+    /// Whether decoded packets are compared with all that were sent, else with those heard. Where
+    /// native packets are repeated by the MAC, a coded packet that is not heard is a loss, too.
+    count_unheard: bool,
     decoders: BTreeMap<NodeId, Decoder>,
-    heard: BTreeMap<NodeId, Heard>,
-    /// When a report is due.
-    due: Option<Instant>,
-    reported: Option<Instant>,
+    /// Coded packets that this node heard, by their sender.
+    heard: BTreeMap<NodeId, DecodeCount>,
+    report_at: Option<Instant>,
+    reported_at: Option<Instant>,
 }
 
 impl Feedback {
-    pub(super) fn new(least: f64, of_sent: bool) -> Self {
-        let (decoders, heard) = (BTreeMap::new(), BTreeMap::new());
-        Self { least, of_sent, decoders, heard, due: None, reported: None }
+    /// Returns accounts without entries.
+    pub(crate) fn new(min_decoded: f64, count_unheard: bool) -> Self {
+        Self {
+            min_decoded,
+            count_unheard,
+            decoders: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            report_at: None,
+            reported_at: None,
+        }
     }
 
     // ---- as the coder
 
-    /// Whether packets may be coded for `neighbour`.
-    pub(super) fn allows(&self, neighbour: NodeId, now: Instant) -> bool {
+    /// Returns whether packets may be coded for `neighbour`.
+    pub(crate) fn allows(&self, neighbour: NodeId, now: Instant) -> bool {
         match self.decoders.get(&neighbour) {
-            Some(decoder) => decoder.stopped.is_none_or(|until| until <= now),
+            Some(decoder) => decoder.stopped_until.is_none_or(|until| until <= now),
             None => self.decoders.len() < MAX_NEIGHBOURS,
         }
     }
 
-    /// A packet was coded for `neighbour`.
-    pub(super) fn sent(&mut self, neighbour: NodeId, now: Instant) {
-        let least = self.least;
+    /// Notes that a packet was coded for `neighbour`.
+    pub(crate) fn note_coded(&mut self, neighbour: NodeId, now: Instant) {
+        let min_decoded = self.min_decoded;
         let decoder = self.decoders.entry(neighbour).or_insert_with(|| Decoder::new(now));
-        if decoder.stopped.take().is_some() {
-            decoder.begin(now);
+
+        // The stop is over. Only packets from here on count.
+        if decoder.stopped_until.take().is_some() {
+            decoder.begin_sample(now);
         }
-        decoder.sent = decoder.sent.wrapping_add(1);
-        let silent = now - decoder.since >= PATIENCE && decoder.unjudged() >= 2 * ENOUGH;
-        if silent && least > 0.0 {
-            decoder.judge(None, least, now);
+
+        decoder.coded = decoder.coded.wrapping_add(1);
+        let is_silent = now - decoder.judged_at >= REPORT_TIMEOUT;
+        if is_silent && decoder.sample() >= 2 * SAMPLE && min_decoded > 0.0 {
+            decoder.judge(None, min_decoded, now);
         }
     }
 
-    /// `neighbour` reports what it heard of this node's coded packets.
-    pub(super) fn learn(&mut self, neighbour: NodeId, heard: Heard, now: Instant) {
-        let (least, of_sent) = (self.least, self.of_sent);
+    /// Handles the report of `neighbour` on this node's coded packets.
+    pub(crate) fn handle_report(&mut self, neighbour: NodeId, report: DecodeCount, now: Instant) {
         let Some(decoder) = self.decoders.get_mut(&neighbour) else { return };
-        let Some(before) = decoder.heard.filter(|before| before.coded <= heard.coded) else {
-            // Its first word since its start: what it counts from here on is ours.
-            decoder.heard = Some(heard);
-            decoder.begin(now);
+
+        // Without a baseline, or if the neighbour has restarted, the counts cannot be compared.
+        let Some(before) = decoder.baseline.filter(|before| before.coded <= report.coded) else {
+            decoder.baseline = Some(report);
+            decoder.begin_sample(now);
             return;
         };
-        if decoder.unjudged() < ENOUGH || decoder.stopped.is_some() {
+        if decoder.sample() < SAMPLE || decoder.stopped_until.is_some() {
             return;
         }
-        let coded = heard.coded - before.coded;
-        let of = if of_sent { decoder.unjudged() } else { coded };
-        let share = f64::from(heard.decoded.saturating_sub(before.decoded)) / f64::from(of.max(1));
-        decoder.heard = Some(heard);
-        decoder.judge(Some(share.min(1.0)), least, now);
+
+        let heard = report.coded - before.coded;
+        let decoded = report.decoded.saturating_sub(before.decoded);
+        let of = if self.count_unheard { decoder.sample() } else { heard };
+        let share = (f64::from(decoded) / f64::from(of.max(1))).min(1.0);
+        decoder.baseline = Some(report);
+        decoder.judge(Some(share), self.min_decoded, now);
     }
 
-    /// Neighbours for whom nothing is coded now, with the share of coded packets that they decoded; none of those
-    /// that did not say.
-    pub(super) fn stopped(&self, now: Instant) -> impl Iterator<Item = (NodeId, Option<f64>)> + '_ {
-        let stopped = move |(node, decoder): (&NodeId, &Decoder)| {
-            decoder.stopped.filter(|until| *until > now).map(|_| (*node, decoder.share))
-        };
-        self.decoders.iter().filter_map(stopped)
+    /// Returns the neighbours for which coding is stopped, each with the share of coded packets
+    /// that it decoded, or `None` if it did not report.
+    pub(crate) fn stopped(&self, now: Instant) -> impl Iterator<Item = (NodeId, Option<f64>)> + '_ {
+        let is_stopped = move |decoder: &Decoder| decoder.stopped_until.is_some_and(|t| t > now);
+        let stopped = self.decoders.iter().filter(move |(_, decoder)| is_stopped(decoder));
+        stopped.map(|(node, decoder)| (*node, decoder.share))
     }
 
     // ---- as the decoder
 
-    /// A coded packet of `neighbour` for this node was heard.
-    pub(super) fn heard(&mut self, neighbour: NodeId, decoded: bool, now: Instant) {
+    /// Notes that a coded packet of `neighbour` for this node was heard.
+    pub(crate) fn note_heard(&mut self, neighbour: NodeId, decoded: bool, now: Instant) {
         if self.heard.len() >= MAX_NEIGHBOURS && !self.heard.contains_key(&neighbour) {
             return;
         }
-        let heard = self.heard.entry(neighbour).or_default();
-        heard.coded = heard.coded.wrapping_add(1);
-        heard.decoded = heard.decoded.wrapping_add(u32::from(decoded));
-        let due = self.reported.map_or(now, |last| now.max(last + EVERY));
-        self.due.get_or_insert(due);
+        let count = self.heard.entry(neighbour).or_default();
+        count.coded = count.coded.wrapping_add(1);
+        count.decoded = count.decoded.wrapping_add(u32::from(decoded));
+        let report_at = self.reported_at.map_or(now, |last| now.max(last + REPORT_INTERVAL));
+        self.report_at.get_or_insert(report_at);
     }
 
-    /// When a report is due.
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.due.filter(|_| self.least > 0.0)
+    /// Returns when a report is due; `None` if there is no news, or if nobody asks for reports.
+    pub(crate) fn report_at(&self) -> Option<Instant> {
+        self.report_at.filter(|_| self.min_decoded > 0.0)
     }
 
-    /// The report that is due.
-    pub(super) fn report(&mut self, now: Instant) -> Option<Vec<(NodeId, Heard)>> {
-        self.due().filter(|due| *due <= now)?;
-        self.due = None;
-        self.reported = Some(now);
-        Some(self.heard.iter().take(MAX_ENTRIES).map(|(node, heard)| (*node, *heard)).collect())
+    /// Returns the report that is due at `now`.
+    pub(crate) fn take_report(&mut self, now: Instant) -> Option<Vec<(NodeId, DecodeCount)>> {
+        self.report_at().filter(|at| *at <= now)?;
+        self.report_at = None;
+        self.reported_at = Some(now);
+        Some(self.heard.iter().take(MAX_ENTRIES).map(|(node, count)| (*node, *count)).collect())
     }
 }
 
 impl Decoder {
     fn new(now: Instant) -> Self {
-        let (heard, stopped) = (None, None);
-        Self { judged: 0, sent: 0, since: now, heard, stopped, pause: FIRST_PAUSE, share: None }
+        Self {
+            coded: 0,
+            coded_before: 0,
+            judged_at: now,
+            baseline: None,
+            stopped_until: None,
+            stops: 0,
+            share: None,
+        }
     }
 
-    fn unjudged(&self) -> u32 {
-        self.sent.wrapping_sub(self.judged)
+    /// Returns the packets coded for it since the last judgment.
+    fn sample(&self) -> u32 {
+        self.coded.wrapping_sub(self.coded_before)
     }
 
-    /// Counts from here on.
-    fn begin(&mut self, now: Instant) {
-        self.judged = self.sent;
-        self.since = now;
+    fn begin_sample(&mut self, now: Instant) {
+        self.coded_before = self.coded;
+        self.judged_at = now;
     }
 
-    fn judge(&mut self, share: Option<f64>, least: f64, now: Instant) {
+    /// Judges the neighbour by the share that it decoded, and stops coding if that is too little.
+    fn judge(&mut self, share: Option<f64>, min_decoded: f64, now: Instant) {
         self.share = share;
-        self.begin(now);
-        if share.unwrap_or(0.0) < least {
-            self.stopped = Some(now + self.pause);
-            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-            self.heard = None;
+        self.begin_sample(now);
+        if share.unwrap_or(0.0) < min_decoded {
+            self.stopped_until = Some(now + STOPS.pause(self.stops));
+            self.stops = self.stops.saturating_add(1);
+            self.baseline = None;
         } else {
-            self.pause = FIRST_PAUSE;
+            self.stops = 0;
         }
     }
 }
@@ -176,60 +216,74 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
 
-    /// The share of 100 s in which is coded, 20 packets a second, for a neighbour that hears each of these and
-    /// decodes so many of ten.
-    fn coded(of_ten: Option<u32>, of_sent: bool) -> f64 {
-        let (mut coder, mut decoder) = (Feedback::new(0.9, of_sent), Feedback::new(0.9, of_sent));
+    /// Returns the share of 100 s, with 20 packets a second, in which packets are coded for a
+    /// neighbour that hears all of them and decodes `of_ten` of ten. `None`: it does not report.
+    fn share_coded(of_ten: Option<u32>, count_unheard: bool) -> f64 {
+        let new = || Feedback::new(0.9, count_unheard);
+        let (mut coder, mut decoder) = (new(), new());
         let mut sent = 0;
         for tick in 0..2000 {
             let now = at(tick * 50);
             if coder.allows(PEER, now) {
-                coder.sent(PEER, now);
+                coder.note_coded(PEER, now);
                 sent += 1;
-                decoder.heard(PEER, sent % 10 < of_ten.unwrap_or(10), now);
+                decoder.note_heard(PEER, sent % 10 < of_ten.unwrap_or(10), now);
             }
-            if let Some(report) = decoder.report(now).filter(|_| of_ten.is_some()) {
-                coder.learn(PEER, report[0].1, now);
+            if let Some(report) = decoder.take_report(now).filter(|_| of_ten.is_some()) {
+                coder.handle_report(PEER, report[0].1, now);
             }
         }
         f64::from(sent) / 2000.0
     }
 
     #[test]
-    fn coding_goes_on_only_towards_who_decodes() {
-        assert_eq!(coded(Some(10), true), 1.0);
-        assert!(coded(Some(5), true) < 0.15);
-        assert!(coded(Some(5), false) < 0.15);
-        // One that never says a word.
-        assert!(coded(None, true) < 0.3);
+    fn coding_goes_on_only_for_a_neighbour_that_decodes() {
+        assert_eq!(share_coded(Some(10), true), 1.0);
+        assert!(share_coded(Some(5), true) < 0.15);
+        assert!(share_coded(Some(5), false) < 0.15);
+        assert!(share_coded(None, true) < 0.3);
+    }
+
+    #[test]
+    fn stops_double_up_to_the_longest_and_are_short_again_after_success() {
+        let mut decoder = Decoder::new(at(0));
+        let mut stop = |share| {
+            decoder.judge(Some(share), 0.9, at(0));
+            decoder.stopped_until.take().map(|until| (until - at(0)).as_secs())
+        };
+        let stops = [0.5; 7].map(&mut stop);
+        assert_eq!(stops, [10, 20, 40, 80, 160, 320, 320].map(Some));
+        assert_eq!((stop(1.0), stop(0.5)), (None, Some(10)));
     }
 
     #[test]
     fn reports_are_a_second_apart_and_come_only_after_news() {
         let mut node = Feedback::new(0.9, true);
-        assert_eq!(node.due(), None);
-        node.heard(PEER, true, at(100));
-        assert_eq!(node.report(at(100)), Some(vec![(PEER, Heard { coded: 1, decoded: 1 })]));
-        assert_eq!(node.due(), None);
-        node.heard(PEER, false, at(200));
-        assert_eq!((node.due(), node.report(at(1099))), (Some(at(1100)), None));
-        assert_eq!(node.report(at(1100)), Some(vec![(PEER, Heard { coded: 2, decoded: 1 })]));
+        assert_eq!(node.report_at(), None);
+        node.note_heard(PEER, true, at(100));
+        let first = DecodeCount { coded: 1, decoded: 1 };
+        assert_eq!(node.take_report(at(100)), Some(vec![(PEER, first)]));
+        assert_eq!(node.report_at(), None);
+        node.note_heard(PEER, false, at(200));
+        assert_eq!((node.report_at(), node.take_report(at(1099))), (Some(at(1100)), None));
+        let second = DecodeCount { coded: 2, decoded: 1 };
+        assert_eq!(node.take_report(at(1100)), Some(vec![(PEER, second)]));
         let mut mute = Feedback::new(0.0, true);
-        mute.heard(PEER, true, at(100));
-        assert_eq!(mute.due(), None);
+        mute.note_heard(PEER, true, at(100));
+        assert_eq!(mute.report_at(), None);
     }
 
     #[test]
-    fn a_peer_that_starts_anew_is_not_blamed_for_it() {
+    fn a_neighbour_that_restarts_is_not_judged_by_its_new_counts() {
         let mut coder = Feedback::new(0.9, true);
         for sent in 1..=40 {
-            coder.sent(PEER, at(sent));
+            coder.note_coded(PEER, at(sent));
         }
-        coder.learn(PEER, Heard { coded: 40, decoded: 40 }, at(50));
+        coder.handle_report(PEER, DecodeCount { coded: 40, decoded: 40 }, at(50));
         for sent in 51..=90 {
-            coder.sent(PEER, at(sent));
+            coder.note_coded(PEER, at(sent));
         }
-        coder.learn(PEER, Heard { coded: 5, decoded: 5 }, at(100));
+        coder.handle_report(PEER, DecodeCount { coded: 5, decoded: 5 }, at(100));
         assert!(coder.allows(PEER, at(100)));
     }
 
@@ -237,12 +291,12 @@ mod tests {
     fn memory_is_bounded() {
         let mut node = Feedback::new(0.9, true);
         for other in 1..=3000 {
-            node.heard(NodeId(other), false, at(0));
+            node.note_heard(NodeId(other), false, at(0));
             if node.allows(NodeId(other), at(0)) {
-                node.sent(NodeId(other), at(0));
+                node.note_coded(NodeId(other), at(0));
             }
         }
         assert_eq!((node.heard.len(), node.decoders.len()), (MAX_NEIGHBOURS, MAX_NEIGHBOURS));
-        assert_eq!(node.report(at(0)).unwrap().len(), MAX_ENTRIES);
+        assert_eq!(node.take_report(at(0)).unwrap().len(), MAX_ENTRIES);
     }
 }

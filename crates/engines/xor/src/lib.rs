@@ -1,8 +1,39 @@
-//! Pairwise coding of packets in opposite directions, for TCP: Huang, Ghaderi, Towsley, Gong, "TCP performance in
-//! coded wireless mesh networks" (SECON 2008), section IV. A relay holds a packet for a moment; where one for the
-//! opposite direction comes, both go in one broadcast, and each receiver takes its own out with the other, which it
-//! has sent itself. Departures: `ERRATA.md`.
+//! XOR coding: relays send two packets of opposite directions in one broadcast.
+//!
+//! A TCP connection sends data one way and acknowledgments the other way, through the same relays.
+//! A relay that has a packet for each direction sends both at once, xored. Each of the two
+//! receivers decodes the packet for it with the other one, which it has sent to the relay itself.
+//! Three transmissions do the work of four.
+//!
+//! ```text
+//!   frame heard                                      packet of the application
+//!       |                                                       |
+//!       v                                                       |
+//!   decode with the NC cache       (receive.rs, cache.rs)       |
+//!       |                                                       |
+//!       v                                                       |
+//!   reorder buffer of the hop      (toolkit::hop)               |
+//!       |                                                       |
+//!       +---> at its destination: delivered                     |
+//!       v                                                       |
+//!   a partner waits: pair them; else hold the packet (send.rs)  |
+//!       |                                                       |
+//!       v                                                       |
+//!   NC buffer, held --> ready      (buffer.rs) <----------------+
+//!       |
+//!       v
+//!   channel granted: number, write, send (send.rs)
+//! ```
+//!
+//! The hold time is configured, measured (`hold.rs`), or given by what a neighbour has announced
+//! (`backlog.rs`). Coding stops for neighbours that cannot decode (`feedback.rs`). Packets are
+//! numbered over each hop, so that a neighbour can ask for those it missed (`control.rs`): a coded
+//! packet is a broadcast that no MAC repeats.
+//!
+//! Source: Huang, Ghaderi, Towsley, Gong, "TCP performance in coded wireless mesh networks" (SECON
+//! 2008), section IV. `ERRATA.md` lists where the code departs from it.
 
+mod backlog;
 mod buffer;
 mod cache;
 mod config;
@@ -10,47 +41,53 @@ mod control;
 mod feedback;
 mod frame;
 mod hold;
-mod promise;
+mod packet;
+mod receive;
 mod routes;
 mod send;
 
 #[cfg(test)]
 mod tests;
 
-use buffer::{Buffer, Packet};
+use backlog::Backlogs;
+use buffer::Buffer;
 use cache::Cache;
 pub use config::XorConfig;
 use feedback::Feedback;
-use frame::{Data, MAX_HOPS, PacketId, Part, REPORT, REQUEST, Tag, check_of};
-use hold::{HoldTimes, Mean};
-use ncmesh_engine::Summary;
-use ncmesh_engine::TunnelEngine;
+use frame::{Data, REPORT, REQUEST, Request};
+use hold::{HoldTimes, NEWEST};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::average::Average;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
 use ncmesh_engine::toolkit::has_enough;
 use ncmesh_engine::toolkit::hop::{HopReceiver, HopSender, HopTiming};
 use ncmesh_engine::topology::Metric;
-use ncmesh_engine::tunnel::check_packet;
-use ncmesh_engine::tunnel::{CodingStatus, DATA, FlowStatus, HoldStatus, PacketError, flow_of};
-use ncmesh_engine::{Class, Context, Engine, Event, Filled, Frame, Offer, TxReport, TxResult};
+use ncmesh_engine::tunnel::{
+    CodingStatus, DATA, FlowStatus, HoldStatus, PacketError, check_packet, flow_of,
+};
+use ncmesh_engine::{
+    Class, Context, Engine, Filled, Frame, Offer, Summary, TunnelEngine, TxReport, TxResult,
+};
 use ncmesh_wire::{NodeId, ServiceId};
-use promise::Promises;
+use packet::{Header, MAX_HOPS, Packet};
 use routes::Routes;
 use std::sync::Arc;
 
-/// The scheme's name.
+/// Name of the scheme.
 pub const NAME: &str = "xor";
-/// Under which its frames travel.
+/// Service byte of its frames.
 pub const ID: ServiceId = ServiceId(21);
 
 /// Row of this scheme in a program's registry.
 pub const XOR: Entry = Entry {
     name: NAME,
     id: ID,
-    summary: "relays code packets of opposite directions together, such as TCP's data and acknowledgments",
-    paper: "Huang, Ghaderi, Towsley, Gong: TCP performance in coded wireless mesh networks (SECON 2008)",
+    summary: "relays code packets of opposite directions together, \
+        such as TCP's data and acknowledgments",
+    paper: "Huang, Ghaderi, Towsley, Gong: \
+        TCP performance in coded wireless mesh networks (SECON 2008)",
     read: summary,
     build: Constructor::Tunnel(|settings| {
         let config: XorConfig = settings.parse()?;
@@ -73,24 +110,25 @@ pub struct Xor {
     cache: Cache,
     buffer: Buffer,
     holds: HoldTimes,
-    promises: Promises,
+    backlogs: Backlogs,
     feedback: Feedback,
     sender: HopSender<Packet>,
-    receiver: HopReceiver<(Tag, Arc<[u8]>)>,
-    tallies: FlowCounters,
+    receiver: HopReceiver<(Header, Arc<[u8]>)>,
+    counters: FlowCounters,
     coding: CodingStatus,
-    /// The number of this node's last packet; none before the first.
-    number: Option<u32>,
-    /// At the MAC, where the MAC will tell whether it arrived.
-    on_air: Option<Tag>,
-    /// Since when the frame that goes next, or is on the air, has been first in line.
-    first_since: Instant,
-    /// How long packets wait for the channel, s.
-    channel_wait_s: Mean,
+    /// Number of this node's last packet; `None` before the first.
+    last_number: Option<u32>,
+    /// Header of the frame at the MAC, whose report is still to come; of a pair, the first one's.
+    on_air: Option<Header>,
+    /// Since when the frame at the head of the queue, or on the air, has been there. Its service
+    /// time counts from here to the MAC's report.
+    head_since: Instant,
+    /// Time for which ready packets wait for the channel, s.
+    channel_wait_s: Average,
 }
 
 impl Xor {
-    /// The engine with these settings.
+    /// Returns an engine with these settings.
     #[must_use]
     pub fn new(config: XorConfig) -> Self {
         let metric = if config.unicast { Metric::Unicast } else { Metric::Broadcast };
@@ -98,101 +136,18 @@ impl Xor {
             routes: Routes::new(metric, config.paths()),
             cache: Cache::new(config.cache),
             buffer: Buffer::new(config.queue, config.late),
-            holds: HoldTimes::new(config.hold_time(), config.max_hold_time_s),
-            promises: Promises::default(),
+            holds: HoldTimes::new(config.max_hold_time_s),
+            backlogs: Backlogs::default(),
             feedback: Feedback::new(config.min_decoded, config.unicast),
             sender: HopSender::new(HOP),
             receiver: HopReceiver::new(HOP),
-            tallies: FlowCounters::default(),
+            counters: FlowCounters::default(),
             coding: CodingStatus::default(),
-            number: None,
+            last_number: None,
             on_air: None,
-            first_since: Instant::default(),
-            channel_wait_s: Mean::default(),
+            head_since: Instant::default(),
+            channel_wait_s: Average::new(NEWEST),
             config,
-        }
-    }
-
-    // ---- receiving (Fig. 4, right)
-
-    fn hear_data(&mut self, cx: &mut Context<'_>, data: Data<'_>, frame: &Frame<'_>) {
-        if data.first().sender() != frame.sender {
-            cx.counters.drop(DropReason::Malformed);
-            return;
-        }
-        match data {
-            Data::One(tag, packet) if tag.next() == cx.me => {
-                self.promises.heard(frame.sender, tag.more, cx.now);
-                self.receive(cx, tag, packet, frame.epoch);
-            }
-            Data::Two([one, other], payload) if other.tag.next() == cx.me => {
-                self.decode(cx, other, one.tag.id, payload, frame.epoch);
-            }
-            Data::Two([one, other], payload) if one.tag.next() == cx.me => {
-                self.decode(cx, one, other.tag.id, payload, frame.epoch);
-            }
-            _ => {}
-        }
-    }
-
-    fn decode(
-        &mut self,
-        cx: &mut Context<'_>,
-        own: Part,
-        other: PacketId,
-        payload: &[u8],
-        epoch: u64,
-    ) {
-        let Part { tag, length, check } = own;
-        let sender = tag.sender();
-        self.promises.heard(sender, tag.more, cx.now);
-        let decoded = self.cache.packet(other).and_then(|other| {
-            let mut packet = payload.to_vec();
-            frame::xor(&mut packet, other);
-            packet.truncate(usize::from(length));
-            (check_of(&packet) == check).then_some(packet)
-        });
-        self.feedback.heard(sender, decoded.is_some(), cx.now);
-        match decoded {
-            Some(packet) => {
-                self.coding.decoded += 1;
-                self.receive(cx, tag, &packet, epoch);
-            }
-            None => {
-                self.coding.undecodable += 1;
-                self.tallies.heard(tag.id.source, tag.destination(), false);
-                cx.counters.drop(DropReason::Undecodable);
-            }
-        }
-    }
-
-    fn receive(&mut self, cx: &mut Context<'_>, tag: Tag, packet: &[u8], epoch: u64) {
-        let (source, destination) = (tag.id.source, tag.destination());
-        let bytes: Arc<[u8]> = Arc::from(packet);
-        let new = self.cache.keep(tag.id, Arc::clone(&bytes));
-        self.tallies.heard(source, destination, new);
-        if !new {
-            cx.counters.drop(DropReason::Stale);
-            return;
-        }
-        if tag.order == 0 || !self.config.recover {
-            self.hand_on(cx, tag, bytes);
-            return;
-        }
-        let from = (tag.sender(), epoch);
-        for (tag, bytes) in self.receiver.receive(from, tag.order, (tag, bytes), cx.now) {
-            self.hand_on(cx, tag, bytes);
-        }
-    }
-
-    fn hand_on(&mut self, cx: &mut Context<'_>, tag: Tag, bytes: Arc<[u8]>) {
-        let (source, destination) = (tag.id.source, tag.destination());
-        match tag.onward() {
-            Some(tag) => self.relay(cx, Packet { tag, bytes, since: cx.now, hold: Duration::ZERO }),
-            None => {
-                self.tallies.delivered(source, destination);
-                cx.events.push_back(Event::Packet { from: source, packet: bytes.to_vec() });
-            }
         }
     }
 }
@@ -204,39 +159,43 @@ impl Engine for Xor {
 
     fn handle_frame(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
         match frame.kind {
-            REPORT => self.hear_report(cx, frame),
-            REQUEST => self.hear_request(cx, frame),
-            DATA => match Data::parse(frame.body, frame.sender) {
-                Ok(data) => self.hear_data(cx, data, frame),
-                Err(_) => cx.counters.drop(DropReason::Malformed),
-            },
+            DATA => self.handle_data(cx, frame),
+            REPORT => self.handle_report(cx, frame),
+            REQUEST => self.handle_request(cx, frame),
             _ => cx.counters.drop(DropReason::Malformed),
         }
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
-        let due = self.buffer.due().filter(|due| *due <= cx.now);
-        if due.is_some() && !self.buffer.has_ready() && self.on_air.is_none() {
-            self.first_since = cx.now;
+        // A packet whose hold time is over now is at the head of the queue if nothing else waits.
+        let is_released = self.buffer.release_at().is_some_and(|at| at <= cx.now);
+        if is_released && !self.buffer.has_ready() && self.on_air.is_none() {
+            self.head_since = cx.now;
         }
         self.buffer.release(cx.now);
-        for (tag, bytes) in self.receiver.release(cx.now) {
-            self.hand_on(cx, tag, bytes);
+
+        // The reorder buffers give up missing packets and pass on later ones.
+        for (header, bytes) in self.receiver.release(cx.now) {
+            self.pass_on(cx, header, bytes);
         }
     }
 
     fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        let order = [self.receiver.release_at(), self.receiver.ask_at()];
-        let times = order.into_iter().chain([self.buffer.due(), self.feedback.due()]);
-        times.flatten().filter(|at| *at > after).min()
+        let times = [
+            self.receiver.release_at(),
+            self.receiver.ask_at(),
+            self.buffer.release_at(),
+            self.feedback.report_at(),
+        ];
+        times.into_iter().flatten().filter(|at| *at > after).min()
     }
 
     fn offer(&self, now: Instant) -> Option<Offer> {
-        let control = [self.receiver.ask_at(), self.feedback.due()];
-        if control.into_iter().flatten().any(|due| due <= now) {
+        let control = [self.receiver.ask_at(), self.feedback.report_at()];
+        if control.into_iter().flatten().any(|at| at <= now) {
             return Some(Offer::of(Class::Control));
         }
-        self.buffer.is_ready(now).then_some(Offer::of(Class::Data))
+        self.buffer.can_transmit(now).then_some(Offer::of(Class::Data))
     }
 
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
@@ -246,27 +205,28 @@ impl Engine for Xor {
     }
 
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
-        let Some(tag) = self.on_air.take() else { return };
+        let Some(header) = self.on_air.take() else { return };
         if report.result == TxResult::Failed {
-            self.tallies.lost(tag.id.source, tag.destination());
+            self.counters.lost(header.id.source, header.destination());
         }
-        self.holds.served(cx.now - self.first_since);
-        self.first_since = cx.now;
+        self.holds.note_service_time(cx.now - self.head_since);
+        self.head_since = cx.now;
     }
 }
 
 impl TunnelEngine for Xor {
-    /// A packet of this length can be coded with any other where their routes have no more than 12 hops together.
+    /// Leaves enough space that a packet of this length can be coded with any other, if their
+    /// routes have no more than 12 hops together.
     fn longest(&self, mtu: usize) -> usize {
         mtu - Data::RESERVED
     }
 
     fn can_send(&self, _: NodeId) -> bool {
-        self.buffer.has_room()
+        self.buffer.has_space()
     }
 
     fn below_low_watermark(&self, to: NodeId) -> bool {
-        let own = self.buffer.packets().filter(|packet| packet.tag.at == 0);
+        let own = self.buffer.packets().filter(|packet| packet.is_own());
         self.can_send(to) && !has_enough(own)
     }
 
@@ -277,38 +237,42 @@ impl TunnelEngine for Xor {
         packet: &[u8],
     ) -> Result<(), PacketError> {
         check_packet(cx.me, to, packet, self.longest(cx.mtu))?;
-        if !self.buffer.has_room() {
+        if !self.buffer.has_space() {
             return Err(PacketError::Full);
         }
         let route = self.routes.path(cx, to);
         if route.is_empty() || route.len() > MAX_HOPS {
             return Err(PacketError::NoPath(to));
         }
+
+        // Nobody else has a packet of this node, so nothing can be coded with it here: it is not
+        // held. The cache keeps it, to decode what the next hop codes with it.
         let (id, bytes): (_, Arc<[u8]>) = (self.next_id(cx), Arc::from(packet));
-        self.cache.keep(id, Arc::clone(&bytes));
-        self.tallies.begin(cx.me, to);
-        self.note_first(cx.now);
-        let tag = Tag { id, order: 0, at: 0, route, more: false };
-        self.buffer.send(Packet { tag, bytes, since: cx.now, hold: Duration::ZERO });
+        self.cache.insert(id, Arc::clone(&bytes));
+        self.counters.begin(cx.me, to);
+        self.note_head_ready(cx.now);
+        let header = Header { id, sequence: 0, hop: 0, route, more: false };
+        self.buffer.push_ready(Packet::new(header, bytes, cx.now));
         Ok(())
     }
 
     fn flows(&self) -> Vec<FlowStatus> {
-        self.tallies.statuses(|source, destination| {
-            let own = |p: &&Packet| (p.tag.id.source, p.tag.destination()) == (source, destination);
-            self.buffer.packets().filter(own).count() as u64
+        self.counters.statuses(|source, destination| {
+            let ends = |packet: &Packet| (packet.header.id.source, packet.header.destination());
+            let queued = self.buffer.packets().filter(|p| ends(p) == (source, destination));
+            queued.count() as u64
         })
     }
 
     fn coding(&self, now: Instant) -> Option<CodingStatus> {
-        let why = |share: Option<f64>| match share {
+        let reason = |share: Option<f64>| match share {
             Some(share) => format!("decoded only {:.0} % of what was coded for it", 100.0 * share),
             None => "did not say what it decoded of what was coded for it".into(),
         };
-        let stopped = self.feedback.stopped(now).map(|(node, share)| (node, why(share)));
-        let holds = self.holds.found().map(|((previous, next), hold)| HoldStatus {
-            previous,
-            next,
+        let stopped = self.feedback.stopped(now).map(|(node, share)| (node, reason(share)));
+        let holds = self.holds.measured().map(|(direction, hold)| HoldStatus {
+            previous: direction.previous,
+            next: direction.next,
             hold_s: hold.as_secs_f64(),
         });
         Some(CodingStatus {
@@ -319,19 +283,20 @@ impl TunnelEngine for Xor {
     }
 }
 
-/// What a frame of (kind, fields) by this sender says of itself.
-pub(crate) fn summary(sender: NodeId, kind: u8, body: &[u8]) -> Option<Summary> {
+/// Summarises a frame of `sender` for traces; `None` if it is malformed.
+fn summary(sender: NodeId, kind: u8, body: &[u8]) -> Option<Summary> {
     match kind {
         DATA => {
             let data = Data::parse(body, sender).ok()?;
-            let (kind, tag) = match &data {
-                Data::One(tag, _) => ("data", tag),
-                Data::Two([one, _], _) => ("coded", &one.tag),
+            let kind = match data {
+                Data::Native(..) => "data",
+                Data::Coded(..) => "coded",
             };
-            let flow = Some(flow_of(tag.id.source, tag.destination()));
+            let header = data.first();
+            let flow = Some(flow_of(header.id.source, header.destination()));
             Some(Summary { flow, ..Summary::new(NAME, kind) })
         }
-        REQUEST => frame::parse_request(body).ok().map(|_| Summary::new(NAME, "request")),
+        REQUEST => Request::parse(body).ok().map(|_| Summary::new(NAME, "request")),
         REPORT => frame::parse_report(body).ok().map(|_| Summary::new(NAME, "report")),
         _ => None,
     }

@@ -1,21 +1,22 @@
-//! Which way packets of this node go: a path given by hand, or the shortest one.
+//! Source routes for the packets of this node: configured paths, or the shortest ones by ETX.
 
 use ncmesh_engine::Context;
 use ncmesh_engine::topology::{Metric, NextHops};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
-/// Source routes.
+/// Routes from this node.
 #[derive(Debug)]
-pub(super) struct Routes {
-    /// Paths by their ends, each without its first node.
+pub(crate) struct Routes {
+    /// Configured paths by their ends, each without its first node.
     fixed: BTreeMap<(NodeId, NodeId), Vec<NodeId>>,
     shortest: NextHops,
 }
 
 impl Routes {
-    /// `paths` are used in both directions.
-    pub(super) fn new(metric: Metric, paths: Vec<Vec<NodeId>>) -> Self {
+    /// Returns routes that follow `paths`, each in both directions, and elsewhere the shortest
+    /// paths by `metric`.
+    pub(crate) fn new(metric: Metric, paths: Vec<Vec<NodeId>>) -> Self {
         let mut fixed = BTreeMap::new();
         for mut path in paths {
             for _ in 0..2 {
@@ -28,8 +29,8 @@ impl Routes {
         Self { fixed, shortest: NextHops::new(metric) }
     }
 
-    /// The nodes from here to `to`, itself included; empty if there is no way.
-    pub(super) fn path(&mut self, cx: &Context<'_>, to: NodeId) -> Vec<NodeId> {
+    /// Returns the nodes from here (exclusive) to `to` (inclusive); empty if there is no path.
+    pub(crate) fn path(&mut self, cx: &Context<'_>, to: NodeId) -> Vec<NodeId> {
         if let Some(path) = self.fixed.get(&(cx.me, to)) {
             return path.clone();
         }

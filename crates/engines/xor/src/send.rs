@@ -1,8 +1,9 @@
-//! Sending (Fig. 4, left): what is coded, what is held, and what goes as it is.
+//! Sending (Fig. 4, left): which packets are coded, which are held, and which go as they are.
 
 use super::Xor;
-use super::buffer::{Burden, Packet, Turn};
-use super::frame::{Data, PacketId};
+use super::frame::{Data, Native};
+use super::hold::Outcome;
+use super::packet::{Direction, Load, Packet, PacketId};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::tunnel::DATA;
@@ -10,120 +11,152 @@ use ncmesh_engine::{Context, Filled};
 use rand_core::RngCore;
 
 impl Xor {
-    pub(super) fn relay(&mut self, cx: &mut Context<'_>, packet: Packet) {
-        self.note_first(cx.now);
-        let allowed = |node| self.feedback.allows(node, cx.now);
-        let crosses = |(previous, next): &Turn| allowed(*previous) && allowed(*next);
-        let turn = packet.turn().filter(crosses);
-        let alone = match turn.filter(|_| self.config.coding) {
-            Some(turn) => self.code(packet, turn, cx.mtu),
-            None => Some(packet),
-        };
-        let Some(mut packet) = alone else { return };
-        if !self.buffer.has_room() {
+    /// Puts a packet of another node into the NC buffer: codes it with a packet of the opposite
+    /// direction, or lets it wait for one.
+    pub(crate) fn relay(&mut self, cx: &mut Context<'_>, mut packet: Packet) {
+        self.note_head_ready(cx.now);
+
+        // Both neighbours must be able to decode. If coding is stopped for one of them, the packet
+        // neither looks nor waits for a partner.
+        let decodes = |node| self.feedback.allows(node, cx.now);
+        let direction = packet.direction().filter(|d| decodes(d.previous) && decodes(d.next));
+
+        // Look for a partner among the packets that wait. A pair takes no more space than the
+        // partner alone, so this works in a full buffer too.
+        if let Some(direction) = direction
+            && self.config.coding
+        {
+            match self.pair(packet, direction, cx.mtu) {
+                Ok(()) => return,
+                Err(alone) => packet = alone,
+            }
+        }
+        if !self.buffer.has_space() {
             cx.counters.drop(DropReason::Full);
-            self.tallies.lost(packet.tag.id.source, packet.tag.destination());
+            self.counters.lost(packet.header.id.source, packet.header.destination());
             return;
         }
-        let Some(turn) = turn else { return self.buffer.send(packet) };
-        packet.hold = self.hold_time(turn, cx.now);
-        self.buffer.hold(packet, turn);
+
+        // No partner yet: wait for one.
+        match direction {
+            Some(direction) => {
+                packet.hold = self.hold_time(direction, cx.now);
+                self.buffer.hold(packet, direction);
+            }
+            None => self.buffer.push_ready(packet),
+        }
     }
 
-    /// How long the next packet of this turn is held.
-    fn hold_time(&mut self, turn: Turn, now: Instant) -> Duration {
-        if let Some(fixed) = self.config.hold_time() {
-            return fixed;
+    /// Codes a packet with one of the opposite direction, and learns from how long that one waited.
+    ///
+    /// # Errors
+    /// Gives the packet back if no partner waits.
+    fn pair(&mut self, packet: Packet, direction: Direction, mtu: usize) -> Result<(), Packet> {
+        let min_overlap = self.config.min_overlap;
+        let suits = |one: &Packet, other: &Packet| {
+            let (one_len, other_len) = (one.bytes.len(), other.bytes.len());
+            let (short, long) = (one_len.min(other_len), one_len.max(other_len));
+            let fits = Data::coded_len(&one.header, &other.header) + long <= mtu;
+            fits && short as f64 >= min_overlap * long as f64
+        };
+        let pairing = self.buffer.pair(packet, direction, suits)?;
+
+        // A ready packet is still paired while it waits for the channel.
+        let grace_s = if self.config.late { self.channel_wait_s.value() } else { 0.0 };
+        let outcome = Outcome {
+            hold: pairing.hold,
+            paired_after: Some(pairing.waited),
+            grace: Duration::from_secs_f64(grace_s),
+        };
+        self.holds.learn(pairing.direction, outcome);
+        Ok(())
+    }
+
+    /// Returns the time for which the next packet of a direction is held: as configured; else, if
+    /// its next hop has announced packets, long enough for these; else what has paid so far.
+    fn hold_time(&mut self, direction: Direction, now: Instant) -> Duration {
+        if let Some(configured) = self.config.hold_time() {
+            return configured;
         }
         if !self.config.coding {
             return Duration::ZERO;
         }
-        let promised = self.promises.patience(turn.1, self.holds.service(), now);
-        promised.unwrap_or_else(|| self.holds.next(turn))
+        let service_time = self.holds.service_time();
+        let announced = self.backlogs.partner_timeout(direction.next, service_time, now);
+        announced.unwrap_or_else(|| self.holds.choose(direction))
     }
 
-    /// Codes a packet with one that waits, for which there is always room; gives it back where none does.
-    fn code(&mut self, packet: Packet, turn: Turn, mtu: usize) -> Option<Packet> {
-        let (tag, length, least) =
-            (packet.tag.clone(), packet.bytes.len(), self.config.min_overlap);
-        let suits = |other: &Packet| {
-            let (short, long) = (length.min(other.bytes.len()), length.max(other.bytes.len()));
-            let fits = Data::len_of_two(&tag, &other.tag) + long <= mtu;
-            fits && short as f64 >= least * long as f64
-        };
-        match self.buffer.pair(packet, turn, suits) {
-            Ok(met) => {
-                self.holds.learn(met.turn, met.hold, Some(met.waited), self.grace());
-                None
-            }
-            Err(packet) => Some(packet),
+    /// Notes that a frame is about to be queued. If no other one waits or is on the air, it is at
+    /// the head of the queue from now on, and its service time begins.
+    pub(crate) fn note_head_ready(&mut self, now: Instant) {
+        if !self.buffer.can_transmit(now) && self.on_air.is_none() {
+            self.head_since = now;
         }
     }
 
-    /// How long a packet that was let go may still be paired, on average.
-    fn grace(&self) -> Duration {
-        let wait_s = if self.config.late { self.channel_wait_s.value() } else { 0.0 };
-        Duration::from_secs_f64(wait_s)
-    }
-
-    /// A packet is about to be queued: if nothing waits for the channel, it is the first in line.
-    pub(super) fn note_first(&mut self, now: Instant) {
-        if !self.buffer.is_ready(now) && self.on_air.is_none() {
-            self.first_since = now;
-        }
-    }
-
-    pub(super) fn fill_data(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+    /// Appends the next data frame to `out`.
+    pub(crate) fn fill_data(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         self.buffer.release(cx.now);
-        let burden = self.buffer.take()?;
+        let load = self.buffer.pop_ready()?;
         self.coding.sent += 1;
-        match burden {
-            Burden::One(mut packet) => {
-                if packet.tag.order == 0 {
-                    self.note_alone(&packet, cx.now);
+        match load {
+            Load::Native(mut packet) => {
+                if packet.header.sequence == 0 {
+                    self.note_unpaired(&packet, cx.now);
                     self.number(&mut packet);
                 }
-                packet.tag.more = self.buffer.has_more(packet.tag.next());
-                Data::write_one(&packet.tag, &packet.bytes, out);
-                let to = self.config.unicast.then(|| packet.tag.next());
-                self.on_air = Some(packet.tag);
+                packet.header.more = self.buffer.has_packet_to(packet.header.next());
+                Data::write_native(&packet.header, &packet.bytes, out);
+                let to = self.config.unicast.then(|| packet.header.next());
+                self.on_air = Some(packet.header);
                 Some(Filled { kind: DATA, to })
             }
-            Burden::Two(mut one, mut other) => {
+            Load::Coded(mut one, mut other) => {
                 self.coding.coded += 1;
-                let is_new = one.tag.order == 0;
+                let is_first_attempt = one.header.sequence == 0;
                 for packet in [&mut one, &mut other] {
-                    self.feedback.sent(packet.tag.next(), cx.now);
+                    self.feedback.note_coded(packet.header.next(), cx.now);
                     self.number(packet);
-                    packet.tag.more = self.buffer.has_more(packet.tag.next());
+                    packet.header.more = self.buffer.has_packet_to(packet.header.next());
                 }
-                if is_new {
-                    let [one, other] = [&one.tag, &other.tag].map(|tag| (tag.next(), tag.order));
+
+                // If the frame is lost, both neighbours usually miss it. The sender remembers the
+                // pair so that it can be coded again.
+                if is_first_attempt {
+                    let [one, other] = [&one.header, &other.header].map(|h| (h.next(), h.sequence));
                     self.sender.pair(one, other);
                 }
-                Data::write_two((&one.tag, &one.bytes), (&other.tag, &other.bytes), out);
-                self.on_air = Some(one.tag);
+                Data::write_coded(Native::from(&one), Native::from(&other), out);
+                self.on_air = Some(one.header);
                 Some(Filled { kind: DATA, to: None })
             }
         }
     }
 
-    /// A packet goes out that met none.
-    fn note_alone(&mut self, packet: &Packet, now: Instant) {
-        let waited = now - (packet.since + packet.hold);
-        self.channel_wait_s.add(waited.as_secs_f64());
-        if let Some(turn) = packet.turn() {
-            self.holds.learn(turn, packet.hold, None, Duration::ZERO);
+    /// Numbers a packet that goes over this hop for the first time, so that it can be asked for.
+    fn number(&mut self, packet: &mut Packet) {
+        if self.config.recover && packet.header.sequence == 0 {
+            packet.header.sequence = self.sender.number(packet.header.next(), packet);
         }
     }
 
-    /// A name for a packet of this node that none of its earlier ones, of this start or others, is likely to have.
-    pub(super) fn next_id(&mut self, cx: &mut Context<'_>) -> PacketId {
-        let number = match self.number {
+    /// Learns that a packet is sent without a partner, and how long it waited for the channel.
+    fn note_unpaired(&mut self, packet: &Packet, now: Instant) {
+        self.channel_wait_s.add((now - packet.hold_ends()).as_secs_f64());
+        if let Some(direction) = packet.direction() {
+            let (hold, grace) = (packet.hold, Duration::ZERO);
+            self.holds.learn(direction, Outcome { hold, paired_after: None, grace });
+        }
+    }
+
+    /// Returns a name for a new packet of this node. Numbers count up from a random one, so that
+    /// a restarted node does not reuse names that its neighbours remember.
+    pub(crate) fn next_id(&mut self, cx: &mut Context<'_>) -> PacketId {
+        let number = match self.last_number {
             Some(last) => last.wrapping_add(1),
             None => cx.rng.next_u32(),
         };
-        self.number = Some(number);
+        self.last_number = Some(number);
         PacketId { source: cx.me, number }
     }
 }

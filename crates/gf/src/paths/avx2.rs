@@ -1,6 +1,6 @@
-//! AVX2: a product by two byte shuffles (J. S. Plank, K. M. Greenan, E. L.
-//! Miller, "Screaming Fast Galois Field Arithmetic Using Intel SIMD
-//! Instructions", FAST 2013).
+//! AVX2: the product by two byte shuffles of [`shuffle`](super::shuffle) on 32-byte registers.
+//!
+//! `vpshufb` looks up within each 16-byte half, so both halves of a register hold the table.
 
 use crate::paths::entries;
 use crate::paths::shuffle::{Bytes, Halves, Pairs, Shuffle};
@@ -23,7 +23,7 @@ impl Shuffle for Ymm {
 
     #[inline(always)]
     unsafe fn split(self) -> Halves<Self> {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe {
             let nibble = _mm256_set1_epi8(15);
             [_mm256_and_si256(self, nibble), _mm256_and_si256(_mm256_srli_epi16::<4>(self), nibble)]
@@ -32,7 +32,7 @@ impl Shuffle for Ymm {
 
     #[inline(always)]
     unsafe fn add_product(self, x: Halves<Self>, table: Halves<Self>) -> Self {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe {
             let products =
                 [_mm256_shuffle_epi8(table[0], x[0]), _mm256_shuffle_epi8(table[1], x[1])];

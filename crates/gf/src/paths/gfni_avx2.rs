@@ -1,4 +1,7 @@
 //! GFNI with 32-byte registers, for processors without AVX-512.
+//!
+//! `gf2p8mulb` multiplies in GF(2^8) and `gf2p8affineqb` in GF(2^4), as in
+//! [`gfni_avx512`](super::gfni_avx512).
 
 use crate::paths::entries;
 use crate::paths::ymm::{Bits, Ymm};
@@ -15,7 +18,7 @@ impl Multiply<Ymm> for Bytes {
 
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm256_set1_epi8(coefficient.cast_signed()) }
     }
 
@@ -26,7 +29,7 @@ impl Multiply<Ymm> for Bytes {
 
     #[inline(always)]
     unsafe fn fold(sum: Ymm, x: Self::Operand, factor: Self::Factor) -> Ymm {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm256_xor_si256(sum, _mm256_gf2p8mul_epi8(x, factor)) }
     }
 }
@@ -40,7 +43,7 @@ impl Multiply<Ymm> for Nibbles {
 
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm256_set1_epi64x(MATRIX_16[usize::from(coefficient & 15)].cast_signed()) }
     }
 
@@ -51,7 +54,7 @@ impl Multiply<Ymm> for Nibbles {
 
     #[inline(always)]
     unsafe fn fold(sum: Ymm, x: Self::Operand, factor: Self::Factor) -> Ymm {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm256_xor_si256(sum, _mm256_gf2p8affine_epi64_epi8::<0>(x, factor)) }
     }
 }

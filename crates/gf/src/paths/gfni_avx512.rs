@@ -1,5 +1,9 @@
-//! GFNI with 64-byte registers: `gf2p8mulb` for GF(2^8), `gf2p8affineqb` for
-//! GF(2^4), and three-way exclusive or.
+//! GFNI with 64-byte registers.
+//!
+//! `gf2p8mulb` multiplies 64 elements of GF(2^8) in one instruction. Two elements of GF(2^4) in a
+//! byte are multiplied by `gf2p8affineqb`, which applies an 8 x 8 bit matrix to each byte. The
+//! three-way exclusive or of `vpternlogq` adds two products at once. Masked loads and stores
+//! handle the end of a row.
 
 use crate::paths::entries;
 use crate::tables::{MASK_2, MATRIX_16};
@@ -14,7 +18,7 @@ const XOR_THREE: i32 = 0x96;
 /// Truth table of `a ^ (b & c)` for `vpternlog`.
 const XOR_AND: i32 = 0x78;
 
-/// The first `count < 64` byte lanes.
+/// Returns the mask of the first `count < 64` byte lanes.
 #[inline(always)]
 fn lanes(count: usize) -> __mmask64 {
     !(u64::MAX << count)
@@ -25,7 +29,7 @@ impl Vector for Zmm {
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm512_setzero_si512() }
     }
 
@@ -43,25 +47,25 @@ impl Vector for Zmm {
 
     #[inline(always)]
     unsafe fn load_part(from: *const u8, count: usize) -> Self {
-        // SAFETY: masked lanes are not touched.
+        // SAFETY: the instruction does not access masked lanes.
         unsafe { _mm512_maskz_loadu_epi8(lanes(count), from.cast()) }
     }
 
     #[inline(always)]
     unsafe fn store_part(self, to: *mut u8, count: usize) {
-        // SAFETY: masked lanes are not touched.
+        // SAFETY: the instruction does not access masked lanes.
         unsafe { _mm512_mask_storeu_epi8(to.cast(), lanes(count), self) }
     }
 
     #[inline(always)]
     unsafe fn and(self, other: Self) -> Self {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm512_and_si512(self, other) }
     }
 
     #[inline(always)]
     unsafe fn first_nonzero(self) -> Option<usize> {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         let lanes = unsafe { _mm512_test_epi8_mask(self, self) };
         (lanes != 0).then(|| lanes.trailing_zeros() as usize)
     }
@@ -76,7 +80,7 @@ impl Multiply<Zmm> for Bytes {
 
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm512_set1_epi8(coefficient.cast_signed()) }
     }
 
@@ -87,13 +91,13 @@ impl Multiply<Zmm> for Bytes {
 
     #[inline(always)]
     unsafe fn fold(sum: Zmm, x: Self::Operand, factor: Self::Factor) -> Zmm {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm512_xor_si512(sum, _mm512_gf2p8mul_epi8(x, factor)) }
     }
 
     #[inline(always)]
     unsafe fn fold_two(sum: Zmm, x: [Self::Operand; 2], factor: [Self::Factor; 2]) -> Zmm {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe {
             let products =
                 [_mm512_gf2p8mul_epi8(x[0], factor[0]), _mm512_gf2p8mul_epi8(x[1], factor[1])];
@@ -111,7 +115,7 @@ impl Multiply<Zmm> for Nibbles {
 
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm512_set1_epi64(MATRIX_16[usize::from(coefficient & 15)].cast_signed()) }
     }
 
@@ -122,13 +126,13 @@ impl Multiply<Zmm> for Nibbles {
 
     #[inline(always)]
     unsafe fn fold(sum: Zmm, x: Self::Operand, factor: Self::Factor) -> Zmm {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm512_xor_si512(sum, _mm512_gf2p8affine_epi64_epi8::<0>(x, factor)) }
     }
 
     #[inline(always)]
     unsafe fn fold_two(sum: Zmm, x: [Self::Operand; 2], factor: [Self::Factor; 2]) -> Zmm {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe {
             let products = [
                 _mm512_gf2p8affine_epi64_epi8::<0>(x[0], factor[0]),
@@ -148,7 +152,7 @@ impl Multiply<Zmm> for Bits {
 
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm512_set1_epi64(MASK_2[usize::from(coefficient & 1)].cast_signed()) }
     }
 
@@ -159,7 +163,7 @@ impl Multiply<Zmm> for Bits {
 
     #[inline(always)]
     unsafe fn fold(sum: Zmm, x: Self::Operand, factor: Self::Factor) -> Zmm {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm512_ternarylogic_epi64::<XOR_AND>(sum, x, factor) }
     }
 }

@@ -1,4 +1,9 @@
-//! One module per code path, and the table of entry points that each gives.
+//! One module per code path, and the table of entry points that each module defines.
+//!
+//! A path module implements [`Vector`](crate::vector::Vector) for its register and
+//! [`Multiply`](crate::vector::Multiply) for each field. The macro `entries!` then compiles the
+//! generic loops with the path's target features. Everything below an entry point is
+//! `inline(always)`, since a function without the target features cannot inline intrinsics.
 
 use crate::elimination::Step;
 use crate::skeleton::Job;
@@ -21,8 +26,8 @@ mod ymm;
 
 /// The entry points of one path for one field.
 ///
-/// Each is `unsafe` because it needs the path's instructions and a job whose
-/// pointers are valid (see [`Job`] and [`Step`]).
+/// Each is `unsafe` because it needs the path's instructions and arguments with valid pointers
+/// (see [`Job`] and [`Step`]).
 #[derive(Debug)]
 pub(crate) struct Entries {
     pub(crate) product: unsafe fn(&Job<'_>),
@@ -30,24 +35,25 @@ pub(crate) struct Entries {
     pub(crate) eliminate: unsafe fn(&Step) -> Option<usize>,
 }
 
-/// Defines `static NAME: Entries` for vector `$v`, multiplication `$m`, blocks
-/// of `$widest` registers, `$per_line` registers in 64 bytes, compiled with the given target features.
+/// Defines `static $name: Entries` for the register `$v` and the multiplication `$m`, with column
+/// blocks of `$widest` registers and `$per_line` registers in 64 bytes, compiled with the target
+/// features `$features`.
 macro_rules! entries {
     ($name:ident, $v:ty, $m:ty, $widest:literal, $per_line:literal $(, $features:literal)?) => {
         pub(crate) static $name: $crate::paths::Entries = {
             $(#[target_feature(enable = $features)])?
             unsafe fn product(job: &$crate::skeleton::Job<'_>) {
-                // SAFETY: same contract.
+                // SAFETY: the caller keeps the same contract.
                 unsafe { $crate::skeleton::product::<$v, $m, $widest>(job) }
             }
             $(#[target_feature(enable = $features)])?
             unsafe fn accumulate(job: &$crate::skeleton::Job<'_>) {
-                // SAFETY: same contract.
+                // SAFETY: the caller keeps the same contract.
                 unsafe { $crate::skeleton::accumulate::<$v, $m, $widest>(job) }
             }
             $(#[target_feature(enable = $features)])?
             unsafe fn eliminate(step: &$crate::elimination::Step) -> Option<usize> {
-                // SAFETY: same contract.
+                // SAFETY: the caller keeps the same contract.
                 unsafe { $crate::elimination::eliminate::<$v, $m, $per_line>(step) }
             }
             $crate::paths::Entries { product, accumulate, eliminate }

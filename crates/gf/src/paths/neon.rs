@@ -1,4 +1,5 @@
-//! NEON on AArch64: a product by two table look-ups, as the SSSE3 path.
+//! NEON on AArch64: the product by two byte shuffles of [`shuffle`](super::shuffle), with the
+//! table look-up `tbl` on 16-byte registers.
 
 use crate::paths::entries;
 use crate::paths::shuffle::{Bytes, Halves, Pairs, Shuffle};
@@ -14,7 +15,7 @@ impl Vector for Quad {
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { vdupq_n_u8(0) }
     }
 
@@ -52,13 +53,13 @@ impl Vector for Quad {
 
     #[inline(always)]
     unsafe fn and(self, other: Self) -> Self {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { vandq_u8(self, other) }
     }
 
     #[inline(always)]
     unsafe fn first_nonzero(self) -> Option<usize> {
-        // SAFETY: same contract.
+        // SAFETY: the caller keeps the same contract.
         unsafe { first_nonzero_stored(self) }
     }
 }
@@ -73,13 +74,13 @@ impl Shuffle for Quad {
 
     #[inline(always)]
     unsafe fn split(self) -> Halves<Self> {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { [vandq_u8(self, vdupq_n_u8(15)), vshrq_n_u8::<4>(self)] }
     }
 
     #[inline(always)]
     unsafe fn add_product(self, x: Halves<Self>, table: Halves<Self>) -> Self {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe {
             let products = [vqtbl1q_u8(table[0], x[0]), vqtbl1q_u8(table[1], x[1])];
             veorq_u8(veorq_u8(self, products[0]), products[1])
@@ -96,7 +97,7 @@ impl Multiply<Quad> for Bits {
 
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { vreinterpretq_u8_u64(vdupq_n_u64(MASK_2[usize::from(coefficient & 1)])) }
     }
 
@@ -107,7 +108,7 @@ impl Multiply<Quad> for Bits {
 
     #[inline(always)]
     unsafe fn fold(sum: Quad, x: Self::Operand, factor: Self::Factor) -> Quad {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { veorq_u8(sum, vandq_u8(x, factor)) }
     }
 }

@@ -1,4 +1,4 @@
-//! SSSE3: as the AVX2 path, on 16-byte registers.
+//! SSSE3: the product by two byte shuffles of [`shuffle`](super::shuffle) on 16-byte registers.
 
 use crate::paths::entries;
 use crate::paths::shuffle::{Bytes, Halves, Pairs, Shuffle};
@@ -14,7 +14,7 @@ impl Vector for Xmm {
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm_setzero_si128() }
     }
 
@@ -52,13 +52,13 @@ impl Vector for Xmm {
 
     #[inline(always)]
     unsafe fn and(self, other: Self) -> Self {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm_and_si128(self, other) }
     }
 
     #[inline(always)]
     unsafe fn first_nonzero(self) -> Option<usize> {
-        // SAFETY: same contract.
+        // SAFETY: the caller keeps the same contract.
         unsafe { first_nonzero_stored(self) }
     }
 }
@@ -73,7 +73,7 @@ impl Shuffle for Xmm {
 
     #[inline(always)]
     unsafe fn split(self) -> Halves<Self> {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe {
             let nibble = _mm_set1_epi8(15);
             [_mm_and_si128(self, nibble), _mm_and_si128(_mm_srli_epi16::<4>(self), nibble)]
@@ -82,7 +82,7 @@ impl Shuffle for Xmm {
 
     #[inline(always)]
     unsafe fn add_product(self, x: Halves<Self>, table: Halves<Self>) -> Self {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe {
             let products = [_mm_shuffle_epi8(table[0], x[0]), _mm_shuffle_epi8(table[1], x[1])];
             _mm_xor_si128(_mm_xor_si128(self, products[0]), products[1])
@@ -99,7 +99,7 @@ impl Multiply<Xmm> for Bits {
 
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm_set1_epi64x(MASK_2[usize::from(coefficient & 1)].cast_signed()) }
     }
 
@@ -110,7 +110,7 @@ impl Multiply<Xmm> for Bits {
 
     #[inline(always)]
     unsafe fn fold(sum: Xmm, x: Self::Operand, factor: Self::Factor) -> Xmm {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm_xor_si128(sum, _mm_and_si128(x, factor)) }
     }
 }

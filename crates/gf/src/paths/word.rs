@@ -1,7 +1,7 @@
-//! The portable path: eight bytes at a time in a machine word.
+//! The portable path: eight bytes at a time in a 64-bit machine word.
 //!
-//! A product is the sum of the shifts `x·2^i` for the bits `i` set in the
-//! coefficient, with masks in place of branches.
+//! A product is the sum of the shifts `x·2^i` for the bits `i` that are set in the coefficient.
+//! Masks replace branches: each shift is ANDed with all ones or all zeros.
 
 use crate::paths::entries;
 use crate::vector::{Multiply, Vector, first_nonzero_stored};
@@ -53,12 +53,12 @@ impl Vector for Word {
 
     #[inline(always)]
     unsafe fn first_nonzero(self) -> Option<usize> {
-        // SAFETY: same contract.
+        // SAFETY: the caller keeps the same contract.
         unsafe { first_nonzero_stored(self) }
     }
 }
 
-/// All ones where bit `i` of `coefficient` is set, for the lowest `N` bits.
+/// Returns, for each of the lowest `N` bits of `coefficient`, all ones if it is set, else zero.
 #[inline(always)]
 fn masks<const N: usize>(coefficient: u8) -> [u64; N] {
     let mut masks = [0; N];
@@ -68,6 +68,7 @@ fn masks<const N: usize>(coefficient: u8) -> [u64; N] {
     masks
 }
 
+/// Adds the shifts selected by `masks` to `sum`.
 #[inline(always)]
 fn sum_of_shifts<const N: usize>(mut sum: u64, shifts: [u64; N], masks: [u64; N]) -> u64 {
     for i in 0..N {
@@ -90,6 +91,7 @@ impl Multiply<Word> for Bytes {
 
     #[inline(always)]
     unsafe fn operand(x: Word) -> Self::Operand {
+        // Doubling shifts each byte left. Where its top bit falls out, the polynomial reduces it.
         let mut shifts = [x; 8];
         for i in 1..8 {
             let low = (shifts[i - 1] & (0x7F * ONES)) << 1;
@@ -118,6 +120,7 @@ impl Multiply<Word> for Nibbles {
 
     #[inline(always)]
     unsafe fn operand(x: Word) -> Self::Operand {
+        // As for bytes, within each nibble and with the polynomial x^4 + x + 1.
         let mut shifts = [x; 4];
         for i in 1..4 {
             let low = (shifts[i - 1] & (0x77 * ONES)) << 1;

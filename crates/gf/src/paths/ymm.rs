@@ -1,4 +1,4 @@
-//! The 32-byte register that the two AVX2 paths share, and its GF(2).
+//! The 32-byte register that the two AVX2 paths share, and its multiplication in GF(2).
 
 use crate::tables::MASK_2;
 use crate::vector::{Multiply, Vector, first_nonzero_stored};
@@ -12,7 +12,7 @@ impl Vector for Ymm {
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm256_setzero_si256() }
     }
 
@@ -50,13 +50,13 @@ impl Vector for Ymm {
 
     #[inline(always)]
     unsafe fn and(self, other: Self) -> Self {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm256_and_si256(self, other) }
     }
 
     #[inline(always)]
     unsafe fn first_nonzero(self) -> Option<usize> {
-        // SAFETY: same contract.
+        // SAFETY: the caller keeps the same contract.
         unsafe { first_nonzero_stored(self) }
     }
 }
@@ -70,7 +70,7 @@ impl Multiply<Ymm> for Bits {
 
     #[inline(always)]
     unsafe fn factor(coefficient: u8) -> Self::Factor {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm256_set1_epi64x(MASK_2[usize::from(coefficient & 1)].cast_signed()) }
     }
 
@@ -81,7 +81,7 @@ impl Multiply<Ymm> for Bits {
 
     #[inline(always)]
     unsafe fn fold(sum: Ymm, x: Self::Operand, factor: Self::Factor) -> Ymm {
-        // SAFETY: the path's instructions are there.
+        // SAFETY: the processor has the path's instructions.
         unsafe { _mm256_xor_si256(sum, _mm256_and_si256(x, factor)) }
     }
 }

@@ -1,54 +1,75 @@
-//! What becomes of a frame at a radio in its reach.
+//! Outcome of a frame at one radio in its reach.
 
 use rand_chacha::ChaCha8Rng;
 
-use crate::channel::Fate;
+use crate::channel::LinkOutcome;
 use crate::random::unit;
 use crate::statistics::RadioStatistics;
 
-/// Fewer expected errors than this are none.
-const NONE: f64 = 1e-9;
+/// With fewer expected errors than this, a frame counts as error-free without a draw.
+const NEGLIGIBLE_ERRORS: f64 = 1e-9;
 
-/// With more than this no frame is read: exp(-40) is below 10^-17.
-pub(super) const MANY: f64 = 40.0;
+/// With this many expected errors or more, a frame is lost without a draw: exp(-40) is below
+/// 10^-17.
+pub(super) const HOPELESS_ERRORS: f64 = 40.0;
 
-/// Whether a frame with so many errors to be expected is read without any: with probability exp(-`errors`).
-/// That lies between 1 - errors and 1 / (1 + errors), which mostly is enough to know.
-pub(super) fn is_clean(errors: f64, draws: &mut ChaCha8Rng) -> bool {
-    if !(NONE..MANY).contains(&errors) {
-        return errors < NONE;
+/// Draws whether a frame with this expected number of bit errors has none: with probability
+/// exp(-`errors`).
+pub(super) fn draw_error_free(errors: f64, draws: &mut ChaCha8Rng) -> bool {
+    if !(NEGLIGIBLE_ERRORS..HOPELESS_ERRORS).contains(&errors) {
+        return errors < NEGLIGIBLE_ERRORS;
     }
+
+    // The probability is between 1 - errors and 1 / (1 + errors). These bounds decide most draws
+    // without the exponential.
     let draw = unit(draws);
     draw < 1.0 - errors || (draw * (1.0 + errors) < 1.0 && draw < libm::exp(-errors))
 }
 
-/// What became of a frame at one radio.
-pub(super) struct Outcome {
-    /// Whether it was read, if the radio was receiving it to its end; a frame that its link lost was not
-    /// recognised as broken, and is left out.
-    pub(super) locked: Option<bool>,
-    /// Delivered, that is.
-    pub(super) read: bool,
-    /// Its link lost it.
-    lost: bool,
-    /// Strong enough, but spoilt.
-    pub(super) collided: bool,
+/// Outcome of a frame at one radio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The radio decodes the frame.
+    Decoded,
+    /// The radio could have decoded the frame, but the link's loss erased it. Such a loss hits the
+    /// preamble, so the MAC notices nothing.
+    Erased,
+    /// The frame was strong enough, but interference, noise or the radio's own transmission spoilt
+    /// it.
+    Corrupted {
+        /// Whether the radio received it to its end, so that the MAC notices the error.
+        received: bool,
+    },
+    /// The frame was too weak to be received, or the radio is off.
+    Unnoticed,
 }
 
 impl Outcome {
-    /// Of a frame that the radio was receiving to its end or not, without an error or not.
-    pub(super) fn new(fate: Fate, locked: bool, clean: bool, up: bool) -> Self {
-        Self {
-            locked: (locked && fate != Fate::Lost).then_some(clean),
-            read: fate == Fate::Whole && clean,
-            lost: fate == Fate::Lost && clean,
-            collided: fate != Fate::Sensed && !clean && up,
+    /// Returns the outcome of a frame after `link`. `locked` tells whether the radio received it to
+    /// its end, `error_free` whether it did so without a bit error.
+    pub(super) fn new(link: LinkOutcome, locked: bool, error_free: bool, up: bool) -> Self {
+        match link {
+            LinkOutcome::Intact if error_free => Self::Decoded,
+            LinkOutcome::Erased if error_free => Self::Erased,
+            LinkOutcome::Intact if up => Self::Corrupted { received: locked },
+            LinkOutcome::Erased if up => Self::Corrupted { received: false },
+            _ => Self::Unnoticed,
         }
     }
 
-    /// Counts it at the radio.
-    pub(super) fn count(&self, counters: &mut RadioStatistics) {
-        counters.losses += u64::from(self.lost);
-        counters.collisions += u64::from(self.collided);
+    /// Returns what the MAC learns at the end of the frame: whether it was decoded, or `None` if
+    /// the radio did not receive it to its end.
+    pub(super) fn rx_end(self) -> Option<bool> {
+        match self {
+            Self::Decoded => Some(true),
+            Self::Corrupted { received: true } => Some(false),
+            Self::Erased | Self::Corrupted { received: false } | Self::Unnoticed => None,
+        }
+    }
+
+    /// Counts the outcome at the radio. The MAC counts deliveries.
+    pub(super) fn count(self, counters: &mut RadioStatistics) {
+        counters.losses += u64::from(self == Self::Erased);
+        counters.collisions += u64::from(matches!(self, Self::Corrupted { .. }));
     }
 }

@@ -1,46 +1,59 @@
-//! A channel of which only the loss of each link is known.
+//! A channel where only the loss of each link is given.
+//!
+//! Each frame draws one 32-bit number for each neighbour that hears the sender; the frame is
+//! delivered if the number is below the link's threshold. The draw does not depend on anything but
+//! the seed, the sender and the number of its frame. Two protocols in the same scenario therefore
+//! see the same losses.
+//!
+//! Frames have no physical power here. All signals are equally strong, so overlapping frames are
+//! lost, or they get the power that explains the loss under Rayleigh fading
+//! ([`LinkPower::Rayleigh`]).
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 
-use super::bursts::Burstiness;
-use super::{Arrival, Fate};
+use super::gilbert_elliott::GilbertElliott;
+use super::{Arrival, LinkOutcome};
 use crate::config::{LinkPower, LinksConfig, Sense};
+use crate::error::MediumError;
+use crate::loss_matrix::LossMatrix;
 use crate::power::Power;
 use crate::random::{Purpose, stream};
-use crate::{LossMatrix, MediumError, RadioId};
+use crate::types::RadioId;
 
-/// Certainty, as a bound on 32-bit draws.
-const CERTAIN: f64 = 4_294_967_296.0;
+/// Number of values of a 32-bit draw.
+const DRAW_RANGE: f64 = 4_294_967_296.0;
 
-/// The power a frame needs, units: so far above that of a radio merely sensed that the latter disturbs nothing.
+/// The power that a frame needs to be received with [`LinkPower::Rayleigh`], units. It is far above
+/// the one unit of a signal that is only sensed, which thus does not disturb.
 const NEEDED: f64 = 1_048_576.0;
 
-/// Of the power needed a frame has at most so much.
+/// Greatest power of a frame, as a multiple of the power it needs.
 const STRONGEST: f64 = 1e4;
 
 /// One radio in reach of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Neighbour {
     radio: usize,
-    /// A frame survives when a 32-bit draw is below this: 2^32 is certainty, 0 means sensed, never heard.
+    /// The link delivers a frame if a 32-bit draw is below this value: 2^32 is certainty, 0 means
+    /// that the radio senses the sender and hears no frame.
     threshold: u64,
 }
 
 /// The loss matrix with its random streams, and the neighbour lists made from it.
-pub(crate) struct Links {
+pub(crate) struct LinkChannel {
     loss: LossMatrix,
     sense: Sense,
     /// By sender, each sorted by radio.
     neighbours: Vec<Vec<Neighbour>>,
     data_draws: Vec<ChaCha8Rng>,
     control_draws: Vec<ChaCha8Rng>,
-    bursts: Option<Burstiness>,
+    bursts: Option<GilbertElliott>,
     power: LinkPower,
 }
 
-impl Links {
-    /// A channel over validated settings.
+impl LinkChannel {
+    /// Creates the channel of validated settings.
     pub(crate) fn new(config: LinksConfig, seed: u64) -> Self {
         let LinksConfig { loss, sense, bursts, power } = config;
         let radios = loss.radios();
@@ -49,26 +62,24 @@ impl Links {
             neighbours: all_neighbours(&loss, &sense),
             data_draws: draws(Purpose::Loss),
             control_draws: draws(Purpose::ControlLoss),
-            bursts: bursts.map(|bursts| Burstiness::new(bursts, radios, seed)),
+            bursts: bursts.map(|bursts| GilbertElliott::new(bursts, radios, seed)),
             loss,
             sense,
             power,
         }
     }
 
-    /// The number of radios.
+    /// Returns the number of radios.
     pub(super) fn radios(&self) -> usize {
         self.neighbours.len()
     }
 
-    /// Who can hear `sender`, sorted.
+    /// Returns the radios with a link from `sender`, sorted.
     pub(super) fn hearers(&self, sender: usize) -> Vec<usize> {
         self.loss.row(sender).iter().map(|link| link.0).collect()
     }
 
-    /// Appends whom a frame of `sender` reaches. A draw is made for each neighbour that hears and each
-    /// frame, whatever else befalls it: then the fate of a sender's n-th frame depends on nothing but the
-    /// seed, and protocols can be compared on the same luck.
+    /// Appends the arrivals of a frame of `sender`, sorted by radio.
     pub(super) fn launch(
         &mut self,
         now_ns: u64,
@@ -80,28 +91,36 @@ impl Links {
         let draws = &mut draws[sender];
         for neighbour in &self.neighbours[sender] {
             let radio = neighbour.radio as u32;
-            let mut arrival = Arrival { radio, fate: Fate::Sensed, power: Power::UNIT };
-            if neighbour.threshold > 0 {
-                let mut threshold = neighbour.threshold;
-                if let Some(bursts) = &mut self.bursts {
-                    let loss = self.loss.loss(RadioId(sender), RadioId(neighbour.radio));
-                    threshold =
-                        delivered_below(bursts.loss_now(now_ns, sender, neighbour.radio, loss));
-                }
-                let draw = draws.next_u32();
-                let whole = u64::from(draw) < threshold;
-                (arrival.fate, arrival.power) = match self.power {
-                    LinkPower::Equal if whole => (Fate::Whole, Power::UNIT),
-                    LinkPower::Equal => (Fate::Lost, Power::UNIT),
-                    LinkPower::Rayleigh if whole => (Fate::Whole, faded(draw, threshold)),
-                    LinkPower::Rayleigh => (Fate::Sensed, faded(draw, threshold)),
-                };
+            if neighbour.threshold == 0 {
+                let link = LinkOutcome::EnergyOnly;
+                arrivals.push(Arrival { radio, link, power: Power::UNIT });
+                continue;
             }
-            arrivals.push(arrival);
+
+            // With bursts the threshold depends on the present state of the link.
+            let mut threshold = neighbour.threshold;
+            if let Some(bursts) = &mut self.bursts {
+                let mean = self.loss.loss(RadioId(sender), RadioId(neighbour.radio));
+                let loss = bursts.sample_loss(now_ns, sender, neighbour.radio, mean);
+                threshold = delivery_threshold(loss);
+            }
+
+            // One draw decides about delivery and, with Rayleigh power, also gives the power.
+            let draw = draws.next_u32();
+            let delivered = u64::from(draw) < threshold;
+            let (link, power) = match self.power {
+                LinkPower::Equal if delivered => (LinkOutcome::Intact, Power::UNIT),
+                LinkPower::Equal => (LinkOutcome::Erased, Power::UNIT),
+                LinkPower::Rayleigh if delivered => {
+                    (LinkOutcome::Intact, rayleigh_power(draw, threshold))
+                }
+                LinkPower::Rayleigh => (LinkOutcome::EnergyOnly, rayleigh_power(draw, threshold)),
+            };
+            arrivals.push(Arrival { radio, link, power });
         }
     }
 
-    /// Changes one link; frames already in flight keep their fate.
+    /// Changes one link. Frames in flight are not affected.
     pub(super) fn set_loss(
         &mut self,
         from: RadioId,
@@ -120,17 +139,20 @@ impl Links {
                     lists[sender].contains(&RadioId(listener)) || self.delivers(sender, listener)
                 }
             };
-            self.renew(sender, listener, senses);
+            self.update_neighbour(sender, listener, senses);
         }
         Ok(())
     }
 
+    /// Returns whether there is a link.
     fn delivers(&self, from: usize, to: usize) -> bool {
         self.loss.loss(RadioId(from), RadioId(to)) < 1.0
     }
 
-    fn renew(&mut self, sender: usize, listener: usize, senses: bool) {
-        let threshold = delivered_below(self.loss.loss(RadioId(sender), RadioId(listener)));
+    /// Replaces `listener` in the neighbour list of `sender`, or removes it unless it `senses` the
+    /// sender.
+    fn update_neighbour(&mut self, sender: usize, listener: usize, senses: bool) {
+        let threshold = delivery_threshold(self.loss.loss(RadioId(sender), RadioId(listener)));
         let list = &mut self.neighbours[sender];
         let at = list.partition_point(|neighbour| neighbour.radio < listener);
         if list.get(at).is_some_and(|neighbour| neighbour.radio == listener) {
@@ -142,18 +164,23 @@ impl Links {
     }
 }
 
-fn delivered_below(loss: f64) -> u64 {
-    ((1.0 - loss) * CERTAIN).round() as u64
+/// Returns the value below which a 32-bit draw means delivery.
+fn delivery_threshold(loss: f64) -> u64 {
+    ((1.0 - loss) * DRAW_RANGE).round() as u64
 }
 
-/// The power of which `draw` says, by its logarithm, whether it is what is needed: of a link that delivers draws
-/// below `threshold`.
-fn faded(draw: u32, threshold: u64) -> Power {
-    let needed = -libm::log(threshold as f64 / CERTAIN);
-    let drawn = -libm::log((f64::from(draw) + 0.5) / CERTAIN);
+/// Returns the power of a frame on a link that delivers draws below `threshold`.
+///
+/// Under Rayleigh fading the power is exponentially distributed, -ln(u) times its mean for a
+/// uniform u. The same draw that is below the threshold gives a power above the needed one, so the
+/// power explains the loss.
+fn rayleigh_power(draw: u32, threshold: u64) -> Power {
+    let needed = -libm::log(threshold as f64 / DRAW_RANGE);
+    let drawn = -libm::log((f64::from(draw) + 0.5) / DRAW_RANGE);
     Power::from_units((NEEDED * (drawn / needed).min(STRONGEST)).max(1.0))
 }
 
+/// Returns the neighbours of all senders: the radios that sense them or have a link from them.
 fn all_neighbours(loss: &LossMatrix, sense: &Sense) -> Vec<Vec<Neighbour>> {
     let radios = loss.radios();
     let mut listeners: Vec<Vec<usize>> = match sense {
@@ -178,13 +205,14 @@ fn all_neighbours(loss: &LossMatrix, sense: &Sense) -> Vec<Vec<Neighbour>> {
         .collect()
 }
 
+/// Returns `listeners`, sorted and without duplicates, with the thresholds of their links.
 fn neighbour_list(loss: &LossMatrix, sender: usize, mut listeners: Vec<usize>) -> Vec<Neighbour> {
     listeners.sort_unstable();
     listeners.dedup();
     let mut links = loss.row(sender).iter().peekable();
     let neighbour = |radio| {
         let link = links.next_if(|link| link.0 == radio);
-        Neighbour { radio, threshold: link.map_or(0, |link| delivered_below(link.1)) }
+        Neighbour { radio, threshold: link.map_or(0, |link| delivery_threshold(link.1)) }
     };
     listeners.into_iter().map(neighbour).collect()
 }
@@ -193,7 +221,7 @@ fn neighbour_list(loss: &LossMatrix, sender: usize, mut listeners: Vec<usize>) -
 mod tests {
     use super::*;
 
-    fn ids(channel: &Links, sender: usize) -> Vec<(usize, bool)> {
+    fn ids(channel: &LinkChannel, sender: usize) -> Vec<(usize, bool)> {
         channel.neighbours[sender].iter().map(|n| (n.radio, n.threshold > 0)).collect()
     }
 
@@ -207,7 +235,7 @@ mod tests {
             bursts: None,
             power: LinkPower::Equal,
         };
-        let mut channel = Links::new(links(Sense::Audible), 1);
+        let mut channel = LinkChannel::new(links(Sense::Audible), 1);
         assert_eq!(ids(&channel, 0), [(1, true)]);
         assert_eq!(ids(&channel, 1), [(0, false)]);
         assert_eq!(ids(&channel, 2), []);
@@ -218,10 +246,10 @@ mod tests {
         assert_eq!(ids(&channel, 2), [(0, true)]);
 
         let explicit = Sense::Listeners(vec![vec![RadioId(2)], vec![], vec![]]);
-        let channel = Links::new(links(explicit), 1);
+        let channel = LinkChannel::new(links(explicit), 1);
         assert_eq!(ids(&channel, 0), [(1, true), (2, false)]);
         assert_eq!(ids(&channel, 1), []);
-        let channel = Links::new(links(Sense::Everyone), 1);
+        let channel = LinkChannel::new(links(Sense::Everyone), 1);
         assert_eq!(ids(&channel, 2), [(0, false), (1, false)]);
     }
 }

@@ -1,49 +1,47 @@
-//! Propagation: whom a frame reaches, how strongly, and in what state.
+//! Propagation: which radios a frame reaches, with what power, and whether the link erases it.
 //!
-//! The air asks one thing only: [`Channel::launch`], when a frame begins. Every propagation model answers it.
+//! The air asks one question, [`Channel::launch`], when a frame begins. Two models answer it:
+//! [`LinkChannel`], where the loss of each link is given, and [`RadioChannel`], where radios have
+//! positions and power follows from path loss, shadowing and fading. Interference is not part of
+//! propagation; see [`air`](crate::air).
 
-mod bursts;
-mod expected;
+mod expected_loss;
 mod exponential;
-mod fading;
-mod field;
+mod fader;
+mod gilbert_elliott;
 mod links;
-mod loss;
-mod path_loss;
+mod radio;
 
-pub use fading::Fading;
-pub(crate) use field::Field;
-pub use field::LEFT_OUT;
-pub(crate) use links::Links;
-pub use loss::LossMatrix;
-pub use path_loss::PathLoss;
+pub(crate) use links::LinkChannel;
+pub(crate) use radio::RadioChannel;
 
 use crate::config::Conflict;
+use crate::error::MediumError;
 use crate::power::Power;
-use crate::{MediumError, RadioId};
+use crate::types::RadioId;
 
-/// What the way has done to a frame, interference aside.
+/// What propagation does to a frame, apart from interference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// Too weak to be received: energy only.
-    Sensed,
-    /// Recognised as a frame, but not to be read: the link's loss.
-    Lost,
-    /// To be read if nothing interferes.
-    Whole,
+pub(crate) enum LinkOutcome {
+    /// The frame is too weak to be received. It is only energy.
+    EnergyOnly,
+    /// The radio detects the frame, but the link's loss erases it.
+    Erased,
+    /// The frame can be decoded unless something interferes.
+    Intact,
 }
 
-/// A frame at one of the radios it reaches.
+/// A frame at one of the radios that it reaches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     radio: u32,
-    pub(crate) fate: Fate,
-    /// Above zero.
+    pub(crate) link: LinkOutcome,
+    /// Received power, above zero.
     pub(crate) power: Power,
 }
 
 impl Arrival {
-    /// Where.
+    /// Returns the radio that the frame reaches.
     pub(crate) fn radio(&self) -> usize {
         self.radio as usize
     }
@@ -51,35 +49,36 @@ impl Arrival {
 
 /// A propagation model with its state.
 pub(crate) enum Channel {
-    /// Losses of links are given.
-    Links(Links),
-    /// Radios with positions.
-    Field(Field),
+    /// The loss of each link is given.
+    Links(LinkChannel),
+    /// Radios have positions.
+    Radio(RadioChannel),
 }
 
 impl Channel {
-    /// The number of radios.
+    /// Returns the number of radios.
     pub(crate) fn radios(&self) -> usize {
         match self {
             Self::Links(links) => links.radios(),
-            Self::Field(field) => field.radios(),
+            Self::Radio(radio) => radio.radios(),
         }
     }
 
-    /// Whether it knows the power of what arrives.
+    /// Returns whether the power of arrivals is physical, so that hosts may see it.
     pub(crate) fn has_power(&self) -> bool {
-        matches!(self, Self::Field(_))
+        matches!(self, Self::Radio(_))
     }
 
-    /// Who hears `sender`, sorted: by a link, or where its mean power is sensed.
+    /// Returns the radios that hear `sender`, sorted: those with a link from it, or those that
+    /// sense its mean power.
     fn hearers(&self, sender: usize) -> Vec<usize> {
         match self {
             Self::Links(links) => links.hearers(sender),
-            Self::Field(field) => field.hearers(sender),
+            Self::Radio(radio) => radio.hearers(sender),
         }
     }
 
-    /// Who may not send together with `radio`.
+    /// Returns the radios that must not send in the same slot as `radio`.
     pub(crate) fn conflicts(&self, radio: usize, conflict: Conflict) -> Vec<usize> {
         let hearers = self.hearers(radio);
         let conflicts = |other: &usize| {
@@ -91,10 +90,10 @@ impl Channel {
         (0..self.radios()).filter(conflicts).collect()
     }
 
-    /// Changes one link.
+    /// Changes the loss of one link.
     ///
     /// # Errors
-    /// Those of [`LossMatrix::set`], and [`MediumError::NoLossMatrix`].
+    /// Those of [`LossMatrix::set`](crate::LossMatrix::set), and [`MediumError::NoLossMatrix`].
     pub(crate) fn set_loss(
         &mut self,
         from: RadioId,
@@ -103,12 +102,14 @@ impl Channel {
     ) -> Result<(), MediumError> {
         match self {
             Self::Links(links) => links.set_loss(from, to, loss),
-            Self::Field(_) => Err(MediumError::NoLossMatrix),
+            Self::Radio(_) => Err(MediumError::NoLossMatrix),
         }
     }
 
-    /// Appends whom a frame of `sender` that begins at `now_ns` reaches, by index. Control frames have draws
-    /// of their own.
+    /// Appends the arrivals of a frame of `sender` that begins at `now_ns`, sorted by radio.
+    ///
+    /// Control frames have random streams of their own, so that the losses of data frames do not
+    /// depend on the MAC.
     pub(crate) fn launch(
         &mut self,
         now_ns: u64,
@@ -118,7 +119,7 @@ impl Channel {
     ) {
         match self {
             Self::Links(links) => links.launch(now_ns, sender, control, arrivals),
-            Self::Field(field) => field.launch(sender, control, arrivals),
+            Self::Radio(radio) => radio.launch(sender, control, arrivals),
         }
     }
 }

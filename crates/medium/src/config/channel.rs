@@ -1,62 +1,70 @@
 //! Settings of the channel: given losses, or radios with positions.
 
-use super::MediumError;
-use crate::channel::{Fading, PathLoss};
-use crate::{LossMatrix, RadioId};
+use crate::error::MediumError;
+use crate::loss_matrix::LossMatrix;
+use crate::propagation::{Fading, PathLoss};
+use crate::types::RadioId;
 
-/// Who senses a sender's energy, and so defers to it and loses overlapping frames to it.
+/// Radios that sense the energy of a sender. They defer to it, and its frames interfere with others
+/// there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Sense {
-    /// Two radios sense each other if frames can pass between them in either direction.
+    /// Two radios sense each other if there is a link between them in either direction.
     #[default]
     Audible,
     /// Every radio senses every other: one collision domain.
     Everyone,
-    /// `lists[sender]` names who senses that sender. Who can hear a sender senses it too, listed or not.
+    /// `lists[sender]` contains the radios that sense the sender. A radio with a link from the
+    /// sender senses it in any case.
     Listeners(Vec<Vec<RadioId>>),
 }
 
-/// Losses that come in bursts (Gilbert-Elliott): each link is good or bad for exponentially distributed times,
-/// bad for the share of time that makes its mean loss what the matrix says. A link whose loss is not between
-/// the two has no bursts.
+/// Losses in bursts (Gilbert-Elliott).
+///
+/// Each link alternates between a good and a bad state of exponentially distributed duration. The
+/// share of bad time gives the link the mean loss of the loss matrix. A link whose loss is not
+/// between those of the two states has no bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bursts {
-    /// Mean duration of a bad time, s.
+    /// Mean duration of the bad state, s.
     pub mean_s: f64,
-    /// Loss in good times.
+    /// Loss in the good state.
     pub loss_good: f64,
-    /// Loss in bad times.
+    /// Loss in the bad state.
     pub loss_bad: f64,
 }
 
-/// How strong frames are where only losses are known: what decides which of overlapping ones can be read.
+/// Power of frames where only losses are given. It decides which of overlapping frames is decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinkPower {
-    /// All alike: overlapping frames are lost.
+    /// All frames are equally strong, so overlapping frames are lost.
     #[default]
     Equal,
-    /// What makes the loss of a link under Rayleigh fading: power is exponentially distributed about a mean of
-    /// `needed / -ln(1 - loss)`, and a frame is lost when it has less than needed. At most 40 dB above what is needed.
+    /// The power that explains the loss of a link by Rayleigh fading: exponentially distributed
+    /// with the mean `needed / -ln(1 - loss)`. A frame with less than `needed` is lost. The power
+    /// is at most 40 dB above `needed`.
     Rayleigh,
 }
 
-/// What is particular about a directed link.
+/// Kind of a directed link with settings of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
-    /// Over the air, unicast frames at a bit rate of their own; what answers them goes at the medium's.
+    /// A link over the air with a bit rate of its own for unicast frames. Control frames use the
+    /// rate that belongs to the medium's bit rate.
     Air {
-        /// Bit/s.
+        /// Bit rate, bit/s.
         bit_rate_bps: u64,
     },
-    /// A cable: nothing is lost, nobody else hears it. A radio still sends one frame at a time, over cable or air.
+    /// A cable. It loses no frames, and no other radio hears them. A radio still sends one frame at
+    /// a time, over cable or air.
     Wire {
-        /// Bit/s.
+        /// Bit rate, bit/s.
         bit_rate_bps: u64,
     },
 }
 
 impl LinkKind {
-    /// Bit/s.
+    /// Returns the bit rate, bit/s.
     pub fn bit_rate_bps(self) -> u64 {
         match self {
             Self::Air { bit_rate_bps } | Self::Wire { bit_rate_bps } => bit_rate_bps,
@@ -64,22 +72,23 @@ impl LinkKind {
     }
 }
 
-/// A channel of which the loss of each link is known.
+/// A channel where the loss of each link is given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinksConfig {
     /// Loss probability of every directed link.
     pub loss: LossMatrix,
-    /// Who senses whom.
+    /// Radios that sense a sender.
     pub sense: Sense,
-    /// Whether losses come in bursts; independent from frame to frame if not.
+    /// Bursts of losses. If `None`, losses are independent from frame to frame.
     pub bursts: Option<Bursts>,
-    /// What overlapping frames do to each other.
+    /// Power of frames.
     pub power: LinkPower,
 }
 
 impl LinksConfig {
-    /// The same where nobody senses carriers: a frame is nothing to those who cannot read it, though it would read theirs. By
-    /// that rule slots are given out, and who sends at once may not spoil each other's frames for another reason.
+    /// Removes carrier sense by [`Sense::Audible`], for slotted access: a frame then reaches only
+    /// radios with a link from the sender. Slots are assigned by links, so two senders of a slot
+    /// must not disturb each other for any other reason.
     pub(crate) fn without_sensing(mut self) -> Self {
         if self.sense == Sense::Audible {
             self.sense = Sense::Listeners(vec![Vec::new(); self.loss.radios()]);
@@ -91,30 +100,33 @@ impl LinksConfig {
 /// Radios with positions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioConfig {
-    /// Of each radio x, y, z, m.
+    /// Position (x, y, z) of each radio, m.
     pub positions: Vec<[f64; 3]>,
-    /// Transmit power of all, dBm.
+    /// Transmit power of all radios, dBm.
     pub tx_power_dbm: f64,
-    /// How power falls with distance.
+    /// Path loss over distance.
     pub path_loss: PathLoss,
-    /// Standard deviation of a link's log-normal shadowing, dB; drawn once, alike in both directions.
+    /// Standard deviation of log-normal shadowing, dB. It is drawn once for each pair of radios and
+    /// is alike in both directions.
     pub shadowing_db: f64,
-    /// How power varies from frame to frame.
+    /// Fading from frame to frame.
     pub fading: Fading,
     /// The least power of a frame that is received, dBm.
     pub rx_threshold_dbm: f64,
-    /// The channel is busy where the sum of all power is this or more, dBm.
+    /// The least sum of power that makes the channel busy, dBm.
     pub cs_threshold_dbm: f64,
-    /// Signals weaker than this are left out altogether, dBm: neither sensed nor interference. No more than
-    /// either threshold. A radio whose power exceeds it in less than one frame of a million ([`LEFT_OUT`](crate::LEFT_OUT))
-    /// is not even looked at. Negative infinity leaves nothing out.
+    /// Weaker signals are ignored: they are neither sensed nor interference, dBm. It must not
+    /// exceed either threshold. A pair of radios whose signals exceed it in less than one frame of
+    /// a million costs nothing. Negative infinity ignores no signal.
     pub interference_floor_dbm: f64,
 }
 
 impl RadioConfig {
-    /// Radios at `positions` with thresholds such that, without fading, frames are received up to `range_m`
-    /// and sensed up to `sensing_range_m`. Power is 24.4995 dBm (0.2818 W, what ns-2's 250 m radio has);
-    /// signals below the sensing threshold are left out; no shadowing.
+    /// Creates radios at `positions` that, without fading, receive frames up to `range_m` and sense
+    /// them up to `sensing_range_m`.
+    ///
+    /// The transmit power is 24.4995 dBm (0.2818 W), as that of the 250 m radio of ns-2. Signals
+    /// below the carrier sense threshold are ignored. There is no shadowing.
     pub fn with_ranges(
         positions: Vec<[f64; 3]>,
         path_loss: PathLoss,
@@ -136,8 +148,8 @@ impl RadioConfig {
         }
     }
 
-    /// The same radios at another transmit power, their thresholds shifted along: the ranges stay, the margin
-    /// over noise changes.
+    /// Changes the transmit power and shifts all thresholds by the same amount. The ranges stay the
+    /// same; the margin over noise changes.
     #[must_use]
     pub fn at_power(mut self, tx_power_dbm: f64) -> Self {
         let shift_db = tx_power_dbm - self.tx_power_dbm;
@@ -149,16 +161,17 @@ impl RadioConfig {
     }
 }
 
-/// How frames travel.
+/// Model of propagation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChannelConfig {
-    /// By given loss probabilities.
+    /// The loss of each link is given.
     Links(LinksConfig),
-    /// By power over distance.
+    /// Radios have positions, and losses follow from received power.
     Radio(RadioConfig),
 }
 
 impl LinksConfig {
+    /// Checks the settings.
     pub(super) fn validate(&self) -> Result<(), MediumError> {
         if let Sense::Listeners(lists) = &self.sense {
             self.validate_listeners(lists)?;
@@ -174,6 +187,7 @@ impl LinksConfig {
         Err(MediumError::BadPropagation { fault })
     }
 
+    /// Checks the lists of [`Sense::Listeners`].
     fn validate_listeners(&self, lists: &[Vec<RadioId>]) -> Result<(), MediumError> {
         let radios = self.loss.radios();
         if lists.len() != radios {
@@ -192,6 +206,7 @@ impl LinksConfig {
 }
 
 impl RadioConfig {
+    /// Checks the settings.
     pub(super) fn validate(&self) -> Result<(), MediumError> {
         self.path_loss.validate()?;
         self.fading.validate()?;

@@ -1,68 +1,75 @@
-//! Errors per second at one bit rate, tabulated by SINR: the exact functions cost more than all else about a
-//! frame together.
+//! Bit errors per second at one bit rate, as a table over the SINR.
+//!
+//! The exact functions would cost more than everything else about a frame. The table has
+//! [`STEPS`] points in each octave of SINR. The index of a point is the exponent and the leading
+//! mantissa bits of the SINR's floating-point representation, so no logarithm is needed. Between
+//! two points the rate is interpolated linearly, which keeps the error of the bit error probability
+//! below 1 %, or 0.01 dB.
 
 use super::bit_errors::bit_error_probability;
 use crate::phy::Modulation;
 
-/// The table begins at this SINR, -24 dB, with what holds below it too.
+/// The SINR of the first point, -24 dB. Its rate also holds below.
 const LOWEST: f64 = 1.0 / 256.0;
 
-/// It ends at this one, 39 dB. There all rates are without error.
+/// The SINR of the last point, 39 dB. All rates are error-free above.
 const HIGHEST: f64 = 8192.0;
 
-/// Steps in each octave, equal in SINR.
+/// Points in each octave, at equal steps of the SINR.
 const STEPS: u64 = 128;
 
-/// What the bits of a ratio's mantissa after the step can be.
-const RESTS: u64 = (1 << 52) / STEPS;
+/// Number of values of the mantissa bits below those that select the point.
+const FRACTIONS: u64 = (1 << 52) / STEPS;
 
-/// Errors per second, straight between the table's points. A point is at most 1 / 128 in SINR from the next,
-/// which keeps the error of the bit error probability below 1 %, or 0.01 dB.
+/// Bit errors per second at one bit rate.
 pub(super) struct ErrorRate {
     points: Vec<f64>,
 }
 
 impl ErrorRate {
-    /// Of bits sent at `rate_bps`.
+    /// Tabulates the errors of bits sent at `rate_bps`.
     pub(super) fn new(modulation: Modulation, rate_bps: u64) -> Self {
-        let first = place(LOWEST);
+        let first = leading_bits(LOWEST);
         let point = |i: usize| {
-            let p = bit_error_probability(modulation, rate_bps, ratio(first + i as u64));
+            let p = bit_error_probability(modulation, rate_bps, ratio_of_bits(first + i as u64));
             -libm::log1p(-p) * rate_bps as f64
         };
-        Self { points: (0..=(place(HIGHEST) - first) as usize).map(point).collect() }
+        Self { points: (0..=(leading_bits(HIGHEST) - first) as usize).map(point).collect() }
     }
 
-    /// The least SINR in the table at which less than one error in 10^9 s is to be expected.
-    pub(super) fn certain_from(&self) -> f64 {
-        let errors = self.points.iter().rposition(|rate| *rate >= 1e-9);
-        ratio(place(LOWEST) + errors.map_or(0, |last| last as u64 + 1))
+    /// Returns the least SINR in the table with less than one expected error in 10^9 s.
+    pub(super) fn error_free_sinr(&self) -> f64 {
+        let last = self.points.iter().rposition(|rate| *rate >= 1e-9);
+        ratio_of_bits(leading_bits(LOWEST) + last.map_or(0, |last| last as u64 + 1))
     }
 
-    /// Errors per second at `sinr`: of a part of t seconds a share exp(-errors t) is read without any.
-    pub(super) fn at(&self, sinr: f64) -> f64 {
+    /// Returns the errors per second at `sinr`. A part of t seconds is error-free with probability
+    /// exp(-errors t).
+    pub(super) fn per_second(&self, sinr: f64) -> f64 {
         if sinr >= HIGHEST {
             return 0.0;
         }
-        // Not a number only where there is no signal.
+
+        // `max` also replaces NaN, which means no signal and no noise.
         let sinr = sinr.max(LOWEST);
-        let here = place(sinr);
-        let i = (here - place(LOWEST)) as usize;
+        let i = (leading_bits(sinr) - leading_bits(LOWEST)) as usize;
         let (below, above) = (self.points[i], self.points[i + 1]);
-        // All steps of an octave are as wide: what follows the leading bits is the share.
-        let share = (sinr.to_bits() & (RESTS - 1)) as f64 * (1.0 / RESTS as f64);
-        below + share * (above - below)
+
+        // All steps of an octave have the same width, so the lower mantissa bits are the position
+        // between the two points.
+        let fraction = (sinr.to_bits() & (FRACTIONS - 1)) as f64 * (1.0 / FRACTIONS as f64);
+        below + fraction * (above - below)
     }
 }
 
-/// The leading bits of a positive ratio: its octave and the step in it.
-fn place(ratio: f64) -> u64 {
-    ratio.to_bits() / RESTS
+/// Returns the bits of a positive ratio that select its point: octave, and step in the octave.
+fn leading_bits(ratio: f64) -> u64 {
+    ratio.to_bits() / FRACTIONS
 }
 
-/// The ratio at which a place begins.
-fn ratio(place: u64) -> f64 {
-    f64::from_bits(place * RESTS)
+/// Returns the least ratio with these leading bits.
+fn ratio_of_bits(bits: u64) -> f64 {
+    f64::from_bits(bits * FRACTIONS)
 }
 
 #[cfg(test)]
@@ -81,9 +88,9 @@ mod tests {
                     let sinr = 10.0_f64.powf(-2.4 + f64::from(step) * 1e-3);
                     let p = bit_error_probability(modulation, rate_bps, sinr);
                     let exact = -(-p).ln_1p() * rate_bps as f64;
-                    // Where a frame of 1 ms has a chance, and is not certain either.
+                    // Rates at which a frame of 1 ms may or may not be decoded.
                     if (1e-3..1e6).contains(&exact) {
-                        let error = table.at(sinr) / exact - 1.0;
+                        let error = table.per_second(sinr) / exact - 1.0;
                         assert!(error.abs() < 0.01, "{rate_bps} at {sinr}: {error}");
                     }
                 }
@@ -94,10 +101,10 @@ mod tests {
     #[test]
     fn the_ends_of_the_table_hold_beyond_it() {
         let table = ErrorRate::new(Modulation::Ofdm, 54_000_000);
-        assert_eq!(table.at(f64::INFINITY), 0.0);
-        assert!(table.at(HIGHEST.next_down()) < 1e-100);
+        assert_eq!(table.per_second(f64::INFINITY), 0.0);
+        assert!(table.per_second(HIGHEST.next_down()) < 1e-100);
         for little in [0.0, 1e-300, LOWEST, f64::NAN] {
-            assert_eq!(table.at(little), table.at(LOWEST));
+            assert_eq!(table.per_second(little), table.per_second(LOWEST));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One collision domain on the medium.
+//! A single collision domain on the medium.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use ncmesh_medium::{Access, LossMatrix, Medium, MediumConfig, Output, Phy, Radio
 
 use crate::monte_carlo::Saturation;
 
-/// Frames of 1500 bytes from saturated `stations` to one listener, all in reach of each other: broadcast, or
-/// unicast with so many `attempts`.
+/// Measures frames of 1500 bytes from saturated `stations` to one listener, all in reach of each
+/// other: broadcast, or unicast with at most `attempts`.
 pub(crate) fn measure(
     phy: Phy,
     rate_bps: u64,

@@ -1,4 +1,4 @@
-//! CSMA/CA against timings worked by hand (802.11b, 2 Mbit/s, long preamble).
+//! CSMA/CA, compared with timings calculated by hand (802.11b, 2 Mbit/s, long preamble).
 
 use crate::drive::{links, run, saturate};
 use ncmesh_medium::{
@@ -7,7 +7,7 @@ use ncmesh_medium::{
 };
 
 const US: u64 = 1_000;
-/// 100 bytes and 36 of MAC overhead: 192 + 544 us.
+/// Airtime of 100 bytes and 36 bytes of MAC overhead: 192 + 544 us.
 const FRAME: u64 = 736 * US;
 const DIFS: u64 = 50 * US;
 const SIFS: u64 = 10 * US;
@@ -26,6 +26,7 @@ fn broadcast(_: &mut Medium, radio: RadioId, _: u64) -> Option<(Access, Vec<u8>)
     Some((Access::Broadcast, vec![radio.0 as u8; 100]))
 }
 
+/// Returns all deliveries: receiver, sender, instant in ns.
 fn deliveries(trace: &[Output]) -> Vec<(usize, usize, u64)> {
     let delivery = |output: &Output| match output {
         Output::Deliver { to, from, at_ns, .. } => Some((to.0, from.0, *at_ns)),
@@ -34,6 +35,7 @@ fn deliveries(trace: &[Output]) -> Vec<(usize, usize, u64)> {
     trace.iter().filter_map(delivery).collect()
 }
 
+/// Returns all reports: result, attempts, airtime in ns, instant in ns.
 fn reports(trace: &[Output]) -> Vec<(TxResult, u32, u64, u64)> {
     let report = |output: &Output| match *output {
         Output::Report { result, attempts, airtime_ns, at_ns, .. } => {
@@ -81,12 +83,12 @@ fn requests_of_one_instant_collide_and_half_duplex_radios_hear_nothing() {
     assert_eq!(deliveries(&trace), []);
     let total = medium.statistics().total();
     assert_eq!((total.frames_sent, total.frames_collided), (2, 2));
-    // Each sender missed the other, radio 2 missed both.
+    // Each sender missed the frame of the other, and radio 2 missed both.
     assert_eq!(total.collisions, 4);
     assert_eq!(medium.statistics().busy_ns, FRAME);
 }
 
-/// Radio 0 begins a frame at instant 0 and everyone hears of it.
+/// Begins a broadcast of radio 0 at instant 0.
 fn begin_frame(medium: &mut Medium) {
     medium.request(0, RadioId(0)).unwrap();
     medium.handle_timeout(0);
@@ -178,8 +180,8 @@ fn unicast_into_the_void_is_given_up_at_the_retry_limit() {
         panic!("{trace:?}");
     };
     assert_eq!(airtime_ns, 7 * FRAME);
-    // Seven frames and time-outs (SIFS + slot + preamble), the six windows 63 to 1023 between them. The
-    // station itself went idle at its frame's end, so DIFS has passed within the time-out.
+    // Seven frames and timeouts (SIFS + slot + preamble), with the six windows 63 to 1023 between
+    // them. The channel is idle from the end of the frame, so DIFS passes within the timeout.
     let timeouts = 7 * (FRAME + SIFS + SLOT + 192 * US);
     let slots = at_ns - timeouts;
     assert_eq!(slots % SLOT, 0);
@@ -188,7 +190,7 @@ fn unicast_into_the_void_is_given_up_at_the_retry_limit() {
 
 #[test]
 fn a_lost_acknowledgment_brings_a_filtered_duplicate() {
-    // Data always arrives, ACKs half the time.
+    // Data frames always arrive, and half of the ACKs are lost.
     let mut matrix = links(2, &[]);
     matrix.set(RadioId(0), RadioId(1), 0.0).unwrap();
     matrix.set(RadioId(1), RadioId(0), 0.5).unwrap();
@@ -199,7 +201,7 @@ fn a_lost_acknowledgment_brings_a_filtered_duplicate() {
     let arrivals = deliveries(&trace).len();
     assert!(arrivals == frames || arrivals == frames + 1, "{arrivals} of {frames}");
     let mean = sent.iter().map(|report| f64::from(report.1)).sum::<f64>() / frames as f64;
-    // Attempts of a geometric variable with p = 1/2 cut at 7: mean 2 - 2^-6.
+    // The number of attempts is geometric with p = 1/2, cut off at 7, with the mean 2 - 2^-6.
     assert!((mean - 1.984).abs() < 0.1, "{mean} over {frames}");
     assert!(medium.statistics().radios[1].duplicates > 100);
 }
@@ -234,7 +236,7 @@ fn a_radio_switched_off_is_silent_and_forgets() {
     medium.request(0, RadioId(0)).unwrap();
     assert_eq!(medium.poll_timeout(), None);
 
-    // Killed in mid-frame: nothing arrives, the energy lasts.
+    // A radio that is switched off during its frame delivers nothing, but the energy lasts.
     medium.set_up(RadioId(0), true).unwrap();
     begin_frame(&mut medium);
     medium.set_up(RadioId(0), false).unwrap();

@@ -1,10 +1,10 @@
-//! A driver for tests: a virtual clock and hosts that follow a plan.
+//! A driver for tests: a virtual clock, and hosts that answer grants as a test says.
 
 use ncmesh_medium::{Access, LossMatrix, Medium, Output, RadioId};
 
 use crate::traffic::{Queues, Tally};
 
-/// A loss matrix of `n` radios with the listed (from, to, loss) links in both directions.
+/// Returns a loss matrix of `n` radios with the links (from, to, loss) in both directions.
 pub(crate) fn links(n: usize, links: &[(usize, usize, f64)]) -> LossMatrix {
     let mut matrix = LossMatrix::new(n);
     for &(a, b, loss) in links {
@@ -14,8 +14,8 @@ pub(crate) fn links(n: usize, links: &[(usize, usize, f64)]) -> LossMatrix {
     matrix
 }
 
-/// Runs `medium` until `until_ns` or until nothing is due. `answer` is asked for each grant; None declines.
-/// Returns all outputs in order.
+/// Runs `medium` until `until_ns` or until nothing is due. `answer` returns the frame for each
+/// grant, or `None` to decline. Returns all outputs in order.
 pub(crate) fn run(
     medium: &mut Medium,
     until_ns: u64,
@@ -39,7 +39,7 @@ pub(crate) fn run(
     trace
 }
 
-/// Runs `medium` with the `senders` saturated: each always has a frame of `bytes` for `access`.
+/// Runs `medium` with saturated `senders`: each always has a frame of `bytes` for `access`.
 pub(crate) fn saturate(
     medium: &mut Medium,
     until_ns: u64,
@@ -54,7 +54,7 @@ pub(crate) fn saturate(
     })
 }
 
-/// Broadcasts `frames` of `bytes` from `radio` alone.
+/// Broadcasts `frames` of `bytes` from `radio`. No other radio sends.
 pub(crate) fn broadcast_from(
     medium: &mut Medium,
     radio: RadioId,

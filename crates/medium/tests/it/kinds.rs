@@ -1,15 +1,16 @@
-//! Links that are not as the others: bit rates of their own, and cables (802.11b, 2 Mbit/s).
+//! Links with bit rates of their own, and cables (802.11b, 2 Mbit/s).
 
 use crate::drive::{links, run};
 use ncmesh_medium::{
-    Access, Conflict, LinkKind, MacConfig, Medium, MediumConfig, MediumError, Order, Output,
-    RadioId, TxResult,
+    Access, Conflict, LinkKind, MacConfig, Medium, MediumConfig, MediumError, Output, RadioId,
+    SlotOrder, TxResult,
 };
 use std::collections::BTreeMap;
 
 const US: u64 = 1_000;
 
-/// Radios 0, 1 and 2, 0 and 1 and 1 and 2 in reach of each other; `pair` is linked as `kind` says, both ways.
+/// Returns the chain of radios 0, 1 and 2, and radio 3 out of reach. `pair` has a link of `kind` in
+/// both directions.
 fn config(pair: (usize, usize), kind: LinkKind) -> MediumConfig {
     let (a, b) = (RadioId(pair.0), RadioId(pair.1));
     let pairs = [(0, 1, 0.0), (1, 0, 0.0), (1, 2, 0.0), (2, 1, 0.0)];
@@ -18,13 +19,14 @@ fn config(pair: (usize, usize), kind: LinkKind) -> MediumConfig {
     MediumConfig { links: kinds, ..MediumConfig::dot11b(links, 2_000_000) }
 }
 
-/// What comes of one frame of 100 bytes from radio 1.
+/// Sends one frame of 100 bytes from radio 1 and returns all outputs.
 fn one_frame(medium: &mut Medium, access: Access) -> Vec<Output> {
     let now_ns = medium.now_ns();
     medium.request(now_ns, RadioId(1)).unwrap();
     run(medium, now_ns + 100_000 * US, |_, _, _| Some((access, vec![7; 100])))
 }
 
+/// Returns the radios that received a frame.
 fn heard(trace: &[Output]) -> Vec<usize> {
     let to = |output: &Output| match output {
         Output::Deliver { to, .. } => Some(to.0),
@@ -33,6 +35,7 @@ fn heard(trace: &[Output]) -> Vec<usize> {
     trace.iter().filter_map(to).collect()
 }
 
+/// Returns the result and the airtime of the first report.
 fn report(trace: &[Output]) -> (TxResult, u64) {
     let report = |output: &Output| match *output {
         Output::Report { result, airtime_ns, .. } => Some((result, airtime_ns)),
@@ -84,7 +87,7 @@ fn kinds_that_cannot_be_are_refused() {
     assert_eq!(refused(config((1, 1), kind)), MediumError::SelfLink { radio: RadioId(1) });
     let slow = LinkKind::Air { bit_rate_bps: 10 };
     assert_eq!(refused(config((1, 2), slow)), MediumError::BadBitRate { bit_rate_bps: 10 });
-    let (conflict, order) = (Conflict::Audible, Order::Random);
+    let (conflict, order) = (Conflict::Audible, SlotOrder::Random);
     let mac = MacConfig::Slotted { slot_ns: 1_000_000, conflict, order };
     let slotted = refused(MediumConfig { mac, ..config((1, 2), kind) });
     assert!(slotted.to_string().contains("need DCF"), "{slotted}");

@@ -1,6 +1,6 @@
-//! The medium against figures worked by hand, exact models and another simulator.
+//! The medium, compared with timings calculated by hand, exact models and another simulator.
 
-#![allow(clippy::unwrap_used)] // Tests may.
+#![allow(clippy::unwrap_used)] // A test fails where it unwraps.
 
 mod cell;
 mod dcf;

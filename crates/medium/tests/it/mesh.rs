@@ -1,5 +1,5 @@
-//! Fifty radios with two-ray ground and Rayleigh fading, against ns-3.48 on the same positions, and against
-//! closed forms where nobody interferes.
+//! Fifty radios with two-ray ground and Rayleigh fading, compared with ns-3.48 on the same
+//! positions, and with closed forms without interference.
 
 use ncmesh_medium::{ChannelConfig, Medium, MediumConfig, RadioId};
 
@@ -10,7 +10,8 @@ fn positions() -> Vec<[f64; 3]> {
     traffic::positions(include_str!("../data/pos50.csv")).unwrap()
 }
 
-/// Frames sent per second, received per frame, strong per frame, over three seeds.
+/// Returns transmissions per second, receptions per transmission, and strong receptions per
+/// transmission, over three seeds.
 fn measure(rate: f64, seconds: f64, change: impl Fn(&mut MediumConfig)) -> [f64; 3] {
     let mut all = Tally::default();
     for seed in 1..=3 {
@@ -28,7 +29,8 @@ fn measure(rate: f64, seconds: f64, change: impl Fn(&mut MediumConfig)) -> [f64;
 
 #[test]
 fn traffic_and_reception_are_those_of_ns_3() {
-    // Packets/s of each radio (0: saturated); tx/s, received/tx, strong/tx of ns-3.48; tolerance of the last two.
+    // Packets/s of each radio (0 is saturated); tx/s, received/tx and strong/tx of ns-3.48; the
+    // tolerance of the last two.
     let known = [
         (0.0, [1050.0, 3.36, 2.66], 0.05),
         (20.0, [871.0, 4.18, 3.04], 0.05),
@@ -56,7 +58,7 @@ fn without_interference_reception_is_what_the_distribution_says() {
     radio.rx_threshold_dbm = -64.37;
     assert!((received(&strong) / 5.275 - 1.0).abs() < 0.005, "{}", received(&strong));
 
-    // And by sending, one radio after the other.
+    // The same by transmissions of one radio after the other.
     let mut tally = Tally::default();
     for radio in 0..50 {
         let mut medium = Medium::new(config.clone()).unwrap();

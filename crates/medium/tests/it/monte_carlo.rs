@@ -1,17 +1,19 @@
-//! DCF in one collision domain by drawing, without a medium: where each station's countdown stands, who is
-//! next, and how long the channel is busy. Counters freeze in whole slots and resume at DIFS; unicast senders
-//! that collided resume at the end of the ACK timeout, if the channel is idle then.
+//! A Monte Carlo simulation of DCF in a single collision domain, independent of the medium.
+//!
+//! It follows only the backoff counter of each station, the next transmission, and the busy periods
+//! of the channel. Counters freeze in whole slots and resume after DIFS. Unicast senders that
+//! collided resume at the end of the ACK timeout, if the channel is idle then.
 
 use ncmesh_medium::Phy;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-/// What saturated stations get.
+/// Performance of saturated stations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Saturation {
-    /// Share of frames sent that collided.
+    /// Share of the transmissions that collided.
     pub(crate) collided: f64,
-    /// Mbit/s of the payload of frames that did not.
+    /// Payload of the other transmissions, Mbit/s.
     pub(crate) mbps: f64,
 }
 
@@ -20,26 +22,28 @@ pub(crate) struct Cell {
     phy: Phy,
     frame_ns: u64,
     ack_ns: u64,
-    /// Attempts of unicast; none for broadcast.
+    /// Attempts of a unicast frame, or `None` for broadcast.
     attempts: Option<u32>,
 }
 
-/// A station: slots to go, and from when on they count if the channel is idle.
+/// One station.
 struct Station {
+    /// Remaining backoff slots.
     slots: u64,
+    /// When the slots begin to count, if the channel is idle.
     from_ns: u64,
     window: u32,
     attempt: u32,
 }
 
 impl Cell {
-    /// Frames of 1500 bytes and 36 of overhead.
+    /// Creates a cell with frames of 1500 bytes and 36 bytes of overhead.
     pub(crate) fn new(phy: Phy, rate_bps: u64, attempts: Option<u32>) -> Self {
         let (frame_ns, ack_ns) = (phy.airtime_ns(1_536, rate_bps), phy.ack_airtime_ns(rate_bps));
         Self { phy, frame_ns, ack_ns, attempts }
     }
 
-    /// `stations` that always have a frame, until `frames` have been sent.
+    /// Simulates `stations` that always have a frame, until `frames` transmissions.
     pub(crate) fn saturate(&self, stations: usize, frames: u64) -> Saturation {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let phy = self.phy;
@@ -53,6 +57,7 @@ impl Cell {
         let mut cell: Vec<Station> = (0..stations).map(|_| fresh(&mut rng)).collect();
         let (mut sent, mut good, mut now_ns) = (0, 0, 0);
         while sent < frames {
+            // The stations whose countdown ends first transmit. A single one succeeds.
             let due_ns = |station: &Station| station.from_ns + station.slots * phy.slot_ns;
             let start_ns = cell.iter().map(due_ns).min().unwrap_or(0);
             let senders = cell.iter().filter(|station| due_ns(station) == start_ns).count() as u64;
@@ -62,6 +67,8 @@ impl Cell {
             let answer_ns = if answered { phy.sifs_ns + self.ack_ns } else { 0 };
             let frame_end_ns = start_ns + self.frame_ns;
             now_ns = frame_end_ns + answer_ns;
+
+            // The senders draw a new backoff, the others keep their remaining whole slots.
             for station in &mut cell {
                 let sends = due_ns(station) == start_ns;
                 let mut resume_ns = 0;
@@ -74,7 +81,7 @@ impl Cell {
                 } else if start_ns > station.from_ns {
                     station.slots -= (start_ns - station.from_ns) / phy.slot_ns;
                 } else {
-                    // Its timeout is still running.
+                    // The ACK timeout of this station is still running.
                     resume_ns = station.from_ns;
                 }
                 station.from_ns = resume_ns.max(now_ns + phy.difs_ns);
@@ -86,7 +93,7 @@ impl Cell {
         }
     }
 
-    /// The contention window after an attempt.
+    /// Updates the contention window of a station after an attempt.
     fn advance(&self, station: &mut Station, success: bool) {
         station.attempt += 1;
         let over = success || station.attempt >= self.attempts.unwrap_or(1);

@@ -1,9 +1,9 @@
-//! What must hold for any network, any traffic and any order of calls.
+//! Properties of any network, any traffic and any order of calls.
 
 use crate::drive::{links, saturate};
 use ncmesh_medium::{
-    Access, Conflict, Fading, MacConfig, Medium, MediumConfig, Order, Output, PathLoss, Phy,
-    RadioConfig, RadioId, ReceptionModel,
+    Access, Conflict, Fading, MacConfig, Medium, MediumConfig, Output, PathLoss, Phy, RadioConfig,
+    RadioId, ReceptionModel, SlotOrder,
 };
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn network() -> impl Strategy<Value = MediumConfig> {
     })
 }
 
-/// Radios in a square of 600 m, everything that can vary drawn.
+/// Returns radios in a square of 600 m with random settings.
 fn radios() -> impl Strategy<Value = MediumConfig> {
     let places = proptest::collection::vec((0.0..600.0f64, 0.0..600.0f64), RADIOS);
     let knobs = (any::<bool>(), any::<bool>(), proptest::option::of(0usize..300), any::<u64>());
@@ -42,13 +42,16 @@ fn radios() -> impl Strategy<Value = MediumConfig> {
 
 fn slotted() -> impl Strategy<Value = MediumConfig> {
     (network(), 1_000u64..5_000_000).prop_map(|(mut config, slot_ns)| {
-        config.mac =
-            MacConfig::Slotted { slot_ns, conflict: Conflict::SharedHearer, order: Order::Weight };
+        config.mac = MacConfig::Slotted {
+            slot_ns,
+            conflict: Conflict::SharedHearer,
+            order: SlotOrder::Weight,
+        };
         config
     })
 }
 
-/// A call in any order, at any time, with any radio.
+/// A call with any time and any radio.
 #[derive(Clone, Debug)]
 enum Call {
     Request(u64, usize),
@@ -77,7 +80,7 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 fn apply(medium: &mut Medium, call: &Call) {
-    // Errors are answers too; what matters is that nothing panics.
+    // Errors are permitted. No call may panic.
     let _ = match *call {
         Call::Request(t, r) => medium.request(t, RadioId(r)),
         Call::Withdraw(t, r) => medium.withdraw(t, RadioId(r)),
@@ -95,7 +98,7 @@ fn apply(medium: &mut Medium, call: &Call) {
     };
 }
 
-/// Start and end of every transmission by sender, from grants (all broadcast, one attempt) and reports.
+/// Returns sender, start and end of every transmission from its report. All frames are broadcasts.
 fn transmissions(trace: &[Output]) -> Vec<(usize, u64, u64)> {
     let report = |output: &Output| match *output {
         Output::Report { radio, airtime_ns, at_ns, .. } => {
@@ -121,7 +124,9 @@ proptest! {
             apply(&mut medium, &call);
             prop_assert!(medium.now_ns() >= before);
             while let Some(output) = medium.poll_output() {
-                let (Output::Grant { at_ns, .. } | Output::Deliver { at_ns, .. } | Output::Report { at_ns, .. }) = output;
+                let (Output::Grant { at_ns, .. }
+                | Output::Deliver { at_ns, .. }
+                | Output::Report { at_ns, .. }) = output;
                 prop_assert!(at_ns >= last_ns);
                 last_ns = at_ns;
             }
@@ -131,7 +136,8 @@ proptest! {
     #[test]
     fn no_reception_overlaps_what_its_receiver_senses(config in network()) {
         let loss = config.expected_loss(0).unwrap();
-        let senses = |a, b| loss.loss(RadioId(a), RadioId(b)) < 1.0 || loss.loss(RadioId(b), RadioId(a)) < 1.0;
+        let delivers = |a, b| loss.loss(RadioId(a), RadioId(b)) < 1.0;
+        let senses = |a, b| delivers(a, b) || delivers(b, a);
         let mut medium = Medium::new(config).unwrap();
         let trace = saturate(&mut medium, 200_000_000, 0..RADIOS, |_| Access::Broadcast, 300);
         let flights = transmissions(&trace);
@@ -149,7 +155,10 @@ proptest! {
     }
 
     #[test]
-    fn every_request_ends_in_one_grant(config in network(), asks in proptest::collection::vec((0u64..50_000_000, 0..RADIOS), 1..60)) {
+    fn every_request_ends_in_one_grant(
+        config in network(),
+        asks in proptest::collection::vec((0u64..50_000_000, 0..RADIOS), 1..60),
+    ) {
         let mut medium = Medium::new(config).unwrap();
         let mut asks = asks;
         asks.sort_unstable();
@@ -168,7 +177,8 @@ proptest! {
             while let Some(output) = medium.poll_output() {
                 if let Output::Grant { radio, at_ns } = output {
                     prop_assert!(std::mem::take(&mut open[radio.0]));
-                    medium.supply(at_ns, radio, Access::Unicast(RadioId((radio.0 + 1) % RADIOS)), vec![0; 50].into()).unwrap();
+                    let access = Access::Unicast(RadioId((radio.0 + 1) % RADIOS));
+                    medium.supply(at_ns, radio, access, vec![0; 50].into()).unwrap();
                 }
             }
         }
@@ -201,8 +211,8 @@ proptest! {
                         if at_ns < 30_000_000 {
                             medium.request(at_ns, radio).unwrap();
                         }
-                        let to = RadioId((radio.0 + 3) % RADIOS);
-                        medium.supply(at_ns, radio, Access::Unicast(to), vec![0; 50].into()).unwrap();
+                        let access = Access::Unicast(RadioId((radio.0 + 3) % RADIOS));
+                        medium.supply(at_ns, radio, access, vec![0; 50].into()).unwrap();
                         open[radio.0] += 1;
                     }
                     Output::Report { radio, .. } => open[radio.0] -= 1,

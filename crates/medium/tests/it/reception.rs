@@ -1,4 +1,5 @@
-//! Two radios, hidden terminals, capture: powers, times and outcomes worked by hand.
+//! Ranges, hidden terminals, interference and capture, compared with powers and times calculated by
+//! hand.
 
 use ncmesh_medium::{
     Access, ChannelConfig, Fading, LinkPower, Medium, MediumConfig, Output, PathLoss, Phy,
@@ -8,11 +9,11 @@ use ncmesh_medium::{
 use crate::drive::{broadcast_from, links};
 
 const US: u64 = 1_000;
-/// 1000 bytes and 36 of overhead at 2 Mbit/s: 192 + 4144 us.
+/// Airtime of 1000 bytes and 36 bytes of overhead at 2 Mbit/s: 192 + 4144 us.
 const FRAME: u64 = 4_336 * US;
 
-/// Radios on a line at `metres`, received up to 250 m and sensed up to 460 m, power falling with the fourth
-/// power of the distance; 10 dB of SINR are needed.
+/// Returns radios on a line at `metres`. They receive up to 250 m and sense up to 460 m, power
+/// falls with the fourth power of the distance, and a frame needs an SINR of 10 dB.
 fn line(metres: &[f64]) -> MediumConfig {
     let positions = metres.iter().map(|x| [*x, 0.0, 0.0]).collect();
     let two_ray = PathLoss::TwoRay { frequency_hz: 914e6, antenna_height_m: 1.5 };
@@ -22,7 +23,8 @@ fn line(metres: &[f64]) -> MediumConfig {
     config
 }
 
-/// Each (instant in us, radio) broadcasts a frame; returns who received whom, and when frames began.
+/// Broadcasts a frame for each (instant in us, radio). Returns the receptions (from, to), and the
+/// instants at which transmissions began.
 fn play(config: MediumConfig, begins: &[(u64, usize)]) -> (Vec<(usize, usize)>, Vec<u64>) {
     let mut medium = Medium::new(config).unwrap();
     let (mut heard, mut began) = (Vec::new(), Vec::new());
@@ -55,7 +57,7 @@ fn play(config: MediumConfig, begins: &[(u64, usize)]) -> (Vec<(usize, usize)>, 
 fn ranges_are_where_they_were_asked_for() {
     // Received at 249 m, not at 251 m.
     assert_eq!(play(line(&[0.0, 249.0, 251.0]), &[(0, 0)]).0, [(0, 1)]);
-    // Sensed at 459 m: the second waits and backs off. Not at 461 m: it begins at once.
+    // At 459 m the second radio senses the first, waits and backs off. At 461 m it begins at once.
     let (_, began) = play(line(&[0.0, 459.0]), &[(0, 0), (100, 1)]);
     let wait = began[1] - FRAME - 50 * US;
     assert!(wait.is_multiple_of(20 * US) && wait <= 31 * 20 * US, "{began:?}");
@@ -64,8 +66,8 @@ fn ranges_are_where_they_were_asked_for() {
 
 #[test]
 fn a_hidden_terminal_spoils_a_frame_if_it_is_near_enough() {
-    // 0 sends to 1 over 200 m; 2, unheard by 0, begins later. At 1 the ratio of powers is (d / 200)^4:
-    // 12.9 dB at 420 m, 9.7 dB at 350 m.
+    // 0 sends to 1 over 200 m. 2, which 0 does not hear, begins later. At 1 the ratio of powers is
+    // (d / 200)^4: 12.9 dB at 420 m, 9.7 dB at 350 m.
     let spare = play(line(&[0.0, 200.0, 620.0]), &[(0, 0), (1_000, 2)]).0;
     assert_eq!(spare, [(0, 1)]);
     let spoilt = play(line(&[0.0, 200.0, 550.0]), &[(0, 0), (1_000, 2)]).0;
@@ -74,7 +76,8 @@ fn a_hidden_terminal_spoils_a_frame_if_it_is_near_enough() {
 
 #[test]
 fn interference_adds_up() {
-    // Each of the two is 12.9 dB below the frame, both together 9.9 dB; they do not hear 0.
+    // Each of two interferers is 12.9 dB below the frame, both together are 9.9 dB below it. They
+    // do not hear 0.
     let config = line(&[0.0, 200.0, 620.0, 620.0]);
     let one = play(config.clone(), &[(0, 0), (1_000, 2)]).0;
     assert_eq!(one, [(0, 1), (2, 3)]);
@@ -83,18 +86,19 @@ fn interference_adds_up() {
 
 #[test]
 fn of_frames_that_begin_together_the_strongest_is_received() {
-    // At 1: 0 from 100 m, 2 from 240 m: 15.2 dB. They sense each other, but begin at the same instant.
+    // 1 receives 0 from 100 m and 2 from 240 m, a difference of 15.2 dB. 0 and 2 sense each other,
+    // but begin at the same instant.
     let config = line(&[0.0, 100.0, 340.0]);
     assert_eq!(play(config, &[(0, 0), (0, 2)]).0, [(0, 1)]);
-    // From 180 m instead: 10.2 dB still, from 170 m 9.2 dB: too little to be read.
+    // The difference is 10.2 dB from 180 m. From 170 m it is 9.2 dB, too little to decode.
     assert_eq!(play(line(&[0.0, 100.0, 280.0]), &[(0, 0), (0, 2)]).0, [(0, 1)]);
     assert_eq!(play(line(&[0.0, 100.0, 270.0]), &[(0, 0), (0, 2)]).0, []);
 }
 
 #[test]
 fn a_late_strong_frame_is_received_only_with_capture() {
-    // 1 is receiving 0 over 240 m when 2, hidden from 0, begins 100 m from 1 on the other side: not hidden
-    // at 340 m from 0 unless sensing is short. Sensing range 300 m.
+    // 1 is receiving 0 over 240 m when 2 begins on the other side, 100 m from 1. With a sensing
+    // range of 300 m, 2 is hidden from 0.
     let positions = vec![[0.0, 0.0, 0.0], [240.0, 0.0, 0.0], [340.0, 0.0, 0.0]];
     let two_ray = PathLoss::TwoRay { frequency_hz: 914e6, antenna_height_m: 1.5 };
     let radios = RadioConfig::with_ranges(positions, two_ray, Fading::None, 250.0, 300.0);
@@ -109,15 +113,15 @@ fn a_late_strong_frame_is_received_only_with_capture() {
 }
 
 #[test]
-fn a_frame_that_cannot_be_read_is_followed_by_eifs() {
-    // 1 hears 0, and both it and 0 hear nothing of 2, which spoils the frame at 1 (9.7 dB) and ends later.
+fn a_frame_that_is_not_decoded_is_followed_by_eifs() {
+    // 1 hears 0. Neither senses 2, which spoils the frame at 1 (9.7 dB) and ends later.
     let (heard, began) = play(line(&[0.0, 200.0, 550.0]), &[(0, 0), (1_000, 2), (2_000, 1)]);
     assert_eq!(heard, [(1, 0)]);
-    // 1 is busy until 2 ends at 1000 + 4336 us; EIFS runs from the end of 0's frame at 4336 us and ends
-    // 364 us later, before DIFS after 5336 us.
+    // 1 is busy until 2 ends at 1000 + 4336 us. EIFS runs from the end of the frame of 0 at 4336 us
+    // and ends 364 us later, before DIFS after 5336 us.
     let slots = began[2] - (5_336 + 50) * US;
     assert!(slots.is_multiple_of(20 * US) && slots <= 31 * 20 * US, "{began:?}");
-    // Begun earlier, 2 ends 36 us after 0: now EIFS is what 1 waits for.
+    // If 2 begins earlier, it ends 36 us after 0, and 1 waits for EIFS.
     let (_, began) = play(line(&[0.0, 200.0, 550.0]), &[(0, 0), (36, 2), (2_000, 1)]);
     let slots = began[2] - (4_336 + 364) * US;
     assert!(slots.is_multiple_of(20 * US) && slots <= 31 * 20 * US, "{began:?}");
@@ -125,7 +129,8 @@ fn a_frame_that_cannot_be_read_is_followed_by_eifs() {
 
 #[test]
 fn bit_errors_come_with_noise() {
-    // The noise figure that leaves 250 m with 1.9 dB of SINR; 22 MHz of 802.11b are -100.6 dBm.
+    // A noise figure that gives an SINR of 1.9 dB at 250 m. Thermal noise in the 22 MHz of 802.11b
+    // is -100.6 dBm.
     let mut config = line(&[0.0, 249.99]);
     config.reception.model = ReceptionModel::BitErrors;
     config.reception.preamble_sinr_db = 0.0;
@@ -142,7 +147,7 @@ fn bit_errors_come_with_noise() {
     );
 }
 
-/// 0 and 2 reach 1 with this loss, and do not hear each other.
+/// Returns a medium where 0 and 2 reach 1 with this loss and do not hear each other.
 fn hidden(loss: f64, power: LinkPower) -> MediumConfig {
     let mut config = MediumConfig::dot11b(links(3, &[(0, 1, loss), (2, 1, loss)]), 2_000_000);
     if let ChannelConfig::Links(links) = &mut config.channel {
@@ -159,9 +164,10 @@ fn without_overlap_powers_change_no_loss() {
 }
 
 #[test]
-fn of_two_frames_with_rayleigh_powers_the_stronger_is_read() {
-    // Of two frames that begin together one is read if it has what is needed (1) and ten times what the other has.
-    // Both are exponential with rate r = -ln(1 - loss): the integral of r e^(-ra) (1 - e^(-ra/10)) from 1 on.
+fn of_two_frames_with_rayleigh_powers_the_stronger_is_decoded() {
+    // A frame with power a is decoded if it has the needed power (a >= 1) and ten times the power
+    // of the other frame. Both powers are exponential with rate r = -ln(1 - loss), so the
+    // probability is the integral of r e^(-ra) (1 - e^(-ra/10)) over a from 1.
     let rounds = 5_000;
     let together: Vec<_> = (0..rounds).flat_map(|i| [(i * 10_000, 0), (i * 10_000, 2)]).collect();
     for loss in [0.05, 0.3, 0.7] {

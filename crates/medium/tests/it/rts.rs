@@ -1,13 +1,15 @@
-//! RTS, CTS and NAV against timings worked by hand (802.11b, 2 Mbit/s, long preamble).
+//! RTS, CTS and NAV, compared with timings calculated by hand (802.11b, 2 Mbit/s, long preamble).
 
 use ncmesh_medium::{Access, MacConfig, Medium, MediumConfig, Output, RadioId, TxResult};
 
 use crate::drive::{links, run, saturate};
 
 const US: u64 = 1_000;
-/// 20 bytes, 14 bytes, and 1000 bytes with 36 of overhead.
+/// Airtime of 20 bytes.
 const RTS: u64 = 272 * US;
-const ANSWER: u64 = 248 * US;
+/// Airtime of a CTS or ACK, 14 bytes.
+const RESPONSE: u64 = 248 * US;
+/// Airtime of 1000 bytes and 36 bytes of overhead.
 const DATA: u64 = 4_336 * US;
 const SIFS: u64 = 10 * US;
 const DIFS: u64 = 50 * US;
@@ -35,9 +37,9 @@ fn report(trace: &[Output]) -> (TxResult, u32, u64, u64) {
 
 #[test]
 fn long_frames_are_announced_and_short_ones_are_not() {
-    let exchange = RTS + SIFS + ANSWER + SIFS + DATA + SIFS + ANSWER;
+    let exchange = RTS + SIFS + RESPONSE + SIFS + DATA + SIFS + RESPONSE;
     for (threshold, airtime, end) in
-        [(1_036, RTS + DATA, exchange), (1_037, DATA, DATA + SIFS + ANSWER)]
+        [(1_036, RTS + DATA, exchange), (1_037, DATA, DATA + SIFS + RESPONSE)]
     {
         let mut medium = medium(2, &[(0, 1, 0.0)], threshold);
         medium.request(0, RadioId(0)).unwrap();
@@ -62,11 +64,11 @@ fn a_request_nobody_clears_costs_no_data() {
 
 #[test]
 fn a_hidden_terminal_that_hears_the_cts_waits_for_the_acknowledgment() {
-    // 2 hears 1, not 0. It asks in the middle of 0's data, of which it hears nothing.
+    // 2 hears 1 but not 0. It requests the medium during the data of 0, which it does not hear.
     let mut medium = medium(3, &[(0, 1, 0.0), (1, 2, 0.0)], 0);
     medium.request(0, RadioId(0)).unwrap();
-    let data_at = RTS + SIFS + ANSWER + SIFS;
-    let end = data_at + DATA + SIFS + ANSWER;
+    let data_at = RTS + SIFS + RESPONSE + SIFS;
+    let end = data_at + DATA + SIFS + RESPONSE;
     let mut begins = Vec::new();
     let mut asked = false;
     while let Some(at_ns) = medium.poll_timeout() {

@@ -1,13 +1,15 @@
-//! One collision domain with saturated stations, against an exact slot-level Monte Carlo. 1500-byte frames.
+//! A single collision domain with saturated stations and 1500-byte frames, compared with an exact
+//! slot-level Monte Carlo simulation.
 
 use crate::cell::measure;
 use crate::monte_carlo::Cell;
 use ncmesh_medium::Phy;
 
-/// Medium time of one measurement, s; enough for the tolerances to be three standard deviations or more.
+/// Medium time of one measurement, s. The tolerances are then three standard deviations or more.
 const SECONDS: u64 = 2_000;
 
-/// Compares medium and Monte Carlo: p within `p_tolerance`, S within 1 %.
+/// Compares medium and Monte Carlo. The collision probability p must agree within `p_tolerance`,
+/// the throughput S within 1 %.
 fn compare(phy: Phy, rate_bps: u64, attempts: Option<u32>, p_tolerance: f64) {
     for stations in [1, 2, 5, 10, 20, 50] {
         let expected = Cell::new(phy, rate_bps, attempts).saturate(stations, 3_000_000);
@@ -38,7 +40,7 @@ fn unicast_802_11a_matches_monte_carlo() {
     compare(Phy::DOT11A, 6_000_000, Some(7), 0.005);
 }
 
-/// The Monte Carlo itself, against what an independent one gave (p, S in Mbit/s).
+/// Compares the Monte Carlo with the results of an independent one (p, S in Mbit/s).
 #[test]
 fn monte_carlo_agrees_with_another() {
     let known = [(1, 0.0, 1.7921), (2, 0.0606, 1.7759), (5, 0.2199, 1.6357), (10, 0.4272, 1.3924)];

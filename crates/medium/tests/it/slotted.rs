@@ -1,9 +1,10 @@
-//! Slotted access: who sends together, and that nobody more could.
+//! Slotted access: the senders of a slot are a maximal set without conflict.
 
 use std::collections::BTreeMap;
 
 use ncmesh_medium::{
-    Access, Conflict, LossMatrix, MacConfig, Medium, MediumConfig, Order, Output, RadioId, TxResult,
+    Access, Conflict, LossMatrix, MacConfig, Medium, MediumConfig, Output, RadioId, SlotOrder,
+    TxResult,
 };
 use proptest::prelude::*;
 
@@ -13,12 +14,12 @@ const SLOT: u64 = 1_000_000;
 
 fn medium(loss: LossMatrix, conflict: Conflict, seed: u64) -> Medium {
     let mut config = MediumConfig::dot11b(loss, 11_000_000);
-    config.mac = MacConfig::Slotted { slot_ns: SLOT, conflict, order: Order::Weight };
+    config.mac = MacConfig::Slotted { slot_ns: SLOT, conflict, order: SlotOrder::Weight };
     config.seed = seed;
     Medium::new(config).unwrap()
 }
 
-/// Who sends in each slot, all being saturated with short frames.
+/// Returns the senders of each slot. All radios are saturated with short frames.
 fn slots(medium: &mut Medium, radios: usize, count: u64) -> BTreeMap<u64, Vec<usize>> {
     let trace = saturate(medium, count * SLOT - 1, 0..radios, |_| Access::Broadcast, 100);
     let mut slots: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
@@ -82,7 +83,7 @@ fn unicast_is_repeated_in_later_slots_up_to_the_limit() {
     });
     let attempts: Vec<f64> = attempts.collect();
     let mean = attempts.iter().sum::<f64>() / attempts.len() as f64;
-    // Geometric with p = 1/2, cut at 7: 2 - 2^-6.
+    // The number of attempts is geometric with p = 1/2, cut off at 7, with the mean 2 - 2^-6.
     assert!((mean - 1.984).abs() < 0.05, "{mean}");
     let failed = trace.iter().filter(|output| {
         matches!(output, Output::Report { result: TxResult::Failed, attempts: 7, .. })
@@ -94,7 +95,7 @@ fn unicast_is_repeated_in_later_slots_up_to_the_limit() {
 }
 
 #[test]
-fn a_sender_learns_who_read_its_broadcast() {
+fn a_sender_learns_which_radios_decoded_its_broadcast() {
     let loss = links(4, &[(0, 1, 0.5), (0, 2, 0.0), (2, 3, 0.0)]);
     let mut medium = medium(loss, Conflict::Audible, 1);
     let trace = saturate(&mut medium, 100 * SLOT, 0..1, |_| Access::Broadcast, 100);
@@ -113,7 +114,8 @@ fn a_sender_learns_who_read_its_broadcast() {
     assert_eq!(sent, 100);
 }
 
-/// Who reads nothing of a frame is not disturbed by it either, though frames pass the other way: no conflict keeps them apart.
+/// A radio without a link from a sender does not conflict with it, so the sender's frames must not
+/// disturb it either, even with a link in the other direction.
 #[test]
 fn a_link_of_one_way_disturbs_nobody() {
     let mut loss = links(4, &[(0, 1, 0.0), (2, 3, 0.0)]);

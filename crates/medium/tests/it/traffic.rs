@@ -1,4 +1,4 @@
-//! Broadcast traffic over radios with positions, for tests and measurements: hosts with a queue each.
+//! Broadcast traffic over radios with positions, for tests and measurements. Each host has a queue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,21 +11,21 @@ use ncmesh_medium::{
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-/// A frame received with this power or more is strong, dBm: the mean at 250 m.
+/// The least power of a strong frame, the mean power at 250 m, dBm.
 const STRONG_DBM: f64 = -64.37;
 
-/// What happened.
+/// Counters of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
-    /// Frames sent.
+    /// Transmissions of all radios.
     pub(crate) sent: u64,
-    /// Frames received, by all.
+    /// Receptions of all radios.
     pub(crate) received: u64,
-    /// Of these the strong ones.
+    /// Receptions of strong frames.
     pub(crate) strong: u64,
 }
 
-/// Lines of `x,y` in metres.
+/// Parses lines of `x,y` in metres.
 pub(crate) fn positions(text: &str) -> Result<Vec<[f64; 3]>, std::num::ParseFloatError> {
     let line = |line: &str| {
         let (x, y) = line.split_once(',').unwrap_or((line, "0"));
@@ -34,7 +34,8 @@ pub(crate) fn positions(text: &str) -> Result<Vec<[f64; 3]>, std::num::ParseFloa
     text.lines().map(line).collect()
 }
 
-/// The network of the comparison with ns-3: what is sensed can be received, bit by bit.
+/// Returns the network of the comparison with ns-3. Every signal that is sensed may be received,
+/// depending on its bit errors.
 pub(crate) fn mesh(positions: Vec<[f64; 3]>, seed: u64) -> MediumConfig {
     let two_ray = PathLoss::TwoRay { frequency_hz: 2.4e9, antenna_height_m: 1.5 };
     let radios = RadioConfig::with_ranges(positions, two_ray, Fading::Rayleigh, 460.0, 460.0);
@@ -44,26 +45,28 @@ pub(crate) fn mesh(positions: Vec<[f64; 3]>, seed: u64) -> MediumConfig {
     config
 }
 
-/// Broadcasts frames of 1500 bytes for `seconds`: Poisson arrivals at `rate` per second and radio, queued
-/// without limit, or always one more if `rate` is 0.
+/// Broadcasts frames of 1500 bytes for `seconds`. Frames arrive at each radio as a Poisson process
+/// of `rate` per second and queue without limit. With `rate` 0 every radio is saturated.
 pub(crate) fn broadcast(medium: &mut Medium, seconds: f64, rate: f64, seed: u64) -> Tally {
     let waiting = if rate == 0.0 { u64::MAX } else { 0 };
     let mut queues = Queues::new(vec![waiting; medium.radios()], 1_500, rate, seed);
     queues.run(medium, (seconds * 1e9) as u64)
 }
 
-/// Frames that wait, and Poisson arrivals of more.
+/// The queues of all radios, and Poisson arrivals of frames.
 pub(crate) struct Queues {
     frame: Arc<[u8]>,
     strong: Power,
+    /// Number of frames in each queue.
     waiting: Vec<u64>,
     rate: f64,
-    due: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The next arrival at each radio: instant in ns, radio.
+    arrivals: BinaryHeap<Reverse<(u64, usize)>>,
     rng: ChaCha8Rng,
 }
 
 impl Queues {
-    /// Of each radio so many frames of `bytes`, and more of them at `rate` per second.
+    /// Creates queues of `waiting` frames of `bytes`, and arrivals at `rate` per second and radio.
     pub(crate) fn new(waiting: Vec<u64>, bytes: usize, rate: f64, seed: u64) -> Self {
         let radios = waiting.len();
         let mut queues = Self {
@@ -71,23 +74,23 @@ impl Queues {
             strong: Power::from_dbm(STRONG_DBM),
             waiting,
             rate,
-            due: BinaryHeap::new(),
+            arrivals: BinaryHeap::new(),
             rng: ChaCha8Rng::seed_from_u64(seed),
         };
         if rate > 0.0 {
-            queues.due = (0..radios).map(|radio| Reverse((queues.wait_ns(), radio))).collect();
+            queues.arrivals = (0..radios).map(|radio| Reverse((queues.wait_ns(), radio))).collect();
         }
         queues
     }
 
-    /// Broadcasts them until `until_ns`, or until none is left and none comes.
+    /// Broadcasts frames until `until_ns`, or until all queues are empty and no frame arrives.
     pub(crate) fn run(&mut self, medium: &mut Medium, until_ns: u64) -> Tally {
         let mut tally = Tally::default();
         for (radio, _) in self.waiting.iter().enumerate().filter(|(_, frames)| **frames > 0) {
             let _ = medium.request(0, RadioId(radio));
         }
         loop {
-            let arrival_ns = self.due.peek().map(|Reverse((at_ns, _))| *at_ns);
+            let arrival_ns = self.arrivals.peek().map(|Reverse((at_ns, _))| *at_ns);
             let Some(now_ns) = medium.poll_timeout().into_iter().chain(arrival_ns).min() else {
                 return tally;
             };
@@ -105,6 +108,7 @@ impl Queues {
         }
     }
 
+    /// Counts an output, and answers a grant with the next frame.
     fn handle(&mut self, medium: &mut Medium, output: &Output, tally: &mut Tally) {
         match *output {
             Output::Grant { radio, at_ns } => {
@@ -123,14 +127,16 @@ impl Queues {
         }
     }
 
+    /// Draws the time to the next arrival, ns.
     fn wait_ns(&mut self) -> u64 {
         let uniform = (f64::from(self.rng.next_u32()) + 0.5) / 4_294_967_296.0;
         (-uniform.ln() / self.rate * 1e9) as u64
     }
 
+    /// Handles the arrival that is due: queues the frame and requests the medium.
     fn arrive(&mut self, medium: &mut Medium) {
         let wait_ns = self.wait_ns();
-        let Some(mut first) = self.due.peek_mut() else { return };
+        let Some(mut first) = self.arrivals.peek_mut() else { return };
         let Reverse((at_ns, radio)) = *first;
         *first = Reverse((at_ns + wait_ns, radio));
         self.waiting[radio] += 1;

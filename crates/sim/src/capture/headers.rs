@@ -105,7 +105,7 @@ fn sequence_control(frame: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_medium::{Conflict, LossMatrix, Order};
+    use ncmesh_medium::{Conflict, LossMatrix, SlotOrder};
 
     #[test]
     fn only_where_acknowledgments_take_time_do_unicast_frames_reserve_it() {
@@ -114,7 +114,7 @@ mod tests {
         medium.mac = MacConfig::Slotted {
             slot_ns: 1_000_000,
             conflict: Conflict::Audible,
-            order: Order::Random,
+            order: SlotOrder::Random,
         };
         assert_eq!(Dot11::new(&medium).duration_us, 0);
     }

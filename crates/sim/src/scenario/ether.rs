@@ -2,7 +2,7 @@
 
 use ncmesh_medium::{
     Bursts, ChannelConfig, Conflict, Fading, LinkPower, LinksConfig, LossMatrix, MacConfig,
-    MediumConfig, Order, PathLoss, Phy, RadioConfig, ReceptionConfig, ReceptionModel, Sense,
+    MediumConfig, PathLoss, Phy, RadioConfig, ReceptionConfig, ReceptionModel, Sense, SlotOrder,
 };
 use serde::Deserialize;
 use toml::Spanned;
@@ -208,8 +208,8 @@ impl Medium {
                     ConflictName::SharedHearer => Conflict::SharedHearer,
                 },
                 order: match self.order {
-                    OrderName::Weight => Order::Weight,
-                    OrderName::Random => Order::Random,
+                    OrderName::Weight => SlotOrder::Weight,
+                    OrderName::Random => SlotOrder::Random,
                 },
             },
         };

@@ -161,7 +161,7 @@ impl Simulation {
         let Some(stack) = &host.stack else { return };
         let asks = self.weighs || !host.requested;
         if let Some(offer) = asks.then(|| stack.offer(now)).flatten() {
-            let _ = self.medium.weigh(RadioId(node), offer.weight);
+            let _ = self.medium.set_weight(RadioId(node), offer.weight);
             host.requested = true;
             let _ = self.medium.request(now.as_nanos(), RadioId(node));
         }

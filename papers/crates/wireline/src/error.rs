@@ -54,8 +54,8 @@ pub enum WirelineError {
     Parameters(#[from] ParameterError),
     /// A stream whose bursts never fit.
     #[error(
-        "sessions[{session}]: d_max = {d_max}: with mu_max = {mu_max} at most {a_max} packets enter \
-         in a slot, which is no more than the rate {rate}"
+        "sessions[{session}]: d_max = {d_max}: with mu_max = {mu_max} at most {a_max} packets \
+         enter in a slot, which is no more than the rate {rate}"
     )]
     Burst {
         /// Its index.

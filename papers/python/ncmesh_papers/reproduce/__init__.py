@@ -17,7 +17,6 @@ EXPERIMENTS: dict[str, Experiment] = {
 SCHEMES = {"xor": "tcp"}
 # Analysis and slotted models that take seconds at full scale. Every test run checks their verdicts.
 CHEAP = (
-    "core-fig3",
     "core-fig5",
     "core-fig7",
     "mmu-fig4",

@@ -1,7 +1,7 @@
 """
 Claims of a paper, and the verdict on each.
 
-A claim is a number, a range of numbers or an order that a paper states. It agrees if our value lies
+A claim is a number, a range of numbers or an order that a paper states. It agrees if our value is
 within a tolerance that the experiment states beforehand (`within`), or if the order holds
 (`holds`). A claim's text is its name: `--check` finds the recorded verdict by it, so it must not
 contain results.

@@ -22,7 +22,7 @@ from ncmesh.failure import FailureError, Kind
 from ncmesh_papers.reproduce.lab import LabRun
 
 # User and kernel time, sampled at a rate that no timer of the daemons is in step with. Stacks are
-# found by the program's unwinding tables, which need so many bytes of them.
+# found with the program's unwinding tables, which need 16,384 bytes of each.
 RECORD = (
     "record",
     "--quiet",

@@ -1,8 +1,9 @@
 //! Settings of the COPE-like baseline.
 
 use crate::config::{check_common, check_times};
+use crate::parameters::{PairingRule, Parameters};
 use crate::redundancy::Redundancy;
-use crate::rules::{Rules, Xor};
+use ncmesh_engine::time::Duration;
 use ncmesh_engine::tunnel::RelayMode;
 use serde::Deserialize;
 
@@ -10,26 +11,29 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CopeConfig {
-    /// Whether a relay combines packets of flows that cross; without it packets are forwarded, with the same
-    /// generations and requests.
+    /// Whether a relay combines packets of flows that cross. Without it, packets are forwarded with
+    /// the same generations and requests.
     pub coding: bool,
-    /// They are only combined where both receivers can decode them with at least this probability, 0 to 1.
+    /// Probability with which both receivers have to be able to decode a combined packet, 0 to 1;
+    /// flows for which it is lower are not combined.
     pub min_decodable: f64,
-    /// Packets that a destination asks for at once, by their numbers, 1 to 120.
+    /// Most packets that a destination asks for at once, by their numbers, 1 to 120.
     pub wanted: u8,
     /// Packets of a generation, 1 to 120.
     pub generation: u8,
     /// Generations of a flow under way at once, 1 to 8.
     pub window: u8,
-    /// Packets a source queues for each destination, 1 to 10,000; when it is full, more are refused.
+    /// Packets that a source queues for each destination, 1 to 10,000. When the queue is full,
+    /// further packets are refused.
     pub queue: usize,
-    /// A generation begun takes in packets for so long, ms, 0 to 10,000.
+    /// Time for which a generation takes in packets once it has begun, ms, 0 to 10,000.
     pub flush_ms: u32,
-    /// A relay waits for a packet to combine with for so long, ms, 0 to 1,000.
+    /// Time for which a relay waits for a packet to combine with, ms, 0 to 1,000.
     pub hold_ms: u32,
-    /// Who hears nothing of a generation for so long asks, ms, 5 to 60,000.
+    /// Time after which an unanswered poll is repeated, ms, 5 to 60,000. Each further pause is
+    /// twice as long.
     pub request_ms: u32,
-    /// After asking so often in vain the source gives a generation up, 1 to 100.
+    /// Polls without progress after which the source gives a generation up, 1 to 100.
     pub requests: u32,
 }
 
@@ -55,7 +59,7 @@ impl CopeConfig {
     /// Checks the values.
     ///
     /// # Errors
-    /// One line that names the setting and what is allowed.
+    /// One line that names the setting and says what is allowed.
     pub fn check(&self) -> Result<(), String> {
         if !(0.0..=1.0).contains(&self.min_decodable) {
             return Err(format!("min_decodable = {}: allowed is 0 to 1", self.min_decodable));
@@ -67,22 +71,23 @@ impl CopeConfig {
         check_times(self.flush_ms, self.hold_ms, self.request_ms)
     }
 
-    pub(super) fn rules(&self) -> Rules {
-        Rules {
+    /// Returns the engine's parameters.
+    pub(super) fn parameters(&self) -> Parameters {
+        Parameters {
             relay: RelayMode::NonRecoding,
-            coded: false,
-            combines: self.coding,
-            xor: Xor::WhereDecodable(self.min_decodable),
-            redundancy: Redundancy::Extra(1.0),
-            wanted: self.wanted,
-            room: self.generation,
+            codes_within_flows: false,
+            combines_flows: self.coding,
+            pairing: PairingRule::Decodable(self.min_decodable),
+            redundancy: Redundancy::Factor(1.0),
+            max_missing: self.wanted,
+            generation_size: self.generation,
             window: self.window,
             synchronise: true,
             queue: self.queue,
-            flush_ms: self.flush_ms,
-            hold_ms: self.hold_ms,
-            request_ms: self.request_ms,
-            requests: self.requests,
+            flush_time: Duration::from_millis(u64::from(self.flush_ms)),
+            hold_time: Duration::from_millis(u64::from(self.hold_ms)),
+            poll_timeout: Duration::from_millis(u64::from(self.request_ms)),
+            max_polls: self.requests,
         }
     }
 }

@@ -1,19 +1,25 @@
-//! COPE-like forwarding, CORE's baseline: packets as they are, two that cross at a relay xored, and what is missing asked for by
-//! its number (Hansen et al., Computer Networks 145, 2018, sections 5.2, 6 and 7; COPE: Katti et al., SIGCOMM 2006). It is CORE's
-//! engine without coding within flows.
+//! COPE-like forwarding, the baseline that the paper compares CORE with.
+//!
+//! Packets travel as they are. Two that cross at a relay are xored; a receiver that has the other
+//! packet decodes at once, or not at all. What a destination lacks at the end of a generation it
+//! asks the source for by number. It is CORE's engine with other parameters: nothing is coded
+//! within flows.
+//!
+//! Hansen et al., Computer Networks 145, 2018, sections 5.2, 6 and 7. COPE itself: Katti et al.,
+//! SIGCOMM 2006.
 
 mod config;
 
+pub use config::CopeConfig;
+
 use crate::Core;
 use crate::frame;
-pub use config::CopeConfig;
-use ncmesh_engine::Summary;
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_wire::ServiceId;
 
-/// The scheme's name.
+/// Name of the scheme.
 pub const NAME: &str = "cope";
-/// Under which its frames travel.
+/// Service byte of its frames.
 pub const ID: ServiceId = ServiceId(25);
 
 /// Row of this scheme in a program's registry.
@@ -22,7 +28,7 @@ pub const COPE: Entry = Entry {
     id: ID,
     summary: "its baseline: packets as they are, two xored where flows cross at a relay",
     paper: "Hansen et al.: CORE (Computer Networks 2018); Katti et al.: COPE (SIGCOMM 2006)",
-    read: |_, kind, body| summary(kind, body),
+    read: |_, kind, body| frame::summary(NAME, kind, body),
     build: Constructor::Tunnel(|settings| {
         let config: CopeConfig = settings.parse()?;
         config.check()?;
@@ -30,13 +36,8 @@ pub const COPE: Entry = Entry {
     }),
 };
 
-/// The engine with these settings.
+/// Returns an engine with these settings.
 #[must_use]
 pub fn engine(config: &CopeConfig) -> Core {
-    Core::with_rules(ID, config.rules())
-}
-
-/// What a frame of (kind, fields) says of itself.
-pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
-    frame::summary(NAME, kind, body)
+    Core::with_parameters(ID, config.parameters())
 }

@@ -55,8 +55,8 @@ impl Coded {
     pub(super) fn fill(&mut self, rng: &mut impl RngCore, out: &mut Vec<u8>) -> bool {
         let shape = self.recoder.shape();
         let start = out.len();
-        out.resize(start + shape.generation() + shape.symbol_size(), 0);
-        let (coefficients, payload) = out[start..].split_at_mut(shape.generation());
+        out.resize(start + shape.generation_size() + shape.symbol_size(), 0);
+        let (coefficients, payload) = out[start..].split_at_mut(shape.generation_size());
         let sent = matches!(self.recoder.recode(rng, coefficients, payload), Ok(true));
         self.credit -= 1.0;
         sent

@@ -83,7 +83,7 @@ impl Relays {
             return Relayed::Malformed;
         };
         // What is sent on may carry a coding vector, a poll or a piggyback, where the packet does not.
-        let overhead = self.forwarding.overhead(header.routing.listed(), shape.generation());
+        let overhead = self.forwarding.overhead(header.routing.listed(), shape.generation_size());
         if overhead + shape.symbol_size() > mtu {
             return Relayed::Malformed;
         }
@@ -256,7 +256,7 @@ impl Relay {
             incarnation: self.incarnation,
             visit: self.visit,
             batch: self.batch,
-            packets: self.shape.generation() as u8,
+            packets: self.shape.generation_size() as u8,
             routing: self.routing.clone(),
             revision: self.revision,
             poll: None,

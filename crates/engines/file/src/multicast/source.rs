@@ -273,7 +273,7 @@ impl Source {
         self.children.clone_from(&visit.plan.children);
         self.children_credit = visit.plan.children_credit;
         let shape = encoder.shape();
-        let packets = shape.generation() as u8;
+        let packets = shape.generation_size() as u8;
         let header = DataHeader {
             flow: self.manifest.flow,
             incarnation: self.incarnation,
@@ -291,8 +291,8 @@ impl Source {
             out.extend_from_slice(encoder.symbol(usize::from(next.packet))?);
         } else {
             let start = out.len();
-            out.resize(start + shape.generation() + shape.symbol_size(), 0);
-            let (coefficients, payload) = out[start..].split_at_mut(shape.generation());
+            out.resize(start + shape.generation_size() + shape.symbol_size(), 0);
+            let (coefficients, payload) = out[start..].split_at_mut(shape.generation_size());
             draw(shape.field(), cx.rng, coefficients);
             encoder.encode(coefficients, payload).ok()?;
         }

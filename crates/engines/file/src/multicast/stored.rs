@@ -39,9 +39,9 @@ struct Owed {
 
 impl Stored {
     pub(super) fn new(me: NodeId, routing: &Routing, shape: Shape, now: Instant) -> Self {
-        let packets = shape.generation() as u8;
+        let packets = shape.generation_size() as u8;
         Self {
-            payloads: vec![None; shape.generation()],
+            payloads: vec![None; shape.generation_size()],
             held: PacketSet::default(),
             arq: Arq::new(routing.children(me), packets, now),
             parent: routing.parent(me),

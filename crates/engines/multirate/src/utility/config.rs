@@ -1,11 +1,12 @@
-//! Utilities as configured, and what can be wrong with them.
+//! Checks a utility's configuration and builds it.
 
 use super::{Shape, Utility};
 use ncmesh_engine::stream::{UtilityConfig, UtilityError};
 
-/// Values may contradict slopes by this share, for rounding.
+/// Share of the steepest slope by which values may contradict slopes, for rounding.
 const ROUNDING: f64 = 1e-6;
-/// The exponent of `max_min`: nearer to max-min fairness if larger, but theta is 2^alpha, and queues grow with it.
+/// Exponent of `max_min`. A larger one is nearer to max-min fairness, but theta is 2^alpha, and
+/// queues grow with it.
 const MAX_MIN_ALPHA: f64 = 4.0;
 
 impl TryFrom<UtilityConfig> for Utility {
@@ -29,7 +30,7 @@ impl TryFrom<UtilityConfig> for Utility {
     }
 }
 
-/// The settings that its name has besides `weight`, `minimum` and `penalty`.
+/// Checks that only settings are given which the utility of this name has.
 fn check_settings(config: &UtilityConfig) -> Result<(), UtilityError> {
     let [xi, alpha, table] = match config.name.as_str() {
         "linear" => [false, false, false],
@@ -53,7 +54,7 @@ fn check_settings(config: &UtilityConfig) -> Result<(), UtilityError> {
     }
 }
 
-/// A shape that is a formula, with its weight.
+/// Returns a shape that is a formula, with its weight.
 fn formula(config: &UtilityConfig) -> Result<Shape, UtilityError> {
     let weight = weight(config)?;
     let alpha = match (config.name.as_str(), config.alpha) {
@@ -84,7 +85,7 @@ fn weight(config: &UtilityConfig) -> Result<f64, UtilityError> {
     Err(fault(config, "weight", weight, "above 0"))
 }
 
-/// A finite setting of `least` at least.
+/// Checks that a setting is finite and at least `least`.
 fn setting(
     config: &UtilityConfig,
     setting: &'static str,
@@ -106,7 +107,8 @@ fn fault(
     UtilityError::Setting { name: config.name.clone(), setting, value, allowed }
 }
 
-/// The shape of a table: finite, increasing, concave, its values where its slopes lead.
+/// Returns the shape of a table: finite, increasing and concave, with values that agree with the
+/// slopes.
 fn table(config: &UtilityConfig) -> Result<Shape, UtilityError> {
     let step = config.step.unwrap_or(f64::NAN);
     if !(step.is_finite() && step > 0.0) {

@@ -1,48 +1,61 @@
-//! The exchange of frames that sends one of ours: RTS and CTS where asked for, data, ACK.
+//! The frame exchange of one data frame: RTS and CTS if used, data, ACK.
+//!
+//! ```text
+//! sender    [RTS]        [DATA]
+//! receiver         [CTS]         [ACK]      SIFS between two frames
+//! ```
+//! The sender waits for a response until a timeout (IEEE 802.11-2016, 10.3.2.9). If the response is
+//! arriving at that time, its end decides. Other stations set their NAV from the Duration field of
+//! each frame, which covers the rest of the exchange.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::{Dcf, Event, Outgoing, Phase};
-use crate::air::{Answer, Landed, Payload, Transmission};
+use super::station::{Outgoing, State};
+use super::{Dcf, Event};
+use crate::air::{Ended, Payload, Response, Transmission};
 use crate::channel::Arrival;
-use crate::mac::{Turn, is_heard_by};
-use crate::{Access, Output, RadioId, TxResult};
+use crate::mac::interface::{Context, includes};
+use crate::types::{Access, Output, RadioId, TxResult};
 
 impl Dcf {
-    /// Sends the frame of `radio`, or asks for leave to.
-    pub(super) fn attempt(&mut self, turn: &mut Turn<'_>, radio: usize) {
+    /// Starts an attempt to send the frame of `radio`: transmits the frame, or an RTS first.
+    pub(super) fn start_attempt(&mut self, context: &mut Context<'_>, radio: usize) {
         let Some(outgoing) = &mut self.stations[radio].outgoing else {
             return;
         };
         self.attempts += 1;
         outgoing.attempts += 1;
         outgoing.attempt = self.attempts;
+
         let bytes = outgoing.frame.len() + self.mac_overhead_bytes;
-        let announced = self.rts_threshold_bytes.is_some_and(|least| bytes >= least);
+        let uses_rts = self.rts_threshold_bytes.is_some_and(|least| bytes >= least);
         match outgoing.access {
-            Access::Unicast(to) if announced => self.send_rts(turn, radio, to.0, bytes),
-            Access::Broadcast | Access::Unicast(_) => self.send_data(turn, radio),
+            Access::Unicast(to) if uses_rts => self.send_rts(context, radio, to.0, bytes),
+            Access::Broadcast | Access::Unicast(_) => self.send_data(context, radio),
         }
     }
 
-    fn send_rts(&mut self, turn: &mut Turn<'_>, radio: usize, to: usize, bytes: usize) {
+    /// Transmits an RTS for a frame of `bytes`. It reserves the medium for the whole exchange.
+    fn send_rts(&mut self, context: &mut Context<'_>, radio: usize, to: usize, bytes: usize) {
         let timing = self.timing;
         let rate_bps = self.rate_bps(radio, Access::Unicast(RadioId(to)));
         let data_ns = self.phy.airtime_ns(bytes, rate_bps);
-        let claim_ns = 3 * timing.sifs_ns + 2 * timing.answer_ns + data_ns;
+        let nav_ns = 3 * timing.sifs_ns + 2 * timing.response_ns + data_ns;
         let station = &mut self.stations[radio];
-        station.phase = Phase::Sending;
+        station.state = State::Transmitting;
         let Some(outgoing) = &mut station.outgoing else {
             return;
         };
         outgoing.airtime_ns += timing.rts_ns;
-        turn.air.statistics.radios[radio].rts_sent += 1;
+        context.air.statistics.radios[radio].rts_sent += 1;
         let payload = Payload::Rts { to, attempt: outgoing.attempt };
-        self.launch(turn, self.control(radio, payload, timing.rts_ns, claim_ns));
+        let airtime_ns = timing.rts_ns;
+        self.transmit(context, Transmission { sender: radio, payload, airtime_ns, nav_ns });
     }
 
-    pub(super) fn send_data(&mut self, turn: &mut Turn<'_>, radio: usize) {
+    /// Transmits the frame of `radio`. A unicast frame reserves the medium for its ACK.
+    pub(super) fn send_data(&mut self, context: &mut Context<'_>, radio: usize) {
         let Some(access) = self.stations[radio].outgoing.as_ref().map(|frame| frame.access) else {
             return;
         };
@@ -54,164 +67,158 @@ impl Dcf {
         let bytes = outgoing.frame.len() + self.mac_overhead_bytes;
         let airtime_ns = self.phy.airtime_ns(bytes, rate_bps);
         outgoing.airtime_ns += airtime_ns;
-        station.phase = Phase::Sending;
-        turn.air.statistics.radios[radio].frames_sent += 1;
-        let attempt = outgoing.attempt;
-        let claim_ns = match access {
+        station.state = State::Transmitting;
+        context.air.statistics.radios[radio].frames_sent += 1;
+        let nav_ns = match access {
             Access::Broadcast => 0,
-            Access::Unicast(_) => self.timing.sifs_ns + self.timing.answer_ns,
+            Access::Unicast(_) => self.timing.sifs_ns + self.timing.response_ns,
         };
-        let frame = Arc::clone(&outgoing.frame);
+        let (frame, attempt) = (Arc::clone(&outgoing.frame), outgoing.attempt);
         let payload = Payload::Data { access, frame, attempt };
-        let data = Transmission { sender: radio, payload, airtime_ns, claim_ns };
-        self.launch(turn, data);
+        self.transmit(context, Transmission { sender: radio, payload, airtime_ns, nav_ns });
     }
 
-    fn control(
-        &self,
-        sender: usize,
-        payload: Payload,
-        airtime_ns: u64,
-        claim_ns: u64,
-    ) -> Transmission {
-        Transmission { sender, payload, airtime_ns, claim_ns }
-    }
-
-    /// `from` answers `to`, unless it cannot: a CTS also waits for nobody's claim.
-    pub(super) fn answer(
+    /// Transmits a CTS or ACK from `from` to `to`, if the radio is on and idle. A station whose NAV
+    /// is set does not send a CTS (IEEE 802.11-2016, 10.3.2.7).
+    pub(super) fn send_response(
         &mut self,
-        turn: &mut Turn<'_>,
-        kind: Answer,
+        context: &mut Context<'_>,
+        kind: Response,
         (from, to): (usize, usize),
         attempt: u64,
-        claim_ns: u64,
+        nav_ns: u64,
     ) {
-        let claimed = kind == Answer::Cts && self.contention.is_claimed(from, turn.now_ns);
-        if claimed || !turn.air.is_up(from) || turn.air.is_sending(from) {
+        let reserved = kind == Response::Cts && self.contention.is_nav_set(from, context.now_ns);
+        if reserved || !context.air.is_up(from) || context.air.is_transmitting(from) {
             return;
         }
-        let counters = &mut turn.air.statistics.radios[from];
+        let counters = &mut context.air.statistics.radios[from];
         match kind {
-            Answer::Cts => counters.cts_sent += 1,
-            Answer::Ack => counters.acks_sent += 1,
+            Response::Cts => counters.cts_sent += 1,
+            Response::Ack => counters.acks_sent += 1,
         }
-        let payload = Payload::Answer { kind, to, attempt };
-        self.launch(turn, self.control(from, payload, self.timing.answer_ns, claim_ns));
+        let payload = Payload::Response { kind, to, attempt };
+        let airtime_ns = self.timing.response_ns;
+        self.transmit(context, Transmission { sender: from, payload, airtime_ns, nav_ns });
     }
 
-    /// A transmission has ended; `heard` read it.
-    pub(super) fn handle_landing(
+    /// Handles the end of a transmission, which the radios in `receptions` have decoded.
+    pub(super) fn handle_transmission_end(
         &mut self,
-        turn: &mut Turn<'_>,
-        landed: Landed,
-        heard: &mut Vec<Arrival>,
+        context: &mut Context<'_>,
+        ended: Ended,
+        receptions: &mut Vec<Arrival>,
     ) {
-        let Landed { transmission, aborted } = landed;
-        let sender = transmission.sender;
+        let Ended { transmission, aborted } = ended;
+        let (sender, now_ns) = (transmission.sender, context.now_ns);
         match transmission.payload {
-            // Cut short too it ends the wait: whoever heard it begin had put off giving up.
-            Payload::Answer { kind, to, attempt } => {
-                if self.stations[to].phase == (Phase::Awaiting { answer: kind, attempt }) {
-                    self.conclude(turn, to, is_heard_by(to, heard));
+            // A response that was cut short ends the wait too: a station that receives its start
+            // ignores the timeout.
+            Payload::Response { kind, to, attempt } => {
+                let awaited = State::AwaitingResponse { response: kind, attempt };
+                if self.stations[to].state == awaited {
+                    self.end_wait(context, to, includes(receptions, to));
                 }
             }
+
+            // The sender was switched off and has forgotten the frame.
             _ if aborted => {}
+
             Payload::Rts { to, attempt } => {
-                if is_heard_by(to, heard) {
-                    let claim_ns =
-                        transmission.claim_ns - self.timing.sifs_ns - self.timing.answer_ns;
-                    self.owe(turn.now_ns, Answer::Cts, (to, sender), attempt, claim_ns);
+                if includes(receptions, to) {
+                    // The CTS reserves what remains of the exchange after it.
+                    let nav_ns =
+                        transmission.nav_ns - self.timing.sifs_ns - self.timing.response_ns;
+                    self.schedule_response(now_ns, Response::Cts, (to, sender), attempt, nav_ns);
                 }
-                self.wait_for(turn.now_ns, Answer::Cts, sender, attempt);
+                self.await_response(now_ns, Response::Cts, sender, attempt);
             }
+
             Payload::Data { access: Access::Broadcast, frame, .. } => {
-                turn.deliver(sender, &frame, heard);
-                self.broadcast_by_wire(turn, sender, &frame);
-                self.finish(turn, sender, TxResult::Sent);
+                context.deliver(sender, &frame, receptions);
+                self.broadcast_by_wire(context, sender, &frame);
+                self.finish(context, sender, TxResult::Sent);
             }
+
             Payload::Data { access: Access::Unicast(to), frame, attempt } => {
+                // The destination acknowledges every reception and filters duplicates, which follow
+                // a lost ACK.
                 let mut duplicate = false;
-                if is_heard_by(to.0, heard) {
-                    self.owe(turn.now_ns, Answer::Ack, (to.0, sender), attempt, 0);
-                    duplicate = self.arrives_again(turn, sender, to.0);
+                if includes(receptions, to.0) {
+                    self.schedule_response(now_ns, Response::Ack, (to.0, sender), attempt, 0);
+                    if let Some(outgoing) = self.stations[sender].outgoing.as_mut() {
+                        duplicate = std::mem::replace(&mut outgoing.received, true);
+                    }
+                    let counters = &mut context.air.statistics.radios[to.0];
+                    counters.duplicates += u64::from(duplicate);
                 }
-                self.wait_for(turn.now_ns, Answer::Ack, sender, attempt);
-                heard.retain(
-                    |at| {
-                        if at.radio() == to.0 { !duplicate } else { self.overhear_unicast }
-                    },
-                );
-                turn.deliver(sender, &frame, heard);
+                self.await_response(now_ns, Response::Ack, sender, attempt);
+
+                let keeps_others = self.overhear_unicast;
+                receptions.retain(|at| if at.radio() == to.0 { !duplicate } else { keeps_others });
+                context.deliver(sender, &frame, receptions);
             }
         }
     }
 
-    fn owe(
+    /// Schedules the response of `from` to `to`, SIFS from now.
+    fn schedule_response(
         &mut self,
         now_ns: u64,
-        answer: Answer,
+        response: Response,
         (from, to): (usize, usize),
         attempt: u64,
-        claim_ns: u64,
+        nav_ns: u64,
     ) {
-        let due = Event::AnswerDue { answer, from, to, attempt, claim_ns };
+        let due = Event::ResponseDue { response, from, to, attempt, nav_ns };
         self.events.push(Reverse((now_ns + self.timing.sifs_ns, due)));
     }
 
-    fn wait_for(&mut self, now_ns: u64, answer: Answer, sender: usize, attempt: u64) {
-        self.stations[sender].phase = Phase::Awaiting { answer, attempt };
-        let missing = Event::AnswerMissing { radio: sender, attempt };
-        self.events.push(Reverse((now_ns + self.phy.answer_timeout_ns(), missing)));
+    /// Makes `sender` wait for a response, until a timeout.
+    fn await_response(&mut self, now_ns: u64, response: Response, sender: usize, attempt: u64) {
+        self.stations[sender].state = State::AwaitingResponse { response, attempt };
+        let timeout = Event::ResponseTimeout { radio: sender, attempt };
+        self.events.push(Reverse((now_ns + self.phy.response_timeout_ns(), timeout)));
     }
 
-    pub(super) fn awaits(&self, radio: usize, attempt: u64) -> bool {
-        matches!(self.stations[radio].phase, Phase::Awaiting { attempt: its, .. } if its == attempt)
-    }
-
-    /// `sender`'s unicast frame has arrived at `to`. Returns whether `to` had it before.
-    fn arrives_again(&mut self, turn: &mut Turn<'_>, sender: usize, to: usize) -> bool {
-        let outgoing = self.stations[sender].outgoing.as_mut();
-        let again = outgoing.is_some_and(|frame| std::mem::replace(&mut frame.arrived, true));
-        turn.air.statistics.radios[to].duplicates += u64::from(again);
-        again
-    }
-
-    /// What `radio` awaited has come, or not.
-    pub(super) fn conclude(&mut self, turn: &mut Turn<'_>, radio: usize, answered: bool) {
+    /// Ends the wait of `radio` for a response: continues the exchange, retries, or gives up.
+    pub(super) fn end_wait(&mut self, context: &mut Context<'_>, radio: usize, answered: bool) {
         let station = &mut self.stations[radio];
         let attempts = station.outgoing.as_ref().map_or(0, |frame| frame.attempts);
-        let counters = &mut turn.air.statistics.radios[radio];
-        if answered && matches!(station.phase, Phase::Awaiting { answer: Answer::Cts, .. }) {
-            station.phase = Phase::Cleared;
-            let due_ns = turn.now_ns + self.timing.sifs_ns;
+        let counters = &mut context.air.statistics.radios[radio];
+        let awaits_cts =
+            matches!(station.state, State::AwaitingResponse { response: Response::Cts, .. });
+
+        if answered && awaits_cts {
+            station.state = State::ClearToSend;
+            let due_ns = context.now_ns + self.timing.sifs_ns;
             self.events.push(Reverse((due_ns, Event::DataDue { radio })));
         } else if answered {
             counters.frames_acked += 1;
-            self.finish(turn, radio, TxResult::Acked);
+            self.finish(context, radio, TxResult::Acked);
         } else if attempts >= self.retry_limit {
             counters.frames_failed += 1;
-            self.finish(turn, radio, TxResult::Failed);
+            self.finish(context, radio, TxResult::Failed);
         } else {
-            station.widen(self.phy.cw_max);
-            self.back_off(turn.now_ns, radio);
+            station.double_window(self.phy.cw_max);
+            self.back_off(context.now_ns, radio);
         }
     }
 
-    /// Reports on the frame and starts the post-backoff.
-    pub(super) fn finish(&mut self, turn: &mut Turn<'_>, radio: usize, result: TxResult) {
+    /// Reports on the frame, resets the contention window and starts the post-backoff.
+    pub(super) fn finish(&mut self, context: &mut Context<'_>, radio: usize, result: TxResult) {
         let station = &mut self.stations[radio];
-        station.window = self.phy.cw_min;
+        station.contention_window = self.phy.cw_min;
         if let Some(Outgoing { attempts, airtime_ns, .. }) = station.outgoing.take() {
-            let (radio, at_ns) = (RadioId(radio), turn.now_ns);
-            turn.outputs.push_back(Output::Report {
-                radio,
+            context.outputs.push_back(Output::Report {
+                radio: RadioId(radio),
                 result,
                 attempts,
                 airtime_ns,
                 heard_by: None,
-                at_ns,
+                at_ns: context.now_ns,
             });
         }
-        self.back_off(turn.now_ns, radio);
+        self.back_off(context.now_ns, radio);
     }
 }

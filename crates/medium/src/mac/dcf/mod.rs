@@ -1,13 +1,22 @@
 //! CSMA/CA, the distributed coordination function (IEEE 802.11-2016, 10.3).
 //!
-//! Modelled: carrier sense with DIFS and EIFS, backoff with freeze and resume, post-backoff, ACK after SIFS,
-//! doubling of the window, retry limit, RTS and CTS, NAV. Not modelled: fragments, rate changes, separate
-//! limits for short and long frames, resetting a NAV that an RTS set in vain (10.3.2.4 lets a station do so).
+//! Modelled: carrier sense with DIFS and EIFS, backoff with freeze and resume, post-backoff, ACK
+//! after SIFS, doubling of the contention window, retry limit, RTS and CTS, NAV. Not modelled:
+//! fragments, rate adaptation, separate limits for short and long frames, and the reset of a NAV
+//! that an RTS without a CTS has set (optional by 10.3.2.4).
+//!
 //! Two readings of the standard:
-//! - A request on a channel idle for less than DIFS draws a backoff, as one on a busy channel does. Relays
-//!   that all answer the same frame would otherwise collide each time.
-//! - A declined grant is followed by a backoff, as a frame is, so that a host which asks and declines for
-//!   ever cannot hold time still.
+//! - A request on a channel that has been idle for less than DIFS draws a backoff, as a request on
+//!   a busy channel does. Otherwise relays that all respond to the same frame would collide each
+//!   time.
+//! - A declined grant is followed by a backoff, as a frame is. Otherwise a host that requests and
+//!   declines forever would stop time.
+//!
+//! # How it works
+//! [`station`] holds the states of a station, [`contention`] its carrier sense and backoff,
+//! [`exchange`] the sequence of RTS, CTS, data and ACK, and [`wires`] cables and links with rates
+//! of their own. This module connects them: a queue of timed events, the end of backoff, and the
+//! indications from the air.
 
 mod contention;
 mod exchange;
@@ -19,44 +28,46 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
-use crate::air::{Answer, Listener, Transmission, TxId};
+use crate::air::{PhyIndications, Response, Transmission, TxId};
 use crate::channel::Arrival;
 use crate::config::{LinkKind, MediumConfig};
-use crate::mac::{Mac, Turn};
-use crate::phy::RTS_BYTES;
-use crate::{Access, MediumError, Output, Phy, RadioId};
+use crate::error::MediumError;
+use crate::mac::interface::{Context, Mac};
+use crate::phy::{Phy, RTS_BYTES};
+use crate::types::{Access, Output, RadioId};
 use contention::Contention;
-use station::{Outgoing, Phase, Station};
+use station::{Outgoing, State, Station};
 
-/// What happens at a set time. At one instant frames end before others begin: the order of the variants.
+/// An event at a set time. Events of one instant are handled in the order of the variants: frames
+/// end before others begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// A transmission ends.
-    Landing(TxId),
-    /// `from` owes `to` an answer, which claims the medium for `claim_ns` after it.
-    AnswerDue { answer: Answer, from: usize, to: usize, attempt: u64, claim_ns: u64 },
-    /// `radio` has got its CTS and SIFS has passed.
+    TransmissionEnd(TxId),
+    /// `from` sends a CTS or ACK to `to`. It reserves the medium for `nav_ns` after its end.
+    ResponseDue { response: Response, from: usize, to: usize, attempt: u64, nav_ns: u64 },
+    /// SIFS after the CTS, `radio` sends its data frame.
     DataDue { radio: usize },
-    /// What `radio` sent by cable is through.
+    /// A frame of `radio` reaches the end of its cable.
     WireEnd { radio: usize, attempt: u64 },
-    /// `radio` has waited long enough for an answer to begin.
-    AnswerMissing { radio: usize, attempt: u64 },
+    /// `radio` has waited for the start of a response for the timeout.
+    ResponseTimeout { radio: usize, attempt: u64 },
 }
 
-/// How long the MAC's own frames and gaps last, ns.
+/// Durations of the MAC's own frames and gaps, ns.
 #[derive(Clone, Copy)]
 struct Timing {
     sifs_ns: u64,
     rts_ns: u64,
-    /// Of CTS and ACK alike.
-    answer_ns: u64,
+    /// Airtime of a CTS, and of an ACK.
+    response_ns: u64,
 }
 
 /// The stations of one medium.
 pub(crate) struct Dcf {
     phy: Phy,
     bit_rate_bps: u64,
-    /// Links that are not as the others.
+    /// Links with a rate of their own, and cables.
     links: BTreeMap<(RadioId, RadioId), LinkKind>,
     mac_overhead_bytes: usize,
     timing: Timing,
@@ -66,16 +77,16 @@ pub(crate) struct Dcf {
     stations: Vec<Station>,
     contention: Contention,
     events: BinaryHeap<Reverse<(u64, Event)>>,
-    /// Grants not answered yet.
-    grants: usize,
-    /// Names each attempt to send a data frame.
+    /// Number of grants without an answer.
+    open_grants: usize,
+    /// Number of attempts of all stations so far. It identifies each attempt.
     attempts: u64,
-    /// Room for the hearers of one frame, kept between frames.
-    heard: Vec<Arrival>,
+    /// Scratch space for the receptions of one frame.
+    receptions: Vec<Arrival>,
 }
 
 impl Dcf {
-    /// Stations for a validated `config`, which says whether there is RTS.
+    /// Creates the stations of a validated `config`.
     pub(crate) fn new(config: &MediumConfig, rts_threshold_bytes: Option<usize>) -> Self {
         let (phy, rate_bps) = (config.phy, config.bit_rate_bps);
         let station = |radio| Station::new(config.seed, radio, phy.cw_min);
@@ -87,7 +98,7 @@ impl Dcf {
             timing: Timing {
                 sifs_ns: phy.sifs_ns,
                 rts_ns: phy.control_airtime_ns(RTS_BYTES, rate_bps),
-                answer_ns: phy.ack_airtime_ns(rate_bps),
+                response_ns: phy.ack_airtime_ns(rate_bps),
             },
             rts_threshold_bytes,
             retry_limit: config.retry_limit,
@@ -95,132 +106,144 @@ impl Dcf {
             stations: (0..config.radios()).map(station).collect(),
             contention: Contention::new(config.radios(), phy),
             events: BinaryHeap::new(),
-            grants: 0,
+            open_grants: 0,
             attempts: 0,
-            heard: Vec::new(),
+            receptions: Vec::new(),
         }
     }
 
+    /// Takes the grant of `radio`, or returns an error if it has none.
     fn take_grant(&mut self, radio: usize) -> Result<(), MediumError> {
         let station = &mut self.stations[radio];
-        if station.phase != Phase::Granted {
+        if station.state != State::Granted {
             return Err(MediumError::NoGrant { radio: RadioId(radio) });
         }
-        station.phase = Phase::Idle;
-        self.grants -= 1;
+        station.state = State::Idle;
+        self.open_grants -= 1;
         Ok(())
     }
 
-    /// `radio`'s backoff has ended: a retry goes out, a waiting request is granted.
-    fn win(&mut self, turn: &mut Turn<'_>, radio: usize) {
+    /// Handles the end of the backoff of `radio`: sends a retry, or grants a request.
+    fn handle_backoff_end(&mut self, context: &mut Context<'_>, radio: usize) {
         let station = &mut self.stations[radio];
         if station.outgoing.is_some() {
-            self.attempt(turn, radio);
-        } else if std::mem::take(&mut station.wants) {
-            station.phase = Phase::Granted;
-            self.grants += 1;
-            turn.outputs.push_back(Output::Grant { radio: RadioId(radio), at_ns: turn.now_ns });
+            self.start_attempt(context, radio);
+        } else if std::mem::take(&mut station.requested) {
+            station.state = State::Granted;
+            self.open_grants += 1;
+            let at_ns = context.now_ns;
+            context.outputs.push_back(Output::Grant { radio: RadioId(radio), at_ns });
         } else {
-            station.phase = Phase::Idle;
+            station.state = State::Idle;
         }
     }
 
-    fn launch(&mut self, turn: &mut Turn<'_>, transmission: Transmission) {
-        let ends_ns = turn.now_ns + transmission.airtime_ns;
-        let mut carrier = Carrier { contention: &mut self.contention, now_ns: turn.now_ns };
-        let id = turn.air.begin(turn.now_ns, transmission, &mut carrier);
-        self.events.push(Reverse((ends_ns, Event::Landing(id))));
+    /// Begins a transmission and schedules its end.
+    fn transmit(&mut self, context: &mut Context<'_>, transmission: Transmission) {
+        let now_ns = context.now_ns;
+        let ends_ns = now_ns + transmission.airtime_ns;
+        let mut carrier = CarrierSense { contention: &mut self.contention, now_ns };
+        let id = context.air.begin_transmission(now_ns, transmission, &mut carrier);
+        self.events.push(Reverse((ends_ns, Event::TransmissionEnd(id))));
     }
 
-    fn handle_event(&mut self, turn: &mut Turn<'_>, event: Event) {
+    /// Handles an event that is due now.
+    fn handle_event(&mut self, context: &mut Context<'_>, event: Event) {
         match event {
-            Event::Landing(id) => {
-                let mut heard = std::mem::take(&mut self.heard);
-                let mut carrier = Carrier { contention: &mut self.contention, now_ns: turn.now_ns };
-                if let Some(landed) = turn.air.land(turn.now_ns, id, &mut heard, &mut carrier) {
-                    self.handle_landing(turn, landed, &mut heard);
+            Event::TransmissionEnd(id) => {
+                let now_ns = context.now_ns;
+                let mut receptions = std::mem::take(&mut self.receptions);
+                let mut carrier = CarrierSense { contention: &mut self.contention, now_ns };
+                let ended = context.air.end_transmission(now_ns, id, &mut receptions, &mut carrier);
+                if let Some(ended) = ended {
+                    self.handle_transmission_end(context, ended, &mut receptions);
                 }
-                heard.clear();
-                self.heard = heard;
+                receptions.clear();
+                self.receptions = receptions;
             }
-            Event::AnswerDue { answer, from, to, attempt, claim_ns } => {
-                self.answer(turn, answer, (from, to), attempt, claim_ns);
+            Event::ResponseDue { response, from, to, attempt, nav_ns } => {
+                self.send_response(context, response, (from, to), attempt, nav_ns);
             }
             Event::DataDue { radio } => {
-                if self.stations[radio].phase == Phase::Cleared {
-                    self.send_data(turn, radio);
+                if self.stations[radio].state == State::ClearToSend {
+                    self.send_data(context, radio);
                 }
             }
-            Event::WireEnd { radio, attempt } => self.end_wire(turn, radio, attempt),
-            Event::AnswerMissing { radio, attempt } => {
-                // One that is arriving decides at its end.
-                if self.awaits(radio, attempt) && !turn.air.is_receiving_answer(radio, attempt) {
-                    self.conclude(turn, radio, false);
+            Event::WireEnd { radio, attempt } => self.handle_wire_end(context, radio, attempt),
+            Event::ResponseTimeout { radio, attempt } => {
+                let awaits = matches!(
+                    self.stations[radio].state,
+                    State::AwaitingResponse { attempt: awaited, .. } if awaited == attempt
+                );
+                // The end of a response that is arriving decides instead.
+                if awaits && !context.air.is_receiving_response(radio, attempt) {
+                    self.end_wait(context, radio, false);
                 }
             }
         }
     }
 
+    /// Draws a backoff for `radio` and starts it.
     fn back_off(&mut self, now_ns: u64, radio: usize) {
         let station = &mut self.stations[radio];
-        station.phase = Phase::Backoff;
+        station.state = State::Backoff;
         let slots = station.draw_backoff();
         self.contention.start(radio, slots, now_ns);
     }
 }
 
 impl Mac for Dcf {
-    fn request(&mut self, turn: &mut Turn<'_>, radio: usize) {
+    fn request(&mut self, context: &mut Context<'_>, radio: usize) {
         let station = &mut self.stations[radio];
-        if station.wants || !turn.air.is_up(radio) {
+        if station.requested || !context.air.is_up(radio) {
             return;
         }
-        station.wants = true;
-        if station.phase == Phase::Idle {
-            let clear = self.contention.is_clear(radio, turn.now_ns);
+        station.requested = true;
+        if station.state == State::Idle {
+            let clear = self.contention.is_clear(radio, context.now_ns);
             let slots = if clear { 0 } else { station.draw_backoff() };
-            station.phase = Phase::Backoff;
-            self.contention.start(radio, slots, turn.now_ns);
+            station.state = State::Backoff;
+            self.contention.start(radio, slots, context.now_ns);
         }
     }
 
     fn withdraw(&mut self, radio: usize) {
-        self.stations[radio].wants = false;
+        self.stations[radio].requested = false;
     }
 
     fn supply(
         &mut self,
-        turn: &mut Turn<'_>,
+        context: &mut Context<'_>,
         radio: usize,
         access: Access,
         frame: Arc<[u8]>,
     ) -> Result<(), MediumError> {
         self.take_grant(radio)?;
-        let wire = self.wire(radio, access);
+        let wire = self.wire_rate_bps(radio, access);
         self.stations[radio].outgoing = Some(Outgoing::new(access, frame));
         match wire {
-            Some(bit_rate_bps) => self.send_by_wire(turn.now_ns, radio, bit_rate_bps),
-            None => self.attempt(turn, radio),
+            Some(bit_rate_bps) => self.send_by_wire(context.now_ns, radio, bit_rate_bps),
+            None => self.start_attempt(context, radio),
         }
         Ok(())
     }
 
-    fn decline(&mut self, turn: &mut Turn<'_>, radio: usize) -> Result<(), MediumError> {
+    fn decline(&mut self, context: &mut Context<'_>, radio: usize) -> Result<(), MediumError> {
         self.take_grant(radio)?;
-        turn.air.statistics.radios[radio].grants_declined += 1;
-        self.back_off(turn.now_ns, radio);
+        context.air.statistics.radios[radio].grants_declined += 1;
+        self.back_off(context.now_ns, radio);
         Ok(())
     }
 
     fn reset(&mut self, radio: usize) {
         let station = &mut self.stations[radio];
-        self.grants -= usize::from(station.phase == Phase::Granted);
+        self.open_grants -= usize::from(station.state == State::Granted);
         station.reset(self.phy.cw_min);
         self.contention.stop(radio);
     }
 
-    fn is_waiting(&self) -> bool {
-        self.grants > 0
+    fn has_open_grants(&self) -> bool {
+        self.open_grants > 0
     }
 
     fn next_ns(&self) -> Option<u64> {
@@ -228,36 +251,42 @@ impl Mac for Dcf {
         event.into_iter().chain(self.contention.next_ns()).min()
     }
 
-    fn step(&mut self, turn: &mut Turn<'_>) {
+    fn handle_next(&mut self, context: &mut Context<'_>) {
+        // At one instant, frames end and responses begin before backoffs end.
         if let Some(&Reverse((at_ns, event))) = self.events.peek()
-            && at_ns <= turn.now_ns
+            && at_ns <= context.now_ns
         {
             self.events.pop();
-            self.handle_event(turn, event);
-        } else if let Some(radio) = self.contention.take_due(turn.now_ns) {
-            self.win(turn, radio);
+            self.handle_event(context, event);
+        } else if let Some(radio) = self.contention.take_due(context.now_ns) {
+            self.handle_backoff_end(context, radio);
         }
     }
 }
 
-/// Carrier sense of all stations, as the air reports it.
-struct Carrier<'a> {
+/// Passes the indications from the air to carrier sense.
+struct CarrierSense<'a> {
     contention: &'a mut Contention,
     now_ns: u64,
 }
 
-impl Listener for Carrier<'_> {
-    fn turn_busy(&mut self, radio: usize) {
-        self.contention.turn_busy(radio, self.now_ns);
+impl PhyIndications for CarrierSense<'_> {
+    fn cca_busy(&mut self, radio: usize) {
+        self.contention.handle_busy(radio, self.now_ns);
     }
 
-    fn receive(&mut self, radio: usize, transmission: &Transmission, read: bool) {
-        let mine = transmission.payload.addressee() == Some(radio);
-        let nav_until_ns = if mine { 0 } else { self.now_ns + transmission.claim_ns };
-        self.contention.receive(radio, self.now_ns, read.then_some(nav_until_ns));
+    fn rx_end(&mut self, radio: usize, transmission: &Transmission, decoded: bool) {
+        if decoded {
+            // A frame sets the NAV of all stations but its receiver.
+            let own = transmission.payload.receiver() == Some(radio);
+            let nav_until_ns = if own { 0 } else { self.now_ns + transmission.nav_ns };
+            self.contention.handle_decoded(radio, nav_until_ns);
+        } else {
+            self.contention.handle_rx_error(radio, self.now_ns);
+        }
     }
 
-    fn turn_idle(&mut self, radio: usize) {
-        self.contention.turn_idle(radio, self.now_ns);
+    fn cca_idle(&mut self, radio: usize) {
+        self.contention.handle_idle(radio, self.now_ns);
     }
 }

@@ -1,28 +1,45 @@
-//! One station: what it wants, what it is sending, and its contention window.
+//! The state of one station: its request, its frame, its contention window.
+//!
+//! | state | event | next state |
+//! | --- | --- | --- |
+//! | `Idle` | request | `Backoff`, of no slots if the channel has been idle for DIFS |
+//! | `Backoff` | ends, with a frame to retransmit | `Transmitting` |
+//! | `Backoff` | ends, with a request | `Granted` |
+//! | `Backoff` | ends, with neither | `Idle` |
+//! | `Granted` | supply | `Transmitting` |
+//! | `Granted` | decline | `Backoff` |
+//! | `Transmitting` | RTS or unicast frame ends | `AwaitingResponse` |
+//! | `Transmitting` | broadcast ends, report | `Backoff` (post-backoff) |
+//! | `AwaitingResponse` | CTS | `ClearToSend` |
+//! | `AwaitingResponse` | ACK, report | `Backoff` (post-backoff) |
+//! | `AwaitingResponse` | timeout | `Backoff` with a doubled window |
+//! | `AwaitingResponse` | timeout at the retry limit, report | `Backoff` (post-backoff) |
+//! | `ClearToSend` | SIFS has passed | `Transmitting` |
+//! | any | switched off | `Idle` |
 
 use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 
-use crate::Access;
-use crate::air::Answer;
+use crate::air::Response;
 use crate::random::{Purpose, stream, uniform};
+use crate::types::Access;
 
-/// Where a station stands.
+/// State of a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Nothing under way; the next request may find the channel clear.
+pub(super) enum State {
+    /// Nothing is in progress. The next request may find the channel clear.
     Idle,
-    /// Counting down, before a frame, a retry, or after either.
+    /// Counts down before a frame or a retry, or after either (post-backoff).
     Backoff,
-    /// Its host was asked for a frame.
+    /// The host has been asked for a frame.
     Granted,
-    /// Its frame, or the request to send it, is in the air.
-    Sending,
-    /// The answer to that is pending: the CTS or ACK of this attempt.
-    Awaiting { answer: Answer, attempt: u64 },
-    /// It is clear to send and will, SIFS after the CTS.
-    Cleared,
+    /// The frame, or the RTS before it, is on the air.
+    Transmitting,
+    /// Waits for the CTS or ACK of this attempt.
+    AwaitingResponse { response: Response, attempt: u64 },
+    /// Has received the CTS and transmits the frame after SIFS.
+    ClearToSend,
 }
 
 /// A frame from its grant to its report.
@@ -30,54 +47,62 @@ pub(super) enum Phase {
 pub(super) struct Outgoing {
     pub(super) access: Access,
     pub(super) frame: Arc<[u8]>,
+    /// Number of attempts so far.
     pub(super) attempts: u32,
-    /// Names the latest of them among all.
+    /// Number of the latest attempt among those of all stations.
     pub(super) attempt: u64,
     /// Airtime of all attempts, ns.
     pub(super) airtime_ns: u64,
-    /// The destination has it: what comes again is a duplicate there.
-    pub(super) arrived: bool,
+    /// Whether the destination has received the frame. Later receptions are duplicates.
+    pub(super) received: bool,
 }
 
 impl Outgoing {
-    /// A frame not yet sent.
+    /// Creates a frame without attempts.
     pub(super) fn new(access: Access, frame: Arc<[u8]>) -> Self {
-        Self { access, frame, attempts: 0, attempt: 0, airtime_ns: 0, arrived: false }
+        Self { access, frame, attempts: 0, attempt: 0, airtime_ns: 0, received: false }
     }
 }
 
-/// A station's state.
+/// One station.
 pub(super) struct Station {
-    pub(super) wants: bool,
-    pub(super) phase: Phase,
+    /// Whether the host has requested the medium.
+    pub(super) requested: bool,
+    pub(super) state: State,
     pub(super) outgoing: Option<Outgoing>,
-    /// The contention window: backoff is drawn from `0..=window`.
-    pub(super) window: u32,
+    /// The backoff is drawn from `0..=contention_window` slots.
+    pub(super) contention_window: u32,
     rng: ChaCha8Rng,
 }
 
 impl Station {
-    /// An idle station of `radio`.
-    pub(super) fn new(seed: u64, radio: usize, window: u32) -> Self {
+    /// Creates the idle station of `radio`.
+    pub(super) fn new(seed: u64, radio: usize, cw_min: u32) -> Self {
         let rng = stream(seed, Purpose::Backoff, radio);
-        Self { wants: false, phase: Phase::Idle, outgoing: None, window, rng }
+        Self {
+            requested: false,
+            state: State::Idle,
+            outgoing: None,
+            contention_window: cw_min,
+            rng,
+        }
     }
 
-    /// Back to idle, its random stream going on.
-    pub(super) fn reset(&mut self, window: u32) {
-        self.wants = false;
-        self.phase = Phase::Idle;
+    /// Returns to idle. The random stream continues.
+    pub(super) fn reset(&mut self, cw_min: u32) {
+        self.requested = false;
+        self.state = State::Idle;
         self.outgoing = None;
-        self.window = window;
+        self.contention_window = cw_min;
     }
 
-    /// Slots to wait.
+    /// Draws the backoff, in slots.
     pub(super) fn draw_backoff(&mut self) -> u32 {
-        uniform(&mut self.rng, self.window)
+        uniform(&mut self.rng, self.contention_window)
     }
 
-    /// Doubles the window: 31, 63, 127, and so on up to `most`.
-    pub(super) fn widen(&mut self, most: u32) {
-        self.window = (2 * self.window + 1).min(most);
+    /// Doubles the contention window: 31, 63, 127, and so on up to `cw_max`.
+    pub(super) fn double_window(&mut self, cw_max: u32) {
+        self.contention_window = (2 * self.contention_window + 1).min(cw_max);
     }
 }

@@ -1,27 +1,31 @@
-//! One timer for each station, as the leaves of a tree in which each node has the earlier of the two below
-//! it. Backoff stops and restarts far more often than it ends, and most changes go no more than a few nodes up.
+//! One timer for each station, in a tournament tree.
+//!
+//! The leaves are the timers; each inner node holds the earlier of the two below it, so the root is
+//! the earliest of all. Backoff timers stop and restart far more often than they end, and most
+//! changes rise only a few nodes.
 
-/// The instant of a timer that does not run.
+/// The instant of a timer that is not running.
 const NEVER: u64 = u64::MAX;
 
-/// Timers by station, ordered by (instant in ns, station).
+/// Timers of all stations, ordered by (instant in ns, station).
 pub(super) struct Timers {
-    /// The root at 1, below node n nodes 2 n and 2 n + 1, the stations from the middle on.
+    /// The root is node 1. Nodes 2 n and 2 n + 1 are below node n. The second half are the
+    /// stations.
     tree: Vec<u64>,
 }
 
 impl Timers {
-    /// No timer running among `stations`.
+    /// Creates the timers of `stations`. None is running.
     pub(super) fn new(stations: usize) -> Self {
         Self { tree: vec![NEVER; 2 * stations.next_power_of_two()] }
     }
 
-    /// When the earliest timer ends.
+    /// Returns when the earliest timer ends.
     pub(super) fn first_ns(&self) -> Option<u64> {
         Some(self.tree[1]).filter(|&at_ns| at_ns != NEVER)
     }
 
-    /// Whose timer is the earliest, if any runs.
+    /// Returns the station with the earliest timer, the lowest of several.
     pub(super) fn first(&self) -> Option<usize> {
         let at_ns = self.first_ns()?;
         let mut node = 1;
@@ -31,13 +35,14 @@ impl Timers {
         Some(node - self.leaves())
     }
 
-    /// When `station`'s timer ends, if it runs.
+    /// Returns when the timer of `station` ends, if it is running.
     pub(super) fn of(&self, station: usize) -> Option<u64> {
         Some(self.tree[self.leaves() + station]).filter(|&at_ns| at_ns != NEVER)
     }
 
-    /// Starts `station`'s timer, in place of one that runs.
+    /// Starts or restarts the timer of `station`.
     pub(super) fn start(&mut self, station: usize, at_ns: u64) {
+        // Rise until a node does not change.
         let (mut node, mut earliest_ns) = (self.leaves() + station, at_ns);
         while self.tree[node] != earliest_ns {
             self.tree[node] = earliest_ns;
@@ -49,11 +54,12 @@ impl Timers {
         }
     }
 
-    /// Stops `station`'s timer, if it runs.
+    /// Stops the timer of `station`.
     pub(super) fn stop(&mut self, station: usize) {
         self.start(station, NEVER);
     }
 
+    /// Returns the number of leaves, which is also the node of the first leaf.
     fn leaves(&self) -> usize {
         self.tree.len() / 2
     }
@@ -67,7 +73,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn timers_agree_with_a_map(steps in proptest::collection::vec((0usize..8, 0u64..20, any::<bool>()), 0..200)) {
+        fn timers_agree_with_a_map(
+            steps in proptest::collection::vec((0usize..8, 0u64..20, any::<bool>()), 0..200),
+        ) {
             let mut timers = Timers::new(8);
             let mut model = BTreeMap::new();
             for (station, at_ns, start) in steps {

@@ -1,17 +1,22 @@
-//! Links that are not as the others: rates of their own, and cables.
+//! Links with a rate of their own, and cables.
+//!
+//! A frame over a cable follows the same grants and reports as a frame over the air, but it reaches
+//! only the other end, always, after its duration at the cable's rate. A broadcast goes over the
+//! air and is copied to all cables of its sender.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::{Dcf, Event, Phase};
+use super::station::State;
+use super::{Dcf, Event};
 use crate::config::LinkKind;
-use crate::mac::Turn;
-use crate::{Access, Output, RadioId, TxResult};
+use crate::mac::interface::Context;
+use crate::types::{Access, Output, RadioId, TxResult};
 
 const NS_PER_S: u128 = 1_000_000_000;
 
 impl Dcf {
-    /// The rate at which a frame of `radio` is sent through the air, bit/s.
+    /// Returns the rate at which `radio` sends a frame over the air, bit/s.
     pub(super) fn rate_bps(&self, radio: usize, access: Access) -> u64 {
         match self.link(radio, access) {
             Some(LinkKind::Air { bit_rate_bps }) => bit_rate_bps,
@@ -19,14 +24,16 @@ impl Dcf {
         }
     }
 
-    /// The rate of the cable that a frame of `radio` goes by, if it does.
-    pub(super) fn wire(&self, radio: usize, access: Access) -> Option<u64> {
+    /// Returns the rate of the cable that a frame of `radio` uses, bit/s, or `None` if it goes over
+    /// the air.
+    pub(super) fn wire_rate_bps(&self, radio: usize, access: Access) -> Option<u64> {
         match self.link(radio, access) {
             Some(LinkKind::Wire { bit_rate_bps }) => Some(bit_rate_bps),
             _ => None,
         }
     }
 
+    /// Returns the kind of the link that a unicast frame uses, if it has settings of its own.
     fn link(&self, radio: usize, access: Access) -> Option<LinkKind> {
         match access {
             Access::Unicast(to) => self.links.get(&(RadioId(radio), to)).copied(),
@@ -34,7 +41,7 @@ impl Dcf {
         }
     }
 
-    /// The frame of `radio` goes by cable.
+    /// Sends the frame of `radio` over its cable.
     pub(super) fn send_by_wire(&mut self, now_ns: u64, radio: usize, bit_rate_bps: u64) {
         self.attempts += 1;
         let station = &mut self.stations[radio];
@@ -46,13 +53,19 @@ impl Dcf {
         outgoing.attempts = 1;
         outgoing.attempt = self.attempts;
         outgoing.airtime_ns = airtime_ns;
-        station.phase = Phase::Sending;
+        station.state = State::Transmitting;
         let end = Event::WireEnd { radio, attempt: self.attempts };
         self.events.push(Reverse((now_ns + airtime_ns, end)));
     }
 
-    /// What `radio` sent by cable is through, if it was not switched off meanwhile.
-    pub(super) fn end_wire(&mut self, turn: &mut Turn<'_>, radio: usize, attempt: u64) {
+    /// Handles the arrival of a frame at the end of a cable.
+    pub(super) fn handle_wire_end(
+        &mut self,
+        context: &mut Context<'_>,
+        radio: usize,
+        attempt: u64,
+    ) {
+        // A sender that was switched off has forgotten the frame.
         let outgoing = self.stations[radio].outgoing.as_ref();
         let Some(outgoing) = outgoing.filter(|outgoing| outgoing.attempt == attempt) else {
             return;
@@ -61,34 +74,40 @@ impl Dcf {
             return;
         };
         let frame = Arc::clone(&outgoing.frame);
-        let result = if turn.air.is_up(to.0) {
-            deliver(turn, radio, to, &frame);
+        let result = if context.air.is_up(to.0) {
+            deliver(context, radio, to, &frame);
             TxResult::Acked
         } else {
             TxResult::Failed
         };
-        self.finish(turn, radio, result);
+        self.finish(context, radio, result);
     }
 
-    /// What `radio` has broadcast goes by its cables too.
-    pub(super) fn broadcast_by_wire(&self, turn: &mut Turn<'_>, radio: usize, frame: &Arc<[u8]>) {
+    /// Delivers a broadcast of `radio` over its cables.
+    pub(super) fn broadcast_by_wire(
+        &self,
+        context: &mut Context<'_>,
+        radio: usize,
+        frame: &Arc<[u8]>,
+    ) {
         let links = self.links.range((RadioId(radio), RadioId(0))..);
         let own = links.take_while(|((from, _), _)| from.0 == radio);
         for ((_, to), _) in own.filter(|(_, kind)| matches!(kind, LinkKind::Wire { .. })) {
-            if turn.air.is_up(to.0) {
-                deliver(turn, radio, *to, frame);
+            if context.air.is_up(to.0) {
+                deliver(context, radio, *to, frame);
             }
         }
     }
 }
 
-fn deliver(turn: &mut Turn<'_>, from: usize, to: RadioId, frame: &Arc<[u8]>) {
-    turn.air.statistics.radios[to.0].deliveries += 1;
-    turn.outputs.push_back(Output::Deliver {
+/// Delivers a frame over a cable.
+fn deliver(context: &mut Context<'_>, from: usize, to: RadioId, frame: &Arc<[u8]>) {
+    context.air.statistics.radios[to.0].deliveries += 1;
+    context.outputs.push_back(Output::Deliver {
         to,
         from: RadioId(from),
         frame: Arc::clone(frame),
         power: None,
-        at_ns: turn.now_ns,
+        at_ns: context.now_ns,
     });
 }

@@ -16,7 +16,7 @@ from ncmesh_papers.reproduce.plots import panels
 
 # The paper's gains, by the loss from the source to either relay.
 PRINTED = {0.2: 1.17, 0.8: 1.25}
-# The paper's PHY rate. Its nodes were in one room, its relays beside the destination.
+# The paper's PHY rate. Its nodes were in one room, its relays next to the destination.
 MEDIUM = {"phy": "802.11a", "bit_rate": 6_000_000, "sense": "everyone", "mtu": 1500}
 PACKET_BYTES = 1000
 # 800 kB at about 1 Mbit/s.
@@ -166,9 +166,9 @@ EXPERIMENT = Experiment(
     title="transfers over a diamond, low and high loss before the relays",
     reading=(
         "Backlogged datagrams of 1,000 bytes over 802.11a at 6 Mbit/s instead of the paper's UDP "
-        "transfers of 800 kB, which take about as long. Relays lose nothing to the destination, "
-        "which they were beside; the paper states no loss. A single path is the same protocol "
-        "over the best path, as in the paper's prototype. `forward`, not in the paper, sends "
+        "transfers of 800 kB, which take about as long. Relays lose nothing to the "
+        "destination, next to which they were; the paper states no loss. A single path is the same "
+        "protocol over the best path, as in the prototype. `forward`, not in the paper, sends "
         "packets hop by hop as unicast, which the MAC repeats. In the lab (`--lab`) daemons carry "
         "the kernel's UDP through tunnels. Runs in which iperf3's own connection starved on the "
         "same way count in the table and in no mean."

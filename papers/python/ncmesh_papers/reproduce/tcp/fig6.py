@@ -98,7 +98,7 @@ def _control(rows: Rows, network: str) -> Claim:
 
 
 def in_lab_too(rows: Rows, papers: Mapping[str, float | tuple[float, float]]) -> list[Claim]:
-    """Judge the gains in the lab, with the simulator's gains beside them."""
+    """Judge the gains in the lab; the simulator's gains are details."""
     claims = []
     for network, paper in papers.items():
         found, simulated = (

@@ -1,0 +1,129 @@
+//! The engine at one node, frame by frame.
+
+use super::{best_paths, credits_of, diamond, header};
+use crate::frame::{Acknowledgment, FlowState, GenerationHeader, REPORT, Report};
+use crate::{ID, Mc2, Mc2Config, NAME};
+use ncmesh_engine::counters::{Counters, DropReason};
+use ncmesh_engine::storage::MemoryStorage;
+use ncmesh_engine::time::Instant;
+use ncmesh_engine::toolkit::flow::FlowInstance;
+use ncmesh_engine::topology::Topology;
+use ncmesh_engine::tunnel::{DATA, PacketError};
+use ncmesh_engine::{Context, Engine, Frame, TunnelEngine, rng};
+use ncmesh_wire::NodeId;
+use std::collections::VecDeque;
+
+/// One node's engine in the diamond, with its counters.
+struct Node {
+    me: u16,
+    mtu: usize,
+    topology: Topology,
+    engine: Mc2,
+    counters: Counters,
+}
+
+impl Node {
+    fn new(me: u16, mtu: usize) -> Self {
+        let engine = Mc2::new(Mc2Config::default());
+        Self { me, mtu, topology: diamond(0.5, 0.8), engine, counters: Counters::default() }
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut Mc2, &mut Context<'_>) -> T) -> T {
+        let me = NodeId(self.me);
+        let mut cx = Context {
+            now: Instant::default(),
+            me,
+            epoch: 1,
+            mtu: self.mtu,
+            topology: &self.topology,
+            rng: &mut rng::stream(1, me, NAME, "test"),
+            counters: &mut self.counters,
+            events: &mut VecDeque::new(),
+            storage: &mut MemoryStorage::default(),
+        };
+        act(&mut self.engine, &mut cx)
+    }
+
+    fn handle_frame(&mut self, sender: u16, kind: u8, body: &[u8]) {
+        let frame = Frame { sender: NodeId(sender), epoch: 1, service: ID, kind, body };
+        self.with(|engine, cx| engine.handle_frame(cx, &frame));
+    }
+
+    /// Handles a frame of node 1 for node 4 with one packet, which announces `credits` to this
+    /// node.
+    fn handle_announcement(&mut self, credits: u16, payload: usize) {
+        let paths = best_paths(&self.topology, 1, 4, 2).unwrap();
+        let hops = paths.next_hops(NodeId(1));
+        let by_hop: Vec<u16> =
+            hops.iter().map(|hop| if hop.0 == self.me { credits } else { 0 }).collect();
+        let announced = vec![credits_of(6, &by_hop)];
+        let mut body = Vec::new();
+        let symbol_size = payload as u16;
+        GenerationHeader { announced, symbol_size, ..header(paths) }.write(&mut body);
+        body.extend_from_slice(&[1, 0]);
+        body.resize(body.len() + payload, 1);
+        self.handle_frame(1, DATA, &body);
+    }
+}
+
+/// Returns how many frames were dropped as malformed and whether data is sent on, where node 2, a
+/// relay whose frames have room for `mtu` bytes, hears a frame of node 1 for node 4.
+fn relay(mtu: usize, payload: usize) -> (u64, bool) {
+    let mut node = Node::new(2, mtu);
+    node.handle_announcement(1, payload);
+    let mut out = Vec::new();
+    let filled = node.with(|engine, cx| engine.fill(cx, &mut out));
+    assert!(out.len() <= mtu);
+    (node.counters.dropped(DropReason::Malformed), filled.is_some_and(|f| f.kind == DATA))
+}
+
+#[test]
+fn a_relay_sends_on_what_fits_its_frames() {
+    assert_eq!(relay(1400, 1000), (0, true));
+    assert_eq!(relay(1100, 1000), (1, false));
+}
+
+/// A node that lies about credits gets no more sent on than packets came from it. A count that
+/// cannot be true is dropped as malformed.
+#[test]
+fn a_lie_about_credits_does_bounded_harm() {
+    for (credits, dropped) in [(16, 0), (17, 1), (u16::MAX, 1)] {
+        let mut node = Node::new(2, 1400);
+        node.handle_announcement(credits, 100);
+        assert_eq!(node.counters.dropped(DropReason::Malformed), dropped, "{credits}");
+        let held: u64 = node.engine.flows().iter().map(|flow| flow.credits).sum();
+        assert!(held <= 1, "{held} credits for one packet");
+    }
+}
+
+#[test]
+fn reports_of_flows_that_pass_by_do_not_count_as_dropped() {
+    let flow = FlowInstance { source: NodeId(7), destination: NodeId(8), incarnation: 1 };
+    let report = |of| {
+        let mut body = Vec::new();
+        let acks = vec![Acknowledgment { of: NodeId(of), latest: 1, before: 0 }];
+        Report { flow, state: FlowState { acks, ..FlowState::default() } }.write(&mut body);
+        body
+    };
+    let mut node = Node::new(2, 1400);
+    node.handle_frame(3, REPORT, &report(9));
+    assert_eq!(node.counters.drops().count(), 0);
+    node.handle_frame(3, REPORT, &report(2));
+    assert_eq!(node.counters.dropped(DropReason::UnknownFlow), 1);
+}
+
+#[test]
+fn packets_that_fit_no_frame_are_refused_and_all_are_where_headers_do_not_fit() {
+    let mut node = Node::new(1, 1400);
+    let longest = node.engine.longest(1400);
+    let mut offer = |mtu, bytes: usize, to: u16| {
+        node.mtu = mtu;
+        node.with(|engine, cx| engine.handle_packet(cx, NodeId(to), &vec![1; bytes]))
+    };
+    assert_eq!(offer(1400, longest, 4), Ok(()));
+    let too_long = |bytes, longest| Err(PacketError::TooLong { bytes, longest });
+    assert_eq!(offer(1400, longest + 1, 4), too_long(longest + 1, longest));
+    assert_eq!(offer(150, 1, 3), too_long(1, 0));
+    assert_eq!(offer(1400, 1, 9), Err(PacketError::NoPath(NodeId(9))));
+    assert_eq!(offer(1400, 1, 1), Err(PacketError::Oneself));
+}

@@ -1,0 +1,100 @@
+//! This node's part in a stream as a receiver: its virtual queue, and what it has received.
+
+use crate::packet_queue::Packet;
+use crate::parameters::Parameters;
+use crate::rate_monitor::RateMonitor;
+use crate::receiver::Receiver;
+use crate::utility::Utility;
+use ncmesh_engine::stream::{Receiving, Trouble};
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::average::Average;
+use ncmesh_wire::NodeId;
+
+/// Length that is assumed of a packet until one has come, bytes.
+const INITIAL_LENGTH: f64 = 1000.0;
+/// Weight of the newest packet in their mean length.
+const NEWEST: f64 = 0.01;
+
+/// A stream's receiver at this node.
+#[derive(Debug)]
+pub(crate) struct LocalReceiver {
+    receiver: Receiver,
+    /// Virtual pressure (Y) since the slot began; stays 0 under a policy without utilities.
+    pub pressure: f64,
+    /// Whether the policy lets receivers push back.
+    has_utility: bool,
+    /// Packets received in this slot.
+    received_in_slot: u32,
+    length: Average,
+    monitor: RateMonitor,
+    counters: Receiving,
+}
+
+impl LocalReceiver {
+    /// Returns a receiver with this utility, whose rates are in Mbit/s.
+    pub(crate) fn new(utility: Utility, parameters: &Parameters, has_utility: bool) -> Self {
+        let monitor = RateMonitor::new(1e6 * utility.minimum());
+        let mut local = Self {
+            receiver: Receiver::eager(utility, parameters),
+            pressure: 0.0,
+            has_utility,
+            received_in_slot: 0,
+            length: Average::new(NEWEST),
+            monitor,
+            counters: Receiving::default(),
+        };
+        local.update_pressure(parameters);
+        local
+    }
+
+    /// Counts a packet.
+    pub(crate) fn receive(&mut self, packet: &Packet) {
+        let bytes = packet.bytes.len();
+        self.received_in_slot = self.received_in_slot.saturating_add(1);
+        self.counters.packets[packet.layer] += 1;
+        self.counters.bytes[packet.layer] += bytes as u64;
+        self.length.add(bytes as f64);
+    }
+
+    /// Compares what was received with what the source announces to have sent.
+    pub(crate) fn handle_announcement(&mut self, sent: &[u32], now: Instant) {
+        let received = self.counters.bytes.iter().sum();
+        self.monitor.handle_announcement(now, sent, received, self.mean_length());
+    }
+
+    /// Returns the mean length of packets, bytes.
+    fn mean_length(&self) -> f64 {
+        let has_packets = self.counters.packets.iter().any(|packets| *packets > 0);
+        if has_packets { self.length.value() } else { INITIAL_LENGTH }
+    }
+
+    /// Ends a slot of length `slot`: the virtual queue takes in what was received.
+    pub(crate) fn next_slot(&mut self, parameters: &Parameters, slot: Duration) {
+        // The number of packets per slot that are one Mbit/s.
+        self.receiver.set_unit(1e6 * slot.as_secs_f64() / (8.0 * self.mean_length().max(1.0)));
+        let received = std::mem::take(&mut self.received_in_slot);
+        self.receiver.advance(self.pressure, received, parameters);
+        self.receiver.hold_below(parameters.z_bound());
+        self.update_pressure(parameters);
+    }
+
+    /// Sets Y from the virtual queue. It never exceeds what a queue may hold, under any policy.
+    fn update_pressure(&mut self, parameters: &Parameters) {
+        if self.has_utility {
+            self.pressure = self.receiver.pressure(parameters).min(parameters.q_bound());
+        }
+    }
+
+    /// Returns its state, with what keeps it from its rate. Without `parent` it has no path.
+    pub(crate) fn status(&self, parent: Option<NodeId>) -> Receiving {
+        let trouble = if parent.is_none() { Some(Trouble::NoPath) } else { self.monitor.trouble() };
+        Receiving {
+            z: self.receiver.z(),
+            pressure: self.pressure,
+            minimum_bps: self.monitor.minimum_bps,
+            rates_bps: self.monitor.rates().map(|rates| (rates.received_bps, rates.offered_bps)),
+            trouble,
+            ..self.counters.clone()
+        }
+    }
+}

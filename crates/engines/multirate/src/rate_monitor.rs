@@ -1,0 +1,161 @@
+//! What a receiver gets beside what its source sends, and what is wrong with that.
+//!
+//! Each announcement says how many packets have entered the stream. From one to the next that gives
+//! the rate offered, and the bytes received meanwhile give the rate received. The latest few such
+//! spans together decide, because queues take as long to find their length.
+
+use ncmesh_engine::stream::{LAYERS, Trouble};
+use ncmesh_engine::time::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// Spans that are compared together.
+const SPANS: usize = 3;
+/// Shortest span. Announcements that follow each other faster say nothing of rates.
+const MIN_SPAN: Duration = Duration::from_secs(2);
+/// Share of a rate from which on another counts as no less.
+const NEARLY: f64 = 0.95;
+
+/// Compares the rates received and offered.
+#[derive(Debug, Default)]
+pub(crate) struct RateMonitor {
+    /// Rate that the receiver asks for at least, bit/s; 0 if none.
+    pub minimum_bps: f64,
+    latest: Option<Snapshot>,
+    spans: VecDeque<Span>,
+}
+
+/// Rates over the latest spans.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rates {
+    pub received_bps: f64,
+    pub offered_bps: f64,
+}
+
+/// State at an announcement.
+#[derive(Clone, Copy, Debug)]
+struct Snapshot {
+    at: Instant,
+    /// Packets of each layer that had entered the stream, modulo 2^32.
+    sent: [u32; LAYERS],
+    /// Bytes received.
+    received: u64,
+}
+
+/// Time from one announcement to the next.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    seconds: f64,
+    /// Bytes.
+    received: f64,
+    /// Bytes, by the mean length of the packets received.
+    offered: f64,
+}
+
+impl RateMonitor {
+    /// Returns a monitor of a receiver that asks for `minimum_bps` at least.
+    pub(crate) fn new(minimum_bps: f64) -> Self {
+        Self { minimum_bps, ..Self::default() }
+    }
+
+    /// Handles an announcement that `sent` packets of each layer have entered. `received` bytes
+    /// have come so far, in packets of `mean_length` bytes.
+    pub(crate) fn handle_announcement(
+        &mut self,
+        now: Instant,
+        sent: &[u32],
+        received: u64,
+        mean_length: f64,
+    ) {
+        let mut all = [0; LAYERS];
+        all.iter_mut().zip(sent).for_each(|(all, sent)| *all = *sent);
+        let current = Snapshot { at: now, sent: all, received };
+        let Some(before) = self.latest else {
+            self.latest = Some(current);
+            return;
+        };
+        if now.since(before.at) < MIN_SPAN {
+            return;
+        }
+        self.latest = Some(current);
+
+        let counts = current.sent.iter().zip(before.sent);
+        let packets = counts.map(|(now, before)| now.wrapping_sub(before));
+        self.spans.push_back(Span {
+            seconds: now.since(before.at).as_secs_f64(),
+            received: received.saturating_sub(before.received) as f64,
+            offered: packets.map(f64::from).sum::<f64>() * mean_length,
+        });
+        if self.spans.len() > SPANS {
+            self.spans.pop_front();
+        }
+    }
+
+    /// Returns the rates of late; `None` before two announcements have come.
+    pub(crate) fn rates(&self) -> Option<Rates> {
+        let seconds: f64 = self.spans.iter().map(|span| span.seconds).sum();
+        let rate = |of: fn(&Span) -> f64| 8.0 * self.spans.iter().map(of).sum::<f64>() / seconds;
+        let rates = || Rates {
+            received_bps: rate(|span| span.received),
+            offered_bps: rate(|span| span.offered),
+        };
+        (seconds > 0.0).then(rates)
+    }
+
+    /// Returns what has been wrong over all spans.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        let rates = self.rates().filter(|_| self.spans.len() == SPANS)?;
+        let Rates { received_bps: rate_bps, offered_bps } = rates;
+        let minimum_bps = self.minimum_bps;
+        if rate_bps == 0.0 && offered_bps > 0.0 {
+            Some(Trouble::NothingArrives { offered_bps })
+        } else if rate_bps >= NEARLY * minimum_bps || offered_bps == 0.0 {
+            None
+        } else if rate_bps >= NEARLY * offered_bps {
+            Some(Trouble::SourceSendsLess { offered_bps, minimum_bps })
+        } else {
+            Some(Trouble::BelowMinimum { rate_bps, minimum_bps })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a monitor after so many announcements, one each 5 s, of a source that sends 100
+    /// packets of 1,000 bytes a second. The share `share` of them arrives.
+    fn after(announcements: u64, minimum_bps: f64, share: f64) -> RateMonitor {
+        let mut monitor = RateMonitor::new(minimum_bps);
+        for n in 0..announcements {
+            let sent = [u32::MAX.wrapping_add(n as u32 * 100), n as u32 * 400];
+            let received = (n as f64 * 500_000.0 * share) as u64;
+            let at = Instant::from_nanos(n * 5_000_000_000);
+            monitor.handle_announcement(at, &sent, received, 1000.0);
+        }
+        monitor
+    }
+
+    #[test]
+    fn troubles_are_reported_when_they_last_and_told_apart() {
+        assert_eq!(after(1, 1e6, 0.5).rates(), None);
+        let rates = Rates { received_bps: 400_000.0, offered_bps: 800_000.0 };
+        assert_eq!(after(2, 1e6, 0.5).rates(), Some(rates));
+        assert_eq!(after(3, 1e6, 0.5).trouble(), None);
+        let below = Trouble::BelowMinimum { rate_bps: 400_000.0, minimum_bps: 5e5 };
+        assert_eq!(after(4, 5e5, 0.5).trouble(), Some(below));
+        let less = Trouble::SourceSendsLess { offered_bps: 800_000.0, minimum_bps: 1e6 };
+        assert_eq!(after(9, 1e6, 0.97).trouble(), Some(less));
+        let nothing = Trouble::NothingArrives { offered_bps: 800_000.0 };
+        assert_eq!(after(9, 0.0, 0.0).trouble(), Some(nothing));
+        assert_eq!((after(9, 4e5, 0.5).trouble(), after(9, 0.0, 0.1).trouble()), (None, None));
+    }
+
+    #[test]
+    fn announcements_that_come_at_once_count_as_one() {
+        let mut monitor = after(4, 1e6, 0.5);
+        let rates = monitor.rates();
+        let at = Instant::from_nanos(15_000_000_001);
+        monitor.handle_announcement(at, &[u32::MAX, 7], 9, 1000.0);
+        assert_eq!(monitor.rates(), rates);
+    }
+}
