@@ -118,10 +118,10 @@ impl Host {
                     }
                     None => receive(Received::Tunnel { from, packet }),
                 },
-                Some(Event::StreamPacket { flow, group, layer, packet }) => {
-                    if self.streams.port(&group, &layer).is_some() {
-                        receive(Received::Stream { flow, packet });
-                    }
+                Some(Event::StreamPacket { flow, group, layer, packet })
+                    if self.streams.port(&group, &layer).is_some() =>
+                {
+                    receive(Received::Stream { flow, packet });
                 }
                 _ => {}
             }

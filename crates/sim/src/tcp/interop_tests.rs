@@ -100,7 +100,7 @@ fn ends() -> [(Ipv4Address, u16); 2] {
 
 /// Whether a pipe loses packet `n`: one in 40, once the handshake is over.
 fn is_lost(n: usize) -> bool {
-    n > 10 && n % 40 == 0
+    n > 10 && n.is_multiple_of(40)
 }
 
 #[test]

@@ -204,7 +204,8 @@ impl Sender {
         let mut delivered = Delivered::default();
 
         // What is acknowledged in order leaves; what came out of order is marked.
-        while let Some(sent) = self.segments.pop_front_if(|sent| sent.end <= acknowledged) {
+        while self.segments.front().is_some_and(|sent| sent.end <= acknowledged) {
+            let Some(sent) = self.segments.pop_front() else { break };
             if sent.fate != Fate::Received {
                 self.note_delivered(&sent, &mut delivered, now);
             }

@@ -51,7 +51,8 @@ fn carry(connection: &mut Connection, seconds: u64, pipe: &Pipe) {
         let arrival = way.front().map(|(at, ..)| *at);
         let due = connection.due().filter(|due| *due > now);
         now = arrival.into_iter().chain(due).min().unwrap_or(now + MS).max(now);
-        while let Some((_, end, packet)) = way.pop_front_if(|(at, ..)| *at <= now) {
+        while way.front().is_some_and(|(at, ..)| *at <= now) {
+            let (_, end, packet) = way.pop_front().unwrap();
             assert_eq!(connection.end_of(&packet), Some(end));
             connection.receive(end, &packet, now);
         }
@@ -76,7 +77,7 @@ fn a_window_arrives_each_round_trip() {
 fn what_is_lost_is_repeated_once_and_all_arrives() {
     for congestion in [Congestion::Reno, Congestion::Cubic] {
         let mut connection = connection(behaviour(congestion), Some(1_000_000));
-        let pipe = Pipe { loses: |n| n % 50 == 0, ..WIDE };
+        let pipe = Pipe { loses: |n| n.is_multiple_of(50), ..WIDE };
         carry(&mut connection, 60, &pipe);
         assert!(connection.is_finished() && connection.wrong() == 0);
         let outcome = connection.outcome(Instant::default());
@@ -95,7 +96,7 @@ fn what_is_lost_is_repeated_once_and_all_arrives() {
 fn many_losses_in_one_window_are_recovered_from_in_a_few_round_trips() {
     let wide = Behaviour { window: 100_000, ..behaviour(Congestion::Cubic) };
     let mut connection = connection(wide, Some(500_000));
-    let pipe = Pipe { loses: |n| (200..260).contains(&n) && n % 3 != 0, ..WIDE };
+    let pipe = Pipe { loses: |n| (200..260).contains(&n) && !n.is_multiple_of(3), ..WIDE };
     carry(&mut connection, 20, &pipe);
     let outcome = connection.outcome(Instant::default());
     assert!(connection.is_finished() && outcome.finished_s.unwrap() < 1.5, "{outcome:?}");
