@@ -6,6 +6,7 @@
 mod capture;
 mod event_lines;
 mod experiment;
+mod gateway;
 mod host;
 mod measure;
 mod observe;
@@ -26,7 +27,7 @@ pub use host::{Happening, Host};
 pub use measure::measure;
 pub use observe::{Event, Observer, What};
 pub use simulation::{
-    Arrival, Knowledge, Mischief, Simulation, SimulationConfig, SimulationError, StreamArrival,
-    node_id,
+    Arrival, IpArrival, Knowledge, Mischief, Simulation, SimulationConfig, SimulationError,
+    StreamArrival, node_id,
 };
 pub use tcp::{Congestion, TcpOutcome};

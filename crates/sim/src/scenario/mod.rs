@@ -46,8 +46,8 @@
 //! # start_s = 0, warm_up_s = 0, seconds = 60
 //! # protocol = "tcp"                       # a TCP connection in the place of bare packets; then also:
 //! # congestion = "cubic"                   # or "reno", "none"
-//! # window = 65535                         # bytes of send and receive buffer
-//! # ack_delay_s = 0                        # how long acknowledgments wait for another
+//! # window = "4M"                          # bytes of send and receive buffer
+//! # ack_delay_s = 0.04                     # how long acknowledgments wait for another
 //! # size = "1MB"                           # bytes to send; as many as can be if absent
 //!
 //! # [[stream]]                             # a live layered stream; any number
@@ -149,8 +149,9 @@ pub struct Tcp {
     pub congestion: Option<String>,
     /// Send and receive buffer each, bytes; the usual ones if absent.
     pub window: Option<usize>,
-    /// How long an acknowledgment is held back for another; zero: never. The kernel's TCP finds that out itself.
-    pub ack_delay: Duration,
+    /// Delay of an acknowledgment that waits for a second segment; zero: each segment is
+    /// acknowledged. As the kernel does it if absent. In the lab the kernel always decides itself.
+    pub ack_delay: Option<Duration>,
     /// Bytes to be sent in all; as many as can be if absent.
     pub size: Option<u64>,
 }

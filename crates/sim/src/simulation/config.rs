@@ -46,7 +46,8 @@ pub enum Knowledge {
     /// What they measure and tell each other themselves.
     #[default]
     Own,
-    /// From the start and for ever what probes measured beforehand; they measure nothing (Pacifier, IV-A).
+    /// From the start and for ever what probes measured beforehand; they measure nothing (Pacifier,
+    /// IV-A).
     Measured(Measure),
     /// From the start and for ever what frames of the MTU meet where nobody interferes.
     Perfect,

@@ -1,11 +1,10 @@
 //! Streams on the virtual clock.
 
 use super::{Simulation, SimulationError};
-use ncmesh_engine::storage::MemoryStorage;
-use ncmesh_engine::stream::StreamPacketError;
-use ncmesh_engine::stream::UtilityConfig;
+use ncmesh_engine::stream::{StreamPacketError, UtilityConfig};
 use ncmesh_engine::time::Instant;
-use ncmesh_stack::Stack;
+use ncmesh_host::streams::{Egress, IngressPacket, Streams};
+use ncmesh_stack::Active;
 use ncmesh_wire::FlowId;
 
 /// A packet of a stream that arrived at a node which joined its group.
@@ -33,18 +32,15 @@ impl Simulation {
         group: &str,
         layers: &[String],
     ) -> Result<FlowId, SimulationError> {
-        let flow = self.with_stack(node, |stack, storage, now| {
-            stack.at(now, storage).open_stream(scheme, group, layers)
-        })??;
-        Ok(flow)
+        let open =
+            |_: &mut Streams<()>, stack: &mut Active<'_>| stack.open_stream(scheme, group, layers);
+        Ok(self.with_streams(node, open)??)
     }
 
     /// Ends the stream that a node sends to `group`. Says whether there was one.
     pub fn close_stream(&mut self, scheme: &str, node: usize, group: &str) -> bool {
-        let close = |stack: &mut Stack, storage: &mut MemoryStorage, now| {
-            stack.at(now, storage).close_stream(scheme, group)
-        };
-        self.with_stack(node, close).unwrap_or(false)
+        let close = |_: &mut Streams<()>, stack: &mut Active<'_>| stack.close_stream(scheme, group);
+        self.with_streams(node, close).unwrap_or(false)
     }
 
     /// Offers a packet of a stream's layer at its source. Says whether it was taken.
@@ -58,9 +54,8 @@ impl Simulation {
         (flow, layer): (FlowId, usize),
         packet: &[u8],
     ) -> Result<Result<(), StreamPacketError>, SimulationError> {
-        self.with_stack(node, |stack, storage, now| {
-            stack.at(now, storage).send_stream_packet(scheme, flow, layer, packet)
-        })
+        let packet = IngressPacket { flow, layer, packet: packet.to_vec() };
+        self.with_streams(node, |streams, stack| streams.send(stack, scheme, &packet))
     }
 
     /// Joins `group` at a node by `scheme`.
@@ -74,18 +69,16 @@ impl Simulation {
         group: &str,
         utility: UtilityConfig,
     ) -> Result<(), SimulationError> {
-        self.with_stack(node, |stack, storage, now| {
-            stack.at(now, storage).join(scheme, group, utility)
-        })??;
+        let egress = (utility, Egress::Every(()));
+        self.with_streams(node, |streams, stack| streams.join(stack, scheme, group, egress))??;
         Ok(())
     }
 
     /// Leaves `group` at a node. Says whether it had joined.
     pub fn leave(&mut self, scheme: &str, node: usize, group: &str) -> bool {
-        let leave = |stack: &mut Stack, storage: &mut MemoryStorage, now| {
-            stack.at(now, storage).leave(scheme, group)
-        };
-        self.with_stack(node, leave).unwrap_or(false)
+        let leave =
+            |streams: &mut Streams<()>, stack: &mut Active<'_>| streams.leave(stack, scheme, group);
+        self.with_streams(node, leave).unwrap_or(false)
     }
 
     /// The packets of streams that arrived since this was last called.
@@ -93,15 +86,16 @@ impl Simulation {
         core::mem::take(&mut self.stream_packets)
     }
 
-    /// Calls a running node's stack and attends to what comes of it.
-    fn with_stack<R>(
+    /// Calls a running node's streams and stack, and does what follows.
+    fn with_streams<R>(
         &mut self,
         node: usize,
-        call: impl FnOnce(&mut Stack, &mut MemoryStorage, Instant) -> R,
+        call: impl FnOnce(&mut Streams<()>, &mut Active<'_>) -> R,
     ) -> Result<R, SimulationError> {
         let host = self.hosts.get_mut(node).ok_or(SimulationError::NotRunning(node))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
-        let result = call(stack, &mut host.storage, self.now);
+        let mut active = stack.at(self.now, &mut host.storage);
+        let result = call(&mut host.streams, &mut active);
         self.attend(node);
         Ok(result)
     }
