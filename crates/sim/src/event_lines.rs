@@ -1,4 +1,4 @@
-//! Events as JSON, one object a line. The schema is in `docs/traces.md`.
+//! Events as JSON, one object a line. The schema is in `docs/reference/traces.md`.
 
 use crate::host::Happening;
 use crate::observe::{Event, Observer, What};

@@ -1,4 +1,4 @@
-//! The frames of MC2: data, reports and requests. Layouts: `docs/wire-format.md`.
+//! The frames of MC2: data, reports and requests. Layouts: `docs/reference/wire-format.md`.
 //!
 //! A data frame is self-contained: it carries the flow's paths, the sender's state and a random
 //! combination with its coding vector. A node that never heard of the flow can take part in it from

@@ -1,4 +1,4 @@
-//! Captures: what is on the air, as a pcapng file that Wireshark opens. Described in `docs/traces.md`.
+//! Captures: what is on the air, as a pcapng file that Wireshark opens. Described in `docs/reference/traces.md`.
 
 mod headers;
 

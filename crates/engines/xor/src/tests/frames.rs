@@ -1,4 +1,4 @@
-//! Frames by their bytes: the golden vectors of `docs/wire-format.md`, and bodies that are
+//! Frames by their bytes: the golden vectors of `docs/reference/wire-format.md`, and bodies that are
 //! malformed.
 
 use super::*;

@@ -1,7 +1,7 @@
-//! The file engine in a node: announcements and data as the stack hands them over.
+//! The engine in a whole node: frames as the stack hands them over.
 
 use crate::PACIFIER;
-use crate::multicast::frame::{self, Announce, Phase};
+use crate::multicast::frame::{self, Announcement, TransferPhase, Version};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{BatchSet, FileLimits, Geometry, Manifest, ReceiverState, Stage};
 use ncmesh_engine::registry::Registry;
@@ -36,21 +36,23 @@ fn heard(sealer: &mut Sealer, kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec
     datagram
 }
 
-fn announced(serial: u32, version: (u64, u32), phase: Phase) -> Announce {
+/// An announcement of node 2, for node 1.
+fn announcement(serial: u32, version: Version, phase: TransferPhase) -> Announcement {
     let flow = FlowId { source: NodeId(2), serial };
     let geometry = Geometry::new(100_000, 32, 1300).unwrap();
     let (root, hash) = ([0; 32], [0; 32]);
     let manifest = Manifest { flow, name: "f".into(), geometry, root, hash };
     let receivers = vec![(NodeId(1), ReceiverState::Invited)];
-    Announce { version, phase, open: true, manifest, receivers }
+    Announcement { version, phase, open_to_all: true, manifest, receivers }
 }
 
 #[test]
-fn what_cannot_be_sent_on_within_the_mtu_is_not_forwarded() {
+fn a_packet_that_would_not_fit_a_frame_when_sent_on_is_malformed() {
     let (mut stack, mut storage) = (stack(), MemoryStorage::default());
     stack.pin_topology(Topology::new(0.05).into());
     let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
-    // Systematic: one byte stands for 32 coefficients, and there is no piggyback.
+    // Systematic and without a piggyback. Sent on it would have 32 coefficients instead of one
+    // byte, and perhaps a piggyback.
     let datagram = heard(&mut sealer, 1, |out| {
         let mut w = Writer::new(out);
         w.node(NodeId(2)).u32(1).u16(1).u32(1).u32(0).u8(32).u8(1);
@@ -63,21 +65,21 @@ fn what_cannot_be_sent_on_within_the_mtu_is_not_forwarded() {
 }
 
 #[test]
-fn an_end_that_comes_too_early_leaves_no_reception_open() {
+fn an_end_before_acceptance_leaves_no_reception_open() {
     let (mut stack, mut storage) = (stack(), MemoryStorage::default());
     let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
-    for (n, phase) in [(1, Phase::Open), (2, Phase::Ended)] {
-        let announce = announced(1, (1, n), phase);
-        let datagram = heard(&mut sealer, 0, |out| announce.write(out));
+    for (number, phase) in [(1, TransferPhase::Open), (2, TransferPhase::Ended)] {
+        let announcement = announcement(1, Version { epoch: 1, number }, phase);
+        let datagram = heard(&mut sealer, 0, |out| announcement.write(out));
         stack.at(Instant::default(), &mut storage).handle_datagram(&datagram);
-        let none = BatchSet::none(announce.manifest.geometry.batches());
-        stack.at(Instant::default(), &mut storage).accept(announce.manifest.flow, &none);
+        let none = BatchSet::none(announcement.manifest.geometry.batches());
+        stack.at(Instant::default(), &mut storage).accept(announcement.manifest.flow, &none);
     }
     assert_eq!(stack.transfers()[0].stage, Stage::Withdrawn);
 }
 
 #[test]
-fn a_source_that_starts_again_is_told_again_that_there_is_no_room() {
+fn a_source_that_restarts_is_refused_again_when_the_table_is_full() {
     let (mut stack, mut storage) = (stack(), MemoryStorage::default());
     let mut topology = Topology::new(0.05);
     for (node, heard) in [(1, 2), (2, 1)] {
@@ -88,9 +90,11 @@ fn a_source_that_starts_again_is_told_again_that_there_is_no_room() {
     stack.pin_topology(topology.into());
     let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
     let full = FileLimits::default().kept as u32;
-    let mut acks_after = |serial, version| {
-        let announce = announced(serial, version, Phase::Open);
-        let datagram = heard(&mut sealer, 0, |out| announce.write(out));
+    // Acknowledgments that an announcement in this epoch of its source causes.
+    let mut acks_after = |serial, epoch| {
+        let version = Version { epoch, number: 1 };
+        let announcement = announcement(serial, version, TransferPhase::Open);
+        let datagram = heard(&mut sealer, 0, |out| announcement.write(out));
         stack.at(Instant::default(), &mut storage).handle_datagram(&datagram);
         let mut acks = 0;
         while let Some(sent) = stack.at(Instant::default(), &mut storage).fill(&mut Vec::new()) {
@@ -99,8 +103,8 @@ fn a_source_that_starts_again_is_told_again_that_there_is_no_room() {
         acks
     };
     for serial in 0..full {
-        assert_eq!(acks_after(serial, (1, 1)), 0);
+        assert_eq!(acks_after(serial, 1), 0);
     }
-    assert_eq!(acks_after(full, (1, 1)), 1);
-    assert_eq!(acks_after(full, (2, 1)), 1);
+    assert_eq!(acks_after(full, 1), 1);
+    assert_eq!(acks_after(full, 2), 1);
 }

@@ -1,54 +1,54 @@
-//! Which packets of a batch: a set of up to 255 numbers.
+//! Set of packets of one batch, as a bitmap of up to 255 indices.
 
-/// A set of packet numbers.
+/// A set of packet indices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketSet([u64; 4]);
 
 impl PacketSet {
-    /// The packets below `packets`.
-    pub(super) fn first_of(packets: u8) -> Self {
+    /// Returns the set of all indices below `packets`.
+    pub(crate) fn first_of(packets: u8) -> Self {
         let below = |bits: u32| 1u64.checked_shl(bits).map_or(u64::MAX, |bit| bit - 1);
         Self(std::array::from_fn(|i| below(u32::from(packets).saturating_sub(64 * i as u32))))
     }
 
-    pub(super) fn insert(&mut self, i: u8) {
+    pub(crate) fn insert(&mut self, i: u8) {
         self.0[usize::from(i / 64)] |= 1 << (i % 64);
     }
 
-    pub(super) fn remove(&mut self, i: u8) {
+    pub(crate) fn remove(&mut self, i: u8) {
         self.0[usize::from(i / 64)] &= !(1 << (i % 64));
     }
 
-    pub(super) fn contains(&self, i: u8) -> bool {
+    pub(crate) fn contains(&self, i: u8) -> bool {
         self.0[usize::from(i / 64)] >> (i % 64) & 1 == 1
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0 == [0; 4]
     }
 
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// The lowest number in the set.
-    pub(super) fn lowest(&self) -> Option<u8> {
+    /// Returns the lowest index in the set.
+    pub(crate) fn lowest(&self) -> Option<u8> {
         let word = self.0.iter().position(|word| *word != 0)?;
         Some((word as u32 * 64 + self.0[word].trailing_zeros()) as u8)
     }
 
-    /// What is in one of both.
-    pub(super) fn or(self, other: Self) -> Self {
+    /// Returns the union of both sets.
+    pub(crate) fn or(self, other: Self) -> Self {
         self.zip(other, |a, b| a | b)
     }
 
-    /// What is in both.
-    pub(super) fn and(self, other: Self) -> Self {
+    /// Returns the intersection of both sets.
+    pub(crate) fn and(self, other: Self) -> Self {
         self.zip(other, |a, b| a & b)
     }
 
-    /// What is in this one alone.
-    pub(super) fn without(self, other: Self) -> Self {
+    /// Returns the indices in this set that are not in `other`.
+    pub(crate) fn without(self, other: Self) -> Self {
         self.zip(other, |a, b| a & !b)
     }
 
@@ -56,8 +56,9 @@ impl PacketSet {
         Self(std::array::from_fn(|i| f(self.0[i], other.0[i])))
     }
 
-    /// For the wire: a bit for each packet, most significant first, trailing zero bytes left out.
-    pub(super) fn to_wire(self) -> Vec<u8> {
+    /// Encodes the set for a frame: a bit for each index, most significant first, without trailing
+    /// zero bytes.
+    pub(crate) fn to_wire(self) -> Vec<u8> {
         let mut bytes: Vec<u8> =
             self.0.iter().flat_map(|word| word.reverse_bits().to_be_bytes()).collect();
         while bytes.last() == Some(&0) {
@@ -66,8 +67,8 @@ impl PacketSet {
         bytes
     }
 
-    /// Reads what [`to_wire`](Self::to_wire) wrote; `None` if it is too long.
-    pub(super) fn from_wire(bytes: &[u8]) -> Option<Self> {
+    /// Decodes what [`to_wire`](Self::to_wire) encoded; `None` if it is longer than a set can be.
+    pub(crate) fn from_wire(bytes: &[u8]) -> Option<Self> {
         let mut padded = [0; 32];
         padded.get_mut(..bytes.len())?.copy_from_slice(bytes);
         let mut set = Self::default();
@@ -102,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_set(
+        fn it_behaves_as_a_set_of_numbers(
             a in prop::collection::btree_set(any::<u8>(), 0..80),
             b in prop::collection::btree_set(any::<u8>(), 0..80),
         ) {
