@@ -78,7 +78,7 @@ async fn compare(file: &str, (warm_up, seconds): (u64, u64)) {
 
 #[tokio::test]
 async fn a_hub_carries_what_it_carries_in_the_lab() {
-    compare("hub.toml", (4, 16)).await;
+    compare("hub.toml", (3, 10)).await;
 }
 
 #[tokio::test]
