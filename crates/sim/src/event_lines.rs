@@ -1,6 +1,6 @@
 //! Events as JSON, one object a line. The schema is in `docs/traces.md`.
 
-use crate::host::Happening;
+use crate::host::Observation;
 use crate::observe::{Event, Observer, What};
 use crate::simulation::SimulationConfig;
 use ncmesh_engine::Summary;
@@ -105,8 +105,8 @@ impl<W: Write> EventLines<W> {
                 airtime_ns: Some(airtime_ns),
                 ..base
             },
-            What::Happened(happening) => {
-                let (kind, flow, receiver) = parts(happening);
+            What::Happened(observation) => {
+                let (kind, flow, receiver) = parts(observation);
                 Line { kind, flow: Some(flow.to_string()), receiver: receiver.map(name), ..base }
             }
         }
@@ -152,13 +152,13 @@ fn name(names: &[String], id: NodeId) -> Cow<'_, str> {
 }
 
 /// Its kind, its flow and the receiver it is about.
-fn parts(happening: &Happening) -> (&'static str, FlowId, Option<NodeId>) {
-    match *happening {
-        Happening::Delivered(flow) => ("delivered", flow, None),
-        Happening::ReceiverDone(flow, receiver) => ("receiver_done", flow, Some(receiver)),
-        Happening::SendEnded(flow) => ("send_ended", flow, None),
-        Happening::SendFailed(flow) => ("send_failed", flow, None),
-        Happening::Withdrawn(flow) => ("withdrawn", flow, None),
+fn parts(observation: &Observation) -> (&'static str, FlowId, Option<NodeId>) {
+    match *observation {
+        Observation::Delivered(flow) => ("delivered", flow, None),
+        Observation::ReceiverDone(flow, receiver) => ("receiver_done", flow, Some(receiver)),
+        Observation::SendEnded(flow) => ("send_ended", flow, None),
+        Observation::SendFailed(flow) => ("send_failed", flow, None),
+        Observation::Withdrawn(flow) => ("withdrawn", flow, None),
     }
 }
 

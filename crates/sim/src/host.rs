@@ -37,7 +37,7 @@ pub(crate) enum Received {
 
 /// What happened at a node that an experiment may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum Observation {
     /// A file arrived whole and verified.
     Delivered(FlowId),
     /// The source learned how a receiver ended.
@@ -81,7 +81,7 @@ impl Host {
         &mut self,
         now: Instant,
         mut receive: impl FnMut(Received),
-        mut tell: impl FnMut(Happening),
+        mut tell: impl FnMut(Observation),
     ) {
         let Some(stack) = &mut self.stack else { return };
         while let Some(event) = stack.poll_event() {
@@ -100,20 +100,20 @@ impl Host {
                         == Some(self.storage.received_hash(flow))
                     {
                         stack.at(now, &mut self.storage).delivered(flow);
-                        tell(Happening::Delivered(flow));
+                        tell(Observation::Delivered(flow));
                     } else {
                         stack.at(now, &mut self.storage).refuse(flow, Refusal::Corrupt);
                     }
                 }
-                Event::Withdrawn(flow) => tell(Happening::Withdrawn(flow)),
+                Event::Withdrawn(flow) => tell(Observation::Withdrawn(flow)),
                 // Memory is never full, and stays open.
                 Event::Unwritable(_) | Event::Suspended(_) => {}
                 Event::ReceiverDone(flow, node) => {
                     note_done(&mut self.outgoing, stack, flow, node);
-                    tell(Happening::ReceiverDone(flow, node));
+                    tell(Observation::ReceiverDone(flow, node));
                 }
-                Event::SendEnded(flow) => tell(Happening::SendEnded(flow)),
-                Event::SendFailed(flow, _) => tell(Happening::SendFailed(flow)),
+                Event::SendEnded(flow) => tell(Observation::SendEnded(flow)),
+                Event::SendFailed(flow, _) => tell(Observation::SendFailed(flow)),
                 Event::Packet { from, packet } => receive(Received::Tunnel { from, packet }),
                 Event::StreamPacket { flow, packet, .. } => {
                     receive(Received::Stream { flow, packet });

@@ -1,6 +1,6 @@
 //! What a simulation tells while it runs, and who listens.
 
-use crate::host::Happening;
+use crate::host::Observation;
 use ncmesh_engine::time::Instant;
 use ncmesh_medium::{Power, TxResult};
 use ncmesh_wire::NodeId;
@@ -49,7 +49,7 @@ pub enum What<'a> {
         airtime_ns: u64,
     },
     /// Something befell a transfer.
-    Happened(&'a Happening),
+    Happened(&'a Observation),
 }
 
 /// Who is told of every event of a [`Simulation`](crate::Simulation), in the order of time.

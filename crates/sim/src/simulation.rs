@@ -5,10 +5,10 @@ mod error;
 mod events;
 mod streams;
 
-use crate::host::{Happening, Host};
+use crate::host::{Host, Observation};
 use crate::observe::Observer;
 use crate::observers::Observers;
-pub use config::{Knowledge, Mischief, SimulationConfig};
+pub use config::{Disturbance, Knowledge, SimulationConfig};
 pub use error::SimulationError;
 use ncmesh_engine::file::merkle;
 use ncmesh_engine::file::{Manifest, Outgoing};
@@ -47,7 +47,7 @@ pub struct Simulation {
     held: Vec<Option<Arc<[u8]>>>,
     chaos: ChaCha8Rng,
     observers: Observers,
-    happenings: Vec<(Instant, usize, Happening)>,
+    observations: Vec<(Instant, usize, Observation)>,
     packets: Vec<Arrival>,
     stream_packets: Vec<StreamArrival>,
     now: Instant,
@@ -75,7 +75,7 @@ impl Simulation {
             held: vec![None; radios],
             chaos: rng::stream(config.seed, NodeId(0), "simulation", "mischief"),
             observers: Observers::default(),
-            happenings: Vec::new(),
+            observations: Vec::new(),
             packets: Vec::new(),
             stream_packets: Vec::new(),
             now: Instant::default(),
@@ -125,8 +125,8 @@ impl Simulation {
 
     /// What happened so far: when, at which node, what.
     #[must_use]
-    pub fn happenings(&self) -> &[(Instant, usize, Happening)] {
-        &self.happenings
+    pub fn observations(&self) -> &[(Instant, usize, Observation)] {
+        &self.observations
     }
 
     /// The medium's counters.

@@ -1,7 +1,7 @@
 //! A file transfer.
 
 use super::{Run, RunError};
-use crate::host::Happening;
+use crate::host::Observation;
 use crate::scenario::{Content, Traffic};
 use crate::simulation::{Simulation, node_id};
 use ncmesh_engine::file::TransferStatus;
@@ -61,8 +61,9 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
     let flow = run.s.send_file(run.scheme, traffic.from, Some(&traffic.to), contents.clone())?;
     let mut seen = 0;
     run.advance(start + limit, |s| {
-        let ended = s.happenings()[seen..].iter().any(|(_, _, h)| *h == Happening::SendEnded(flow));
-        seen = s.happenings().len();
+        let ended =
+            s.observations()[seen..].iter().any(|(_, _, h)| *h == Observation::SendEnded(flow));
+        seen = s.observations().len();
         ended
     })?;
     Ok(outcome(run, traffic, flow, start, &contents))
@@ -94,8 +95,10 @@ fn outcome<P: FnMut(&Simulation) -> ControlFlow<()>>(
 ) -> TransferOutcome {
     let s = &run.s;
     let receivers = traffic.to.iter().map(|node| {
-        let at =
-            s.happenings().iter().find(|(_, n, h)| n == node && *h == Happening::Delivered(flow));
+        let at = s
+            .observations()
+            .iter()
+            .find(|(_, n, h)| n == node && *h == Observation::Delivered(flow));
         let seconds = at.map(|(at, ..)| (*at - start).as_secs_f64());
         let received = s.host(*node).storage().received(flow);
         ReceiverOutcome {

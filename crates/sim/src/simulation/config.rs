@@ -37,7 +37,7 @@ pub struct SimulationConfig {
     /// What nodes know of their links.
     pub knowledge: Knowledge,
     /// What happens to frames on their way from the medium to the nodes.
-    pub mischief: Mischief,
+    pub disturbance: Disturbance,
 }
 
 /// What nodes know of their links.
@@ -54,7 +54,7 @@ pub enum Knowledge {
 
 /// Disorder that a real driver or network card may cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Mischief {
+pub struct Disturbance {
     /// Share of frames delivered twice.
     pub duplicate: f64,
     /// Share of frames held back until after the next one of that node.
@@ -84,7 +84,7 @@ impl SimulationConfig {
             engines,
             sealed: scenario.sealed,
             knowledge: scenario.measure.map_or(Knowledge::Own, Knowledge::Measured),
-            mischief: Mischief::default(),
+            disturbance: Disturbance::default(),
         })
     }
 

@@ -97,12 +97,13 @@ impl Simulation {
     }
 
     fn deliver(&mut self, node: usize, frame: Arc<[u8]>) {
-        if rng::unit(&mut self.chaos) < self.config.mischief.reorder && self.held[node].is_none() {
+        if rng::unit(&mut self.chaos) < self.config.disturbance.reorder && self.held[node].is_none()
+        {
             self.held[node] = Some(frame);
             return;
         }
         self.hear(node, &frame);
-        if rng::unit(&mut self.chaos) < self.config.mischief.duplicate {
+        if rng::unit(&mut self.chaos) < self.config.disturbance.duplicate {
             self.hear(node, &frame);
         }
         if let Some(late) = self.held[node].take() {
@@ -152,9 +153,9 @@ impl Simulation {
                 stream_packets.push(StreamArrival { at: now, to: node, flow, packet });
             }
         };
-        host.settle(now, receive, |happening| {
-            self.observers.tell(now, node, What::Happened(&happening));
-            self.happenings.push((now, node, happening));
+        host.settle(now, receive, |observation| {
+            self.observers.tell(now, node, What::Happened(&observation));
+            self.observations.push((now, node, observation));
         });
         let Some(stack) = &host.stack else { return };
         let asks = self.weighs || !host.requested;
