@@ -1,4 +1,4 @@
-//! Streams on the virtual clock.
+//! Streams of a simulation: open and close them, send packets, join and leave groups.
 
 use super::{Simulation, SimulationError};
 use ncmesh_engine::storage::MemoryStorage;
@@ -8,21 +8,21 @@ use ncmesh_engine::time::Instant;
 use ncmesh_stack::Stack;
 use ncmesh_wire::FlowId;
 
-/// A packet of a stream that arrived at a node which joined its group.
+/// A stream packet that arrived at a member of its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamArrival {
-    /// When.
+    /// Time of the arrival.
     pub at: Instant,
-    /// At which node.
+    /// Node at which it arrived.
     pub to: usize,
-    /// Of which stream.
+    /// Stream that it belongs to.
     pub flow: FlowId,
-    /// Its bytes.
+    /// Bytes of the packet.
     pub packet: Vec<u8>,
 }
 
 impl Simulation {
-    /// Begins a stream to `group` at a node by `scheme`, its layers named.
+    /// Begins a stream from a node to `group` with `scheme`. `layers` are the names of the layers.
     ///
     /// # Errors
     /// [`SimulationError`].
@@ -39,7 +39,7 @@ impl Simulation {
         Ok(flow)
     }
 
-    /// Ends the stream that a node sends to `group`. Says whether there was one.
+    /// Ends the stream that a node sends to `group`. Returns whether there was one.
     pub fn close_stream(&mut self, scheme: &str, node: usize, group: &str) -> bool {
         let close = |stack: &mut Stack, storage: &mut MemoryStorage, now| {
             stack.at(now, storage).close_stream(scheme, group)
@@ -47,7 +47,8 @@ impl Simulation {
         self.with_stack(node, close).unwrap_or(false)
     }
 
-    /// Offers a packet of a stream's layer at its source. Says whether it was taken.
+    /// Offers a packet of a stream's layer to the source of the stream. The inner result says why
+    /// the engine refused the packet, if it did.
     ///
     /// # Errors
     /// [`SimulationError`].
@@ -63,7 +64,7 @@ impl Simulation {
         })
     }
 
-    /// Joins `group` at a node by `scheme`.
+    /// Makes a node join `group` with `scheme`.
     ///
     /// # Errors
     /// [`SimulationError`].
@@ -80,7 +81,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Leaves `group` at a node. Says whether it had joined.
+    /// Makes a node leave `group`. Returns whether it had joined.
     pub fn leave(&mut self, scheme: &str, node: usize, group: &str) -> bool {
         let leave = |stack: &mut Stack, storage: &mut MemoryStorage, now| {
             stack.at(now, storage).leave(scheme, group)
@@ -88,12 +89,12 @@ impl Simulation {
         self.with_stack(node, leave).unwrap_or(false)
     }
 
-    /// The packets of streams that arrived since this was last called.
+    /// Returns the stream packets that arrived since the last call.
     pub fn take_stream_packets(&mut self) -> Vec<StreamArrival> {
         core::mem::take(&mut self.stream_packets)
     }
 
-    /// Calls a running node's stack and attends to what comes of it.
+    /// Calls the stack of a running node, and then handles its events, frames and timers.
     fn with_stack<R>(
         &mut self,
         node: usize,
