@@ -150,8 +150,8 @@ impl<W: Write> Observer for EventLines<W> {
     }
 }
 
-/// Returns the name of a node. An id without a node, which only a forged frame can have brought into
-/// the mesh, is written as a number.
+/// Returns the name of a node. An id without a node, which only a forged frame can have brought
+/// into the mesh, is written as a number.
 fn name(names: &[String], id: NodeId) -> Cow<'_, str> {
     let known = usize::from(id.0).checked_sub(1).and_then(|node| names.get(node));
     known.map_or_else(|| id.to_string().into(), |name| name.as_str().into())

@@ -1,4 +1,4 @@
-//! A file always arrives whole: over small meshes of every kind, on the virtual clock.
+//! File transfers over small meshes: every receiver gets the whole file.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 

@@ -1,7 +1,7 @@
 //! NetJSON NetworkGraph, the exchange format of mesh routing daemons and map services.
 //!
-//! Scenarios read their topology from such a file, and `ncmesh` writes the network of a scenario or
-//! of a running mesh as one. The format: <https://netjson.org/rfc.html>, NetworkGraph.
+//! A scenario can read its topology from such a file, and its network can be written as one. The
+//! format: <https://netjson.org/rfc.html>, NetworkGraph.
 //!
 //! # From cost to loss
 //! Only the metric ETX is supported. ETX is 1 / (d_f d_r), where d_f and d_r are the delivery

@@ -166,8 +166,8 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
     })
 }
 
-/// Returns the sources of all streams, after checking that each can reach its receivers and that its
-/// packets fit into frames.
+/// Returns the sources of all streams, after checking that each can reach its receivers and that
+/// its packets fit into frames.
 fn sources<P: FnMut(&Simulation) -> ControlFlow<()>>(
     run: &Run<'_, P>,
     start: Instant,

@@ -80,8 +80,8 @@ impl Receiver {
         self.outcome.problem = receiving.and_then(|r| r.trouble).map(|trouble| trouble.to_string());
     }
 
-    /// Counts an intact packet (layer, number) that the source accepted at `taken_at`. `counts` says
-    /// whether it arrived during the measurement.
+    /// Counts an intact packet (layer, number) that the source accepted at `taken_at`. `counts`
+    /// says whether it arrived during the measurement.
     pub(super) fn receive(
         &mut self,
         arrival: &StreamArrival,
@@ -107,8 +107,8 @@ impl Receiver {
         }
     }
 
-    /// Returns the result of the receiver. `names` and `taken` are the names of the layers and their
-    /// accepted packets; `seconds` and `until` are the length and the end of the measurement.
+    /// Returns the result of the receiver. `names` and `taken` are the names of the layers and
+    /// their accepted packets; `seconds` and `until` are the length and the end of the measurement.
     pub(super) fn conclude(
         mut self,
         names: &[String],

@@ -42,8 +42,8 @@ struct Offered {
 }
 
 impl Source {
-    /// Returns the source of a stream that begins `stream.start` after `start`. `names` are the names
-    /// of the receivers.
+    /// Returns the source of a stream that begins `stream.start` after `start`. `names` are the
+    /// names of the receivers.
     pub(super) fn new(
         scheme: &'static str,
         number: usize,
@@ -118,8 +118,8 @@ impl Source {
         Ok(())
     }
 
-    /// Offers the packets of a layer that are due. The number of a packet counts accepted packets, so
-    /// a refused packet's number is used again.
+    /// Offers the packets of a layer that are due. The number of a packet counts accepted packets,
+    /// so a refused packet's number is used again.
     fn offer(&mut self, s: &mut Simulation, flow: FlowId, layer: usize) -> Result<(), RunError> {
         let now = s.now();
         let offered = &mut self.layers[layer];
