@@ -3,7 +3,7 @@
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
-use ncmesh_sim::{Happening, Knowledge, Mischief, Simulation, SimulationConfig};
+use ncmesh_sim::{Disturbance, Knowledge, Observation, Simulation, SimulationConfig};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 
@@ -41,7 +41,7 @@ pub fn mesh(loss: LossMatrix, seed: u64) -> SimulationConfig {
         engines: toml::Table::new(),
         sealed: true,
         knowledge: Knowledge::Own,
-        mischief: Mischief::default(),
+        disturbance: Disturbance::default(),
     }
 }
 
@@ -65,7 +65,7 @@ pub fn settled(config: SimulationConfig) -> Simulation {
 /// Whether a source ended its transfer.
 #[must_use]
 pub fn ended(simulation: &Simulation) -> bool {
-    simulation.happenings().iter().any(|(_, _, h)| matches!(h, Happening::SendEnded(_)))
+    simulation.observations().iter().any(|(_, _, h)| matches!(h, Observation::SendEnded(_)))
 }
 
 /// Runs one transfer of a file engine from node 0 to all others over `config`, to its end.

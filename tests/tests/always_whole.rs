@@ -5,7 +5,7 @@
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::{Happening, Mischief, Simulation};
+use ncmesh_sim::{Disturbance, Observation, Simulation};
 use ncmesh_tests::{contents, ended, links, mesh, settled};
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ fn case() -> impl Strategy<Value = Case> {
 
 fn run(case: &Case, engine: &'static str) -> Simulation {
     let mut config = mesh(links(case.nodes, &case.links), case.seed);
-    config.mischief = Mischief { duplicate: case.disorder, reorder: case.disorder };
+    config.disturbance = Disturbance { duplicate: case.disorder, reorder: case.disorder };
     let mut s = settled(config);
     let to: Vec<usize> = (1..case.nodes).collect();
     s.send_file(engine, 0, Some(&to), contents(case.len)).expect("a file to send");
@@ -64,7 +64,7 @@ proptest! {
             for node in 1..case.nodes {
                 let flow = ncmesh_wire::FlowId { source: ncmesh_sim::node_id(0), serial: 1 };
                 prop_assert_eq!(s.host(node).storage().received(flow), &contents(case.len)[..], "node {}", node);
-                let delivered = s.happenings().iter().any(|(_, n, h)| *n == node && *h == Happening::Delivered(flow));
+                let delivered = s.observations().iter().any(|(_, n, h)| *n == node && *h == Observation::Delivered(flow));
                 prop_assert!(delivered, "node {} was not told", node);
             }
             prop_assert!(ended(&s), "the source does not know");

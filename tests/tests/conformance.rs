@@ -8,7 +8,7 @@ use ncmesh_engine::rng;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::{Mischief, SimulationConfig};
+use ncmesh_sim::{Disturbance, SimulationConfig};
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_tests::{contents, links, mesh, settled, transfer};
 use ncmesh_wire::{Cipher, NodeId, Sealer};
@@ -212,7 +212,7 @@ fn forged(forger: &mut Sealer, engine: &Entry, i: u32) -> Vec<u8> {
 fn disorder_on_the_way_to_the_node_is_survived() {
     for engine in file_engines() {
         let mut config = diamond(6);
-        config.mischief = Mischief { duplicate: 0.2, reorder: 0.2 };
+        config.disturbance = Disturbance { duplicate: 0.2, reorder: 0.2 };
         let s = transfer(engine, config, 80_000);
         let flow = s.host(0).stack().unwrap().transfers()[0].flow;
         assert_eq!(s.host(4).storage().received(flow), contents(80_000));

@@ -7,7 +7,7 @@ use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_engine::tunnel::Relaying;
 use ncmesh_medium::{ChannelConfig, Sense};
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Carried, FlowsOutcome, Mischief, Simulation, SimulationConfig, run};
+use ncmesh_sim::{Carried, Disturbance, FlowsOutcome, Simulation, SimulationConfig, run};
 use ncmesh_tests::{contents, links, mesh, settled};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -230,7 +230,7 @@ fn three_flows_that_begin_and_end_at_any_time_all_arrive() {
     }
     for scheme in ["core_nc", "cope"] {
         let mut config = mesh(links(7, &lossy), 3);
-        config.mischief = Mischief { duplicate: 0.05, reorder: 0.05 };
+        config.disturbance = Disturbance { duplicate: 0.05, reorder: 0.05 };
         let mut s = settled(config);
         let mut sent: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         let mut got = BTreeMap::new();

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_engine::time::Duration;
-use ncmesh_sim::{Happening, Knowledge, Simulation, SimulationConfig};
+use ncmesh_sim::{Knowledge, Observation, Simulation, SimulationConfig};
 use ncmesh_tests::{contents, ended, links, mesh, settled};
 use ncmesh_wire::FlowId;
 
@@ -16,7 +16,7 @@ fn started(config: SimulationConfig, scheme: &'static str, to: &[usize]) -> (Sim
 /// Seconds of the mesh's clock at which `node` had the file.
 fn delivered_at(s: &Simulation, node: usize, flow: FlowId) -> Option<f64> {
     let delivered =
-        s.happenings().iter().find(|(_, n, h)| *n == node && *h == Happening::Delivered(flow));
+        s.observations().iter().find(|(_, n, h)| *n == node && *h == Observation::Delivered(flow));
     delivered.map(|(at, ..)| at.as_secs_f64())
 }
 

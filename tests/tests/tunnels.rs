@@ -6,7 +6,7 @@ use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::{Mischief, Simulation, SimulationConfig, SimulationError};
+use ncmesh_sim::{Disturbance, Simulation, SimulationConfig, SimulationError};
 use ncmesh_tests::{links, mesh, settled};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
@@ -132,7 +132,7 @@ fn asking_changes_nothing() {
 fn disorder_loses_little_and_brings_nothing_twice() {
     for engine in tunnels() {
         let mut config = diamond(5);
-        config.mischief = Mischief { duplicate: 0.2, reorder: 0.2 };
+        config.disturbance = Disturbance { duplicate: 0.2, reorder: 0.2 };
         let mut s = settled(config);
         let numbers = carry(&mut s, engine.name, (0, 4), 0..300);
         check(engine.name, &numbers, 270);

@@ -47,7 +47,7 @@ pub(crate) enum Received {
 
 /// What happened at a node that an experiment may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum Observation {
     /// A file arrived whole and verified.
     Delivered(FlowId),
     /// The source learned how a receiver ended.
@@ -93,18 +93,18 @@ impl Host {
         &mut self,
         now: Instant,
         mut receive: impl FnMut(Received),
-        mut tell: impl FnMut(Happening),
+        mut tell: impl FnMut(Observation),
     ) {
         let Some(stack) = &mut self.stack else { return };
         while let Some(event) = stack.poll_event() {
             match &event {
-                Event::Withdrawn(flow) => tell(Happening::Withdrawn(*flow)),
+                Event::Withdrawn(flow) => tell(Observation::Withdrawn(*flow)),
                 Event::ReceiverDone(flow, node) => {
                     note_done(&mut self.outgoing, stack, *flow, *node);
-                    tell(Happening::ReceiverDone(*flow, *node));
+                    tell(Observation::ReceiverDone(*flow, *node));
                 }
-                Event::SendEnded(flow) => tell(Happening::SendEnded(*flow)),
-                Event::SendFailed(flow, _) => tell(Happening::SendFailed(*flow)),
+                Event::SendEnded(flow) => tell(Observation::SendEnded(*flow)),
+                Event::SendFailed(flow, _) => tell(Observation::SendFailed(*flow)),
                 _ => {}
             }
             let cancelled = &self.cancelled;
@@ -148,7 +148,7 @@ fn do_file_actions(
     stack: &mut Stack,
     storage: &mut MemoryStorage,
     now: Instant,
-    tell: &mut impl FnMut(Happening),
+    tell: &mut impl FnMut(Observation),
 ) {
     while let Some(action) = files.poll_action() {
         match action {
@@ -165,7 +165,7 @@ fn do_file_actions(
             Action::Refuse(flow, why) => stack.at(now, storage).refuse(flow, why),
             Action::Delivered(flow) => {
                 stack.at(now, storage).delivered(flow);
-                tell(Happening::Delivered(flow));
+                tell(Observation::Delivered(flow));
             }
             Action::Close(_)
             | Action::Discard(..)

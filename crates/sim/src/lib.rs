@@ -23,11 +23,11 @@ pub use experiment::{
     RunError, StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamReceiverOutcome,
     StreamSeries, StreamsOutcome, TransferOutcome, check_traffic, contents, run, settling_time,
 };
-pub use host::{Happening, Host};
+pub use host::{Host, Observation};
 pub use measure::measure;
 pub use observe::{Event, Observer, What};
 pub use simulation::{
-    Arrival, IpArrival, Knowledge, Mischief, Simulation, SimulationConfig, SimulationError,
+    Arrival, Disturbance, IpArrival, Knowledge, Simulation, SimulationConfig, SimulationError,
     StreamArrival, node_id,
 };
 pub use tcp::{Congestion, TcpOutcome};

@@ -6,10 +6,10 @@ mod events;
 mod streams;
 
 use crate::gateway::HostGateway;
-use crate::host::{Happening, Host};
+use crate::host::{Host, Observation};
 use crate::observe::Observer;
 use crate::observers::Observers;
-pub use config::{Knowledge, Mischief, SimulationConfig};
+pub use config::{Disturbance, Knowledge, SimulationConfig};
 pub use error::SimulationError;
 use ncmesh_engine::file::merkle;
 use ncmesh_engine::file::{Manifest, Outgoing};
@@ -61,7 +61,7 @@ pub struct Simulation {
     held: Vec<Option<Arc<[u8]>>>,
     chaos: ChaCha8Rng,
     observers: Observers,
-    happenings: Vec<(Instant, usize, Happening)>,
+    observations: Vec<(Instant, usize, Observation)>,
     packets: Vec<Arrival>,
     ip_packets: Vec<IpArrival>,
     stream_packets: Vec<StreamArrival>,
@@ -90,7 +90,7 @@ impl Simulation {
             held: vec![None; radios],
             chaos: rng::stream(config.seed, NodeId(0), "simulation", "mischief"),
             observers: Observers::default(),
-            happenings: Vec::new(),
+            observations: Vec::new(),
             packets: Vec::new(),
             ip_packets: Vec::new(),
             stream_packets: Vec::new(),
@@ -141,8 +141,8 @@ impl Simulation {
 
     /// What happened so far: when, at which node, what.
     #[must_use]
-    pub fn happenings(&self) -> &[(Instant, usize, Happening)] {
-        &self.happenings
+    pub fn observations(&self) -> &[(Instant, usize, Observation)] {
+        &self.observations
     }
 
     /// The medium's counters.
@@ -219,7 +219,7 @@ impl Simulation {
             stack.at(self.now, &mut host.storage).send_file(scheme, outgoing.clone())?;
         }
         host.stack = Some(stack);
-        self.attend(node);
+        self.handle_due(node);
         Ok(())
     }
 
@@ -254,7 +254,7 @@ impl Simulation {
         host.storage.provide(flow, contents);
         host.outgoing.push((scheme, outgoing.clone()));
         stack.at(self.now, &mut host.storage).send_file(scheme, outgoing)?;
-        self.attend(from);
+        self.handle_due(from);
         Ok(flow)
     }
 
@@ -272,7 +272,7 @@ impl Simulation {
         let host = self.hosts.get_mut(from).ok_or(SimulationError::NotRunning(from))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(from))?;
         stack.at(self.now, &mut host.storage).send_packet(scheme, node_id(to), packet)?;
-        self.attend(from);
+        self.handle_due(from);
         Ok(())
     }
 
@@ -291,7 +291,7 @@ impl Simulation {
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
         let gateway = host.gateway.as_mut().ok_or(SimulationError::NoGateway(node))?;
         gateway.handle_outbound(packet, stack, &mut host.storage, self.now);
-        self.attend(node);
+        self.handle_due(node);
         Ok(())
     }
 
@@ -331,7 +331,7 @@ impl Simulation {
         let host = self.hosts.get_mut(node).ok_or(SimulationError::NotRunning(node))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
         stack.at(self.now, &mut host.storage).relay_as(change);
-        self.attend(node);
+        self.handle_due(node);
         Ok(())
     }
 
@@ -354,7 +354,7 @@ impl Simulation {
         if ended {
             host.cancelled.insert(flow);
         }
-        self.attend(node);
+        self.handle_due(node);
         ended
     }
 

@@ -51,7 +51,7 @@ impl Simulation {
             if let Some(stack) = &mut host.stack {
                 stack.at(at, &mut host.storage).handle_timeout();
             }
-            self.attend(node);
+            self.handle_due(node);
         }
     }
 
@@ -93,16 +93,17 @@ impl Simulation {
                 }
             }
         }
-        self.attend(node);
+        self.handle_due(node);
     }
 
     fn deliver(&mut self, node: usize, frame: Arc<[u8]>) {
-        if rng::unit(&mut self.chaos) < self.config.mischief.reorder && self.held[node].is_none() {
+        if rng::unit(&mut self.chaos) < self.config.disturbance.reorder && self.held[node].is_none()
+        {
             self.held[node] = Some(frame);
             return;
         }
         self.hear(node, &frame);
-        if rng::unit(&mut self.chaos) < self.config.mischief.duplicate {
+        if rng::unit(&mut self.chaos) < self.config.disturbance.duplicate {
             self.hear(node, &frame);
         }
         if let Some(late) = self.held[node].take() {
@@ -115,7 +116,7 @@ impl Simulation {
         if let Some(stack) = &mut host.stack {
             stack.at(self.now, &mut host.storage).handle_datagram(datagram);
         }
-        self.attend(node);
+        self.handle_due(node);
     }
 
     fn report(
@@ -137,11 +138,11 @@ impl Simulation {
         if let Some(stack) = &mut host.stack {
             stack.at(self.now, &mut host.storage).handle_tx_report(report);
         }
-        self.attend(node);
+        self.handle_due(node);
     }
 
     /// After anything was said to a node: its events, its wish to transmit, its timer.
-    pub(super) fn attend(&mut self, node: usize) {
+    pub(super) fn handle_due(&mut self, node: usize) {
         let (now, host) = (self.now, &mut self.hosts[node]);
         let (packets, stream_packets) = (&mut self.packets, &mut self.stream_packets);
         let ip_packets = &mut self.ip_packets;
@@ -154,9 +155,9 @@ impl Simulation {
                 stream_packets.push(StreamArrival { at: now, to: node, flow, packet });
             }
         };
-        host.handle_events(now, receive, |happening| {
-            self.observers.tell(now, node, What::Happened(&happening));
-            self.happenings.push((now, node, happening));
+        host.handle_events(now, receive, |observation| {
+            self.observers.tell(now, node, What::Happened(&observation));
+            self.observations.push((now, node, observation));
         });
         let Some(stack) = &host.stack else { return };
         let asks = self.weighs || !host.requested;

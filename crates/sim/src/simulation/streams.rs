@@ -1,4 +1,4 @@
-//! Streams on the virtual clock.
+//! Streams of a simulation: open and close them, send packets, join and leave groups.
 
 use super::{Simulation, SimulationError};
 use ncmesh_engine::stream::{StreamPacketError, UtilityConfig};
@@ -7,21 +7,21 @@ use ncmesh_host::streams::{Egress, IngressPacket, Streams};
 use ncmesh_stack::Active;
 use ncmesh_wire::FlowId;
 
-/// A packet of a stream that arrived at a node which joined its group.
+/// A stream packet that arrived at a member of its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamArrival {
-    /// When.
+    /// Time of the arrival.
     pub at: Instant,
-    /// At which node.
+    /// Node at which it arrived.
     pub to: usize,
-    /// Of which stream.
+    /// Stream that it belongs to.
     pub flow: FlowId,
-    /// Its bytes.
+    /// Bytes of the packet.
     pub packet: Vec<u8>,
 }
 
 impl Simulation {
-    /// Begins a stream to `group` at a node by `scheme`, its layers named.
+    /// Begins a stream from a node to `group` with `scheme`. `layers` are the names of the layers.
     ///
     /// # Errors
     /// [`SimulationError`].
@@ -37,13 +37,14 @@ impl Simulation {
         Ok(self.with_streams(node, open)??)
     }
 
-    /// Ends the stream that a node sends to `group`. Says whether there was one.
+    /// Ends the stream that a node sends to `group`. Returns whether there was one.
     pub fn close_stream(&mut self, scheme: &str, node: usize, group: &str) -> bool {
         let close = |_: &mut Streams<()>, stack: &mut Active<'_>| stack.close_stream(scheme, group);
         self.with_streams(node, close).unwrap_or(false)
     }
 
-    /// Offers a packet of a stream's layer at its source. Says whether it was taken.
+    /// Offers a packet of a stream's layer to the source of the stream. The inner result says why
+    /// the engine refused the packet, if it did.
     ///
     /// # Errors
     /// [`SimulationError`].
@@ -58,7 +59,7 @@ impl Simulation {
         self.with_streams(node, |streams, stack| streams.send(stack, scheme, &packet))
     }
 
-    /// Joins `group` at a node by `scheme`.
+    /// Makes a node join `group` with `scheme`.
     ///
     /// # Errors
     /// [`SimulationError`].
@@ -74,19 +75,20 @@ impl Simulation {
         Ok(())
     }
 
-    /// Leaves `group` at a node. Says whether it had joined.
+    /// Makes a node leave `group`. Returns whether it had joined.
     pub fn leave(&mut self, scheme: &str, node: usize, group: &str) -> bool {
         let leave =
             |streams: &mut Streams<()>, stack: &mut Active<'_>| streams.leave(stack, scheme, group);
         self.with_streams(node, leave).unwrap_or(false)
     }
 
-    /// The packets of streams that arrived since this was last called.
+    /// Returns the stream packets that arrived since the last call.
     pub fn take_stream_packets(&mut self) -> Vec<StreamArrival> {
         core::mem::take(&mut self.stream_packets)
     }
 
-    /// Calls a running node's streams and stack, and does what follows.
+    /// Calls the streams and the stack of a running node, and then handles its events, frames and
+    /// timers.
     fn with_streams<R>(
         &mut self,
         node: usize,
@@ -96,7 +98,7 @@ impl Simulation {
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
         let mut active = stack.at(self.now, &mut host.storage);
         let result = call(&mut host.streams, &mut active);
-        self.attend(node);
+        self.handle_due(node);
         Ok(result)
     }
 }
