@@ -3,7 +3,7 @@
 use crate::flows::{delivered, is_possible, options};
 use crate::support::{TURN, scenario_file};
 use ncmesh_engine::tunnel::RelayMode;
-use ncmesh_lab::{LOOK, Lab};
+use ncmesh_lab::{Lab, POLL_INTERVAL};
 use ncmesh_node::api::types::{Coding, Status, TunnelChange};
 use ncmesh_sim::scenario::{Scenario, Tcp, Transport};
 use std::path::Path;
@@ -37,7 +37,7 @@ async fn flows_that_cross_at_a_relay_arrive_by_every_scheme_of_core() {
     for scheme in ["core_nc", "cope", "forward"] {
         let mut lab = Lab::start(&scenario, &options(scheme)).await.unwrap();
         lab.settle_flows().await.unwrap();
-        let running = lab.begin_flows().await.unwrap().sampled(LOOK / 2);
+        let running = lab.begin_flows().await.unwrap().sampled(POLL_INTERVAL / 2);
         if scheme == "core_nc" {
             for relay in [RelayMode::NonRecoding, RelayMode::Recoding] {
                 let then = delivered(&mut lab, 3, 0).await;

@@ -1,7 +1,7 @@
 //! Flows through tunnels: kernel UDP and TCP between network namespaces, over a line of three daemons.
 
 use crate::support::{TURN, scenario_file};
-use ncmesh_lab::{LOOK, Lab, LabFlow, LabOptions};
+use ncmesh_lab::{Lab, LabFlow, LabOptions, POLL_INTERVAL};
 use ncmesh_node::api::types::Status;
 use ncmesh_sim::scenario::Scenario;
 use serde_json::Value;
@@ -112,7 +112,7 @@ pub(crate) async fn delivered(lab: &mut Lab, node: usize, wanted: u64) -> u64 {
             return delivered;
         }
         assert!(Instant::now() < deadline, "{delivered} of {wanted} packets");
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -212,7 +212,7 @@ async fn a_relay_stops_coding_for_who_decodes_too_little_and_says_why() {
     let (log, deadline) = (dir.path().join("lab/2-relay/log"), Instant::now() + PATIENCE);
     while !std::fs::read_to_string(&log).unwrap().contains("xor codes no more for") {
         assert!(Instant::now() < deadline, "the log does not say it");
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     lab.stop().await.unwrap();
 }

@@ -1,7 +1,7 @@
 //! Live streams through real daemons: the lab's own, the command's, and video made and checked by ffmpeg.
 
 use crate::support::TURN;
-use ncmesh_lab::{LOOK, Lab, LabOptions};
+use ncmesh_lab::{Lab, LabOptions, POLL_INTERVAL};
 use ncmesh_node::api::types::{JoinedGroup, Status, Stream};
 use ncmesh_sim::scenario::Scenario;
 use serde_json::Value;
@@ -107,7 +107,7 @@ async fn until_hinted(lab: &Lab, wanted: &str, mut does: impl FnMut()) {
             return;
         }
         assert!(Instant::now() < deadline, "{:?}", status.hints);
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -121,7 +121,7 @@ async fn until(lab: &mut Lab, node: usize, wanted: impl Fn(&[Stream]) -> bool) {
             return;
         }
         assert!(Instant::now() < deadline, "{streams:?}");
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
