@@ -1,7 +1,8 @@
 //! ncmesh scenarios and the virtual-clock driver.
 //!
-//! A [`scenario`] says which nodes there are, how they hear each other and what is sent. A [`Simulation`] runs
-//! the very engines of the daemon over it, on a virtual clock, from a seed: same scenario and seed, same trace.
+//! A [`scenario`] says which nodes there are, how they hear each other and what is sent. A
+//! [`Simulation`] runs the very engines of the daemon over it, on a virtual clock, from a seed:
+//! same scenario and seed, same trace.
 
 mod capture;
 mod event_lines;

@@ -223,7 +223,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Multicasts `contents` from a node to others (`None`: all others, late joiners too) by `scheme`.
+    /// Multicasts `contents` from a node to others (`None`: all others, late joiners too) by
+    /// `scheme`.
     ///
     /// # Errors
     /// [`SimulationError`].

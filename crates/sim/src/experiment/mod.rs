@@ -114,15 +114,15 @@ pub enum RunError {
     Observer(std::io::Error),
 }
 
-/// How long a mesh whose nodes all start now measures itself before anything is sent: the quick start of
-/// probing, and five seconds for the news of it to travel.
+/// How long a mesh whose nodes all start now measures itself before anything is sent: the quick
+/// start of probing, and five seconds for the news of it to travel.
 #[must_use]
 pub fn settling_time(link: &LinkConfig) -> Duration {
     link.settling_time() + Duration::from_secs(5)
 }
 
-/// The engine `scheme`, which finds something to carry in the scenario; where none is named, the first one for its
-/// file, else for its flows, else for its streams.
+/// The engine `scheme`, which finds something to carry in the scenario; where none is named, the
+/// first one for its file, else for its flows, else for its streams.
 ///
 /// # Errors
 /// [`SimulationError::UnknownScheme`], [`RunError::NoTraffic`].
@@ -161,9 +161,9 @@ fn service_of(scenario: &Scenario) -> ServiceKind {
     }
 }
 
-/// Runs the scenario's traffic with `scheme`, at most `limit` of virtual time: its file transfer, or its flows. The
-/// `observers` are told of every event; `progress` is called now and then with the simulation and says whether to go
-/// on.
+/// Runs the scenario's traffic with `scheme`, at most `limit` of virtual time: its file transfer,
+/// or its flows. The `observers` are told of every event; `progress` is called now and then with
+/// the simulation and says whether to go on.
 ///
 /// # Errors
 /// [`RunError`].
@@ -212,8 +212,8 @@ struct Run<'a, P> {
 }
 
 impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
-    /// Runs until `over` says so or the clock reaches `until`, and tells of progress now and then. Says whether
-    /// `over` did.
+    /// Runs until `over` says so or the clock reaches `until`, and tells of progress now and then.
+    /// Says whether `over` did.
     fn advance(
         &mut self,
         until: Instant,

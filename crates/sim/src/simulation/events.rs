@@ -10,7 +10,8 @@ use ncmesh_medium::{Access, Output, RadioId};
 use std::sync::Arc;
 
 impl Simulation {
-    /// Runs until `stop` says so or the clock reaches `until`, or an observer fails. Says whether `stop` did.
+    /// Runs until `stop` says so or the clock reaches `until`, or an observer fails. Says whether
+    /// `stop` did.
     pub fn run_until(&mut self, until: Instant, mut stop: impl FnMut(&Self) -> bool) -> bool {
         while !self.is_stopped() {
             if stop(self) {
