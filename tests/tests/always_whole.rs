@@ -55,7 +55,11 @@ fn run(case: &Case, engine: &'static str) -> Simulation {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        max_shrink_iters: 40,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn whatever_the_mesh(case in case()) {
@@ -63,8 +67,10 @@ proptest! {
             let s = run(&case, engine.name);
             for node in 1..case.nodes {
                 let flow = ncmesh_wire::FlowId { source: ncmesh_sim::node_id(0), serial: 1 };
-                prop_assert_eq!(s.host(node).storage().received(flow), &contents(case.len)[..], "node {}", node);
-                let delivered = s.observations().iter().any(|(_, n, h)| *n == node && *h == Observation::Delivered(flow));
+                let received = s.host(node).storage().received(flow);
+                prop_assert_eq!(received, &contents(case.len)[..], "node {}", node);
+                let told = Observation::Delivered(flow);
+                let delivered = s.observations().iter().any(|(_, n, h)| *n == node && *h == told);
                 prop_assert!(delivered, "node {} was not told", node);
             }
             prop_assert!(ended(&s), "the source does not know");

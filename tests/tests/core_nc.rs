@@ -25,7 +25,8 @@ fn cross(mac: &str, (e_x, e_oh): (f64, f64), settings: &str, seconds: u32) -> St
         link = [
             {{ from = "s1", to = "r", loss = {e_x} }}, {{ from = "s2", to = "r", loss = {e_x} }},
             {{ from = "r", to = "d1", loss = {e_x} }}, {{ from = "r", to = "d2", loss = {e_x} }},
-            {{ from = "s1", to = "d2", loss = {e_oh} }}, {{ from = "s2", to = "d1", loss = {e_oh} }},
+            {{ from = "s1", to = "d2", loss = {e_oh} }},
+            {{ from = "s2", to = "d1", loss = {e_oh} }},
         ]
         measure = {{ seconds = 100, bytes = 1100, period_s = 0.1 }}
         protocol = {{ {settings} }}

@@ -13,7 +13,8 @@ fn tunnel(id: u16, more: &str, routes: &str) -> String {
     let other = 3 - id;
     format!(
         "[tunnel]\naddress = [\"10.44.0.{id}/24\", \"fd44::{id}/64\"]\n{more}\n\
-         [tunnel.routes]\n\"10.44.0.{other}\" = \"n{other}\"\n\"fd44::{other}\" = {other}\n{routes}\n"
+         [tunnel.routes]\n\"10.44.0.{other}\" = \"n{other}\"\n\
+         \"fd44::{other}\" = {other}\n{routes}\n"
     )
 }
 

@@ -256,7 +256,8 @@ fn one_command_compares_two_schemes() {
         (
             "xor",
             "pacifier",
-            "xor and pacifier cannot be compared: --compare is of schemes that carry flows, forward",
+            "xor and pacifier cannot be compared: --compare is of schemes that carry flows, \
+             forward",
         ),
         ("xor", "xr", "there are: pacifier"),
     ] {

@@ -240,7 +240,8 @@ fn frames_of_paths_joined() {
         ("ncmesh.coefficients", "0100"),
         ("ncmesh.payload", "0001aa"),
     ];
-    let body = "00010001 02 0002 0002 0004 0000 02 0304 03 0005 00000000 01 0001 0009 00000003 01 01 00000006 0007 \
+    let body = "00010001 02 0002 0002 0004 0000 02 0304 03 0005 00000000 01 0001 0009 \
+                00000003 01 01 00000006 0007 \
                 00000006 02 00 02 0003 0100 0001aa";
     shows(22, 1, body, &fields);
     let fields = [("_ws.col.Info", "mc2 report 2 to 4"), ("ncmesh.mc2.done", "7")];

@@ -116,7 +116,8 @@ impl Node {
         if named.len() > 1 {
             let ids: Vec<String> = named.iter().map(NodeId::to_string).collect();
             let problem = format!(
-                "{} nodes are named {name:?}; send to one by its id ({}), and give each a name of its own",
+                "{} nodes are named {name:?}; send to one by its id ({}), and give each a name of \
+                 its own",
                 named.len(),
                 ids.join(", ")
             );
@@ -137,7 +138,8 @@ impl Node {
         }
         if !topology.paths_from(self.stack.node(), Metric::Unicast).reaches(node) {
             let problem = format!(
-                "{name} is known but cannot be reached now; `ncmesh peers` shows who can; known are: {}",
+                "{name} is known but cannot be reached now; `ncmesh peers` shows who can; known \
+                 are: {}",
                 self.known_names()
             );
             return Err(ApiError::new(ErrorCode::UnreachableReceiver, problem));

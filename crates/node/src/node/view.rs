@@ -51,20 +51,23 @@ impl Node {
         let unauthentic = dropped(DropReason::Unauthentic);
         if unauthentic > 0 {
             hints.push(format!(
-                "{unauthentic} frames were not sealed with this network's key; if they come from your own nodes, give all the same [node] key"
+                "{unauthentic} frames were not sealed with this network's key; if they come from \
+                 your own nodes, give all the same [node] key"
             ));
         }
         let duplicates = dropped(DropReason::DuplicateId);
         if duplicates > 0 {
             hints.push(format!(
-                "another node uses id {} too ({duplicates} frames); give each node its own [node] id",
+                "another node uses id {} too ({duplicates} frames); give each node its own [node] \
+                 id",
                 self.id()
             ));
         }
         let versions = dropped(DropReason::Version);
         if versions > 0 {
             hints.push(format!(
-                "{versions} frames were of another version of ncmesh; run the same version on all nodes"
+                "{versions} frames were of another version of ncmesh; run the same version on all \
+                 nodes"
             ));
         }
         hints.extend(self.stream_hints());

@@ -25,12 +25,15 @@ const NAMESPACES: &str = "/run/netns";
 pub enum DeviceError {
     /// The kernel offers none.
     #[error(
-        "the kernel offers no TUN devices (/dev/net/tun: {0}); load its module with `modprobe tun`, in a container give it the device (--device /dev/net/tun), or leave [tunnel] out"
+        "the kernel offers no TUN devices (/dev/net/tun: {0}); load its module with `modprobe \
+         tun`, in a container give it the device (--device /dev/net/tun), or leave [tunnel] out"
     )]
     NoTun(io::Error),
     /// No rights.
     #[error(
-        "a tunnel needs the right to make network devices ({0}); run as root, or give the program the right with `setcap cap_net_admin+ep $(command -v ncmesh)` (with [tunnel] namespace: cap_sys_admin too)"
+        "a tunnel needs the right to make network devices ({0}); run as root, or give the program \
+         the right with `setcap cap_net_admin+ep $(command -v ncmesh)` (with [tunnel] namespace: \
+         cap_sys_admin too)"
     )]
     NoRights(io::Error),
     /// Another program has a device of that name.
@@ -40,7 +43,8 @@ pub enum DeviceError {
     InUse(String),
     /// There is no such namespace.
     #[error(
-        "no network namespace {0:?} ({1}); make it with `ip netns add {0}`, or leave [tunnel] namespace out"
+        "no network namespace {0:?} ({1}); make it with `ip netns add {0}`, or leave [tunnel] \
+         namespace out"
     )]
     Namespace(String, io::Error),
     /// An address cannot be given to the device.
@@ -48,7 +52,8 @@ pub enum DeviceError {
     Address(IpNet, io::Error),
     /// There is such a route already, or it cannot be.
     #[error(
-        "the route to {0} cannot be made: {1}; remove what is there (`ip route`), or the one in [tunnel] routes"
+        "the route to {0} cannot be made: {1}; remove what is there (`ip route`), or the one in \
+         [tunnel] routes"
     )]
     Route(IpNet, io::Error),
     /// Anything else.

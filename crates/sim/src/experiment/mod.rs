@@ -85,7 +85,8 @@ pub enum RunError {
     Tcp(String),
     /// No path was found while the mesh measured itself.
     #[error(
-        "{to} cannot be reached from {from}: the scenario's links connect them too badly or not at all"
+        "{to} cannot be reached from {from}: the scenario's links connect them too badly or not \
+         at all"
     )]
     Unreachable {
         /// The source.

@@ -38,7 +38,8 @@ impl Segment {
         let rules = format!(
             "add table ip loss; \
              add chain ip loss arriving {{ type filter hook prerouting priority -300; }}; \
-             add rule ip loss arriving iifname mesh0 ip protocol udp numgen random mod 100 < {percent} drop"
+             add rule ip loss arriving iifname mesh0 ip protocol udp \
+             numgen random mod 100 < {percent} drop"
         );
         let added = run("ip", &["netns", "exec", self.host(i), "nft", &rules]);
         if let Err(reason) = &added {
