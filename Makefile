@@ -12,7 +12,7 @@ PYTHON ?= python3
 SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare \
   scripts/check-columns.py scripts/readme-picture.py scripts/site_hooks.py
 
-.PHONY: all demo test lint columns unit fuzz bench gateway doc docs clean test-deps \
+.PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
   python python-lint python-test validation
 
 all:
@@ -50,6 +50,10 @@ doc:
 
 unit:
 	$(CARGO) test --workspace
+
+# A program with fewer engines: each is a Cargo feature of the command.
+lean:
+	$(CARGO) build -p ncmesh --no-default-features --features file,forward
 
 fuzz:
 	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh

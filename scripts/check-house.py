@@ -92,10 +92,15 @@ def flatten(tree: str) -> Iterator[tuple[str, str]]:
             if item.strip():
                 for path, name in flatten(item):
                     full = head.strip() + path
-                    yield full.removesuffix("::self"), name if name != "self" else full.split("::")[-2]
+                    local = full.split("::")[-2] if name == "self" else name
+                    yield full.removesuffix("::self"), local
             item = ""
         else:
             item += char
+
+
+# Path of a module or an item within its crate.
+ModulePath = tuple[str, ...]
 
 
 class Crate:
@@ -103,7 +108,7 @@ class Crate:
 
     def __init__(self, src: Path) -> None:
         self.src = src
-        self.files: dict[tuple[str, ...], Path] = {}
+        self.files: dict[ModulePath, Path] = {}
         for file in tracked(f"{src}/*.rs"):
             parts = list(file.relative_to(src).with_suffix("").parts)
             if parts[-1] in ("mod", "lib", "main"):
@@ -113,7 +118,7 @@ class Crate:
             self.files.setdefault(tuple(parts), file)
         self.uses = {module: list(self._uses(module)) for module in self.files}
 
-    def _uses(self, module: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    def _uses(self, module: ModulePath) -> Iterator[tuple[ModulePath, str]]:
         text = without_tests((ROOT / self.files[module]).read_text())
         for tree in USE.findall(text):
             for path, name in flatten(tree):
@@ -121,7 +126,7 @@ class Crate:
                 if resolved is not None:
                     yield resolved, name
 
-    def _absolute(self, module: tuple[str, ...], path: list[str]) -> tuple[str, ...] | None:
+    def _absolute(self, module: ModulePath, path: list[str]) -> ModulePath | None:
         if path[0] == "crate":
             return tuple(path[1:])
         at = list(module)
@@ -134,7 +139,7 @@ class Crate:
         # `use child::Name` without `self`.
         return tuple(at + path) if tuple(at + path[:1]) in self.files else None
 
-    def defining(self, path: tuple[str, ...], seen: frozenset[tuple[str, ...]] = frozenset()) -> tuple[str, ...]:
+    def defining(self, path: ModulePath, seen: frozenset[ModulePath] = frozenset()) -> ModulePath:
         """Returns the module that defines what `path` names; re-exports are followed."""
         for cut in range(len(path), -1, -1):
             module = path[:cut]
@@ -234,7 +239,8 @@ def circles(graph: dict[Path, set[Path]]) -> list[list[Path]]:
 def manifests() -> Iterable[Path]:
     """Returns the manifests of the product's crates."""
     members = [ROOT / "crates", ROOT / "crates/engines"]
-    return (file for file in tracked("crates/*/Cargo.toml") if (ROOT / file).parent.parent in members)
+    manifests = tracked("crates/*/Cargo.toml")
+    return (file for file in manifests if (ROOT / file).parent.parent in members)
 
 
 def upward_imports() -> Iterator[str]:
@@ -257,8 +263,9 @@ def main() -> int:
         if (ROOT / src).is_dir() and not str(manifest).startswith("fuzz"):
             for circle in circles(Crate(src).edges()):
                 problems.append("import circle: " + ", ".join(map(str, circle)))
-    for package in sorted({f.parent for f in tracked("python/*/__init__.py", "papers/*/__init__.py")}):
-        if package.parent.name in ("python", "papers"):
+    packages = tracked("python/*/__init__.py", "papers/python/*/__init__.py")
+    for package in sorted({file.parent for file in packages}):
+        if package.parent.name == "python":
             for circle in circles(python_edges(package)):
                 problems.append("import circle: " + ", ".join(map(str, circle)))
     problems += upward_imports()

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use ncmesh_host::gateway::{Gateway, Mesh};
 use ncmesh_node::config::TunnelConfig;
-use ncmesh_node::tunnel::{Gateway, Mesh};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::tunnel::PacketError;
 use ncmesh_wire::NodeId;
@@ -39,7 +39,7 @@ impl Mesh for ThreeNodes {
 
 fuzz_target!(|packets: Vec<(bool, bool, Vec<u8>)>| {
     let config: TunnelConfig = toml::from_str(CONFIG).expect("it is valid");
-    let (mut gateway, mut mesh) = (Gateway::new(&config, MTU), ThreeNodes);
+    let (mut gateway, mut mesh) = (Gateway::new(config.gateway(MTU)), ThreeNodes);
     let mut now = Instant::default();
     for (outbound, whole, mut packet) in packets {
         now = now + Duration::from_millis(7);

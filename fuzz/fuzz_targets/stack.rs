@@ -1,5 +1,5 @@
-//! Any sequence of frames that pass the seal, at a node that sends and receives files: probes, link state,
-//! announcements, data, acknowledgments, all wrong.
+//! Any sequence of frames that pass the seal, at a node that sends and receives files: probes, link
+//! state, announcements, data, acknowledgments, all wrong.
 #![no_main]
 
 use ncmesh_engine::registry::ServiceKind;

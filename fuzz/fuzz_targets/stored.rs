@@ -1,4 +1,5 @@
-//! Any bytes where a daemon keeps what must outlive it: nothing panics, and what is read is what was written.
+//! Any bytes where a daemon keeps what must outlive it: nothing panics, and what is read is what
+//! was written.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -8,7 +8,8 @@ use ncmesh_tests::{links, mesh, settled};
 
 const SCHEME: &str = ncmesh_engine_mc2::NAME;
 
-/// Offers a packet each 20 ms, and says how many arrived, within four seconds more, of those that were taken.
+/// Offers a packet each 20 ms. Returns how many arrived, within four seconds more, and how many
+/// were taken.
 fn carry(s: &mut Simulation, to: usize, packets: u8) -> (usize, usize) {
     let mut taken = 0;
     for number in 0..packets {

@@ -7,6 +7,9 @@
 use crate::time::Duration;
 use ncmesh_wire::{NodeId, ServiceId, Truncated};
 
+/// Kind of the data frames of every engine. Results count transmissions by it.
+pub const DATA: u8 = 1;
+
 /// A frame that was heard, authenticated and not a replay.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {

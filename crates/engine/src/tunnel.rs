@@ -3,11 +3,9 @@
 //! A scheme takes or refuses each packet at once; a refusal is the back-pressure. A packet that
 //! arrives comes up as [`Event::Packet`](crate::Event::Packet). Packets may be lost, as IP allows.
 
+pub use crate::transmission::DATA;
 use ncmesh_wire::{FlowId, NodeId};
 use serde::{Deserialize, Serialize};
-
-/// Kind of the data frames of every tunnel scheme.
-pub const DATA: u8 = 1;
 
 /// Returns the flow as traces name it: its source, and its destination as serial number.
 #[must_use]

@@ -65,7 +65,7 @@ mod golden_summaries {
     use ncmesh_stack::summary::summarise;
     use ncmesh_wire::{FlowId, NodeId, ServiceId};
 
-    /// The golden bodies of docs/wire-format.md, of which each shorter one is malformed.
+    /// The golden bodies of docs/reference/wire-format.md, of which each shorter one is malformed.
     #[test]
     fn golden_bodies_are_told_apart() {
         let hex = |text: &str| -> Vec<u8> {

@@ -28,7 +28,7 @@ pub use verify::same_contents;
 
 use config::node_config;
 use ether::EtherThread;
-use ncmesh_engine_file::multicast::frame::DATA;
+use ncmesh_engine::transmission::DATA;
 use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::{Peer, Recipients, SendRequest, Started, Status, Transfer};
 use ncmesh_node::etherd::datagram::Token;

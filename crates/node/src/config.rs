@@ -17,8 +17,8 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+pub use tunnel::TunnelConfig;
 pub(crate) use tunnel::check_scheme;
-pub use tunnel::{Target, TunnelConfig};
 
 /// The least MTU of a tunnel, bytes: what every host on the Internet must take (RFC 791).
 pub const TUNNEL_MTU_MIN: usize = 576;

@@ -10,8 +10,9 @@ use crate::radio::udp::UdpRadio;
 use crate::radio::{Radio, RadioEvent};
 use crate::state::StateDir;
 use crate::store::reception::check_inbox;
-use crate::stream::{Inlet, Inlets, Ports};
+use crate::stream::{IngressPackets, Ports};
 use crate::tunnel::device::{Device, DeviceError};
+use ncmesh_host::streams::IngressPacket;
 use std::future::pending;
 use std::io;
 use std::time::Duration;
@@ -60,7 +61,7 @@ async fn serve<R: Radio>(
     }
     let radio = open_radio().await?;
     let (handle, calls) = Handle::new();
-    let (ports, inlets) = Ports::new();
+    let (ports, ingress) = Ports::new();
     let parts = Parts {
         epoch: state.next_epoch()?,
         delivered: state.delivered()?,
@@ -76,7 +77,7 @@ async fn serve<R: Radio>(
     ApiSocket::bind(&config.api_socket)?.serve(handle.clone());
     tokio::spawn(api::resume(handle));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
-    Loop::new(node, radio, device, (calls, inlets))?.run().await
+    Loop::new(node, radio, device, (calls, ingress))?.run().await
 }
 
 struct Loop<R> {
@@ -86,7 +87,7 @@ struct Loop<R> {
     requested: bool,
     device: Option<Device>,
     calls: mpsc::UnboundedReceiver<Command>,
-    inlets: Inlets,
+    ingress: IngressPackets,
     alarm: Alarm,
     tidy: Interval,
     interrupt: Signal,
@@ -98,7 +99,7 @@ struct Loop<R> {
     /// The packet of the host's read last.
     packet: Vec<u8>,
     /// Packets of streams read last.
-    arrived: Vec<Inlet>,
+    arrived: Vec<IngressPacket>,
 }
 
 impl<R: Radio> Loop<R> {
@@ -106,7 +107,7 @@ impl<R: Radio> Loop<R> {
         node: Node,
         radio: R,
         device: Option<Device>,
-        (calls, inlets): (mpsc::UnboundedReceiver<Command>, Inlets),
+        (calls, ingress): (mpsc::UnboundedReceiver<Command>, IngressPackets),
     ) -> io::Result<Self> {
         let mut tidy = interval(TIDY);
         tidy.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -116,7 +117,7 @@ impl<R: Radio> Loop<R> {
             requested: false,
             device,
             calls,
-            inlets,
+            ingress,
             alarm: Alarm::new()?,
             tidy,
             interrupt: signal(SignalKind::interrupt())?,
@@ -151,9 +152,9 @@ impl<R: Radio> Loop<R> {
             read = read(self.device.as_ref(), &mut self.packet) => {
                 self.handle_packets(read?)?;
             }
-            _ = self.inlets.recv_many(&mut self.arrived, BURST) => {
-                for inlet in self.arrived.drain(..) {
-                    self.node.handle_inlet(&inlet);
+            _ = self.ingress.recv_many(&mut self.arrived, BURST) => {
+                for packet in self.arrived.drain(..) {
+                    self.node.handle_ingress(&packet);
                 }
             }
             Some(call) = self.calls.recv() => call(&mut self.node),

@@ -1,4 +1,4 @@
-//! Events as JSON lines, one object for each event. The schema is in `docs/traces.md`.
+//! Events as JSON lines, one object for each event. The schema is in `docs/reference/traces.md`.
 //!
 //! [`EventLines`] opens each frame when it is sent and summarises its contents. Every reception of
 //! the frame is written with the same summary.

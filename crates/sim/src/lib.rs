@@ -6,6 +6,7 @@
 mod capture;
 mod event_lines;
 mod experiment;
+mod gateway;
 mod host;
 mod measure;
 mod observe;
@@ -26,7 +27,7 @@ pub use host::{Host, Observation};
 pub use measure::measure;
 pub use observe::{Event, Observer, What};
 pub use simulation::{
-    Arrival, Disturbance, Knowledge, Simulation, SimulationConfig, SimulationError, StreamArrival,
-    node_id,
+    Arrival, Disturbance, IpArrival, Knowledge, Simulation, SimulationConfig, SimulationError,
+    StreamArrival, node_id,
 };
 pub use tcp::{Congestion, TcpOutcome};

@@ -5,6 +5,7 @@ mod error;
 mod events;
 mod streams;
 
+use crate::gateway::HostGateway;
 use crate::host::{Host, Observation};
 use crate::observe::Observer;
 use crate::observers::Observers;
@@ -17,11 +18,13 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::tunnel::Relaying;
 use ncmesh_engines::REGISTRY;
+use ncmesh_host::gateway::{GatewayConfig, GatewayCounters};
 use ncmesh_medium::{MacConfig, Medium, MediumError, RadioId, SlotOrder, Statistics};
 use ncmesh_stack::Stack;
 use ncmesh_wire::{FlowId, NodeId};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 pub use streams::StreamArrival;
 
@@ -38,6 +41,17 @@ pub struct Arrival {
     pub packet: Vec<u8>,
 }
 
+/// An IP packet that a node's gateway handed to its host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IpArrival {
+    /// When.
+    pub at: Instant,
+    /// At which node.
+    pub to: usize,
+    /// Its bytes.
+    pub packet: Vec<u8>,
+}
+
 /// A mesh on the virtual clock.
 pub struct Simulation {
     config: SimulationConfig,
@@ -49,6 +63,7 @@ pub struct Simulation {
     observers: Observers,
     observations: Vec<(Instant, usize, Observation)>,
     packets: Vec<Arrival>,
+    ip_packets: Vec<IpArrival>,
     stream_packets: Vec<StreamArrival>,
     now: Instant,
     out: Vec<u8>,
@@ -77,6 +92,7 @@ impl Simulation {
             observers: Observers::default(),
             observations: Vec::new(),
             packets: Vec::new(),
+            ip_packets: Vec::new(),
             stream_packets: Vec::new(),
             now: Instant::default(),
             out: Vec::new(),
@@ -260,6 +276,53 @@ impl Simulation {
         Ok(())
     }
 
+    /// Gives a node a gateway to the tunnel `scheme`. From now on packets that arrive through a
+    /// tunnel go to its host, if the gateway permits them.
+    pub fn open_gateway(&mut self, node: usize, scheme: &str, config: GatewayConfig) {
+        self.hosts[node].gateway = Some(HostGateway::new(scheme, config));
+    }
+
+    /// Takes an IP packet that the host of a node sends, at the node's gateway.
+    ///
+    /// # Errors
+    /// [`SimulationError::NotRunning`] if the node is switched off, [`SimulationError::NoGateway`].
+    pub fn send_ip_packet(&mut self, node: usize, packet: Vec<u8>) -> Result<(), SimulationError> {
+        let host = self.hosts.get_mut(node).ok_or(SimulationError::NotRunning(node))?;
+        let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
+        let gateway = host.gateway.as_mut().ok_or(SimulationError::NoGateway(node))?;
+        gateway.handle_outbound(packet, stack, &mut host.storage, self.now);
+        self.attend(node);
+        Ok(())
+    }
+
+    /// Returns what the gateway of a node counted.
+    #[must_use]
+    pub fn gateway_counters(&self, node: usize) -> Option<&GatewayCounters> {
+        Some(self.hosts.get(node)?.gateway.as_ref()?.counters())
+    }
+
+    /// Returns how many packets of the connection that `packet` belongs to wait in the gateway of a
+    /// node.
+    pub(crate) fn gateway_waiting(&self, node: usize, packet: &[u8]) -> usize {
+        self.hosts[node].gateway.as_ref().map_or(0, |gateway| gateway.waiting_like(packet))
+    }
+
+    /// Returns how many packets from a source address the scheme took at the gateway of a node.
+    pub(crate) fn packets_taken(&self, node: usize, source: Ipv4Addr) -> u64 {
+        self.hosts[node].gateway.as_ref().map_or(0, |gateway| gateway.taken(source))
+    }
+
+    /// Returns whether IP packets arrived since [`take_ip_packets`](Self::take_ip_packets).
+    #[must_use]
+    pub fn has_ip_packets(&self) -> bool {
+        !self.ip_packets.is_empty()
+    }
+
+    /// Takes the IP packets that arrived at hosts since this was last called.
+    pub fn take_ip_packets(&mut self) -> Vec<IpArrival> {
+        core::mem::take(&mut self.ip_packets)
+    }
+
     /// A node relays so from now on; what is `None` stays.
     ///
     /// # Errors
@@ -277,12 +340,6 @@ impl Simulation {
     pub fn can_send(&self, scheme: &str, from: usize, to: usize) -> bool {
         let stack = self.hosts.get(from).and_then(Host::stack);
         stack.and_then(|stack| stack.can_send(scheme, node_id(to))).unwrap_or(false)
-    }
-
-    /// Whether packets arrived through tunnels since [`take_packets`](Self::take_packets) was last called.
-    #[must_use]
-    pub fn has_packets(&self) -> bool {
-        !self.packets.is_empty()
     }
 
     /// The packets that arrived through tunnels since this was last called.

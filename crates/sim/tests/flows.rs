@@ -75,15 +75,25 @@ fn a_greedy_flow_fills_the_channel_and_two_share_it() {
 }
 
 #[test]
+fn greedy_flows_of_one_node_take_turns_at_its_gateway() {
+    let both = flows(
+        r#"flow = [{ from = "b", to = "c", seconds = 5 }, { from = "b", to = "a", seconds = 5 }]"#,
+    );
+    let [one, other] = &both.unwrap().flows[..] else { panic!("two flows") };
+    let ratio = one.throughput_bps / other.throughput_bps;
+    assert!((0.8..1.25).contains(&ratio), "{ratio}");
+}
+
+#[test]
 fn tcp_arrives_whole_and_says_how() {
     let tcp = r#"flow = [{ from = "a", to = "c", protocol = "tcp", size = "2MB", seconds = 60 }]"#;
     let outcome = flows(tcp).unwrap();
     let flow = &outcome.flows[0];
     let tcp = flow.tcp.as_ref().unwrap();
     assert_eq!((tcp.bytes, flow.corrupt, flow.packet_bytes), (2_000_000, 0, 1460));
-    assert_eq!(tcp.segment_bytes, 1420);
-    // 1,409 segments; the MAC repeats what is lost on the way.
-    assert!((1409..1500).contains(&tcp.segments), "{tcp:?}");
+    assert_eq!(tcp.segment_bytes, 1408);
+    // 1,421 segments; the MAC repeats what is lost on the way.
+    assert!((1421..1500).contains(&tcp.segments), "{tcp:?}");
     assert!(tcp.arrived <= tcp.segments && tcp.retransmissions < 60, "{tcp:?}");
     let (rtt, least) = (tcp.rtt_s.unwrap(), tcp.min_rtt_s.unwrap());
     assert!((0.003..0.02).contains(&least) && rtt > least, "{rtt} {least}");
@@ -126,7 +136,9 @@ fn datagrams_and_tcp_share_the_mesh_and_a_warm_up_is_not_counted() {
     let [forth, packets, beside] = &outcome.flows[..] else { panic!("three flows") };
     let tcp = forth.tcp.as_ref().unwrap();
     assert_eq!((forth.seconds, tcp.bytes), (5.0, (forth.throughput_bps * 5.0 / 8.0) as u64));
-    assert!(tcp.arrived >= tcp.bytes / 960 && forth.delivered >= tcp.arrived, "{forth:?}");
+    // Segments that came before it was measured, behind a gap, count as bytes when that is filled.
+    let in_order = tcp.bytes / 948;
+    assert!(tcp.arrived + 16 >= in_order && forth.delivered >= tcp.arrived, "{forth:?}");
     assert!((75..=80).contains(&packets.delivered) && packets.tcp.is_none());
     assert!(beside.tcp.as_ref().unwrap().bytes > 100_000, "{beside:?}");
     assert_eq!(beside.corrupt + forth.corrupt + packets.corrupt, 0);

@@ -8,7 +8,7 @@
 //! ```
 //! The high half of the first byte marks an ncmesh frame; the low half is the version. The body
 //! starts with the service and the kind of frame. The tag authenticates header and body; the body
-//! is encrypted as well. `docs/wire-format.md` is the specification.
+//! is encrypted as well. `docs/reference/wire-format.md` is the specification.
 
 use crate::cursor::{Reader, Truncated};
 use crate::id::{NodeId, ServiceId};

@@ -3,7 +3,7 @@
 //! Every datagram is a sealed [`frame`]: a clear header, an encrypted body, a tag.
 //! [`Sealer`] and [`Opener`] seal and open frames and reject replays. The body belongs to a service
 //! that writes it with a [`Writer`] and parses it with a [`Reader`]. A frame's type is the pair of
-//! [`ServiceId`] and kind. `docs/wire-format.md` specifies all frames, with test vectors.
+//! [`ServiceId`] and kind. `docs/reference/wire-format.md` specifies all frames, with test vectors.
 
 mod cursor;
 pub mod frame;

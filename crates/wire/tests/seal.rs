@@ -19,7 +19,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// The test vector of docs/wire-format.md.
+/// The test vector of docs/reference/wire-format.md.
 #[test]
 fn golden_frame() {
     let mut sealer = Sealer::new(Cipher::new(&key(7)), NodeId(258), 0x0102_0304_0506_0708);

@@ -6,7 +6,7 @@ use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engines::REGISTRY;
 use std::process::Command;
 
-/// That a golden body of docs/wire-format.md is shown with these fields.
+/// That a golden body of docs/reference/wire-format.md is shown with these fields.
 fn shows(service: u8, kind: u8, body: &str, fields: &[(&str, &str)]) {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();

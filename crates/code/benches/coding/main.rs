@@ -2,7 +2,7 @@
 //! of the processor's multiplier.
 //!
 //! The other coders are libraries loaded at run time, so that neither the build nor the tests need
-//! them. A missing library is left out. See docs/performance-code.md for how to build them.
+//! them. A missing library is left out. See docs/results/coder.md for how to build them.
 // The other coders are called through C functions, and the ceiling uses intrinsics.
 #![allow(unsafe_code, clippy::unwrap_used, unreachable_pub, missing_docs)]
 

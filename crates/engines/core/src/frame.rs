@@ -7,7 +7,7 @@
 //! | 3 | [`FeedbackFrame`] | the previous hop | stop, packet request, NACK, next generation |
 //!
 //! A parser accepts only frames whose fields agree with each other, so that the rest of the engine
-//! need not check them again. Layouts: `docs/wire-format.md`.
+//! need not check them again. Layouts: `docs/reference/wire-format.md`.
 
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::tunnel::{DATA, flow_of};

@@ -1,16 +1,26 @@
-//! Reliable multicast of files: Pacifier, MORE and two uncoded baselines.
+//! Reliable multicast of files: Pacifier, MORE and two baselines without coding.
 //!
-//! The schemes share one engine, [`multicast`]: announcement, coding, acknowledgments, verification
-//! and resumption. A scheme decides who forwards how much and when the source moves on to another
-//! batch.
+//! The schemes share one engine, [`multicast`]: announcement, coding, forwarding, acknowledgment,
+//! verification and resumption. A scheme adds its plan: who forwards a batch, how much everyone
+//! sends, and when the source moves on to another batch.
+//!
+//! | module | scheme | plan |
+//! | --- | --- | --- |
+//! | [`pacifier`] | `pacifier` | a tree of shortest paths, credits, round robin |
+//! | [`more`] | `more` | belts: every node nearer to a receiver than the source |
+//! | [`uncoded`] | `etx_unicast`, `tree_flood` | a tree, each hop repeated until it succeeds |
+//!
+//! Each scheme exports a row for the registry of a program ([`PACIFIER`], [`MORE`],
+//! [`ETX_UNICAST`], [`TREE_FLOOD`]).
 
+mod config;
 pub mod more;
 pub mod multicast;
 pub mod pacifier;
 pub mod uncoded;
 
 #[cfg(test)]
-mod in_a_node;
+mod node_tests;
 
 pub use more::MORE;
 pub use pacifier::PACIFIER;

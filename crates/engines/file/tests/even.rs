@@ -104,11 +104,11 @@ impl Scheme for Even {
         Switching::RoundRobin
     }
 
-    fn patience(&self) -> Option<f64> {
+    fn overhear_timeout(&self) -> Option<f64> {
         None
     }
 
-    fn generation(&self) -> u8 {
+    fn batch_size(&self) -> u8 {
         self.config.batch_size
     }
 
@@ -215,7 +215,8 @@ fn a_file_arrives_over_two_lossy_hops() {
                     stack.at(now, storage).handle_timeout();
                 }
 
-                // One transmission: the node fills a frame, its neighbours hear it, the MAC reports.
+                // One transmission: the node fills a frame, its neighbours hear it, the MAC
+                // reports.
                 let mut datagram = Vec::new();
                 if stack.offer(now).is_some()
                     && stack.at(now, storage).fill(&mut datagram).is_some()

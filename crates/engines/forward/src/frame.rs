@@ -1,4 +1,4 @@
-//! The one frame of plain forwarding. Layout in bytes: `docs/wire-format.md`.
+//! The one frame of plain forwarding. Layout in bytes: `docs/reference/wire-format.md`.
 
 use ncmesh_engine::Malformed;
 use ncmesh_wire::{NodeId, Reader, Writer};

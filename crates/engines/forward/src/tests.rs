@@ -14,7 +14,7 @@ fn header() -> Header {
     Header { next: NodeId(2), source: NodeId(1), destination: NodeId(3), hops_left: 9 }
 }
 
-/// Golden vector of `docs/wire-format.md`.
+/// Golden vector of `docs/reference/wire-format.md`.
 #[test]
 fn golden_frame() {
     let mut body = Vec::new();

@@ -1,4 +1,5 @@
-//! The frames of the engine: data, reports and announcements. Layouts: `docs/wire-format.md`.
+//! The frames of the engine: data, reports and announcements. Layouts:
+//! `docs/reference/wire-format.md`.
 
 use crate::NAME;
 use ncmesh_engine::stream::{LAYERS, check_names};
@@ -6,7 +7,7 @@ use ncmesh_engine::{Malformed, Summary};
 use ncmesh_wire::{FlowId, NodeId, Reader, Writer};
 
 /// Kind of a packet of a stream, sent to one child.
-pub(crate) const DATA: u8 = 1;
+pub(crate) use ncmesh_engine::transmission::DATA;
 /// Kind of a report of backlogs and membership.
 pub(crate) const REPORT: u8 = 2;
 /// Kind of a source's announcement, which is flooded.

@@ -1,4 +1,4 @@
-//! What a receiver gets beside what its source sends, and what is wrong with that.
+//! Compares the rate that a receiver gets with the rate that its source sends.
 //!
 //! Each announcement says how many packets have entered the stream. From one to the next that gives
 //! the rate offered, and the bytes received meanwhile give the rate received. The latest few such
@@ -78,6 +78,7 @@ impl RateMonitor {
         }
         self.latest = Some(current);
 
+        // The announcement counts packets. Bytes follow from the mean length of those received.
         let counts = current.sent.iter().zip(before.sent);
         let packets = counts.map(|(now, before)| now.wrapping_sub(before));
         self.spans.push_back(Span {
@@ -103,6 +104,7 @@ impl RateMonitor {
 
     /// Returns what has been wrong over all spans.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
+        // A short trouble is none: all spans are needed.
         let rates = self.rates().filter(|_| self.spans.len() == SPANS)?;
         let Rates { received_bps: rate_bps, offered_bps } = rates;
         let minimum_bps = self.minimum_bps;
@@ -122,8 +124,8 @@ impl RateMonitor {
 mod tests {
     use super::*;
 
-    /// Returns a monitor after so many announcements, one each 5 s, of a source that sends 100
-    /// packets of 1,000 bytes a second. The share `share` of them arrives.
+    /// Returns a monitor after some announcements, one each 5 s, of a source that sends 100 packets
+    /// of 1,000 bytes a second. The share `share` of them arrives.
     fn after(announcements: u64, minimum_bps: f64, share: f64) -> RateMonitor {
         let mut monitor = RateMonitor::new(minimum_bps);
         for n in 0..announcements {

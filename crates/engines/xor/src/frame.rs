@@ -1,4 +1,4 @@
-//! Frames of XOR coding (Fig. 3). Layout in bytes: `docs/wire-format.md`.
+//! Frames of XOR coding (Fig. 3). Layout in bytes: `docs/reference/wire-format.md`.
 //!
 //! A data frame carries one packet as it is, or two xored. The paper puts a full LQSR header of
 //! each packet in front; here the route leaves out the nodes that the receiver knows anyway:

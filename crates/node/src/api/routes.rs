@@ -33,7 +33,9 @@ pub(super) fn router(handle: Handle) -> Router {
         .route("/v1/streams/sent/{group}", delete(stop_sending))
         .route("/v1/streams/received", get(joined_groups).put(receive_stream))
         .route("/v1/streams/received/{group}", delete(stop_receiving))
-        .fallback(async || ApiError::new(ErrorCode::NotFound, "no such path; see docs/api.md"))
+        .fallback(async || {
+            ApiError::new(ErrorCode::NotFound, "no such path; see docs/reference/api.md")
+        })
         .with_state(handle)
 }
 

@@ -1,6 +1,7 @@
 //! What `node.toml` may say, and what is said where it is wrong.
 
 use super::*;
+use ncmesh_host::gateway::Target;
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 

@@ -5,6 +5,7 @@ use ipnet::IpNet;
 use ncmesh_engine::name::is_node_name;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engines::REGISTRY;
+use ncmesh_host::gateway::{DEFAULT_QUEUE, GatewayConfig, Target};
 use ncmesh_wire::NodeId;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -47,16 +48,19 @@ pub struct TunnelConfig {
     pub routes: Vec<(IpNet, Target)>,
 }
 
-/// The node a route leads to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// By id.
-    Id(NodeId),
-    /// By name, or by id where none is named so.
-    Name(String),
-}
-
 impl TunnelConfig {
+    /// Returns the settings of the gateway, for packets of up to `mtu` bytes.
+    #[must_use]
+    pub fn gateway(&self, mtu: usize) -> GatewayConfig {
+        GatewayConfig {
+            addresses: self.address.iter().map(IpNet::addr).collect(),
+            routes: self.routes.clone(),
+            mtu,
+            clamp_mss: self.clamp_mss,
+            queue: self.queue,
+        }
+    }
+
     /// Checks what one setting alone does not tell, for the node of this id and name.
     pub(super) fn check(&self, id: NodeId, name: &str) -> Result<(), String> {
         let own = |target: &Target| match target {
@@ -86,7 +90,7 @@ fn default_device() -> String {
 }
 
 fn default_queue() -> usize {
-    128
+    DEFAULT_QUEUE
 }
 
 fn yes() -> bool {
@@ -164,12 +168,12 @@ fn is_host(address: IpAddr) -> bool {
 }
 
 fn routes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(IpNet, Target)>, D::Error> {
-    let texts = BTreeMap::<String, Target>::deserialize(deserializer)?;
+    let texts = BTreeMap::<String, RouteTarget>::deserialize(deserializer)?;
     if texts.len() > MAX_ROUTES {
         return Err(Error::custom(format!("routes: allowed are up to {MAX_ROUTES}")));
     }
     let mut routes = BTreeMap::new();
-    for (text, target) in texts {
+    for (text, RouteTarget(target)) in texts {
         let prefix = prefix(&text).map_err(Error::custom)?;
         if routes.insert(prefix, target).is_some() {
             return Err(Error::custom(format!("routes: {prefix} stands there twice")));
@@ -190,9 +194,12 @@ fn prefix(text: &str) -> Result<IpNet, String> {
     Err(format!("routes: {text:?} has bits beyond its prefix; write \"{}\"", prefix.trunc()))
 }
 
-impl<'de> Deserialize<'de> for Target {
+/// The node that a route of the file leads to: a name or an id.
+struct RouteTarget(Target);
+
+impl<'de> Deserialize<'de> for RouteTarget {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TargetReader)
+        deserializer.deserialize_any(TargetReader).map(Self)
     }
 }
 

@@ -82,6 +82,7 @@ impl Node {
         if let Some(contents) = contents {
             self.storage.provide(flow, contents);
         }
+        self.files.send(flow);
         self.sources.insert(flow, file);
         Ok(())
     }

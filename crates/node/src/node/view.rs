@@ -29,7 +29,7 @@ impl Node {
             uptime_s: self.clock.now().as_secs_f64(),
             radio: self.radio.clone(),
             mtu: self.mtu,
-            inbox: self.inbox.clone(),
+            inbox: self.inbox().cloned(),
             neighbors: self.stack.inbound().count(),
             nodes: others.count(),
             transfers_open: transfers.iter().filter(|t| !has_ended(t)).count(),

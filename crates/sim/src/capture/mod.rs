@@ -2,7 +2,7 @@
 //!
 //! [`Capture`] is an [`Observer`] that writes each frame as it is sent or heard. Every node that
 //! captures is an interface of the file. A frame has the headers of [`headers`], so that Wireshark
-//! shows it like one of a monitor-mode interface. `docs/traces.md` describes the file.
+//! shows it like one of a monitor-mode interface. `docs/reference/traces.md` describes the file.
 
 mod headers;
 

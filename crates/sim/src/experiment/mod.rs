@@ -13,6 +13,7 @@ use crate::simulation::{Simulation, SimulationConfig, SimulationError, node_id};
 use ncmesh_engine::registry::{Entry, ServiceKind};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
+use ncmesh_engine::transmission::DATA;
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_wire::ServiceId;
@@ -269,6 +270,6 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
     fn data_sent(&self, node: usize) -> u64 {
         let Some(stack) = self.s.host(node).stack() else { return 0 };
         // Data frames have the same kind in files and tunnels.
-        stack.counters().sent(self.id, ncmesh_engine_file::multicast::frame::DATA).frames
+        stack.counters().sent(self.id, DATA).frames
     }
 }

@@ -201,13 +201,12 @@ impl Reader<'_> {
         if size == Some(0) || window.is_some_and(|window| !WINDOWS.contains(&window)) {
             return fail("of `tcp`: `size` above 0, `window` 4096 to 67108864 bytes");
         }
-        let delay_s = flow.ack_delay_s.unwrap_or(0.0);
-        if !(0.0..=1.0).contains(&delay_s) {
+        if flow.ack_delay_s.is_some_and(|delay_s| !(0.0..=1.0).contains(&delay_s)) {
             return fail("`ack_delay_s` must be 0 to 1");
         }
         let window = window.and_then(|window| usize::try_from(window).ok());
         let congestion = flow.congestion.clone();
-        let ack_delay = Duration::from_secs_f64(delay_s);
+        let ack_delay = flow.ack_delay_s.map(Duration::from_secs_f64);
         Ok(Transport::Tcp(Tcp { congestion, window, ack_delay, size }))
     }
 }

@@ -29,6 +29,9 @@ pub enum SimulationError {
     /// A node that is switched off or does not exist.
     #[error("node {0} is not running")]
     NotRunning(usize),
+    /// A node that has no gateway for IP packets.
+    #[error("node {0} has no gateway")]
+    NoGateway(usize),
     /// A file that cannot be sent.
     #[error(transparent)]
     Send(#[from] SendError),

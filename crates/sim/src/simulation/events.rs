@@ -1,6 +1,6 @@
 //! One event after the other.
 
-use super::{Arrival, Simulation, StreamArrival, node_id};
+use super::{Arrival, IpArrival, Simulation, StreamArrival, node_id};
 use crate::host::Received;
 use crate::observe::What;
 use ncmesh_engine::rng;
@@ -145,15 +145,17 @@ impl Simulation {
     pub(super) fn attend(&mut self, node: usize) {
         let (now, host) = (self.now, &mut self.hosts[node]);
         let (packets, stream_packets) = (&mut self.packets, &mut self.stream_packets);
+        let ip_packets = &mut self.ip_packets;
         let receive = |received| match received {
             Received::Tunnel { from, packet } => {
                 packets.push(Arrival { at: now, to: node, from, packet });
             }
+            Received::Ip(packet) => ip_packets.push(IpArrival { at: now, to: node, packet }),
             Received::Stream { flow, packet } => {
                 stream_packets.push(StreamArrival { at: now, to: node, flow, packet });
             }
         };
-        host.settle(now, receive, |observation| {
+        host.handle_events(now, receive, |observation| {
             self.observers.tell(now, node, What::Happened(&observation));
             self.observations.push((now, node, observation));
         });

@@ -11,7 +11,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The golden vectors of `docs/wire-format.md`.
+/// The golden vectors of `docs/reference/wire-format.md`.
 #[test]
 fn golden_frames() {
     let header_7 = GenerationHeader { id: generation_id(1, 4, 7), older_open: 1, ..header(1, 4) };

@@ -1,18 +1,19 @@
 //! Settings of MORE.
 
+use crate::config::check_packets;
 use ncmesh_engine::topology::Metric;
 use serde::Deserialize;
 
-/// Which nodes of a belt are pruned.
+/// Rule by which nodes of a belt are pruned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(try_from = "toml::Value")]
 pub enum Prune {
-    /// Those that make less than 0.1 of its transmissions, or less than the largest share below that by which
-    /// nobody is cut off (MORE_new; Pacifier, IV-B.1).
+    /// Prunes nodes that make less than 0.1 of its transmissions, or less than the largest share
+    /// below that which cuts no receiver off (MORE_new; Pacifier, IV-B.1).
     #[default]
     Connected,
-    /// Those that make less than this share (MORE_orig: 0.1). A receiver that this cuts off never gets the
-    /// file, and holds up the others.
+    /// Prunes nodes that make less than this share (MORE_orig: 0.1). A receiver that this cuts off
+    /// never gets the file, and holds up the others.
     Below(f64),
 }
 
@@ -20,13 +21,13 @@ pub enum Prune {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MoreConfig {
-    /// Which nodes are pruned.
+    /// Rule by which nodes are pruned.
     pub prune: Prune,
     /// Packets of a batch, 1 to 255 (k).
     pub batch_size: u8,
-    /// Payload of a packet, bytes; left out, packets fit the radio's MTU.
+    /// Payload of a packet, bytes. If left out, packets fit the radio's MTU.
     pub symbol_size: Option<u16>,
-    /// ETX by which nodes are nearer to a destination or farther.
+    /// ETX that says which of two nodes is nearer to a receiver.
     pub metric: Metric,
 }
 
@@ -58,19 +59,13 @@ impl MoreConfig {
     /// Checks the values.
     ///
     /// # Errors
-    /// One line that names the setting and what is allowed.
+    /// One line that names the setting and says what is allowed.
     pub fn check(&self) -> Result<(), String> {
         if let Prune::Below(share) = self.prune
             && !(0.0..=1.0).contains(&share)
         {
             return Err(format!("prune = {share}: allowed is 0 to 1, or \"connected\""));
         }
-        if self.batch_size == 0 {
-            return Err("batch_size = 0: allowed is 1 to 255 packets".into());
-        }
-        if self.symbol_size.is_some_and(|s| s < 64) {
-            return Err("symbol_size: allowed is 64 to 65535 bytes".into());
-        }
-        Ok(())
+        check_packets(self.batch_size, self.symbol_size)
     }
 }

@@ -1,9 +1,13 @@
-//! MORE: opportunistic routing with network coding (Chachulski, Jennings, Katti, Katabi, SIGCOMM 2007, DOI
-//! 10.1145/1282380.1282400), multicasting as Pacifier, II-A, tells it.
+//! MORE: opportunistic routing with network coding.
 //!
-//! Forwarders and credits are in [`Belts`]; batches, the credit counter, innovation checks and
-//! acknowledgments are the engine room of all file schemes, [`crate::file`]. Where this leaves the papers:
-//! ERRATA.md.
+//! Every node that is nearer to a receiver than the source may forward. The nodes between the
+//! source and one receiver form a *belt*; each sends, on average, what no node nearer to the
+//! receiver has heard. The belts of all receivers are merged ([`Belts`]). The source stays with a
+//! batch until every receiver has it, which is what Pacifier improves on.
+//!
+//! Papers: S. Chachulski, M. Jennings, S. Katti, D. Katabi, SIGCOMM 2007, DOI
+//! 10.1145/1282380.1282400; for several receivers as in Pacifier, II-A. Differences from them:
+//! `ERRATA.md`. Belts and credits are here; the rest is [`crate::multicast`].
 
 mod belt;
 mod config;
@@ -12,19 +16,20 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use crate::multicast::{FileMulticast, frame};
-use crate::multicast::{Forwarder, Forwarding, Plan, Routing, Scheme, Switching, Upstream};
+use crate::multicast::{
+    FileMulticast, Forwarder, Forwarding, Plan, Routing, Scheme, Switching, Upstream, frame,
+};
 pub use config::{MoreConfig, Prune};
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::{NodeId, ServiceId};
 pub use plan::{Belts, largest_threshold};
 
-/// The scheme's name.
+/// Name of the scheme.
 pub const NAME: &str = "more";
-/// Under which its frames travel.
+/// Service byte of its frames.
 pub const ID: ServiceId = ServiceId(17);
-/// MORE prunes nodes that make less than this share of a belt's transmissions.
+/// Share of a belt's transmissions below which MORE prunes a node.
 pub const PRUNE: f64 = 0.1;
 
 /// Row of this scheme in a program's registry.
@@ -48,12 +53,13 @@ pub struct More {
 }
 
 impl More {
-    /// The scheme with these settings.
+    /// Returns the scheme with these settings.
     #[must_use]
     pub fn new(config: MoreConfig) -> Self {
         Self { config }
     }
 
+    /// Returns the belts with the pruning that is set.
     fn belts(&self, topology: &Topology, source: NodeId, receivers: &[NodeId]) -> Belts {
         let metric = self.config.metric;
         let prune = match self.config.prune {
@@ -83,11 +89,11 @@ impl Scheme for More {
         Switching::StopAndWait
     }
 
-    fn patience(&self) -> Option<f64> {
+    fn overhear_timeout(&self) -> Option<f64> {
         None
     }
 
-    fn generation(&self) -> u8 {
+    fn batch_size(&self) -> u8 {
         self.config.batch_size
     }
 
@@ -96,7 +102,7 @@ impl Scheme for More {
     }
 }
 
-/// The belts as packets carry them. Who would never send is not listed.
+/// Returns the belts as packets carry them. Nodes that would never send are not listed.
 fn routing(belts: &Belts) -> Routing {
     let all = belts.forwarders.iter().map(|node| Forwarder::new(*node, belts.tx_credit[node]));
     let listed: Vec<Forwarder> = all.filter(|f| f.credit > 0).collect();

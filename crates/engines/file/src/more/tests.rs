@@ -1,4 +1,4 @@
-//! Belts worked out by hand, checked against a walk of packets, and what holds for any mesh.
+//! Belts computed by hand, compared with a walk of packets, and what holds for any mesh.
 
 use super::belt::Belt;
 use super::*;
@@ -23,78 +23,80 @@ fn threshold(t: &Topology, receivers: &[u16]) -> f64 {
     largest_threshold(t, NodeId(1), &ids(receivers), Metric::Broadcast)
 }
 
-fn close(a: f64, b: f64) {
+fn assert_close(a: f64, b: f64) {
     assert!((a - b).abs() < 1e-9, "{a} is not {b}");
 }
 
 #[test]
-fn a_line_forwards_what_was_not_overheard() {
-    // Node 1 is heard by 3 (0.1) or, where not, by 2 (0.8): z_1 = 1 / 0.82. Node 2 owes 0.72 z_1 over 0.5.
+fn on_a_line_a_forwarder_owes_what_was_not_overheard() {
+    // Node 1 sends until 3 hears (0.1) or, failing that, 2 (0.9 * 0.8): z_1 = 1 / 0.82. Node 2 owes
+    // 0.72 z_1 over a link of 0.5.
     let t = symmetric(&[(1, 2, 0.8), (2, 3, 0.5), (1, 3, 0.1)]);
     let b = belts(&t, &[3], 0.1);
     assert_eq!(b.forwarders, ids(&[2]));
-    close(b.z[&NodeId(1)], 1.0 / 0.82);
-    close(b.z[&NodeId(2)], 0.72 / 0.82 / 0.5);
-    close(b.tx_credit[&NodeId(2)], 1.8);
-    close(threshold(&t, &[3]), 1.0);
+    assert_close(b.z[&NodeId(1)], 1.0 / 0.82);
+    assert_close(b.z[&NodeId(2)], 0.72 / 0.82 / 0.5);
+    assert_close(b.tx_credit[&NodeId(2)], 1.8);
+    assert_close(threshold(&t, &[3]), 1.0);
 }
 
 #[test]
-fn in_a_diamond_the_nearer_relay_goes_first() {
-    // To node 4: 3 is at 1 / 0.7, 2 at 2. What both hear is node 3's to send.
+fn in_a_diamond_the_nearer_relay_takes_what_both_hear() {
+    // Node 3 is at distance 1 / 0.7 from node 4, node 2 at 2.
     let t = symmetric(&[(1, 2, 0.8), (1, 3, 0.6), (2, 4, 0.5), (3, 4, 0.7)]);
     let b = belts(&t, &[4], 0.1);
     assert_eq!(b.forwarders, ids(&[2, 3]));
     let z = 1.0 / (1.0 - 0.2 * 0.4);
-    close(b.z[&NodeId(1)], z);
-    close(b.z[&NodeId(2)], z * 0.8 * 0.4 / 0.5);
-    close(b.z[&NodeId(3)], z * 0.6 / 0.7);
-    close(b.tx_credit[&NodeId(2)], 0.8);
-    close(b.tx_credit[&NodeId(3)], 1.0 / 0.7);
-    // The widest way leads over node 3; with more pruned than it sends, none is left.
+    assert_close(b.z[&NodeId(1)], z);
+    assert_close(b.z[&NodeId(2)], z * 0.8 * 0.4 / 0.5);
+    assert_close(b.z[&NodeId(3)], z * 0.6 / 0.7);
+    assert_close(b.tx_credit[&NodeId(2)], 0.8);
+    assert_close(b.tx_credit[&NodeId(3)], 1.0 / 0.7);
+    // The widest path leads over node 3. A threshold above its share cuts node 4 off.
     let total = z + z * 0.8 * 0.4 / 0.5 + z * 0.6 / 0.7;
-    close(threshold(&t, &[4]), z * 0.6 / 0.7 / total);
+    assert_close(threshold(&t, &[4]), z * 0.6 / 0.7 / total);
     assert_eq!(belts(&t, &[4], 0.3).forwarders, ids(&[3]));
     assert_eq!(belts(&t, &[4], 0.4).disconnected, ids(&[4]));
 }
 
-/// Node 2 forwards to receivers 3 and 4; node 4, which hears the source, is nearer to 3 than the source is.
+/// Node 2 forwards to receivers 3 and 4. Node 4 hears the source and is nearer to 3 than that is.
 fn two_receivers() -> Topology {
     symmetric(&[(1, 2, 0.5), (2, 3, 0.5), (2, 4, 0.8), (1, 4, 0.4)])
 }
 
 #[test]
-fn belts_are_merged_by_the_most_each_node_sends() {
+fn merged_belts_have_the_largest_z_of_each_node() {
     let b = belts(&two_receivers(), &[3, 4], 0.0);
     assert_eq!(b.forwarders, ids(&[2, 4]));
-    close(b.z[&NodeId(1)], 1.0 / 0.7);
-    // For 3: all of it passes node 2, over 0.5. For 4 it would send 0.3 / 0.7 over 0.8 only.
-    close(b.z[&NodeId(2)], 2.0);
-    // What 4 heard and 2 did not goes from 4 to 2, over 0.8.
-    close(b.z[&NodeId(4)], 0.5 * 0.4 / 0.7 / 0.8);
+    assert_close(b.z[&NodeId(1)], 1.0 / 0.7);
+    // For receiver 3 every packet passes node 2, over 0.5. For receiver 4 node 2 would send only
+    // 0.3 / 0.7, over 0.8.
+    assert_close(b.z[&NodeId(2)], 2.0);
+    // Packets that 4 hears and 2 does not go from 4 to 2, over 0.8.
+    assert_close(b.z[&NodeId(4)], 0.5 * 0.4 / 0.7 / 0.8);
     assert_eq!(b.upstream[&NodeId(2)], ids(&[1, 4]).into_iter().collect());
     assert_eq!(b.upstream[&NodeId(4)], ids(&[1]).into_iter().collect());
-    close(b.tx_credit[&NodeId(2)], 2.0 / (0.5 / 0.7 + 0.5 * 0.4 / 0.7));
-    close(b.tx_credit[&NodeId(4)], 0.5 / 0.8);
+    assert_close(b.tx_credit[&NodeId(2)], 2.0 / (0.5 / 0.7 + 0.5 * 0.4 / 0.7));
+    assert_close(b.tx_credit[&NodeId(4)], 0.5 / 0.8);
 }
 
 #[test]
-fn what_is_left_after_pruning_is_computed_anew() {
-    // In the belt of 3 node 4 makes 0.357 of 3.786 transmissions: less than a tenth.
+fn transmissions_are_computed_anew_after_pruning() {
+    // In the belt of receiver 3, node 4 makes 0.357 of 3.786 transmissions: less than a tenth.
     let b = belts(&two_receivers(), &[3, 4], 0.1);
     assert_eq!(b.forwarders, ids(&[2]));
-    close(b.z[&NodeId(1)], 2.0);
-    close(b.z[&NodeId(2)], 2.0);
-    close(b.tx_credit[&NodeId(2)], 2.0);
-    // Once 3 has the batch only the belt of 4 counts.
+    assert_close(b.z[&NodeId(1)], 2.0);
+    assert_close(b.z[&NodeId(2)], 2.0);
+    assert_close(b.tx_credit[&NodeId(2)], 2.0);
+    // Once receiver 3 has the batch, only the belt of 4 counts.
     let b = belts(&two_receivers(), &[4], 0.1);
-    close(b.z[&NodeId(1)], 1.0 / 0.7);
-    close(b.z[&NodeId(2)], 0.3 / 0.7 / 0.8);
+    assert_close(b.z[&NodeId(1)], 1.0 / 0.7);
+    assert_close(b.z[&NodeId(2)], 0.3 / 0.7 / 0.8);
 }
 
 #[test]
-fn pruning_takes_along_what_leads_nowhere_without_the_pruned() {
-    // Node 3's only way is over node 4, which sends little: with 4 goes 3, though it would send enough.
+fn a_node_whose_only_next_hop_is_pruned_is_pruned_too() {
+    // The only path of node 3 leads over node 4, which sends too little. Node 3 itself would not.
     let t = symmetric(&[(1, 2, 0.9), (2, 9, 0.2), (1, 3, 0.2), (3, 4, 0.26), (4, 9, 1.0)]);
     let all = belts(&t, &[9], 0.0);
     assert_eq!(all.forwarders, ids(&[2, 3, 4]));
@@ -102,11 +104,11 @@ fn pruning_takes_along_what_leads_nowhere_without_the_pruned() {
     assert!(all.z[&NodeId(3)] / total > 0.1 && all.z[&NodeId(4)] / total < 0.1);
     let pruned = belts(&t, &[9], 0.1);
     assert_eq!(pruned.forwarders, ids(&[2]));
-    close(pruned.z[&NodeId(1)], 1.0 / 0.9);
+    assert_close(pruned.z[&NodeId(1)], 1.0 / 0.9);
 }
 
 #[test]
-fn receivers_out_of_reach_and_cut_off_are_named() {
+fn unreachable_and_disconnected_receivers_are_named() {
     let t = symmetric(&[(1, 2, 0.8), (2, 3, 0.5), (8, 9, 0.8)]);
     let b = belts(&t, &[3, 9], 0.7);
     assert_eq!((b.unreachable, b.disconnected), (ids(&[9]), ids(&[3])));
@@ -115,7 +117,7 @@ fn receivers_out_of_reach_and_cut_off_are_named() {
     assert_eq!(everything.z, BTreeMap::from([(NodeId(1), 1.25)]));
 }
 
-/// A line of seven hops, all but one lossy: that one's sender makes 1 of 13 transmissions.
+/// A line of seven hops. All but one lose half; the sender of that one makes 1 of 13 transmissions.
 fn long_line() -> Topology {
     let loss = |a: u16| if a == 4 { 1.0 } else { 0.5 };
     symmetric(&(1..8).map(|a| (a, a + 1, loss(a))).collect::<Vec<_>>())
@@ -124,7 +126,7 @@ fn long_line() -> Topology {
 #[test]
 fn the_threshold_is_lowered_as_far_as_needed_and_never_raised() {
     let t = long_line();
-    close(threshold(&t, &[8]), 1.0 / 13.0);
+    assert_close(threshold(&t, &[8]), 1.0 / 13.0);
     assert_eq!(belts(&t, &[8, 2], 0.1).disconnected, ids(&[8]));
     let scheme = |prune| More::new(MoreConfig { prune, ..Default::default() });
     let listed = |prune, receivers: &[u16]| {
@@ -135,7 +137,7 @@ fn the_threshold_is_lowered_as_far_as_needed_and_never_raised() {
     assert_eq!(listed(Prune::Below(0.1), &[8, 3]), [2]);
     let diamond = symmetric(&[(1, 2, 0.8), (1, 3, 0.6), (2, 4, 0.5), (3, 4, 0.7)]);
     let plan = scheme(Prune::Connected).plan(&diamond, NodeId(1), &ids(&[4]));
-    assert_eq!(plan.routing.listed(), 2, "0.1 cuts nobody off, so 0.1 it is");
+    assert_eq!(plan.routing.listed(), 2, "0.1 cuts nobody off, so it is not lowered");
 }
 
 #[test]
@@ -147,11 +149,11 @@ fn a_plan_carries_credits_and_who_is_upstream() {
     assert_eq!(credit(2, 4), Some(2.0));
     assert_eq!(credit(4, 1), Some(0.625));
     assert_eq!(credit(4, 2), None);
-    close(plan.source_transmissions, 1.0 / 0.7);
+    assert_close(plan.source_transmissions, 1.0 / 0.7);
 }
 
 #[test]
-fn settings_are_read_and_those_out_of_range_are_named() {
+fn settings_parse_and_those_out_of_range_are_named() {
     let read = |text: &str| {
         let config: Result<MoreConfig, _> = toml::from_str(text);
         config.map_err(|e| e.message().to_owned()).and_then(|c| c.check().map(|()| c.prune))
@@ -166,8 +168,8 @@ fn settings_are_read_and_those_out_of_range_are_named() {
     }
 }
 
-/// Walks packets as the recursion imagines it: a node sends until somebody nearer to the destination hears,
-/// and the nearest of those goes on. Returns the mean transmissions of each node.
+/// Simulates what the recursion computes: a node sends until some node nearer to the destination
+/// hears, and the nearest of those goes on. Returns the mean transmissions of each node.
 fn walk(t: &Topology, to: NodeId, packets: u32, seed: u64) -> BTreeMap<NodeId, f64> {
     let paths = t.paths_to(to, Metric::Broadcast);
     let mut rng = stream(seed, to, "test", "walk");
@@ -189,7 +191,7 @@ fn walk(t: &Topology, to: NodeId, packets: u32, seed: u64) -> BTreeMap<NodeId, f
 }
 
 #[test]
-fn the_recursion_agrees_with_packets_that_walk() {
+fn the_recursion_agrees_with_simulated_packets() {
     let meshes = [
         symmetric(&[(1, 2, 0.8), (2, 3, 0.5), (1, 3, 0.1), (1, 4, 0.4), (4, 3, 0.6), (2, 4, 0.7)]),
         directed(&[
@@ -214,7 +216,7 @@ fn the_recursion_agrees_with_packets_that_walk() {
     }
 }
 
-/// A mesh of up to nine nodes, and a relabelling of them.
+/// A mesh of up to nine nodes, and a permutation of their ids.
 fn mesh() -> impl Strategy<Value = (Links, Vec<u16>)> {
     (3u16..10).prop_flat_map(|n| {
         let pairs: Vec<(u16, u16)> = (1..=n).flat_map(|a| (1..=n).map(move |b| (a, b))).collect();
@@ -231,14 +233,14 @@ fn mesh() -> impl Strategy<Value = (Links, Vec<u16>)> {
 
 proptest! {
     #[test]
-    fn whatever_the_mesh((links, labels) in mesh(), prune in 0.0..0.5f64) {
+    fn plans_are_sound_on_any_mesh((links, labels) in mesh(), prune in 0.0..0.5f64) {
         let t = directed(&links);
         let receivers: Vec<u16> = (2..=labels.len() as u16).collect();
         let b = belts(&t, &receivers, prune);
         let served = receivers.len() - b.unreachable.len() - b.disconnected.len();
         prop_assert_eq!(b.z.is_empty(), served == 0);
         if let Some(z) = b.z.get(&NodeId(1)) {
-            prop_assert!(*z >= 1.0 - 1e-9, "a packet takes a transmission: {}", z);
+            prop_assert!(*z >= 1.0 - 1e-9, "a packet takes at least one transmission: {}", z);
         }
         prop_assert!(b.z.values().all(|z| z.is_finite() && *z > 0.0));
         for node in &b.forwarders {
@@ -249,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn each_belt_brings_its_destination_one_packet((links, labels) in mesh(), prune in 0.0..0.5f64) {
+    fn each_belt_delivers_one_packet((links, labels) in mesh(), prune in 0.0..0.5f64) {
         let t = directed(&links);
         for receiver in 2..=labels.len() as u16 {
             let whole = Belt::new(&t, NodeId(1), NodeId(receiver), Metric::Broadcast);
@@ -257,7 +259,8 @@ proptest! {
             prop_assert!((whole.load().delivered - 1.0).abs() < 1e-9);
             let (nodes, load) = (whole.nodes().to_vec(), whole.load());
             let total: f64 = load.z.iter().sum();
-            let share: BTreeMap<_, _> = nodes.iter().zip(load.z.iter().map(|z| z / total)).collect();
+            let shares = load.z.iter().map(|z| z / total);
+            let share: BTreeMap<_, _> = nodes.iter().zip(shares).collect();
             let Some(pruned) = whole.clone().pruned(prune) else { continue };
             prop_assert!((pruned.load().delivered - 1.0).abs() < 1e-9);
             for node in pruned.nodes().iter().filter(|n| n.0 != 1 && n.0 != receiver) {
@@ -278,7 +281,7 @@ proptest! {
     }
 
     #[test]
-    fn names_do_not_matter((links, labels) in mesh(), prune in 0.0..0.3f64) {
+    fn the_ids_of_nodes_do_not_matter((links, labels) in mesh(), prune in 0.0..0.3f64) {
         let new = |node: u16| labels[usize::from(node) - 1];
         let renamed: Links = links.iter().map(|(a, b, d)| (new(*a), new(*b), *d)).collect();
         let receivers: Vec<u16> = (2..=labels.len() as u16).collect();

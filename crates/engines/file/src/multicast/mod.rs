@@ -1,31 +1,41 @@
-//! Reliable multicast of files, for every scheme that sends batches of coded packets down a mesh (Pacifier
-//! and its baseline MORE): announcement, coded data, acknowledgments, resumption.
+//! Reliable multicast of files: what all schemes share.
 //!
-//! A scheme says who forwards how much and when the source moves on ([`Scheme`]); all else is here.
-//! One packet's way: `source` fills it, `relay`s recombine it, `sink`s decode it, `acks` carry the
-//! answer back.
+//! A file is cut into batches of packets. The source sends packets of one batch at a time, as they
+//! are or as random combinations; forwarders pass them on; receivers decode a batch once they have
+//! enough independent packets, verify it and acknowledge it to the source. The source returns to a
+//! batch until every receiver has it. Pacifier (Koutsonikolas, Hu, Wang; IEEE/ACM ToN 2012) is the
+//! model; its sections are named where they are followed.
+//!
+//! A [`Scheme`] decides who forwards how much ([`Plan`], [`Forwarding`]) and when the source leaves
+//! a batch ([`Switching`]). Everything else is here:
+//!
+//! ```text
+//!              announcements (flooded)
+//!        +----------------------------------+
+//!        |          data packets            v
+//!   source ------> relay ------> relay ----> sink        files in `source/`, `relay/`, `sink/`
+//!        ^           ^  \__________|  ^       |
+//!        |           |    reports     |       |          hop-by-hop schemes only: `arq`
+//!        +-----------+----------------+-------+
+//!              acknowledgments, hop by hop               `ack_cache`
+//! ```
+//!
+//! `engine` joins the three roles at a node; `frame` has the wire format.
 
-mod acks;
-mod announce;
+mod ack_cache;
+mod admission;
+mod announcements;
 mod arq;
-mod coded;
-mod data;
 mod engine;
 pub mod frame;
-mod packets;
+mod packet_set;
+mod ready;
 mod relay;
 mod routing;
 mod scheme;
 mod sink;
 mod source;
 mod status;
-mod stored;
-mod visit;
-
-#[cfg(test)]
-mod hop_tests;
-#[cfg(test)]
-mod tests;
 
 pub use engine::FileMulticast;
 pub use routing::{Cast, Forwarder, Forwarding, Hop, Routing, Upstream};

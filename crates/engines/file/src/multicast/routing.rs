@@ -1,65 +1,71 @@
-//! How a data packet says who is to forward it.
+//! Forwarders of a data packet, as the packet itself lists them.
+//!
+//! The source decides and lists its decision in every packet ([`Routing`]); other nodes need no
+//! state of their own to take part. Which of the three forms the list has depends on the scheme
+//! ([`Forwarding`]). Credits, "upstream" and TX_credit are those of Pacifier, III-A.2.
 
 use ncmesh_engine::Malformed;
 use ncmesh_engine::topology::Paths;
 use ncmesh_wire::{NodeId, Reader, Writer};
 use std::collections::BTreeSet;
 
-/// The longest list of nodes there is.
+/// Most nodes that a packet can list; their number is one byte.
 pub(super) const MAX_LISTED: usize = 255;
-/// Credits come in these parts of one.
+/// Steps of a credit in one transmission.
 const CREDIT_UNIT: f64 = 256.0;
 
 /// How a scheme's packets are forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarding {
-    /// By credit; upstream of a forwarder is whoever stands before it in the list (Pacifier, III-A.2).
+    /// Coded, by credit. Forwarders earlier in the list are upstream of later ones (Pacifier,
+    /// III-A.2).
     Ordered,
-    /// By credit; each forwarder is told who is upstream of it (MORE with several receivers; II-A).
+    /// Coded, by credit. The list says for each pair of forwarders whether one is upstream of the
+    /// other (MORE with several receivers; Pacifier, II-A).
     Belts,
-    /// Down a tree, uncoded; each node repeats a packet until its children have it.
+    /// Uncoded, down a tree. Each node repeats a packet until its children have it.
     HopByHop(Cast),
 }
 
 /// How a node sends to its children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cast {
-    /// To all at once; they report what they have.
+    /// To all at once by broadcast; they report what they have.
     Broadcast,
-    /// To its one child, with the MAC's acknowledgment and repetitions.
+    /// To its only child by unicast, with the MAC's acknowledgment and retransmissions.
     Unicast,
 }
 
-/// A forwarder and what it owes.
+/// A forwarder and its credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forwarder {
     /// The node.
     pub node: NodeId,
-    /// Its TX_credit (Pacifier, eq. 4), in 1/256.
+    /// Its TX_credit (Pacifier, eq. 4), in 1/256 transmission.
     pub credit: u16,
 }
 
-/// Who forwards a batch, and whose packets make them do so. The source is upstream of all.
+/// Forwarders of a batch, and whose packets make them forward. The source is upstream of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Routing {
     /// In order of increasing ETX from the source.
     Ordered(Vec<Forwarder>),
-    /// With, for each forwarder, those upstream of it.
+    /// In order of increasing ETX from the source, with the relation "is upstream of".
     Belts(Vec<Forwarder>, Upstream),
-    /// Each node of a tree but the source, with the one before it.
+    /// Every node of a tree but the source, each with its parent.
     Tree(Vec<Hop>),
 }
 
-/// A node of a tree.
+/// A node of a tree and its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// The node.
     pub node: NodeId,
-    /// From whom it gets packets.
+    /// The node that sends to it.
     pub parent: NodeId,
 }
 
-/// Which forwarders of a list are upstream of which: a bit for each pair.
+/// Relation "is upstream of" between the forwarders of a list: a bit for each ordered pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     listed: usize,
@@ -67,14 +73,14 @@ pub struct Upstream {
 }
 
 impl Forwarder {
-    /// A forwarder that sends `credit` packets for each one it has from upstream.
+    /// Returns a forwarder that sends `credit` packets for each one it hears from upstream.
     #[must_use]
     pub fn new(node: NodeId, credit: f64) -> Self {
         let units = (credit * CREDIT_UNIT).round().min(f64::from(u16::MAX));
         Self { node, credit: units as u16 }
     }
 
-    /// Its TX_credit.
+    /// Returns its TX_credit, transmissions per packet heard from upstream.
     #[must_use]
     pub fn tx_credit(self) -> f64 {
         f64::from(self.credit) / CREDIT_UNIT
@@ -82,42 +88,46 @@ impl Forwarder {
 }
 
 impl Forwarding {
-    /// Whether packets go from node to node of a tree, each hop repeated until it succeeds.
+    /// Returns whether packets go down a tree, each hop repeated until it succeeds.
     #[must_use]
     pub fn is_hop_by_hop(self) -> bool {
         matches!(self, Self::HopByHop(_))
     }
 
-    /// Bytes of a data packet besides its payload at most, where `listed` nodes are in its list and its batch
-    /// has `packets`.
+    /// Returns the most bytes that a data packet has besides its payload, if it lists `listed`
+    /// nodes and its batch has `packets`. Assumes that it carries a coding vector, a poll and a
+    /// piggyback wherever it may: forwarders add them to packets that came without.
     pub(super) const fn overhead(self, listed: usize, packets: usize) -> usize {
-        let kind = match self {
+        let (flow, turn, batch, packets_and_flags) = (6, 2 + 4, 4, 1 + 1);
+        let (list, piggyback) = (1 + 4 * listed, 6);
+        let by_kind = match self {
             Self::Ordered => packets,
             Self::Belts => 1 + Upstream::len(listed) + packets,
+            // Revision, poll, index of the packet.
             Self::HopByHop(_) => 1 + 4 + 1,
         };
-        6 + 2 + 4 + 4 + 1 + 1 + 1 + 4 * listed + 6 + kind
+        flow + turn + batch + packets_and_flags + list + piggyback + by_kind
     }
 }
 
 impl Upstream {
-    /// None of `listed` forwarders is upstream of another.
+    /// Returns the relation in which none of `listed` forwarders is upstream of another.
     #[must_use]
     pub fn none(listed: usize) -> Self {
         Self { listed, bits: vec![0; Self::len(listed)] }
     }
 
-    /// The forwarder at place `other` is upstream of the one at place `of`.
+    /// Notes that the forwarder at place `other` is upstream of the one at place `of`.
     ///
     /// # Panics
-    /// Where there is no such place.
+    /// If there is no such place.
     pub fn insert(&mut self, of: usize, other: usize) {
         assert!(of < self.listed && other < self.listed, "a place in the list");
         let bit = of * self.listed + other;
         self.bits[bit / 8] |= 0x80 >> (bit % 8);
     }
 
-    /// Whether the forwarder at place `other` is upstream of the one at place `of`.
+    /// Returns whether the forwarder at place `other` is upstream of the one at place `of`.
     #[must_use]
     pub fn contains(&self, of: usize, other: usize) -> bool {
         let bit = of * self.listed + other;
@@ -136,7 +146,8 @@ impl Default for Routing {
 }
 
 impl Routing {
-    /// The union of the paths from a root to those of `receivers` it reaches.
+    /// Returns the tree of `paths` from their root to every one of `receivers` that they reach, in
+    /// order of increasing distance.
     #[must_use]
     pub fn tree(paths: &Paths, receivers: &[NodeId]) -> Self {
         let mut nodes = BTreeSet::new();
@@ -147,7 +158,7 @@ impl Routing {
         Self::Tree(nodes.into_iter().filter_map(hop).collect())
     }
 
-    /// Whether it says what packets forwarded so need to say.
+    /// Returns whether it has the form that packets of this kind of forwarding need.
     #[must_use]
     pub fn is_for(&self, forwarding: Forwarding) -> bool {
         matches!(
@@ -158,7 +169,7 @@ impl Routing {
         )
     }
 
-    /// How many nodes it lists.
+    /// Returns the number of nodes it lists.
     #[must_use]
     pub fn listed(&self) -> usize {
         match self {
@@ -167,7 +178,7 @@ impl Routing {
         }
     }
 
-    /// The nodes that forward.
+    /// Returns the nodes that forward. Leaves of a tree do not.
     #[must_use]
     pub fn forwarders(&self) -> BTreeSet<NodeId> {
         match self {
@@ -181,8 +192,8 @@ impl Routing {
         }
     }
 
-    /// What `me` may send for a packet of `sender`, in a transfer of `source`; `None` where it is not from
-    /// upstream, or nothing is sent by credit.
+    /// Returns the credit that `me` earns by a packet of `sender`, in a transfer of `source`.
+    /// `None` if the packet does not come from upstream, or the routing has no credits.
     #[must_use]
     pub fn credit(&self, me: NodeId, sender: NodeId, source: NodeId) -> Option<f64> {
         let place = self.place(me)?;
@@ -197,7 +208,7 @@ impl Routing {
         (is_upstream || sender == source).then(|| listed[place].tx_credit())
     }
 
-    /// From whom `node` gets packets, in a tree.
+    /// Returns the parent of `node`, in a tree.
     #[must_use]
     pub fn parent(&self, node: NodeId) -> Option<NodeId> {
         let Self::Tree(hops) = self else { return None };
@@ -205,14 +216,14 @@ impl Routing {
         hop.map(|hop| hop.parent).filter(|parent| *parent != node)
     }
 
-    /// Whom `node` sends to, in a tree.
+    /// Returns the children of `node`, in a tree.
     pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         let hops: &[Hop] = if let Self::Tree(hops) = self { hops } else { &[] };
         let is_child = move |hop: &&Hop| hop.parent == node && hop.node != node;
         hops.iter().filter(is_child).map(|hop| hop.node)
     }
 
-    /// Whether `node` is listed.
+    /// Returns whether `node` is listed.
     #[must_use]
     pub fn lists(&self, node: NodeId) -> bool {
         self.place(node).is_some()
@@ -227,7 +238,8 @@ impl Routing {
         }
     }
 
-    /// Appends the list, and behind it what else the nodes listed need to know.
+    /// Appends the list of nodes; then, if the scheme replans within a turn, the plan's `revision`;
+    /// then, for belts, the relation.
     pub(super) fn write(&self, revision: u8, out: &mut Vec<u8>) {
         let mut w = Writer::new(out);
         w.u8(self.listed() as u8);
@@ -250,12 +262,12 @@ impl Routing {
         }
     }
 
-    /// Reads forwarders in order.
+    /// Parses ordered forwarders. Their revision is always 0.
     pub(super) fn parse_ordered(r: &mut Reader<'_>) -> Result<(Self, u8), Malformed> {
         Ok((Self::Ordered(parse_forwarders(r)?), 0))
     }
 
-    /// Reads belts and their revision.
+    /// Parses belts and their revision.
     pub(super) fn parse_belts(r: &mut Reader<'_>) -> Result<(Self, u8), Malformed> {
         let forwarders = parse_forwarders(r)?;
         let (listed, revision) = (forwarders.len(), r.u8()?);
@@ -263,7 +275,7 @@ impl Routing {
         Ok((Self::Belts(forwarders, Upstream { listed, bits }), revision))
     }
 
-    /// Reads a tree and its revision.
+    /// Parses a tree and its revision.
     pub(super) fn parse_tree(r: &mut Reader<'_>) -> Result<(Self, u8), Malformed> {
         let listed = usize::from(r.u8()?);
         let mut hops = Vec::with_capacity(listed);

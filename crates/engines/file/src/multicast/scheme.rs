@@ -1,28 +1,30 @@
-//! What tells one file-multicast scheme from another: who forwards, how much, and when the source moves on.
+//! The interface of a file-multicast scheme: who forwards, how much, and when the source moves on
+//! to another batch.
 
 use super::routing::{Forwarding, Routing};
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::NodeId;
 
-/// When the source leaves a batch.
+/// Rule by which the source leaves a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switching {
-    /// Once every receiver has acknowledged it (MORE; Pacifier's TREE and TREE+RL).
+    /// Leaves it once every receiver has acknowledged it (MORE; Pacifier's TREE and TREE+RL).
     StopAndWait,
-    /// As `StopAndWait`, but a turn is for one receiver: the nearest that lacks the batch.
+    /// As `StopAndWait`, but each turn is for one receiver: the nearest that lacks the batch.
     OneByOne,
-    /// Once its scheduled packets are sent or one receiver acknowledges it (Pacifier, III-C).
+    /// Leaves it once the scheduled packets are sent or one receiver has acknowledged it (Pacifier,
+    /// III-C). A poor receiver then does not hold up the others.
     RoundRobin,
 }
 
-/// Who forwards a batch to whom, and how much.
+/// Plan for one batch: who forwards it to whom, and how much everyone sends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The forwarders with their credits; of the kind that [`Scheme::forwarding`] says.
+    /// The forwarders with their credits; of the form that [`Scheme::forwarding`] needs.
     pub routing: Routing,
     /// Expected transmissions of the source per packet (z_s).
     pub source_transmissions: f64,
-    /// Whose forwarding the source waits for when it limits its rate: its children that forward.
+    /// The source's children that forward. A source that limits its rate waits to overhear one.
     pub children: Vec<NodeId>,
     /// Sum of those children's credits.
     pub children_credit: f64,
@@ -30,25 +32,26 @@ pub struct Plan {
 
 /// A file-multicast scheme.
 pub trait Scheme {
-    /// Its name in configuration, commands and results.
+    /// Returns its name in configuration, commands and results.
     fn name(&self) -> &'static str;
 
     /// Plans for the `receivers`, all of which `source` reaches.
     fn plan(&self, topology: &Topology, source: NodeId, receivers: &[NodeId]) -> Plan;
 
-    /// How its packets are forwarded.
+    /// Returns how its packets are forwarded.
     fn forwarding(&self) -> Forwarding;
 
-    /// When the source leaves a batch.
+    /// Returns when the source leaves a batch.
     fn switching(&self) -> Switching;
 
-    /// How long the source waits to overhear a child before it sends on, in packet times for each packet its
-    /// children owe (Pacifier, III-B); `None`: not at all.
-    fn patience(&self) -> Option<f64>;
+    /// Returns how long the source waits to overhear a child before it sends the next packet:
+    /// packet times for each transmission that the packet sent last triggers at its children
+    /// (Pacifier, III-B). `None` if it does not limit its rate.
+    fn overhear_timeout(&self) -> Option<f64>;
 
-    /// Packets of a batch (k).
-    fn generation(&self) -> u8;
+    /// Returns the packets of a full batch (k).
+    fn batch_size(&self) -> u8;
 
-    /// Payload of a packet, bytes; `None` to fit the radio.
+    /// Returns the payload of a packet, bytes; `None` to fit the radio.
     fn symbol_size(&self) -> Option<u16>;
 }

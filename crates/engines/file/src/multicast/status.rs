@@ -1,19 +1,11 @@
-//! State of a transfer as its source and its receivers report it.
+//! Status of a transfer for the API: how its source sees it, and how a receiver does.
 
-use super::frame::Phase;
-use super::sink::{Sink, SinkPhase};
-use super::source::Source;
+use super::sink::{FileSink, SinkPhase};
+use super::source::{CloseReason, FileSource, SourceState};
 use ncmesh_engine::file::{BatchSet, Direction, Geometry, ReceiverStatus, Stage, TransferStatus};
 
-fn bytes_of(have: &BatchSet, g: &Geometry) -> u64 {
-    if have.is_full() {
-        return g.size();
-    }
-    let full = u64::from(have.count()) * g.data_len(0) as u64;
-    full.min(g.size())
-}
-
-impl Source {
+impl FileSource {
+    /// Returns the status of a file that this node sends.
     pub(super) fn status(&self) -> TransferStatus {
         let g = &self.manifest.geometry;
         let receivers: Vec<ReceiverStatus> = self
@@ -33,15 +25,18 @@ impl Source {
             size: g.size(),
             hash: self.manifest.hash,
             direction: Direction::Sending,
-            stage: match (self.failure, self.phase) {
-                (Some(failure), _) => Stage::Failed(failure),
-                (None, Phase::Open) => Stage::Open,
-                (None, Phase::Ended) => Stage::Complete,
-                (None, Phase::Withdrawn) => Stage::Withdrawn,
+            stage: match self.state {
+                SourceState::Open => Stage::Open,
+                SourceState::Closed { reason, .. } => match reason {
+                    CloseReason::Ended => Stage::Complete,
+                    CloseReason::Withdrawn => Stage::Withdrawn,
+                    CloseReason::Failed(failure) => Stage::Failed(failure),
+                },
             },
+            // Bytes of the receiver that has least.
             bytes: receivers.iter().map(|r| r.bytes).min().unwrap_or(0),
             started: self.started,
-            finished: self.finished,
+            finished: self.state.closed_at(),
             receivers,
             source_packets: self.packets_sent,
             source_redundancy: if g.size() == 0 { 0.0 } else { sent / g.size() as f64 },
@@ -53,7 +48,8 @@ impl Source {
     }
 }
 
-impl Sink {
+impl FileSink {
+    /// Returns the status of a file that this node receives.
     pub(super) fn status(&self) -> TransferStatus {
         let g = &self.manifest.geometry;
         TransferStatus {
@@ -63,9 +59,9 @@ impl Sink {
             hash: self.manifest.hash,
             direction: Direction::Receiving,
             stage: match self.phase {
-                SinkPhase::Asking | SinkPhase::Receiving => Stage::Open,
+                SinkPhase::Offered | SinkPhase::Receiving => Stage::Open,
                 SinkPhase::Verifying => Stage::Verifying,
-                SinkPhase::Done => Stage::Complete,
+                SinkPhase::Complete => Stage::Complete,
                 SinkPhase::Withdrawn => Stage::Withdrawn,
                 SinkPhase::Refused(why) => Stage::Refused(why),
             },
@@ -81,4 +77,13 @@ impl Sink {
             bad_batches: self.bad_batches,
         }
     }
+}
+
+/// Returns the bytes of the batches in `have`, about: the last batch may be shorter.
+fn bytes_of(have: &BatchSet, g: &Geometry) -> u64 {
+    if have.is_full() {
+        return g.size();
+    }
+    let full = u64::from(have.count()) * g.data_len(0) as u64;
+    full.min(g.size())
 }

@@ -1,7 +1,14 @@
-//! Pacifier: reliable multicast without crying babies (Koutsonikolas, Hu and Wang; DOI 10.1109/TNET.2011.2177274).
+//! Pacifier: reliable multicast without crying babies.
 //!
-//! Its tree and credits are in [`Tree`]; batches, rate limiting, round robin and acknowledgments are the
-//! engine room of all file schemes, [`crate::file`]. Where this leaves the paper: ERRATA.md.
+//! The source sends batches of coded packets down a tree of shortest paths. Each forwarder in the
+//! tree has a credit: how many packets it sends for each one that it hears from upstream (III-A,
+//! [`Tree`]). The source waits to overhear its children before it sends on (III-B), and leaves a
+//! batch after one round, so that a poor receiver, the "crying baby", does not hold up the good
+//! ones (III-C).
+//!
+//! Paper: D. Koutsonikolas, Y. C. Hu, C.-C. Wang, IEEE/ACM Transactions on Networking 20(5), 2012,
+//! DOI 10.1109/TNET.2011.2177274. Differences from it: `ERRATA.md`. Tree and credits are here; the
+//! rest is [`crate::multicast`].
 
 mod config;
 mod plan;
@@ -9,17 +16,18 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use crate::multicast::{FileMulticast, frame};
-use crate::multicast::{Forwarder, Forwarding, Plan, Routing, Scheme, Switching};
+use crate::multicast::{
+    FileMulticast, Forwarder, Forwarding, Plan, Routing, Scheme, Switching, frame,
+};
 pub use config::{PacifierConfig, Variant};
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::{NodeId, ServiceId};
 pub use plan::Tree;
 
-/// The scheme's name.
+/// Name of the scheme.
 pub const NAME: &str = "pacifier";
-/// Under which its frames travel.
+/// Service byte of its frames.
 pub const ID: ServiceId = ServiceId(16);
 
 /// Row of this scheme in a program's registry.
@@ -43,7 +51,7 @@ pub struct Pacifier {
 }
 
 impl Pacifier {
-    /// The scheme with these settings.
+    /// Returns the scheme with these settings.
     #[must_use]
     pub fn new(config: PacifierConfig) -> Self {
         Self { config }
@@ -58,6 +66,8 @@ impl Scheme for Pacifier {
     fn plan(&self, topology: &Topology, source: NodeId, receivers: &[NodeId]) -> Plan {
         let tree = Tree::new(topology, source, receivers, self.config.knob, self.config.metric);
         let credit = |node: &NodeId| tree.tx_credit.get(node).copied().unwrap_or(0.0);
+
+        // The source waits to overhear its children. One without a credit never sends.
         let children: Vec<NodeId> =
             tree.children(source).filter(|child| credit(child) > 0.0).collect();
         let forwarders = tree.forwarders.iter().map(|node| Forwarder::new(*node, credit(node)));
@@ -80,12 +90,12 @@ impl Scheme for Pacifier {
         }
     }
 
-    fn patience(&self) -> Option<f64> {
-        let limits = matches!(self.config.variant, Variant::TreeRl | Variant::TreeRlRrb);
-        limits.then_some(self.config.timeout_factor)
+    fn overhear_timeout(&self) -> Option<f64> {
+        let limits_rate = matches!(self.config.variant, Variant::TreeRl | Variant::TreeRlRrb);
+        limits_rate.then_some(self.config.timeout_factor)
     }
 
-    fn generation(&self) -> u8 {
+    fn batch_size(&self) -> u8 {
         self.config.batch_size
     }
 

@@ -9,40 +9,42 @@ fn tree(t: &Topology, receivers: &[u16], knob: f64) -> Tree {
     Tree::new(t, NodeId(1), &receivers, knob, Metric::Broadcast)
 }
 
-fn close(a: f64, b: f64) {
+fn assert_close(a: f64, b: f64) {
     assert!((a - b).abs() < 1e-9, "{a} is not {b}");
 }
 
 #[test]
-fn a_line_repairs_each_hop_once() {
-    // z_1 = 1/0.8; node 2 receives 1 and must bring 1 to node 3 over 0.5, which overheard 1.25 * 0.1.
+fn on_a_line_each_hop_is_repaired_once() {
+    // z_1 = 1/0.8. Node 2 receives 1 packet; node 3 has overheard 1.25 * 0.1 of it and needs the
+    // rest over a link of 0.5.
     let t = symmetric(&[(1, 2, 0.8), (2, 3, 0.5), (1, 3, 0.1)]);
     let tree = tree(&t, &[3], 1.0);
     assert_eq!(tree.forwarders, [NodeId(2)]);
-    close(tree.z[&NodeId(1)], 1.25);
-    close(tree.z[&NodeId(2)], (1.0 - 0.125) / 0.5);
-    close(tree.tx_credit[&NodeId(2)], 1.75);
+    assert_close(tree.z[&NodeId(1)], 1.25);
+    assert_close(tree.z[&NodeId(2)], (1.0 - 0.125) / 0.5);
+    assert_close(tree.tx_credit[&NodeId(2)], 1.75);
 }
 
 #[test]
 fn the_knob_moves_between_the_best_and_the_worst_child() {
     let t = symmetric(&[(1, 2, 0.8), (1, 3, 0.4)]);
-    close(tree(&t, &[2, 3], 1.0).z[&NodeId(1)], 2.5);
-    close(tree(&t, &[2, 3], 0.0).z[&NodeId(1)], 1.25);
-    close(tree(&t, &[2, 3], 0.5).z[&NodeId(1)], 1.875);
+    assert_close(tree(&t, &[2, 3], 1.0).z[&NodeId(1)], 2.5);
+    assert_close(tree(&t, &[2, 3], 0.0).z[&NodeId(1)], 1.25);
+    assert_close(tree(&t, &[2, 3], 0.5).z[&NodeId(1)], 1.875);
 }
 
 #[test]
-fn more_than_one_packet_received_is_forwarded_as_one() {
-    // Node 1 sends 1/0.4 = 2.5 for node 3; node 2 receives 2.25 of them but owes its child only one.
+fn a_forwarder_that_hears_more_than_one_packet_owes_one() {
+    // Node 1 sends 1/0.4 = 2.5 for node 3; node 2 receives 2.25 of them but owes its child only
+    // one.
     let t = symmetric(&[(1, 2, 0.9), (1, 3, 0.4), (2, 4, 0.5)]);
     let tree = tree(&t, &[3, 4], 1.0);
-    close(tree.z[&NodeId(2)], 1.0 / 0.5);
-    close(tree.tx_credit[&NodeId(2)], 2.0 / 2.25);
+    assert_close(tree.z[&NodeId(2)], 1.0 / 0.5);
+    assert_close(tree.tx_credit[&NodeId(2)], 2.0 / 2.25);
 }
 
 #[test]
-fn a_child_that_overheard_enough_is_owed_nothing_and_does_not_starve_the_others() {
+fn a_child_that_overheard_enough_does_not_starve_its_siblings() {
     // Node 1 sends 2.5 per packet for node 5; node 3 overhears 0.45 * 2.5 > 1 of them directly.
     let t = directed(&[
         (1, 2, 0.9),
@@ -75,7 +77,7 @@ fn a_plan_waits_only_for_children_that_forward() {
     let t = symmetric(&[(1, 2, 0.8), (2, 3, 0.5), (1, 4, 0.8)]);
     let plan = Pacifier::default().plan(&t, NodeId(1), &[NodeId(3), NodeId(4)]);
     assert_eq!(plan.children, [NodeId(2)]);
-    close(plan.children_credit, 2.0);
+    assert_close(plan.children_credit, 2.0);
     assert_eq!(plan.routing, Routing::Ordered(vec![Forwarder::new(NodeId(2), 2.0)]));
 }
 

@@ -1,33 +1,35 @@
-//! Two baselines without coding. Packets travel as they are down shortest paths by 1/(d_f d_r) (De Couto et al., MobiCom 2003),
-//! and each hop is repeated until it succeeds:
+//! Two baselines without coding. Packets travel as they are down shortest paths, and each hop is
+//! repeated until it succeeds:
 //!
-//! - *ETX unicast*: to one receiver after the other, each hop with the MAC's acknowledgment and repetitions;
-//! - *tree flooding*: down the tree of all receivers, each hop a broadcast that the children report on.
+//! - *ETX unicast* sends to one receiver after the other. Each hop is unicast, with the MAC's
+//!   acknowledgment and retransmissions.
+//! - *Tree flooding* sends to all receivers at once, down the tree of their paths. Each hop is a
+//!   broadcast that the children report on.
 //!
-//! Buffers, repetitions and all else are the engine room of all file schemes, [`crate::file`].
+//! Paths are shortest by ETX, 1/(d_f d_r) per hop (De Couto, Aguayo, Bicket, Morris, MobiCom 2003).
+//! Everything else is [`crate::multicast`].
 
 mod config;
 
 #[cfg(test)]
 mod tests;
 
-use crate::multicast::{Cast, Forwarding, Plan, Routing, Scheme, Switching};
-use crate::multicast::{FileMulticast, frame};
+use crate::multicast::{Cast, FileMulticast, Forwarding, Plan, Routing, Scheme, Switching, frame};
 pub use config::UncodedConfig;
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::topology::{Metric, Topology};
 use ncmesh_wire::{NodeId, ServiceId};
 
-/// The name of ETX unicast.
+/// Name of ETX unicast.
 pub const ETX_UNICAST: &str = "etx_unicast";
-/// Under which its frames travel.
+/// Service byte of its frames.
 pub const ETX_UNICAST_ID: ServiceId = ServiceId(18);
-/// The name of tree flooding.
+/// Name of tree flooding.
 pub const TREE_FLOOD: &str = "tree_flood";
-/// Under which its frames travel.
+/// Service byte of its frames.
 pub const TREE_FLOOD_ID: ServiceId = ServiceId(19);
 
-/// Row of this scheme in a program's registry.
+/// Row of ETX unicast in a program's registry.
 pub const ETX_UNICAST_ENTRY: Entry = Entry {
     name: ETX_UNICAST,
     id: ETX_UNICAST_ID,
@@ -45,7 +47,7 @@ pub const ETX_UNICAST_ENTRY: Entry = Entry {
     }),
 };
 
-/// Row of this scheme in a program's registry.
+/// Row of tree flooding in a program's registry.
 pub const TREE_FLOOD_ENTRY: Entry = Entry {
     name: TREE_FLOOD,
     id: TREE_FLOOD_ID,
@@ -59,7 +61,7 @@ pub const TREE_FLOOD_ENTRY: Entry = Entry {
     }),
 };
 
-/// One of the two with its settings.
+/// One of the two baselines with its settings.
 #[derive(Clone, Debug)]
 pub struct Uncoded {
     cast: Cast,
@@ -67,13 +69,13 @@ pub struct Uncoded {
 }
 
 impl Uncoded {
-    /// ETX unicast with these settings.
+    /// Returns ETX unicast with these settings.
     #[must_use]
     pub fn etx_unicast(config: UncodedConfig) -> Self {
         Self { cast: Cast::Unicast, config }
     }
 
-    /// Tree flooding with these settings.
+    /// Returns tree flooding with these settings.
     #[must_use]
     pub fn tree_flood(config: UncodedConfig) -> Self {
         Self { cast: Cast::Broadcast, config }
@@ -104,11 +106,11 @@ impl Scheme for Uncoded {
         }
     }
 
-    fn patience(&self) -> Option<f64> {
+    fn overhear_timeout(&self) -> Option<f64> {
         None
     }
 
-    fn generation(&self) -> u8 {
+    fn batch_size(&self) -> u8 {
         self.config.batch_size
     }
 

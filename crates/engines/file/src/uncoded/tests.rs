@@ -1,9 +1,10 @@
-//! Paths and trees of the baselines, worked out by hand.
+//! Paths and trees of the baselines, computed by hand.
 
 use super::*;
 use ncmesh_engine::testing::directed;
 
-/// 1 to 4 over 2, or over 3 by links that carry well one way only; 5 behind 2.
+/// A mesh where node 1 reaches 4 over 2, or over 3 by links that are good one way only. Node 5 is
+/// behind 2.
 fn mesh() -> Topology {
     let both = |a, b, d: f64| [(a, b, d), (b, a, d)];
     let poor_back = |a, b| [(a, b, 1.0), (b, a, 0.1)];
@@ -20,7 +21,7 @@ fn hops(receivers: &[u16]) -> Vec<(u16, u16)> {
 }
 
 #[test]
-fn paths_count_what_comes_back() {
+fn paths_consider_both_directions_of_a_link() {
     assert_eq!(hops(&[4]), [(2, 1), (4, 2)]);
     assert_eq!(hops(&[4, 5]), [(2, 1), (4, 2), (5, 2)]);
     assert_eq!(hops(&[2]), [(2, 1)]);
@@ -28,7 +29,7 @@ fn paths_count_what_comes_back() {
 }
 
 #[test]
-fn they_differ_in_how_a_hop_is_sent_and_in_whose_turn_it_is() {
+fn the_baselines_differ_in_casting_and_switching() {
     let config = UncodedConfig::default;
     let (unicast, flood) = (Uncoded::etx_unicast(config()), Uncoded::tree_flood(config()));
     assert_eq!(unicast.forwarding(), Forwarding::HopByHop(Cast::Unicast));

@@ -6,7 +6,7 @@ use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_wire::NodeId;
 use proptest::prelude::*;
 
-/// The golden vectors of docs/wire-format.md.
+/// The golden vectors of docs/reference/wire-format.md.
 #[test]
 fn golden_frames() {
     let mut data = Vec::new();

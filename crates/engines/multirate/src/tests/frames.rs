@@ -4,7 +4,7 @@ use super::node::{announcement, entry, header};
 use crate::frame::{Announcement, DataHeader, ReportEntry};
 use proptest::prelude::*;
 
-/// The golden vectors of docs/wire-format.md.
+/// The golden vectors of docs/reference/wire-format.md.
 #[test]
 fn golden_frames() {
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();

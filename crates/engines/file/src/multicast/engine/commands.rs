@@ -1,49 +1,54 @@
-//! What the driver may ask of the service.
+//! Commands of the driver.
 
 use super::FileMulticast;
-use crate::multicast::frame::{Announce, Phase};
+use crate::multicast::frame::Announcement;
 use crate::multicast::scheme::Scheme;
-use crate::multicast::sink::{Sink, SinkPhase};
-use crate::multicast::source::Source;
-use ncmesh_engine::FileEngine;
+use crate::multicast::sink::{FileSink, SinkPhase};
+use crate::multicast::source::{FileSource, SourceState};
 use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, SendError, TransferStatus};
 use ncmesh_engine::file::{Refusal, is_safe_name};
-use ncmesh_engine::{Context, Engine};
+use ncmesh_engine::{Context, Engine, FileEngine};
 use ncmesh_wire::FlowId;
 
-/// Header room kept for so many forwarders at least and at most, where packets are made to fit the radio.
-const LISTED: (usize, usize) = (4, 24);
+/// Fewest and most nodes that a header has room for, if packets are made to fit the radio.
+const LISTED_MIN: usize = 4;
+const LISTED_MAX: usize = 24;
+/// Least payload of a packet, bytes.
+const SYMBOL_MIN: usize = 64;
 
 impl<S: Scheme> FileEngine for FileMulticast<S> {
     fn geometry_for(&self, cx: &Context<'_>, size: u64) -> Result<Geometry, SendError> {
-        let generation = self.scheme.generation();
-        let room = |listed| {
-            let used = self.scheme.forwarding().overhead(listed, usize::from(generation));
-            cx.mtu.checked_sub(used).filter(|room| *room >= 64).ok_or(SendError::MtuTooSmall)
-        };
-        // In a tree the receivers are listed too.
-        let apart = if self.scheme.forwarding().is_hop_by_hop() { 1 } else { 2 };
-        let listed = cx.topology.nodes().count().saturating_sub(apart);
-        let fits = room(listed.clamp(LISTED.0, LISTED.1))?;
-        let fits = u16::try_from(fits).unwrap_or(u16::MAX);
-        let symbol = match self.scheme.symbol_size() {
+        let batch_size = self.scheme.batch_size();
+        let forwarding = self.scheme.forwarding();
+
+        // A packet fits the radio if its header does with as many nodes as the mesh may have it
+        // list: all but the source and one receiver; in a tree, which lists its leaves too, all but
+        // the source.
+        let unlisted = if forwarding.is_hop_by_hop() { 1 } else { 2 };
+        let listed = cx.topology.nodes().count().saturating_sub(unlisted);
+        let overhead = forwarding.overhead(listed.clamp(LISTED_MIN, LISTED_MAX), batch_size.into());
+        let fits = cx.mtu.checked_sub(overhead).filter(|fits| *fits >= SYMBOL_MIN);
+        let fits = u16::try_from(fits.ok_or(SendError::MtuTooSmall)?).unwrap_or(u16::MAX);
+
+        let symbol_size = match self.scheme.symbol_size() {
             Some(wanted) if wanted > fits => {
                 return Err(SendError::SymbolTooLarge { wanted, fits });
             }
             wanted => wanted.unwrap_or(fits),
         };
-        let symbol = u64::from(symbol).min(size.max(64)) as u16;
-        Ok(Geometry::new(size, generation, symbol)?)
+        // A file smaller than one packet is sent in a packet of its size.
+        let symbol_size = u64::from(symbol_size).min(size.max(SYMBOL_MIN as u64)) as u16;
+        Ok(Geometry::new(size, batch_size, symbol_size)?)
     }
 
     fn send(&mut self, cx: &mut Context<'_>, outgoing: Outgoing) -> Result<(), SendError> {
         let flow = outgoing.manifest.flow;
-        let room = Announce::room_for_receivers(&outgoing.manifest, cx.mtu);
+        let max_receivers = Announcement::room_for_receivers(&outgoing.manifest, cx.mtu);
         if outgoing.receivers.is_empty() && !outgoing.open {
             return Err(SendError::NoReceivers);
         }
-        if outgoing.receivers.len() > room {
-            return Err(SendError::TooManyReceivers(room));
+        if outgoing.receivers.len() > max_receivers {
+            return Err(SendError::TooManyReceivers(max_receivers));
         }
         if !is_safe_name(&outgoing.manifest.name) {
             return Err(SendError::BadName);
@@ -51,28 +56,30 @@ impl<S: Scheme> FileEngine for FileMulticast<S> {
         if self.sources.contains_key(&flow) {
             return Err(SendError::Exists);
         }
+
+        // The file may have been cut for another MTU, before a restart.
         let g = outgoing.manifest.geometry;
         let wanted = g.symbol_size();
-        let used = self.scheme.forwarding().overhead(0, usize::from(g.generation()));
-        if used + usize::from(wanted) > cx.mtu {
-            let fits = cx.mtu.saturating_sub(used) as u16;
+        let overhead = self.scheme.forwarding().overhead(0, usize::from(g.generation()));
+        if overhead + usize::from(wanted) > cx.mtu {
+            let fits = cx.mtu.saturating_sub(overhead) as u16;
             return Err(SendError::SymbolTooLarge { wanted, fits });
         }
-        self.drop_ended_sources();
-        self.sources.insert(flow, Source::new(outgoing, cx.epoch, cx.mtu, cx.now));
+
+        self.drop_closed_sources();
+        self.sources.insert(flow, FileSource::new(outgoing, cx));
+        // Announces it at once.
         self.handle_timeout(cx);
         Ok(())
     }
 
     fn accept(&mut self, cx: &mut Context<'_>, flow: FlowId, have: BatchSet) {
-        let Some(sink) = self.sinks.get_mut(&flow).filter(|s| s.phase == SinkPhase::Asking) else {
+        let sink = self.sinks.get_mut(&flow).filter(|s| s.phase == SinkPhase::Offered);
+        let Some(sink) = sink.filter(|s| have.len() == s.manifest.geometry.batches()) else {
             return;
         };
-        if have.len() != sink.manifest.geometry.batches() {
-            return;
-        }
         sink.accept(have);
-        self.batch_done(cx, flow);
+        self.acknowledge_progress(cx, flow);
     }
 
     fn refuse(&mut self, cx: &mut Context<'_>, flow: FlowId, why: Refusal) {
@@ -84,40 +91,44 @@ impl<S: Scheme> FileEngine for FileMulticast<S> {
 
     fn delivered(&mut self, cx: &mut Context<'_>, flow: FlowId) {
         if let Some(sink) = self.sinks.get_mut(&flow).filter(|s| s.is_open()) {
-            sink.end(SinkPhase::Done, cx.now);
+            sink.end(SinkPhase::Complete, cx.now);
             self.acknowledge(cx, flow);
         }
     }
 
     fn cancel(&mut self, cx: &mut Context<'_>, flow: FlowId) -> bool {
         if let Some(source) = self.sources.get_mut(&flow) {
-            let open = source.phase == Phase::Open;
-            if open {
+            let was_open = source.is_open();
+            if was_open {
                 source.withdraw(cx.now);
-                self.announce_ended(cx);
+                self.announce_closed(cx);
             }
-            return open;
+            return was_open;
         }
-        let open = self.sinks.get(&flow).is_some_and(Sink::is_open);
-        if open {
+        let was_open = self.sinks.get(&flow).is_some_and(FileSink::is_open);
+        if was_open {
             self.refuse(cx, flow, Refusal::Cancelled);
         }
-        open
+        was_open
     }
 
     fn transfers(&self) -> Vec<TransferStatus> {
-        let sending = self.sources.values().map(Source::status);
-        sending.chain(self.sinks.values().map(Sink::status)).collect()
+        let sending = self.sources.values().map(FileSource::status);
+        sending.chain(self.sinks.values().map(FileSink::status)).collect()
     }
 }
 
 impl<S: Scheme> FileMulticast<S> {
-    /// Makes room for another file to send. Those under way stay, however many.
-    fn drop_ended_sources(&mut self) {
+    /// Makes room for another file to send: drops the one that was closed first, once its end has
+    /// been announced. Open ones stay, however many.
+    fn drop_closed_sources(&mut self) {
         while self.sources.len() >= self.limits.kept {
-            let ended = self.sources.iter().filter(|(_, s)| s.end_told.is_some());
-            let oldest = ended.min_by_key(|(_, s)| s.finished).map(|(flow, _)| *flow);
-            let Some(flow) = oldest else { return };
+            let is_announced = |source: &FileSource| {
+                matches!(source.state, SourceState::Closed { announced_at: Some(_), .. })
+            };
+            let closed = self.sources.iter().filter(|(_, source)| is_announced(source));
+            let oldest = closed.min_by_key(|(_, source)| source.state.closed_at());
+            let Some(flow) = oldest.map(|(flow, _)| *flow) else { return };
             self.sources.remove(&flow);
         }
     }

@@ -1,113 +1,112 @@
-//! What the service sends when it is granted a transmission.
+//! Frames that the engine sends when the channel is granted.
 
-use super::{FileMulticast, Last};
+use super::{FileMulticast, OnAir};
+use crate::multicast::ack_cache::AckKey;
 use crate::multicast::frame::{self, Ack};
+use crate::multicast::ready::ReadyTransfer;
 use crate::multicast::scheme::Scheme;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::{Context, Filled};
-use ncmesh_wire::{FlowId, NodeId};
+use ncmesh_wire::NodeId;
 
-/// An acknowledgment that finds no way to the source waits so long.
+/// Time that an acknowledgment waits if there is no route to the source.
 const NO_ROUTE_PAUSE: Duration = Duration::from_secs(1);
 
 impl<S: Scheme> FileMulticast<S> {
-    /// Tells the node before in a tree what is held here: what the forwarder has, and the receiver too if it
-    /// wants the batch.
-    pub(super) fn fill_report(&mut self, cx: &Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        let (parent, mut report) = self.relays.owed(cx.now)?;
-        let wanted = self.sinks.get(&report.flow).and_then(|sink| sink.holds(report.batch));
-        if let Some(held) = wanted {
-            report.has = report.has.and(held);
-        }
-        report.write(parent, out);
-        self.relays.answer(report.flow);
-        self.last = Last::Report(report.flow);
-        Some(Filled { kind: frame::REPORT, to: address(cx, Some(parent)) })
-    }
-
+    /// Sends the acknowledgment that is due, to the next hop on the shortest path to its source.
     pub(super) fn fill_ack(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         while let Some(ack) = self.acks.due(cx.now).cloned() {
+            let key = AckKey::of(&ack);
             let Some(next) = self.next_hops.towards(cx.topology, cx.me, ack.flow.source) else {
-                let own = ack.receiver == cx.me;
-                self.acks.postpone(ack.flow, ack.receiver, cx.now + NO_ROUTE_PAUSE, own);
+                let is_own = ack.receiver == cx.me;
+                self.acks.postpone(key, cx.now + NO_ROUTE_PAUSE, is_own);
                 continue;
             };
+            // Another node's may be longer than this node's radio can send.
             if ack.bits.len() + Ack::HEADER > cx.mtu {
-                self.acks.drop(ack.flow, ack.receiver);
+                self.acks.give_up(key);
                 continue;
             }
             ack.write(next, out);
-            self.acks.sent(ack.flow, ack.receiver, next, cx.now);
-            self.last = Last::Ack(ack.flow, ack.receiver);
+            self.acks.note_sent(key, next, cx.now);
+            self.on_air = OnAir::Ack(key);
             return Some(Filled { kind: frame::ACK, to: Some(next) });
         }
         None
     }
 
-    pub(super) fn fill_announce(
+    /// Reports to the parent in a tree what is held here.
+    pub(super) fn fill_report(&mut self, cx: &Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        let mut report = self.relays.due_report(cx.now)?;
+
+        // The forwarder and the receiver at this node have buffers of their own. A packet is here
+        // only if both have it, as far as the receiver still wants the batch.
+        let wanted = self.sinks.get(&report.flow).and_then(|sink| sink.held_packets(report.batch));
+        if let Some(held) = wanted {
+            report.has = report.has.and(held);
+        }
+
+        report.write(out);
+        self.relays.note_report_sent(report.flow);
+        self.on_air = OnAir::Report(report.flow);
+        Some(Filled { kind: frame::REPORT, to: unicast_to_known(cx, Some(report.parent)) })
+    }
+
+    /// Passes an announcement on.
+    pub(super) fn fill_announcement(
         &mut self,
         cx: &mut Context<'_>,
         out: &mut Vec<u8>,
     ) -> Option<Filled> {
-        let announce = self.announces.due(cx.now)?;
-        let flow = announce.manifest.flow;
+        let announcement = self.announcements.due(cx.now)?;
+        let flow = announcement.manifest.flow;
         let start = out.len();
-        announce.write(out);
-        self.announces.sent(flow, cx.now, cx.rng);
+        announcement.write(out);
+        self.announcements.note_sent(flow, cx.now, cx.rng);
+        // Another node's may be longer than this node's radio can send.
         if out.len() - start > cx.mtu {
             out.truncate(start);
             return None;
         }
-        self.last = Last::Other;
+        self.on_air = OnAir::Announcement;
         Some(Filled { kind: frame::ANNOUNCE, to: None })
     }
 
+    /// Sends a data packet, for the transfer that was served longest ago. A forwarded one goes
+    /// before one of this node's own that was served at the same time.
     pub(super) fn fill_data(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        // A node that is both forwarder and source would starve one role if it always preferred the
+        // other.
         let relayed = self.relays.ready(cx.now);
         let own = self.ready_source(cx.now);
-        match (relayed, own) {
-            (Some((flow, at)), other) if other.is_none_or(|(_, own_at)| at <= own_at) => {
-                self.fill_relayed(cx, flow, out)
-            }
-            (_, Some((flow, _))) => self.fill_own(cx, flow, out),
-            _ => None,
+        let is_relayed_first =
+            own.is_none_or(|own| relayed.is_some_and(|relayed| relayed.sent_at <= own.sent_at));
+
+        if is_relayed_first {
+            let flow = relayed?.flow;
+            let piggyback = self.acks.piggyback(flow);
+            let filled = self.relays.fill(flow, piggyback, cx.now, cx.rng, out)?;
+            self.on_air = OnAir::RelayData(flow);
+            Some(Filled { to: unicast_to_known(cx, filled.to), ..filled })
+        } else {
+            let flow = own?.flow;
+            let piggyback = self.acks.piggyback(flow);
+            let source = self.sources.get_mut(&flow)?;
+            let filled = source.fill(cx, piggyback, &self.scheme, out)?;
+            self.on_air = OnAir::SourceData(flow);
+            Some(filled)
         }
     }
 
-    fn fill_relayed(
-        &mut self,
-        cx: &mut Context<'_>,
-        flow: FlowId,
-        out: &mut Vec<u8>,
-    ) -> Option<Filled> {
-        let piggyback = self.acks.piggyback(flow);
-        let to = self.relays.fill(flow, piggyback, cx.now, cx.rng, out)?;
-        self.last = Last::Relayed(flow);
-        Some(Filled { kind: frame::DATA, to: address(cx, to) })
-    }
-
-    fn fill_own(
-        &mut self,
-        cx: &mut Context<'_>,
-        flow: FlowId,
-        out: &mut Vec<u8>,
-    ) -> Option<Filled> {
-        let piggyback = self.acks.piggyback(flow);
-        let source = self.sources.get_mut(&flow)?;
-        source.prepare(cx, &self.scheme)?;
-        let to = source.fill(cx, piggyback, &self.scheme, out)?;
-        self.last = Last::Source(flow);
-        Some(Filled { kind: frame::DATA, to })
-    }
-
-    /// Of the files that can be sent from, the one longest not sent from.
-    pub(super) fn ready_source(&self, now: Instant) -> Option<(FlowId, Instant)> {
-        let ready = self.sources.iter().filter(|(_, s)| s.is_ready(now));
-        ready.map(|(flow, s)| (*flow, s.sent_at)).min_by_key(|(flow, at)| (*at, *flow))
+    /// Returns the own file to send from next.
+    pub(super) fn ready_source(&self, now: Instant) -> Option<ReadyTransfer> {
+        let ready = self.sources.iter().filter(|(_, source)| source.is_ready(now));
+        ready.map(|(flow, source)| ReadyTransfer { sent_at: source.sent_at, flow: *flow }).min()
     }
 }
 
-/// Where a frame goes that another's list of nodes says is for `to`: to all, if there is no such node.
-fn address(cx: &Context<'_>, to: Option<NodeId>) -> Option<NodeId> {
+/// Returns the unicast address `to`, which another node's frame named. Falls back to broadcast if
+/// the mesh has no such node.
+fn unicast_to_known(cx: &Context<'_>, to: Option<NodeId>) -> Option<NodeId> {
     to.filter(|node| cx.topology.state(*node).is_some())
 }

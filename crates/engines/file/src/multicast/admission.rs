@@ -1,0 +1,12 @@
+//! Outcome of offering an item to a bounded table.
+
+/// Outcome of offering a versioned item to a bounded table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// It is new, or newer than the version in the table, and was taken.
+    New,
+    /// The table has this version or a later one.
+    Known,
+    /// The table is full and nothing in it can go.
+    Full,
+}

@@ -1,0 +1,56 @@
+//! Frames of a file multicast.
+//!
+//! | kind | frame | way |
+//! | --- | --- | --- |
+//! | 0 | announcement | from the source, flooded through the mesh |
+//! | 1 | data | from the source and forwarders, broadcast (ETX unicast: to the next hop) |
+//! | 2 | acknowledgment | from a receiver to the source, unicast hop by hop |
+//! | 3 | report | from a node of a tree to its parent, unicast |
+//!
+//! Layouts with offsets and examples: `docs/reference/wire-format.md`.
+
+mod ack;
+mod announcement;
+mod data;
+mod report;
+mod turn_id;
+mod version;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use ack::{Ack, Piggyback};
+pub(crate) use announcement::{Announcement, TransferPhase};
+pub(crate) use data::{Coding, Data, DataHeader};
+pub(crate) use report::Report;
+pub(crate) use turn_id::TurnId;
+pub(crate) use version::Version;
+
+use ncmesh_engine::Summary;
+
+/// Kind of an announcement.
+pub const ANNOUNCE: u8 = 0;
+/// Kind of a data packet.
+pub use ncmesh_engine::transmission::DATA;
+/// Kind of an end-to-end acknowledgment.
+pub const ACK: u8 = 2;
+/// Kind of a report to the parent in a tree.
+pub const REPORT: u8 = 3;
+
+/// Summarises a frame of the scheme `name` for traces. Returns `None` for a malformed frame.
+pub fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
+    let (what, flow, batch) = match kind {
+        ANNOUNCE => ("announcement", Announcement::parse(body).ok()?.manifest.flow, None),
+        DATA => {
+            let header = Data::parse(body).ok()?.header;
+            ("data", header.flow, Some(header.batch))
+        }
+        ACK => ("acknowledgment", Ack::parse(body).ok()?.1.flow, None),
+        REPORT => {
+            let report = Report::parse(body).ok()?;
+            ("report", report.flow, Some(report.batch))
+        }
+        _ => return None,
+    };
+    Some(Summary { flow: Some(flow), batch, ..Summary::new(name, what) })
+}

@@ -1,0 +1,38 @@
+//! Name of one turn of a source on a batch.
+
+use ncmesh_engine::toolkit::sequence::Serial;
+use ncmesh_wire::{Reader, Truncated, Writer};
+
+/// One turn of a source on a batch: from the moment it begins to send packets of the batch until
+/// it moves on. A batch may get several turns; each has a number of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TurnId {
+    /// Tells the source's starts apart. A hash of its epoch, so it has no order.
+    pub incarnation: u16,
+    /// Counts the turns within an incarnation, modulo 2^32.
+    pub number: u32,
+}
+
+impl TurnId {
+    /// Returns whether a node that works on this turn must switch to `other`.
+    ///
+    /// A turn of another incarnation always supersedes this one: a source that restarts has
+    /// forgotten its old turns. Within an incarnation the later number does, compared as serial
+    /// numbers (RFC 1982).
+    pub(crate) fn is_superseded_by(self, other: Self) -> bool {
+        other.incarnation != self.incarnation || other.number.is_newer_than(self.number)
+    }
+
+    /// Returns the turn that the same source begins next.
+    pub(crate) fn next(self) -> Self {
+        Self { number: self.number.wrapping_add(1), ..self }
+    }
+
+    pub(super) fn write(self, w: &mut Writer<'_>) {
+        w.u16(self.incarnation).u32(self.number);
+    }
+
+    pub(super) fn parse(r: &mut Reader<'_>) -> Result<Self, Truncated> {
+        Ok(Self { incarnation: r.u16()?, number: r.u32()? })
+    }
+}

@@ -1,0 +1,140 @@
+//! Which batch the source sends from, for whom, and by which plan (Pacifier, III-C).
+//!
+//! Batches take turns in a circle. A turn is for the receivers that lack the batch and can be
+//! reached; it ends by the scheme's rule ([`Switching`]) or when none of them is left. While it
+//! lasts, it is planned anew whenever one of them finishes or the mesh changes.
+
+use super::FileSource;
+use super::state::SourceState;
+use super::turn::Assignment;
+use crate::multicast::routing::{MAX_LISTED, Routing};
+use crate::multicast::scheme::{Plan, Scheme, Switching};
+use ncmesh_engine::Context;
+use ncmesh_engine::file::ReceiverState;
+use ncmesh_wire::NodeId;
+use std::collections::BTreeSet;
+
+impl FileSource {
+    /// Returns the batch of the turn under way, or else the next one in the circle that somebody
+    /// lacks.
+    pub(super) fn next_batch(&self) -> Option<u32> {
+        if self.state != SourceState::Open {
+            return None;
+        }
+        if let Some(turn) = &self.turn {
+            return Some(turn.assignment.batch);
+        }
+
+        // The circle leads from the lowest batch missing anywhere to the end of the window. It
+        // begins after the batch sent from last.
+        let served = || self.receivers.values().filter(|r| r.is_served());
+        let lowest = served().map(|r| r.have.first_missing()).min()?;
+        let end = self.manifest.geometry.batches().min(lowest.saturating_add(self.window));
+        let after_last = self.last_batch.map_or(0, |batch| batch + 1);
+        let mut circle = (after_last..end).chain(lowest..after_last.min(end));
+        circle.find(|batch| served().any(|r| !r.have.contains(*batch)))
+    }
+
+    /// Returns the next batch with the receivers that its turn is for and a plan for them.
+    ///
+    /// Receivers without a plan are lost: no path leads to them over links that the scheme uses, or
+    /// so long a path that its forwarders do not fit into a frame.
+    pub(super) fn next_assignment(
+        &mut self,
+        cx: &Context<'_>,
+        scheme: &dyn Scheme,
+    ) -> Option<Assignment> {
+        loop {
+            let batch = self.next_batch()?;
+            let mut receivers: BTreeSet<NodeId> = self.receivers_of(batch).collect();
+            if scheme.switching() == Switching::OneByOne {
+                let nearest = receivers.iter().min_by_key(|node| (self.distance(**node), **node));
+                receivers = nearest.copied().into_iter().collect();
+            }
+            if let Some(plan) = self.fitting_plan(&receivers, cx, scheme) {
+                return Some(Assignment { batch, receivers, plan });
+            }
+
+            // Without these receivers another batch may be next. Each round loses at least one, so
+            // the search ends.
+            for node in &receivers {
+                if let Some(receiver) = self.receivers.get_mut(node) {
+                    receiver.is_reachable = false;
+                    receiver.state = ReceiverState::Lost;
+                }
+            }
+        }
+    }
+
+    /// Checks the turn under way after receivers or the mesh (`mesh_changed`) have changed. Ends it
+    /// if nobody needs it any more or its rule says so; replans it if fewer receivers need it or
+    /// the mesh has changed.
+    pub(super) fn review_turn(
+        &mut self,
+        mesh_changed: bool,
+        cx: &Context<'_>,
+        scheme: &dyn Scheme,
+    ) {
+        let Some(mut turn) = self.turn.take() else { return };
+        let Assignment { batch, receivers, .. } = &turn.assignment;
+        let left: BTreeSet<NodeId> =
+            self.receivers_of(*batch).filter(|node| receivers.contains(node)).collect();
+        if left.len() == receivers.len() && !mesh_changed {
+            self.turn = Some(turn);
+            return;
+        }
+
+        // Receivers leave the turn by acknowledging the batch, or by becoming lost or unreachable.
+        // Only an acknowledgment ends a round-robin turn.
+        let has_batch =
+            |node: &NodeId| self.receivers.get(node).is_some_and(|r| r.have.contains(*batch));
+        let is_acknowledged = receivers.iter().any(has_batch);
+        let is_over = is_acknowledged && scheme.switching() == Switching::RoundRobin;
+        if left.is_empty() || is_over {
+            return;
+        }
+
+        if let Some(plan) = self.fitting_plan(&left, cx, scheme) {
+            turn.replan(left, plan, self.manifest.flow.source, cx.now);
+            self.turn = Some(turn);
+        }
+    }
+
+    /// Returns a plan whose list of nodes fits into a frame. If that for all `receivers` does not,
+    /// the farthest are left out and wait for another turn. `None` if none fits even for the
+    /// nearest alone, or no path leads to it.
+    fn fitting_plan(
+        &self,
+        receivers: &BTreeSet<NodeId>,
+        cx: &Context<'_>,
+        scheme: &dyn Scheme,
+    ) -> Option<Plan> {
+        let g = &self.manifest.geometry;
+        let (packets, symbol) = (usize::from(g.generation()), usize::from(g.symbol_size()));
+        let mut receivers: Vec<NodeId> = receivers.iter().copied().collect();
+        receivers.sort_by_key(|node| self.distance(*node));
+
+        // Fewer receivers mean fewer forwarders to list, and the farthest need the most.
+        while !receivers.is_empty() {
+            let plan = scheme.plan(cx.topology, self.manifest.flow.source, &receivers);
+            let listed = plan.routing.listed();
+            let overhead = scheme.forwarding().overhead(listed, packets);
+            let leads_nowhere = matches!(&plan.routing, Routing::Tree(hops) if hops.is_empty());
+            if listed <= MAX_LISTED && overhead + symbol <= cx.mtu && !leads_nowhere {
+                return Some(plan);
+            }
+            receivers.pop();
+        }
+        None
+    }
+
+    /// Returns the receivers that lack `batch` and can be reached.
+    fn receivers_of(&self, batch: u32) -> impl Iterator<Item = NodeId> + '_ {
+        self.receivers.iter().filter(move |(_, r)| r.wants(batch)).map(|(node, _)| *node)
+    }
+
+    /// Returns the ETX distance of `node`; 0 as long as paths are unknown.
+    fn distance(&self, node: NodeId) -> u128 {
+        self.paths.as_ref().map_or(0, |paths| paths.distance(node))
+    }
+}

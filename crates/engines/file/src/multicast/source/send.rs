@@ -1,0 +1,123 @@
+//! How the source fills data packets: begins a turn, reads and checks its batch, codes.
+
+use super::FileSource;
+use super::state::CloseReason;
+use super::turn::{BatchTurn, Sending, TurnPacket};
+use crate::multicast::arq::Arq;
+use crate::multicast::frame::{self, DataHeader, Piggyback};
+use crate::multicast::routing::Forwarding;
+use crate::multicast::scheme::{Scheme, Switching};
+use ncmesh_code::{Encoder, draw};
+use ncmesh_engine::file::{SendFailure, merkle};
+use ncmesh_engine::{Context, Event, Filled};
+
+impl FileSource {
+    /// Appends a data packet. Begins a turn if none is under way. Returns `None` if there is
+    /// nothing to send after all.
+    pub(in crate::multicast) fn fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        piggyback: Option<Piggyback>,
+        scheme: &dyn Scheme,
+        out: &mut Vec<u8>,
+    ) -> Option<Filled> {
+        if self.turn.is_none() {
+            self.begin_turn(cx, scheme)?;
+        }
+        let turn = self.turn.as_mut()?;
+        let encoder = self.encoder.as_ref()?;
+        let packet = turn.next_packet(cx.now)?;
+        let plan = &turn.assignment.plan;
+        self.rate_limiter.note_filled(plan);
+
+        // The header lists the forwarders, so that they need no state of their own.
+        let shape = encoder.shape();
+        let header = DataHeader {
+            flow: self.manifest.flow,
+            turn: self.turn_id,
+            batch: turn.assignment.batch,
+            packets: shape.generation_size() as u8,
+            routing: plan.routing.clone(),
+            revision: turn.revision,
+            poll: if let TurnPacket::Systematic(next) = packet { next.poll } else { None },
+            piggyback,
+        };
+        header.write(packet != TurnPacket::Combination, out);
+
+        // Coding vector and payload: a packet of the batch, or a fresh combination of all.
+        match packet {
+            TurnPacket::Systematic(next) => {
+                out.push(next.packet);
+                out.extend_from_slice(encoder.symbol(usize::from(next.packet))?);
+            }
+            TurnPacket::Combination => {
+                let start = out.len();
+                out.resize(start + shape.generation_size() + shape.symbol_size(), 0);
+                let (coefficients, payload) = out[start..].split_at_mut(shape.generation_size());
+                draw(shape.field(), cx.rng, coefficients);
+                encoder.encode(coefficients, payload).ok()?;
+            }
+        }
+
+        let to = turn.note_sent(packet);
+        self.packets_sent += 1;
+        self.sent_at = cx.now;
+        if scheme.switching() == Switching::RoundRobin && turn.is_used_up() {
+            self.turn = None;
+        }
+        Some(Filled { kind: frame::DATA, to })
+    }
+
+    /// Begins a turn on the next batch. Returns `None` if there is none, or it cannot be read.
+    fn begin_turn(&mut self, cx: &mut Context<'_>, scheme: &dyn Scheme) -> Option<()> {
+        let assignment = self.next_assignment(cx, scheme)?;
+        let batch = assignment.batch;
+        if let Err(failure) = self.load(batch, cx) {
+            self.close(CloseReason::Failed(failure), cx.now);
+            cx.events.push_back(Event::SendFailed(self.manifest.flow, failure));
+            return None;
+        }
+
+        let packets = self.manifest.geometry.packets(batch);
+        let is_first_turn = self.sent_once.insert(batch);
+        let sending = match scheme.forwarding() {
+            Forwarding::HopByHop(cast) => {
+                let arq = Arq::new(assignment.plan.routing.children(cx.me), packets, cx.now);
+                Sending::HopByHop { cast, arq, on_air: None }
+            }
+            // Packets as they are spare receivers the decoding, and are as innovative as any in the
+            // first turn. In later turns a random combination is more likely to be.
+            Forwarding::Ordered | Forwarding::Belts => {
+                Sending::Coded { next_systematic: if is_first_turn { 0 } else { packets } }
+            }
+        };
+
+        self.turn_id = self.turn_id.next();
+        self.last_batch = Some(batch);
+        self.forwarders.extend(assignment.plan.routing.forwarders());
+        self.turn = Some(BatchTurn::new(assignment, packets, sending, cx.now));
+        Some(())
+    }
+
+    /// Reads a batch into the encoder. Fails if it is not what was announced: receivers would find
+    /// it forged, again and again.
+    fn load(&mut self, batch: u32, cx: &mut Context<'_>) -> Result<(), SendFailure> {
+        let g = self.manifest.geometry;
+        self.scratch.resize(g.data_len(batch), 0);
+        cx.storage
+            .read(self.manifest.flow, g.offset(batch), &mut self.scratch)
+            .map_err(|_| SendFailure::Unreadable)?;
+        if self.tree.leaf(batch) != Some(&merkle::leaf(&self.scratch)) {
+            return Err(SendFailure::Changed);
+        }
+
+        // The batch proves itself: its branch of the hash tree travels with it.
+        self.tree.write_branch(batch, &mut self.scratch);
+        let shape = g.shape(batch);
+        if self.encoder.as_ref().is_none_or(|encoder| encoder.shape() != shape) {
+            self.encoder = Some(Encoder::new(shape));
+        }
+        let encoder = self.encoder.as_mut().ok_or(SendFailure::Unreadable)?;
+        encoder.load(&self.scratch).map_err(|_| SendFailure::Changed)
+    }
+}

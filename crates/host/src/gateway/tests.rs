@@ -1,0 +1,228 @@
+//! Tests of a gateway alone, with a scripted mesh.
+
+use super::packets::{options_of, segment, udp_v4, udp_v6};
+use super::*;
+use proptest::prelude::*;
+
+const BARN: NodeId = NodeId(5);
+const ROOF: NodeId = NodeId(6);
+const MTU: usize = 1400;
+
+#[derive(Default)]
+struct FakeMesh {
+    room: usize,
+    /// Node that has no room though others have.
+    stuck: Option<NodeId>,
+    cut_off: bool,
+    sent: Vec<(NodeId, Vec<u8>)>,
+}
+
+impl Mesh for FakeMesh {
+    fn version(&self) -> u64 {
+        1
+    }
+
+    fn named(&self, name: &str) -> Option<NodeId> {
+        (name == "barn").then_some(BARN)
+    }
+
+    fn below_low_watermark(&self, to: NodeId) -> bool {
+        self.room > 0 && self.stuck != Some(to)
+    }
+
+    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), PacketError> {
+        if self.cut_off {
+            return Err(PacketError::NoPath(to));
+        }
+        self.room -= 1;
+        self.sent.push((to, packet.into()));
+        Ok(())
+    }
+}
+
+fn config() -> GatewayConfig {
+    GatewayConfig {
+        addresses: ["10.44.0.1", "fd44::1"].map(|a| a.parse().unwrap()).into(),
+        mtu: MTU,
+        clamp_mss: true,
+        queue: 4,
+        routes: [
+            ("10.44.0.5/32", Target::Name("barn".into())),
+            ("192.168.5.0/24", Target::Name("barn".into())),
+            ("10.44.0.6/32", Target::Id(ROOF)),
+            ("fd44::5/128", Target::Id(BARN)),
+            ("10.99.0.0/16", Target::Name("nobody".into())),
+            ("0.0.0.0/0", Target::Id(ROOF)),
+        ]
+        .map(|(prefix, target)| (prefix.parse().unwrap(), target))
+        .into(),
+    }
+}
+
+fn gateway() -> (Gateway, FakeMesh) {
+    (Gateway::new(config()), FakeMesh { room: 100, ..FakeMesh::default() })
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::default() + Duration::from_millis(ms)
+}
+
+fn drops(gateway: &Gateway) -> Vec<(Dropped, u64)> {
+    gateway.counters().drops.iter().map(|(why, n)| (*why, *n)).collect()
+}
+
+#[test]
+fn packets_go_where_their_route_leads() {
+    let (mut gateway, mut mesh) = gateway();
+    for (packet, to) in [
+        (udp_v4("10.44.0.1", "10.44.0.5", 9), BARN),
+        (udp_v4("10.44.0.1", "192.168.5.77", 9), BARN),
+        (udp_v4("10.44.0.1", "8.8.8.8", 9), ROOF),
+        (udp_v6("fd44::1", "fd44::5", 9), BARN),
+    ] {
+        gateway.handle_outbound(packet.clone(), &mut mesh, at(0));
+        assert_eq!(mesh.sent.pop(), Some((to, packet)));
+    }
+    assert_eq!(gateway.counters().outbound.packets, 4);
+    assert_eq!(drops(&gateway), []);
+}
+
+#[test]
+fn a_packet_that_cannot_be_carried_is_counted_and_the_host_is_told() {
+    let (mut gateway, mut mesh) = gateway();
+    let mut long = udp_v4("10.44.0.1", "10.44.0.5", MTU);
+    long[6] |= 0x40;
+    for (packet, why, answered) in [
+        (vec![], Dropped::Malformed, false),
+        (vec![0x45; 10], Dropped::Malformed, false),
+        (udp_v6("fd44::1", "2001:db8::1", 9), Dropped::NoRoute, true),
+        (udp_v4("10.44.0.1", "10.99.0.1", 9), Dropped::NoPath, true),
+        (udp_v4("10.44.0.1", "224.0.0.5", 9), Dropped::Multicast, false),
+        (udp_v4("10.44.0.1", "255.255.255.255", 9), Dropped::Multicast, false),
+        (udp_v6("fe80::1", "ff02::2", 9), Dropped::Multicast, false),
+        (long, Dropped::TooLong, true),
+    ] {
+        let before = gateway.counters().drops.get(&why).copied().unwrap_or(0);
+        gateway.handle_outbound(packet, &mut mesh, at(0));
+        assert_eq!(gateway.counters().drops[&why], before + 1);
+        assert_eq!(gateway.poll_inbound().is_some(), answered, "{why:?}");
+    }
+    mesh.cut_off = true;
+    gateway.handle_outbound(udp_v4("10.44.0.1", "10.44.0.5", 9), &mut mesh, at(0));
+    assert_eq!(gateway.counters().drops[&Dropped::NoPath], 2);
+    assert_eq!(gateway.poll_inbound().unwrap()[20..22], [3, 1], "host unreachable");
+    assert!(mesh.sent.is_empty());
+}
+
+#[test]
+fn icmp_messages_are_limited() {
+    let (mut gateway, mut mesh) = gateway();
+    let lost = udp_v6("fd44::1", "2001:db8::1", 9);
+    for _ in 0..500 {
+        gateway.handle_outbound(lost.clone(), &mut mesh, at(10));
+    }
+    assert_eq!(gateway.counters().icmp_sent, 100);
+    gateway.handle_outbound(lost, &mut mesh, at(1010));
+    assert_eq!(gateway.counters().icmp_sent, 101);
+}
+
+#[test]
+fn a_node_may_send_only_from_addresses_routed_to_it() {
+    let (mut gateway, mesh) = gateway();
+    for (from, source, taken) in [
+        (BARN, "10.44.0.5", true),
+        (BARN, "192.168.5.200", true),
+        (BARN, "10.44.0.6", false),
+        (BARN, "8.8.8.8", false),
+        (ROOF, "8.8.8.8", true),
+        (ROOF, "192.168.5.200", false),
+        // All of IPv4 is behind the roof, except this node itself.
+        (ROOF, "10.44.0.1", false),
+        (NodeId(9), "10.99.0.1", false),
+    ] {
+        let packet = udp_v4(source, "10.44.0.1", 30);
+        gateway.handle_inbound(from, packet.clone(), &mesh);
+        assert_eq!(gateway.poll_inbound(), taken.then_some(packet), "{source} from {from}");
+    }
+    gateway.handle_inbound(BARN, vec![0x60; 30], &mesh);
+    assert_eq!(drops(&gateway), [(Dropped::Malformed, 1), (Dropped::Spoofed, 5)]);
+    assert_eq!(gateway.counters().inbound, PacketCount { packets: 3, bytes: 150 });
+}
+
+#[test]
+fn the_segment_size_is_clamped_both_ways_unless_switched_off() {
+    let syn = segment(true, 2, &[2, 4, 0x05, 0xb4], b"");
+    let routes = vec![("fd00::/64".parse().unwrap(), Target::Id(BARN))];
+    for clamp_mss in [true, false] {
+        let config = GatewayConfig { clamp_mss, routes: routes.clone(), ..config() };
+        let mut gateway = Gateway::new(config);
+        let mut mesh = FakeMesh { room: 1, ..FakeMesh::default() };
+        gateway.handle_outbound(syn.clone(), &mut mesh, at(0));
+        gateway.handle_inbound(BARN, syn.clone(), &mesh);
+        let mss = if clamp_mss { [2, 4, 0x05, 0x3c] } else { [2, 4, 0x05, 0xb4] };
+        assert_eq!(options_of(&mesh.sent[0].1), mss);
+        assert_eq!(options_of(&gateway.poll_inbound().unwrap()), mss);
+        assert_eq!(gateway.counters().clamped, if clamp_mss { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn a_node_without_room_does_not_hold_up_others() {
+    let (mut gateway, mut mesh) = gateway();
+    mesh.stuck = Some(BARN);
+    for ms in 0..20 {
+        gateway.handle_outbound(udp_v4("10.44.0.1", "10.44.0.5", 9), &mut mesh, at(ms));
+        gateway.handle_outbound(udp_v4("10.44.0.1", "10.44.0.6", 9), &mut mesh, at(ms));
+    }
+    assert_eq!((mesh.sent.len(), gateway.waiting()), (20, 4));
+    assert_eq!(drops(&gateway), [(Dropped::Full, 16)]);
+    (mesh.stuck, mesh.room) = (None, 2);
+    gateway.drain(&mut mesh, at(20));
+    assert_eq!((mesh.sent.len(), gateway.waiting()), (22, 2));
+    gateway.drain(&mut mesh, at(2018));
+    assert_eq!(drops(&gateway), [(Dropped::Full, 16), (Dropped::Late, 1)]);
+}
+
+#[test]
+fn a_connection_does_not_wait_behind_another() {
+    let (mut gateway, mut mesh) = gateway();
+    mesh.room = 0;
+    let [bulk, other] = [[0x10, 0x20], [0x10, 0x21]].map(|port| {
+        let mut packet = udp_v4("10.44.0.1", "10.44.0.5", 100);
+        packet[22..24].copy_from_slice(&port);
+        packet
+    });
+    for packet in [&bulk, &bulk, &bulk, &other] {
+        gateway.handle_outbound(packet.clone(), &mut mesh, at(0));
+    }
+    assert_eq!([&bulk, &other].map(|packet| gateway.waiting_like(packet)), [3, 1]);
+    mesh.room = 2;
+    gateway.drain(&mut mesh, at(1));
+    let sent: Vec<_> = mesh.sent.iter().map(|(_, packet)| packet).collect();
+    assert!(sent == [&bulk, &other] || sent == [&other, &bulk]);
+}
+
+proptest! {
+    #[test]
+    fn nothing_from_either_side_panics(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..2000),
+        start in prop::sample::select(vec![0x45_u8, 0x60, 0]),
+        honest_length: bool,
+    ) {
+        if bytes.len() > 40 {
+            bytes[0] = start;
+            if honest_length {
+                let len = bytes.len();
+                let (at, len) = if start == 0x45 { (2, len) } else { (4, len - 40) };
+                bytes[at..at + 2].copy_from_slice(&(len as u16).to_be_bytes());
+            }
+        }
+        let (mut gateway, mut mesh) = gateway();
+        gateway.handle_outbound(bytes.clone(), &mut mesh, at(0));
+        gateway.handle_inbound(ROOF, bytes, &mesh);
+        while let Some(packet) = gateway.poll_inbound() {
+            prop_assert!(Header::read(&packet).is_ok());
+        }
+        prop_assert!(mesh.sent.iter().all(|(_, packet)| packet.len() <= MTU));
+    }
+}
