@@ -1,9 +1,9 @@
 //! Scenarios, and the simulator that runs them on a virtual clock.
 //!
-//! A [`scenario`] describes the nodes, the links between them and the traffic. A [`Simulation`] runs
-//! the same engines as the daemon over it. All random draws come from one seed, so that the same
-//! scenario and seed give the same trace. [`run`] carries the traffic of a scenario and returns its
-//! results.
+//! A [`scenario`] describes the nodes, the links between them and the traffic. A [`Simulation`]
+//! runs the same engines as the daemon over it. All random draws come from one seed, so that the
+//! same scenario and seed give the same trace. [`run`] carries the traffic of a scenario and
+//! returns its results.
 
 mod capture;
 mod event_lines;
