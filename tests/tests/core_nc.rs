@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// s1 to d1 and s2 to d2 over r; links to and from r lose `e_x`, d1 overhears s2 and d2 s1 with a loss of `e_oh`.
+/// s1 to d1 and s2 to d2 over r; links to and from r lose `e_x`, d1 overhears s2 and d2 s1 with a
+/// loss of `e_oh`.
 fn cross(mac: &str, (e_x, e_oh): (f64, f64), settings: &str, seconds: u32) -> String {
     format!(
         r#"
@@ -59,8 +60,9 @@ fn rate(outcome: &FlowsOutcome) -> f64 {
     outcome.flows.iter().map(|flow| flow.throughput_bps).sum()
 }
 
-/// `ncmesh_papers.core_nc.simulate("core", e_x, e_oh)`, mean of 200 trials, and `efficiency` beside it: 1.5, 1.672, 2.157, 3.031, 2.349.
-/// What both leave out, 6 % at most: credits of 1.06, requests, and at the end a generation under way.
+/// `ncmesh_papers.core_nc.simulate("core", e_x, e_oh)`, mean of 200 trials, and `efficiency` beside
+/// it: 1.5, 1.672, 2.157, 3.031, 2.349. What both leave out, 6 % at most: credits of 1.06,
+/// requests, and at the end a generation under way.
 #[test]
 fn the_engine_costs_what_its_analysis_says() {
     let all = [(0.0, 0.0), (0.1, 0.1), (0.3, 0.3), (0.5, 0.5), (0.3, 0.5)];
@@ -93,7 +95,8 @@ fn it_carries_more_than_forwarding_and_than_cope() {
     }
 }
 
-/// The three relays of section 4: the more it does the less it sends, and sources and destinations need not know.
+/// The three relays of section 4: the more it does the less it sends, and sources and destinations
+/// need not know.
 #[test]
 fn relays_differ_as_section_4_says() {
     let costs = ["core", "recoding", "non_recoding"].map(|relay| {
@@ -220,7 +223,8 @@ fn a_stuck_relay_loses_little() {
     }
 }
 
-/// Three sources, three destinations that overhear the other two sources, one relay; flows begin and end one after the other.
+/// Three sources, three destinations that overhear the other two sources, one relay; flows begin
+/// and end one after the other.
 #[test]
 fn three_flows_that_begin_and_end_at_any_time_all_arrive() {
     let mut lossy = Vec::new();
@@ -253,7 +257,8 @@ fn three_flows_that_begin_and_end_at_any_time_all_arrive() {
     }
 }
 
-/// Opposite directions of a line: each relay is a region, and who sent a packet needs not overhear it.
+/// Opposite directions of a line: each relay is a region, and who sent a packet needs not overhear
+/// it.
 #[test]
 fn regions_follow_one_another_along_a_path() {
     for scheme in ["core_nc", "cope"] {
@@ -355,7 +360,8 @@ fn the_relay_of_a_cross_changes_and_everything_arrives() {
     assert!(core.coded > 200 && core.relaying.relay == Some(RELAYS[2]), "{core:?}");
 }
 
-/// Six hops, of which those far from each other may be busy at once: with two generations under way they are.
+/// Six hops, of which those far from each other may be busy at once: with two generations under way
+/// they are.
 #[test]
 fn a_longer_window_carries_more_over_a_long_path() {
     let carried = |window: u32| {

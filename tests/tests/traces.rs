@@ -1,8 +1,8 @@
 //! The shipped scenarios give the traces that are recorded in `data/traces.txt`.
 //!
-//! A trace hash covers every frame sent, heard and reported. A change that only moves code leaves all
-//! of them as they are; one that changes a protocol changes some, and then the new ones belong into
-//! the same commit, with the reason in its message.
+//! A trace hash covers every frame sent, heard and reported. A change that only moves code leaves
+//! all of them as they are; one that changes a protocol changes some, and then the new ones belong
+//! into the same commit, with the reason in its message.
 
 #![allow(clippy::unwrap_used)] // Tests may.
 

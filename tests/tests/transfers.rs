@@ -1,5 +1,5 @@
-//! What a user counts on: receivers that vanish, join late or cancel, sources that restart, files that
-//! change, transfers side by side, and the paper's variants.
+//! What a user counts on: receivers that vanish, join late or cancel, sources that restart, files
+//! that change, transfers side by side, and the paper's variants.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -277,7 +277,8 @@ fn a_crowded_node_with_short_frames_is_still_known_and_can_send() {
     let spokes: Vec<(usize, usize, f64)> = (1..=80).map(|node| (0, node, 0.05)).collect();
     let mut s = settled(SimulationConfig { mtu: 256, ..mesh(links(81, &spokes), 1) });
     s.run_for(Duration::from_secs(20));
-    // Not all that it hears fit into what it says of itself; an acknowledgment needs a way that is known.
+    // Not all that it hears fit into what it says of itself; an acknowledgment needs a way that is
+    // known.
     let topology = s.host(0).stack().unwrap().topology();
     let heard = &topology.state(node_id(0)).unwrap().hears;
     assert!((20..80).contains(&heard.len()), "{} links fit", heard.len());

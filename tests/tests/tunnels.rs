@@ -29,8 +29,8 @@ fn packet(number: u32) -> Vec<u8> {
     packet
 }
 
-/// Offers packets `numbers` from one node to another, one each 30 ms, and runs for eight seconds more. What arrived, in its
-/// order.
+/// Offers packets `numbers` from one node to another, one each 30 ms, and runs for eight seconds
+/// more. What arrived, in its order.
 fn carry(
     s: &mut Simulation,
     scheme: &str,

@@ -219,11 +219,12 @@ impl Simulation {
             stack.at(self.now, &mut host.storage).send_file(scheme, outgoing.clone())?;
         }
         host.stack = Some(stack);
-        self.attend(node);
+        self.handle_due(node);
         Ok(())
     }
 
-    /// Multicasts `contents` from a node to others (`None`: all others, late joiners too) by `scheme`.
+    /// Multicasts `contents` from a node to others (`None`: all others, late joiners too) by
+    /// `scheme`.
     ///
     /// # Errors
     /// [`SimulationError`].
@@ -254,7 +255,7 @@ impl Simulation {
         host.storage.provide(flow, contents);
         host.outgoing.push((scheme, outgoing.clone()));
         stack.at(self.now, &mut host.storage).send_file(scheme, outgoing)?;
-        self.attend(from);
+        self.handle_due(from);
         Ok(flow)
     }
 
@@ -272,7 +273,7 @@ impl Simulation {
         let host = self.hosts.get_mut(from).ok_or(SimulationError::NotRunning(from))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(from))?;
         stack.at(self.now, &mut host.storage).send_packet(scheme, node_id(to), packet)?;
-        self.attend(from);
+        self.handle_due(from);
         Ok(())
     }
 
@@ -291,7 +292,7 @@ impl Simulation {
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
         let gateway = host.gateway.as_mut().ok_or(SimulationError::NoGateway(node))?;
         gateway.handle_outbound(packet, stack, &mut host.storage, self.now);
-        self.attend(node);
+        self.handle_due(node);
         Ok(())
     }
 
@@ -331,7 +332,7 @@ impl Simulation {
         let host = self.hosts.get_mut(node).ok_or(SimulationError::NotRunning(node))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
         stack.at(self.now, &mut host.storage).relay_as(change);
-        self.attend(node);
+        self.handle_due(node);
         Ok(())
     }
 
@@ -354,7 +355,7 @@ impl Simulation {
         if ended {
             host.cancelled.insert(flow);
         }
-        self.attend(node);
+        self.handle_due(node);
         ended
     }
 

@@ -1,9 +1,10 @@
-//! Flows that cross at a relay: IP between four network namespaces by CORE, its baseline, and plain forwarding.
+//! Flows that cross at a relay: IP between four network namespaces by CORE, its baseline, and plain
+//! forwarding.
 
 use crate::flows::{delivered, is_possible, options};
 use crate::support::{TURN, scenario_file};
 use ncmesh_engine::tunnel::RelayMode;
-use ncmesh_lab::{LOOK, Lab};
+use ncmesh_lab::{Lab, POLL_INTERVAL};
 use ncmesh_node::api::types::{Coding, Status, TunnelChange};
 use ncmesh_sim::scenario::{Scenario, Tcp, Transport};
 use std::path::Path;
@@ -15,7 +16,8 @@ fn cross(seconds: u32) -> Scenario {
     let text = text.replace("warm_up_s = 1\n", "");
     let text = text.replace("seconds = 10", &format!("seconds = {seconds}"));
     let mut scenario = Scenario::parse(&text, "cross.toml", Path::new("")).unwrap();
-    // Where everything loses a fifth COPE would rather forward (its rule of 80 %); the paper's testbed has no such rule.
+    // Where everything loses a fifth COPE would rather forward (its rule of 80 %); the paper's
+    // testbed has no such rule.
     scenario.set("protocol.cope.min_decodable=0.0").unwrap();
     scenario
 }
@@ -26,7 +28,8 @@ async fn coding_of(lab: &Lab, node: usize, scheme: &str) -> Coding {
     status.coding.into_iter().find(|coding| coding.scheme == scheme).unwrap()
 }
 
-/// IP between four network namespaces, crossing at the fifth daemon; with `core_nc` it becomes another relay meanwhile.
+/// IP between four network namespaces, crossing at the fifth daemon; with `core_nc` it becomes
+/// another relay meanwhile.
 #[tokio::test]
 async fn flows_that_cross_at_a_relay_arrive_by_every_scheme_of_core() {
     if !is_possible() {
@@ -37,7 +40,7 @@ async fn flows_that_cross_at_a_relay_arrive_by_every_scheme_of_core() {
     for scheme in ["core_nc", "cope", "forward"] {
         let mut lab = Lab::start(&scenario, &options(scheme)).await.unwrap();
         lab.settle_flows().await.unwrap();
-        let running = lab.begin_flows().await.unwrap().sampled(LOOK / 2);
+        let running = lab.begin_flows().await.unwrap().sampled(POLL_INTERVAL / 2);
         if scheme == "core_nc" {
             for relay in [RelayMode::NonRecoding, RelayMode::Recoding] {
                 let then = delivered(&mut lab, 3, 0).await;

@@ -1,7 +1,8 @@
-//! Flows through tunnels: kernel UDP and TCP between network namespaces, over a line of three daemons.
+//! Flows through tunnels: kernel UDP and TCP between network namespaces, over a line of three
+//! daemons.
 
 use crate::support::{TURN, scenario_file};
-use ncmesh_lab::{LOOK, Lab, LabFlow, LabOptions};
+use ncmesh_lab::{Lab, LabFlow, LabOptions, POLL_INTERVAL};
 use ncmesh_node::api::types::Status;
 use ncmesh_sim::scenario::Scenario;
 use serde_json::Value;
@@ -26,10 +27,11 @@ flow = [
 ]
 "#;
 
-/// Whether flows can be carried here. Where they cannot that is said, and the test is to be skipped; continuous
-/// integration must be able to.
+/// Whether flows can be carried here. Where they cannot that is said, and the test is to be
+/// skipped; continuous integration must be able to.
 pub(crate) fn is_possible() -> bool {
-    // Asked once: tests that begin together would take each other's namespace for the lack of rights.
+    // Asked once: tests that begin together would take each other's namespace for the lack of
+    // rights.
     static IS: LazyLock<bool> = LazyLock::new(try_out);
     *IS
 }
@@ -112,7 +114,7 @@ pub(crate) async fn delivered(lab: &mut Lab, node: usize, wanted: u64) -> u64 {
             return delivered;
         }
         assert!(Instant::now() < deadline, "{delivered} of {wanted} packets");
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -150,7 +152,8 @@ flow = [
 ]
 "#;
 
-/// The kernel's TCP both ways through a relay that codes; its daemon says what it does, and so does the lab.
+/// The kernel's TCP both ways through a relay that codes; its daemon says what it does, and so does
+/// the lab.
 #[tokio::test]
 async fn tcp_that_crosses_is_coded_and_the_daemons_say_how_much() {
     if !is_possible() {
@@ -212,7 +215,7 @@ async fn a_relay_stops_coding_for_who_decodes_too_little_and_says_why() {
     let (log, deadline) = (dir.path().join("lab/2-relay/log"), Instant::now() + PATIENCE);
     while !std::fs::read_to_string(&log).unwrap().contains("xor codes no more for") {
         assert!(Instant::now() < deadline, "the log does not say it");
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     lab.stop().await.unwrap();
 }

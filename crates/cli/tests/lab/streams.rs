@@ -1,7 +1,8 @@
-//! Live streams through real daemons: the lab's own, the command's, and video made and checked by ffmpeg.
+//! Live streams through real daemons: the lab's own, the command's, and video made and checked by
+//! ffmpeg.
 
 use crate::support::TURN;
-use ncmesh_lab::{LOOK, Lab, LabOptions};
+use ncmesh_lab::{Lab, LabOptions, POLL_INTERVAL};
 use ncmesh_node::api::types::{JoinedGroup, Status, Stream};
 use ncmesh_sim::scenario::Scenario;
 use serde_json::Value;
@@ -107,7 +108,7 @@ async fn until_hinted(lab: &Lab, wanted: &str, mut does: impl FnMut()) {
             return;
         }
         assert!(Instant::now() < deadline, "{:?}", status.hints);
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -121,7 +122,7 @@ async fn until(lab: &mut Lab, node: usize, wanted: impl Fn(&[Stream]) -> bool) {
             return;
         }
         assert!(Instant::now() < deadline, "{streams:?}");
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -230,8 +231,8 @@ const FRAMES: usize = 60;
 /// Before the packet in RTP (RFC 3550, 5.1).
 const RTP_HEADER: usize = 12;
 
-/// A clip of moving pictures as MPEG-TS in RTP, in real time: a small base, and noise as the enhancement, which is
-/// more than the mesh carries.
+/// A clip of moving pictures as MPEG-TS in RTP, in real time: a small base, and noise as the
+/// enhancement, which is more than the mesh carries.
 fn encode(base: u16, enhancement: u16) -> Command {
     let mut ffmpeg = Command::new("ffmpeg");
     let source = |size: &str, more: &str| format!("testsrc=size={size}:rate=10:duration=6{more}");

@@ -1,6 +1,6 @@
 //! A mesh to test with.
 
-use ncmesh_lab::{LOOK, Lab, LabOptions};
+use ncmesh_lab::{Lab, LabOptions, POLL_INTERVAL};
 use ncmesh_node::api::types::{State, Transfer};
 use ncmesh_sim::scenario::Scenario;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ impl Building {
                 Some(transfer) if wanted(&transfer) => return transfer,
                 last => assert!(Instant::now() < deadline, "waited in vain; last seen: {last:?}"),
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 

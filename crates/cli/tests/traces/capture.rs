@@ -94,8 +94,8 @@ fn writing_a_run_down_does_not_change_it() {
     assert_eq!(told, Run::new(&[]).told);
 }
 
-/// Wireshark works out a frame's time on the air from radiotap and length by itself. Captures hold no FCS, so that it
-/// counts 4 bytes less than the medium.
+/// Wireshark works out a frame's time on the air from radiotap and length by itself. Captures hold
+/// no FCS, so that it counts 4 bytes less than the medium.
 #[test]
 fn wireshark_reckons_the_airtime_that_the_medium_does() {
     let Some(tshark) = Tshark::new() else { return };
@@ -118,7 +118,8 @@ fn wireshark_reckons_the_airtime_that_the_medium_does() {
         let mut compared = 0;
         for [shown_phy, rate, duration, node] in rows {
             assert_eq!((shown_phy.as_str(), rate.parse()), (phy, Ok(rate_mbps)));
-            // A node's reports come in the order of its frames; what is in the air at the end has none.
+            // A node's reports come in the order of its frames; what is in the air at the end has
+            // none.
             let report = reports.iter().position(|report| report["node"] == node.as_str());
             let Some(report) = report.map(|i| reports.remove(i)) else { continue };
             let airtime_ns = report["airtime_ns"].as_f64().unwrap();

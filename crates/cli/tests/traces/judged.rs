@@ -53,8 +53,8 @@ fn real_frames() -> Vec<Vec<u8>> {
     frames.into_values().flatten().collect()
 }
 
-/// Another body for a frame: ended early, longer, with bits flipped, of another service, pure noise or small
-/// numbers.
+/// Another body for a frame: ended early, longer, with bits flipped, of another service, pure noise
+/// or small numbers.
 fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
     let (head, tag) = (frame::HEADER_LEN, frame::TAG_LEN);
     let mut out = frame[..frame.len() - tag].to_vec();

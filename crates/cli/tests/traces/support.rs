@@ -64,7 +64,8 @@ pub(crate) struct Tshark {
 }
 
 impl Tshark {
-    /// Where it is not installed that is said, and the test is to be skipped; continuous integration must have it.
+    /// Where it is not installed that is said, and the test is to be skipped; continuous
+    /// integration must have it.
     pub(crate) fn new() -> Option<Self> {
         let found = Command::new("tshark").arg("--version").output();
         if found.is_ok_and(|output| output.status.success()) {

@@ -167,7 +167,7 @@ impl Multirate {
 
         // Announcements that all neighbours have need no repetition.
         let neighbors: BTreeSet<NodeId> = cx.topology.links_from(cx.me).map(|(to, _)| to).collect();
-        self.flood.settle(&neighbors);
+        self.flood.drop_acknowledged(&neighbors);
         let sessions = &self.sessions;
         self.links.retain(|to, _| sessions.values().any(|s| s.children.contains_key(to)));
     }

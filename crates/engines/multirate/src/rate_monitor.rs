@@ -4,7 +4,7 @@
 //! the rate offered, and the bytes received meanwhile give the rate received. The latest few such
 //! spans together decide, because queues take as long to find their length.
 
-use ncmesh_engine::stream::{LAYERS, Trouble};
+use ncmesh_engine::stream::{LAYERS, StreamProblem};
 use ncmesh_engine::time::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -103,19 +103,19 @@ impl RateMonitor {
     }
 
     /// Returns what has been wrong over all spans.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
+    pub(crate) fn problem(&self) -> Option<StreamProblem> {
         // A short trouble is none: all spans are needed.
         let rates = self.rates().filter(|_| self.spans.len() == SPANS)?;
         let Rates { received_bps: rate_bps, offered_bps } = rates;
         let minimum_bps = self.minimum_bps;
         if rate_bps == 0.0 && offered_bps > 0.0 {
-            Some(Trouble::NothingArrives { offered_bps })
+            Some(StreamProblem::NothingArrives { offered_bps })
         } else if rate_bps >= NEARLY * minimum_bps || offered_bps == 0.0 {
             None
         } else if rate_bps >= NEARLY * offered_bps {
-            Some(Trouble::SourceSendsLess { offered_bps, minimum_bps })
+            Some(StreamProblem::SourceSendsLess { offered_bps, minimum_bps })
         } else {
-            Some(Trouble::BelowMinimum { rate_bps, minimum_bps })
+            Some(StreamProblem::BelowMinimum { rate_bps, minimum_bps })
         }
     }
 }
@@ -142,14 +142,14 @@ mod tests {
         assert_eq!(after(1, 1e6, 0.5).rates(), None);
         let rates = Rates { received_bps: 400_000.0, offered_bps: 800_000.0 };
         assert_eq!(after(2, 1e6, 0.5).rates(), Some(rates));
-        assert_eq!(after(3, 1e6, 0.5).trouble(), None);
-        let below = Trouble::BelowMinimum { rate_bps: 400_000.0, minimum_bps: 5e5 };
-        assert_eq!(after(4, 5e5, 0.5).trouble(), Some(below));
-        let less = Trouble::SourceSendsLess { offered_bps: 800_000.0, minimum_bps: 1e6 };
-        assert_eq!(after(9, 1e6, 0.97).trouble(), Some(less));
-        let nothing = Trouble::NothingArrives { offered_bps: 800_000.0 };
-        assert_eq!(after(9, 0.0, 0.0).trouble(), Some(nothing));
-        assert_eq!((after(9, 4e5, 0.5).trouble(), after(9, 0.0, 0.1).trouble()), (None, None));
+        assert_eq!(after(3, 1e6, 0.5).problem(), None);
+        let below = StreamProblem::BelowMinimum { rate_bps: 400_000.0, minimum_bps: 5e5 };
+        assert_eq!(after(4, 5e5, 0.5).problem(), Some(below));
+        let less = StreamProblem::SourceSendsLess { offered_bps: 800_000.0, minimum_bps: 1e6 };
+        assert_eq!(after(9, 1e6, 0.97).problem(), Some(less));
+        let nothing = StreamProblem::NothingArrives { offered_bps: 800_000.0 };
+        assert_eq!(after(9, 0.0, 0.0).problem(), Some(nothing));
+        assert_eq!((after(9, 4e5, 0.5).problem(), after(9, 0.0, 0.1).problem()), (None, None));
     }
 
     #[test]

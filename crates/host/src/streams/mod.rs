@@ -130,7 +130,7 @@ impl<P> Streams<P> {
     #[must_use]
     pub fn problem(&self, status: &StreamStatus) -> Option<Problem> {
         let receiving = status.receiving.as_ref()?;
-        if let Some(trouble) = receiving.trouble {
+        if let Some(trouble) = receiving.problem {
             return Some(Problem { code: trouble.name(), text: trouble.to_string() });
         }
         let is_unknown = |(name, _): &(&str, &P)| status.layers.iter().all(|layer| layer != name);

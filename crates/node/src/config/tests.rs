@@ -1,4 +1,4 @@
-//! What `node.toml` may say, and what is said where it is wrong.
+//! Tests of `node.toml`: what it accepts, and the messages for mistakes.
 
 use super::*;
 use ncmesh_host::gateway::Target;
@@ -86,7 +86,7 @@ fn errors_in_the_radio_are_placed_and_say_what_is_allowed() {
 }
 
 #[test]
-fn a_radio_of_no_known_kind_is_told_which_there_are() {
+fn an_unknown_kind_of_radio_is_answered_with_the_known_ones() {
     let error = parse("[node]\nid = 3\nkey = \"KEY\"\n[radio]\nkind = \"lora\"\n").unwrap_err();
     assert!(error.problem.contains("udp") && error.problem.contains("air"), "{error}");
     assert_eq!(error.line, Some(5), "{error}");

@@ -13,37 +13,38 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
-/// The most routes there can be.
+/// Largest number of routes.
 const MAX_ROUTES: usize = 4096;
-/// The longest name Linux gives a network interface, bytes.
+/// Length of the longest name of a network interface in Linux, bytes.
 const MAX_DEVICE_NAME: usize = 15;
 
 /// `[tunnel]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TunnelConfig {
-    /// The engine that carries the packets.
+    /// Name of the scheme that carries the packets.
     #[serde(default = "default_scheme", deserialize_with = "scheme")]
     pub scheme: String,
-    /// The TUN device, made by the daemon.
+    /// Name of the TUN device, which the daemon makes.
     #[serde(default = "default_device", deserialize_with = "device")]
     pub device: String,
-    /// The network namespace, as `ip netns` names them, that the device is put into; the daemon's own if absent.
+    /// Network namespace for the device, as `ip netns` names it. The daemon's own if absent.
     #[serde(default, deserialize_with = "namespace")]
     pub namespace: Option<String>,
-    /// This node's addresses, each with the length of the prefix that is reached through the device.
+    /// Addresses of this node. Each prefix is reached through the device.
     #[serde(deserialize_with = "addresses")]
     pub address: Vec<IpNet>,
-    /// The longest IP packet, bytes; as long as the scheme carries if absent.
+    /// Length of the longest IP packet, bytes. The longest that the scheme carries if absent.
     #[serde(default, deserialize_with = "mtu")]
     pub mtu: Option<usize>,
-    /// Whether the segment size of TCP connections through the device is held to what fits.
+    /// Whether the segment size of TCP connections through the device is limited to what fits.
     #[serde(default = "yes")]
     pub clamp_mss: bool,
-    /// Packets that wait here at most for one node while the scheme has no room.
+    /// Limit of packets that wait for one node while the scheme's queue is full.
     #[serde(default = "default_queue", deserialize_with = "queue")]
     pub queue: usize,
-    /// Which addresses are reached through which node, and may be the source of what comes from it.
+    /// Addresses and the node each is reached through. Packets from that node may have no other
+    /// source address.
     #[serde(default, deserialize_with = "routes")]
     pub routes: Vec<(IpNet, Target)>,
 }
@@ -61,7 +62,7 @@ impl TunnelConfig {
         }
     }
 
-    /// Checks what one setting alone does not tell, for the node of this id and name.
+    /// Checks settings that depend on each other, for the node with this id and name.
     pub(super) fn check(&self, id: NodeId, name: &str) -> Result<(), String> {
         let own = |target: &Target| match target {
             Target::Id(node) => *node == id,
@@ -80,7 +81,7 @@ impl TunnelConfig {
     }
 }
 
-/// The tunnel that is used if none is named.
+/// Returns the scheme for tunnels that name none.
 fn default_scheme() -> String {
     REGISTRY.of(ServiceKind::Tunnel).next().map_or_else(String::new, |e| e.name.into())
 }
@@ -97,10 +98,10 @@ fn yes() -> bool {
     true
 }
 
-/// That there is such a tunnel scheme.
+/// Checks that a tunnel scheme with this name exists.
 ///
 /// # Errors
-/// One line that lists those there are.
+/// One line that lists the existing schemes.
 pub(crate) fn check_scheme(name: &str) -> Result<(), String> {
     let tunnels = REGISTRY.of(ServiceKind::Tunnel);
     let known: Vec<_> = tunnels.map(|e| e.name).collect();
@@ -161,7 +162,7 @@ fn addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D
     Ok(all)
 }
 
-/// Whether a host can have this address.
+/// Returns whether a host can have this address.
 fn is_host(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     !address.is_unspecified() && !address.is_multicast() && !address.is_loopback() && !broadcast

@@ -178,7 +178,8 @@ impl Node {
         self.stack.at(self.clock.now(), &mut self.storage).handle_tx_report(report);
     }
 
-    /// Whether there is something to transmit. Not before the epoch that its frame would carry is on disk.
+    /// Whether there is something to transmit. Not before the epoch that its frame would carry is
+    /// on disk.
     #[must_use]
     pub fn wants_radio(&self) -> bool {
         self.savers.epoch.is_saved(&self.stack.epoch())

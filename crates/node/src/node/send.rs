@@ -52,8 +52,9 @@ impl Node {
         cut.map_err(|e| refused(scheme, &e))
     }
 
-    /// Hands a file to its engine, which announces it at once. Without `contents` and `leaves` (it vanished
-    /// or changed since it was announced) the engine withdraws it once a receiver asks for it.
+    /// Hands a file to its engine, which announces it at once. Without `contents` and `leaves` (it
+    /// vanished or changed since it was announced) the engine withdraws it once a receiver asks for
+    /// it.
     ///
     /// # Errors
     /// [`ErrorCode::BadRequest`] or [`ErrorCode::File`].

@@ -72,7 +72,8 @@ impl Node {
         hints
     }
 
-    /// `GET /v1/peers`: every other node known, and neighbours heard whose link state is still to come.
+    /// `GET /v1/peers`: every other node known, and neighbours heard whose link state is still to
+    /// come.
     #[must_use]
     pub fn peers(&self) -> Vec<Peer> {
         let paths = self.stack.topology().paths_from(self.id(), Metric::Unicast);

@@ -1,7 +1,7 @@
 //! The TUN device: made, addressed, routed, and gone with the daemon.
 //!
-//! A device may be put into another network namespace than the daemon's: it is made by a thread that enters it. The
-//! radio then stays where it is, as WireGuard's socket does.
+//! A device may be put into another network namespace than the daemon's: it is made by a thread
+//! that enters it. The radio then stays where it is, as WireGuard's socket does.
 
 use crate::config::TunnelConfig;
 use ipnet::IpNet;
@@ -14,7 +14,8 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 use tun_rs::{AsyncDevice, DeviceBuilder, SyncDevice};
 
-/// Packets that the kernel keeps for the daemon. They add to the queues of the tunnel and to the delay under load.
+/// Packets that the kernel keeps for the daemon. They add to the queues of the tunnel and to the
+/// delay under load.
 const TX_QUEUE: u32 = 64;
 /// Where `ip netns` keeps its namespaces.
 const NAMESPACES: &str = "/run/netns";
@@ -82,7 +83,8 @@ impl Device {
         Ok(Self { name, tun })
     }
 
-    /// Waits for a packet of the host's and says how long it is. Nothing is lost where this is given up.
+    /// Waits for a packet of the host's and says how long it is. Nothing is lost where this is
+    /// given up.
     ///
     /// # Errors
     /// [`DeviceError::Gone`].
@@ -102,8 +104,9 @@ impl Device {
         }
     }
 
-    /// Whether it is still there. To be asked now and then: the kernel wakes who waits for a packet before it lets go of
-    /// the device, and who looks in between finds neither a packet nor an error, and is not woken again.
+    /// Whether it is still there. To be asked now and then: the kernel wakes who waits for a packet
+    /// before it lets go of the device, and who looks in between finds neither a packet nor an
+    /// error, and is not woken again.
     ///
     /// # Errors
     /// [`DeviceError::Gone`].

@@ -10,7 +10,8 @@ use ncmesh_medium::{Access, Output, RadioId};
 use std::sync::Arc;
 
 impl Simulation {
-    /// Runs until `stop` says so or the clock reaches `until`, or an observer fails. Says whether `stop` did.
+    /// Runs until `stop` says so or the clock reaches `until`, or an observer fails. Says whether
+    /// `stop` did.
     pub fn run_until(&mut self, until: Instant, mut stop: impl FnMut(&Self) -> bool) -> bool {
         while !self.is_stopped() {
             if stop(self) {
@@ -51,7 +52,7 @@ impl Simulation {
             if let Some(stack) = &mut host.stack {
                 stack.at(at, &mut host.storage).handle_timeout();
             }
-            self.attend(node);
+            self.handle_due(node);
         }
     }
 
@@ -93,7 +94,7 @@ impl Simulation {
                 }
             }
         }
-        self.attend(node);
+        self.handle_due(node);
     }
 
     fn deliver(&mut self, node: usize, frame: Arc<[u8]>) {
@@ -116,7 +117,7 @@ impl Simulation {
         if let Some(stack) = &mut host.stack {
             stack.at(self.now, &mut host.storage).handle_datagram(datagram);
         }
-        self.attend(node);
+        self.handle_due(node);
     }
 
     fn report(
@@ -138,11 +139,11 @@ impl Simulation {
         if let Some(stack) = &mut host.stack {
             stack.at(self.now, &mut host.storage).handle_tx_report(report);
         }
-        self.attend(node);
+        self.handle_due(node);
     }
 
     /// After anything was said to a node: its events, its wish to transmit, its timer.
-    pub(super) fn attend(&mut self, node: usize) {
+    pub(super) fn handle_due(&mut self, node: usize) {
         let (now, host) = (self.now, &mut self.hosts[node]);
         let (packets, stream_packets) = (&mut self.packets, &mut self.stream_packets);
         let ip_packets = &mut self.ip_packets;

@@ -98,7 +98,7 @@ impl Simulation {
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
         let mut active = stack.at(self.now, &mut host.storage);
         let result = call(&mut host.streams, &mut active);
-        self.attend(node);
+        self.handle_due(node);
         Ok(result)
     }
 }

@@ -119,7 +119,7 @@ impl Route {
         let hearers = self.topology.links_from(self.me).map(|(node, _)| node);
         let neighbors: BTreeSet<NodeId> =
             hearers.chain(link.inbound(now).map(|(n, _)| n)).collect();
-        self.flood.settle(&neighbors);
+        self.flood.drop_acknowledged(&neighbors);
     }
 
     /// Returns when, later than `after`, something falls due.

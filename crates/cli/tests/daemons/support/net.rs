@@ -11,8 +11,8 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// A segment of `hosts` namespaces, each with interface `mesh0`, 10.77.0.1 and up. Where that is not
-    /// possible the reason is printed and the test is to be skipped.
+    /// A segment of `hosts` namespaces, each with interface `mesh0`, 10.77.0.1 and up. Where that
+    /// is not possible the reason is printed and the test is to be skipped.
     pub(crate) fn new(hosts: usize) -> Option<Self> {
         let n = SEGMENTS.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("ncm{}-{n}", std::process::id());
@@ -32,8 +32,8 @@ impl Segment {
         &self.names[i]
     }
 
-    /// Loses `percent` of the UDP frames that reach host `i`. Says whether that is possible; if it is not, the
-    /// reason is printed and the test is to be skipped.
+    /// Loses `percent` of the UDP frames that reach host `i`. Says whether that is possible; if it
+    /// is not, the reason is printed and the test is to be skipped.
     pub(crate) fn lose(&self, i: usize, percent: u32) -> bool {
         let rules = format!(
             "add table ip loss; \

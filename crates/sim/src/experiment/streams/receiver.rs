@@ -77,7 +77,7 @@ impl Receiver {
         let streams = s.host(self.node).stack().map(Stack::streams).unwrap_or_default();
         let own = streams.into_iter().find(|(_, status)| status.flow == flow);
         let receiving = own.and_then(|(_, status)| status.receiving);
-        self.outcome.problem = receiving.and_then(|r| r.trouble).map(|trouble| trouble.to_string());
+        self.outcome.problem = receiving.and_then(|r| r.problem).map(|trouble| trouble.to_string());
     }
 
     /// Counts an intact packet (layer, number) that the source accepted at `taken_at`. `counts`
