@@ -53,7 +53,7 @@
 //! # protocol = "udp"                       # or "tcp": a TCP connection, the kernel's in the lab
 //! # congestion = "cubic"                   # of "tcp": or "reno", "none"
 //! # window = "4M"                          # of "tcp": bytes of send and of receive buffer
-//! # ack_delay_s = 0.04                     # of "tcp": delay of acknowledgments, s
+//! # ack_delay_s = 0.04                     # of "tcp": longest delay of an acknowledgment, s
 //! # size = "1MB"                           # of "tcp": bytes to send; unlimited if absent
 //!
 //! # [[stream]]                             # a live layered stream; any number
@@ -156,8 +156,8 @@ pub struct Tcp {
     pub congestion: Option<String>,
     /// Size of the send buffer and of the receive buffer, bytes; the default sizes if absent.
     pub window: Option<usize>,
-    /// Delay of an acknowledgment that waits for a second segment; zero: each segment is
-    /// acknowledged. As the kernel does it if absent. In the lab the kernel always decides itself.
+    /// Time that an acknowledgment waits for a second segment; zero acknowledges each segment, and
+    /// the kernel's policy applies if absent. In the lab the kernel always decides itself.
     pub ack_delay: Option<Duration>,
     /// Total bytes to send; unlimited if absent.
     pub size: Option<u64>,
