@@ -1,4 +1,4 @@
-//! Any packets from the host and from the mesh, at the gateway between them.
+//! Arbitrary packets from the host and from the mesh at the tunnel's gateway.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +15,8 @@ queue = 2
 routes = { "0.0.0.0/0" = 5, "10.0.0.0/8" = "six", "::/0" = 5, "fd00::/8" = 7 }
 "#;
 
-/// Node 5 takes packets, 6 has no room, 7 is out of reach.
+/// Network in which node 5 accepts packets, the queue for node 6 is full, and node 7 is
+/// unreachable.
 struct ThreeNodes;
 
 impl Mesh for ThreeNodes {
@@ -58,7 +59,7 @@ fuzz_target!(|packets: Vec<(bool, bool, Vec<u8>)>| {
     }
 });
 
-/// Lets a packet say how long it is, which chance seldom does.
+/// Sets a packet's length field to its length, which random bytes seldom have.
 fn state_length(packet: &mut [u8]) {
     let length = packet.len() as u16;
     match packet.first().map(|first| first >> 4) {

@@ -1,4 +1,4 @@
-//! A file always arrives whole: random connected meshes, loss up to 0.6, restarts, disorder.
+//! A file always arrives whole: random connected meshes, loss up to 0.6, restarts, reordering.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 struct Case {
     nodes: usize,
     links: Vec<(usize, usize, f64)>,
-    /// Node, seconds after the start of the transfer, seconds off.
+    /// Node, seconds after the start of the transfer, and seconds it is down.
     restarts: Vec<(usize, f64, f64)>,
     len: usize,
     disorder: f64,
@@ -22,7 +22,7 @@ struct Case {
 
 fn case() -> impl Strategy<Value = Case> {
     (3usize..8).prop_flat_map(|nodes| {
-        // A random tree keeps the mesh connected; more links are thrown in.
+        // A random tree keeps the mesh connected; further links are random.
         let tree = (1..nodes).map(|i| (0..i, 0.0..0.6f64)).collect::<Vec<_>>();
         let more = prop::collection::vec((0..nodes, 0..nodes, 0.1..0.6f64), 0..6);
         let restarts = prop::collection::vec((0..nodes, 0.0..3.0f64, 0.1..4.0f64), 0..3);
@@ -69,9 +69,10 @@ proptest! {
                 let flow = ncmesh_wire::FlowId { source: ncmesh_sim::node_id(0), serial: 1 };
                 let received = s.host(node).storage().received(flow);
                 prop_assert_eq!(received, &contents(case.len)[..], "node {}", node);
-                let told = Observation::Delivered(flow);
-                let delivered = s.observations().iter().any(|(_, n, h)| *n == node && *h == told);
-                prop_assert!(delivered, "node {} was not told", node);
+                let delivered = Observation::Delivered(flow);
+                let mut all = s.observations().iter();
+                let is_delivered = all.any(|(_, n, h)| *n == node && *h == delivered);
+                prop_assert!(is_delivered, "node {} reports no delivery", node);
             }
             prop_assert!(ended(&s), "the source does not know");
         }

@@ -1,5 +1,5 @@
-//! What a user counts on: receivers that vanish, join late or cancel, sources that restart, files
-//! that change, transfers side by side, and the paper's variants.
+//! Transfers of files: receivers that vanish, join late or cancel, sources that restart, files that
+//! change, transfers side by side, and the paper's variants.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -15,7 +15,7 @@ use ncmesh_wire::FlowId;
 
 const PACIFIER: &str = "pacifier";
 
-/// Every scheme that carries files.
+/// Every file scheme.
 fn schemes() -> impl Iterator<Item = &'static str> {
     REGISTRY.of(ServiceKind::File).map(|e| e.name)
 }
@@ -174,7 +174,7 @@ fn a_receiver_out_of_reach_does_not_stop_the_others() {
         let flow = s.send_file(scheme, 0, Some(&[1, 3]), contents(100_000)).unwrap();
         assert!(s.run_until(within(&s, 60), |s| has(s, 1, flow)));
         assert_eq!(state_of(&s, 3), ReceiverState::Invited);
-        // The meshes join: the file goes on by itself.
+        // When the two meshes join, the transfer continues by itself.
         s.set_loss(1, 2, 0.1).unwrap();
         s.set_loss(2, 1, 0.1).unwrap();
         assert!(s.run_until(within(&s, 120), ended));
@@ -205,7 +205,7 @@ fn variant(name: &str, seed: u64) -> SimulationConfig {
     config
 }
 
-/// When node 3, the well-connected one, had the file, and what the source spent.
+/// Returns when node 3, the well-connected one, had the file, and how many packets the source sent.
 fn outcome(name: &str, seed: u64) -> (f64, f64) {
     let mut s = settled(variant(name, seed));
     let start = s.now().as_secs_f64();
@@ -229,7 +229,7 @@ fn rate_limiting_saves_source_packets_and_round_robin_frees_the_good_receiver() 
     assert!(pacifier.0 < 0.7 * tree_rl.0, "good receiver {pacifier:?} against {tree_rl:?}");
 }
 
-/// Two relays, the better one of which dies in the middle.
+/// Two relays, of which the better one dies during the transfer.
 fn survives_the_death_of_a_forwarder(scheme: &'static str, settings: &str, seed: u64) {
     let mut config = mesh(links(4, &[(0, 1, 0.1), (0, 2, 0.4), (1, 3, 0.1), (2, 3, 0.4)]), seed);
     config.engines = toml::from_str(settings).unwrap();
@@ -277,8 +277,7 @@ fn a_crowded_node_with_short_frames_is_still_known_and_can_send() {
     let spokes: Vec<(usize, usize, f64)> = (1..=80).map(|node| (0, node, 0.05)).collect();
     let mut s = settled(SimulationConfig { mtu: 256, ..mesh(links(81, &spokes), 1) });
     s.run_for(Duration::from_secs(20));
-    // Not all that it hears fit into what it says of itself; an acknowledgment needs a way that is
-    // known.
+    // Its neighbours do not all fit into its link state, and acknowledgments need a known path.
     let topology = s.host(0).stack().unwrap().topology();
     let heard = &topology.state(node_id(0)).unwrap().hears;
     assert!((20..80).contains(&heard.len()), "{} links fit", heard.len());
