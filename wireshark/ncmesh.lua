@@ -1,9 +1,9 @@
 -- Wireshark dissector for ncmesh frames, version 1 (docs/reference/wire-format.md). How to load
 -- it: docs/guide/traces.md.
 --
--- It takes Ethertype 0x88B5, as `ncmesh simulate --pcap` writes it, and UDP port 7117, as daemons use it. Of
--- sealed frames it shows the header. Frames under the null cipher (`--unsealed`) it shows whole; they are known by
--- their tag, which is all zeros. Runs under Lua 5.2 to 5.4, hence without bit operators.
+-- It takes Ethertype 0x88B5, which `ncmesh simulate --pcap` writes, and UDP port 7117, which
+-- daemons use. It shows the header of sealed frames, and all of frames under the null cipher
+-- (`--unsealed`), which have a tag of zeros. Runs under Lua 5.2 to 5.4, so without bit operators.
 
 local ETHERTYPE = 0x88B5
 local UDP_PORT = 7117
@@ -31,7 +31,7 @@ local STATES = {
   [22] = "refused: no inbox",
 }
 
--- Every service by its id, and what kind of service it is. Ids and names of the engines are those of
+-- Every service by its id, with the kind of its frames. Ids and names of the engines are those of
 -- crates/engines/src/lib.rs.
 local SERVICES = {
   [0] = { name = "link", is = "link" },
@@ -117,7 +117,8 @@ local f = {
   revision = ProtoField.uint8("ncmesh.revision", "Revision of the plan"),
   upstream = ProtoField.bytes("ncmesh.upstream", "Who is upstream of whom, a row of bits each"),
   piggyback_receiver = ProtoField.uint16("ncmesh.piggyback.receiver", "Acknowledgment of receiver"),
-  piggyback_serial = ProtoField.uint32("ncmesh.piggyback.serial", "Acknowledgment serial", base.HEX),
+  piggyback_serial =
+    ProtoField.uint32("ncmesh.piggyback.serial", "Acknowledgment serial", base.HEX),
   index = ProtoField.uint8("ncmesh.index", "Packet, as it is"),
   coefficients = ProtoField.bytes("ncmesh.coefficients", "Coefficients, GF(2^8)"),
   payload = ProtoField.bytes("ncmesh.payload", "Symbol"),
@@ -132,7 +133,8 @@ local f = {
   xor_hops = ProtoField.uint8("ncmesh.xor.hops", "Hops"),
   xor_hop = ProtoField.uint16("ncmesh.xor.hop", "Hop"),
   xor_more = ProtoField.bool("ncmesh.xor.more", "More for the next hop", 8, nil, 0x80),
-  xor_other_more = ProtoField.bool("ncmesh.xor.other_more", "More for the next hop of the shorter packet", 8, nil, 0x40),
+  xor_other_more = ProtoField.bool(
+    "ncmesh.xor.other_more", "More for the next hop of the shorter packet", 8, nil, 0x40),
   xor_next = ProtoField.uint16("ncmesh.xor.next", "Next hop"),
   asked = ProtoField.uint16("ncmesh.request.asked", "Asked"),
   missed = ProtoField.uint16("ncmesh.request.missed", "Missed"),
@@ -215,17 +217,19 @@ local f = {
 ncmesh.fields = f
 
 local e = {
-  malformed = ProtoExpert.new("ncmesh.malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR),
+  malformed = ProtoExpert.new(
+    "ncmesh.malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR),
   foreign_version = ProtoExpert.new(
     "ncmesh.foreign_version", "Another version", expert.group.UNDECODED, expert.severity.WARN),
   unknown = ProtoExpert.new(
     "ncmesh.unknown", "Unknown service or kind", expert.group.UNDECODED, expert.severity.WARN),
-  cut = ProtoExpert.new("ncmesh.cut", "Captured in part", expert.group.UNDECODED, expert.severity.NOTE),
+  cut = ProtoExpert.new(
+    "ncmesh.cut", "Captured in part", expert.group.UNDECODED, expert.severity.NOTE),
 }
 ncmesh.experts = e
 
--- Reads a stretch of a frame from the front and shows what it reads. Once something is amiss it says so and reads
--- nothing more: then all reads give nil, and numbers 0.
+-- Reads part of a frame from the front and shows what it reads. After an error it reads nothing
+-- more: then all reads give nil, and numbers 0.
 local Cursor = {}
 Cursor.__index = Cursor
 
@@ -437,7 +441,8 @@ local function routing(c, has_belts, is_tree)
     c:branch(f.forwarder, function()
       local node = c:number(f.forwarder_node, 2)
       if is_tree then return string.format("Node %d below %d", node, c:number(f.parent, 2)) end
-      return string.format("Forwarder %d: TX_credit %.2f", node, c:fraction(f.forwarder_credit, 2, 256))
+      local credit = c:fraction(f.forwarder_credit, 2, 256)
+      return string.format("Forwarder %d: TX_credit %.2f", node, credit)
     end)
   end
   if has_belts or is_tree then c:field(f.revision, 1) end
@@ -514,8 +519,8 @@ local function forwarded(c)
   return string.format("%d to %d by %d", source, destination, next_hop)
 end
 
--- A packet's tag in a frame of xor. `known` tells of its way the nodes that the frame does not list, by the place of
--- its sender and their own.
+-- A packet's header in a frame of xor. `known` gives the nodes of its route that the frame does not
+-- list, by the place of its sender and their own.
 local function xor_tag(c, known)
   local tag = { at = 0, name = "?", nodes = {} }
   local way = c:take(1)
@@ -533,7 +538,8 @@ local function xor_tag(c, known)
     tag.nodes[place], seen[node] = node, true
   end
   tag.name = string.format("%d-%08x", tag.nodes[0], number)
-  tag.text = string.format("Packet %s to %d by %d", tag.name, tag.nodes[hops], tag.nodes[tag.at + 1] or 0)
+  local destination, next_hop = tag.nodes[hops], tag.nodes[tag.at + 1] or 0
+  tag.text = string.format("Packet %s to %d by %d", tag.name, destination, next_hop)
   return tag
 end
 
@@ -646,7 +652,9 @@ local function stream_announcement(c)
     plain = plain and is_plain_name(name) and not seen[name]
     seen[name] = true
   end
-  if not plain then c:fail("Names are letters, digits, '.', '_' and '-', of layers each another") end
+  if not plain then
+    c:fail("Names are letters, digits, '.', '_' and '-', of layers each another")
+  end
   for _ = 1, math.min(count, 4) do c:field(f.stream_sent, 4) end
   if c:left() > 0 then c:fail("The body does not end behind its numbers") end
   return string.format("%s to group %s, %d layers", flow, plain and group or "?", count)
@@ -669,7 +677,8 @@ local function core_head(c)
   local count, flags = c:number(f.core_count, 1), c:take(1)
   if flags then c.tree:add(f.core_closed, flags) end
   head.symbol = c:number(f.core_symbol, 2)
-  local sizes = head.room >= 1 and head.room <= 120 and count >= 1 and count <= head.room and head.symbol > 2
+  local sizes = head.room >= 1 and head.room <= 120 and count >= 1 and count <= head.room
+    and head.symbol > 2
   if not sizes or behind > 7 or behind > generation or flags and flags:uint() > 1 then
     c:fail("There is no such generation")
   end
@@ -836,7 +845,9 @@ local function mc2_data(c)
   local symbol = c:number(f.symbol, 2)
   c:field(f.coefficients, room)
   local length = c:rest(f.payload)
-  if length < 3 or length > symbol then c:fail("A payload has 3 bytes or more, up to a combination's") end
+  if length < 3 or length > symbol then
+    c:fail("A payload has 3 bytes or more, up to a combination's")
+  end
   return string.format("%d to %d generation %d", source, destination, generation)
 end
 
@@ -865,7 +876,8 @@ local function mc2_request(c)
   return string.format("%s by %d: %d packets of generation %d", flow, next_hop, lacking, generation)
 end
 
--- By kind of service, its frames by their kind. `show` returns what to say of one, and its name where that differs.
+-- The frames of each service, by kind. `show` returns the text for a frame, and its name if that
+-- differs.
 local FRAMES = {
   mc2 = {
     [1] = { name = "data", show = mc2_data },
