@@ -1,5 +1,7 @@
 //! Meshes to test on: small, quick, and described in one line.
 
+pub mod frames;
+
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};

@@ -63,12 +63,12 @@ const STATE_REPORT: Layout = Layout {
                     "membership.backlog",
                     "Backlog, packets",
                     "the sum of m times the packets held over its links, and its own Y if it \
-                     receives and Y is below 0; IEEE 754, finite",
+                     receives and Y is below 0",
                 )),
                 field(float(
                     "membership.pressure",
                     "Virtual pressure, packets",
-                    "the sum of Y over those receivers, where it is above 0; likewise",
+                    "the sum of Y over those receivers, where it is above 0",
                 )),
             ],
         }],

@@ -14,7 +14,7 @@ pub(crate) const LAYOUTS: &[Layout] = &[PACKETS, COUNTS, MISSED];
 const PACKETS: Layout = Layout {
     kind: DATA,
     name: "data",
-    variant: Some((Is("packets", 2), "coded")),
+    variant: Some((Is("xor.packets", 2), "coded")),
     info: "{xor.packet+}",
     flow: FlowOf::Ends("xor.source", "xor.destination"),
     batch: None,
@@ -33,18 +33,23 @@ const PACKETS: Layout = Layout {
                 "More for the other next hop",
                 "the same of the shorter of two packets",
             ),
-            bits("packets", 0x3F, "Packets", "1: a packet alone; 2: two packets that cross, xored")
-                .within(1, 2),
+            bits(
+                "xor.packets",
+                0x3F,
+                "Packets",
+                "1: a packet alone; 2: two packets that cross, xored",
+            )
+            .within(1, 2),
         ]),
-        Part::When(Is("packets", 1), ALONE),
-        Part::When(Is("packets", 2), CROSSING),
+        Part::When(Is("xor.packets", 1), ALONE),
+        Part::When(Is("xor.packets", 2), CROSSING),
         field(bytes(
             "payload",
             Length::Rest(1, 65_535),
             "Payload",
             "the packet, or two xored, the shorter one padded with zeros",
         )),
-        Part::When(Is("packets", 2), &[Part::Check(Check::AtMost("xor.length", "payload"))]),
+        Part::When(Is("xor.packets", 2), &[Part::Check(Check::AtMost("xor.length", "payload"))]),
     ],
 };
 
