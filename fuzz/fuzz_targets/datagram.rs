@@ -1,4 +1,5 @@
-//! Any datagram between the ether and its radios: what is read is written back byte for byte.
+//! Arbitrary datagrams between the channel emulator and its radios: a parsed one is written back
+//! byte for byte.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +7,7 @@ use ncmesh_node::etherd::datagram::parse;
 
 fuzz_target!(|bytes: &[u8]| {
     check(bytes);
-    // Right up to the kind, which chance seldom is.
+    // Valid up to the kind, which random bytes seldom are.
     check(&[b"NE\x01", bytes].concat());
 });
 

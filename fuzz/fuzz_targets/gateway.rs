@@ -1,9 +1,9 @@
-//! Any packets from the host and from the mesh, at the gateway between them.
+//! Arbitrary packets from the host and from the mesh at the tunnel's gateway.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use ncmesh_host::gateway::{Gateway, Mesh};
 use ncmesh_node::config::TunnelConfig;
-use ncmesh_node::tunnel::{Gateway, Mesh};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::tunnel::PacketError;
 use ncmesh_wire::NodeId;
@@ -15,7 +15,8 @@ queue = 2
 routes = { "0.0.0.0/0" = 5, "10.0.0.0/8" = "six", "::/0" = 5, "fd00::/8" = 7 }
 "#;
 
-/// Node 5 takes packets, 6 has no room, 7 is out of reach.
+/// Network in which node 5 accepts packets, the queue for node 6 is full, and node 7 is
+/// unreachable.
 struct ThreeNodes;
 
 impl Mesh for ThreeNodes {
@@ -39,7 +40,7 @@ impl Mesh for ThreeNodes {
 
 fuzz_target!(|packets: Vec<(bool, bool, Vec<u8>)>| {
     let config: TunnelConfig = toml::from_str(CONFIG).expect("it is valid");
-    let (mut gateway, mut mesh) = (Gateway::new(&config, MTU), ThreeNodes);
+    let (mut gateway, mut mesh) = (Gateway::new(config.gateway(MTU)), ThreeNodes);
     let mut now = Instant::default();
     for (outbound, whole, mut packet) in packets {
         now = now + Duration::from_millis(7);
@@ -58,7 +59,7 @@ fuzz_target!(|packets: Vec<(bool, bool, Vec<u8>)>| {
     }
 });
 
-/// Lets a packet say how long it is, which chance seldom does.
+/// Sets a packet's length field to its length, which random bytes seldom have.
 fn state_length(packet: &mut [u8]) {
     let length = packet.len() as u16;
     match packet.first().map(|first| first >> 4) {

@@ -1,4 +1,4 @@
-//! Any datagram: the outer frame and its seal.
+//! Arbitrary datagrams against the outer frame and its seal.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any text as a scenario, as an override of one, and as a NetJSON topology.
+//! Arbitrary text as a scenario, as an override, and as a NetJSON topology.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +14,7 @@ phy = "802.11b"
 bit_rate = "2M"
 "#;
 
-/// `text` as a scenario; files are sought where there are none.
+/// Parses `text` as a scenario in a directory without files.
 fn parse(text: &str) -> Option<Scenario> {
     let read = Scenario::parse(text, "fuzz.toml", Path::new("nowhere"));
     if let Err(e) = &read {
@@ -24,7 +24,7 @@ fn parse(text: &str) -> Option<Scenario> {
 }
 
 fuzz_target!(|text: &str| {
-    // Without these no name leads to a file that is there.
+    // Without these characters no name leads to an existing file.
     let text = text.replace(['/', '\\'], "-");
     if let Some(scenario) = parse(&text) {
         assert!((256..=2304).contains(&scenario.mtu));

@@ -1,5 +1,5 @@
-//! Any sequence of frames that pass the seal, at a node that sends and receives files: probes, link state,
-//! announcements, data, acknowledgments, all wrong.
+//! Arbitrary sequences of authenticated frames at a node that sends and receives files: malformed
+//! probes, link state, announcements, data and acknowledgments.
 #![no_main]
 
 use ncmesh_engine::registry::ServiceKind;
@@ -32,7 +32,7 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
     stack
 }
 
-/// Sends a file to node 2, by `scheme`.
+/// Sends a file to node 2 by `scheme`.
 fn send(stack: &mut Stack, scheme: &str, serial: u32, storage: &mut MemoryStorage) {
     let contents = vec![7; 5000];
     let geometry = stack.at(Instant::default(), storage).geometry_for(scheme, 5000).unwrap();
@@ -55,7 +55,7 @@ fn send(stack: &mut Stack, scheme: &str, serial: u32, storage: &mut MemoryStorag
 fn settle(stack: &mut Stack, storage: &mut MemoryStorage, now: Instant) {
     while let Some(event) = stack.poll_event() {
         match event {
-            // Large files are not taken here, as a real inbox would find no space for them.
+            // Large files are refused, as a real inbox would find no space for them.
             Event::Announced(m) if m.geometry.batches() < 4096 => {
                 let none = BatchSet::none(m.geometry.batches());
                 stack.at(now, storage).accept(m.flow, &none);
@@ -72,11 +72,11 @@ fuzz_target!(|data: &[u8]| {
     let mut senders: Vec<Sealer> =
         (2..5).map(|id| Sealer::new(Cipher::Null, NodeId(id), 1)).collect();
     let (mut rest, mut out, mut now) = (data, Vec::new(), 0u64);
-    // Each frame: sender, service, kind, milliseconds since the last, length, body.
+    // Each input frame: sender, service, kind, milliseconds since the last, length, body.
     while let [sender, service, kind, wait, len, body @ ..] = rest {
         now += u64::from(*wait) * 1_000_000;
         let at = Instant::from_nanos(now);
-        // Short bodies byte by byte, and long ones up to more than a frame.
+        // Short bodies in steps of a byte, and long ones up to more than a frame.
         let len = usize::from(*len);
         let len = if len < 128 { len } else { (len - 128) * 12 };
         let (body, behind) = body.split_at(len.min(body.len()));

@@ -1,4 +1,5 @@
-//! Any bytes where a daemon keeps what must outlive it: nothing panics, and what is read is what was written.
+//! Arbitrary bytes in the files of a daemon's state: nothing panics, and what is parsed equals what
+//! was written.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -47,7 +48,7 @@ fn epochs(bytes: &[u8]) {
     assert!(state::parse_inboxes(bytes).len() <= bytes.len());
 }
 
-/// A journal as it is written, with one byte changed or cut off there.
+/// Tests a valid journal with one byte changed, or truncated there.
 fn damaged_journal(bytes: &[u8]) {
     let [cut, high, low, flip, ..] = bytes else { return };
     let manifest = manifest();
@@ -71,7 +72,7 @@ fn damaged_journal(bytes: &[u8]) {
     }
 }
 
-/// Records as they are written, of batches there are and are not, and anything among them.
+/// Tests valid records of existing and missing batches, mixed with arbitrary bytes.
 fn journal_with_garbage(mut bytes: &[u8]) {
     let manifest = manifest();
     let mut journal = journal::head(&manifest).expect("it is text");

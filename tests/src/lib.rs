@@ -1,18 +1,18 @@
-//! Meshes to test on: small, quick, and described in one line.
+//! Small, quick meshes for tests, each described in one line.
 
 pub mod frames;
 
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
-use ncmesh_sim::{Happening, Knowledge, Mischief, Simulation, SimulationConfig};
+use ncmesh_sim::{Disturbance, Knowledge, Observation, Simulation, SimulationConfig};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 
-/// A loss matrix from links that are alike both ways.
+/// Returns a loss matrix of symmetric links.
 ///
 /// # Panics
-/// Where a link names a node that is not there or a loss outside 0 to 1.
+/// A link names a node that does not exist, or a loss outside 0 to 1.
 #[must_use]
 pub fn links(nodes: usize, links: &[(usize, usize, f64)]) -> LossMatrix {
     let mut loss = LossMatrix::new(nodes);
@@ -23,7 +23,7 @@ pub fn links(nodes: usize, links: &[(usize, usize, f64)]) -> LossMatrix {
     loss
 }
 
-/// An 11 Mbit/s mesh whose nodes get to know each other quickly.
+/// Returns an 11 Mbit/s mesh whose nodes find each other quickly.
 #[must_use]
 pub fn mesh(loss: LossMatrix, seed: u64) -> SimulationConfig {
     let mut medium = MediumConfig::dot11b(loss, 11_000_000);
@@ -43,20 +43,20 @@ pub fn mesh(loss: LossMatrix, seed: u64) -> SimulationConfig {
         engines: toml::Table::new(),
         sealed: true,
         knowledge: Knowledge::Own,
-        mischief: Mischief::default(),
+        disturbance: Disturbance::default(),
     }
 }
 
-/// Bytes without short periods.
+/// Returns bytes without short periods.
 #[must_use]
 pub fn contents(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
-/// A running mesh in which everybody knows everybody.
+/// Returns a running mesh in which all nodes know each other.
 ///
 /// # Panics
-/// Where the configuration cannot be.
+/// The configuration is invalid.
 #[must_use]
 pub fn settled(config: SimulationConfig) -> Simulation {
     let mut simulation = Simulation::new(config).expect("a valid mesh");
@@ -64,16 +64,16 @@ pub fn settled(config: SimulationConfig) -> Simulation {
     simulation
 }
 
-/// Whether a source ended its transfer.
+/// Returns whether a source has ended its transfer.
 #[must_use]
 pub fn ended(simulation: &Simulation) -> bool {
-    simulation.happenings().iter().any(|(_, _, h)| matches!(h, Happening::SendEnded(_)))
+    simulation.observations().iter().any(|(_, _, h)| matches!(h, Observation::SendEnded(_)))
 }
 
-/// Runs one transfer of a file engine from node 0 to all others over `config`, to its end.
+/// Runs one transfer of a file scheme over `config` from node 0 to all others, until it ends.
 ///
 /// # Panics
-/// Where it does not end within an hour of the mesh's time.
+/// The transfer does not end within an hour of the mesh's time.
 #[must_use]
 pub fn transfer(engine: &Entry, config: SimulationConfig, len: usize) -> Simulation {
     let mut simulation = settled(config);

@@ -1,11 +1,11 @@
-//! A file always arrives whole: random connected meshes, loss up to 0.6, restarts, disorder.
+//! A file always arrives whole: random connected meshes, loss up to 0.6, restarts, reordering.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::{Happening, Mischief, Simulation};
+use ncmesh_sim::{Disturbance, Observation, Simulation};
 use ncmesh_tests::{contents, ended, links, mesh, settled};
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 struct Case {
     nodes: usize,
     links: Vec<(usize, usize, f64)>,
-    /// Node, seconds after the start of the transfer, seconds off.
+    /// Node, seconds after the start of the transfer, and seconds it is down.
     restarts: Vec<(usize, f64, f64)>,
     len: usize,
     disorder: f64,
@@ -22,7 +22,7 @@ struct Case {
 
 fn case() -> impl Strategy<Value = Case> {
     (3usize..8).prop_flat_map(|nodes| {
-        // A random tree keeps the mesh connected; more links are thrown in.
+        // A random tree keeps the mesh connected; further links are random.
         let tree = (1..nodes).map(|i| (0..i, 0.0..0.6f64)).collect::<Vec<_>>();
         let more = prop::collection::vec((0..nodes, 0..nodes, 0.1..0.6f64), 0..6);
         let restarts = prop::collection::vec((0..nodes, 0.0..3.0f64, 0.1..4.0f64), 0..3);
@@ -39,7 +39,7 @@ fn case() -> impl Strategy<Value = Case> {
 
 fn run(case: &Case, engine: &'static str) -> Simulation {
     let mut config = mesh(links(case.nodes, &case.links), case.seed);
-    config.mischief = Mischief { duplicate: case.disorder, reorder: case.disorder };
+    config.disturbance = Disturbance { duplicate: case.disorder, reorder: case.disorder };
     let mut s = settled(config);
     let to: Vec<usize> = (1..case.nodes).collect();
     s.send_file(engine, 0, Some(&to), contents(case.len)).expect("a file to send");
@@ -55,7 +55,11 @@ fn run(case: &Case, engine: &'static str) -> Simulation {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        max_shrink_iters: 40,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn whatever_the_mesh(case in case()) {
@@ -63,9 +67,12 @@ proptest! {
             let s = run(&case, engine.name);
             for node in 1..case.nodes {
                 let flow = ncmesh_wire::FlowId { source: ncmesh_sim::node_id(0), serial: 1 };
-                prop_assert_eq!(s.host(node).storage().received(flow), &contents(case.len)[..], "node {}", node);
-                let delivered = s.happenings().iter().any(|(_, n, h)| *n == node && *h == Happening::Delivered(flow));
-                prop_assert!(delivered, "node {} was not told", node);
+                let received = s.host(node).storage().received(flow);
+                prop_assert_eq!(received, &contents(case.len)[..], "node {}", node);
+                let delivered = Observation::Delivered(flow);
+                let mut all = s.observations().iter();
+                let is_delivered = all.any(|(_, n, h)| *n == node && *h == delivered);
+                prop_assert!(is_delivered, "node {} reports no delivery", node);
             }
             prop_assert!(ended(&s), "the source does not know");
         }

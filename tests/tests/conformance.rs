@@ -1,4 +1,4 @@
-//! What every engine in the registry must hold.
+//! Properties that every engine in the registry must have.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -8,13 +8,13 @@ use ncmesh_engine::rng;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::{Mischief, SimulationConfig};
+use ncmesh_sim::{Disturbance, SimulationConfig};
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_tests::{contents, links, mesh, settled, transfer};
 use ncmesh_wire::{Cipher, NodeId, Sealer};
 use rand_core::RngCore;
 
-/// Five nodes: two ways from 0 to 3, and 4 behind 3.
+/// Five nodes: two paths from 0 to 3, and 4 behind 3.
 fn diamond(seed: u64) -> SimulationConfig {
     let links = links(5, &[(0, 1, 0.2), (0, 2, 0.3), (1, 3, 0.3), (2, 3, 0.1), (3, 4, 0.2)]);
     mesh(links, seed)
@@ -24,7 +24,7 @@ fn file_engines() -> impl Iterator<Item = &'static Entry> {
     REGISTRY.of(ServiceKind::File)
 }
 
-/// A single node, for feeding it frames by hand.
+/// A single node, which the test feeds with frames.
 fn lone_stack() -> Stack {
     let config = diamond(1);
     let stack = StackConfig {
@@ -87,7 +87,7 @@ fn asking_changes_nothing() {
 fn frames_fit_the_radio() {
     for engine in file_engines() {
         for mtu in [400, 1472, 2300] {
-            // The medium refuses nothing of this length, so what is sent is what the engine wrote.
+            // The medium accepts every frame of this length, so it sends what the engine wrote.
             let s = transfer(engine, SimulationConfig { mtu, ..diamond(4) }, 30_000);
             for node in 0..s.len() {
                 let counters = s.host(node).stack().unwrap().counters().clone();
@@ -117,7 +117,7 @@ fn an_idle_node_wakes_for_probes_and_link_state_only() {
         stack.at(now, &mut storage).handle_timeout();
         wakes += 1;
     }
-    // Two probes and four looks at the neighbours a second, and some floods.
+    // Two probes and four exchanges with the neighbours a second, and some floods.
     assert!(wakes < 600 * 8, "{wakes} wakes in ten minutes");
 }
 
@@ -130,7 +130,7 @@ fn without_an_offer_nothing_is_filled() {
     assert_eq!(stack.offer(now), None);
 }
 
-/// Frames that pass the seal but are nonsense: from a neighbour gone mad, or an insider.
+/// Authenticated frames with random contents: from a faulty neighbour, or an insider.
 #[test]
 fn nonsense_is_counted_and_leaves_the_engine_at_work() {
     for engine in REGISTRY.entries() {
@@ -160,7 +160,7 @@ fn nonsense_is_counted_and_leaves_the_engine_at_work() {
     }
 }
 
-/// Data packets of the transfer as an insider would forge them, most with a bit flipped.
+/// Data packets of the transfer as an insider would forge them, most with a flipped bit.
 #[test]
 fn forged_packets_never_break_a_file_and_do_not_stop_it() {
     for engine in file_engines() {
@@ -188,7 +188,7 @@ fn forged_packets_never_break_a_file_and_do_not_stop_it() {
     }
 }
 
-/// A sealed data packet of transfer 1-00000001, batch 0, of each kind of routing in turn.
+/// Sealed data packets of transfer 1-00000001, batch 0, one for each kind of routing in turn.
 fn forged(forger: &mut Sealer, engine: &Entry, i: u32) -> Vec<u8> {
     let mut frame = Vec::new();
     Sealer::begin(&mut frame, engine.id, 1);
@@ -212,7 +212,7 @@ fn forged(forger: &mut Sealer, engine: &Entry, i: u32) -> Vec<u8> {
 fn disorder_on_the_way_to_the_node_is_survived() {
     for engine in file_engines() {
         let mut config = diamond(6);
-        config.mischief = Mischief { duplicate: 0.2, reorder: 0.2 };
+        config.disturbance = Disturbance { duplicate: 0.2, reorder: 0.2 };
         let s = transfer(engine, config, 80_000);
         let flow = s.host(0).stack().unwrap().transfers()[0].flow;
         assert_eq!(s.host(4).storage().received(flow), contents(80_000));

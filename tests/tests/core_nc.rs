@@ -1,4 +1,4 @@
-//! CORE and its baseline in whole meshes: flows that cross at relays.
+//! CORE and its baseline in whole meshes with flows that cross at relays.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -7,13 +7,14 @@ use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_engine::tunnel::Relaying;
 use ncmesh_medium::{ChannelConfig, Sense};
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Carried, FlowsOutcome, Mischief, Simulation, SimulationConfig, run};
+use ncmesh_sim::{Carried, Disturbance, FlowsOutcome, Simulation, SimulationConfig, run};
 use ncmesh_tests::{contents, links, mesh, settled};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// s1 to d1 and s2 to d2 over r; links to and from r lose `e_x`, d1 overhears s2 and d2 s1 with a loss of `e_oh`.
+/// Flows s1 to d1 and s2 to d2 over r. Links of r have the loss `e_x`; d1 overhears s2 and d2
+/// overhears s1 with the loss `e_oh`.
 fn cross(mac: &str, (e_x, e_oh): (f64, f64), settings: &str, seconds: u32) -> String {
     format!(
         r#"
@@ -24,7 +25,8 @@ fn cross(mac: &str, (e_x, e_oh): (f64, f64), settings: &str, seconds: u32) -> St
         link = [
             {{ from = "s1", to = "r", loss = {e_x} }}, {{ from = "s2", to = "r", loss = {e_x} }},
             {{ from = "r", to = "d1", loss = {e_x} }}, {{ from = "r", to = "d2", loss = {e_x} }},
-            {{ from = "s1", to = "d2", loss = {e_oh} }}, {{ from = "s2", to = "d1", loss = {e_oh} }},
+            {{ from = "s1", to = "d2", loss = {e_oh} }},
+            {{ from = "s2", to = "d1", loss = {e_oh} }},
         ]
         measure = {{ seconds = 100, bytes = 1100, period_s = 0.1 }}
         protocol = {{ {settings} }}
@@ -49,7 +51,7 @@ fn simulated(text: &str, scheme: &str) -> FlowsOutcome {
     flows
 }
 
-/// Data transmissions of all nodes for each packet delivered.
+/// Returns the data transmissions of all nodes for each delivered packet.
 fn cost(outcome: &FlowsOutcome) -> f64 {
     let delivered: u64 = outcome.flows.iter().map(|flow| flow.delivered).sum();
     outcome.transmissions as f64 / delivered as f64
@@ -59,8 +61,11 @@ fn rate(outcome: &FlowsOutcome) -> f64 {
     outcome.flows.iter().map(|flow| flow.throughput_bps).sum()
 }
 
-/// `ncmesh_papers.core_nc.simulate("core", e_x, e_oh)`, mean of 200 trials, and `efficiency` beside it: 1.5, 1.672, 2.157, 3.031, 2.349.
-/// What both leave out, 6 % at most: credits of 1.06, requests, and at the end a generation under way.
+/// Compares with `ncmesh_papers.core_nc.simulate("core", e_x, e_oh)` and `efficiency`, mean of 200
+/// trials: 1.5, 1.672, 2.157, 3.031, 2.349.
+///
+/// The models leave out at most 6 %: credits of 1.06, requests, and the generation in flight at the
+/// end.
 #[test]
 fn the_engine_costs_what_its_analysis_says() {
     let all = [(0.0, 0.0), (0.1, 0.1), (0.3, 0.3), (0.5, 0.5), (0.3, 0.5)];
@@ -93,7 +98,8 @@ fn it_carries_more_than_forwarding_and_than_cope() {
     }
 }
 
-/// The three relays of section 4: the more it does the less it sends, and sources and destinations need not know.
+/// The three relays of section 4: the more a relay does the less is sent. Sources and destinations
+/// need not know.
 #[test]
 fn relays_differ_as_section_4_says() {
     let costs = ["core", "recoding", "non_recoding"].map(|relay| {
@@ -115,23 +121,23 @@ fn without_overhearing_nothing_is_combined_and_nothing_is_lost_by_it() {
     assert_eq!((deaf.coding["r"].coded, deaf.coding["r"].stopped.len()), (0, 2));
     assert!(deaf.coding["r"].stopped[0].contains("knows only 0 %"), "{:?}", deaf.coding["r"]);
     assert!((cost(&deaf) / cost(&plain) - 1.0).abs() < 0.02);
-    // COPE's rule forwards where one in four combined packets could not be decoded.
+    // COPE's rule forwards where a quarter of the combined packets could not be decoded.
     let rule = simulated(&cross(SLOTTED, (0.0, 0.15), "", 8), "cope");
     assert_eq!(rule.coding["r"].coded, 0);
     let all = simulated(&cross(SLOTTED, (0.0, 0.05), "", 8), "cope");
     assert!(all.coding["r"].coded > 500 && all.coding["d1"].undecodable > 0);
 }
 
-// ---- by hand
+// ---- Flows whose packets the test offers itself.
 
-/// A packet of any length that says which it is.
+/// Returns a packet of any length that holds its number.
 fn packet(flow: (usize, usize), number: usize) -> Vec<u8> {
     let mut packet = contents(8 + (number * 37 + flow.0 * 501) % 1100);
     packet[..2].copy_from_slice(&(number as u16).to_be_bytes());
     packet
 }
 
-/// What every flow got until now: all as it was sent, none twice, in order.
+/// Adds the packets that have arrived to `got`, and checks that each is intact, in order, and new.
 fn take(s: &mut Simulation, got: &mut BTreeMap<(usize, usize), Vec<usize>>) {
     for arrival in s.take_packets() {
         let flow = (usize::from(arrival.from.0) - 1, arrival.to);
@@ -143,7 +149,7 @@ fn take(s: &mut Simulation, got: &mut BTreeMap<(usize, usize), Vec<usize>>) {
     }
 }
 
-/// Keeps these flows busy for so long, each with its next packets.
+/// Offers packets of these flows whenever they can send, for a given time.
 fn busy(s: &mut Simulation, scheme: &str, sent: &mut BTreeMap<(usize, usize), usize>, ms: u64) {
     for _ in 0..ms / 10 {
         for (flow, number) in sent.iter_mut() {
@@ -188,13 +194,13 @@ fn a_destination_vanishes_and_comes_back_and_the_other_flow_goes_on() {
         s.switch_on(4).unwrap();
         got.remove(&TWO);
         busy(&mut s, scheme, &mut sent, 12_000);
-        // Who has forgotten what it had may get a part of it again, but in order.
+        // A restarted node may get packets again, but in order.
         take(&mut s, &mut got);
         assert!(got[&TWO].len() > 200, "{scheme}: {}", got[&TWO].len());
     }
 }
 
-/// A relay that hears and is not heard, for a while.
+/// A relay that for a while hears others and is not heard.
 #[test]
 fn a_stuck_relay_loses_little() {
     for scheme in ["core_nc", "cope"] {
@@ -220,7 +226,8 @@ fn a_stuck_relay_loses_little() {
     }
 }
 
-/// Three sources, three destinations that overhear the other two sources, one relay; flows begin and end one after the other.
+/// Three sources, three destinations that overhear the other two sources, and one relay. Flows
+/// begin and end one after the other.
 #[test]
 fn three_flows_that_begin_and_end_at_any_time_all_arrive() {
     let mut lossy = Vec::new();
@@ -230,7 +237,7 @@ fn three_flows_that_begin_and_end_at_any_time_all_arrive() {
     }
     for scheme in ["core_nc", "cope"] {
         let mut config = mesh(links(7, &lossy), 3);
-        config.mischief = Mischief { duplicate: 0.05, reorder: 0.05 };
+        config.disturbance = Disturbance { duplicate: 0.05, reorder: 0.05 };
         let mut s = settled(config);
         let mut sent: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         let mut got = BTreeMap::new();
@@ -253,7 +260,8 @@ fn three_flows_that_begin_and_end_at_any_time_all_arrive() {
     }
 }
 
-/// Opposite directions of a line: each relay is a region, and who sent a packet needs not overhear it.
+/// Opposite directions of a line: each relay is a region, and a packet's sender need not overhear
+/// it.
 #[test]
 fn regions_follow_one_another_along_a_path() {
     for scheme in ["core_nc", "cope"] {
@@ -280,7 +288,7 @@ fn relay_as(s: &mut Simulation, node: usize, relay: RelayMode) {
     s.relay_as(node, Relaying { relay: Some(relay), coding: None }).unwrap();
 }
 
-/// Three regions in a row, n0 to n4 and back; nobody is hidden from anybody.
+/// Three regions in a row, n0 to n4 and back, without hidden nodes.
 fn three_regions(seed: u64) -> Simulation {
     let line = [(0, 1, 0.1), (1, 2, 0.1), (2, 3, 0.1), (3, 4, 0.1)];
     let mut config = mesh(links(5, &line), seed);
@@ -290,12 +298,12 @@ fn three_regions(seed: u64) -> Simulation {
     settled(config)
 }
 
-/// Keeps both directions of the regions busy, turn after turn, and sees that everything arrives.
+/// Offers packets in both directions of the regions in turn, and checks that all arrive.
 fn all_arrives(s: &mut Simulation, mut turn: impl FnMut(&mut Simulation, usize)) {
     let (mut sent, mut got) = ([((0, 4), 0), ((4, 0), 0)].into(), BTreeMap::new());
     for number in 0..6 {
         turn(s, number);
-        // Generations end at other times than turns.
+        // Generations end at other times than the turns.
         busy(s, "core_nc", &mut sent, 730);
     }
     s.run_for(Duration::from_secs(10));
@@ -322,7 +330,8 @@ fn relays_of_a_path_may_be_alike_or_differ() {
     }
 }
 
-/// They change while generations are under way; so does whether the middle one combines.
+/// Relay modes change while generations are in flight, and so does whether the middle relay
+/// combines.
 #[test]
 fn relays_of_a_path_change_and_everything_arrives() {
     for seed in [5, 6] {
@@ -336,7 +345,7 @@ fn relays_of_a_path_change_and_everything_arrives() {
     }
 }
 
-/// In the cross, where receivers live on what they overhear.
+/// In the cross, where receivers depend on what they overhear.
 #[test]
 fn the_relay_of_a_cross_changes_and_everything_arrives() {
     let mut s = settled(five(0.2, 7));
@@ -355,7 +364,8 @@ fn the_relay_of_a_cross_changes_and_everything_arrives() {
     assert!(core.coded > 200 && core.relaying.relay == Some(RELAYS[2]), "{core:?}");
 }
 
-/// Six hops, of which those far from each other may be busy at once: with two generations under way they are.
+/// Six hops. Hops far from each other may be busy at once, and with two generations in flight they
+/// are.
 #[test]
 fn a_longer_window_carries_more_over_a_long_path() {
     let carried = |window: u32| {

@@ -8,7 +8,8 @@ use ncmesh_tests::{links, mesh, settled};
 
 const SCHEME: &str = ncmesh_engine_mc2::NAME;
 
-/// Offers a packet each 20 ms, and says how many arrived, within four seconds more, of those that were taken.
+/// Offers a packet each 20 ms and runs for four seconds more. Returns how many accepted packets
+/// arrived.
 fn carry(s: &mut Simulation, to: usize, packets: u8) -> (usize, usize) {
     let mut taken = 0;
     for number in 0..packets {
@@ -36,7 +37,7 @@ fn links_without_loss_and_paths_of_one_hop() {
 #[test]
 fn links_that_deliver_worse_one_way() {
     let mut s = settled(mesh(links(4, &[(0, 1, 0.1), (0, 2, 0.1), (1, 3, 0.1), (2, 3, 0.1)]), 2));
-    // What comes back, acknowledgments and requests, is lost more often than not.
+    // Acknowledgments and requests on the way back are lost more often than not.
     for (from, to) in [(1, 0), (2, 0), (3, 1), (3, 2)] {
         s.set_loss(from, to, 0.6).unwrap();
     }
@@ -48,7 +49,7 @@ fn links_that_deliver_worse_one_way() {
 fn links_that_go_and_come_while_packets_flow() {
     let mut s = settled(mesh(links(4, &[(0, 1, 0.2), (0, 2, 0.2), (1, 3, 0.2), (2, 3, 0.2)]), 3));
     assert!(carry(&mut s, 3, 50).0 >= 48);
-    // One way delivers nothing at all, then it does and the other not.
+    // First one path delivers nothing, then the other.
     for (dead, alive) in [(1, 2), (2, 1)] {
         s.set_loss(alive, 3, 0.2).unwrap();
         s.set_loss(dead, 3, 1.0).unwrap();

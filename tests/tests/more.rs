@@ -1,9 +1,10 @@
-//! What the Pacifier paper says of MORE: pruning that cuts receivers off, and the crying baby.
+//! Claims of the Pacifier paper about MORE: pruning that disconnects receivers, and the crying
+//! baby.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_engine::time::Duration;
-use ncmesh_sim::{Happening, Knowledge, Simulation, SimulationConfig};
+use ncmesh_sim::{Knowledge, Observation, Simulation, SimulationConfig};
 use ncmesh_tests::{contents, ended, links, mesh, settled};
 use ncmesh_wire::FlowId;
 
@@ -13,14 +14,14 @@ fn started(config: SimulationConfig, scheme: &'static str, to: &[usize]) -> (Sim
     (s, flow)
 }
 
-/// Seconds of the mesh's clock at which `node` had the file.
+/// Returns the time at which `node` had the file, s of the mesh's clock.
 fn delivered_at(s: &Simulation, node: usize, flow: FlowId) -> Option<f64> {
     let delivered =
-        s.happenings().iter().find(|(_, n, h)| *n == node && *h == Happening::Delivered(flow));
+        s.observations().iter().find(|(_, n, h)| *n == node && *h == Observation::Delivered(flow));
     delivered.map(|(at, ..)| at.as_secs_f64())
 }
 
-/// Seven hops; the sender of the fourth, which loses nothing, makes 1 of 13 transmissions.
+/// Seven hops. The sender of the fourth, which is lossless, makes 1 of 13 transmissions.
 fn line(prune: &str) -> SimulationConfig {
     let loss = |hop| if hop == 3 { 0.0 } else { 0.5 };
     let hops: Vec<_> = (0..7).map(|hop| (hop, hop + 1, loss(hop))).collect();

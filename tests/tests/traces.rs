@@ -1,8 +1,8 @@
 //! The shipped scenarios give the traces that are recorded in `data/traces.txt`.
 //!
-//! A trace hash covers every frame sent, heard and reported. A change that only moves code leaves all
-//! of them as they are; one that changes a protocol changes some, and then the new ones belong into
-//! the same commit, with the reason in its message.
+//! A trace hash covers every frame sent, heard and reported. A change that only moves code leaves
+//! all hashes as they are. A change of a protocol changes some of them; the new ones belong in the
+//! same commit, with the reason in its message.
 
 #![allow(clippy::unwrap_used)] // Tests may.
 
@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Mesh time after which a run is cut, so that long ones do not take long here.
+/// Mesh time at which a run is cut off, so that long scenarios take little time here.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a user counts on: receivers that vanish, join late or cancel, sources that restart, files that
+//! Transfers of files: receivers that vanish, join late or cancel, sources that restart, files that
 //! change, transfers side by side, and the paper's variants.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
@@ -8,14 +8,14 @@ use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::topology::Metric;
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::{Happening, Knowledge, Simulation, SimulationConfig, node_id};
+use ncmesh_sim::{Knowledge, Observation, Simulation, SimulationConfig, node_id};
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_tests::{contents, ended, links, mesh, settled};
 use ncmesh_wire::FlowId;
 
 const PACIFIER: &str = "pacifier";
 
-/// Every scheme that carries files.
+/// Every file scheme.
 fn schemes() -> impl Iterator<Item = &'static str> {
     REGISTRY.of(ServiceKind::File).map(|e| e.name)
 }
@@ -34,7 +34,7 @@ fn state_of(s: &Simulation, receiver: usize) -> ReceiverState {
 }
 
 fn has(s: &Simulation, node: usize, flow: FlowId) -> bool {
-    s.happenings().iter().any(|(_, n, h)| *n == node && *h == Happening::Delivered(flow))
+    s.observations().iter().any(|(_, n, h)| *n == node && *h == Observation::Delivered(flow))
 }
 
 fn within(s: &Simulation, seconds: u64) -> ncmesh_engine::time::Instant {
@@ -104,8 +104,8 @@ fn transfers_from_several_sources_share_the_channel() {
         let b = s.send_file(scheme, 1, Some(&[0, 2]), contents(200_001)).unwrap();
         let c = s.send_file(scheme, 0, Some(&[1]), contents(200_002)).unwrap();
         let at = |s: &Simulation, flow| {
-            let end = |(_, _, h): &&(_, _, Happening)| *h == Happening::SendEnded(flow);
-            s.happenings().iter().find(end).map(|(at, ..)| at.as_secs_f64())
+            let end = |(_, _, h): &&(_, _, Observation)| *h == Observation::SendEnded(flow);
+            s.observations().iter().find(end).map(|(at, ..)| at.as_secs_f64())
         };
         let all = |s: &Simulation| [a, b, c].iter().all(|flow| at(s, *flow).is_some());
         assert!(s.run_until(within(&s, 120), all));
@@ -129,7 +129,7 @@ fn a_file_that_changes_is_not_sent_on() {
         s.run_for(Duration::from_millis(300));
         s.replace_outgoing(0, flow, vec![0; 900_000]);
         let failed = |s: &Simulation| {
-            s.happenings().iter().any(|(_, _, h)| *h == Happening::SendFailed(flow))
+            s.observations().iter().any(|(_, _, h)| *h == Observation::SendFailed(flow))
         };
         assert!(s.run_until(within(&s, 60), failed));
         let withdrawn = |s: &Simulation| status(s, 1).stage == Stage::Withdrawn;
@@ -156,9 +156,9 @@ fn either_end_can_cancel() {
         assert!(s.cancel(0, second) && !s.cancel(0, second));
         let told = |s: &Simulation| {
             let done = |n| {
-                s.happenings()
+                s.observations()
                     .iter()
-                    .any(|(_, at, h)| *at == n && *h == Happening::Withdrawn(second))
+                    .any(|(_, at, h)| *at == n && *h == Observation::Withdrawn(second))
             };
             done(1) && done(2)
         };
@@ -174,7 +174,7 @@ fn a_receiver_out_of_reach_does_not_stop_the_others() {
         let flow = s.send_file(scheme, 0, Some(&[1, 3]), contents(100_000)).unwrap();
         assert!(s.run_until(within(&s, 60), |s| has(s, 1, flow)));
         assert_eq!(state_of(&s, 3), ReceiverState::Invited);
-        // The meshes join: the file goes on by itself.
+        // When the two meshes join, the transfer continues by itself.
         s.set_loss(1, 2, 0.1).unwrap();
         s.set_loss(2, 1, 0.1).unwrap();
         assert!(s.run_until(within(&s, 120), ended));
@@ -205,14 +205,14 @@ fn variant(name: &str, seed: u64) -> SimulationConfig {
     config
 }
 
-/// When node 3, the well-connected one, had the file, and what the source spent.
+/// Returns when node 3, the well-connected one, had the file, and how many packets the source sent.
 fn outcome(name: &str, seed: u64) -> (f64, f64) {
     let mut s = settled(variant(name, seed));
     let start = s.now().as_secs_f64();
     let flow = s.send_file(PACIFIER, 0, Some(&[2, 3, 4]), contents(150_000)).unwrap();
     assert!(s.run_until(within(&s, 600), ended), "{name}");
     let arrival =
-        s.happenings().iter().find(|(_, n, h)| *n == 3 && *h == Happening::Delivered(flow));
+        s.observations().iter().find(|(_, n, h)| *n == 3 && *h == Observation::Delivered(flow));
     (arrival.unwrap().0.as_secs_f64() - start, status(&s, 0).source_redundancy)
 }
 
@@ -229,7 +229,7 @@ fn rate_limiting_saves_source_packets_and_round_robin_frees_the_good_receiver() 
     assert!(pacifier.0 < 0.7 * tree_rl.0, "good receiver {pacifier:?} against {tree_rl:?}");
 }
 
-/// Two relays, the better one of which dies in the middle.
+/// Two relays, of which the better one dies during the transfer.
 fn survives_the_death_of_a_forwarder(scheme: &'static str, settings: &str, seed: u64) {
     let mut config = mesh(links(4, &[(0, 1, 0.1), (0, 2, 0.4), (1, 3, 0.1), (2, 3, 0.4)]), seed);
     config.engines = toml::from_str(settings).unwrap();
@@ -277,7 +277,7 @@ fn a_crowded_node_with_short_frames_is_still_known_and_can_send() {
     let spokes: Vec<(usize, usize, f64)> = (1..=80).map(|node| (0, node, 0.05)).collect();
     let mut s = settled(SimulationConfig { mtu: 256, ..mesh(links(81, &spokes), 1) });
     s.run_for(Duration::from_secs(20));
-    // Not all that it hears fit into what it says of itself; an acknowledgment needs a way that is known.
+    // Its neighbours do not all fit into its link state, and acknowledgments need a known path.
     let topology = s.host(0).stack().unwrap().topology();
     let heard = &topology.state(node_id(0)).unwrap().hears;
     assert!((20..80).contains(&heard.len()), "{} links fit", heard.len());

@@ -1,4 +1,4 @@
-//! What every tunnel in the registry must hold.
+//! Properties that every tunnel scheme in the registry must have.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -6,7 +6,7 @@ use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::{Mischief, Simulation, SimulationConfig, SimulationError};
+use ncmesh_sim::{Disturbance, Simulation, SimulationConfig, SimulationError};
 use ncmesh_tests::{links, mesh, settled};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
@@ -15,13 +15,13 @@ fn tunnels() -> impl Iterator<Item = &'static Entry> {
     REGISTRY.of(ServiceKind::Tunnel)
 }
 
-/// Two ways from 0 to 3, and 4 behind 3.
+/// Two paths from 0 to 3, and 4 behind 3.
 fn diamond(seed: u64) -> SimulationConfig {
     let links = links(5, &[(0, 1, 0.2), (0, 2, 0.3), (1, 3, 0.3), (2, 3, 0.1), (3, 4, 0.2)]);
     mesh(links, seed)
 }
 
-/// A packet of any length that says which it is.
+/// Returns a packet of any length that holds its number.
 fn packet(number: u32) -> Vec<u8> {
     let len = 4 + number as usize * 37 % 900;
     let mut packet = number.to_be_bytes().to_vec();
@@ -29,8 +29,8 @@ fn packet(number: u32) -> Vec<u8> {
     packet
 }
 
-/// Offers packets `numbers` from one node to another, one each 30 ms, and runs for eight seconds more. What arrived, in its
-/// order.
+/// Offers packets `numbers` from one node to another, one each 30 ms, and runs for eight seconds
+/// more. Returns the packets that arrived, in order.
 fn carry(
     s: &mut Simulation,
     scheme: &str,
@@ -59,7 +59,7 @@ fn received(s: &mut Simulation, scheme: &str, (from, to): (usize, usize)) -> Vec
     numbers
 }
 
-/// None came twice, and at least `least` came.
+/// Checks that none came twice, and that at least `least` came.
 fn check(scheme: &str, numbers: &[u32], least: usize) {
     let mut times = BTreeMap::new();
     numbers.iter().for_each(|number| *times.entry(*number).or_insert(0) += 1);
@@ -132,14 +132,14 @@ fn asking_changes_nothing() {
 fn disorder_loses_little_and_brings_nothing_twice() {
     for engine in tunnels() {
         let mut config = diamond(5);
-        config.mischief = Mischief { duplicate: 0.2, reorder: 0.2 };
+        config.disturbance = Disturbance { duplicate: 0.2, reorder: 0.2 };
         let mut s = settled(config);
         let numbers = carry(&mut s, engine.name, (0, 4), 0..300);
         check(engine.name, &numbers, 270);
     }
 }
 
-/// Whoever dies comes back, and so does the flow.
+/// Any node that dies comes back, and so does the flow.
 #[test]
 fn a_flow_goes_on_after_any_node_was_killed() {
     for engine in tunnels() {
@@ -155,20 +155,20 @@ fn a_flow_goes_on_after_any_node_was_killed() {
             s.take_packets();
             let numbers = carry(&mut s, engine.name, (0, 4), 200..400);
             let late: Vec<u32> = numbers.into_iter().filter(|number| *number >= 200).collect();
-            // What was queued meanwhile goes first, and may leave no room at the beginning.
+            // Packets queued meanwhile go first, so the queue may be full at the beginning.
             assert!(late.len() >= 150, "{}: {} after node {node}", engine.name, late.len());
         }
     }
 }
 
-/// One of two relays dies: what goes on goes by the other.
+/// One of two relays dies, and the flow continues over the other.
 #[test]
 fn a_dead_relay_is_gone_around() {
     for engine in tunnels() {
         let mut s = settled(diamond(8));
         carry(&mut s, engine.name, (0, 4), 0..100);
         s.switch_off(2);
-        // Until the mesh knows.
+        // Wait until routing has noticed.
         carry(&mut s, engine.name, (0, 4), 100..900);
         let numbers = carry(&mut s, engine.name, (0, 4), 900..1100);
         let late = numbers.iter().filter(|number| **number >= 900).count();
@@ -188,7 +188,7 @@ fn full_queues_refuse_and_losing_links_do_not_stop_a_flow() {
         }
         let refused = s.send_packet(engine.name, 0, 4, &packet(taken)).unwrap_err();
         assert_eq!(refused.to_string(), "the queue is full", "{}", engine.name);
-        // The better way gets worse under way.
+        // The better path gets worse during the flow.
         s.set_loss(1, 3, 0.6).unwrap();
         s.set_loss(2, 3, 0.6).unwrap();
         s.run_for(Duration::from_secs(5));

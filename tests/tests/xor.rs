@@ -5,7 +5,7 @@
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{
-    Arrival, Carried, CodingOutcome, FlowsOutcome, Mischief, Simulation, SimulationConfig, run,
+    Arrival, Carried, CodingOutcome, Disturbance, FlowsOutcome, Simulation, SimulationConfig, run,
 };
 use ncmesh_tests::{contents, links, mesh, settled};
 use std::ops::ControlFlow;
@@ -74,7 +74,7 @@ fn packets_that_cross_are_coded_and_arrive() {
 fn under_loss_disorder_and_restarts_no_packet_arrives_corrupted() {
     for seed in 1..=3 {
         let mut config = line(0.2, seed, "hold_time_s = 0.004, min_decoded = 0.0, cache = 100");
-        config.mischief = Mischief { duplicate: 0.2, reorder: 0.2 };
+        config.disturbance = Disturbance { duplicate: 0.2, reorder: 0.2 };
         for restart in [None, Some(1), Some(3)] {
             let mut s = settled(config.clone());
             let arrivals = send_both_ways(&mut s, restart);

@@ -1,4 +1,4 @@
-//! What the command line takes.
+//! Command line of `ncmesh`. The doc comments are the texts of `--help`.
 
 use crate::failure::EXIT_CODES;
 use crate::stream_args::StreamCommand;
@@ -12,7 +12,8 @@ use serde::de::value::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Network coding for wireless meshes: files to many receivers at once, reliably; IP through a tunnel; live streams.
+/// Network coding for wireless meshes: reliable files to many receivers, an IP tunnel, and live
+/// streams
 #[derive(Debug, Parser)]
 #[command(name = "ncmesh", version, propagate_version = true, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
@@ -22,32 +23,33 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// How the daemon is reached and how answers are shown.
+/// Options of all commands: the daemon's address and the form of the output.
 #[derive(Debug, Args)]
 pub(crate) struct Remote {
     /// The daemon's API socket [default: api.sock in the daemon's default state directory]
-    #[arg(long, global = true, env = "NCMESH_API", value_name = "SOCKET", value_hint = ValueHint::FilePath)]
+    #[arg(
+        long, global = true, env = "NCMESH_API", value_name = "SOCKET",
+        value_hint = ValueHint::FilePath
+    )]
     pub(crate) api: Option<PathBuf>,
-    /// Answer in JSON
+    /// Print the answer as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a node of the mesh until interrupted
+    /// Run a node of the mesh until it is interrupted
     #[command(after_help = NODE_EXAMPLES)]
     Node(NodeArgs),
     /// Send a file to other nodes
     #[command(after_help = SEND_EXAMPLES)]
     Send(SendArgs),
-    /// Receive files into a directory and show them as they arrive
+    /// Receive files into a directory and show each as it arrives
     #[command(after_help = RECEIVE_EXAMPLES)]
     Receive(ReceiveArgs),
     /// Show the transfers this node takes part in
-    #[command(
-        after_help = "Examples:\n  ncmesh transfers\n  ncmesh transfers --watch\n  ncmesh transfers --json\n  ncmesh transfers --watch --json"
-    )]
+    #[command(after_help = TRANSFERS_EXAMPLES)]
     Transfers(TransfersArgs),
     /// Send and receive live layered streams
     #[command(subcommand)]
@@ -55,33 +57,40 @@ pub(crate) enum Command {
     /// Show the other nodes of the mesh
     #[command(after_help = "Examples:\n  ncmesh peers\n  ncmesh peers --json")]
     Peers,
-    /// Show how the node is doing and what looks wrong
+    /// Show the node's state and possible problems
     #[command(
         after_help = "Examples:\n  ncmesh status\n  ncmesh status --api /run/ncmesh/api.sock"
     )]
     Status,
-    /// End a transfer: at its source for all, at a receiver for that receiver
+    /// End a transfer: at its source for all receivers, at a receiver for that one alone
     #[command(after_help = "Examples:\n  ncmesh cancel 3-09ab12ff")]
     Cancel(CancelArgs),
-    /// Choose the scheme by which packets leave through this node's tunnel, or what it does as a relay, while it runs
+    /// Change the tunnel scheme or the relay mode of a running node
     #[command(after_help = TUNNEL_EXAMPLES)]
     Tunnel(TunnelArgs),
-    /// Make a network key; every node of a network needs the same
+    /// Make a network key. Every node of a network needs the same one
     #[command(after_help = "Examples:\n  ncmesh keygen network.key\n  ncmesh keygen > network.key")]
     Keygen(KeygenArgs),
-    /// Carry a scenario's file, streams, or with root flows of packets, over an emulated mesh of real daemons
+    /// Run a scenario over an emulated mesh of real daemons. Flows need root
     #[command(after_help = LAB_EXAMPLES)]
     Lab(LabArgs),
-    /// Carry a scenario's file, flows or streams over a simulated mesh: fast, and the same every time
+    /// Run a scenario over a simulated mesh: fast and repeatable
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateArgs),
-    /// Print a shell's completions
+    /// Print the completions of a shell
     #[command(after_help = "Examples:\n  ncmesh completions bash > /etc/bash_completion.d/ncmesh")]
     Completions(CompletionsArgs),
     /// Write the man pages into a directory
     #[command(after_help = "Examples:\n  ncmesh man /usr/local/share/man/man1")]
     Man(ManArgs),
 }
+
+const TRANSFERS_EXAMPLES: &str = "\
+Examples:
+  ncmesh transfers
+  ncmesh transfers --watch
+  ncmesh transfers --json
+  ncmesh transfers --watch --json";
 
 const NODE_EXAMPLES: &str = "\
 Examples:
@@ -110,18 +119,19 @@ Examples:
   ncmesh send firmware.img --to 5,9 --no-wait
   ncmesh send firmware.img --to all --timeout 600
 
-The daemon reads the file; it must stay as it is until it is sent. A daemon that is stopped sends on when it \
-starts again. Interrupting this command does not end the transfer; `ncmesh cancel` does.";
+The daemon reads the file, which must not change until it is sent. A daemon that was stopped goes \
+on sending when it starts again. Interrupting this command does not end the transfer; \
+`ncmesh cancel` does.";
 
 const RECEIVE_EXAMPLES: &str = "\
 Examples:
   ncmesh receive --dir downloads
   ncmesh receive --dir downloads --once
   ncmesh receive --dir downloads --json   # a line of JSON for each file
-  ncmesh receive                          # into the inbox the daemon has
+  ncmesh receive                          # into the daemon's present inbox
 
-The directory stays the daemon's inbox until the daemon stops or another is set, and files begun there are \
-finished there; [inbox] dir in node.toml sets it for good.";
+The directory stays the daemon's inbox until the daemon stops or another one is set. Files begun \
+there are finished there. [inbox] dir in node.toml sets it permanently.";
 
 const TUNNEL_EXAMPLES: &str = "\
 Examples:
@@ -130,9 +140,10 @@ Examples:
   ncmesh tunnel --relay recoding              # a relay needs no [tunnel] of its own
   ncmesh tunnel core_nc --relay core --coding on
 
-It lasts until the daemon stops; [tunnel] scheme, [core_nc] relay, [core_nc] coding and [cope] coding in node.toml set it \
-for good. Each node chooses for what it sends and relays; what comes by any scheme is taken. Generations under way end as \
-they began; sources and destinations need not know.";
+The change lasts until the daemon stops. [tunnel] scheme, [core_nc] relay, [core_nc] coding and \
+[cope] coding in node.toml set it permanently. Each node chooses the scheme of what it sends and \
+how it relays; it receives packets of every scheme. Generations in flight end as they began. \
+Sources and destinations need not know of a relay's choice.";
 
 const LAB_EXAMPLES: &str = "\
 Examples:
@@ -140,75 +151,76 @@ Examples:
   ncmesh lab scenarios/pair.toml                              # the traffic the scenario names
   ncmesh lab scenarios/line.toml --set medium.bit_rate=2M --set protocol.pacifier.variant=tree
   ncmesh lab scenarios/building.toml --send photo.jpg --dir lab --json
-  ncmesh lab scenarios/tunnel.toml --scheme mc2               # as root: the flows the scenario names, by iperf3
-  ncmesh lab scenarios/hub.toml --scheme xor --compare forward   # what coding is worth to TCP there
+  ncmesh lab scenarios/tunnel.toml --scheme mc2                  # as root: flows, by iperf3
+  ncmesh lab scenarios/hub.toml --scheme xor --compare forward   # TCP with and without coding
 
-Every node is an `ncmesh node` process with a state directory and an inbox of its own; only the air between \
-them is emulated. Each end of a flow has a network namespace with a tunnel device. Interrupting the command \
-ends them all.";
+Every node is an `ncmesh node` process with its own state directory and inbox; only the radio \
+channel is emulated. Each end of a flow has a tunnel device in a network namespace. Interrupting \
+the command ends everything.";
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
   ncmesh simulate scenarios/building.toml
   ncmesh simulate scenarios/building.toml --seed 7 --set medium.bit_rate=2M --set traffic.size=12MB
   ncmesh simulate scenarios/line.toml --send photo.jpg --from a --to d --json
-  ncmesh simulate scenarios/cross.toml --scheme core_nc        # the flows the scenario names
-  ncmesh simulate scenarios/stream.toml                        # its streams
+  ncmesh simulate scenarios/cross.toml --scheme core_nc        # the scenario's flows
+  ncmesh simulate scenarios/stream.toml                        # the scenario's streams
   ncmesh simulate scenarios/diamond.toml --unsealed --pcap diamond.pcapng
   wireshark -X lua_script:wireshark/ncmesh.lua diamond.pcapng
   ncmesh simulate scenarios/building.toml --pcap n09.pcapng --pcap-node n09 --events events.jsonl
 
-The same scenario, settings and seed give the same run, frame for frame: the trace hash says so.";
+The same scenario, settings and seed give the same run, frame for frame, and the same trace hash.";
 
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
-    /// The node's configuration
+    /// The node's configuration file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// The file
+    /// The file to send
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
-    /// Receivers by name or id, separated by commas; or `all`: every node known, and those that join
+    /// Names or ids of the receivers, separated by commas; or `all`, which includes nodes that join
+    /// later
     #[arg(long, required = true, value_delimiter = ',', value_name = "NODES")]
     pub(crate) to: Vec<String>,
-    /// The name receivers give it [default: the file's own]
+    /// The file's name at the receivers [default: its own name]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// The protocol that carries it: pacifier, more, etx_unicast or tree_flood [default: pacifier]
+    /// The file scheme: pacifier, more, etx_unicast or tree_flood [default: pacifier]
     #[arg(long)]
     pub(crate) scheme: Option<String>,
-    /// Return once it is announced, and print its id
+    /// Return once the transfer is announced, and print its id
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Give up waiting after so many seconds (exit code 7); the transfer goes on
+    /// Stop waiting after this many seconds (exit code 7). The transfer goes on [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "no_wait")]
     pub(crate) timeout: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ReceiveArgs {
-    /// Where files are put; made if it is not there [default: the inbox the daemon has]
+    /// Directory for received files, made if it is absent [default: the daemon's present inbox]
     #[arg(long, value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
-    /// Return after one file
+    /// Return after one complete file
     #[arg(long)]
     pub(crate) once: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TransfersArgs {
-    /// Show progress until interrupted; with --json a line for each transfer and each change of one
+    /// Show progress until interrupted; with --json, one line for each transfer and each change
     #[arg(long)]
     pub(crate) watch: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CancelArgs {
-    /// The transfer's id, as `ncmesh transfers` shows it
+    /// Id of the transfer, as `ncmesh transfers` shows it
     pub(crate) id: String,
 }
 
@@ -217,44 +229,49 @@ pub(crate) struct CancelArgs {
 pub(crate) struct TunnelArgs {
     /// A tunnel scheme: forward, xor, mc2, core_nc or cope
     pub(crate) scheme: Option<String>,
-    /// What this node is as a relay of core_nc: core, recoding or non_recoding
+    /// How this node relays core_nc: core, recoding or non_recoding
     #[arg(long, value_parser = relay)]
     pub(crate) relay: Option<RelayMode>,
-    /// Whether it combines flows that cross, as a relay of core_nc and cope: on or off
-    #[arg(long, value_name = "ON|OFF", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    /// Whether this node, as a relay of core_nc or cope, combines flows that cross: on or off
+    #[arg(
+        long, value_name = "ON|OFF", value_parser = BoolishValueParser::new(),
+        hide_possible_values = true
+    )]
     pub(crate) coding: Option<bool>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct KeygenArgs {
-    /// Where to put the key, readable by its owner only; never over another file [default: standard output]
+    /// File for the key, which must not exist yet; only its owner may read it [default: standard
+    /// output]
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
 }
 
-/// What is sent over which mesh.
+/// Options of `lab` and `simulate`: the scenario and its changes.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The scenario
+    /// The scenario file
     #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
     pub(crate) scenario: PathBuf,
-    /// The file to send [default: what the scenario's traffic says]
+    /// The file to send [default: the content of the scenario's traffic]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) send: Option<PathBuf>,
-    /// The source, by name [default: the scenario's]
+    /// Name of the source [default: the scenario's]
     #[arg(long, value_name = "NODE")]
     pub(crate) from: Option<String>,
-    /// Receivers by name, separated by commas; or `all` [default: the scenario's]
+    /// Names of the receivers, separated by commas; or `all` [default: the scenario's]
     #[arg(long, value_delimiter = ',', value_name = "NODES")]
     pub(crate) to: Vec<String>,
-    /// Change a setting of the scenario, for instance medium.bit_rate=2M; may be repeated
+    /// Change a setting of the scenario, for instance medium.bit_rate=2M. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The protocol: pacifier, more, etx_unicast or tree_flood for a file; forward, xor, mc2, core_nc or cope for
-    /// flows; multirate for streams [default: pacifier for a file, else forward for flows, else multirate]
+    /// The scheme: pacifier, more, etx_unicast or tree_flood for a file; forward, xor, mc2, core_nc
+    /// or cope for flows; multirate for streams [default: by the scenario's traffic, pacifier for a
+    /// file, else forward for flows, else multirate for streams]
     #[arg(long)]
     pub(crate) scheme: Option<String>,
-    /// Give up after so many seconds of the mesh's clock (exit code 7) [default: never]
+    /// Stop after this many seconds of the mesh's clock (exit code 7) [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
 }
@@ -263,17 +280,19 @@ pub(crate) struct RunArgs {
 pub(crate) struct LabArgs {
     #[command(flatten)]
     pub(crate) run: RunArgs,
-    /// Carry the flows by this tunnel scheme first, and tell what --scheme changes against it: throughput, losses,
-    /// round-trip times under load and without
+    /// Run the flows by this tunnel scheme first, and show how --scheme changes throughput, losses
+    /// and round-trip times with and without load
     #[arg(long, value_name = "SCHEME")]
     pub(crate) compare: Option<String>,
-    /// Keep the nodes' configurations, logs, states and inboxes in this directory
+    /// Keep the nodes' configurations, logs, states and inboxes in this directory [default: a
+    /// temporary directory]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
-    /// Note so often how many packets of each flow have arrived; --json shows it as samples
+    /// Interval in seconds for counting each flow's delivered packets; --json shows them as samples
+    /// [default: no samples]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) sample: Option<Duration>,
-    /// Give up where the machine falls so many seconds behind the emulated medium for a second
+    /// Stop if the machine lags this many seconds behind the emulated channel for a second
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.25")]
     pub(crate) max_lag: Duration,
 }
@@ -282,27 +301,27 @@ pub(crate) struct LabArgs {
 pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub(crate) run: RunArgs,
-    /// Names all random draws [default: the scenario's]
+    /// Seed of all random draws [default: the scenario's]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Do not encrypt frames, so that a capture shows what is in them; nothing else changes
+    /// Do not encrypt frames, so that captures show their contents. Nothing else changes
     #[arg(long)]
     pub(crate) unsealed: bool,
     #[command(flatten)]
     pub(crate) traces: TraceArgs,
 }
 
-/// Files that tell a run event by event.
+/// Options for files that record a run event by event.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
-    /// Write the frames on the air to this file, as pcapng; one that is there is overwritten
+    /// Write the frames on the air to this file as pcapng. An existing file is overwritten
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) pcap: Option<PathBuf>,
-    /// Capture what these nodes send and hear, by name, separated by commas; or `all` [default: each frame once,
-    /// where it is sent]
+    /// Capture what these nodes send and hear: names separated by commas, or `all` [default: each
+    /// frame once, at its sender]
     #[arg(long, value_delimiter = ',', value_name = "NODES", requires = "pcap")]
     pub(crate) pcap_node: Vec<String>,
-    /// Write every event to this file, a line of JSON each; one that is there is overwritten
+    /// Write every event to this file, one line of JSON each. An existing file is overwritten
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) events: Option<PathBuf>,
 }
@@ -314,6 +333,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 #[derive(Debug, Args)]
+/// Directory for the pages, made if it is absent
 pub(crate) struct ManArgs {
     /// The directory; made if it is not there
     #[arg(value_hint = ValueHint::DirPath)]

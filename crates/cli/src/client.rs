@@ -1,4 +1,4 @@
-//! The daemon's API as the commands use it.
+//! Blocking client of the daemon's API, as the commands use it.
 
 use crate::args::Remote;
 use crate::failure::{Failure, Kind};
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use tokio::runtime::{Builder, Runtime};
 
-/// A path as the daemon can be told of it.
+/// Returns the path as the API can carry it: absolute and in UTF-8.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     let fail = |problem: String| Failure::new(Kind::File, problem);
     let path = std::path::absolute(path).map_err(|e| fail(format!("{}: {e}", path.display())))?;
@@ -22,7 +22,7 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// A daemon to talk to.
+/// Connection to a daemon, with the runtime that waits for its answers.
 pub(crate) struct Client {
     daemon: ApiClient,
     runtime: Runtime,
@@ -63,7 +63,7 @@ impl Client {
         self.read(&format!("/v1/transfers/{id}"))
     }
 
-    /// Waits for something else than the daemon.
+    /// Waits for something other than an answer.
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }

@@ -1,4 +1,4 @@
-//! How the command fails: one line on standard error, and an exit code for each kind of trouble.
+//! Failure of a command: one line on standard error, and an exit code for each kind.
 
 use ncmesh_node::NodeError;
 use ncmesh_node::api::client::ClientError;
@@ -20,7 +20,7 @@ Exit codes:
   8  a state directory, port or socket is in use by another program
   9  no such transfer or group";
 
-/// Which kind of trouble.
+/// Kind of a failure. Its value is the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Other = 1,
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     NoTransfer = 9,
 }
 
-/// Why the command fails.
+/// Reason why a command fails.
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: Kind,
@@ -46,11 +46,11 @@ impl Failure {
         Self { kind, message: message.into() }
     }
 
-    /// Prints what is wrong on standard error.
+    /// Prints the message on standard error.
     pub(crate) fn report(&self) {
         let red = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let head = if red { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
-        // Where standard error cannot be written, nobody is there to be told.
+        // If standard error cannot be written, there is nowhere else to report.
         let _ = writeln!(io::stderr(), "{head} {}", self.message);
     }
 

@@ -1,4 +1,7 @@
-//! The `ncmesh` command.
+//! The `ncmesh` command: runs a node, talks to a running one, or runs scenarios.
+//!
+//! [`args`] describes the command line, [`commands`] has one module for each subcommand. Commands
+//! end with a [`failure::Failure`], which decides the exit code.
 
 mod args;
 mod client;

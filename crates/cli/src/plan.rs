@@ -1,4 +1,5 @@
-//! What `lab` and `simulate` are to do: a scenario, changed by the command line, and how its outcome is shown.
+//! Plan of a run of `lab` or `simulate`: the scenario as changed by the command line, and the
+//! tables for its result.
 
 use crate::args::RunArgs;
 use crate::client::absolute;
@@ -19,10 +20,11 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
 
-/// The scenario as the command line changes it, with traffic for the scheme, and the scheme. What can be known to be
-/// wrong is found here, before anything starts.
+/// Returns the scenario with the command line's changes and traffic for the scheme, and the scheme.
+///
+/// Finds as many mistakes as possible here, before anything starts.
 pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, &'static Entry), Failure> {
-    // A name that is wrong is said before the scenario is looked at.
+    // Report an unknown scheme before reading the scenario.
     let named = args.scheme.as_deref().map(scheme).transpose()?;
     let mut scenario = Scenario::load(&args.scenario)?;
     for assignment in &args.set {
@@ -44,7 +46,7 @@ pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, &'static Entry), Fai
     Ok((scenario, scheme))
 }
 
-/// The scheme of that name.
+/// Returns the scheme with this name.
 pub(crate) fn scheme(name: &str) -> Result<&'static Entry, Failure> {
     REGISTRY.entry(name).ok_or_else(|| {
         let known: Vec<&str> = REGISTRY.entries().map(|e| e.name).collect();
@@ -53,7 +55,7 @@ pub(crate) fn scheme(name: &str) -> Result<&'static Entry, Failure> {
     })
 }
 
-/// Whether the command line says what file is sent, from where or to whom.
+/// Returns whether the command line names a file, its source or its receivers.
 fn sends_file(args: &RunArgs) -> bool {
     args.send.is_some() || args.from.is_some() || !args.to.is_empty()
 }
@@ -62,12 +64,13 @@ fn check_no_file(args: &RunArgs) -> Result<(), Failure> {
     if !sends_file(args) {
         return Ok(());
     }
-    let message = "--send, --from and --to are of files: flows and streams stand in the scenario, in [[flow]] and [[stream]]";
+    let message = "--send, --from and --to are for files: flows and streams stand in the scenario, \
+                   in [[flow]] and [[stream]]";
     Err(Failure::new(Kind::Usage, message))
 }
 
-/// Checks the settings that only the protocols understand. A wrong one is blamed on the override that brought
-/// it in, or else on its line in the file.
+/// Checks the settings that only the engines understand. A wrong one is reported with the override
+/// that set it, or else with its line in the file.
 fn check_protocols(args: &RunArgs, scenario: &Scenario) -> Result<(), Failure> {
     let Err(wrong) = simulation(scenario) else { return Ok(()) };
     let SimulationError::Config(ConfigError { section, problem }) = &wrong else {
@@ -76,6 +79,8 @@ fn check_protocols(args: &RunArgs, scenario: &Scenario) -> Result<(), Failure> {
     let section = format!("protocol.{section}");
     let message = format!("[{section}] {problem}");
     let is_wrong = |scenario: &Scenario| simulation(scenario).is_err_and(|e| e == wrong);
+
+    // Find the place of the mistake: the file alone, or the first override that brings it in.
     let mut changed = Scenario::load(&args.scenario)?;
     if is_wrong(&changed) {
         let file = args.scenario.display().to_string();
@@ -102,7 +107,7 @@ fn check_file(file: &Path) -> Result<(), Failure> {
     let shown = path.display();
     let fail = |problem: String| Failure::new(Kind::File, problem);
     let unreadable = |e| fail(format!("{shown} cannot be read: {e}"));
-    // Looked at before it is opened: opening a pipe would wait for its writer.
+    // Check the type first: opening a pipe would wait for its writer.
     if !std::fs::metadata(&path).map_err(unreadable)?.is_file() {
         return Err(fail(format!("{shown} is not a regular file")));
     }
@@ -110,12 +115,14 @@ fn check_file(file: &Path) -> Result<(), Failure> {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     if !is_safe_name(name) {
         return Err(fail(format!(
-            "receivers would refuse the name {name:?}, rename it: 1 to 200 bytes, no '\\', no control characters, no leading dot"
+            "receivers would refuse the name {name:?}, rename it: \
+             1 to 200 bytes, no '\\', no control characters, no leading dot"
         )));
     }
     Ok(())
 }
 
+/// Combines the scenario's file traffic with that of the command line, which takes precedence.
 fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Traffic, Failure> {
     let planned = scenario.traffic.as_ref();
     let missing = |what: &str, option: &str| {
@@ -149,7 +156,7 @@ fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Traffic, Failure> {
     Ok(Traffic { from, to, content })
 }
 
-/// The node of that name.
+/// Returns the index of the node with this name.
 pub(crate) fn index(scenario: &Scenario, name: &str) -> Result<usize, Failure> {
     scenario.node_index(name).ok_or_else(|| {
         let mut names: Vec<&str> = scenario.nodes.iter().map(|n| n.name.as_str()).collect();
@@ -161,7 +168,7 @@ pub(crate) fn index(scenario: &Scenario, name: &str) -> Result<usize, Failure> {
     })
 }
 
-/// What was carried, as tables and lines.
+/// Prints the result as tables and lines.
 pub(crate) fn show_carried(carried: &Carried) -> Result<(), Failure> {
     match carried {
         Carried::Transfer(transfer) => show_outcome(transfer),
@@ -170,7 +177,7 @@ pub(crate) fn show_carried(carried: &Carried) -> Result<(), Failure> {
     }
 }
 
-/// The receivers of streams as a table, and the run in a line.
+/// Prints the receivers of streams as a table, and a line about the run.
 pub(crate) fn show_streams(outcome: &StreamsOutcome) -> Result<(), Failure> {
     let mut table = Table::new(["GROUP", "RECEIVER", "KBIT/S", "LAYERS", "DELAY MS"]);
     let mut problems = Vec::new();
@@ -184,9 +191,9 @@ pub(crate) fn show_streams(outcome: &StreamsOutcome) -> Result<(), Failure> {
                 receiver.layers.iter().map(layer).collect::<Vec<_>>().join(", "),
                 show::or_dash(receiver.mean_delay_s.map(|s| format!("{:.0}", s * 1e3))),
             ]);
-            let said = receiver.problem.as_ref();
-            problems
-                .extend(said.map(|said| format!("{} of {}: {said}", receiver.node, stream.group)));
+            let problem = receiver.problem.as_ref();
+            let text = |problem| format!("{} of {}: {problem}", receiver.node, stream.group);
+            problems.extend(problem.map(text));
         }
     }
     show::line(&table.to_string())?;
@@ -195,7 +202,7 @@ pub(crate) fn show_streams(outcome: &StreamsOutcome) -> Result<(), Failure> {
     show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {sent}"))
 }
 
-/// The flows as a table, and the run in a line.
+/// Prints the flows as a table, and a line about the run.
 fn show_flows(outcome: &FlowsOutcome) -> Result<(), Failure> {
     let columns = ["FROM", "TO", "KBIT/S", "PACKETS", "REFUSED", "DELAY MS", "INNOVATIVE"];
     let mut table = Table::new(columns);
@@ -216,7 +223,7 @@ fn show_flows(outcome: &FlowsOutcome) -> Result<(), Failure> {
     show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {sent}"))
 }
 
-/// The receivers as a table, and the run in a line.
+/// Prints the receivers as a table, and a line about the run.
 pub(crate) fn show_outcome(outcome: &TransferOutcome) -> Result<(), Failure> {
     let mut table = Table::new(["RECEIVER", "BYTES", "SECONDS", "KBIT/S", "VERIFIED"]);
     for r in &outcome.receivers {
@@ -230,7 +237,8 @@ pub(crate) fn show_outcome(outcome: &TransferOutcome) -> Result<(), Failure> {
     }
     show::line(&table.to_string())?;
     show::line(&format!(
-        "{} bytes by {} in {:.1} s; data transmissions: {}; source redundancy: {:.2}; forwarders: {}{}{}",
+        "{} bytes by {} in {:.1} s; data transmissions: {}; source redundancy: {:.2}; \
+         forwarders: {}{}{}",
         outcome.bytes,
         outcome.scheme,
         outcome.seconds,
@@ -242,7 +250,7 @@ pub(crate) fn show_outcome(outcome: &TransferOutcome) -> Result<(), Failure> {
     ))
 }
 
-/// Whether all receivers have it.
+/// Succeeds if all receivers have the file.
 pub(crate) fn verdict(outcome: &TransferOutcome) -> Result<(), Failure> {
     let verified = outcome.receivers.iter().filter(|r| r.verified).count();
     let all = outcome.receivers.len();

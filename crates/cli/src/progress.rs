@@ -1,4 +1,5 @@
-//! Progress of transfers: bars on a terminal, otherwise a line at every tenth and every change of state.
+//! Progress of transfers: bars on a terminal, otherwise a line at every tenth and at every change
+//! of state.
 
 use crate::show;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -6,7 +7,7 @@ use ncmesh_node::api::types::{Receiver, State, Transfer};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
-/// What one bar or line is about.
+/// State of one bar or line.
 struct Item<'a> {
     label: &'a str,
     state: State,
@@ -15,7 +16,7 @@ struct Item<'a> {
     size: u64,
 }
 
-/// Shows progress on standard error.
+/// Display of progress on standard error.
 pub(crate) enum Progress {
     Bars { all: MultiProgress, bars: BTreeMap<String, ProgressBar> },
     Lines { shown: BTreeMap<String, (State, u64)> },
@@ -23,7 +24,7 @@ pub(crate) enum Progress {
 }
 
 impl Progress {
-    /// For people where standard error is a terminal, for logs elsewhere; not at all if `silent`.
+    /// Chooses bars if standard error is a terminal, lines if it is not, and nothing if `silent`.
     pub(crate) fn new(silent: bool) -> Self {
         if silent {
             Self::Silent
@@ -34,12 +35,12 @@ impl Progress {
         }
     }
 
-    /// Says what is going on.
+    /// Prints a message.
     pub(crate) fn note(&self, what: &str) {
         match self {
             Self::Silent => {}
             Self::Lines { .. } => show::note(what),
-            // Above the bars. A terminal that went away shows nothing.
+            // Printed above the bars. Errors mean that the terminal is gone.
             Self::Bars { all, .. } => drop(all.println(what)),
         }
     }
@@ -63,7 +64,7 @@ impl Progress {
         }
     }
 
-    /// Shows a transfer as a whole.
+    /// Shows a whole transfer.
     pub(crate) fn show_transfer(&mut self, transfer: &Transfer) {
         self.show(&Item {
             label: &format!("{} {}", transfer.id, transfer.name),
@@ -74,11 +75,11 @@ impl Progress {
         });
     }
 
-    /// Takes everything off the terminal.
+    /// Removes all bars from the terminal.
     pub(crate) fn clear(&mut self) {
         if let Self::Bars { all, bars } = self {
             bars.clear();
-            // A terminal that went away has nothing left to clear.
+            // Errors mean that the terminal is gone.
             let _ = all.clear();
         }
     }
@@ -118,7 +119,7 @@ impl Item<'_> {
     }
 }
 
-/// A state in words.
+/// Returns a state in words.
 pub(crate) fn state_name(state: State) -> &'static str {
     match state {
         State::Invited => "waiting for an answer",

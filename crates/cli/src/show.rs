@@ -1,4 +1,4 @@
-//! Showing things: JSON, tables, numbers.
+//! Output: JSON, tables and numbers.
 
 use crate::failure::{Failure, Kind};
 use indicatif::HumanBytes;
@@ -6,26 +6,26 @@ use serde::Serialize;
 use std::fmt;
 use std::io::{self, Write};
 
-/// One JSON document on standard output.
+/// Prints one JSON document on standard output.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|e| Failure::new(Kind::Other, e.to_string()))?;
     line(&text)
 }
 
-/// One JSON document as a line of output without end. Says whether it is read on.
+/// Prints one JSON document as one of many lines. Returns whether the reader is still there.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<bool, Failure> {
     let text =
         serde_json::to_string(value).map_err(|e| Failure::new(Kind::Other, e.to_string()))?;
     endless_line(&text)
 }
 
-/// A line on standard output. A reader that has seen enough (`| head`) is no error.
+/// Prints a line on standard output. A reader that has closed the pipe (`| head`) is no error.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
     endless_line(text).map(drop)
 }
 
-/// A line of output without end. Says whether it is read on.
+/// Prints one of many lines on standard output. Returns whether the reader is still there.
 pub(crate) fn endless_line(text: &str) -> Result<bool, Failure> {
     let mut out = io::stdout();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
@@ -35,7 +35,7 @@ pub(crate) fn endless_line(text: &str) -> Result<bool, Failure> {
     }
 }
 
-/// A line on standard error. Where that cannot be written, nobody is there to be told.
+/// Prints a line on standard error. Errors are ignored: there is nowhere else to report.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
@@ -58,7 +58,7 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
-/// Columns as wide as what is in them.
+/// Table whose columns are as wide as their contents.
 pub(crate) struct Table<const N: usize> {
     rows: Vec<[String; N]>,
 }

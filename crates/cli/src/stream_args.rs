@@ -1,4 +1,4 @@
-//! What `ncmesh stream` takes.
+//! Command line of `ncmesh stream`. The doc comments are the texts of `--help`.
 
 use clap::{Args, Subcommand};
 use ncmesh_node::stream::Layer;
@@ -6,13 +6,13 @@ use ncmesh_sim::scenario::Quantity;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StreamCommand {
-    /// Take live layers from local UDP ports and send them to a group
+    /// Read live layers from local UDP ports and send them to a group
     #[command(after_help = SEND_EXAMPLES)]
     Send(StreamSendArgs),
-    /// Join a group and play its layers out to local UDP ports
+    /// Join a group and write its layers to local UDP ports
     #[command(after_help = RECEIVE_EXAMPLES)]
     Receive(StreamReceiveArgs),
-    /// Show the streams this node knows, and its queues
+    /// Show the streams this node knows, with its queues
     #[command(after_help = "Examples:\n  ncmesh stream list\n  ncmesh stream list --json")]
     List,
     /// End the stream that this node sends to a group, or leave the group
@@ -26,9 +26,9 @@ Examples:
   ffmpeg -re -i lecture.mp4 -an -c:v libx264 -b:v 400k -f rtp 'rtp://127.0.0.1:5004?pkt_size=1300'
   ncmesh stream send --group lecture --layer base=udp:5004 --no-wait
 
-The base comes first: where links are full, packets of the last layer are dropped first and served last. Ports are \
-of 127.0.0.1. Interrupting the command ends the stream, unless it was begun with --no-wait; [stream] in node.toml \
-begins one with the daemon.";
+The base layer comes first. Where links are full, packets of the last layer are dropped first and \
+served last. Ports are on 127.0.0.1. Interrupting the command ends the stream, unless it was begun \
+with --no-wait. [stream] in node.toml begins a stream with the daemon.";
 
 const RECEIVE_EXAMPLES: &str = "\
 Examples:
@@ -36,56 +36,58 @@ Examples:
   ncmesh stream receive --group lecture --min-rate 1.7M --utility log --layer base=udp:6004
   ncmesh stream receive --group lecture --layer base=udp:6004 --no-wait --json
 
-A group may be joined before anybody sends to it. Interrupting the command leaves the group, unless it was joined \
-with --no-wait.";
+A group may be joined before anybody sends to it. Interrupting the command leaves the group, \
+unless it was joined with --no-wait.";
 
 #[derive(Debug, Args)]
 pub(crate) struct StreamSendArgs {
-    /// The group
+    /// Name of the group
     #[arg(long)]
     pub(crate) group: String,
-    /// A layer and the local port it comes in by; the base first, up to four
+    /// A layer and the local port it comes from. Up to four, the base layer first
     #[arg(long = "layer", required = true, value_name = "NAME=udp:PORT")]
     pub(crate) layers: Vec<Layer>,
-    /// Return at once; `ncmesh stream stop` ends it
+    /// Return at once. `ncmesh stream stop` ends the stream
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StreamReceiveArgs {
-    /// The group
+    /// Name of the group
     #[arg(long)]
     pub(crate) group: String,
-    /// A layer and the local port it is played out to; layers that are not named go nowhere
+    /// A layer and the local port it goes to. Layers that are not named are discarded
     #[arg(long = "layer", required = true, value_name = "NAME=udp:PORT")]
     pub(crate) layers: Vec<Layer>,
-    /// What the rate is worth: linear, log, alpha_fair or max_min, of Mbit/s
+    /// Utility of the rate in Mbit/s: linear, log, alpha_fair or max_min
     #[arg(long, default_value = "linear")]
     pub(crate) utility: String,
-    /// A factor of it [default: 1 of linear; of others as steep at rate 0 as multirate.theta allows]
+    /// Factor of the utility [default: 1 for linear; else the largest slope at rate 0 that
+    /// multirate.theta allows]
     #[arg(long)]
     pub(crate) weight: Option<f64>,
-    /// Added to the rate, Mbit/s: bounds the slope at rate 0 [default: 1]
+    /// Added to the rate, in Mbit/s, which bounds the slope at rate 0 [default: 1]
     #[arg(long)]
     pub(crate) xi: Option<f64>,
-    /// The exponent of alpha_fair and max_min
+    /// Exponent of alpha_fair and max_min
     #[arg(long)]
     pub(crate) alpha: Option<f64>,
-    /// The rate below which there is a penalty, for instance 1.7M, in bit/s
+    /// Rate below which a penalty applies, in bit/s, for instance 1.7M
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) min_rate: Option<u64>,
-    /// Per Mbit/s below it [default: what multirate.theta leaves room for]
+    /// Penalty for each Mbit/s below --min-rate [default: as much as multirate.theta leaves room
+    /// for]
     #[arg(long, requires = "min_rate")]
     pub(crate) penalty: Option<f64>,
-    /// Return at once; `ncmesh stream stop` leaves the group
+    /// Return at once. `ncmesh stream stop` leaves the group
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StreamStopArgs {
-    /// The group
+    /// Name of the group
     #[arg(long)]
     pub(crate) group: String,
 }

@@ -1,4 +1,4 @@
-//! The files in which a simulation is told event by event.
+//! Files that record a simulation event by event: captures and event lines.
 
 use crate::args::TraceArgs;
 use crate::failure::{Failure, Kind};
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Whoever writes the files that were asked for.
+/// Returns the observers that write the requested files.
 pub(crate) fn observers(
     args: &TraceArgs,
     scenario: &Scenario,
@@ -46,7 +46,7 @@ fn create(path: &Path) -> Result<BufWriter<NamedFile>, Failure> {
     Ok(BufWriter::new(NamedFile { file, path: path.to_owned() }))
 }
 
-/// A file whose errors say which file it is.
+/// File whose errors name its path.
 struct NamedFile {
     file: File,
     path: PathBuf,

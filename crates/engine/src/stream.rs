@@ -88,7 +88,7 @@ pub enum StreamPacketError {
 
 /// Reason why a receiver does not get the rate it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum Trouble {
+pub enum StreamProblem {
     /// There is no path to the source.
     #[error(
         "no path to the source: no neighbour that hears this node, and is heard by it, leads \
@@ -133,7 +133,7 @@ pub enum Trouble {
     },
 }
 
-impl Trouble {
+impl StreamProblem {
     /// Returns the name of the problem in the API.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -194,7 +194,7 @@ pub struct Receiving {
     /// Rates received and sent by the source, over the latest announcements, bit/s.
     pub rates_bps: Option<(f64, f64)>,
     /// Reason why it gets too little, once it has lasted about 15 s; a missing path at once.
-    pub trouble: Option<Trouble>,
+    pub problem: Option<StreamProblem>,
 }
 
 /// Transmission queue of a stream to one next hop.

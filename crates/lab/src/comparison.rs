@@ -1,37 +1,42 @@
-//! Two schemes over one scenario, by the measures of Huang, Ghaderi, Towsley, Gong (SECON 2008), V-A.
+//! Comparison of two schemes over one scenario.
+//!
+//! The measures are those of Huang, Ghaderi, Towsley and Gong (SECON 2008), section V-A: throughput
+//! gain, loss reduction and round-trip time increase. Each is a share of the value that the other
+//! scheme reached.
 
 use crate::{LabFlow, LabFlows};
 use ncmesh_sim::CodingOutcome;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What a scheme changes against another one.
+/// Measures of one scheme relative to another one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The scheme.
+    /// Name of the scheme.
     pub scheme: String,
-    /// The one it is compared with.
+    /// Name of the scheme it is compared with.
     pub against: String,
-    /// Of all flows together, bit/s: by the other scheme, and by this.
+    /// Sum over all flows, bit/s: `[against, scheme]`.
     pub throughput_bps: [f64; 2],
-    /// Eq. (16), as a share; absent where the other carried nothing.
+    /// Eq. (16), as a share. Absent if the other scheme carried nothing.
     pub throughput_gain: Option<f64>,
-    /// Of all flows together, share of the segments sent again, of UDP of the packets lost.
+    /// Share of lost data over all flows, `[against, scheme]`: retransmitted segments of TCP, lost
+    /// packets of UDP.
     pub loss: [f64; 2],
-    /// Eq. (17), as a share; absent where the other lost nothing.
+    /// Eq. (17), as a share. Absent if the other scheme lost nothing.
     pub loss_reduction: Option<f64>,
-    /// Mean over the flows of TCP's round-trip time under load, s.
+    /// Round-trip time of TCP under load, mean over the flows, s: `[against, scheme]`.
     pub rtt_s: [Option<f64>; 2],
     /// Eq. (18), as a share.
     pub rtt_increase: Option<f64>,
-    /// Mean over the flows of the round-trip time before there was any load, s.
+    /// Round-trip time before any load, mean over the flows, s: `[against, scheme]`.
     pub idle_rtt_s: [Option<f64>; 2],
-    /// Coded transmissions over all of the scheme, by node, of those that code.
+    /// Coded transmissions as a share of all transmissions of the scheme, for each node that codes.
     pub coding_ratio: BTreeMap<String, f64>,
 }
 
 impl Comparison {
-    /// What `ours` changes against `theirs`.
+    /// Compares the run `ours` with the run `theirs`.
     #[must_use]
     pub fn of(ours: &LabFlows, theirs: &LabFlows) -> Self {
         let both = [theirs, ours];
@@ -57,7 +62,7 @@ impl Comparison {
     }
 }
 
-/// By how much the second differs, as a share of the first.
+/// Returns the relative change from `from` to `to`, as a share of `from`.
 fn change(from: f64, to: f64) -> Option<f64> {
     (from > 0.0).then(|| to / from - 1.0)
 }
@@ -67,7 +72,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Over the segments of all flows of TCP; where there are none, the mean over the flows.
+/// Returns the share of retransmitted TCP segments over all flows. Without TCP, the mean loss of
+/// the flows.
 fn loss(flows: &[LabFlow]) -> f64 {
     let count = |of: fn(&LabFlow) -> Option<u64>| flows.iter().filter_map(of).sum::<u64>() as f64;
     let (segments, again) = (count(|f| f.segments), count(|f| f.retransmits));

@@ -1,4 +1,4 @@
-//! The `node.toml` of a daemon of the lab.
+//! Writes the `node.toml` of a lab's daemon.
 
 use crate::tunnel::Tunnel;
 use ncmesh_node::etherd::datagram::Token;
@@ -8,7 +8,8 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use toml::{Table, Value};
 
-/// The configuration of the daemon of node `index`; relative paths in it are relative to the file.
+/// Returns the configuration of the daemon of node `index`. Relative paths in it are relative to
+/// the file.
 pub(crate) fn node_config(
     scenario: &Scenario,
     index: usize,

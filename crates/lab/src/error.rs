@@ -1,4 +1,4 @@
-//! Why a lab does not run.
+//! Errors of a lab.
 
 use ncmesh_node::api::client::ClientError;
 use ncmesh_node::etherd::{ControlError, EtherError};
@@ -6,16 +6,16 @@ use ncmesh_sim::SimulationError;
 use std::io;
 use std::process::ExitStatus;
 
-/// Why a lab does not run. Each shows as one line.
+/// Reason why a lab cannot run. Each is displayed as one line.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// A setting of the scenario.
+    /// A setting of the scenario is invalid.
     #[error(transparent)]
     Scenario(#[from] SimulationError),
-    /// The lab's directory.
+    /// The lab's directory cannot be used.
     #[error("the lab's directory cannot be made: {0}")]
     Directory(io::Error),
-    /// The program that is to run as daemon.
+    /// The program that runs as daemon cannot be started.
     #[error("{program} cannot be started: {source}")]
     Program {
         /// Its path.
@@ -23,25 +23,26 @@ pub enum LabError {
         /// The operating system's reason.
         source: io::Error,
     },
-    /// A daemon is gone.
+    /// A daemon ended before the run did.
     #[error("the daemon of {node} has ended ({status}): {reason}")]
     NodeEnded {
         /// The node's name.
         node: String,
-        /// How it ended.
+        /// The exit status.
         status: ExitStatus,
         /// The last line of its log.
         reason: String,
     },
-    /// The ether failed, for instance because the machine is too slow.
+    /// The channel emulator failed, for instance because the machine is too slow.
     #[error(transparent)]
     Ether(#[from] EtherError),
-    /// The ether took no command.
+    /// The channel emulator did not accept a command.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// No path was found.
+    /// The routing protocol found no path between two nodes.
     #[error(
-        "{to} cannot be reached from {from}: the scenario's links connect them too badly or not at all"
+        "{to} cannot be reached from {from}: \
+         the scenario's links connect them too badly or not at all"
     )]
     Unreachable {
         /// The source.
@@ -49,42 +50,45 @@ pub enum LabError {
         /// The receiver.
         to: String,
     },
-    /// Packets that fit no frame.
+    /// The flow's packets do not fit into a frame.
     #[error(
-        "packets of {bytes} bytes are too long: {scheme} carries up to {longest} here; set [medium] mtu higher"
+        "packets of {bytes} bytes are too long: {scheme} carries up to {longest} here; \
+         set [medium] mtu higher"
     )]
     TooLong {
-        /// Their length.
+        /// Length of the packets, bytes.
         bytes: usize,
-        /// The scheme.
+        /// Name of the scheme.
         scheme: String,
-        /// The most it carries.
+        /// Length of the longest packet that the scheme carries, bytes.
         longest: usize,
     },
-    /// The nodes' network namespaces.
+    /// The nodes' network namespaces cannot be made.
     #[error(
-        "flows need a network namespace for each end, and they cannot be made ({0}): run as root, with iproute2 installed"
+        "flows need a network namespace for each end, and they cannot be made ({0}): \
+         run as root, with iproute2 installed"
     )]
     Namespaces(String),
-    /// The program that makes the load.
+    /// The load generator cannot be started.
     #[error(
-        "flows need iperf3, and it cannot be started ({0}): install it, on Debian with `apt install iperf3`"
+        "flows need iperf3, and it cannot be started ({0}): \
+         install it, on Debian with `apt install iperf3`"
     )]
     Iperf(io::Error),
-    /// A flow came to nothing.
-    #[error("the flow from {from} to {to} came to nothing: {problem}")]
+    /// The load generator of a flow failed.
+    #[error("the flow from {from} to {to} failed: {problem}")]
     Flow {
-        /// Its source.
+        /// Name of the source.
         from: String,
-        /// Its destination.
+        /// Name of the destination.
         to: String,
-        /// What the program that makes the load says.
+        /// Error message of the load generator.
         problem: String,
     },
-    /// A daemon's answer.
+    /// A daemon refused a request or did not answer.
     #[error(transparent)]
     Api(#[from] ClientError),
-    /// The operating system.
+    /// A system call failed.
     #[error("the system refuses: {0}")]
     System(#[from] io::Error),
 }

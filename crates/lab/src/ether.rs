@@ -1,4 +1,4 @@
-//! The ether on a thread of its own, so that nothing else of this process delays it.
+//! The channel emulator on a thread of its own, so that nothing else in this process delays it.
 
 use crate::LabError;
 use ncmesh_medium::{MediumConfig, RadioId};
@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// Handle of the emulator's thread.
 pub(crate) struct EtherThread {
     address: SocketAddr,
     control: EtherControl,
@@ -38,7 +39,7 @@ impl EtherThread {
         self.address
     }
 
-    /// Whether it still runs; if not, why.
+    /// Checks that the emulator still runs. Returns its error if it has ended.
     pub(crate) fn check(&mut self) -> Result<(), LabError> {
         if let Some(ended) = self.thread.take_if(|thread| thread.is_finished()) {
             join(ended)?;
@@ -52,7 +53,7 @@ impl EtherThread {
 
     pub(crate) async fn stop(mut self) -> Result<EtherStatistics, LabError> {
         self.control.stop().await;
-        // It ends between two frames.
+        // The emulator finishes the frame it is working on and then ends.
         self.thread.take().map_or_else(|| Ok(EtherStatistics::default()), join)
     }
 }

@@ -1,9 +1,13 @@
 //! Flows through the tunnels of a lab's daemons.
+//!
+//! iperf3 generates the load: a client in the network namespace of the source and a server in that
+//! of the destination. Counters of the daemons, read before and after, tell what the scheme did for
+//! it.
 
 use crate::iperf::{Load, LoadError, Measured};
 use crate::samples::Samples;
 use crate::tunnel::{Tunnel, address_v4};
-use crate::{LOOK, Lab, LabError, ping};
+use crate::{Lab, LabError, POLL_INTERVAL, ping};
 use ncmesh_engine::tunnel::coding_ratio;
 use ncmesh_node::api::types::{Coding, Flow as FlowView, Status};
 use ncmesh_sim::CodingOutcome;
@@ -15,79 +19,80 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// What came of the flows of a lab.
+/// Result of the flows of a lab.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LabFlows {
     /// The scenario's name.
     pub scenario: String,
-    /// The engine.
+    /// Name of the scheme.
     pub scheme: String,
-    /// Each flow, in the scenario's order.
+    /// One result for each flow, in the scenario's order.
     pub flows: Vec<LabFlow>,
-    /// Data packets all nodes sent since they started.
+    /// Data frames that all nodes sent since they started.
     pub transmissions: u64,
-    /// Of a scheme that codes packets which cross, what each node coded while flows ran, by name.
+    /// Coding counters of each node while the flows ran, by name. Empty for schemes that do not
+    /// code across flows.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub coding: BTreeMap<String, CodingOutcome>,
     /// Seconds from the start of the first flow to the end of the last.
     pub seconds: f64,
-    /// How they got on, if that was to be noted.
+    /// Progress over time, if sampling was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
 }
 
-/// What came of one flow, while it was measured.
+/// Result of one flow over its measured time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LabFlow {
-    /// Its source.
+    /// Name of the source.
     pub from: String,
-    /// Its destination.
+    /// Name of the destination.
     pub to: String,
     /// `udp` or `tcp`.
     pub protocol: String,
-    /// The congestion control that was asked for.
+    /// The requested congestion control, if any.
     pub congestion: Option<String>,
-    /// Length of its IP packets, bytes; of TCP that of full segments.
+    /// Length of the IP packets, bytes. For TCP, that of full segments.
     pub packet_bytes: usize,
-    /// How long it was measured, s.
+    /// Length of the measurement, s.
     pub seconds: f64,
-    /// What arrived in that time, bit/s: of UDP whole IP packets, of TCP its payload.
+    /// Data received, bit/s. UDP counts whole IP packets, TCP counts payload.
     pub throughput_bps: f64,
-    /// Packets that arrived, of UDP.
+    /// Packets received; UDP only.
     pub delivered: Option<u64>,
-    /// Share of the packets offered that did not arrive, of UDP.
+    /// Share of the offered packets that did not arrive; UDP only.
     pub loss: Option<f64>,
-    /// Mean deviation of the packets' delay (RFC 3550), s, of UDP.
+    /// Mean deviation of the packets' delay (RFC 3550), s; UDP only.
     pub jitter_s: Option<f64>,
-    /// Segments that were sent again, of TCP.
+    /// Retransmitted segments; TCP only.
     pub retransmits: Option<u64>,
-    /// Segments sent, as many full ones as there were bytes, and those that were sent again, of TCP.
+    /// Segments sent, computed as full segments for the bytes plus retransmissions; TCP only.
     pub segments: Option<u64>,
-    /// Mean round-trip time as the sender measured it, s, of TCP.
+    /// Mean round-trip time measured by the sender, s; TCP only.
     pub mean_rtt_s: Option<f64>,
-    /// Median round-trip time of pings before any flow began, s, where that was measured.
+    /// Median round-trip time of pings before any flow began, s, if it was measured.
     pub idle_rtt_s: Option<f64>,
-    /// Data frames heard by the destination, from the flow's beginning to the last one's end.
+    /// Data frames received by the destination from the flow's start to the end of the last flow.
     pub heard: u64,
-    /// Of those, the ones that brought something new.
+    /// Number of those frames that were innovative.
     pub innovative: u64,
 }
 
-/// Flows under way. Dropped, they end at once.
+/// Flows in progress. Dropping this ends them at once.
 pub struct RunningFlows {
     loads: Vec<Load>,
-    /// What their destinations had heard of them.
+    /// Frames heard and innovative frames of each flow at the start.
     before: Vec<(u64, u64)>,
-    /// What each node had coded.
+    /// Coding counters of each node at the start.
     coded_before: BTreeMap<String, Coding>,
     begin: Instant,
     running: JoinSet<(usize, Result<Measured, LoadError>)>,
-    /// How they got on, noted so often.
+    /// Interval and values of the samples, if requested.
     sampled: Option<(Duration, Samples)>,
 }
 
 impl RunningFlows {
-    /// Notes so often how many packets have arrived.
+    /// Samples the number of delivered packets with this interval.
     #[must_use]
     pub fn sampled(self, every: Duration) -> Self {
         let samples = Samples::of(self.loads.len());
@@ -96,10 +101,10 @@ impl RunningFlows {
 }
 
 impl Lab {
-    /// Waits until the mesh has measured itself and the ends of every flow can reach each other.
+    /// Waits until the links are measured and the ends of every flow can reach each other.
     ///
     /// # Errors
-    /// As of [`settle`](Self::settle).
+    /// Those of [`settle`](Self::settle).
     pub async fn settle_flows(&mut self) -> Result<(), LabError> {
         for flow in self.scenario.flows.clone() {
             self.settle(flow.from, &[flow.to]).await?;
@@ -108,7 +113,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Begins to carry the scenario's flows by the tunnel scheme that the lab was started with.
+    /// Starts the scenario's flows over the tunnel scheme that the lab was started with.
     ///
     /// # Errors
     /// [`LabError::Api`].
@@ -123,29 +128,33 @@ impl Lab {
         Ok(RunningFlows { loads, before, coded_before, begin, running, sampled: None })
     }
 
-    /// Carries flows to their end.
+    /// Waits until all flows have ended and returns their result.
     ///
     /// # Errors
     /// [`LabError::Iperf`], [`LabError::Flow`], and those of [`check`](Self::check).
     pub async fn finish_flows(&mut self, flows: RunningFlows) -> Result<LabFlows, LabError> {
         let RunningFlows { loads, before, coded_before, begin, mut running, mut sampled } = flows;
-        let look = sampled.as_ref().map_or(LOOK, |(every, _)| *every);
+        let interval = sampled.as_ref().map_or(POLL_INTERVAL, |(every, _)| *every);
         let mut measured = vec![Measured::default(); loads.len()];
+
+        // Collect results as flows end. In between, check the daemons and take samples.
         while !running.is_empty() {
             tokio::select! {
                 Some(ended) = running.join_next() => {
                     let (number, result) = ended.map_err(io::Error::other)?;
-                    measured[number] = result.map_err(|e| self.blame(number, e))?;
+                    measured[number] = result.map_err(|e| self.flow_error(number, e))?;
                 }
-                () = tokio::time::sleep(look) => {
+                () = tokio::time::sleep(interval) => {
                     self.check()?;
                     if let Some((_, samples)) = &mut sampled {
-                        samples.add(begin.elapsed(), &self.seen().await?);
+                        samples.add(begin.elapsed(), &self.flow_views().await?);
                     }
                 }
             }
         }
         let seconds = begin.elapsed().as_secs_f64();
+
+        // Combine the results of iperf3 with what the daemons counted meanwhile.
         let heard = before.into_iter().zip(self.heard().await?);
         let each = loads.iter().zip(&measured).zip(heard);
         let flows = each.map(|((load, measured), heard)| self.outcome_of(load, measured, heard));
@@ -163,8 +172,8 @@ impl Lab {
         Ok(LabFlows { scenario, scheme, flows, transmissions, coding, seconds, samples })
     }
 
-    /// Pings the destination of every flow from its source, and keeps the medians for the outcome; where there is no
-    /// program `ping` there are none.
+    /// Pings the destination of every flow from its source and keeps the medians for the result.
+    /// Without the program `ping` there are no values.
     ///
     /// # Errors
     /// [`LabError::System`].
@@ -183,7 +192,7 @@ impl Lab {
         self.tunnel.as_ref().ok_or_else(missing)
     }
 
-    /// What each flow's ends are to do.
+    /// Returns the load of each flow.
     fn loads(&self) -> Result<Vec<Load>, LabError> {
         let tunnel = self.tunnel()?;
         let most_bps = self.scenario.medium_config().bit_rate_bps;
@@ -198,7 +207,8 @@ impl Lab {
         Ok(self.scenario.flows.iter().enumerate().map(load).collect())
     }
 
-    fn blame(&self, number: usize, e: LoadError) -> LabError {
+    /// Converts a load generator's error into one that names the flow's ends.
+    fn flow_error(&self, number: usize, e: LoadError) -> LabError {
         let flow = &self.scenario.flows[number];
         let name = |node: usize| self.scenario.nodes[node].name.clone();
         match e {
@@ -209,25 +219,28 @@ impl Lab {
         }
     }
 
-    /// Of each flow the data frames that its destination heard, and the innovative ones of them.
+    /// Returns, for each flow, the data frames that its destination heard and how many were
+    /// innovative.
     async fn heard(&self) -> Result<Vec<(u64, u64)>, LabError> {
-        let seen = self.seen().await?.into_iter();
-        Ok(seen.map(|flow| flow.map_or((0, 0), |flow| (flow.heard, flow.innovative))).collect())
+        let views = self.flow_views().await?.into_iter();
+        let counts = |flow: Option<FlowView>| flow.map_or((0, 0), |f| (f.heard, f.innovative));
+        Ok(views.map(counts).collect())
     }
 
-    /// Each flow as its destination sees it, if it has heard of it.
-    async fn seen(&self) -> Result<Vec<Option<FlowView>>, LabError> {
-        let mut seen = Vec::new();
+    /// Returns the destination's view of each flow, or `None` where it does not know the flow yet.
+    async fn flow_views(&self) -> Result<Vec<Option<FlowView>>, LabError> {
+        let mut views = Vec::new();
         for flow in &self.scenario.flows {
             let status: Status = self.client(flow.to).read("/v1/status").await?;
             let ends = [flow.from, flow.to].map(|node| self.scenario.nodes[node].name.as_str());
             let own = |f: &FlowView| [f.source.as_str(), f.destination.as_str()] == ends;
-            seen.push(status.flows.into_iter().find(own));
+            views.push(status.flows.into_iter().find(own));
         }
-        Ok(seen)
+        Ok(views)
     }
 
-    /// What each node coded by the lab's scheme since it started, by name; nothing of a scheme that does not code.
+    /// Returns the coding counters of each node since it started, by name. Empty for schemes that
+    /// do not code across flows.
     async fn coded(&self) -> Result<BTreeMap<String, Coding>, LabError> {
         let scheme = &self.tunnel()?.scheme;
         let mut coded = BTreeMap::new();
@@ -239,6 +252,7 @@ impl Lab {
         Ok(coded)
     }
 
+    /// Computes the result of one flow. `heard` are the destination's counters before and after.
     fn outcome_of(
         &self,
         load: &Load,
@@ -250,7 +264,7 @@ impl Lab {
         let payload = load.payload() as u64;
         let is_udp = load.flow.transport == Transport::Udp;
         let (sent, delivered) = (measured.sent / payload, measured.bytes / payload);
-        // Packets sent before it was measured may arrive in that time.
+        // Packets of the warm-up may arrive during the measurement, hence the minimum.
         let loss = 1.0 - delivered.min(sent) as f64 / sent.max(1) as f64;
         let bytes = if is_udp { delivered * load.packet as u64 } else { measured.bytes };
         LabFlow {
@@ -271,14 +285,15 @@ impl Lab {
             segments: measured.retransmits.map(|again| measured.sent.div_ceil(payload) + again),
             mean_rtt_s: measured.mean_rtt_s,
             idle_rtt_s: self.idle_rtts.get(load.number).copied().flatten(),
-            // A daemon that was started anew counts from zero.
+            // The counters of a restarted daemon begin at zero again.
             heard: after.0.saturating_sub(before.0),
             innovative: after.1.saturating_sub(before.1),
         }
     }
 }
 
-/// What a node coded between two looks at it. One that was started anew counts from zero.
+/// Returns what a node coded between two readings. The counters of a restarted daemon begin at
+/// zero.
 fn since(before: Option<&Coding>, after: &Coding) -> CodingOutcome {
     let count = |of: fn(&Coding) -> u64| of(after).saturating_sub(before.map_or(0, of));
     let (sent, coded) = (count(|c| c.sent), count(|c| c.coded));

@@ -1,4 +1,4 @@
-//! The program that makes the load of flows, iperf3: how it is called, and what it says.
+//! iperf3, the load generator of flows: its command line and its JSON report.
 
 use ncmesh_sim::scenario::{Flow, Tcp, Transport};
 use serde::Deserialize;
@@ -10,69 +10,71 @@ use tokio::process::Command;
 use tokio::time::{Instant, timeout_at};
 
 const PROGRAM: &str = "iperf3";
-/// The first of the ports, one for each flow.
+/// Port of the first flow. Each further flow uses the next port.
 const FIRST_PORT: u16 = 5201;
-/// The headers of IPv4 and UDP, bytes.
+/// Length of the headers of IPv4 and UDP, bytes.
 const UDP_HEADERS: usize = 28;
-/// The headers of IPv4 and TCP without options, bytes.
+/// Length of the headers of IPv4 and TCP without options, bytes.
 const TCP_HEADERS: usize = 40;
-/// How long a connection may take to come about, ms.
+/// Timeout for connecting to the server, ms.
 const CONNECT_MS: &str = "20000";
 
-/// How much longer than its load a flow may take, to begin and to end.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Time between two tries while the other end is not there yet.
-const AGAIN: Duration = Duration::from_millis(100);
+/// Time that a flow may take in addition to its load, to connect and to report.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time between two attempts to connect while the server is not up yet.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Whether the program is there.
+/// Checks that iperf3 can be started.
 pub(crate) fn check() -> io::Result<()> {
     let mut version = std::process::Command::new(PROGRAM);
     version.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     version.status().map(drop)
 }
 
-/// What one flow's load is to be.
+/// Load of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
     pub(crate) flow: Flow,
-    /// Which of the scenario's flows.
+    /// Index of the flow in the scenario.
     pub(crate) number: usize,
-    /// Where it goes.
+    /// Address of the destination.
     pub(crate) to: Ipv4Addr,
-    /// Where its ends are, the source first.
+    /// Network namespaces of the source and the destination.
     pub(crate) namespaces: [String; 2],
-    /// Length of its IP packets, bytes.
+    /// Length of the IP packets, bytes.
     pub(crate) packet: usize,
-    /// What datagrams are offered where the flow names no rate, bit/s.
+    /// Rate offered by UDP flows that name none, bit/s.
     pub(crate) most_bps: u64,
 }
 
-/// Why a load came to nothing.
+/// Reason why a load failed.
 #[derive(Debug)]
 pub(crate) enum LoadError {
-    /// The program cannot be started.
+    /// iperf3 cannot be started.
     Program(io::Error),
-    /// What it says.
+    /// iperf3 reported this error.
     Failed(String),
 }
 
 impl Load {
-    /// Makes the load, at the flow's time after `begin`.
+    /// Generates the load, at the flow's start time after `begin`.
     pub(crate) async fn run(&self, begin: Instant) -> Result<Measured, LoadError> {
         let _receiver = self.server().spawn().map_err(LoadError::Program)?;
         let start = begin + self.flow.start;
         tokio::time::sleep_until(start).await;
-        let end = start + self.flow.warm_up + self.flow.duration + PATIENCE;
+        let end = start + self.flow.warm_up + self.flow.duration + FINISH_TIMEOUT;
         let late = |_| LoadError::Failed("it did not end in time".into());
         timeout_at(end, self.send()).await.map_err(late)?
     }
 
-    /// Runs the end that sends; once more for as long as the other is not there yet.
+    /// Runs the client. Tries again while the server is not up yet.
     async fn send(&self) -> Result<Measured, LoadError> {
         loop {
             let output = self.client().output().await.map_err(LoadError::Program)?;
             match read(&output.stdout) {
-                Err(why) if why.contains("Connection refused") => tokio::time::sleep(AGAIN).await,
+                Err(why) if why.contains("Connection refused") => {
+                    tokio::time::sleep(RETRY_INTERVAL).await;
+                }
                 measured => return measured.map_err(LoadError::Failed),
             }
         }
@@ -82,7 +84,7 @@ impl Load {
         (usize::from(FIRST_PORT) + self.number).to_string()
     }
 
-    /// The bytes of a packet that are the program's.
+    /// Returns the payload of a packet, bytes.
     pub(crate) fn payload(&self) -> usize {
         let headers = match self.flow.transport {
             Transport::Udp => UDP_HEADERS,
@@ -91,7 +93,7 @@ impl Load {
         self.packet.saturating_sub(headers).max(1)
     }
 
-    /// The end that receives, for one run.
+    /// Returns the command of the server, which ends after one test.
     fn server(&self) -> Command {
         let mut command = inside(&self.namespaces[1]);
         command.args(["--server", "--one-off", "--port", &self.port()]);
@@ -99,11 +101,13 @@ impl Load {
         command
     }
 
-    /// The end that sends. What it says is JSON.
+    /// Returns the command of the client, which reports in JSON.
     fn client(&self) -> Command {
         let mut command = inside(&self.namespaces[0]);
         let (to, port) = (self.to.to_string(), self.port());
         command.args(["--client", &to, "--port", &port, "--json", "--connect-timeout", CONNECT_MS]);
+
+        // A transfer of a given size ends by itself; everything else runs for a given time.
         let seconds = whole_seconds(self.flow.duration.as_secs_f64());
         let warm_up = whole_seconds(self.flow.warm_up.as_secs_f64());
         match &self.flow.transport {
@@ -114,6 +118,8 @@ impl Load {
                 command.args(["--time", &seconds, "--omit", &warm_up]);
             }
         }
+
+        // iperf3 counts payload, scenarios count IP packets: convert length and rate.
         let payload = self.payload().to_string();
         match &self.flow.transport {
             Transport::Udp => {
@@ -135,34 +141,35 @@ impl Load {
     }
 }
 
-/// It knows whole seconds only.
+/// Rounds up to whole seconds, the only ones that iperf3 knows.
 fn whole_seconds(seconds: f64) -> String {
     format!("{:.0}", seconds.ceil())
 }
 
+/// Returns a command that runs iperf3 in a network namespace.
 fn inside(namespace: &str) -> Command {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", namespace, PROGRAM]).stdin(Stdio::null()).kill_on_drop(true);
     command
 }
 
-/// What came of a flow's load.
+/// Measurements of a flow's load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Measured {
-    /// How long it was measured, s.
+    /// Length of the measurement, s.
     pub(crate) seconds: f64,
-    /// Bytes of the program's that arrived.
+    /// Payload bytes received.
     pub(crate) bytes: u64,
-    /// Bytes of the program's that were sent.
+    /// Payload bytes sent.
     pub(crate) sent: u64,
     pub(crate) jitter_s: Option<f64>,
     pub(crate) retransmits: Option<u64>,
     pub(crate) mean_rtt_s: Option<f64>,
 }
 
-/// What the sending end said. Where it failed: why.
-fn read(said: &[u8]) -> Result<Measured, String> {
-    let report: Report = serde_json::from_slice(said).map_err(|e| format!("iperf3: {e}"))?;
+/// Parses the client's report. The error is iperf3's message.
+fn read(report: &[u8]) -> Result<Measured, String> {
+    let report: Report = serde_json::from_slice(report).map_err(|e| format!("iperf3: {e}"))?;
     if let Some(error) = report.error {
         return Err(format!("iperf3: {}", error.trim_start_matches("error - ")));
     }
@@ -173,7 +180,7 @@ fn read(said: &[u8]) -> Result<Measured, String> {
     Ok(Measured {
         seconds: received.seconds,
         bytes: received.bytes,
-        // What it says of lost datagrams itself counts some of the warm-up too.
+        // Losses are computed from bytes: iperf3's own count includes parts of the warm-up.
         sent: sent.bytes,
         jitter_s: received.jitter_ms.map(|ms| ms / 1e3),
         retransmits: sent.retransmits,
@@ -227,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_asked_for_packets_of_the_length_and_rate_of_the_flow() {
+    fn commands_ask_for_the_length_and_rate_of_the_flow() {
         let mut flow = Flow {
             from: 0,
             to: 2,
@@ -269,10 +276,11 @@ mod tests {
     }
 
     #[test]
-    fn what_it_says_is_read() {
+    fn reports_are_read() {
         let udp = r#"{"start": {}, "end": {"streams": [{"udp": {}}],
             "sum_sent": {"seconds": 2.0, "bytes": 9720, "packets": 10, "lost_packets": 1},
-            "sum_received": {"seconds": 2.5, "bytes": 8748, "packets": 10, "lost_packets": 1, "jitter_ms": 5}}}"#;
+            "sum_received": {"seconds": 2.5, "bytes": 8748, "packets": 10, "lost_packets": 1,
+                "jitter_ms": 5}}}"#;
         let measured = read(udp.as_bytes()).unwrap();
         assert_eq!((measured.seconds, measured.bytes), (2.5, 8748));
         assert_eq!((measured.sent, measured.jitter_s), (9720, Some(0.005)));
@@ -286,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_is_told() {
+    fn errors_are_passed_on() {
         let refused = r#"{"start": {}, "end": {}, "error": "error - unable to connect"}"#;
         assert_eq!(read(refused.as_bytes()).unwrap_err(), "iperf3: unable to connect");
         assert_eq!(read(br#"{"end": {}}"#).unwrap_err(), "iperf3 measured nothing");

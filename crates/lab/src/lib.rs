@@ -1,8 +1,13 @@
-//! The lab: every node of a scenario is a real daemon, a process of its own, and the air between them is
-//! emulated.
+//! The lab: a mesh of real daemons over an emulated channel.
 //!
-//! Files need no root; flows do, for the network namespaces of their ends. The ether runs on a thread of this process, the daemons' directories lie under one
-//! directory, and all of it is gone when the [`Lab`] is, except a directory that the caller named.
+//! Every node of a scenario is an `ncmesh node` process with a directory of its own. The channel
+//! emulator runs on a thread of this process, and the daemons exchange frames with it. A lab sends
+//! files, flows of IP packets, or streams as the scenario says, and compares what arrived with what
+//! was sent.
+//!
+//! Files and streams need no privileges. Flows need root, because each of their ends has a network
+//! namespace. Everything is removed when the [`Lab`] is dropped, except a directory that the caller
+//! named.
 
 mod comparison;
 mod config;
@@ -43,45 +48,47 @@ use tempfile::TempDir;
 use tokio::time::Instant;
 use tunnel::Tunnel;
 
-/// Time between two looks at the daemons.
-pub const LOOK: Duration = Duration::from_millis(200);
-/// Beyond the time that the mesh needs to measure itself, it may take so long until all receivers are known.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time between two requests for the state of the daemons.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Timeout for a daemon to answer after its start, and for routes after the links are measured.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a lab is run.
+/// Settings of a lab.
 #[derive(Clone, Debug)]
 pub struct LabOptions {
-    /// The `ncmesh` program.
+    /// Path of the `ncmesh` program.
     pub program: PathBuf,
-    /// Where the daemons' directories go, and stay; otherwise they are temporary.
+    /// Directory that keeps the daemons' directories. Without it they are temporary.
     pub dir: Option<PathBuf>,
-    /// How far the emulated medium may be behind the wall clock, for a second, before the run is given up.
+    /// Largest lag of the channel emulator behind the wall clock. The run fails if the lag is
+    /// larger for a second.
     pub max_lag: Duration,
-    /// The tunnel scheme that carries the scenario's flows, if any are to be carried.
+    /// Tunnel scheme for the scenario's flows. `None` if no flows are to be carried.
     pub tunnel: Option<String>,
 }
 
-/// A running mesh. Dropped, it is gone at once; [`stop`](Self::stop) ends the daemons in good order.
+/// A running mesh. Dropping it kills the daemons; [`stop`](Self::stop) lets them end properly.
 pub struct Lab {
     scenario: Scenario,
     settling: Duration,
     started: Instant,
-    // Dropped in this order: the processes before what they stand on.
+    // Fields are dropped in this order: the processes before the things they use.
     nodes: Vec<NodeProcess>,
     tunnel: Option<Tunnel>,
     ether: EtherThread,
     dir: Dir,
-    /// By flow, round-trip times without load, s, as far as measured.
+    /// Round-trip times without load by flow, s, as far as measured.
     idle_rtts: Vec<Option<f64>>,
 }
 
-/// Where the daemons' directories lie.
+/// Directory of the daemons' directories.
 enum Dir {
     Temporary(TempDir),
     Kept(PathBuf),
 }
 
 impl Dir {
+    /// Makes a temporary directory, or opens `kept`, which must be empty or absent.
     fn open(kept: Option<&Path>) -> std::io::Result<Self> {
         let Some(dir) = kept else {
             return Ok(Self::Temporary(tempfile::Builder::new().prefix("ncmesh-lab-").tempdir()?));
@@ -105,7 +112,7 @@ fn named(path: &Path, problem: impl Display) -> std::io::Error {
     std::io::Error::other(format!("{}: {problem}", path.display()))
 }
 
-/// Whether the API sockets of daemons in these directories can be.
+/// Checks that the paths of the daemons' API sockets are short enough.
 fn check_sockets(places: &[PathBuf]) -> std::io::Result<()> {
     let problem = "too long for a socket's path; choose a shorter directory (--dir)";
     places.iter().map(|place| place.join("state/api.sock")).try_for_each(|socket| {
@@ -114,15 +121,19 @@ fn check_sockets(places: &[PathBuf]) -> std::io::Result<()> {
 }
 
 impl Lab {
-    /// Starts the ether and a daemon for each node, and waits until all answer.
+    /// Starts the channel emulator and a daemon for each node, and waits until all answer.
     ///
     /// # Errors
-    /// [`LabError`]: a setting that cannot be, a daemon that does not start, a directory that cannot be made.
+    /// [`LabError`]: an invalid setting, a daemon that does not start, a directory that cannot be
+    /// made.
     pub async fn start(scenario: &Scenario, options: &LabOptions) -> Result<Self, LabError> {
-        // The daemons would find out, but in the file we wrote, not in the one the user did.
+        // The simulator checks the settings. The daemons would do so too, but their messages would
+        // name a file that the user did not write.
         let config = SimulationConfig::from_scenario(scenario)?;
         let settling = settling_time(&config.link);
         let simulation = Simulation::new(config)?;
+
+        // Directories, and namespaces with tunnel devices if flows are to be carried.
         let dir = Dir::open(options.dir.as_deref()).map_err(LabError::Directory)?;
         let place = |(index, name)| dir.path().join(format!("{}-{name}", index + 1));
         let names = scenario.nodes.iter().map(|node| &node.name);
@@ -130,11 +141,14 @@ impl Lab {
         check_sockets(&places).map_err(LabError::Directory)?;
         let scheme = options.tunnel.as_deref();
         let tunnel = scheme.map(|scheme| Tunnel::new(scheme, scenario, &simulation)).transpose()?;
+
+        // Emulator and daemons share a token, the daemons share the network key.
         let (mut token, mut key) = ([0; 16], [0; 32]);
         getrandom::fill(&mut token).map_err(std::io::Error::from)?;
         getrandom::fill(&mut key).map_err(std::io::Error::from)?;
         let token = Token(token);
         let ether = EtherThread::start(scenario.medium_config(), token, options.max_lag)?;
+
         let mut nodes = Vec::new();
         for (index, (node, place)) in scenario.nodes.iter().zip(places).enumerate() {
             let tunnel = tunnel.as_ref();
@@ -152,6 +166,8 @@ impl Lab {
             dir,
             idle_rtts: Vec::new(),
         };
+
+        // Start all daemons before waiting for the first, so that they start in parallel.
         for node in 0..lab.nodes.len() {
             lab.nodes[node].spawn()?;
         }
@@ -162,36 +178,36 @@ impl Lab {
         Ok(lab)
     }
 
-    /// The directory that holds each daemon's configuration, log, state and inbox.
+    /// Returns the directory that holds each daemon's configuration, log, state and inbox.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// The API of a node's daemon.
+    /// Returns the API client of a node's daemon.
     #[must_use]
     pub fn client(&self, node: usize) -> &ApiClient {
         self.nodes[node].client()
     }
 
-    /// How long the mesh measures itself before a transfer begins.
+    /// Returns how long the nodes measure their links before a transfer begins.
     #[must_use]
     pub fn settling(&self) -> Duration {
         self.settling
     }
 
-    /// Finds out whether everything still runs.
+    /// Checks that the emulator and all daemons still run.
     ///
     /// # Errors
     /// [`LabError::NodeEnded`], [`LabError::Ether`].
     pub fn check(&mut self) -> Result<(), LabError> {
         let ended = self.nodes.iter_mut().find_map(|node| node.check().err());
-        // An ether that gives up takes the daemons with it, and knows why.
+        // If the emulator gives up, the daemons end too, and only the emulator knows why.
         self.ether.check()?;
         ended.map_or(Ok(()), Err)
     }
 
-    /// Waits until the mesh has measured itself and `from` can reach all of `to`.
+    /// Waits until the links are measured and `from` can reach all of `to`.
     ///
     /// # Errors
     /// [`LabError::Unreachable`], and those of [`check`](Self::check).
@@ -203,11 +219,11 @@ impl Lab {
             let now = Instant::now();
             match missing {
                 None if now >= settled => return Ok(()),
-                Some(node) if now >= settled + PATIENCE => {
+                Some(node) if now >= settled + READY_TIMEOUT => {
                     let name = |node: usize| self.scenario.nodes[node].name.clone();
                     return Err(LabError::Unreachable { from: name(from), to: name(node) });
                 }
-                _ => tokio::time::sleep(LOOK).await,
+                _ => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     }
@@ -224,10 +240,10 @@ impl Lab {
         Ok(to.iter().copied().find(|node| !reached(*node)))
     }
 
-    /// Sends `file` from one node to others, and returns the transfer's id.
+    /// Sends `file` from one node to others and returns the transfer's id.
     ///
     /// # Errors
-    /// [`LabError::Api`]: what the daemon has against it.
+    /// [`LabError::Api`] if the daemon refuses.
     pub async fn send(
         &self,
         from: usize,
@@ -247,7 +263,7 @@ impl Lab {
         Ok(started.id)
     }
 
-    /// A transfer as a node sees it.
+    /// Returns a node's view of a transfer.
     ///
     /// # Errors
     /// [`LabError::Api`].
@@ -255,7 +271,7 @@ impl Lab {
         Ok(self.client(node).read(&format!("/v1/transfers/{id}")).await?)
     }
 
-    /// Ends a node's daemon at once, as a crash would, its radio with it.
+    /// Kills a node's daemon, as a crash would, and switches its radio off.
     ///
     /// # Errors
     /// [`LabError::System`], [`LabError::Ether`].
@@ -264,7 +280,7 @@ impl Lab {
         self.ether.set_up(node, false).await
     }
 
-    /// Starts a killed daemon again, and waits until it answers.
+    /// Starts a killed daemon again and waits until it answers.
     ///
     /// # Errors
     /// [`LabError`].
@@ -275,20 +291,20 @@ impl Lab {
     }
 
     async fn wait_until_up(&mut self, node: usize) -> Result<(), LabError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + READY_TIMEOUT;
         loop {
             self.check()?;
             let answer = self.client(node).read::<Status>("/v1/status").await;
             match answer {
                 Ok(_) => return Ok(()),
                 Err(e) if Instant::now() >= deadline => return Err(e.into()),
-                Err(_) => tokio::time::sleep(LOOK / 4).await,
+                Err(_) => tokio::time::sleep(POLL_INTERVAL / 4).await,
             }
         }
     }
 
-    /// What came of a transfer of `file`: what its source and its receivers say, and what lies in their
-    /// inboxes, compared byte for byte.
+    /// Returns the result of a transfer of `file`: progress as its source reports it, and whether
+    /// the received files equal the sent one byte for byte.
     ///
     /// # Errors
     /// [`LabError::Api`], [`LabError::System`].
@@ -303,21 +319,21 @@ impl Lab {
         let sent = self.transfer(from, id).await?;
         let mut receivers = Vec::new();
         for node in to {
-            let told = sent.receivers.iter().find(|told| usize::from(told.id) == node + 1);
-            let Some(told) = told else { continue };
-            // A receiver that never heard of it has no such transfer.
+            let report = sent.receivers.iter().find(|report| usize::from(report.id) == node + 1);
+            let Some(report) = report else { continue };
+            // A receiver that never heard of the transfer answers with an error.
             let received = self.transfer(*node, id).await.ok().and_then(|t| t.path);
             let verified = match &received {
                 Some(received) => same_contents(file, received).await?,
                 None => false,
             };
-            let seconds = verified.then_some(told.seconds);
+            let seconds = verified.then_some(report.seconds);
             receivers.push(ReceiverOutcome {
-                node: told.name.clone(),
+                node: report.name.clone(),
                 verified,
-                bytes: told.bytes,
+                bytes: report.bytes,
                 seconds,
-                throughput_bps: seconds.map(|s| told.bytes as f64 * 8.0 / s.max(1e-3)),
+                throughput_bps: seconds.map(|s| report.bytes as f64 * 8.0 / s.max(1e-3)),
             });
         }
         Ok(TransferOutcome {
@@ -332,7 +348,7 @@ impl Lab {
         })
     }
 
-    /// Data packets that all daemons sent since they started.
+    /// Returns the number of data frames that all daemons sent since they started.
     async fn data_frames_sent(&self, scheme: &str) -> Result<u64, LabError> {
         let mut frames = 0;
         for node in &self.nodes {
@@ -343,10 +359,10 @@ impl Lab {
         Ok(frames)
     }
 
-    /// Ends all daemons in good order, then the ether.
+    /// Ends all daemons properly, then the channel emulator.
     ///
     /// # Errors
-    /// [`LabError::Ether`] where it did not keep up with the wall clock.
+    /// [`LabError::Ether`] if the emulator did not keep up with the wall clock.
     pub async fn stop(mut self) -> Result<EtherStatistics, LabError> {
         for node in &self.nodes {
             node.ask_to_end();

@@ -1,22 +1,25 @@
-//! Network namespaces for the ends of flows. A lab that is killed leaves them behind; the next one removes them.
+//! Network namespaces for the ends of flows.
+//!
+//! Namespaces outlive processes. A lab removes its own when it ends, and those of killed labs when
+//! it starts.
 
 use crate::LabError;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::process::Command;
 
-/// Where `ip netns` keeps them.
+/// Directory in which `ip netns` keeps namespaces.
 const PLACE: &str = "/run/netns";
-/// Their names are this, the lab's process id and the node's number.
+/// Prefix of the names; the lab's process id and the node's number follow.
 const PREFIX: &str = "ncmesh-lab-";
 
-/// Namespaces that are gone when this is.
+/// Set of namespaces that are removed when this is dropped.
 pub(crate) struct Namespaces {
     names: Vec<String>,
 }
 
 impl Namespaces {
-    /// None yet; those of labs that are no more are removed.
+    /// Returns an empty set. Removes the namespaces of labs whose process has ended.
     pub(crate) fn new() -> Self {
         for name in left_behind() {
             remove(&name);
@@ -40,14 +43,14 @@ impl Drop for Namespaces {
     }
 }
 
-/// The namespaces of labs whose process is gone.
+/// Returns the namespaces of labs whose process has ended.
 fn left_behind() -> Vec<String> {
     let Ok(all) = std::fs::read_dir(PLACE) else { return Vec::new() };
     let names = all.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| owner(name).is_some_and(|lab| !is_running(lab))).collect()
 }
 
-/// The process id of the lab that a namespace belongs to, if it is a lab's.
+/// Returns the process id of the lab that made a namespace, or `None` for other namespaces.
 fn owner(name: &str) -> Option<u32> {
     let (lab, node) = name.strip_prefix(PREFIX)?.split_once('-')?;
     node.parse::<u32>().ok()?;
@@ -58,7 +61,8 @@ fn is_running(process: u32) -> bool {
     Path::new("/proc").join(process.to_string()).exists()
 }
 
-/// Removes a namespace and ends what runs in it. What cannot be removed now is removed by the next lab.
+/// Kills all processes in a namespace and removes it. Errors are left to the next lab, which tries
+/// again.
 fn remove(name: &str) {
     for pid in ip(&["netns", "pids", name]).unwrap_or_default().split_whitespace() {
         if let Some(pid) = pid.parse().ok().and_then(Pid::from_raw) {
@@ -68,7 +72,7 @@ fn remove(name: &str) {
     let _ = ip(&["netns", "del", name]);
 }
 
-/// Runs iproute2 and returns what it says.
+/// Runs iproute2 and returns its output.
 fn ip(args: &[&str]) -> Result<String, String> {
     let output = Command::new("ip").args(args).output().map_err(|e| format!("ip: {e}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();

@@ -1,15 +1,16 @@
-//! Round-trip times without load, by the program `ping`.
+//! Round-trip times without load, measured by the program `ping`.
 
 use std::io;
 use std::net::Ipv4Addr;
 use std::process::Stdio;
 use tokio::process::Command;
 
-/// Pings sent, and the time between two of them, s: 3 s in all.
+/// Number of pings, and the time between two of them in s: 3 s in all.
 const COUNT: &str = "30";
 const INTERVAL_S: &str = "0.1";
 
-/// The median of the round-trip times from a namespace to an address, s. None without the program, or an answer.
+/// Returns the median round-trip time from a namespace to an address, s. Returns `None` without the
+/// program or an answer.
 pub(crate) async fn median_rtt_s(namespace: &str, to: Ipv4Addr) -> io::Result<Option<f64>> {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", namespace, "ping", "-n", "-c", COUNT, "-i", INTERVAL_S]);
@@ -18,10 +19,10 @@ pub(crate) async fn median_rtt_s(namespace: &str, to: Ipv4Addr) -> io::Result<Op
     Ok(median(rtts_s(&String::from_utf8_lossy(&output.stdout))))
 }
 
-/// What stands behind `time=` in each line, in ms.
-fn rtts_s(said: &str) -> Vec<f64> {
+/// Parses the values behind `time=`, which are in ms.
+fn rtts_s(output: &str) -> Vec<f64> {
     let time = |line: &str| line.split_once("time=")?.1.split(' ').next()?.parse::<f64>().ok();
-    said.lines().filter_map(time).map(|ms| ms / 1e3).collect()
+    output.lines().filter_map(time).map(|ms| ms / 1e3).collect()
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {
@@ -34,14 +35,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ping_says_is_read() {
-        let said = "PING 10.200.0.3 (10.200.0.3) 56(84) bytes of data.\n\
+    fn output_of_ping_is_read() {
+        let output = "PING 10.200.0.3 (10.200.0.3) 56(84) bytes of data.\n\
             64 bytes from 10.200.0.3: icmp_seq=1 ttl=64 time=4.50 ms\n\
             64 bytes from 10.200.0.3: icmp_seq=2 ttl=64 time=12 ms\n\
             64 bytes from 10.200.0.3: icmp_seq=3 ttl=64 time=5.25 ms\n\
             3 packets transmitted, 3 received, 0% packet loss, time 402ms\n";
-        assert_eq!(rtts_s(said), [0.0045, 0.012, 0.00525]);
-        assert_eq!(median(rtts_s(said)), Some(0.00525));
+        assert_eq!(rtts_s(output), [0.0045, 0.012, 0.00525]);
+        assert_eq!(median(rtts_s(output)), Some(0.00525));
         assert_eq!(median(rtts_s("ip: no such program")), None);
     }
 }

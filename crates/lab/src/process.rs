@@ -11,20 +11,21 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::{Child, Command};
 
-/// How long a daemon may take to end in good order.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// Time that a daemon has to end after it was asked to.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Process and directory of one node.
 pub(crate) struct NodeProcess {
     name: String,
     dir: PathBuf,
     program: PathBuf,
     client: ApiClient,
-    /// While it is meant to run.
+    /// `None` while the node is meant to be down.
     child: Option<Child>,
 }
 
 impl NodeProcess {
-    /// Makes its directory with its configuration.
+    /// Makes the node's directory and writes its configuration.
     pub(crate) fn new(
         name: &str,
         dir: PathBuf,
@@ -32,7 +33,7 @@ impl NodeProcess {
         config: &str,
     ) -> io::Result<Self> {
         fs::create_dir_all(&dir)?;
-        // It holds the network's key.
+        // The configuration holds the network's key: only its owner may read it.
         let mut file = OpenOptions::new();
         let mut file =
             file.write(true).create(true).truncate(true).mode(0o600).open(dir.join("node.toml"))?;
@@ -49,11 +50,11 @@ impl NodeProcess {
         &self.name
     }
 
-    /// Processor time that it has used, s; 0 while it does not run.
+    /// Returns the processor time used so far, s; 0 while the process does not run.
     pub(crate) fn cpu_seconds(&self) -> io::Result<f64> {
         let Some(id) = self.child.as_ref().and_then(Child::id) else { return Ok(0.0) };
         let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
-        // User and system time, in clock ticks, are the 12th and 13th field behind the name in brackets.
+        // Fields 12 and 13 behind the name in brackets are user and system time in clock ticks.
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
         let ticks: f64 = fields.skip(11).take(2).filter_map(|n| n.parse::<f64>().ok()).sum();
         Ok(ticks / rustix::param::clock_ticks_per_second() as f64)
@@ -67,7 +68,7 @@ impl NodeProcess {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
-            // An interrupt from the terminal is ours to handle.
+            // In a group of its own, so that Ctrl-C reaches only the lab.
             .process_group(0)
             .kill_on_drop(true)
             .spawn();
@@ -77,19 +78,19 @@ impl NodeProcess {
         Ok(())
     }
 
-    /// Whether it runs as it is meant to; if not, why.
+    /// Checks that the process runs if it is meant to. The error holds the last line of its log.
     pub(crate) fn check(&mut self) -> Result<(), LabError> {
         let Some(child) = &mut self.child else { return Ok(()) };
         match child.try_wait()? {
             None => Ok(()),
             Some(status) => {
-                let (node, reason) = (self.name.clone(), self.last_words());
+                let (node, reason) = (self.name.clone(), self.last_log_line());
                 Err(LabError::NodeEnded { node, status, reason })
             }
         }
     }
 
-    fn last_words(&self) -> String {
+    fn last_log_line(&self) -> String {
         let log = fs::read(self.dir.join("log")).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         log.lines().last().unwrap_or("it says nothing").to_owned()
@@ -105,15 +106,15 @@ impl NodeProcess {
     pub(crate) fn ask_to_end(&self) {
         let id = self.child.as_ref().and_then(Child::id).and_then(|id| i32::try_from(id).ok());
         if let Some(pid) = id.and_then(Pid::from_raw) {
-            // One that has ended already needs no asking.
+            // Fails only if the process has ended already.
             let _ = kill_process(pid, Signal::TERM);
         }
     }
 
     pub(crate) async fn wait_for_end(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // One that does not end is killed when dropped.
-            let _ = tokio::time::timeout(FAREWELL, child.wait()).await;
+            // A process that does not end in time is killed when `child` is dropped.
+            let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, child.wait()).await;
         }
     }
 }

@@ -1,15 +1,16 @@
-//! How the flows of a lab get on.
+//! Progress of a lab's flows over time.
 
 use ncmesh_node::api::types::Flow;
 use serde::Serialize;
 use std::time::Duration;
 
-/// How many packets have arrived, looked at again and again.
+/// Number of delivered packets at several times.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Samples {
-    /// When, s from the start of the first flow.
+    /// Times of the samples, s from the start of the first flow.
     pub seconds: Vec<f64>,
-    /// For each flow, in the scenario's order: packets that its destination had handed to its host by then.
+    /// For each flow, in the scenario's order: packets that its destination had delivered to its
+    /// host by then.
     pub delivered: Vec<Vec<u64>>,
 }
 

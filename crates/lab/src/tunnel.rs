@@ -1,4 +1,4 @@
-//! The tunnels of a lab: each end of a flow has a device in a network namespace of its own.
+//! Tunnels of a lab: each end of a flow has a tunnel device in a network namespace of its own.
 
 use crate::LabError;
 use crate::iperf;
@@ -11,12 +11,13 @@ use std::collections::btree_map::Entry;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use toml::{Table, Value};
 
-/// The least MTU of IPv6, bytes (RFC 8200, 5).
+/// Smallest MTU of IPv6, bytes (RFC 8200, section 5).
 const V6_MTU_MIN: usize = 1280;
 
+/// Network namespaces of the flows' ends, and the settings of their devices.
 pub(crate) struct Tunnel {
     pub(crate) scheme: String,
-    /// The longest IP packet, bytes.
+    /// Length of the longest IP packet, bytes.
     pub(crate) mtu: usize,
     /// Namespaces by node.
     ends: BTreeMap<usize, String>,
@@ -24,7 +25,8 @@ pub(crate) struct Tunnel {
 }
 
 impl Tunnel {
-    /// Makes the namespaces. What is sent is known by then not to be too long for the scheme.
+    /// Makes the namespaces, after checking that the scheme carries packets as long as the flows
+    /// need.
     pub(crate) fn new(
         scheme: &str,
         scenario: &Scenario,
@@ -50,12 +52,12 @@ impl Tunnel {
         Ok(Self { scheme: scheme.to_owned(), mtu, ends, _namespaces: namespaces })
     }
 
-    /// The namespace of a node that is an end of flows.
+    /// Returns the namespace of a node that is an end of flows.
     pub(crate) fn namespace(&self, node: usize) -> String {
         self.ends.get(&node).cloned().unwrap_or_default()
     }
 
-    /// `[tunnel]` of a node that is an end of flows.
+    /// Returns the `[tunnel]` section of a node, or `None` if no flow ends there.
     pub(crate) fn section(&self, node: usize) -> Option<Table> {
         let namespace = self.ends.get(&node)?;
         let mut address = vec![Value::from(format!("{}/16", address_v4(node)))];
@@ -76,7 +78,7 @@ impl Tunnel {
     }
 }
 
-/// The IPv4 address of a node of the lab.
+/// Returns the IPv4 address of a node of the lab.
 pub(crate) fn address_v4(node: usize) -> Ipv4Addr {
     let [high, low] = node_id(node).0.to_be_bytes();
     Ipv4Addr::new(10, 200, high, low)

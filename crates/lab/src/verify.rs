@@ -1,13 +1,13 @@
-//! Comparing what was received with what was sent.
+//! Compares received files with sent ones.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// Whether two files have the same contents, byte for byte.
+/// Returns whether two files have the same contents, byte for byte.
 ///
 /// # Errors
-/// Either cannot be read.
+/// One of the files cannot be read.
 pub async fn same_contents(a: &Path, b: &Path) -> io::Result<bool> {
     let (a, b): (PathBuf, PathBuf) = (a.into(), b.into());
     tokio::task::spawn_blocking(move || same(&a, &b)).await.map_err(io::Error::other)?

@@ -1,7 +1,8 @@
-//! A plain relay between a TUN device and a UDP socket: what `bench/gateway` measures the daemon beside. It reads
-//! packets from the one and writes them to the other, in a thread each way, and does nothing else.
+//! Plain relay between a TUN device and a UDP socket, to which `bench/gateway` compares the daemon.
 //!
-//! `tun_relay DEVICE ADDRESS/PREFIX LISTEN PEER`, for instance `tun_relay tun0 10.9.0.1/24 10.0.0.1:7000 10.0.0.2:7000`.
+//! Two threads copy packets, one in each direction, and do nothing else. Usage: `tun_relay DEVICE
+//! ADDRESS/PREFIX LISTEN PEER`, for instance `tun_relay tun0 10.9.0.1/24 10.0.0.1:7000
+//! 10.0.0.2:7000`.
 
 use std::error::Error;
 use std::net::UdpSocket;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::{env, thread};
 use tun_rs::DeviceBuilder;
 
-/// The longest packet that is relayed, bytes.
+/// Length of the longest packet that is relayed, bytes.
 const MTU: u16 = 1432;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -26,13 +27,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     thread::spawn(move || {
         let mut packet = [0; MTU as usize];
         while let Ok(length) = from_device.recv(&mut packet) {
-            // A peer that is not there yet: the packet is lost.
+            // If the peer is not there yet, the packet is lost.
             let _ = to_socket.send(&packet[..length]);
         }
     });
     let mut packet = [0; MTU as usize];
     loop {
-        // Likewise.
+        // The error reports that the peer is not there yet.
         let Ok(length) = socket.recv(&mut packet) else { continue };
         device.send(&packet[..length])?;
     }

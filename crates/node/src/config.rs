@@ -1,4 +1,4 @@
-//! `node.toml`: what a daemon is told, checked before anything starts.
+//! Configuration of a daemon: `node.toml`, read and checked completely before anything starts.
 
 mod locate;
 mod radio;
@@ -17,55 +17,57 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+pub use tunnel::TunnelConfig;
 pub(crate) use tunnel::check_scheme;
-pub use tunnel::{Target, TunnelConfig};
 
-/// The least MTU of a tunnel, bytes: what every host on the Internet must take (RFC 791).
+/// Smallest MTU of a tunnel, bytes: every host on the Internet accepts packets of this length (RFC
+/// 791).
 pub const TUNNEL_MTU_MIN: usize = 576;
 
-/// A daemon's configuration. Relative paths in the file are relative to the file.
+/// Configuration of a daemon. Relative paths in the file are relative to the file.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
-    /// The node's id, 1 to 65,534, unique in the network.
+    /// Id of the node, 1 to 65,534, unique in the network.
     pub id: NodeId,
-    /// The node's name, told to the others.
+    /// Name of the node, announced to the others.
     pub name: String,
-    /// The network's key.
+    /// Key of the network.
     pub key: Key,
-    /// Where the daemon keeps what must outlive it.
+    /// Directory for what must survive a restart.
     pub state_dir: PathBuf,
-    /// Where received files go; without it none are taken.
+    /// Directory for received files. Without it, files are refused.
     pub inbox: Option<PathBuf>,
-    /// The Unix socket of the HTTP API.
+    /// Path of the HTTP API's Unix socket.
     pub api_socket: PathBuf,
-    /// The radio.
+    /// `[radio]`.
     pub radio: RadioConfig,
-    /// IP over the mesh, if this node has a part in it.
+    /// `[tunnel]`, if this node is an end of the tunnel.
     pub tunnel: Option<TunnelConfig>,
-    /// Streams sent and received from the start on.
+    /// `[stream]`: streams sent and received from the start on.
     pub stream: StreamSection,
     /// `[link]`.
     pub link: LinkConfig,
     /// `[route]`.
     pub route: RouteConfig,
-    /// The engines' sections, by engine name.
+    /// Sections of the engines, by engine name.
     pub engines: toml::Table,
     source: Source,
 }
 
-/// The text a configuration came from, to say where it is wrong.
+/// Text of a configuration file, for errors that name a line.
 #[derive(Clone, Debug)]
 struct Source {
     file: PathBuf,
     text: String,
 }
 
-/// A configuration that cannot be used: one line with the file, the line if known, and what is allowed.
+/// Error in a configuration, displayed as one line: the file, the line if known, and what is
+/// allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The file.
     pub file: PathBuf,
-    /// The line, counted from 1.
+    /// Number of the line, from 1, if known.
     pub line: Option<usize>,
     /// What is wrong and what is allowed.
     pub problem: String,
@@ -128,10 +130,11 @@ struct ApiSection {
 }
 
 impl NodeConfig {
-    /// Reads and checks the file.
+    /// Reads and checks a configuration file.
     ///
     /// # Errors
-    /// [`ConfigError`]: unreadable, not TOML, a setting unknown or out of its range, no usable key.
+    /// [`ConfigError`] if the file is unreadable or not TOML, if a setting is unknown or out of
+    /// range, or without a usable key.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(file).map_err(|e| ConfigError {
             file: file.to_owned(),
@@ -172,7 +175,7 @@ impl NodeConfig {
         })
     }
 
-    /// An error found later in `section`, with its place in the file.
+    /// Returns an error that was found later in `section`, with its place in the file.
     #[must_use]
     pub fn blame(&self, section: &str, problem: &str) -> ConfigError {
         self.source.blame(section, problem)
@@ -194,7 +197,7 @@ impl Source {
         let problem = e.message().trim_end().replace('\n', "; ");
         let line = |at: usize| self.text[..at.min(self.text.len())].matches('\n').count();
         let line = e.span().map(|span| line(span.start));
-        // Where the parser knows the section only, the message may say more.
+        // If the parser knows only the section, the message may name the setting.
         let section = line.and_then(|line| section_name(self.text.lines().nth(line)?));
         let found = section.and_then(|name| line_of_problem(&self.text, name, &problem));
         let line = found.or(line.map(|line| line + 1));
@@ -217,7 +220,8 @@ impl Source {
                 Err(self.error("node", "key_file", problem))
             }
             (None, None) => {
-                let problem = "[node] has no key: set key_file = \"FILE\" and make FILE with `ncmesh keygen FILE`, the same on every node";
+                let problem = "[node] has no key: set key_file = \"FILE\" and make FILE with \
+                               `ncmesh keygen FILE`, the same on every node";
                 Err(self.error("node", "", problem.into()))
             }
         }
@@ -233,7 +237,8 @@ impl Source {
     }
 }
 
-/// Warns where others than the owner may read a file with the key (mode bits `others`).
+/// Warns if others than the owner may read a file that holds the key. `others` are the mode bits to
+/// check.
 fn warn_if_shared(file: &Path, others: u32) {
     let mode = std::fs::metadata(file).map(|m| m.permissions().mode());
     if mode.is_ok_and(|mode| mode & others != 0) {
@@ -242,7 +247,7 @@ fn warn_if_shared(file: &Path, others: u32) {
     }
 }
 
-/// Where a daemon keeps its state if nothing is said: `/var/lib/ncmesh` for root, otherwise
+/// Returns the default state directory: `/var/lib/ncmesh` for root, otherwise
 /// `$XDG_STATE_HOME/ncmesh` or `~/.local/state/ncmesh`.
 #[must_use]
 pub fn default_state_dir() -> PathBuf {

@@ -1,4 +1,8 @@
-//! The loop that drives a node: radio, clock, calls from elsewhere, signals.
+//! The loop that drives a node.
+//!
+//! It waits for one of these at a time: an event of the radio, a deadline of the stack, a call
+//! through the [`Handle`](crate::node::Handle), a packet of the tunnel device or of a stream, or a
+//! signal.
 
 use crate::alarm::Alarm;
 use crate::api::{self, ApiSocket};
@@ -10,8 +14,9 @@ use crate::radio::udp::UdpRadio;
 use crate::radio::{Radio, RadioEvent};
 use crate::state::StateDir;
 use crate::store::reception::check_inbox;
-use crate::stream::{Inlet, Inlets, Ports};
+use crate::stream::{IngressPackets, Ports};
 use crate::tunnel::device::{Device, DeviceError};
+use ncmesh_host::streams::IngressPacket;
 use std::future::pending;
 use std::io;
 use std::time::Duration;
@@ -19,17 +24,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-/// Time between two rounds of housekeeping.
-const TIDY: Duration = Duration::from_secs(5);
-/// Packets of the host's taken at one go at most, before other things have their turn.
+/// Interval of housekeeping.
+const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(5);
+/// Largest number of tunnel packets read at once, so that other events have their turn.
 const BURST: usize = 32;
-/// The longest IP packet, bytes.
+/// Length of the longest IP packet, bytes.
 const LONGEST_PACKET: usize = 65_535;
 
 /// Runs a daemon until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// [`NodeError`]: why it does not start, or had to stop.
+/// [`NodeError`]: why the daemon cannot start, or had to stop.
 pub fn run(config: &NodeConfig) -> Result<(), NodeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
@@ -38,7 +43,7 @@ pub fn run(config: &NodeConfig) -> Result<(), NodeError> {
             RadioConfig::Air(air) => serve(config, async || Ok(AirRadio::attach(air).await?)).await,
         }
     });
-    // What still writes may finish, but not hold up the end for long.
+    // Let writes on other threads finish, but not for long.
     runtime.shutdown_timeout(Duration::from_secs(2));
     result
 }
@@ -60,7 +65,7 @@ async fn serve<R: Radio>(
     }
     let radio = open_radio().await?;
     let (handle, calls) = Handle::new();
-    let (ports, inlets) = Ports::new();
+    let (ports, ingress) = Ports::new();
     let parts = Parts {
         epoch: state.next_epoch()?,
         delivered: state.delivered()?,
@@ -76,29 +81,29 @@ async fn serve<R: Radio>(
     ApiSocket::bind(&config.api_socket)?.serve(handle.clone());
     tokio::spawn(api::resume(handle));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
-    Loop::new(node, radio, device, (calls, inlets))?.run().await
+    Loop::new(node, radio, device, (calls, ingress))?.run().await
 }
 
 struct Loop<R> {
     node: Node,
     radio: R,
-    /// The radio was asked for the medium and has not granted it yet.
+    /// Whether the radio was asked for the medium and has not granted it yet.
     requested: bool,
     device: Option<Device>,
     calls: mpsc::UnboundedReceiver<Command>,
-    inlets: Inlets,
+    ingress: IngressPackets,
     alarm: Alarm,
     tidy: Interval,
     interrupt: Signal,
     terminate: Signal,
-    /// The frame heard last.
+    /// The last frame heard.
     heard: Vec<u8>,
-    /// The frame written last.
+    /// The last frame written.
     frame: Vec<u8>,
-    /// The packet of the host's read last.
+    /// The last packet read from the tunnel device.
     packet: Vec<u8>,
-    /// Packets of streams read last.
-    arrived: Vec<Inlet>,
+    /// Packets of streams that were read last.
+    arrived: Vec<IngressPacket>,
 }
 
 impl<R: Radio> Loop<R> {
@@ -106,9 +111,9 @@ impl<R: Radio> Loop<R> {
         node: Node,
         radio: R,
         device: Option<Device>,
-        (calls, inlets): (mpsc::UnboundedReceiver<Command>, Inlets),
+        (calls, ingress): (mpsc::UnboundedReceiver<Command>, IngressPackets),
     ) -> io::Result<Self> {
-        let mut tidy = interval(TIDY);
+        let mut tidy = interval(HOUSEKEEPING_INTERVAL);
         tidy.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             node,
@@ -116,7 +121,7 @@ impl<R: Radio> Loop<R> {
             requested: false,
             device,
             calls,
-            inlets,
+            ingress,
             alarm: Alarm::new()?,
             tidy,
             interrupt: signal(SignalKind::interrupt())?,
@@ -138,7 +143,7 @@ impl<R: Radio> Loop<R> {
         Ok(())
     }
 
-    /// Waits for one thing and does it. Says whether to go on.
+    /// Waits for one event and handles it. Returns whether to continue.
     async fn step(&mut self) -> Result<bool, NodeError> {
         self.request().await.map_err(NodeError::Radio)?;
         let timeout = self.node.poll_timeout();
@@ -151,9 +156,9 @@ impl<R: Radio> Loop<R> {
             read = read(self.device.as_ref(), &mut self.packet) => {
                 self.handle_packets(read?)?;
             }
-            _ = self.inlets.recv_many(&mut self.arrived, BURST) => {
-                for inlet in self.arrived.drain(..) {
-                    self.node.handle_inlet(&inlet);
+            _ = self.ingress.recv_many(&mut self.arrived, BURST) => {
+                for packet in self.arrived.drain(..) {
+                    self.node.handle_ingress(&packet);
                 }
             }
             Some(call) = self.calls.recv() => call(&mut self.node),
@@ -167,7 +172,7 @@ impl<R: Radio> Loop<R> {
         Ok(true)
     }
 
-    /// Asks for the medium if there is something to send.
+    /// Requests the medium if there is a frame to send.
     async fn request(&mut self) -> io::Result<()> {
         if !self.requested && self.node.wants_radio() {
             self.requested = true;
@@ -176,7 +181,7 @@ impl<R: Radio> Loop<R> {
         Ok(())
     }
 
-    /// The host sent a packet, and perhaps more.
+    /// Handles a packet from the tunnel device, and more of them if there are any.
     fn handle_packets(&mut self, length: usize) -> Result<(), DeviceError> {
         let Some(device) = &self.device else { return Ok(()) };
         self.node.handle_packet(self.packet[..length].to_vec());
@@ -187,7 +192,7 @@ impl<R: Radio> Loop<R> {
         Ok(())
     }
 
-    /// Hands the host what came through the tunnel.
+    /// Writes received tunnel packets to the device.
     fn deliver(&mut self) {
         let Some(device) = &self.device else { return };
         while let Some(packet) = self.node.poll_packet() {
@@ -208,7 +213,7 @@ impl<R: Radio> Loop<R> {
                 self.requested = false;
                 match self.node.fill(&mut self.frame) {
                     Some(to) => {
-                        // First, so that the next frame takes part in the very next contention.
+                        // Requested first, so that the next frame takes part in the next backoff.
                         self.request().await?;
                         self.radio.transmit(&self.frame, to).await?;
                     }
@@ -221,7 +226,7 @@ impl<R: Radio> Loop<R> {
     }
 }
 
-/// Waits for a packet of the host's.
+/// Reads a packet from the tunnel device. Waits forever without one.
 async fn read(device: Option<&Device>, packet: &mut [u8]) -> Result<usize, DeviceError> {
     match device {
         Some(device) => device.receive(packet).await,

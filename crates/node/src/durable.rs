@@ -1,11 +1,13 @@
-//! Writing so that it stays written: through power loss the old contents or the new, never half of it. And
-//! reading no more than can be meant.
+//! Files that survive power loss.
+//!
+//! After a power loss a file has either the old contents or the new, never a mixture. Reads are
+//! limited in length, so that a damaged file cannot exhaust memory.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// Replaces the file's contents at once.
+/// Replaces the file's contents atomically: writes a new file, forces it to disk, and renames it.
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     let aside = path.with_extension("new");
     let mut file = File::create(&aside)?;
@@ -15,7 +17,7 @@ pub(crate) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     sync_parent(path)
 }
 
-/// The first `limit` bytes of the file; none where there is no file.
+/// Returns the first `limit` bytes of the file, or nothing if the file does not exist.
 pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match File::open(path) {
@@ -25,7 +27,7 @@ pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Removes the file if it is there.
+/// Removes the file if it exists.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),

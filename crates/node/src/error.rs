@@ -1,4 +1,4 @@
-//! Why a daemon does not start or stops.
+//! Errors of the daemon.
 
 use crate::config::ConfigError;
 use crate::etherd::client::EtherClientError;
@@ -8,46 +8,60 @@ use crate::tunnel::device::DeviceError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a daemon does not start or stops. Each shows as one line that says what to do.
+/// Reason why a daemon does not start or has to stop. Each is displayed as one line that says what
+/// to do.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// The configuration.
+    /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The state directory.
+    /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The UDP radio.
+    /// The UDP radio cannot be opened.
     #[error(transparent)]
     Udp(#[from] UdpError),
-    /// The ether.
+    /// The channel emulator cannot be used.
     #[error(transparent)]
     Ether(#[from] EtherClientError),
-    /// The tunnel's device.
+    /// The tunnel device cannot be used.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The inbox.
-    #[error("the inbox {dir} cannot be written: {1}; choose another [inbox] dir", dir = .0.display())]
+    /// The inbox cannot be written.
+    #[error(
+        "the inbox {dir} cannot be written: {1}; choose another [inbox] dir",
+        dir = .0.display()
+    )]
     Inbox(PathBuf, io::Error),
     /// Another daemon answers on the API's socket.
-    #[error("another ncmesh daemon answers on {}; stop it or set another [api] socket", .0.display())]
+    #[error(
+        "another ncmesh daemon answers on {}; stop it or set another [api] socket",
+        .0.display()
+    )]
     SocketInUse(PathBuf),
-    /// Something else has the name of the API's socket.
-    #[error("{path} is {1}, not a socket, and is left as it is; remove it or set another [api] socket", path = .0.display())]
+    /// The path of the API's socket is something other than a socket.
+    #[error(
+        "{path} is {1}, not a socket, and is left as it is; \
+         remove it or set another [api] socket",
+        path = .0.display()
+    )]
     NoSocket(PathBuf, &'static str),
     /// The API's socket cannot be made.
-    #[error("the API socket {path} cannot be made: {1}; set another [api] socket", path = .0.display())]
+    #[error(
+        "the API socket {path} cannot be made: {1}; set another [api] socket",
+        path = .0.display()
+    )]
     Socket(PathBuf, io::Error),
-    /// The radio is of no use any more.
+    /// The radio has failed.
     #[error("the radio failed: {0}")]
     Radio(io::Error),
-    /// The system refuses what every program needs.
+    /// A system call that every program needs has failed.
     #[error("the system refuses: {0}")]
     System(#[from] io::Error),
 }
 
 impl NodeError {
-    /// Whether something the daemon needs is taken by another program.
+    /// Returns whether another program uses something that the daemon needs.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         matches!(

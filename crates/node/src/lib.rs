@@ -1,8 +1,8 @@
 //! The ncmesh daemon: one [`Stack`](ncmesh_stack::Stack) on a real clock, a real radio and real files.
 //!
-//! One loop ([`daemon`]) owns everything and never waits for a disk: what may block (hashing, fsync, journals)
-//! runs on other threads and comes back as a call on the [`node::Handle`]. The same handle serves the HTTP
-//! [`api`].
+//! One loop ([`daemon`]) owns everything and never waits for a disk. Work that may block (hashing,
+//! fsync, journals) runs on other threads and returns as a call on the [`node::Handle`]. The HTTP
+//! [`api`] uses the same handle. The crate also has the channel emulator of the lab, [`etherd`].
 
 pub mod alarm;
 pub mod api;

@@ -1,4 +1,5 @@
-//! The ether over loopback. Every test waits on events, and only a failing one on the clock.
+//! The channel emulator over loopback. Tests wait for events; the clock matters only when one
+//! fails.
 
 #![allow(clippy::unwrap_used)] // Tests may.
 
@@ -12,7 +13,7 @@ use tokio::task::JoinHandle;
 
 const TOKEN: Token = Token([7; 16]);
 
-/// A running ether.
+/// Running emulator.
 struct Lab {
     addr: std::net::SocketAddr,
     control: EtherControl,
@@ -20,8 +21,8 @@ struct Lab {
 }
 
 impl Lab {
-    /// `n` radios that hear each other without loss, 802.11b at 11 Mbit/s. Slow machines must not fail the
-    /// tests, so lag does not end a run unless `change` says so.
+    /// Starts `n` radios that hear each other without loss, 802.11b at 11 Mbit/s. Lag does not end
+    /// the run, so that slow machines pass the tests, unless `change` sets a limit.
     fn start(n: usize, change: impl FnOnce(&mut EtherConfig)) -> Self {
         let rows: Vec<_> = (0..n).map(|_| vec![0.0; n]).collect();
         let medium = MediumConfig::dot11b(LossMatrix::from_rows(&rows).unwrap(), 11_000_000);
@@ -44,7 +45,7 @@ impl Lab {
     }
 }
 
-/// Fails instead of hanging.
+/// Fails a test that would hang.
 async fn soon<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), work).await.expect("must not hang")
 }
@@ -64,7 +65,7 @@ async fn a_frame_is_pulled_heard_and_reported() {
         a.answer(Access::Broadcast, b"hello").await.unwrap();
         assert_eq!(b.event().await.unwrap(), received(0, b"hello"));
         assert_eq!(c.event().await.unwrap(), received(0, b"hello"));
-        // 192 us of preamble and 41 bytes at 11 Mbit/s, rounded up to 30 us.
+        // 192 us of preamble and 41 bytes at 11 Mbit/s, which are rounded up to 30 us.
         let report =
             EtherEvent::Report { outcome: Outcome::Sent, attempts: 1, airtime_ns: 222_000 };
         assert_eq!(a.event().await.unwrap(), report);
@@ -110,7 +111,8 @@ async fn a_saturated_sender_gets_what_the_medium_gives() {
         sender.abort();
         let frames = (last.medium.radios[1].deliveries - first.medium.radios[1].deliveries) as f64;
         let mean_ns = (last.medium_ns - first.medium_ns) as f64 / frames;
-        // 192 + 1118 us on the air, DIFS, 15.5 slots of 20 us, whose mean over 400 frames strays by 10 us.
+        // 192 + 1118 us on the air, DIFS, and 15.5 slots of 20 us. The mean of 400 backoffs has a
+        // standard deviation of about 10 us.
         assert!((mean_ns / 1_670_000.0 - 1.0).abs() < 0.03, "{mean_ns} ns a frame");
         lab.stop().await;
     })
@@ -118,13 +120,13 @@ async fn a_saturated_sender_gets_what_the_medium_gives() {
 }
 
 #[tokio::test]
-async fn a_new_process_takes_the_radio_and_the_old_one_is_told() {
+async fn a_new_process_takes_the_radio_and_the_old_one_learns_of_it() {
     soon(async {
         let lab = Lab::start(2, |_| {});
         let (mut old, mut b) = (lab.attach(0).await, lab.attach(1).await);
         old.request().await.unwrap();
         assert_eq!(old.event().await.unwrap(), EtherEvent::Grant);
-        // The medium waits for the old one's answer; its grant vanishes with it.
+        // The medium waits for the old process's answer; its grant is void when it is replaced.
         let mut new = lab.attach(0).await;
         assert!(matches!(old.event().await, Err(EtherClientError::Detached { radio: 0, .. })));
         new.request().await.unwrap();
@@ -152,7 +154,8 @@ async fn a_process_that_falls_silent_is_given_up_and_the_rest_goes_on() {
         loop {
             tokio::select! {
                 event = b.event() => break assert_eq!(event.unwrap(), received(1, b"on")),
-                // On a slow machine this one may be late too: it goes on until heard.
+                // On a slow machine this process may be late too; it continues until it hears a
+                // frame.
                 event = a.event() => if event.unwrap() == EtherEvent::Grant {
                     a.request().await.unwrap();
                     a.answer(Access::Broadcast, b"on").await.unwrap();
@@ -225,7 +228,7 @@ async fn links_and_radios_change_under_way() {
         lab.control.set_up(RadioId(0), false).await.unwrap();
         a.request().await.unwrap();
         lab.control.set_up(RadioId(0), true).await.unwrap();
-        // Killed, it asked in vain, and asks again by itself.
+        // The request made while it was off is lost; the client repeats it by itself.
         assert_eq!(a.event().await.unwrap(), EtherEvent::Grant);
         a.answer(Access::Broadcast, b"heard").await.unwrap();
         assert_eq!(b.event().await.unwrap(), received(0, b"heard"));
@@ -239,7 +242,7 @@ async fn lag_that_lasts_ends_the_run() {
     soon(async {
         let lab = Lab::start(2, |config| {
             config.lag_limit = Duration::from_millis(1);
-            config.lag_patience = Duration::from_millis(20);
+            config.lag_timeout = Duration::from_millis(20);
             config.grant_limit = Duration::from_millis(100);
         });
         let mut a = lab.attach(0).await;

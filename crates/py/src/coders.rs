@@ -1,4 +1,5 @@
-//! Encoder, recoder and decoder of one generation. A packet is its coefficients, packed, and then its symbol.
+//! Encoder, recoder and decoder of one generation. A packet is its packed coefficients followed by
+//! its symbol.
 
 use crate::fields::field;
 use ncmesh_code::{CodeError, Shape, draw, pack, packed_len, unpack};
@@ -17,7 +18,7 @@ fn shape(generation: usize, symbol_size: usize, name: &str) -> PyResult<Shape> {
     Shape::new(field(name)?, generation, symbol_size).map_err(refused)
 }
 
-/// A generator from `seed`, or from the operating system.
+/// Returns a random generator from `seed`, or from the operating system.
 fn generator(seed: Option<u64>) -> PyResult<ChaCha8Rng> {
     if let Some(seed) = seed {
         return Ok(ChaCha8Rng::seed_from_u64(seed));
@@ -27,7 +28,7 @@ fn generator(seed: Option<u64>) -> PyResult<ChaCha8Rng> {
     Ok(ChaCha8Rng::from_seed(key))
 }
 
-/// The bytes of a bytes-like object.
+/// Returns the bytes of a bytes-like object.
 fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let buffer = PyBuffer::<u8>::get(object).map_err(|_| {
         let kind = object.get_type();
@@ -36,7 +37,7 @@ fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     buffer.to_vec(object.py())
 }
 
-/// Coefficients and symbol of a packet of `shape`.
+/// Splits a packet of `shape` into coefficients and symbol.
 fn split(shape: Shape, packet: &[u8]) -> PyResult<(Vec<u8>, &[u8])> {
     let head = packed_len(shape.field(), shape.generation_size());
     let expected = head + shape.symbol_size();
@@ -50,7 +51,7 @@ fn split(shape: Shape, packet: &[u8]) -> PyResult<(Vec<u8>, &[u8])> {
     Ok((coefficients, &packet[head..]))
 }
 
-/// The packet that `fill` writes coefficients and symbol of.
+/// Returns a packet whose coefficients and symbol `fill` writes.
 fn packet<'py>(
     py: Python<'py>,
     shape: Shape,
@@ -65,7 +66,7 @@ fn packet<'py>(
     })
 }
 
-/// The source of one generation.
+/// Source of one generation.
 #[pyclass(module = "ncmesh")]
 pub(crate) struct Encoder {
     inner: ncmesh_code::Encoder,
@@ -86,12 +87,13 @@ impl Encoder {
         Ok(Self { inner: ncmesh_code::Encoder::new(shape), rng: generator(seed)? })
     }
 
-    /// Takes the generation's source data, at most generation * symbol_size bytes; zeros fill it up.
+    /// Loads the generation's source data, at most generation * symbol_size bytes, padded with
+    /// zeros.
     fn load(&mut self, data: &Bound<'_, PyAny>) -> PyResult<()> {
         self.inner.load(&bytes_of(data)?).map_err(refused)
     }
 
-    /// A packet with these coefficients, one a byte, or with random ones.
+    /// Returns a packet with these coefficients, one a byte, or with random ones.
     #[pyo3(signature = (coefficients=None))]
     fn encode<'py>(
         &mut self,
@@ -112,7 +114,7 @@ impl Encoder {
     }
 }
 
-/// A relay: keeps the innovative packets of one generation and makes fresh combinations of them.
+/// Relay: keeps the innovative packets of one generation and makes fresh combinations of them.
 #[pyclass(module = "ncmesh")]
 pub(crate) struct Recoder {
     inner: ncmesh_code::Recoder,
@@ -133,14 +135,14 @@ impl Recoder {
         Ok(Self { inner: ncmesh_code::Recoder::new(shape), rng: generator(seed)? })
     }
 
-    /// Takes a packet and says whether it was innovative.
+    /// Adds a packet. Returns whether it was innovative.
     fn receive(&mut self, packet: &Bound<'_, PyAny>) -> PyResult<bool> {
         let bytes = bytes_of(packet)?;
         let (coefficients, symbol) = split(self.inner.shape(), &bytes)?;
         Ok(self.inner.absorb(&coefficients, symbol).map_err(refused)?.is_innovative())
     }
 
-    /// A random combination of all packets held.
+    /// Returns a random combination of all packets held.
     fn recode<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         if self.inner.rank() == 0 {
             return Err(PyValueError::new_err("nothing was received yet: nothing to recode"));
@@ -151,14 +153,14 @@ impl Recoder {
         })
     }
 
-    /// How many independent packets are held.
+    /// Returns the number of linearly independent packets held.
     #[getter]
     fn rank(&self) -> usize {
         self.inner.rank()
     }
 }
 
-/// A receiver of one generation.
+/// Receiver of one generation.
 #[pyclass(module = "ncmesh")]
 pub(crate) struct Decoder {
     inner: ncmesh_code::Decoder,
@@ -172,26 +174,26 @@ impl Decoder {
         Ok(Self { inner: ncmesh_code::Decoder::new(shape(generation, symbol_size, field)?) })
     }
 
-    /// Takes a packet and says whether it was innovative.
+    /// Adds a packet. Returns whether it was innovative.
     fn receive(&mut self, packet: &Bound<'_, PyAny>) -> PyResult<bool> {
         let bytes = bytes_of(packet)?;
         let (coefficients, symbol) = split(self.inner.shape(), &bytes)?;
         Ok(self.inner.absorb(&coefficients, symbol).map_err(refused)?.is_innovative())
     }
 
-    /// How many independent packets are held.
+    /// Returns the number of linearly independent packets held.
     #[getter]
     fn rank(&self) -> usize {
         self.inner.rank()
     }
 
-    /// Whether all is there to decode.
+    /// Returns whether the generation can be decoded.
     #[getter]
     fn is_complete(&self) -> bool {
         self.inner.is_complete()
     }
 
-    /// The generation's source data, with the zeros that filled it up.
+    /// Returns the generation's source data, including the zeros that padded it.
     fn data<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let (rank, generation) = (self.inner.rank(), self.inner.shape().generation_size());
         let Some(data) = self.inner.decode() else {

@@ -1,4 +1,4 @@
-//! Field arithmetic on arrays of one element a byte.
+//! Field arithmetic on arrays with one element a byte.
 
 use ncmesh_gf::{Field, Kernels, Rows, RowsMut};
 use numpy::{
@@ -7,7 +7,7 @@ use numpy::{
 use pyo3::exceptions::{PyValueError, PyZeroDivisionError};
 use pyo3::prelude::*;
 
-/// The field of that name.
+/// Returns the field with this name.
 pub(crate) fn field(name: &str) -> PyResult<Field> {
     match name {
         "gf2" => Ok(Field::Gf2),
@@ -20,13 +20,13 @@ pub(crate) fn field(name: &str) -> PyResult<Field> {
     }
 }
 
-/// How many elements the field has.
+/// Returns the number of elements of the field.
 #[pyfunction]
 pub(crate) fn field_order(name: &str) -> PyResult<usize> {
     Ok(field(name)?.order())
 }
 
-/// Products of elements, pair by pair.
+/// Multiplies arrays element by element.
 #[pyfunction]
 pub(crate) fn field_multiply<'py>(
     py: Python<'py>,
@@ -39,7 +39,7 @@ pub(crate) fn field_multiply<'py>(
     Ok(PyArray1::from_iter(py, a.iter().zip(b).map(|(a, b)| field.mul(*a, *b))))
 }
 
-/// Inverses of elements.
+/// Inverts each element.
 #[pyfunction]
 pub(crate) fn field_inverse<'py>(
     py: Python<'py>,
@@ -52,7 +52,7 @@ pub(crate) fn field_inverse<'py>(
     Ok(PyArray1::from_vec(py, inverses))
 }
 
-/// The product of two matrices.
+/// Multiplies two matrices.
 #[pyfunction]
 pub(crate) fn field_matmul<'py>(
     py: Python<'py>,
@@ -78,7 +78,7 @@ pub(crate) fn field_matmul<'py>(
     Ok(product)
 }
 
-/// The rank of a matrix.
+/// Returns the rank of a matrix.
 #[pyfunction]
 pub(crate) fn field_rank(a: PyReadonlyArray2<'_, u8>, name: &str) -> PyResult<usize> {
     let kernels = Kernels::best(field(name)?);
@@ -95,7 +95,7 @@ pub(crate) fn field_rank(a: PyReadonlyArray2<'_, u8>, name: &str) -> PyResult<us
     Ok(rank)
 }
 
-/// Takes from each row as much of `pivot` as leaves nothing in `column`.
+/// Subtracts multiples of `pivot` from all rows, so that `column` becomes zero.
 fn clear_column(
     kernels: Kernels,
     pivot: &[u8],

@@ -1,5 +1,6 @@
-//! The compiled module `ncmesh._ncmesh`: thin bindings of codes, fields, plans and simulators. What each
-//! means for Python is said where its users read it, in `python/ncmesh`.
+//! The compiled module `ncmesh._ncmesh`: thin bindings of codes, fields, plans and simulators.
+//!
+//! Their documentation for Python is in `python/ncmesh`, where users read it.
 
 #![allow(clippy::needless_pass_by_value)] // Arguments from Python come by value.
 

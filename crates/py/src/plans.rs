@@ -1,4 +1,5 @@
-//! Who forwards how much, from a matrix of losses. Node `i` of the matrix is node id `i + 1` of the engines.
+//! Forwarding plans computed from a matrix of losses. Node `i` of the matrix has the node id `i +
+//! 1`.
 
 use ncmesh_engine::topology::{Metric, Topology};
 use ncmesh_engine_file::more::{Belts, largest_threshold};
@@ -10,24 +11,24 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 
-/// The most nodes that ids are there for.
+/// Largest number of nodes that have ids.
 const MOST_NODES: usize = 65_534;
 
 fn wrong(message: impl Into<String>) -> PyErr {
     PyValueError::new_err(message.into())
 }
 
-/// The index of a node.
+/// Returns the index of a node.
 fn index(node: NodeId) -> usize {
     usize::from(node.0) - 1
 }
 
-/// Values by node index.
+/// Converts keys from node ids to indices.
 fn by_index<V>(values: BTreeMap<NodeId, V>) -> BTreeMap<usize, V> {
     values.into_iter().map(|(node, value)| (index(node), value)).collect()
 }
 
-/// The mesh of an n-by-n matrix of losses, `loss[i][j]` from i to j.
+/// Returns the mesh of an n-by-n matrix of losses: `loss[i][j]` is from i to j.
 fn topology(loss: &PyArrayLikeDyn<'_, f64, AllowTypeChange>) -> PyResult<Topology> {
     let n = match *loss.shape() {
         [rows, columns] if rows == columns && (1..=MOST_NODES).contains(&rows) => rows,
@@ -50,7 +51,7 @@ fn topology(loss: &PyArrayLikeDyn<'_, f64, AllowTypeChange>) -> PyResult<Topolog
     Ok(Topology::known(hears))
 }
 
-/// The node of an index.
+/// Returns the node with an index.
 fn node(of: &Bound<'_, PyAny>, what: &str, nodes: usize) -> PyResult<NodeId> {
     let given = match of.extract::<u16>() {
         Err(error) if !error.is_instance_of::<PyOverflowError>(of.py()) => return Err(error),
@@ -60,7 +61,7 @@ fn node(of: &Bound<'_, PyAny>, what: &str, nodes: usize) -> PyResult<NodeId> {
     given.map(|i| NodeId(i + 1)).ok_or_else(|| wrong(message()))
 }
 
-/// The nodes of a sequence of indices: one at least, none twice, none the source.
+/// Returns the nodes of a sequence of indices: at least one, none twice, none the source.
 fn receivers(of: &Bound<'_, PyAny>, source: NodeId, nodes: usize) -> PyResult<Vec<NodeId>> {
     let mut receivers = Vec::new();
     for item in of.try_iter()? {
@@ -77,7 +78,7 @@ fn receivers(of: &Bound<'_, PyAny>, source: NodeId, nodes: usize) -> PyResult<Ve
     Ok(receivers)
 }
 
-/// What a plan is made of, checked.
+/// Checked input of a plan.
 struct Task {
     topology: Topology,
     source: NodeId,
@@ -97,7 +98,7 @@ impl Task {
     }
 }
 
-/// A share that must be one.
+/// Checks that a value is a share.
 fn check_share(name: &str, share: f64) -> PyResult<()> {
     if (0.0..=1.0).contains(&share) {
         return Ok(());
@@ -109,7 +110,7 @@ fn indices(nodes: Vec<NodeId>) -> Vec<usize> {
     nodes.into_iter().map(index).collect()
 }
 
-/// What every scheme's plan says.
+/// Returns the parts that every scheme's plan has.
 fn plan_of<'py>(
     py: Python<'py>,
     forwarders: Vec<NodeId>,
@@ -125,7 +126,7 @@ fn plan_of<'py>(
     Ok(plan)
 }
 
-/// Pacifier's tree and credits.
+/// Returns Pacifier's tree and credits.
 #[pyfunction]
 pub(crate) fn pacifier_plan<'py>(
     py: Python<'py>,
@@ -143,7 +144,7 @@ pub(crate) fn pacifier_plan<'py>(
     Ok(plan)
 }
 
-/// MORE's belts and credits.
+/// Returns MORE's belts and credits.
 #[pyfunction]
 pub(crate) fn more_plan<'py>(
     py: Python<'py>,
@@ -160,7 +161,7 @@ pub(crate) fn more_plan<'py>(
     Ok(plan)
 }
 
-/// The largest threshold by which MORE's pruning disconnects no receiver.
+/// Returns the largest pruning threshold of MORE that disconnects no receiver.
 #[pyfunction]
 pub(crate) fn more_largest_threshold(
     loss: PyArrayLikeDyn<'_, f64, AllowTypeChange>,

@@ -1,27 +1,27 @@
-//! Ctrl-C while Python waits for compiled code that runs without the GIL.
+//! Handling of Ctrl-C while compiled code runs without the GIL.
 
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// How often a run looks whether it is interrupted.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which a run checks for signals.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What Python's signal handlers raised meanwhile.
+/// Exception raised by Python's signal handlers during a run.
 pub(crate) struct Signals {
-    looked: Instant,
+    checked: Instant,
     raised: PyResult<()>,
 }
 
 impl Signals {
     pub(crate) fn new() -> Self {
-        Self { looked: Instant::now(), raised: Ok(()) }
+        Self { checked: Instant::now(), raised: Ok(()) }
     }
 
-    /// Looks now and then whether the run is to end.
-    pub(crate) fn look(&mut self) -> ControlFlow<()> {
-        if self.looked.elapsed() >= LOOK {
-            self.looked = Instant::now();
+    /// Checks for signals once each interval. Breaks if the run must end.
+    pub(crate) fn check(&mut self) -> ControlFlow<()> {
+        if self.checked.elapsed() >= CHECK_INTERVAL {
+            self.checked = Instant::now();
             #[allow(clippy::redundant_closure_for_method_calls)] // Its lifetimes do not fit.
             let raised = Python::attach(|py| py.check_signals());
             self.raised = raised;
@@ -29,7 +29,7 @@ impl Signals {
         if self.raised.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// What was raised.
+    /// Returns the exception, if there is one.
     pub(crate) fn raised(self) -> PyResult<()> {
         self.raised
     }

@@ -1,4 +1,4 @@
-//! Scenarios on the virtual clock.
+//! Runs of scenarios in virtual time.
 
 use crate::signals::Signals;
 use crate::{ScenarioError, UnreachableError};
@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// A run without a limit ends sooner than this: a thousand years of the mesh's clock.
+/// Timeout of runs without a limit: a thousand years of the mesh's clock, s.
 const NEVER_S: f64 = 1e3 * 365.0 * 86_400.0;
 
 fn wrong(what: impl Display) -> PyErr {
     ScenarioError::new_err(what.to_string())
 }
 
-/// A run as Python asks for it, checked.
+/// Checked arguments of a run.
 struct Request {
     scenario: Scenario,
     config: SimulationConfig,
@@ -45,7 +45,7 @@ impl Request {
     }
 }
 
-/// A scenario from a file, or from a table, with settings changed.
+/// Reads a scenario from a file or a table and applies the changed settings.
 fn read(
     scenario: &Bound<'_, PyAny>,
     seed: &Bound<'_, PyAny>,
@@ -80,7 +80,7 @@ fn check_scheme(name: &str) -> PyResult<()> {
     Err(wrong(format!("no scheme is called {name:?}; there are: {}", known.join(", "))))
 }
 
-/// Raises what would be wrong with a run before anything is simulated.
+/// Raises an exception if a run has wrong arguments, without simulating.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, *, scheme=None, mac=None, set=None))]
 pub(crate) fn check(
@@ -94,7 +94,7 @@ pub(crate) fn check(
     Simulation::new(request.config).map(drop).map_err(wrong)
 }
 
-/// The losses that nodes know of at the start.
+/// Returns the loss matrix that nodes know at the start.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, *, mac=None, set=None))]
 pub(crate) fn loss_matrix<'py>(
@@ -119,7 +119,7 @@ pub(crate) fn loss_matrix<'py>(
     Ok(PyArray2::from_vec2(py, &loss)?)
 }
 
-/// Runs a scenario's transfer on the virtual clock, without the GIL.
+/// Runs a scenario in virtual time, without the GIL.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, *, scheme=None, mac=None, set=None, limit_s=None))]
 pub(crate) fn simulate<'py>(
@@ -138,7 +138,7 @@ pub(crate) fn simulate<'py>(
     let limit = Duration::from_secs_f64(limit.min(NEVER_S));
     let Request { scenario, config, scheme } = Request::new(scenario, seed, scheme, mac, set)?;
     let mut signals = Signals::new();
-    let look = |_: &_| signals.look();
+    let look = |_: &_| signals.check();
     let outcome = py.detach(|| ncmesh_sim::run(&scenario, config, scheme, limit, vec![], look));
     signals.raised()?;
     Ok(pythonize(py, &outcome.map_err(failed)?)?)

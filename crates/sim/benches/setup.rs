@@ -1,4 +1,6 @@
-//! What it takes to set up a large mesh: `cargo bench -p ncmesh-sim --bench setup`.
+//! Benchmark of setting up large meshes: `cargo bench -p ncmesh-sim --bench setup`.
+//!
+//! Prints time and peak memory for meshes of 50 to 10,000 nodes. Nothing is sent in them.
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
@@ -10,7 +12,7 @@ use std::time::Instant;
 type Error = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Error> {
-    // `cargo test` calls benches too, to see that they run.
+    // `cargo test` runs benchmarks too, to check that they work.
     let sizes: &[u32] =
         if std::env::args().any(|arg| arg == "--test") { &[50] } else { &[50, 200, 1_000, 10_000] };
     for nodes in sizes {
@@ -24,7 +26,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Radios with two-ray ground and Rayleigh fading, 50 to a square kilometre.
+/// Returns a scenario with 50 radios per square kilometre, two-ray ground and Rayleigh fading.
 fn mesh(nodes: u32) -> String {
     let side_m = 1_000.0 * (f64::from(nodes) / 50.0).sqrt();
     format!(
@@ -44,7 +46,7 @@ fn mesh(nodes: u32) -> String {
     )
 }
 
-/// The most memory this process has held, MiB.
+/// Returns the peak memory of this process, MiB.
 fn peak_mib() -> Result<u64, Error> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,7 +1,7 @@
-//! What transfers get out of the simulated channel, and what it costs to simulate them:
-//! `cargo bench -p ncmesh-sim --bench transfers`.
+//! Benchmark of file transfers: throughput over the simulated channel, and time to simulate them.
 //!
-//! Throughput is simulated and the same on every machine; only the last column is measured here.
+//! Run it with `cargo bench -p ncmesh-sim --bench transfers`. The throughput is simulated and the
+//! same on every machine. Only the last column is measured.
 
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
@@ -19,10 +19,12 @@ const SECOND_NS: u64 = 1_000_000_000;
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 fn main() -> Result<(), Error> {
-    // `cargo test` calls benches too, to see that they run.
+    // `cargo test` runs benchmarks too. The tests of transfers already cover this one.
     if std::env::args().any(|arg| arg == "--test") {
         return Ok(());
     }
+
+    // One link without loss, against the most that the medium carries.
     let pair = scenario("pair.toml", &["traffic.size=12MB"])?;
     let ceiling = saturated(pair.medium_config(), pair.mtu, 60)?;
     println!("pair, {} Mbit/s of saturated broadcast:", round(ceiling / 1e6));
@@ -31,6 +33,8 @@ fn main() -> Result<(), Error> {
         let got = transfer(&outcome)?.receivers[0].throughput_bps.unwrap_or(0.0);
         println!("  seed {seed}: {} Mbit/s, {:.1} %", round(got / 1e6), 100.0 * got / ceiling);
     }
+
+    // A mesh of 22 nodes with several receivers.
     for settings in [&["traffic.size=1MB"][..], &["traffic.size=12MB", "medium.bit_rate=2M"]] {
         println!("building, {}:", settings.join(", "));
         for seed in SEEDS {
@@ -41,7 +45,8 @@ fn main() -> Result<(), Error> {
                 format!("{} {kbit}", r.node)
             });
             println!(
-                "  seed {seed}: kbit/s {}; {:.0} s, {} data transmissions, source redundancy {:.2}; simulated in {wall_s:.1} s",
+                "  seed {seed}: kbit/s {}; {:.0} s, {} data transmissions, \
+                 source redundancy {:.2}; simulated in {wall_s:.1} s",
                 each.collect::<Vec<_>>().join(", "),
                 t.seconds,
                 t.transmissions,
@@ -65,7 +70,7 @@ fn scenario(name: &str, settings: &[&str]) -> Result<Scenario, Error> {
     Ok(scenario)
 }
 
-/// The outcome, and how long the simulation took, seconds.
+/// Returns the outcome, and the time that the simulation took, s.
 fn simulate(name: &str, settings: &[&str], seed: u64) -> Result<(Outcome, f64), Error> {
     let mut scenario = scenario(name, settings)?;
     scenario.set(&format!("seed={seed}"))?;
@@ -77,7 +82,7 @@ fn simulate(name: &str, settings: &[&str], seed: u64) -> Result<(Outcome, f64), 
     Ok((outcome, begun.elapsed().as_secs_f64()))
 }
 
-/// Bits of frames a second that one radio broadcasts if it always has a frame of `bytes` bytes.
+/// Returns the rate at which one radio broadcasts if it always has a frame of `bytes` bytes, bit/s.
 fn saturated(config: MediumConfig, bytes: usize, seconds: u64) -> Result<f64, Error> {
     let mut medium = Medium::new(config)?;
     let radio = RadioId(0);

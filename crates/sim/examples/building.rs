@@ -1,24 +1,32 @@
-//! Generates the network of `scenarios/building.toml`: `cargo run -p ncmesh-sim --example building -- matrix`
-//! prints `scenarios/data/building.csv`, with `nodes` the `[[node]]` tables of the scenario.
+//! Generator of the network of `scenarios/building.toml`.
 //!
-//! The rule: 22 offices on two floors of two buildings that stand end to end, 20 m apart. Received power is
-//! transmit power less `40 + 33 log10(d)` dB, 9 dB for a floor, 7 dB for leaving a building's wall on each
-//! side, and shadowing drawn once for each pair (normal, 5 dB). Each direction differs from that by its own
-//! draw (normal, 1.5 dB: radios are not alike). Delivery is a logistic function of the margin over the
-//! receiver's sensitivity, 2.5 dB wide. Links that lose more than 88 % are left out, as unusable.
+//! `cargo run -p ncmesh-sim --example building -- matrix` prints `scenarios/data/building.csv`.
+//! With `nodes` it prints the `[[node]]` tables of the scenario.
+//!
+//! The network has 22 offices on two floors of two buildings, which are end to end and 20 m apart.
+//! Received power is transmit power minus these losses:
+//!
+//! - `40 + 33 log10(d)` dB for the distance d in metres,
+//! - 9 dB between floors,
+//! - 7 dB for the outer wall of each building, between buildings,
+//! - shadowing, drawn once for each pair (normal, 5 dB),
+//! - a difference drawn for each direction (normal, 1.5 dB), because radios differ.
+//!
+//! Delivery is a logistic function of the margin over the receiver's sensitivity, with a width of
+//! 2.5 dB. Links that lose more than 88 % are unusable and omitted.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-/// Chosen among the first seeds for statistics like those of the testbed (1 to 6 hops, losses 0 to 88 % with
-/// a mean of 29 %); `scenarios.rs` among the tests holds them fixed.
+/// Seed of all draws. It gives statistics like those of the paper's testbed: 1 to 6 hops, losses of
+/// 0 to 88 % with a mean of 29 %. `tests/scenarios.rs` checks them.
 const SEED: u64 = 75;
-/// Transmit power less receiver sensitivity, dB.
+/// Transmit power minus receiver sensitivity, dB.
 const BUDGET_DB: f64 = 91.0;
 const FLOOR_M: f64 = 4.0;
 
-/// Offices by number: building (0 or 1), floor (0 or 1), metres along and across the corridor. Numbered as
-/// they were fitted out, not in a row.
+/// Offices by number: building (0 or 1), floor (0 or 1), metres along and across the corridor. Like
+/// in a testbed that grew, neighbours do not have consecutive numbers.
 const OFFICES: [(usize, usize, f64, f64); 22] = [
     (0, 0, 2.0, 3.0),
     (0, 0, 24.0, 12.0),
@@ -44,20 +52,20 @@ const OFFICES: [(usize, usize, f64, f64); 22] = [
     (1, 0, 48.0, 11.0),
 ];
 
-/// Metres east, north and up.
+/// Returns the position of an office: metres east, north and up.
 fn place(office: usize) -> [f64; 3] {
     let (building, floor, along, across) = OFFICES[office];
     [building as f64 * 80.0 + along, across, floor as f64 * FLOOR_M]
 }
 
-/// A standard normal draw (Box and Muller).
+/// Draws a standard normal value (Box and Muller).
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let mut uniform = || (f64::from(rng.next_u32()) + 0.5) / 4_294_967_296.0;
     let (radius, angle) = ((-2.0 * uniform().ln()).sqrt(), uniform() * std::f64::consts::TAU);
     radius * angle.cos()
 }
 
-/// Mean margin over sensitivity between two offices, dB.
+/// Returns the mean margin over the sensitivity between two offices, dB.
 fn margin_db(a: usize, b: usize) -> f64 {
     let (from, to) = (place(a), place(b));
     let distance = (0..3).map(|axis| (from[axis] - to[axis]).powi(2)).sum::<f64>().sqrt();
@@ -66,7 +74,7 @@ fn margin_db(a: usize, b: usize) -> f64 {
     BUDGET_DB - 40.0 - 33.0 * distance.log10() - floors - walls
 }
 
-/// Loss from row to column; none for an unusable link. Rounded to hundredths.
+/// Returns the loss from row to column, rounded to hundredths; `None` for an unusable link.
 fn losses(seed: u64) -> Vec<Vec<Option<f64>>> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut losses = vec![vec![None; OFFICES.len()]; OFFICES.len()];

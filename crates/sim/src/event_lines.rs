@@ -1,6 +1,9 @@
-//! Events as JSON, one object a line. The schema is in `docs/reference/traces.md`.
+//! Events as JSON lines, one object for each event. The schema is in `docs/reference/traces.md`.
+//!
+//! [`EventLines`] opens each frame when it is sent and summarises its contents. Every reception of
+//! the frame is written with the same summary.
 
-use crate::host::Happening;
+use crate::host::Observation;
 use crate::observe::{Event, Observer, What};
 use crate::simulation::SimulationConfig;
 use ncmesh_engine::Summary;
@@ -12,26 +15,27 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Writes every event while the simulation runs. Keeps nothing but one frame's bytes and a few words a node.
+/// Observer that writes every event while the simulation runs. It keeps one frame and a summary for
+/// each node in memory.
 pub struct EventLines<W: Write> {
     out: W,
     names: Vec<String>,
     cipher: Cipher,
     scratch: Vec<u8>,
-    /// What each node's latest frame says, for all who hear it.
+    /// Contents of each node's latest frame, for the nodes that hear it.
     latest: Vec<Option<Content>>,
 }
 
-/// What a frame of ours says of itself.
+/// Header fields and summary of an ncmesh frame.
 #[derive(Clone, Copy)]
 struct Content {
     epoch: u64,
     counter: u32,
-    /// `None` where it is malformed.
-    says: Option<Summary>,
+    /// Summary of the body; `None` if the body is malformed.
+    summary: Option<Summary>,
 }
 
-/// One event. What does not apply is left out.
+/// The JSON object of an event. Fields that do not apply are omitted.
 #[derive(Default, Serialize)]
 struct Line<'a> {
     time_ns: u64,
@@ -68,7 +72,7 @@ struct Line<'a> {
 }
 
 impl<W: Write> EventLines<W> {
-    /// Writes the events of the simulation that `config` describes to `out`.
+    /// Returns an observer of the simulation that `config` describes. It writes to `out`.
     #[must_use]
     pub fn new(out: W, config: &SimulationConfig) -> Self {
         let (names, cipher) = (config.names.clone(), config.cipher());
@@ -76,15 +80,16 @@ impl<W: Write> EventLines<W> {
         Self { out, names, cipher, scratch: Vec::new(), latest }
     }
 
-    /// What the frame says of itself, as far as it is one of ours.
+    /// Opens a frame and returns its contents; `None` if it is not an ncmesh frame of this mesh.
     fn read(&mut self, frame: &[u8]) -> Option<Content> {
         let opened = self.cipher.open(frame, &mut self.scratch).ok()?;
         let Header { epoch, counter, .. } = opened.header;
-        let says =
+        let summary =
             summarise(REGISTRY, opened.header.sender, opened.service, opened.kind, opened.body);
-        Some(Content { epoch, counter, says })
+        Some(Content { epoch, counter, summary })
     }
 
+    /// Returns the JSON object of an event.
     fn line<'a>(&'a self, event: &Event<'_>) -> Line<'a> {
         let name = |id: NodeId| name(&self.names, id);
         let node = self.names[event.node].as_str();
@@ -105,26 +110,26 @@ impl<W: Write> EventLines<W> {
                 airtime_ns: Some(airtime_ns),
                 ..base
             },
-            What::Happened(happening) => {
-                let (kind, flow, receiver) = parts(happening);
+            What::Happened(observation) => {
+                let (kind, flow, receiver) = parts(observation);
                 Line { kind, flow: Some(flow.to_string()), receiver: receiver.map(name), ..base }
             }
         }
     }
 
-    /// Adds the frame that `sender` sent last.
+    /// Adds the contents of the latest frame of `sender` to a line.
     fn with_frame<'a>(&'a self, line: Line<'a>, sender: usize, frame: &[u8]) -> Line<'a> {
         let content = self.latest[sender];
-        let says = content.and_then(|content| content.says);
+        let summary = content.and_then(|content| content.summary);
         Line {
             sender: Some(&self.names[sender]),
             length: Some(frame.len()),
             epoch: content.map(|content| content.epoch),
             counter: content.map(|content| content.counter),
-            service: says.map(|says| says.service),
-            r#type: says.map(|says| says.kind),
-            flow: says.and_then(|says| says.flow).map(|flow| flow.to_string()),
-            batch: says.and_then(|says| says.batch),
+            service: summary.map(|summary| summary.service),
+            r#type: summary.map(|summary| summary.kind),
+            flow: summary.and_then(|summary| summary.flow).map(|flow| flow.to_string()),
+            batch: summary.and_then(|summary| summary.batch),
             ..line
         }
     }
@@ -145,23 +150,25 @@ impl<W: Write> Observer for EventLines<W> {
     }
 }
 
-/// What `id` is called; the id itself where a forged frame made a node believe in one that is not there.
+/// Returns the name of a node. An id without a node, which only a forged frame can have brought
+/// into the mesh, is written as a number.
 fn name(names: &[String], id: NodeId) -> Cow<'_, str> {
     let known = usize::from(id.0).checked_sub(1).and_then(|node| names.get(node));
     known.map_or_else(|| id.to_string().into(), |name| name.as_str().into())
 }
 
-/// Its kind, its flow and the receiver it is about.
-fn parts(happening: &Happening) -> (&'static str, FlowId, Option<NodeId>) {
-    match *happening {
-        Happening::Delivered(flow) => ("delivered", flow, None),
-        Happening::ReceiverDone(flow, receiver) => ("receiver_done", flow, Some(receiver)),
-        Happening::SendEnded(flow) => ("send_ended", flow, None),
-        Happening::SendFailed(flow) => ("send_failed", flow, None),
-        Happening::Withdrawn(flow) => ("withdrawn", flow, None),
+/// Returns the kind, the flow and, where there is one, the receiver of an observation.
+fn parts(observation: &Observation) -> (&'static str, FlowId, Option<NodeId>) {
+    match *observation {
+        Observation::Delivered(flow) => ("delivered", flow, None),
+        Observation::ReceiverDone(flow, receiver) => ("receiver_done", flow, Some(receiver)),
+        Observation::SendEnded(flow) => ("send_ended", flow, None),
+        Observation::SendFailed(flow) => ("send_failed", flow, None),
+        Observation::Withdrawn(flow) => ("withdrawn", flow, None),
     }
 }
 
+/// Returns the name of a transmission's result.
 fn result_name(result: TxResult) -> &'static str {
     match result {
         TxResult::Sent => "sent",

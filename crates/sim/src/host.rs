@@ -1,9 +1,12 @@
 //! One simulated node: a stack, its files in memory, and a user who accepts every file.
 
+use crate::gateway::HostGateway;
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{BatchSet, Manifest, Outgoing, Refusal};
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
+use ncmesh_host::files::{Action, Files, Known, Prepared};
+use ncmesh_host::streams::Streams;
 use ncmesh_stack::Stack;
 use ncmesh_wire::{FlowId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +21,12 @@ pub struct Host {
     pub(crate) outgoing: Vec<(&'static str, Outgoing)>,
     /// What its user ended, and does not want after a restart either.
     pub(crate) cancelled: BTreeSet<FlowId>,
-    manifests: BTreeMap<FlowId, Manifest>,
+    /// Decides about files that it receives. There is one place for them, its memory.
+    files: Files<()>,
+    /// Groups that it joined. A packet of them leaves by the one port there is, to the experiment.
+    pub(crate) streams: Streams<()>,
+    /// Gateway between its IP packets and a tunnel, if it has one. Survives switching off.
+    pub(crate) gateway: Option<HostGateway>,
     /// The timer armed for it.
     pub(crate) timer: Option<Instant>,
     /// How often it was switched on.
@@ -29,15 +37,17 @@ pub struct Host {
 
 /// A packet handed up at a node.
 pub(crate) enum Received {
-    /// Through a tunnel.
+    /// Through a tunnel, at a node without a gateway.
     Tunnel { from: NodeId, packet: Vec<u8> },
+    /// An IP packet, by the node's gateway.
+    Ip(Vec<u8>),
     /// Of a stream.
     Stream { flow: FlowId, packet: Vec<u8> },
 }
 
 /// What happened at a node that an experiment may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum Observation {
     /// A file arrived whole and verified.
     Delivered(FlowId),
     /// The source learned how a receiver ended.
@@ -57,7 +67,9 @@ impl Host {
             storage: MemoryStorage::default(),
             outgoing: Vec::new(),
             cancelled: BTreeSet::new(),
-            manifests: BTreeMap::new(),
+            files: Files::new(Some(()), BTreeMap::new()),
+            streams: Streams::default(),
+            gateway: None,
             timer: None,
             starts: 0,
             requested: false,
@@ -76,48 +88,49 @@ impl Host {
         &self.storage
     }
 
-    /// Plays the driver's part in the stack's events.
-    pub(crate) fn settle(
+    /// Does what the stack asks of its driver.
+    pub(crate) fn handle_events(
         &mut self,
         now: Instant,
         mut receive: impl FnMut(Received),
-        mut tell: impl FnMut(Happening),
+        mut tell: impl FnMut(Observation),
     ) {
         let Some(stack) = &mut self.stack else { return };
         while let Some(event) = stack.poll_event() {
-            match event {
-                Event::Announced(manifest) if self.cancelled.contains(&manifest.flow) => {
-                    stack.at(now, &mut self.storage).refuse(manifest.flow, Refusal::Cancelled);
-                }
-                Event::Announced(manifest) => {
-                    let have = self.storage.written(manifest.flow, &manifest.geometry);
-                    let flow = manifest.flow;
-                    self.manifests.insert(flow, *manifest);
-                    stack.at(now, &mut self.storage).accept(flow, &have);
-                }
-                Event::Assembled(flow) => {
-                    if self.manifests.get(&flow).map(|m| m.hash)
-                        == Some(self.storage.received_hash(flow))
-                    {
-                        stack.at(now, &mut self.storage).delivered(flow);
-                        tell(Happening::Delivered(flow));
-                    } else {
-                        stack.at(now, &mut self.storage).refuse(flow, Refusal::Corrupt);
-                    }
-                }
-                Event::Withdrawn(flow) => tell(Happening::Withdrawn(flow)),
-                // Memory is never full, and stays open.
-                Event::Unwritable(_) | Event::Suspended(_) => {}
+            match &event {
+                Event::Withdrawn(flow) => tell(Observation::Withdrawn(*flow)),
                 Event::ReceiverDone(flow, node) => {
-                    note_done(&mut self.outgoing, stack, flow, node);
-                    tell(Happening::ReceiverDone(flow, node));
+                    note_done(&mut self.outgoing, stack, *flow, *node);
+                    tell(Observation::ReceiverDone(*flow, *node));
                 }
-                Event::SendEnded(flow) => tell(Happening::SendEnded(flow)),
-                Event::SendFailed(flow, _) => tell(Happening::SendFailed(flow)),
-                Event::Packet { from, packet } => receive(Received::Tunnel { from, packet }),
-                Event::StreamPacket { flow, packet, .. } => {
+                Event::SendEnded(flow) => tell(Observation::SendEnded(*flow)),
+                Event::SendFailed(flow, _) => tell(Observation::SendFailed(*flow)),
+                _ => {}
+            }
+            let cancelled = &self.cancelled;
+            let known = |manifest: &Manifest| {
+                cancelled.contains(&manifest.flow).then_some(Known::Cancelled)
+            };
+            match self.files.handle_event(event, known) {
+                Some(Event::Packet { from, packet }) => match &mut self.gateway {
+                    Some(gateway) => {
+                        gateway.handle_inbound(from, packet, stack, &mut self.storage, now);
+                    }
+                    None => receive(Received::Tunnel { from, packet }),
+                },
+                Some(Event::StreamPacket { flow, group, layer, packet })
+                    if self.streams.port(&group, &layer).is_some() =>
+                {
                     receive(Received::Stream { flow, packet });
                 }
+                _ => {}
+            }
+            do_file_actions(&mut self.files, stack, &mut self.storage, now, &mut tell);
+        }
+        if let Some(gateway) = &mut self.gateway {
+            gateway.drain(stack, &mut self.storage, now);
+            while let Some(packet) = gateway.poll_inbound() {
+                receive(Received::Ip(packet));
             }
         }
     }
@@ -126,6 +139,39 @@ impl Host {
     #[must_use]
     pub fn written(&self, manifest: &Manifest) -> BatchSet {
         self.storage.written(manifest.flow, &manifest.geometry)
+    }
+}
+
+/// Does what was decided about files. Memory answers at once, is never full and keeps everything.
+fn do_file_actions(
+    files: &mut Files<()>,
+    stack: &mut Stack,
+    storage: &mut MemoryStorage,
+    now: Instant,
+    tell: &mut impl FnMut(Observation),
+) {
+    while let Some(action) = files.poll_action() {
+        match action {
+            Action::Prepare { attempt, manifest, .. } => {
+                let have = storage.written(manifest.flow, &manifest.geometry);
+                files.handle_prepared(manifest.flow, attempt, Ok(Prepared::Receiving(have)));
+            }
+            Action::Verify { attempt, manifest, .. } => {
+                let is_whole = storage.received_hash(manifest.flow) == manifest.hash;
+                let answer = if is_whole { Ok(()) } else { Err(Refusal::Corrupt) };
+                files.handle_verified(manifest.flow, attempt, answer);
+            }
+            Action::Accept(flow, have) => stack.at(now, storage).accept(flow, &have),
+            Action::Refuse(flow, why) => stack.at(now, storage).refuse(flow, why),
+            Action::Delivered(flow) => {
+                stack.at(now, storage).delivered(flow);
+                tell(Observation::Delivered(flow));
+            }
+            Action::Close(_)
+            | Action::Discard(..)
+            | Action::NoteCancelled(_)
+            | Action::ForgetSent(_) => {}
+        }
     }
 }
 

@@ -1,11 +1,14 @@
-//! ncmesh scenarios and the virtual-clock driver.
+//! Scenarios, and the simulator that runs them on a virtual clock.
 //!
-//! A [`scenario`] says which nodes there are, how they hear each other and what is sent. A [`Simulation`] runs
-//! the very engines of the daemon over it, on a virtual clock, from a seed: same scenario and seed, same trace.
+//! A [`scenario`] describes the nodes, the links between them and the traffic. A [`Simulation`]
+//! runs the same engines as the daemon over it. All random draws come from one seed, so that the
+//! same scenario and seed give the same trace. [`run`] carries the traffic of a scenario and
+//! returns its results.
 
 mod capture;
 mod event_lines;
 mod experiment;
+mod gateway;
 mod host;
 mod measure;
 mod observe;
@@ -22,11 +25,11 @@ pub use experiment::{
     RunError, StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamReceiverOutcome,
     StreamSeries, StreamsOutcome, TransferOutcome, check_traffic, contents, run, settling_time,
 };
-pub use host::{Happening, Host};
+pub use host::{Host, Observation};
 pub use measure::measure;
 pub use observe::{Event, Observer, What};
 pub use simulation::{
-    Arrival, Knowledge, Mischief, Simulation, SimulationConfig, SimulationError, StreamArrival,
-    node_id,
+    Arrival, Disturbance, IpArrival, Knowledge, Simulation, SimulationConfig, SimulationError,
+    StreamArrival, node_id,
 };
 pub use tcp::{Congestion, TcpOutcome};

@@ -1,4 +1,7 @@
-//! Links measured by broadcast probes before anything is sent.
+//! Measurement of all links by broadcast probes, before a run.
+//!
+//! The measurement drives a medium of its own, without nodes: radios broadcast probes, and the
+//! share of probes received is the delivery of a link (Pacifier, IV-A).
 
 use crate::scenario::Measure;
 use ncmesh_engine::rng;
@@ -10,9 +13,9 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Lets every radio of `medium` broadcast probes and counts who receives them: the share lost on each directed
-/// link, collisions of probes with each other included. Probes come a period apart, give or take a tenth, so
-/// that those of two radios do not collide for ever.
+/// Returns the share of broadcast probes lost on each directed link of the medium. Probes that
+/// collide with each other count as lost. The interval between the probes of a radio is the period,
+/// varied at random by up to 10 %, so that the probes of two radios do not collide every time.
 ///
 /// # Errors
 /// Any [`MediumError`] about a setting.
@@ -27,10 +30,11 @@ pub fn measure(config: &MediumConfig, how: Measure) -> Result<LossMatrix, Medium
     Ok(loss)
 }
 
+/// A measurement under way.
 struct Probing {
     medium: Medium,
     how: Measure,
-    /// When each radio next has a probe to send, ns.
+    /// Time at which each radio sends its next probe, ns.
     due: BTreeSet<(u64, RadioId)>,
     sent: Vec<u32>,
     received: BTreeMap<(RadioId, RadioId), u32>,
@@ -52,9 +56,12 @@ impl Probing {
         })
     }
 
+    /// Sends probes until the time is over and the last one has arrived.
     fn run(&mut self) {
         let probe: Arc<[u8]> = vec![0; self.how.bytes].into();
         loop {
+            // Handle the medium's timeouts and the due probes in the order of time. A timeout comes
+            // before a probe that is due at the same instant.
             let end_ns = self.how.duration.as_nanos();
             let probe_ns = self.due.first().map(|(at_ns, _)| *at_ns);
             let probe_ns = probe_ns.filter(|at_ns| u128::from(*at_ns) < end_ns);
@@ -63,8 +70,9 @@ impl Probing {
                     self.medium.handle_timeout(at_ns);
                 }
                 _ if probe_ns.is_none() => return,
-                _ => self.ask(),
+                _ => self.request_next(),
             }
+
             while let Some(output) = self.medium.poll_output() {
                 match output {
                     Output::Grant { radio, at_ns } => {
@@ -80,8 +88,8 @@ impl Probing {
         }
     }
 
-    /// The next radio asks to send its probe.
-    fn ask(&mut self) {
+    /// Requests a transmission for the radio whose probe is due next, and schedules its next one.
+    fn request_next(&mut self) {
         let Some((at_ns, radio)) = self.due.pop_first() else { return };
         let _ = self.medium.request(at_ns, radio);
         let factor = 0.9 + 0.2 * rng::unit(&mut self.jitter);

@@ -1,6 +1,10 @@
-//! What a simulation tells while it runs, and who listens.
+//! Events of a running simulation, and the trait of those who observe them.
+//!
+//! A [`Simulation`](crate::Simulation) passes every [`Event`] to its observers, in the order of
+//! time. Traces, captures and tests are observers; they cannot influence the run, except that an
+//! error of one ends it.
 
-use crate::host::Happening;
+use crate::host::Observation;
 use ncmesh_engine::time::Instant;
 use ncmesh_medium::{Power, TxResult};
 use ncmesh_wire::NodeId;
@@ -8,68 +12,68 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-/// Something that happened in a simulation.
+/// An event of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
-    /// When.
+    /// Time of the event.
     pub at: Instant,
-    /// At which node.
+    /// Node at which it happened.
     pub node: usize,
-    /// What.
+    /// Kind of the event and its details.
     pub what: What<'a>,
 }
 
-/// What happened.
+/// Kinds of events.
 #[derive(Clone, Copy, Debug)]
 pub enum What<'a> {
-    /// The node was granted a transmission: its first bit is on the air now. Repetitions by the MAC are not
-    /// told one by one; [`Reported`](Self::Reported) counts them.
+    /// The node was granted a transmission, and its first bit is on the air. Retransmissions by the
+    /// MAC are not events of their own; [`Reported`](Self::Reported) counts them.
     Sent {
-        /// `None`: broadcast. Otherwise unicast to this node.
+        /// Destination of a unicast frame; `None` for a broadcast frame.
         to: Option<NodeId>,
         /// The frame as it is on the air, sealed or not.
         frame: &'a [u8],
     },
     /// The last bit of a frame arrived at the node.
     Heard {
-        /// Who transmitted it.
+        /// Node that transmitted it.
         from: usize,
         /// The frame as it was on the air.
         frame: &'a [u8],
-        /// The power it arrived with, where radios have positions.
+        /// Received power, if radios have positions.
         power: Option<Power>,
     },
-    /// The MAC's report on the frame the node sent last.
+    /// The MAC reported on the frame that the node sent last.
     Reported {
-        /// What became of it.
+        /// Result of the transmission.
         result: TxResult,
-        /// How many times it was sent.
+        /// Number of times that the frame was sent.
         attempts: u32,
-        /// Its time on the air in all attempts, ns.
+        /// Time on the air of all attempts, ns.
         airtime_ns: u64,
     },
-    /// Something befell a transfer.
-    Happened(&'a Happening),
+    /// The node's host observed something about a transfer.
+    Happened(&'a Observation),
 }
 
-/// Who is told of every event of a [`Simulation`](crate::Simulation), in the order of time.
+/// Receiver of every event of a [`Simulation`](crate::Simulation), in the order of time.
 pub trait Observer {
-    /// Something happened.
+    /// Handles an event.
     ///
     /// # Errors
-    /// One ends the simulation: nothing more happens in it.
+    /// An error ends the simulation: it handles no further events.
     fn observe(&mut self, event: &Event<'_>) -> io::Result<()>;
 
-    /// Nothing more will happen.
+    /// Finishes the observation: there are no further events.
     ///
     /// # Errors
-    /// What was observed could not be kept.
+    /// The observer could not write what it observed.
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// One that its maker keeps a hand on, to look at what it saw.
+/// Shared observer: the caller keeps a reference, to read its results after the run.
 impl<O: Observer> Observer for Rc<RefCell<O>> {
     fn observe(&mut self, event: &Event<'_>) -> io::Result<()> {
         self.borrow_mut().observe(event)

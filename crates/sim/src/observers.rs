@@ -1,4 +1,7 @@
 //! The observers of one simulation: the trace hash, and those that the caller added.
+//!
+//! The first error of an observer is kept until [`Observers::finish`]. From then on only the trace
+//! hash sees further events, and the simulation stops before its next step.
 
 use crate::observe::{Event, Observer, What};
 use crate::trace::Trace;
@@ -18,6 +21,7 @@ impl Observers {
         self.others.push(observer);
     }
 
+    /// Passes an event to all observers, in the order in which they were added.
     pub(crate) fn tell(&mut self, at: Instant, node: usize, what: What<'_>) {
         let event = Event { at, node, what };
         self.trace.observe(&event);
@@ -28,10 +32,12 @@ impl Observers {
         }
     }
 
+    /// Returns whether an observer has failed.
     pub(crate) fn have_failed(&self) -> bool {
         self.failure.is_some()
     }
 
+    /// Finishes all observers and removes them, even if one fails. Returns the first error.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         let failed = self.failure.take().map_or(Ok(()), Err);
         let finished = self.others.drain(..).map(|mut observer| observer.finish());

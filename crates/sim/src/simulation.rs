@@ -5,10 +5,11 @@ mod error;
 mod events;
 mod streams;
 
-use crate::host::{Happening, Host};
+use crate::gateway::HostGateway;
+use crate::host::{Host, Observation};
 use crate::observe::Observer;
 use crate::observers::Observers;
-pub use config::{Knowledge, Mischief, SimulationConfig};
+pub use config::{Disturbance, Knowledge, SimulationConfig};
 pub use error::SimulationError;
 use ncmesh_engine::file::merkle;
 use ncmesh_engine::file::{Manifest, Outgoing};
@@ -17,11 +18,13 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::tunnel::Relaying;
 use ncmesh_engines::REGISTRY;
+use ncmesh_host::gateway::{GatewayConfig, GatewayCounters};
 use ncmesh_medium::{MacConfig, Medium, MediumError, RadioId, SlotOrder, Statistics};
 use ncmesh_stack::Stack;
 use ncmesh_wire::{FlowId, NodeId};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 pub use streams::StreamArrival;
 
@@ -38,6 +41,17 @@ pub struct Arrival {
     pub packet: Vec<u8>,
 }
 
+/// An IP packet that a node's gateway handed to its host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IpArrival {
+    /// When.
+    pub at: Instant,
+    /// At which node.
+    pub to: usize,
+    /// Its bytes.
+    pub packet: Vec<u8>,
+}
+
 /// A mesh on the virtual clock.
 pub struct Simulation {
     config: SimulationConfig,
@@ -47,8 +61,9 @@ pub struct Simulation {
     held: Vec<Option<Arc<[u8]>>>,
     chaos: ChaCha8Rng,
     observers: Observers,
-    happenings: Vec<(Instant, usize, Happening)>,
+    observations: Vec<(Instant, usize, Observation)>,
     packets: Vec<Arrival>,
+    ip_packets: Vec<IpArrival>,
     stream_packets: Vec<StreamArrival>,
     now: Instant,
     out: Vec<u8>,
@@ -75,8 +90,9 @@ impl Simulation {
             held: vec![None; radios],
             chaos: rng::stream(config.seed, NodeId(0), "simulation", "mischief"),
             observers: Observers::default(),
-            happenings: Vec::new(),
+            observations: Vec::new(),
             packets: Vec::new(),
+            ip_packets: Vec::new(),
             stream_packets: Vec::new(),
             now: Instant::default(),
             out: Vec::new(),
@@ -125,8 +141,8 @@ impl Simulation {
 
     /// What happened so far: when, at which node, what.
     #[must_use]
-    pub fn happenings(&self) -> &[(Instant, usize, Happening)] {
-        &self.happenings
+    pub fn observations(&self) -> &[(Instant, usize, Observation)] {
+        &self.observations
     }
 
     /// The medium's counters.
@@ -203,11 +219,12 @@ impl Simulation {
             stack.at(self.now, &mut host.storage).send_file(scheme, outgoing.clone())?;
         }
         host.stack = Some(stack);
-        self.attend(node);
+        self.handle_due(node);
         Ok(())
     }
 
-    /// Multicasts `contents` from a node to others (`None`: all others, late joiners too) by `scheme`.
+    /// Multicasts `contents` from a node to others (`None`: all others, late joiners too) by
+    /// `scheme`.
     ///
     /// # Errors
     /// [`SimulationError`].
@@ -238,7 +255,7 @@ impl Simulation {
         host.storage.provide(flow, contents);
         host.outgoing.push((scheme, outgoing.clone()));
         stack.at(self.now, &mut host.storage).send_file(scheme, outgoing)?;
-        self.attend(from);
+        self.handle_due(from);
         Ok(flow)
     }
 
@@ -256,8 +273,55 @@ impl Simulation {
         let host = self.hosts.get_mut(from).ok_or(SimulationError::NotRunning(from))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(from))?;
         stack.at(self.now, &mut host.storage).send_packet(scheme, node_id(to), packet)?;
-        self.attend(from);
+        self.handle_due(from);
         Ok(())
+    }
+
+    /// Gives a node a gateway to the tunnel `scheme`. From now on packets that arrive through a
+    /// tunnel go to its host, if the gateway permits them.
+    pub fn open_gateway(&mut self, node: usize, scheme: &str, config: GatewayConfig) {
+        self.hosts[node].gateway = Some(HostGateway::new(scheme, config));
+    }
+
+    /// Takes an IP packet that the host of a node sends, at the node's gateway.
+    ///
+    /// # Errors
+    /// [`SimulationError::NotRunning`] if the node is switched off, [`SimulationError::NoGateway`].
+    pub fn send_ip_packet(&mut self, node: usize, packet: Vec<u8>) -> Result<(), SimulationError> {
+        let host = self.hosts.get_mut(node).ok_or(SimulationError::NotRunning(node))?;
+        let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
+        let gateway = host.gateway.as_mut().ok_or(SimulationError::NoGateway(node))?;
+        gateway.handle_outbound(packet, stack, &mut host.storage, self.now);
+        self.handle_due(node);
+        Ok(())
+    }
+
+    /// Returns what the gateway of a node counted.
+    #[must_use]
+    pub fn gateway_counters(&self, node: usize) -> Option<&GatewayCounters> {
+        Some(self.hosts.get(node)?.gateway.as_ref()?.counters())
+    }
+
+    /// Returns how many packets of the connection that `packet` belongs to wait in the gateway of a
+    /// node.
+    pub(crate) fn gateway_waiting(&self, node: usize, packet: &[u8]) -> usize {
+        self.hosts[node].gateway.as_ref().map_or(0, |gateway| gateway.waiting_like(packet))
+    }
+
+    /// Returns how many packets from a source address the scheme took at the gateway of a node.
+    pub(crate) fn packets_taken(&self, node: usize, source: Ipv4Addr) -> u64 {
+        self.hosts[node].gateway.as_ref().map_or(0, |gateway| gateway.taken(source))
+    }
+
+    /// Returns whether IP packets arrived since [`take_ip_packets`](Self::take_ip_packets).
+    #[must_use]
+    pub fn has_ip_packets(&self) -> bool {
+        !self.ip_packets.is_empty()
+    }
+
+    /// Takes the IP packets that arrived at hosts since this was last called.
+    pub fn take_ip_packets(&mut self) -> Vec<IpArrival> {
+        core::mem::take(&mut self.ip_packets)
     }
 
     /// A node relays so from now on; what is `None` stays.
@@ -268,7 +332,7 @@ impl Simulation {
         let host = self.hosts.get_mut(node).ok_or(SimulationError::NotRunning(node))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
         stack.at(self.now, &mut host.storage).relay_as(change);
-        self.attend(node);
+        self.handle_due(node);
         Ok(())
     }
 
@@ -277,12 +341,6 @@ impl Simulation {
     pub fn can_send(&self, scheme: &str, from: usize, to: usize) -> bool {
         let stack = self.hosts.get(from).and_then(Host::stack);
         stack.and_then(|stack| stack.can_send(scheme, node_id(to))).unwrap_or(false)
-    }
-
-    /// Whether packets arrived through tunnels since [`take_packets`](Self::take_packets) was last called.
-    #[must_use]
-    pub fn has_packets(&self) -> bool {
-        !self.packets.is_empty()
     }
 
     /// The packets that arrived through tunnels since this was last called.
@@ -297,7 +355,7 @@ impl Simulation {
         if ended {
             host.cancelled.insert(flow);
         }
-        self.attend(node);
+        self.handle_due(node);
         ended
     }
 

@@ -1,22 +1,26 @@
 //! The trace hash: two runs with the same hash did the same, frame by frame.
+//!
+//! The hash (BLAKE3) is over a record for every frame sent, every reception and every report of the
+//! MAC: kind, time in ns, node, length and bytes. A reception has no bytes, because the record of
+//! the transmission has them.
 
 use crate::observe::{Event, What};
 
-/// Hashes everything that happens on the air.
+/// Hash over everything that happens on the air.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
     hasher: blake3::Hasher,
-    /// What is not hashed yet: much at once is hashed many times faster than a little each time.
-    waiting: Vec<u8>,
+    /// Records that are not hashed yet. Hashing many at once is several times faster.
+    pending: Vec<u8>,
     events: u64,
 }
 
-/// As much as the hasher's vector units take at once.
-const ENOUGH: usize = 64 * 1024;
+/// Length at which pending records are hashed, bytes: enough to use the hasher's vector units.
+const BLOCK: usize = 64 * 1024;
 
-/// What is hashed.
+/// Kinds of records, with their bytes in the hash.
 #[derive(Clone, Copy, Debug)]
-enum Mark {
+enum Kind {
     Sent = 1,
     Heard = 2,
     Reported = 3,
@@ -25,32 +29,35 @@ enum Mark {
 impl Trace {
     pub(crate) fn observe(&mut self, event: &Event<'_>) {
         match event.what {
-            What::Sent { frame, .. } => self.record(Mark::Sent, event, frame),
-            What::Heard { .. } => self.record(Mark::Heard, event, &[]),
-            What::Reported { result, .. } => self.record(Mark::Reported, event, &[result as u8]),
+            What::Sent { frame, .. } => self.record(Kind::Sent, event, frame),
+            What::Heard { .. } => self.record(Kind::Heard, event, &[]),
+            What::Reported { result, .. } => self.record(Kind::Reported, event, &[result as u8]),
             What::Happened(_) => {}
         }
     }
 
-    fn record(&mut self, mark: Mark, event: &Event<'_>, bytes: &[u8]) {
+    /// Appends a record, and hashes the pending records when there are enough.
+    fn record(&mut self, kind: Kind, event: &Event<'_>, bytes: &[u8]) {
         self.events += 1;
         let mut head = [0u8; 17];
-        head[0] = mark as u8;
+        head[0] = kind as u8;
         head[1..9].copy_from_slice(&event.at.as_nanos().to_be_bytes());
         head[9..13].copy_from_slice(&(event.node as u32).to_be_bytes());
         head[13..17].copy_from_slice(&(bytes.len() as u32).to_be_bytes());
-        self.waiting.extend_from_slice(&head);
-        self.waiting.extend_from_slice(bytes);
-        if self.waiting.len() >= ENOUGH {
-            self.hasher.update(&self.waiting);
-            self.waiting.clear();
+        self.pending.extend_from_slice(&head);
+        self.pending.extend_from_slice(bytes);
+        if self.pending.len() >= BLOCK {
+            self.hasher.update(&self.pending);
+            self.pending.clear();
         }
     }
 
+    /// Returns the hash over all records so far, in hexadecimal.
     pub(crate) fn hash(&self) -> String {
-        self.hasher.clone().update(&self.waiting).finalize().to_hex().to_string()
+        self.hasher.clone().update(&self.pending).finalize().to_hex().to_string()
     }
 
+    /// Returns the number of records so far.
     pub(crate) fn events(&self) -> u64 {
         self.events
     }

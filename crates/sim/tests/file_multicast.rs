@@ -1,10 +1,10 @@
-//! A file always arrives whole: over small meshes of every kind, on the virtual clock.
+//! File transfers over small meshes: every receiver gets the whole file.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
-use ncmesh_sim::{Happening, Knowledge, Mischief, Simulation, SimulationConfig};
+use ncmesh_sim::{Disturbance, Knowledge, Observation, Simulation, SimulationConfig};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 
@@ -21,7 +21,7 @@ fn config(loss: LossMatrix, seed: u64) -> SimulationConfig {
         engines: toml::Table::new(),
         sealed: true,
         knowledge: Knowledge::Own,
-        mischief: Mischief::default(),
+        disturbance: Disturbance::default(),
     }
 }
 
@@ -39,11 +39,11 @@ fn contents(len: usize) -> Vec<u8> {
 }
 
 fn delivered(s: &Simulation) -> usize {
-    s.happenings().iter().filter(|(_, _, h)| matches!(h, Happening::Delivered(_))).count()
+    s.observations().iter().filter(|(_, _, h)| matches!(h, Observation::Delivered(_))).count()
 }
 
 fn ended(s: &Simulation) -> bool {
-    s.happenings().iter().any(|(_, _, h)| matches!(h, Happening::SendEnded(_)))
+    s.observations().iter().any(|(_, _, h)| matches!(h, Observation::SendEnded(_)))
 }
 
 fn transfer(loss: LossMatrix, seed: u64, to: &[usize], len: usize) -> Simulation {
@@ -81,9 +81,9 @@ fn a_poor_receiver_does_not_slow_a_good_one() {
     let star = links(3, &[(0, 1, 0.0), (0, 2, 0.6)]);
     let s = transfer(star, 3, &[1, 2], 500_000);
     let at = |node| {
-        s.happenings()
+        s.observations()
             .iter()
-            .find(|(_, n, h)| *n == node && matches!(h, Happening::Delivered(_)))
+            .find(|(_, n, h)| *n == node && matches!(h, Observation::Delivered(_)))
             .map(|(at, ..)| at.as_secs_f64() - 5.0)
             .unwrap()
     };

@@ -1,4 +1,4 @@
-//! Flows of a scenario through a tunnel: what is counted, and over which time.
+//! Flows of a scenario through a tunnel: the counters, and the time that they cover.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -31,7 +31,16 @@ fn flows(flows: &str) -> Result<FlowsOutcome, RunError> {
 #[test]
 fn a_constant_rate_arrives_at_that_rate() {
     let outcome = flows(
-        r#"flow = [{ from = "a", to = "c", rate = "80k", packet = 1000, start_s = 1, warm_up_s = 2, seconds = 20 }]"#,
+        r#"
+        [[flow]]
+        from = "a"
+        to = "c"
+        rate = "80k"
+        packet = 1000
+        start_s = 1
+        warm_up_s = 2
+        seconds = 20
+        "#,
     )
     .unwrap();
     let flow = &outcome.flows[0];
@@ -53,7 +62,7 @@ fn a_constant_rate_arrives_at_that_rate() {
 fn a_greedy_flow_fills_the_channel_and_two_share_it() {
     let one = flows(r#"flow = [{ from = "b", to = "c", seconds = 5 }]"#).unwrap();
     let alone = one.flows[0].throughput_bps;
-    // 1393 bytes in 1.5 ms with their acknowledgment and backoff.
+    // A packet of 1393 bytes takes 1.5 ms, with acknowledgment and backoff.
     assert!((5e6..7e6).contains(&alone), "{alone}");
     assert_eq!(one.flows[0].corrupt, 0);
     let two = flows(
@@ -66,19 +75,29 @@ fn a_greedy_flow_fills_the_channel_and_two_share_it() {
 }
 
 #[test]
+fn greedy_flows_of_one_node_take_turns_at_its_gateway() {
+    let both = flows(
+        r#"flow = [{ from = "b", to = "c", seconds = 5 }, { from = "b", to = "a", seconds = 5 }]"#,
+    );
+    let [one, other] = &both.unwrap().flows[..] else { panic!("two flows") };
+    let ratio = one.throughput_bps / other.throughput_bps;
+    assert!((0.8..1.25).contains(&ratio), "{ratio}");
+}
+
+#[test]
 fn tcp_arrives_whole_and_says_how() {
     let tcp = r#"flow = [{ from = "a", to = "c", protocol = "tcp", size = "2MB", seconds = 60 }]"#;
     let outcome = flows(tcp).unwrap();
     let flow = &outcome.flows[0];
     let tcp = flow.tcp.as_ref().unwrap();
     assert_eq!((tcp.bytes, flow.corrupt, flow.packet_bytes), (2_000_000, 0, 1460));
-    assert_eq!(tcp.segment_bytes, 1420);
-    // 1,409 segments; the MAC repeats what is lost on the way.
-    assert!((1409..1500).contains(&tcp.segments), "{tcp:?}");
+    assert_eq!(tcp.segment_bytes, 1408);
+    // 1,421 segments; the MAC repeats what is lost on the way.
+    assert!((1421..1500).contains(&tcp.segments), "{tcp:?}");
     assert!(tcp.arrived <= tcp.segments && tcp.retransmissions < 60, "{tcp:?}");
     let (rtt, least) = (tcp.rtt_s.unwrap(), tcp.min_rtt_s.unwrap());
     assert!((0.003..0.02).contains(&least) && rtt > least, "{rtt} {least}");
-    // It ends with the last byte.
+    // The run ends with the last byte.
     let finished = tcp.finished_s.unwrap();
     assert!((5.0..20.0).contains(&finished), "{finished}");
     assert!((outcome.seconds - finished).abs() < 1e-6);
@@ -86,19 +105,40 @@ fn tcp_arrives_whole_and_says_how() {
 }
 
 #[test]
-fn bare_packets_and_tcp_go_side_by_side_and_a_warm_up_is_not_counted() {
+fn datagrams_and_tcp_share_the_mesh_and_a_warm_up_is_not_counted() {
     let outcome = flows(
-        r#"flow = [
-            { from = "a", to = "c", protocol = "tcp", warm_up_s = 3, seconds = 5, packet = 1000 },
-            { from = "c", to = "a", rate = "80k", packet = 1000, seconds = 8 },
-            { from = "b", to = "c", protocol = "tcp", congestion = "reno", ack_delay_s = 0.04, seconds = 8 },
-        ]"#,
+        r#"
+        [[flow]]
+        from = "a"
+        to = "c"
+        protocol = "tcp"
+        warm_up_s = 3
+        seconds = 5
+        packet = 1000
+
+        [[flow]]
+        from = "c"
+        to = "a"
+        rate = "80k"
+        packet = 1000
+        seconds = 8
+
+        [[flow]]
+        from = "b"
+        to = "c"
+        protocol = "tcp"
+        congestion = "reno"
+        ack_delay_s = 0.04
+        seconds = 8
+        "#,
     )
     .unwrap();
     let [forth, packets, beside] = &outcome.flows[..] else { panic!("three flows") };
     let tcp = forth.tcp.as_ref().unwrap();
     assert_eq!((forth.seconds, tcp.bytes), (5.0, (forth.throughput_bps * 5.0 / 8.0) as u64));
-    assert!(tcp.arrived >= tcp.bytes / 960 && forth.delivered >= tcp.arrived, "{forth:?}");
+    // Segments that came before it was measured, behind a gap, count as bytes when that is filled.
+    let in_order = tcp.bytes / 948;
+    assert!(tcp.arrived + 16 >= in_order && forth.delivered >= tcp.arrived, "{forth:?}");
     assert!((75..=80).contains(&packets.delivered) && packets.tcp.is_none());
     assert!(beside.tcp.as_ref().unwrap().bytes > 100_000, "{beside:?}");
     assert_eq!(beside.corrupt + forth.corrupt + packets.corrupt, 0);
@@ -116,13 +156,13 @@ fn slots_are_counted_where_access_is_slotted() {
     let outcome =
         run(&scenario, config, "forward", limit, vec![], |_| ControlFlow::Continue(())).unwrap();
     let Carried::Flows(flows) = outcome.carried else { panic!("no file was sent") };
-    // All slots but those of probes and link state.
+    // The flow uses all slots except those of probes and link states.
     let rate = flows.flows[0].packets_per_slot.unwrap();
     assert!((0.97..=1.0).contains(&rate), "{rate}");
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn errors_name_what_cannot_be_carried() {
     let too_long = flows(r#"flow = [{ from = "a", to = "c", packet = 5000 }]"#).unwrap_err();
     assert_eq!(
         too_long.to_string(),

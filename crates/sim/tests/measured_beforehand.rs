@@ -1,6 +1,6 @@
-//! Links measured beforehand, and handed to all.
+//! Links measured before the run, with the result given to all nodes.
 
-#![allow(clippy::unwrap_used)] // Tests may.
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::topology::Metric;
@@ -13,7 +13,7 @@ const HOW: Measure =
     Measure { duration: Duration::from_secs(600), bytes: 1_500, period: Duration::from_secs(1) };
 
 #[test]
-fn what_is_measured_is_what_is_lost() {
+fn the_measured_loss_is_the_loss_of_the_link() {
     let mut loss = LossMatrix::new(3);
     for (from, to, p) in [(0, 1, 0.3), (1, 0, 0.0), (1, 2, 0.9)] {
         loss.set(RadioId(from), RadioId(to), p).unwrap();
@@ -21,14 +21,14 @@ fn what_is_measured_is_what_is_lost() {
     let measured = measure(&MediumConfig::dot11b(loss.clone(), 11_000_000), HOW).unwrap();
     for (from, to, p) in loss.links() {
         let off = (measured.loss(from, to) - p).abs();
-        // Four standard deviations of 600 probes, and the few that collide.
+        // Four standard deviations of 600 probes, and a margin for the few collisions.
         assert!(off < 4.0 * (p * (1.0 - p) / 600.0).sqrt() + 0.01, "{from} to {to}: off by {off}");
     }
     assert_eq!(measured.loss(RadioId(0), RadioId(2)), 1.0);
 }
 
 #[test]
-fn a_second_run_measures_the_same_and_another_seed_something_else() {
+fn a_second_run_measures_the_same_and_another_seed_differs() {
     let mut loss = LossMatrix::new(2);
     loss.set(RadioId(0), RadioId(1), 0.5).unwrap();
     let with_seed = |seed| {
@@ -40,7 +40,7 @@ fn a_second_run_measures_the_same_and_another_seed_something_else() {
 }
 
 #[test]
-fn every_node_knows_it_from_the_start_and_sends_no_probes() {
+fn every_node_knows_the_links_from_the_start_and_sends_no_probes() {
     let text = r#"
         name = "measured"
         nodes = ["a", "b", "c"]

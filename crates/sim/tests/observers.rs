@@ -1,4 +1,4 @@
-//! What a simulation tells its observers, and what they write.
+//! Observers of a simulation: the events that they get, and the files that they write.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-/// Bytes that the test sees after the observer that wrote them is gone.
+/// Output that the test can read after the observer that wrote it is dropped.
 #[derive(Clone, Default)]
 struct Shared(Rc<RefCell<Vec<u8>>>);
 
@@ -44,7 +44,7 @@ fn mesh(sealed: bool) -> Simulation {
     Simulation::new(SimulationConfig { sealed, ..config }).unwrap()
 }
 
-/// Measures for 10 s, sends a file and goes on for 20 s.
+/// Lets the mesh measure its links for 10 s, sends a file and runs for another 20 s.
 fn carry(s: &mut Simulation) {
     s.run_for(Duration::from_secs(10));
     s.send_file("pacifier", 0, Some(&[3]), vec![7; 20_000]).unwrap();
@@ -77,7 +77,7 @@ impl Observer for Counts {
 }
 
 #[test]
-fn what_is_told_agrees_with_every_nodes_counters() {
+fn events_agree_with_the_counters_of_every_node() {
     for sealed in [true, false] {
         let mut s = mesh(sealed);
         let none: Tallies = vec![BTreeMap::new(); s.len()];
@@ -95,7 +95,7 @@ fn what_is_told_agrees_with_every_nodes_counters() {
 }
 
 #[test]
-fn observing_changes_nothing_and_one_seed_writes_one_file() {
+fn observers_do_not_change_a_run_and_one_seed_gives_one_file() {
     let traced = || {
         let (mut s, pcap, events) = (mesh(true), Shared::default(), Shared::default());
         let points = CapturePoints::Nodes(BTreeSet::from([1, 3]));
@@ -129,25 +129,25 @@ fn each_line_is_an_event() {
     assert!(lines.is_sorted_by_key(|l| l["time_ns"].as_u64()));
 }
 
-/// An observer that fails at an event.
+/// An observer that fails at event number `at`.
 struct Failing {
     at: u32,
-    told: u32,
+    observed: u32,
 }
 
 impl Observer for Failing {
     fn observe(&mut self, _: &Event<'_>) -> io::Result<()> {
-        self.told += 1;
-        if self.told < self.at { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
+        self.observed += 1;
+        if self.observed < self.at { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
     }
 }
 
 #[test]
 fn an_observer_that_fails_ends_the_run_at_once() {
-    // In the middle of measuring, and in the middle of the transfer.
+    // While links are measured, and during the transfer.
     for at in [10, 900] {
         let scenario = diamond();
-        let failing = Rc::new(RefCell::new(Failing { at, told: 0 }));
+        let failing = Rc::new(RefCell::new(Failing { at, observed: 0 }));
         let config = SimulationConfig::from_scenario(&scenario).unwrap();
         let limit = Duration::from_secs(1_000_000);
         let observers: Vec<Box<dyn Observer>> = vec![Box::new(Rc::clone(&failing))];
@@ -158,11 +158,11 @@ fn an_observer_that_fails_ends_the_run_at_once() {
             matches!(&failed, RunError::Observer(e) if e.kind() == io::ErrorKind::StorageFull),
             "{failed}"
         );
-        assert_eq!(failing.borrow().told, at, "it was told of more after it failed");
+        assert_eq!(failing.borrow().observed, at, "it got another event after it failed");
     }
 }
 
-/// A disk with room for so many bytes, written behind a buffer.
+/// A disk with space for the given number of bytes.
 struct Disk(usize);
 
 impl Write for Disk {
@@ -177,7 +177,7 @@ impl Write for Disk {
 }
 
 #[test]
-fn a_disk_that_is_full_only_at_the_end_is_told_too() {
+fn a_disk_that_is_full_when_buffers_are_flushed_is_an_error() {
     let mut s = mesh(true);
     let buffered = io::BufWriter::with_capacity(1 << 24, Disk(10_000));
     s.observe(Box::new(EventLines::new(buffered, s.config())));
@@ -194,7 +194,7 @@ fn a_capture_needs_nodes_that_exist() {
 }
 
 #[test]
-fn what_forged_frames_name_is_written_as_it_is() {
+fn ids_without_a_node_are_written_as_numbers() {
     let (s, out) = (mesh(true), Shared::default());
     let mut lines = EventLines::new(out.clone(), s.config());
     let mut capture = Capture::new(io::sink(), s.config(), &CapturePoints::Senders).unwrap();
@@ -213,7 +213,12 @@ fn what_forged_frames_name_is_written_as_it_is() {
     lines.observe(&Event { at: Instant::from_nanos(6), node: 2, what }).unwrap();
     let line: Value = serde_json::from_slice(&out.0.take()).unwrap();
     let expected = serde_json::json!({
-        "time_ns": 6, "node": "r2", "kind": "reported", "result": "failed", "attempts": 7, "airtime_ns": 9,
+        "time_ns": 6,
+        "node": "r2",
+        "kind": "reported",
+        "result": "failed",
+        "attempts": 7,
+        "airtime_ns": 9,
     });
     assert_eq!(line, expected);
 }

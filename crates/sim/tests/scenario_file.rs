@@ -1,6 +1,6 @@
-//! Scenario files: what they mean, and what is said of faulty ones.
+//! Scenario files: how they are read, and the errors for faulty ones.
 
-#![allow(clippy::unwrap_used)] // Tests may.
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use std::path::Path;
 
@@ -11,7 +11,10 @@ use proptest::prelude::*;
 const SMALL: &str = r#"
 name = "small"
 nodes = ["a", "b", "c"]
-link = [{ from = "a", to = "b", loss = 0.25 }, { from = "b", to = "c", loss = 0.5, loss_back = 1.0 }]
+link = [
+    { from = "a", to = "b", loss = 0.25 },
+    { from = "b", to = "c", loss = 0.5, loss_back = 1.0 },
+]
 [medium]
 phy = "802.11b"
 bit_rate = "5.5M"
@@ -36,7 +39,7 @@ fn fault(text: &str) -> String {
 }
 
 #[test]
-fn a_small_file_means_what_it_says() {
+fn a_small_file_is_read() {
     let scenario = parse(SMALL).unwrap();
     assert_eq!((scenario.name.as_str(), scenario.seed), ("small", 1));
     let config = scenario.medium_config();
@@ -52,7 +55,7 @@ fn a_small_file_means_what_it_says() {
 }
 
 #[test]
-fn faults_are_told_on_one_line_with_place_and_remedy() {
+fn errors_are_one_line_with_place_and_remedy() {
     let medium =
         "name = \"x\"\nnodes = [\"a\", \"b\"]\n[medium]\nphy = \"802.11b\"\nbit_rate = \"2M\"\n";
     let with = |more: &str| fault(&format!("{medium}{more}"));
@@ -62,7 +65,8 @@ fn faults_are_told_on_one_line_with_place_and_remedy() {
         (fault("name = \"x\"\nnodes = [\n"), "s.toml:2: "),
         (
             fault(&medium.replace("2M", "2X")),
-            "s.toml:5: invalid value: string \"2X\", expected a bit rate such as 2000000, \"2M\" or",
+            "s.toml:5: invalid value: string \"2X\", \
+             expected a bit rate such as 2000000, \"2M\" or",
         ),
         (
             fault(&medium.replace("2M", "2MB")),
@@ -169,7 +173,7 @@ fn settings_are_overridden_by_key() {
 }
 
 #[test]
-fn a_table_is_read_like_a_file_and_faults_show_what_is_wrong() {
+fn a_table_is_read_like_a_file_and_errors_quote_it() {
     let table = |text: &str| Scenario::from_table(&toml::from_str(text).unwrap(), data());
     assert_eq!(table(SMALL).unwrap().medium_config(), parse(SMALL).unwrap().medium_config());
     let fault = |from: &str, to: &str| table(&SMALL.replace(from, to)).unwrap_err().to_string();
@@ -230,7 +234,7 @@ period_s = 1
 "#;
 
 #[test]
-fn radios_are_placed_by_the_seed_and_heard_by_their_power() {
+fn radios_are_placed_by_the_seed_and_received_by_their_power() {
     let scenario = parse(RADIOS).unwrap();
     assert_eq!((scenario.nodes.len(), scenario.nodes[0].name.as_str()), (12, "n01"));
     let places: Vec<_> = scenario.nodes.iter().filter_map(|node| node.position).collect();
@@ -282,7 +286,7 @@ fn grids_and_files_of_positions_place_nodes_too() {
 }
 
 #[test]
-fn radios_that_cannot_be_are_refused_with_the_reason() {
+fn invalid_radios_are_refused_with_the_reason() {
     let cases = [
         ("range_m = 250", "range_m = 0", "must be above 0"),
         ("range_m = 250", "range_m = nan", "must be above 0"),
@@ -317,8 +321,7 @@ fn radios_that_cannot_be_are_refused_with_the_reason() {
 
 #[test]
 fn netjson_costs_become_losses() {
-    let text = "name = \"n\"\n[medium]\nphy = \"802.11a\"\nbit_rate = \"6M\"\n[topology]\nnetjson = \"small.json\"\n";
-    let scenario = parse(text).unwrap();
+    let scenario = parse(&with_netjson("small.json")).unwrap();
     let names: Vec<_> = scenario.nodes.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(names, ["10.0.0.1", "fe80--2", "c"]);
     let loss = |a, b| scenario.loss().loss(RadioId(a), RadioId(b));
@@ -327,14 +330,24 @@ fn netjson_costs_become_losses() {
     assert_eq!((loss(0, 2), loss(2, 0)), (1.0, 1.0));
 }
 
+/// Returns a scenario with the topology of a NetJSON file.
+fn with_netjson(file: &str) -> String {
+    format!(
+        r#"
+        name = "n"
+        medium = {{ phy = "802.11b", bit_rate = "5.5M" }}
+        topology = {{ netjson = "{file}" }}
+        "#
+    )
+}
+
 #[test]
 fn netjson_that_is_written_is_read_back() {
     let scenario = parse(SMALL).unwrap();
     let directory = std::env::temp_dir().join(format!("ncmesh-netjson-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join("graph.json"), netjson::write_scenario(&scenario)).unwrap();
-    let text = "name = \"n\"\n[medium]\nphy = \"802.11b\"\nbit_rate = \"5.5M\"\n[topology]\nnetjson = \"graph.json\"\n";
-    let back = Scenario::parse(text, "back.toml", &directory).unwrap();
+    let back = Scenario::parse(&with_netjson("graph.json"), "back.toml", &directory).unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
     assert_eq!(back.nodes, scenario.nodes);
     assert_eq!(back.loss(), scenario.loss());
@@ -352,15 +365,16 @@ fn netjson_that_is_written_is_read_back() {
 
 #[test]
 fn a_real_olsr_graph_is_read() {
-    // Not shipped: its licence is the GPL. https://github.com/netCommonsEU/netjson_robustness
+    // The file is not shipped, because its licence is the GPL. It comes from
+    // https://github.com/netCommonsEU/netjson_robustness
     let directory =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/ninux-netjson");
     if !directory.join("ninux-roma.json").exists() {
-        println!("skipped: ninux-roma.json does not stand beside the repository");
+        println!("skipped: ninux-roma.json is not beside the repository");
         return;
     }
-    let text = "name = \"n\"\n[medium]\nphy = \"802.11b\"\nbit_rate = \"2M\"\n[topology]\nnetjson = \"ninux-roma.json\"\n";
-    let scenario = Scenario::parse(text, "ninux.toml", &directory).unwrap();
+    let text = with_netjson("ninux-roma.json");
+    let scenario = Scenario::parse(&text, "ninux.toml", &directory).unwrap();
     assert_eq!(scenario.nodes.len(), 147);
     // 191 links, one of them dead.
     assert_eq!(scenario.loss().links().count(), 2 * 190);
@@ -368,8 +382,13 @@ fn a_real_olsr_graph_is_read() {
 
 proptest! {
     #[test]
-    fn garbled_files_are_refused_without_panic(cut in 0usize..SMALL.len(), more in ".{0,40}", from in 0usize..SMALL.len()) {
-        let text: String = SMALL.chars().take(cut).chain(more.chars()).chain(SMALL.chars().skip(from)).collect();
+    fn garbled_files_are_refused_without_panic(
+        cut in 0usize..SMALL.len(),
+        more in ".{0,40}",
+        from in 0usize..SMALL.len(),
+    ) {
+        let (head, tail) = (SMALL.chars().take(cut), SMALL.chars().skip(from));
+        let text: String = head.chain(more.chars()).chain(tail).collect();
         if let Err(error) = parse(&text) {
             prop_assert!(!error.to_string().contains('\n'), "{error}");
         }
@@ -384,9 +403,15 @@ proptest! {
 
 #[test]
 fn links_have_rates_and_may_be_cables() {
-    let head = "name = \"kinds\"\nnodes = [\"a\", \"b\"]\nmedium = { phy = \"802.11a\", bit_rate = \"6M\" }\n";
     let parse = |link: &str| {
-        let text = format!("{head}link = [{{ from = \"a\", to = \"b\", {link} }}]\n");
+        let text = format!(
+            r#"
+            name = "kinds"
+            nodes = ["a", "b"]
+            medium = {{ phy = "802.11a", bit_rate = "6M" }}
+            link = [{{ from = "a", to = "b", {link} }}]
+            "#
+        );
         Scenario::parse(&text, "kinds.toml", Path::new(""))
     };
     let kinds = |link: &str| parse(link).unwrap().medium_config().links;

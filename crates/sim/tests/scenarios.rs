@@ -1,6 +1,6 @@
-//! The shipped scenarios are what they claim to be.
+//! The shipped scenarios can be loaded and have the properties that their documents claim.
 
-#![allow(clippy::unwrap_used)] // Tests may.
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use std::path::Path;
 
@@ -12,7 +12,8 @@ fn shipped(name: &str) -> Scenario {
     Scenario::load(&path).unwrap()
 }
 
-/// ETX and hops of the shortest ETX path between all pairs; ETX of a link is 1 / (d_f d_r).
+/// Returns ETX and hops of the shortest ETX path between all pairs (Floyd and Warshall). The ETX of
+/// a link is 1 / (d_f d_r).
 fn shortest_paths(scenario: &Scenario) -> Vec<Vec<(f64, usize)>> {
     let n = scenario.nodes.len();
     let delivery = |a, b| 1.0 - scenario.loss().loss(RadioId(a), RadioId(b));

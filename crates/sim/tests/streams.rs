@@ -1,4 +1,4 @@
-//! Live streams over the mesh: every receiver at the rate its links allow, the base first.
+//! Live streams over the mesh: every receiver gets the rate that its links allow, the base first.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -10,7 +10,7 @@ use ncmesh_sim::{
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Frames of 1,400 bytes at 6 Mbit/s last 2 ms.
+/// A mesh in which a frame of 1,400 bytes takes 2 ms, at 6 Mbit/s.
 const HEAD: &str = r#"
 name = "star"
 sealed = false
@@ -60,8 +60,8 @@ fn every_receiver_gets_what_its_links_allow_and_the_base_comes_first() {
     let outcome = streams(&text);
     let [b, c, d] = &outcome.streams[0].receivers[..] else { panic!("three receivers") };
     let shown = format!("{:?} {:?} {:?}", b.layers, c.layers, d.layers);
-    // By cable everything; the radio is c's, almost three times as fast (13.6 to 5.2 Mbit/s), but for d's minimum,
-    // which is the base.
+    // b gets everything by cable. The radio serves c, whose link is almost three times as fast
+    // (13.6 against 5.2 Mbit/s), except for the minimum rate of d, which is the base layer.
     assert!(mbit(b) > 0.9 * 15.5, "{shown}");
     assert!(mbit(c) > 0.9 * 12.3, "{shown}");
     assert!((0.47..0.7).contains(&mbit(d)), "{shown}");
@@ -70,7 +70,7 @@ fn every_receiver_gets_what_its_links_allow_and_the_base_comes_first() {
         assert_eq!(receiver.corrupt, 0);
     }
     assert!(d.layers[1].share < 0.05, "{shown}");
-    // Nothing of the base is dropped anywhere, of the enhancement most where the links part.
+    // No node drops packets of the base. Most of the enhancement is dropped where the paths part.
     assert!(outcome.queues.iter().all(|queue| queue.dropped[0] == 0), "{:?}", outcome.queues);
     let dropped = |node: &str, to: &str| {
         outcome.queues.iter().find(|q| q.node == node && q.to == to).unwrap().dropped[1]
@@ -78,7 +78,8 @@ fn every_receiver_gets_what_its_links_allow_and_the_base_comes_first() {
     assert!(dropped("b", "d") > 10 * dropped("s", "b"), "{:?}", outcome.queues);
 }
 
-/// A single hop that loses `loss` of its frames, with more offered than it carries.
+/// Returns the rate over a single hop that loses `loss` of its frames, in Mbit/s, when more is
+/// offered than it carries.
 fn one_hop(loss: f64) -> f64 {
     let link = format!("link = [{{ from = \"s\", to = \"b\", loss = {loss}, loss_back = 0.0 }}]\n");
     let rest = r#"layers = [{ name = "all", rate = "8M" }]
@@ -89,7 +90,7 @@ fn one_hop(loss: f64) -> f64 {
 }
 
 #[test]
-fn loss_that_is_no_congestion_costs_little_more_than_what_is_lost() {
+fn loss_without_congestion_costs_little_more_than_the_lost_packets() {
     let (whole, lossy) = (one_hop(0.0), one_hop(0.3));
     assert!(whole > 4.5, "{whole}");
     assert!(lossy > 0.8 * 0.7 * whole, "{lossy} of {whole}");
@@ -130,19 +131,25 @@ fn receivers_come_and_go_and_one_seed_gives_one_trace() {
     let (b, c) = (rates(0), rates(1));
     assert!(b[..5].iter().chain(&b[21..]).all(|bps| *bps == 0.0), "{b:?}");
     assert!(b[12..20].iter().all(|bps| *bps > 0.0), "{b:?}");
-    // It goes on through b, who has left.
+    // b forwards the stream to c even after it has left the group.
     assert!(c[..10].iter().all(|bps| *bps == 0.0), "{c:?}");
     assert!(c[30..].iter().sum::<f64>() > 9.5e6, "{c:?}");
 }
 
 #[test]
 fn a_stream_that_fits_begins_whole_and_waits_nowhere() {
-    // Of a packet each 7 ms, and of one each 200 ms.
-    for (base, enhancement, patience) in [("500k", "1M", 0.01), ("14k", "42k", 0.01)] {
+    // A packet every 7 ms, and a packet every 200 ms.
+    for (base, enhancement, longest_delay_s) in [("500k", "1M", 0.01), ("14k", "42k", 0.01)] {
         for utility in ["linear", "log"] {
             let rest = format!(
-                r#"layers = [{{ name = "base", rate = "{base}" }}, {{ name = "enh", rate = "{enhancement}" }}]
-                receivers = [{{ node = "b", utility = "{utility}" }}, {{ node = "c", utility = "{utility}", join_s = 5 }}]
+                r#"layers = [
+                    {{ name = "base", rate = "{base}" }},
+                    {{ name = "enh", rate = "{enhancement}" }},
+                ]
+                receivers = [
+                    {{ node = "b", utility = "{utility}" }},
+                    {{ node = "c", utility = "{utility}", join_s = 5 }},
+                ]
                 seconds = 30"#
             );
             let text = [STAR, &stream("tv", &rest)].concat();
@@ -150,10 +157,13 @@ fn a_stream_that_fits_begins_whole_and_waits_nowhere() {
             for (receiver, joins) in outcome.streams[0].receivers.iter().zip([0, 5]) {
                 let rates = &receiver.series.rate_bps[joins + 1..];
                 let offered: f64 = if base == "14k" { 56e3 } else { 1.5e6 };
-                // A second holds a packet more or less.
+                // A second may hold one packet fewer.
                 let least = 0.97 * offered - 11_200.0;
                 assert!(rates.iter().all(|bps| *bps > least), "{utility}: {rates:?}");
-                assert!(receiver.mean_delay_s.unwrap() < patience, "{utility}: {receiver:?}");
+                assert!(
+                    receiver.mean_delay_s.unwrap() < longest_delay_s,
+                    "{utility}: {receiver:?}"
+                );
                 assert_eq!(receiver.problem, None);
             }
         }
@@ -161,14 +171,16 @@ fn a_stream_that_fits_begins_whole_and_waits_nowhere() {
 }
 
 #[test]
-fn minimum_rates_that_cannot_be_are_met_as_nearly_as_can_be_and_said() {
-    // The radio carries some 5 Mbit/s.
+fn infeasible_minimum_rates_are_approached_and_reported() {
+    // The radio carries about 5 Mbit/s.
     let to = r#"receivers = [{ node = "b", min_rate = "4M" }, { node = "c", min_rate = "4M" }]"#;
     let rest = format!(
         "layers = [{{ name = \"all\", rate = \"6M\" }}]\n{to}\nwarm_up_s = 40\nseconds = 20"
     );
     let star = r#"link = [
-        { from = "s", to = "b", loss = 0.0 }, { from = "s", to = "c", loss = 0.0 }, { from = "b", to = "c", loss = 0.0 }
+        { from = "s", to = "b", loss = 0.0 },
+        { from = "s", to = "c", loss = 0.0 },
+        { from = "b", to = "c", loss = 0.0 },
     ]
     "#;
     let outcome = streams(&[star, &stream("tv", &rest)].concat());
@@ -182,7 +194,7 @@ fn minimum_rates_that_cannot_be_are_met_as_nearly_as_can_be_and_said() {
 }
 
 #[test]
-fn a_source_that_sends_less_than_a_minimum_rate_is_no_matter_of_links() {
+fn a_source_slower_than_a_minimum_rate_is_reported_as_the_reason() {
     let rest = r#"layers = [{ name = "all", rate = "1M" }]
         receivers = [{ node = "b", min_rate = "2M" }]
         seconds = 30"#;
@@ -194,9 +206,13 @@ fn a_source_that_sends_less_than_a_minimum_rate_is_no_matter_of_links() {
 }
 
 #[test]
-fn who_comes_and_goes_within_a_slot_disturbs_nobody() {
+fn a_receiver_that_joins_and_leaves_within_a_slot_disturbs_nobody() {
     let rest = r#"layers = [{ name = "all", rate = "1M" }]
-        receivers = [{ node = "b" }, { node = "c", join_s = 5, leave_s = 5.001 }, { node = "d", join_s = 5, leave_s = 5 }]
+        receivers = [
+            { node = "b" },
+            { node = "c", join_s = 5, leave_s = 5.001 },
+            { node = "d", join_s = 5, leave_s = 5 },
+        ]
         warm_up_s = 1
         seconds = 20"#;
     let outcome = streams(&[STAR, &stream("tv", rest)].concat());
@@ -207,8 +223,8 @@ fn who_comes_and_goes_within_a_slot_disturbs_nobody() {
 }
 
 #[test]
-fn more_than_may_enter_is_refused_at_the_source_and_links_carry_on() {
-    // A_max lets 18 Mbit/s in.
+fn a_source_refuses_what_exceeds_the_admitted_rate() {
+    // A_max admits 18 Mbit/s.
     let rest = r#"layers = [{ name = "base", rate = "1M" }, { name = "enh", rate = "40M" }]
         receivers = [{ node = "c" }]
         warm_up_s = 20
@@ -220,7 +236,7 @@ fn more_than_may_enter_is_refused_at_the_source_and_links_carry_on() {
 }
 
 #[test]
-fn what_cannot_be_streamed_is_said() {
+fn errors_name_what_cannot_be_streamed() {
     let rest = "layers = [{ name = \"all\", rate = \"1M\" }]\nreceivers = [{ node = \"d\" }]";
     let lonely = r#"link = [{ from = "s", to = "b", loss = 0.0 }]"#;
     let refused = |text: String| carried(&text).unwrap_err().to_string();

@@ -1,8 +1,8 @@
 //! A node at one moment: everything that changes it.
 //!
-//! The driver gets an [`Active`] node from [`Stack::at`](crate::Stack::at), with the present time and the storage of
-//! its files. Each call runs one engine, or asks several, with a [`Context`] that borrows the rest of
-//! the node.
+//! The driver gets an [`Active`] node from [`Stack::at`](crate::Stack::at), with the present time
+//! and the storage of its files. Each call runs one engine, or asks several, with a [`Context`]
+//! that borrows the rest of the node.
 
 use crate::link;
 use crate::route;
@@ -74,7 +74,8 @@ impl Active<'_> {
         sender
     }
 
-    /// Does what falls due now; [`Stack::poll_timeout`](crate::Stack::poll_timeout) says when to call it.
+    /// Does what falls due now; [`Stack::poll_timeout`](crate::Stack::poll_timeout) says when to
+    /// call it.
     pub fn handle_timeout(&mut self) {
         let stack = &mut *self.stack;
         stack.served = stack.now;

@@ -101,9 +101,8 @@ impl StackConfig {
             return Err(format!("id = {node}: allowed is 1 to 65534"));
         }
         if !is_node_name(name) {
-            return Err(format!(
-                "name = {name:?}: allowed are 1 to {MAX_NODE_NAME} letters, digits, '.', '_' and '-'"
-            ));
+            let allowed = format!("1 to {MAX_NODE_NAME} letters, digits, '.', '_' and '-'");
+            return Err(format!("name = {name:?}: allowed are {allowed}"));
         }
         Ok(())
     }

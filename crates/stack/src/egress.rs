@@ -1,7 +1,7 @@
 //! Airtime scheduler: decides which part of a node gets the channel.
 //!
-//! Control goes before data. Among data, the part that has used the least airtime goes first, so that
-//! engines share the channel by time and not by bytes or frames.
+//! Control goes before data. Among data, the part that has used the least airtime goes first, so
+//! that engines share the channel by time and not by bytes or frames.
 
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::{Class, Offer};

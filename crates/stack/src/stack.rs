@@ -132,8 +132,8 @@ impl Stack {
         &self.name
     }
 
-    /// Returns the number of this start of the node. It must be remembered: the next start's must be
-    /// greater.
+    /// Returns the number of this start of the node. It must be remembered: the next start's must
+    /// be greater.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
@@ -215,7 +215,8 @@ impl Stack {
             .collect()
     }
 
-    /// Returns the groups that this node joined by any scheme, whether or not anybody sends to them.
+    /// Returns the groups that this node joined by any scheme, whether or not anybody sends to
+    /// them.
     #[must_use]
     pub fn stream_groups(&self) -> Vec<String> {
         self.stream_engines().flat_map(|(_, engine)| engine.groups()).collect()

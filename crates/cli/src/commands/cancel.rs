@@ -1,4 +1,4 @@
-//! `ncmesh cancel`.
+//! `ncmesh cancel`: ends a transfer.
 
 use crate::args::{CancelArgs, Remote};
 use crate::client::Client;

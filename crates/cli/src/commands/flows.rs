@@ -1,11 +1,11 @@
-//! How flows through a lab's tunnels are shown.
+//! Tables for the flows of a lab.
 
 use crate::failure::Failure;
 use crate::show::{self, Table};
 use ncmesh_lab::{Comparison, LabFlows};
 use std::collections::BTreeMap;
 
-/// The flows as a table, what was coded, and the run in a line.
+/// Prints the flows as a table, the coding ratios, and a line about the run.
 pub(crate) fn show(outcome: &LabFlows) -> Result<(), Failure> {
     let columns = [
         "FROM",
@@ -46,7 +46,7 @@ pub(crate) fn show(outcome: &LabFlows) -> Result<(), Failure> {
     show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {sent}"))
 }
 
-/// What a scheme changes against another, measure by measure.
+/// Prints the comparison of two schemes, one measure in each row.
 pub(crate) fn show_comparison(c: &Comparison) -> Result<(), Failure> {
     let mut table = Table::new(["", &c.against.to_uppercase(), &c.scheme.to_uppercase(), "CHANGE"]);
     let signed = |share: Option<f64>| show::or_dash(share.map(|s| format!("{:+.1} %", 100.0 * s)));
@@ -66,7 +66,7 @@ fn row(table: &mut Table<4>, what: &str, [theirs, ours]: [String; 2], change: St
     table.row([what.into(), theirs, ours, change]);
 }
 
-/// Coded transmissions over all, of each node that codes.
+/// Prints the share of coded transmissions for each node that codes.
 fn show_ratios(ratios: &BTreeMap<String, f64>) -> Result<(), Failure> {
     if ratios.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `ncmesh completions` and `ncmesh man`, made from the same description as `--help`.
+//! `ncmesh completions` and `ncmesh man`, generated from the same description as `--help`.
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::failure::{Failure, Kind};

@@ -1,4 +1,4 @@
-//! `ncmesh keygen`.
+//! `ncmesh keygen`: makes a network key.
 
 use crate::args::KeygenArgs;
 use crate::failure::{Failure, Kind};

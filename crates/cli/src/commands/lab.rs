@@ -1,4 +1,4 @@
-//! `ncmesh lab`.
+//! `ncmesh lab`: runs a scenario over a mesh of real daemons.
 
 use super::flows;
 use crate::args::{LabArgs, RunArgs};
@@ -10,7 +10,7 @@ use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engines::REGISTRY;
 use ncmesh_lab::{
-    Comparison, EtherStatistics, LOOK, Lab, LabError, LabFlows, LabOptions, LabStreams,
+    Comparison, EtherStatistics, Lab, LabError, LabFlows, LabOptions, LabStreams, POLL_INTERVAL,
 };
 use ncmesh_sim::TransferOutcome;
 use ncmesh_sim::scenario::{Content, Scenario, Traffic};
@@ -20,21 +20,22 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-/// A run of real daemons.
+/// Result of a run, as `--json` prints it.
 #[derive(Serialize)]
 struct Outcome {
     #[serde(flatten)]
     carried: Carried,
-    /// How far the emulated medium was behind the wall clock, ms.
+    /// Mean lag of the emulated channel behind the wall clock, ms.
     lag_mean_ms: f64,
     lag_max_ms: f64,
+    /// Largest lag, ms.
     /// Frames on the air, of every kind.
     frames: u64,
-    /// Where the nodes' directories were kept.
+    /// Directory of the nodes, if it was kept.
     dir: Option<PathBuf>,
 }
 
-/// What a scheme carried, by its service.
+/// Result of the carried traffic, by its kind.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Carried {
@@ -43,7 +44,7 @@ enum Carried {
     Streams(LabStreams),
 }
 
-/// Two runs, and what the second scheme changes.
+/// Two runs and their comparison.
 #[derive(Serialize)]
 struct Compared {
     comparison: Comparison,
@@ -58,7 +59,7 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
     runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        // Whatever ends first: what is dropped here takes the daemons with it.
+        // Dropping the run, here or on a signal, ends the daemons.
         tokio::select! {
             done = carry(&scenario, &schemes, args, json) => done,
             _ = interrupt.recv() => Err(Failure::new(Kind::Incomplete, "interrupted")),
@@ -67,7 +68,7 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
     })
 }
 
-/// The scheme of that name, if `scheme` can be compared with it.
+/// Returns the scheme to compare with. Both must be tunnel schemes.
 fn compared(scheme: &Entry, name: &str) -> Result<&'static Entry, Failure> {
     let against = plan::scheme(name)?;
     if [scheme, against].iter().all(|scheme| scheme.service() == ServiceKind::Tunnel) {
@@ -75,14 +76,14 @@ fn compared(scheme: &Entry, name: &str) -> Result<&'static Entry, Failure> {
     }
     let tunnels: Vec<&str> = REGISTRY.of(ServiceKind::Tunnel).map(|e| e.name).collect();
     let message = format!(
-        "{} and {name} cannot be compared: --compare is of schemes that carry flows, {}",
+        "{} and {name} cannot be compared: --compare is for schemes that carry flows, {}",
         scheme.name,
         tunnels.join(", ")
     );
     Err(Failure::new(Kind::Usage, message))
 }
 
-/// Runs one scheme and shows what came of it, or two and compares them.
+/// Runs one scheme and prints its result, or runs two and compares them.
 async fn carry(
     scenario: &Scenario,
     schemes: &[&Entry],
@@ -93,6 +94,8 @@ async fn carry(
         let outcome = experiment(scenario, args, scheme, args.dir.clone(), json).await?;
         return conclude(&outcome, json);
     }
+
+    // Two runs, one after the other, so that they do not compete for the processor.
     let mut runs = Vec::new();
     for scheme in schemes {
         let name = |dir: &PathBuf| dir.join(format!("{}-{}", runs.len() + 1, scheme.name));
@@ -102,6 +105,7 @@ async fn carry(
             flows::show(flows)?;
         }
     }
+
     let Ok([theirs, ours]) = <[Outcome; 2]>::try_from(runs) else { return Ok(()) };
     let (Carried::Flows(theirs_carried), Carried::Flows(ours_carried)) =
         (&theirs.carried, &ours.carried)
@@ -115,7 +119,7 @@ async fn carry(
     flows::show_comparison(&comparison)
 }
 
-/// Shows one run, and says whether it came to its end.
+/// Prints one run. Fails if a transfer is incomplete.
 fn conclude(outcome: &Outcome, json: bool) -> Result<(), Failure> {
     if json {
         show::json(outcome)?;
@@ -229,14 +233,14 @@ async fn streams(
     Ok(carried.map_err(late)??)
 }
 
-/// The streams as a table, and what the daemons cost.
+/// Prints the streams as a table, and the processor time of the daemons.
 fn show_streams(outcome: &LabStreams) -> Result<(), Failure> {
     plan::show_streams(&outcome.streams)?;
     let each = outcome.cpu.iter().map(|(node, share)| format!("{node} {:.1} %", share * 100.0));
     show::line(&format!("processor: {}", each.collect::<Vec<_>>().join(", ")))
 }
 
-/// The file; one of random bytes is made.
+/// Returns the path of the file to send. Random contents are written to a file first.
 fn file_to_send(lab: &Lab, scenario: &Scenario, traffic: &Traffic) -> Result<PathBuf, Failure> {
     match &traffic.content {
         Content::File(file) => Ok(file.clone()),
@@ -251,7 +255,7 @@ fn file_to_send(lab: &Lab, scenario: &Scenario, traffic: &Traffic) -> Result<Pat
     }
 }
 
-/// Shows the transfer until it ends, or for as long as it may take.
+/// Shows the transfer until it ends or the limit is reached.
 async fn follow(
     lab: &mut Lab,
     from: usize,
@@ -267,7 +271,7 @@ async fn follow(
         if transfer.ended || limit.is_some_and(|limit| started.elapsed() >= limit) {
             return Ok(());
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

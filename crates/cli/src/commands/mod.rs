@@ -1,4 +1,4 @@
-//! One module per subcommand.
+//! Subcommands, one module for each.
 
 pub(crate) mod cancel;
 pub(crate) mod flows;

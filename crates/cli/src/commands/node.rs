@@ -1,4 +1,4 @@
-//! `ncmesh node`.
+//! `ncmesh node`: runs the daemon.
 
 use crate::args::NodeArgs;
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ pub(crate) fn run(args: &NodeArgs) -> Result<(), Failure> {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
-        // It would report them on standard error too, and panic where that is what cannot be written.
+        // Otherwise an unwritable standard error would be reported there, which panics.
         .log_internal_errors(false)
         .init();
     let config = NodeConfig::read(&args.config).map_err(NodeError::from)?;

@@ -1,4 +1,4 @@
-//! `ncmesh peers`.
+//! `ncmesh peers`: shows the other nodes.
 
 use crate::args::Remote;
 use crate::client::Client;

@@ -1,4 +1,4 @@
-//! `ncmesh receive`.
+//! `ncmesh receive`: shows files as they arrive.
 
 use crate::args::{ReceiveArgs, Remote};
 use crate::client::{Client, absolute};
@@ -10,14 +10,17 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// Time between two looks at the transfers.
-const LOOK: Duration = Duration::from_millis(300);
+/// Time between two requests for the transfers.
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 pub(crate) fn run(remote: &Remote, args: &ReceiveArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
+
+    // Receptions that ended before the command started are not shown.
     let mut seen: BTreeSet<String> = ended(&client)?.into_iter().map(|t| t.id).collect();
     let inbox = choose_inbox(&client, args.dir.as_deref())?;
     show::note(&format!("receiving into {inbox}; Ctrl-C ends the display, not the reception"));
+
     let mut progress = Progress::new(remote.json);
     loop {
         for transfer in incoming(&client)? {
@@ -34,11 +37,11 @@ pub(crate) fn run(remote: &Remote, args: &ReceiveArgs) -> Result<(), Failure> {
                 }
             }
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Shows how a reception ended; says whether that is read on.
+/// Prints how a reception ended. Returns whether the reader of the output is still there.
 fn report(remote: &Remote, transfer: &Transfer) -> Result<bool, Failure> {
     if remote.json {
         return show::json_line(transfer);

@@ -1,4 +1,4 @@
-//! `ncmesh send`.
+//! `ncmesh send`: sends a file and shows its progress.
 
 use crate::args::{Remote, SendArgs};
 use crate::client::{Client, absolute};
@@ -8,8 +8,8 @@ use crate::show::{self, Table};
 use ncmesh_node::api::types::{All, Recipients, SendRequest, Started, State, Transfer};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the transfer.
-const LOOK: Duration = Duration::from_millis(200);
+/// Time between two requests for the transfer.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
@@ -42,7 +42,7 @@ fn recipients(to: Vec<String>) -> Result<Recipients, Failure> {
     }
 }
 
-/// Shows progress until the transfer has ended or the time is up.
+/// Shows progress until the transfer ends or the timeout expires.
 fn follow(
     client: &Client,
     id: &str,
@@ -58,7 +58,7 @@ fn follow(
             progress.clear();
             return Ok(transfer);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -78,7 +78,8 @@ fn summary(transfer: &Transfer) -> String {
     format!("{table}\n{id}: {} sent {sent:.2} times over by the source", show::bytes(transfer.size))
 }
 
-/// Whether the command did what it was told to. A file `for_all` is for whoever takes it: one that does is enough.
+/// Succeeds if all receivers have the file. With `for_all`, receivers may refuse, and one that has
+/// the file is enough.
 fn verdict(transfer: &Transfer, for_all: bool) -> Result<(), Failure> {
     let complete = transfer.receivers.iter().filter(|r| r.state == State::Complete).count();
     let all = transfer.receivers.len();
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn who_refuses_counts_where_it_was_named() {
+    fn refusals_count_only_for_named_receivers() {
         use State::{Active, Complete, Failed, Lost, Refused};
         let some = transfer(Complete, true, &[Complete, Refused]);
         assert!(verdict(&some, true).is_ok());

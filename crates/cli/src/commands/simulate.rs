@@ -1,4 +1,4 @@
-//! `ncmesh simulate`.
+//! `ncmesh simulate`: runs a scenario in virtual time.
 
 use crate::args::SimulateArgs;
 use crate::failure::{Failure, Kind};
@@ -12,7 +12,7 @@ use ncmesh_sim::{RunError, Simulation, SimulationConfig};
 use ncmesh_stack::Stack;
 use std::ops::ControlFlow;
 
-/// Longer than any run: a thousand years.
+/// Timeout longer than any run: a thousand years.
 const NEVER: Duration = Duration::from_secs(1000 * 365 * 86_400);
 
 pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {

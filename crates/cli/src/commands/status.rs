@@ -1,4 +1,4 @@
-//! `ncmesh status`.
+//! `ncmesh status`: shows the node's state.
 
 use crate::args::Remote;
 use crate::client::Client;
@@ -72,7 +72,8 @@ fn stream(s: &Stream) -> String {
     let held: u32 = s.queues.iter().flat_map(|queue| &queue.held).sum();
     let dropped: u64 = s.queues.iter().flat_map(|queue| &queue.dropped).sum();
     format!(
-        "stream     {} to group {} from {}: {} receivers through here, {held} packets held, {dropped} dropped",
+        "stream     {} to group {} from {}: {} receivers through here, \
+         {held} packets held, {dropped} dropped",
         s.id, s.group, s.source, s.receivers
     )
 }
@@ -81,7 +82,8 @@ fn coding(c: &Coding) -> Vec<String> {
     let percent = 100.0 * c.ratio.unwrap_or(0.0);
     let (sent, coded) = (c.sent, c.coded);
     let mut lines = vec![format!(
-        "coding     by {}: {coded} of {sent} data frames sent ({percent:.1} %), {} decoded, {} could not be, {} sent again",
+        "coding     by {}: {coded} of {sent} data frames sent ({percent:.1} %), \
+         {} decoded, {} could not be, {} sent again",
         c.scheme, c.decoded, c.undecodable, c.repeated
     )];
     let relay = c.relay.map(|relay| format!("a {} relay", relay.name()));

@@ -1,4 +1,4 @@
-//! `ncmesh stream`.
+//! `ncmesh stream`: sends, receives, lists and stops live streams.
 
 use crate::args::Remote;
 use crate::client::Client;
@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
-/// Time between two looks at the streams.
-const LOOK: Duration = Duration::from_secs(1);
+/// Time between two requests for the streams.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(remote: &Remote, command: StreamCommand) -> Result<(), Failure> {
     let client = Client::new(remote)?;
@@ -38,9 +38,17 @@ fn send(client: &Client, json: bool, args: StreamSendArgs) -> Result<(), Failure
 }
 
 fn receive(client: &Client, json: bool, args: StreamReceiveArgs) -> Result<(), Failure> {
-    let StreamReceiveArgs { group, layers, utility, weight, xi, alpha, min_rate, penalty, no_wait } =
-        args;
-    let min_rate_bps = min_rate;
+    let StreamReceiveArgs {
+        group,
+        layers,
+        utility,
+        weight,
+        xi,
+        alpha,
+        min_rate: min_rate_bps,
+        penalty,
+        no_wait,
+    } = args;
     let group_name = group.clone();
     let request =
         ReceiveStream { group, layers, utility, weight, xi, alpha, min_rate_bps, penalty };
@@ -54,7 +62,7 @@ fn receive(client: &Client, json: bool, args: StreamReceiveArgs) -> Result<(), F
     watched
 }
 
-/// Shows the streams of a group every second until interrupted.
+/// Shows the streams of a group once each interval until interrupted.
 fn watch(
     client: &Client,
     json: bool,
@@ -86,13 +94,13 @@ fn watch(
     Ok(())
 }
 
-/// Waits until the next look. Says whether the user ended it.
+/// Waits for one interval. Returns whether the user interrupted it.
 fn interrupted(client: &Client) -> Result<bool, Failure> {
     client.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         Ok(tokio::select! {
-            () = sleep(LOOK) => false,
+            () = sleep(POLL_INTERVAL) => false,
             _ = interrupt.recv() => true,
             _ = terminate.recv() => true,
         })
@@ -119,11 +127,11 @@ fn receiving(stream: &Stream, last: Option<&Stream>) -> Option<String> {
     let now = stream.receiving.as_ref()?;
     let before = last.and_then(|last| last.receiving.as_ref());
     let bytes = |i: usize| now.bytes[i] - before.map_or(0, |b| b.bytes[i].min(now.bytes[i]));
-    let rate = |i: usize| bytes(i) as f64 * 8.0 / LOOK.as_secs_f64() / 1e3;
+    let rate = |i: usize| bytes(i) as f64 * 8.0 / POLL_INTERVAL.as_secs_f64() / 1e3;
     let layers = stream.layers.iter().enumerate();
     let layers: Vec<String> =
         layers.map(|(i, name)| format!("{name} {:.0} kbit/s", rate(i))).collect();
-    // Said when it begins, not each second.
+    // A problem is printed when it begins, not each second.
     let last = before.and_then(|before| before.problem.as_ref()).map(|last| &last.code);
     let begun = now.problem.as_ref().filter(|problem| last != Some(&problem.code));
     let problem = begun.map_or(String::new(), |problem| format!("; {}", problem.text));
@@ -161,7 +169,7 @@ fn list(client: &Client, json: bool) -> Result<(), Failure> {
     problems(&streams).iter().try_for_each(|problem| show::line(problem))
 }
 
-/// What keeps this node from the rates it asks for.
+/// Returns the problems that keep this node from the rates it asks for.
 fn problems(streams: &[Stream]) -> Vec<String> {
     let of = |stream: &Stream| {
         let problem = stream.receiving.as_ref()?.problem.as_ref()?;

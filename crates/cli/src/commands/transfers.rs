@@ -1,4 +1,4 @@
-//! `ncmesh transfers`.
+//! `ncmesh transfers`: shows the transfers of a node.
 
 use crate::args::{Remote, TransfersArgs};
 use crate::client::Client;
@@ -9,8 +9,8 @@ use ncmesh_node::api::types::{Direction, State, Transfer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time between two looks at the transfers.
-const LOOK: Duration = Duration::from_millis(300);
+/// Time between two requests for the transfers.
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 pub(crate) fn run(remote: &Remote, args: &TransfersArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
@@ -36,11 +36,11 @@ fn watch(client: &Client) -> Result<(), Failure> {
         for transfer in &transfers {
             progress.show_transfer(transfer);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// A line for each transfer as it stands, and for each change of one.
+/// Prints a line for each transfer and for each of its changes.
 fn watch_json(client: &Client) -> Result<(), Failure> {
     let mut shown = BTreeMap::new();
     loop {
@@ -55,11 +55,11 @@ fn watch_json(client: &Client) -> Result<(), Failure> {
             }
             shown.insert(transfer.id, now);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// The transfer without what changes with the clock alone.
+/// Returns the transfer without the fields that change with the clock alone.
 fn timeless(transfer: &Transfer) -> Transfer {
     let mut transfer = Transfer { seconds: 0.0, kbit_s: 0.0, ..transfer.clone() };
     for receiver in &mut transfer.receivers {

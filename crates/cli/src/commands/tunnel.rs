@@ -1,4 +1,4 @@
-//! `ncmesh tunnel`.
+//! `ncmesh tunnel`: changes the scheme and the relay mode.
 
 use crate::args::{Remote, TunnelArgs};
 use crate::client::Client;

@@ -1,4 +1,4 @@
-//! What the command says without a mesh: wrong usage, wrong configuration, no daemon.
+//! The command without a mesh: wrong usage, wrong configuration, no daemon.
 
 use crate::support::{KEY, assert_fails, closed_pipe, ncmesh, run, wait_until};
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! The command and real daemons, together.
+//! The command together with real daemons.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
 mod alone;

@@ -1,4 +1,5 @@
-//! Bad input to real daemons: each gets one line, its own exit code, and nothing is lost.
+//! Bad input to real daemons: each mistake gives one line and its own exit code, and nothing is
+//! lost.
 
 use crate::support::net::Segment;
 use crate::support::{
@@ -32,11 +33,11 @@ fn files_and_receivers_that_cannot_be() {
     fails(&["cancel", "1-00000000"], 9, &["no transfer 1-00000000"]);
     fails(&["receive"], 5, &["no inbox", "--dir"]);
     fails(&["receive", "--dir", "/proc/inbox"], 5, &["/proc/inbox"]);
-    // n1 has no inbox: it refuses, and says why.
+    // n1 has no inbox, so it refuses and gives the reason.
     let answer = mesh[1].call(&["send", file, "--to", "n1"]);
     assert_fails(&answer, 7, &["0 of 1 receivers"]);
     assert!(String::from_utf8_lossy(&answer.stdout).contains("no inbox configured"));
-    // Its exit code says so too where nobody reads what it says.
+    // The exit code is the same if nobody reads the output.
     let args = ["send", file, "--to", "n1"];
     let mut unread = ncmesh();
     unread
@@ -221,7 +222,7 @@ fn a_receiver_that_is_gone_can_be_waited_for_or_not() {
         mesh[0].ask::<Vec<Peer>>(&["peers"]).iter().all(|peer| peer.etx.is_none())
     });
     assert_fails(&mesh[0].call(&args), 6, &["cannot be reached"]);
-    // The first one is taken up when it returns.
+    // The first transfer continues when its receiver returns.
     mesh[1].start();
     mesh[1].wait_for_completion();
 }

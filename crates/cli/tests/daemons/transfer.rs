@@ -36,7 +36,7 @@ fn a_file_reaches_all_and_odd_files_too() {
         fs::read(mesh[2].dir.join("inbox/one (2)")).is_ok_and(|read| read == other)
     });
     assert_eq!(fs::read(mesh[2].dir.join("inbox/one")).unwrap(), contents(1, 7));
-    // The daemon learns of it a moment after the file is there.
+    // The daemon records it a moment after the file is there.
     wait_until("the daemon names it", || {
         let named = |t: &Transfer| t.path.as_ref().is_some_and(|path| path.ends_with("one (2)"));
         mesh[2].transfers().iter().any(|t| t.id == id && named(t))
@@ -61,7 +61,7 @@ fn a_file_arrives_though_frames_are_lost() {
         let to = ["--to", "n2,n3", "--timeout", "60", "--scheme", scheme];
         let sent: Transfer = mesh[0].ask(&[&["send", path.to_str().unwrap()], &to[..]].concat());
         assert_eq!(sent.state, State::Complete, "{sent:?}");
-        // Loss there was: even a perfect code needs 1/0.7 of the file for one receiver alone.
+        // There was loss: even a perfect code needs 1/0.7 of the file for a single receiver.
         assert!(sent.source_redundancy > 1.1, "{sent:?}");
         for node in &mesh[1..] {
             assert_eq!(fs::read(node.dir.join("inbox").join(scheme)).unwrap(), bytes);
@@ -78,7 +78,7 @@ fn a_killed_receiver_resumes_with_what_it_has() {
     let id = send(&mesh[0], "file", &bytes, "n2,n3");
     mesh[1].wait_for_bytes(600_000);
     mesh[1].kill();
-    // n3 has it whole: crashed and asked again, it says so and receives nothing again.
+    // n3 has the whole file: asked again after a crash, it answers and receives nothing again.
     mesh[2].wait_for_completion();
     mesh[2].kill();
     mesh[2].start();

@@ -1,4 +1,4 @@
-//! IP through the tunnel of real daemons, and what is said where there can be no tunnel.
+//! IP through the tunnel of real daemons, and the messages where no tunnel is possible.
 
 use crate::support::net::Segment;
 use crate::support::{Node, assert_fails, wait_until};
@@ -8,16 +8,17 @@ use ncmesh_node::tunnel::device::Device;
 use serde_json::json;
 use std::process::{Command, Output};
 
-/// `[tunnel]` of node `id` of two, with routes of its own besides the one to the other.
+/// Returns `[tunnel]` of node `id` of two, with `routes` besides the one to the other node.
 fn tunnel(id: u16, more: &str, routes: &str) -> String {
     let other = 3 - id;
     format!(
         "[tunnel]\naddress = [\"10.44.0.{id}/24\", \"fd44::{id}/64\"]\n{more}\n\
-         [tunnel.routes]\n\"10.44.0.{other}\" = \"n{other}\"\n\"fd44::{other}\" = {other}\n{routes}\n"
+         [tunnel.routes]\n\"10.44.0.{other}\" = \"n{other}\"\n\
+         \"fd44::{other}\" = {other}\n{routes}\n"
     )
 }
 
-/// Two nodes with tunnels that know each other.
+/// Starts two nodes with tunnels and waits until they know each other.
 fn pair(segment: &Segment, dir: &std::path::Path, routes: &str) -> [Node; 2] {
     let node = |id: u16| {
         let config = tunnel(id, "", routes);
@@ -44,7 +45,7 @@ fn does(segment: &Segment, host: usize, command: &str) {
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&said));
 }
 
-/// What ping says where it does not get through.
+/// Returns the output of a ping that fails.
 #[track_caller]
 fn ping_fails(segment: &Segment, host: usize, more: &str) -> String {
     let output = inside(segment, host, &format!("ping -n -c 2 -i 0.2 -W 2 {more}"));
@@ -60,7 +61,7 @@ fn hosts_reach_each_other_in_both_versions_of_ip() {
     for (host, other) in [(1, 2), (2, 1)] {
         does(&segment, host, &format!("ping -n -c 3 -i 0.2 -W 5 10.44.0.{other}"));
         does(&segment, host, &format!("ping -n -c 3 -i 0.2 -W 5 fd44::{other}"));
-        // As long as fits, and longer: the host cuts it.
+        // Packets that fit, and longer ones, which the host fragments.
         does(&segment, host, &format!("ping -n -c 1 -W 5 -s 1404 -M do 10.44.0.{other}"));
         does(&segment, host, &format!("ping -n -c 1 -W 5 -s 6000 -M dont 10.44.0.{other}"));
     }
@@ -90,7 +91,7 @@ fn the_scheme_is_changed_while_it_runs() {
     pair[1].wait_for_peers(&["n1"]);
     let set = pair[0].call(&["tunnel", "xor"]);
     assert_eq!(String::from_utf8(set.stdout).unwrap(), "packets leave by xor\n");
-    // There by the one, back by the other.
+    // Out by one scheme, back by the other.
     does(&segment, 1, "ping -n -c 3 -i 0.2 -W 5 10.44.0.2");
     let flows = pair[1].status().flows;
     let by = |scheme: &str| flows.iter().filter(|f| f.scheme == scheme).count();
@@ -133,13 +134,13 @@ fn a_relay_is_what_its_configuration_says_until_it_is_told_otherwise() {
     said(&["tunnel", "--relay", "core", "--coding", "off"]);
     assert_eq!(shown(&relay, "core_nc"), (Some("core"), false));
     assert_eq!(shown(&relay, "cope"), (None, false));
-    // Nothing is changed by halves: it has no tunnel of its own.
+    // Nothing is changed, because one part is impossible: the node has no tunnel of its own.
     let both = relay.call(&["tunnel", "core_nc", "--coding", "on"]);
     assert_fails(&both, 2, &["no tunnel here"]);
     assert_eq!(shown(&relay, "core_nc"), (Some("core"), false));
     let both = other.call(&["tunnel", "cope", "--relay", "recoding", "--json"]);
-    let told: TunnelChange = serde_json::from_slice(&both.stdout).unwrap();
-    assert_eq!((told.scheme.as_deref(), told.coding), (Some("cope"), None));
+    let answer: TunnelChange = serde_json::from_slice(&both.stdout).unwrap();
+    assert_eq!((answer.scheme.as_deref(), answer.coding), (Some("cope"), None));
     assert_eq!(other.status().tunnel.unwrap().scheme, "cope");
     for (args, words) in
         [(&["tunnel", "--relay", "lazy"][..], "`non_recoding`"), (&["tunnel"], "--relay")]
@@ -159,7 +160,7 @@ fn hosts_learn_why_a_packet_is_not_carried() {
     assert!(unreachable.contains("Destination Host Unreachable"), "{unreachable}");
     let unreachable = ping_fails(&segment, 1, "fd44::9");
     assert!(unreachable.contains("Address unreachable"), "{unreachable}");
-    // On the device by its address's prefix, but no route of the tunnel leads there.
+    // The device's prefix covers the address, but no route of the tunnel leads there.
     let unreachable = ping_fails(&segment, 1, "10.44.0.77");
     assert!(unreachable.contains("Destination Net Unreachable"), "{unreachable}");
     does(&segment, 1, "ip link set ncmesh0 mtu 9000");

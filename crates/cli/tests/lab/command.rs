@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Quick probes and patience with a busy machine.
+/// Settings for quick probes and a busy machine.
 const QUICK: [&str; 2] = ["--set", "protocol.link.fast_period_s=0.05"];
 
 fn ncmesh(command: &str, scenario: &str, more: &[&str]) -> Command {
@@ -50,14 +50,14 @@ fn a_users_file_arrives_and_the_run_is_told() {
         "--json",
     ];
     let output = ncmesh("lab", "line.toml", &[&QUICK[..], &more[..]].concat()).output().unwrap();
-    let told = json(&output);
-    assert_eq!(told["bytes"], 100_000);
+    let outcome = json(&output);
+    assert_eq!(outcome["bytes"], 100_000);
     for (i, name) in ["e", "a"].into_iter().enumerate() {
-        assert_eq!(told["receivers"][i]["node"], name);
-        assert_eq!(told["receivers"][i]["verified"], true);
+        assert_eq!(outcome["receivers"][i]["node"], name);
+        assert_eq!(outcome["receivers"][i]["verified"], true);
     }
-    assert_eq!(told["forwarders"], serde_json::json!(["b", "d"]));
-    assert!(told["transmissions"].as_u64().unwrap() >= 70);
+    assert_eq!(outcome["forwarders"], serde_json::json!(["b", "d"]));
+    assert!(outcome["transmissions"].as_u64().unwrap() >= 70);
     assert_eq!(std::fs::read(kept.join("5-e/inbox/photo.jpg")).unwrap(), contents(100_000));
     assert!(!kept.join("1-a/state/api.sock").exists(), "ended in good order");
 }
@@ -72,9 +72,9 @@ fn every_scheme_is_named_in_the_help_and_carries_a_file() {
     }
     for scheme in schemes {
         let more = ["--scheme", scheme, "--set", "traffic.size=100kB", "--json"];
-        let told = json(&ncmesh("simulate", "diamond.toml", &more).output().unwrap());
-        assert_eq!(told["scheme"], scheme);
-        assert_eq!(told["receivers"][0]["verified"], true);
+        let outcome = json(&ncmesh("simulate", "diamond.toml", &more).output().unwrap());
+        assert_eq!(outcome["scheme"], scheme);
+        assert_eq!(outcome["receivers"][0]["verified"], true);
     }
 }
 
@@ -86,9 +86,9 @@ fn the_scheme_is_by_default_that_of_what_the_scenario_carries() {
         ("stream.toml", "multirate", "seed=2"),
     ] {
         let more = ["--set", length, "--timeout", "1", "--json"];
-        let told = ncmesh("simulate", scenario, &more).output().unwrap();
-        let told: Value = serde_json::from_slice(&told.stdout).unwrap();
-        assert_eq!(told["scheme"], scheme, "{scenario}");
+        let outcome = ncmesh("simulate", scenario, &more).output().unwrap();
+        let outcome: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+        assert_eq!(outcome["scheme"], scheme, "{scenario}");
     }
     let file = ["--from", "s1", "--to", "d1", "--send", "/nonexistent/file"];
     fails(&ncmesh("simulate", "cross.toml", &file).output().unwrap(), 5, "/nonexistent/file");
@@ -99,10 +99,10 @@ fn data_goes_by_unicast_between_daemons_too() {
     let _turn = TURN.blocking_lock();
     let more =
         ["--scheme", "etx_unicast", "--set", "traffic.size=100kB", "--max-lag", "20", "--json"];
-    let told =
+    let outcome =
         json(&ncmesh("lab", "diamond.toml", &[&QUICK[..], &more[..]].concat()).output().unwrap());
-    assert_eq!(told["receivers"][0]["verified"], true);
-    assert_eq!(told["forwarders"].as_array().unwrap().len(), 1);
+    assert_eq!(outcome["receivers"][0]["verified"], true);
+    assert_eq!(outcome["forwarders"].as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -16,7 +16,8 @@ async fn a_killed_receiver_keeps_what_it_has_and_holds_nobody_up() {
     let other = mesh.node("n09");
     mesh.wait(other, &id, |t| t.state == State::Complete).await;
     mesh.lab.restart(victim).await.unwrap();
-    // What lay in the file when it was killed is there; only the batch in work is received again.
+    // What was in the file when the daemon was killed is still there; only the batch in progress is
+    // received again.
     let after = mesh.wait(victim, &id, |_| true).await;
     assert!(after.bytes >= before.bytes, "{after:?} after {before:?}");
     let sent = mesh.wait_for_all("photo", &id).await;

@@ -1,32 +1,35 @@
-//! Flows that cross at a relay: IP between four network namespaces by CORE, its baseline, and plain forwarding.
+//! Flows that cross at a relay: IP between four network namespaces by CORE, its baseline, and plain
+//! forwarding.
 
 use crate::flows::{delivered, is_possible, options};
 use crate::support::{TURN, scenario_file};
 use ncmesh_engine::tunnel::RelayMode;
-use ncmesh_lab::{LOOK, Lab};
+use ncmesh_lab::{Lab, POLL_INTERVAL};
 use ncmesh_node::api::types::{Coding, Status, TunnelChange};
 use ncmesh_sim::scenario::{Scenario, Tcp, Transport};
 use std::path::Path;
 
-/// The cross as it is shipped, for so many seconds.
+/// The shipped cross, for a given number of seconds.
 fn cross(seconds: u32) -> Scenario {
     let file = scenario_file("cross.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     let text = text.replace("warm_up_s = 1\n", "");
     let text = text.replace("seconds = 10", &format!("seconds = {seconds}"));
     let mut scenario = Scenario::parse(&text, "cross.toml", Path::new("")).unwrap();
-    // Where everything loses a fifth COPE would rather forward (its rule of 80 %); the paper's testbed has no such rule.
+    // Where every link loses a fifth, COPE would rather forward (its rule of 80 %). The paper's
+    // testbed has no such rule.
     scenario.set("protocol.cope.min_decodable=0.0").unwrap();
     scenario
 }
 
-/// What the relay of the cross says that it codes by this scheme.
+/// Returns the coding counters of the cross's relay for this scheme.
 async fn coding_of(lab: &Lab, node: usize, scheme: &str) -> Coding {
     let status: Status = lab.client(node).read("/v1/status").await.unwrap();
     status.coding.into_iter().find(|coding| coding.scheme == scheme).unwrap()
 }
 
-/// IP between four network namespaces, crossing at the fifth daemon; with `core_nc` it becomes another relay meanwhile.
+/// IP between four network namespaces, crossing at the fifth daemon. With `core_nc` its relay mode
+/// changes meanwhile.
 #[tokio::test]
 async fn flows_that_cross_at_a_relay_arrive_by_every_scheme_of_core() {
     if !is_possible() {
@@ -37,7 +40,7 @@ async fn flows_that_cross_at_a_relay_arrive_by_every_scheme_of_core() {
     for scheme in ["core_nc", "cope", "forward"] {
         let mut lab = Lab::start(&scenario, &options(scheme)).await.unwrap();
         lab.settle_flows().await.unwrap();
-        let running = lab.begin_flows().await.unwrap().sampled(LOOK / 2);
+        let running = lab.begin_flows().await.unwrap().sampled(POLL_INTERVAL / 2);
         if scheme == "core_nc" {
             for relay in [RelayMode::NonRecoding, RelayMode::Recoding] {
                 let then = delivered(&mut lab, 3, 0).await;
@@ -71,7 +74,7 @@ async fn flows_that_cross_at_a_relay_arrive_by_every_scheme_of_core() {
     }
 }
 
-/// The kernel's TCP, whose acknowledgments go back through the same relay.
+/// The kernel's TCP, whose acknowledgments return through the same relay.
 #[tokio::test]
 async fn connections_that_cross_at_a_relay_get_through() {
     if !is_possible() {

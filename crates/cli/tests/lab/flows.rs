@@ -1,7 +1,8 @@
-//! Flows through tunnels: kernel UDP and TCP between network namespaces, over a line of three daemons.
+//! Flows through tunnels: kernel UDP and TCP between network namespaces, over a line of three
+//! daemons.
 
 use crate::support::{TURN, scenario_file};
-use ncmesh_lab::{LOOK, Lab, LabFlow, LabOptions};
+use ncmesh_lab::{Lab, LabFlow, LabOptions, POLL_INTERVAL};
 use ncmesh_node::api::types::Status;
 use ncmesh_sim::scenario::Scenario;
 use serde_json::Value;
@@ -10,10 +11,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// No wait in a test takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of every wait in a test.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// One flow each way, of either kind.
+/// One flow in each direction, one of each kind.
 const LINE: &str = r#"
 name = "line"
 nodes = ["a", "b", "c"]
@@ -26,10 +27,11 @@ flow = [
 ]
 "#;
 
-/// Whether flows can be carried here. Where they cannot that is said, and the test is to be skipped; continuous
-/// integration must be able to.
+/// Returns whether flows are possible here. If not, prints the reason, and the test must be
+/// skipped; continuous integration must not skip it.
 pub(crate) fn is_possible() -> bool {
-    // Asked once: tests that begin together would take each other's namespace for the lack of rights.
+    // Checked once: tests that start together would take each other's namespace for a lack of
+    // rights.
     static IS: LazyLock<bool> = LazyLock::new(try_out);
     *IS
 }
@@ -55,7 +57,7 @@ pub(crate) fn options(scheme: &str) -> LabOptions {
     LabOptions {
         program: env!("CARGO_BIN_EXE_ncmesh").into(),
         dir: None,
-        // What is tested is what arrives, not when: a busy machine may lag.
+        // The test is about what arrives, not when: a busy machine may lag.
         max_lag: Duration::from_secs(20),
         tunnel: Some(scheme.into()),
     }
@@ -85,7 +87,7 @@ async fn udp_and_tcp_go_on_when_the_relay_is_killed_and_started_again() {
     lab.kill(1).await.unwrap();
     let then = delivered(&mut lab, 2, 0).await;
     lab.restart(1).await.unwrap();
-    // Once the mesh knows its new relay, packets arrive again, and connections go on.
+    // When the mesh knows its new relay, packets arrive again and connections continue.
     delivered(&mut lab, 2, then + 20).await;
     let outcome = lab.finish_flows(running).await.unwrap();
     let udp = flow(&outcome.flows, "udp");
@@ -101,9 +103,10 @@ async fn udp_and_tcp_go_on_when_the_relay_is_killed_and_started_again() {
     assert_eq!(namespaces_of(std::process::id()), Vec::<String>::new());
 }
 
-/// Waits until a node's daemon has handed so many packets of flows to its host, and says how many.
+/// Waits until a node's daemon has delivered this many packets of flows to its host. Returns the
+/// number.
 pub(crate) async fn delivered(lab: &mut Lab, node: usize, wanted: u64) -> u64 {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         lab.check().unwrap();
         let status: Status = lab.client(node).read("/v1/status").await.unwrap();
@@ -112,7 +115,7 @@ pub(crate) async fn delivered(lab: &mut Lab, node: usize, wanted: u64) -> u64 {
             return delivered;
         }
         assert!(Instant::now() < deadline, "{delivered} of {wanted} packets");
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -137,7 +140,7 @@ async fn schemes_that_code_within_flows_carry_them_too() {
     }
 }
 
-/// Alice and Bob on either side of a relay, a connection each way.
+/// Alice and Bob on either side of a relay, with a connection in each direction.
 const HUB: &str = r#"
 name = "hub"
 nodes = ["alice", "relay", "bob"]
@@ -150,7 +153,8 @@ flow = [
 ]
 "#;
 
-/// The kernel's TCP both ways through a relay that codes; its daemon says what it does, and so does the lab.
+/// The kernel's TCP in both directions through a relay that codes. The daemon and the lab report
+/// what it does.
 #[tokio::test]
 async fn tcp_that_crosses_is_coded_and_the_daemons_say_how_much() {
     if !is_possible() {
@@ -182,7 +186,7 @@ async fn tcp_that_crosses_is_coded_and_the_daemons_say_how_much() {
     lab.stop().await.unwrap();
 }
 
-/// Where every coded packet must be decoded, the first that is lost is enough.
+/// If every coded packet must be decoded, the first one that is lost ends coding.
 #[tokio::test]
 async fn a_relay_stops_coding_for_who_decodes_too_little_and_says_why() {
     if !is_possible() {
@@ -209,10 +213,10 @@ async fn a_relay_stops_coding_for_who_decodes_too_little_and_says_why() {
     assert!(!relay.stopped.is_empty() && relay.coded < relay.sent, "{relay:?}");
     let status: Status = lab.client(1).read("/v1/status").await.unwrap();
     assert!(status.hints.iter().any(|h| h.contains("xor codes nothing for")), "{:?}", status.hints);
-    let (log, deadline) = (dir.path().join("lab/2-relay/log"), Instant::now() + PATIENCE);
+    let (log, deadline) = (dir.path().join("lab/2-relay/log"), Instant::now() + TIMEOUT);
     while !std::fs::read_to_string(&log).unwrap().contains("xor codes no more for") {
         assert!(Instant::now() < deadline, "the log does not say it");
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     lab.stop().await.unwrap();
 }
@@ -233,14 +237,14 @@ fn one_command_compares_two_schemes() {
     };
     let output = compare("xor", "forward");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let comparison = &told["comparison"];
+    let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let comparison = &outcome["comparison"];
     let names = (&comparison["scheme"], &comparison["against"]);
     assert_eq!(names, (&"xor".into(), &"forward".into()));
-    assert_eq!((&told["runs"][0]["scheme"], &told["runs"][1]["scheme"]), (names.1, names.0));
+    assert_eq!((&outcome["runs"][0]["scheme"], &outcome["runs"][1]["scheme"]), (names.1, names.0));
     for (measure, least) in [("throughput_bps", 1e4), ("rtt_s", 0.001), ("idle_rtt_s", 0.001)] {
         for scheme in [0, 1] {
-            assert!(comparison[measure][scheme].as_f64().unwrap() > least, "{measure}: {told}");
+            assert!(comparison[measure][scheme].as_f64().unwrap() > least, "{measure}: {outcome}");
         }
     }
     let gain = comparison["throughput_bps"][1].as_f64().unwrap()
@@ -253,7 +257,8 @@ fn one_command_compares_two_schemes() {
         (
             "xor",
             "pacifier",
-            "xor and pacifier cannot be compared: --compare is of schemes that carry flows, forward",
+            "xor and pacifier cannot be compared: \
+             --compare is for schemes that carry flows, forward",
         ),
         ("xor", "xr", "there are: pacifier"),
     ] {
@@ -263,7 +268,7 @@ fn one_command_compares_two_schemes() {
     }
 }
 
-/// What a killed lab left behind goes with the next one.
+/// The next lab removes what a killed lab left behind.
 #[test]
 fn the_command_carries_flows_and_cleans_up_after_a_killed_lab() {
     if !is_possible() {
@@ -278,13 +283,13 @@ fn the_command_carries_flows_and_cleans_up_after_a_killed_lab() {
     lingers.args(["netns", "exec", &left_behind, "sleep", "600"]);
     let mut lingers = lingers.spawn().unwrap();
     let quick = "protocol.link.fast_period_s=0.05";
-    // Flows are carried by `forward` where no scheme is named.
-    let told = ncmesh_lab(&["--set", quick, "--json", "--max-lag", "20"]);
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
-    assert_eq!((&told["scheme"], &told["scenario"]), (&"forward".into(), &"tunnel".into()));
+    // Flows use `forward` if no scheme is named.
+    let outcome = ncmesh_lab(&["--set", quick, "--json", "--max-lag", "20"]);
+    assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
+    let outcome: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+    assert_eq!((&outcome["scheme"], &outcome["scenario"]), (&"forward".into(), &"tunnel".into()));
     for (i, from, to) in [(0, "a", "c"), (1, "c", "a")] {
-        let flow = &told["flows"][i];
+        let flow = &outcome["flows"][i];
         assert_eq!((&flow["from"], &flow["to"]), (&from.into(), &to.into()));
         assert!(flow["throughput_bps"].as_f64().unwrap() > 200e3, "{flow}");
     }
@@ -316,7 +321,7 @@ fn ncmesh_lab(args: &[&str]) -> Output {
     ncmesh_lab_by(&["env"], args)
 }
 
-/// The command, run by another.
+/// Runs the command through another one, `by`.
 fn ncmesh_lab_by(by: &[&str], args: &[&str]) -> Output {
     let mut command = Command::new(by[0]);
     command

@@ -1,10 +1,12 @@
-//! Real daemons over the emulated ether: whole meshes, crashes in the middle of transfers, the command itself.
+//! Real daemons over the channel emulator: whole meshes, crashes during transfers, and the command
+//! itself.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
 mod command;
 mod crashes;
 mod crossing;
 mod flows;
+mod simulated;
 mod sizes;
 mod streams;
 mod support;

@@ -1,7 +1,8 @@
-//! Live streams through real daemons: the lab's own, the command's, and video made and checked by ffmpeg.
+//! Live streams through real daemons: the lab's own, the command's, and video that ffmpeg makes and
+//! checks.
 
 use crate::support::TURN;
-use ncmesh_lab::{LOOK, Lab, LabOptions};
+use ncmesh_lab::{Lab, LabOptions, POLL_INTERVAL};
 use ncmesh_node::api::types::{JoinedGroup, Status, Stream};
 use ncmesh_sim::scenario::Scenario;
 use serde_json::Value;
@@ -11,8 +12,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// No wait in a test takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of every wait in a test.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A source, a relay that receives too, and a receiver behind it.
 const LINE: &str = r#"
@@ -36,7 +37,7 @@ fn options() -> LabOptions {
     LabOptions {
         program: env!("CARGO_BIN_EXE_ncmesh").into(),
         dir: None,
-        // What is tested is what arrives, not when: a busy machine may lag.
+        // The test is about what arrives, not when: a busy machine may lag.
         max_lag: Duration::from_secs(20),
         tunnel: None,
     }
@@ -63,7 +64,7 @@ async fn more_than_the_mesh_carries_is_dropped_from_the_enhancement() {
     assert!(streams.queues.iter().all(|queue| queue.dropped.first() == Some(&0)), "{streams:?}");
     assert!(streams.queues.iter().any(|queue| queue.dropped[1] > 0), "{streams:?}");
     assert!(outcome.cpu.values().all(|share| *share > 0.0), "{:?}", outcome.cpu);
-    // Everybody has left, and the stream is over.
+    // When all receivers have left, the stream ends.
     let left: Vec<Stream> = lab.client(0).read("/v1/streams").await.unwrap();
     assert!(left.is_empty(), "{left:?}");
     lab.stop().await.unwrap();
@@ -88,7 +89,7 @@ fn fails(lab: &Lab, node: usize, args: &[&str], code: i32) -> String {
     said
 }
 
-/// A port that is free now.
+/// Returns a port that is free now.
 fn free_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -97,9 +98,9 @@ async fn streams_at(lab: &Lab, node: usize) -> Vec<Stream> {
     lab.client(node).read("/v1/streams").await.unwrap()
 }
 
-/// Does something until the first node hints at it.
+/// Repeats an action until the first node gives this hint.
 async fn until_hinted(lab: &Lab, wanted: &str, mut does: impl FnMut()) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         does();
         let status: Status = lab.client(0).read("/v1/status").await.unwrap();
@@ -107,13 +108,13 @@ async fn until_hinted(lab: &Lab, wanted: &str, mut does: impl FnMut()) {
             return;
         }
         assert!(Instant::now() < deadline, "{:?}", status.hints);
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Waits until a node's streams are as wanted.
+/// Waits until a node's streams satisfy a condition.
 async fn until(lab: &mut Lab, node: usize, wanted: impl Fn(&[Stream]) -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         lab.check().unwrap();
         let streams = streams_at(lab, node).await;
@@ -121,7 +122,7 @@ async fn until(lab: &mut Lab, node: usize, wanted: impl Fn(&[Stream]) -> bool) {
             return;
         }
         assert!(Instant::now() < deadline, "{streams:?}");
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -137,15 +138,15 @@ async fn streams_are_begun_joined_listed_and_ended_by_command() {
     succeeds(&lab, 2, &[&joined[..], &["--layer", &played, "--no-wait"]].concat());
     until(&mut lab, 0, |streams| streams.iter().any(|stream| stream.receivers == 1)).await;
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-    out.set_read_timeout(Some(PATIENCE)).unwrap();
+    out.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut buffer = [0; 100];
     sender.send_to(b"live", ("127.0.0.1", base)).unwrap();
     let length = out.recv(&mut buffer).unwrap();
     assert_eq!(&buffer[..length], b"live");
-    // One that fits no frame is said, not carried.
+    // A packet that fits no frame is reported, not carried.
     sender.send_to(&[7; 2000], ("127.0.0.1", base)).unwrap();
     until_hinted(&lab, "pkt_size", || ()).await;
-    // Nor are more at once than may enter and wait.
+    // So are more packets at once than may enter and wait.
     let burst = || (0..2000).for_each(|_| drop(sender.send_to(b"much", ("127.0.0.1", base))));
     until_hinted(&lab, "were refused, as more came than may enter", burst).await;
     let listed: Value = serde_json::from_str(&succeeds(&lab, 1, &["list", "--json"])).unwrap();
@@ -178,7 +179,7 @@ async fn a_receiver_says_what_keeps_it_from_its_rate() {
     let joined: Vec<JoinedGroup> = lab.client(2).read("/v1/streams/received").await.unwrap();
     assert_eq!((joined[0].group.as_str(), joined[0].streams.len()), ("vt", 0));
     assert_eq!(joined[0].playing.join(" "), played);
-    // A name that was mistyped: the hint has the right one.
+    // For a mistyped name, the hint has the right one.
     let base = free_port();
     let layer = format!("base=udp:{base}");
     succeeds(&lab, 0, &["send", "--group", "tv", "--layer", &layer, "--no-wait"]);
@@ -197,7 +198,7 @@ async fn a_receiver_says_what_keeps_it_from_its_rate() {
     let listed = succeeds(&lab, 2, &["list"]);
     assert!(listed.contains("it has no layer bas: its layers are base"), "{listed}");
     succeeds(&lab, 2, &[&join[..], &["tv"]].concat());
-    // What is sent all arrives, and is less than is asked for.
+    // Everything that is sent arrives, and it is less than the receiver asks for.
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
     let sends = move || sender.send_to(&[0; 500], ("127.0.0.1", base)).is_ok();
     until(&mut lab, 2, |streams| {
@@ -211,7 +212,7 @@ async fn a_receiver_says_what_keeps_it_from_its_rate() {
     lab.stop().await.unwrap();
 }
 
-/// Whether video can be made here; continuous integration must be able to.
+/// Returns whether video can be made here. Continuous integration must be able to.
 fn has_ffmpeg() -> bool {
     let runs = |program: &str| {
         let mut command = Command::new(program);
@@ -227,11 +228,11 @@ fn has_ffmpeg() -> bool {
 }
 
 const FRAMES: usize = 60;
-/// Before the packet in RTP (RFC 3550, 5.1).
+/// Length of the RTP header before the packet (RFC 3550, section 5.1).
 const RTP_HEADER: usize = 12;
 
-/// A clip of moving pictures as MPEG-TS in RTP, in real time: a small base, and noise as the enhancement, which is
-/// more than the mesh carries.
+/// Starts a moving clip as MPEG-TS in RTP, in real time: a small base layer, and noise as the
+/// enhancement layer, which is more than the mesh carries.
 fn encode(base: u16, enhancement: u16) -> Command {
     let mut ffmpeg = Command::new("ffmpeg");
     let source = |size: &str, more: &str| format!("testsrc=size={size}:rate=10:duration=6{more}");
@@ -245,7 +246,7 @@ fn encode(base: u16, enhancement: u16) -> Command {
     ffmpeg
 }
 
-/// Takes down what is played out to a port, until nothing comes for a while after something did.
+/// Records what is sent to a port, until nothing arrives for a while after something did.
 fn record(port: &UdpSocket, file: PathBuf) -> JoinHandle<PathBuf> {
     let port = port.try_clone().unwrap();
     port.set_read_timeout(Some(Duration::from_secs(15))).unwrap();
@@ -259,7 +260,7 @@ fn record(port: &UdpSocket, file: PathBuf) -> JoinHandle<PathBuf> {
     })
 }
 
-/// How many pictures a clip has, none of them damaged.
+/// Returns the number of undamaged pictures of a clip.
 fn pictures(clip: &Path) -> usize {
     let decoded = Command::new("ffmpeg")
         .args(["-v", "error", "-i"])

@@ -1,6 +1,6 @@
-//! A mesh to test with.
+//! A mesh for the lab's tests.
 
-use ncmesh_lab::{LOOK, Lab, LabOptions};
+use ncmesh_lab::{Lab, LabOptions, POLL_INTERVAL};
 use ncmesh_node::api::types::{State, Transfer};
 use ncmesh_sim::scenario::Scenario;
 use std::path::{Path, PathBuf};
@@ -8,24 +8,24 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
-/// No wait in a test takes longer.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Timeout of every wait in a test.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Whole meshes run one at a time: together they would only slow each other down.
+/// Lock that lets whole meshes run one at a time, because together they would slow each other down.
 pub(crate) static TURN: Mutex<()> = Mutex::const_new(());
 
-/// A shipped scenario.
+/// Reads a shipped scenario.
 pub(crate) fn scenario_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name)
 }
 
-/// Bytes without a pattern.
+/// Returns bytes without a pattern.
 pub(crate) fn contents(length: usize) -> Vec<u8> {
     use ncmesh_sim::{contents, scenario::Content};
     contents(&Content::Random { bytes: length as u64 }, 7).unwrap()
 }
 
-/// The mesh of the building, with fast radios and quick probes, and files to send.
+/// The building's mesh with fast radios and quick probes, and files to send.
 pub(crate) struct Building {
     pub(crate) lab: Lab,
     pub(crate) from: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Building {
 }
 
 impl Building {
-    /// Starts it and waits until it has measured itself.
+    /// Starts the mesh and waits until its links are measured.
     pub(crate) async fn start() -> Self {
         let mut scenario = Scenario::load(&scenario_file("building.toml")).unwrap();
         for setting in
@@ -44,7 +44,7 @@ impl Building {
             scenario.set(setting).unwrap();
         }
         let program = env!("CARGO_BIN_EXE_ncmesh").into();
-        // What is tested is what arrives, not when: a busy machine may lag.
+        // The test is about what arrives, not when: a busy machine may lag.
         let options =
             LabOptions { program, dir: None, max_lag: Duration::from_secs(20), tunnel: None };
         let traffic = scenario.traffic.clone().unwrap();
@@ -54,12 +54,12 @@ impl Building {
         Self { lab, from: traffic.from, to: traffic.to, scenario, files }
     }
 
-    /// The index of a node.
+    /// Returns the index of a node.
     pub(crate) fn node(&self, name: &str) -> usize {
         self.scenario.node_index(name).unwrap()
     }
 
-    /// Begins to send a file of so many bytes, and returns the transfer's id.
+    /// Starts sending a file of this length. Returns the transfer's id.
     pub(crate) async fn send(&self, name: &str, length: usize) -> String {
         std::fs::write(self.file(name), contents(length)).unwrap();
         self.lab.send(self.from, &self.to, &self.file(name), "pacifier").await.unwrap()
@@ -69,23 +69,23 @@ impl Building {
         self.files.path().join(name)
     }
 
-    /// Waits until `node` says of the transfer what is wanted.
+    /// Waits until the transfer at `node` satisfies a condition.
     pub(crate) async fn wait(
         &mut self,
         node: usize,
         id: &str,
         wanted: impl Fn(&Transfer) -> bool,
     ) -> Transfer {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             self.lab.check().unwrap();
-            // A receiver that has not heard of it yet knows no such transfer.
+            // A receiver that has not heard of the transfer yet answers with an error.
             let transfer = self.lab.transfer(node, id).await.ok();
             match transfer {
                 Some(transfer) if wanted(&transfer) => return transfer,
                 last => assert!(Instant::now() < deadline, "waited in vain; last seen: {last:?}"),
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 

@@ -1,9 +1,9 @@
-//! Captures say what happened, as the events say it.
+//! Captures and event lines of a run agree.
 
 use crate::support::{Run, Tshark, shown};
 use serde_json::Value;
 
-/// Field by field, a frame of a capture and the event it comes from.
+/// Fields of a captured frame, each with the field of the event it comes from.
 const FIELDS: [(&str, &str); 9] = [
     ("frame.time_epoch", "time_ns"),
     ("frame.interface_name", "node"),
@@ -16,7 +16,7 @@ const FIELDS: [(&str, &str); 9] = [
     ("ncmesh.batch", "batch"),
 ];
 
-/// A frame of a capture as [`FIELDS`] says, from the event.
+/// Returns the values of [`FIELDS`] that an event's captured frame must have.
 fn expected(event: &Value) -> [String; 9] {
     FIELDS.map(|(_, field)| {
         let value = shown(event, field);
@@ -50,11 +50,11 @@ fn agree(tshark: &Tshark, run: &Run, kinds: &[&str], nodes: &[&str]) {
 fn every_frame_is_captured_once_and_shown_whole() {
     let Some(tshark) = Tshark::new() else { return };
     let run = Run::new(&["--unsealed"]);
-    assert_eq!(run.told["sealed"], false);
+    assert_eq!(run.outcome["sealed"], false);
     agree(&tshark, &run, &["sent"], &["s", "r1", "r2", "d"]);
     let rows = tshark.fields(&run.pcap, ["ncmesh.type", "_ws.expert.message"]);
     let data = rows.iter().filter(|[kind, _]| kind == "data").count();
-    assert_eq!(run.told["transmissions"], data);
+    assert_eq!(run.outcome["transmissions"], data);
     for kind in ["probe", "link_state", "announcement", "data", "acknowledgment"] {
         assert!(rows.iter().any(|[shown, _]| shown == kind), "{kind}");
     }
@@ -74,8 +74,8 @@ fn a_node_captures_what_it_sends_and_hears() {
 fn of_sealed_frames_only_the_header_is_shown() {
     let Some(tshark) = Tshark::new() else { return };
     let (sealed, open) = (Run::new(&[]), Run::new(&["--unsealed"]));
-    assert_eq!(sealed.told["sealed"], true);
-    assert_eq!(sealed.told["transmissions"], open.told["transmissions"]);
+    assert_eq!(sealed.outcome["sealed"], true);
+    assert_eq!(sealed.outcome["transmissions"], open.outcome["transmissions"]);
     let header = ["frame.time_epoch", "ncmesh.sender", "ncmesh.counter", "frame.len"];
     assert_eq!(tshark.fields(&sealed.pcap, header), tshark.fields(&open.pcap, header));
     let body = ["ncmesh.sealed", "ncmesh.type", "ncmesh.service"];
@@ -83,19 +83,19 @@ fn of_sealed_frames_only_the_header_is_shown() {
     assert!(shown.iter().all(|[sealed, kind, service]| {
         !sealed.is_empty() && kind.is_empty() && service.is_empty()
     }));
-    // The simulator has the key: events tell of sealed frames what they tell of open ones.
+    // The simulator has the key, so events say the same of sealed frames as of open ones.
     assert_eq!(sealed.events, open.events);
 }
 
 #[test]
 fn writing_a_run_down_does_not_change_it() {
     let plain = crate::support::simulate(&["--json"]);
-    let told: Value = serde_json::from_slice(&plain.stdout).unwrap();
-    assert_eq!(told, Run::new(&[]).told);
+    let outcome: Value = serde_json::from_slice(&plain.stdout).unwrap();
+    assert_eq!(outcome, Run::new(&[]).outcome);
 }
 
-/// Wireshark works out a frame's time on the air from radiotap and length by itself. Captures hold no FCS, so that it
-/// counts 4 bytes less than the medium.
+/// Wireshark computes a frame's airtime from radiotap and its length. Captures hold no FCS, so that
+/// it counts 4 bytes less than the medium.
 #[test]
 fn wireshark_reckons_the_airtime_that_the_medium_does() {
     let Some(tshark) = Tshark::new() else { return };
@@ -118,7 +118,8 @@ fn wireshark_reckons_the_airtime_that_the_medium_does() {
         let mut compared = 0;
         for [shown_phy, rate, duration, node] in rows {
             assert_eq!((shown_phy.as_str(), rate.parse()), (phy, Ok(rate_mbps)));
-            // A node's reports come in the order of its frames; what is in the air at the end has none.
+            // A node's reports come in the order of its frames. A frame still in the air at the end
+            // has none.
             let report = reports.iter().position(|report| report["node"] == node.as_str());
             let Some(report) = report.map(|i| reports.remove(i)) else { continue };
             let airtime_ns = report["airtime_ns"].as_f64().unwrap();

@@ -52,7 +52,7 @@ fn frames_captured_in_part_are_shown_as_such() {
             let is_cut = length_on_air.parse::<u32>().unwrap() > length;
             assert_eq!((cut.is_empty(), kind.is_empty()), (!is_cut, is_cut));
             assert!(malformed.is_empty());
-            // 46 bytes stand before our frame, and its header has 15.
+            // 46 bytes precede the frame, whose header has 15.
             assert_eq!(sender.is_empty(), length < 46 + 15);
         }
     }

@@ -1,10 +1,10 @@
-//! Events are those of the outcome, and look as docs/reference/traces.md says.
+//! Event lines agree with the outcome, and have the form of docs/reference/traces.md.
 
 use crate::support::Run;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Names of fields that an event of each kind may have, besides time, node and kind.
+/// Names of the fields that an event of each kind may have besides time, node and kind.
 const SCHEMA: [(&str, &[&str]); 8] = [
     ("sent", &["sender", "to", "length", "epoch", "counter", "service", "type", "flow", "batch"]),
     (
@@ -23,9 +23,9 @@ const SCHEMA: [(&str, &[&str]); 8] = [
 fn events_agree_with_the_outcome() {
     let run = Run::new(&["--to", "d,r1"]);
     let on_the_air = run.of(&["sent", "heard", "reported"]).count();
-    assert_eq!(run.told["events"], on_the_air);
+    assert_eq!(run.outcome["events"], on_the_air);
     let data = run.of(&["sent"]).filter(|event| event["type"] == "data").count();
-    assert_eq!(run.told["transmissions"], data);
+    assert_eq!(run.outcome["transmissions"], data);
     let from = run.of(&["sent"]).find(|event| event["type"] == "announcement").unwrap();
     let nodes = |kind: &str, field: &str| -> BTreeSet<String> {
         run.of(&[kind]).map(|event| event[field].as_str().unwrap().to_owned()).collect()
@@ -34,12 +34,13 @@ fn events_agree_with_the_outcome() {
     assert_eq!(nodes("delivered", "node"), receivers);
     assert_eq!(nodes("receiver_done", "receiver"), receivers);
     assert_eq!(nodes("send_ended", "node"), BTreeSet::from(["s".to_owned()]));
-    for receiver in run.told["receivers"].as_array().unwrap() {
+    for receiver in run.outcome["receivers"].as_array().unwrap() {
         let at = run.of(&["delivered"]).find(|event| event["node"] == receiver["node"]).unwrap();
         let ended = run.of(&["send_ended"]).next().unwrap();
         let before_end = ended["time_ns"].as_f64().unwrap() - at["time_ns"].as_f64().unwrap();
-        let told = run.told["seconds"].as_f64().unwrap() - receiver["seconds"].as_f64().unwrap();
-        assert!((before_end / 1e9 - told).abs() < 1e-6, "{before_end} ns, told {told} s");
+        let outcome =
+            run.outcome["seconds"].as_f64().unwrap() - receiver["seconds"].as_f64().unwrap();
+        assert!((before_end / 1e9 - outcome).abs() < 1e-6, "{before_end} ns, reported {outcome} s");
         assert_eq!(at["flow"], from["flow"]);
     }
 }

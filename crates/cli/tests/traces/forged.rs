@@ -1,4 +1,4 @@
-//! Captures of frames that nobody sent.
+//! Captures of forged frames.
 
 use ncmesh_engine::time::Instant;
 use ncmesh_sim::scenario::Scenario;
@@ -9,14 +9,14 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-/// The diamond under the null cipher.
+/// Returns the diamond's configuration with the null cipher.
 pub(crate) fn config() -> SimulationConfig {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/diamond.toml");
     let config = SimulationConfig::from_scenario(&Scenario::load(&file).unwrap()).unwrap();
     SimulationConfig { sealed: false, ..config }
 }
 
-/// A frame under the null cipher, from node 7.
+/// Returns a frame of node 7 with the null cipher.
 pub(crate) fn open_frame(service: u8, kind: u8, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     Sealer::begin(&mut out, ServiceId(service), kind);
@@ -25,14 +25,14 @@ pub(crate) fn open_frame(service: u8, kind: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The bytes of hexadecimal digits; spaces only separate.
+/// Parses hexadecimal digits. Spaces only separate.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<char> = text.chars().filter(|c| *c != ' ').collect();
     let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap();
     digits.chunks(2).map(byte).collect()
 }
 
-/// A capture of frames that nobody sent.
+/// Writes a capture of forged frames.
 pub(crate) fn forge(dir: &Path, frames: &[Vec<u8>]) -> PathBuf {
     let path = dir.join("forged.pcapng");
     let out = BufWriter::new(File::create(&path).unwrap());
@@ -45,7 +45,7 @@ pub(crate) fn forge(dir: &Path, frames: &[Vec<u8>]) -> PathBuf {
     path
 }
 
-/// A number from 0 on, below `bound`.
+/// Returns a random number below `bound`.
 pub(crate) fn below(rng: &mut impl RngCore, bound: usize) -> usize {
     rng.next_u32() as usize % bound.max(1)
 }

@@ -1,4 +1,4 @@
-//! The dissector judges frames as a node does.
+//! The dissector accepts and rejects the same frames as a node.
 
 use crate::forged::{below, config, forge, hex, open_frame};
 use crate::support::Tshark;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
 
-/// Frames of a real run, by what they are.
+/// Returns frames of a real run, by service and kind.
 #[derive(Default)]
 struct Collected(BTreeMap<(&'static str, &'static str), Vec<Vec<u8>>>);
 
@@ -48,13 +48,14 @@ fn real_frames() -> Vec<Vec<u8>> {
         simulation.run_for(Duration::from_secs(20));
     }
     let frames = collected.take().0;
-    // Probes and link states; each engine's three; reports of the two that send hop by hop.
+    // Probes and link state, three kinds of each engine, and reports of the two that send hop by
+    // hop.
     assert_eq!(frames.len(), 2 + 3 * engines.len() + 2, "a kind of frame was not sent");
     frames.into_values().flatten().collect()
 }
 
-/// Another body for a frame: ended early, longer, with bits flipped, of another service, pure noise or small
-/// numbers.
+/// Changes the body of a frame: truncated, longer, with flipped bits, of another service, random
+/// bytes, or small numbers.
 fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
     let (head, tag) = (frame::HEADER_LEN, frame::TAG_LEN);
     let mut out = frame[..frame.len() - tag].to_vec();
@@ -78,7 +79,7 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
         _ => {}
     }
     for _ in 0..below(rng, 4) {
-        // Where numbers, lengths and names are.
+        // Positions of numbers, lengths and names.
         let at = head + 2 + below(rng, out.len().saturating_sub(head + 2).min(120));
         if let Some(byte) = out.get_mut(at) {
             *byte ^= 1 << below(rng, 8);
@@ -88,7 +89,7 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Short bodies, cut and changed everywhere.
+/// Short bodies, truncated and changed everywhere.
 fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
     const BODIES: [(u8, u8, &str); 22] = [
         (0, 0, "00000005 0014 00fa 03e8 0000"),
@@ -96,7 +97,8 @@ fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
         (
             16,
             1,
-            "000301020304 1122 00000006 00000004 02 02 02 0008 0180 0009 0180 0005 00000055 0a0b ffff",
+            "000301020304 1122 00000006 00000004 02 02 02 0008 0180 0009 0180 \
+             0005 00000055 0a0b ffff",
         ),
         (17, 1, "000301020304 1122 00000006 00000004 02 05 02 0008 0180 0009 0040 03 40 01 ffff"),
         (
@@ -126,8 +128,8 @@ fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
         (
             22,
             1,
-            "00010001 03 0002 0006 0004 0000 0003 0002 02 0304 03 0005 00000000 01 0001 0009 00000003 \
-             01 02 00000006 0007 0001 00000006 02 00 02 0003 0100 0001aa",
+            "00010001 03 0002 0006 0004 0000 0003 0002 02 0304 03 0005 00000000 01 \
+             0001 0009 00000003 01 02 00000006 0007 0001 00000006 02 00 02 0003 0100 0001aa",
         ),
         (22, 2, "0002 0004 00000001 0000 00000007 01 0001 0009 00000003"),
         (22, 3, "0002 0004 00000001 0002 00000006 01 03"),
@@ -152,7 +154,7 @@ fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
     frames
 }
 
-/// Noise, noise that begins as a frame does, and noise that begins as one of another version may.
+/// Random bytes, some of which begin as a frame or as one of another version.
 fn noise(rng: &mut impl RngCore) -> Vec<u8> {
     let mut out = vec![0; below(rng, 300)];
     rng.fill_bytes(&mut out);
@@ -162,7 +164,7 @@ fn noise(rng: &mut impl RngCore) -> Vec<u8> {
     out
 }
 
-/// What a node makes of a datagram.
+/// Returns what a node makes of a datagram.
 fn verdict(datagram: &[u8]) -> &'static str {
     let mut scratch = Vec::new();
     if datagram.first().is_none_or(|first| first >> 4 != 0xC) {
@@ -183,7 +185,7 @@ fn verdict(datagram: &[u8]) -> &'static str {
     }
 }
 
-/// The kinds of a service's frames that the dissector knows.
+/// Returns the kinds of a service's frames that the dissector knows.
 fn kinds_shown(service: ServiceId) -> &'static [u8] {
     let engine = REGISTRY.entries().find(|engine| engine.id == service);
     match engine.map(|engine| (engine.service().name(), engine.name)) {
@@ -245,7 +247,7 @@ fn malformed_frames_are_malformed_to_the_dissector_and_to_no_one_else() {
     }
 }
 
-/// An announcement without receivers.
+/// Returns an announcement without receivers.
 fn announcement(size: u64, generation: u8, symbol_size: u16, name: &[u8]) -> Vec<u8> {
     let mut body = hex("000301020304 0000000000000007 00000009 80");
     body.extend(size.to_be_bytes());
@@ -266,7 +268,7 @@ fn a_file_is_cut_as_the_engine_cuts_it() {
     let mut cuts = vec![(0, 0, 0), (1 << 44, 255, 65_535), ((1 << 44) + 1, 255, 65_535)];
     cuts.push((u64::MAX, 255, 1400));
     for _ in 0..2_000 {
-        // At and about the size at which the tree grows by a level.
+        // Around the size at which the tree grows by a level.
         let (generation, symbol_size) = (below(&mut rng, 6) as u64, below(&mut rng, 200) as u64);
         let depth = below(&mut rng, 26) as u64;
         let room = (generation * symbol_size).saturating_sub(32 * depth);
@@ -292,7 +294,7 @@ fn a_file_is_cut_as_the_engine_cuts_it() {
 fn names_are_judged_as_utf8_is() {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();
-    // Every lead byte before every kind of continuation, and all that Rust takes at the borders.
+    // Every lead byte before every kind of continuation, and the limits of what Rust accepts.
     let mut names: Vec<Vec<u8>> = Vec::new();
     for lead in 0..=255_u8 {
         for second in [0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0] {

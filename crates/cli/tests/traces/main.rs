@@ -1,4 +1,4 @@
-//! What `ncmesh simulate` writes of a run, as Wireshark's own reader sees it.
+//! Traces of `ncmesh simulate`, as Wireshark's own reader sees them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
 mod capture;

@@ -1,4 +1,4 @@
-//! Files that cannot be written, and nodes that are not there.
+//! Files that cannot be written, and nodes that do not exist.
 
 use crate::support::simulate;
 
@@ -17,7 +17,7 @@ fn a_file_that_cannot_be_written_is_named() {
         fails(&[option, "/proc"], 5, "/proc cannot be written: Is a directory");
         let full = "/dev/full cannot be written: No space left on device";
         fails(&[option, "/dev/full"], 5, full);
-        // A file so long that what the buffers hold at its end does not matter.
+        // A file so long that buffered bytes at its end do not matter.
         fails(&[option, "/dev/full", "--set", "traffic.size=1MB"], 5, full);
     }
 }

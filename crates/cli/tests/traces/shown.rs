@@ -1,4 +1,4 @@
-//! What is shown of well-formed frames.
+//! Fields that the dissector shows for well-formed frames.
 
 use crate::forged::{forge, hex, open_frame};
 use crate::support::Tshark;
@@ -6,7 +6,7 @@ use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engines::REGISTRY;
 use std::process::Command;
 
-/// That a golden body of docs/reference/wire-format.md is shown with these fields.
+/// Checks that a golden body of docs/reference/wire-format.md is shown with these fields.
 fn shows(service: u8, kind: u8, body: &str, fields: &[(&str, &str)]) {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();
@@ -243,8 +243,8 @@ fn frames_of_paths_joined() {
         ("ncmesh.coefficients", "0100"),
         ("ncmesh.payload", "0001aa"),
     ];
-    let body = "00010001 02 0002 0002 0004 0000 02 0304 03 0005 00000000 01 0001 0009 00000003 01 01 00000006 0007 \
-                00000006 02 00 02 0003 0100 0001aa";
+    let body = "00010001 02 0002 0002 0004 0000 02 0304 03 0005 00000000 01 0001 0009 00000003 \
+                01 01 00000006 0007 00000006 02 00 02 0003 0100 0001aa";
     shows(22, 1, body, &fields);
     let fields = [("_ws.col.Info", "mc2 report 2 to 4"), ("ncmesh.mc2.done", "7")];
     shows(22, 2, "0002 0004 00000001 0000 00000007 00", &fields);

@@ -1,4 +1,4 @@
-//! Runs of `ncmesh simulate`, and of tshark over what it wrote.
+//! Runs of `ncmesh simulate`, and of tshark over its captures.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ fn from_root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-/// `ncmesh simulate` of the diamond, which carries 50 kB.
+/// Runs `ncmesh simulate` on the diamond, which carries 50 kB.
 pub(crate) fn simulate(more: &[&str]) -> Output {
     simulate_file(&from_root("scenarios/diamond.toml"), more)
 }
@@ -23,23 +23,23 @@ fn simulate_file(scenario: &Path, more: &[&str]) -> Output {
 
 /// A run with its files.
 pub(crate) struct Run {
-    /// Its outcome.
-    pub(crate) told: Value,
-    /// Its events.
+    /// Outcome, as JSON.
+    pub(crate) outcome: Value,
+    /// Event lines.
     pub(crate) events: Vec<Value>,
-    /// Its capture.
+    /// Path of the capture.
     pub(crate) pcap: PathBuf,
-    /// Where that lies.
+    /// Directory of the files.
     pub(crate) dir: TempDir,
 }
 
 impl Run {
-    /// Of the diamond.
+    /// Runs the diamond.
     pub(crate) fn new(more: &[&str]) -> Self {
         Self::of_file(&from_root("scenarios/diamond.toml"), more)
     }
 
-    /// Of another scenario, which names its nodes s, r1, r2 and d too.
+    /// Runs another scenario, whose nodes are named s, r1, r2 and d too.
     pub(crate) fn of_file(scenario: &Path, more: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (pcap, events) = (dir.path().join("run.pcapng"), dir.path().join("events.jsonl"));
@@ -49,22 +49,23 @@ impl Run {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let lines = std::fs::read_to_string(events).unwrap();
         let events = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        Self { told: serde_json::from_slice(&output.stdout).unwrap(), events, pcap, dir }
+        Self { outcome: serde_json::from_slice(&output.stdout).unwrap(), events, pcap, dir }
     }
 
-    /// Its events of these kinds.
+    /// Returns the events of these kinds.
     pub(crate) fn of<'a>(&'a self, kinds: &'a [&str]) -> impl Iterator<Item = &'a Value> {
         self.events.iter().filter(|event| kinds.contains(&event["kind"].as_str().unwrap()))
     }
 }
 
-/// tshark with our dissector and nothing of the user's.
+/// tshark with our dissector and without the user's settings.
 pub(crate) struct Tshark {
     home: TempDir,
 }
 
 impl Tshark {
-    /// Where it is not installed that is said, and the test is to be skipped; continuous integration must have it.
+    /// Returns tshark. If it is not installed, prints that, and the test must be skipped;
+    /// continuous integration must not skip it.
     pub(crate) fn new() -> Option<Self> {
         let found = Command::new("tshark").arg("--version").output();
         if found.is_ok_and(|output| output.status.success()) {
@@ -75,7 +76,8 @@ impl Tshark {
         None
     }
 
-    /// What it answers of a capture. Its complaint about root is no error; one of Lua always is.
+    /// Returns tshark's output for a capture. Its complaint about root is ignored; one of Lua is an
+    /// error.
     pub(crate) fn read(&self, pcap: &Path, more: &[&str]) -> Output {
         let script = format!("lua_script:{}", from_root("wireshark/ncmesh.lua").display());
         let mut tshark = Command::new("tshark");
@@ -89,7 +91,7 @@ impl Tshark {
         output
     }
 
-    /// Fields of each frame, by name. What dissectors may never do they have not done.
+    /// Returns the fields of each frame, by name. Checks that no dissector reported a bug.
     pub(crate) fn table(&self, pcap: &Path, names: &[&str]) -> Vec<Vec<String>> {
         const NEVER: [&str; 3] =
             ["_ws.lua.error", "_ws.malformed.expert", "_ws.malformed.dissector_bug"];
@@ -106,13 +108,13 @@ impl Tshark {
         rows.collect()
     }
 
-    /// The same, to be taken apart.
+    /// Like [`table`](Self::table), with rows as arrays.
     pub(crate) fn fields<const N: usize>(&self, pcap: &Path, names: [&str; N]) -> Vec<[String; N]> {
         self.table(pcap, &names).into_iter().map(|row| row.try_into().unwrap()).collect()
     }
 }
 
-/// Truth as a number, whichever way this version of tshark writes it.
+/// Returns a truth value as a number, for all versions of tshark.
 fn plain(cell: &str) -> String {
     match cell {
         "True" => "1".into(),
@@ -121,7 +123,7 @@ fn plain(cell: &str) -> String {
     }
 }
 
-/// A field of an event as tshark shows it: what is not there is empty.
+/// Returns a field of an event as tshark shows it: empty if it is absent.
 pub(crate) fn shown(event: &Value, field: &str) -> String {
     match &event[field] {
         Value::Null => String::new(),

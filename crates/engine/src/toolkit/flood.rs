@@ -95,7 +95,7 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
 
     /// Removes the items that all `neighbors` are known to have, if this node has sent them often
     /// enough itself.
-    pub fn settle(&mut self, neighbors: &BTreeSet<NodeId>) {
+    pub fn drop_acknowledged(&mut self, neighbors: &BTreeSet<NodeId>) {
         self.items.retain(|_, item| item.sent < MIN_SENDS || !item.have.is_superset(neighbors));
     }
 
@@ -149,10 +149,10 @@ mod tests {
         let neighbors = BTreeSet::from([NodeId(2), NodeId(3)]);
         flood.overheard(&"a", &2, NodeId(2));
         flood.overheard(&"a", &1, NodeId(3));
-        flood.settle(&neighbors);
+        flood.drop_acknowledged(&neighbors);
         assert_eq!(flood.due(at(5000)).count(), 1);
         flood.overheard(&"a", &3, NodeId(3));
-        flood.settle(&neighbors);
+        flood.drop_acknowledged(&neighbors);
         assert_eq!(flood.poll_timeout(at(0)), None);
     }
 

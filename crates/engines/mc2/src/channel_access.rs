@@ -1,4 +1,4 @@
-//! What a node knows of its access to the channel, and the times that follow from it.
+//! A node's access to the channel, and the times that follow from it.
 //!
 //! Everything that a node waits for takes some frames' time: until a neighbour has said which
 //! frames it received, until credits that no data announces are announced alone. The mean airtime

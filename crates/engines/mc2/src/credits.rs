@@ -60,7 +60,7 @@ pub(crate) struct Candidate {
     pub weight: f64,
 }
 
-/// What a data frame announces.
+/// Credits that a data frame announces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Announcement {
     /// Credits that each hop was given, by generation; the frame's own generation comes first.
@@ -124,6 +124,8 @@ impl Credits {
             .map(|(generation, ledger)| (*generation, ledger.remaining(self.destination)))
             .filter(|(_, credits)| *credits > 0)
             .collect();
+
+        // Nothing that is known of the old hops holds for the new ones.
         *self = Self::new(quality, destination);
         for (generation, credits) in kept {
             self.add(generation, credits);
@@ -160,6 +162,8 @@ impl Credits {
     /// hops.
     fn forwarding_decision(&self, rng: &mut impl RngCore) -> Option<(u32, usize)> {
         let (generation, ledger) = self.generations.iter().find(|(_, ledger)| ledger.held > 0)?;
+
+        // RD (eq. 7) for each hop that is there. Ties are broken at random, as the paper does.
         let held = f64::from(self.held());
         let takes = |hop: &usize| {
             let can = !self.is_gone(*hop) && ledger.transferred[*hop] < u16::MAX;
@@ -293,6 +297,8 @@ impl Credits {
             totals[hop] += 1;
         }
 
+        // Other generations are repeated as long as some hop does not know all of them: the frame
+        // that announced them may have been lost.
         let others = self.generations.iter().filter(|(number, ledger)| {
             **number != generation && (0..self.hops).any(|hop| !ledger.is_acknowledged(hop))
         });
@@ -358,6 +364,7 @@ impl Credits {
         for credits in announced {
             let ledger = self.generations.get_mut(&credits.generation);
             let (Some(ledger), Some(total)) = (ledger, credits.by_hop.get(hop)) else { continue };
+            // Credits may have moved away from the hop since the frame was sent.
             let before = ledger.acknowledged[hop];
             ledger.acknowledged[hop] = before.max((*total).min(ledger.announced[hop]));
             if self.destination != Some(hop) {

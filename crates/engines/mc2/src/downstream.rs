@@ -46,7 +46,7 @@ pub(crate) struct Downstream {
     not_before: Instant,
 }
 
-/// What the next data frame says to the hops.
+/// Fields of the next data frame that are for the hops.
 #[derive(Debug)]
 pub(crate) struct FrameFields {
     pub serial: u16,

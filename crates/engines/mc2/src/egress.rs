@@ -65,7 +65,7 @@ struct Timeouts {
     longest: Duration,
 }
 
-/// What to ask for.
+/// Content of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NeededPackets {
     pub generation: u32,

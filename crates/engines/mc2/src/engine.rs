@@ -128,6 +128,8 @@ impl Mc2 {
         if request.next != cx.me {
             return;
         }
+
+        // The source is the last to ask. What it does not have any more it cannot answer.
         let flow = self.flows.get_mut(&request.flow.key());
         let is_answered =
             flow.is_some_and(|flow| flow.instance == request.flow && flow.answer_request(&request));
@@ -156,6 +158,8 @@ impl Mc2 {
                 flow.deliver(|packet| cx.events.push_back(Event::Packet { from, packet }));
             }
         }
+
+        // A flow that is silent for long is forgotten.
         self.flows.retain(|_, flow| cx.now.since(flow.heard_at.max(flow.sent_at)) < IDLE);
     }
 
@@ -195,6 +199,8 @@ impl Mc2 {
                 missing: needed.missing,
             })
         });
+
+        // Others' requests follow, one hop towards the source of their flow.
         let mut request = own.or_else(|| self.requests.pop_front())?;
         request.next = self.next_hops.towards(cx.topology, cx.me, request.flow.source)?;
         request.write(out);
@@ -303,6 +309,7 @@ impl TunnelEngine for Mc2 {
             return Err(PacketError::Full);
         }
 
+        // The first packet begins the flow.
         let key = (cx.me, to);
         if !self.flows.contains_key(&key) {
             let paths = PathSet::best(cx.topology, cx.me, to, self.config.paths);

@@ -317,6 +317,9 @@ impl Flow {
         out: &mut Vec<u8>,
     ) -> Option<()> {
         let state = self.take_state(now);
+
+        // The frame also tells how many packets the previous generation has: all of its own frames
+        // may have been sent before it was closed.
         let combinations = self.generations.get(&generation)?;
         let before = self.generations.get(&generation.wrapping_sub(1));
         let packets_before = before.map_or(0, |before| before.packets);
@@ -337,6 +340,8 @@ impl Flow {
             symbol_size: self.shape.symbol_size as u16,
         };
         header.write(out);
+
+        // The combination is made only now, from everything that has arrived so far.
         combinations.recode(rng, out)?;
         self.downstream.note_sent(generation, fields.announcement, access, rng, now);
         self.sent_at = now;

@@ -146,6 +146,7 @@ impl GenerationHeader {
         Writer::new(out).u8(self.revision).u16(self.serial).u8(flags);
         self.state.write(out);
 
+        // All generations have a count for each hop, so one number of hops is enough.
         let hops = self.announced.first().map_or(0, |credits| credits.by_hop.len());
         Writer::new(out).u8(self.announced.len() as u8).u8(hops as u8);
         for credits in &self.announced {
@@ -178,6 +179,7 @@ impl<'a> Data<'a> {
         let state = FlowState::parse(&mut r)?;
 
         let (generations, hops) = (usize::from(r.u8()?), usize::from(r.u8()?));
+        // Counts are checked before anything is read by them.
         let known_flags = WANTS_ACK | WAITS_FOR_ACK;
         if flags & !known_flags != 0 || generations > MAX_ANNOUNCED || hops > MAX_HOPS {
             return Err(Malformed);

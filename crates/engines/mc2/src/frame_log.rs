@@ -114,6 +114,7 @@ impl FrameLog {
     ) {
         if let Some(frame) = self.frames.back_mut() {
             frame.add_receivers(receivers, credits);
+            // The report is final: hops that it does not name did not receive the frame.
             (0..hops).for_each(|hop| frame.resolve(hop, credits));
             frame.in_flight = false;
         }
@@ -156,6 +157,8 @@ impl FrameLog {
                 self.timed_out += u32::from(frame.receivers.is_empty());
             }
         }
+
+        // The share that a hop receives is measured only now, since its acknowledgment may be late.
         while self.frames.len() > CAPACITY {
             let oldest = self.frames.pop_front();
             oldest.into_iter().for_each(|mut frame| {

@@ -1,4 +1,4 @@
-//! What a node has of one generation: combinations of its packets, and the credits announced to it
+//! One generation at one node: combinations of its packets, and the credits announced to the node
 //! (MC2, 3.2, 3.4).
 
 use crate::frame::MIN_PAYLOAD;

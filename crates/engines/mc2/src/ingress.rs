@@ -59,6 +59,8 @@ impl Ingress {
         }
         let packet = self.queue.pop_front()?;
         let number = self.current;
+
+        // The first packet opens its generation.
         if self.filled == 0 {
             generations.insert(number, Generation::new(shape, false)?);
         }

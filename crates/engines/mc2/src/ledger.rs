@@ -173,9 +173,11 @@ impl Ledger {
     /// same credit twice before it can know whether that is needed.
     pub(crate) fn add_pending(&mut self, frame: &PendingFrame<'_>, likely: &[f32]) {
         let may_receive = |hop: usize| !frame.resolved.contains(hop);
+        // If the assigned hop may have it, its delivery is kept for that credit.
         if frame.assigned_hop.is_some_and(may_receive) {
             self.reserved.push(frame.serial);
         }
+        // A hop that may have it may know of the credits that it announces, so they stay there.
         for (hop, announced) in frame.announced.iter().enumerate().take(MAX_HOPS) {
             if may_receive(hop) {
                 self.assigned[hop] = self.assigned[hop].max(*announced);

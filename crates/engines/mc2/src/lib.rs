@@ -4,10 +4,9 @@
 //! The source cuts its packets into generations and joins the best paths to the destination into
 //! one graph. Every node on it broadcasts random linear combinations of what it has of a
 //! generation. Relays that hear the same frame need not agree on who forwards it: their
-//! combinations differ and are all of use. What has to be agreed on is only how *many* each sends.
-//! That is the part of the credits: a credit is the duty to pass on one packet of a generation.
-//! Back-pressure moves credits to the next hops that hold few, and so finds how much each path
-//! carries (3.4).
+//! combinations differ and are all of use. They only have to agree on how *many* each sends.
+//! Credits settle that: a credit is the duty to pass on one packet of a generation. Back-pressure
+//! moves credits to the next hops that hold few, and so finds how much each path carries (3.4).
 //!
 //! A reader may go through the modules in this order:
 //!

@@ -39,6 +39,9 @@ impl PathSet {
         let links = |from: &NodeId| -> Vec<(NodeId, u64)> {
             topology.links_from(*from).map(|(to, delivery)| (to, cost(delivery))).collect()
         };
+
+        // Yen's algorithm lists loop-free paths by their cost. The best one always fits; each other
+        // one is added if the graph stays acyclic and within its bounds.
         let paths = yen(&source, links, |node| *node == destination, k);
         let (best, _) = paths.first()?;
         let mut set = Self { nodes: vec![source, destination], next: vec![0; 2] };
@@ -61,6 +64,8 @@ impl PathSet {
             let is_in = |(_, at): &(usize, &usize)| bits >> **at & 1 == 1;
             order.iter().enumerate().filter(is_in).fold(0, |all, (i, _)| all | 1 << i)
         };
+
+        // Both the nodes and the bits that stand for them move.
         let nodes = order.iter().map(|at| self.nodes[*at]).collect();
         let next = order.iter().map(|at| reordered(self.next[*at])).collect();
         Self { nodes, next }
@@ -156,6 +161,7 @@ impl PathSet {
         let mut set = Self { nodes: Vec::new(), next: Vec::new() };
         for at in 0..len {
             let (node, next) = (r.node()?, r.u16()?);
+            // A next hop is another node of the set, and each node is listed once.
             let beyond = u32::from(next) >> len != 0;
             let itself = next >> at & 1 == 1;
             if beyond || itself || next.count_ones() as usize > MAX_HOPS || set.contains(node) {

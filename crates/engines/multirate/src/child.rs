@@ -10,7 +10,7 @@ use ncmesh_wire::NodeId;
 /// A child in a stream's tree, with the queue towards it.
 #[derive(Debug)]
 pub(crate) struct Child {
-    /// What it reported.
+    /// Its latest report.
     pub report: ChildReport,
     /// When it last reported or acknowledged a packet.
     pub heard_at: Instant,
@@ -24,13 +24,13 @@ pub(crate) struct Child {
     pub lost: u64,
 }
 
-/// What a child reports of a stream.
+/// A child's report of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ChildReport {
     /// Receivers reached through it (m).
     pub receivers: u32,
-    /// What (25) takes off at its parent for packets: m Q of its own links, and Y if that is below
-    /// 0, packets.
+    /// The part of (25) that its parent subtracts for packets: m Q of its own links, and Y if that
+    /// is below 0, packets.
     pub downstream: f64,
     /// The sum of the virtual pressures (Y) that are above 0, packets.
     pub pressure: f64,

@@ -53,7 +53,7 @@ pub struct Queues {
     dropped: f64,
 }
 
-/// What a queue decides at the beginning of a slot, to be done at its end.
+/// Decisions of a queue at the beginning of a slot, which it carries out at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Due {
     /// Packets held when the slot began.
@@ -104,6 +104,7 @@ impl Queues {
     /// then drops from the rest what the backlogs at the slot's beginning decided. Arrivals come
     /// afterwards, by [`receive`](Self::receive).
     pub fn advance(&mut self, rate: u32, rules: &Dropping) -> Moved {
+        // The order is that of eq. 1: service, drops, arrivals.
         let due = self.due(rules, 0.0);
         let sent = self.held.lowest(rate);
         self.serve(sent);
@@ -131,8 +132,11 @@ impl Queues {
     /// layer first, but no more than is left of the packets that the slot began with. Returns the
     /// packets dropped.
     pub fn end_slot(&mut self, due: Due, sent: u32, rules: &Dropping) -> Packets {
+        // min(Q - served, d), not min(Q, d) as printed: packets that were sent cannot be dropped.
         let dropped = self.held.highest(due.drops.min(due.held.saturating_sub(sent)));
         self.held -= dropped;
+
+        // The drop queue discards what was due, then takes in what was dropped (2).
         if rules.has_drop_queues {
             let left = (self.dropped - due.discards).max(0.0);
             self.dropped = left + f64::from(dropped.total());

@@ -111,6 +111,8 @@ impl Multirate {
             self.topology_version = cx.topology.version();
             self.reroute(cx);
         }
+
+        // A node without a part in any stream has no slots, and need not wake up for them.
         let is_active = self.sessions.values().any(Session::is_active);
         match (is_active, self.next_slot) {
             (true, None) => self.next_slot = Some(cx.now + self.config.slot()),
@@ -163,8 +165,9 @@ impl Multirate {
             self.report_soon(cx);
         }
 
+        // Announcements that all neighbours have need no repetition.
         let neighbors: BTreeSet<NodeId> = cx.topology.links_from(cx.me).map(|(to, _)| to).collect();
-        self.flood.settle(&neighbors);
+        self.flood.drop_acknowledged(&neighbors);
         let sessions = &self.sessions;
         self.links.retain(|to, _| sessions.values().any(|s| s.children.contains_key(to)));
     }
@@ -193,6 +196,7 @@ impl Multirate {
     fn fill_announcement(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         let flow = *self.flood.due(cx.now).next()?;
         let session = self.sessions.get(&flow);
+        // It may have been forgotten, or be from a node with longer frames.
         let Some(session) = session.filter(|session| session.announcement.len() <= cx.mtu) else {
             self.flood.withdraw(&flow);
             return None;
@@ -215,6 +219,8 @@ impl Multirate {
         };
         header.write(out);
         out.extend_from_slice(&packet.bytes);
+
+        // The medium keeps to this queue for the rest of the slot.
         child.sent[packet.layer] += 1;
         self.last_served = medium;
         self.chosen.insert(medium, key);

@@ -1,4 +1,5 @@
-//! The frames of the engine: data, reports and announcements. Layouts: `docs/reference/wire-format.md`.
+//! The frames of the engine: data, reports and announcements. Layouts:
+//! `docs/reference/wire-format.md`.
 
 use crate::NAME;
 use ncmesh_engine::stream::{LAYERS, check_names};

@@ -5,7 +5,7 @@ use crate::parameters::Parameters;
 use crate::rate_monitor::RateMonitor;
 use crate::receiver::Receiver;
 use crate::utility::Utility;
-use ncmesh_engine::stream::{Receiving, Trouble};
+use ncmesh_engine::stream::{Receiving, StreamProblem};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::Average;
 use ncmesh_wire::NodeId;
@@ -87,13 +87,14 @@ impl LocalReceiver {
 
     /// Returns its state, with what keeps it from its rate. Without `parent` it has no path.
     pub(crate) fn status(&self, parent: Option<NodeId>) -> Receiving {
-        let trouble = if parent.is_none() { Some(Trouble::NoPath) } else { self.monitor.trouble() };
+        let problem =
+            if parent.is_none() { Some(StreamProblem::NoPath) } else { self.monitor.problem() };
         Receiving {
             z: self.receiver.z(),
             pressure: self.pressure,
             minimum_bps: self.monitor.minimum_bps,
             rates_bps: self.monitor.rates().map(|rates| (rates.received_bps, rates.offered_bps)),
-            trouble,
+            problem,
             ..self.counters.clone()
         }
     }

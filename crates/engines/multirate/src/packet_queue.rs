@@ -1,7 +1,7 @@
 //! Queue of packets towards one next hop (II-A).
 //!
-//! [`Queues`] has the arithmetic of the paper; this queue has the packets that go with it. What a
-//! slot drops is decided from the backlog at its beginning, and dropped at its end.
+//! [`Queues`] has the arithmetic of the paper; this queue has the packets that go with it. The
+//! backlog at a slot's beginning decides how many packets are dropped at its end.
 
 use crate::dropping::{Dropping, Due, Queues};
 use crate::queue::Packets;

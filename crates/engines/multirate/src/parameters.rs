@@ -129,6 +129,9 @@ impl Parameters {
         positive("V", given.v)?;
         positive("epsilon", epsilon)?;
         positive("theta", given.theta)?;
+
+        // Table I. A virtual queue gives off a little more than the fastest link carries, so that
+        // it can always be emptied; w is as steep as the gap epsilon allows.
         let nu_max = mu + epsilon / 2.0;
         let delta_max = nu_max.max(mu);
         let derived = Self {
@@ -146,6 +149,7 @@ impl Parameters {
         derived.checked()
     }
 
+    /// Checks the inequalities of Table I.
     fn checked(self) -> Result<Self, ParameterError> {
         let Self { v, d_max, a_max, mu_max, nu_max, w, zeta, theta, .. } = self;
         if d_max < a_max.saturating_add(mu_max) {

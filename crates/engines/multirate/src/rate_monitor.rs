@@ -1,10 +1,10 @@
-//! What a receiver gets beside what its source sends, and what is wrong with that.
+//! Compares the rate that a receiver gets with the rate that its source sends.
 //!
 //! Each announcement says how many packets have entered the stream. From one to the next that gives
 //! the rate offered, and the bytes received meanwhile give the rate received. The latest few such
 //! spans together decide, because queues take as long to find their length.
 
-use ncmesh_engine::stream::{LAYERS, Trouble};
+use ncmesh_engine::stream::{LAYERS, StreamProblem};
 use ncmesh_engine::time::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -78,6 +78,7 @@ impl RateMonitor {
         }
         self.latest = Some(current);
 
+        // The announcement counts packets. Bytes follow from the mean length of those received.
         let counts = current.sent.iter().zip(before.sent);
         let packets = counts.map(|(now, before)| now.wrapping_sub(before));
         self.spans.push_back(Span {
@@ -102,18 +103,19 @@ impl RateMonitor {
     }
 
     /// Returns what has been wrong over all spans.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
+    pub(crate) fn problem(&self) -> Option<StreamProblem> {
+        // A short trouble is none: all spans are needed.
         let rates = self.rates().filter(|_| self.spans.len() == SPANS)?;
         let Rates { received_bps: rate_bps, offered_bps } = rates;
         let minimum_bps = self.minimum_bps;
         if rate_bps == 0.0 && offered_bps > 0.0 {
-            Some(Trouble::NothingArrives { offered_bps })
+            Some(StreamProblem::NothingArrives { offered_bps })
         } else if rate_bps >= NEARLY * minimum_bps || offered_bps == 0.0 {
             None
         } else if rate_bps >= NEARLY * offered_bps {
-            Some(Trouble::SourceSendsLess { offered_bps, minimum_bps })
+            Some(StreamProblem::SourceSendsLess { offered_bps, minimum_bps })
         } else {
-            Some(Trouble::BelowMinimum { rate_bps, minimum_bps })
+            Some(StreamProblem::BelowMinimum { rate_bps, minimum_bps })
         }
     }
 }
@@ -122,8 +124,8 @@ impl RateMonitor {
 mod tests {
     use super::*;
 
-    /// Returns a monitor after so many announcements, one each 5 s, of a source that sends 100
-    /// packets of 1,000 bytes a second. The share `share` of them arrives.
+    /// Returns a monitor after some announcements, one each 5 s, of a source that sends 100 packets
+    /// of 1,000 bytes a second. The share `share` of them arrives.
     fn after(announcements: u64, minimum_bps: f64, share: f64) -> RateMonitor {
         let mut monitor = RateMonitor::new(minimum_bps);
         for n in 0..announcements {
@@ -140,14 +142,14 @@ mod tests {
         assert_eq!(after(1, 1e6, 0.5).rates(), None);
         let rates = Rates { received_bps: 400_000.0, offered_bps: 800_000.0 };
         assert_eq!(after(2, 1e6, 0.5).rates(), Some(rates));
-        assert_eq!(after(3, 1e6, 0.5).trouble(), None);
-        let below = Trouble::BelowMinimum { rate_bps: 400_000.0, minimum_bps: 5e5 };
-        assert_eq!(after(4, 5e5, 0.5).trouble(), Some(below));
-        let less = Trouble::SourceSendsLess { offered_bps: 800_000.0, minimum_bps: 1e6 };
-        assert_eq!(after(9, 1e6, 0.97).trouble(), Some(less));
-        let nothing = Trouble::NothingArrives { offered_bps: 800_000.0 };
-        assert_eq!(after(9, 0.0, 0.0).trouble(), Some(nothing));
-        assert_eq!((after(9, 4e5, 0.5).trouble(), after(9, 0.0, 0.1).trouble()), (None, None));
+        assert_eq!(after(3, 1e6, 0.5).problem(), None);
+        let below = StreamProblem::BelowMinimum { rate_bps: 400_000.0, minimum_bps: 5e5 };
+        assert_eq!(after(4, 5e5, 0.5).problem(), Some(below));
+        let less = StreamProblem::SourceSendsLess { offered_bps: 800_000.0, minimum_bps: 1e6 };
+        assert_eq!(after(9, 1e6, 0.97).problem(), Some(less));
+        let nothing = StreamProblem::NothingArrives { offered_bps: 800_000.0 };
+        assert_eq!(after(9, 0.0, 0.0).problem(), Some(nothing));
+        assert_eq!((after(9, 4e5, 0.5).problem(), after(9, 0.0, 0.1).problem()), (None, None));
     }
 
     #[test]

@@ -32,6 +32,7 @@ impl Receiver {
     pub fn eager(utility: Utility, parameters: &Parameters) -> Self {
         let Parameters { v, theta, w, zeta, .. } = *parameters;
         let pressure = (v * (theta - utility.steepest())).max(1.0);
+        // The inverse of (22), above zeta.
         let z = zeta + libm::log(pressure / w) / w;
         Self { z: z.max(zeta), ..Self::new(utility, parameters) }
     }
@@ -67,9 +68,11 @@ impl Receiver {
     /// Runs a slot in which `received` packets arrived; `pressure` is that at its beginning. The
     /// virtual queue gives off as many packets as maximize V h(x) + Y x (eqs. 26, 27).
     pub fn advance(&mut self, pressure: f64, received: u32, parameters: &Parameters) {
+        // With h(x) = g(x) - theta x, the maximum is where the slope of g is theta - Y / V.
         let slope = parameters.theta - pressure / parameters.v;
         let most = parameters.nu_max / self.unit;
         let departures = self.utility.rate_at(slope, most) * self.unit;
+        // The queue serves first: packets of this slot are given off in the next.
         self.z = (self.z - departures).max(0.0) + f64::from(received);
     }
 }

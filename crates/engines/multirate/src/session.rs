@@ -158,6 +158,7 @@ impl Session {
 
     /// Records that a packet came. Returns whether it is new.
     pub(crate) fn note_packet(&mut self, layer: usize, seq: u32) -> bool {
+        // The first packet of a layer opens its window.
         let Some(window) = &mut self.received[layer] else {
             self.received[layer] = Some(SequenceWindow::new(seq));
             return true;
@@ -177,6 +178,7 @@ impl Session {
     ) -> u32 {
         let mut dropped = 0;
         for child in self.children.values_mut() {
+            // The packet goes in first: if it is of the highest layer it is the one to drop.
             let queue = child.queue.get_or_insert_with(|| PacketQueue::new(rules, now));
             queue.push(packet.clone(), now);
             if queue.len() > limits.each || limits.remaining == 0 {
@@ -213,12 +215,14 @@ impl Session {
             receiver.next_slot(parameters, slot);
         }
         for child in self.children.values_mut() {
+            // Place-holders count in the next slot's decision, as the child reports them now.
             let place_holders = child.place_holders();
             let Some(queue) = &mut child.queue else { continue };
             let dropped = queue.next_slot(rules, place_holders);
             for (count, more) in child.dropped.iter_mut().zip(dropped.0) {
                 *count += u64::from(more);
             }
+            // The drop queue of a queue that comes back begins at its threshold again.
             if queue.len() == 0 && now.since(queue.fed_at) > idle {
                 child.queue = None;
             }

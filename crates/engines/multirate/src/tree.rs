@@ -90,6 +90,8 @@ impl Tree {
         let places: BTreeMap<N, usize> =
             order.iter().enumerate().map(|(place, link)| (links[*link].1, place)).collect();
         let last = last_links(&places, source, receivers)?;
+
+        // A link's parent is the link that enters the node where it begins.
         let hop = |link: usize| Hop {
             link,
             parent: places.get(&links[link].0).copied(),
@@ -97,6 +99,8 @@ impl Tree {
             receiver: None,
         };
         let mut hops: Vec<Hop> = order.into_iter().map(hop).collect();
+
+        // Each receiver counts on every link of its path.
         for (receiver, place) in last.iter().enumerate() {
             hops[*place].receiver = Some(receiver);
             let mut at = Some(*place);
@@ -115,6 +119,7 @@ fn ordered<N: Copy + Ord + Display>(
     tree: &[usize],
     source: N,
 ) -> Result<Vec<usize>, TreeError> {
+    // No node may be entered twice, and the source not at all.
     let mut leaving: BTreeMap<N, Vec<usize>> = BTreeMap::new();
     let mut entered = BTreeSet::new();
     for link in tree.iter().copied() {
@@ -129,6 +134,8 @@ fn ordered<N: Copy + Ord + Display>(
         }
         leaving.entry(from).or_default().push(link);
     }
+
+    // Walk from the source. Links that remain are not reached.
     let mut order = Vec::with_capacity(tree.len());
     let mut nodes = VecDeque::from([source]);
     while let Some(node) = nodes.pop_front() {

@@ -71,6 +71,8 @@ impl Utility {
     /// among equals the largest.
     #[must_use]
     pub fn rate_at(&self, slope: f64, most: f64) -> f64 {
+        // Above the minimum the penalty does not matter. Below it each unit of rate saves the
+        // penalty as well.
         let free = self.shape.rate_at(slope).min(most);
         if free >= self.minimum {
             return free;

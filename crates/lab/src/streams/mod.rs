@@ -1,9 +1,13 @@
-//! Live streams over the lab's daemons: packets go in and come out by UDP on the loopback interface.
+//! Live streams over the lab's daemons.
+//!
+//! One task for each source and each receiver plays the application: it asks the daemon for a
+//! stream and exchanges packets with it by UDP on the loopback interface. Meanwhile the lab samples
+//! the daemons' queues and problems.
 
 mod receiver;
 mod source;
 
-use crate::{LOOK, Lab, LabError};
+use crate::{Lab, LabError, POLL_INTERVAL};
 use ncmesh_node::api::types::Stream as StreamView;
 use ncmesh_sim::scenario::Stream;
 use ncmesh_sim::{
@@ -18,37 +22,37 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-/// Rates over time are over so long, and queues are looked at so often.
+/// Interval of rates over time, and of requests for the state of queues.
 const SAMPLE: Duration = Duration::from_secs(1);
-/// Length of packets where the scenario does not say, bytes: they fit frames of 1,472 bytes.
+/// Length of packets where the scenario gives none, bytes: they fit frames of 1,472 bytes.
 const PACKET: usize = 1400;
 
-/// What came of the streams of a lab.
+/// Result of the streams of a lab.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LabStreams {
-    /// As the simulator tells it.
+    /// The same fields as the simulator's result.
     #[serde(flatten)]
     pub streams: StreamsOutcome,
-    /// By node, processor time of its daemon while the streams ran, in shares of one core.
+    /// Processor time of each daemon while the streams ran, as a share of one core, by node.
     pub cpu: BTreeMap<String, f64>,
 }
 
-/// What the daemons told of themselves.
+/// State of the daemons, as sampled.
 #[derive(Default)]
 struct Seen {
-    /// By node, group and next hop.
+    /// Counters and largest values of each queue, by node, group and next hop.
     queues: BTreeMap<(String, String, String), StreamQueueOutcome>,
-    /// By node and group: the latest.
+    /// Latest problem of each receiver, by node and group.
     problems: BTreeMap<(String, String), Option<String>>,
 }
 
-/// One task's result.
+/// Result of one task: numbers of the stream and the receiver, and counts.
 enum Ended {
     Source(usize, Sent),
     Receiver(usize, usize, Received),
 }
 
-/// When a stream begins, is measured from, and ends.
+/// Times at which a stream begins, is measured from, and ends.
 #[derive(Clone, Copy)]
 struct Times {
     begins: Instant,
@@ -69,10 +73,10 @@ impl Times {
 }
 
 impl Lab {
-    /// Waits until the mesh has measured itself and every stream's receivers can be reached.
+    /// Waits until the links are measured and every stream's receivers can be reached.
     ///
     /// # Errors
-    /// As of [`settle`](Self::settle).
+    /// Those of [`settle`](Self::settle).
     pub async fn settle_streams(&mut self) -> Result<(), LabError> {
         for stream in self.scenario.streams.clone() {
             let to: Vec<usize> = stream.receivers.iter().map(|receiver| receiver.node).collect();
@@ -91,8 +95,8 @@ impl Lab {
     pub async fn carry_streams(&mut self, scheme: &str) -> Result<LabStreams, LabError> {
         let carried = self.carry(scheme).await;
         if carried.is_err() {
-            // A daemon that answers no more may have gone with the ether, which knows why.
-            tokio::time::sleep(LOOK).await;
+            // If the emulator gave up, the daemon ended with it. Report the cause.
+            tokio::time::sleep(POLL_INTERVAL).await;
             self.check()?;
         }
         carried
@@ -101,27 +105,30 @@ impl Lab {
     async fn carry(&mut self, scheme: &str) -> Result<LabStreams, LabError> {
         let start = Instant::now();
         let streams = self.scenario.streams.clone();
-        let mut running = self.begin_streams(&streams, start);
+        let mut running = self.start_tasks(&streams, start);
         let end = streams.iter().map(|stream| Times::of(stream, start).ends).max();
         let (mut sent, mut received) = (BTreeMap::new(), BTreeMap::new());
         let mut seen = Seen::default();
-        let (mut look_at, cpu_before) = (start + SAMPLE, self.cpu_times()?);
+        let (mut sample_at, cpu_before) = (start + SAMPLE, self.cpu_times()?);
+
+        // Collect results as tasks end. In between, check the daemons and sample their state.
         while !running.is_empty() {
             tokio::select! {
                 Some(ended) = running.join_next() => match ended.map_err(io::Error::other)?? {
                     Ended::Source(stream, its) => drop(sent.insert(stream, its)),
                     Ended::Receiver(stream, n, its) => drop(received.insert((stream, n), its)),
                 },
-                () = sleep_until(look_at) => {
-                    look_at += SAMPLE;
+                () = sleep_until(sample_at) => {
+                    sample_at += SAMPLE;
                     self.check()?;
-                    // At the end queues go one by one.
+                    // Queues disappear one by one at the end, so the last sample is before it.
                     if end.is_some_and(|end| Instant::now() < end) {
-                        self.look(&mut seen).await?;
+                        self.sample(&mut seen).await?;
                     }
                 }
             }
         }
+
         let seconds = start.elapsed().as_secs_f64();
         let cpu = cpu_before.into_iter().zip(self.cpu_times()?);
         let cpu = cpu.map(|((name, before), (_, after))| (name, (after - before) / seconds));
@@ -142,12 +149,8 @@ impl Lab {
         Ok(LabStreams { streams: outcome, cpu: cpu.collect() })
     }
 
-    /// Begins a task for each source and receiver.
-    fn begin_streams(
-        &self,
-        streams: &[Stream],
-        start: Instant,
-    ) -> JoinSet<Result<Ended, LabError>> {
+    /// Starts a task for each source and receiver.
+    fn start_tasks(&self, streams: &[Stream], start: Instant) -> JoinSet<Result<Ended, LabError>> {
         let mut running = JoinSet::new();
         for (number, stream) in streams.iter().enumerate() {
             let times = Times::of(stream, start);
@@ -166,13 +169,13 @@ impl Lab {
         running
     }
 
-    /// Processor time of each daemon so far, s.
+    /// Returns the processor time of each daemon so far, s.
     fn cpu_times(&self) -> io::Result<Vec<(String, f64)>> {
         self.nodes.iter().map(|node| Ok((node.name().to_owned(), node.cpu_seconds()?))).collect()
     }
 
-    /// Notes what queues hold and what is wrong at receivers.
-    async fn look(&self, seen: &mut Seen) -> Result<(), LabError> {
+    /// Samples the daemons' queues and the problems of receivers.
+    async fn sample(&self, seen: &mut Seen) -> Result<(), LabError> {
         for node in &self.nodes {
             let streams: Vec<StreamView> = node.client().read("/v1/streams").await?;
             for stream in streams {

@@ -1,4 +1,4 @@
-//! The application at a stream's receiver.
+//! The application at a stream's receiver: joins the group and checks every packet.
 
 use super::source::STAMP;
 use super::{SAMPLE, Times};
@@ -17,23 +17,23 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-/// A receiver of a stream.
+/// Receiver of a stream.
 pub(super) struct Receiver {
     pub(super) client: ApiClient,
     pub(super) group: String,
-    /// Of the layers.
+    /// Names of the layers.
     pub(super) names: Vec<String>,
     pub(super) receiver: StreamReceiver,
-    /// Length of packets, bytes.
+    /// Length of the packets, bytes.
     pub(super) packet: usize,
     pub(super) start: Instant,
     pub(super) times: Times,
 }
 
-/// What it got.
+/// Counts of a receiver.
 #[derive(Default)]
 pub(super) struct Received {
-    /// Packets by layer while the stream was measured.
+    /// Packets by layer during the measurement.
     pub(super) delivered: Vec<u64>,
     seen: BTreeSet<(u8, u64)>,
     delays: Duration,
@@ -41,11 +41,11 @@ pub(super) struct Received {
     corrupt: u64,
 }
 
-/// A packet as it came.
+/// Time of arrival, layer of the port, and contents of a packet.
 type Arrival = (Instant, usize, Vec<u8>);
 
 impl Receiver {
-    /// Receives from joining to leaving, or to the stream's end.
+    /// Receives from joining to leaving, or to the end of the stream.
     pub(super) async fn run(self) -> Result<Received, LabError> {
         let leaves = self.receiver.leave.map(|leave| self.times.begins + leave);
         let ends = leaves.unwrap_or(self.times.ends).min(self.times.ends);

@@ -1,4 +1,4 @@
-//! The application at a stream's source.
+//! The application at a stream's source: sends packets of each layer at its rate.
 
 use super::Times;
 use crate::LabError;
@@ -12,32 +12,33 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep_until};
 
-/// Layer, number, and nanoseconds since the start of all streams stand at a packet's beginning.
+/// Length of the stamp that each packet begins with, bytes: layer (1), number (8), and nanoseconds
+/// since the start of all streams (8).
 pub(super) const STAMP: usize = 17;
-/// How often ports are looked for.
+/// Number of attempts to find free ports.
 const TRIES: u32 = 10;
-/// Packets due within so long go together: timers are no finer.
-const GRAIN: Duration = Duration::from_millis(1);
+/// Packets that are due within this time go together, because timers are no finer.
+const TIMER_RESOLUTION: Duration = Duration::from_millis(1);
 
-/// A stream's source.
+/// Source of a stream.
 pub(super) struct Source {
     pub(super) client: ApiClient,
     pub(super) stream: Stream,
-    /// Length of its packets, bytes.
+    /// Length of the packets, bytes.
     pub(super) packet: usize,
     pub(super) start: Instant,
     pub(super) times: Times,
 }
 
-/// What it sent.
+/// Counts of a source.
 #[derive(Default)]
 pub(super) struct Sent {
-    /// Packets by layer while it was measured.
+    /// Packets by layer during the measurement.
     pub(super) counted: Vec<u64>,
 }
 
 impl Source {
-    /// Sends the stream from its beginning to its end.
+    /// Sends the stream from its start to its end.
     pub(super) async fn run(self) -> Result<Sent, LabError> {
         sleep_until(self.times.begins).await;
         let ports = self.open().await?;
@@ -47,7 +48,7 @@ impl Source {
         Ok(sent)
     }
 
-    /// Begins the stream on ports that are free. Another program may take one before the daemon does.
+    /// Registers the stream on free ports. Tries again if another program takes one first.
     async fn open(&self) -> Result<Vec<u16>, LabError> {
         let mut tries = TRIES;
         loop {
@@ -67,6 +68,8 @@ impl Source {
 
     async fn send(&self, ports: &[u16]) -> io::Result<Sent> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+
+        // Each layer is a clock of its own, with a fixed interval between packets.
         let bits = self.packet.max(STAMP) as f64 * 8.0;
         let every = |bps: u64| Duration::from_secs_f64(bits / bps as f64);
         let every: Vec<Duration> = self.stream.layers.iter().map(|l| every(l.rate_bps)).collect();
@@ -74,6 +77,7 @@ impl Source {
         let mut numbers = vec![0u64; every.len()];
         let mut counted = vec![0; every.len()];
         let mut packet = vec![0; self.packet.max(STAMP)];
+
         loop {
             let due = next.iter().min().copied().unwrap_or(self.times.ends);
             let now = Instant::now();
@@ -81,16 +85,18 @@ impl Source {
                 return Ok(Sent { counted });
             }
             if due > now {
-                sleep_until(due.max(now + GRAIN).min(self.times.ends)).await;
+                sleep_until(due.max(now + TIMER_RESOLUTION).min(self.times.ends)).await;
                 continue;
             }
+
+            // Stamp and send one packet of the layer that is due first.
             let layer = next.iter().position(|at| *at == due).unwrap_or(0);
             next[layer] += every[layer];
             packet[0] = layer as u8;
             packet[1..9].copy_from_slice(&numbers[layer].to_be_bytes());
             let nanoseconds = (now - self.start).as_nanos() as u64;
             packet[9..STAMP].copy_from_slice(&nanoseconds.to_be_bytes());
-            // What the kernel does not take is lost on its way to the daemon.
+            // A packet that the kernel refuses is lost on its way to the daemon.
             let _ = socket.try_send_to(&packet, (Ipv4Addr::LOCALHOST, ports[layer]).into());
             numbers[layer] += 1;
             counted[layer] += u64::from(now >= self.times.counts_from);
@@ -98,7 +104,7 @@ impl Source {
     }
 }
 
-/// Ports that are free now.
+/// Returns `n` ports that are free now.
 fn free_ports(n: usize) -> io::Result<Vec<u16>> {
     let sockets: Vec<StdSocket> =
         (0..n).map(|_| StdSocket::bind((Ipv4Addr::LOCALHOST, 0))).collect::<Result<_, _>>()?;

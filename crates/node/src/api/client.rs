@@ -1,4 +1,4 @@
-//! The other side of the API: one request per connection.
+//! Client of the HTTP API. Every request uses a connection of its own.
 
 use super::types::ApiError;
 use http_body_util::{BodyExt, Full};
@@ -11,46 +11,47 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
 
-/// Why a request came to nothing.
+/// Reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody answers on the socket.
+    /// No daemon answers on the socket.
     #[error(
-        "no daemon answers on {path} ({1}); start one with `ncmesh node --config node.toml`, or name its socket with --api",
+        "no daemon answers on {path} ({1}); start one with `ncmesh node --config node.toml`, \
+         or name its socket with --api",
         path = .0.display()
     )]
     Unreachable(PathBuf, io::Error),
-    /// What came back is no answer of this API.
+    /// The answer is not one of this API.
     #[error("the daemon gave no usable answer ({0}); is it the same version?")]
     Strange(String),
-    /// The path cannot be asked for.
+    /// The path or body cannot be sent.
     #[error("not a possible request: {0}")]
     Impossible(String),
-    /// The daemon's own answer.
+    /// The daemon answered with an error.
     #[error(transparent)]
     Refused(#[from] ApiError),
 }
 
-/// A daemon to talk to.
+/// Client of one daemon.
 #[derive(Clone, Debug)]
 pub struct ApiClient {
     socket: PathBuf,
 }
 
 impl ApiClient {
-    /// The daemon whose API is on `socket`.
+    /// Returns a client of the daemon whose API is on `socket`.
     #[must_use]
     pub fn new(socket: PathBuf) -> Self {
         Self { socket }
     }
 
-    /// Where it talks to.
+    /// Returns the path of the daemon's socket.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// `GET path`.
+    /// Sends `GET path`.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -58,7 +59,7 @@ impl ApiClient {
         self.call(Method::GET, path, Vec::new()).await
     }
 
-    /// `DELETE path`.
+    /// Sends `DELETE path`.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -66,7 +67,7 @@ impl ApiClient {
         self.call(Method::DELETE, path, Vec::new()).await
     }
 
-    /// `POST path` with a body.
+    /// Sends `POST path` with a body.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -78,7 +79,7 @@ impl ApiClient {
         self.call(Method::POST, path, json(body)?).await
     }
 
-    /// `PUT path` with a body.
+    /// Sends `PUT path` with a body.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -104,7 +105,7 @@ impl ApiClient {
         Err(error.into())
     }
 
-    /// One request and its answer: whether it went well, and the body.
+    /// Sends one request. Returns whether it succeeded, and the body of the answer.
     async fn exchange(
         &self,
         method: Method,

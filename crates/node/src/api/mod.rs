@@ -1,5 +1,6 @@
-//! The HTTP/1.1 API with JSON over a Unix socket that only its owner can use.
+//! HTTP/1.1 API with JSON, on a Unix socket that only its owner can use.
 
+mod blocking;
 pub mod client;
 mod routes;
 mod send;
@@ -14,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 
-/// The API's socket; its file goes with it.
+/// Listening socket of the API. Its file is removed when serving ends.
 #[derive(Debug)]
 pub struct ApiSocket {
     path: PathBuf,
@@ -22,11 +23,11 @@ pub struct ApiSocket {
 }
 
 impl ApiSocket {
-    /// Makes the socket `path`, mode 0600. One that a daemon left behind is replaced.
+    /// Makes the socket `path` with mode 0600. Replaces a socket that no daemon answers on.
     ///
     /// # Errors
-    /// [`NodeError::SocketInUse`] where a daemon still answers there, [`NodeError::NoSocket`] where something
-    /// else lies there, [`NodeError::Socket`].
+    /// [`NodeError::SocketInUse`] if a daemon answers there, [`NodeError::NoSocket`] if `path` is
+    /// something other than a socket, [`NodeError::Socket`] if it cannot be made.
     pub fn bind(path: &Path) -> Result<Self, NodeError> {
         if let Some(what) = other_than_socket(path) {
             return Err(NodeError::NoSocket(path.to_owned(), what));
@@ -50,7 +51,7 @@ impl ApiSocket {
     }
 }
 
-/// What lies at `path`, if anything does and it is no socket.
+/// Returns the kind of file at `path` if it exists and is not a socket.
 fn other_than_socket(path: &Path) -> Option<&'static str> {
     let kind = std::fs::symlink_metadata(path).ok()?.file_type();
     if kind.is_socket() {
@@ -71,7 +72,7 @@ fn bind_anew(path: &Path) -> io::Result<UnixListener> {
         std::fs::create_dir_all(dir)?;
     }
     crate::durable::remove(path)?;
-    // The socket must not be open to others even for a moment.
+    // Set the mask before binding, because the socket must never be open to others.
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path);
     rustix::process::umask(before);

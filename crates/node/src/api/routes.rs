@@ -1,5 +1,9 @@
-//! The API's paths.
+//! Paths of the HTTP API, with one handler for each path and method.
+//!
+//! A handler checks its input, runs a closure on the node's loop through the [`Handle`], and
+//! answers with JSON.
 
+use super::blocking::blocking;
 use super::send::send;
 use super::types::{
     ApiError, ErrorCode, Inbox, JoinedGroup, Peer, SendRequest, Started, Status, Stream, Transfer,
@@ -160,7 +164,7 @@ async fn stop_receiving(
     handle.call(move |node| node.stop_receiving(&group).map(|()| node.streams())).await?.map(Json)
 }
 
-/// Does what is asked for, and answers with the request.
+/// Applies a request to the node and answers with the same request.
 async fn carry_out<T: Send + 'static>(
     handle: &Handle,
     request: Result<Json<T>, JsonRejection>,
@@ -177,12 +181,4 @@ fn flow(id: &str) -> Result<FlowId, ApiError> {
 
 fn body<T>(request: Result<Json<T>, JsonRejection>) -> Result<T, ApiError> {
     request.map(|Json(body)| body).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.body_text()))
-}
-
-/// Runs what waits for a disk on a thread that may.
-pub(super) async fn blocking<R: Send + 'static>(
-    work: impl FnOnce() -> R + Send + 'static,
-) -> Result<R, ApiError> {
-    let stopping = |_| ApiError::new(ErrorCode::Stopping, "the daemon is stopping");
-    tokio::task::spawn_blocking(work).await.map_err(stopping)
 }

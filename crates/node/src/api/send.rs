@@ -1,7 +1,10 @@
-//! Sending a file, step by step: who, how long, how cut, hashed, remembered, announced. And the same again for
-//! what was under way when the daemon was stopped.
+//! Sending a file over the API, and resuming transfers after a restart.
+//!
+//! A transfer starts in these steps: resolve the receivers, open the file, cut it into batches,
+//! hash it, save the transfer to the journal, announce it. Steps that wait for a disk run on other
+//! threads, between calls of the node's loop.
 
-use super::routes::blocking;
+use super::blocking::blocking;
 use super::types::{ApiError, ErrorCode, SendRequest};
 use crate::node::{Handle, default_scheme};
 use crate::state::OutgoingFile;
@@ -16,9 +19,11 @@ use std::path::Path;
 /// Offers a file to its receivers.
 ///
 /// # Errors
-/// One line that says what is wrong with the file, its name or its receivers.
+/// [`ApiError`] if the file, its name or its receivers are unsuitable.
 pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId, ApiError> {
     let SendRequest { path, to, name, scheme } = request;
+
+    // Check everything that needs no reading: name, scheme, receivers, file, size.
     let name = sent_name(&path, name)?;
     let scheme = scheme.unwrap_or_else(|| default_scheme().into());
     let receivers = handle.call(move |node| node.resolve(&to)).await??;
@@ -27,8 +32,12 @@ pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId
     let cut_by = scheme.clone();
     let (geometry, source) =
         handle.call(move |node| Ok((node.cut(&cut_by, size)?, node.id()))).await??;
+
+    // Hash the file. This takes the longest.
     let read = path.clone();
     let (file, digest) = blocking(move || digest_unchanged(&read, file, &geometry)).await??;
+
+    // Name the transfer, save it and announce it.
     let serial = getrandom::u32().map_err(|e| file_error(&path, &e.into()))?;
     let flow = FlowId { source, serial };
     let root = MerkleTree::new(digest.leaves.clone(), geometry.depth()).root();
@@ -39,7 +48,7 @@ pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId
     Ok(flow)
 }
 
-/// Remembers the transfer, then announces it.
+/// Saves the transfer to the journal, then announces it.
 async fn start(
     handle: &Handle,
     outgoing: OutgoingFile,
@@ -53,13 +62,14 @@ async fn start(
     })?;
     let sent = handle.call(move |node| node.send(outgoing, Some(file), digest.leaves)).await?;
     if sent.is_err() {
-        // Not under way: nothing to resume. What cannot be removed is refused at the next start too.
+        // A refused transfer has nothing to resume. If removing it fails, it is refused again at
+        // the next start.
         let _ = blocking(move || journal.remove(flow)).await?;
     }
     sent
 }
 
-/// Sends on what was under way when the daemon was stopped.
+/// Resumes the transfers that were in progress when the daemon stopped.
 pub async fn resume(handle: Handle) -> Result<(), ApiError> {
     let journal = handle.call(|node| node.outgoing_journal()).await?;
     let left = blocking(move || journal.load()).await?.unwrap_or_else(|e| {
@@ -78,8 +88,10 @@ pub async fn resume(handle: Handle) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The file as it was announced. One that is gone or is another now comes without its hashes: then the engine
-/// finds it so, and tells the receivers.
+/// Opens and hashes the file of a resumed transfer.
+///
+/// A file that is missing or has changed comes without hashes. The engine then reports it as
+/// changed and tells the receivers.
 fn reopen(outgoing: &OutgoingFile) -> (Option<File>, Vec<merkle::Hash>) {
     let Ok((file, size)) = open(&outgoing.path) else { return (None, Vec::new()) };
     let geometry = &outgoing.manifest.geometry;
@@ -93,6 +105,7 @@ fn reopen(outgoing: &OutgoingFile) -> (Option<File>, Vec<merkle::Hash>) {
     }
 }
 
+/// Returns the file's name at the receivers, if they will accept it.
 fn sent_name(path: &Path, name: Option<String>) -> Result<String, ApiError> {
     if !path.is_absolute() {
         return Err(ApiError::new(ErrorCode::BadRequest, "path must be absolute"));
@@ -105,14 +118,15 @@ fn sent_name(path: &Path, name: Option<String>) -> Result<String, ApiError> {
     Err(ApiError::new(
         ErrorCode::File,
         format!(
-            "receivers would refuse the name {name:?}: give another (--name): 1 to 200 bytes, no '/' or '\\', no control characters, no leading dot"
+            "receivers would refuse the name {name:?}: give another (--name): \
+             1 to 200 bytes, no '/' or '\\', no control characters, no leading dot"
         ),
     ))
 }
 
 fn open(path: &Path) -> Result<(File, u64), ApiError> {
     let metadata = std::fs::metadata(path).map_err(|e| file_error(path, &e))?;
-    // Looked at before it is opened: opening a pipe would wait for its writer.
+    // Check the type first: opening a pipe would wait for its writer.
     if !metadata.is_file() {
         let problem = format!("{} is not a regular file", path.display());
         return Err(ApiError::new(ErrorCode::File, problem));
@@ -121,7 +135,7 @@ fn open(path: &Path) -> Result<(File, u64), ApiError> {
     Ok((file, metadata.len()))
 }
 
-/// Hashes a file that stays the same meanwhile.
+/// Hashes a file and checks that it did not change meanwhile.
 fn digest_unchanged(
     path: &Path,
     file: File,

@@ -1,4 +1,4 @@
-//! What the HTTP API says and takes, as JSON. The command line uses the same types.
+//! JSON types of the HTTP API, which the command line uses too.
 
 use ncmesh_engine::file::ReceiverState;
 use ncmesh_engine::tunnel::RelayMode;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// `GET /v1/status`.
+/// Answer to `GET /v1/status`: state of the node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The program's version.
@@ -15,21 +15,21 @@ pub struct Status {
     pub id: u16,
     /// The node's name.
     pub name: String,
-    /// Which start of the node this is.
+    /// Number of this start of the node (epoch).
     pub epoch: u64,
     /// Seconds since the daemon started.
     pub uptime_s: f64,
-    /// The radio, for people.
+    /// Description of the radio, in words.
     pub radio: String,
-    /// The largest frame, bytes.
+    /// Length of the largest frame, bytes.
     pub mtu: usize,
-    /// Where received files go; absent where none are taken.
+    /// Directory of received files. Absent if the node accepts none.
     pub inbox: Option<PathBuf>,
-    /// Nodes heard directly.
+    /// Number of nodes heard directly.
     pub neighbors: usize,
-    /// Other nodes known.
+    /// Number of other nodes known.
     pub nodes: usize,
-    /// Transfers under way.
+    /// Number of transfers in progress.
     pub transfers_open: usize,
     /// Frames and bytes sent, by service and kind.
     pub sent: Vec<Traffic>,
@@ -37,260 +37,264 @@ pub struct Status {
     pub heard: Vec<Traffic>,
     /// Received frames that were dropped, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// The gateway to the tunnel, where this node has one.
+    /// The tunnel's gateway, if this node has one.
     pub tunnel: Option<Tunnel>,
-    /// Flows of packets through this node, by any tunnel scheme.
+    /// Flows of packets through this node, of all tunnel schemes.
     pub flows: Vec<Flow>,
-    /// Streams known here.
+    /// Streams known to this node.
     pub streams: Vec<Stream>,
-    /// What this node codes of packets that cross, by each tunnel scheme that does so.
+    /// Coding across flows, for each tunnel scheme that does so.
     pub coding: Vec<Coding>,
-    /// What looks wrong and what to do about it.
+    /// Possible problems and what to do about them.
     pub hints: Vec<String>,
 }
 
-/// The gateway between the host and a tunnel scheme.
+/// Gateway between the host and a tunnel scheme.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tunnel {
-    /// The scheme.
+    /// Name of the scheme.
     pub scheme: String,
-    /// The TUN device.
+    /// Name of the TUN device.
     pub device: String,
-    /// The network namespace it was put into, if another than the daemon's.
+    /// Network namespace of the device, if it is not the daemon's.
     pub namespace: Option<String>,
-    /// This node's addresses, with the lengths of their prefixes.
+    /// Addresses of this node, with prefix lengths.
     pub addresses: Vec<String>,
-    /// The longest IP packet, bytes.
+    /// Length of the longest IP packet, bytes.
     pub mtu: usize,
-    /// Packets that wait for room.
+    /// Packets that wait because the scheme's queue is full.
     pub waiting: usize,
-    /// Packets of the host's that the scheme took.
+    /// Packets from the host that the scheme accepted.
     pub packets_out: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes_out: u64,
-    /// Packets for the host.
+    /// Packets delivered to the host.
     pub packets_in: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes_in: u64,
-    /// Packets that went no further, by reason.
+    /// Dropped packets by reason.
     pub drops: BTreeMap<String, u64>,
-    /// ICMP messages made for the host.
+    /// ICMP messages sent to the host.
     pub icmp_sent: u64,
-    /// TCP connections whose segment size was lowered, each way for itself.
+    /// TCP connections whose segment size was lowered, counted for each direction.
     pub mss_clamped: u64,
 }
 
-/// Packets from one node to another, as this node sees them.
+/// Flow of packets from one node to another, as this node sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
-    /// The scheme that carries them.
+    /// Name of the scheme.
     pub scheme: String,
-    /// Where they come from, by name, or by id while the name is unknown.
+    /// Name of the source, or its id while the name is unknown.
     pub source: String,
-    /// Where they go, likewise.
+    /// Name of the destination, or its id while the name is unknown.
     pub destination: String,
-    /// Packets this node is to transfer yet: of MC2 its credits, else the packets queued here.
+    /// Packets this node still has to send: MC2's credits, otherwise the length of the queue.
     pub credits: u64,
-    /// Data frames of the flow heard that were sent to this node, or to more than one.
+    /// Data frames of the flow that were heard and addressed to this node or to several.
     pub heard: u64,
-    /// Of those, the ones that brought something new.
+    /// Number of those frames that were innovative.
     pub innovative: u64,
-    /// Packets handed up here.
+    /// Packets delivered to this node's host.
     pub delivered: u64,
-    /// Packets given up here.
+    /// Packets lost at this node.
     pub lost: u64,
 }
 
-/// One of `GET /v1/streams`: a live stream as this node sees it. Lists of layers begin with the base.
+/// One element of `GET /v1/streams`: a live stream as this node sees it. Lists of layers begin with
+/// the base layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
-    /// The stream's id: its source and a number.
+    /// Id of the stream: its source and a number.
     pub id: String,
-    /// The scheme that carries it.
+    /// Name of the scheme.
     pub scheme: String,
-    /// The group it is sent to.
+    /// Name of the group.
     pub group: String,
-    /// Where it comes from, by name, or by id while the name is unknown.
+    /// Name of the source, or its id while the name is unknown.
     pub source: String,
-    /// Its layers' names.
+    /// Names of the layers.
     pub layers: Vec<String>,
-    /// Receivers that are reached through this node, itself included (m).
+    /// Receivers reached through this node, itself included (m).
     pub receivers: u32,
-    /// The node it comes from, if this one is in its tree.
+    /// Previous hop, if this node is in the stream's tree.
     pub parent: Option<String>,
-    /// At its source.
+    /// State of the source, if it is this node.
     pub sending: Option<StreamSending>,
-    /// At a receiver.
+    /// State of the receiver, if this node is one.
     pub receiving: Option<StreamReceiving>,
-    /// A queue for each next hop.
+    /// Queues, one for each next hop.
     pub queues: Vec<StreamQueue>,
 }
 
-/// What the source of a stream took.
+/// State of a stream at its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamSending {
-    /// Packets, by layer.
+    /// Packets sent by the application, by layer.
     pub packets: Vec<u64>,
-    /// Packets that wait to enter: more came in a slot than may.
+    /// Packets that wait for admission, which is limited in each slot.
     pub waiting: u32,
-    /// Packets refused: as many waited as can.
+    /// Packets refused because too many waited.
     pub refused: u64,
 }
 
-/// What a receiver of a stream got.
+/// State of a stream at a receiver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamReceiving {
-    /// Packets, by layer.
+    /// Packets received, by layer.
     pub packets: Vec<u64>,
-    /// Their bytes.
+    /// Bytes received, by layer.
     pub bytes: Vec<u64>,
-    /// Its virtual queue (Z), packets.
+    /// Virtual queue (Z), packets.
     pub z: f64,
-    /// Its virtual pressure (Y), packets.
+    /// Virtual pressure (Y), packets.
     pub pressure: f64,
-    /// What it asks for at least, bit/s; 0 if nothing.
+    /// Requested minimum rate, bit/s; 0 if there is none.
     pub min_rate_bps: f64,
-    /// What it got lately, bit/s; absent for the first seconds.
+    /// Recent rate received, bit/s. Absent for the first seconds.
     pub rate_bps: Option<f64>,
-    /// What the source sent lately, bit/s; absent for the first seconds.
+    /// Recent rate of the source, bit/s. Absent for the first seconds.
     pub offered_bps: Option<f64>,
-    /// Where layers are played out to, `base=udp:6004`.
+    /// Ports that layers are written to, for instance `base=udp:6004`.
     pub playing: Vec<String>,
-    /// What keeps it from the rate it asks for.
+    /// Reason why the receiver does not get the rate it asks for.
     pub problem: Option<Problem>,
 }
 
-/// What is wrong, and what to do about it.
+/// Problem of a receiver and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// For programs: `no_path`, `nothing_arrives`, `below_minimum`, `source_sends_less`, `no_such_layer`.
+    /// Machine-readable code: `no_path`, `nothing_arrives`, `below_minimum`, `source_sends_less` or
+    /// `no_such_layer`.
     pub code: String,
-    /// For people.
+    /// Message for people.
     pub text: String,
 }
 
-/// One of `GET /v1/streams/received`: a group that this node joined.
+/// One element of `GET /v1/streams/received`: a group that this node joined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinedGroup {
-    /// The group.
+    /// Name of the group.
     pub group: String,
-    /// Ids of the streams to it that are known here.
+    /// Ids of the group's streams that are known to this node.
     pub streams: Vec<String>,
-    /// Where layers are played out to, `base=udp:6004`.
+    /// Ports that layers are written to, for instance `base=udp:6004`.
     pub playing: Vec<String>,
 }
 
-/// The queue of a stream towards a next hop.
+/// Queue of a stream for one next hop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamQueue {
-    /// The next hop.
+    /// Name of the next hop.
     pub to: String,
-    /// Receivers behind it (m).
+    /// Receivers reached through it (m).
     pub receivers: u32,
-    /// Packets held, by layer (their sum and the place-holders are Q).
+    /// Packets held, by layer. With the place-holders they make up Q.
     pub held: Vec<u32>,
-    /// The part of Q that is no packets: the mean virtual pressure of the receivers behind it.
+    /// Place-holders in Q: the mean virtual pressure of the receivers behind the next hop.
     pub place_holders: f64,
-    /// The drop queue (D), packets.
+    /// Drop queue (D), packets.
     pub drop_queue: f64,
-    /// What the next hop told of its own queues, packets.
+    /// Queue length that the next hop reported, packets.
     pub downstream: f64,
-    /// The differential backlog (W), packets.
+    /// Differential backlog (W), packets.
     pub weight: f64,
-    /// What the link is thought to carry, packets per slot (mu).
+    /// Estimated capacity of the link, packets per slot (mu).
     pub rate: f64,
     /// Packets sent, by layer.
     pub sent: Vec<u64>,
     /// Packets dropped, by layer.
     pub dropped: Vec<u64>,
-    /// Packets that the radio gave up on.
+    /// Packets that the radio failed to deliver.
     pub lost: u64,
 }
 
-/// What this node codes of packets that cross.
+/// Counters of coding across flows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Coding {
-    /// The scheme.
+    /// Name of the scheme.
     pub scheme: String,
     /// Data frames sent.
     pub sent: u64,
-    /// Of those, the ones with two packets in them.
+    /// Number of those frames that carried two packets.
     pub coded: u64,
-    /// Coded over sent: the coding ratio of Huang et al., V-A; absent before the first.
+    /// Coded over sent: the coding ratio of Huang et al., section V-A. Absent before the first
+    /// frame.
     pub ratio: Option<f64>,
     /// Packets decoded here.
     pub decoded: u64,
-    /// Frames with two packets, one of them for this node, that could not be decoded.
+    /// Coded frames with a packet for this node that could not be decoded.
     pub undecodable: u64,
-    /// Packets sent again because a neighbour missed them.
+    /// Packets retransmitted because a next hop missed them.
     pub repeated: u64,
-    /// How long packets are held, where the scheme finds that out for itself.
+    /// Hold times of packets, if the scheme determines them itself.
     pub holds: Vec<Hold>,
-    /// Neighbours for whom nothing is coded now.
+    /// Neighbours that this node does not code for at present.
     pub stopped: Vec<Stopped>,
-    /// Which relay of CORE this node is, for generations that begin now; absent of schemes that have but one.
+    /// Relay mode of CORE for generations that begin now. Absent for schemes with one mode.
     pub relay: Option<RelayMode>,
-    /// Whether flows that cross are combined here; absent where that cannot be chosen while the daemon runs.
+    /// Whether crossing flows are combined. Absent if that cannot be changed while the daemon runs.
     pub combines: Option<bool>,
 }
 
-/// How long packets of one direction are held for others to be coded with.
+/// Hold time: how long packets of one direction wait for others to be coded with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hold {
-    /// From whom they come, by name.
+    /// Name of the previous hop.
     pub previous: String,
-    /// To whom they go, by name.
+    /// Name of the next hop.
     pub next: String,
-    /// What is best as far as known, s.
+    /// Present estimate of the best hold time, s.
     pub hold_s: f64,
 }
 
-/// A neighbour for whom nothing is coded.
+/// Neighbour that this node does not code for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stopped {
-    /// Its name.
+    /// Name of the neighbour.
     pub neighbor: String,
-    /// What it did, in words.
+    /// Reason, in words.
     pub reason: String,
 }
 
-/// Frames of one kind.
+/// Frame counters of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {
     /// The service: `link`, `route` or an engine.
     pub service: String,
-    /// Which of its frames.
+    /// Kind of frame within the service.
     pub kind: u8,
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
     /// Bytes, outer frame included.
     pub bytes: u64,
 }
 
-/// One of `GET /v1/peers`: another node of the mesh.
+/// One element of `GET /v1/peers`: another node of the mesh.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Peer {
-    /// Its id.
+    /// Id of the node.
     pub id: u16,
-    /// Its name, once its link state was heard.
+    /// Name of the node. Absent until its link state was heard.
     pub name: Option<String>,
-    /// Whether it is heard directly.
+    /// Whether the node is heard directly.
     pub neighbor: bool,
-    /// Share of this node's broadcasts it receives, 0 to 1.
+    /// Share of this node's broadcasts that the peer receives, 0 to 1.
     pub delivery_to: Option<f64>,
-    /// Share of its broadcasts received here, 0 to 1.
+    /// Share of the peer's broadcasts that this node receives, 0 to 1.
     pub delivery_from: Option<f64>,
-    /// Expected transmissions to it along the best path; absent while it cannot be reached.
+    /// Expected number of transmissions along the best path (ETX). Absent if the peer is
+    /// unreachable.
     pub etx: Option<f64>,
-    /// Hops of that path.
+    /// Number of hops of that path.
     pub hops: Option<usize>,
-    /// The first node of that path, by name.
+    /// Name of the first hop of that path.
     pub next_hop: Option<String>,
-    /// Seconds since a frame of it was heard directly.
+    /// Seconds since a frame of the peer was heard directly.
     pub last_heard_s: Option<f64>,
 }
 
-/// Which way a transfer goes.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -300,25 +304,25 @@ pub enum Direction {
     Receiving,
 }
 
-/// Where a transfer or a receiver stands.
+/// State of a transfer or of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// A receiver that has not answered yet.
+    /// The receiver has not answered yet.
     Invited,
-    /// Under way.
+    /// In progress.
     Active,
     /// The whole file is being verified.
     Verifying,
-    /// A receiver has the whole file, verified; a source has nothing more to send.
+    /// A receiver has the verified file, or a source has nothing more to send.
     Complete,
-    /// A receiver that was reached once and cannot be reached now.
+    /// The receiver was reached before and is unreachable now.
     Lost,
-    /// Withdrawn by its source.
+    /// The source withdrew the transfer.
     Withdrawn,
-    /// A receiver does not take it.
+    /// The receiver refused the transfer.
     Refused,
-    /// The source cannot send on.
+    /// The source cannot continue.
     Failed,
 }
 
@@ -334,77 +338,77 @@ impl From<ReceiverState> for State {
     }
 }
 
-/// One of `GET /v1/transfers`.
+/// One element of `GET /v1/transfers`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// The transfer's id, for instance `3-09ab12ff`.
+    /// Id of the transfer, for instance `3-09ab12ff`.
     pub id: String,
-    /// The file's name.
+    /// Name of the file.
     pub name: String,
-    /// Where the file lies here: the source's file, or the received one once it is complete.
+    /// Path of the file on this host: the source's file, or the received one once it is complete.
     pub path: Option<PathBuf>,
-    /// The file's size, bytes.
+    /// Size of the file, bytes.
     pub size: u64,
-    /// BLAKE3 of the file, hexadecimal.
+    /// BLAKE3 hash of the file, hexadecimal.
     pub hash: String,
-    /// The source's name, or its id while its name is unknown.
+    /// Name of the source, or its id while the name is unknown.
     pub source: String,
-    /// Which way.
+    /// Direction, as seen from this node.
     pub direction: Direction,
-    /// Where it stands.
+    /// State of the transfer.
     pub state: State,
-    /// Why, where it was refused or failed.
+    /// Reason, if the transfer was refused or failed.
     pub reason: Option<String>,
-    /// Whether it needs nothing more here.
+    /// Whether the transfer has ended at this node.
     pub ended: bool,
-    /// Bytes received; at the source, bytes the poorest receiver has.
+    /// Bytes received; at the source, bytes that the slowest receiver has.
     pub bytes: u64,
-    /// Seconds it took, or has taken so far, since it began or was resumed here.
+    /// Duration so far, or in total, since the transfer began or was resumed here, s.
     pub seconds: f64,
-    /// Bytes received in those seconds, kbit/s.
+    /// Rate over that duration, kbit/s.
     pub kbit_s: f64,
-    /// Receivers, at the source.
+    /// Receivers; at the source only.
     pub receivers: Vec<Receiver>,
-    /// Data packets the source itself sent.
+    /// Data packets sent by the source itself.
     pub source_packets: u64,
-    /// Payload bytes of the source's packets over the file's bytes.
+    /// Payload bytes of the source's packets divided by the size of the file.
     pub source_redundancy: f64,
-    /// Nodes that forwarded for it, by name, at the source.
+    /// Names of the forwarders; at the source only.
     pub forwarders: Vec<String>,
-    /// Packets that brought something new, at a receiver.
+    /// Innovative packets; at a receiver.
     pub innovative: u64,
-    /// Packets that did not, at a receiver.
+    /// Redundant packets; at a receiver.
     pub redundant: u64,
-    /// Batches whose hash was wrong, at a receiver.
+    /// Batches with a wrong hash; at a receiver.
     pub bad_batches: u64,
 }
 
-/// One receiver of a transfer, as its source sees it.
+/// Receiver of a transfer, as the source sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Receiver {
-    /// Its id.
+    /// Id of the receiver.
     pub id: u16,
-    /// Its name, or its id while its name is unknown.
+    /// Name of the receiver, or its id while the name is unknown.
     pub name: String,
-    /// How it stands.
+    /// State of the receiver.
     pub state: State,
-    /// Why, where it refused.
+    /// Reason, if it refused.
     pub reason: Option<String>,
-    /// Bytes it acknowledged.
+    /// Bytes it has acknowledged.
     pub bytes: u64,
-    /// Seconds it took, or has taken so far.
+    /// Duration so far, or in total, s.
     pub seconds: f64,
-    /// Bytes acknowledged in those seconds, kbit/s.
+    /// Rate over that duration, kbit/s.
     pub kbit_s: f64,
 }
 
-/// Who is to get a file.
+/// Receivers of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Recipients {
-    /// The word `all`: every node known, and those that join while it is sent.
+    /// The word `all`: every known node, and those that join while the file is sent.
     All(All),
-    /// These, by name or id.
+    /// Nodes by name or id.
     Named(Vec<String>),
 }
 
@@ -416,85 +420,85 @@ pub enum All {
     All,
 }
 
-/// `POST /v1/transfers`.
+/// Body of `POST /v1/transfers`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SendRequest {
-    /// The file, an absolute path the daemon can read.
+    /// Absolute path of a file that the daemon can read.
     pub path: PathBuf,
-    /// Who is to get it.
+    /// Receivers.
     pub to: Recipients,
-    /// The name receivers give it; left out, the file's own.
+    /// Name of the file at the receivers. The file's own name if absent.
     #[serde(default)]
     pub name: Option<String>,
-    /// The engine that sends it; left out, the first there is for files.
+    /// Name of the scheme. The first file scheme if absent.
     #[serde(default)]
     pub scheme: Option<String>,
 }
 
-/// The answer to `POST /v1/transfers`.
+/// Answer to `POST /v1/transfers`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
-    /// The transfer's id.
+    /// Id of the transfer.
     pub id: String,
 }
 
-/// `GET` and `PUT /v1/inbox`. An inbox set so is used until the daemon stops.
+/// Body of `GET` and `PUT /v1/inbox`. A change lasts until the daemon stops.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Inbox {
-    /// The directory, an absolute path the daemon can write.
+    /// Absolute path of a directory that the daemon can write.
     pub dir: Option<PathBuf>,
 }
 
-/// `PUT /v1/tunnel`. What is set so holds until the daemon stops; what is left out stays as it is.
+/// Body of `PUT /v1/tunnel`. A change lasts until the daemon stops; absent fields stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TunnelChange {
-    /// The engine that carries what goes out.
+    /// Tunnel scheme for outgoing packets.
     pub scheme: Option<String>,
-    /// What this node is as a relay of `core_nc`; it needs no tunnel of its own for that.
+    /// Relay mode of `core_nc`. Relays need no tunnel of their own.
     pub relay: Option<RelayMode>,
-    /// Whether it combines flows that cross, as a relay of `core_nc` and `cope`.
+    /// Whether this node combines crossing flows as a relay of `core_nc` and `cope`.
     pub coding: Option<bool>,
 }
 
-/// What went wrong, for programs.
+/// Kind of an error, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// The request makes no sense.
+    /// The request is malformed.
     BadRequest,
-    /// There is no such thing here.
+    /// The resource does not exist.
     NotFound,
-    /// The file cannot be read, or cannot be sent as it is.
+    /// The file cannot be read or is unsuitable.
     File,
-    /// No node of that name is known, or none at all.
+    /// No such node is known, or none at all.
     UnknownReceiver,
     /// The node is known but cannot be reached now.
     UnreachableReceiver,
     /// The inbox cannot be written.
     Inbox,
-    /// A UDP port on this host cannot be had.
+    /// A UDP port of this host is not available.
     Port,
-    /// The transfer ended already.
+    /// The transfer has ended already.
     Ended,
     /// The daemon is stopping.
     Stopping,
 }
 
-/// Every answer that is an error.
+/// Body of every error answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{error}")]
 pub struct ApiError {
-    /// What went wrong and what to do, one line.
+    /// One line that says what is wrong and what to do.
     pub error: String,
-    /// What went wrong, for programs.
+    /// Kind of the error.
     pub code: ErrorCode,
 }
 
 impl ApiError {
-    /// An error.
+    /// Returns an error answer.
     pub fn new(code: ErrorCode, error: impl Into<String>) -> Self {
         Self { error: error.into(), code }
     }

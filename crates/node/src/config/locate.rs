@@ -1,22 +1,25 @@
-//! Where a setting stands in a configuration file, for errors that do not know.
+//! Finds the line of a setting in a configuration file, for errors that do not carry one.
 
-/// A line `key = value`.
+/// Line of the form `key = value`.
 struct Setting<'a> {
     line: usize,
     key: &'a str,
-    /// Without quotes and comment.
+    /// The value without quotes and comment.
     value: &'a str,
 }
 
-/// The line (from 1) of `key` in `[section]`; of the section's head where the key is not found.
+/// Returns the line (from 1) of `key` in `[section]`, or of the section's header if the key is
+/// absent.
 pub(super) fn line_of(text: &str, section: &str, key: &str) -> Option<usize> {
     let (head, settings) = settings(text, section)?;
     let line = |setting: &Setting<'_>| (setting.key == key).then_some(setting.line);
     Some(settings.iter().find_map(line).unwrap_or(head))
 }
 
-/// The line (from 1) of what a one-line `problem` in `[section]` is about: the key it begins with, the key it
-/// quotes first, or the only setting with the value it quotes first; otherwise the section's head.
+/// Returns the line (from 1) that a one-line `problem` in `[section]` is about.
+///
+/// This is the line of the key that the problem begins with or quotes first, or the only setting
+/// with the value that it quotes first. Otherwise it is the section's header.
 #[must_use]
 pub fn line_of_problem(text: &str, section: &str, problem: &str) -> Option<usize> {
     let (head, settings) = settings(text, section)?;
@@ -33,7 +36,7 @@ pub fn line_of_problem(text: &str, section: &str, problem: &str) -> Option<usize
     }
 }
 
-/// The setting a problem begins with, if it begins with one.
+/// Returns the setting that a problem begins with, or an empty word.
 fn first_word(problem: &str) -> &str {
     let end = problem.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     &problem[..end.unwrap_or(problem.len())]
@@ -44,7 +47,7 @@ fn first_quoted(problem: &str) -> Option<&str> {
     rest.split(['`', '"']).next()
 }
 
-/// The line of a section's head, and the section's settings.
+/// Returns the line of a section's header, and the section's settings.
 fn settings<'a>(text: &'a str, section: &str) -> Option<(usize, Vec<Setting<'a>>)> {
     let mut lines = (1..).zip(text.lines().map(str::trim));
     let (head, _) = lines.find(|(_, line)| section_name(line) == Some(section))?;
@@ -56,7 +59,7 @@ fn settings<'a>(text: &'a str, section: &str) -> Option<(usize, Vec<Setting<'a>>
     Some((head, settings.collect()))
 }
 
-/// The name of the section that begins with this line.
+/// Returns the name of the section whose header is this line.
 pub(super) fn section_name(line: &str) -> Option<&str> {
     let (name, _) = line.trim().strip_prefix('[')?.split_once(']')?;
     Some(name.trim())

@@ -1,4 +1,4 @@
-//! `[radio]`: which radio the daemon drives.
+//! `[radio]`: the kind of radio and its settings.
 
 use super::value;
 use crate::etherd::datagram::Token;
@@ -14,12 +14,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 pub enum RadioConfig {
     /// UDP broadcast on a network interface.
     Udp(UdpConfig),
-    /// A place in an emulated ether.
+    /// A radio of the channel emulator.
     Air(AirConfig),
 }
 
 impl RadioConfig {
-    /// The largest frame, bytes.
+    /// Returns the length of the largest frame, bytes.
     #[must_use]
     pub fn mtu(&self) -> usize {
         match self {
@@ -33,18 +33,18 @@ impl RadioConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UdpConfig {
-    /// The network interface, for instance `wlan0`.
+    /// Name of the network interface, for instance `wlan0`.
     pub interface: String,
-    /// The UDP port, the same on all nodes.
+    /// UDP port, the same on all nodes.
     #[serde(default = "default_port", deserialize_with = "port")]
     pub port: u16,
-    /// Where frames go; left out, the interface's own IPv4 broadcast address.
+    /// Destination address of frames. The interface's IPv4 broadcast address if absent.
     #[serde(default, deserialize_with = "broadcast")]
     pub broadcast: Option<Ipv4Addr>,
-    /// At most so many bits a second go out, headers included.
+    /// Limit of the transmission rate, headers included.
     #[serde(default = "default_rate")]
     pub rate: Rate,
-    /// The largest frame, bytes of UDP payload: 28 less than the interface's MTU.
+    /// Length of the largest frame, bytes of UDP payload: 28 less than the interface's MTU.
     #[serde(default = "default_udp_mtu", deserialize_with = "mtu")]
     pub mtu: usize,
 }
@@ -53,15 +53,15 @@ pub struct UdpConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AirConfig {
-    /// Where the ether listens.
+    /// Address of the channel emulator.
     #[serde(deserialize_with = "ether")]
     pub ether: SocketAddr,
-    /// This node's place in the ether's scenario.
+    /// Index of this node's radio in the emulator.
     pub index: u32,
-    /// Lets this node in.
+    /// Secret of the emulator's run.
     #[serde(deserialize_with = "token")]
     pub token: Token,
-    /// The largest frame, bytes.
+    /// Length of the largest frame, bytes.
     #[serde(default = "default_air_mtu", deserialize_with = "mtu")]
     pub mtu: usize,
 }
@@ -70,7 +70,7 @@ fn default_port() -> u16 {
     7117
 }
 
-/// The rate at which Wi-Fi sends broadcast frames where nothing else is configured (lowest OFDM rate).
+/// Returns 6 Mbit/s, the lowest OFDM rate, at which Wi-Fi sends broadcast frames by default.
 fn default_rate() -> Rate {
     Rate { bits_per_second: 6e6 }
 }
@@ -105,7 +105,7 @@ fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Token, D::Error> 
     token.map_err(|e| serde::de::Error::custom(format!("token: {e}")))
 }
 
-/// A bit rate; written `"500k"`, `"20M"`, `"5.5M"`, `"1G"`.
+/// Bit rate, written `"500k"`, `"20M"`, `"5.5M"` or `"1G"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     /// Bits per second.
@@ -123,9 +123,13 @@ impl std::str::FromStr for Rate {
             _ => (text.trim(), 1.0),
         };
         let rate = number.parse::<f64>().ok().map(|n| n * unit);
-        rate.filter(|r| (1e3..=1e11).contains(r)).map(|bits_per_second| Self { bits_per_second }).ok_or_else(
-            || format!("rate = {text:?}: allowed is \"1k\" to \"100G\" (bits per second), for instance \"20M\""),
-        )
+        let rate = rate.filter(|r| (1e3..=1e11).contains(r));
+        rate.map(|bits_per_second| Self { bits_per_second }).ok_or_else(|| {
+            format!(
+                "rate = {text:?}: allowed is \"1k\" to \"100G\" (bits per second), \
+                 for instance \"20M\""
+            )
+        })
     }
 }
 

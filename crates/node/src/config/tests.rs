@@ -1,6 +1,7 @@
-//! What `node.toml` may say, and what is said where it is wrong.
+//! Tests of `node.toml`: what it accepts, and the messages for mistakes.
 
 use super::*;
+use ncmesh_host::gateway::Target;
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
@@ -85,7 +86,7 @@ fn errors_in_the_radio_are_placed_and_say_what_is_allowed() {
 }
 
 #[test]
-fn a_radio_of_no_known_kind_is_told_which_there_are() {
+fn an_unknown_kind_of_radio_is_answered_with_the_known_ones() {
     let error = parse("[node]\nid = 3\nkey = \"KEY\"\n[radio]\nkind = \"lora\"\n").unwrap_err();
     assert!(error.problem.contains("udp") && error.problem.contains("air"), "{error}");
     assert_eq!(error.line, Some(5), "{error}");

@@ -5,6 +5,7 @@ use ipnet::IpNet;
 use ncmesh_engine::name::is_node_name;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engines::REGISTRY;
+use ncmesh_host::gateway::{DEFAULT_QUEUE, GatewayConfig, Target};
 use ncmesh_wire::NodeId;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -12,52 +13,56 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
-/// The most routes there can be.
+/// Largest number of routes.
 const MAX_ROUTES: usize = 4096;
-/// The longest name Linux gives a network interface, bytes.
+/// Length of the longest name of a network interface in Linux, bytes.
 const MAX_DEVICE_NAME: usize = 15;
 
 /// `[tunnel]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TunnelConfig {
-    /// The engine that carries the packets.
+    /// Name of the scheme that carries the packets.
     #[serde(default = "default_scheme", deserialize_with = "scheme")]
     pub scheme: String,
-    /// The TUN device, made by the daemon.
+    /// Name of the TUN device, which the daemon makes.
     #[serde(default = "default_device", deserialize_with = "device")]
     pub device: String,
-    /// The network namespace, as `ip netns` names them, that the device is put into; the daemon's own if absent.
+    /// Network namespace for the device, as `ip netns` names it. The daemon's own if absent.
     #[serde(default, deserialize_with = "namespace")]
     pub namespace: Option<String>,
-    /// This node's addresses, each with the length of the prefix that is reached through the device.
+    /// Addresses of this node. Each prefix is reached through the device.
     #[serde(deserialize_with = "addresses")]
     pub address: Vec<IpNet>,
-    /// The longest IP packet, bytes; as long as the scheme carries if absent.
+    /// Length of the longest IP packet, bytes. The longest that the scheme carries if absent.
     #[serde(default, deserialize_with = "mtu")]
     pub mtu: Option<usize>,
-    /// Whether the segment size of TCP connections through the device is held to what fits.
+    /// Whether the segment size of TCP connections through the device is limited to what fits.
     #[serde(default = "yes")]
     pub clamp_mss: bool,
-    /// Packets that wait here at most for one node while the scheme has no room.
+    /// Limit of packets that wait for one node while the scheme's queue is full.
     #[serde(default = "default_queue", deserialize_with = "queue")]
     pub queue: usize,
-    /// Which addresses are reached through which node, and may be the source of what comes from it.
+    /// Addresses and the node each is reached through. Packets from that node may have no other
+    /// source address.
     #[serde(default, deserialize_with = "routes")]
     pub routes: Vec<(IpNet, Target)>,
 }
 
-/// The node a route leads to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// By id.
-    Id(NodeId),
-    /// By name, or by id where none is named so.
-    Name(String),
-}
-
 impl TunnelConfig {
-    /// Checks what one setting alone does not tell, for the node of this id and name.
+    /// Returns the settings of the gateway, for packets of up to `mtu` bytes.
+    #[must_use]
+    pub fn gateway(&self, mtu: usize) -> GatewayConfig {
+        GatewayConfig {
+            addresses: self.address.iter().map(IpNet::addr).collect(),
+            routes: self.routes.clone(),
+            mtu,
+            clamp_mss: self.clamp_mss,
+            queue: self.queue,
+        }
+    }
+
+    /// Checks settings that depend on each other, for the node with this id and name.
     pub(super) fn check(&self, id: NodeId, name: &str) -> Result<(), String> {
         let own = |target: &Target| match target {
             Target::Id(node) => *node == id,
@@ -76,7 +81,7 @@ impl TunnelConfig {
     }
 }
 
-/// The tunnel that is used if none is named.
+/// Returns the scheme for tunnels that name none.
 fn default_scheme() -> String {
     REGISTRY.of(ServiceKind::Tunnel).next().map_or_else(String::new, |e| e.name.into())
 }
@@ -86,17 +91,17 @@ fn default_device() -> String {
 }
 
 fn default_queue() -> usize {
-    128
+    DEFAULT_QUEUE
 }
 
 fn yes() -> bool {
     true
 }
 
-/// That there is such a tunnel scheme.
+/// Checks that a tunnel scheme with this name exists.
 ///
 /// # Errors
-/// One line that lists those there are.
+/// One line that lists the existing schemes.
 pub(crate) fn check_scheme(name: &str) -> Result<(), String> {
     let tunnels = REGISTRY.of(ServiceKind::Tunnel);
     let known: Vec<_> = tunnels.map(|e| e.name).collect();
@@ -157,19 +162,19 @@ fn addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D
     Ok(all)
 }
 
-/// Whether a host can have this address.
+/// Returns whether a host can have this address.
 fn is_host(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     !address.is_unspecified() && !address.is_multicast() && !address.is_loopback() && !broadcast
 }
 
 fn routes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(IpNet, Target)>, D::Error> {
-    let texts = BTreeMap::<String, Target>::deserialize(deserializer)?;
+    let texts = BTreeMap::<String, RouteTarget>::deserialize(deserializer)?;
     if texts.len() > MAX_ROUTES {
         return Err(Error::custom(format!("routes: allowed are up to {MAX_ROUTES}")));
     }
     let mut routes = BTreeMap::new();
-    for (text, target) in texts {
+    for (text, RouteTarget(target)) in texts {
         let prefix = prefix(&text).map_err(Error::custom)?;
         if routes.insert(prefix, target).is_some() {
             return Err(Error::custom(format!("routes: {prefix} stands there twice")));
@@ -190,9 +195,12 @@ fn prefix(text: &str) -> Result<IpNet, String> {
     Err(format!("routes: {text:?} has bits beyond its prefix; write \"{}\"", prefix.trunc()))
 }
 
-impl<'de> Deserialize<'de> for Target {
+/// The node that a route of the file leads to: a name or an id.
+struct RouteTarget(Target);
+
+impl<'de> Deserialize<'de> for RouteTarget {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TargetReader)
+        deserializer.deserialize_any(TargetReader).map(Self)
     }
 }
 

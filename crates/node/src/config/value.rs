@@ -1,10 +1,10 @@
-//! Values that say what is allowed where they are wrong.
+//! Readers for values, whose errors say what is allowed.
 
 use serde::de::{Deserialize, Deserializer, Error};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// The whole number of `key`, within a range.
+/// Reads the whole number of `key` and checks its range.
 pub(super) fn ranged<'de, D: Deserializer<'de>, T: TryFrom<i64>>(
     deserializer: D,
     key: &str,
@@ -18,7 +18,7 @@ pub(super) fn ranged<'de, D: Deserializer<'de>, T: TryFrom<i64>>(
     })
 }
 
-/// What the text of `key` stands for.
+/// Parses the text of `key`.
 pub(super) fn parsed<'de, D: Deserializer<'de>, T: FromStr>(
     deserializer: D,
     key: &str,

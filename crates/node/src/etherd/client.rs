@@ -1,8 +1,9 @@
-//! The side of a process that is attached to the ether as one of its radios.
+//! Client of the channel emulator: a process attached as one of its radios.
 //!
-//! [`EtherClient::event`] is cancel-safe, to stand in a `select!`. A grant is to be answered at once, as the whole
-//! medium waits. To keep the channel busy, ask for the next frame with [`EtherClient::request`] *before* answering
-//! the present grant: the request then takes part in the very next backoff.
+//! [`EtherClient::event`] is cancel-safe, so that it can be used in a `select!`. Answer a grant at
+//! once, because the whole medium waits. To keep the channel busy, call [`EtherClient::request`]
+//! for the next frame *before* answering the present grant: the request then takes part in the very
+//! next backoff.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -14,94 +15,96 @@ use super::datagram::{
     Access, Datagram, MAX_DATAGRAM_BYTES, MAX_FRAME_BYTES, Outcome, Refusal, Token, parse,
 };
 
-/// How long to wait for an answer before an attachment is asked for again.
+/// Timeout after which an attachment is requested again.
 const ATTACH_WAIT: Duration = Duration::from_millis(200);
 const ATTACH_TRIES: u32 = 25;
-/// A request without a grant is repeated after this: UDP may have lost either. The ether ignores repetitions.
+/// Timeout after which a request without a grant is repeated, because UDP may have lost either. The
+/// emulator ignores repetitions.
 const REQUEST_WAIT: Duration = Duration::from_millis(250);
 
-/// What the ether says to a radio.
+/// Event of a radio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EtherEvent {
-    /// Send now: answer with [`EtherClient::answer`] or [`EtherClient::decline`].
+    /// The channel is granted: call [`EtherClient::answer`] or [`EtherClient::decline`].
     Grant,
     /// A frame was heard.
     Received {
-        /// The index of the radio that sent it.
+        /// Index of the radio that sent it.
         from: u32,
         /// Its bytes.
         bytes: Vec<u8>,
     },
-    /// What became of the frame sent last.
+    /// Report about the last frame sent.
     Report {
         /// The outcome.
         outcome: Outcome,
-        /// How many times it was sent.
+        /// Number of transmission attempts.
         attempts: u32,
-        /// Its time on the air in all attempts, ns.
+        /// Airtime of all attempts, ns.
         airtime_ns: u64,
     },
 }
 
-/// Why a radio cannot go on.
+/// Reason why a radio cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum EtherClientError {
-    /// The socket.
+    /// The socket failed.
     #[error("ether at {ether}: {source}")]
     Socket {
-        /// The ether's address.
+        /// The emulator's address.
         ether: SocketAddr,
-        /// The operating system's reason; connection refused where no ether listens.
+        /// The operating system's error: connection refused if no emulator listens.
         source: std::io::Error,
     },
-    /// Nobody answered.
+    /// The emulator did not answer.
     #[error("ether at {ether}: no answer")]
     Silent {
-        /// The ether's address.
+        /// The emulator's address.
         ether: SocketAddr,
     },
-    /// The token is not that of the ether's run.
+    /// The token is not that of the emulator's run.
     #[error("ether at {ether}: wrong token")]
     WrongToken {
-        /// The ether's address.
+        /// The emulator's address.
         ether: SocketAddr,
     },
-    /// The ether has fewer radios.
+    /// The emulator has fewer radios.
     #[error("ether at {ether}: no radio {radio}")]
     NoSuchRadio {
-        /// The ether's address.
+        /// The emulator's address.
         ether: SocketAddr,
-        /// The index asked for.
+        /// The requested index.
         radio: u32,
     },
-    /// Another process attached as this radio, the ether gave this one up for its silence, or it has ended.
+    /// The radio was detached: another process attached as this radio, the emulator gave this one
+    /// up for not answering, or the run ended.
     #[error("ether at {ether}: detached from radio {radio}")]
     Detached {
-        /// The ether's address.
+        /// The emulator's address.
         ether: SocketAddr,
         /// This radio's index.
         radio: u32,
     },
-    /// An answer without a grant.
+    /// There is no grant to answer.
     #[error("no grant to answer")]
     NoGrant,
-    /// A frame longer than a MAC carries.
+    /// The frame is longer than a MAC carries.
     #[error("frame of {bytes} bytes: at most {MAX_FRAME_BYTES} fit")]
     TooLong {
-        /// Its length.
+        /// Its length, bytes.
         bytes: usize,
     },
 }
 
-/// An attached radio. Dropped, it detaches.
+/// Attached radio. Dropping it detaches.
 pub struct EtherClient {
     socket: UdpSocket,
     ether: SocketAddr,
     radio: u32,
     radios: u32,
-    /// The serial of the grant not answered yet.
+    /// Serial of the open grant.
     grant: Option<u64>,
-    /// When to repeat the request, while one is open.
+    /// Time to repeat the request, while one is open.
     repeat_at: Option<Instant>,
     garbled: u64,
     incoming: Vec<u8>,
@@ -109,10 +112,11 @@ pub struct EtherClient {
 }
 
 impl EtherClient {
-    /// Attaches as `radio` to the ether at `ether`, in place of any process that was attached so.
+    /// Attaches as `radio` to the emulator at `ether`. Replaces any process attached as that radio.
     ///
     /// # Errors
-    /// [`EtherClientError::Socket`], [`EtherClientError::WrongToken`], [`EtherClientError::NoSuchRadio`]; [`EtherClientError::Silent`] after 5 s.
+    /// [`EtherClientError::Socket`], [`EtherClientError::WrongToken`],
+    /// [`EtherClientError::NoSuchRadio`], or [`EtherClientError::Silent`] after 5 s.
     pub async fn attach(
         ether: SocketAddr,
         token: Token,
@@ -124,7 +128,7 @@ impl EtherClient {
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
         let socket = UdpSocket::bind(any).await.map_err(fail)?;
-        // Connected, it hears nobody else, and learns when the ether is gone.
+        // A connected socket receives from the emulator only, and reports when it is gone.
         socket.connect(ether).await.map_err(fail)?;
         let mut air = Self {
             socket,
@@ -147,7 +151,7 @@ impl EtherClient {
         Err(EtherClientError::Silent { ether })
     }
 
-    /// Waits for the answer to an attachment: the number of radios.
+    /// Waits for the answer to an attachment. Returns the number of radios.
     async fn attached(&mut self) -> Result<u32, EtherClientError> {
         loop {
             let length = self.receive().await?;
@@ -169,22 +173,22 @@ impl EtherClient {
         }
     }
 
-    /// This radio's index.
+    /// Returns the index of this radio.
     pub fn radio(&self) -> u32 {
         self.radio
     }
 
-    /// How many radios the ether has.
+    /// Returns the number of radios of the emulator.
     pub fn radios(&self) -> u32 {
         self.radios
     }
 
-    /// Datagrams that could not be read or made no sense.
+    /// Returns the number of malformed datagrams received.
     pub fn garbled(&self) -> u64 {
         self.garbled
     }
 
-    /// Asks for the channel, for one frame. Asking twice is asking once.
+    /// Requests the channel for one frame. Repeated requests have no further effect.
     ///
     /// # Errors
     /// [`EtherClientError::Socket`].
@@ -193,7 +197,7 @@ impl EtherClient {
         self.send(&Datagram::Request).await
     }
 
-    /// Takes the request back. A grant may be under way even so.
+    /// Withdraws the request. A grant may still arrive if it was sent before.
     ///
     /// # Errors
     /// [`EtherClientError::Socket`].
@@ -205,7 +209,8 @@ impl EtherClient {
     /// Answers the grant with a frame of at most [`MAX_FRAME_BYTES`].
     ///
     /// # Errors
-    /// [`EtherClientError::NoGrant`], [`EtherClientError::Socket`]; with [`EtherClientError::TooLong`] the grant stays open.
+    /// [`EtherClientError::NoGrant`], [`EtherClientError::Socket`], or
+    /// [`EtherClientError::TooLong`], after which the grant stays open.
     pub async fn answer(&mut self, access: Access, bytes: &[u8]) -> Result<(), EtherClientError> {
         if bytes.len() > MAX_FRAME_BYTES {
             return Err(EtherClientError::TooLong { bytes: bytes.len() });
@@ -214,7 +219,7 @@ impl EtherClient {
         self.send(&Datagram::Frame { serial, access, bytes }).await
     }
 
-    /// Answers the grant with nothing.
+    /// Declines the grant.
     ///
     /// # Errors
     /// [`EtherClientError::NoGrant`], [`EtherClientError::Socket`].
@@ -223,10 +228,10 @@ impl EtherClient {
         self.send(&Datagram::Decline { serial }).await
     }
 
-    /// The next event. Cancel-safe.
+    /// Waits for the next event. Cancel-safe.
     ///
     /// # Errors
-    /// [`EtherClientError::Detached`], or [`EtherClientError::Socket`] where the ether is gone.
+    /// [`EtherClientError::Detached`], or [`EtherClientError::Socket`] if the emulator is gone.
     pub async fn event(&mut self) -> Result<EtherEvent, EtherClientError> {
         loop {
             let length = match self.repeat_at {
@@ -257,7 +262,7 @@ impl EtherClient {
                         radio: self.radio,
                     });
                 }
-                // The answer to an attachment asked for twice.
+                // Answer to a repeated attachment.
                 Ok(Datagram::Attached { .. }) => {}
                 _ => self.garbled += 1,
             }
@@ -278,12 +283,12 @@ impl EtherClient {
 
 impl Drop for EtherClient {
     fn drop(&mut self) {
-        // Never attached: an ether that refused this one need not hear of it.
+        // A radio that was never attached has nothing to detach.
         if self.radios == 0 {
             return;
         }
         Datagram::Detach.write(&mut self.outgoing);
-        // If it does not go out, the ether will notice the silence.
+        // If the datagram is lost, the emulator detaches the radio after its timeouts.
         let _ = self.socket.try_send(&self.outgoing);
     }
 }

@@ -1,19 +1,19 @@
-//! Which process is which radio.
+//! Table of the emulator's radios and the processes attached to them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// A radio's place in the lab.
+/// State of one radio.
 #[derive(Clone, Debug)]
 struct Seat {
     address: Option<SocketAddr>,
-    /// Switched off by the lab, whoever is attached.
+    /// Whether the lab has switched the radio off, with or without a process.
     killed: bool,
-    /// Grants in a row that it let expire.
+    /// Number of grants in a row that expired.
     silences: u32,
 }
 
-/// All radios, and who sits there.
+/// All radios and their processes.
 #[derive(Debug)]
 pub(super) struct Clients {
     seats: Vec<Seat>,
@@ -21,34 +21,34 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// `radios` with nobody attached.
+    /// Returns a table of `radios` without processes.
     pub(super) fn new(radios: usize) -> Self {
         let seat = Seat { address: None, killed: false, silences: 0 };
         Self { seats: vec![seat; radios], radios: BTreeMap::new() }
     }
 
-    /// The radio of a process.
+    /// Returns the radio of a process.
     pub(super) fn radio_of(&self, address: SocketAddr) -> Option<usize> {
         self.radios.get(&address).copied()
     }
 
-    /// The process of a radio.
+    /// Returns the process of a radio.
     pub(super) fn address_of(&self, radio: usize) -> Option<SocketAddr> {
         self.seats[radio].address
     }
 
-    /// How many radios have a process.
+    /// Returns the number of radios with a process.
     pub(super) fn attached(&self) -> usize {
         self.radios.len()
     }
 
-    /// Whether a radio has a process and is not killed.
+    /// Returns whether a radio has a process and is not switched off.
     pub(super) fn is_live(&self, radio: usize) -> bool {
         self.seats[radio].address.is_some() && !self.seats[radio].killed
     }
 
-    /// Seats a process, and returns the one that sat there before. A process that had another radio leaves it
-    /// first: the caller sees to that.
+    /// Attaches a process and returns the one it replaces. A process that has another radio must be
+    /// detached from it first.
     pub(super) fn attach(&mut self, radio: usize, address: SocketAddr) -> Option<SocketAddr> {
         let before = self.detach(radio);
         self.radios.insert(address, radio);
@@ -57,7 +57,7 @@ impl Clients {
         before
     }
 
-    /// Empties a seat, and returns who sat there.
+    /// Detaches the process of a radio and returns it.
     pub(super) fn detach(&mut self, radio: usize) -> Option<SocketAddr> {
         let before = self.seats[radio].address.take();
         if let Some(address) = before {
@@ -66,17 +66,17 @@ impl Clients {
         before
     }
 
-    /// Switches a radio off, or on again.
+    /// Switches a radio off or on.
     pub(super) fn set_killed(&mut self, radio: usize, killed: bool) {
         self.seats[radio].killed = killed;
     }
 
-    /// The radio answered a grant, in time or not.
+    /// Notes that the radio answered a grant, in time or not.
     pub(super) fn answered(&mut self, radio: usize) {
         self.seats[radio].silences = 0;
     }
 
-    /// The radio let a grant expire. Returns how many in a row.
+    /// Notes that a grant expired. Returns the number of expired grants in a row.
     pub(super) fn missed(&mut self, radio: usize) -> u32 {
         self.seats[radio].silences += 1;
         self.seats[radio].silences

@@ -1,25 +1,27 @@
-//! The datagrams between `etherd` and its radios.
+//! Datagrams between the channel emulator and its radios.
 //!
-//! Each is one UDP datagram: the bytes `N E`, a version (1), a kind, then the kind's fields, big-endian and
-//! without padding. What is longer or shorter than its kind says is refused.
+//! Each UDP datagram has the bytes `N E`, a version (1), a kind, and the kind's fields, big-endian
+//! and without padding. A datagram of the wrong length for its kind is refused.
 //!
 //! | kind | name | fields | meaning |
 //! | --- | --- | --- | --- |
-//! | 1 | ATTACH | token 16, radio u32 | node: I am this radio |
-//! | 2 | DETACH | - | node: no more |
-//! | 3 | REQUEST | - | node: I want to send a frame |
-//! | 4 | WITHDRAW | - | node: I no longer do |
-//! | 5 | FRAME | serial u64, to u32, bytes | node: the grant's frame; `to` all ones is broadcast |
-//! | 6 | DECLINE | serial u64 | node: nothing for this grant |
-//! | 17 | ATTACHED | radio u32, radios u32 | ether: you are this radio, of so many |
-//! | 18 | REFUSED | reason u8 | ether: 1 wrong token, 2 no such radio |
-//! | 19 | DETACHED | - | ether: another process has taken your radio, you were given up, or it is over |
-//! | 20 | GRANT | serial u64 | ether: your frame, now |
-//! | 21 | DELIVER | from u32, bytes | ether: a frame you heard |
-//! | 22 | REPORT | outcome u8, attempts u32, airtime u64 ns | ether: your frame was 1 sent, 2 acked, 3 failed |
+//! | 1 | ATTACH | token 16, radio u32 | node: attach as this radio |
+//! | 2 | DETACH | - | node: detach |
+//! | 3 | REQUEST | - | node: request the channel for a frame |
+//! | 4 | WITHDRAW | - | node: withdraw the request |
+//! | 5 | FRAME | serial u64, to u32, bytes | node: frame for the grant; `to` all ones is broadcast
+//! |
+//! | 6 | DECLINE | serial u64 | node: no frame for the grant |
+//! | 17 | ATTACHED | radio u32, radios u32 | emulator: attached; number of radios |
+//! | 18 | REFUSED | reason u8 | emulator: 1 wrong token, 2 no such radio |
+//! | 19 | DETACHED | - | emulator: replaced by another process, given up, or the run ended |
+//! | 20 | GRANT | serial u64 | emulator: send now |
+//! | 21 | DELIVER | from u32, bytes | emulator: a frame was heard |
+//! | 22 | REPORT | outcome u8, attempts u32, airtime u64 ns | emulator: frame 1 sent, 2 acked, 3
+//! failed |
 //!
-//! Every FRAME is followed by one REPORT, unless its radio is switched off first; one that came too late or
-//! cannot be sent has failed in 0 attempts.
+//! Every FRAME is followed by one REPORT, unless its radio is switched off first. A frame that came
+//! too late or cannot be sent is reported as failed after 0 attempts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,13 +30,14 @@ const MAGIC: [u8; 2] = *b"NE";
 const VERSION: u8 = 1;
 const TO_ALL: u32 = u32::MAX;
 
-/// The longest frame, bytes: what a MAC carries.
+/// Length of the longest frame that a MAC carries, bytes.
 pub const MAX_FRAME_BYTES: usize = 2_304;
 
-/// The longest datagram read; longer ones arrive cut.
+/// Length of the longest datagram read, bytes. Longer ones are truncated.
 pub(crate) const MAX_DATAGRAM_BYTES: usize = 4_096;
 
-/// The secret of one lab run, so that a stray process cannot join it. 16 random bytes; shown as 32 hex digits.
+/// Secret of a lab's run, so that a stray process cannot join it: 16 random bytes, displayed as 32
+/// hex digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Token(pub [u8; 16]);
 
@@ -50,7 +53,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A token that is not 32 hex digits.
+/// The text of a token is not 32 hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a token must be 32 hex digits")]
 pub struct BadToken;
@@ -65,36 +68,36 @@ impl FromStr for Token {
     }
 }
 
-/// To whom a frame goes at the MAC.
+/// Destination of a frame at the MAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// All in reach, once.
+    /// Broadcast, sent once.
     Broadcast,
-    /// One radio, by index, acknowledged and repeated.
+    /// Unicast to one radio, by index: acknowledged and repeated.
     Unicast(u32),
 }
 
-/// What became of a frame.
+/// Outcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Broadcast: sent.
+    /// Broadcast frame: sent.
     Sent = 1,
-    /// Unicast: acknowledged.
+    /// Unicast frame: acknowledged.
     Acked = 2,
-    /// Unicast: given up.
+    /// Unicast frame: given up.
     Failed = 3,
 }
 
-/// Why a radio was not attached.
+/// Reason why a radio was not attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The token is not this run's.
     WrongToken = 1,
-    /// The ether has no radio of that index.
+    /// The emulator has no radio with that index.
     NoSuchRadio = 2,
 }
 
-/// A datagram; see the module for the meaning of each.
+/// Parsed datagram. The module's table describes each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // The module's table says it.
 pub enum Datagram<'a> {
@@ -112,27 +115,27 @@ pub enum Datagram<'a> {
     Report { outcome: Outcome, attempts: u32, airtime_ns: u64 },
 }
 
-/// Why a datagram was refused.
+/// Reason why a datagram was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatagramError {
     /// It does not begin with `N E`.
     #[error("not a datagram of the ether")]
     Foreign,
-    /// Another version of the format.
+    /// It has another version of the format.
     #[error("version {0} of the ether's format")]
     Version(u8),
-    /// A kind that does not exist.
+    /// The kind does not exist.
     #[error("kind {0} does not exist")]
     Kind(u8),
-    /// Shorter or longer than its kind says, or a field out of range.
+    /// The length does not fit the kind, or a field is out of range.
     #[error("kind {0} garbled")]
     Garbled(u8),
 }
 
-/// Reads one datagram.
+/// Parses one datagram.
 ///
 /// # Errors
-/// [`DatagramError`]; nothing is read past what was checked to be there.
+/// [`DatagramError`] if the datagram is malformed.
 pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, DatagramError> {
     let Some((&[m0, m1, version, kind], fields)) = bytes.split_first_chunk() else {
         return Err(DatagramError::Foreign);
@@ -184,7 +187,7 @@ fn outcome(code: u8) -> Option<Outcome> {
         .find(|outcome| *outcome as u8 == code)
 }
 
-/// What of a datagram has not been read yet.
+/// Unread part of a datagram.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -212,7 +215,7 @@ impl<'a> Fields<'a> {
 }
 
 impl Datagram<'_> {
-    /// Writes this datagram in place of what `out` holds.
+    /// Writes the datagram to `out`, whose contents are replaced.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&[MAGIC[0], MAGIC[1], VERSION, self.kind()]);
@@ -317,7 +320,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn garbage_is_refused_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64), kind in any::<u8>()) {
+        fn garbage_is_refused_without_panic(
+            bytes in proptest::collection::vec(any::<u8>(), 0..64),
+            kind in any::<u8>(),
+        ) {
             let _ = parse(&bytes);
             let mut near = b"NE\x01".to_vec();
             near.push(kind);

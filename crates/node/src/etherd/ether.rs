@@ -1,4 +1,4 @@
-//! The ether without its socket: datagrams and wall time in, datagrams out.
+//! The emulator without its socket: datagrams and wall time in, datagrams out.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,37 +11,38 @@ use super::datagram::{Access, Datagram, Outcome, Refusal, Token, parse};
 use super::lag::LagMeter;
 use super::{EtherConfig, EtherStatistics, Faults};
 
-/// Grants that a radio may let expire in a row before it is taken for dead.
-const SILENCES: u32 = 3;
+/// Number of expired grants in a row after which a radio is taken for dead.
+const MAX_EXPIRED_GRANTS: u32 = 3;
 
-/// Where datagrams go.
+/// Function that sends a datagram to an address.
 pub(super) type Send<'a> = &'a mut dyn FnMut(SocketAddr, &[u8]);
 
-/// A grant that its radio has not answered yet.
+/// Grant that its radio has not answered yet.
 #[derive(Debug)]
 struct Pending {
     serial: u64,
     expires_ns: u64,
 }
 
-/// The medium, who is attached, and what is owed. All times in ns of wall time since the start; medium time
-/// runs along with it, behind by the lag.
+/// The medium, its processes and open grants.
+///
+/// All times are wall time since the start, ns. Medium time runs along with it, behind by the lag.
 pub(super) struct Ether {
     medium: Medium,
     token: Token,
     grant_limit_ns: u64,
     clients: Clients,
-    /// By radio.
+    /// Open grants, by radio.
     pending: BTreeMap<usize, Pending>,
     serial: u64,
     lag: LagMeter,
     faults: Faults,
-    /// The datagram being written, kept so as to reuse its memory.
+    /// Buffer of the datagram being written, kept to reuse its memory.
     scratch: Vec<u8>,
 }
 
 impl Ether {
-    /// An ether with nobody attached: all radios are off.
+    /// Returns an emulator without processes: all radios are off.
     pub(super) fn new(mut medium: Medium, config: &EtherConfig) -> Result<Self, MediumError> {
         for radio in 0..medium.radios() {
             medium.set_up(RadioId(radio), false)?;
@@ -53,13 +54,13 @@ impl Ether {
             grant_limit_ns: u64::try_from(config.grant_limit.as_nanos()).unwrap_or(u64::MAX),
             pending: BTreeMap::new(),
             serial: 0,
-            lag: LagMeter::new(config.lag_limit, config.lag_patience),
+            lag: LagMeter::new(config.lag_limit, config.lag_timeout),
             faults: Faults::default(),
             scratch: Vec::new(),
         })
     }
 
-    /// Counters up to now.
+    /// Returns the counters up to now.
     pub(super) fn statistics(&self, wall_ns: u64) -> EtherStatistics {
         EtherStatistics {
             medium: self.medium.statistics().clone(),
@@ -72,17 +73,17 @@ impl Ether {
         }
     }
 
-    /// Counts a datagram that the socket would not take.
+    /// Counts datagrams that the socket did not accept.
     pub(super) fn count_unsent(&mut self, datagrams: u64) {
         self.faults.unsent += datagrams;
     }
 
-    /// Whether the medium has been too far behind for too long.
+    /// Returns whether the medium was too far behind for too long.
     pub(super) fn lags_too_much(&self) -> bool {
         self.lag.is_too_much()
     }
 
-    /// Changes a link's loss.
+    /// Changes the loss of a link.
     pub(super) fn set_loss(
         &mut self,
         from: RadioId,
@@ -92,7 +93,7 @@ impl Ether {
         self.medium.set_loss(from, to, loss)
     }
 
-    /// Kills a radio or revives it; its process stays attached.
+    /// Switches a radio off or on. Its process stays attached.
     pub(super) fn set_up(&mut self, radio: RadioId, up: bool) -> Result<(), MediumError> {
         let radios = self.medium.radios();
         if radio.0 >= radios {
@@ -102,7 +103,7 @@ impl Ether {
         self.switch(radio.0)
     }
 
-    /// Puts a radio in the state its seat says. Off, its grant is void.
+    /// Switches the medium's radio as the table says. Switching it off voids its grant.
     fn switch(&mut self, radio: usize) -> Result<(), MediumError> {
         let live = self.clients.is_live(radio);
         if !live {
@@ -113,11 +114,11 @@ impl Ether {
 
     fn leave(&mut self, radio: usize) {
         self.clients.detach(radio);
-        // The radio exists: it had a seat.
+        // The index is valid: it comes from the table.
         let _ = self.switch(radio);
     }
 
-    /// Tells all processes that it is over.
+    /// Tells all processes that the run has ended.
     pub(super) fn dismiss_all(&mut self, send: Send<'_>) {
         for radio in 0..self.medium.radios() {
             if let Some(address) = self.clients.address_of(radio) {
@@ -132,7 +133,7 @@ impl Ether {
         send(to, &self.scratch);
     }
 
-    /// A datagram came in.
+    /// Handles a received datagram.
     pub(super) fn handle_datagram(
         &mut self,
         wall_ns: u64,
@@ -154,12 +155,12 @@ impl Ether {
         match datagram {
             Datagram::Detach => self.leave(radio),
             Datagram::Request | Datagram::Withdraw | Datagram::Decline { .. } => {
-                // The radio exists, and a grant is open where one is declined: nothing to refuse.
-                let _ = self.handle_wish(wall_ns, radio, &datagram);
+                // Cannot fail: the radio exists, and only an open grant is declined.
+                let _ = self.handle_request(wall_ns, radio, &datagram);
             }
             Datagram::Frame { serial, access, bytes } => {
                 if !self.handle_frame(wall_ns, radio, serial, access, bytes) {
-                    // Every frame has its report, so that no sender waits for one.
+                    // Report the failure, so that the sender does not wait for it.
                     let (outcome, attempts, airtime_ns) = (Outcome::Failed, 0, 0);
                     self.send(send, from, &Datagram::Report { outcome, attempts, airtime_ns });
                 }
@@ -168,7 +169,7 @@ impl Ether {
         }
     }
 
-    fn handle_wish(
+    fn handle_request(
         &mut self,
         wall_ns: u64,
         radio: usize,
@@ -196,7 +197,7 @@ impl Ether {
             self.faults.refused += 1;
             return self.send(send, from, &Datagram::Refused { reason });
         }
-        // Asked again, as when our answer was lost, a process keeps its seat.
+        // A process that asks again, because the answer was lost, stays attached.
         if self.clients.radio_of(from) != Some(index) {
             if let Some(other) = self.clients.radio_of(from) {
                 self.leave(other);
@@ -212,7 +213,7 @@ impl Ether {
         self.send(send, from, &Datagram::Attached { radio, radios });
     }
 
-    /// Whether the frame answers an open grant, and goes out.
+    /// Sends a frame. Returns whether it answers an open grant and is accepted by the medium.
     fn handle_frame(
         &mut self,
         wall_ns: u64,
@@ -233,7 +234,7 @@ impl Ether {
         supplied.is_ok()
     }
 
-    /// Whether `serial` is the grant that `radio` owes an answer to; it no longer does then.
+    /// Closes the grant of `radio` if its serial is `serial`. Returns whether it was open.
     fn take_pending(&mut self, radio: usize, serial: u64) -> bool {
         self.clients.answered(radio);
         let owed = self.pending.get(&radio).is_some_and(|pending| pending.serial == serial);
@@ -245,13 +246,13 @@ impl Ether {
         owed
     }
 
-    /// When [`advance`](Self::advance) is next due.
+    /// Returns the time at which [`advance`](Self::advance) is due next.
     pub(super) fn next_ns(&self) -> Option<u64> {
         let expiry = self.pending.values().map(|pending| pending.expires_ns).min();
         expiry.into_iter().chain(self.medium.poll_timeout()).min()
     }
 
-    /// Lets the medium catch up with the wall clock, as far as open grants allow.
+    /// Advances the medium to the wall clock, as far as open grants allow.
     pub(super) fn advance(&mut self, wall_ns: u64, send: Send<'_>) {
         self.expire(wall_ns, send);
         while let Some(due_ns) = self.medium.poll_timeout().filter(|&due_ns| due_ns <= wall_ns) {
@@ -267,7 +268,8 @@ impl Ether {
         }
     }
 
-    /// Declines for those who have not answered in time, and gives up those who never do.
+    /// Declines grants that were not answered in time. Detaches radios that repeatedly do not
+    /// answer.
     fn expire(&mut self, wall_ns: u64, send: Send<'_>) {
         let late = |(&radio, pending): (&usize, &Pending)| {
             (pending.expires_ns <= wall_ns).then_some(radio)
@@ -276,9 +278,9 @@ impl Ether {
         for radio in late {
             self.pending.remove(&radio);
             self.faults.expired_grants += 1;
-            // Granted and not answered, so there is something to decline.
+            // Cannot fail: the grant is open.
             let _ = self.medium.decline(wall_ns, RadioId(radio));
-            if self.clients.missed(radio) >= SILENCES
+            if self.clients.missed(radio) >= MAX_EXPIRED_GRANTS
                 && let Some(address) = self.clients.address_of(radio)
             {
                 self.faults.given_up += 1;
@@ -289,7 +291,7 @@ impl Ether {
     }
 
     fn drain(&mut self, wall_ns: u64, send: Send<'_>) {
-        // All hearers of a frame get the same datagram: it is written once.
+        // All receivers of a frame get the same datagram, which is written once.
         let mut written: Option<Arc<[u8]>> = None;
         while let Some(output) = self.medium.poll_output() {
             match output {

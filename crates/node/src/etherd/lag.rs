@@ -1,12 +1,12 @@
-//! How far the medium is behind the wall clock.
+//! Measures how far the medium is behind the wall clock.
 
 use std::time::Duration;
 
-/// Lag samples, and whether the lag has lasted.
+/// Mean and largest lag, and whether the limit was exceeded for too long.
 #[derive(Debug)]
 pub(super) struct LagMeter {
     limit_ns: u64,
-    patience_ns: u64,
+    timeout_ns: u64,
     behind_since_ns: Option<u64>,
     too_much: bool,
     samples: u64,
@@ -15,12 +15,12 @@ pub(super) struct LagMeter {
 }
 
 impl LagMeter {
-    /// A lag above `limit` for `patience` is too much.
-    pub(super) fn new(limit: Duration, patience: Duration) -> Self {
+    /// Returns a meter for which a lag above `limit` that lasts for `timeout` is too much.
+    pub(super) fn new(limit: Duration, timeout: Duration) -> Self {
         let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Self {
             limit_ns: ns(limit),
-            patience_ns: ns(patience),
+            timeout_ns: ns(timeout),
             behind_since_ns: None,
             too_much: false,
             samples: 0,
@@ -29,7 +29,7 @@ impl LagMeter {
         }
     }
 
-    /// At wall time `wall_ns` something of the instant `due_ns` is done.
+    /// Notes that an event due at `due_ns` is handled at wall time `wall_ns`.
     pub(super) fn sample(&mut self, wall_ns: u64, due_ns: u64) {
         let lag_ns = wall_ns.saturating_sub(due_ns);
         self.samples += 1;
@@ -38,27 +38,27 @@ impl LagMeter {
         if lag_ns <= self.limit_ns {
             return self.caught_up();
         }
-        // What is done now has been late since then, though nobody looked.
+        // The event has been over the limit since then, even if nobody looked.
         let since_ns = self.behind_since_ns.get_or_insert(due_ns + self.limit_ns);
-        self.too_much |= wall_ns - *since_ns >= self.patience_ns;
+        self.too_much |= wall_ns - *since_ns >= self.timeout_ns;
     }
 
-    /// Nothing is due any more.
+    /// Notes that no event is due.
     pub(super) fn caught_up(&mut self) {
         self.behind_since_ns = None;
     }
 
-    /// Whether the lag has ever been above its limit for longer than allowed.
+    /// Returns whether the lag has ever exceeded its limit for longer than allowed.
     pub(super) fn is_too_much(&self) -> bool {
         self.too_much
     }
 
-    /// The largest lag, ns.
+    /// Returns the largest lag, ns.
     pub(super) fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// The mean of all samples, ns.
+    /// Returns the mean of all samples, ns.
     pub(super) fn mean_ns(&self) -> u64 {
         (self.sum_ns / u128::from(self.samples.max(1))) as u64
     }

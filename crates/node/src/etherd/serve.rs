@@ -1,4 +1,4 @@
-//! The ether's socket, timer and control.
+//! Socket, timer and control of the emulator.
 
 use std::future::Future;
 use std::io::ErrorKind;
@@ -15,9 +15,9 @@ use super::ether::Send;
 use super::{Ether, EtherConfig, EtherError, EtherStatistics, Medium, MediumError};
 use crate::alarm::Alarm;
 
-/// Datagrams read in a row before time is looked at again.
+/// Largest number of datagrams read in a row before the time is checked.
 const BATCH: usize = 256;
-/// Commands waiting at most.
+/// Capacity of the queue of commands.
 const COMMANDS: usize = 64;
 
 enum Command {
@@ -38,18 +38,18 @@ enum Command {
     Stop,
 }
 
-/// Why a command had no effect.
+/// Reason why a command had no effect.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The ether has ended.
+    /// The emulator has ended.
     #[error("the ether has ended")]
     Ended,
-    /// The medium refused.
+    /// The medium refused the command.
     #[error(transparent)]
     Medium(#[from] MediumError),
 }
 
-/// Changes and watches a running ether. Cheap to clone.
+/// Handle that controls a running emulator. Cheap to clone.
 #[derive(Clone)]
 pub struct EtherControl {
     commands: mpsc::Sender<Command>,
@@ -69,7 +69,7 @@ impl EtherControl {
         Ok(self.ask(|done| Command::SetLoss { from, to, loss, done }).await??)
     }
 
-    /// Kills a radio or revives it. Its process stays attached, and may be replaced meanwhile.
+    /// Switches a radio off or on. Its process stays attached and may be replaced meanwhile.
     ///
     /// # Errors
     /// [`ControlError`].
@@ -77,7 +77,7 @@ impl EtherControl {
         Ok(self.ask(|done| Command::SetUp { radio, up, done }).await??)
     }
 
-    /// Counters up to now.
+    /// Returns the counters up to now.
     ///
     /// # Errors
     /// [`ControlError::Ended`].
@@ -85,9 +85,9 @@ impl EtherControl {
         self.ask(|done| Command::Statistics { done }).await
     }
 
-    /// Ends the ether, if it has not ended yet.
+    /// Ends the emulator, if it has not ended yet.
     pub async fn stop(&self) {
-        // An ether that has ended takes no command, and is as it should be.
+        // If the emulator has ended already, there is nothing to do.
         let _ = self.commands.send(Command::Stop).await;
     }
 
@@ -101,20 +101,20 @@ impl EtherControl {
     }
 }
 
-/// A bound ether, not yet running.
+/// Emulator with a bound socket, not yet running.
 pub struct Etherd {
     ether: Ether,
     config: EtherConfig,
     address: SocketAddr,
     socket: UdpSocket,
-    /// The same socket, for sending at once: on loopback a datagram never has to wait.
+    /// The same socket, for sending without waiting, which loopback never requires.
     sender: std::net::UdpSocket,
     control: EtherControl,
     commands: mpsc::Receiver<Command>,
 }
 
 impl Etherd {
-    /// Binds the socket; all radios are off until processes attach. Call it within a tokio runtime.
+    /// Binds the socket. All radios are off until processes attach. Call it within a tokio runtime.
     ///
     /// # Errors
     /// [`EtherError::Medium`], [`EtherError::Socket`].
@@ -133,21 +133,22 @@ impl Etherd {
         Ok(Self { ether, config, address, socket, sender, control, commands })
     }
 
-    /// Where processes attach.
+    /// Returns the address that processes attach to.
     pub fn addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// A handle on the running ether.
+    /// Returns a handle that controls the emulator.
     pub fn control(&self) -> EtherControl {
         self.control.clone()
     }
 
-    /// Runs until `shutdown` is over or the control says stop, and returns the final counters. All processes
-    /// are told of the end.
+    /// Runs until `shutdown` completes or the control stops it, tells all processes, and returns
+    /// the counters.
     ///
     /// # Errors
-    /// [`EtherError::Lag`] where the machine cannot keep up, [`EtherError::Socket`], [`EtherError::Timer`].
+    /// [`EtherError::Lag`] if the machine cannot keep up, [`EtherError::Socket`],
+    /// [`EtherError::Timer`].
     pub async fn run(
         mut self,
         shutdown: impl Future<Output = ()>,
@@ -175,7 +176,7 @@ impl Etherd {
                 () = alarm.wait_until(wake_at) => None,
             };
             if let Some(command) = command
-                && !self.obey(command, wall_ns(start))
+                && !self.execute(command, wall_ns(start))
             {
                 return Ok(());
             }
@@ -184,9 +185,9 @@ impl Etherd {
         }
     }
 
-    /// Carries out a command; false to stop.
-    fn obey(&mut self, command: Command, wall_ns: u64) -> bool {
-        // Whoever asked may be gone: then nobody misses the answer.
+    /// Executes a command. Returns false to stop.
+    fn execute(&mut self, command: Command, wall_ns: u64) -> bool {
+        // Sending an answer fails if its recipient is gone, who then does not miss it.
         match command {
             Command::SetLoss { from, to, loss, done } => {
                 drop(done.send(self.ether.set_loss(from, to, loss)));
@@ -198,7 +199,7 @@ impl Etherd {
         true
     }
 
-    /// Lets the ether send as it works, and counts what the socket does not take.
+    /// Runs `work` with a function that sends at once, and counts what the socket does not accept.
     fn with_sender(&mut self, work: impl FnOnce(&mut Ether, Send<'_>)) {
         let mut unsent = 0;
         work(&mut self.ether, &mut |to, bytes| {
@@ -217,7 +218,7 @@ impl Etherd {
                     });
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // A process that died may be reported here; its datagrams are lost, no more.
+                // The error reports a process that died. Its datagrams are lost.
                 Err(error)
                     if matches!(
                         error.kind(),

@@ -1,4 +1,5 @@
-//! What the node's tunnel schemes code, for people: in the status, and in the log where that changes.
+//! What the node's tunnel schemes code, for people: in the status, and in the log where that
+//! changes.
 
 use super::Node;
 use crate::api::types::{Coding, Hold, Stopped};

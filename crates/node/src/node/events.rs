@@ -1,278 +1,167 @@
-//! What the stack asks of the disk: places for announced files, verification, forgetting.
+//! Events of the stack. [`ncmesh_host::files`] decides about files, which is done here on the disk;
+//! packets go to the gateway and the streams.
 
-use super::{Node, Reception, Saving};
+use super::Node;
 use crate::state::{Delivery, append_delivery};
 use crate::store::delivery::deliver;
-use crate::store::reception::{Prepared, discard, prepare};
+use crate::store::reception::{Prepared as Place, discard, prepare};
 use ncmesh_engine::Event;
-use ncmesh_engine::file::{BatchSet, Manifest, Refusal, Stage, TransferStatus};
+use ncmesh_engine::file::{Manifest, Refusal};
+use ncmesh_host::files::{Action, Attempt, Known, Prepared};
 use ncmesh_wire::FlowId;
-use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 
 impl Node {
-    /// Does what the stack asks for; to be called after every other call.
+    /// Does what the stack asks for. Call it after every other call.
     pub fn handle_events(&mut self) {
         while let Some(event) = self.stack.poll_event() {
-            match event {
-                Event::Announced(manifest) => self.announced(*manifest),
-                Event::Assembled(flow) => self.assembled(flow),
-                Event::Withdrawn(flow) => {
-                    tracing::info!("{flow}: withdrawn by its source");
-                    self.discard(flow);
-                }
-                // What could not be written was logged.
-                Event::Unwritable(flow) => self.discard(flow),
-                Event::Suspended(flow) => {
-                    tracing::info!("{flow}: its source is silent, it makes room for another");
-                    self.receptions.remove(&flow);
-                    self.storage.close(flow);
-                }
-                Event::ReceiverDone(flow, node) => {
-                    tracing::info!("{flow}: nothing more for {}", self.name_of(node));
-                    self.outgoing_news.insert(flow);
-                }
-                Event::SendEnded(flow) => {
-                    tracing::info!("{flow}: sent");
-                    self.forget_outgoing(flow);
-                }
-                Event::SendFailed(flow, failure) => {
-                    tracing::error!("{flow}: {failure}");
-                    self.forget_outgoing(flow);
-                }
-                Event::Packet { from, packet } => self.arrived(from, packet),
-                Event::StreamPacket { group, layer, packet, .. } => {
+            self.log(&event);
+            let known = |manifest: &Manifest| {
+                let delivery = self.delivered.find(manifest)?;
+                Some(if delivery.path.is_some() { Known::Delivered } else { Known::Cancelled })
+            };
+            match self.files.handle_event(event, known) {
+                Some(Event::Packet { from, packet }) => self.arrived(from, packet),
+                Some(Event::StreamPacket { group, layer, packet, .. }) => {
                     self.play(&group, &layer, &packet);
                 }
+                _ => {}
             }
+            self.do_file_actions();
         }
         self.drain_tunnel();
-        self.save_epoch();
-        self.save_elsewhere();
+        self.save();
     }
 
-    /// To be called every few seconds: remembers the epochs of the peers heard, where there is news, and
-    /// tries again what failed.
-    pub fn tidy(&mut self) {
-        if self.epoch_saving == Saving::Failed {
-            self.epoch_saving = Saving::Idle;
-        }
-        self.save_outgoing();
-        self.note_coding();
-        let epochs: BTreeMap<_, _> = self.stack.epochs().collect();
-        if epochs != self.peers_saved {
-            self.peers_saved.clone_from(&epochs);
-            let state = self.state.clone();
-            self.handle.work(
-                move || state.save_peer_epochs(&epochs),
-                |_, saved| log_failure("peers", saved),
-            );
-        }
-    }
-
-    /// Remembers how receivers of files under way ended.
-    fn save_outgoing(&mut self) {
-        for flow in std::mem::take(&mut self.outgoing_news) {
-            let ended = |t: &TransferStatus| t.flow == flow && t.stage != Stage::Open;
-            let transfers = self.stack.transfers();
-            let Some(file) = self.sources.get_mut(&flow) else { continue };
-            if transfers.iter().any(ended) {
-                continue;
+    fn log(&self, event: &Event) {
+        match event {
+            Event::Announced(manifest) => {
+                let (name, size) = (&manifest.name, manifest.geometry.size());
+                tracing::info!("{}: {name:?}, {size} bytes, announced", manifest.flow);
             }
-            let receivers = transfers.iter().filter(|t| t.flow == flow).flat_map(|t| &t.receivers);
-            let done = receivers.filter(|r| r.state.is_final()).map(|r| (r.node, r.state));
-            file.done = done.collect();
-            let (journal, file) = (self.state.outgoing(), file.clone());
-            self.handle
-                .work(move || journal.update(&file), |_, saved| log_failure("outgoing", saved));
+            Event::Withdrawn(flow) => tracing::info!("{flow}: withdrawn by its source"),
+            Event::Suspended(flow) => {
+                tracing::info!("{flow}: its source is silent, it makes room for another");
+            }
+            Event::ReceiverDone(flow, node) => {
+                tracing::info!("{flow}: nothing more for {}", self.name_of(*node));
+            }
+            Event::SendEnded(flow) => tracing::info!("{flow}: sent"),
+            Event::SendFailed(flow, failure) => tracing::error!("{flow}: {failure}"),
+            // Storage logs what it could not write, and what is assembled is logged when verified.
+            Event::Unwritable(_)
+            | Event::Assembled(_)
+            | Event::Packet { .. }
+            | Event::StreamPacket { .. } => {}
         }
     }
 
-    /// Remembers that a file was cancelled here, so that it is not received after a restart either.
-    pub(super) fn note_cancelled(&mut self, flow: FlowId) {
-        let Some(reception) = self.receptions.get(&flow) else { return };
-        let delivery = Delivery { hash: reception.manifest.hash, path: None };
+    /// Does what was decided about files. What may block is done on other threads.
+    pub(super) fn do_file_actions(&mut self) {
+        while let Some(action) = self.files.poll_action() {
+            let now = self.clock.now();
+            match action {
+                Action::Prepare { attempt, place, manifest } => {
+                    self.prepare(attempt, place, *manifest);
+                }
+                Action::Verify { attempt, place, manifest } => {
+                    self.verify(attempt, place, *manifest);
+                }
+                Action::Accept(flow, have) => {
+                    self.stack.at(now, &mut self.storage).accept(flow, &have);
+                }
+                Action::Refuse(flow, why) => {
+                    if why == Refusal::NoInbox {
+                        tracing::warn!("{flow}: refused, there is no inbox");
+                    }
+                    self.stack.at(now, &mut self.storage).refuse(flow, why);
+                }
+                Action::Delivered(flow) => self.stack.at(now, &mut self.storage).delivered(flow),
+                Action::Close(flow) => self.storage.close(flow),
+                Action::Discard(flow, inbox) => {
+                    self.storage.close(flow);
+                    self.handle.work(move || discard(&inbox, flow), |_, ()| ());
+                }
+                Action::NoteCancelled(manifest) => self.note_cancelled(&manifest),
+                Action::ForgetSent(flow) => self.forget_sent(flow),
+            }
+        }
+    }
+
+    /// Makes or finds the place of an announced file.
+    fn prepare(&mut self, attempt: Attempt, inbox: PathBuf, manifest: Manifest) {
+        let flow = manifest.flow;
+        let work = move || prepare(&inbox, &manifest);
+        self.handle.work(work, move |node, place| {
+            let (incoming, answer) = match place {
+                Ok(Place::Receiving(incoming, have)) => {
+                    if !have.is_empty() {
+                        let (count, all) = (have.count(), have.len());
+                        tracing::info!("{flow}: resumed with {count} of {all} batches");
+                    }
+                    (Some(incoming), Ok(Prepared::Receiving(have)))
+                }
+                Ok(Place::Delivered) => (None, Ok(Prepared::Delivered)),
+                Err(why) => (None, Err(why)),
+            };
+            if node.files.handle_prepared(flow, attempt, answer)
+                && let Some(incoming) = incoming
+            {
+                node.storage.receive(flow, incoming);
+            }
+            node.do_file_actions();
+        });
+    }
+
+    /// Verifies a whole file, gives it its name and notes it in the list of files delivered.
+    fn verify(&mut self, attempt: Attempt, inbox: PathBuf, manifest: Manifest) {
+        let flow = manifest.flow;
+        self.storage.close(flow);
+        let list = self.delivered.file();
+        let work = move || {
+            let path = deliver(&inbox, &manifest)?;
+            let delivery = Delivery { hash: manifest.hash, path: Some(path) };
+            let noted = list.and_then(|list| append_delivery(&list, flow, &delivery));
+            log_failure("delivered", noted);
+            Ok(delivery)
+        };
+        self.handle.work(work, move |node, verified: Result<Delivery, Refusal>| {
+            let (delivery, answer) = match verified {
+                Ok(delivery) => (Some(delivery), Ok(())),
+                Err(why) => (None, Err(why)),
+            };
+            if node.files.handle_verified(flow, attempt, answer)
+                && let Some(delivery) = delivery
+            {
+                let path = delivery.path.as_deref().map(|path| path.display().to_string());
+                tracing::info!("{flow}: received {}", path.unwrap_or_default());
+                node.delivered.learn(flow, delivery);
+            }
+            node.do_file_actions();
+        });
+    }
+
+    /// Remembers that a file was cancelled here, so that a restart does not receive it either.
+    fn note_cancelled(&mut self, manifest: &Manifest) {
+        let flow = manifest.flow;
+        let delivery = Delivery { hash: manifest.hash, path: None };
         self.delivered.learn(flow, delivery.clone());
         let list = self.delivered.file();
         let work = move || list.and_then(|list| append_delivery(&list, flow, &delivery));
         self.handle.work(work, |_, noted| log_failure("delivered", noted));
     }
 
-    /// Remembers the peers' epochs at the end, when waiting does no harm.
-    pub fn save_peers(&self) {
-        log_failure("peers", self.state.save_peer_epochs(&self.stack.epochs().collect()));
-    }
-
-    /// The stack raises its epoch where others remember a higher one than the state directory did.
-    fn save_epoch(&mut self) {
-        let epoch = self.stack.epoch();
-        if epoch == self.epoch_saved || self.epoch_saving != Saving::Idle {
-            return;
-        }
-        self.epoch_saving = Saving::Running;
-        let state = self.state.clone();
-        self.handle.work(
-            move || state.save_epoch(epoch),
-            move |node, saved| {
-                node.epoch_saving = if saved.is_ok() { Saving::Idle } else { Saving::Failed };
-                match saved {
-                    Ok(()) => node.epoch_saved = epoch,
-                    Err(e) => tracing::error!("nothing is sent: epoch cannot be saved: {e}"),
-                }
-            },
-        );
-    }
-
-    /// Remembers where files are received that do not go to the configured inbox: a restart goes on there.
-    fn save_elsewhere(&mut self) {
-        if self.elsewhere_saving || self.elsewhere == self.elsewhere_saved {
-            return;
-        }
-        self.elsewhere_saving = true;
-        let (state, now) = (self.state.clone(), self.elsewhere.clone());
-        self.handle.work(
-            move || (state.save_inboxes(&now), now),
-            |node, (saved, now)| {
-                node.elsewhere_saving = false;
-                node.elsewhere_saved = now;
-                log_failure("inboxes", saved);
-            },
-        );
-    }
-
-    fn announced(&mut self, manifest: Manifest) {
-        let flow = manifest.flow;
-        match self.delivered.find(&manifest).map(|known| known.path.is_some()) {
-            Some(true) => return self.accept_whole(&manifest),
-            Some(false) => return self.refuse(flow, Refusal::Cancelled),
-            None => {}
-        }
-        let begun = self.elsewhere.get(&flow).or(self.inbox.as_ref());
-        let Some(inbox) = begun.cloned() else {
-            tracing::warn!("{flow}: {:?} refused: no inbox", manifest.name);
-            return self.refuse(flow, Refusal::NoInbox);
-        };
-        tracing::info!(
-            "{flow}: {:?}, {} bytes, announced",
-            manifest.name,
-            manifest.geometry.size()
-        );
-        if self.configured_inbox.as_ref() != Some(&inbox) {
-            self.elsewhere.insert(flow, inbox.clone());
-        }
-        self.receptions
-            .insert(flow, Reception { inbox: inbox.clone(), manifest: manifest.clone() });
-        let work = move || (prepare(&inbox, &manifest), inbox);
-        self.handle.work(work, move |node, (prepared, inbox)| {
-            if node.receptions.contains_key(&flow) {
-                node.prepared(flow, prepared);
-            } else {
-                // Withdrawn or cancelled meanwhile.
-                node.handle.work(move || discard(&inbox, flow), |_, ()| ());
-            }
-        });
-    }
-
-    fn prepared(&mut self, flow: FlowId, prepared: Result<Prepared, Refusal>) {
-        match prepared {
-            Ok(Prepared::Receiving(incoming, have)) => {
-                if !have.is_empty() {
-                    tracing::info!(
-                        "{flow}: resumed with {} of {} batches",
-                        have.count(),
-                        have.len()
-                    );
-                }
-                self.storage.receive(flow, incoming);
-                self.stack.at(self.clock.now(), &mut self.storage).accept(flow, &have);
-            }
-            Ok(Prepared::Delivered) => {
-                if let Some(reception) = self.receptions.get(&flow).cloned() {
-                    self.accept_whole(&reception.manifest);
-                }
-            }
-            Err(why) => {
-                self.receptions.remove(&flow);
-                self.refuse(flow, why);
-            }
-        }
-    }
-
-    /// The file is there already: the stack asks for its verification, which finds it under its name.
-    fn accept_whole(&mut self, manifest: &Manifest) {
-        let all = BatchSet::all(manifest.geometry.batches());
-        self.stack.at(self.clock.now(), &mut self.storage).accept(manifest.flow, &all);
-    }
-
-    fn assembled(&mut self, flow: FlowId) {
-        let Some(Reception { inbox, manifest }) = self.receptions.get(&flow).cloned() else {
-            // Received before this start.
-            return self.stack.at(self.clock.now(), &mut self.storage).delivered(flow);
-        };
+    /// Closes a file that was sent, and takes it out of the journal of files to be resumed.
+    fn forget_sent(&mut self, flow: FlowId) {
         self.storage.close(flow);
-        let list = self.delivered.file();
-        let work = move || {
-            let path = deliver(&inbox, &manifest)?;
-            let delivery = Delivery { hash: manifest.hash, path: Some(path) };
-            log_failure("delivered", list.and_then(|list| append_delivery(&list, flow, &delivery)));
-            Ok(delivery)
-        };
-        self.handle.work(work, move |node, finished| {
-            if node.receptions.contains_key(&flow) {
-                node.finished(flow, finished);
-            }
-        });
-    }
-
-    fn finished(&mut self, flow: FlowId, finished: Result<Delivery, Refusal>) {
-        match finished {
-            Ok(delivery) => {
-                self.discard(flow);
-                let path = delivery.path.as_deref().map(Path::display);
-                tracing::info!(
-                    "{flow}: received {}",
-                    path.map_or(String::new(), |p| p.to_string())
-                );
-                self.delivered.learn(flow, delivery);
-                self.stack.at(self.clock.now(), &mut self.storage).delivered(flow);
-            }
-            Err(why) => {
-                // What is whole but finds no place stays for another start; what is corrupt does not.
-                if why == Refusal::Corrupt {
-                    self.discard(flow);
-                }
-                self.refuse(flow, why);
-            }
-        }
-    }
-
-    fn refuse(&mut self, flow: FlowId, why: Refusal) {
-        self.stack.at(self.clock.now(), &mut self.storage).refuse(flow, why);
-    }
-
-    /// Forgets a reception, and what lies in the inbox of it.
-    pub(super) fn discard(&mut self, flow: FlowId) {
-        self.elsewhere.remove(&flow);
-        if let Some(Reception { inbox, .. }) = self.receptions.remove(&flow) {
-            self.storage.close(flow);
-            self.handle.work(move || discard(&inbox, flow), |_, ()| ());
-        }
-    }
-
-    /// A transfer ended: it is not to be resumed.
-    pub(super) fn forget_outgoing(&mut self, flow: FlowId) {
-        if self.sources.contains_key(&flow) {
-            self.storage.close(flow);
-            self.outgoing_news.remove(&flow);
-            let journal = self.state.outgoing();
-            self.handle
-                .work(move || journal.remove(flow), |_, removed| log_failure("outgoing", removed));
-        }
+        let journal = self.state.outgoing();
+        self.handle
+            .work(move || journal.remove(flow), |_, removed| log_failure("outgoing", removed));
     }
 }
 
-fn log_failure(what: &str, result: io::Result<()>) {
+pub(super) fn log_failure(what: &str, result: io::Result<()>) {
     if let Err(e) = result {
         tracing::warn!("{what} cannot be saved: {e}");
     }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 /// The cost of a link on which nothing comes back, so that no unicast gets through.
 const DEAD_COST: f64 = 4096.0;
 
-/// The graph as `router` knows it. A link's cost is its ETX, 1 / (d_f d_r) (De Couto et al., MobiCom 2003), its
-/// own delivery stands among its properties.
+/// The graph as `router` knows it. A link's cost is its ETX, 1 / (d_f d_r) (De Couto et al.,
+/// MobiCom 2003), its own delivery stands among its properties.
 pub(super) fn network_graph(
     topology: &Topology,
     router: NodeId,

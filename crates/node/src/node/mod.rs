@@ -4,8 +4,11 @@ mod coding;
 mod events;
 mod graph;
 mod handle;
+mod saving;
 mod send;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod tunnel;
 mod view;
 
@@ -16,12 +19,14 @@ use crate::store::FileStorage;
 use crate::stream::Ports;
 pub use handle::{Command, Handle};
 use ncmesh_engine::TxReport;
-use ncmesh_engine::file::{FileLimits, Manifest};
+use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Instant;
 use ncmesh_engines::REGISTRY;
+use ncmesh_host::files::Files;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId};
+use saving::Savers;
 pub use send::{Receivers, default_scheme};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -36,44 +41,19 @@ pub struct Node {
     clock: Clock,
     state: Arc<StateDir>,
     handle: Handle,
-    inbox: Option<PathBuf>,
-    configured_inbox: Option<PathBuf>,
-    /// Files being received into another inbox than the configured one, and what of that is on disk.
-    elsewhere: BTreeMap<FlowId, PathBuf>,
-    elsewhere_saved: BTreeMap<FlowId, PathBuf>,
-    elsewhere_saving: bool,
+    /// Decides about files that are received and sent.
+    files: Files<PathBuf>,
     delivered: Delivered,
-    /// Files being received, with the inbox each goes to.
-    receptions: BTreeMap<FlowId, Reception>,
-    /// The files that are sent.
+    /// Files that are sent or were since the start.
     sources: BTreeMap<FlowId, OutgoingFile>,
-    /// Those of them with news for the journal.
-    outgoing_news: BTreeSet<FlowId>,
     last_heard: BTreeMap<NodeId, Instant>,
-    /// The epoch that is safely on disk.
-    epoch_saved: u64,
-    epoch_saving: Saving,
-    peers_saved: BTreeMap<NodeId, u64>,
+    savers: Savers,
     radio: String,
     mtu: usize,
     tunnel: Option<Tunnel>,
     streams: Streams,
     /// Neighbours for whom nothing was coded, when last looked at, by scheme.
     coding_stopped: BTreeSet<(&'static str, NodeId)>,
-}
-
-#[derive(Clone, Debug)]
-struct Reception {
-    inbox: PathBuf,
-    manifest: Manifest,
-}
-
-/// How far a higher epoch is on its way to the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Saving {
-    Idle,
-    Running,
-    Failed,
 }
 
 /// Maps the machine's clock to the engines' time.
@@ -129,37 +109,28 @@ impl Node {
         let clock = Clock::start();
         let stack = Stack::new(stack_config(config, &parts), REGISTRY, clock.now())?;
         let tunnel = Tunnel::new(config, &stack)?;
+        let inboxes = parts.state.inboxes();
+        let peers: BTreeMap<NodeId, u64> = parts.state.peer_epochs().into_iter().collect();
         let mut node = Self {
             stack,
             storage: FileStorage::default(),
             clock,
             state: Arc::new(parts.state),
             handle: parts.handle,
-            inbox: config.inbox.clone(),
-            configured_inbox: config.inbox.clone(),
-            elsewhere: BTreeMap::new(),
-            elsewhere_saved: BTreeMap::new(),
-            elsewhere_saving: false,
+            files: Files::new(config.inbox.clone(), inboxes.clone()),
             delivered: parts.delivered,
-            receptions: BTreeMap::new(),
             sources: BTreeMap::new(),
-            outgoing_news: BTreeSet::new(),
             last_heard: BTreeMap::new(),
-            epoch_saved: parts.epoch,
-            epoch_saving: Saving::Idle,
-            peers_saved: BTreeMap::new(),
+            savers: Savers::new(parts.epoch, peers.clone(), inboxes),
             radio: parts.radio,
             mtu: config.radio.mtu(),
             tunnel,
-            streams: Streams { ports: parts.ports, too_long: 0 },
+            streams: Streams { ports: parts.ports, host: Default::default(), warned: false },
             coding_stopped: BTreeSet::new(),
         };
-        node.elsewhere = node.state.inboxes();
-        node.elsewhere_saved = node.elsewhere.clone();
         node.check_schemes()?;
-        for (peer, epoch) in node.state.peer_epochs() {
+        for (peer, epoch) in peers {
             node.stack.remember_epoch(peer, epoch);
-            node.peers_saved.insert(peer, epoch);
         }
         Ok(node)
     }
@@ -185,7 +156,8 @@ impl Node {
     /// When [`handle_timeout`](Self::handle_timeout) is next to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<std::time::Instant> {
-        self.stack.poll_timeout().map(|at| self.clock.at(at))
+        let times = [self.stack.poll_timeout(), self.savers.poll_timeout()];
+        times.into_iter().flatten().min().map(|at| self.clock.at(at))
     }
 
     /// A time that was named has come.
@@ -206,10 +178,12 @@ impl Node {
         self.stack.at(self.clock.now(), &mut self.storage).handle_tx_report(report);
     }
 
-    /// Whether there is something to transmit. Not before the epoch that its frame would carry is on disk.
+    /// Whether there is something to transmit. Not before the epoch that its frame would carry is
+    /// on disk.
     #[must_use]
     pub fn wants_radio(&self) -> bool {
-        self.stack.epoch() == self.epoch_saved && self.stack.offer(self.clock.now()).is_some()
+        self.savers.epoch.is_saved(&self.stack.epoch())
+            && self.stack.offer(self.clock.now()).is_some()
     }
 
     /// Writes the frame to transmit now; says to whom (`Some(None)`: to all).
@@ -226,9 +200,8 @@ impl Node {
     /// [`ErrorCode::NotFound`] or [`ErrorCode::Ended`].
     pub fn cancel(&mut self, flow: FlowId) -> Result<(), ApiError> {
         if self.stack.at(self.clock.now(), &mut self.storage).cancel(flow) {
-            self.forget_outgoing(flow);
-            self.note_cancelled(flow);
-            self.discard(flow);
+            self.files.cancel(flow);
+            self.do_file_actions();
             return Ok(());
         }
         let known = self.stack.transfers().iter().any(|t| t.flow == flow);
@@ -242,13 +215,13 @@ impl Node {
     /// Where files go that are received from now on.
     pub fn use_inbox(&mut self, dir: PathBuf) {
         tracing::info!("inbox is {}", dir.display());
-        self.inbox = Some(dir);
+        self.files.use_inbox(dir);
     }
 
     /// Where received files go.
     #[must_use]
     pub fn inbox(&self) -> Option<&PathBuf> {
-        self.inbox.as_ref()
+        self.files.inbox()
     }
 }
 

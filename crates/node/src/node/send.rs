@@ -52,8 +52,9 @@ impl Node {
         cut.map_err(|e| refused(scheme, &e))
     }
 
-    /// Hands a file to its engine, which announces it at once. Without `contents` and `leaves` (it vanished
-    /// or changed since it was announced) the engine withdraws it once a receiver asks for it.
+    /// Hands a file to its engine, which announces it at once. Without `contents` and `leaves` (it
+    /// vanished or changed since it was announced) the engine withdraws it once a receiver asks for
+    /// it.
     ///
     /// # Errors
     /// [`ErrorCode::BadRequest`] or [`ErrorCode::File`].
@@ -82,6 +83,7 @@ impl Node {
         if let Some(contents) = contents {
             self.storage.provide(flow, contents);
         }
+        self.files.send(flow);
         self.sources.insert(flow, file);
         Ok(())
     }
@@ -114,7 +116,8 @@ impl Node {
         if named.len() > 1 {
             let ids: Vec<String> = named.iter().map(NodeId::to_string).collect();
             let problem = format!(
-                "{} nodes are named {name:?}; send to one by its id ({}), and give each a name of its own",
+                "{} nodes are named {name:?}; send to one by its id ({}), and give each a name of \
+                 its own",
                 named.len(),
                 ids.join(", ")
             );
@@ -135,7 +138,8 @@ impl Node {
         }
         if !topology.paths_from(self.stack.node(), Metric::Unicast).reaches(node) {
             let problem = format!(
-                "{name} is known but cannot be reached now; `ncmesh peers` shows who can; known are: {}",
+                "{name} is known but cannot be reached now; `ncmesh peers` shows who can; known \
+                 are: {}",
                 self.known_names()
             );
             return Err(ApiError::new(ErrorCode::UnreachableReceiver, problem));

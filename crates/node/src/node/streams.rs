@@ -1,24 +1,26 @@
-//! The node's part in streams: its ports joined to the stack.
+//! Streams of the daemon: sockets joined to [`ncmesh_host::streams`], and views for the API.
 
 use super::Node;
 use crate::api::types::{
     ApiError, ErrorCode, JoinedGroup, Problem, Stream, StreamQueue, StreamReceiving, StreamSending,
 };
-use crate::stream::{Inlet, Layer, Ports, ReceiveStream, SendStream, StreamSection, check_layers};
+use crate::stream::{Layer, Ports, ReceiveStream, SendStream, StreamSection, check_layers};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::stream::{self, LAYERS, StreamPacketError, StreamStatus};
 use ncmesh_engines::REGISTRY;
-use std::collections::BTreeSet;
+use ncmesh_host::streams::{Egress, IngressPacket, too_long};
 use std::io;
 
-/// The streams' ports, and what came in by them in vain.
+/// Streams of this node, and their sockets.
 pub(super) struct Streams {
     pub(super) ports: Ports,
-    /// The longest packet that did not fit a frame, bytes; 0 if all did.
-    pub(super) too_long: usize,
+    /// What the ports are connected to; packets leave by UDP ports.
+    pub(super) host: ncmesh_host::streams::Streams<u16>,
+    /// It was said that packets are too long.
+    pub(super) warned: bool,
 }
 
-/// The scheme that carries streams.
+/// Returns the scheme that carries streams.
 fn scheme() -> &'static str {
     REGISTRY.of(ServiceKind::Stream).next().map_or("", |entry| entry.name)
 }
@@ -28,10 +30,10 @@ fn bad(problem: impl Into<String>) -> ApiError {
 }
 
 impl Node {
-    /// Begins what the configuration says. Needs a tokio runtime.
+    /// Begins the streams of the configuration. Needs a tokio runtime.
     ///
     /// # Errors
-    /// One line that says what cannot be.
+    /// Returns one line that says what cannot be.
     pub fn begin_streams(&mut self, section: &StreamSection) -> Result<(), String> {
         for request in &section.send {
             self.send_stream(request).map_err(|e| format!("send: {}", e.error))?;
@@ -65,10 +67,12 @@ impl Node {
     pub fn receive_stream(&mut self, request: &ReceiveStream) -> Result<(), ApiError> {
         check_layers(&request.layers).map_err(bad)?;
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
-        let joined = stack.join(scheme(), &request.group, request.utility());
+        let ports = request.layers.iter().map(|layer| (layer.name.clone(), layer.port));
+        let egress = (request.utility(), Egress::Layers(ports.collect()));
+        let joined = self.streams.host.join(&mut stack, scheme(), &request.group, egress);
         joined.map_err(|e| bad(e.to_string()))?;
-        let playing = self.streams.ports.play_to(&request.group, &request.layers);
-        playing.map_err(|e| ApiError::new(ErrorCode::Port, format!("no UDP socket: {e}")))?;
+        let opened = self.streams.ports.open_egress();
+        opened.map_err(|e| ApiError::new(ErrorCode::Port, format!("no UDP socket: {e}")))?;
         tracing::info!("joined group {}", request.group);
         Ok(())
     }
@@ -92,47 +96,39 @@ impl Node {
     /// # Errors
     /// [`ErrorCode::NotFound`].
     pub fn stop_receiving(&mut self, group: &str) -> Result<(), ApiError> {
-        self.streams.ports.stop_playing(group);
-        if self.stack.at(self.clock.now(), &mut self.storage).leave(scheme(), group) {
+        let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
+        if self.streams.host.leave(&mut stack, scheme(), group) {
             tracing::info!("left group {group}");
             return Ok(());
         }
         Err(no_such_group(group))
     }
 
-    /// A datagram came in by a port.
-    pub fn handle_inlet(&mut self, inlet: &Inlet) {
+    /// Takes a datagram that came in by a port.
+    pub fn handle_ingress(&mut self, packet: &IngressPacket) {
         let mut stack = self.stack.at(self.clock.now(), &mut self.storage);
-        let sent = stack.send_stream_packet(scheme(), inlet.flow, inlet.layer, &inlet.packet);
-        if let Err(StreamPacketError::TooLong { bytes, longest }) = sent {
-            if self.streams.too_long == 0 {
-                tracing::warn!("{}", too_long(bytes, longest));
-            }
-            self.streams.too_long = self.streams.too_long.max(bytes);
+        let sent = self.streams.host.send(&mut stack, scheme(), packet);
+        if let Err(StreamPacketError::TooLong { bytes, longest }) = sent
+            && !self.streams.warned
+        {
+            tracing::warn!("{}", too_long(bytes, longest));
+            self.streams.warned = true;
         }
     }
 
-    /// What is wrong with streams.
+    /// Returns what is wrong with streams.
     pub(super) fn stream_hints(&self) -> Vec<String> {
-        let bytes = self.streams.too_long;
-        let longest = self.stack.longest_stream_packet(scheme()).filter(|_| bytes > 0);
-        let mut hints: Vec<String> =
-            longest.into_iter().map(|longest| too_long(bytes, longest)).collect();
-        let streams = self.stack.streams();
-        for group in self.stack.stream_groups() {
-            if streams.iter().all(|(_, status)| status.group != group) {
-                hints.push(nobody_sends(&group, &streams));
-            }
-        }
-        for (_, status) in &streams {
-            let refused = status.sending.as_ref().map_or(0, |sending| sending.refused);
-            let problem = self.problem(status);
-            let of = format!("stream {} to group {}", status.flow, status.group);
-            hints.extend((refused > 0).then(|| bursts(&of, refused)));
-            let from = self.name_of(status.flow.source);
-            hints.extend(problem.map(|problem| format!("{of} from {from}: {}", problem.text)));
-        }
-        hints
+        let streams: Vec<StreamStatus> =
+            self.stack.streams().into_iter().map(|(_, status)| status).collect();
+        let longest = self.stack.longest_stream_packet(scheme());
+        let source = |status: &StreamStatus| self.name_of(status.flow.source);
+        self.streams.host.hints(&streams, &self.stack.stream_groups(), longest, source)
+    }
+
+    /// Returns the layers of a group that are played out, and their ports, for people.
+    fn playing(&self, group: &str) -> Vec<String> {
+        let ports = self.streams.host.ports(group);
+        ports.map(|(name, port)| format!("{name}=udp:{port}")).collect()
     }
 
     /// `GET /v1/streams/received`.
@@ -141,16 +137,18 @@ impl Node {
         let streams = self.stack.streams();
         let joined = |group: String| {
             let own = streams.iter().filter(|(_, status)| status.group == group);
-            let playing = self.streams.ports.playing(&group).collect();
+            let playing = self.playing(&group);
             let streams = own.map(|(_, status)| status.flow.to_string()).collect();
             JoinedGroup { streams, playing, group }
         };
         self.stack.stream_groups().into_iter().map(joined).collect()
     }
 
-    /// A packet of a stream arrived.
+    /// Plays out a packet that arrived.
     pub(super) fn play(&mut self, group: &str, layer: &str, packet: &[u8]) {
-        self.streams.ports.play(group, layer, packet);
+        if let Some(port) = self.streams.host.port(group, layer) {
+            self.streams.ports.play(*port, packet);
+        }
     }
 
     /// `GET /v1/streams`.
@@ -163,20 +161,10 @@ impl Node {
             .collect()
     }
 
-    /// What keeps this node from what it asks of a stream.
+    /// Returns what keeps this node from what it asks of a stream.
     fn problem(&self, status: &StreamStatus) -> Option<Problem> {
-        let receiving = status.receiving.as_ref()?;
-        let problem = |code: &str, text| Problem { code: code.into(), text };
-        if let Some(trouble) = receiving.trouble {
-            return Some(problem(trouble.name(), trouble.to_string()));
-        }
-        let mut wanted = self.streams.ports.layers(&status.group);
-        let unknown = wanted.find(|name| status.layers.iter().all(|layer| layer != name))?;
-        let layers = status.layers.join(", ");
-        Some(problem(
-            "no_such_layer",
-            format!("it has no layer {unknown}: its layers are {layers}"),
-        ))
+        let problem = self.streams.host.problem(status)?;
+        Some(Problem { code: problem.code.into(), text: problem.text })
     }
 
     fn stream(&self, scheme: &str, status: StreamStatus) -> Stream {
@@ -209,7 +197,7 @@ impl Node {
             min_rate_bps: receiving.minimum_bps,
             rate_bps: receiving.rates_bps.map(|(rate, _)| rate),
             offered_bps: receiving.rates_bps.map(|(_, offered)| offered),
-            playing: self.streams.ports.playing(&status.group).collect(),
+            playing: self.playing(&status.group),
             problem: problem.clone(),
         };
         Stream {
@@ -225,29 +213,6 @@ impl Node {
             layers: status.layers,
         }
     }
-}
-
-fn too_long(bytes: usize, longest: usize) -> String {
-    format!(
-        "packets of a stream are up to {bytes} bytes long, and frames here carry {longest}: those that do not fit are dropped. Make the encoder's packets shorter (ffmpeg: rtp://...?pkt_size={longest}), or [radio] mtu larger"
-    )
-}
-
-fn nobody_sends(group: &str, streams: &[(&str, StreamStatus)]) -> String {
-    let others: BTreeSet<&str> = streams.iter().map(|(_, s)| s.group.as_str()).collect();
-    let known = match others.len() {
-        0 => "to none at all".to_owned(),
-        _ => format!("to {}", others.into_iter().collect::<Vec<_>>().join(", ")),
-    };
-    format!(
-        "group {group}: nobody whom this node hears of sends to it (streams known here are {known})"
-    )
-}
-
-fn bursts(of: &str, refused: u64) -> String {
-    format!(
-        "{of}: {refused} packets were refused, as more came than may enter and wait; raise [multirate] a_max, and on all nodes v with it, or let the encoder send less"
-    )
 }
 
 fn port_error(layer: &Layer, e: &io::Error) -> ApiError {

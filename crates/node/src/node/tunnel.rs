@@ -1,19 +1,18 @@
-//! The node's part in the tunnel: the gateway joined to the stack.
+//! The node's tunnel: its gateway joined to the stack.
 
 use super::Node;
 use crate::api::types::{self, ApiError, ErrorCode, Flow, TunnelChange};
 use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, check_scheme};
-use crate::store::FileStorage;
-use crate::tunnel::{Gateway, Mesh};
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::tunnel::{FlowStatus, PacketError, Relaying};
+use ncmesh_engine::tunnel::{FlowStatus, Relaying};
+use ncmesh_host::gateway::{Gateway, StackMesh};
 use ncmesh_stack::{ConfigError, Stack};
 use ncmesh_wire::NodeId;
 
 /// The least MTU of IPv6, bytes (RFC 8200, 5).
 const V6_MTU_MIN: usize = 1280;
 
-/// A gateway and what it was made of.
+/// Gateway of a node, and what it was made of.
 pub(super) struct Tunnel {
     pub(super) config: TunnelConfig,
     pub(super) mtu: usize,
@@ -29,12 +28,12 @@ impl Tunnel {
         let Some(tunnel) = config.tunnel.clone() else { return Ok(None) };
         let mtu = mtu(&tunnel, stack, config.radio.mtu())
             .map_err(|problem| ConfigError { section: "tunnel".into(), problem })?;
-        let gateway = Gateway::new(&tunnel, mtu);
+        let gateway = Gateway::new(tunnel.gateway(mtu));
         Ok(Some(Self { config: tunnel, mtu, gateway }))
     }
 }
 
-/// The longest IP packet, bytes.
+/// Returns the length of the longest IP packet, bytes.
 fn mtu(tunnel: &TunnelConfig, stack: &Stack, frame: usize) -> Result<usize, String> {
     let scheme = &tunnel.scheme;
     let longest = stack.longest_packet(scheme).unwrap_or(0).min(65_535);
@@ -44,7 +43,8 @@ fn mtu(tunnel: &TunnelConfig, stack: &Stack, frame: usize) -> Result<usize, Stri
     if longest < least {
         let more = frame + least - longest;
         return Err(format!(
-            "{family} needs packets of {least} bytes, and {scheme} carries up to {longest} in frames of {frame}: set [radio] mtu = {more} or more"
+            "{family} needs packets of {least} bytes, and {scheme} carries up to {longest} in \
+             frames of {frame}: set [radio] mtu = {more} or more"
         ));
     }
     match tunnel.mtu {
@@ -58,37 +58,6 @@ fn mtu(tunnel: &TunnelConfig, stack: &Stack, frame: usize) -> Result<usize, Stri
     }
 }
 
-/// The stack as the gateway sees it.
-struct StackMesh<'a> {
-    stack: &'a mut Stack,
-    storage: &'a mut FileStorage,
-    scheme: &'a str,
-    now: Instant,
-}
-
-impl Mesh for StackMesh<'_> {
-    fn version(&self) -> u64 {
-        self.stack.topology().version()
-    }
-
-    fn named(&self, name: &str) -> Option<NodeId> {
-        let mut named = self.stack.topology().named(name);
-        match (named.next(), named.next()) {
-            (Some(only), None) => Some(only),
-            (None, _) => name.parse().ok().map(NodeId),
-            _ => None,
-        }
-    }
-
-    fn below_low_watermark(&self, to: NodeId) -> bool {
-        self.stack.below_low_watermark(self.scheme, to) == Some(true)
-    }
-
-    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), PacketError> {
-        self.stack.at(self.now, self.storage).send_packet(self.scheme, to, packet)
-    }
-}
-
 impl Node {
     /// The configuration of the device that belongs to this node's tunnel, and its MTU.
     #[must_use]
@@ -96,10 +65,12 @@ impl Node {
         self.tunnel.as_ref().map(|tunnel| (&tunnel.config, tunnel.mtu))
     }
 
-    /// Changes by which scheme packets leave and what this node does as a relay, until the daemon stops.
+    /// Changes the scheme that packets leave by and what this node does as a relay, until the
+    /// daemon stops.
     ///
     /// # Errors
-    /// Nothing is changed where there is nothing to change, or where [`use_scheme`](Self::use_scheme) refuses.
+    /// Returns an error and changes nothing if the change is empty, or if
+    /// [`use_scheme`](Self::use_scheme) refuses.
     pub(crate) fn change_tunnel(&mut self, change: &TunnelChange) -> Result<(), ApiError> {
         let TunnelChange { scheme, relay, coding } = change;
         let relaying = Relaying { relay: *relay, coding: *coding };
@@ -118,10 +89,12 @@ impl Node {
         Ok(())
     }
 
-    /// Sends out packets by the tunnel scheme `scheme` from now on. What is under way arrives by the scheme it was sent with.
+    /// Sends packets by the tunnel scheme `scheme` from now on. Packets under way arrive by the
+    /// scheme they were sent with.
     ///
     /// # Errors
-    /// There is no tunnel here, no such scheme, or it does not carry packets as long as the device takes.
+    /// Returns an error if there is no tunnel here or no such scheme, or if it does not carry
+    /// packets as long as the device takes.
     fn use_scheme(&mut self, scheme: &str) -> Result<(), ApiError> {
         let no_tunnel = "there is no tunnel here; give this node a [tunnel] and start it again";
         let refusal = |why: String| ApiError::new(ErrorCode::BadRequest, why);
@@ -131,7 +104,8 @@ impl Node {
         let longest = self.stack.longest_packet(scheme).unwrap_or(0);
         if longest < *mtu {
             return Err(refusal(format!(
-                "{scheme} carries packets of up to {longest} bytes, and {device} takes {mtu}: set [tunnel] mtu = {longest} and start the daemon again",
+                "{scheme} carries packets of up to {longest} bytes, and {device} takes {mtu}: set \
+                 [tunnel] mtu = {longest} and start the daemon again",
                 device = config.device
             )));
         }
@@ -140,24 +114,24 @@ impl Node {
         Ok(())
     }
 
-    /// The host sends a packet through the tunnel.
+    /// Takes a packet that the host sends through the tunnel.
     pub fn handle_packet(&mut self, packet: Vec<u8>) {
         self.with_gateway(|gateway, mesh, now| gateway.handle_outbound(packet, mesh, now));
     }
 
-    /// The next packet that the tunnel has for the host.
+    /// Returns the next packet that the tunnel has for the host.
     pub fn poll_packet(&mut self) -> Option<Vec<u8>> {
         self.tunnel.as_mut()?.gateway.poll_inbound()
     }
 
-    /// The host did not take the packet polled last.
+    /// Counts the packet polled last, which the host did not take.
     pub fn handle_device_refusal(&mut self) {
         if let Some(tunnel) = &mut self.tunnel {
             tunnel.gateway.handle_device_refusal();
         }
     }
 
-    /// A packet came through the mesh.
+    /// Takes a packet that came through the mesh.
     pub(super) fn arrived(&mut self, from: NodeId, packet: Vec<u8>) {
         if self.tunnel.is_none() {
             let from = self.name_of(from);
@@ -166,12 +140,12 @@ impl Node {
         self.with_gateway(|gateway, mesh, _| gateway.handle_inbound(from, packet, mesh));
     }
 
-    /// Hands over what waited for room.
+    /// Passes on packets that wait for the scheme.
     pub(super) fn drain_tunnel(&mut self) {
         self.with_gateway(|gateway, mesh, now| gateway.drain(mesh, now));
     }
 
-    /// The gateway, for `GET /v1/status`.
+    /// Returns the gateway for `GET /v1/status`.
     pub(super) fn tunnel_status(&self) -> Option<types::Tunnel> {
         let Tunnel { config, mtu, gateway } = self.tunnel.as_ref()?;
         let counters = gateway.counters();
@@ -187,12 +161,12 @@ impl Node {
             packets_in: counters.inbound.packets,
             bytes_in: counters.inbound.bytes,
             drops: counters.drops.iter().map(|(why, n)| (why.name().into(), *n)).collect(),
-            icmp_sent: counters.answers,
+            icmp_sent: counters.icmp_sent,
             mss_clamped: counters.clamped,
         })
     }
 
-    /// The flows through this node, for `GET /v1/status`.
+    /// Returns the flows through this node for `GET /v1/status`.
     pub(super) fn flows(&self) -> Vec<Flow> {
         let flow = |(scheme, flow): (&'static str, FlowStatus)| Flow {
             scheme: scheme.into(),

@@ -29,7 +29,7 @@ impl Node {
             uptime_s: self.clock.now().as_secs_f64(),
             radio: self.radio.clone(),
             mtu: self.mtu,
-            inbox: self.inbox.clone(),
+            inbox: self.inbox().cloned(),
             neighbors: self.stack.inbound().count(),
             nodes: others.count(),
             transfers_open: transfers.iter().filter(|t| !has_ended(t)).count(),
@@ -51,20 +51,23 @@ impl Node {
         let unauthentic = dropped(DropReason::Unauthentic);
         if unauthentic > 0 {
             hints.push(format!(
-                "{unauthentic} frames were not sealed with this network's key; if they come from your own nodes, give all the same [node] key"
+                "{unauthentic} frames were not sealed with this network's key; if they come from \
+                 your own nodes, give all the same [node] key"
             ));
         }
         let duplicates = dropped(DropReason::DuplicateId);
         if duplicates > 0 {
             hints.push(format!(
-                "another node uses id {} too ({duplicates} frames); give each node its own [node] id",
+                "another node uses id {} too ({duplicates} frames); give each node its own [node] \
+                 id",
                 self.id()
             ));
         }
         let versions = dropped(DropReason::Version);
         if versions > 0 {
             hints.push(format!(
-                "{versions} frames were of another version of ncmesh; run the same version on all nodes"
+                "{versions} frames were of another version of ncmesh; run the same version on all \
+                 nodes"
             ));
         }
         hints.extend(self.stream_hints());
@@ -72,7 +75,8 @@ impl Node {
         hints
     }
 
-    /// `GET /v1/peers`: every other node known, and neighbours heard whose link state is still to come.
+    /// `GET /v1/peers`: every other node known, and neighbours heard whose link state is still to
+    /// come.
     #[must_use]
     pub fn peers(&self) -> Vec<Peer> {
         let paths = self.stack.topology().paths_from(self.id(), Metric::Unicast);

@@ -1,4 +1,4 @@
-//! A place in an emulated ether, as the lab's daemons have.
+//! Radio of the channel emulator, as the lab's daemons have.
 
 use super::{Radio, RadioEvent};
 use crate::config::AirConfig;
@@ -10,18 +10,18 @@ use ncmesh_wire::NodeId;
 use std::collections::HashMap;
 use std::io;
 
-/// A radio of the ether.
+/// Radio of the channel emulator.
 pub struct AirRadio {
     client: EtherClient,
-    /// The radio index of each node heard.
+    /// Radio index of each node heard.
     indices: HashMap<NodeId, u32>,
 }
 
 impl AirRadio {
-    /// Attaches to the ether.
+    /// Attaches to the emulator.
     ///
     /// # Errors
-    /// [`EtherClientError`]: no ether there, or it does not let this radio in.
+    /// [`EtherClientError`]: there is no emulator, or it refuses this radio.
     pub async fn attach(config: &AirConfig) -> Result<Self, EtherClientError> {
         let client = EtherClient::attach(config.ether, config.token, config.index).await?;
         Ok(Self { client, indices: HashMap::new() })

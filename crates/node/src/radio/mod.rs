@@ -1,9 +1,9 @@
-//! What the daemon asks of a radio: the pull handshake.
+//! Interface between the daemon and a radio: the pull handshake.
 //!
-//! The daemon [`request`](Radio::request)s the medium while it has something to send. When the medium is free
-//! the radio says [`RadioEvent::Grant`]; the daemon answers at once with [`transmit`](Radio::transmit), a frame
-//! made at that moment, or with [`decline`](Radio::decline). What became of a frame comes as
-//! [`RadioEvent::Report`]; then the next may be requested. So never more than one frame waits in a radio.
+//! The daemon [`request`](Radio::request)s the medium while it has something to send. When the
+//! medium is free, the radio returns [`RadioEvent::Grant`]. The daemon answers at once with
+//! [`transmit`](Radio::transmit), a frame made at that moment, or with [`decline`](Radio::decline).
+//! The outcome follows as [`RadioEvent::Report`]. At most one frame therefore waits in a radio.
 
 pub mod air;
 mod pacing;
@@ -14,47 +14,49 @@ use ncmesh_wire::NodeId;
 use std::future::Future;
 use std::io;
 
-/// What a radio tells the daemon.
+/// Event of a radio.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RadioEvent<A> {
     /// The medium is free: transmit or decline.
     Grant,
-    /// A frame was heard; it lies in the buffer given.
+    /// A frame was heard and is in the buffer.
     Received {
-        /// Who sent it, as far as the radio can tell.
+        /// Address of its sender, as far as the radio knows it.
         from: A,
     },
-    /// The frame given last has left or is given up.
+    /// The last frame was sent or given up.
     Report(TxReport),
 }
 
-/// A radio. Every error means that it is of no use any more.
+/// Radio of a node. After any error it cannot be used any more.
 pub trait Radio {
-    /// By what the radio tells its neighbours apart.
+    /// Address by which the radio tells its neighbours apart.
     type Address: Copy;
 
-    /// What it is, for people: `udp on wlan0, port 7117`.
+    /// Returns a description for people, for instance `udp on wlan0, port 7117`.
     fn describe(&self) -> String;
 
-    /// An authenticated frame of `node` came from `address`.
+    /// Notes that an authenticated frame of `node` came from `address`.
     fn learn(&mut self, node: NodeId, address: Self::Address);
 
-    /// Asks for the medium, for one frame. Not asked again before the grant; but a request for the next frame
-    /// may come before the answer to the present grant, so that the medium need not fall idle between them.
+    /// Requests the medium for one frame.
+    ///
+    /// Must not be repeated before the grant. The request for the next frame may come before the
+    /// answer to the present grant, so that the medium does not become idle between them.
     fn request(&mut self) -> impl Future<Output = io::Result<()>>;
 
-    /// Answers a grant: sends `frame`, to all (`None`) or with the MAC's acknowledgment to one neighbour.
+    /// Answers a grant with `frame`: broadcast if `to` is `None`, otherwise with the MAC's
+    /// acknowledgment to one neighbour.
     fn transmit(
         &mut self,
         frame: &[u8],
         to: Option<NodeId>,
     ) -> impl Future<Output = io::Result<()>>;
 
-    /// Answers a grant: nothing to send after all.
+    /// Answers a grant without a frame.
     fn decline(&mut self) -> impl Future<Output = io::Result<()>>;
 
-    /// The next event; a received frame replaces what is in `buffer`. The future may be dropped at any time
-    /// without losing anything.
+    /// Waits for the next event. A received frame replaces the contents of `buffer`. Cancel-safe.
     fn event(
         &mut self,
         buffer: &mut Vec<u8>,

@@ -1,12 +1,12 @@
-//! When the next frame may leave under a rate cap.
+//! Pacing of frames under a rate limit.
 
 use std::time::{Duration, Instant};
 
-/// A late frame lets the next ones follow sooner, but by no more than this: a few turns of a busy machine's
-/// scheduler are made up for, so that the rate is kept, what a sleeping process missed is not.
+/// Largest delay that later frames may make up for. It covers a few scheduling delays of a busy
+/// machine, so that the rate is kept, but not the time a process slept.
 const MAX_CATCH_UP: Duration = Duration::from_millis(20);
 
-/// The pacing clock.
+/// Clock that paces frames.
 #[derive(Debug)]
 pub(super) struct Pacing {
     bits_per_second: f64,
@@ -18,23 +18,23 @@ impl Pacing {
         Self { bits_per_second, next: now }
     }
 
-    /// When the next frame may leave.
+    /// Returns the time at which the next frame may be sent.
     pub(super) fn next(&self) -> Instant {
         self.next
     }
 
-    /// How long `bytes` use the channel.
+    /// Returns the time for which `bytes` use the channel.
     pub(super) fn airtime(&self, bytes: usize) -> Duration {
         Duration::from_secs_f64(bytes as f64 * 8.0 / self.bits_per_second)
     }
 
-    /// A frame of `bytes` leaves at `now`.
+    /// Notes that a frame of `bytes` is sent at `now`.
     pub(super) fn sent(&mut self, bytes: usize, now: Instant) {
         let earliest = now.checked_sub(MAX_CATCH_UP).unwrap_or(now);
         self.next = self.next.max(earliest) + self.airtime(bytes);
     }
 
-    /// Nothing leaves before `pause` is over.
+    /// Delays the next frame until `pause` is over.
     pub(super) fn pause(&mut self, pause: Duration, now: Instant) {
         self.next = self.next.max(now + pause);
     }
@@ -48,7 +48,7 @@ mod tests {
     fn keeps_the_rate_though_woken_late_but_makes_no_bursts() {
         let start = Instant::now();
         let mut pacing = Pacing::new(8e6, start);
-        // 1,000 bytes take 1 ms; every frame leaves 0.4 ms late.
+        // 1,000 bytes take 1 ms, and every frame is sent 0.4 ms late.
         for _ in 0..100 {
             let at = pacing.next() + Duration::from_micros(400);
             pacing.sent(1000, at);

@@ -1,8 +1,9 @@
 //! UDP broadcast on a network interface: real radios in ad-hoc or mesh mode, or any wired segment.
 //!
-//! One frame at a time leaves, when the rate cap allows and the kernel takes it; the send buffer is as small as
-//! the kernel allows, so that frames wait here, uncoded, instead of in the driver's queue. Unicast frames go to
-//! the address their receiver was last heard from. IPv4, since only IPv4 has broadcast.
+//! Frames are sent one at a time, when the rate limit allows it and the kernel accepts the frame.
+//! The send buffer is as small as the kernel allows, so that data waits here, where it can still be
+//! coded, and not in the driver's queue. Unicast frames go to the address that their receiver was
+//! last heard from. Only IPv4 is used, because IPv6 has no broadcast.
 
 use super::pacing::Pacing;
 use super::{Radio, RadioEvent};
@@ -18,92 +19,95 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::{Duration, Instant};
 use tokio::net::UdpSocket;
 
-/// Bytes around a frame on the wire: Ethernet (14), IPv4 (20) and UDP (8) headers.
+/// Length of the Ethernet (14), IPv4 (20) and UDP (8) headers around a frame, bytes.
 const WIRE_OVERHEAD: usize = 42;
-/// IPv4 and UDP headers within the interface's MTU, bytes.
+/// Length of the IPv4 and UDP headers, which count towards the interface's MTU, bytes.
 const IP_OVERHEAD: usize = 28;
-/// Kernel buffer for frames heard while the loop is busy, bytes.
+/// Size of the kernel's buffer for frames heard while the loop is busy, bytes.
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// The kernel raises this to its own minimum, a few frames.
+/// Size of the kernel's send buffer. The kernel raises it to its minimum, a few frames.
 const SEND_BUFFER: usize = 1;
-/// After the kernel refused a frame, nothing is sent for this long.
+/// Pause after the kernel refused a frame.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why a UDP radio cannot be opened.
+/// Reason why a UDP radio cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum UdpError {
-    /// There is no such interface, or it has no IPv4 address.
+    /// The interface does not exist or has no IPv4 address.
     #[error(
         "interface = {name:?}: no interface of that name has an IPv4 address; there are: {known}"
     )]
     NoInterface {
-        /// As configured.
+        /// Name of the configured interface.
         name: String,
-        /// Those that have one.
+        /// Names of the interfaces that have an address.
         known: String,
     },
     /// The interface cannot broadcast.
     #[error(
-        "broadcast: {0} has no broadcast address of its own; give one, for instance \"10.1.255.255\""
+        "broadcast: {0} has no broadcast address of its own; \
+         give one, for instance \"10.1.255.255\""
     )]
     NoBroadcast(String),
-    /// Frames are too large for the interface.
+    /// Frames are too long for the interface.
     #[error(
-        "mtu = {mtu} does not fit {interface}, whose packets carry at most {fits} bytes of UDP payload"
+        "mtu = {mtu} does not fit {interface}, \
+         whose packets carry at most {fits} bytes of UDP payload"
     )]
     Mtu {
-        /// As configured, bytes.
+        /// Configured MTU, bytes.
         mtu: usize,
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// What would fit, bytes.
+        /// Largest MTU that would fit, bytes.
         fits: usize,
     },
-    /// Another program has the port.
+    /// Another program uses the port.
     #[error(
-        "UDP port {port} on {interface} is in use; stop the other program (a second ncmesh daemon?) or set another [radio] port on all nodes"
+        "UDP port {port} on {interface} is in use; stop the other program \
+         (a second ncmesh daemon?) or set another [radio] port on all nodes"
     )]
     PortInUse {
         /// The port.
         port: u16,
-        /// The interface.
+        /// Name of the interface.
         interface: String,
     },
-    /// Anything else.
+    /// Another error of the operating system.
     #[error("cannot open UDP on {0}: {1}")]
     Io(String, io::Error),
 }
 
 impl UdpError {
-    /// Whether the configuration is to be changed; the message then begins with the setting.
+    /// Returns whether a setting is wrong. The message then begins with the setting's name.
     #[must_use]
     pub fn is_setting(&self) -> bool {
         matches!(self, Self::NoInterface { .. } | Self::NoBroadcast(_) | Self::Mtu { .. })
     }
 }
 
-/// A UDP radio.
+/// Radio on a UDP socket.
 #[derive(Debug)]
 pub struct UdpRadio {
     config: UdpConfig,
     socket: UdpSocket,
-    /// This node's own address: its own broadcasts come back.
+    /// Address of this node, to recognise its own broadcasts.
     own: SocketAddr,
     everyone: SocketAddr,
     addresses: BTreeMap<NodeId, SocketAddr>,
     pacing: Pacing,
     alarm: Alarm,
     mtu: usize,
-    /// The daemon waits for a grant.
+    /// Whether the daemon waits for a grant.
     requested: bool,
-    /// A frame the kernel is to take, and to whom it goes.
+    /// Frame that waits for the kernel, and its destination.
     sending: Option<(Vec<u8>, SocketAddr)>,
-    /// The kernel refuses frames; said once.
+    /// Whether the kernel refuses frames, which is logged once.
     refused: bool,
 }
 
 impl UdpRadio {
-    /// Opens the radio. Needs a tokio runtime.
+    /// Opens the radio. Call it within a tokio runtime.
     ///
     /// # Errors
     /// [`UdpError`].
@@ -125,7 +129,7 @@ impl UdpRadio {
         })
     }
 
-    /// Gives the waiting frame to the kernel; `None` while it does not take it.
+    /// Sends the waiting frame. Returns `None` while the kernel does not accept it.
     fn try_send(&mut self) -> Option<RadioEvent<SocketAddr>> {
         let (frame, to) = self.sending.as_ref()?;
         let sent = self.socket.try_send_to(frame, *to);
@@ -142,7 +146,8 @@ impl UdpRadio {
         Some(RadioEvent::Report(TxReport { result, airtime, heard_by: None }))
     }
 
-    /// Says once that the kernel refuses frames (interface down, firewall), and once that it takes them again.
+    /// Logs once that the kernel refuses frames (interface down, firewall), and once that it
+    /// accepts them again.
     fn note(&mut self, error: Option<io::Error>) {
         match error {
             Some(e) => {
@@ -163,8 +168,8 @@ impl UdpRadio {
         }
     }
 
-    /// The interface went away: a socket is bound to the one that was. If there is one of that name again, it
-    /// takes over; otherwise the next frame tries anew.
+    /// Binds to a new interface of the same name after the old one was removed. If there is none
+    /// yet, the next frame tries again.
     fn reopen(&mut self) {
         let Ok((address, broadcast)) = addresses_of(&self.config) else { return };
         if let Ok(socket) = open_socket(&self.config) {
@@ -175,7 +180,7 @@ impl UdpRadio {
     }
 }
 
-/// Whether the interface that a socket is bound to is no more.
+/// Returns whether the error means that the socket's interface was removed.
 fn is_gone(e: &io::Error) -> bool {
     let gone = [Errno::NODEV, Errno::NXIO].map(Errno::raw_os_error);
     e.raw_os_error().is_some_and(|code| gone.contains(&code))
@@ -208,7 +213,7 @@ impl Radio for UdpRadio {
     }
 
     async fn event(&mut self, buffer: &mut Vec<u8>) -> io::Result<RadioEvent<SocketAddr>> {
-        // One byte more than the largest frame, so that a longer one does not pass for it.
+        // One byte more than the largest frame, so that longer frames are recognised and dropped.
         buffer.resize(self.mtu + 1, 0);
         loop {
             if let Some(report) = self.try_send() {
@@ -218,7 +223,7 @@ impl Radio for UdpRadio {
             let due = (self.requested && !sending).then(|| self.pacing.next());
             tokio::select! {
                 heard = self.socket.recv_from(buffer) => {
-                    // An error here is an ICMP answer to an earlier frame: nothing was heard.
+                    // The error is an ICMP answer to an earlier frame. Nothing was heard.
                     if let Ok((length, from)) = heard && from != self.own {
                         buffer.truncate(length);
                         return Ok(RadioEvent::Received { from });
@@ -252,7 +257,7 @@ fn addresses_of(config: &UdpConfig) -> Result<(Ipv4Addr, Ipv4Addr), UdpError> {
 
 fn check_mtu(config: &UdpConfig) -> Result<(), UdpError> {
     let file = format!("/sys/class/net/{}/mtu", config.interface);
-    // Where /sys does not show the interface, the kernel refuses what is too large frame by frame.
+    // If /sys does not show the interface, the kernel refuses each frame that is too long.
     let mtu = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse::<usize>().ok());
     let fits = mtu.map_or(usize::MAX, |mtu| mtu.saturating_sub(IP_OVERHEAD));
     if config.mtu > fits {

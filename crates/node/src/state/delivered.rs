@@ -1,5 +1,6 @@
-//! The list of files received whole, and of those cancelled here: one that is announced again is answered, not
-//! received again.
+//! List of files that were received or cancelled here.
+//!
+//! If a listed file is announced again, the daemon answers without receiving it again.
 
 use crate::durable;
 use crate::state::record::{from_hex, to_hex};
@@ -11,17 +12,18 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// As many of the newest entries survive a restart.
+/// Number of newest entries that survive a restart.
 const KEPT: usize = 4096;
-/// What is longer is read from so far before its end, bytes: that many entries with paths of 4 KiB.
+/// Largest part of the list that is read, bytes, counted from its end: 4,096 entries with paths of
+/// 4 KiB.
 const LONGEST: u64 = 16 << 20;
 
-/// A file that was received or cancelled.
+/// Result of a reception: the file was received or cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// BLAKE3 of the file.
+    /// BLAKE3 hash of the file.
     pub hash: [u8; 32],
-    /// Where it was put; `None` if it was cancelled here.
+    /// Path of the file, or `None` if it was cancelled here.
     pub path: Option<PathBuf>,
 }
 
@@ -32,7 +34,7 @@ struct Line {
     path: Option<PathBuf>,
 }
 
-/// The list, in memory and as one JSON object a line on disk.
+/// The list, in memory and on disk with one JSON object on each line.
 #[derive(Debug)]
 pub struct Delivered {
     file: File,
@@ -40,7 +42,7 @@ pub struct Delivered {
 }
 
 impl Delivered {
-    /// Reads the list, without what is damaged and without the oldest beyond 4,096.
+    /// Reads the newest 4,096 entries of the list. Damaged lines are skipped.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let found = tail(path)?;
         let whole = |line: &&[u8]| Delivery::from_line(line).is_some();
@@ -55,42 +57,42 @@ impl Delivered {
         Ok(Self { file, known: kept.iter().filter_map(|line| Delivery::from_line(line)).collect() })
     }
 
-    /// The announced file, if it was received or cancelled under this flow.
+    /// Returns the entry of the announced file, if it was received or cancelled under this flow.
     #[must_use]
     pub fn find(&self, manifest: &Manifest) -> Option<&Delivery> {
         self.known.get(&manifest.flow).filter(|known| known.hash == manifest.hash)
     }
 
-    /// Where the file of `flow` was put.
+    /// Returns the path of the file that was received as `flow`.
     #[must_use]
     pub fn path(&self, flow: FlowId) -> Option<&Path> {
         self.known.get(&flow).and_then(|known| known.path.as_deref())
     }
 
-    /// Adds a file that was appended to the list on disk.
+    /// Adds an entry that was appended to the list on disk.
     pub fn learn(&mut self, flow: FlowId, delivery: Delivery) {
         self.known.insert(flow, delivery);
     }
 
-    /// The list on disk, to append to on another thread.
+    /// Returns the list's file, for appending on another thread.
     ///
     /// # Errors
-    /// Where no further descriptor is to be had.
+    /// The process has no file descriptor left.
     pub fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 }
 
-/// Adds a line to the list on disk, durably.
+/// Appends an entry to the list on disk and forces it there.
 ///
 /// # Errors
-/// What writing gives.
+/// The file cannot be written.
 pub(crate) fn append(mut list: &File, flow: FlowId, delivery: &Delivery) -> io::Result<()> {
     list.write_all(&delivery.to_line(flow)?)?;
     list.sync_data()
 }
 
-/// The end of the list on disk: all that can be kept of it.
+/// Returns the end of the list on disk, as far as its entries are kept.
 fn tail(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut file = match File::open(path) {
@@ -104,17 +106,17 @@ fn tail(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 impl Delivery {
-    /// Reads a line of the list; `None` where it is damaged.
+    /// Parses a line of the list. Returns `None` if it is damaged.
     #[must_use]
     pub fn from_line(line: &[u8]) -> Option<(FlowId, Self)> {
         let line: Line = serde_json::from_slice(line).ok()?;
         Some((line.flow.parse().ok()?, Self { hash: from_hex(&line.hash)?, path: line.path }))
     }
 
-    /// The line of the list for `flow`, with its end.
+    /// Returns the line for `flow`, with its newline.
     ///
     /// # Errors
-    /// A path that is no UTF-8.
+    /// The path is not UTF-8.
     pub fn to_line(&self, flow: FlowId) -> io::Result<Vec<u8>> {
         let path = self.path.clone();
         let line = Line { flow: flow.to_string(), hash: to_hex(&self.hash), path };

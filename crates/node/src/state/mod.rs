@@ -1,4 +1,5 @@
-//! What a daemon must not forget: its epoch, its peers' epochs, what it was sending, what it has received.
+//! State that must survive a restart: this node's epoch, its peers' epochs, files being sent, files
+//! received.
 
 mod delivered;
 mod outgoing;
@@ -17,28 +18,33 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The longest epoch file read, bytes: a number of 64 bits fits.
+/// Length of the longest epoch file read, bytes: room for a number of 64 bits.
 const LONGEST_EPOCH: u64 = 64;
-/// The longest list of inboxes read, bytes: one with paths of 4 KiB for all receptions there can be fits.
+/// Length of the longest list of inboxes read, bytes: room for all possible receptions with paths
+/// of 4 KiB.
 const LONGEST_INBOXES: u64 = 1 << 20;
-/// The longest file of peers read, bytes: a line for every node there can be fits.
+/// Length of the longest file of peers read, bytes: room for a line for every possible node.
 const LONGEST_PEERS: u64 = 2 << 20;
 
-/// Why a state directory cannot be used.
+/// Reason why a state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// Another daemon has it.
+    /// Another daemon uses it.
     #[error(
-        "{} is in use by another ncmesh daemon; stop that one, or give this node its own [node] state_dir",
+        "{} is in use by another ncmesh daemon; \
+         stop that one, or give this node its own [node] state_dir",
         .0.display()
     )]
     InUse(PathBuf),
     /// It cannot be read or written.
-    #[error("the state directory {dir} cannot be used: {1}; check [node] state_dir", dir = .0.display())]
+    #[error(
+        "the state directory {dir} cannot be used: {1}; check [node] state_dir",
+        dir = .0.display()
+    )]
     Io(PathBuf, io::Error),
 }
 
-/// A daemon's state directory, locked for as long as this lives.
+/// State directory of a daemon, locked until this is dropped.
 #[derive(Debug)]
 pub struct StateDir {
     dir: PathBuf,
@@ -47,7 +53,7 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// Opens `dir`, made if it is not there, for this process alone.
+    /// Opens `dir` exclusively for this process. Makes it if it is absent.
     ///
     /// # Errors
     /// [`StateError`].
@@ -66,11 +72,13 @@ impl StateDir {
         }
     }
 
-    /// An epoch higher than any before, on disk before this returns: nonces of sealed frames contain it and
-    /// must never repeat. Grows with the wall clock too, so that it also grows if the directory was lost.
+    /// Returns an epoch higher than any before, after writing it to disk.
+    ///
+    /// Nonces of sealed frames contain the epoch and must never repeat. The epoch also grows with
+    /// the wall clock, so that it grows even if the directory was lost.
     ///
     /// # Errors
-    /// [`StateError::Io`] where it cannot be written; then nothing may be sent.
+    /// [`StateError::Io`] if it cannot be written. The node must not send anything then.
     pub fn next_epoch(&self) -> Result<u64, StateError> {
         let failed = |e| StateError::Io(self.dir.clone(), e);
         let bytes = durable::read(&self.epoch_file(), LONGEST_EPOCH).map_err(failed)?;
@@ -87,63 +95,65 @@ impl StateDir {
         Ok(epoch)
     }
 
-    /// Remembers that `epoch` is in use.
+    /// Saves `epoch` as the one in use.
     ///
     /// # Errors
-    /// What writing gives.
+    /// The file cannot be written.
     pub fn save_epoch(&self, epoch: u64) -> io::Result<()> {
         durable::replace(&self.epoch_file(), format!("{epoch}\n").as_bytes())
     }
 
-    /// The latest epochs heard of other nodes before this start; none where the file is missing or damaged.
+    /// Returns the latest epochs of other nodes heard before this start. Empty if the file is
+    /// missing or damaged.
     #[must_use]
     pub fn peer_epochs(&self) -> Vec<(NodeId, u64)> {
         parse_peers(&self.read("peers", LONGEST_PEERS))
     }
 
-    /// Remembers the latest epochs heard of other nodes.
+    /// Saves the latest epochs heard of other nodes.
     ///
     /// # Errors
-    /// What writing gives.
+    /// The file cannot be written.
     pub fn save_peer_epochs(&self, epochs: &BTreeMap<NodeId, u64>) -> io::Result<()> {
         let lines: String =
             epochs.iter().map(|(node, epoch)| format!("{node} {epoch}\n")).collect();
         durable::replace(&self.dir.join("peers"), lines.as_bytes())
     }
 
-    /// Where files are received that do not go to the configured inbox; none where the list is missing or
-    /// damaged.
+    /// Returns the directories of receptions that do not go to the configured inbox. Empty if the
+    /// list is missing or damaged.
     #[must_use]
     pub fn inboxes(&self) -> BTreeMap<FlowId, PathBuf> {
         parse_inboxes(&self.read("inboxes", LONGEST_INBOXES))
     }
 
-    /// Remembers where files are received that do not go to the configured inbox.
+    /// Saves the directories of receptions that do not go to the configured inbox.
     ///
     /// # Errors
-    /// What writing gives; a path that is no UTF-8.
+    /// The file cannot be written, or a path is not UTF-8.
     pub fn save_inboxes(&self, inboxes: &BTreeMap<FlowId, PathBuf>) -> io::Result<()> {
         let named: BTreeMap<String, &PathBuf> =
             inboxes.iter().map(|(flow, inbox)| (flow.to_string(), inbox)).collect();
         durable::replace(&self.dir.join("inboxes"), &serde_json::to_vec_pretty(&named)?)
     }
 
-    /// The journal of files being sent.
+    /// Returns the journal of files being sent.
     #[must_use]
     pub fn outgoing(&self) -> OutgoingJournal {
         self.outgoing.clone()
     }
 
-    /// The list of files received.
+    /// Reads the list of received files.
     ///
     /// # Errors
-    /// What reading or writing it gives.
+    /// [`StateError::Io`] if it cannot be read or written.
     pub fn delivered(&self) -> Result<Delivered, StateError> {
         Delivered::open(&self.dir.join("delivered"))
             .map_err(|e| StateError::Io(self.dir.clone(), e))
     }
 
-    /// What the daemon can do without: nothing, and a warning, where it cannot be read.
+    /// Reads a file that the daemon can do without. If it cannot be read, logs a warning and
+    /// returns nothing.
     fn read(&self, name: &str, limit: u64) -> Vec<u8> {
         let path = self.dir.join(name);
         durable::read(&path, limit).unwrap_or_else(|e| {
@@ -157,15 +167,15 @@ impl StateDir {
     }
 }
 
-/// Reads the file with this node's epoch; `None` where it is damaged. The highest number of all counts as
-/// damage: no epoch follows it.
+/// Parses the file with this node's epoch. Returns `None` if it is damaged, or holds the highest
+/// number, after which there is no further epoch.
 #[must_use]
 pub fn parse_epoch(bytes: &[u8]) -> Option<u64> {
     let epoch = std::str::from_utf8(bytes).ok()?.trim().parse().ok()?;
     (epoch < u64::MAX).then_some(epoch)
 }
 
-/// Reads the file with the peers' epochs, without lines that are damaged.
+/// Parses the file with the peers' epochs. Damaged lines are skipped.
 #[must_use]
 pub fn parse_peers(bytes: &[u8]) -> Vec<(NodeId, u64)> {
     let line = |line: &[u8]| {
@@ -175,7 +185,7 @@ pub fn parse_peers(bytes: &[u8]) -> Vec<(NodeId, u64)> {
     bytes.split(|byte| *byte == b'\n').filter_map(line).collect()
 }
 
-/// Reads the list of inboxes, without entries that are damaged.
+/// Parses the list of inboxes. Damaged entries are skipped.
 #[must_use]
 pub fn parse_inboxes(bytes: &[u8]) -> BTreeMap<FlowId, PathBuf> {
     let named: BTreeMap<String, PathBuf> = serde_json::from_slice(bytes).unwrap_or_default();
@@ -223,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_daemon_is_told_so() {
+    fn a_second_daemon_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let _first = StateDir::open(dir.path()).unwrap();
         let refused = StateDir::open(dir.path()).unwrap_err();

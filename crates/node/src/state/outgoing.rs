@@ -1,5 +1,7 @@
-//! The journal of files being sent: a source that was killed sends on under the same flow, so that receivers
-//! keep what they have.
+//! Journal of files being sent.
+//!
+//! A source that was killed continues under the same flow after its restart, so that receivers keep
+//! what they have.
 
 use super::record::{ManifestRecord, RecordError};
 use crate::durable;
@@ -11,23 +13,23 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The longest entry read, bytes: one with every node there can be as a receiver fits.
+/// Length of the longest entry read, bytes: room for every possible node as a receiver.
 const LONGEST: u64 = 4 << 20;
 
 /// A file being sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingFile {
-    /// Where it lies.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What was announced of it.
+    /// The announcement.
     pub manifest: Manifest,
-    /// The engine that sends it.
+    /// Name of the scheme.
     pub scheme: String,
-    /// Who is to get it.
+    /// Receivers.
     pub receivers: Vec<NodeId>,
-    /// How receivers ended so far.
+    /// Final states of receivers so far.
     pub done: BTreeMap<NodeId, ReceiverState>,
-    /// Whether others may join.
+    /// Whether further receivers may join.
     pub open: bool,
 }
 
@@ -37,16 +39,16 @@ struct Record {
     manifest: ManifestRecord,
     scheme: String,
     receivers: Vec<u16>,
-    /// By receiver the code of its state.
+    /// Receivers and the codes of their final states.
     done: BTreeMap<u16, u8>,
     open: bool,
 }
 
 impl OutgoingFile {
-    /// Reads an entry of the journal.
+    /// Parses an entry of the journal.
     ///
     /// # Errors
-    /// [`RecordError`]: what is wrong with it.
+    /// [`RecordError`] if the entry is damaged.
     pub fn from_json(bytes: &[u8]) -> Result<Self, RecordError> {
         let record: Record =
             serde_json::from_slice(bytes).map_err(|e| RecordError::Json(e.to_string()))?;
@@ -60,10 +62,10 @@ impl OutgoingFile {
         })
     }
 
-    /// This file's entry in the journal.
+    /// Returns the journal's entry for this file.
     ///
     /// # Errors
-    /// A path that is no UTF-8.
+    /// The path is not UTF-8.
     pub fn to_json(&self) -> io::Result<Vec<u8>> {
         let record = Record {
             path: self.path.clone(),
@@ -82,11 +84,11 @@ fn final_state((node, code): (u16, u8)) -> Option<(NodeId, ReceiverState)> {
     state.map(|state| (NodeId(node), state))
 }
 
-/// One file per transfer in a directory.
+/// The journal: a directory with one file for each transfer.
 #[derive(Clone, Debug)]
 pub struct OutgoingJournal {
     dir: PathBuf,
-    /// Held while it is changed: an update must not bring back what was removed.
+    /// Lock for changes: an update must not restore an entry that was removed.
     changes: Arc<Mutex<()>>,
 }
 
@@ -95,36 +97,37 @@ impl OutgoingJournal {
         Self { dir, changes: Arc::default() }
     }
 
-    /// Remembers a transfer, durably.
+    /// Saves a transfer and forces it to disk.
     ///
     /// # Errors
-    /// What writing gives.
+    /// The entry cannot be written.
     pub fn save(&self, file: &OutgoingFile) -> io::Result<()> {
         durable::replace(&self.file(file.manifest.flow), &file.to_json()?)
     }
 
-    /// Writes anew what is remembered of a transfer, durably, unless it was forgotten.
+    /// Replaces a transfer's entry and forces it to disk, unless it was removed.
     ///
     /// # Errors
-    /// What writing gives.
+    /// The entry cannot be written.
     pub fn update(&self, file: &OutgoingFile) -> io::Result<()> {
         let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         if self.file(file.manifest.flow).exists() { self.save(file) } else { Ok(()) }
     }
 
-    /// Forgets a transfer that ended.
+    /// Removes the entry of a transfer that ended.
     ///
     /// # Errors
-    /// What removing gives.
+    /// The entry cannot be removed.
     pub fn remove(&self, flow: FlowId) -> io::Result<()> {
         let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         durable::remove(&self.file(flow))
     }
 
-    /// The transfers that had not ended. An entry that is damaged or cannot be read is logged and left where it is.
+    /// Returns the transfers that had not ended. Logs and keeps entries that are damaged or
+    /// unreadable.
     ///
     /// # Errors
-    /// What reading the directory gives.
+    /// The directory cannot be read.
     pub fn load(&self) -> io::Result<Vec<OutgoingFile>> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(&self.dir)? {

@@ -1,9 +1,9 @@
-//! A file's announcement as it is kept on disk.
+//! Announcement of a file as it is kept on disk.
 
 use ncmesh_engine::file::{Geometry, GeometryError, Manifest};
 use serde::{Deserialize, Serialize};
 
-/// A [`Manifest`] for a journal: JSON, hashes in hexadecimal.
+/// [`Manifest`] as JSON, with hashes in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestRecord {
     flow: String,
@@ -15,16 +15,16 @@ pub struct ManifestRecord {
     hash: String,
 }
 
-/// Why a record is no manifest.
+/// Reason why a record is not a valid manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// It is not written as a record is.
+    /// It is not JSON of this form.
     #[error("damaged: {0}")]
     Json(String),
-    /// A field does not read as what it should be.
+    /// A field has an invalid value.
     #[error("damaged: {0}")]
     Damaged(&'static str),
-    /// The file cannot be cut so.
+    /// The geometry is impossible.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
 }
@@ -57,12 +57,12 @@ impl TryFrom<&ManifestRecord> for Manifest {
     }
 }
 
-/// A hash in hexadecimal.
+/// Returns a hash in hexadecimal.
 pub(crate) fn to_hex(hash: &[u8; 32]) -> String {
     blake3::Hash::from(*hash).to_hex().to_string()
 }
 
-/// A hash from 64 hexadecimal digits.
+/// Parses a hash of 64 hexadecimal digits.
 pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
     blake3::Hash::from_hex(text).ok().map(Into::into)
 }

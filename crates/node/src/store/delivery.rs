@@ -1,4 +1,4 @@
-//! The last step of a reception: the whole file is verified, made durable and given its name.
+//! Delivery, the last step of a reception: the file is verified, forced to disk and renamed.
 
 use super::{Places, refusal};
 use crate::durable;
@@ -10,15 +10,17 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// So many names are tried beside one that is taken.
+/// Number of alternative names that are tried if the file's own is taken.
 const MAX_NAMES: u32 = 1000;
 
-/// Verifies the assembled file of `manifest` and gives it its name in `inbox`: its own, or where another file
-/// has that one, `name (2).ext` and so on. A file of that name with the same contents is taken for it. Blocks
-/// on the disk.
+/// Verifies the assembled file of `manifest` and gives it its name in `inbox`.
+///
+/// If another file has the name, it becomes `name (2).ext` and so on. A file of that name with the
+/// same contents is taken as this one. Blocks on the disk.
 ///
 /// # Errors
-/// [`Refusal::Corrupt`] where the whole file's hash is wrong, [`Refusal::NoSpace`], [`Refusal::Unwritable`].
+/// [`Refusal::Corrupt`] if the whole file's hash is wrong, [`Refusal::NoSpace`],
+/// [`Refusal::Unwritable`].
 pub fn deliver(inbox: &Path, manifest: &Manifest) -> Result<PathBuf, Refusal> {
     match deliver_in(inbox, manifest) {
         Ok(path) => path.ok_or(Refusal::Corrupt),
@@ -29,11 +31,11 @@ pub fn deliver(inbox: &Path, manifest: &Manifest) -> Result<PathBuf, Refusal> {
     }
 }
 
-/// `None`: the hash is wrong.
+/// Like [`deliver`]. Returns `None` if the hash is wrong.
 fn deliver_in(inbox: &Path, manifest: &Manifest) -> io::Result<Option<PathBuf>> {
     let places = Places::new(inbox, manifest.flow);
     let part = match File::open(&places.part) {
-        // Given its name before a restart.
+        // The file was renamed before a restart.
         Err(e) if e.kind() == io::ErrorKind::NotFound => return find_delivered(inbox, manifest),
         other => other?,
     };
@@ -46,7 +48,7 @@ fn deliver_in(inbox: &Path, manifest: &Manifest) -> io::Result<Option<PathBuf>> 
     Ok(Some(path))
 }
 
-/// The file of `manifest` under one of the names it may have been given.
+/// Returns the path of a delivered file, which may have one of several names.
 pub(super) fn find_delivered(inbox: &Path, manifest: &Manifest) -> io::Result<Option<PathBuf>> {
     for path in names(inbox, &manifest.name) {
         if !path.try_exists()? {
@@ -75,10 +77,11 @@ fn place(part: &Path, inbox: &Path, manifest: &Manifest) -> io::Result<PathBuf> 
     Err(io::Error::new(io::ErrorKind::AlreadyExists, "every name is taken"))
 }
 
-/// Renames, never over another file.
+/// Renames a file, but never over another one.
 fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // The file system cannot (NFS, for one): a second name, then the first one's removal.
+        // For file systems without such a call (for instance NFS): add a second name, then remove
+        // the first.
         Err(Errno::INVAL | Errno::NOSYS) => {
             std::fs::hard_link(from, to)?;
             std::fs::remove_file(from)
@@ -87,7 +90,7 @@ fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// `a.txt`, `a (2).txt`, `a (3).txt`, ...
+/// Returns the possible names: `a.txt`, `a (2).txt`, `a (3).txt`, ...
 fn names(inbox: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
     let (stem, extension) = match name.rfind('.') {
         Some(at) if at > 0 => name.split_at(at),

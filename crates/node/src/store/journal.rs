@@ -1,8 +1,10 @@
-//! What a reception remembers across a crash: which file it is, and which batches were written.
+//! Journal of a reception: the file it belongs to, and the batches that were written.
 //!
-//! A head (magic, length, manifest as JSON, checksum), durable before any data, then 44 bytes for each batch
-//! written: its number, its BLAKE3, a checksum. Records are not forced to disk: after a power loss a record
-//! may be there without its data, or torn. So a record is a claim to be checked against the data, never proof.
+//! It begins with a header (magic, length, manifest as JSON, checksum), which is on disk before any
+//! data. A record of 44 bytes follows for each written batch: its number, its BLAKE3 hash, and a
+//! checksum. Records are not forced to disk. After a power loss a record may therefore be torn, or
+//! be there without its data. A record is a claim that must be checked against the data, never a
+//! proof.
 
 use crate::durable;
 use crate::state::ManifestRecord;
@@ -15,39 +17,39 @@ use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"ncmj0001";
 const CHECKSUM_LEN: usize = 8;
-/// Bytes of a record.
+/// Length of a record, bytes.
 pub const RECORD_LEN: usize = 4 + 32 + CHECKSUM_LEN;
 
-/// The journal of one reception, open for adding records.
+/// Journal of one reception, open for adding records.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
 }
 
-/// What a journal claims.
+/// Claims of a journal, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
-    /// Batches said to be written, with their hashes.
+    /// Batches that were written according to the journal, with their hashes.
     pub batches: BTreeMap<u32, Hash>,
-    /// Bytes of the journal up to the end of its last whole record.
+    /// Length of the journal up to the end of its last valid record, bytes.
     pub length: u64,
 }
 
 impl Journal {
-    /// Begins the journal of `manifest`, durably.
+    /// Makes the journal of `manifest` and forces it to disk.
     ///
     /// # Errors
-    /// What writing gives.
+    /// The file cannot be written.
     pub fn create(path: &Path, manifest: &Manifest) -> io::Result<Self> {
         durable::replace(path, &head(manifest)?)?;
         Ok(Self { file: OpenOptions::new().append(true).open(path)? })
     }
 
-    /// Opens an earlier journal, cut behind its last whole record. `None` where there is none or it is not
-    /// of this very file.
+    /// Opens an existing journal and truncates it after its last valid record. Returns `None` if
+    /// there is none or it belongs to another file.
     ///
     /// # Errors
-    /// What reading or cutting it gives.
+    /// The file cannot be read or truncated.
     pub fn resume(path: &Path, manifest: &Manifest) -> io::Result<Option<(Self, Claims)>> {
         let file = match File::open(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -59,20 +61,22 @@ impl Journal {
         Ok(Some((Self { file }, claims)))
     }
 
-    /// Notes that `batch` was written.
+    /// Adds the record that `batch` was written.
     ///
     /// # Errors
-    /// What writing gives.
+    /// The file cannot be written.
     pub fn append(&mut self, batch: u32, hash: &Hash) -> io::Result<()> {
         self.file.write_all(&record(batch, hash))
     }
 }
 
-/// Reads a journal of `manifest` up to the first record that is torn or damaged. `None` where it is not of
-/// this very file. Keeps no more than the file has batches, however long the journal is.
+/// Reads a journal of `manifest` up to the first torn or damaged record.
+///
+/// Returns `None` if it belongs to another file. Keeps at most as many records as the file has
+/// batches, however long the journal is.
 ///
 /// # Errors
-/// What reading gives.
+/// The journal cannot be read.
 pub fn read(mut journal: impl Read, manifest: &Manifest) -> io::Result<Option<Claims>> {
     let expected = head(manifest)?;
     let mut found = Vec::with_capacity(expected.len());
@@ -93,10 +97,11 @@ pub fn read(mut journal: impl Read, manifest: &Manifest) -> io::Result<Option<Cl
     }
 }
 
-/// The whole head of `manifest`'s journal: a journal that begins otherwise is of another file.
+/// Returns the header of `manifest`'s journal. A journal that begins otherwise belongs to another
+/// file.
 ///
 /// # Errors
-/// What JSON cannot say.
+/// The manifest cannot be written as JSON.
 pub fn head(manifest: &Manifest) -> io::Result<Vec<u8>> {
     let json = serde_json::to_vec(&ManifestRecord::from(manifest))?;
     let mut head = MAGIC.to_vec();
@@ -107,7 +112,7 @@ pub fn head(manifest: &Manifest) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// The record that `batch` was written.
+/// Returns the record that `batch` was written.
 #[must_use]
 pub fn record(batch: u32, hash: &Hash) -> [u8; RECORD_LEN] {
     let mut record = [0; RECORD_LEN];

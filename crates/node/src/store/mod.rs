@@ -1,7 +1,8 @@
-//! Files: those this node sends, and those it receives into its inbox.
+//! Files that this node sends, and files that it receives into its inbox.
 //!
-//! A file being received lies as `.ncmesh/<flow>.part` in the inbox, at its full length from the start, with
-//! [`journal`] beside it. [`reception`] prepares and resumes it, [`delivery`] verifies it and gives it its name.
+//! A file being received is `.ncmesh/<flow>.part` in the inbox, at its full length from the start,
+//! with its [`journal`] beside it. [`reception`] prepares and resumes it, [`delivery`] verifies and
+//! renames it.
 
 pub mod delivery;
 pub mod journal;
@@ -18,7 +19,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The open files of all transfers.
+/// Open files of all transfers.
 #[derive(Debug, Default)]
 pub struct FileStorage {
     outgoing: BTreeMap<FlowId, File>,
@@ -33,17 +34,17 @@ pub struct Incoming {
 }
 
 impl FileStorage {
-    /// Gives the file that is sent as `flow`.
+    /// Registers the file that is sent as `flow`.
     pub fn provide(&mut self, flow: FlowId, file: File) {
         self.outgoing.insert(flow, file);
     }
 
-    /// Gives the place of the file that is received as `flow`.
+    /// Registers the part file and journal that are received as `flow`.
     pub fn receive(&mut self, flow: FlowId, incoming: Incoming) {
         self.incoming.insert(flow, incoming);
     }
 
-    /// Closes what is open for `flow`.
+    /// Closes the files of `flow`.
     pub fn close(&mut self, flow: FlowId) {
         self.outgoing.remove(&flow);
         self.incoming.remove(&flow);
@@ -76,7 +77,7 @@ impl Storage for FileStorage {
     }
 }
 
-/// Where the parts of one reception lie.
+/// Paths of one reception.
 #[derive(Clone, Debug)]
 struct Places {
     dir: PathBuf,

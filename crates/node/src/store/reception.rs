@@ -1,4 +1,4 @@
-//! Giving an announced file its place, and finding out what of it is already there.
+//! Preparation of a reception: makes the part file, or finds the batches it already has.
 
 use super::delivery::find_delivered;
 use super::journal::{Claims, Journal};
@@ -14,21 +14,23 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What the journal grows by for each batch, bytes, at most.
+/// Upper bound of the journal's growth for each batch, bytes.
 const JOURNAL_BYTES: u64 = 128;
 
-/// What there is of an announced file.
+/// Result of the preparation.
 #[derive(Debug)]
 pub enum Prepared {
-    /// Its place, and the batches already there.
+    /// The part file is ready; these batches are already there.
     Receiving(Incoming, BatchSet),
-    /// It was given its name before the daemon was stopped; [`deliver`](super::delivery::deliver) finds it.
+    /// The file was renamed before the daemon stopped. [`deliver`](super::delivery::deliver) finds
+    /// it.
     Delivered,
 }
 
-/// Makes or finds the place of `manifest` in `inbox`. Blocks on the disk.
+/// Prepares the reception of `manifest` in `inbox`: makes or opens its part file and journal.
+/// Blocks on the disk.
 ///
-/// Batches are only claimed whose bytes on disk have the hash that was noted for them.
+/// Batches count as present only if their bytes on disk have the recorded hash.
 ///
 /// # Errors
 /// [`Refusal::NoSpace`] or [`Refusal::Unwritable`].
@@ -43,7 +45,7 @@ fn prepare_in(inbox: &Path, manifest: &Manifest) -> io::Result<Prepared> {
     let places = Places::new(inbox, manifest.flow);
     std::fs::create_dir_all(&places.dir)?;
     let earlier = Journal::resume(&places.journal, manifest)?;
-    // Stopped between giving the file its name and noting that: then the file is there.
+    // The daemon may have stopped after renaming the file and before recording that.
     if earlier.is_some() && !places.part.exists() && find_delivered(inbox, manifest)?.is_some() {
         return Ok(Prepared::Delivered);
     }
@@ -56,13 +58,13 @@ fn prepare_in(inbox: &Path, manifest: &Manifest) -> io::Result<Prepared> {
         Ok(Incoming { part, journal: Journal::create(&places.journal, manifest)? })
     });
     if begun.is_err() {
-        // Some file systems keep what they could set aside.
+        // Some file systems would keep preallocated blocks.
         remove(&places);
     }
     Ok(Prepared::Receiving(begun?, BatchSet::none(manifest.geometry.batches())))
 }
 
-/// Throws away what was received of `flow`. Blocks on the disk.
+/// Removes what was received of `flow`. Blocks on the disk.
 pub fn discard(inbox: &Path, flow: FlowId) {
     remove(&Places::new(inbox, flow));
 }
@@ -75,25 +77,26 @@ fn remove(places: &Places) {
     }
 }
 
-/// The part file at its full length, its space set aside; what is in it stays.
+/// Opens the part file and sets it to its full length, with its space allocated. Keeps its
+/// contents.
 fn open_part(path: &Path, manifest: &Manifest) -> io::Result<File> {
     let size = manifest.geometry.size();
     let part = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     if part.metadata()?.len() != size {
         let journal = u64::from(manifest.geometry.batches()) * JOURNAL_BYTES;
-        set_aside(&part, path, size, journal)?;
+        allocate(&part, path, size, journal)?;
         part.set_len(size)?;
         durable::sync_parent(path)?;
     }
     Ok(part)
 }
 
-/// Space for `size` bytes in `part`; `more` are left for what grows beside it.
-fn set_aside(part: &File, path: &Path, size: u64, more: u64) -> io::Result<()> {
+/// Allocates `size` bytes for `part`, and checks that `more` bytes are left for the journal.
+fn allocate(part: &File, path: &Path, size: u64, more: u64) -> io::Result<()> {
     if size == 0 {
         return Ok(());
     }
-    // Asked first: where it is too little, fallocate may take what there is.
+    // Check the free space first: fallocate may use all of it before it fails.
     let space = statvfs(path)?;
     if space.f_bavail.saturating_mul(space.f_frsize) < size.saturating_add(more) {
         return Err(io::ErrorKind::StorageFull.into());
@@ -104,7 +107,7 @@ fn set_aside(part: &File, path: &Path, size: u64, more: u64) -> io::Result<()> {
     }
 }
 
-/// Those of the claimed batches that are really there.
+/// Returns the claimed batches whose data is really there.
 fn verified(part: &File, manifest: &Manifest, claims: &Claims) -> BatchSet {
     let g = &manifest.geometry;
     let mut have = BatchSet::none(g.batches());
@@ -119,10 +122,10 @@ fn verified(part: &File, manifest: &Manifest, claims: &Claims) -> BatchSet {
     have
 }
 
-/// Whether files can be put into `inbox`; it is made if it is not there. Blocks on the disk.
+/// Checks that files can be put into `inbox`. Makes it if it is absent. Blocks on the disk.
 ///
 /// # Errors
-/// Why not.
+/// The directory cannot be made or written.
 pub fn check_inbox(inbox: &Path) -> io::Result<()> {
     let hidden = inbox.join(".ncmesh");
     std::fs::create_dir_all(&hidden)?;

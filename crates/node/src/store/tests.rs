@@ -1,4 +1,5 @@
-//! Receptions through crashes: whatever is left of journal and part, no batch is claimed that is not there.
+//! Receptions through crashes: whatever is left of the journal and the part file, no batch is
+//! claimed whose data is missing.
 
 use super::delivery::deliver;
 use super::reception::{Prepared, discard, prepare};
@@ -10,7 +11,7 @@ use proptest::prelude::*;
 use std::fs;
 use tempfile::TempDir;
 
-/// A file with its manifest and an inbox to receive it in.
+/// A file with its manifest, and an inbox to receive it in.
 struct Fixture {
     inbox: TempDir,
     data: Vec<u8>,
@@ -18,7 +19,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// `length` bytes in batches of about 500.
+    /// Makes a file of `length` bytes in batches of about 500.
     fn new(length: usize) -> Self {
         let data: Vec<u8> = (0..length).map(|i| (i * 7 + i / 251) as u8).collect();
         let geometry = Geometry::new(length as u64, 8, 100).unwrap();
@@ -60,7 +61,7 @@ impl Fixture {
         (0..self.manifest.geometry.batches()).for_each(|batch| self.write(storage, batch));
     }
 
-    /// Resumes, and checks that what is claimed is there; what it claims.
+    /// Resumes, checks that claimed batches are there, and returns them.
     fn resume(&self) -> BatchSet {
         let (_, have) = self.prepare();
         let part = fs::read(self.places().part).unwrap();
@@ -113,7 +114,7 @@ fn a_journal_cut_anywhere_claims_only_what_is_there() {
         fs::write(fixture.places().journal, &whole[..length]).unwrap();
         let whole_records = length.saturating_sub(head) / 44;
         assert_eq!(fixture.resume().count() as usize, whole_records, "cut at {length}");
-        // What follows a torn record is found again.
+        // A record written after a torn one was cut off is read again.
         let (mut storage, _) = fixture.prepare();
         fixture.write(&mut storage, batches - 1);
         assert!(fixture.resume().contains(batches - 1), "cut at {length}");
@@ -148,7 +149,8 @@ proptest! {
         let fixture = Fixture::new(2600);
         let (mut storage, _) = fixture.prepare();
         fixture.write_all(&mut storage);
-        for (path, at) in [(fixture.places().journal, journal_at), (fixture.places().part, part_at)] {
+        let places = fixture.places();
+        for (path, at) in [(places.journal, journal_at), (places.part, part_at)] {
             let mut bytes = fs::read(&path).unwrap();
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
@@ -175,7 +177,7 @@ fn a_stop_right_after_the_rename_loses_nothing() {
     let (mut storage, _) = fixture.prepare();
     fixture.write_all(&mut storage);
     let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
-    // The journal is still there, the part is not.
+    // State after the rename: the journal is still there, the part file is not.
     let again = prepare(fixture.inbox.path(), &fixture.manifest);
     assert!(matches!(again, Ok(Prepared::Delivered)), "{again:?}");
     assert_eq!(deliver(fixture.inbox.path(), &fixture.manifest), Ok(path));

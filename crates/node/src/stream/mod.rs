@@ -1,7 +1,6 @@
-//! Streams in the daemon: local UDP ports that layers come in by and are played out to.
+//! UDP ports of the daemon's streams. What they are connected to is [`ncmesh_host::streams`].
 
 pub mod ports;
-pub mod request;
 
-pub use ports::{Inlet, Inlets, Ports};
-pub use request::{Layer, ReceiveStream, SendStream, StreamSection, check_layers};
+pub use ncmesh_host::streams::{Layer, ReceiveStream, SendStream, StreamSection, check_layers};
+pub use ports::{IngressPackets, Ports};

@@ -1,7 +1,7 @@
 //! The TUN device: made, addressed, routed, and gone with the daemon.
 //!
-//! A device may be put into another network namespace than the daemon's: it is made by a thread that enters it. The
-//! radio then stays where it is, as WireGuard's socket does.
+//! A device may be put into another network namespace than the daemon's: it is made by a thread
+//! that enters it. The radio then stays where it is, as WireGuard's socket does.
 
 use crate::config::TunnelConfig;
 use ipnet::IpNet;
@@ -14,7 +14,8 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 use tun_rs::{AsyncDevice, DeviceBuilder, SyncDevice};
 
-/// Packets that the kernel keeps for the daemon. They add to the queues of the tunnel and to the delay under load.
+/// Packets that the kernel keeps for the daemon. They add to the queues of the tunnel and to the
+/// delay under load.
 const TX_QUEUE: u32 = 64;
 /// Where `ip netns` keeps its namespaces.
 const NAMESPACES: &str = "/run/netns";
@@ -24,12 +25,15 @@ const NAMESPACES: &str = "/run/netns";
 pub enum DeviceError {
     /// The kernel offers none.
     #[error(
-        "the kernel offers no TUN devices (/dev/net/tun: {0}); load its module with `modprobe tun`, in a container give it the device (--device /dev/net/tun), or leave [tunnel] out"
+        "the kernel offers no TUN devices (/dev/net/tun: {0}); load its module with `modprobe \
+         tun`, in a container give it the device (--device /dev/net/tun), or leave [tunnel] out"
     )]
     NoTun(io::Error),
     /// No rights.
     #[error(
-        "a tunnel needs the right to make network devices ({0}); run as root, or give the program the right with `setcap cap_net_admin+ep $(command -v ncmesh)` (with [tunnel] namespace: cap_sys_admin too)"
+        "a tunnel needs the right to make network devices ({0}); run as root, or give the program \
+         the right with `setcap cap_net_admin+ep $(command -v ncmesh)` (with [tunnel] namespace: \
+         cap_sys_admin too)"
     )]
     NoRights(io::Error),
     /// Another program has a device of that name.
@@ -39,7 +43,8 @@ pub enum DeviceError {
     InUse(String),
     /// There is no such namespace.
     #[error(
-        "no network namespace {0:?} ({1}); make it with `ip netns add {0}`, or leave [tunnel] namespace out"
+        "no network namespace {0:?} ({1}); make it with `ip netns add {0}`, or leave [tunnel] \
+         namespace out"
     )]
     Namespace(String, io::Error),
     /// An address cannot be given to the device.
@@ -47,7 +52,8 @@ pub enum DeviceError {
     Address(IpNet, io::Error),
     /// There is such a route already, or it cannot be.
     #[error(
-        "the route to {0} cannot be made: {1}; remove what is there (`ip route`), or the one in [tunnel] routes"
+        "the route to {0} cannot be made: {1}; remove what is there (`ip route`), or the one in \
+         [tunnel] routes"
     )]
     Route(IpNet, io::Error),
     /// Anything else.
@@ -82,7 +88,8 @@ impl Device {
         Ok(Self { name, tun })
     }
 
-    /// Waits for a packet of the host's and says how long it is. Nothing is lost where this is given up.
+    /// Waits for a packet of the host's and says how long it is. Nothing is lost where this is
+    /// given up.
     ///
     /// # Errors
     /// [`DeviceError::Gone`].
@@ -102,8 +109,9 @@ impl Device {
         }
     }
 
-    /// Whether it is still there. To be asked now and then: the kernel wakes who waits for a packet before it lets go of
-    /// the device, and who looks in between finds neither a packet nor an error, and is not woken again.
+    /// Whether it is still there. To be asked now and then: the kernel wakes who waits for a packet
+    /// before it lets go of the device, and who looks in between finds neither a packet nor an
+    /// error, and is not woken again.
     ///
     /// # Errors
     /// [`DeviceError::Gone`].

@@ -1,12 +1,15 @@
-//! What stands before our frame in a capture: radiotap (radiotap.org), the 802.11 header (IEEE 802.11-2016, 9.3.2.1)
-//! and LLC/SNAP, as a monitor-mode interface of a station in an IBSS would have it.
+//! Headers in front of an ncmesh frame in a capture.
+//!
+//! They are those that a monitor-mode interface of a station in an IBSS captures: radiotap
+//! (radiotap.org), the 802.11 header of a data frame (IEEE 802.11-2016, 9.3.2.1) and LLC/SNAP.
+//! Fields that the medium does not model have fixed values.
 
 use ncmesh_medium::{MacConfig, MediumConfig, Modulation, Power};
 use ncmesh_wire::{NodeId, frame};
 
 /// IEEE 802 Local Experimental Ethertype 1.
 const ETHERTYPE: [u8; 2] = [0x88, 0xB5];
-/// LLC of an unnumbered frame that carries SNAP, with the OUI of Ethernet types.
+/// LLC header of an unnumbered frame with SNAP, and the OUI for EtherTypes.
 const LLC_SNAP: [u8; 6] = [0xAA, 0xAA, 0x03, 0, 0, 0];
 const BROADCAST: [u8; 6] = [0xFF; 6];
 /// Frame control of a data frame between stations of an IBSS.
@@ -15,7 +18,7 @@ const DATA_FRAME: [u8; 2] = [0x08, 0];
 /// Radiotap's unit of bit rate, bit/s.
 const RATE_UNIT_BPS: u64 = 500_000;
 
-/// Fields of radiotap, by their bit in the word that says which are there.
+/// Fields of radiotap, by their bits in the `present` word.
 const FLAGS: u32 = 1 << 1;
 const RATE: u32 = 1 << 2;
 const CHANNEL: u32 = 1 << 3;
@@ -24,25 +27,27 @@ const SIGNAL_DBM: u32 = 1 << 5;
 /// The radiotap header.
 pub(super) struct Radiotap {
     present: u32,
-    /// Flags, rate and channel: the same for every frame of a capture.
+    /// Flags, rate and channel, which are the same for every frame of a capture.
     fields: [u8; 6],
 }
 
 impl Radiotap {
     pub(super) fn new(medium: &MediumConfig) -> Self {
-        // The medium is one channel without a number: channel 1 and channel 36 stand for it.
+        // The medium is one channel without a number, so the capture names channel 1 or 36.
         let (mhz, kind): (u16, u16) = match medium.phy.modulation {
             Modulation::Dsss => (2412, 0x0080 | 0x0020),
             Modulation::Ofdm => (5180, 0x0100 | 0x0040),
         };
         let rate = rate(medium.bit_rate_bps);
         let present = FLAGS | CHANNEL | if rate.is_some() { RATE } else { 0 };
+
+        // The flags are 0: long preamble, no FCS at the end. If the rate is absent, its byte is
+        // padding, because the channel field is aligned to two bytes.
         let ([m0, m1], [k0, k1]) = (mhz.to_le_bytes(), kind.to_le_bytes());
-        // The flags are 0: long preamble, no FCS at the end. Without a rate its byte is padding.
         Self { present, fields: [0, rate.unwrap_or(0), m0, m1, k0, k1] }
     }
 
-    /// Appends the header of a frame that arrived with `power`, if that is known.
+    /// Appends the header of a frame. `power` is the received power, if it is known.
     pub(super) fn write(&self, out: &mut Vec<u8>, power: Option<Power>) {
         let signal = power.map(|power| (power.dbm().round() as i8).to_le_bytes());
         let present = self.present | if signal.is_some() { SIGNAL_DBM } else { 0 };
@@ -55,14 +60,15 @@ impl Radiotap {
     }
 }
 
-/// A bit rate in radiotap's units; `None` where it is no multiple of them or too high.
+/// Returns a bit rate in radiotap's units; `None` if it is not a multiple of them, or too high.
 fn rate(bps: u64) -> Option<u8> {
     bps.is_multiple_of(RATE_UNIT_BPS).then(|| u8::try_from(bps / RATE_UNIT_BPS).ok()).flatten()
 }
 
 /// The 802.11 and LLC/SNAP headers.
 pub(super) struct Dot11 {
-    /// Of unicast frames: SIFS and acknowledgment where there are such, microseconds.
+    /// Duration field of unicast frames, microseconds: SIFS and acknowledgment, or 0 on a slotted
+    /// medium, which has neither.
     duration_us: u16,
 }
 
@@ -77,7 +83,7 @@ impl Dot11 {
         Self { duration_us: u16::try_from(ns.div_ceil(1000)).unwrap_or(u16::MAX) }
     }
 
-    /// Appends the headers of `frame` on its way `from` a node, `to` one or all.
+    /// Appends the headers of `frame`, sent by `from` to one node or, with `None`, to all.
     pub(super) fn write(&self, out: &mut Vec<u8>, from: NodeId, to: Option<NodeId>, frame: &[u8]) {
         let duration = if to.is_some() { self.duration_us } else { 0 };
         out.extend_from_slice(&DATA_FRAME);
@@ -91,13 +97,14 @@ impl Dot11 {
     }
 }
 
-/// The locally administered address that stands for a node, or else for the mesh as a BSS.
+/// Returns the locally administered address of a node, or with `None` the BSSID of the mesh.
 pub(super) fn address(node: Option<NodeId>) -> [u8; 6] {
     let [high, low] = node.map_or(0, |node| node.0).to_be_bytes();
     [0x02, b'n', b'c', b'm', high, low]
 }
 
-/// The sender's sequence number, modulo 2^12, behind the fragment number, which is 0. Our frames count themselves.
+/// Returns the sequence control field: the fragment number 0 and the sequence number, which is the
+/// counter of the ncmesh frame modulo 2^12.
 fn sequence_control(frame: &[u8]) -> u16 {
     frame::parse(frame).map_or(0, |unsealed| (unsealed.header.counter as u16) << 4)
 }

@@ -1,4 +1,8 @@
-//! Captures: what is on the air, as a pcapng file that Wireshark opens. Described in `docs/reference/traces.md`.
+//! Captures of the frames on the air, as pcapng files for Wireshark.
+//!
+//! [`Capture`] is an [`Observer`] that writes each frame as it is sent or heard. Every node that
+//! captures is an interface of the file. A frame has the headers of [`headers`], so that Wireshark
+//! shows it like one of a monitor-mode interface. `docs/reference/traces.md` describes the file.
 
 mod headers;
 
@@ -19,36 +23,39 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-/// Timestamps count units of 10^-9 s (if_tsresol).
+/// Option if_tsresol: timestamps count units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
 
-/// Where frames are captured.
+/// Nodes at which frames are captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CapturePoints {
-    /// At every node, what it sends: each frame once.
+    /// Every node captures what it sends, so that each frame appears once.
     Senders,
-    /// At these nodes, what they send and what they hear.
+    /// These nodes capture what they send and what they hear.
     Nodes(BTreeSet<usize>),
 }
 
-/// Writes a capture while the simulation runs. Keeps nothing but one frame's bytes and a few words a node.
+/// Observer that writes a capture while the simulation runs. It keeps one frame and a few bytes for
+/// each node in memory.
 pub struct Capture<W: Write> {
     writer: PcapNgWriter<W>,
-    /// By node, the interface that stands for it.
+    /// Interface number of each node that captures.
     interfaces: BTreeMap<usize, u32>,
     senders_only: bool,
     radiotap: Radiotap,
     dot11: Dot11,
-    /// To whom each node sent its latest frame; whoever hears it finds its destination here.
+    /// Destination of each node's latest frame. Receptions do not name it, and a node sends one
+    /// frame at a time.
     latest: Vec<Option<NodeId>>,
     packet: Vec<u8>,
 }
 
 impl<W: Write> Capture<W> {
-    /// Begins a capture of the simulation that `config` describes.
+    /// Begins a capture of the simulation that `config` describes: writes the section and interface
+    /// headers.
     ///
     /// # Errors
-    /// `out` cannot be written.
+    /// `points` names a node that does not exist, or `out` cannot be written.
     pub fn new(out: W, config: &SimulationConfig, points: &CapturePoints) -> io::Result<Self> {
         let all = config.names.len();
         let (nodes, senders_only): (BTreeSet<usize>, _) = match points {
@@ -59,6 +66,8 @@ impl<W: Write> Capture<W> {
             let problem = format!("no node {unknown} to capture at: there are {all}, from 0");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
+
+        // pcapng numbers interfaces in the order of their descriptions.
         let mut writer =
             PcapNgWriter::with_section_header(out, section(config)).map_err(io_error)?;
         let mut interfaces = BTreeMap::new();
@@ -66,6 +75,7 @@ impl<W: Write> Capture<W> {
             writer.write_pcapng_block(interface(config, node)).map_err(io_error)?;
             interfaces.insert(node, id);
         }
+
         Ok(Self {
             writer,
             interfaces,
@@ -77,6 +87,7 @@ impl<W: Write> Capture<W> {
         })
     }
 
+    /// Writes a frame that the event's node sent or heard, if that node captures.
     fn write(
         &mut self,
         event: &Event<'_>,
@@ -85,13 +96,16 @@ impl<W: Write> Capture<W> {
         power: Option<Power>,
     ) -> io::Result<()> {
         let Some(&interface_id) = self.interfaces.get(&event.node) else { return Ok(()) };
+
+        // The packet as it was on the air.
         let to = self.latest[from];
         self.packet.clear();
         self.radiotap.write(&mut self.packet, power);
         self.dot11.write(&mut self.packet, node_id(from), to, frame);
         self.packet.extend_from_slice(frame);
-        // epb_flags: bits 0 and 1 say which way, 1 is inbound, 2 is outbound; bits 2 to 4 say to whom, 1 is unicast,
-        // 3 is broadcast.
+
+        // epb_flags: bits 0 and 1 are the direction (1 inbound, 2 outbound), bits 2 to 4 the
+        // reception type (1 unicast, 3 broadcast).
         let direction = if from == event.node { 2 } else { 1 };
         let reception = if to.is_some() { 1 } else { 3 };
         let block = EnhancedPacketBlock {
@@ -124,10 +138,12 @@ impl<W: Write> Observer for Capture<W> {
     }
 }
 
-/// The head of the file. Little-endian, so that one run gives one file on every machine.
+/// Returns the section header. It is little-endian, so that a run gives the same file on every
+/// machine.
 fn section(config: &SimulationConfig) -> SectionHeaderBlock<'static> {
     let comment = format!(
-        "Simulated with seed {}. Times are those of the virtual clock: its start stands as 1970-01-01 00:00:00 UTC.",
+        "Simulated with seed {}. Times are those of the virtual clock: \
+         its start stands as 1970-01-01 00:00:00 UTC.",
         config.seed
     );
     SectionHeaderBlock {
@@ -142,6 +158,7 @@ fn section(config: &SimulationConfig) -> SectionHeaderBlock<'static> {
     }
 }
 
+/// Returns the description of the interface of a node.
 fn interface(config: &SimulationConfig, node: usize) -> InterfaceDescriptionBlock<'_> {
     let id = node_id(node);
     InterfaceDescriptionBlock {

@@ -1,4 +1,7 @@
-//! One scenario's traffic, start to end, and what came of it.
+//! Runs the traffic of one scenario with one engine, and returns the results.
+//!
+//! A [`Run`] first lets the mesh measure its links for [`settling_time`]. Then `transfer`, `flows`
+//! or `streams` sends what the scenario asks of that service, and collects its results.
 
 mod flows;
 mod streams;
@@ -25,26 +28,26 @@ pub use streams::{
 };
 pub use transfer::{ReceiverOutcome, TransferOutcome, contents};
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// What was carried.
+    /// Result of the service that the engine offers.
     #[serde(flatten)]
     pub carried: Carried,
-    /// Data packets each node sent, by name.
+    /// Data packets that each node sent, by name.
     pub node_transmissions: BTreeMap<String, u64>,
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Whether frames were really encrypted; otherwise a null cipher of the same length stood in.
+    /// Whether frames were encrypted. If not, a null cipher added as many bytes.
     pub sealed: bool,
     /// Hash over every frame sent, heard and reported.
     pub trace_hash: String,
-    /// How many events that hash is over.
+    /// Number of events that the hash covers.
     pub events: u64,
 }
 
 impl Outcome {
-    /// The file transfer, if it was one.
+    /// Returns the result of the file transfer, if the run was one.
     #[must_use]
     pub fn transfer(&self) -> Option<&TransferOutcome> {
         match &self.carried {
@@ -54,75 +57,77 @@ impl Outcome {
     }
 }
 
-/// What a scheme carried, by its service.
+/// Results of each service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Carried {
-    /// A file.
+    /// Result of a file transfer.
     Transfer(TransferOutcome),
-    /// Packets.
+    /// Results of flows of packets.
     Flows(FlowsOutcome),
-    /// Live streams.
+    /// Results of live streams.
     Streams(StreamsOutcome),
 }
 
-/// Why a scenario cannot be run.
+/// Reason why a scenario cannot be run, or a run ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The simulation cannot be.
+    /// The simulation refused a setting or a command.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
-    /// The scenario says nothing is sent that the scheme could carry.
+    /// The scenario has no traffic of the scheme's service.
     #[error("the scenario has no {missing}: {scheme} has nothing to carry")]
     NoTraffic {
-        /// The part of the scenario.
+        /// Table that the scenario lacks.
         missing: &'static str,
-        /// The scheme.
+        /// Name of the scheme.
         scheme: &'static str,
     },
-    /// Its TCP cannot do what a flow asks of it.
+    /// The simulator's TCP does not support a setting of a flow.
     #[error("the simulator's TCP {0}; `ncmesh lab` has the kernel's")]
     Tcp(String),
     /// No path was found while the mesh measured itself.
     #[error(
-        "{to} cannot be reached from {from}: the scenario's links connect them too badly or not at all"
+        "{to} cannot be reached from {from}: \
+         the scenario's links connect them too badly or not at all"
     )]
     Unreachable {
-        /// The source.
+        /// Name of the source.
         from: String,
-        /// The receiver.
+        /// Name of the receiver.
         to: String,
     },
-    /// A packet that fits no frame.
+    /// A flow's packets do not fit into a frame.
     #[error("packets of {bytes} bytes are too long: {scheme} carries up to {longest} here")]
     TooLong {
-        /// Their length.
+        /// Length of the packets, bytes.
         bytes: usize,
-        /// The scheme.
+        /// Name of the scheme.
         scheme: &'static str,
-        /// The most it carries.
+        /// Length of the longest packet that it carries, bytes.
         longest: usize,
     },
-    /// Its file cannot be read.
+    /// The file to be sent cannot be read.
     #[error("cannot read {0}: {1}")]
     File(String, std::io::Error),
     /// The caller ended the run.
     #[error("interrupted")]
     Interrupted,
-    /// An observer could not go on.
+    /// An observer failed.
     #[error(transparent)]
     Observer(std::io::Error),
 }
 
-/// How long a mesh whose nodes all start now measures itself before anything is sent: the quick start of
-/// probing, and five seconds for the news of it to travel.
+/// Returns the time that a mesh measures its links before anything is sent: the fast phase of
+/// probing, and five seconds in which link states spread.
 #[must_use]
 pub fn settling_time(link: &LinkConfig) -> Duration {
     link.settling_time() + Duration::from_secs(5)
 }
 
-/// The engine `scheme`, which finds something to carry in the scenario; where none is named, the first one for its
-/// file, else for its flows, else for its streams.
+/// Returns the engine `scheme`, after checking that the scenario has traffic for it. Without a
+/// name, returns the first engine for the scenario's file, or else for its flows, or else its
+/// streams.
 ///
 /// # Errors
 /// [`SimulationError::UnknownScheme`], [`RunError::NoTraffic`].
@@ -151,7 +156,7 @@ pub fn check_traffic(
     }
 }
 
-/// What the scenario asks for first.
+/// Returns the service of the scenario's first kind of traffic.
 fn service_of(scenario: &Scenario) -> ServiceKind {
     match scenario {
         Scenario { traffic: Some(_), .. } => ServiceKind::File,
@@ -161,9 +166,10 @@ fn service_of(scenario: &Scenario) -> ServiceKind {
     }
 }
 
-/// Runs the scenario's traffic with `scheme`, at most `limit` of virtual time: its file transfer, or its flows. The
-/// `observers` are told of every event; `progress` is called now and then with the simulation and says whether to go
-/// on.
+/// Runs the scenario's traffic for the service of `scheme`, for at most `limit` of virtual time.
+///
+/// The `observers` get every event. `progress` is called at least every half second of virtual
+/// time, and may end the run.
 ///
 /// # Errors
 /// [`RunError`].
@@ -176,11 +182,14 @@ pub fn run(
     progress: impl FnMut(&Simulation) -> ControlFlow<()>,
 ) -> Result<Outcome, RunError> {
     let entry = check_traffic(scenario, Some(scheme))?;
+
+    // Let the mesh measure its links first.
     let settling = settling_time(&config.link);
     let mut s = Simulation::new(config)?;
     observers.into_iter().for_each(|observer| s.observe(observer));
     let mut run = Run { scenario, scheme: entry.name, id: entry.id, s, progress };
     run.advance(Instant::default() + settling, |_| false)?;
+
     let carried = match &scenario.traffic {
         Some(traffic) if entry.service() == ServiceKind::File => {
             Carried::Transfer(transfer::carry(&mut run, traffic, limit)?)
@@ -190,6 +199,7 @@ pub fn run(
         }
         _ => Carried::Flows(flows::carry(&mut run, limit)?),
     };
+
     run.s.finish().map_err(RunError::Observer)?;
     Ok(Outcome {
         carried,
@@ -205,15 +215,15 @@ pub fn run(
 struct Run<'a, P> {
     scenario: &'a Scenario,
     scheme: &'static str,
-    /// Under which the scheme's frames travel.
+    /// Service id of the scheme's frames.
     id: ServiceId,
     s: Simulation,
     progress: P,
 }
 
 impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
-    /// Runs until `over` says so or the clock reaches `until`, and tells of progress now and then. Says whether
-    /// `over` did.
+    /// Runs until `over` returns true or the clock reaches `until`, and reports progress every half
+    /// second of virtual time. Returns whether `over` returned true.
     fn advance(
         &mut self,
         until: Instant,
@@ -234,11 +244,12 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
         Ok(ended)
     }
 
+    /// Returns the name of a node.
     fn name(&self, node: usize) -> String {
         self.scenario.nodes[node].name.clone()
     }
 
-    /// That paths lead from a node to others.
+    /// Checks that the topology has paths from a node to others.
     fn check_reach(&self, from: usize, to: &[usize], metric: Metric) -> Result<(), RunError> {
         let Some(stack) = self.s.host(from).stack() else { return Ok(()) };
         let paths = stack.topology().paths_from(node_id(from), metric);
@@ -250,10 +261,12 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
         }
     }
 
+    /// Returns the data packets that each node sent, by name.
     fn node_transmissions(&self) -> BTreeMap<String, u64> {
         (0..self.s.len()).map(|node| (self.name(node), self.data_sent(node))).collect()
     }
 
+    /// Returns the data packets that a node sent.
     fn data_sent(&self, node: usize) -> u64 {
         let Some(stack) = self.s.host(node).stack() else { return 0 };
         // Data frames have the same kind in files and tunnels.

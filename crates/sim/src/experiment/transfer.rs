@@ -1,7 +1,7 @@
-//! A file transfer.
+//! The file transfer of a scenario: sends the file, waits for the end, and checks what arrived.
 
 use super::{Run, RunError};
-use crate::host::Happening;
+use crate::host::Observation;
 use crate::scenario::{Content, Traffic};
 use crate::simulation::{Simulation, node_id};
 use ncmesh_engine::file::TransferStatus;
@@ -13,43 +13,43 @@ use rand_core::RngCore;
 use serde::Serialize;
 use std::ops::ControlFlow;
 
-/// What came of a file transfer, simulated or of real daemons.
+/// Result of a file transfer, in the simulator or between daemons.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TransferOutcome {
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: String,
-    /// The engine.
+    /// Name of the engine.
     pub scheme: String,
-    /// The file's size, bytes.
+    /// Size of the file, bytes.
     pub bytes: u64,
-    /// Each receiver.
+    /// Result of each receiver, in the scenario's order.
     pub receivers: Vec<ReceiverOutcome>,
-    /// Data packets all nodes sent.
+    /// Data packets that all nodes sent.
     pub transmissions: u64,
-    /// Payload bytes of the source's packets over the file's bytes.
+    /// Payload bytes of the source's packets, divided by the size of the file.
     pub source_redundancy: f64,
-    /// Nodes the source listed as forwarders.
+    /// Nodes that the source listed as forwarders.
     pub forwarders: Vec<String>,
-    /// Seconds of the mesh's clock from the start of the transfer to its end.
+    /// Time from the start of the transfer to its end, s of the mesh's clock.
     pub seconds: f64,
 }
 
-/// What came of it at one receiver.
+/// Result of a file transfer at one receiver.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReceiverOutcome {
-    /// Its name.
+    /// Name of the receiver.
     pub node: String,
     /// Whether it has the whole file, byte for byte.
     pub verified: bool,
-    /// Bytes it has.
+    /// Bytes that it has.
     pub bytes: u64,
-    /// Seconds from the start of the transfer until it had all.
+    /// Time from the start of the transfer until it had the whole file, s.
     pub seconds: Option<f64>,
-    /// File bits over those seconds, bit/s.
+    /// Size of the file divided by that time, bit/s.
     pub throughput_bps: Option<f64>,
 }
 
-/// Carries the file, at most for `limit`.
+/// Runs the file transfer, for at most `limit`.
 pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
     run: &mut Run<'_, P>,
     traffic: &Traffic,
@@ -57,21 +57,25 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
 ) -> Result<TransferOutcome, RunError> {
     let contents = contents(&traffic.content, run.scenario.seed)?;
     run.check_reach(traffic.from, &traffic.to, Metric::Broadcast)?;
+
     let start = run.s.now();
     let flow = run.s.send_file(run.scheme, traffic.from, Some(&traffic.to), contents.clone())?;
+
+    // The transfer is over when its source has ended it. Only new observations are searched.
     let mut seen = 0;
     run.advance(start + limit, |s| {
-        let ended = s.happenings()[seen..].iter().any(|(_, _, h)| *h == Happening::SendEnded(flow));
-        seen = s.happenings().len();
+        let ended =
+            s.observations()[seen..].iter().any(|(_, _, h)| *h == Observation::SendEnded(flow));
+        seen = s.observations().len();
         ended
     })?;
     Ok(outcome(run, traffic, flow, start, &contents))
 }
 
-/// The bytes a scenario's traffic sends.
+/// Returns the contents of a scenario's file transfer.
 ///
 /// # Errors
-/// [`RunError::File`] where they are those of a file that cannot be read.
+/// [`RunError::File`] if they come from a file that cannot be read.
 pub fn contents(content: &Content, seed: u64) -> Result<Vec<u8>, RunError> {
     match content {
         Content::File(path) => {
@@ -85,6 +89,7 @@ pub fn contents(content: &Content, seed: u64) -> Result<Vec<u8>, RunError> {
     }
 }
 
+/// Returns the result of the transfer `flow`, which began at `start`.
 fn outcome<P: FnMut(&Simulation) -> ControlFlow<()>>(
     run: &Run<'_, P>,
     traffic: &Traffic,
@@ -94,8 +99,10 @@ fn outcome<P: FnMut(&Simulation) -> ControlFlow<()>>(
 ) -> TransferOutcome {
     let s = &run.s;
     let receivers = traffic.to.iter().map(|node| {
-        let at =
-            s.happenings().iter().find(|(_, n, h)| n == node && *h == Happening::Delivered(flow));
+        let at = s
+            .observations()
+            .iter()
+            .find(|(_, n, h)| n == node && *h == Observation::Delivered(flow));
         let seconds = at.map(|(at, ..)| (*at - start).as_secs_f64());
         let received = s.host(*node).storage().received(flow);
         ReceiverOutcome {
@@ -106,6 +113,7 @@ fn outcome<P: FnMut(&Simulation) -> ControlFlow<()>>(
             throughput_bps: seconds.map(|t| contents.len() as f64 * 8.0 / t),
         }
     });
+
     let status = status(s, traffic.from, flow);
     let listed = status.iter().flat_map(|t| &t.forwarders);
     TransferOutcome {
@@ -120,6 +128,7 @@ fn outcome<P: FnMut(&Simulation) -> ControlFlow<()>>(
     }
 }
 
+/// Returns the status of a transfer at its source.
 fn status(s: &Simulation, node: usize, flow: FlowId) -> Option<TransferStatus> {
     debug_assert_eq!(flow.source, node_id(node));
     s.host(node).stack()?.transfers().into_iter().find(|t| t.flow == flow)

@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario, and where.
+//! Errors of scenario files, each with the file and line it is about.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,24 +6,24 @@ use std::ops::Range;
 /// A file and, where known, a line in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file, as it was named.
+    /// Name of the file, as the user gave it.
     pub file: String,
-    /// The line, from 1.
+    /// Number of the line, from 1; `None` if the error is about the whole file.
     pub line: Option<usize>,
 }
 
 impl Place {
-    /// A whole file.
+    /// Returns the place of a whole file.
     pub(super) fn file(file: &str) -> Self {
         Self { file: file.to_owned(), line: None }
     }
 
-    /// A line of a file, from 1.
+    /// Returns the place of a line, counted from 1.
     pub(super) fn line(file: &str, line: usize) -> Self {
         Self { file: file.to_owned(), line: Some(line) }
     }
 
-    /// Where a span of bytes of `text` begins.
+    /// Returns the line on which a span of bytes of `text` begins.
     pub(super) fn span(file: &str, text: &str, span: Option<Range<usize>>) -> Self {
         let before = span.and_then(|span| text.as_bytes().get(..span.start));
         let line = before.map(|before| before.iter().filter(|&&byte| byte == b'\n').count() + 1);
@@ -40,7 +40,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a scenario cannot be used. Each message is one line and says what would be allowed.
+/// Reason why a scenario cannot be used. Each message is one line and says what is allowed.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// A file cannot be read.
@@ -51,57 +51,58 @@ pub enum ScenarioError {
         /// The operating system's reason.
         source: std::io::Error,
     },
-    /// A file is longer than any scenario needs.
+    /// A file is longer than the limit.
     #[error("{path}: longer than {limit} bytes")]
     TooLong {
         /// The file.
         path: String,
-        /// The most bytes read.
+        /// Length of the longest file that is read, bytes.
         limit: u64,
     },
-    /// A file is not in its format, or has a key that does not exist or a value of the wrong type.
+    /// A file is not in its format, or has an unknown key or a value of the wrong type.
     #[error("{place}: {message}")]
     Syntax {
-        /// Where.
+        /// File and line.
         place: Place,
-        /// What the parser says.
+        /// Message of the parser.
         message: String,
     },
     /// A value is out of range, or contradicts another.
     #[error("{place}: {message}")]
     Value {
-        /// Where.
+        /// File and line.
         place: Place,
-        /// What is wrong, and what is allowed.
+        /// Problem, and what is allowed.
         message: String,
     },
-    /// A scenario that came from no file is wrong: what, and what is allowed.
+    /// A scenario given as a table, not as a file, is wrong. The text is the problem and what is
+    /// allowed.
     #[error("{0}")]
     Table(String),
     /// A `key=value` override cannot be applied.
     #[error("override `{assignment}`: {message}")]
     Override {
-        /// The override as given.
+        /// The override, as the user gave it.
         assignment: String,
-        /// What is wrong, and what is allowed.
+        /// Problem, and what is allowed.
         message: String,
     },
 }
 
 impl ScenarioError {
-    /// A value error at `place`.
+    /// Returns a value error at `place`.
     pub(super) fn value(place: Place, message: impl Into<String>) -> Self {
         Self::Value { place, message: message.into() }
     }
 
-    /// A syntax error of the TOML parser in `text`.
+    /// Returns a syntax error that the TOML parser found in `text`.
     pub(super) fn toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
         Self::Syntax { place: Place::span(file, text, error.span()), message }
     }
 
-    /// An error about `text`, which the user has not written, shows what stands at the place instead of where it
-    /// is. Errors in other files are left as they are.
+    /// Replaces the place of an error in `text` by the line at that place: the user wrote a table,
+    /// not `text`, so its line numbers mean nothing to them. Errors in other files stay unchanged.
     pub(super) fn in_table(self, origin: &str, text: &str) -> Self {
         let (Self::Syntax { place, message } | Self::Value { place, message }) = &self else {
             return self;
@@ -114,7 +115,7 @@ impl ScenarioError {
         Self::Table(shown.map_or(message.clone(), |shown| format!("{message}, in `{shown}`")))
     }
 
-    /// The message without the place, for errors about values that came from no file.
+    /// Returns the message without the place, for values that do not come from a file.
     pub(super) fn into_message(self) -> String {
         match self {
             Self::Syntax { message, .. } | Self::Value { message, .. } => message,

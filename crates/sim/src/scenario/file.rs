@@ -1,11 +1,14 @@
-//! The scenario file as it is written: shapes only, no meaning yet.
+//! The tables of a scenario file, as serde reads them.
+//!
+//! The types mirror the keys of the file and know their defaults. They check names and types of
+//! keys only; `read` checks the values. [`Spanned`] keeps the place of a value for errors.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::ether::Medium;
+use super::medium::Medium;
 use super::placement::{Grid, Uniform};
 use super::quantity::{self, Quantity};
 use super::stream::StreamTable;
@@ -17,7 +20,7 @@ pub(super) struct File {
     pub(super) name: Spanned<String>,
     #[serde(default)]
     pub(super) description: String,
-    #[serde(default = "first_seed")]
+    #[serde(default = "default_seed")]
     pub(super) seed: u64,
     #[serde(default = "yes")]
     pub(super) sealed: bool,
@@ -44,10 +47,11 @@ fn yes() -> bool {
     true
 }
 
-fn first_seed() -> u64 {
+fn default_seed() -> u64 {
     1
 }
 
+/// A table `[[node]]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Node {
@@ -58,7 +62,7 @@ pub(super) struct Node {
     pub(super) z: f64,
 }
 
-/// At most one of these.
+/// The table `[topology]`. A scenario may have at most one of its keys.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Topology {
@@ -70,6 +74,7 @@ pub(super) struct Topology {
     pub(super) grid: Option<Spanned<Grid>>,
 }
 
+/// A table `[[link]]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Link {
@@ -82,7 +87,7 @@ pub(super) struct Link {
     pub(super) wired: bool,
 }
 
-/// Broadcast probes by which links are measured before a run, and what is measured handed to all nodes.
+/// The table `[measure]`: broadcast probes that measure all links before the run.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Measure {
@@ -91,6 +96,7 @@ pub(super) struct Measure {
     pub(super) period_s: f64,
 }
 
+/// The table `[traffic]`: a file transfer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Traffic {
@@ -100,6 +106,7 @@ pub(super) struct Traffic {
     pub(super) file: Option<String>,
 }
 
+/// A table `[[flow]]`: packets through a tunnel.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Flow {
@@ -113,7 +120,7 @@ pub(super) struct Flow {
     pub(super) start_s: f64,
     #[serde(default)]
     pub(super) warm_up_s: f64,
-    #[serde(default = "a_minute")]
+    #[serde(default = "default_seconds")]
     pub(super) seconds: f64,
     pub(super) congestion: Option<String>,
     pub(super) window: Option<Spanned<Size>>,
@@ -129,12 +136,15 @@ pub(super) enum Protocol {
     Tcp,
 }
 
-fn a_minute() -> f64 {
+/// A measurement lasts a minute by default.
+fn default_seconds() -> f64 {
     60.0
 }
 
+/// A bit rate, bit/s.
 #[derive(Clone, Copy, Deserialize)]
 pub(super) struct Rate(#[serde(deserialize_with = "quantity::bit_rate")] pub(super) Quantity);
 
+/// A size, bytes.
 #[derive(Clone, Copy, Deserialize)]
 pub(super) struct Size(#[serde(deserialize_with = "quantity::size")] pub(super) Quantity);

@@ -1,23 +1,26 @@
-//! Losses from text files: a matrix or a list of links. Lines that begin with `#` and empty lines are skipped.
+//! Topologies from text files with the loss of each link: a matrix or a list.
 //!
-//! - Matrix: a first line `from\to,a,b,c` with the nodes' names (what stands before the first comma is
-//!   ignored), then one line for each node: its name and its losses to all. An empty cell or `-` is no link.
-//! - List: a first line `from,to,loss`, then one directed link a line.
+//! Empty lines and lines that begin with `#` are skipped.
+//!
+//! - Matrix: the first line is `from\to,a,b,c` with the names of the nodes; the cell before the
+//!   first comma is ignored. Each further line has the name of a node and its losses to all nodes.
+//!   An empty cell or `-` means that there is no link.
+//! - List: the first line is `from,to,loss`. Each further line is one directed link.
 
 use super::error::Place;
 use super::reader::add_node;
 use super::{Node, ScenarioError};
 
-/// A topology read from a file, in its order.
+/// A topology read from a file, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Topology {
     /// The nodes.
     pub nodes: Vec<Node>,
-    /// Directed links: from, to (indices into `nodes`), loss 0 to 1.
+    /// Directed links: from and to, as indices into `nodes`, and the loss, 0 to 1.
     pub links: Vec<(usize, usize, f64)>,
 }
 
-/// Lines with something in them, numbered from 1.
+/// Returns the lines that are neither empty nor comments, with their numbers from 1.
 pub(super) fn lines<'a>(text: &'a str) -> impl Iterator<Item = (usize, &'a str)> + use<'a> {
     let numbered = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
@@ -30,16 +33,18 @@ fn loss(cell: &str, place: Place) -> Result<f64, ScenarioError> {
     })
 }
 
-/// Reads a loss matrix; `file` names it in errors.
+/// Reads a loss matrix. Errors call the file `file`.
 pub(super) fn matrix(text: &str, file: &str) -> Result<Topology, ScenarioError> {
     let mut lines = lines(text);
     let empty = || ScenarioError::value(Place::file(file), "no line with the nodes' names");
     let (at, header) = lines.next().ok_or_else(empty)?;
+
     let mut topology = Topology::default();
     for name in header.split(',').skip(1) {
         let node = Node { name: name.trim().to_owned(), position: None };
         add_node(&mut topology.nodes, node, Place::line(file, at))?;
     }
+
     let mut rows = 0;
     for (at, line) in lines {
         matrix_row(&mut topology, rows, line, &Place::line(file, at))?;
@@ -55,6 +60,7 @@ pub(super) fn matrix(text: &str, file: &str) -> Result<Topology, ScenarioError> 
     Ok(topology)
 }
 
+/// Adds the links of row `row`, whose name must be the one in the first line.
 fn matrix_row(
     topology: &mut Topology,
     row: usize,
@@ -85,7 +91,7 @@ fn matrix_row(
     Ok(())
 }
 
-/// Reads a list of links; `file` names it in errors.
+/// Reads a list of links. Errors call the file `file`.
 pub(super) fn list(text: &str, file: &str) -> Result<Topology, ScenarioError> {
     let mut lines = lines(text);
     let header = lines.next().map(|(_, line)| line.replace(' ', ""));
@@ -95,6 +101,8 @@ pub(super) fn list(text: &str, file: &str) -> Result<Topology, ScenarioError> {
             "must begin with a line `from,to,loss`",
         ));
     }
+
+    // Nodes get their indices in the order in which the list names them first.
     let mut topology = Topology::default();
     let mut indices = std::collections::BTreeMap::new();
     for (at, line) in lines {

@@ -1,20 +1,27 @@
 //! Scenario files: a network, its medium, its traffic and the settings of its protocols, in TOML.
 //!
+//! `file`, `medium` and `stream` describe the file's tables to serde, without any checks. `read`
+//! turns them into a checked [`Scenario`]: `network` reads the nodes and links, with the formats of
+//! topology files in `links`, `netjson` and `placement`. Every error names the file and, where
+//! known, the line. `overrides` changes one key of the original table and reads the result again,
+//! so an override passes the same checks as the file.
+//!
 //! ```toml
 //! name = "diamond"
 //! description = "One source, two relays, one destination"
-//! seed = 1                                 # names all random draws; 1 if absent
+//! seed = 1                                 # seed of all random draws; 1 if absent
 //! sealed = true                            # simulations really encrypt frames; true if absent
 //! nodes = ["s", "r1", "r2", "d"]           # or [[node]] tables with name and x, y, z in metres
 //!
 //! [medium]
 //! phy = "802.11b"                          # or "802.11a" (and pure 802.11g)
 //! bit_rate = "2M"                          # bit/s
-//! # mac = "dcf" | "slotted", conflict, order, rts_threshold_bytes, sense = "audible" | "everyone", bursts, link_power, retry_limit,
-//! # mac_overhead_bytes, cw_min, cw_max, mtu, overhear_unicast
+//! # mac = "dcf" | "slotted", conflict, order, rts_threshold_bytes,
+//! # sense = "audible" | "everyone", bursts, link_power, retry_limit, mac_overhead_bytes,
+//! # cw_min, cw_max, mtu, overhear_unicast
 //!
-//! # [medium.propagation]                   # power over distance in the place of losses
-//! # [medium.reception]                     # which frames can be read
+//! # [medium.propagation]                   # received power from distance, instead of losses
+//! # [medium.reception]                     # which frames can be decoded
 //!
 //! [topology]                               # at most one of:
 //! # matrix = "loss.csv"                    # n x n losses, see `links`
@@ -24,13 +31,13 @@
 //! # uniform = { nodes = 50, width_m = 1000, height_m = 1000 }
 //! # grid = { columns = 5, rows = 4, spacing_m = 100 }
 //!
-//! [[link]]                                 # on top of the file, if any
+//! [[link]]                                 # added to those of the topology file, if any
 //! from = "s"
 //! to = "r1"
 //! loss = 0.3                               # 0 to 1
 //! loss_back = 0.2                          # equal to loss if absent; 1 for a one-way link
 //!
-//! # [measure]                              # links are measured beforehand
+//! # [measure]                              # measures the links before the run
 //!
 //! [traffic]                                # a file transfer
 //! from = "s"
@@ -40,35 +47,35 @@
 //! # [[flow]]                               # packets through a tunnel; any number
 //! # from = "s"
 //! # to = "d"
-//! # rate = "500k"                          # bit/s; as many as are taken if absent
-//! # packet = 1000                          # bytes; the longest there can be if absent
-//! # protocol = "udp"                       # or "tcp": the kernel's, in the lab; congestion = "cubic"
+//! # rate = "500k"                          # bit/s; as fast as the tunnel takes them if absent
+//! # packet = 1000                          # bytes; the longest the scheme carries if absent
 //! # start_s = 0, warm_up_s = 0, seconds = 60
-//! # protocol = "tcp"                       # a TCP connection in the place of bare packets; then also:
-//! # congestion = "cubic"                   # or "reno", "none"
-//! # window = 65535                         # bytes of send and receive buffer
-//! # ack_delay_s = 0                        # how long acknowledgments wait for another
-//! # size = "1MB"                           # bytes to send; as many as can be if absent
+//! # protocol = "udp"                       # or "tcp": a TCP connection, the kernel's in the lab
+//! # congestion = "cubic"                   # of "tcp": or "reno", "none"
+//! # window = "4M"                          # of "tcp": bytes of send and of receive buffer
+//! # ack_delay_s = 0.04                     # of "tcp": longest delay of an acknowledgment, s
+//! # size = "1MB"                           # of "tcp": bytes to send; unlimited if absent
 //!
 //! # [[stream]]                             # a live layered stream; any number
 //! # group = "news"
 //! # from = "s"
 //! # layers = [{ name = "base", rate = "500k" }, { name = "enh", rate = "2M" }]
-//! # packet = 1000                          # bytes; the longest there can be if absent
+//! # packet = 1000                          # bytes; the longest the scheme carries if absent
 //! # receivers = [{ node = "d", min_rate = "500k", utility = "log", join_s = 0, leave_s = 30 }]
 //! # start_s = 0, warm_up_s = 0, seconds = 60
 //!
-//! [protocol.pacifier]                      # handed to that protocol as it is
+//! [protocol.pacifier]                      # passed to that protocol unchanged
 //! knob = 1
 //! ```
 //!
-//! Nodes are numbered in the order of the file, from 1 as node ids, from 0 as radios. Without `nodes` and
-//! `[[node]]` they are those of the topology file, in its order. File names are relative to the scenario's.
+//! Nodes are numbered in the order of the file, from 1 as node ids and from 0 as radios. Without
+//! `nodes` and `[[node]]` the nodes are those of the topology file, in its order. File names are
+//! relative to the scenario file.
 
 mod error;
-mod ether;
 mod file;
 mod links;
+mod medium;
 pub mod netjson;
 mod network;
 mod overrides;
@@ -89,7 +96,7 @@ use std::path::{Path, PathBuf};
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
 
-/// Where a node stands, in metres from any origin.
+/// Position of a node, in metres from an arbitrary origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Position {
     /// East.
@@ -105,58 +112,59 @@ pub struct Position {
 pub struct Node {
     /// Unique; 1 to 63 of letters, digits, `.`, `_` and `-`.
     pub name: String,
-    /// Where it stands, if the scenario says so.
+    /// Position, if the scenario gives one.
     pub position: Option<Position>,
 }
 
-/// What a file transfer carries.
+/// Contents of a file transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// That many bytes made from the seed.
+    /// Random bytes, generated from the seed.
     Random {
-        /// Bytes.
+        /// Number of bytes.
         bytes: u64,
     },
     /// The bytes of a file.
     File(PathBuf),
 }
 
-/// A file to be carried from one node to others.
+/// A file transfer from one node to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// The source's index in [`Scenario::nodes`].
+    /// Index of the source in [`Scenario::nodes`].
     pub from: usize,
-    /// The receivers' indices, at least one, none twice, none the source.
+    /// Indices of the receivers: at least one, all different, none of them the source.
     pub to: Vec<usize>,
-    /// What is sent.
+    /// Contents of the file.
     pub content: Content,
 }
 
-/// What makes the packets of a flow.
+/// Transport protocol that produces the packets of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
-    /// Datagrams, which are not repeated.
+    /// Datagrams, without retransmission.
     #[default]
     Udp,
-    /// A TCP connection, whose packets go in both directions.
+    /// A TCP connection, with packets in both directions.
     Tcp(Tcp),
 }
 
-/// How the two ends of a TCP connection behave.
+/// Settings of both ends of a TCP connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
-    /// Congestion control of the sender, by its name; the usual one if absent.
+    /// Name of the sender's congestion control; the default one if absent.
     pub congestion: Option<String>,
-    /// Send and receive buffer each, bytes; the usual ones if absent.
+    /// Size of the send buffer and of the receive buffer, bytes; the default sizes if absent.
     pub window: Option<usize>,
-    /// How long an acknowledgment is held back for another; zero: never. The kernel's TCP finds that out itself.
-    pub ack_delay: Duration,
-    /// Bytes to be sent in all; as many as can be if absent.
+    /// Time that an acknowledgment waits for a second segment; zero acknowledges each segment, and
+    /// the kernel's policy applies if absent. In the lab the kernel always decides itself.
+    pub ack_delay: Option<Duration>,
+    /// Total bytes to send; unlimited if absent.
     pub size: Option<u64>,
 }
 
 impl Transport {
-    /// In scenarios and results.
+    /// Returns the name used in scenarios and results.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -166,63 +174,63 @@ impl Transport {
     }
 }
 
-/// Packets that one node offers to a tunnel for another.
+/// A flow of packets that one node offers to a tunnel for another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// Its source's index in [`Scenario::nodes`].
+    /// Index of the source in [`Scenario::nodes`].
     pub from: usize,
-    /// Its destination's.
+    /// Index of the destination.
     pub to: usize,
-    /// What is offered, bit/s of packets, evenly spaced; as many as are taken if absent.
+    /// Offered rate, bit/s of packets, evenly spaced; as fast as the tunnel takes them if absent.
     pub rate_bps: Option<u64>,
     /// Length of the packets, bytes; the longest that the scheme carries if absent.
     pub packet: Option<usize>,
-    /// What makes them.
+    /// Protocol that produces the packets.
     pub transport: Transport,
-    /// After which time of the run it begins.
+    /// Time from the beginning of the run to the beginning of the flow.
     pub start: Duration,
-    /// What then passes before it is measured.
+    /// Time from there to the beginning of the measurement.
     pub warm_up: Duration,
-    /// How long it is measured; then it ends.
+    /// Length of the measurement; the flow ends with it.
     pub duration: Duration,
 }
 
-/// Links are measured before a run and what is measured handed to all nodes, which then measure nothing
-/// themselves (Pacifier, IV-A).
+/// Settings for measuring all links before a run. Every node gets the result and measures nothing
+/// itself (Pacifier, IV-A).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
-    /// For how long.
+    /// Length of the measurement.
     pub duration: Duration,
     /// Length of the broadcast probes, bytes.
     pub bytes: usize,
-    /// From one probe of a node to its next.
+    /// Mean interval between two probes of one node.
     pub period: Duration,
 }
 
 /// A checked scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it is called.
+    /// Name of the scenario.
     pub name: String,
-    /// What it is for.
+    /// Purpose of the scenario, in a sentence.
     pub description: String,
-    /// Names all random draws.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// Whether a simulation encrypts frames; otherwise a null cipher of the same length stands in.
+    /// Whether a simulation encrypts frames. If not, a null cipher adds as many bytes.
     pub sealed: bool,
-    /// All nodes. Node id = index + 1, radio = index.
+    /// All nodes. The node id is the index + 1, the radio is the index.
     pub nodes: Vec<Node>,
-    /// How links are measured beforehand, if they are.
+    /// Measurement of the links before the run, if the scenario asks for one.
     pub measure: Option<Measure>,
     /// The file transfer, if the scenario has one.
     pub traffic: Option<Traffic>,
-    /// What tunnels carry.
+    /// Flows of packets through tunnels.
     pub flows: Vec<Flow>,
-    /// What streams there are.
+    /// Live streams.
     pub streams: Vec<Stream>,
     /// Settings by protocol name, checked by the protocols themselves.
     pub protocol: BTreeMap<String, toml::Table>,
-    /// The largest frame a node hands to its radio, bytes; 1500 if the scenario does not say.
+    /// Length of the largest frame that a node passes to its radio, bytes; 1500 by default.
     pub mtu: usize,
     medium: MediumConfig,
     source: reader::Original,
@@ -239,7 +247,8 @@ impl Scenario {
         Self::parse(&text, &path.display().to_string(), directory)
     }
 
-    /// Reads a scenario from `text`; `origin` names it in errors, other files are sought in `directory`.
+    /// Reads a scenario from `text`. Errors call it `origin`; the files it names are relative to
+    /// `directory`.
     ///
     /// # Errors
     /// [`ScenarioError`], with file and line.
@@ -247,10 +256,11 @@ impl Scenario {
         read::scenario(text, origin, directory)
     }
 
-    /// Reads a scenario that is no file from a table of the same shape; other files are sought in `directory`.
+    /// Reads a scenario from a table of the same shape as a scenario file. The files it names are
+    /// relative to `directory`.
     ///
     /// # Errors
-    /// [`ScenarioError`]: [`ScenarioError::Table`] for what the table says.
+    /// [`ScenarioError`]; [`ScenarioError::Table`] where the table itself is wrong.
     pub fn from_table(table: &toml::Table, directory: &Path) -> Result<Self, ScenarioError> {
         let written = toml::to_string(table).map_err(|e| ScenarioError::Table(e.to_string()))?;
         let origin = "<table>";
@@ -259,22 +269,23 @@ impl Scenario {
     }
 
     /// Changes one setting: `medium.bit_rate=2M`, `seed=7`, `protocol.pacifier.knob=1`,
-    /// `traffic.to=n05,n09`. The value is read as TOML, or else as plain text; where a list stands now, text
-    /// with commas is a list.
+    /// `traffic.to=n05,n09`. Reads the value as TOML if it is valid TOML, else as plain text. If
+    /// the present value is a list, splits the text at commas.
     ///
     /// # Errors
-    /// [`ScenarioError::Override`]; the scenario is then as it was.
+    /// [`ScenarioError::Override`]; the scenario stays unchanged.
     pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
         *self = overrides::with(&self.source, assignment)?;
         Ok(())
     }
 
-    /// The index of the node named `name`.
+    /// Returns the index of the node named `name`.
     pub fn node_index(&self, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.name == name)
     }
 
-    /// Loss of every directed link by node index, for frames of the MTU without interference.
+    /// Returns the loss of every directed link by node index, for frames of the MTU without
+    /// interference.
     ///
     /// # Panics
     /// Never: the medium's settings have been checked.
@@ -283,12 +294,13 @@ impl Scenario {
         self.medium.expected_loss(self.mtu).expect("checked when the scenario was read")
     }
 
-    /// The medium of this scenario: radio i is node i.
+    /// Returns the settings of the medium: radio i is node i.
     pub fn medium_config(&self) -> MediumConfig {
         self.medium.clone()
     }
 
-    /// All directed links as (from, to, delivery probability), as in [`loss`](Self::loss).
+    /// Returns all directed links as (from, to, delivery probability), from the same values as
+    /// [`loss`](Self::loss).
     pub fn deliveries(&self) -> Vec<(usize, usize, f64)> {
         let delivery = |(from, to, loss): (RadioId, RadioId, f64)| (from.0, to.0, 1.0 - loss);
         self.loss().links().map(delivery).collect()

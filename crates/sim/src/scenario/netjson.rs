@@ -1,15 +1,22 @@
 //! NetJSON NetworkGraph, the exchange format of mesh routing daemons and map services.
 //!
+//! A scenario can read its topology from such a file, and its network can be written as one. The
+//! format: <https://netjson.org/rfc.html>, NetworkGraph.
+//!
 //! # From cost to loss
-//! Only the metric ETX is read. ETX is 1 / (d_f d_r), the delivery probabilities of both directions; the file
-//! gives their product only, so a link of cost c is taken to deliver 1 / sqrt(c) each way:
-//! `loss = 1 - 1 / sqrt(cost)`. A link listed in both directions sets each by its own entry, a link listed
-//! once sets both. Costs of 4096 and above mean a dead link (OLSR writes that), costs below 1 are refused.
-//! Where a link has a number `delivery` among its `properties`, as in the files written here, that is the
-//! delivery probability of its direction, and its cost is not looked at.
+//! Only the metric ETX is supported. ETX is 1 / (d_f d_r), where d_f and d_r are the delivery
+//! probabilities of the two directions. The file gives only their product, so both are taken to be
+//! equal: `loss = 1 - 1 / sqrt(cost)`.
+//!
+//! A link listed in both directions has a loss for each. A link listed once has the same loss in
+//! both directions. A cost of 4096 or more means a dead link, as OLSR writes it. A cost below 1 is
+//! an error.
+//!
+//! A number `delivery` among the `properties` of a link is the delivery probability of that
+//! direction, and the cost is ignored. The files written here have it.
 //!
 //! # Names
-//! A node's name is its `id`, with every character that a scenario does not allow made `-`.
+//! A node's name is its `id`. Characters that a scenario does not allow become `-`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +28,7 @@ use super::links::Topology;
 use super::reader::add_node;
 use super::{Node, Position, Scenario, ScenarioError};
 
-/// The cost from which a link is dead.
+/// Cost at or above which a link is dead.
 const DEAD_COST: f64 = 4096.0;
 
 #[derive(Deserialize, Serialize)]
@@ -55,7 +62,7 @@ struct GraphLink {
     properties: Map<String, Value>,
 }
 
-/// Reads a NetworkGraph; `file` names it in errors.
+/// Reads a NetworkGraph. Errors call the file `file`.
 ///
 /// # Errors
 /// [`ScenarioError`], with the file and, where known, the line.
@@ -72,6 +79,9 @@ pub fn read(text: &str, file: &str) -> Result<Topology, ScenarioError> {
     {
         return fail(format!("NetJSON metric `{metric}`: only ETX can be read as loss"));
     }
+
+    // Two ids can become one name, which the scenario's own check finds. Two equal ids are found
+    // here, because links refer to ids.
     let mut topology = Topology::default();
     let mut index = BTreeMap::new();
     for node in &graph.nodes {
@@ -81,6 +91,7 @@ pub fn read(text: &str, file: &str) -> Result<Topology, ScenarioError> {
             return fail(format!("two nodes have the id `{}`", node.id));
         }
     }
+
     match directed(&graph.links, &index) {
         Ok(links) => topology.links = links,
         Err(message) => return fail(message),
@@ -88,6 +99,7 @@ pub fn read(text: &str, file: &str) -> Result<Topology, ScenarioError> {
     Ok(topology)
 }
 
+/// Returns the node name for an id.
 fn name(id: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     id.chars().map(|c| if allowed(c) { c } else { '-' }).collect()
@@ -98,7 +110,7 @@ fn position(properties: &Map<String, Value>) -> Option<Position> {
     Some(Position { x: number("x")?, y: number("y")?, z: number("z").unwrap_or(0.0) })
 }
 
-/// Directed links with their losses.
+/// Returns the directed links (from, to, loss), sorted.
 fn directed(
     links: &[GraphLink],
     index: &BTreeMap<&str, usize>,
@@ -106,6 +118,8 @@ fn directed(
     let find = |id: &str| {
         index.get(id).copied().ok_or_else(|| format!("a link names `{id}`, which is no node"))
     };
+
+    // Losses that the file states. An entry with its own delivery speaks for one direction only.
     let mut stated = BTreeMap::new();
     let mut one_way = BTreeSet::new();
     for link in links {
@@ -118,6 +132,8 @@ fn directed(
         }
         stated.insert(ends, loss(link)?);
     }
+
+    // The other entries speak for both directions, unless the file states the opposite one too.
     let mut all = stated.clone();
     for (&(from, to), &loss) in stated.iter().filter(|(ends, _)| !one_way.contains(ends)) {
         all.entry((to, from)).or_insert(loss);
@@ -125,6 +141,7 @@ fn directed(
     Ok(all.into_iter().map(|((from, to), loss)| (from, to, loss)).collect())
 }
 
+/// Returns the loss of a link in the direction of its entry.
 fn loss(link: &GraphLink) -> Result<f64, String> {
     let ends = || format!("link `{}` to `{}`", link.source, link.target);
     if let Some(delivery) = link.properties.get("delivery") {
@@ -139,9 +156,10 @@ fn loss(link: &GraphLink) -> Result<f64, String> {
     Ok(if link.cost >= DEAD_COST { 1.0 } else { 1.0 - 1.0 / link.cost.sqrt() })
 }
 
-/// Writes a NetworkGraph as pretty JSON. `links` are directed: (from, to, delivery 0 to 1) by index into
-/// `nodes`; those with an index out of range are left out. Each link's cost is its ETX, 1 / (d_f d_r), and
-/// 4096 where nothing comes back; its own delivery stands among its properties.
+/// Writes a NetworkGraph as indented JSON. `links` are directed: (from, to, delivery 0 to 1), with
+/// indices into `nodes`; links with an index out of range are omitted. The cost of a link is its
+/// ETX, 1 / (d_f d_r), or 4096 if the opposite direction delivers nothing. Its delivery is among
+/// its properties.
 pub fn write(
     label: &str,
     nodes: &[Node],
@@ -157,6 +175,7 @@ pub fn write(
             properties: Map::from_iter([("delivery".to_owned(), json!(forward))]),
         })
     };
+
     let graph = Graph {
         r#type: "NetworkGraph".into(),
         protocol: json!("ncmesh"),
@@ -179,7 +198,7 @@ fn graph_node(node: &Node) -> GraphNode {
     }
 }
 
-/// Writes the network of a scenario.
+/// Writes the network of a scenario as a NetworkGraph.
 pub fn write_scenario(scenario: &Scenario) -> String {
     write(&scenario.name, &scenario.nodes, scenario.deliveries())
 }

@@ -1,4 +1,8 @@
-//! Which nodes there are, where they stand, and how they hear each other.
+//! Nodes of a scenario, their positions and the links between them.
+//!
+//! `[topology]` gives nodes and links from a file, or nodes placed by a rule. `nodes` or `[[node]]`
+//! list the nodes explicitly; the topology then may only name listed nodes. `[[link]]` adds links
+//! or replaces those of the topology.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +16,11 @@ use super::reader::{Reader, add_node, find, index_by_name, text};
 use super::{Node, Position, ScenarioError, links, netjson, placement};
 
 impl Reader<'_> {
-    /// The nodes of `file`, and the loss of its links.
+    /// Returns the nodes of `file`, and the loss of its links.
     pub(super) fn network(&self, file: &File) -> Result<(Vec<Node>, LossMatrix), ScenarioError> {
-        self.refuse_losses_beside_propagation(file)?;
+        self.check_losses_against_propagation(file)?;
+
+        // Listed nodes take precedence, because they fix the order of the indices.
         let topology = self.topology(&file.topology, file.seed)?;
         let listed = self.listed_nodes(file)?;
         let nodes = if listed.is_empty() { topology.nodes.clone() } else { listed };
@@ -22,16 +28,20 @@ impl Reader<'_> {
             let message = "no nodes: give `nodes`, `[[node]]` or `[topology]`";
             return Err(ScenarioError::value(Place::file(self.origin), message));
         }
+
+        // The topology has indices of its own, which are translated by name.
         let index = index_by_name(&nodes, self.origin)?;
         let mut loss = LossMatrix::new(nodes.len());
         let find = |name: &str, place: &Place| find(&index, name, place);
         let place = self.topology_place(&file.topology);
-        let places: Result<Vec<_>, _> =
+        let indices: Result<Vec<_>, _> =
             topology.nodes.iter().map(|node| find(&node.name, &place)).collect();
-        let places = places?;
+        let indices = indices?;
         for &(from, to, p) in &topology.links {
-            set(&mut loss, places[from], places[to], p, &place)?;
+            set(&mut loss, indices[from], indices[to], p, &place)?;
         }
+
+        // Links of the scenario come last, so that they replace those of the topology.
         for link in &file.link {
             let (place, link) = (self.place(link), link.as_ref());
             let (from, to) = (find(&link.from, &place)?, find(&link.to, &place)?);
@@ -42,7 +52,8 @@ impl Reader<'_> {
         Ok((nodes, loss))
     }
 
-    /// Links that are not as the others, in both directions: cables, and those with a rate of their own.
+    /// Returns the links that differ from the rest of the medium: cables, and links with a rate of
+    /// their own. Each has both directions.
     pub(super) fn link_kinds(
         &self,
         file: &File,
@@ -66,6 +77,7 @@ impl Reader<'_> {
         Ok(kinds)
     }
 
+    /// Returns the nodes of `nodes` or `[[node]]`.
     fn listed_nodes(&self, file: &File) -> Result<Vec<Node>, ScenarioError> {
         let mut nodes = Vec::new();
         if let (Some(_), Some(second)) = (file.nodes.first(), file.node.first()) {
@@ -84,7 +96,8 @@ impl Reader<'_> {
         Ok(nodes)
     }
 
-    fn refuse_losses_beside_propagation(&self, file: &File) -> Result<(), ScenarioError> {
+    /// Refuses explicit losses where `[medium.propagation]` computes them.
+    fn check_losses_against_propagation(&self, file: &File) -> Result<(), ScenarioError> {
         let (topology, propagation) = (&file.topology, &file.medium.get_ref().propagation);
         let losses = topology.matrix.is_some() || topology.links.is_some() || !file.link.is_empty();
         match propagation {
@@ -97,7 +110,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Where each of the alternatives stands that the file gives.
+    /// Returns the place of every key that `[topology]` has.
     fn topology_places(&self, topology: &file::Topology) -> Vec<Place> {
         let file::Topology { matrix, links, netjson, positions, uniform, grid } = topology;
         let names = [matrix, links, netjson, positions].into_iter().flatten();
@@ -107,10 +120,12 @@ impl Reader<'_> {
         places
     }
 
+    /// Returns the place of the first key of `[topology]`, or else the whole file.
     fn topology_place(&self, topology: &file::Topology) -> Place {
         self.topology_places(topology).into_iter().next().unwrap_or(Place::file(self.origin))
     }
 
+    /// Reads the topology by the one key that `[topology]` has; empty if it has none.
     fn topology(&self, topology: &file::Topology, seed: u64) -> Result<Topology, ScenarioError> {
         let place = self.topology_place(topology);
         if self.topology_places(topology).len() > 1 {
@@ -156,10 +171,11 @@ fn position(node: &file::Node, place: &Place) -> Result<Option<Position>, Scenar
     }
 }
 
-/// The rate of a cable if nothing is said: gigabit Ethernet.
+/// Default rate of a cable: gigabit Ethernet.
 const WIRE_BPS: u64 = 1_000_000_000;
 
-/// The loss of a link through the air; a cable is none.
+/// Returns the loss of a link over the air. A cable is not part of the channel, so its loss there
+/// is 1.
 fn link_loss(link: &file::Link, place: &Place) -> Result<f64, ScenarioError> {
     match (link.wired, link.loss) {
         (false, Some(loss)) => Ok(loss),

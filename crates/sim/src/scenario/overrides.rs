@@ -1,4 +1,7 @@
-//! `key=value` overrides, applied to the file's own table, which is then checked as if so written.
+//! Overrides of the form `key=value`.
+//!
+//! An override changes the table that the scenario was read from. The table is then written as
+//! TOML and read like a file, so an override passes every check that a file passes.
 
 use toml::{Table, Value};
 
@@ -12,15 +15,17 @@ pub(super) fn with(original: &Original, assignment: &str) -> Result<Scenario, Sc
     let (key, text) = assignment
         .split_once('=')
         .ok_or_else(|| fail("must read key=value, such as medium.bit_rate=2M".into()))?;
+
     let mut table = original.table.clone();
     put(&mut table, key.trim(), text.trim()).map_err(fail)?;
-    // The text is our own, so its lines would mean nothing to the user: the message alone is passed on.
+
+    // The user did not write this text, so the line numbers of an error would mean nothing to them.
     let written = toml::to_string(&table).map_err(|error| fail(error.to_string()))?;
     let made = read::scenario(&written, &original.origin, &original.directory);
     made.map_err(|error| fail(error.into_message()))
 }
 
-/// Sets the value at a dotted key, making tables on the way.
+/// Sets the value at a dotted key and creates the tables on its path.
 fn put(table: &mut Table, key: &str, text: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let mut parts: Vec<_> = key.split('.').collect();
@@ -38,7 +43,8 @@ fn put(table: &mut Table, key: &str, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// `text` as TOML if it is one value, as a list where one stands now, else as plain text.
+/// Reads `text` as one TOML value, or else as plain text. If the present value `now` is a list,
+/// the result is a list too: text that is not a TOML list is split at commas.
 fn value(text: &str, now: Option<&Value>) -> Value {
     let parsed = toml::from_str::<Table>(&format!("value = {text}")).ok();
     let parsed =

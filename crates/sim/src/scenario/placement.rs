@@ -1,4 +1,7 @@
-//! Nodes placed by a rule or by a file of positions; they are named n1, n2, ..., padded to one length.
+//! Nodes placed by a rule (`uniform`, `grid`) or by a file of positions (`positions`).
+//!
+//! These topologies have nodes and no links: `[medium.propagation]` derives the links from the
+//! positions. Nodes are named n1, n2, ..., with zeros in front so that all names have one length.
 
 use ncmesh_engine::rng;
 use ncmesh_medium::MAX_RADIOS;
@@ -10,7 +13,7 @@ use super::error::Place;
 use super::links::{Topology, lines};
 use super::{Node, Position, ScenarioError};
 
-/// Nodes scattered uniformly over a rectangle, by the scenario's seed.
+/// Key `uniform`: nodes scattered uniformly over a rectangle.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Uniform {
@@ -19,7 +22,7 @@ pub(super) struct Uniform {
     height_m: f64,
 }
 
-/// Nodes on a square grid, row by row.
+/// Key `grid`: nodes on a square grid, row by row.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Grid {
@@ -28,7 +31,7 @@ pub(super) struct Grid {
     spacing_m: f64,
 }
 
-/// Scatters nodes by `seed`.
+/// Scatters nodes at random positions drawn from `seed`.
 pub(super) fn uniform(
     uniform: &Spanned<Uniform>,
     seed: u64,
@@ -45,7 +48,7 @@ pub(super) fn uniform(
     Ok(named((0..nodes).map(|_| Position { x: along(width_m), y: along(height_m), z: 0.0 })))
 }
 
-/// Lays nodes out on a grid.
+/// Places nodes on a grid.
 pub(super) fn grid(grid: &Spanned<Grid>, place: Place) -> Result<Topology, ScenarioError> {
     let Grid { columns, rows, spacing_m } = *grid.get_ref();
     let nodes = columns.saturating_mul(rows);
@@ -62,7 +65,7 @@ pub(super) fn grid(grid: &Spanned<Grid>, place: Place) -> Result<Topology, Scena
     Ok(named((0..nodes).map(at)))
 }
 
-/// Reads lines of `x,y` or `x,y,z`, metres; `file` names them in errors.
+/// Reads lines of `x,y` or `x,y,z`, in metres. Errors call the file `file`.
 pub(super) fn positions(text: &str, file: &str) -> Result<Topology, ScenarioError> {
     let position = |(at, line): (usize, &str)| {
         let fault = || {
@@ -80,6 +83,7 @@ pub(super) fn positions(text: &str, file: &str) -> Result<Topology, ScenarioErro
     Ok(named(positions?.into_iter()))
 }
 
+/// Numbers the positions and returns a topology of nodes without links.
 fn named(positions: impl ExactSizeIterator<Item = Position>) -> Topology {
     let width = positions.len().to_string().len();
     let node = |(i, position): (usize, Position)| Node {

@@ -1,10 +1,13 @@
-//! Numbers with decimal or binary multipliers, as people write them: bit rates `11M`, `5.5M`, sizes `2.3MB`,
-//! `64KiB`.
+//! Numbers with decimal or binary multipliers: bit rates such as `11M` and `5.5M`, sizes such as
+//! `2.3MB` and `64KiB`.
+//!
+//! A value in a scenario is a TOML integer or a string. A string is a decimal number, a multiplier
+//! and, for sizes, the unit `B`. The product must be a whole number.
 
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
-/// A whole number written plainly or with a multiplier: k, M, G (powers of 1000) or Ki, Mi, Gi (of 1024). The
-/// unit is its user's.
+/// A whole number, written in digits or with a multiplier: k, M, G (powers of 1000) or Ki, Mi, Gi
+/// (powers of 1024). The caller knows the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Quantity(pub u64);
 
@@ -20,8 +23,8 @@ const MULTIPLIERS: [(&str, u64); 8] = [
 ];
 
 impl Quantity {
-    /// Reads `text`, with `unit` allowed at its end. None if it is no number, negative, not whole once
-    /// multiplied, or above 2^53.
+    /// Reads `text`, which may end in `unit`. Returns `None` if it is not a number, negative, not
+    /// whole after multiplication, or above 2^53.
     pub fn parse(text: &str, unit: &str) -> Option<Self> {
         let text = text.trim();
         let text = text.strip_suffix(unit).unwrap_or(text);
@@ -33,7 +36,7 @@ impl Quantity {
         }
         let value = digits.parse::<f64>().ok()? * factor as f64;
         let whole = value.round();
-        // 2.3 * 10^6 is not exact in binary; what rounding hides must be rounding.
+        // 2.3 * 10^6 is not exact in binary, so a whole product may be off by a rounding error.
         ((value - whole).abs() < 1e-6 && whole < 9e15).then_some(Self(whole as u64))
     }
 }

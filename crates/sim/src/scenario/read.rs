@@ -1,4 +1,8 @@
-//! From the file's shapes to a checked scenario.
+//! Turns the tables of a scenario file into a checked [`Scenario`].
+//!
+//! [`scenario`] reads the text twice: as a plain table, which overrides change later, and as the
+//! types of `file`, which know the place of each value. It then checks table by table. Checks that
+//! belong to the medium or to a protocol stay there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,15 +12,15 @@ use ncmesh_medium::{LinkKind, LossMatrix, MAX_FRAME_BYTES, MediumConfig, RadioId
 use ncmesh_stack::MTUS;
 use toml::Spanned;
 
-use super::ether::Medium;
 use super::file::{self, File};
+use super::medium::Medium;
 use super::reader::{Original, Reader, TIMES, check_name, find, index_by_name};
 use super::{Content, Flow, Measure, Node, Scenario, ScenarioError, Tcp, Traffic, Transport};
 
-/// The most random bytes sent: they are made in memory.
+/// Most random bytes that a transfer can have, since they are generated in memory.
 const LARGEST_RANDOM: u64 = 4_000_000_000;
 
-/// The largest frame where nothing is said, bytes: what Linux lets Wi-Fi carry.
+/// Default length of the largest frame, bytes: the MTU of Wi-Fi interfaces under Linux.
 const DEFAULT_MTU: usize = 1500;
 
 /// Reads and checks a whole scenario.
@@ -29,17 +33,22 @@ pub(super) fn scenario(
     let table = toml::from_str(text).map_err(syntax)?;
     let file: File = toml::from_str(text).map_err(syntax)?;
     let reader = Reader { text, origin, directory };
+
+    // The network and its medium.
     check_name(file.name.as_ref(), "name", &reader.place(&file.name))?;
     let (nodes, loss) = reader.network(&file)?;
     let mtu = reader.mtu(file.medium.get_ref())?;
     let kinds = reader.link_kinds(&file, &nodes)?;
     let medium = reader.medium(&file.medium, (&nodes, loss, kinds), mtu, file.seed)?;
+
+    // Measurement and traffic.
     let measure = file.measure.as_ref().map(|measure| reader.measure(measure)).transpose()?;
     let traffic =
         file.traffic.as_ref().map(|traffic| reader.traffic(traffic, &nodes)).transpose()?;
     let flows: Result<Vec<_>, _> = file.flow.iter().map(|flow| reader.flow(flow, &nodes)).collect();
     let streams: Result<Vec<_>, _> =
         file.stream.iter().map(|stream| reader.stream(stream, &nodes)).collect();
+
     Ok(Scenario {
         flows: flows?,
         streams: streams?,
@@ -58,6 +67,7 @@ pub(super) fn scenario(
 }
 
 impl Reader<'_> {
+    /// Returns the settings of the medium over the network (nodes, losses, links of other kinds).
     fn medium(
         &self,
         spanned: &Spanned<Medium>,
@@ -73,7 +83,7 @@ impl Reader<'_> {
         Ok(config)
     }
 
-    /// What the engines can work with and the medium carries.
+    /// Returns the MTU: at least what the engines need, at most what the medium carries.
     fn mtu(&self, medium: &Medium) -> Result<usize, ScenarioError> {
         let Some(mtu) = &medium.mtu else { return Ok(DEFAULT_MTU) };
         let (min, max) = (*MTUS.start(), MAX_FRAME_BYTES);
@@ -84,7 +94,7 @@ impl Reader<'_> {
         Ok(*mtu.get_ref())
     }
 
-    /// How links are measured beforehand.
+    /// Returns the settings of the measurement before the run.
     fn measure(&self, measure: &Spanned<file::Measure>) -> Result<Measure, ScenarioError> {
         let file::Measure { seconds, bytes, period_s } = *measure.get_ref();
         if !(1..=MAX_FRAME_BYTES).contains(&bytes)
@@ -92,7 +102,8 @@ impl Reader<'_> {
             || !(period_s..=1e9).contains(&seconds)
         {
             let message = format!(
-                "`bytes` must be 1 to {MAX_FRAME_BYTES}, `period_s` 0.001 to 1e6, `seconds` at least `period_s`"
+                "`bytes` must be 1 to {MAX_FRAME_BYTES}, `period_s` 0.001 to 1e6, \
+                 `seconds` at least `period_s`"
             );
             return Err(ScenarioError::value(self.place(measure), message));
         }
@@ -104,10 +115,13 @@ impl Reader<'_> {
         })
     }
 
+    /// Returns the checked file transfer.
     fn traffic(&self, traffic: &file::Traffic, nodes: &[Node]) -> Result<Traffic, ScenarioError> {
         let index = index_by_name(nodes, self.origin)?;
         let fail = |place, message: &str| Err(ScenarioError::value(place, message));
         let from = find(&index, traffic.from.as_ref(), &self.place(&traffic.from))?;
+
+        // Each receiver must be another node.
         let mut to = Vec::new();
         for name in traffic.to.as_ref() {
             let receiver = find(&index, name.as_ref(), &self.place(name))?;
@@ -122,6 +136,8 @@ impl Reader<'_> {
         if to.is_empty() {
             return fail(self.place(&traffic.to), "`to` must name at least one node");
         }
+
+        // A size or a file, not both.
         let content = match (&traffic.size, &traffic.file) {
             (Some(size), None) if size.get_ref().0.0 > LARGEST_RANDOM => {
                 let message = "size: allowed is up to 4 GB; for more give a `file`";
@@ -143,6 +159,7 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
+    /// Returns the checked flow.
     fn flow(&self, flow: &file::Flow, nodes: &[Node]) -> Result<Flow, ScenarioError> {
         let index = index_by_name(nodes, self.origin)?;
         let fail = |message: &str| Err(ScenarioError::value(self.place(&flow.from), message));
@@ -151,6 +168,7 @@ impl Reader<'_> {
         if from == to {
             return fail("`to` must not be the source");
         }
+
         let times = [flow.start_s, flow.warm_up_s, flow.seconds];
         if times.iter().any(|s| !TIMES.contains(s)) || flow.seconds == 0.0 {
             return fail("`start_s` and `warm_up_s` must be 0 to 1e9, `seconds` above 0 to 1e9");
@@ -159,12 +177,14 @@ impl Reader<'_> {
         {
             return fail("`packet` and `rate` must be above 0");
         }
+
         let [start, warm_up, duration] = times.map(|s| Duration::from_nanos((s * 1e9) as u64));
         let rate_bps = flow.rate.as_ref().map(|rate| rate.get_ref().0.0);
         let (packet, transport) = (flow.packet, self.transport(flow)?);
         Ok(Flow { from, to, rate_bps, packet, transport, start, warm_up, duration })
     }
 
+    /// Returns the transport of a flow. Settings of TCP are refused for datagrams.
     fn transport(&self, flow: &file::Flow) -> Result<Transport, ScenarioError> {
         let fail = |message: &str| Err(ScenarioError::value(self.place(&flow.from), message));
         let bytes = |size: &Option<Spanned<file::Size>>| size.as_ref().map(|s| s.get_ref().0.0);
@@ -181,16 +201,15 @@ impl Reader<'_> {
         if size == Some(0) || window.is_some_and(|window| !WINDOWS.contains(&window)) {
             return fail("of `tcp`: `size` above 0, `window` 4096 to 67108864 bytes");
         }
-        let delay_s = flow.ack_delay_s.unwrap_or(0.0);
-        if !(0.0..=1.0).contains(&delay_s) {
+        if flow.ack_delay_s.is_some_and(|delay_s| !(0.0..=1.0).contains(&delay_s)) {
             return fail("`ack_delay_s` must be 0 to 1");
         }
         let window = window.and_then(|window| usize::try_from(window).ok());
         let congestion = flow.congestion.clone();
-        let ack_delay = Duration::from_secs_f64(delay_s);
+        let ack_delay = flow.ack_delay_s.map(Duration::from_secs_f64);
         Ok(Transport::Tcp(Tcp { congestion, window, ack_delay, size }))
     }
 }
 
-/// Buffers of TCP, bytes.
+/// Range of the buffers of TCP, bytes.
 const WINDOWS: std::ops::RangeInclusive<u64> = 4096..=1 << 26;

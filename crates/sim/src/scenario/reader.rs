@@ -1,4 +1,4 @@
-//! What all readers of scenario files share: the text being read, names of nodes, where a value stands.
+//! Helpers that all readers of scenario files share: the text, places of values, names of nodes.
 
 use super::error::Place;
 use super::{Node, ScenarioError};
@@ -9,13 +9,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use toml::{Spanned, Table};
 
-/// Longest file that is read, bytes: the loss matrix of 2,000 nodes fits.
+/// Length of the longest file that is read, bytes. A loss matrix of 2,000 nodes fits.
 const LONGEST_FILE: u64 = 64 << 20;
 
-/// Range of the times of a flow, s.
+/// Range of the times of flows and streams, s.
 pub(super) const TIMES: std::ops::RangeInclusive<f64> = 0.0..=1e9;
 
-/// What a scenario was made from, to make it anew with other settings.
+/// Table that a scenario was read from. Overrides change it and read it again.
 #[derive(Clone, Debug)]
 pub(super) struct Original {
     pub(super) table: Table,
@@ -23,7 +23,8 @@ pub(super) struct Original {
     pub(super) directory: PathBuf,
 }
 
-/// The file that is read.
+/// The scenario file that is being read: its text, its name in errors, and the directory of the
+/// files it names.
 pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) origin: &'a str,
@@ -37,7 +38,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the text of a file.
+/// Returns the text of a file, at most [`LONGEST_FILE`] bytes.
 pub(super) fn text(path: &Path) -> Result<String, ScenarioError> {
     let name = || path.display().to_string();
     let failed = |source| ScenarioError::Read { path: name(), source };
@@ -50,7 +51,7 @@ pub(super) fn text(path: &Path) -> Result<String, ScenarioError> {
     Ok(text)
 }
 
-/// Adds a node after checking its name.
+/// Checks the name of a node and adds the node.
 pub(super) fn add_node(
     nodes: &mut Vec<Node>,
     node: Node,
@@ -64,7 +65,7 @@ pub(super) fn add_node(
     Ok(())
 }
 
-/// Checks a name of a node or scenario.
+/// Checks the name of a node or scenario. `what` says in errors which of them it is.
 pub(super) fn check_name(name: &str, what: &str, place: &Place) -> Result<(), ScenarioError> {
     if is_node_name(name) {
         return Ok(());
@@ -94,7 +95,7 @@ pub(super) fn index_by_name<'a>(
     Ok(index)
 }
 
-/// Returns the index of the node `name`.
+/// Returns the index of the node `name`. An error lists the first nodes that exist.
 pub(super) fn find(index: &Index<'_>, name: &str, place: &Place) -> Result<usize, ScenarioError> {
     index.get(name).copied().ok_or_else(|| {
         check_name(name, "node name", place).err().unwrap_or_else(|| {

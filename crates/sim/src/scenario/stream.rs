@@ -1,4 +1,7 @@
-//! `[[stream]]`: live layered streams and who receives them.
+//! The table `[[stream]]`: live layered streams and their receivers.
+//!
+//! The types ending in `Table` mirror the keys of the file. [`Reader::stream`] checks them and
+//! returns a [`Stream`].
 
 use super::quantity::{self, Quantity};
 use super::reader::{Reader, TIMES, find, index_by_name};
@@ -11,43 +14,43 @@ use toml::Spanned;
 /// A live stream from one node to receivers that join and leave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stream {
-    /// The group it is sent to.
+    /// Group that it is sent to.
     pub group: String,
-    /// Its source's index in [`Scenario::nodes`](super::Scenario::nodes).
+    /// Index of the source in [`Scenario::nodes`](super::Scenario::nodes).
     pub from: usize,
-    /// Its layers, the base first.
+    /// Layers, the base layer first.
     pub layers: Vec<Layer>,
     /// Length of its packets, bytes; the longest that the scheme carries if absent.
     pub packet: Option<usize>,
-    /// Who receives it.
+    /// Receivers of the stream.
     pub receivers: Vec<StreamReceiver>,
-    /// After which time of the run it begins.
+    /// Time from the beginning of the run to the beginning of the stream.
     pub start: Duration,
-    /// What then passes before it is measured.
+    /// Time from there to the beginning of the measurement.
     pub warm_up: Duration,
-    /// How long it is measured; then it ends.
+    /// Length of the measurement; the stream ends with it.
     pub duration: Duration,
 }
 
 /// A layer of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// What it is called.
+    /// Name of the layer.
     pub name: String,
-    /// What is offered of it, bit/s of packets, evenly spaced.
+    /// Offered rate, bit/s of packets, evenly spaced.
     pub rate_bps: u64,
 }
 
 /// A receiver of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamReceiver {
-    /// Its index in [`Scenario::nodes`](super::Scenario::nodes).
+    /// Index of the receiver in [`Scenario::nodes`](super::Scenario::nodes).
     pub node: usize,
-    /// What it gains from its rate, in Mbit/s.
+    /// Utility of the receiver as a function of its rate in Mbit/s.
     pub utility: UtilityConfig,
-    /// When it joins, after the stream's start.
+    /// Time from the beginning of the stream until the receiver joins.
     pub join: Duration,
-    /// When it leaves, after the stream's start; never if absent.
+    /// Time from the beginning of the stream until the receiver leaves; never if absent.
     pub leave: Option<Duration>,
 }
 
@@ -63,7 +66,7 @@ pub(super) struct StreamTable {
     start_s: f64,
     #[serde(default)]
     warm_up_s: f64,
-    #[serde(default = "a_minute")]
+    #[serde(default = "default_seconds")]
     seconds: f64,
 }
 
@@ -90,7 +93,7 @@ struct ReceiverTable {
 #[derive(Deserialize)]
 struct RateOf(#[serde(deserialize_with = "quantity::bit_rate")] Quantity);
 
-/// A name, or a table with settings.
+/// The key `utility`: a name, or a table with settings.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum UtilityShape {
@@ -104,7 +107,8 @@ impl Default for UtilityShape {
     }
 }
 
-fn a_minute() -> f64 {
+/// A measurement lasts a minute by default.
+fn default_seconds() -> f64 {
     60.0
 }
 
@@ -122,6 +126,7 @@ impl UtilityShape {
 }
 
 impl Reader<'_> {
+    /// Returns the checked stream.
     pub(super) fn stream(
         &self,
         table: &StreamTable,
@@ -130,6 +135,8 @@ impl Reader<'_> {
         let index = index_by_name(nodes, self.origin)?;
         let fail = |message: &str| Err(ScenarioError::value(self.place(&table.group), message));
         let from = find(&index, table.from.as_ref(), &self.place(&table.from))?;
+
+        // Values that need no other table.
         if table.layers.is_empty() || table.layers.len() > LAYERS {
             return fail("`layers` must be 1 to 4, the base first");
         }
@@ -143,6 +150,8 @@ impl Reader<'_> {
         {
             return fail("times must be 0 to 1e9 s, `seconds` above 0");
         }
+
+        // Each receiver must be another node.
         let mut receivers: Vec<StreamReceiver> = Vec::new();
         for receiver in &table.receivers {
             let node = find(&index, receiver.node.as_ref(), &self.place(&receiver.node))?;
@@ -160,6 +169,7 @@ impl Reader<'_> {
         if receivers.is_empty() {
             return fail("`receivers` must name at least one node");
         }
+
         let [start, warm_up, duration] = times.map(Duration::from_secs_f64);
         let layers = table.layers.iter();
         let layers = layers.map(|l| Layer { name: l.name.clone(), rate_bps: l.rate.0 }).collect();

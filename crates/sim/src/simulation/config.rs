@@ -1,4 +1,4 @@
-//! What a simulation is built from.
+//! Configuration of a simulation: the mesh, its medium and the settings of its nodes.
 
 use super::{SimulationError, node_id};
 use crate::measure::measure;
@@ -15,58 +15,60 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a simulation is built from. Node i of the mesh has radio i and id i + 1.
+/// Configuration of a simulation. Node i of the mesh has radio i and id i + 1.
 #[derive(Clone, Debug)]
 pub struct SimulationConfig {
-    /// The ether, its seed included.
+    /// Settings of the medium, with its seed.
     pub medium: MediumConfig,
-    /// The nodes' names, one per radio.
+    /// Names of the nodes, one for each radio.
     pub names: Vec<String>,
-    /// Seeds everything but the ether.
+    /// Seed of everything except the medium.
     pub seed: u64,
-    /// The largest frame, bytes.
+    /// Length of the largest frame, bytes.
     pub mtu: usize,
-    /// `[link]`.
+    /// Settings of link measurement, section `link`.
     pub link: LinkConfig,
-    /// `[route]`.
+    /// Settings of routing, section `route`.
     pub route: RouteConfig,
-    /// The engines' sections.
+    /// Sections of the engines, by name.
     pub engines: toml::Table,
-    /// Frames are really encrypted; otherwise a null cipher of the same length stands in.
+    /// Whether frames are encrypted. If not, a null cipher adds as many bytes.
     pub sealed: bool,
-    /// What nodes know of their links.
+    /// Source of the nodes' knowledge about links.
     pub knowledge: Knowledge,
-    /// What happens to frames on their way from the medium to the nodes.
-    pub mischief: Mischief,
+    /// Disorder of frames on their way from the medium to the nodes.
+    pub disturbance: Disturbance,
 }
 
-/// What nodes know of their links.
+/// Source of the nodes' knowledge about links.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Knowledge {
-    /// What they measure and tell each other themselves.
+    /// Nodes measure their links and exchange link states.
     #[default]
     Own,
-    /// From the start and for ever what probes measured beforehand; they measure nothing (Pacifier, IV-A).
+    /// Nodes know from the start what probes measured before the run, and measure nothing
+    /// themselves (Pacifier, IV-A).
     Measured(Measure),
-    /// From the start and for ever what frames of the MTU meet where nobody interferes.
+    /// Nodes know from the start the exact delivery of frames of the MTU without interference, and
+    /// measure nothing themselves.
     Perfect,
 }
 
 /// Disorder that a real driver or network card may cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Mischief {
+pub struct Disturbance {
     /// Share of frames delivered twice.
     pub duplicate: f64,
-    /// Share of frames held back until after the next one of that node.
+    /// Share of frames delivered after the next frame for the same node.
     pub reorder: f64,
 }
 
 impl SimulationConfig {
-    /// The mesh of `scenario`. Its protocol sections are `link`, `route` and those of the engines; what else
-    /// there is takes its default.
+    /// Returns the configuration of the mesh of `scenario`. The protocol sections are `link`,
+    /// `route` and those of the engines. Settings that are absent have their defaults.
     ///
     /// # Errors
-    /// [`SimulationError::Config`] names a setting that cannot be.
+    /// [`SimulationError::Config`] names an invalid setting.
     pub fn from_scenario(scenario: &Scenario) -> Result<Self, SimulationError> {
         let mut engines = toml::Table::new();
         for (name, section) in &scenario.protocol {
@@ -84,11 +86,11 @@ impl SimulationConfig {
             engines,
             sealed: scenario.sealed,
             knowledge: scenario.measure.map_or(Knowledge::Own, Knowledge::Measured),
-            mischief: Mischief::default(),
+            disturbance: Disturbance::default(),
         })
     }
 
-    /// The cipher under which the mesh's frames travel; its key comes from the seed.
+    /// Returns the cipher of the mesh's frames. Its key is derived from the seed.
     #[must_use]
     pub fn cipher(&self) -> Cipher {
         if !self.sealed {
@@ -97,7 +99,8 @@ impl SimulationConfig {
         Cipher::new(&Key::new(*blake3::hash(&self.seed.to_be_bytes()).as_bytes()))
     }
 
-    /// What node `node` is built from at its `starts`-th start, from 0.
+    /// Returns the configuration of a node at its `starts`-th start, counted from 0. A restarted
+    /// node has a new epoch and other random draws.
     pub(super) fn stack(&self, node: usize, starts: u64) -> StackConfig {
         StackConfig {
             node: node_id(node),
@@ -113,13 +116,15 @@ impl SimulationConfig {
         }
     }
 
-    /// What all nodes know from the start, if anything.
+    /// Returns the topology that all nodes know from the start; `None` if they measure it.
     pub(super) fn known_beforehand(&self) -> Result<Option<Arc<Topology>>, MediumError> {
         let loss = match self.knowledge {
             Knowledge::Own => return Ok(None),
             Knowledge::Measured(how) => measure(&self.medium, how)?,
             Knowledge::Perfect => self.medium.expected_loss(self.mtu)?,
         };
+
+        // Each node's link state says how well the node hears its neighbours.
         let mut hears = vec![BTreeMap::new(); self.names.len()];
         for (from, to, p) in loss.links() {
             hears[to.0].insert(node_id(from.0), 1.0 - p);
@@ -133,7 +138,7 @@ impl SimulationConfig {
     }
 }
 
-/// A protocol section of the scenario as the settings it stands for.
+/// Returns the settings of a protocol section; their defaults if the section is absent.
 fn section<T: Default + DeserializeOwned>(
     scenario: &Scenario,
     name: &str,

@@ -1,4 +1,4 @@
-//! Why a simulation cannot be.
+//! Errors of simulations: invalid settings, and commands that a node refuses.
 
 use ncmesh_engine::file::SendError;
 use ncmesh_engine::stream::StreamError;
@@ -6,36 +6,39 @@ use ncmesh_engine::tunnel::PacketError;
 use ncmesh_medium::MediumError;
 use ncmesh_stack::ConfigError;
 
-/// Why a simulation cannot be.
+/// Reason why a simulation cannot be built, or refuses a command.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SimulationError {
-    /// A setting of the ether.
+    /// A setting of the medium is invalid.
     #[error(transparent)]
     Medium(#[from] MediumError),
-    /// A setting of a node.
+    /// A setting of a node is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Names and radios do not match.
+    /// The numbers of names and of radios differ.
     #[error("{names} names for {radios} radios")]
     Names {
-        /// Names given.
+        /// Number of names.
         names: usize,
-        /// Radios of the medium.
+        /// Number of radios of the medium.
         radios: usize,
     },
-    /// No engine has that name.
+    /// No engine has this name.
     #[error("no scheme here is called {0:?}")]
     UnknownScheme(String),
-    /// A node that is switched off or does not exist.
+    /// The node is switched off or does not exist.
     #[error("node {0} is not running")]
     NotRunning(usize),
-    /// A file that cannot be sent.
+    /// The node has no gateway for IP packets.
+    #[error("node {0} has no gateway")]
+    NoGateway(usize),
+    /// The file cannot be sent.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// A packet that is not taken.
+    /// The tunnel refused the packet.
     #[error(transparent)]
     Packet(#[from] PacketError),
-    /// A stream or membership that cannot be.
+    /// The engine refused to open the stream, or to join or leave it.
     #[error(transparent)]
     Stream(#[from] StreamError),
 }

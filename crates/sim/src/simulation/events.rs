@@ -1,6 +1,6 @@
 //! One event after the other.
 
-use super::{Arrival, Simulation, StreamArrival, node_id};
+use super::{Arrival, IpArrival, Simulation, StreamArrival, node_id};
 use crate::host::Received;
 use crate::observe::What;
 use ncmesh_engine::rng;
@@ -10,7 +10,8 @@ use ncmesh_medium::{Access, Output, RadioId};
 use std::sync::Arc;
 
 impl Simulation {
-    /// Runs until `stop` says so or the clock reaches `until`, or an observer fails. Says whether `stop` did.
+    /// Runs until `stop` says so or the clock reaches `until`, or an observer fails. Says whether
+    /// `stop` did.
     pub fn run_until(&mut self, until: Instant, mut stop: impl FnMut(&Self) -> bool) -> bool {
         while !self.is_stopped() {
             if stop(self) {
@@ -51,7 +52,7 @@ impl Simulation {
             if let Some(stack) = &mut host.stack {
                 stack.at(at, &mut host.storage).handle_timeout();
             }
-            self.attend(node);
+            self.handle_due(node);
         }
     }
 
@@ -93,16 +94,17 @@ impl Simulation {
                 }
             }
         }
-        self.attend(node);
+        self.handle_due(node);
     }
 
     fn deliver(&mut self, node: usize, frame: Arc<[u8]>) {
-        if rng::unit(&mut self.chaos) < self.config.mischief.reorder && self.held[node].is_none() {
+        if rng::unit(&mut self.chaos) < self.config.disturbance.reorder && self.held[node].is_none()
+        {
             self.held[node] = Some(frame);
             return;
         }
         self.hear(node, &frame);
-        if rng::unit(&mut self.chaos) < self.config.mischief.duplicate {
+        if rng::unit(&mut self.chaos) < self.config.disturbance.duplicate {
             self.hear(node, &frame);
         }
         if let Some(late) = self.held[node].take() {
@@ -115,7 +117,7 @@ impl Simulation {
         if let Some(stack) = &mut host.stack {
             stack.at(self.now, &mut host.storage).handle_datagram(datagram);
         }
-        self.attend(node);
+        self.handle_due(node);
     }
 
     fn report(
@@ -137,24 +139,26 @@ impl Simulation {
         if let Some(stack) = &mut host.stack {
             stack.at(self.now, &mut host.storage).handle_tx_report(report);
         }
-        self.attend(node);
+        self.handle_due(node);
     }
 
     /// After anything was said to a node: its events, its wish to transmit, its timer.
-    pub(super) fn attend(&mut self, node: usize) {
+    pub(super) fn handle_due(&mut self, node: usize) {
         let (now, host) = (self.now, &mut self.hosts[node]);
         let (packets, stream_packets) = (&mut self.packets, &mut self.stream_packets);
+        let ip_packets = &mut self.ip_packets;
         let receive = |received| match received {
             Received::Tunnel { from, packet } => {
                 packets.push(Arrival { at: now, to: node, from, packet });
             }
+            Received::Ip(packet) => ip_packets.push(IpArrival { at: now, to: node, packet }),
             Received::Stream { flow, packet } => {
                 stream_packets.push(StreamArrival { at: now, to: node, flow, packet });
             }
         };
-        host.settle(now, receive, |happening| {
-            self.observers.tell(now, node, What::Happened(&happening));
-            self.happenings.push((now, node, happening));
+        host.handle_events(now, receive, |observation| {
+            self.observers.tell(now, node, What::Happened(&observation));
+            self.observations.push((now, node, observation));
         });
         let Some(stack) = &host.stack else { return };
         let asks = self.weighs || !host.requested;

@@ -1,28 +1,27 @@
-//! Streams on the virtual clock.
+//! Streams of a simulation: open and close them, send packets, join and leave groups.
 
 use super::{Simulation, SimulationError};
-use ncmesh_engine::storage::MemoryStorage;
-use ncmesh_engine::stream::StreamPacketError;
-use ncmesh_engine::stream::UtilityConfig;
+use ncmesh_engine::stream::{StreamPacketError, UtilityConfig};
 use ncmesh_engine::time::Instant;
-use ncmesh_stack::Stack;
+use ncmesh_host::streams::{Egress, IngressPacket, Streams};
+use ncmesh_stack::Active;
 use ncmesh_wire::FlowId;
 
-/// A packet of a stream that arrived at a node which joined its group.
+/// A stream packet that arrived at a member of its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamArrival {
-    /// When.
+    /// Time of the arrival.
     pub at: Instant,
-    /// At which node.
+    /// Node at which it arrived.
     pub to: usize,
-    /// Of which stream.
+    /// Stream that it belongs to.
     pub flow: FlowId,
-    /// Its bytes.
+    /// Bytes of the packet.
     pub packet: Vec<u8>,
 }
 
 impl Simulation {
-    /// Begins a stream to `group` at a node by `scheme`, its layers named.
+    /// Begins a stream from a node to `group` with `scheme`. `layers` are the names of the layers.
     ///
     /// # Errors
     /// [`SimulationError`].
@@ -33,21 +32,19 @@ impl Simulation {
         group: &str,
         layers: &[String],
     ) -> Result<FlowId, SimulationError> {
-        let flow = self.with_stack(node, |stack, storage, now| {
-            stack.at(now, storage).open_stream(scheme, group, layers)
-        })??;
-        Ok(flow)
+        let open =
+            |_: &mut Streams<()>, stack: &mut Active<'_>| stack.open_stream(scheme, group, layers);
+        Ok(self.with_streams(node, open)??)
     }
 
-    /// Ends the stream that a node sends to `group`. Says whether there was one.
+    /// Ends the stream that a node sends to `group`. Returns whether there was one.
     pub fn close_stream(&mut self, scheme: &str, node: usize, group: &str) -> bool {
-        let close = |stack: &mut Stack, storage: &mut MemoryStorage, now| {
-            stack.at(now, storage).close_stream(scheme, group)
-        };
-        self.with_stack(node, close).unwrap_or(false)
+        let close = |_: &mut Streams<()>, stack: &mut Active<'_>| stack.close_stream(scheme, group);
+        self.with_streams(node, close).unwrap_or(false)
     }
 
-    /// Offers a packet of a stream's layer at its source. Says whether it was taken.
+    /// Offers a packet of a stream's layer to the source of the stream. The inner result says why
+    /// the engine refused the packet, if it did.
     ///
     /// # Errors
     /// [`SimulationError`].
@@ -58,12 +55,11 @@ impl Simulation {
         (flow, layer): (FlowId, usize),
         packet: &[u8],
     ) -> Result<Result<(), StreamPacketError>, SimulationError> {
-        self.with_stack(node, |stack, storage, now| {
-            stack.at(now, storage).send_stream_packet(scheme, flow, layer, packet)
-        })
+        let packet = IngressPacket { flow, layer, packet: packet.to_vec() };
+        self.with_streams(node, |streams, stack| streams.send(stack, scheme, &packet))
     }
 
-    /// Joins `group` at a node by `scheme`.
+    /// Makes a node join `group` with `scheme`.
     ///
     /// # Errors
     /// [`SimulationError`].
@@ -74,35 +70,35 @@ impl Simulation {
         group: &str,
         utility: UtilityConfig,
     ) -> Result<(), SimulationError> {
-        self.with_stack(node, |stack, storage, now| {
-            stack.at(now, storage).join(scheme, group, utility)
-        })??;
+        let egress = (utility, Egress::Every(()));
+        self.with_streams(node, |streams, stack| streams.join(stack, scheme, group, egress))??;
         Ok(())
     }
 
-    /// Leaves `group` at a node. Says whether it had joined.
+    /// Makes a node leave `group`. Returns whether it had joined.
     pub fn leave(&mut self, scheme: &str, node: usize, group: &str) -> bool {
-        let leave = |stack: &mut Stack, storage: &mut MemoryStorage, now| {
-            stack.at(now, storage).leave(scheme, group)
-        };
-        self.with_stack(node, leave).unwrap_or(false)
+        let leave =
+            |streams: &mut Streams<()>, stack: &mut Active<'_>| streams.leave(stack, scheme, group);
+        self.with_streams(node, leave).unwrap_or(false)
     }
 
-    /// The packets of streams that arrived since this was last called.
+    /// Returns the stream packets that arrived since the last call.
     pub fn take_stream_packets(&mut self) -> Vec<StreamArrival> {
         core::mem::take(&mut self.stream_packets)
     }
 
-    /// Calls a running node's stack and attends to what comes of it.
-    fn with_stack<R>(
+    /// Calls the streams and the stack of a running node, and then handles its events, frames and
+    /// timers.
+    fn with_streams<R>(
         &mut self,
         node: usize,
-        call: impl FnOnce(&mut Stack, &mut MemoryStorage, Instant) -> R,
+        call: impl FnOnce(&mut Streams<()>, &mut Active<'_>) -> R,
     ) -> Result<R, SimulationError> {
         let host = self.hosts.get_mut(node).ok_or(SimulationError::NotRunning(node))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
-        let result = call(stack, &mut host.storage, self.now);
-        self.attend(node);
+        let mut active = stack.at(self.now, &mut host.storage);
+        let result = call(&mut host.streams, &mut active);
+        self.handle_due(node);
         Ok(result)
     }
 }

@@ -1,8 +1,8 @@
 //! Neighbour discovery, and measurement of delivery ratios by broadcast probes.
 //!
-//! Each node broadcasts numbered probes on a schedule that the probes announce. A receiver knows from
-//! the schedule how many were sent, and counts how many arrived. Link state carries that to the others,
-//! so that both directions of every link are known everywhere.
+//! Each node broadcasts numbered probes on a schedule that the probes announce. A receiver knows
+//! from the schedule how many were sent, and counts how many arrived. Link state carries that to
+//! the others, so that both directions of every link are known everywhere.
 //!
 //! Source: Pacifier, IV-A; De Couto et al., MobiCom 2003.
 

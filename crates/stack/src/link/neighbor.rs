@@ -1,8 +1,8 @@
 //! One neighbour, as known from its probes.
 //!
-//! Under load, probes are lost to collisions too, but what schemes plan with is the loss of the link.
-//! So probes of quiet times alone decide once there are enough of them, unless so few arrive under
-//! load that the link itself must have changed.
+//! Under load, probes are lost to collisions too, but what schemes plan with is the loss of the
+//! link. So probes of quiet times alone decide once there are enough of them, unless so few arrive
+//! under load that the link itself must have changed.
 
 use super::schedule::Schedule;
 use ncmesh_engine::time::{Duration, Instant};
@@ -74,8 +74,8 @@ pub(super) struct Probe {
 }
 
 impl Neighbor {
-    /// Returns a neighbour first heard by `probe`, after this node has listened for `listening`. Probes
-    /// that it missed in that time count as lost.
+    /// Returns a neighbour first heard by `probe`, after this node has listened for `listening`.
+    /// Probes that it missed in that time count as lost.
     pub(super) fn new(probe: Probe, listening: Duration) -> Self {
         let before = probe.schedule.at(probe.seq).checked_sub(listening);
         let missed =

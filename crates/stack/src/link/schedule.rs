@@ -56,8 +56,8 @@ mod tests {
         fn a_probe_is_the_last_from_its_time_to_the_next(
             quick: u16, quick_ms in 1u64..=65_535, ms in 1u64..=65_535, seq in 0u32..u32::MAX,
         ) {
-            let (quick_period, period) = (Duration::from_millis(quick_ms), Duration::from_millis(ms));
-            let s = Schedule { quick, quick_period, period };
+            let quick_period = Duration::from_millis(quick_ms);
+            let s = Schedule { quick, quick_period, period: Duration::from_millis(ms) };
             prop_assert_eq!(s.last_by(s.at(seq)), seq);
             prop_assert_eq!(s.at(seq) + s.gap(seq), s.at(seq + 1));
             prop_assert_eq!(s.last_by(s.at(seq + 1) - Duration::from_nanos(1)), seq);

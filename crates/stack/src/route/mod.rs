@@ -1,7 +1,7 @@
 //! Link state: every node floods which neighbours it hears how well, so that all know the mesh.
 //!
-//! A state has a version (epoch, sequence number); a newer one replaces an older one, and one that is
-//! not repeated is dropped. A node repeats a state until all neighbours are known to have it
+//! A state has a version (epoch, sequence number); a newer one replaces an older one, and one that
+//! is not repeated is dropped. A node repeats a state until all neighbours are known to have it
 //! ([`Flood`]). A neighbour that has just come up is told every state.
 //!
 //! Source: De Couto et al., MobiCom 2003 (ETX); Pacifier, VI-B.
@@ -121,7 +121,7 @@ impl Route {
         let hearers = self.topology.links_from(self.me).map(|(node, _)| node);
         let neighbors: BTreeSet<NodeId> =
             hearers.chain(link.inbound(now).map(|(n, _)| n)).collect();
-        self.flood.settle(&neighbors);
+        self.flood.drop_acknowledged(&neighbors);
     }
 
     /// Returns when, later than `after`, something falls due.
@@ -212,8 +212,8 @@ impl Route {
         self.flood.overheard(&origin, &version, from);
     }
 
-    /// Floods every state again for a neighbour that has just come up, so that it finds paths before
-    /// the next repetitions.
+    /// Floods every state again for a neighbour that has just come up, so that it finds paths
+    /// before the next repetitions.
     fn tell_everything(&mut self, cx: &mut Context<'_>, newcomer: NodeId) {
         let hearers = self.topology.links_from(self.me).map(|(node, _)| node);
         let others: BTreeSet<NodeId> = hearers.filter(|node| *node != newcomer).collect();
@@ -225,9 +225,9 @@ impl Route {
         }
     }
 
-    /// Returns the links of this node's own state: all, or the best that fit into a frame. A link that
-    /// was announced before is replaced only by one that is better by a change worth announcing;
-    /// otherwise links of like worth would come and go.
+    /// Returns the links of this node's own state: all, or the best that fit into a frame. A link
+    /// that was announced before is replaced only by one that is better by a change worth
+    /// announcing; otherwise links of like worth would come and go.
     fn best_that_fit(&self, heard: impl Iterator<Item = (NodeId, f64)>) -> BTreeMap<NodeId, f64> {
         let said = self.topology.state(self.me).map(|state| &state.hears);
         let is_said = |node: &NodeId| said.is_some_and(|said| said.contains_key(node));

@@ -1,4 +1,4 @@
-//! Real daemons for tests: their processes, their files, the command line beside them.
+//! Real daemons for tests: processes, files and commands.
 
 pub(crate) mod net;
 
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// No wait in a test takes longer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of every wait in a test.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The key of the test network.
+/// Key of the test network.
 pub(crate) const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
 /// The program under test.
@@ -23,17 +23,17 @@ pub(crate) fn ncmesh() -> Command {
     command
 }
 
-/// Runs the program to its end.
+/// Runs the program until it ends.
 pub(crate) fn run(args: &[&str]) -> Output {
     ncmesh().args(args).stdin(Stdio::null()).output().unwrap()
 }
 
-/// The end to write into of a pipe that nobody reads.
+/// Returns the writing end of a pipe that nobody reads.
 pub(crate) fn closed_pipe() -> PipeWriter {
     std::io::pipe().unwrap().1
 }
 
-/// Asserts that it failed with `code` and one line that has all of `words`.
+/// Asserts that the command failed with `code` and one line that contains all of `words`.
 #[track_caller]
 pub(crate) fn assert_fails(output: &Output, code: i32, words: &[&str]) {
     let said = String::from_utf8_lossy(&output.stderr);
@@ -44,17 +44,17 @@ pub(crate) fn assert_fails(output: &Output, code: i32, words: &[&str]) {
     }
 }
 
-/// Waits until `done` says so.
+/// Waits until `done` returns true.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !done() {
         assert!(Instant::now() < deadline, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Bytes without a pattern.
+/// Returns bytes without a pattern.
 pub(crate) fn contents(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -66,7 +66,7 @@ pub(crate) fn contents(length: usize, seed: u64) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// A node's files and, while it runs, its process. Killed when dropped.
+/// Files of a node and, while it runs, its process, which is killed on drop.
 pub(crate) struct Node {
     pub(crate) dir: PathBuf,
     namespace: String,
@@ -74,7 +74,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A node with a configuration, not started.
+    /// Returns a node with a configuration, not yet started.
     pub(crate) fn new(dir: &Path, namespace: &str, id: u16, more: &str) -> Self {
         fs::create_dir_all(dir).unwrap();
         let config = format!(
@@ -94,7 +94,7 @@ impl Node {
         fs::write(file, text.replace(from, to)).unwrap();
     }
 
-    /// The command that runs its daemon.
+    /// Returns the command that runs the daemon.
     pub(crate) fn daemon(&self) -> Command {
         let mut command = Command::new("ip");
         command.args([
@@ -109,7 +109,7 @@ impl Node {
         command
     }
 
-    /// Starts its daemon and waits until it answers.
+    /// Starts the daemon and waits until it answers.
     pub(crate) fn start(&mut self) {
         let log = fs::File::options().create(true).append(true).open(self.dir.join("log")).unwrap();
         self.process = Some(self.daemon().stderr(log).spawn().unwrap());
@@ -120,7 +120,7 @@ impl Node {
         });
     }
 
-    /// Ends the process at once, as a crash would.
+    /// Kills the process, as a crash would.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().unwrap();
@@ -128,7 +128,7 @@ impl Node {
         }
     }
 
-    /// Asks the process to end, and waits for it.
+    /// Asks the process to end and waits for it.
     pub(crate) fn stop(&mut self) -> i32 {
         let mut process = self.process.take().unwrap();
         let id = process.id().to_string();
@@ -149,7 +149,7 @@ impl Node {
         ncmesh().arg("--api").arg(self.socket()).args(args).stdin(Stdio::null()).output().unwrap()
     }
 
-    /// The same with `--json`, parsed.
+    /// Runs a command with `--json` and returns its parsed output.
     pub(crate) fn ask<T: DeserializeOwned>(&self, args: &[&str]) -> T {
         let output = self.call(&[args, &["--json"]].concat());
         let said = String::from_utf8_lossy(&output.stderr);
@@ -176,14 +176,14 @@ impl Node {
         });
     }
 
-    /// Waits until the only transfer here has more than `bytes`.
+    /// Waits until the only transfer of this node has more than `bytes`.
     pub(crate) fn wait_for_bytes(&self, bytes: u64) {
         wait_until(&format!("{bytes} bytes"), || {
             self.transfers().first().is_some_and(|t| t.bytes > bytes)
         });
     }
 
-    /// Waits until the only transfer here is complete.
+    /// Waits until the only transfer of this node is complete.
     pub(crate) fn wait_for_completion(&self) -> Transfer {
         let complete = |t: &Transfer| t.state == State::Complete;
         wait_until("completion", || self.transfers().first().is_some_and(complete));
@@ -200,10 +200,11 @@ impl Drop for Node {
     }
 }
 
-/// `[inbox]` beside the configuration.
+/// Returns an `[inbox]` section for the directory beside the configuration.
 pub(crate) const INBOX: &str = "[inbox]\ndir = \"inbox\"\n";
 
-/// Daemons n1, n2, ... on one segment, each with more configuration, all up and knowing each other.
+/// Starts daemons n1, n2, ... on one segment, each with `more` configuration, and waits until all
+/// know each other.
 pub(crate) fn mesh(segment: &net::Segment, dir: &Path, more: &[&str]) -> Vec<Node> {
     let new = |(i, more): (usize, &&str)| {
         Node::new(&dir.join(format!("n{i}")), segment.host(i), i as u16, more)
@@ -218,7 +219,7 @@ pub(crate) fn mesh(segment: &net::Segment, dir: &Path, more: &[&str]) -> Vec<Nod
     all
 }
 
-/// Begins to send `bytes` as `file`; the transfer's id.
+/// Starts sending `bytes` as `file`. Returns the transfer's id.
 pub(crate) fn send(node: &Node, file: &str, bytes: &[u8], to: &str) -> String {
     let path = node.dir.join(file);
     fs::write(&path, bytes).unwrap();

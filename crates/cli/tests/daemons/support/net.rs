@@ -1,18 +1,18 @@
-//! Network namespaces joined by a bridge: several hosts on one segment, on one machine. Needs root.
+//! Network namespaces joined by a bridge: several hosts on one segment of one machine. Needs root.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static SEGMENTS: AtomicU32 = AtomicU32::new(0);
 
-/// One segment; its namespaces vanish with it.
+/// A segment, whose namespaces are removed on drop.
 pub(crate) struct Segment {
     names: Vec<String>,
 }
 
 impl Segment {
-    /// A segment of `hosts` namespaces, each with interface `mesh0`, 10.77.0.1 and up. Where that is not
-    /// possible the reason is printed and the test is to be skipped.
+    /// Makes a segment of `hosts` namespaces, each with the interface `mesh0`, 10.77.0.1 and up. If
+    /// that is not possible, prints the reason, and the test must be skipped.
     pub(crate) fn new(hosts: usize) -> Option<Self> {
         let n = SEGMENTS.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("ncm{}-{n}", std::process::id());
@@ -27,18 +27,19 @@ impl Segment {
         }
     }
 
-    /// The namespace of host `i`, counted from 1.
+    /// Returns the namespace of host `i`, counted from 1.
     pub(crate) fn host(&self, i: usize) -> &str {
         &self.names[i]
     }
 
-    /// Loses `percent` of the UDP frames that reach host `i`. Says whether that is possible; if it is not, the
-    /// reason is printed and the test is to be skipped.
+    /// Drops `percent` of the UDP frames that reach host `i`. Returns whether that is possible; if
+    /// not, prints the reason, and the test must be skipped.
     pub(crate) fn lose(&self, i: usize, percent: u32) -> bool {
         let rules = format!(
             "add table ip loss; \
              add chain ip loss arriving {{ type filter hook prerouting priority -300; }}; \
-             add rule ip loss arriving iifname mesh0 ip protocol udp numgen random mod 100 < {percent} drop"
+             add rule ip loss arriving iifname mesh0 ip protocol udp \
+             numgen random mod 100 < {percent} drop"
         );
         let added = run("ip", &["netns", "exec", self.host(i), "nft", &rules]);
         if let Err(reason) = &added {
@@ -59,7 +60,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Gives host `i` its interface.
+    /// Adds the interface of host `i`.
     pub(crate) fn plug(&self, i: usize) -> Result<(), String> {
         let (bridge, host) = (&self.names[0], &self.names[i]);
         ip(&format!("-n {host} link add mesh0 type veth peer name port{i} netns {bridge}"))?;
@@ -68,7 +69,7 @@ impl Segment {
         ip(&format!("-n {host} link set mesh0 up"))
     }
 
-    /// Takes the interface of host `i` away.
+    /// Removes the interface of host `i`.
     pub(crate) fn unplug(&self, i: usize) {
         ip(&format!("-n {} link del mesh0", self.names[i])).unwrap();
     }
@@ -77,7 +78,7 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         for name in &self.names {
-            // One that was never made cannot be removed.
+            // Fails if the namespace was never made.
             let _ = ip(&format!("netns del {name}"));
         }
     }

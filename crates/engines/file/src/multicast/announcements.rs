@@ -66,7 +66,7 @@ impl Announcements {
 
     /// Stops repeating announcements that all `neighbors` have.
     pub(super) fn drop_acknowledged(&mut self, neighbors: &BTreeSet<NodeId>) {
-        self.flood.settle(neighbors);
+        self.flood.drop_acknowledged(neighbors);
     }
 
     /// Returns the first time later than `after` at which an announcement falls due.

@@ -83,7 +83,7 @@ fn a_credit_moves_only_to_a_hop_that_holds_no_more_than_the_node() {
     }
 }
 
-/// What the second hop receives is a combination of what the first has, and as good as one of it.
+/// The packet of the second hop is a combination of those of the first, and as good as one of them.
 #[test]
 fn a_redundant_packet_backs_a_credit_in_place_of_an_innovative_one() {
     let mut credits = one_each(3);

@@ -70,12 +70,13 @@ impl Multirate {
                 continue;
             };
             let before = session.receivers();
+            // Every neighbour hears the report: one with another parent is not this node's child.
             if entry.parent != cx.me || entry.receivers == 0 {
                 if session.children.remove(&sender).is_some() {
                     session.note_departure();
                 }
             } else if session.parent == Some(sender) || entry.flow.source == sender {
-                // Two nodes that each call the other its parent are no tree.
+                // Two nodes that each call the other their parent are no tree.
                 cx.counters.drop(DropReason::Stale);
             } else if session.has_ended() {
                 cx.counters.drop(DropReason::UnknownFlow);
@@ -108,6 +109,7 @@ impl Multirate {
         heard: Announcement,
     ) {
         let (flow, version) = (heard.flow, heard.version);
+        // A neighbour repeats an announcement of this node, or lies about it.
         if flow.source == cx.me {
             self.flood.overheard(&flow, &version, sender);
             return self.supersede(cx, &heard);

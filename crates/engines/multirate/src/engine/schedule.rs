@@ -17,7 +17,7 @@ use ncmesh_wire::{FlowId, NodeId};
 /// been.
 const MAX_CATCH_UP: u32 = 20;
 
-/// What serves one queue at a time.
+/// A link or a radio, which serves one queue at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Medium {
     /// The radio.

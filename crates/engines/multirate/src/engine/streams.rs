@@ -36,12 +36,15 @@ impl StreamEngine for Multirate {
         if self.sessions.len() >= MAX_SESSIONS {
             return Err(StreamError::Full);
         }
+
+        // The serial number is random, so that a source that restarts does not reuse it.
         let flow = FlowId { source: cx.me, serial: cx.rng.next_u32() };
         let (layers, sent) = (layers.to_vec(), vec![0; layers.len()]);
         let announcement = Announcement { flow, version: 1, group: group.to_owned(), layers, sent };
         if announcement.len() > cx.mtu {
             return Err(StreamError::LongNames);
         }
+
         let mut session = Session::new(announcement, cx.now);
         session.source = Some(LocalSource::default());
         self.sessions.insert(flow, session);
@@ -52,6 +55,7 @@ impl StreamEngine for Multirate {
 
     fn close(&mut self, cx: &mut Context<'_>, group: &str) -> bool {
         let Some(flow) = self.own_stream(group) else { return false };
+        // The session stays, to announce the end until every neighbour has heard of it.
         if let Some(session) = self.sessions.get_mut(&flow) {
             session.end();
             session.announce_after(session.announcement.version + 1, cx.now);
@@ -74,6 +78,8 @@ impl StreamEngine for Multirate {
             bytes if bytes > longest => return Err(StreamPacketError::TooLong { bytes, longest }),
             _ => {}
         }
+
+        // It enters now if this slot still takes packets. Otherwise it waits.
         let session = self.sessions.get_mut(&flow).ok_or(StreamPacketError::Unknown)?;
         let source = session.source.as_mut().filter(|_| layer < session.layers.len());
         if !source.ok_or(StreamPacketError::Unknown)?.push(layer, packet) {
@@ -95,6 +101,8 @@ impl StreamEngine for Multirate {
         }
         let utility = self.complete_utility(utility)?;
         self.joined.insert(group.to_owned(), utility);
+
+        // Streams that are known already begin at once, later ones when they are announced.
         let flows: Vec<FlowId> = self.streams_to(group).collect();
         flows.into_iter().for_each(|flow| self.start_receiving(cx, flow));
         self.update(cx);
@@ -153,9 +161,12 @@ impl Multirate {
                 config.weight = Some(steepest / slope(&config)?);
             }
         }
+        // The penalty is as large as theta leaves room for.
         if config.minimum.is_some() && config.penalty.is_none() {
             config.penalty = Some((theta - slope(&config)?).max(0.0));
         }
+
+        // A steeper slope than theta would break the bounds on queues.
         let utility = Utility::try_from(config)?;
         let slope = utility.steepest();
         if slope > theta * ROUNDING && self.config.policy.has_utilities() {

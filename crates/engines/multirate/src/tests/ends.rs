@@ -3,7 +3,7 @@
 use super::node::{FLOW, Node, announcement, config, utility};
 use crate::MultirateConfig;
 use crate::frame::{ANNOUNCEMENT, Announcement};
-use ncmesh_engine::stream::{StreamError, StreamPacketError, Trouble, UtilityConfig};
+use ncmesh_engine::stream::{StreamError, StreamPacketError, StreamProblem, UtilityConfig};
 use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::{Event, StreamEngine};
 
@@ -84,7 +84,7 @@ fn status_tells_what_keeps_a_receiver_from_its_rate() {
     let linear = UtilityConfig { minimum: Some(1.0), ..utility("linear") };
     node.with(|e, cx| e.join(cx, "tv", linear)).unwrap();
     assert_eq!((node.engine.groups(), node.engine.streams()), (vec!["tv".to_owned()], vec![]));
-    let trouble = |node: &Node| node.engine.streams()[0].receiving.clone().unwrap().trouble;
+    let trouble = |node: &Node| node.engine.streams()[0].receiving.clone().unwrap().problem;
     // Each 5 s 1,000 packets of 100 bytes enter, and 100 arrive.
     for version in 1..6 {
         let sent = vec![0, version * 1000];
@@ -100,7 +100,7 @@ fn status_tells_what_keeps_a_receiver_from_its_rate() {
     assert!(below.to_string().starts_with("gets 0.02 of at least 1.00 Mbit/s"), "{below}");
     node.topology = symmetric(&[(2, 3, 1.0)]);
     node.wait(10);
-    assert_eq!(trouble(&node), Some(Trouble::NoPath));
+    assert_eq!(trouble(&node), Some(StreamProblem::NoPath));
 }
 
 #[test]

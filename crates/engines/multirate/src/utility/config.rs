@@ -67,6 +67,8 @@ fn formula(config: &UtilityConfig) -> Result<Shape, UtilityError> {
     if alpha == 0.0 {
         return Ok(Shape::Linear { weight });
     }
+
+    // The slope at rate 0 must be finite: theta bounds it.
     let unbounded = UtilityError::Unbounded { name: config.name.clone() };
     let xi = setting(config, "xi", config.xi.ok_or(unbounded.clone())?, 0.0)?;
     // The slope of max_min is its weight at rate xi.
@@ -123,6 +125,9 @@ fn table(config: &UtilityConfig) -> Result<Shape, UtilityError> {
             return Err(UtilityError::NotFinite { what, rate: at as f64 * step, value: row[at] });
         }
     }
+
+    // Slopes fall, and between two rates the values grow by no more than the first slope and no
+    // less than the second.
     let room = ROUNDING * slopes[0].abs();
     for at in 1..slopes.len() {
         let (before, after) = (slopes[at - 1], slopes[at]);
@@ -137,6 +142,8 @@ fn table(config: &UtilityConfig) -> Result<Shape, UtilityError> {
             return Err(UtilityError::Contradiction { rate, grown, least, most });
         }
     }
+
+    // The last slope holds for all higher rates.
     let last = slopes.len() - 1;
     if slopes[last] < 0.0 {
         return Err(UtilityError::Decreasing { rate: last as f64 * step, slope: slopes[last] });

@@ -1,5 +1,5 @@
-//! Frames by their bytes: the golden vectors of `docs/reference/wire-format.md`, and bodies that are
-//! malformed.
+//! Frames by their bytes: the golden vectors of `docs/reference/wire-format.md`, and bodies that
+//! are malformed.
 
 use super::*;
 use crate::frame::{CodedPart, DecodeCount, Native, checksum, parse_report, write_report, xor};

@@ -6,14 +6,16 @@ mod watch;
 
 use super::{Run, RunError};
 use crate::scenario::{Flow, Transport};
-use crate::simulation::{Arrival, Simulation};
+use crate::simulation::{IpArrival, Simulation, node_id};
 use crate::tcp::TcpOutcome;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
+use ncmesh_host::gateway::{DEFAULT_QUEUE, GatewayConfig, Target};
 use ncmesh_medium::MacConfig;
 use ncmesh_wire::NodeId;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::ControlFlow;
 use watch::Watch;
 
@@ -47,9 +49,9 @@ pub struct FlowOutcome {
     pub to: String,
     /// Length of its packets, bytes.
     pub packet_bytes: usize,
-    /// Packets that the scheme took.
+    /// Packets of the source that the scheme took from its gateway.
     pub taken: u64,
-    /// Packets that it refused.
+    /// Packets that the source sent beyond those: dropped by its gateway, or waiting there yet.
     pub refused: u64,
     /// Packets that arrived whole.
     pub delivered: u64,
@@ -67,7 +69,7 @@ pub struct FlowOutcome {
     pub heard: u64,
     /// Of those, the ones that brought something new.
     pub innovative: u64,
-    /// Mean time from the source's taking a packet to its delivery, s.
+    /// Mean time from the source's sending a packet to its delivery, s.
     pub mean_delay_s: Option<f64>,
     /// Of a flow of TCP, what TCP tells.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +124,7 @@ trait Traffic {
     fn act(&mut self, watch: &mut Watch, s: &mut Simulation) -> Result<(), RunError>;
 
     /// Takes a packet, if it is one of its.
-    fn receive(&mut self, watch: &mut Watch, arrival: &Arrival);
+    fn receive(&mut self, watch: &mut Watch, arrival: &IpArrival);
 
     /// Measuring begins.
     fn begin_counting(&mut self) {}
@@ -149,6 +151,7 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
 ) -> Result<FlowsOutcome, RunError> {
     let start = run.s.now();
     let mut flows = carriages(run, start)?;
+    open_gateways(run, &flows);
     let end = flows.iter().map(|flow| flow.watch.ends).max().unwrap_or(start).min(start + limit);
     let every = (end - start) / SAMPLES;
     let mut sample_at = start;
@@ -160,7 +163,7 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
         let due = flows.iter_mut().filter_map(|flow| flow.due(now)).min();
         let until = due.into_iter().chain([sample_at, end]).min().unwrap_or(end);
         run.advance(until, |s| flows.iter().any(|flow| flow.may_act(s, now)))?;
-        for arrival in run.s.take_packets() {
+        for arrival in run.s.take_ip_packets() {
             for flow in &mut flows {
                 flow.traffic.receive(&mut flow.watch, &arrival);
             }
@@ -168,6 +171,7 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
         let now = run.s.now();
         flows.iter_mut().filter(|flow| flow.watch.counts_from == now).for_each(|flow| {
             flow.watch.before = flow.watch.heard(&run.s);
+            flow.watch.taken_before = flow.watch.taken(&run.s);
             flow.traffic.begin_counting();
         });
         if now >= sample_at {
@@ -201,23 +205,58 @@ fn carriages<P: FnMut(&Simulation) -> ControlFlow<()>>(
         let longest = stack.and_then(|stack| stack.longest_packet(scheme)).unwrap_or(0);
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let least = match flow.transport {
-            Transport::Udp => packets::STAMP,
-            Transport::Tcp(_) => tcp::LEAST,
+            Transport::Udp => packets::SHORTEST,
+            Transport::Tcp(_) => tcp::SHORTEST,
         };
         let packet = flow.packet.unwrap_or(longest).max(least);
         if packet > longest {
             return Err(RunError::TooLong { bytes: packet, scheme, longest });
         }
         let names = (run.name(flow.from), run.name(flow.to));
-        let watch = Watch::new(scheme, flow.clone(), packet, start, names);
+        let ends = (names, addresses(number));
+        let watch = Watch::new(scheme, flow.clone(), packet, start, ends);
         let seed = run.scenario.seed ^ u64::from(number) << 32;
         let traffic: Box<dyn Traffic> = match &flow.transport {
             Transport::Udp => Box::new(packets::Packets::new(number, &watch)),
-            Transport::Tcp(tcp) => Box::new(tcp::Transfer::new(number, tcp, seed, &watch)?),
+            Transport::Tcp(tcp) => Box::new(tcp::Transfer::new(tcp, seed, &watch)?),
         };
         Ok(Carriage { watch, traffic })
     };
     run.scenario.flows.iter().enumerate().map(carriage).collect()
+}
+
+/// Returns the addresses of a flow's hosts, the source's first.
+fn addresses(flow: u32) -> [Ipv4Addr; 2] {
+    let [_, a, b, c] = (2 * (flow + 1)).to_be_bytes();
+    [Ipv4Addr::new(10, a, b, c), Ipv4Addr::new(10, a, b, c + 1)]
+}
+
+/// Gives every node at an end of a flow a gateway that knows the hosts of all flows, as the lab's
+/// daemons have one.
+fn open_gateways<P>(run: &mut Run<'_, P>, flows: &[Carriage]) {
+    let hosts: BTreeMap<Ipv4Addr, usize> = flows
+        .iter()
+        .flat_map(|Carriage { watch, .. }| {
+            let Flow { from, to, .. } = watch.flow;
+            watch.addresses.into_iter().zip([from, to])
+        })
+        .collect();
+    for node in hosts.values().copied().collect::<BTreeSet<_>>() {
+        let stack = run.s.host(node).stack();
+        let mtu = stack.and_then(|stack| stack.longest_packet(run.scheme)).unwrap_or(0);
+        let (own, others): (Vec<_>, Vec<_>) = hosts.iter().partition(|(_, at)| **at == node);
+        let route = |(address, at): (&Ipv4Addr, &usize)| {
+            (IpAddr::from(*address).into(), Target::Id(node_id(*at)))
+        };
+        let config = GatewayConfig {
+            addresses: own.into_iter().map(|(address, _)| (*address).into()).collect(),
+            routes: others.into_iter().map(route).collect(),
+            mtu,
+            clamp_mss: true,
+            queue: DEFAULT_QUEUE,
+        };
+        run.s.open_gateway(node, run.scheme, config);
+    }
 }
 
 fn slot_seconds(s: &Simulation) -> Option<f64> {
@@ -270,7 +309,10 @@ impl Carriage {
         let seconds =
             if until > watch.counts_from { (until - watch.counts_from).as_secs_f64() } else { 0.0 };
         let (heard, innovative) = watch.heard(s);
+        let taken = watch.taken(s).saturating_sub(watch.taken_before);
         let mut outcome = watch.outcome;
+        outcome.taken = taken;
+        outcome.refused = watch.offered.saturating_sub(taken);
         outcome.heard = heard.saturating_sub(watch.before.0);
         outcome.innovative = innovative.saturating_sub(watch.before.1);
         outcome.seconds = seconds;

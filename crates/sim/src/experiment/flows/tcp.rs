@@ -2,15 +2,18 @@
 
 use super::{FlowOutcome, RunError, Traffic, Watch};
 use crate::scenario::Tcp;
-use crate::simulation::{Arrival, Simulation};
+use crate::simulation::{IpArrival, Simulation};
 use crate::tcp::{Behaviour, Congestion, Connection, End, HEADERS};
 use ncmesh_engine::time::Instant;
 
-/// The shortest packet that is of use, bytes: smoltcp sends no shorter segments.
-pub(super) const LEAST: usize = HEADERS + 64;
+/// Shortest packet of use, bytes.
+pub(super) const SHORTEST: usize = HEADERS + 64;
 
-/// Send and receive buffer each where the scenario does not say, bytes: the most without window scaling (RFC 9293).
-const WINDOW: usize = 65_535;
+/// Send and receive buffer each where the scenario does not say, bytes: as large as the kernel's
+/// grow by themselves.
+const WINDOW: usize = 4 << 20;
+/// The same without congestion control, where the window alone limits the sender.
+const WINDOW_ALONE: usize = 65_535;
 
 fn congestion(tcp: &Tcp) -> Result<Congestion, RunError> {
     match tcp.congestion.as_deref() {
@@ -29,61 +32,50 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
-    pub(super) fn new(number: u32, tcp: &Tcp, seed: u64, watch: &Watch) -> Result<Self, RunError> {
+    pub(super) fn new(tcp: &Tcp, seed: u64, watch: &Watch) -> Result<Self, RunError> {
         if watch.flow.rate_bps.is_some() {
             return Err(RunError::Tcp("sends as fast as it can, and a flow has a `rate`".into()));
         }
+        let congestion = congestion(tcp)?;
+        let window = if congestion == Congestion::None { WINDOW_ALONE } else { WINDOW };
         let behaviour = Behaviour {
-            congestion: congestion(tcp)?,
-            window: tcp.window.unwrap_or(WINDOW),
+            congestion,
+            window: tcp.window.unwrap_or(window),
             ack_delay: tcp.ack_delay,
             packet: watch.outcome.packet_bytes,
             seed,
         };
-        let connection = Connection::new(number, behaviour, tcp.size, watch.begins);
+        let connection = Connection::new(watch.addresses, behaviour, tcp.size);
         Ok(Self { connection })
     }
 
-    /// Hands on what an end would send, as far as the scheme takes it. Says whether it took anything.
-    fn hand_on(
-        &mut self,
-        watch: &mut Watch,
-        s: &mut Simulation,
-        end: End,
-    ) -> Result<bool, RunError> {
-        let way = way(watch, end);
+    /// Sends what an end has to send. Returns whether there was anything.
+    fn send(&mut self, watch: &mut Watch, s: &mut Simulation, end: End) -> Result<bool, RunError> {
         let mut any = false;
-        while watch.can_send(s, way.0, way.1)
-            && let Some(packet) = self.connection.outgoing(end).pop_front()
-        {
-            // What finds no path is lost, as IP's packets are.
-            watch.send(s, way, &packet)?;
+        while let Some(packet) = self.connection.outgoing(end).pop_front() {
             self.connection.note_sent(end, &packet, s.now());
+            watch.send(s, node_of(watch, end), packet)?;
             any = true;
         }
         Ok(any)
     }
 }
 
-/// From which node to which an end's packets go.
-fn way(watch: &Watch, end: End) -> (usize, usize) {
+/// Returns the node of an end.
+fn node_of(watch: &Watch, end: End) -> usize {
     match end {
-        End::Client => (watch.flow.from, watch.flow.to),
-        End::Server => (watch.flow.to, watch.flow.from),
+        End::Client => watch.flow.from,
+        End::Server => watch.flow.to,
     }
 }
 
 impl Traffic for Transfer {
     fn due(&mut self, _: &Watch, now: Instant) -> Option<Instant> {
-        self.connection.due(now)
+        self.connection.due().filter(|due| *due > now)
     }
 
-    fn may_act(&self, watch: &Watch, s: &Simulation, _: Instant) -> bool {
-        let waits = |end| {
-            let (from, to) = way(watch, end);
-            self.connection.has_outgoing(end) && watch.can_send(s, from, to)
-        };
-        s.has_packets() || waits(End::Client) || waits(End::Server)
+    fn may_act(&self, _: &Watch, s: &Simulation, _: Instant) -> bool {
+        s.has_ip_packets()
     }
 
     fn act(&mut self, watch: &mut Watch, s: &mut Simulation) -> Result<(), RunError> {
@@ -92,24 +84,24 @@ impl Traffic for Transfer {
         }
         loop {
             self.connection.poll(s.now());
-            let forth = self.hand_on(watch, s, End::Client)?;
-            let back = self.hand_on(watch, s, End::Server)?;
+            let forth = self.send(watch, s, End::Client)?;
+            let back = self.send(watch, s, End::Server)?;
             if !forth && !back {
                 return Ok(());
             }
         }
     }
 
-    fn receive(&mut self, watch: &mut Watch, arrival: &Arrival) {
+    fn receive(&mut self, watch: &mut Watch, arrival: &IpArrival) {
         let Some(end) = self.connection.end_of(&arrival.packet) else { return };
-        if arrival.to != way(watch, end).0 {
+        if arrival.to != node_of(watch, end) {
             return;
         }
         if end == End::Server {
             watch.delivered += 1;
             watch.outcome.delivered += u64::from(watch.counts(arrival.at));
         }
-        self.connection.receive(end, arrival.packet.clone(), arrival.at);
+        self.connection.receive(end, &arrival.packet, arrival.at);
     }
 
     fn begin_counting(&mut self) {
@@ -122,7 +114,7 @@ impl Traffic for Transfer {
 
     fn conclude(&self, outcome: &mut FlowOutcome, begins: Instant) {
         let tcp = self.connection.outcome(begins);
-        outcome.corrupt = self.connection.wrong;
+        outcome.corrupt = self.connection.wrong();
         if outcome.seconds > 0.0 {
             outcome.throughput_bps = (tcp.bytes * 8) as f64 / outcome.seconds;
         }

@@ -2,9 +2,10 @@
 
 use super::{FlowOutcome, Run, RunError};
 use crate::scenario::Flow;
-use crate::simulation::{Simulation, SimulationError, node_id};
+use crate::simulation::{Simulation, node_id};
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::tunnel::{FlowStatus, PacketError};
+use ncmesh_engine::tunnel::FlowStatus;
+use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 
 /// A flow from outside.
@@ -14,10 +15,16 @@ pub(super) struct Watch {
     pub begins: Instant,
     pub counts_from: Instant,
     pub ends: Instant,
+    /// Addresses of the source's and the destination's host.
+    pub addresses: [Ipv4Addr; 2],
+    /// Packets offered at the source while it was measured.
+    pub offered: u64,
     /// Packets delivered since its start.
     pub delivered: u64,
     /// What the destination had heard when measuring began.
     pub before: (u64, u64),
+    /// What the scheme had taken at the source when measuring began.
+    pub taken_before: u64,
     pub outcome: FlowOutcome,
 }
 
@@ -27,14 +34,25 @@ impl Watch {
         flow: Flow,
         packet_bytes: usize,
         start: Instant,
-        (from, to): (String, String),
+        ((from, to), addresses): ((String, String), [Ipv4Addr; 2]),
     ) -> Self {
         let begins = start + flow.start;
         let counts_from = begins + flow.warm_up;
         let ends = counts_from + flow.duration;
         let outcome = FlowOutcome { from, to, packet_bytes, ..FlowOutcome::default() };
-        let (delivered, before) = (0, (0, 0));
-        Self { scheme, flow, begins, counts_from, ends, delivered, before, outcome }
+        Self {
+            scheme,
+            flow,
+            begins,
+            counts_from,
+            ends,
+            addresses,
+            offered: 0,
+            delivered: 0,
+            before: (0, 0),
+            taken_before: 0,
+            outcome,
+        }
     }
 
     /// Whether it may offer packets.
@@ -47,28 +65,21 @@ impl Watch {
         (self.counts_from..self.ends).contains(&now)
     }
 
-    /// Whether the scheme would take a packet of the flow at a node now.
-    pub(super) fn can_send(&self, s: &Simulation, from: usize, to: usize) -> bool {
-        s.can_send(self.scheme, from, to)
-    }
-
-    /// Offers a packet, and says whether it was taken.
+    /// Sends a packet of one end's host through the gateway of its node.
     pub(super) fn send(
         &mut self,
         s: &mut Simulation,
-        (from, to): (usize, usize),
-        packet: &[u8],
-    ) -> Result<bool, RunError> {
-        let taken = match s.send_packet(self.scheme, from, to, packet) {
-            Ok(()) => true,
-            Err(SimulationError::Packet(PacketError::Full | PacketError::NoPath(_))) => false,
-            Err(e) => return Err(e.into()),
-        };
-        if self.counts(s.now()) && from == self.flow.from {
-            self.outcome.taken += u64::from(taken);
-            self.outcome.refused += u64::from(!taken);
-        }
-        Ok(taken)
+        from: usize,
+        packet: Vec<u8>,
+    ) -> Result<(), RunError> {
+        s.send_ip_packet(from, packet)?;
+        self.offered += u64::from(self.counts(s.now()) && from == self.flow.from);
+        Ok(())
+    }
+
+    /// Returns how many packets of the source the scheme has taken.
+    pub(super) fn taken(&self, s: &Simulation) -> u64 {
+        s.packets_taken(self.flow.from, self.addresses[0])
     }
 
     fn status(&self, s: &Simulation, node: usize) -> Option<FlowStatus> {

@@ -1,4 +1,8 @@
-//! Live streams: what is offered, what each receiver gets, and what queues hold meanwhile.
+//! Live streams of a scenario.
+//!
+//! Each stream has a [`Source`], which offers packets of every layer at that layer's rate and
+//! checks what its receivers get. Receivers join and leave at the times that the scenario gives.
+//! Every second, the run samples the queues of all nodes and the problems that receivers report.
 
 mod receiver;
 mod source;
@@ -13,110 +17,110 @@ use source::Source;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// Rates over time are over so long, as those of Figure 6.
+/// Interval of the samples over time, as in Figure 6 of the paper.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// What came of streams.
+/// Result of the streams of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamsOutcome {
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: String,
-    /// The engine.
+    /// Name of the engine.
     pub scheme: String,
-    /// Each stream, in the scenario's order.
+    /// Result of each stream, in the scenario's order.
     pub streams: Vec<StreamOutcome>,
     /// Every queue of every stream.
     pub queues: Vec<StreamQueueOutcome>,
-    /// Data packets all nodes sent.
+    /// Data packets that all nodes sent.
     pub transmissions: u64,
-    /// Seconds of the mesh's clock from the start of the first stream to the end of the last.
+    /// Virtual time from the start of the first stream to the end of the last, s.
     pub seconds: f64,
 }
 
-/// What came of one stream, while it was measured.
+/// Result of one stream during its measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StreamOutcome {
-    /// The group it was sent to.
+    /// Group that it was sent to.
     pub group: String,
-    /// Its source.
+    /// Name of the source.
     pub from: String,
-    /// Length of its packets, bytes.
+    /// Length of the packets, bytes.
     pub packet_bytes: usize,
-    /// Packets its source took, by layer.
+    /// Packets that the source accepted, by layer.
     pub taken: Vec<u64>,
-    /// Packets its source refused: as many waited there as can.
+    /// Packets that the source refused because its queue was full.
     pub refused: u64,
-    /// How long it was measured, s.
+    /// Length of the measurement, s.
     pub seconds: f64,
-    /// Each receiver, in the scenario's order.
+    /// Result of each receiver, in the scenario's order.
     pub receivers: Vec<StreamReceiverOutcome>,
 }
 
-/// What one receiver got, while the stream was measured.
+/// Result of one receiver during the measurement of its stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StreamReceiverOutcome {
-    /// Its name.
+    /// Name of the receiver.
     pub node: String,
-    /// Bits of packets that arrived, bit/s.
+    /// Rate of the packets that arrived, bit/s.
     pub rate_bps: f64,
-    /// The same by layer.
+    /// Result of each layer.
     pub layers: Vec<StreamLayerOutcome>,
-    /// Packets that arrived with other bytes than were sent, or twice.
+    /// Packets that arrived with wrong bytes, or twice.
     pub corrupt: u64,
-    /// Mean time from the source's taking a packet to its arrival, s.
+    /// Mean time from acceptance at the source to arrival, s.
     pub mean_delay_s: Option<f64>,
-    /// Its rate over time.
+    /// Rate over time.
     pub series: StreamSeries,
-    /// What kept it from the rate it asks for, as its node saw it at last.
+    /// Latest reason that its node reported for a rate below the requested one.
     pub problem: Option<String>,
 }
 
-/// A layer at a receiver.
+/// Result of one layer at one receiver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StreamLayerOutcome {
-    /// What it is called.
+    /// Name of the layer.
     pub name: String,
     /// Packets that arrived.
     pub delivered: u64,
-    /// Their bits over the time measured, bit/s.
+    /// Rate of these packets, bit/s.
     pub rate_bps: f64,
-    /// Packets that arrived over those that the source took meanwhile.
+    /// Packets that arrived, divided by the packets that the source accepted.
     pub share: f64,
 }
 
-/// A receiver's rate over time, from the stream's start on.
+/// Rate of a receiver over time, from the beginning of the stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StreamSeries {
-    /// The end of each second, s since the stream's start.
+    /// End of each sample, s since the beginning of the stream.
     pub seconds: Vec<f64>,
-    /// The rate in it, bit/s.
+    /// Rate during the sample, bit/s.
     pub rate_bps: Vec<f64>,
 }
 
-/// A queue of a stream: looked at every second.
+/// A queue of a stream, sampled every second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StreamQueueOutcome {
-    /// Where it is.
+    /// Node that has the queue.
     pub node: String,
-    /// The stream's group.
+    /// Group of the stream.
     pub group: String,
-    /// The next hop.
+    /// Next hop.
     pub to: String,
-    /// Receivers behind it (m), at the end.
+    /// Receivers downstream (m), in the last sample.
     pub receivers: u32,
-    /// The most packets it was seen to hold (Q).
+    /// Maximum length of the queue, packets (Q).
     pub most_held: u32,
-    /// The most packets its drop queue was seen to hold (D).
+    /// Maximum length of its drop queue, packets (D).
     pub most_drop_queue: f64,
-    /// Packets sent, by layer, since it was made.
+    /// Packets sent by layer, since the queue exists.
     pub sent: Vec<u64>,
-    /// Packets dropped, by layer, since it was made.
+    /// Packets dropped by layer, since the queue exists.
     pub dropped: Vec<u64>,
-    /// Packets that the radio gave up on, since it was made.
+    /// Packets that the radio gave up on, since the queue exists.
     pub lost: u64,
 }
 
-/// Carries the scenario's streams, at most for `limit`.
+/// Runs the scenario's streams, for at most `limit`.
 pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
     run: &mut Run<'_, P>,
     limit: Duration,
@@ -127,13 +131,18 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
     let mut queues = Queues::default();
     let mut sample_at = start + SAMPLE;
     while run.s.now() < end && !run.s.is_stopped() {
+        // Offer the packets that are due, and join or leave groups.
         for source in &mut sources {
-            source.act(&mut run.s)?;
+            source.handle_due(&mut run.s)?;
         }
+
+        // Run until the next of these is due.
         let now = run.s.now();
         let due = sources.iter().filter_map(|source| source.due(now));
         let until = due.chain([sample_at, end]).min().unwrap_or(end);
         run.advance(until, |_| false)?;
+
+        // Check what arrived meanwhile.
         for arrival in run.s.take_stream_packets() {
             for source in &mut sources {
                 source.receive(&arrival);
@@ -141,21 +150,24 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
         }
         if run.s.now() >= sample_at {
             sample_at = sample_at + SAMPLE;
-            queues.look(run);
-            sources.iter_mut().for_each(|source| source.look(&run.s));
+            queues.sample(run);
+            sources.iter_mut().for_each(|source| source.sample(&run.s));
         }
     }
+
     let now = run.s.now();
     Ok(StreamsOutcome {
         scenario: run.scenario.name.clone(),
         scheme: run.scheme.to_owned(),
         streams: sources.into_iter().map(|source| source.conclude(now)).collect(),
-        queues: queues.seen.into_values().collect(),
+        queues: queues.outcomes.into_values().collect(),
         transmissions: run.node_transmissions().values().sum(),
         seconds: (now - start).as_secs_f64(),
     })
 }
 
+/// Returns the sources of all streams, after checking that each can reach its receivers and that
+/// its packets fit into frames.
 fn sources<P: FnMut(&Simulation) -> ControlFlow<()>>(
     run: &Run<'_, P>,
     start: Instant,
@@ -164,12 +176,14 @@ fn sources<P: FnMut(&Simulation) -> ControlFlow<()>>(
     let source = |(number, stream): (usize, &crate::scenario::Stream)| {
         let to: Vec<usize> = stream.receivers.iter().map(|receiver| receiver.node).collect();
         run.check_reach(stream.from, &to, Metric::Unicast)?;
+
         let stack = run.s.host(stream.from).stack();
         let longest = stack.and_then(|stack| stack.longest_stream_packet(scheme)).unwrap_or(0);
         let packet = stream.packet.unwrap_or(longest).max(source::STAMP);
         if packet > longest {
             return Err(RunError::TooLong { bytes: packet, scheme, longest });
         }
+
         let names = to.iter().map(|node| run.name(*node)).collect();
         let outcome = StreamOutcome {
             group: stream.group.clone(),
@@ -182,23 +196,25 @@ fn sources<P: FnMut(&Simulation) -> ControlFlow<()>>(
     run.scenario.streams.iter().enumerate().map(source).collect()
 }
 
-/// Every queue that was seen, by node, stream and next hop.
+/// Every queue in any sample, by node, stream and next hop.
 #[derive(Default)]
 struct Queues {
-    seen: BTreeMap<(String, String, String), StreamQueueOutcome>,
+    outcomes: BTreeMap<(String, String, String), StreamQueueOutcome>,
 }
 
 impl Queues {
-    fn look<P: FnMut(&Simulation) -> ControlFlow<()>>(&mut self, run: &Run<'_, P>) {
+    /// Samples the queues of all nodes.
+    fn sample<P: FnMut(&Simulation) -> ControlFlow<()>>(&mut self, run: &Run<'_, P>) {
         for node in 0..run.s.len() {
             let Some(stack) = run.s.host(node).stack() else { continue };
             for (_, status) in stack.streams().iter().filter(|(scheme, _)| *scheme == run.scheme) {
-                self.note(run, node, status);
+                self.sample_stream(run, node, status);
             }
         }
     }
 
-    fn note<P: FnMut(&Simulation) -> ControlFlow<()>>(
+    /// Samples the queues of one stream at one node.
+    fn sample_stream<P: FnMut(&Simulation) -> ControlFlow<()>>(
         &mut self,
         run: &Run<'_, P>,
         node: usize,
@@ -210,13 +226,13 @@ impl Queues {
             let key = (run.name(node), status.group.clone(), to);
             let (name, group, to) = key.clone();
             let fresh = StreamQueueOutcome { node: name, group, to, ..Default::default() };
-            let seen = self.seen.entry(key).or_insert(fresh);
-            seen.receivers = queue.receivers;
-            seen.most_held = seen.most_held.max(queue.held.iter().sum());
-            seen.most_drop_queue = seen.most_drop_queue.max(queue.drop_queue);
-            seen.sent = queue.sent[..layers].to_vec();
-            seen.dropped = queue.dropped[..layers].to_vec();
-            seen.lost = queue.lost;
+            let outcome = self.outcomes.entry(key).or_insert(fresh);
+            outcome.receivers = queue.receivers;
+            outcome.most_held = outcome.most_held.max(queue.held.iter().sum());
+            outcome.most_drop_queue = outcome.most_drop_queue.max(queue.drop_queue);
+            outcome.sent = queue.sent[..layers].to_vec();
+            outcome.dropped = queue.dropped[..layers].to_vec();
+            outcome.lost = queue.lost;
         }
     }
 }

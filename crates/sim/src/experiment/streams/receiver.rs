@@ -1,4 +1,4 @@
-//! One receiver of a stream.
+//! One receiver of a stream: when it joins and leaves, and what arrives at it.
 
 use super::{RunError, SAMPLE, StreamLayerOutcome, StreamReceiverOutcome};
 use crate::scenario::StreamReceiver;
@@ -14,13 +14,17 @@ pub(super) struct Receiver {
     pub node: usize,
     utility: UtilityConfig,
     begins: Instant,
-    /// What is still to come.
+    /// Time at which it joins; `None` when it has joined.
     joins: Option<Instant>,
+    /// Time at which it leaves; `None` when it has left, or never leaves.
     leaves: Option<Instant>,
+    /// Packets that arrived, as (layer, number).
     arrived: BTreeSet<(usize, usize)>,
+    /// Packets that arrived during the measurement, by layer.
     delivered: Vec<u64>,
+    /// Sum of the delays of these packets.
     delays: Duration,
-    /// Packets in each second since the stream's start.
+    /// Packets in each second since the beginning of the stream.
     by_second: Vec<u64>,
     pub outcome: StreamReceiverOutcome,
 }
@@ -46,12 +50,13 @@ impl Receiver {
         }
     }
 
+    /// Returns the times at which it still has to join or leave.
     pub(super) fn times(&self) -> impl Iterator<Item = Instant> {
         self.joins.into_iter().chain(self.leaves)
     }
 
-    /// Joins and leaves as it is time.
-    pub(super) fn act(
+    /// Joins or leaves the group, if it is time.
+    pub(super) fn handle_due(
         &mut self,
         s: &mut Simulation,
         scheme: &str,
@@ -67,15 +72,16 @@ impl Receiver {
         Ok(())
     }
 
-    /// What is wrong now, as its node sees it.
-    pub(super) fn look(&mut self, s: &Simulation, flow: FlowId) {
+    /// Samples the problem that the receiver's node reports.
+    pub(super) fn sample(&mut self, s: &Simulation, flow: FlowId) {
         let streams = s.host(self.node).stack().map(Stack::streams).unwrap_or_default();
         let own = streams.into_iter().find(|(_, status)| status.flow == flow);
         let receiving = own.and_then(|(_, status)| status.receiving);
-        self.outcome.problem = receiving.and_then(|r| r.trouble).map(|trouble| trouble.to_string());
+        self.outcome.problem = receiving.and_then(|r| r.problem).map(|trouble| trouble.to_string());
     }
 
-    /// A packet came, (layer, number), of those that the source took.
+    /// Counts an intact packet (layer, number) that the source accepted at `taken_at`. `counts`
+    /// says whether it arrived during the measurement.
     pub(super) fn receive(
         &mut self,
         arrival: &StreamArrival,
@@ -87,18 +93,22 @@ impl Receiver {
             self.outcome.corrupt += 1;
             return;
         }
+
         let second = (arrival.at - self.begins).as_nanos() / SAMPLE.as_nanos();
         let second = usize::try_from(second).unwrap_or(usize::MAX);
         if self.by_second.len() <= second {
             self.by_second.resize(second + 1, 0);
         }
         self.by_second[second] += 1;
+
         if counts {
             self.delivered[packet.0] += 1;
             self.delays += arrival.at - taken_at;
         }
     }
 
+    /// Returns the result of the receiver. `names` and `taken` are the names of the layers and
+    /// their accepted packets; `seconds` and `until` are the length and the end of the measurement.
     pub(super) fn conclude(
         mut self,
         names: &[String],
@@ -108,6 +118,8 @@ impl Receiver {
     ) -> StreamReceiverOutcome {
         let rate =
             |packets: u64| if seconds > 0.0 { packets as f64 * packet_bits / seconds } else { 0.0 };
+
+        // Results by layer, and over all layers.
         let layers = names.iter().zip(taken).zip(&self.delivered);
         let layer = |((name, taken), delivered): ((&String, &u64), &u64)| StreamLayerOutcome {
             name: name.clone(),
@@ -121,6 +133,8 @@ impl Receiver {
         if all > 0 {
             self.outcome.mean_delay_s = Some(self.delays.as_secs_f64() / all as f64);
         }
+
+        // The series has whole seconds only.
         let whole = (until.since(self.begins).as_nanos() / SAMPLE.as_nanos()) as usize;
         self.by_second.resize(whole, 0);
         let series = &mut self.outcome.series;

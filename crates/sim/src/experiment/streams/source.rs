@@ -1,4 +1,7 @@
-//! One stream's packets, from its source to its receivers.
+//! One stream under way: its source, and the check of what arrives at its receivers.
+//!
+//! Every packet begins with its layer and number, and its other bytes follow from them. So a packet
+//! that arrives is checked without keeping what was sent.
 
 use super::receiver::Receiver;
 use super::{RunError, StreamOutcome};
@@ -7,16 +10,16 @@ use crate::simulation::{Simulation, StreamArrival};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::FlowId;
 
-/// Layer and number of a packet stand at its beginning.
+/// Length of the layer and number at the beginning of a packet, bytes.
 pub(super) const STAMP: usize = 9;
 
 /// A stream under way.
 pub(super) struct Source {
     scheme: &'static str,
     stream: Stream,
-    /// Which of the scenario's streams.
+    /// Index of the stream in the scenario.
     number: usize,
-    /// Once it has begun.
+    /// Flow of the stream; `None` until it begins.
     flow: Option<FlowId>,
     begins: Instant,
     counts_from: Instant,
@@ -24,20 +27,23 @@ pub(super) struct Source {
     layers: Vec<Offered>,
     receivers: Vec<Receiver>,
     outcome: StreamOutcome,
-    over: bool,
+    closed: bool,
 }
 
-/// What is offered of a layer.
+/// Packets of one layer that the source offers.
 struct Offered {
-    every: Duration,
+    interval: Duration,
+    /// Time of the next packet.
     next: Instant,
-    /// When each packet was taken.
+    /// Time at which each packet was accepted, by number.
     taken_at: Vec<Instant>,
-    /// Taken while it was measured.
+    /// Packets accepted during the measurement.
     counted: u64,
 }
 
 impl Source {
+    /// Returns the source of a stream that begins `stream.start` after `start`. `names` are the
+    /// names of the receivers.
     pub(super) fn new(
         scheme: &'static str,
         number: usize,
@@ -50,7 +56,7 @@ impl Source {
         let ends = counts_from + stream.duration;
         let bits = outcome.packet_bytes as f64 * 8.0;
         let offered = |rate_bps: u64| Offered {
-            every: Duration::from_secs_f64(bits / rate_bps as f64).max(Duration::from_nanos(1)),
+            interval: Duration::from_secs_f64(bits / rate_bps as f64).max(Duration::from_nanos(1)),
             next: begins,
             taken_at: Vec::new(),
             counted: 0,
@@ -68,12 +74,12 @@ impl Source {
             layers: stream.layers.iter().map(|layer| offered(layer.rate_bps)).collect(),
             receivers: receivers.collect(),
             outcome,
-            over: false,
+            closed: false,
             stream,
         }
     }
 
-    /// When, later than `now`, it has something to do.
+    /// Returns the time after `now` at which [`handle_due`](Self::handle_due) has something to do.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         let layers = self.layers.iter().map(|layer| layer.next);
         let members = self.receivers.iter().flat_map(Receiver::times);
@@ -81,19 +87,23 @@ impl Source {
         all.filter(|at| *at > now && *at <= self.ends).min()
     }
 
-    pub(super) fn act(&mut self, s: &mut Simulation) -> Result<(), RunError> {
+    /// Does everything that is due: joins and leaves, the beginning and the end of the stream, and
+    /// packets of all layers.
+    pub(super) fn handle_due(&mut self, s: &mut Simulation) -> Result<(), RunError> {
         let now = s.now();
         let (scheme, group) = (self.scheme, &self.stream.group);
         for receiver in &mut self.receivers {
-            receiver.act(s, scheme, group)?;
+            receiver.handle_due(s, scheme, group)?;
         }
-        if now >= self.ends && !self.over {
-            self.over = true;
+        if now >= self.ends && !self.closed {
+            self.closed = true;
             s.close_stream(scheme, self.stream.from, group);
         }
         if !(self.begins..self.ends).contains(&now) {
             return Ok(());
         }
+
+        // The stream is open from its beginning to its end.
         let flow = match self.flow {
             Some(flow) => flow,
             None => {
@@ -108,11 +118,13 @@ impl Source {
         Ok(())
     }
 
+    /// Offers the packets of a layer that are due. The number of a packet counts accepted packets,
+    /// so a refused packet's number is used again.
     fn offer(&mut self, s: &mut Simulation, flow: FlowId, layer: usize) -> Result<(), RunError> {
         let now = s.now();
         let offered = &mut self.layers[layer];
         while offered.next <= now {
-            offered.next = offered.next + offered.every;
+            offered.next = offered.next + offered.interval;
             let number = offered.taken_at.len() as u64;
             let bytes = contents(self.number, layer, number, self.outcome.packet_bytes);
             let sent =
@@ -127,13 +139,14 @@ impl Source {
         Ok(())
     }
 
-    /// Asks receivers' nodes what is wrong.
-    pub(super) fn look(&mut self, s: &Simulation) {
+    /// Samples the problems of all receivers, during the measurement.
+    pub(super) fn sample(&mut self, s: &Simulation) {
         let during = (self.counts_from..self.ends).contains(&s.now());
         let Some(flow) = self.flow.filter(|_| during) else { return };
-        self.receivers.iter_mut().for_each(|receiver| receiver.look(s, flow));
+        self.receivers.iter_mut().for_each(|receiver| receiver.sample(s, flow));
     }
 
+    /// Checks a packet that arrived, if it belongs to this stream, and counts it at its receiver.
     pub(super) fn receive(&mut self, arrival: &StreamArrival) {
         if self.flow != Some(arrival.flow) {
             return;
@@ -141,12 +154,16 @@ impl Source {
         let Some(receiver) = self.receivers.iter_mut().find(|r| r.node == arrival.to) else {
             return;
         };
+
+        // Layer and number. Packets too short for them get values that match no packet sent.
         let number = arrival.packet.get(1..STAMP).and_then(|bytes| bytes.try_into().ok());
         let number = number.map_or(u64::MAX, u64::from_be_bytes);
         let layer = arrival.packet.first().map_or(usize::MAX, |layer| usize::from(*layer));
         let offered = self.layers.get(layer);
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let taken_at = offered.and_then(|offered| offered.taken_at.get(index)).copied();
+
+        // A packet is intact if the source accepted this number and all bytes are as they were.
         let own = arrival.packet == contents(self.number, layer, number, self.outcome.packet_bytes);
         let counts = (self.counts_from..self.ends).contains(&arrival.at);
         match taken_at.filter(|_| own) {
@@ -155,6 +172,7 @@ impl Source {
         }
     }
 
+    /// Returns the result of the stream. `now` is the end of the run.
     pub(super) fn conclude(mut self, now: Instant) -> StreamOutcome {
         let until = now.min(self.ends);
         let seconds =
@@ -171,7 +189,7 @@ impl Source {
     }
 }
 
-/// The bytes of a stream's packet.
+/// Returns the bytes of a packet: layer, number, and bytes that follow from stream and number.
 fn contents(stream: usize, layer: usize, number: u64, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len);
     bytes.push(layer as u8);

@@ -77,6 +77,7 @@ class Network:
         flow = {
             "protocol": "tcp",
             "congestion": "reno",
+            "ack_delay_s": 0.0,
             "window": WINDOW_BYTES,
             "packet": PACKET_BYTES,
         }

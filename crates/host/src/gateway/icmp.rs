@@ -1,4 +1,5 @@
-//! What a gateway answers to packets that it cannot carry: ICMP (RFC 792, 1122, 1191) and ICMPv6 (RFC 4443).
+//! ICMP messages about packets that a gateway cannot carry: ICMP (RFC 792, 1122, 1191) and ICMPv6
+//! (RFC 4443).
 
 use super::header::version;
 use smoltcp::phy::ChecksumCapabilities;
@@ -11,7 +12,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// Why a packet is not carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// It is longer than so many bytes.
+    /// It is longer than this MTU, bytes.
     TooBig(u16),
     /// No route leads to its destination.
     NoRoute,
@@ -19,30 +20,32 @@ pub(super) enum Problem {
     NoPath,
 }
 
-/// Hops that an answer may go.
+/// Hop limit of a message.
 const HOP_LIMIT: u8 = 64;
-/// The longest answer in IPv4, bytes (RFC 1812, 4.3.2.3).
+/// Longest message in IPv4, bytes (RFC 1812, 4.3.2.3).
 const V4_LONGEST: usize = 576;
-/// The longest answer in IPv6, bytes (RFC 4443, 2.4).
+/// Longest message in IPv6, bytes (RFC 4443, 2.4).
 const V6_LONGEST: usize = 1280;
 const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
 const ICMP_HEADER: usize = 8;
 
-/// The answer to a packet, if there is to be one. It comes from the packet's destination: an address of the host's own
-/// would be refused by the host, and the way back to this one leads through the tunnel for certain.
-pub(super) fn answer(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
+/// Returns the message that tells the sender of `packet` about `problem`, if there should be one.
+/// Its source is the packet's destination: the host would refuse a message from an address of its
+/// own, and its reverse path filter accepts this one, which is routed through the tunnel.
+pub(super) fn message(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
     match version(packet)? {
-        IpVersion::Ipv4 => answer_v4(packet, problem),
-        IpVersion::Ipv6 => answer_v6(packet, problem),
+        IpVersion::Ipv4 => message_v4(packet, problem),
+        IpVersion::Ipv6 => message_v6(packet, problem),
     }
 }
 
-fn answer_v4(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
+fn message_v4(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
     let ip = Ipv4Packet::new_checked(packet).ok()?;
-    // What may not be cut is too long; anything else the host was to cut itself.
-    let unanswered = matches!(problem, Problem::TooBig(_)) && !ip.dont_frag();
-    if unanswered || ip.frag_offset() != 0 || !is_host_v4(ip.src_addr()) || is_error_v4(&ip) {
+    // Only a packet that must not be fragmented is too long for the network; the others were for
+    // the host to fragment.
+    let is_fragmentable = matches!(problem, Problem::TooBig(_)) && !ip.dont_frag();
+    if is_fragmentable || ip.frag_offset() != 0 || !is_host_v4(ip.src_addr()) || is_error_v4(&ip) {
         return None;
     }
     let quoted = &packet[..packet.len().min(V4_LONGEST - V4_HEADER - ICMP_HEADER)];
@@ -72,7 +75,7 @@ fn answer_v4(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn answer_v6(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
+fn message_v6(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
     let ip = Ipv6Packet::new_checked(packet).ok()?;
     if !is_host_v6(ip.src_addr()) || is_error_v6(&ip) {
         return None;
@@ -115,7 +118,8 @@ fn is_host_v6(address: Ipv6Addr) -> bool {
     !(address.is_unspecified() || address.is_loopback() || address.is_multicast())
 }
 
-/// Errors are not answered with errors. Echoes and their replies are none; what is not known may be one.
+/// Returns whether a packet is an ICMP error, which must not be answered by another (RFC 1122,
+/// 3.2.2). Echo requests and replies are none; an unknown type may be one.
 fn is_error_v4(ip: &Ipv4Packet<&[u8]>) -> bool {
     let kind = ip.payload().first().copied();
     ip.next_header() == IpProtocol::Icmp && !matches!(kind, Some(0 | 8))
@@ -144,7 +148,7 @@ mod tests {
         for (problem, code, mtu) in
             [(Problem::TooBig(1300), 4, 1300), (Problem::NoRoute, 0, 0), (Problem::NoPath, 1, 0)]
         {
-            let bytes = answer(&packet, problem).unwrap();
+            let bytes = message(&packet, problem).unwrap();
             assert_eq!(bytes.len(), 576);
             let ip = Ipv4Packet::new_checked(&bytes[..]).unwrap();
             assert!(ip.verify_checksum());
@@ -166,7 +170,7 @@ mod tests {
             (Problem::NoRoute, Icmpv6Message::DstUnreachable, 0, 0),
             (Problem::NoPath, Icmpv6Message::DstUnreachable, 3, 0),
         ] {
-            let bytes = answer(&packet, problem).unwrap();
+            let bytes = message(&packet, problem).unwrap();
             assert_eq!(bytes.len(), 1280);
             let ip = Ipv6Packet::new_checked(&bytes[..]).unwrap();
             assert_eq!(ip.src_addr(), "fd09::2".parse::<Ipv6Addr>().unwrap());
@@ -179,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_fragments_and_crowds_are_not_answered() {
+    fn errors_fragments_and_group_addresses_get_no_message() {
         let error = |kind| v4("10.0.0.1", "10.0.0.2", IpProtocol::Icmp, &[kind; 16]);
         let error_v6 = |kind| v6("fd00::1", "fd00::2", IpProtocol::Icmpv6, &[kind; 16]);
         let mut later_fragment = udp_v4("10.0.0.1", "10.0.0.2", 100);
@@ -195,18 +199,18 @@ mod tests {
             udp_v6("::", "fd00::2", 100),
             udp_v6("ff02::1", "fd00::2", 100),
         ] {
-            assert_eq!(answer(&packet, Problem::NoRoute), None);
+            assert_eq!(message(&packet, Problem::NoRoute), None);
         }
-        assert!(answer(&error(8), Problem::NoRoute).is_some(), "an echo is no error");
-        assert!(answer(&error_v6(128), Problem::NoRoute).is_some());
+        assert!(message(&error(8), Problem::NoRoute).is_some(), "an echo is no error");
+        assert!(message(&error_v6(128), Problem::NoRoute).is_some());
         let mut may_be_cut = udp_v4("10.0.0.1", "10.0.0.2", 1400);
         may_be_cut[6] &= !0x40;
-        assert_eq!(answer(&may_be_cut, Problem::TooBig(1300)), None);
+        assert_eq!(message(&may_be_cut, Problem::TooBig(1300)), None);
     }
 
     proptest! {
         #[test]
-        fn no_packet_panics_and_every_answer_is_a_packet(
+        fn no_packet_panics_and_every_message_is_a_packet(
             mut packet in prop::collection::vec(any::<u8>(), 0..200),
             is_v6: bool,
             mtu: u16,
@@ -215,7 +219,7 @@ mod tests {
                 *first = if is_v6 { 0x60 } else { 0x45 };
             }
             for problem in [Problem::TooBig(mtu), Problem::NoRoute, Problem::NoPath] {
-                if let Some(bytes) = answer(&packet, problem) {
+                if let Some(bytes) = message(&packet, problem) {
                     prop_assert!(Header::read(&bytes).is_ok());
                 }
             }

@@ -1,17 +1,21 @@
-//! Holding the segments of TCP connections to what fits the tunnel (MSS clamping).
+//! MSS clamping: lowers the segment size that TCP connections agree on to what fits the tunnel.
+//!
+//! Path MTU discovery would find the same size, but only after a lost packet, and not at all behind
+//! a firewall that drops ICMP.
 
 use super::header::version;
 use smoltcp::wire::{
     IpAddress, IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, TcpOption, TcpPacket,
 };
 
-/// The headers of IPv4 and TCP without options, bytes, which a maximum segment size leaves out (RFC 9293, 3.7.1).
+/// Headers of IPv4 and TCP without options, bytes. A maximum segment size leaves them out
+/// (RFC 9293, 3.7.1).
 const V4_HEADERS: usize = 40;
 /// The same of IPv6.
 const V6_HEADERS: usize = 60;
 
-/// Lowers the maximum segment size that a SYN offers to what packets of `mtu` bytes hold. Anything else is left as it
-/// is, and so is a SYN whose checksum is wrong. Says whether it changed the packet.
+/// Lowers the maximum segment size that a SYN offers to what packets of `mtu` bytes hold. Returns
+/// whether it changed the packet. Leaves all other packets alone, and a SYN with a wrong checksum.
 pub(super) fn clamp(packet: &mut [u8], mtu: usize) -> bool {
     let clamped = match version(packet) {
         Some(IpVersion::Ipv4) => clamp_v4(packet, mtu),
@@ -21,7 +25,7 @@ pub(super) fn clamp(packet: &mut [u8], mtu: usize) -> bool {
     clamped.is_some()
 }
 
-/// `None` where nothing was changed; so in what follows.
+/// Returns `None` if nothing was changed, as the functions below do.
 fn clamp_v4(packet: &mut [u8], mtu: usize) -> Option<()> {
     let mut ip = Ipv4Packet::new_checked(packet).ok()?;
     let whole = ip.frag_offset() == 0 && !ip.more_frags();
@@ -57,7 +61,7 @@ fn clamp_segment(segment: &mut [u8], ends: (IpAddress, IpAddress), most: usize) 
     Some(())
 }
 
-/// Where the option stands among all, and what it says.
+/// Returns the offset of the MSS option among all options, and its value.
 fn find_mss(options: &[u8]) -> Option<(usize, u16)> {
     let mut rest = options;
     while !rest.is_empty() {
@@ -73,7 +77,7 @@ fn find_mss(options: &[u8]) -> Option<(usize, u16)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packets::{options_of, segment, tcp_is_sound};
+    use super::super::packets::{has_valid_checksums, options_of, segment};
     use super::*;
     use proptest::prelude::*;
 
@@ -88,7 +92,7 @@ mod tests {
             for flags in [SYN, SYN | ACK] {
                 let mut packet = segment(v6, flags, &USUAL, b"");
                 assert!(clamp(&mut packet, mtu));
-                assert!(tcp_is_sound(&packet));
+                assert!(has_valid_checksums(&packet));
                 let mut expected = USUAL;
                 expected[2..4].copy_from_slice(&u16::to_be_bytes(left));
                 assert_eq!(options_of(&packet), expected);
@@ -105,7 +109,7 @@ mod tests {
         let options = [34, 2, 1, 2, 4, 0x22, 0xb8, 0];
         let mut packet = segment(false, SYN, &options, b"early");
         assert!(clamp(&mut packet, 576));
-        assert!(tcp_is_sound(&packet));
+        assert!(has_valid_checksums(&packet));
         assert_eq!(options_of(&packet), [34, 2, 1, 2, 4, 0x02, 0x18, 0]);
     }
 
@@ -162,7 +166,7 @@ mod tests {
             let mut packet = segment(v6, SYN, &options, &payload);
             let most = mtu - if v6 { V6_HEADERS } else { V4_HEADERS };
             prop_assert_eq!(clamp(&mut packet, mtu), usize::from(mss) > most);
-            prop_assert!(tcp_is_sound(&packet));
+            prop_assert!(has_valid_checksums(&packet));
             let (_, left) = find_mss(&options_of(&packet)).unwrap();
             prop_assert_eq!(usize::from(left), usize::from(mss).min(most));
         }

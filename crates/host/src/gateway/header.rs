@@ -1,33 +1,32 @@
-//! What a gateway reads of an IP packet.
+//! The fields of an IP packet that a gateway reads.
 
 use smoltcp::wire::{IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 
-/// The shortest header of IPv4, bytes.
+/// Shortest header of IPv4, bytes.
 const V4_HEADER: u8 = 20;
 
-/// Which IP a packet is of.
+/// Returns the version of IP that a packet claims to be of.
 pub(super) fn version(packet: &[u8]) -> Option<IpVersion> {
-    // An empty one would panic there.
+    // `of_packet` panics on an empty one.
     packet.first().and_then(|_| IpVersion::of_packet(packet).ok())
 }
 
-/// Not an IP packet, or one whose lengths contradict each other or its own.
+/// Not an IP packet, or one whose lengths contradict each other or its own length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// What matters of a packet's header.
+/// Addresses and connection of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) source: IpAddr,
     pub(super) destination: IpAddr,
-    /// Tells connections apart: a hash of addresses, protocol and ports.
+    /// Hash of addresses, protocol and ports.
     pub(super) connection: u16,
 }
 
 impl Header {
-    /// Reads an IPv4 or IPv6 packet that is as long as it says.
+    /// Reads an IPv4 or IPv6 packet whose length is the one its header states.
     pub(super) fn read(packet: &[u8]) -> Result<Self, Malformed> {
         match version(packet).ok_or(Malformed)? {
             IpVersion::Ipv4 => {
@@ -56,17 +55,50 @@ impl Header {
         ports: Option<[u8; 4]>,
     ) -> Self {
         let (source, destination) = (source.into(), destination.into());
-        let mut hasher = DefaultHasher::new();
-        (source, destination, protocol, ports).hash(&mut hasher);
-        Self { source, destination, connection: hasher.finish() as u16 }
+        let mut hash = Fnv::default();
+        hash.write_address(source);
+        hash.write_address(destination);
+        hash.write(&[protocol.into()]);
+        hash.write(&ports.unwrap_or_default());
+        Self { source, destination, connection: hash.finish() }
     }
 }
 
-/// Both ports, as they stand in a packet.
+/// Returns source and destination port as they are in the packet.
 fn ports(protocol: IpProtocol, payload: &[u8]) -> Option<[u8; 4]> {
     match protocol {
         IpProtocol::Tcp | IpProtocol::Udp => payload.first_chunk().copied(),
         _ => None,
+    }
+}
+
+/// FNV-1a hash. The standard library's hasher may differ between its versions, and the order in
+/// which connections take turns depends on the hash.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn write_address(&mut self, address: IpAddr) {
+        match address {
+            IpAddr::V4(v4) => self.write(&v4.octets()),
+            IpAddr::V6(v6) => self.write(&v6.octets()),
+        }
+    }
+
+    /// Returns the hash folded to 16 bits.
+    fn finish(&self) -> u16 {
+        (self.0 >> 48 ^ self.0 >> 32 ^ self.0 >> 16 ^ self.0) as u16
     }
 }
 
@@ -98,9 +130,9 @@ mod tests {
         for (at, byte) in [(0, 0x40), (0, 0x44), (0, 0x4f), (0, 0x55), (0, 0x05), (3, 0)] {
             let mut packet = v4.clone();
             packet[at] = byte;
-            // Header as long as 60 bytes is possible here, and is no contradiction.
-            let possible = byte == 0x4f;
-            assert_eq!(Header::read(&packet).is_ok(), possible, "{at}: {byte:#x}");
+            // A header of 60 bytes fits this packet and is no contradiction.
+            let is_valid = byte == 0x4f;
+            assert_eq!(Header::read(&packet).is_ok(), is_valid, "{at}: {byte:#x}");
         }
     }
 

@@ -1,18 +1,18 @@
-//! What is seen of a connection on its way: segments, repetitions, round-trip times.
+//! What an observer at the sender sees of a connection: segments, repetitions, round-trip times.
 
 use ncmesh_engine::time::{Duration, Instant};
 use smoltcp::wire::{Ipv4Packet, TcpPacket};
 use std::collections::VecDeque;
 
-/// A segment's numbers.
-struct Segment {
-    /// Of its first byte, modulo 2^32.
+/// Numbers of a segment.
+struct Numbers {
+    /// Number of its first byte, modulo 2^32.
     sequence: u32,
     acknowledged: u32,
     payload: usize,
 }
 
-impl Segment {
+impl Numbers {
     fn of(packet: &[u8]) -> Option<Self> {
         let ip = Ipv4Packet::new_checked(packet).ok()?;
         let tcp = TcpPacket::new_checked(ip.payload()).ok()?;
@@ -23,29 +23,30 @@ impl Segment {
         })
     }
 
-    /// The number behind its last byte.
+    /// Returns the number behind its last byte.
     fn end(&self) -> u32 {
         self.sequence.wrapping_add(self.payload as u32)
     }
 }
 
-/// Whether `a` comes before `b`, modulo 2^32.
+/// Returns whether `a` comes before `b`, modulo 2^32.
 fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// One direction's data segments.
+/// Statistics of the data segments of one connection.
 #[derive(Debug, Default)]
-pub(super) struct Segments {
+pub(super) struct Observer {
     /// Segments with data that were sent.
     pub sent: u64,
     /// Of those, the ones that began with a byte sent before.
     pub repeated: u64,
     /// Those that arrived.
     pub arrived: u64,
-    /// Sum and number of round-trip times, of segments sent once with none repeated meanwhile (Karn).
+    /// Sum and number of round-trip times, of segments sent once with none repeated meanwhile
+    /// (Karn).
     pub round_trips: (Duration, u32),
-    /// The least of them.
+    /// Shortest of them.
     pub shortest: Option<Duration>,
     /// The number behind the highest byte sent.
     highest: Option<u32>,
@@ -53,9 +54,9 @@ pub(super) struct Segments {
     outstanding: VecDeque<(u32, Instant)>,
 }
 
-impl Segments {
+impl Observer {
     pub(super) fn note_sent(&mut self, packet: &[u8], now: Instant) {
-        let Some(segment) = Segment::of(packet).filter(|segment| segment.payload > 0) else {
+        let Some(segment) = Numbers::of(packet).filter(|segment| segment.payload > 0) else {
             return;
         };
         self.sent += 1;
@@ -71,12 +72,12 @@ impl Segments {
     }
 
     pub(super) fn note_arrived(&mut self, packet: &[u8]) {
-        self.arrived += u64::from(Segment::of(packet).is_some_and(|segment| segment.payload > 0));
+        self.arrived += u64::from(Numbers::of(packet).is_some_and(|segment| segment.payload > 0));
     }
 
     /// A packet of the other direction came back to the sender.
     pub(super) fn note_back(&mut self, packet: &[u8], now: Instant) {
-        let Some(segment) = Segment::of(packet) else { return };
+        let Some(segment) = Numbers::of(packet) else { return };
         let mut newest = None;
         while let Some((end, sent)) = self.outstanding.front().copied()
             && !before(segment.acknowledged, end)

@@ -1,4 +1,9 @@
-//! `[medium]`: from the file's shapes to the medium's settings.
+//! The tables `[medium]`, `[medium.propagation]` and `[medium.reception]`.
+//!
+//! The types mirror the keys of the file. [`Medium::config`] turns them into a [`MediumConfig`]:
+//! over links of given losses, or over radios at the nodes' positions where `[medium.propagation]`
+//! is present. Keys that are absent keep the medium's defaults. Ranges are checked by
+//! [`MediumConfig::validate`], so that they exist once.
 
 use ncmesh_medium::{
     Bursts, ChannelConfig, Conflict, Fading, LinkPower, LinksConfig, LossMatrix, MacConfig,
@@ -125,11 +130,11 @@ pub(super) struct Propagation {
     range_m: f64,
     sensing_range_m: f64,
     tx_power_dbm: Option<f64>,
-    #[serde(default = "wifi_hz")]
+    #[serde(default = "default_frequency_hz")]
     frequency_hz: f64,
-    #[serde(default = "chest_high")]
+    #[serde(default = "default_antenna_height_m")]
     antenna_height_m: f64,
-    #[serde(default = "suburb")]
+    #[serde(default = "default_exponent")]
     exponent: f64,
     #[serde(default)]
     shadowing_db: f64,
@@ -140,15 +145,18 @@ pub(super) struct Propagation {
     interference_floor_dbm: Option<f64>,
 }
 
-fn wifi_hz() -> f64 {
+/// The 2.4 GHz band.
+fn default_frequency_hz() -> f64 {
     2.4e9
 }
 
-fn chest_high() -> f64 {
+/// The height at which a person carries a device.
+fn default_antenna_height_m() -> f64 {
     1.5
 }
 
-fn suburb() -> f64 {
+/// Path loss exponent of a suburb.
+fn default_exponent() -> f64 {
     3.0
 }
 
@@ -170,10 +178,11 @@ struct Reception {
 }
 
 impl Medium {
-    /// The medium over links of given loss, or over radios where the nodes stand.
+    /// Returns the medium's settings: over links with the losses `loss`, or over radios at the
+    /// positions of `nodes` where `[medium.propagation]` is present.
     ///
     /// # Errors
-    /// One line; settings out of range are left to the medium's own check.
+    /// A message of one line.
     pub(super) fn config(
         &self,
         loss: LossMatrix,
@@ -181,6 +190,7 @@ impl Medium {
         mtu: usize,
         seed: u64,
     ) -> Result<MediumConfig, String> {
+        // The constructors fill in the defaults of the medium.
         let phy = self.phy();
         let rate_bps = self.bit_rate.0;
         let mut config = match &self.propagation {
@@ -189,6 +199,8 @@ impl Medium {
                 MediumConfig::with_radios(phy, propagation.as_ref().radios(nodes)?, rate_bps)
             }
         };
+
+        // Keys of the file replace them where present.
         if let ChannelConfig::Links(links) = &mut config.channel {
             self.adjust(links);
         }
@@ -199,6 +211,8 @@ impl Medium {
         config.mac_overhead_bytes = self.mac_overhead_bytes.unwrap_or(config.mac_overhead_bytes);
         config.overhear_unicast = self.overhear_unicast;
         config.seed = seed;
+
+        // A slot lasts as long as the longest frame, so that one frame fits any slot.
         config.mac = match self.mac {
             MacName::Dcf => MacConfig::Dcf { rts_threshold_bytes: self.rts_threshold_bytes },
             MacName::Slotted => MacConfig::Slotted {
@@ -213,6 +227,7 @@ impl Medium {
                 },
             },
         };
+
         config.validate().map_err(|error| error.to_string())?;
         Ok(config)
     }

@@ -1,16 +1,16 @@
-//! Packets to test with.
+//! Builders of packets for tests.
 
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     IpProtocol, Ipv4Packet, Ipv4Repr, Ipv6Packet, Ipv6Repr, TcpPacket, TcpSeqNumber,
 };
 
-/// An IPv4 packet of UDP with `len` bytes behind the IP header.
+/// Builds an IPv4 packet of UDP with `len` bytes behind the IP header.
 pub(super) fn udp_v4(source: &str, destination: &str, len: usize) -> Vec<u8> {
     v4(source, destination, IpProtocol::Udp, &vec![7; len])
 }
 
-/// The same of IPv6.
+/// Builds an IPv6 packet of UDP with `len` bytes behind the IP header.
 pub(super) fn udp_v6(source: &str, destination: &str, len: usize) -> Vec<u8> {
     v6(source, destination, IpProtocol::Udp, &vec![7; len])
 }
@@ -45,7 +45,7 @@ pub(super) fn v6(source: &str, destination: &str, next: IpProtocol, payload: &[u
     bytes
 }
 
-/// A TCP segment between two hosts, with these flags and options (whole words).
+/// Builds a TCP segment between two hosts. `options` must be a whole number of words.
 pub(super) fn segment(is_v6: bool, flags: u8, options: &[u8], payload: &[u8]) -> Vec<u8> {
     let header = 20 + options.len();
     let mut bytes = vec![0; header + payload.len()];
@@ -72,8 +72,8 @@ pub(super) fn segment(is_v6: bool, flags: u8, options: &[u8], payload: &[u8]) ->
     v4(source, destination, IpProtocol::Tcp, &bytes)
 }
 
-/// Whether a segment's checksum is right.
-pub(super) fn tcp_is_sound(packet: &[u8]) -> bool {
+/// Returns whether a packet's checksums are right.
+pub(super) fn has_valid_checksums(packet: &[u8]) -> bool {
     if packet[0] >> 4 == 6 {
         let ip = Ipv6Packet::new_checked(packet).unwrap();
         let tcp = TcpPacket::new_checked(ip.payload()).unwrap();
@@ -84,7 +84,7 @@ pub(super) fn tcp_is_sound(packet: &[u8]) -> bool {
     ip.verify_checksum() && tcp.verify_checksum(&ip.src_addr().into(), &ip.dst_addr().into())
 }
 
-/// The options of a segment.
+/// Returns the TCP options of a packet.
 pub(super) fn options_of(packet: &[u8]) -> Vec<u8> {
     let header = if packet[0] >> 4 == 6 { 40 } else { 20 };
     TcpPacket::new_checked(&packet[header..]).unwrap().options().to_vec()

@@ -1,11 +1,11 @@
-//! What is to be sent or received, as the API, `node.toml` and the command line say it.
+//! Requests to send or receive a stream, as the API, `node.toml` and the command line write them.
 
 use ncmesh_engine::stream::UtilityConfig;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// `[stream]` of `node.toml`: what the daemon sends and receives from its start on.
+/// `[stream]` of `node.toml`: streams that the daemon sends and receives from its start on.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StreamSection {
@@ -15,7 +15,7 @@ pub struct StreamSection {
     pub receive: Vec<ReceiveStream>,
 }
 
-/// `PUT /v1/streams/sent`: take layers from local UDP ports and send them to a group.
+/// `PUT /v1/streams/sent`: takes layers from local UDP ports and sends them to a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SendStream {
@@ -25,18 +25,19 @@ pub struct SendStream {
     pub layers: Vec<Layer>,
 }
 
-/// `PUT /v1/streams/received`: join a group and play its layers out to local UDP ports.
+/// `PUT /v1/streams/received`: joins a group and plays its layers out to local UDP ports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiveStream {
     /// The group.
     pub group: String,
-    /// Where each layer goes; one that is not listed goes nowhere.
+    /// Port of each layer. One that is not listed goes nowhere.
     pub layers: Vec<Layer>,
     /// `linear`, `log`, `alpha_fair` or `max_min`, of the rate in Mbit/s.
     #[serde(default = "linear")]
     pub utility: String,
-    /// A factor; if absent 1 of `linear`, of curves what makes them as steep at rate 0 as theta allows.
+    /// Factor of the utility. If absent 1 for `linear`, and for curves the one that makes them as
+    /// steep at rate 0 as theta allows.
     #[serde(default)]
     pub weight: Option<f64>,
     /// Added to the rate, Mbit/s; 1 if absent.
@@ -48,7 +49,7 @@ pub struct ReceiveStream {
     /// The rate below which there is a penalty, bit/s.
     #[serde(default)]
     pub min_rate_bps: Option<u64>,
-    /// Per Mbit/s below it; what theta leaves room for if absent.
+    /// Penalty per Mbit/s below that rate; if absent what theta leaves room for.
     #[serde(default)]
     pub penalty: Option<f64>,
 }
@@ -58,7 +59,7 @@ fn linear() -> String {
 }
 
 impl ReceiveStream {
-    /// The utility as the engine takes it.
+    /// Returns the utility as the engine takes it.
     #[must_use]
     pub fn utility(&self) -> UtilityConfig {
         UtilityConfig {
@@ -77,7 +78,7 @@ impl ReceiveStream {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Layer {
-    /// What it is called.
+    /// Name of the layer.
     pub name: String,
     /// The port on the loopback interface.
     pub port: u16,
@@ -118,10 +119,10 @@ impl fmt::Display for Layer {
     }
 }
 
-/// That no layer is named twice, and that no two have one port.
+/// Checks that no two layers have the same name or the same port.
 ///
 /// # Errors
-/// One line that names both.
+/// Returns one line that names both.
 pub fn check_layers(layers: &[Layer]) -> Result<(), String> {
     for (at, Layer { name, port }) in layers.iter().enumerate() {
         if layers[..at].iter().any(|other| other.name == *name) {

@@ -1,58 +1,78 @@
-//! Which address is reached through which node.
+//! Which node an address is reached through.
 
-use crate::config::Target;
 use ipnet::IpNet;
 use ncmesh_wire::NodeId;
 use std::net::IpAddr;
 
+/// Node that a route leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// By id.
+    Id(NodeId),
+    /// By name, or by id where no node has the name.
+    Name(String),
+}
+
 /// What a lookup finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextHop {
     /// This node.
     Node(NodeId),
-    /// A node whose name nobody has, or more than one.
-    Unknown,
+    /// A node by a name that no node has, or more than one.
+    UnknownName,
     /// No route leads there.
     NoRoute,
 }
 
-/// Routes by longest prefix.
+/// Routing table with lookup by longest prefix.
 #[derive(Debug)]
 pub(super) struct Routes {
     /// Longest prefixes first.
-    entries: Vec<(IpNet, Target, Option<NodeId>)>,
-    /// Of which version of the mesh the names were looked up.
+    entries: Vec<Route>,
+    /// Version of the mesh for which names were resolved.
     version: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Route {
+    prefix: IpNet,
+    target: Target,
+    /// The target, if it could be resolved.
+    node: Option<NodeId>,
 }
 
 impl Routes {
     pub(super) fn new(routes: &[(IpNet, Target)]) -> Self {
-        let entry = |(prefix, target): &(IpNet, Target)| (*prefix, target.clone(), None);
-        let mut entries: Vec<_> = routes.iter().map(entry).collect();
-        entries.sort_by_key(|(prefix, ..)| std::cmp::Reverse(prefix.prefix_len()));
+        let route = |(prefix, target): &(IpNet, Target)| Route {
+            prefix: *prefix,
+            target: target.clone(),
+            node: None,
+        };
+        let mut entries: Vec<_> = routes.iter().map(route).collect();
+        entries.sort_by_key(|route| std::cmp::Reverse(route.prefix.prefix_len()));
         Self { entries, version: None }
     }
 
-    /// Looks names up by `named`, where the mesh is not of the version known.
+    /// Resolves names by `named`, unless that was done for this version of the mesh.
     pub(super) fn refresh(&mut self, version: u64, named: impl Fn(&str) -> Option<NodeId>) {
         if self.version == Some(version) {
             return;
         }
         self.version = Some(version);
-        for (_, target, node) in &mut self.entries {
-            *node = match target {
+        for route in &mut self.entries {
+            route.node = match &route.target {
                 Target::Id(id) => Some(*id),
                 Target::Name(name) => named(name),
             };
         }
     }
 
-    /// Where an address is.
-    pub(super) fn find(&self, address: IpAddr) -> Next {
-        match self.entries.iter().find(|(prefix, ..)| prefix.contains(&address)) {
-            Some((_, _, Some(node))) => Next::Node(*node),
-            Some(_) => Next::Unknown,
-            None => Next::NoRoute,
+    /// Returns the next hop for an address.
+    pub(super) fn find(&self, address: IpAddr) -> NextHop {
+        match self.entries.iter().find(|route| route.prefix.contains(&address)) {
+            Some(Route { node: Some(node), .. }) => NextHop::Node(*node),
+            Some(_) => NextHop::UnknownName,
+            None => NextHop::NoRoute,
         }
     }
 }
@@ -78,16 +98,16 @@ mod tests {
         ]);
         let find = |routes: &Routes, address: &str| routes.find(address.parse().unwrap());
         routes.refresh(1, |_| None);
-        assert_eq!(find(&routes, "9.9.9.9"), Next::Node(NodeId(1)));
-        assert_eq!(find(&routes, "10.8.0.1"), Next::Node(NodeId(2)));
-        assert_eq!(find(&routes, "10.7.0.1"), Next::Unknown);
-        assert_eq!(find(&routes, "fd00::9"), Next::Node(NodeId(3)));
-        assert_eq!(find(&routes, "2001:db8::1"), Next::NoRoute);
+        assert_eq!(find(&routes, "9.9.9.9"), NextHop::Node(NodeId(1)));
+        assert_eq!(find(&routes, "10.8.0.1"), NextHop::Node(NodeId(2)));
+        assert_eq!(find(&routes, "10.7.0.1"), NextHop::UnknownName);
+        assert_eq!(find(&routes, "fd00::9"), NextHop::Node(NodeId(3)));
+        assert_eq!(find(&routes, "2001:db8::1"), NextHop::NoRoute);
         let barn = |name: &str| (name == "barn").then_some(NodeId(9));
         routes.refresh(1, barn);
-        assert_eq!(find(&routes, "10.7.0.1"), Next::Unknown, "the mesh is as it was");
+        assert_eq!(find(&routes, "10.7.0.1"), NextHop::UnknownName, "the mesh is as it was");
         routes.refresh(2, barn);
-        assert_eq!(find(&routes, "10.7.0.1"), Next::Node(NodeId(9)));
+        assert_eq!(find(&routes, "10.7.0.1"), NextHop::Node(NodeId(9)));
     }
 
     proptest! {
@@ -110,7 +130,8 @@ mod tests {
             let address = IpAddr::from(std::net::Ipv4Addr::from(address));
             let covering = all.iter().filter(|(prefix, _)| prefix.contains(&address));
             let longest = covering.max_by_key(|(prefix, _)| prefix.prefix_len());
-            let expected = longest.map_or(Next::NoRoute, |(_, node)| Next::Node(NodeId(*node)));
+            let expected = longest.map(|(_, node)| NextHop::Node(NodeId(*node)));
+            let expected = expected.unwrap_or(NextHop::NoRoute);
             prop_assert_eq!(routes.find(address), expected);
         }
     }

@@ -1,8 +1,7 @@
-//! A gateway on its own, with a mesh that does as it is told.
+//! Tests of a gateway alone, with a scripted mesh.
 
 use super::packets::{options_of, segment, udp_v4, udp_v6};
 use super::*;
-use crate::config::Target;
 use proptest::prelude::*;
 
 const BARN: NodeId = NodeId(5);
@@ -12,7 +11,7 @@ const MTU: usize = 1400;
 #[derive(Default)]
 struct FakeMesh {
     room: usize,
-    /// Who has no room though there is some.
+    /// Node that has no room though others have.
     stuck: Option<NodeId>,
     cut_off: bool,
     sent: Vec<(NodeId, Vec<u8>)>,
@@ -41,13 +40,10 @@ impl Mesh for FakeMesh {
     }
 }
 
-fn config() -> TunnelConfig {
-    TunnelConfig {
-        scheme: "forward".into(),
-        device: "ncmesh0".into(),
-        namespace: None,
-        address: ["10.44.0.1/24", "fd44::1/64"].map(|a| a.parse().unwrap()).into(),
-        mtu: None,
+fn config() -> GatewayConfig {
+    GatewayConfig {
+        addresses: ["10.44.0.1", "fd44::1"].map(|a| a.parse().unwrap()).into(),
+        mtu: MTU,
         clamp_mss: true,
         queue: 4,
         routes: [
@@ -64,7 +60,7 @@ fn config() -> TunnelConfig {
 }
 
 fn gateway() -> (Gateway, FakeMesh) {
-    (Gateway::new(&config(), MTU), FakeMesh { room: 100, ..FakeMesh::default() })
+    (Gateway::new(config()), FakeMesh { room: 100, ..FakeMesh::default() })
 }
 
 fn at(ms: u64) -> Instant {
@@ -92,7 +88,7 @@ fn packets_go_where_their_route_leads() {
 }
 
 #[test]
-fn what_cannot_be_carried_is_counted_and_answered_where_that_is_due() {
+fn a_packet_that_cannot_be_carried_is_counted_and_the_host_is_told() {
     let (mut gateway, mut mesh) = gateway();
     let mut long = udp_v4("10.44.0.1", "10.44.0.5", MTU);
     long[6] |= 0x40;
@@ -119,19 +115,19 @@ fn what_cannot_be_carried_is_counted_and_answered_where_that_is_due() {
 }
 
 #[test]
-fn answers_are_rationed() {
+fn icmp_messages_are_limited() {
     let (mut gateway, mut mesh) = gateway();
     let lost = udp_v6("fd44::1", "2001:db8::1", 9);
     for _ in 0..500 {
         gateway.handle_outbound(lost.clone(), &mut mesh, at(10));
     }
-    assert_eq!(gateway.counters().answers, 100);
+    assert_eq!(gateway.counters().icmp_sent, 100);
     gateway.handle_outbound(lost, &mut mesh, at(1010));
-    assert_eq!(gateway.counters().answers, 101);
+    assert_eq!(gateway.counters().icmp_sent, 101);
 }
 
 #[test]
-fn only_a_nodes_own_addresses_come_from_it() {
+fn a_node_may_send_only_from_addresses_routed_to_it() {
     let (mut gateway, mesh) = gateway();
     for (from, source, taken) in [
         (BARN, "10.44.0.5", true),
@@ -140,7 +136,7 @@ fn only_a_nodes_own_addresses_come_from_it() {
         (BARN, "8.8.8.8", false),
         (ROOF, "8.8.8.8", true),
         (ROOF, "192.168.5.200", false),
-        // All of IPv4 is behind the roof, but for this node itself.
+        // All of IPv4 is behind the roof, except this node itself.
         (ROOF, "10.44.0.1", false),
         (NodeId(9), "10.99.0.1", false),
     ] {
@@ -150,16 +146,16 @@ fn only_a_nodes_own_addresses_come_from_it() {
     }
     gateway.handle_inbound(BARN, vec![0x60; 30], &mesh);
     assert_eq!(drops(&gateway), [(Dropped::Malformed, 1), (Dropped::Spoofed, 5)]);
-    assert_eq!(gateway.counters().inbound, Tally { packets: 3, bytes: 150 });
+    assert_eq!(gateway.counters().inbound, PacketCount { packets: 3, bytes: 150 });
 }
 
 #[test]
-fn connections_are_clamped_both_ways_unless_told_not_to() {
+fn the_segment_size_is_clamped_both_ways_unless_switched_off() {
     let syn = segment(true, 2, &[2, 4, 0x05, 0xb4], b"");
     let routes = vec![("fd00::/64".parse().unwrap(), Target::Id(BARN))];
     for clamp_mss in [true, false] {
-        let config = TunnelConfig { clamp_mss, routes: routes.clone(), ..config() };
-        let mut gateway = Gateway::new(&config, MTU);
+        let config = GatewayConfig { clamp_mss, routes: routes.clone(), ..config() };
+        let mut gateway = Gateway::new(config);
         let mut mesh = FakeMesh { room: 1, ..FakeMesh::default() };
         gateway.handle_outbound(syn.clone(), &mut mesh, at(0));
         gateway.handle_inbound(BARN, syn.clone(), &mesh);
@@ -171,7 +167,7 @@ fn connections_are_clamped_both_ways_unless_told_not_to() {
 }
 
 #[test]
-fn packets_wait_for_room_and_one_node_without_does_not_hold_up_others() {
+fn a_node_without_room_does_not_hold_up_others() {
     let (mut gateway, mut mesh) = gateway();
     mesh.stuck = Some(BARN);
     for ms in 0..20 {
@@ -199,6 +195,7 @@ fn a_connection_does_not_wait_behind_another() {
     for packet in [&bulk, &bulk, &bulk, &other] {
         gateway.handle_outbound(packet.clone(), &mut mesh, at(0));
     }
+    assert_eq!([&bulk, &other].map(|packet| gateway.waiting_like(packet)), [3, 1]);
     mesh.room = 2;
     gateway.drain(&mut mesh, at(1));
     let sent: Vec<_> = mesh.sent.iter().map(|(_, packet)| packet).collect();
@@ -215,7 +212,8 @@ proptest! {
         if bytes.len() > 40 {
             bytes[0] = start;
             if honest_length {
-                let (at, len) = if start == 0x45 { (2, bytes.len()) } else { (4, bytes.len() - 40) };
+                let len = bytes.len();
+                let (at, len) = if start == 0x45 { (2, len) } else { (4, len - 40) };
                 bytes[at..at + 2].copy_from_slice(&(len as u16).to_be_bytes());
             }
         }

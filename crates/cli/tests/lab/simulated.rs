@@ -1,0 +1,92 @@
+//! The simulator beside the lab: the same scenario carries as much in both.
+//!
+//! Engines, gateway and queues are the same code in both worlds. What differs is TCP, the kernel's
+//! in the lab and the simulator's own, and what a real daemon's loop and the emulator's clock cost.
+
+use crate::flows::{is_possible, options};
+use crate::support::{TURN, scenario_file};
+use ncmesh_engine::time::Duration;
+use ncmesh_lab::{Lab, LabOptions};
+use ncmesh_sim::scenario::Scenario;
+use ncmesh_sim::{Carried, SimulationConfig, run};
+use std::ops::ControlFlow;
+
+/// Seeds of the medium.
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
+/// Greatest difference of the means, as a share of the lab's.
+const TOLERANCE: f64 = 0.1;
+/// Bits of a packet. A run whose medium lags by more than half of their airtime on average says
+/// nothing about the lab.
+const PACKET_BITS: f64 = 1300.0 * 8.0;
+/// Runs of one seed until one is good enough.
+const ATTEMPTS: usize = 3;
+
+/// Throughput of all flows together in the simulator, bit/s.
+fn simulated(scenario: &Scenario, scheme: &str) -> f64 {
+    let config = SimulationConfig::from_scenario(scenario).unwrap();
+    let limit = Duration::from_secs(3600);
+    let go_on = |_: &_| ControlFlow::Continue(());
+    match run(scenario, config, scheme, limit, vec![], go_on).unwrap().carried {
+        Carried::Flows(flows) => flows.flows.iter().map(|flow| flow.throughput_bps).sum(),
+        other => panic!("flows were sent, not {other:?}"),
+    }
+}
+
+/// The same in the lab.
+async fn measured(scenario: &Scenario, scheme: &str) -> f64 {
+    let max_lag_s = 0.5 * PACKET_BITS / scenario.medium_config().bit_rate_bps as f64;
+    for _ in 0..ATTEMPTS {
+        let options = LabOptions { dir: None, ..options(scheme) };
+        let mut lab = Lab::start(scenario, &options).await.unwrap();
+        lab.settle_flows().await.unwrap();
+        let running = lab.begin_flows().await.unwrap();
+        let outcome = lab.finish_flows(running).await.unwrap();
+        let lag_s = lab.stop().await.unwrap().lag_mean_ns as f64 * 1e-9;
+        if lag_s <= max_lag_s {
+            return outcome.flows.iter().map(|flow| flow.throughput_bps).sum();
+        }
+        println!("run again: the medium lagged by {lag_s:.4} s on average");
+    }
+    panic!("this machine is too busy for a lab in real time");
+}
+
+/// Compares the means over all seeds, with each flow measured for `seconds` after `warm_up`.
+async fn compare(file: &str, (warm_up, seconds): (u64, u64)) {
+    if !is_possible() {
+        return;
+    }
+    let _turn = TURN.lock().await;
+    for scheme in ["forward", "xor"] {
+        let mut sums = [0.0; 2];
+        for seed in SEEDS {
+            let mut scenario = Scenario::load(&scenario_file(file)).unwrap();
+            scenario.set(&format!("seed={seed}")).unwrap();
+            scenario.set("protocol.link.fast_period_s=0.05").unwrap();
+            for flow in &mut scenario.flows {
+                flow.warm_up = Duration::from_secs(warm_up);
+                flow.duration = Duration::from_secs(seconds);
+            }
+            let both = [simulated(&scenario, scheme), measured(&scenario, scheme).await];
+            println!("{file} by {scheme}, seed {seed}: simulated, in the lab: {both:.0?} bit/s");
+            sums.iter_mut().zip(both).for_each(|(sum, one)| *sum += one);
+        }
+        let ratio = sums[0] / sums[1];
+        println!("{file} by {scheme}: simulated {ratio:.3} of the lab's");
+        assert!((ratio - 1.0).abs() <= TOLERANCE, "{file} by {scheme}: {ratio:.3}");
+    }
+}
+
+#[tokio::test]
+async fn a_hub_carries_what_it_carries_in_the_lab() {
+    compare("hub.toml", (3, 10)).await;
+}
+
+#[tokio::test]
+async fn a_line_carries_what_it_carries_in_the_lab() {
+    compare("tunnel.toml", (1, 4)).await;
+}
+
+#[tokio::test]
+async fn a_pair_carries_what_it_carries_in_the_lab() {
+    compare("pair.toml", (2, 4)).await;
+}

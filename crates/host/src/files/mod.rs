@@ -1,0 +1,373 @@
+//! Files of a host: what to do about every file that is announced to it or that it sends.
+//!
+//! The engine says what happened to a file ([`Event`]). [`Files`] decides what follows and hands
+//! out [`Action`]s. The driver does them, on a disk and other threads in the daemon, at once and in
+//! memory in the simulator, and tells what came of those that may fail. A file that is received
+//! goes through these states:
+//!
+//! ```text
+//! announced ─► Preparing ─prepared─► Receiving ─assembled─► Verifying ─verified─► delivered
+//!                  │                                            │
+//!                  └─ no place: refused                         └─ corrupt: discarded, refused
+//!                                                                  no place: Kept, refused
+//! in any state:  withdrawn, cancelled or unwritable ─► discarded
+//!                suspended ─► closed, and what was received stays
+//! ```
+//!
+//! An answer to an action may come after the file has left the state that asked for it. Actions
+//! carry the number of the attempt they belong to, so that a late answer does no harm.
+
+#[cfg(test)]
+mod tests;
+
+use ncmesh_engine::Event;
+use ncmesh_engine::file::{BatchSet, Manifest, Refusal};
+use ncmesh_wire::FlowId;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Number of one attempt to receive a file.
+pub type Attempt = u64;
+
+/// What the driver is to do. `P` is a place that files are received into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action<P> {
+    /// Make or find the place of the file, and answer by
+    /// [`handle_prepared`](Files::handle_prepared).
+    Prepare {
+        /// Attempt that the answer belongs to.
+        attempt: Attempt,
+        /// Where the file goes.
+        place: P,
+        /// The file.
+        manifest: Box<Manifest>,
+    },
+    /// Tell the engine that the file is received, and which batches are there.
+    Accept(FlowId, BatchSet),
+    /// Tell the engine that the file is not received, and why.
+    Refuse(FlowId, Refusal),
+    /// Close the file. Verify the whole, make it durable and give it its name. Answer by
+    /// [`handle_verified`](Files::handle_verified).
+    Verify {
+        /// Attempt that the answer belongs to.
+        attempt: Attempt,
+        /// Where the file was received.
+        place: P,
+        /// The file.
+        manifest: Box<Manifest>,
+    },
+    /// Tell the engine that the file is delivered.
+    Delivered(FlowId),
+    /// Close the file. What was received of it stays.
+    Close(FlowId),
+    /// Close the file and throw away what was received of it.
+    Discard(FlowId, P),
+    /// Remember that the file was cancelled here, so that a restart does not receive it either.
+    NoteCancelled(Box<Manifest>),
+    /// A file that this host sends has ended: close it and do not resume it after a restart.
+    ForgetSent(FlowId),
+}
+
+/// How an earlier reception of a file ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It was delivered.
+    Delivered,
+    /// It was cancelled here.
+    Cancelled,
+}
+
+/// What [`Action::Prepare`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prepared {
+    /// The place, and these batches in it.
+    Receiving(BatchSet),
+    /// The whole file under its name: it was delivered shortly before a crash.
+    Delivered,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Preparing,
+    Receiving,
+    Verifying,
+    /// Whole, but it could not be given its name. Kept for another start of the host.
+    Kept,
+}
+
+#[derive(Debug)]
+struct Reception<P> {
+    place: P,
+    manifest: Manifest,
+    attempt: Attempt,
+    state: State,
+}
+
+/// All files of a host. Poll [`poll_action`](Self::poll_action) after every call.
+#[derive(Debug)]
+pub struct Files<P> {
+    /// Where files go that are announced from now on.
+    inbox: Option<P>,
+    /// The inbox that a restart begins with.
+    configured: Option<P>,
+    /// Files being received somewhere else than there.
+    elsewhere: BTreeMap<FlowId, P>,
+    receptions: BTreeMap<FlowId, Reception<P>>,
+    attempts: Attempt,
+    /// Attempts given up before their place was prepared, and the place to discard then, if any.
+    abandoned: BTreeMap<Attempt, Option<P>>,
+    sending: BTreeSet<FlowId>,
+    /// Sent files of which a receiver ended since [`take_receiver_news`](Self::take_receiver_news).
+    receiver_news: BTreeSet<FlowId>,
+    actions: VecDeque<Action<P>>,
+}
+
+impl<P: Clone + PartialEq> Files<P> {
+    /// Returns a host without files. It goes on in `elsewhere` with files that an earlier start
+    /// began to receive there.
+    #[must_use]
+    pub fn new(inbox: Option<P>, elsewhere: BTreeMap<FlowId, P>) -> Self {
+        Self {
+            configured: inbox.clone(),
+            inbox,
+            elsewhere,
+            receptions: BTreeMap::new(),
+            attempts: 0,
+            abandoned: BTreeMap::new(),
+            sending: BTreeSet::new(),
+            receiver_news: BTreeSet::new(),
+            actions: VecDeque::new(),
+        }
+    }
+
+    // ---- getters
+
+    /// Returns where files go that are announced from now on.
+    #[must_use]
+    pub fn inbox(&self) -> Option<&P> {
+        self.inbox.as_ref()
+    }
+
+    /// Returns the files being received somewhere else than in the configured inbox. A restart must
+    /// know them to go on there.
+    #[must_use]
+    pub fn elsewhere(&self) -> &BTreeMap<FlowId, P> {
+        &self.elsewhere
+    }
+
+    /// Returns the next thing to do.
+    pub fn poll_action(&mut self) -> Option<Action<P>> {
+        self.actions.pop_front()
+    }
+
+    /// Takes the sent files of which a receiver ended since the last call.
+    pub fn take_receiver_news(&mut self) -> BTreeSet<FlowId> {
+        core::mem::take(&mut self.receiver_news)
+    }
+
+    // ---- commands
+
+    /// Puts files into `inbox` that are announced from now on.
+    pub fn use_inbox(&mut self, inbox: P) {
+        self.inbox = Some(inbox);
+    }
+
+    /// Notes that this host sends a file.
+    pub fn send(&mut self, flow: FlowId) {
+        self.sending.insert(flow);
+    }
+
+    /// Notes again that a receiver of a sent file ended, because remembering it failed.
+    pub fn restore_receiver_news(&mut self, flow: FlowId) {
+        if self.sending.contains(&flow) {
+            self.receiver_news.insert(flow);
+        }
+    }
+
+    /// Ends a file, sent or received, that the user cancelled.
+    pub fn cancel(&mut self, flow: FlowId) {
+        self.forget_sent(flow);
+        if let Some(reception) = self.receptions.get(&flow) {
+            self.actions.push_back(Action::NoteCancelled(Box::new(reception.manifest.clone())));
+        }
+        self.discard(flow);
+    }
+
+    // ---- handle
+
+    /// Takes an event of the engine. Returns it if it is not about files. `known` says how an
+    /// earlier reception of an announced file ended.
+    pub fn handle_event(
+        &mut self,
+        event: Event,
+        known: impl FnOnce(&Manifest) -> Option<Known>,
+    ) -> Option<Event> {
+        match event {
+            Event::Announced(manifest) => {
+                let known = known(&manifest);
+                self.handle_announced(manifest, known);
+            }
+            Event::Assembled(flow) => self.handle_assembled(flow),
+            Event::Withdrawn(flow) | Event::Unwritable(flow) => self.discard(flow),
+            Event::Suspended(flow) => {
+                if let Some(reception) = self.receptions.remove(&flow) {
+                    self.abandon(&reception, false);
+                }
+                self.actions.push_back(Action::Close(flow));
+            }
+            Event::ReceiverDone(flow, _) => {
+                self.receiver_news.insert(flow);
+            }
+            Event::SendEnded(flow) | Event::SendFailed(flow, _) => self.forget_sent(flow),
+            other => return Some(other),
+        }
+        None
+    }
+
+    fn handle_announced(&mut self, manifest: Box<Manifest>, known: Option<Known>) {
+        let flow = manifest.flow;
+        match known {
+            // The engine asks for its verification, which `handle_assembled` confirms at once.
+            Some(Known::Delivered) => return self.accept_all(&manifest),
+            Some(Known::Cancelled) => return self.refuse(flow, Refusal::Cancelled),
+            None => {}
+        }
+        let place = self.elsewhere.get(&flow).or(self.inbox.as_ref());
+        let Some(place) = place.cloned() else { return self.refuse(flow, Refusal::NoInbox) };
+        if self.configured.as_ref() != Some(&place) {
+            self.elsewhere.insert(flow, place.clone());
+        }
+
+        self.attempts += 1;
+        let attempt = self.attempts;
+        let reception = Reception {
+            place: place.clone(),
+            manifest: Manifest::clone(&manifest),
+            attempt,
+            state: State::Preparing,
+        };
+        if let Some(earlier) = self.receptions.insert(flow, reception) {
+            self.abandon(&earlier, false);
+        }
+        self.actions.push_back(Action::Prepare { attempt, place, manifest });
+    }
+
+    /// Takes the answer to [`Action::Prepare`]. Returns whether the place is to be opened; if not,
+    /// nothing is written to it.
+    pub fn handle_prepared(
+        &mut self,
+        flow: FlowId,
+        attempt: Attempt,
+        answer: Result<Prepared, Refusal>,
+    ) -> bool {
+        let Some(reception) = self.reception_in(flow, attempt, State::Preparing) else {
+            // Withdrawn or cancelled meanwhile: what was prepared since then goes too.
+            let place = self.abandoned.remove(&attempt).flatten();
+            let place = place.filter(|_| !self.receptions.contains_key(&flow));
+            self.actions.extend(place.map(|place| Action::Discard(flow, place)));
+            return false;
+        };
+        match answer {
+            Ok(Prepared::Receiving(have)) => {
+                reception.state = State::Receiving;
+                self.actions.push_back(Action::Accept(flow, have));
+                true
+            }
+            Ok(Prepared::Delivered) => {
+                reception.state = State::Receiving;
+                let batches = reception.manifest.geometry.batches();
+                self.actions.push_back(Action::Accept(flow, BatchSet::all(batches)));
+                false
+            }
+            Err(why) => {
+                self.receptions.remove(&flow);
+                self.refuse(flow, why);
+                false
+            }
+        }
+    }
+
+    fn handle_assembled(&mut self, flow: FlowId) {
+        // Without a reception it was delivered before this start.
+        let Some(reception) = self.receptions.get_mut(&flow) else {
+            return self.actions.push_back(Action::Delivered(flow));
+        };
+        reception.state = State::Verifying;
+        let (attempt, place) = (reception.attempt, reception.place.clone());
+        let manifest = Box::new(reception.manifest.clone());
+        self.actions.push_back(Action::Verify { attempt, place, manifest });
+    }
+
+    /// Takes the answer to [`Action::Verify`]. Returns whether the file is delivered by it.
+    pub fn handle_verified(
+        &mut self,
+        flow: FlowId,
+        attempt: Attempt,
+        answer: Result<(), Refusal>,
+    ) -> bool {
+        let Some(reception) = self.reception_in(flow, attempt, State::Verifying) else {
+            return false;
+        };
+        match answer {
+            Ok(()) => {
+                self.discard(flow);
+                self.actions.push_back(Action::Delivered(flow));
+                return true;
+            }
+            Err(Refusal::Corrupt) => {
+                self.discard(flow);
+                self.refuse(flow, Refusal::Corrupt);
+            }
+            Err(why) => {
+                reception.state = State::Kept;
+                self.refuse(flow, why);
+            }
+        }
+        false
+    }
+
+    // ---- inside
+
+    /// Returns the reception that an answer belongs to.
+    fn reception_in(
+        &mut self,
+        flow: FlowId,
+        attempt: Attempt,
+        state: State,
+    ) -> Option<&mut Reception<P>> {
+        let reception = self.receptions.get_mut(&flow)?;
+        (reception.attempt == attempt && reception.state == state).then_some(reception)
+    }
+
+    /// Forgets a reception, and discards what was received.
+    fn discard(&mut self, flow: FlowId) {
+        self.elsewhere.remove(&flow);
+        if let Some(reception) = self.receptions.remove(&flow) {
+            self.abandon(&reception, true);
+            self.actions.push_back(Action::Discard(flow, reception.place));
+        }
+    }
+
+    /// Expects an answer to `Prepare` that comes too late.
+    fn abandon(&mut self, reception: &Reception<P>, discards: bool) {
+        if reception.state == State::Preparing {
+            let place = discards.then(|| reception.place.clone());
+            self.abandoned.insert(reception.attempt, place);
+        }
+    }
+
+    fn forget_sent(&mut self, flow: FlowId) {
+        if self.sending.remove(&flow) {
+            self.receiver_news.remove(&flow);
+            self.actions.push_back(Action::ForgetSent(flow));
+        }
+    }
+
+    fn accept_all(&mut self, manifest: &Manifest) {
+        let all = BatchSet::all(manifest.geometry.batches());
+        self.actions.push_back(Action::Accept(manifest.flow, all));
+    }
+
+    fn refuse(&mut self, flow: FlowId, why: Refusal) {
+        self.actions.push_back(Action::Refuse(flow, why));
+    }
+}

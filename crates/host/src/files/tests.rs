@@ -1,0 +1,231 @@
+//! Tests of the decisions about files, with answers of a scripted disk.
+
+use super::*;
+use ncmesh_engine::file::{Geometry, SendFailure};
+use ncmesh_wire::NodeId;
+use proptest::prelude::*;
+
+const FLOW: FlowId = FlowId { source: NodeId(2), serial: 7 };
+
+fn manifest() -> Box<Manifest> {
+    let geometry = Geometry::new(100_000, 32, 1400).unwrap();
+    let name = "a.bin".into();
+    Box::new(Manifest { flow: FLOW, name, geometry, root: [1; 32], hash: [2; 32] })
+}
+
+fn some() -> BatchSet {
+    let mut have = BatchSet::none(manifest().geometry.batches());
+    have.insert(1);
+    have
+}
+
+fn all() -> BatchSet {
+    BatchSet::all(manifest().geometry.batches())
+}
+
+fn files() -> Files<&'static str> {
+    Files::new(Some("inbox"), BTreeMap::new())
+}
+
+fn handle(files: &mut Files<&'static str>, event: Event) -> Vec<Action<&'static str>> {
+    assert_eq!(files.handle_event(event, |_| None), None);
+    actions(files)
+}
+
+fn actions(files: &mut Files<&'static str>) -> Vec<Action<&'static str>> {
+    core::iter::from_fn(|| files.poll_action()).collect()
+}
+
+fn announced(files: &mut Files<&'static str>, attempt: Attempt, place: &'static str) {
+    let prepare = Action::Prepare { attempt, place, manifest: manifest() };
+    assert_eq!(handle(files, Event::Announced(manifest())), [prepare]);
+}
+
+fn verify(attempt: Attempt) -> Action<&'static str> {
+    Action::Verify { attempt, place: "inbox", manifest: manifest() }
+}
+
+/// A file of which everything has come.
+fn assembled() -> Files<&'static str> {
+    let mut files = files();
+    announced(&mut files, 1, "inbox");
+    assert!(files.handle_prepared(FLOW, 1, Ok(Prepared::Receiving(some()))));
+    assert_eq!(actions(&mut files), [Action::Accept(FLOW, some())]);
+    assert_eq!(handle(&mut files, Event::Assembled(FLOW)), [verify(1)]);
+    files
+}
+
+#[test]
+fn a_file_is_prepared_received_verified_and_delivered() {
+    let mut files = assembled();
+    assert!(files.handle_verified(FLOW, 1, Ok(())));
+    let delivered = [Action::Discard(FLOW, "inbox"), Action::Delivered(FLOW)];
+    assert_eq!(actions(&mut files), delivered);
+    assert!(!files.handle_verified(FLOW, 1, Ok(())), "once is enough");
+    assert_eq!(actions(&mut files), []);
+}
+
+#[test]
+fn a_corrupt_file_goes_and_one_without_a_place_stays() {
+    let refused = |why| Action::Refuse(FLOW, why);
+    let mut files = assembled();
+    assert!(!files.handle_verified(FLOW, 1, Err(Refusal::Corrupt)));
+    let discarded = [Action::Discard(FLOW, "inbox"), refused(Refusal::Corrupt)];
+    assert_eq!(actions(&mut files), discarded);
+
+    let mut files = assembled();
+    assert!(!files.handle_verified(FLOW, 1, Err(Refusal::NoSpace)));
+    assert_eq!(actions(&mut files), [refused(Refusal::NoSpace)]);
+    files.cancel(FLOW);
+    let cancelled = [Action::NoteCancelled(manifest()), Action::Discard(FLOW, "inbox")];
+    assert_eq!(actions(&mut files), cancelled);
+}
+
+#[test]
+fn what_is_known_or_has_no_place_is_answered_at_once() {
+    let announced = || Event::Announced(manifest());
+    let mut files = files();
+    assert_eq!(files.handle_event(announced(), |_| Some(Known::Delivered)), None);
+    assert_eq!(actions(&mut files), [Action::Accept(FLOW, all())]);
+    assert_eq!(handle(&mut files, Event::Assembled(FLOW)), [Action::Delivered(FLOW)]);
+    assert_eq!(files.handle_event(announced(), |_| Some(Known::Cancelled)), None);
+    assert_eq!(actions(&mut files), [Action::Refuse(FLOW, Refusal::Cancelled)]);
+
+    let mut homeless = Files::new(None, BTreeMap::new());
+    let refused = [Action::Refuse(FLOW, Refusal::NoInbox)];
+    assert_eq!(handle(&mut homeless, announced()), refused);
+
+    // Delivered shortly before a crash: found under its name.
+    let mut restarted = self::files();
+    self::announced(&mut restarted, 1, "inbox");
+    assert!(!restarted.handle_prepared(FLOW, 1, Ok(Prepared::Delivered)));
+    assert_eq!(actions(&mut restarted), [Action::Accept(FLOW, all())]);
+    assert_eq!(handle(&mut restarted, Event::Assembled(FLOW)), [verify(1)]);
+}
+
+#[test]
+fn a_file_stays_in_the_inbox_where_it_was_begun() {
+    let mut files = files();
+    announced(&mut files, 1, "inbox");
+    assert!(files.elsewhere().is_empty());
+    files.use_inbox("usb");
+    assert_eq!(files.inbox(), Some(&"usb"));
+    announced(&mut files, 2, "usb");
+    assert_eq!(files.elsewhere(), &BTreeMap::from([(FLOW, "usb")]));
+
+    let mut restarted = Files::new(Some("inbox"), files.elsewhere().clone());
+    announced(&mut restarted, 1, "usb");
+    assert_eq!(handle(&mut restarted, Event::Withdrawn(FLOW)), [Action::Discard(FLOW, "usb")]);
+    assert!(restarted.elsewhere().is_empty());
+}
+
+#[test]
+fn a_late_answer_does_not_bring_a_file_back() {
+    let receiving = || Ok(Prepared::Receiving(some()));
+    // Withdrawn while its place was made: what was made goes.
+    let mut files = files();
+    announced(&mut files, 1, "inbox");
+    let discard = [Action::Discard(FLOW, "inbox")];
+    assert_eq!(handle(&mut files, Event::Withdrawn(FLOW)), discard);
+    assert!(!files.handle_prepared(FLOW, 1, receiving()));
+    assert_eq!(actions(&mut files), discard);
+
+    // Suspended: what was received before stays.
+    announced(&mut files, 2, "inbox");
+    assert_eq!(handle(&mut files, Event::Suspended(FLOW)), [Action::Close(FLOW)]);
+    assert!(!files.handle_prepared(FLOW, 2, receiving()));
+    assert_eq!(actions(&mut files), []);
+
+    // Withdrawn and announced again: the answer to the first announcement is not for the second.
+    announced(&mut files, 3, "inbox");
+    assert_eq!(handle(&mut files, Event::Withdrawn(FLOW)), discard);
+    announced(&mut files, 4, "inbox");
+    assert!(!files.handle_prepared(FLOW, 3, receiving()));
+    assert_eq!(actions(&mut files), []);
+    assert!(files.handle_prepared(FLOW, 4, receiving()));
+    assert_eq!(actions(&mut files), [Action::Accept(FLOW, some())]);
+
+    // Cancelled while it is verified.
+    assert_eq!(handle(&mut files, Event::Assembled(FLOW)), [verify(4)]);
+    files.cancel(FLOW);
+    actions(&mut files);
+    assert!(!files.handle_verified(FLOW, 4, Ok(())));
+    assert_eq!(actions(&mut files), []);
+}
+
+#[test]
+fn a_sent_file_is_forgotten_once_and_its_receivers_are_news_until_then() {
+    let mut files = files();
+    files.send(FLOW);
+    assert_eq!(handle(&mut files, Event::ReceiverDone(FLOW, NodeId(9))), []);
+    assert_eq!(files.take_receiver_news(), BTreeSet::from([FLOW]));
+    files.restore_receiver_news(FLOW);
+    assert_eq!(files.take_receiver_news(), BTreeSet::from([FLOW]));
+    assert_eq!(handle(&mut files, Event::SendEnded(FLOW)), [Action::ForgetSent(FLOW)]);
+    files.restore_receiver_news(FLOW);
+    let failed = Event::SendFailed(FLOW, SendFailure::Unreadable);
+    assert_eq!((files.take_receiver_news().len(), handle(&mut files, failed)), (0, vec![]));
+}
+
+#[test]
+fn other_events_are_left_to_the_driver() {
+    let packet = Event::Packet { from: NodeId(3), packet: vec![1] };
+    assert_eq!(files().handle_event(packet.clone(), |_| None), Some(packet));
+}
+
+proptest! {
+    /// In whatever order events and answers come: no file is delivered twice for one announcement,
+    /// every verification belongs to an acceptance, and nothing is kept for files that are gone.
+    #[test]
+    fn any_order_of_events_and_answers_is_survived(steps in prop::collection::vec(0_u8..9, 0..80)) {
+        let mut files = files();
+        let (mut asked, mut announcements, mut deliveries) = (Vec::new(), 0_u32, 0_u32);
+        for step in steps {
+            let event = match step {
+                0 => {
+                    announcements += 1;
+                    Some(Event::Announced(manifest()))
+                }
+                1 => Some(Event::Withdrawn(FLOW)),
+                2 => Some(Event::Suspended(FLOW)),
+                3 => files.receptions.get(&FLOW)
+                    .is_some_and(|reception| reception.state == State::Receiving)
+                    .then_some(Event::Assembled(FLOW)),
+                4 => {
+                    files.cancel(FLOW);
+                    None
+                }
+                _ => {
+                    if let Some((attempt, verifies)) = asked.pop() {
+                        if verifies {
+                            let answer = [Ok(()), Err(Refusal::Corrupt), Err(Refusal::NoSpace)];
+                            files.handle_verified(FLOW, attempt, answer[usize::from(step) % 3]);
+                        } else {
+                            let answer = if step == 5 {
+                                Err(Refusal::NoSpace)
+                            } else {
+                                Ok(Prepared::Receiving(some()))
+                            };
+                            files.handle_prepared(FLOW, attempt, answer);
+                        }
+                    }
+                    None
+                }
+            };
+            if let Some(event) = event {
+                files.handle_event(event, |_| None);
+            }
+            while let Some(action) = files.poll_action() {
+                match action {
+                    Action::Prepare { attempt, .. } => asked.push((attempt, false)),
+                    Action::Verify { attempt, .. } => asked.push((attempt, true)),
+                    Action::Delivered(_) => deliveries += 1,
+                    _ => {}
+                }
+            }
+            prop_assert!(deliveries <= announcements);
+            prop_assert!(files.receptions.len() <= 1);
+            prop_assert!(files.abandoned.len() <= asked.len());
+        }
+    }
+}

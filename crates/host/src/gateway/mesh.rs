@@ -1,0 +1,43 @@
+//! The mesh behind a gateway: one scheme of the node's stack.
+
+use super::Mesh;
+use ncmesh_engine::storage::Storage;
+use ncmesh_engine::time::Instant;
+use ncmesh_engine::tunnel::PacketError;
+use ncmesh_stack::Stack;
+use ncmesh_wire::NodeId;
+
+/// A stack as its gateway sees it.
+pub struct StackMesh<'a> {
+    /// The stack.
+    pub stack: &'a mut Stack,
+    /// The node's files, which a call of the stack may touch.
+    pub storage: &'a mut dyn Storage,
+    /// Name of the scheme that carries packets.
+    pub scheme: &'a str,
+    /// The time of the call.
+    pub now: Instant,
+}
+
+impl Mesh for StackMesh<'_> {
+    fn version(&self) -> u64 {
+        self.stack.topology().version()
+    }
+
+    fn named(&self, name: &str) -> Option<NodeId> {
+        let mut named = self.stack.topology().named(name);
+        match (named.next(), named.next()) {
+            (Some(only), None) => Some(only),
+            (None, _) => name.parse().ok().map(NodeId),
+            _ => None,
+        }
+    }
+
+    fn below_low_watermark(&self, to: NodeId) -> bool {
+        self.stack.below_low_watermark(self.scheme, to) == Some(true)
+    }
+
+    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), PacketError> {
+        self.stack.at(self.now, self.storage).send_packet(self.scheme, to, packet)
+    }
+}

@@ -1,0 +1,250 @@
+//! Gateway between a host's IP stack and a tunnel of the mesh.
+//!
+//! Packets that the host sends are routed to a node by longest prefix, wait in a queue of their
+//! connection ([`queues`]) whose delay CoDel controls ([`codel`]), and go to the scheme when it
+//! asks for more. Packets from the mesh reach the host if their source address is routed to the
+//! node that sent them. Both sides are hostile: what is no IP packet is a counted drop, never an
+//! error.
+//!
+//! - handle: [`Gateway::handle_outbound`], [`Gateway::handle_inbound`]
+//! - poll: [`Gateway::drain`], [`Gateway::poll_inbound`]
+
+mod codel;
+mod counters;
+mod header;
+mod icmp;
+mod mesh;
+mod mss;
+#[cfg(test)]
+mod packets;
+mod queues;
+mod routes;
+#[cfg(test)]
+mod tests;
+
+pub use counters::{Dropped, GatewayCounters, PacketCount};
+pub use mesh::StackMesh;
+pub use routes::Target;
+
+use header::Header;
+use icmp::Problem;
+use ipnet::IpNet;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::tunnel::PacketError;
+use ncmesh_wire::NodeId;
+use queues::{QueueKey, Queues};
+use routes::{NextHop, Routes};
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+/// ICMP messages that a gateway makes in one second at most.
+const ICMP_PER_SECOND: u32 = 100;
+
+/// Settings of a gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayConfig {
+    /// Addresses of the host itself. Packets from the mesh must not claim them as their source.
+    pub addresses: Vec<IpAddr>,
+    /// Node that each prefix is reached through. A packet from that node may have a source address
+    /// of the prefix.
+    pub routes: Vec<(IpNet, Target)>,
+    /// Longest IP packet, bytes.
+    pub mtu: usize,
+    /// Lowers the segment size that TCP connections offer to what fits the MTU.
+    pub clamp_mss: bool,
+    /// Packets that wait here for one node at most.
+    pub queue: usize,
+}
+
+/// Packets that wait for one node where the configuration does not say, at most.
+pub const DEFAULT_QUEUE: usize = 128;
+
+/// The mesh as the gateway sees it.
+pub trait Mesh {
+    /// Number that changes whenever a name may stand for another node.
+    fn version(&self) -> u64;
+    /// Returns the only node of that name, or the node with that id where none has the name.
+    fn named(&self, name: &str) -> Option<NodeId>;
+    /// Returns whether a packet offered for `to` now would be sent soon. While it would not,
+    /// packets wait in the gateway, where each connection has its own queue.
+    fn below_low_watermark(&self, to: NodeId) -> bool;
+    /// Offers a packet for a node.
+    ///
+    /// # Errors
+    /// [`PacketError`] says why the scheme did not take it.
+    fn send(&mut self, to: NodeId, packet: &[u8]) -> Result<(), PacketError>;
+}
+
+/// Gateway of one node.
+#[derive(Debug)]
+pub struct Gateway {
+    config: GatewayConfig,
+    routes: Routes,
+    queues: Queues,
+    /// Packets for the host, the oldest first.
+    inbound: VecDeque<Vec<u8>>,
+    icmp_limit: RateLimit,
+    counters: GatewayCounters,
+}
+
+impl Gateway {
+    /// Returns a gateway with empty queues.
+    #[must_use]
+    pub fn new(config: GatewayConfig) -> Self {
+        Self {
+            routes: Routes::new(&config.routes),
+            queues: Queues::new(config.queue),
+            config,
+            inbound: VecDeque::new(),
+            icmp_limit: RateLimit::default(),
+            counters: GatewayCounters::default(),
+        }
+    }
+
+    // ---- getters
+
+    /// Returns what the gateway counted since it was made.
+    #[must_use]
+    pub fn counters(&self) -> &GatewayCounters {
+        &self.counters
+    }
+
+    /// Returns the number of packets that wait for the scheme.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Returns the number of packets that wait in the queue which `packet` would wait in.
+    #[must_use]
+    pub fn waiting_like(&self, packet: &[u8]) -> usize {
+        Header::read(packet).map_or(0, |header| self.queues.len_of(header.connection))
+    }
+
+    // ---- handle
+
+    /// Takes a packet that the host sends, and passes on what the scheme asks for.
+    pub fn handle_outbound(&mut self, mut packet: Vec<u8>, mesh: &mut impl Mesh, now: Instant) {
+        let Ok(header) = Header::read(&packet) else {
+            return self.counters.drop(Dropped::Malformed);
+        };
+        if is_group_address(header.destination) {
+            return self.counters.drop(Dropped::Multicast);
+        }
+        let to = match self.find(header.destination, mesh) {
+            NextHop::Node(node) => node,
+            NextHop::UnknownName => return self.refuse(&packet, Dropped::NoPath, now),
+            NextHop::NoRoute => return self.refuse(&packet, Dropped::NoRoute, now),
+        };
+        if packet.len() > self.config.mtu {
+            return self.refuse(&packet, Dropped::TooLong, now);
+        }
+
+        self.clamp_mss(&mut packet);
+        let key = QueueKey { node: to, connection: header.connection };
+        if self.queues.push(key, packet, now) {
+            self.counters.drop(Dropped::Full);
+        }
+        self.drain(mesh, now);
+    }
+
+    /// Takes a packet that came from a node of the mesh.
+    pub fn handle_inbound(&mut self, from: NodeId, mut packet: Vec<u8>, mesh: &impl Mesh) {
+        let Ok(header) = Header::read(&packet) else {
+            return self.counters.drop(Dropped::Malformed);
+        };
+
+        // A node may send only from addresses that are routed to it, and never from the host's own.
+        let is_routed_back = self.find(header.source, mesh) == NextHop::Node(from);
+        if !is_routed_back || self.config.addresses.contains(&header.source) {
+            return self.counters.drop(Dropped::Spoofed);
+        }
+
+        self.clamp_mss(&mut packet);
+        self.counters.inbound.count(&packet);
+        self.inbound.push_back(packet);
+    }
+
+    /// Counts a packet from [`poll_inbound`](Self::poll_inbound) that the host's device refused.
+    pub fn handle_device_refusal(&mut self) {
+        self.counters.drop(Dropped::Device);
+    }
+
+    // ---- poll
+
+    /// Passes on waiting packets as far as the scheme asks for them. Call it after everything that
+    /// the stack was told, since each may make room.
+    pub fn drain(&mut self, mesh: &mut impl Mesh, now: Instant) {
+        self.queues.expire(now);
+        while let Some((to, packet)) = self.queues.pop(|to| mesh.below_low_watermark(to), now) {
+            match mesh.send(to, &packet) {
+                Ok(()) => self.counters.outbound.count(&packet),
+                Err(PacketError::NoPath(_)) => self.refuse(&packet, Dropped::NoPath, now),
+                Err(PacketError::TooLong { .. }) => self.refuse(&packet, Dropped::TooLong, now),
+                Err(PacketError::Full) => self.counters.drop(Dropped::Full),
+                Err(PacketError::Empty | PacketError::Oneself | PacketError::UnknownScheme) => {
+                    self.counters.drop(Dropped::NoRoute);
+                }
+            }
+        }
+        self.counters.add(Dropped::Late, self.queues.take_late());
+    }
+
+    /// Returns the next packet for the host.
+    pub fn poll_inbound(&mut self) -> Option<Vec<u8>> {
+        self.inbound.pop_front()
+    }
+
+    // ---- inside
+
+    fn find(&mut self, address: IpAddr, mesh: &impl Mesh) -> NextHop {
+        self.routes.refresh(mesh.version(), |name| mesh.named(name));
+        self.routes.find(address)
+    }
+
+    fn clamp_mss(&mut self, packet: &mut [u8]) {
+        if self.config.clamp_mss && mss::clamp(packet, self.config.mtu) {
+            self.counters.clamped += 1;
+        }
+    }
+
+    /// Drops a packet of the host and tells the host why by ICMP, where a router would.
+    fn refuse(&mut self, packet: &[u8], why: Dropped, now: Instant) {
+        self.counters.drop(why);
+        let mtu = u16::try_from(self.config.mtu).unwrap_or(u16::MAX);
+        let problem = match why {
+            Dropped::TooLong => Problem::TooBig(mtu),
+            Dropped::NoRoute => Problem::NoRoute,
+            _ => Problem::NoPath,
+        };
+        let message = icmp::message(packet, problem).filter(|_| self.icmp_limit.take(now));
+        if let Some(message) = message {
+            self.counters.icmp_sent += 1;
+            self.inbound.push_back(message);
+        }
+    }
+}
+
+/// Returns whether an address is not that of one host: multicast, broadcast or unspecified.
+fn is_group_address(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    broadcast || address.is_multicast() || address.is_unspecified()
+}
+
+/// Counter that allows [`ICMP_PER_SECOND`] messages in each second.
+#[derive(Debug, Default)]
+struct RateLimit {
+    window_start: Option<Instant>,
+    taken: u32,
+}
+
+impl RateLimit {
+    /// Takes one message from the limit. Returns whether there was one left.
+    fn take(&mut self, now: Instant) -> bool {
+        if self.window_start.is_none_or(|start| now >= start + Duration::from_secs(1)) {
+            *self = Self { window_start: Some(now), taken: 0 };
+        }
+        self.taken += 1;
+        self.taken <= ICMP_PER_SECOND
+    }
+}

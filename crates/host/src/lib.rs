@@ -1,0 +1,17 @@
+//! What every host does around a stack, whatever world it lives in.
+//!
+//! The daemon (`ncmesh-node`) and the simulator (`ncmesh-sim`) drive the same stack. Around it both
+//! decide whether to take an announced file, carry IP packets in and out, and join stream layers to
+//! local ports. Those decisions are state machines without sockets, disk, threads or clock, and
+//! they are here, so that what decides a result is the same code in both worlds:
+//!
+//! - [`files`]: what to do about every file that is announced or sent
+//! - [`gateway`]: IP packets between a host and a tunnel of the mesh, with a queue for each
+//!   connection
+//! - [`streams`]: what the host's ports are connected to
+//! - [`saving`]: values that must outlive the host, written until that succeeds
+
+pub mod files;
+pub mod gateway;
+pub mod saving;
+pub mod streams;

@@ -1,0 +1,103 @@
+//! A node whose state directory cannot be written for a while.
+
+use super::*;
+use ncmesh_engine::Event;
+use ncmesh_engine::file::{Geometry, Manifest};
+use tempfile::TempDir;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+const CONFIG: &str = "[node]\nid = 3\nkey = \"000102030405060708090a0b0c0d0e0f10111213\
+                      1415161718191a1b1c1d1e1f\"\n[radio]\nkind = \"udp\"\ninterface = \"lo\"\n";
+
+/// A node, the calls that other threads make on it, and its state directory.
+fn node() -> (Node, UnboundedReceiver<Command>, TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::open(dir.path()).unwrap();
+    let file = dir.path().join("node.toml");
+    std::fs::write(&file, CONFIG).unwrap();
+    let config = NodeConfig::read(&file).unwrap();
+    let (handle, calls) = Handle::new();
+    let parts = Parts {
+        epoch: state.next_epoch().unwrap(),
+        delivered: state.delivered().unwrap(),
+        seed: 1,
+        handle,
+        radio: "none".into(),
+        ports: Ports::new().0,
+        state,
+    };
+    (Node::new(&config, parts).unwrap(), calls, dir)
+}
+
+/// Waits until a thread has answered, and lets the node go on as the daemon's loop does.
+async fn answered(node: &mut Node, calls: &mut UnboundedReceiver<Command>) {
+    calls.recv().await.unwrap()(node);
+    node.handle_events();
+}
+
+/// Lets the node do what it wants to be woken for.
+async fn woken(node: &mut Node, calls: &mut UnboundedReceiver<Command>) {
+    while calls.is_empty() {
+        let at = node.poll_timeout().unwrap();
+        tokio::time::sleep_until(at.into()).await;
+        node.handle_timeout();
+        node.handle_events();
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    answered(node, calls).await;
+}
+
+#[tokio::test]
+async fn peers_that_cannot_be_saved_are_saved_as_soon_as_they_can() {
+    let (mut node, mut calls, dir) = node();
+    // The file is written under this name first.
+    let obstacle = dir.path().join("peers.new");
+    std::fs::create_dir(&obstacle).unwrap();
+    node.stack.remember_epoch(NodeId(7), 42);
+    node.tidy();
+    answered(&mut node, &mut calls).await;
+    assert_eq!(node.state.peer_epochs(), []);
+
+    std::fs::remove_dir(&obstacle).unwrap();
+    woken(&mut node, &mut calls).await;
+    assert_eq!(node.state.peer_epochs(), [(NodeId(7), 42)]);
+}
+
+#[tokio::test]
+async fn inboxes_that_cannot_be_saved_are_saved_as_soon_as_they_can() {
+    let (mut node, mut calls, dir) = node();
+    let obstacle = dir.path().join("inboxes.new");
+    std::fs::create_dir(&obstacle).unwrap();
+    node.use_inbox(dir.path().join("in"));
+    let flow = FlowId { source: NodeId(7), serial: 1 };
+    let geometry = Geometry::new(1000, 32, 1400).unwrap();
+    let manifest = Manifest { flow, name: "a".into(), geometry, root: [1; 32], hash: [2; 32] };
+    node.files.handle_event(Event::Announced(Box::new(manifest)), |_| None);
+    node.handle_events();
+    answered(&mut node, &mut calls).await;
+    assert!(node.state.inboxes().is_empty());
+
+    std::fs::remove_dir(&obstacle).unwrap();
+    woken(&mut node, &mut calls).await;
+    assert_eq!(node.state.inboxes(), BTreeMap::from([(flow, dir.path().join("in"))]));
+}
+
+#[tokio::test]
+async fn nothing_is_sent_under_an_epoch_that_is_not_saved() {
+    let (mut node, mut calls, dir) = node();
+    let obstacle = dir.path().join("epoch.new");
+    std::fs::create_dir(&obstacle).unwrap();
+    let wants_to_send = |node: &Node| node.stack.offer(node.clock.now()).is_some();
+    while !wants_to_send(&node) {
+        tokio::time::sleep_until(node.poll_timeout().unwrap().into()).await;
+        node.handle_timeout();
+    }
+    assert!(node.wants_radio());
+    node.savers.epoch.begin(&u64::MAX, node.clock.now());
+    node.savers.epoch.handle_written(false, node.clock.now());
+    assert!(!node.wants_radio());
+
+    std::fs::remove_dir(&obstacle).unwrap();
+    woken(&mut node, &mut calls).await;
+    assert!(node.wants_radio());
+}
