@@ -163,7 +163,8 @@ return {
         },
       },
       [2] = { name = "acknowledgment",
-        info = "{flow} of {receiver.node} to {next_hop}: {receiver.state}, complete below batch {first_missing}",
+        info = "{flow} of {receiver.node} to {next_hop}: {receiver.state}, complete below batch "
+          .. "{first_missing}",
         parts = {
           { "number", "next_hop", "Next hop", 2 },
           { "flow", "flow", "Flow" },
@@ -387,7 +388,8 @@ return {
         },
       },
       [3] = { name = "request",
-        info = "{packet.source} to {packet.destination} by {next_hop}: {mc2.request.missing} packets of generation {mc2.generation}",
+        info = "{packet.source} to {packet.destination} by {next_hop}: {mc2.request.missing} "
+          .. "packets of generation {mc2.generation}",
         parts = {
           { "number", "packet.source", "Source", 2 },
           { "number", "packet.destination", "Destination", 2 },
@@ -459,7 +461,8 @@ return {
         },
       },
       [3] = { name = "feedback",
-        info = "{packet.source} to {packet.destination} generation {core.generation}: {core.request}",
+        info = "{packet.source} to {packet.destination} generation {core.generation}: "
+          .. "{core.request}",
         parts = {
           { "number", "packet.source", "Source", 2 },
           { "number", "packet.destination", "Destination", 2 },

@@ -81,13 +81,19 @@ impl Lua {
     /// Appends the value. The line is indented by `indent`, and `used` columns of it are used.
     fn write(&self, indent: usize, used: usize, out: &mut String) {
         let whole = self.line();
+        let margin = format!("\n{}", " ".repeat(indent + 2));
         let entries = match self {
-            Self::Table(entries) if used + whole.len() + 1 > WIDTH => entries,
-            _ => return out.push_str(&whole),
+            _ if used + whole.len() < WIDTH => return out.push_str(&whole),
+            Self::Table(entries) => entries,
+            Self::Atom(text) => {
+                // A long text is put together from two, cut at a space.
+                let end = text.len().min(WIDTH - used - 1);
+                let (front, back) = text.split_at(text[..end].rfind(' ').map_or(end, |at| at + 1));
+                return *out += &format!("{front}\"{margin}.. \"{back}");
+            }
         };
         // Plain entries at the front share lines; each table has its own.
         out.push('{');
-        let margin = format!("\n{}", " ".repeat(indent + 2));
         let mut column = used + 1;
         let mut in_front = true;
         for entry in entries {
