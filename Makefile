@@ -10,7 +10,7 @@ VENV ?= target/venv
 PYTHON ?= python3
 # Those in Python that are run as they are.
 SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare \
-  scripts/check-columns.py scripts/readme-picture.py scripts/site_hooks.py
+  scripts/check-columns.py scripts/check-house.py scripts/readme-picture.py scripts/site_hooks.py
 
 .PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
   python python-lint python-test validation
@@ -27,12 +27,12 @@ demo:
 	target/release/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
-test: test-deps lint python-lint doc docs fuzz unit python-test
+test: test-deps lint python-lint doc docs fuzz unit lean python-test
 
 test-deps:
 	scripts/install-test-deps.sh
 
-lint:
+lint: columns house
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	scripts/check-neon.sh
@@ -40,6 +40,10 @@ lint:
 # No line of code, comments or Markdown is longer than 100 columns.
 columns:
 	scripts/check-columns.py
+
+# Imports form no circle and point down only; files are short.
+house:
+	scripts/check-house.py
 
 # The documents as a site in target/site; a link or an anchor that leads nowhere is an error.
 docs: $(VENV)/bin/mkdocs

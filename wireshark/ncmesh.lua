@@ -4,9 +4,9 @@
 -- How bodies are laid out is in ncmesh_frames.lua, beside this file, which is generated from the
 -- descriptions of frames in the crates.
 --
--- It takes Ethertype 0x88B5, as `ncmesh simulate --pcap` writes it, and UDP port 7117, as daemons
--- use it. Of sealed frames it shows the header. Frames under the null cipher (`--unsealed`) it
--- shows whole; their tag is all zeros. Runs under Lua 5.2 to 5.4, hence without bit operators.
+-- It takes Ethertype 0x88B5, which `ncmesh simulate --pcap` writes, and UDP port 7117, which
+-- daemons use. It shows the header of sealed frames, and all of frames under the null cipher
+-- (`--unsealed`), which have a tag of zeros. Runs under Lua 5.2 to 5.4, so without bit operators.
 
 local ETHERTYPE = 0x88B5
 local UDP_PORT = 7117

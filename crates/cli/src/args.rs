@@ -229,7 +229,7 @@ pub(crate) struct CancelArgs {
 pub(crate) struct TunnelArgs {
     /// A tunnel scheme: forward, xor, mc2, core_nc or cope
     pub(crate) scheme: Option<String>,
-    /// How this node relays core_nc: core, recoding or non_recoding
+    /// Relay mode of this node for core_nc: core, recoding or non_recoding
     #[arg(long, value_parser = relay)]
     pub(crate) relay: Option<RelayMode>,
     /// Whether this node, as a relay of core_nc or cope, combines flows that cross: on or off
@@ -267,8 +267,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// The scheme: pacifier, more, etx_unicast or tree_flood for a file; forward, xor, mc2, core_nc
-    /// or cope for flows; multirate for streams [default: by the scenario's traffic, pacifier for a
-    /// file, else forward for flows, else multirate for streams]
+    /// or cope for flows; multirate for streams [default: pacifier if a file is sent, else forward
+    /// for flows, else multirate]
     #[arg(long)]
     pub(crate) scheme: Option<String>,
     /// Stop after this many seconds of the mesh's clock (exit code 7) [default: never]

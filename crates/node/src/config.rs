@@ -69,7 +69,7 @@ pub struct ConfigError {
     pub file: PathBuf,
     /// Number of the line, from 1, if known.
     pub line: Option<usize>,
-    /// What is wrong and what is allowed.
+    /// Message: the mistake, and what is allowed.
     pub problem: String,
 }
 

@@ -49,7 +49,7 @@ fn text(text: &str) -> Lua {
     Lua::Atom(format!("{text:?}"))
 }
 
-fn number(number: impl ToString) -> Lua {
+fn number(number: impl ToString + Copy) -> Lua {
     Lua::Atom(number.to_string())
 }
 
