@@ -1,5 +1,7 @@
 //! Small, quick meshes for tests, each described in one line.
 
+pub mod frames;
+
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};

@@ -15,6 +15,7 @@ pub mod counters;
 pub mod engine;
 pub mod event;
 pub mod file;
+pub mod layout;
 pub mod name;
 pub mod registry;
 pub mod rng;

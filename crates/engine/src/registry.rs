@@ -6,6 +6,7 @@
 
 use crate::engine::{AnyEngine, FileEngine, StreamEngine, TunnelEngine};
 use crate::file::FileLimits;
+use crate::layout::Layout;
 use crate::summary::Summary;
 use ncmesh_wire::{NodeId, ServiceId};
 use serde::Deserialize;
@@ -59,6 +60,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// The paper it comes from.
     pub paper: &'static str,
+    /// Descriptions of its frames, one for each kind.
+    pub layouts: &'static [Layout],
     /// Summarises a frame body for traces: sender, kind and body to summary, `None` if malformed.
     pub read: fn(NodeId, u8, &[u8]) -> Option<Summary>,
     /// Builds the engine.

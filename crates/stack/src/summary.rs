@@ -2,6 +2,7 @@
 
 use crate::{link, route};
 use ncmesh_engine::Summary;
+use ncmesh_engine::layout::Layout;
 use ncmesh_engine::registry::Registry;
 use ncmesh_wire::{NodeId, ServiceId};
 
@@ -20,4 +21,12 @@ pub fn summarise(
         route::SERVICE => route::summary(kind, body),
         id => (registry.by_id(id)?.read)(sender, kind, body),
     }
+}
+
+/// Returns every service of a node by its id: name and descriptions of its frames.
+pub fn services(
+    registry: Registry,
+) -> impl Iterator<Item = (ServiceId, &'static str, &'static [Layout])> {
+    let own = [(link::SERVICE, "link", link::LAYOUTS), (route::SERVICE, "route", route::LAYOUTS)];
+    own.into_iter().chain(registry.entries().map(|entry| (entry.id, entry.name, entry.layouts)))
 }

@@ -8,7 +8,7 @@ use ncmesh_engine::rng;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
 use ncmesh_sim::{Event, Observer, Simulation, What};
-use ncmesh_stack::summary::summarise;
+use ncmesh_stack::summary::{services, summarise};
 use ncmesh_wire::{Cipher, NodeId, OpenError, ServiceId, frame};
 use rand_core::RngCore;
 use std::cell::RefCell;
@@ -180,21 +180,15 @@ fn verdict(datagram: &[u8]) -> &'static str {
     };
     match summarise(REGISTRY, opened.header.sender, opened.service, opened.kind, opened.body) {
         Some(summary) => summary.kind,
-        None if kinds_shown(opened.service).contains(&opened.kind) => "malformed",
+        None if is_described(opened.service, opened.kind) => "malformed",
         None => "unknown",
     }
 }
 
-/// Returns the kinds of a service's frames that the dissector knows.
-fn kinds_shown(service: ServiceId) -> &'static [u8] {
-    let engine = REGISTRY.entries().find(|engine| engine.id == service);
-    match engine.map(|engine| (engine.service().name(), engine.name)) {
-        None if service.0 <= 1 => &[0],
-        Some(("file", _)) => &[0, 1, 2, 3],
-        Some((_, "forward")) => &[1],
-        Some((_, "xor" | "mc2" | "core_nc" | "cope" | "multirate")) => &[1, 2, 3],
-        _ => &[],
-    }
+/// Returns whether frames of this kind are described, so that the dissector knows them.
+fn is_described(service: ServiceId, kind: u8) -> bool {
+    let mut same = services(REGISTRY).filter(|(id, ..)| *id == service);
+    same.any(|(.., layouts)| layouts.iter().any(|layout| layout.kind == kind))
 }
 
 #[test]

@@ -51,11 +51,11 @@ fn packets_of_two_flows_combined() {
         ("ncmesh.core.serial", "258"),
         ("ncmesh.core.parts", "2"),
         ("ncmesh.next_hop", "4,5"),
-        ("ncmesh.core.behind", "1,0"),
-        ("ncmesh.core.room", "4,4"),
+        ("ncmesh.core.older_open", "1,0"),
+        ("ncmesh.core.generation_size", "4,4"),
         ("ncmesh.core.count", "2,2"),
         ("ncmesh.core.closed", "1,1"),
-        ("ncmesh.core.symbol", "40,40"),
+        ("ncmesh.core.symbol_size", "40,40"),
         ("ncmesh.coefficients", "0908,0003"),
         ("ncmesh.payload", "aabb"),
     ];
@@ -76,11 +76,11 @@ fn a_count_and_its_feedback() {
     let fields = [
         ("_ws.col.Info", "core_nc feedback 1 to 4 generation 7: more"),
         ("ncmesh.core.number", "1286"),
-        ("ncmesh.core.wish", "1"),
-        ("ncmesh.core.alone", "2"),
-        ("ncmesh.core.combined", "5"),
+        ("ncmesh.core.request", "1"),
+        ("ncmesh.core.missing_alone", "2"),
+        ("ncmesh.core.missing_combined", "5"),
         ("ncmesh.core.progress", "62"),
-        ("ncmesh.core.wanted", "0009"),
+        ("ncmesh.core.missing_numbers", "0009"),
         ("ncmesh.core.received", "90"),
         ("ncmesh.core.sent", "100"),
     ];
@@ -137,7 +137,7 @@ fn data() {
         ("ncmesh.type", "data"),
         ("ncmesh.flow", "3-01020304"),
         ("ncmesh.incarnation", "0x1122"),
-        ("ncmesh.visit", "6"),
+        ("ncmesh.turn", "6"),
         ("ncmesh.batch", "4"),
         ("ncmesh.packets", "2"),
         ("ncmesh.systematic", "0"),
@@ -192,13 +192,16 @@ fn packets_that_cross_are_shown_each() {
     let coded = "02 0001 0003 0002 11 00000009 0000 ce6bb2c9 11 00000007 0005 64f2c448 08134b";
     let fields = [
         ("_ws.col.Info", "xor coded 3-00000009 + 1-00000007"),
-        ("ncmesh.packets", "2"),
+        ("ncmesh.xor.packets", "2"),
         ("ncmesh.xor.next", "1,3"),
         ("ncmesh.xor.length", "2"),
-        ("ncmesh.xor.at", "1,1"),
+        ("ncmesh.xor.hop", "1,1"),
         ("ncmesh.xor.hops", "2,2"),
-        ("ncmesh.xor.number", "9,7"),
-        ("ncmesh.xor.order", "0,5"),
+        ("ncmesh.xor.number", "0x00000009,0x00000007"),
+        ("ncmesh.xor.sequence", "0,5"),
+        ("ncmesh.xor.source", "3,1"),
+        ("ncmesh.xor.node", "7,1,7,3"),
+        ("ncmesh.xor.destination", "1,3"),
         ("ncmesh.xor.check", "0xce6bb2c9,0x64f2c448"),
         ("ncmesh.payload", "08134b"),
     ];
@@ -206,7 +209,7 @@ fn packets_that_cross_are_shown_each() {
     let fields = [
         ("_ws.col.Info", "xor data 1-00000007"),
         ("ncmesh.xor.source", "1"),
-        ("ncmesh.xor.hop", "3"),
+        ("ncmesh.xor.node", "7,3"),
         ("ncmesh.payload", "4950"),
     ];
     shows(21, 1, "01 11 00000007 0005 0001 0003 4950", &fields);
@@ -220,7 +223,7 @@ fn packets_that_cross_are_shown_each() {
         21,
         3,
         "0002 0005 0009",
-        &[("ncmesh.request.asked", "2"), ("ncmesh.request.missed", "5,9")],
+        &[("ncmesh.request.neighbour", "2"), ("ncmesh.request.missing", "5,9")],
     );
 }
 
@@ -228,15 +231,15 @@ fn packets_that_cross_are_shown_each() {
 fn frames_of_paths_joined() {
     let fields = [
         ("_ws.col.Info", "mc2 data 2 to 4 generation 6"),
-        ("ncmesh.mc2.start", "0x00010001"),
+        ("ncmesh.instance", "0x00010001"),
         ("ncmesh.mc2.node", "2,4"),
         ("ncmesh.mc2.next_hops", "0x0002,0x0000"),
         ("ncmesh.mc2.serial", "772"),
         ("ncmesh.mc2.credits", "5"),
-        ("ncmesh.mc2.heard.node", "1"),
-        ("ncmesh.mc2.told.credits", "7"),
+        ("ncmesh.mc2.ack.node", "1"),
+        ("ncmesh.mc2.announced.credits", "7"),
         ("ncmesh.mc2.generation", "6"),
-        ("ncmesh.mc2.symbol", "3"),
+        ("ncmesh.mc2.symbol_size", "3"),
         ("ncmesh.coefficients", "0100"),
         ("ncmesh.payload", "0001aa"),
     ];
@@ -261,7 +264,7 @@ fn frames_of_a_stream() {
         ("ncmesh.stream.layer", "1"),
         ("ncmesh.stream.sequence", "5"),
         ("ncmesh.packet.hops", "9"),
-        ("ncmesh.stream.packet", "525450"),
+        ("ncmesh.packet.bytes", "525450"),
     ];
     shows(24, 1, "0001 00000007 0002 01 00000005 09 525450", &fields);
     let fields = [

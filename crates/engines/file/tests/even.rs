@@ -14,7 +14,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{Metric, Topology};
 use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_engine_file::multicast::{
-    FileMulticast, Forwarder, Forwarding, Plan, Routing, Scheme, Switching, frame,
+    FileMulticast, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, frame,
 };
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, ServiceId};
@@ -127,6 +127,7 @@ const EVEN: Entry = Entry {
     id: ID,
     summary: "an example: the same credit for every forwarder",
     paper: "none",
+    layouts: LAYOUTS,
     read: |_, kind, body| frame::summary("even", kind, body),
     build: Constructor::File(|settings| {
         let config: EvenConfig = settings.parse()?;

@@ -8,6 +8,7 @@
 
 mod config;
 mod frame;
+mod layout;
 
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub const FORWARD: Entry = Entry {
     id: ID,
     summary: "packets as they are, hop by hop along the shortest path by unicast",
     paper: "none; paths as De Couto, Aguayo, Bicket, Morris (MobiCom 2003)",
+    layouts: layout::LAYOUTS,
     read: |_, kind, body| summary(kind, body),
     build: Constructor::Tunnel(|settings| {
         let config: ForwardConfig = settings.parse()?;

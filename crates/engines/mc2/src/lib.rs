@@ -34,6 +34,7 @@ mod frame_log;
 mod generation;
 mod hops;
 mod ingress;
+mod layout;
 mod ledger;
 mod paths;
 mod upstream;
@@ -57,6 +58,7 @@ pub const MC2: Entry = Entry {
     id: ID,
     summary: "packets over all good paths at once, coded; fair among flows",
     paper: "Gkantsidis et al.: Multipath Code Casting (CoNEXT 2007)",
+    layouts: layout::LAYOUTS,
     read: |_, kind, body| frame::summary(kind, body),
     build: Constructor::Tunnel(|settings| {
         let config: Mc2Config = settings.parse()?;

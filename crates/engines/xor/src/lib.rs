@@ -41,6 +41,7 @@ mod control;
 mod feedback;
 mod frame;
 mod hold;
+mod layout;
 mod packet;
 mod receive;
 mod routes;
@@ -88,6 +89,7 @@ pub const XOR: Entry = Entry {
         such as TCP's data and acknowledgments",
     paper: "Huang, Ghaderi, Towsley, Gong: \
         TCP performance in coded wireless mesh networks (SECON 2008)",
+    layouts: layout::LAYOUTS,
     read: summary,
     build: Constructor::Tunnel(|settings| {
         let config: XorConfig = settings.parse()?;

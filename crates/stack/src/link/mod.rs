@@ -7,10 +7,12 @@
 //! Source: Pacifier, IV-A; De Couto et al., MobiCom 2003.
 
 mod config;
+mod layout;
 mod neighbor;
 mod schedule;
 
 pub use config::LinkConfig;
+pub use layout::LAYOUTS;
 use ncmesh_engine::Summary;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::rng::unit;

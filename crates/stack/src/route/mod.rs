@@ -8,12 +8,14 @@
 
 mod config;
 mod frame;
+mod layout;
 
 #[cfg(test)]
 mod tests;
 
 use crate::link::Link;
 pub use config::RouteConfig;
+pub use layout::LAYOUTS;
 use ncmesh_engine::Summary;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Instant, seconds};

@@ -17,7 +17,8 @@ mod plan;
 mod tests;
 
 use crate::multicast::{
-    FileMulticast, Forwarder, Forwarding, Plan, Routing, Scheme, Switching, Upstream, frame,
+    FileMulticast, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, Upstream,
+    frame,
 };
 pub use config::{MoreConfig, Prune};
 use ncmesh_engine::registry::{Constructor, Entry};
@@ -38,6 +39,7 @@ pub const MORE: Entry = Entry {
     id: ID,
     summary: "its baseline: everybody nearer to a receiver forwards, batch by batch for all",
     paper: "Chachulski, Jennings, Katti, Katabi: MORE (SIGCOMM 2007)",
+    layouts: LAYOUTS,
     read: |_, kind, body| frame::summary(NAME, kind, body),
     build: Constructor::File(|settings| {
         let config: MoreConfig = settings.parse()?;

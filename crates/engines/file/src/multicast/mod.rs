@@ -28,6 +28,7 @@ mod announcements;
 mod arq;
 mod engine;
 pub mod frame;
+mod layout;
 mod packet_set;
 mod ready;
 mod relay;
@@ -38,5 +39,6 @@ mod source;
 mod status;
 
 pub use engine::FileMulticast;
+pub use layout::LAYOUTS;
 pub use routing::{Cast, Forwarder, Forwarding, Hop, Routing, Upstream};
 pub use scheme::{Plan, Scheme, Switching};

@@ -17,7 +17,7 @@ mod plan;
 mod tests;
 
 use crate::multicast::{
-    FileMulticast, Forwarder, Forwarding, Plan, Routing, Scheme, Switching, frame,
+    FileMulticast, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, frame,
 };
 pub use config::{PacifierConfig, Variant};
 use ncmesh_engine::registry::{Constructor, Entry};
@@ -36,6 +36,7 @@ pub const PACIFIER: Entry = Entry {
     id: ID,
     summary: "reliable multicast of files; a poor receiver does not slow the good ones",
     paper: "Koutsonikolas, Hu, Wang: Pacifier (IEEE/ACM ToN 2012)",
+    layouts: LAYOUTS,
     read: |_, kind, body| frame::summary(NAME, kind, body),
     build: Constructor::File(|settings| {
         let config: PacifierConfig = settings.parse()?;

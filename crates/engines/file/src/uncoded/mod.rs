@@ -14,7 +14,9 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-use crate::multicast::{Cast, FileMulticast, Forwarding, Plan, Routing, Scheme, Switching, frame};
+use crate::multicast::{
+    Cast, FileMulticast, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, frame,
+};
 pub use config::UncodedConfig;
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::topology::{Metric, Topology};
@@ -35,6 +37,7 @@ pub const ETX_UNICAST_ENTRY: Entry = Entry {
     id: ETX_UNICAST_ID,
     summary: "a baseline without coding: to one receiver after the other by unicast",
     paper: "none; paths as De Couto, Aguayo, Bicket, Morris (MobiCom 2003)",
+    layouts: LAYOUTS,
     read: |_, kind, body| frame::summary(ETX_UNICAST, kind, body),
     build: Constructor::File(|settings| {
         let config: UncodedConfig = settings.parse()?;
@@ -53,6 +56,7 @@ pub const TREE_FLOOD_ENTRY: Entry = Entry {
     id: TREE_FLOOD_ID,
     summary: "a baseline without coding: down a tree, each hop repeated until all have it",
     paper: "none; tree as Koutsonikolas, Hu, Wang (IEEE/ACM ToN 2012)",
+    layouts: LAYOUTS,
     read: |_, kind, body| frame::summary(TREE_FLOOD, kind, body),
     build: Constructor::File(|settings| {
         let config: UncodedConfig = settings.parse()?;

@@ -1,0 +1,15 @@
+//! Writes what is generated from the descriptions of frames: the tables of the Wireshark dissector
+//! and of the wire format.
+//!
+//! ```console
+//! cargo run -p ncmesh-tests --example frames
+//! ```
+
+use ncmesh_tests::frames::{DISSECTOR, DOCUMENT, dissector, document, root};
+use std::fs;
+
+fn main() -> std::io::Result<()> {
+    fs::write(root().join(DISSECTOR), dissector())?;
+    let written = fs::read_to_string(root().join(DOCUMENT))?;
+    fs::write(root().join(DOCUMENT), document(&written))
+}

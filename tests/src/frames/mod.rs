@@ -1,0 +1,47 @@
+//! What is generated from the descriptions of frames: tables for Wireshark and for the wire format.
+//!
+//! `cargo run -p ncmesh-tests --example frames` writes both; a test compares them with the files.
+
+mod lua;
+mod markdown;
+
+use ncmesh_engine::layout::Layout;
+use ncmesh_engines::REGISTRY;
+use ncmesh_stack::summary::services;
+use std::path::PathBuf;
+
+pub use lua::dissector;
+pub use markdown::{document, marks};
+
+/// The tables of the dissector, relative to the root of the repository.
+pub const DISSECTOR: &str = "wireshark/ncmesh_frames.lua";
+/// The wire format, relative to the root of the repository.
+pub const DOCUMENT: &str = "docs/reference/wire-format.md";
+
+/// Returns the root of the repository.
+#[must_use]
+pub fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// Layouts that one or more services share, under the name of the first.
+struct Family {
+    name: &'static str,
+    /// Id and name of each service.
+    services: Vec<(u8, &'static str)>,
+    layouts: &'static [Layout],
+}
+
+/// Returns the families of all services, in the order of their ids.
+fn families() -> Vec<Family> {
+    let mut all: Vec<_> = services(REGISTRY).collect();
+    all.sort_by_key(|(id, ..)| *id);
+    let mut families: Vec<Family> = Vec::new();
+    for (id, name, layouts) in all {
+        match families.iter_mut().find(|family| std::ptr::eq(family.layouts, layouts)) {
+            Some(family) => family.services.push((id.0, name)),
+            None => families.push(Family { name, services: vec![(id.0, name)], layouts }),
+        }
+    }
+    families
+}
