@@ -52,7 +52,10 @@ def tracked(*patterns: str) -> list[Path]:
     """Returns the files that git tracks and that exist, relative to the root."""
     out = subprocess.run(
         ["git", "ls-files", "-z", "--", *patterns],
-        cwd=ROOT, check=True, capture_output=True, text=True,
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout
     return [Path(name) for name in out.split("\0") if name and (ROOT / name).is_file()]
 
@@ -154,6 +157,7 @@ class Crate:
         return ()
 
     def edges(self) -> dict[Path, set[Path]]:
+        """Returns which files import which."""
         graph: dict[Path, set[Path]] = {file: set() for file in self.files.values()}
         for module, uses in self.uses.items():
             for path, _ in uses:
@@ -236,6 +240,11 @@ def circles(graph: dict[Path, set[Path]]) -> list[list[Path]]:
     return found
 
 
+def named(found: list[list[Path]]) -> list[str]:
+    """Returns a line for each circle."""
+    return ["import circle: " + ", ".join(map(str, circle)) for circle in found]
+
+
 def manifests() -> Iterable[Path]:
     """Returns the manifests of the product's crates."""
     members = [ROOT / "crates", ROOT / "crates/engines"]
@@ -244,6 +253,7 @@ def manifests() -> Iterable[Path]:
 
 
 def upward_imports() -> Iterator[str]:
+    """Yields a line for each import that does not point down."""
     height = {crate: level for level, crates in enumerate(LAYERS) for crate in crates}
     for manifest in manifests():
         table = tomllib.loads((ROOT / manifest).read_text())
@@ -257,17 +267,16 @@ def upward_imports() -> Iterator[str]:
 
 
 def main() -> int:
+    """Prints all violations; returns the exit code."""
     problems: list[str] = []
     for manifest in tracked("Cargo.toml", "*/Cargo.toml", "**/Cargo.toml"):
         src = manifest.parent / "src"
         if (ROOT / src).is_dir() and not str(manifest).startswith("fuzz"):
-            for circle in circles(Crate(src).edges()):
-                problems.append("import circle: " + ", ".join(map(str, circle)))
+            problems += named(circles(Crate(src).edges()))
     packages = tracked("python/*/__init__.py", "papers/python/*/__init__.py")
     for package in sorted({file.parent for file in packages}):
         if package.parent.name == "python":
-            for circle in circles(python_edges(package)):
-                problems.append("import circle: " + ", ".join(map(str, circle)))
+            problems += named(circles(python_edges(package)))
     problems += upward_imports()
     for file in tracked(*(f"*{suffix}" for suffix in SOURCES)):
         lines = len((ROOT / file).read_text().splitlines())
