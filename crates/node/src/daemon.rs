@@ -1,7 +1,7 @@
 //! The loop that drives a node.
 //!
 //! It waits for one of these at a time: an event of the radio, a deadline of the stack, a call
-//! through the [`Handle`](crate::node::Handle), a packet of the tunnel device or of a stream, or a
+//! through the [`Handle`], a packet of the tunnel device or of a stream, or a
 //! signal.
 
 use crate::alarm::Alarm;

@@ -1,7 +1,7 @@
 //! Gateway between a host's IP stack and a tunnel of the mesh.
 //!
 //! Packets that the host sends are routed to a node by longest prefix, wait in a queue of their
-//! connection ([`queues`]) whose delay CoDel controls ([`codel`]), and go to the scheme when it
+//! connection (`queues`) whose delay CoDel controls (`codel`), and go to the scheme when it
 //! asks for more. Packets from the mesh reach the host if their source address is routed to the
 //! node that sent them. Both sides are hostile: what is no IP packet is a counted drop, never an
 //! error.
