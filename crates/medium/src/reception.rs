@@ -25,9 +25,9 @@ const THERMAL_DBM: f64 = -173.98;
 struct ErrorRates {
     /// Of the header.
     header: ErrorRate,
-    /// Of the body of data frames.
+    /// Error rate of a data frame's body.
     data: ErrorRate,
-    /// Of the body of control frames.
+    /// Error rate of a control frame's body.
     control: ErrorRate,
 }
 

@@ -86,7 +86,7 @@ fn a_body_that_is_cut_or_changed_is_judged_as_the_parser_does() {
     let mut judge = |body: &Body| {
         *well_formed.entry(judged_alike(body).is_some()).or_default() += 1;
     };
-    // Of the frames that were sent one of each length, cut everywhere.
+    // One sent frame of each length, cut at every byte.
     let mut bodies = simulated();
     bodies.dedup_by_key(|body| (body.service, body.kind, body.bytes.len()));
     for body in &bodies {
