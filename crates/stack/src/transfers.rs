@@ -3,7 +3,7 @@
 use ncmesh_engine::file::TransferStatus;
 use ncmesh_engine::{AnyEngine, Event};
 use ncmesh_wire::FlowId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Entries above which those of forgotten transfers are removed. Peers can announce any number of
 /// transfers, but each engine keeps a bounded number of them.
@@ -24,7 +24,7 @@ impl Transfers {
     /// Notes that the engine at `index` carries `flow`.
     pub(crate) fn insert(&mut self, flow: FlowId, index: usize, engines: &[AnyEngine]) {
         if self.engines.len() >= MAX_ENTRIES {
-            let known = all(engines).map(|transfer| transfer.flow).collect::<Vec<_>>();
+            let known = all(engines).map(|transfer| transfer.flow).collect::<BTreeSet<_>>();
             self.engines.retain(|flow, _| known.contains(flow));
         }
         self.engines.insert(flow, index);

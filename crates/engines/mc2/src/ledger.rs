@@ -127,8 +127,8 @@ impl Ledger {
 
     // ---- queries
 
-    /// Returns |TC(n, c, J)|: credits transferred to the set for which none of it has received a
-    /// packet.
+    /// Returns |TC(n, c, J)|: credits that were transferred to the set, but whose packets no hop of
+    /// the set has received.
     pub(crate) fn owed(&self, set: HopSet) -> u32 {
         let transferred: u32 = set.iter().map(|hop| u32::from(self.transferred[hop])).sum();
         transferred.saturating_sub(u32::from(self.received[set.index()]))
