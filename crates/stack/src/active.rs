@@ -4,8 +4,7 @@
 //! and the storage of its files. Each call runs one engine, or asks several, with a [`Context`]
 //! that borrows the rest of the node.
 
-use crate::link;
-use crate::route;
+use crate::control;
 use crate::stack::{Active, Transmission, slot};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
@@ -55,10 +54,6 @@ impl Active<'_> {
 
             Ok(o) => {
                 self.stack.counters.count_heard(o.service, o.kind, datagram.len());
-                self.stack.link.note_frame(o.header.sender, now);
-                if !matches!(o.service, link::SERVICE | route::SERVICE) {
-                    self.stack.link.note_traffic(now);
-                }
                 let frame = Frame {
                     sender: o.header.sender,
                     epoch: o.header.epoch,
@@ -66,8 +61,10 @@ impl Active<'_> {
                     kind: o.kind,
                     body: o.body,
                 };
-                sender = Some(o.header.sender);
-                self.dispatch(&frame);
+                self.dispatch(&frame, o.header.counter);
+                let (from, epoch) = (o.header.sender, o.header.epoch);
+                self.stack.control.note_frame(from, epoch, datagram.len(), now);
+                sender = Some(from);
             }
         }
         self.stack.scratch = scratch;
@@ -79,7 +76,7 @@ impl Active<'_> {
     pub fn handle_timeout(&mut self) {
         let stack = &mut *self.stack;
         stack.served = stack.now;
-        stack.route.handle_timeout(stack.now, &mut stack.link, &mut stack.rngs[slot::ROUTE]);
+        stack.control.handle_timeout(stack.now);
         for index in 0..self.stack.engines.len() {
             self.with_engine(index, |engine, cx| engine.handle_timeout(cx));
         }
@@ -89,6 +86,9 @@ impl Active<'_> {
     pub fn handle_tx_report(&mut self, report: TxReport) {
         let Some(slot) = self.stack.on_air.take() else { return };
         self.stack.egress.used(slot, report.airtime);
+        if slot == slot::CONTROL {
+            self.stack.control.note_airtime(report.airtime);
+        }
         if let Some(index) = slot.checked_sub(slot::ENGINES) {
             self.with_engine(index, |engine, cx| engine.handle_tx_report(cx, report));
         }
@@ -114,9 +114,7 @@ impl Active<'_> {
                 stack.epoch = stack.sealer.epoch();
                 stack.counters.count_sent(service, filled.kind, out.len());
                 stack.on_air = Some(slot);
-                if slot >= slot::ENGINES {
-                    stack.link.note_traffic(stack.now);
-                }
+                stack.control.note_sent(out.len());
                 return Some(Transmission { to: filled.to, service, kind: filled.kind });
             }
         }
@@ -256,15 +254,9 @@ impl Active<'_> {
     // ---- inside
 
     /// Hands a frame to the protocol that it belongs to, and to those that overhear it.
-    fn dispatch(&mut self, frame: &Frame<'_>) {
+    fn dispatch(&mut self, frame: &Frame<'_>, counter: u32) {
         match frame.service {
-            link::SERVICE if frame.kind == link::PROBE => {
-                let link = &mut self.stack.link;
-                let mut cx = context!(self, slot::LINK, self.stack.route.topology());
-                link.handle_frame(&mut cx, frame);
-            }
-            route::SERVICE if frame.kind == route::LINK_STATE => self.handle_link_state(frame),
-            link::SERVICE | route::SERVICE => self.stack.counters.drop(DropReason::Malformed),
+            control::SERVICE => self.handle_control(frame, counter),
             id if self.stack.registry.by_id(id).is_none() => {
                 self.stack.counters.drop(DropReason::UnknownService);
             }
@@ -278,29 +270,24 @@ impl Active<'_> {
         }
     }
 
-    fn handle_link_state(&mut self, frame: &Frame<'_>) {
-        // The route writes the topology that it would otherwise see through its context.
+    fn handle_control(&mut self, frame: &Frame<'_>, counter: u32) {
+        // Control writes the topology that it would otherwise see through its context.
         let unseen = Topology::default();
-        let mut cx = context!(self, slot::ROUTE, &unseen);
-        if let Some(epoch) = self.stack.route.handle_frame(&mut cx, frame) {
+        let mut cx = context!(self, slot::CONTROL, &unseen);
+        if let Some(epoch) = self.stack.control.handle_frame(&mut cx, frame, counter) {
             // The mesh knows this node by a greater epoch: go beyond it, or nobody believes us.
             self.stack.sealer.raise_epoch(epoch + 1);
             self.stack.epoch = self.stack.sealer.epoch();
-            self.stack.route.raise_epoch(self.stack.epoch);
+            self.stack.control.route.raise_epoch(self.stack.epoch);
         }
     }
 
     fn fill_slot(&mut self, slot: usize, out: &mut Vec<u8>) -> Option<Filled> {
         match slot {
-            slot::LINK => {
-                let link = &mut self.stack.link;
-                let mut cx = context!(self, slot, self.stack.route.topology());
-                link.fill(&mut cx, out)
-            }
-            slot::ROUTE => {
+            slot::CONTROL => {
                 let unseen = Topology::default();
                 let mut cx = context!(self, slot, &unseen);
-                self.stack.route.fill(&mut cx, out)
+                self.stack.control.fill(&mut cx, out)
             }
             _ => self.with_engine(slot - slot::ENGINES, |engine, cx| engine.fill(cx, out)),
         }
@@ -318,7 +305,7 @@ impl Active<'_> {
     ) -> R {
         let before = self.stack.events.len();
         let engines = &mut self.stack.engines;
-        let mut cx = context!(self, slot::ENGINES + index, self.stack.route.topology());
+        let mut cx = context!(self, slot::ENGINES + index, self.stack.control.topology());
         let result = call(&mut engines[index], &mut cx);
         let stack = &mut *self.stack;
         stack.transfers.note(stack.events.range(before..), index, &stack.engines);

@@ -9,6 +9,7 @@
 
 mod active;
 mod config;
+pub mod control;
 mod egress;
 pub mod link;
 pub mod route;

@@ -8,9 +8,8 @@
 //! After any call through [`Stack::at`], poll anew.
 
 use crate::config::{ConfigError, StackConfig};
+use crate::control::{self, Control};
 use crate::egress::Egress;
-use crate::link::{self, Link};
-use crate::route::{self, Route};
 use crate::transfers::{self, Transfers};
 use ncmesh_engine::counters::Counters;
 use ncmesh_engine::file::TransferStatus;
@@ -38,11 +37,10 @@ pub struct Transmission {
     pub kind: u8,
 }
 
-/// Slots of the airtime scheduler: link, route, then the engines in registry order.
+/// Slots of the airtime scheduler: control, then the engines in registry order.
 pub(crate) mod slot {
-    pub(crate) const LINK: usize = 0;
-    pub(crate) const ROUTE: usize = 1;
-    pub(crate) const ENGINES: usize = 2;
+    pub(crate) const CONTROL: usize = 0;
+    pub(crate) const ENGINES: usize = 1;
 }
 
 /// One node of the mesh.
@@ -55,8 +53,7 @@ pub struct Stack {
     pub(crate) opener: Opener,
     /// Buffer for opened frames.
     pub(crate) scratch: Vec<u8>,
-    pub(crate) link: Link,
-    pub(crate) route: Route,
+    pub(crate) control: Control,
     pub(crate) registry: Registry,
     pub(crate) engines: Vec<AnyEngine>,
     pub(crate) transfers: Transfers,
@@ -85,7 +82,7 @@ impl Stack {
     /// [`ConfigError`] if a setting has a value that is not allowed.
     pub fn new(config: StackConfig, registry: Registry, now: Instant) -> Result<Self, ConfigError> {
         let engines = config.build_engines(registry)?;
-        let names = ["link", "route"].into_iter().chain(registry.entries().map(|e| e.name));
+        let names = ["control"].into_iter().chain(registry.entries().map(|e| e.name));
         let rngs = names.map(|name| rng::stream(config.seed, config.node, name, "engine"));
         let body = config.mtu - frame::OVERHEAD;
         Ok(Self {
@@ -95,8 +92,12 @@ impl Stack {
             sealer: Sealer::new(config.cipher.clone(), config.node, config.epoch),
             opener: Opener::new(config.cipher),
             scratch: Vec::with_capacity(config.mtu),
-            link: Link::new(config.link, now),
-            route: Route::new(config.route, config.node, &config.name, config.epoch, body, now),
+            control: Control::new(
+                (config.link, config.route),
+                (config.node, &config.name, config.epoch),
+                body,
+                now,
+            ),
             rngs: rngs.collect(),
             egress: Egress::new(slot::ENGINES + engines.len()),
             registry,
@@ -148,12 +149,12 @@ impl Stack {
     /// Returns the mesh as known here.
     #[must_use]
     pub fn topology(&self) -> &Topology {
-        self.route.topology()
+        self.control.topology()
     }
 
-    /// Returns the neighbours heard, with the share of their probes that arrives here.
+    /// Returns the neighbours heard, with the share of their long frames that arrives here.
     pub fn inbound(&self) -> impl Iterator<Item = (NodeId, f64)> + '_ {
-        self.link.inbound(self.now)
+        self.control.link.inbound()
     }
 
     /// Returns this node's counters.
@@ -237,8 +238,7 @@ impl Stack {
     /// timer.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let link = if self.route.is_pinned() { None } else { self.link.poll_timeout(self.served) };
-        let own = [link, self.route.poll_timeout(self.served)];
+        let own = [self.control.poll_timeout(self.served)];
         let engines = self.engines.iter().map(|e| e.common().poll_timeout(self.served));
         own.into_iter().chain(engines).flatten().min().map(|at| at.max(self.now))
     }
@@ -259,7 +259,7 @@ impl Stack {
 
     /// Uses `topology` instead of measuring.
     pub fn pin_topology(&mut self, topology: Arc<Topology>) {
-        self.route.pin(topology);
+        self.control.pin(topology);
     }
 
     /// Refuses frames of `node` older than `epoch`, as remembered from before a restart.
@@ -271,16 +271,14 @@ impl Stack {
 
     /// Returns what each slot would transmit at `now`.
     pub(crate) fn offers(&self, now: Instant) -> impl Iterator<Item = Option<Offer>> + '_ {
-        let probe = if self.route.is_pinned() { None } else { self.link.offer(now) };
-        let own = [probe, self.route.offer(now)];
+        let own = [self.control.offer(now)];
         own.into_iter().chain(self.engines.iter().map(move |e| e.common().offer(now)))
     }
 
     /// Returns the service byte of a slot's frames.
     pub(crate) fn service_id(&self, slot: usize) -> ServiceId {
         match slot {
-            slot::LINK => link::SERVICE,
-            slot::ROUTE => route::SERVICE,
+            slot::CONTROL => control::SERVICE,
             _ => self.registry.0[slot - slot::ENGINES].id,
         }
     }

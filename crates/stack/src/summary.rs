@@ -1,6 +1,6 @@
 //! Summaries of frames for traces, read without the state of any node.
 
-use crate::{link, route};
+use crate::control;
 use ncmesh_engine::Summary;
 use ncmesh_engine::layout::Layout;
 use ncmesh_engine::registry::Registry;
@@ -17,8 +17,7 @@ pub fn summarise(
     body: &[u8],
 ) -> Option<Summary> {
     match service {
-        link::SERVICE => link::summary(kind, body),
-        route::SERVICE => route::summary(kind, body),
+        control::SERVICE => control::summary(kind, body),
         id => (registry.by_id(id)?.read)(sender, kind, body),
     }
 }
@@ -27,6 +26,6 @@ pub fn summarise(
 pub fn services(
     registry: Registry,
 ) -> impl Iterator<Item = (ServiceId, &'static str, &'static [Layout])> {
-    let own = [(link::SERVICE, "link", link::LAYOUTS), (route::SERVICE, "route", route::LAYOUTS)];
+    let own = [(control::SERVICE, "control", control::LAYOUTS)];
     own.into_iter().chain(registry.entries().map(|entry| (entry.id, entry.name, entry.layouts)))
 }

@@ -1,7 +1,8 @@
 //! One node alone: what it hears, when it wakes, what it will not send.
 
-use crate::link::{self, LinkConfig};
-use crate::route::{self, RouteConfig};
+use crate::control;
+use crate::link::LinkConfig;
+use crate::route::RouteConfig;
 use crate::{Stack, StackConfig};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::FileLimits;
@@ -26,40 +27,29 @@ fn stack() -> Stack {
     Stack::new(config, Registry(&[]), Instant::default()).unwrap()
 }
 
+/// Returns a hello frame of node 2 that tells its own state, without links.
+fn hello(sealer: &mut Sealer, kind: u8) -> Vec<u8> {
+    let mut datagram = Vec::new();
+    Sealer::begin(&mut datagram, control::SERVICE, kind);
+    let mut w = Writer::new(&mut datagram);
+    w.u16(1000).u16(0).u64(0).u8(0);
+    w.node(NodeId(2)).u8(0xFF).u32(1).u16(0).u64(1).short_bytes(b"n2").u8(0);
+    sealer.seal(&mut datagram);
+    datagram
+}
+
 #[test]
 fn a_kind_that_does_not_exist_is_counted_and_not_read() {
     let mut stack = stack();
     let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
-    let mut hear = |service, kind| {
-        // Read as probes: numbers 0 to 7, periods of 1 ms. As link state: node 0, ending early.
-        for number in 0..8 {
-            let mut datagram = Vec::new();
-            Sealer::begin(&mut datagram, service, kind);
-            Writer::new(&mut datagram).u32(number).u16(0).u16(1).u16(1);
-            sealer.seal(&mut datagram);
-            stack.at(Instant::default(), &mut MemoryStorage::default()).handle_datagram(&datagram);
-        }
-        (stack.counters.dropped(DropReason::Malformed), stack.inbound().count())
-    };
-    assert_eq!(hear(link::SERVICE, 1), (8, 0));
-    assert_eq!(hear(link::SERVICE, 255), (16, 0));
-    assert_eq!(hear(route::SERVICE, 1), (24, 0));
-    assert_eq!(hear(link::SERVICE, link::PROBE), (24, 1));
-}
-
-#[test]
-fn link_state_of_another_kind_is_not_learned() {
-    let mut stack = stack();
-    let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
-    for (kind, known) in [(1, false), (route::LINK_STATE, true)] {
-        let mut datagram = Vec::new();
-        Sealer::begin(&mut datagram, route::SERVICE, kind);
-        Writer::new(&mut datagram).node(NodeId(2)).u64(1).u32(1).short_bytes(b"n2").u16(0);
-        sealer.seal(&mut datagram);
+    for (kind, malformed, known) in
+        [(control::REQUEST + 1, 1, false), (255, 2, false), (control::HELLO, 2, true)]
+    {
+        let datagram = hello(&mut sealer, kind);
         stack.at(Instant::default(), &mut MemoryStorage::default()).handle_datagram(&datagram);
+        assert_eq!(stack.counters.dropped(DropReason::Malformed), malformed);
         assert_eq!(stack.topology().state(NodeId(2)).is_some(), known);
     }
-    assert_eq!(stack.counters.dropped(DropReason::Malformed), 1);
 }
 
 #[test]

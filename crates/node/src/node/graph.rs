@@ -41,7 +41,6 @@ pub(super) fn network_graph(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_engine::time::Instant;
     use ncmesh_engine::topology::LinkState;
 
     #[test]
@@ -49,8 +48,8 @@ mod tests {
         let mut topology = Topology::new(0.05);
         for (node, hears) in [(1, vec![(2, 0.5)]), (2, vec![(1, 0.8), (3, 0.5)]), (3, vec![])] {
             let hears = hears.into_iter().map(|(node, d)| (NodeId(node), d)).collect();
-            let state = LinkState { version: (1, 1), name: format!("n{node}"), hears };
-            topology.learn(NodeId(node), state, Instant::default());
+            let state = LinkState { version: (1, 1), base: 1, name: format!("n{node}"), hears };
+            topology.learn(NodeId(node), state);
         }
         let graph = network_graph(&topology, NodeId(1), |node| format!("n{node}"));
         let link = |link: &Value| {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 /// Services whose frames are control.
-const CONTROL: [&str; 2] = ["link", "route"];
+const CONTROL: [&str; 1] = ["control"];
 
 /// A service and a kind of its frames.
 type Kind = (ServiceId, u8);

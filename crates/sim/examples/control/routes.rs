@@ -7,12 +7,13 @@ use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_sim::{Simulation, node_id};
 use ncmesh_wire::NodeId;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Pairs of nodes whose paths are judged.
 const PAIRS: usize = 2_000;
 
 /// Returns the paths that a node believes in; `None` if it is switched off.
-pub(crate) fn paths(simulation: &Simulation, node: usize) -> Option<Paths> {
+pub(crate) fn paths(simulation: &Simulation, node: usize) -> Option<Arc<Paths>> {
     let stack = simulation.host(node).stack()?;
     Some(stack.topology().paths_from(node_id(node), Metric::Unicast))
 }

@@ -1,35 +1,23 @@
-//! Settings of neighbour discovery.
+//! Settings of link measurement.
 
-use super::schedule::Schedule;
 use ncmesh_engine::time::{Duration, seconds};
 use serde::Deserialize;
 
-/// `[link]` in configuration files. The defaults are those of the Pacifier paper (IV-A), with quick
-/// probes after a start.
+/// `[link]` in configuration files.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LinkConfig {
-    /// Seconds between probes.
-    pub probe_period_s: f64,
-    /// Seconds of probes over which delivery is measured.
-    pub probe_window_s: f64,
-    /// Bytes of a probe frame, sealed; at most the radio's MTU.
-    pub probe_size: usize,
-    /// Number of quick probes after a start.
-    pub fast_probes: u16,
-    /// Seconds between quick probes.
-    pub fast_period_s: f64,
+    /// Seconds between hellos when nothing changes.
+    pub hello_s: f64,
+    /// Number of quick hellos after a start.
+    pub quick_hellos: u16,
+    /// Seconds between quick hellos.
+    pub quick_hello_s: f64,
 }
 
 impl Default for LinkConfig {
     fn default() -> Self {
-        Self {
-            probe_period_s: 1.0,
-            probe_window_s: 600.0,
-            probe_size: 1500,
-            fast_probes: 20,
-            fast_period_s: 0.25,
-        }
+        Self { hello_s: 1.0, quick_hellos: 16, quick_hello_s: 0.25 }
     }
 }
 
@@ -37,15 +25,7 @@ impl LinkConfig {
     /// Returns the time after its start at which a node has measured its neighbours.
     #[must_use]
     pub fn settling_time(&self) -> Duration {
-        seconds(self.fast_period_s * f64::from(self.fast_probes))
-    }
-
-    pub(super) fn schedule(&self) -> Schedule {
-        Schedule {
-            quick: self.fast_probes,
-            quick_period: seconds(self.fast_period_s),
-            period: seconds(self.probe_period_s),
-        }
+        seconds(self.quick_hello_s * f64::from(self.quick_hellos))
     }
 
     /// Checks the values.
@@ -60,12 +40,7 @@ impl LinkConfig {
                 Err(format!("{name} = {v}: allowed is {low} to {high} seconds"))
             }
         };
-        in_range("probe_period_s", self.probe_period_s, 0.01, 60.0)?;
-        in_range("fast_period_s", self.fast_period_s, 0.01, 60.0)?;
-        in_range("probe_window_s", self.probe_window_s, 10.0 * self.probe_period_s, 86_400.0)?;
-        if self.probe_size < 64 || self.probe_size > 65_507 {
-            return Err(format!("probe_size = {}: allowed is 64 to 65507 bytes", self.probe_size));
-        }
-        Ok(())
+        in_range("hello_s", self.hello_s, 0.01, 30.0)?;
+        in_range("quick_hello_s", self.quick_hello_s, 0.01, self.hello_s)
     }
 }

@@ -1,171 +1,240 @@
-//! Neighbour discovery, and measurement of delivery ratios by broadcast probes.
+//! Neighbour discovery, and measurement of delivery ratios from all frames that are heard.
 //!
-//! Each node broadcasts numbered probes on a schedule that the probes announce. A receiver knows
-//! from the schedule how many were sent, and counts how many arrived. Link state carries that to
-//! the others, so that both directions of every link are known everywhere.
+//! Nodes say hello about once a second. Between two hellos of a neighbour, the numbers in its frames
+//! show how many it sent ([`neighbor`]), so data measures its own links and a busy node needs no
+//! further probes. Hellos come quickly after a start and whenever a neighbour appears; then their
+//! interval doubles up to the longest one (Trickle, RFC 6206, without suppression). In a dense
+//! mesh the longest interval grows with the number of neighbours, so that hellos never fill the
+//! channel.
 //!
-//! Source: Pacifier, IV-A; De Couto et al., MobiCom 2003.
+//! Link state carries the results to the others, so that both directions of every link are known.
 
 mod config;
-mod layout;
 mod neighbor;
-mod schedule;
+mod share;
 
 pub use config::LinkConfig;
-pub use layout::LAYOUTS;
-use ncmesh_engine::Summary;
-use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
-use ncmesh_engine::{Class, Context, Filled, Frame, Offer};
-use ncmesh_wire::{NodeId, Reader, ServiceId, Truncated, Writer, frame};
-use neighbor::{Neighbor, Probe};
-use schedule::Schedule;
-use std::collections::BTreeMap;
+use ncmesh_wire::NodeId;
+use neighbor::Neighbor;
+use rand_chacha::ChaCha8Rng;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Service byte of probes.
-pub const SERVICE: ServiceId = ServiceId(0);
-/// Kind of the only frame.
-pub const PROBE: u8 = 0;
 /// Most neighbours that are kept.
 const MAX_NEIGHBORS: usize = 1024;
+/// Most neighbours that one hello asks to answer.
+pub(crate) const MAX_ASKED: usize = 16;
+/// Number of neighbours above which the interval between hellos grows.
+const MANY: usize = 32;
+/// Frames of more bytes than this on the air are long ones.
+const LONG: usize = 500;
+/// Number of hellos after which a node that sent no long frame sends one for measurement: while
+/// hellos are quick, and later.
+const LONG_EVERY: [u8; 2] = [4, 100];
+/// Quick hellos when a neighbour appears.
+const QUICK_FOR_NEIGHBOR: u16 = 4;
+/// Time in which a node answers a neighbour that asks for it, at most.
+const ANSWER_JITTER: Duration = Duration::from_millis(10);
+/// How much of what a neighbour with long frames shows about length is taken over.
+const LEARN: f64 = 0.02;
+/// Greatest exponent of length.
+const MAX_EXPONENT: f64 = 16.0;
 
-/// Length of a probe without padding, bytes.
-const FIELDS_LEN: usize = 10;
+/// First part of a hello frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    /// Time within which the sender sends its next frame.
+    pub interval: Duration,
+    /// Long frames that it has sent in its epoch, modulo 2^16.
+    pub long_sent: u16,
+    /// Digest of the link states that it knows.
+    pub digest: u64,
+    /// Neighbours that it asks to answer.
+    pub asks: Vec<NodeId>,
+}
 
-/// Probes sent and heard by one node.
+/// The outer frame of something that was heard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    pub epoch: u64,
+    pub counter: u32,
+    pub at: Instant,
+}
+
+/// Link measurement at one node.
 #[derive(Debug)]
 pub struct Link {
     config: LinkConfig,
-    started: Instant,
-    seq: u32,
-    next_probe: Instant,
-    /// When data was last on the air here.
-    busy_at: Option<Instant>,
+    next_hello: Instant,
+    interval: Duration,
+    /// Quick hellos still to come.
+    quick: u16,
+    long_sent: u16,
+    /// Hellos since the last long frame.
+    since_long: u8,
     neighbors: BTreeMap<NodeId, Neighbor>,
+    /// A link that delivers a share d of short frames delivers d to this power of long ones.
+    exponent: f64,
 }
 
 impl Link {
-    /// Returns a link layer that starts probing at `now`.
+    /// Returns a link layer that says its first hello at `now`.
     #[must_use]
     pub fn new(config: LinkConfig, now: Instant) -> Self {
         Self {
-            config,
-            started: now,
-            seq: 0,
-            next_probe: now,
-            busy_at: None,
+            next_hello: now,
+            interval: seconds(config.quick_hello_s),
+            quick: config.quick_hellos,
+            long_sent: 0,
+            since_long: 0,
             neighbors: BTreeMap::new(),
+            exponent: 1.0,
+            config,
         }
     }
 
-    /// Returns the neighbours heard, with the share of their probes that arrives here.
-    pub fn inbound(&self, now: Instant) -> impl Iterator<Item = (NodeId, f64)> + '_ {
-        let window = seconds(self.config.probe_window_s);
-        self.neighbors
-            .iter()
-            .filter_map(move |(node, n)| Some((*node, n.delivery(now, self.busy_at, window)?)))
+    /// Returns the neighbours heard, with the share of their long frames that arrives here.
+    pub fn inbound(&self) -> impl Iterator<Item = (NodeId, f64)> + '_ {
+        self.neighbors.iter().filter_map(|(node, n)| Some((*node, n.told()?)))
     }
 
-    /// Handles a probe.
-    pub fn handle_frame(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
-        let Ok((seq, schedule)) = parse(frame.body) else {
-            return cx.counters.drop(DropReason::Malformed);
-        };
-        let busy_at = self.busy_at;
-        let probe = Probe { epoch: frame.epoch, seq, schedule, at: cx.now, busy_at };
-        let window = seconds(self.config.probe_window_s);
+    /// Returns the number of neighbours that were heard lately.
+    pub(crate) fn neighbors(&self) -> usize {
+        self.neighbors.len()
+    }
+
+    /// Returns whether a neighbour has not sent what it promised.
+    pub(crate) fn is_late(&self, node: NodeId, now: Instant) -> bool {
+        self.neighbors.get(&node).is_some_and(|n| n.missed(now) > 0)
+    }
+
+    // ---- what is heard
+
+    /// Handles a hello. Returns false if there are too many neighbours already.
+    pub(crate) fn handle_hello(
+        &mut self,
+        (me, sender): (NodeId, NodeId),
+        hello: &Hello,
+        received: Received,
+        rng: &mut ChaCha8Rng,
+    ) -> bool {
+        if hello.asks.contains(&me) {
+            let soon = received.at + ANSWER_JITTER.mul_f64(unit(rng));
+            self.next_hello = self.next_hello.min(soon);
+        }
         let full = self.neighbors.len() >= MAX_NEIGHBORS;
-        match self.neighbors.get_mut(&frame.sender) {
-            Some(known) if known.epoch() == frame.epoch => known.handle_probe(probe, window),
-            None if full => cx.counters.drop(DropReason::Full),
+        match self.neighbors.get_mut(&sender) {
+            Some(known) if known.epoch() == received.epoch => {
+                let before = known.long.weight();
+                known.handle_hello(hello, received);
+                if known.long.weight() > before {
+                    self.learn_exponent(sender);
+                }
+            }
+            None if full => return false,
             _ => {
-                let listening = cx.now.since(self.started);
-                self.neighbors.insert(frame.sender, Neighbor::new(probe, listening));
+                // The newcomer measures its links to us by our hellos.
+                self.quick = self.quick.max(QUICK_FOR_NEIGHBOR);
+                self.interval = seconds(self.config.quick_hello_s);
+                self.next_hello = self.next_hello.min(received.at + self.interval);
+                self.neighbors.insert(sender, Neighbor::new(hello, received));
             }
         }
+        true
     }
 
-    /// Notes that a frame of `sender` was heard: it is alive.
-    pub fn note_frame(&mut self, sender: NodeId, now: Instant) {
-        if let Some(neighbor) = self.neighbors.get_mut(&sender) {
-            neighbor.note_alive(now);
+    /// Counts a frame of `len` bytes, after it was handled.
+    pub(crate) fn note_frame(&mut self, sender: NodeId, epoch: u64, len: usize, now: Instant) {
+        if let Some(neighbor) = self.neighbors.get_mut(&sender).filter(|n| n.epoch() == epoch) {
+            neighbor.note_frame(len > LONG, now);
         }
     }
 
-    /// Notes that data is on the air, of this node or another. Probes may collide with it.
-    pub fn note_traffic(&mut self, now: Instant) {
-        self.busy_at = Some(now);
+    /// Removes a neighbour.
+    pub(crate) fn forget(&mut self, node: NodeId) {
+        self.neighbors.remove(&node);
     }
 
-    /// Drops neighbours that fell silent.
-    pub fn forget_silent(&mut self, now: Instant) {
-        let window = seconds(self.config.probe_window_s);
-        self.neighbors.retain(|_, n| !n.is_silent(now, window));
+    /// Removes the neighbours that keep silent, asks those that may be gone, and looks at what was
+    /// measured of the others.
+    pub(crate) fn review(&mut self, now: Instant) {
+        self.neighbors.retain(|_, n| !n.is_gone(now));
+        self.neighbors.values_mut().for_each(|n| n.retell(now, self.exponent));
+        if self.neighbors.values().any(|n| n.is_questionable(now)) {
+            self.next_hello = now;
+        }
     }
 
-    /// Returns when, later than `after`, a probe falls due.
-    #[must_use]
-    pub fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        Some(self.next_probe).filter(|t| *t > after)
+    /// Learns what length does to delivery from a neighbour that has just shown it.
+    fn learn_exponent(&mut self, node: NodeId) {
+        let Some(n) = self.neighbors.get(&node) else { return };
+        let (short, long) = (n.short.value(0), n.long.value(0));
+        // Links that lose hardly anything or nearly everything say little about it.
+        if n.long.weight() >= 4.0 && (0.05..0.97).contains(&short) && long > 0.01 {
+            let seen = (libm::log(long) / libm::log(short)).clamp(0.25, MAX_EXPONENT);
+            self.exponent += LEARN * (seen - self.exponent);
+        }
     }
 
-    /// Returns an offer if a probe is due.
-    #[must_use]
-    pub fn offer(&self, now: Instant) -> Option<Offer> {
-        (now >= self.next_probe).then_some(Offer::of(Class::Control))
+    // ---- what is sent
+
+    /// Counts a frame of `len` bytes that this node sends.
+    pub(crate) fn note_sent(&mut self, len: usize) {
+        if len > LONG {
+            self.long_sent = self.long_sent.wrapping_add(1);
+            self.since_long = 0;
+        }
     }
 
-    /// Writes the probe that is due, if any.
-    pub fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        self.offer(cx.now)?;
-        let schedule = self.config.schedule();
-        let body = self.config.probe_size.saturating_sub(frame::OVERHEAD).clamp(FIELDS_LEN, cx.mtu);
-        write(self.seq, &schedule, body, out);
-        self.next_probe = cx.now + schedule.gap(self.seq).mul_f64(0.9 + 0.2 * unit(cx.rng));
-        self.seq = self.seq.wrapping_add(1);
-        Some(Filled { kind: PROBE, to: None })
+    /// Returns when, later than `after`, a hello or the answer of a silent neighbour is due.
+    pub(crate) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        let answers = self.neighbors.values().filter_map(Neighbor::answer_due);
+        answers.chain([self.next_hello]).filter(|t| *t > after).min()
     }
-}
 
-/// Appends a probe of `len` bytes.
-fn write(seq: u32, schedule: &Schedule, len: usize, out: &mut Vec<u8>) {
-    let millis = |period: Duration| u16::try_from(period.as_millis()).unwrap_or(u16::MAX);
-    let mut w = Writer::new(out);
-    w.u32(seq).u16(schedule.quick).u16(millis(schedule.quick_period));
-    w.u16(millis(schedule.period)).reserve(len - FIELDS_LEN);
-}
+    /// Returns whether the answer of a silent neighbour is overdue.
+    pub(crate) fn is_answer_due(&self, now: Instant) -> bool {
+        self.neighbors.values().filter_map(Neighbor::answer_due).any(|due| due <= now)
+    }
 
-fn parse(body: &[u8]) -> Result<(u32, Schedule), Truncated> {
-    let mut r = Reader::new(body);
-    let (seq, quick) = (r.u32()?, r.u16()?);
-    let mut period = || Ok(Duration::from_millis(u64::from(r.u16()?.max(1))));
-    let (quick_period, period) = (period()?, period()?);
-    Ok((seq, Schedule { quick, quick_period, period }))
-}
+    /// Returns whether a hello is due.
+    pub(crate) fn is_hello_due(&self, now: Instant) -> bool {
+        now >= self.next_hello
+    }
 
-/// Summarises a frame of this service for traces.
-pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
-    let well_formed = kind == PROBE && parse(body).is_ok();
-    well_formed.then(|| Summary::new("link", "probe"))
-}
+    /// Returns whether too few long frames were sent for the neighbours to measure by.
+    pub(crate) fn is_long_frame_due(&self) -> bool {
+        self.since_long >= LONG_EVERY[usize::from(self.quick == 0)]
+    }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// Returns the hello to be sent now, with the `digest` of link states, and sets the time of the
+    /// next one.
+    pub(crate) fn hello(&mut self, digest: u64, now: Instant, rng: &mut ChaCha8Rng) -> Hello {
+        let quick = seconds(self.config.quick_hello_s);
+        if self.quick > 0 {
+            self.quick -= 1;
+            self.interval = quick;
+        } else {
+            let crowd = (self.neighbors.len() as f64 / MANY as f64).max(1.0);
+            let longest = seconds(self.config.hello_s * crowd);
+            self.interval = (self.interval * 2).clamp(quick, longest);
+        }
+        self.next_hello = now + self.interval.mul_f64(0.9 + 0.1 * unit(rng));
+        self.since_long = self.since_long.saturating_add(1);
 
-    /// The golden vector of the wire format.
-    #[test]
-    fn golden_probe() {
-        let ms = Duration::from_millis;
-        let schedule = Schedule { quick: 20, quick_period: ms(250), period: ms(1000) };
-        let mut out = Vec::new();
-        write(5, &schedule, 12, &mut out);
-        assert_eq!(out, [0, 0, 0, 5, 0, 20, 0, 250, 3, 232, 0, 0]);
-        assert_eq!(parse(&out), Ok((5, schedule)));
-        assert_eq!(parse(&out[..10]), Ok((5, schedule)));
-        assert_eq!(parse(&out[..9]), Err(Truncated));
-        let least = Schedule { quick: 0, quick_period: ms(1), period: ms(1) };
-        assert_eq!(parse(&[0; 10]), Ok((0, least)));
+        let mut asks = Vec::new();
+        for (node, n) in self.neighbors.iter_mut().filter(|(_, n)| n.is_questionable(now)) {
+            if asks.len() < MAX_ASKED {
+                n.note_ask(now);
+                asks.push(*node);
+            }
+        }
+        Hello { interval: self.interval, long_sent: self.long_sent, digest, asks }
+    }
+
+    /// Returns the neighbours that were heard lately, measured or not.
+    pub(crate) fn heard(&self) -> BTreeSet<NodeId> {
+        self.neighbors.keys().copied().collect()
     }
 }

@@ -1,97 +1,76 @@
-//! One neighbour, as known from its probes.
+//! One neighbour: how many of its frames arrive, and whether it is still there.
 //!
-//! Under load, probes are lost to collisions too, but what schemes plan with is the loss of the
-//! link. So probes of quiet times alone decide once there are enough of them, unless so few arrive
-//! under load that the link itself must have changed.
+//! Every frame carries its number (the counter of the outer frame), so gaps show what was lost.
+//! Long frames are lost more often than short ones, and a gap does not show how long a lost frame
+//! was; so each hello says how many long ones its sender has sent. From one hello that arrives to
+//! the next, frames of both lengths are counted exactly.
+//!
+//! Each hello also promises when the next frame comes at the latest. A neighbour that keeps silent
+//! is asked to answer before it is given up, as in IPv6's neighbour unreachability detection
+//! (RFC 4861, section 7.3).
 
-use super::schedule::Schedule;
+use super::share::Share;
+use super::{Hello, Received};
 use ncmesh_engine::time::{Duration, Instant};
-use std::collections::VecDeque;
 
+/// Least number of frames sent before delivery is reported.
+const MIN_SENT: f64 = 4.0;
+/// Number of long frames that count as much as what short frames let expect of long ones.
+const EXPECTATION: f64 = 8.0;
+/// Probability of a silence, by chance, below which a neighbour is asked to answer.
+const ASK: f64 = 0.011;
+/// Delivery from which it makes sense to ask.
+const WORTH_ASKING: f64 = 0.5;
 /// Probability of a silence, by chance, below which a neighbour is given up.
-const SILENCE_PROBABILITY: f64 = 1e-3;
-/// Delivery that a good link is assumed to have on a busy channel, when silence is judged.
-const BUSY_DELIVERY: f64 = 0.5;
-/// Least number of probes due before delivery is reported.
-const MIN_PROBES: u32 = 4;
-/// Number of probes due in quiet times from which they alone decide.
-const MIN_QUIET: u32 = 20;
-/// Share of the quiet delivery below which delivery under load means that the link has changed.
-const CHANGED: f64 = 0.25;
+const GIVE_UP: f64 = 1e-5;
+/// Deviation from what was told that chance explains, in standard deviations.
+const CHANCE: f64 = 2.0;
+/// Least variance of whether a frame arrives.
+const LEAST_VARIANCE: f64 = 0.01;
+/// Greatest delivery that silence is judged by: the channel may be busy.
+const MOST_HOPE: f64 = 0.99;
+/// Time in which an answer is expected.
+const ANSWER: Duration = Duration::from_millis(80);
+/// Most questions to a silent neighbour.
+const MAX_ASKS: u8 = 8;
 
-/// Which of a neighbour's probes arrived.
+/// What is known of one neighbour.
 #[derive(Clone, Debug)]
 pub(super) struct Neighbor {
     epoch: u64,
-    /// First probe that could have been heard.
-    first: u32,
-    highest: u32,
+    /// Number of the last hello that arrived, when, and how many long frames it counted.
+    hello: (u32, Instant, u16),
+    /// When the last frame arrived.
     heard_at: Instant,
-    /// When any of its frames was last heard.
-    sign_of_life: Instant,
-    schedule: Schedule,
-    /// Probes heard within the window, in order.
-    heard: VecDeque<Run>,
-}
-
-/// A probe that was heard, after others that were not.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    seq: u32,
-    /// Probes due since the previous one heard, this one included.
-    due: u32,
-    /// No data was on the air in that time.
-    quiet: bool,
-}
-
-/// Numbers of probes due and heard.
-#[derive(Clone, Copy, Debug, Default)]
-struct Count {
-    due: u32,
-    heard: u32,
-}
-
-impl Count {
-    fn add(&mut self, due: u32, heard: u32) {
-        self.due += due;
-        self.heard += heard;
-    }
-
-    fn share(self) -> f64 {
-        f64::from(self.heard) / f64::from(self.due.max(1))
-    }
-}
-
-/// A probe that was heard.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Probe {
-    pub epoch: u64,
-    pub seq: u32,
-    pub schedule: Schedule,
-    pub at: Instant,
-    /// When data was last on the air here.
-    pub busy_at: Option<Instant>,
+    /// Time within which it promised its next frame.
+    interval: Duration,
+    /// Frames that arrived since that hello, with it.
+    short_heard: u32,
+    long_heard: u32,
+    pub short: Share,
+    pub long: Share,
+    /// Delivery as it was told last.
+    told: Option<f64>,
+    /// Questions since the last frame, and when the last one was sent.
+    asks: u8,
+    asked_at: Instant,
 }
 
 impl Neighbor {
-    /// Returns a neighbour first heard by `probe`, after this node has listened for `listening`.
-    /// Probes that it missed in that time count as lost.
-    pub(super) fn new(probe: Probe, listening: Duration) -> Self {
-        let before = probe.schedule.at(probe.seq).checked_sub(listening);
-        let missed =
-            before.map_or(probe.seq, |t| (probe.seq - probe.schedule.last_by(t)).saturating_sub(1));
+    /// Returns a neighbour that is heard for the first time, by a hello.
+    pub(super) fn new(hello: &Hello, received: Received) -> Self {
         Self {
-            epoch: probe.epoch,
-            first: probe.seq - missed,
-            highest: probe.seq,
-            heard_at: probe.at,
-            sign_of_life: probe.at,
-            schedule: probe.schedule,
-            heard: VecDeque::from([Run {
-                seq: probe.seq,
-                due: missed + 1,
-                quiet: probe.busy_at.is_none(),
-            }]),
+            epoch: received.epoch,
+            hello: (received.counter, received.at, hello.long_sent),
+            heard_at: received.at,
+            interval: hello.interval,
+            short_heard: 0,
+            long_heard: 0,
+            short: Share::default(),
+            long: Share::default(),
+            told: None,
+            asks: 0,
+            asked_at: received.at,
         }
     }
 
@@ -99,190 +78,200 @@ impl Neighbor {
         self.epoch
     }
 
-    pub(super) fn handle_probe(&mut self, probe: Probe, window: Duration) {
-        if probe.seq <= self.highest {
+    /// Counts the frames between the last hello and this one.
+    pub(super) fn handle_hello(&mut self, hello: &Hello, received: Received) {
+        let (counter, at, long_sent) = self.hello;
+        if received.counter <= counter {
             return;
         }
-        let (due, quiet) = (probe.seq - self.highest, self.was_quiet(probe.busy_at));
-        self.highest = probe.seq;
-        self.heard_at = probe.at;
-        self.sign_of_life = probe.at;
-        self.schedule = probe.schedule;
-        self.heard.push_back(Run { seq: probe.seq, due, quiet });
-        let low = self.low(self.highest, window);
-        while self.heard.front().is_some_and(|run| run.seq < low) {
-            self.heard.pop_front();
+        let sent = received.counter - counter;
+        let long = u32::from(hello.long_sent.wrapping_sub(long_sent)).min(sent);
+        let elapsed = received.at.since(at);
+        self.short.add(sent - long, self.short_heard, elapsed);
+        self.long.add(long, self.long_heard, elapsed);
+        (self.short_heard, self.long_heard) = (0, 0);
+        self.hello = (received.counter, received.at, hello.long_sent);
+        self.interval = hello.interval;
+    }
+
+    /// Counts a frame that arrived, after it was handled.
+    pub(super) fn note_frame(&mut self, is_long: bool, now: Instant) {
+        let count = if is_long { &mut self.long_heard } else { &mut self.short_heard };
+        *count = count.saturating_add(1);
+        self.heard_at = now;
+        self.asks = 0;
+    }
+
+    /// Returns the share of its long frames that arrives, as it was told last.
+    pub(super) fn told(&self) -> Option<f64> {
+        self.told
+    }
+
+    /// Tells another delivery if it differs from what was told by more than chance explains.
+    pub(super) fn retell(&mut self, now: Instant, exponent: f64) {
+        let Some(measured) = self.delivery(now, exponent) else { return };
+        let frames = self.short.weight() + self.long.weight() + 1.0;
+        let variance = (measured * (1.0 - measured)).max(LEAST_VARIANCE) / frames;
+        let is_news = |told: f64| (measured - told).abs() > CHANCE * libm::sqrt(variance);
+        if self.told.is_none_or(is_news) {
+            self.told = Some(measured);
         }
     }
 
-    /// Returns whether no data was on the air since the last probe heard.
-    fn was_quiet(&self, busy_at: Option<Instant>) -> bool {
-        busy_at.is_none_or(|at| at < self.heard_at)
-    }
-
-    /// Returns the share of its probes that arrived within `window`, with data last on the air at
-    /// `busy_at`; `None` while too few were due.
-    pub(super) fn delivery(
-        &self,
-        now: Instant,
-        busy_at: Option<Instant>,
-        window: Duration,
-    ) -> Option<f64> {
-        // Counts probes of the window, apart by whether data was on the air.
-        let overdue = self.overdue(self.heard_at, now);
-        let low = self.low(self.highest.saturating_add(overdue), window);
-        let (mut quiet, mut busy) = (Count::default(), Count::default());
-        for run in self.heard.iter().rev().take_while(|run| run.seq >= low) {
-            let count = if run.quiet { &mut quiet } else { &mut busy };
-            count.add(run.due.min(run.seq - low + 1), 1);
+    /// Returns the share of its long frames that arrives, from both kinds; `None` while too few
+    /// were sent. Short frames let expect delivery to the power of `exponent` of long ones.
+    fn delivery(&self, now: Instant, exponent: f64) -> Option<f64> {
+        let missed = self.missed(now);
+        let sent = self.short.weight() + self.long.weight() + f64::from(missed);
+        if sent < MIN_SENT {
+            return None;
         }
-
-        // Probes that are overdue count as lost.
-        let count = if self.was_quiet(busy_at) { &mut quiet } else { &mut busy };
-        count.add(overdue, 0);
-
-        // Quiet times decide if there are enough of them and the link has not changed.
-        let mut all = quiet;
-        all.add(busy.due, busy.heard);
-        let changed = busy.due >= MIN_QUIET && busy.share() < CHANGED * quiet.share();
-        let told = if quiet.due >= MIN_QUIET && !changed { quiet } else { all };
-        (all.due >= MIN_PROBES).then(|| told.share())
+        let expected = libm::pow(self.short.value(missed), exponent);
+        let heard = self.long.heard() + EXPECTATION * expected;
+        Some(heard / (self.long.weight() + EXPECTATION))
     }
 
-    /// Notes that one of its frames was heard.
-    pub(super) fn note_alive(&mut self, now: Instant) {
-        self.sign_of_life = now;
+    /// Returns how many frames it promised and did not deliver since the last one.
+    pub(super) fn missed(&self, now: Instant) -> u32 {
+        // A frame may have to wait for the channel.
+        let silence = now.since(self.heard_at).saturating_sub(self.interval / 8);
+        let missed = silence.as_nanos() / self.interval.as_nanos().max(1);
+        u32::try_from(missed).unwrap_or(u32::MAX)
     }
 
-    /// Returns whether the silence since its last frame is hardly chance.
-    pub(super) fn is_silent(&self, now: Instant, window: Duration) -> bool {
-        let missed = self.overdue(self.sign_of_life, now);
-        let before = self.delivery(self.heard_at, None, window).unwrap_or(BUSY_DELIVERY);
-        (1.0 - before.min(BUSY_DELIVERY)).powf(f64::from(missed)) < SILENCE_PROBABILITY
+    /// Returns whether its silence is hardly chance, whatever it was asked.
+    pub(super) fn is_gone(&self, now: Instant) -> bool {
+        let delivery = self.hope();
+        let missed = self.missed(now);
+        // A question and its answer must both arrive. The last question may yet be answered.
+        let pending = u8::from(now < self.asked_at + ANSWER);
+        let unanswered = u32::from(self.asks.saturating_sub(pending));
+        let chance = power(1.0 - delivery, missed) * power(1.0 - delivery * delivery, unanswered);
+        missed > 0 && chance < GIVE_UP
     }
 
-    /// Returns the number of probes that should have been heard since.
-    fn overdue(&self, since: Instant, now: Instant) -> u32 {
-        let at = |t: Instant| self.schedule.at(self.highest) + t.since(self.heard_at);
-        let last = self.schedule.last_by(at(now));
-        // A probe is overdue half a period after it was expected, since periods are jittered.
-        let expected = last.checked_sub(1).map(|before| {
-            let late = at(now) - self.schedule.at(last);
-            late < self.schedule.gap(before) / 2
-        });
-        let last = last - u32::from(expected == Some(true));
-        last.saturating_sub(self.schedule.last_by(at(since)))
+    /// Returns whether it should be asked to answer now. A poor link that loses an answer says
+    /// nothing; such a neighbour is given up when its silence alone is long enough.
+    pub(super) fn is_questionable(&self, now: Instant) -> bool {
+        if self.short.weight() < MIN_SENT || self.hope() < WORTH_ASKING {
+            return false;
+        }
+        let missed = self.missed(now);
+        let again = self.asks == 0 || now >= self.asked_at + ANSWER;
+        missed > 0 && again && self.asks < MAX_ASKS && power(1.0 - self.hope(), missed) < ASK
     }
 
-    fn low(&self, last: u32, window: Duration) -> u32 {
-        let before = self.schedule.at(last).checked_sub(window);
-        let low = before.map_or(0, |t| self.schedule.last_by(t).saturating_add(1));
-        self.first.max(low.min(last.saturating_sub(MIN_PROBES - 1)))
+    /// Notes that it was asked.
+    pub(super) fn note_ask(&mut self, now: Instant) {
+        self.asks += 1;
+        self.asked_at = now;
     }
+
+    /// Returns when the answer to the last question is overdue.
+    pub(super) fn answer_due(&self) -> Option<Instant> {
+        (self.asks > 0 && self.asks < MAX_ASKS).then_some(self.asked_at + ANSWER)
+    }
+
+    /// Returns the delivery of short frames that silence is judged by.
+    fn hope(&self) -> f64 {
+        self.short.value(0).min(MOST_HOPE)
+    }
+}
+
+fn power(base: f64, exponent: u32) -> f64 {
+    libm::pow(base, f64::from(exponent))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const WINDOW: Duration = Duration::from_secs(100);
-    const SCHEDULE: Schedule = Schedule {
-        quick: 0,
-        quick_period: Duration::from_millis(100),
-        period: Duration::from_secs(1),
-    };
+    const SECOND: Duration = Duration::from_secs(1);
 
-    fn probe(seq: u32, at_s: u64) -> Probe {
-        let at = Instant::from_nanos(at_s * 1_000_000_000);
-        Probe { epoch: 1, seq, schedule: SCHEDULE, at, busy_at: None }
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
     }
 
-    #[test]
-    fn delivery_counts_probes_missed_before_the_first_and_after_the_last() {
-        // Up for 10 s, the neighbour's probe 7 is the first heard: 7 were missed (0 to 6).
-        let mut n = Neighbor::new(probe(7, 10), Duration::from_secs(10));
-        assert_eq!(n.delivery(probe(7, 10).at, None, WINDOW), Some(1.0 / 8.0));
-        n.handle_probe(probe(9, 12), WINDOW);
-        assert_eq!(n.delivery(probe(9, 12).at, None, WINDOW), Some(2.0 / 10.0));
-        assert_eq!(n.delivery(probe(0, 15).at, None, WINDOW), Some(2.0 / 12.0));
-        assert!(n.delivery(probe(0, 500).at, None, WINDOW).unwrap() < 0.01);
+    fn hello(long_sent: u16) -> Hello {
+        Hello { interval: SECOND, long_sent, digest: 0, asks: Vec::new() }
     }
 
-    #[test]
-    fn the_end_of_quick_probes_is_no_silence() {
-        let schedule = Schedule { quick: 40, ..SCHEDULE };
-        let at_ms = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        let heard = |seq: u32, ms: u64| Probe { schedule, at: at_ms(ms), ..probe(seq, 0) };
-        let mut n = Neighbor::new(heard(0, 0), Duration::ZERO);
-        for seq in 1..40 {
-            n.handle_probe(heard(seq, 100 * u64::from(seq)), WINDOW);
+    fn received(counter: u32, ms: u64) -> Received {
+        Received { epoch: 1, counter, at: at(ms) }
+    }
+
+    /// A neighbour of which every hello arrives, one a second, for a minute.
+    fn good() -> Neighbor {
+        let mut n = Neighbor::new(&hello(0), received(1, 0));
+        n.note_frame(false, at(0));
+        for i in 1..=60 {
+            n.handle_hello(&hello(0), received(i + 1, 1000 * u64::from(i)));
+            n.note_frame(false, at(1000 * u64::from(i)));
         }
-        // Probes 40, the last to follow quickly, 41 and 42 are lost.
-        assert!(!n.is_silent(at_ms(7400), WINDOW));
-        assert_eq!(n.delivery(at_ms(6400), None, WINDOW), Some(40.0 / 42.0));
-        n.handle_probe(heard(43, 7000), WINDOW);
-        assert_eq!(n.delivery(at_ms(7000), None, WINDOW), Some(41.0 / 44.0));
-        // A node that came up before the neighbour and hears it late knows what it missed.
-        let late = Neighbor::new(heard(43, 7000), Duration::from_secs(100));
-        assert_eq!(late.delivery(at_ms(7000), None, WINDOW), Some(1.0 / 44.0));
-        let later = Neighbor::new(heard(43, 7000), Duration::from_millis(3050));
-        assert_eq!(later.delivery(at_ms(7000), None, WINDOW), Some(1.0 / 4.0));
+        n
     }
 
     #[test]
-    fn the_window_forgets() {
-        let mut n = Neighbor::new(probe(0, 0), Duration::ZERO);
-        for seq in 300..400 {
-            n.handle_probe(probe(seq, u64::from(seq)), WINDOW);
-        }
-        assert_eq!(n.delivery(probe(0, 399).at, None, WINDOW), Some(1.0));
-        assert!(n.heard.len() <= 100);
+    fn frames_of_both_lengths_are_counted_between_hellos() {
+        let mut n = Neighbor::new(&hello(65_530), received(10, 0));
+        n.note_frame(false, at(0));
+        // Of 20 long frames 5 arrive, of 4 short ones 2, with the hello. The count wraps.
+        (0..5).for_each(|_| n.note_frame(true, at(500)));
+        n.note_frame(false, at(600));
+        n.handle_hello(&hello(14), received(34, 1000));
+        assert_eq!((n.short.weight(), n.short.heard()), (4.0, 2.0));
+        assert_eq!((n.long.weight(), n.long.heard()), (20.0, 5.0));
+        let told = n.delivery(at(1000), 1.0).unwrap();
+        assert!((told - (5.0 + 8.0 * 0.5) / 28.0).abs() < 1e-9, "{told}");
     }
 
     #[test]
-    fn collisions_under_load_are_not_taken_for_the_links_loss() {
-        let mut n = Neighbor::new(probe(0, 0), Duration::ZERO);
-        for seq in 1..=30 {
-            n.handle_probe(probe(seq, u64::from(seq)), WINDOW);
-        }
-        // Under load every other probe is lost.
-        for seq in (32..=60).step_by(2) {
-            let heard = probe(seq, u64::from(seq));
-            n.handle_probe(Probe { busy_at: Some(heard.at), ..heard }, WINDOW);
-        }
-        let busy = Some(probe(60, 60).at);
-        assert_eq!(n.delivery(probe(60, 60).at, busy, WINDOW), Some(1.0));
-        // Too few are left of the quiet time: now all count.
-        assert!(n.delivery(probe(60, 80).at, busy, Duration::from_secs(60)).unwrap() < 0.6);
-        // So few arrive under load that the link has changed.
-        let late = n.delivery(probe(60, 80).at, busy, Duration::from_secs(200)).unwrap();
-        assert!(late > 0.9, "{late}");
-        let late = n.delivery(probe(60, 160).at, busy, Duration::from_secs(200)).unwrap();
-        assert!(late < 0.4, "{late}");
+    fn delivery_is_told_once_four_frames_were_sent() {
+        let mut n = Neighbor::new(&hello(0), received(1, 0));
+        n.note_frame(false, at(0));
+        assert_eq!(n.delivery(at(0), 1.0), None);
+        n.handle_hello(&hello(0), received(5, 1000));
+        assert!(n.delivery(at(1000), 1.0).unwrap() < 0.4);
     }
 
     #[test]
-    fn a_good_link_falls_silent_soon_a_bad_one_late() {
-        let mut good = Neighbor::new(probe(0, 0), Duration::ZERO);
-        let mut bad = Neighbor::new(probe(0, 0), Duration::ZERO);
-        for seq in 1..=40 {
-            good.handle_probe(probe(seq, u64::from(seq)), WINDOW);
-            if seq % 8 == 0 {
-                bad.handle_probe(probe(seq, u64::from(seq)), WINDOW);
-            }
+    fn a_good_neighbour_is_asked_after_a_hello_is_missed_and_given_up_soon_after() {
+        let mut n = good();
+        assert_eq!(n.missed(at(61_100)), 0);
+        assert!(!n.is_questionable(at(61_100)));
+        assert!(n.is_questionable(at(61_200)));
+        for ask in 0..2 {
+            let now = at(61_200 + 80 * ask);
+            assert!(!n.is_gone(now), "after {ask} questions");
+            n.note_ask(now);
         }
-        let at = |s: u64| Instant::from_nanos(s * 1_000_000_000);
-        assert!(!good.is_silent(at(45), WINDOW));
-        assert!(good.is_silent(at(51), WINDOW));
-        assert!(!bad.is_silent(at(70), WINDOW));
-        assert!(bad.is_silent(at(110), WINDOW));
-        bad.note_alive(at(109));
-        assert!(!bad.is_silent(at(110), WINDOW));
+        assert!(n.is_gone(at(61_400)));
+        // Any frame shows that it is there.
+        n.note_frame(true, at(61_410));
+        assert!(!n.is_gone(at(61_420)) && !n.is_questionable(at(61_420)));
     }
 
     #[test]
-    fn the_last_number_there_is_does_no_harm() {
-        let last = Neighbor::new(probe(u32::MAX, 10), Duration::from_secs(10));
-        assert!(last.delivery(probe(0, 11).at, None, WINDOW).is_some());
+    fn a_poor_neighbour_may_keep_silent_for_longer() {
+        let mut n = Neighbor::new(&hello(0), received(1, 0));
+        for i in 1..=60 {
+            let now = 4000 * u64::from(i);
+            n.handle_hello(&hello(0), received(4 * i + 1, now));
+            n.note_frame(false, at(now));
+        }
+        let last = 240_000;
+        assert!(!n.is_questionable(at(last + 30_000)));
+        assert!(!n.is_gone(at(last + 20_000)));
+        assert!(n.is_gone(at(last + 60_000)));
+    }
+
+    #[test]
+    fn nonsense_in_a_hello_does_no_harm() {
+        let mut n = good();
+        let nonsense = Hello { interval: Duration::ZERO, long_sent: u16::MAX, ..hello(0) };
+        n.handle_hello(&nonsense, received(u32::MAX, 61_000));
+        n.handle_hello(&nonsense, received(3, 61_000));
+        assert!((0.0..=1.0).contains(&n.delivery(at(62_000), 16.0).unwrap()));
+        assert!(n.missed(at(u64::from(u32::MAX))) > 0);
     }
 }

@@ -6,13 +6,15 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RouteConfig {
-    /// Seconds between repetitions of an unchanged link state.
-    pub refresh_s: f64,
-    /// Least seconds between two announcements of changes.
-    pub min_interval_s: f64,
-    /// Change of a delivery ratio that is announced before the next repetition.
+    /// Change of a delivery ratio that nodes nearby are told.
     pub change: f64,
-    /// Seconds after which link state that was not repeated is dropped.
+    /// Change of a delivery ratio that the whole mesh is told.
+    pub far_change: f64,
+    /// Least seconds between two announcements of a node.
+    pub min_interval_s: f64,
+    /// The same of announcements that only nodes nearby are told.
+    pub near_interval_s: f64,
+    /// Seconds after which a node that nobody reaches any more is forgotten.
     pub max_age_s: f64,
     /// Least delivery ratio of a link that is used.
     pub min_delivery: f64,
@@ -21,10 +23,11 @@ pub struct RouteConfig {
 impl Default for RouteConfig {
     fn default() -> Self {
         Self {
-            refresh_s: 10.0,
-            min_interval_s: 1.0,
             change: 0.1,
-            max_age_s: 45.0,
+            far_change: 0.2,
+            min_interval_s: 0.5,
+            near_interval_s: 3.0,
+            max_age_s: 60.0,
             min_delivery: 0.05,
         }
     }
@@ -43,10 +46,11 @@ impl RouteConfig {
                 Err(format!("{name} = {v}: allowed is {low} to {high}"))
             }
         };
-        in_range("refresh_s", self.refresh_s, 0.1, 3600.0)?;
-        in_range("min_interval_s", self.min_interval_s, 0.01, self.refresh_s)?;
         in_range("change", self.change, 0.01, 1.0)?;
-        in_range("max_age_s", self.max_age_s, 2.0 * self.refresh_s, 86_400.0)?;
+        in_range("far_change", self.far_change, self.change, 1.0)?;
+        in_range("min_interval_s", self.min_interval_s, 0.01, 60.0)?;
+        in_range("near_interval_s", self.near_interval_s, self.min_interval_s, 600.0)?;
+        in_range("max_age_s", self.max_age_s, 1.0, 86_400.0)?;
         in_range("min_delivery", self.min_delivery, 0.001, 1.0)
     }
 }

@@ -1,42 +1,67 @@
-//! Link state: every node floods which neighbours it hears how well, so that all know the mesh.
+//! Link state: every node tells which neighbours it hears how well, so that all know the mesh.
 //!
-//! A state has a version (epoch, sequence number); a newer one replaces an older one, and one that
-//! is not repeated is dropped. A node repeats a state until all neighbours are known to have it
-//! ([`Flood`]). A neighbour that has just come up is told every state.
+//! A state has a version (epoch, sequence number); a newer one replaces an older one. What changes
+//! enough to matter far away goes everywhere; smaller changes go a few hops (the fisheye of Pei,
+//! Gerla and Chen, ICC 2000), because a path is chosen hop by hop and each hop sees its own
+//! surroundings sharply. A node may tell the whole mesh only so often, the less often the larger
+//! the mesh is, so that control per node hardly grows with the mesh.
+//!
+//! States are told once: nothing is repeated to keep it alive. Nodes pass a state on while somebody
+//! probably lacks it ([`spread`]), and neighbours whose digests differ compare what they know
+//! ([`repair`]). A node that nobody reaches any more is forgotten after a while.
 //!
 //! Source: De Couto et al., MobiCom 2003 (ETX); Pacifier, VI-B.
 
 mod config;
-mod frame;
-mod layout;
-
-#[cfg(test)]
-mod tests;
+mod repair;
+mod spread;
+mod state;
 
 use crate::link::Link;
 pub use config::RouteConfig;
-pub use layout::LAYOUTS;
-use ncmesh_engine::Summary;
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::time::{Instant, seconds};
-use ncmesh_engine::toolkit::flood::Flood;
+use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_engine::topology::{LinkState, Topology};
-use ncmesh_engine::{Class, Context, Filled, Frame, Offer};
-use ncmesh_wire::{NodeId, Reader, ServiceId};
-use rand_chacha::ChaCha8Rng;
+use ncmesh_engine::{Context, Malformed};
+use ncmesh_wire::{NodeId, Reader};
+use repair::{Question, Repair};
+use spread::Spread;
+use state::{Change, EVERYWHERE, Form, Told};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Service byte of link state.
-pub const SERVICE: ServiceId = ServiceId(1);
-/// Kind of the only frame.
-pub const LINK_STATE: u8 = 0;
 /// Most nodes whose state is kept.
 const MAX_NODES: usize = 20_000;
 /// Greatest epoch that is believed when others report ours: none can really have come so far.
 const MAX_EPOCH: u64 = 1 << 62;
-/// Time between two looks at the link measurements, seconds.
-const LOOK_S: f64 = 0.25;
+/// Time between two looks at the link measurements.
+const LOOK: Duration = Duration::from_millis(200);
+/// Time between two looks for nodes that nobody reaches.
+const SWEEP: Duration = Duration::from_secs(10);
+/// Time after a start in which a node measures before it tells about its links.
+const FIRST_LOOK: Duration = Duration::from_millis(1500);
+/// Hops that a change too small for the whole mesh goes.
+const NEAR: u8 = 3;
+/// The same of a change that would matter everywhere, from a node that has told too much lately.
+const MIDDLE: u8 = 8;
+/// Announcements to the whole mesh that a node may save up.
+const MOST_FAR: f64 = 4.0;
+/// Nodes that may tell the whole mesh something in a second, together.
+const FAR_PER_S: f64 = 10.0;
+/// Least change of a delivery that matters however poor the link is.
+const LEAST_CHANGE: f64 = 0.08;
+/// Ratio of two deliveries that matters.
+const RATIO: f64 = 2.0;
+/// Change of a delivery that the mesh must know at once; so it must if a link appears or vanishes.
+const URGENT: f64 = 0.4;
+/// How much longer than a way over another neighbour a link may be, and still matter far away.
+const DETOUR: f64 = 1.2;
+/// Share of the best delivery to a neighbour below which others reach it far better than we do.
+const POOR: f64 = 0.5;
+/// Delivery from which a neighbour notices the death of a node soon.
+const GOOD: f64 = 0.7;
+/// Number of neighbours whose word is taken for it.
+const WITNESSES: usize = 2;
 
 /// Link state at one node.
 #[derive(Debug)]
@@ -47,10 +72,24 @@ pub struct Route {
     epoch: u64,
     /// Longest frame body, bytes.
     mtu: usize,
+    started: Instant,
     seq: u32,
     announced_at: Option<Instant>,
+    /// What the whole mesh was told last, and links touched since.
+    base: BTreeMap<NodeId, f64>,
+    touched: BTreeSet<NodeId>,
+    /// Announcements to the whole mesh that are free, as of a time.
+    far: (f64, Instant),
     next_look: Instant,
-    flood: Flood<NodeId, (u64, u32)>,
+    next_sweep: Instant,
+    /// Since when nobody reaches a node.
+    unreachable: BTreeMap<NodeId, Instant>,
+    /// Versions that were forgotten lately: neighbours may not have forgotten them yet.
+    forgotten: BTreeMap<NodeId, ((u64, u32), Instant)>,
+    spread: Spread,
+    repair: Repair,
+    /// Digest of all states.
+    digest: u64,
     /// Shared if it was given to all nodes of a simulation.
     topology: Arc<Topology>,
     /// Whether the topology was given: then nothing is announced or learned.
@@ -60,7 +99,7 @@ pub struct Route {
 impl Route {
     /// Returns a node that knows nobody at `now`; a frame body takes `mtu` bytes.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         config: RouteConfig,
         me: NodeId,
         name: &str,
@@ -75,10 +114,19 @@ impl Route {
             name: name.to_owned(),
             epoch,
             mtu,
+            started: now,
             seq: 0,
             announced_at: None,
+            base: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            far: (MOST_FAR, now),
             next_look: now,
-            flood: Flood::new(),
+            next_sweep: now + SWEEP,
+            unreachable: BTreeMap::new(),
+            forgotten: BTreeMap::new(),
+            spread: Spread::default(),
+            repair: Repair::default(),
+            digest: 0,
             topology,
             pinned: false,
         }
@@ -91,139 +139,99 @@ impl Route {
     }
 
     /// Uses `topology` from now on instead of measuring (Pacifier, IV-A: measured once beforehand).
-    pub fn pin(&mut self, topology: Arc<Topology>) {
+    pub(crate) fn pin(&mut self, topology: Arc<Topology>) {
         self.topology = topology;
         self.pinned = true;
     }
 
     /// Returns whether the topology was given.
     #[must_use]
-    pub fn is_pinned(&self) -> bool {
+    pub(crate) fn is_pinned(&self) -> bool {
         self.pinned
     }
 
-    /// Looks at the link measurements, announces changes, drops old states.
-    pub fn handle_timeout(&mut self, now: Instant, link: &mut Link, rng: &mut ChaCha8Rng) {
-        if self.pinned || now < self.next_look {
-            return;
-        }
-        self.next_look = now + seconds(LOOK_S);
-        link.forget_silent(now);
-        let max_age = seconds(self.config.max_age_s);
-        if now.since(Instant::default()) > max_age {
-            let limit = Instant::from_nanos(now.as_nanos() - max_age.as_nanos() as u64);
-            self.known().age(limit);
-        }
-        let hears = self.best_that_fit(link.inbound(now));
-        if self.is_worth_announcing(&hears, now) {
-            self.announce(hears, now, rng);
-        }
-        let hearers = self.topology.links_from(self.me).map(|(node, _)| node);
-        let neighbors: BTreeSet<NodeId> =
-            hearers.chain(link.inbound(now).map(|(n, _)| n)).collect();
-        self.flood.drop_acknowledged(&neighbors);
-    }
-
-    /// Returns when, later than `after`, something falls due.
-    #[must_use]
-    pub fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        if self.pinned {
-            return None;
-        }
-        let times = [self.flood.poll_timeout(after), Some(self.next_look)];
-        times.into_iter().flatten().filter(|t| *t > after).min()
-    }
-
-    /// Handles a link-state frame. Returns the epoch by which another node knows this one, if it is
-    /// newer than our own: then ours must grow beyond it, or the mesh would not believe us.
-    pub fn handle_frame(&mut self, cx: &mut Context<'_>, heard: &Frame<'_>) -> Option<u64> {
-        if self.pinned {
-            return None;
-        }
-        let mut reader = Reader::new(heard.body);
-        let mut outlived = None;
-        while reader.remaining() > 0 {
-            match frame::read(&mut reader) {
-                Ok((origin, state)) if origin == self.me => {
-                    self.flood.overheard(&origin, &state.version, heard.sender);
-                    let known = state.version.0;
-                    let newer = known > self.epoch && known < MAX_EPOCH;
-                    outlived = outlived.max(newer.then_some(known));
-                }
-                Ok((origin, state)) => self.learn(cx, heard.sender, origin, state),
-                Err(_) => {
-                    cx.counters.drop(DropReason::Malformed);
-                    break;
-                }
-            }
-        }
-        outlived
-    }
-
     /// Announces this node anew under a greater epoch.
-    pub fn raise_epoch(&mut self, epoch: u64) {
+    pub(crate) fn raise_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
         self.announced_at = None;
     }
 
-    /// Returns an offer if a state is due.
-    #[must_use]
-    pub fn offer(&self, now: Instant) -> Option<Offer> {
-        let due = !self.pinned && self.flood.due(now).next().is_some();
-        due.then_some(Offer::of(Class::Control))
+    /// Returns the digest of all states known.
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest
     }
 
-    /// Writes as many due states as fit into a frame.
-    pub fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        let start = out.len();
-        for origin in self.flood.together(cx.now) {
-            // A state that came in a larger frame than ours take goes no further here.
-            let fits = |state: &&LinkState| frame::encoded_len(state) <= cx.mtu;
-            let Some(state) = self.topology.state(origin).filter(fits) else {
-                self.flood.withdraw(&origin);
-                continue;
-            };
-            if out.len() - start + frame::encoded_len(state) > cx.mtu {
-                break;
-            }
-            frame::write(out, origin, state);
-            self.flood.sent(&origin, cx.now, cx.rng);
+    // ---- timers
+
+    /// Looks at the link measurements, announces changes, forgets nodes, compares.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, link: &mut Link) {
+        self.repair.handle_timeout(now);
+        if now < self.next_look && !link.is_answer_due(now) {
+            return;
         }
-        (out.len() > start).then_some(Filled { kind: LINK_STATE, to: None })
-    }
-
-    /// Returns the mesh as known here, to change it.
-    fn known(&mut self) -> &mut Topology {
-        Arc::make_mut(&mut self.topology)
-    }
-
-    fn learn(&mut self, cx: &mut Context<'_>, from: NodeId, origin: NodeId, state: LinkState) {
-        let version = state.version;
-        if self.topology.state(origin).is_none() && self.topology.nodes().count() >= MAX_NODES {
-            return cx.counters.drop(DropReason::Full);
+        self.next_look = now + LOOK;
+        link.review(now);
+        for node in self.dead_neighbors(now, link) {
+            link.forget(node);
         }
-        let known_epoch = self.topology.state(origin).map(|known| known.version.0);
-        if self.known().learn(origin, state, cx.now) {
-            self.flood.publish(origin, version, cx.now, cx.rng);
-            if origin == from && known_epoch.is_none_or(|epoch| epoch < version.0) {
-                self.tell_everything(cx, origin);
-            }
+        if now >= self.next_sweep {
+            self.next_sweep = now + SWEEP;
+            self.sweep(now);
         }
-        self.flood.overheard(&origin, &version, from);
+        if now >= self.started + FIRST_LOOK {
+            let hears = self.best_that_fit(link.inbound());
+            self.announce_if_worth(hears, now);
+        }
+        let neighbors = link.heard();
+        self.repair.retain(|node| neighbors.contains(&node));
+        self.repair.begin(&self.topology, self.digest, now);
     }
 
-    /// Floods every state again for a neighbour that has just come up, so that it finds paths
-    /// before the next repetitions.
-    fn tell_everything(&mut self, cx: &mut Context<'_>, newcomer: NodeId) {
-        let hearers = self.topology.links_from(self.me).map(|(node, _)| node);
-        let others: BTreeSet<NodeId> = hearers.filter(|node| *node != newcomer).collect();
-        let nodes: Vec<NodeId> = self.topology.nodes().filter(|node| *node != newcomer).collect();
-        for node in nodes {
+    /// Returns when, later than `after`, something falls due.
+    pub(crate) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        let times = [Some(self.next_look), self.repair.poll_timeout(after), self.spread.due()];
+        times.into_iter().flatten().filter(|t| *t > after).min()
+    }
+
+    /// Returns the neighbours that are late and that were given up by those who heard them best:
+    /// they have noticed sooner than we can.
+    fn dead_neighbors(&self, now: Instant, link: &Link) -> Vec<NodeId> {
+        let is_given_up = |node: &NodeId| {
+            let Some(state) = self.topology.state(*node) else { return false };
+            let others = state.hears.iter().filter(|(n, _)| **n != self.me);
+            let mut witnesses: Vec<_> =
+                others.filter_map(|(n, d)| Some((*d, self.topology.state(*n)?))).collect();
+            witnesses.sort_by(|a, b| b.0.total_cmp(&a.0));
+            witnesses.truncate(WITNESSES);
+            let well = witnesses.first().is_some_and(|(delivery, _)| *delivery >= GOOD);
+            well && witnesses.iter().all(|(_, w)| !w.hears.contains_key(node))
+        };
+        let late = link.heard().into_iter().filter(|node| link.is_late(*node, now));
+        late.filter(is_given_up).collect()
+    }
+
+    /// Forgets the nodes that nobody has reached for long.
+    fn sweep(&mut self, now: Instant) {
+        let max_age = seconds(self.config.max_age_s);
+        let around = self.topology.around(self.me);
+        self.unreachable.retain(|node, _| !around.contains(node));
+        for node in self.topology.nodes().filter(|node| !around.contains(node)) {
+            self.unreachable.entry(node).or_insert(now);
+        }
+        let old = |since: &Instant| now.since(*since) >= max_age;
+        let gone = self.unreachable.iter().filter(|(_, since)| old(since));
+        for node in gone.map(|(node, _)| *node).collect::<Vec<_>>() {
             if let Some(state) = self.topology.state(node) {
-                self.flood.tell(&node, state.version, &others, cx.now, cx.rng);
+                self.forgotten.insert(node, (state.version, now));
             }
+            self.unreachable.remove(&node);
+            self.spread.withdraw(node);
+            self.store(node, None, now);
         }
+        self.forgotten.retain(|_, (_, since)| now.since(*since) < 3 * max_age);
     }
+
+    // ---- this node's own state
 
     /// Returns the links of this node's own state: all, or the best that fit into a frame. A link
     /// that was announced before is replaced only by one that is better by a change worth
@@ -233,47 +241,379 @@ impl Route {
         let is_said = |node: &NodeId| said.is_some_and(|said| said.contains_key(node));
         let worth =
             |(node, d): &(NodeId, f64)| d + if is_said(node) { self.config.change } else { 0.0 };
-        let mut heard: Vec<(NodeId, f64)> =
-            heard.map(|(node, d)| (node, frame::as_carried(d))).collect();
+        let carried = heard.map(|(node, d)| (node, state::delivery(state::quantum(d))));
+        let mut heard: Vec<(NodeId, f64)> = carried.filter(|(_, d)| *d > 0.0).collect();
         heard.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.0.cmp(&b.0)));
-        heard.truncate(frame::links_that_fit(self.mtu, &self.name));
+        heard.truncate(state::links_that_fit(self.mtu, &self.name));
         heard.into_iter().collect()
     }
 
-    fn is_worth_announcing(&self, hears: &BTreeMap<NodeId, f64>, now: Instant) -> bool {
-        let Some(at) = self.announced_at else { return true };
-        let since = now.since(at);
-        if since >= seconds(self.config.refresh_s) {
-            return true;
+    /// Announces the links of this node if they have changed by enough: to the whole mesh, or to
+    /// the nodes nearby.
+    fn announce_if_worth(&mut self, hears: BTreeMap<NodeId, f64>, now: Instant) {
+        let Some(at) = self.announced_at else {
+            return self.announce(hears, EVERYWHERE, true, now);
+        };
+        if now.since(at) < seconds(self.config.min_interval_s) {
+            return;
         }
-        let known = self.topology.state(self.me).map(|state| &state.hears);
-        since >= seconds(self.config.min_interval_s)
-            && known.is_none_or(|known| self.has_changed(known, hears))
+        let rate = FAR_PER_S / (self.topology.len() as f64).max(FAR_PER_S);
+        let free = self.far.0 + rate * now.since(self.far.1).as_secs_f64();
+        self.far = (free.min(MOST_FAR), now);
+
+        let far = self.config.far_change;
+        let changed = changes(&self.base, &hears, far);
+        let essential: Vec<Deliveries> = changed
+            .filter(|(node, by)| self.is_essential(*node, by.high, &hears))
+            .map(|c| c.1)
+            .collect();
+        let matters_far = !essential.is_empty();
+        let urgent = essential.iter().any(|by| by.low == 0.0 || by.high - by.low >= URGENT);
+        if matters_far && self.far.0 >= 1.0 {
+            self.far.0 -= 1.0;
+            return self.announce(hears, EVERYWHERE, urgent, now);
+        }
+        let told = self.topology.state(self.me).map(|state| &state.hears);
+        let matters_near = told.is_none_or(|t| changes(t, &hears, self.config.change).count() > 0);
+        if matters_near && (matters_far || now.since(at) >= seconds(self.config.near_interval_s)) {
+            let scope = if matters_far { MIDDLE } else { NEAR };
+            self.announce(hears, scope, urgent, now);
+        }
     }
 
-    fn has_changed(&self, known: &BTreeMap<NodeId, f64>, hears: &BTreeMap<NodeId, f64>) -> bool {
-        known.len() != hears.len()
-            || hears.iter().any(|(node, d)| {
-                known.get(node).is_none_or(|k| (k - d).abs() >= self.config.change)
-            })
+    /// Returns whether a link from `node` with this delivery may be on a shortest path: no way over
+    /// one other neighbour is clearly shorter.
+    fn is_essential(&self, node: NodeId, delivery: f64, hears: &BTreeMap<NodeId, f64>) -> bool {
+        let over = |(via, last): (&NodeId, &f64)| {
+            let first = self.topology.delivery(node, *via);
+            if *via == node { f64::INFINITY } else { 1.0 / first + 1.0 / last }
+        };
+        let detour = hears.iter().map(over).fold(f64::INFINITY, f64::min);
+        1.0 / delivery <= DETOUR * detour
     }
 
-    fn announce(&mut self, hears: BTreeMap<NodeId, f64>, now: Instant, rng: &mut ChaCha8Rng) {
-        self.seq += 1;
+    fn announce(&mut self, hears: BTreeMap<NodeId, f64>, scope: u8, urgent: bool, now: Instant) {
         self.announced_at = Some(now);
-        let version = (self.epoch, self.seq);
-        let state = LinkState { version, name: self.name.clone(), hears };
-        let me = self.me;
-        self.known().learn(me, state, now);
-        self.flood.publish(self.me, version, now, rng);
+
+        self.seq += 1;
+        let before = self.topology.state(self.me).filter(|known| known.version.0 == self.epoch);
+        let since = before.map(|known| known.base);
+        let none = BTreeMap::new();
+        let known = before.map_or(&none, |known| &known.hears);
+        let touched = known.keys().chain(hears.keys()).filter(|n| known.get(n) != hears.get(n));
+        self.touched.extend(touched.copied().collect::<Vec<_>>());
+
+        // Few touched links are told as a change, which is short; many as a whole state.
+        let links = self
+            .touched
+            .iter()
+            .map(|node| (*node, hears.get(node).map_or(0, |delivery| state::quantum(*delivery))));
+        let links: Vec<state::Link> = links.collect();
+        let everywhere = scope == EVERYWHERE;
+        let base = if everywhere { self.seq } else { since.unwrap_or(self.seq) };
+        if everywhere {
+            self.base.clone_from(&hears);
+            self.touched.clear();
+        }
+        let state =
+            LinkState { version: (self.epoch, self.seq), base, name: self.name.clone(), hears };
+        let short = state::change_len(links.len()) < state::whole_len(&state);
+        let change = since.filter(|_| short).map(|since| Change { since, links });
+        self.store(self.me, Some(state), now);
+        self.spread.announce(self.me, (scope, urgent), change, now);
+    }
+
+    // ---- frames heard
+
+    /// Handles the states of a hello, whose sender knows states of this `digest`. Returns the epoch
+    /// by which another node knows this one, if it is newer than our own: then ours must grow
+    /// beyond it, or the mesh would not believe us.
+    pub(crate) fn handle_states(
+        &mut self,
+        cx: &mut Context<'_>,
+        sender: NodeId,
+        digest: u64,
+        mut states: Reader<'_>,
+    ) -> Option<u64> {
+        let mut outlived = None;
+        if states.remaining() > 0 {
+            let topology = &self.topology;
+            let coverage = self.spread.coverage(sender, |from, to| topology.delivery(from, to));
+            while states.remaining() > 0 {
+                let Ok(told) = Told::read(&mut states) else {
+                    cx.counters.drop(DropReason::Malformed);
+                    break;
+                };
+                if told.origin == self.me {
+                    outlived = outlived.max(self.handle_own(told));
+                } else {
+                    self.handle_state(cx, sender, told, &coverage);
+                }
+            }
+        }
+        self.repair.note_digest(sender, digest, self.digest, cx.now);
+        if digest == self.digest {
+            self.spread.note_complete(sender);
+        }
+        outlived
+    }
+
+    /// Handles what another node tells of this one. Returns its epoch if it is newer than ours.
+    fn handle_own(&mut self, told: Told<'_>) -> Option<u64> {
+        let Form::Whole { epoch, .. } = told.form else { return None };
+        (epoch > self.epoch && epoch < MAX_EPOCH).then_some(epoch)
+    }
+
+    /// Handles the state of another node: learns it if it is new, and passes it on.
+    fn handle_state(
+        &mut self,
+        cx: &mut Context<'_>,
+        sender: NodeId,
+        told: Told<'_>,
+        coverage: &[f64],
+    ) {
+        let origin = told.origin;
+        let known = self.topology.state(origin);
+        let learned = match told.form {
+            Form::Whole { epoch, .. } => {
+                let version = (epoch, told.seq);
+                if known.is_some_and(|known| known.version >= version) {
+                    return self.spread.note_copy(origin, coverage);
+                }
+                if self.forgotten.get(&origin).is_some_and(|(old, _)| *old >= version) {
+                    return cx.counters.drop(DropReason::Stale);
+                }
+                told.whole()
+            }
+            Form::Change { epoch_bits, .. } => {
+                let same_epoch = known.filter(|known| known.version.0 as u16 == epoch_bits);
+                if same_epoch.is_some_and(|known| known.version.1 >= told.seq) {
+                    return self.spread.note_copy(origin, coverage);
+                }
+                known.and_then(|known| told.applied_to(known))
+            }
+        };
+        let Some(state) = learned else {
+            // We lack what the change builds on.
+            return self.repair.want(origin, sender, cx.now);
+        };
+        if known.is_none() && self.topology.len() >= MAX_NODES {
+            return cx.counters.drop(DropReason::Full);
+        }
+
+        // Neighbours that others reach far better are left to them.
+        let best = state.hears.values().copied().fold(0.0, f64::max);
+        let hearing = state.hears.get(&self.me).copied().unwrap_or(0.0);
+        let hearing = if hearing < POOR * best { 0.0 } else { hearing };
+        self.store(origin, Some(state), cx.now);
+        self.spread.set_hearer(origin, hearing);
+        self.repair.note_learned(origin);
+        if told.scope == 0 {
+            return self.spread.withdraw(origin);
+        }
+        let left = if told.scope == EVERYWHERE { EVERYWHERE } else { told.scope - 1 };
+        let change = match told.form {
+            Form::Whole { .. } => None,
+            Form::Change { since, .. } => Some(Change { since, links: told.links().collect() }),
+        };
+        self.spread.pass_on(origin, (left, told.urgent), change, coverage, (cx.now, &mut *cx.rng));
+    }
+
+    /// Handles digests of ranges from a neighbour that compares with this node.
+    pub(crate) fn handle_compare(
+        &mut self,
+        cx: &mut Context<'_>,
+        sender: NodeId,
+        body: &[u8],
+    ) -> Result<(), Malformed> {
+        let mut r = Reader::new(body);
+        let to = repair::read_addressee(&mut r)?;
+        let digests = repair::read_digests(&mut r)?;
+        if to == self.me {
+            self.repair.postpone(cx.now);
+            let differs = |(range, theirs): &(repair::Range, u64)| {
+                repair::digest(&self.topology, *range) != *theirs
+            };
+            let differing = digests.into_iter().take(repair::MAX_RANGES).filter(differs);
+            let ranges = differing.map(|(range, _)| range).collect();
+            self.repair.refine(&self.topology, sender, ranges);
+        }
+        Ok(())
+    }
+
+    /// Handles lists of versions from a neighbour: tells what it lacks, asks for what we lack.
+    pub(crate) fn handle_versions(
+        &mut self,
+        cx: &mut Context<'_>,
+        sender: NodeId,
+        body: &[u8],
+    ) -> Result<(), Malformed> {
+        let mut r = Reader::new(body);
+        let to = repair::read_addressee(&mut r)?;
+        let lists = repair::read_versions(&mut r)?;
+        if to != self.me {
+            return Ok(());
+        }
+        self.repair.postpone(cx.now);
+        for ((first, last), theirs) in lists {
+            let theirs: BTreeMap<NodeId, (u64, u32)> =
+                theirs.into_iter().map(|l| (l.origin, (l.epoch, l.base))).collect();
+            for (origin, state) in self.topology.states_between(first, last) {
+                let ours = (state.version.0, state.base);
+                if theirs.get(&origin).is_none_or(|theirs| *theirs < ours) {
+                    self.spread.tell(origin, (cx.now, &mut *cx.rng));
+                }
+            }
+            for (origin, version) in theirs {
+                let known = self.topology.state(origin).map(|s| (s.version.0, s.base));
+                let forgotten = self.forgotten.get(&origin).map(|(version, _)| *version);
+                if known.max(forgotten).is_none_or(|known| known < version) {
+                    self.repair.want(origin, sender, cx.now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles a neighbour's request for whole states.
+    pub(crate) fn handle_request(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &[u8],
+    ) -> Result<(), Malformed> {
+        let mut r = Reader::new(body);
+        let to = repair::read_addressee(&mut r)?;
+        let wanted = repair::read_request(&mut r)?;
+        if to == self.me {
+            for origin in wanted.into_iter().filter(|n| self.topology.state(*n).is_some()) {
+                self.spread.tell(origin, (cx.now, &mut *cx.rng));
+            }
+        }
+        Ok(())
+    }
+
+    // ---- frames sent
+
+    /// Returns whether states are due.
+    pub(crate) fn are_states_due(&self, now: Instant) -> bool {
+        self.spread.due().is_some_and(|due| due <= now)
+    }
+
+    /// Appends as many due states as fit into `room` bytes.
+    pub(crate) fn fill_states(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: usize,
+        with_hello: bool,
+        out: &mut Vec<u8>,
+    ) {
+        let start = out.len();
+        for (origin, urgency, change) in self.spread.together(cx.now, with_hello) {
+            let Some(state) = self.topology.state(origin) else {
+                self.spread.withdraw(origin);
+                continue;
+            };
+            let len = change.as_ref().map_or_else(
+                || state::whole_len(state),
+                |change| state::change_len(change.links.len()),
+            );
+            // A state that came in a larger frame than ours take goes no further here.
+            if len + crate::control::MAX_HELLO > self.mtu {
+                self.spread.withdraw(origin);
+                continue;
+            }
+            if out.len() - start + len > room {
+                break;
+            }
+            match &change {
+                None => state::write_whole(out, origin, urgency, state),
+                Some(change) => state::write_change(out, origin, urgency, state, change),
+            }
+            self.spread.note_sent(origin, cx.now, cx.rng);
+        }
+    }
+
+    /// Returns whether a question to a neighbour waits.
+    pub(crate) fn is_question_waiting(&self) -> bool {
+        self.repair.is_waiting()
+    }
+
+    /// Writes a question to a neighbour. Returns what it is.
+    pub(crate) fn fill_question(&mut self, mtu: usize, out: &mut Vec<u8>) -> Option<Asked> {
+        let (to, question) = self.repair.pop()?;
+        let asked = match question {
+            Question::Compare(_) => Asked::Compare,
+            Question::Versions(_) => Asked::Versions,
+            Question::Request(_) => Asked::Request,
+        };
+        if let Some(rest) = repair::write(out, mtu, (to, question), &self.topology) {
+            self.repair.put_back(to, rest);
+        }
+        Some(asked)
+    }
+
+    /// Stores the state of a node, or removes it.
+    fn store(&mut self, node: NodeId, state: Option<LinkState>, now: Instant) {
+        let before = repair::hash(node, self.topology.state(node));
+        let changed = before ^ repair::hash(node, state.as_ref());
+        self.digest ^= changed;
+        self.repair.note_news(changed, now);
+        let topology = Arc::make_mut(&mut self.topology);
+        match state {
+            Some(state) => drop(topology.learn(node, state)),
+            None => topology.forget(node),
+        }
     }
 }
 
-/// Summarises a frame of this service for traces.
-pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
-    let mut reader = Reader::new(body);
-    while reader.remaining() > 0 {
-        frame::read(&mut reader).ok()?;
+/// Kind of a question to a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Compare,
+    Versions,
+    Request,
+}
+
+/// The two deliveries of a link that has changed.
+#[derive(Clone, Copy, Debug)]
+struct Deliveries {
+    low: f64,
+    high: f64,
+}
+
+/// Returns the links that have changed by at least `least`, or so much for poor ones that they have
+/// become others. A link that is not there delivers nothing.
+fn changes<'a>(
+    before: &'a BTreeMap<NodeId, f64>,
+    after: &'a BTreeMap<NodeId, f64>,
+    least: f64,
+) -> impl Iterator<Item = (NodeId, Deliveries)> + 'a {
+    let gone = before.keys().filter(|node| !after.contains_key(node));
+    gone.chain(after.keys()).filter_map(move |node| {
+        let of = |links: &BTreeMap<NodeId, f64>| links.get(node).copied().unwrap_or(0.0);
+        let (low, high) = (of(before).min(of(after)), of(before).max(of(after)));
+        let is_other = high - low >= LEAST_CHANGE && high >= RATIO * low;
+        (high - low >= least || is_other).then_some((*node, Deliveries { low, high }))
+    })
+}
+
+/// Reads the states of a hello. Returns whether they follow the format.
+pub(crate) fn are_well_formed(mut states: Reader<'_>) -> bool {
+    while states.remaining() > 0 {
+        if Told::read(&mut states).is_err() {
+            return false;
+        }
     }
-    (kind == LINK_STATE).then(|| Summary::new("route", "link_state"))
+    true
+}
+
+/// Returns whether the body of a question follows the format.
+pub(crate) fn is_question_well_formed(asked: Asked, body: &[u8]) -> bool {
+    let mut r = Reader::new(body);
+    repair::read_addressee(&mut r).is_ok()
+        && match asked {
+            Asked::Compare => repair::read_digests(&mut r).is_ok(),
+            Asked::Versions => repair::read_versions(&mut r).is_ok(),
+            Asked::Request => repair::read_request(&mut r).is_ok(),
+        }
 }

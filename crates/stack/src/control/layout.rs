@@ -1,0 +1,186 @@
+//! Description of control frames.
+
+use super::{COMPARE, HELLO, PROBE, REQUEST, VERSIONS};
+use crate::link::MAX_ASKED;
+use ncmesh_engine::layout::{
+    Charset, Count, Field, FlowOf, Is, Layout, Length, Part, bits, bytes, field, node, scaled,
+    text, u8, u16, u32, u64,
+};
+
+/// Layouts of the frames of this service.
+pub const LAYOUTS: &[Layout] = &[
+    Layout {
+        kind: HELLO,
+        name: "hello",
+        variant: None,
+        info: "next in {hello.interval} ms, {state.origin?} states",
+        flow: FlowOf::None,
+        batch: None,
+        parts: &[
+            field(u16(
+                "hello.interval",
+                "Interval, ms",
+                "the sender sends its next frame within this time; 0 is read as 1",
+            )),
+            field(u16(
+                "hello.long_sent",
+                "Long frames",
+                "frames of more than 500 bytes that it has sent in its epoch before this one, \
+                 modulo 2^16",
+            )),
+            field(
+                u64("hello.digest", "Digest", "of the link states that it knows, see below").hex(),
+            ),
+            field(u8("hello.asks", "Nodes asked", "how many follow").within(0, MAX_ASKED as u64)),
+            Part::Repeat(
+                Count::Field("hello.asks"),
+                &[field(node("hello.asked", "Asked", "is to say hello at once"))],
+            ),
+            Part::Repeat(Count::ToEnd(0, usize::MAX), &[STATE]),
+        ],
+    },
+    Layout {
+        kind: PROBE,
+        name: "probe",
+        variant: None,
+        info: "long frame",
+        flow: FlowOf::None,
+        batch: None,
+        parts: &[field(bytes(
+            "probe.padding",
+            Length::Rest(0, usize::MAX),
+            "Padding",
+            "zeros; not looked at",
+        ))],
+    },
+    Layout {
+        kind: COMPARE,
+        name: "compare",
+        variant: None,
+        info: "with {compare.to}: {range.first?} ranges",
+        flow: FlowOf::None,
+        batch: None,
+        parts: &[
+            field(TO),
+            Part::Repeat(
+                Count::ToEnd(0, usize::MAX),
+                &[
+                    Part::Include(RANGE),
+                    field(u64("range.digest", "Digest", "of the sender's states in it").hex()),
+                ],
+            ),
+        ],
+    },
+    Layout {
+        kind: VERSIONS,
+        name: "versions",
+        variant: None,
+        info: "with {compare.to}: {listed.origin?} states",
+        flow: FlowOf::None,
+        batch: None,
+        parts: &[
+            field(TO),
+            Part::Repeat(
+                Count::ToEnd(0, usize::MAX),
+                &[
+                    Part::Include(RANGE),
+                    field(u8("listed.count", "States", "all that the sender knows in the range")),
+                    Part::Repeat(Count::Field("listed.count"), &[LISTED]),
+                ],
+            ),
+        ],
+    },
+    Layout {
+        kind: REQUEST,
+        name: "request",
+        variant: None,
+        info: "to {compare.to}: {wanted?} states",
+        flow: FlowOf::None,
+        batch: None,
+        parts: &[
+            field(TO),
+            Part::Repeat(
+                Count::ToEnd(0, usize::MAX),
+                &[field(node("wanted", "Wanted", "node whose whole state the sender asks for"))],
+            ),
+        ],
+    },
+];
+
+const TO: Field = node("compare.to", "To", "the only neighbour that handles the frame");
+
+const RANGE: &[Part] = &[
+    field(node("range.first", "First node", "of a range of ids")),
+    field(node("range.last", "Last node", "of the range")),
+];
+
+const LISTED: Part = Part::Group {
+    name: "listed",
+    label: "State",
+    text: "State {listed.base} of {listed.origin}",
+    parts: &[
+        field(node("listed.origin", "Origin", "the node that the state is of")),
+        field(u64("listed.epoch", "Epoch", "of the origin")),
+        field(u32("listed.base", "Base", "number of its latest version that goes everywhere")),
+    ],
+};
+
+const STATE: Part = Part::Group {
+    name: "state",
+    label: "Link state",
+    text: "Link state {state.number} of {state.origin}",
+    parts: &[
+        field(node("state.origin", "Origin", "the node that the state is of")),
+        Part::Byte(&[
+            bits("state.whole", 0x80, "Whole", "whether all links follow"),
+            bits("state.urgent", 0x40, "Urgent", "whether it is passed on at once"),
+            bits(
+                "state.scope",
+                0x3F,
+                "Scope",
+                "how many more times it is passed on; 63 means everywhere",
+            ),
+        ]),
+        field(u32("state.number", "Number", "of the version within the epoch")),
+        field(u16(
+            "state.since_base",
+            "Since base",
+            "how many versions ago the latest one was that goes everywhere",
+        )),
+        Part::When(
+            Is("state.whole", 1),
+            &[
+                field(u64("state.epoch", "Epoch", "of the origin")),
+                field(text("state.name", Charset::Any, "Name", "of the origin, see below")),
+            ],
+        ),
+        Part::When(
+            Is("state.whole", 0),
+            &[
+                field(u16("state.epoch_bits", "Epoch, low bits", "of the origin").hex()),
+                field(u16(
+                    "state.since",
+                    "Since",
+                    "how many versions ago the links began to change that follow",
+                )),
+            ],
+        ),
+        field(u8("state.count", "Links", "how many follow")),
+        Part::Repeat(Count::Field("state.count"), &[LINK]),
+    ],
+};
+
+const LINK: Part = Part::Group {
+    name: "link",
+    label: "Link",
+    text: "Link from {link.node}: {link.delivery}",
+    parts: &[
+        field(node("link.node", "Node", "a node that the origin hears")),
+        field(scaled(
+            "link.delivery",
+            (1, 255),
+            "Delivery",
+            "share of its frames that arrives at the origin; 0 in a change: not heard any more",
+        )),
+    ],
+};

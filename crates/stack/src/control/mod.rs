@@ -1,0 +1,221 @@
+//! The control frames of a node: hellos with link states, and comparisons of link states.
+//!
+//! [`Link`] measures, [`Route`] tells; this module puts what both have to say into as few frames as
+//! possible. A hello that is due carries the states that are due soon, and states that are due
+//! travel behind a hello. Beyond hellos, control uses at most a share of the channel that the
+//! neighbours divide among them, so that no storm of changes can fill it.
+
+mod frame;
+mod layout;
+
+use crate::link::{Link, LinkConfig, Received};
+use crate::route::{Asked, Route, RouteConfig};
+use frame::{read_hello, write_hello};
+pub use layout::LAYOUTS;
+use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::topology::Topology;
+use ncmesh_engine::{Class, Context, Filled, Frame, Malformed, Offer, Summary};
+use ncmesh_wire::{NodeId, Reader, ServiceId};
+use std::sync::Arc;
+
+/// Service byte of control frames.
+pub const SERVICE: ServiceId = ServiceId(0);
+/// Kind of a hello, with link states behind it.
+pub const HELLO: u8 = 0;
+/// Kind of a long frame that says nothing: neighbours learn from it how length matters.
+pub const PROBE: u8 = 1;
+/// Kind of a comparison by digests.
+pub const COMPARE: u8 = 2;
+/// Kind of a comparison by versions.
+pub const VERSIONS: u8 = 3;
+/// Kind of a request for whole states.
+pub const REQUEST: u8 = 4;
+
+/// Greatest length of a hello without states, bytes.
+pub(crate) const MAX_HELLO: usize = frame::HELLO_LEN + 2 * crate::link::MAX_ASKED;
+/// Length of the body of a probe, bytes.
+const PROBE_LEN: usize = 1000;
+/// Share of the airtime that all neighbours together may use for link states.
+const SHARE: f64 = 0.06;
+/// Number of neighbours that a node without any reckons with.
+const LEAST_NEIGHBORS: usize = 4;
+/// Time for which unused airtime may be saved up.
+const SAVED: Duration = Duration::from_secs(4);
+
+/// Control frames of one node.
+#[derive(Debug)]
+pub(crate) struct Control {
+    pub link: Link,
+    pub route: Route,
+    /// Airtime that link states may use now, s, as of a time. Below 0 they must wait.
+    budget: (f64, Instant),
+}
+
+impl Control {
+    /// Returns the control of a node that starts at `now`.
+    pub(crate) fn new(
+        (link, route): (LinkConfig, RouteConfig),
+        (me, name, epoch): (NodeId, &str, u64),
+        mtu: usize,
+        now: Instant,
+    ) -> Self {
+        let route = Route::new(route, me, name, epoch, mtu, now);
+        Self { link: Link::new(link, now), route, budget: (0.0, now) }
+    }
+
+    /// Returns the mesh as known here.
+    pub(crate) fn topology(&self) -> &Topology {
+        self.route.topology()
+    }
+
+    /// Uses `topology` from now on instead of measuring.
+    pub(crate) fn pin(&mut self, topology: Arc<Topology>) {
+        self.route.pin(topology);
+    }
+
+    // ---- handlers
+
+    /// Handles a control frame with this outer frame. Returns the epoch by which another node knows
+    /// this one, if it is newer than our own.
+    pub(crate) fn handle_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+        frame: &Frame<'_>,
+        counter: u32,
+    ) -> Option<u64> {
+        if self.route.is_pinned() {
+            return None;
+        }
+        let handled = match frame.kind {
+            HELLO => return self.handle_hello(cx, frame, counter),
+            PROBE => Ok(()),
+            COMPARE => self.route.handle_compare(cx, frame.sender, frame.body),
+            VERSIONS => self.route.handle_versions(cx, frame.sender, frame.body),
+            REQUEST => self.route.handle_request(cx, frame.body),
+            _ => Err(Malformed),
+        };
+        if handled.is_err() {
+            cx.counters.drop(DropReason::Malformed);
+        }
+        None
+    }
+
+    fn handle_hello(
+        &mut self,
+        cx: &mut Context<'_>,
+        frame: &Frame<'_>,
+        counter: u32,
+    ) -> Option<u64> {
+        let mut reader = Reader::new(frame.body);
+        let Ok(hello) = read_hello(&mut reader) else {
+            cx.counters.drop(DropReason::Malformed);
+            return None;
+        };
+        let received = Received { epoch: frame.epoch, counter, at: cx.now };
+        if !self.link.handle_hello((cx.me, frame.sender), &hello, received, cx.rng) {
+            cx.counters.drop(DropReason::Full);
+        }
+        self.route.handle_states(cx, frame.sender, hello.digest, reader)
+    }
+
+    /// Counts a frame of `len` bytes that was heard, after it was handled.
+    pub(crate) fn note_frame(&mut self, sender: NodeId, epoch: u64, len: usize, now: Instant) {
+        self.link.note_frame(sender, epoch, len, now);
+    }
+
+    /// Counts a frame of `len` bytes that this node sends.
+    pub(crate) fn note_sent(&mut self, len: usize) {
+        self.link.note_sent(len);
+    }
+
+    /// Does what falls due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.route.is_pinned() {
+            return;
+        }
+        let neighbors = self.link.neighbors().max(LEAST_NEIGHBORS) as f64;
+        let rate = SHARE / neighbors;
+        let (left, at) = self.budget;
+        let saved = left + rate * now.since(at).as_secs_f64();
+        self.budget = (saved.min(rate * SAVED.as_secs_f64()), now);
+        self.route.handle_timeout(now, &mut self.link);
+    }
+
+    /// Charges a frame of control for its airtime.
+    pub(crate) fn note_airtime(&mut self, airtime: Duration) {
+        self.budget.0 -= airtime.as_secs_f64();
+    }
+
+    // ---- poll
+
+    /// Returns when, later than `after`, something falls due.
+    pub(crate) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        if self.route.is_pinned() {
+            return None;
+        }
+        let times = [self.link.poll_timeout(after), self.route.poll_timeout(after)];
+        times.into_iter().flatten().min()
+    }
+
+    /// Returns an offer if a frame is due.
+    pub(crate) fn offer(&self, now: Instant) -> Option<Offer> {
+        let due = self.link.is_hello_due(now)
+            || self.link.is_long_frame_due()
+            || (self.may_spend() && (self.route.are_states_due(now) || self.is_asking()));
+        (due && !self.route.is_pinned()).then_some(Offer::of(Class::Control))
+    }
+
+    /// Writes the frame that is due, if any.
+    pub(crate) fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        self.offer(cx.now)?;
+        let filled = |kind| Some(Filled { kind, to: None });
+        if self.link.is_long_frame_due() && !self.link.is_hello_due(cx.now) {
+            out.resize(out.len() + PROBE_LEN.min(cx.mtu), 0);
+            return filled(PROBE);
+        }
+        let hello_is_due = self.link.is_hello_due(cx.now);
+        let states_are_due = self.may_spend() && self.route.are_states_due(cx.now);
+        if !hello_is_due && !states_are_due {
+            return match self.route.fill_question(cx.mtu, out)? {
+                Asked::Compare => filled(COMPARE),
+                Asked::Versions => filled(VERSIONS),
+                Asked::Request => filled(REQUEST),
+            };
+        }
+        let start = out.len();
+        let digest = self.route.digest();
+        let hello = self.link.hello(digest, cx.now, cx.rng);
+        write_hello(&hello, out);
+        if self.may_spend() {
+            let room = cx.mtu - (out.len() - start);
+            self.route.fill_states(cx, room, hello_is_due, out);
+        }
+        filled(HELLO)
+    }
+
+    fn may_spend(&self) -> bool {
+        self.budget.0 >= 0.0
+    }
+
+    fn is_asking(&self) -> bool {
+        self.route.is_question_waiting()
+    }
+}
+
+/// Summarises a control frame for traces.
+pub(crate) fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
+    let (name, well_formed) = match kind {
+        HELLO => {
+            let mut reader = Reader::new(body);
+            let states = read_hello(&mut reader).is_ok() && crate::route::are_well_formed(reader);
+            ("hello", states)
+        }
+        PROBE => ("probe", true),
+        COMPARE => ("compare", crate::route::is_question_well_formed(Asked::Compare, body)),
+        VERSIONS => ("versions", crate::route::is_question_well_formed(Asked::Versions, body)),
+        REQUEST => ("request", crate::route::is_question_well_formed(Asked::Request, body)),
+        _ => return None,
+    };
+    well_formed.then(|| Summary::new("control", name))
+}

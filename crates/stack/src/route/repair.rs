@@ -1,0 +1,366 @@
+//! Repair of differences between the link states of two neighbours.
+//!
+//! Every hello carries a digest of the states that its sender knows: the exclusive or of their
+//! hashes. While news travels, the digests of neighbours differ for a moment; then the difference
+//! is a sum, over GF(2), of what the latest news changed in the digest, and nothing is done. If it
+//! is not, and stays so, the two compare what they know: digests of ranges of node ids,
+//! then of smaller ranges where they differ, down to lists of versions. Each then tells or asks for
+//! what the other lacks. This is range-based set reconciliation (Meyer, SRDS 2023): the frames
+//! grow with the number of differences and only with the logarithm of the size of the mesh.
+//! A node that has just come up gets everything from one neighbour in this way.
+
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::topology::{LinkState, Topology};
+use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Number of states up to which a range is told as a list.
+const LIST: usize = 24;
+/// Number of parts into which a longer range is split.
+const PARTS: usize = 8;
+/// Most frames that wait.
+const MAX_WAITING: usize = 64;
+/// Most nodes that one frame asks for.
+const MAX_WANTED: usize = 400;
+/// Most ranges of a neighbour that are compared more closely.
+pub(super) const MAX_RANGES: usize = 64;
+/// Time that news may take to reach every neighbour, and how many are remembered. Sums of more
+/// would explain any difference.
+const NEWS_TIME: Duration = Duration::from_secs(12);
+const MAX_NEWS: usize = 40;
+/// Time after which a digest that differed is looked at again. A node that knows next to nothing
+/// does not wait.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// Pause after a comparison. It doubles with each one that does not help.
+const PAUSE: Duration = Duration::from_millis(600);
+/// Most doublings.
+const MAX_DOUBLINGS: u32 = 5;
+
+/// First and last node id of a range.
+pub(super) type Range = (NodeId, NodeId);
+
+/// A frame that this node wants to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    /// Digests of ranges.
+    Compare(Vec<Range>),
+    /// Versions of all states in ranges.
+    Versions(Vec<Range>),
+    /// Nodes whose states are wanted.
+    Request(Vec<NodeId>),
+}
+
+/// Version of a state that goes everywhere, as comparisons see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub origin: NodeId,
+    pub epoch: u64,
+    pub base: u32,
+}
+
+impl Listed {
+    fn of(origin: NodeId, state: &LinkState) -> Self {
+        Self { origin, epoch: state.version.0, base: state.base }
+    }
+
+    /// Returns 64 bits that differ for any other version. It need not withstand attacks: a member
+    /// that makes two versions look alike only hides what it could as well have kept silent about.
+    fn hash(self) -> u64 {
+        let mut x = self.epoch ^ u64::from(self.origin.0) << 48 ^ u64::from(self.base) << 16;
+        // The finaliser of splitmix64.
+        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        x ^ (x >> 31)
+    }
+}
+
+/// Returns what a state adds to the digest.
+pub(super) fn hash(origin: NodeId, state: Option<&LinkState>) -> u64 {
+    state.map_or(0, |state| Listed::of(origin, state).hash())
+}
+
+/// Returns the digest of the states in a range: the exclusive or of their hashes.
+pub(super) fn digest(topology: &Topology, range: Range) -> u64 {
+    listed(topology, range).fold(0, |digest, listed| digest ^ listed.hash())
+}
+
+/// Returns the range of all nodes.
+pub(super) const ALL: Range = (NodeId(0), NodeId(u16::MAX));
+
+fn listed(topology: &Topology, (first, last): Range) -> impl Iterator<Item = Listed> + '_ {
+    topology.states_between(first, last).map(|(origin, state)| Listed::of(origin, state))
+}
+
+/// A neighbour whose states may differ from ours.
+#[derive(Clone, Copy, Debug)]
+struct Difference {
+    /// Its digest that differed from ours, and when.
+    seen: Option<(u64, Instant)>,
+    /// Comparisons since the digests were last alike.
+    tries: u32,
+    /// When the next comparison may begin.
+    next: Instant,
+}
+
+/// Comparisons under way at one node.
+#[derive(Debug, Default)]
+pub(super) struct Repair {
+    /// What the latest news changed in the digest, and when.
+    news: VecDeque<(Instant, u64)>,
+    differences: BTreeMap<NodeId, Difference>,
+    /// When the next comparison may begin.
+    next: Instant,
+    waiting: VecDeque<(NodeId, Question)>,
+    /// Nodes whose whole states are wanted, and who has them.
+    wanted: BTreeMap<NodeId, NodeId>,
+    wanted_at: Option<Instant>,
+}
+
+impl Repair {
+    /// Notes what news `changed` in our digest.
+    pub(super) fn note_news(&mut self, changed: u64, now: Instant) {
+        if changed != 0 {
+            self.news.truncate(MAX_NEWS - 1);
+            self.news.push_front((now, changed));
+        }
+    }
+
+    /// Notes the digest of a neighbour, with our own.
+    pub(super) fn note_digest(&mut self, neighbor: NodeId, theirs: u64, ours: u64, now: Instant) {
+        if theirs == ours {
+            self.differences.remove(&neighbor);
+        } else {
+            let new = Difference { seen: None, tries: 0, next: now };
+            let difference = self.differences.entry(neighbor).or_insert(new);
+            difference.seen.get_or_insert((theirs, now));
+        }
+    }
+
+    /// Forgets the neighbours that are not among those heard lately.
+    pub(super) fn retain(&mut self, is_neighbor: impl Fn(NodeId) -> bool) {
+        self.differences.retain(|node, _| is_neighbor(*node));
+    }
+
+    /// Begins a comparison with a neighbour whose digest differed some time ago by more than the
+    /// news that have come since, or shortly before, explain.
+    pub(super) fn begin(&mut self, topology: &Topology, ours: u64, now: Instant) {
+        if now < self.next {
+            return;
+        }
+        let patience = if topology.len() <= 2 { Duration::ZERO } else { PATIENCE };
+        let news = self.news.iter().take_while(|(at, _)| now.since(*at) < NEWS_TIME);
+        let news: Vec<u64> = news.map(|(_, changed)| *changed).collect();
+        let mut worst: Option<(u32, NodeId)> = None;
+        for (neighbor, difference) in &mut self.differences {
+            let Some((theirs, _)) = difference.seen.filter(|(_, at)| now >= *at + patience) else {
+                continue;
+            };
+            if !patience.is_zero() && is_sum(theirs ^ ours, news.iter().copied()) {
+                difference.seen = None;
+            } else if now >= difference.next {
+                worst = worst.into_iter().chain([(difference.tries, *neighbor)]).min();
+            }
+        }
+        let Some((tries, neighbor)) = worst else { return };
+        let next = now + PAUSE * (1 << tries.min(MAX_DOUBLINGS));
+        let difference = Difference { seen: None, tries: tries + 1, next };
+        self.differences.insert(neighbor, difference);
+        self.next = now + PAUSE;
+        self.refine(topology, neighbor, vec![ALL]);
+    }
+
+    /// Puts a comparison with a neighbour off: one with this node is under way.
+    pub(super) fn postpone(&mut self, now: Instant) {
+        self.next = self.next.max(now + PAUSE);
+    }
+
+    /// Asks for the whole state of `origin`, which a neighbour has.
+    pub(super) fn want(&mut self, origin: NodeId, from: NodeId, now: Instant) {
+        if self.wanted.len() < MAX_WANTED || self.wanted.contains_key(&origin) {
+            self.wanted.entry(origin).or_insert(from);
+            // Others may be about to send it.
+            self.wanted_at.get_or_insert(now + Duration::from_millis(60));
+        }
+    }
+
+    /// Notes that the state of `origin` was learned.
+    pub(super) fn note_learned(&mut self, origin: NodeId) {
+        self.wanted.remove(&origin);
+    }
+
+    /// Queues the requests that are due.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if self.wanted_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.wanted_at = None;
+        let mut by_neighbor: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
+        for (origin, from) in core::mem::take(&mut self.wanted) {
+            by_neighbor.entry(from).or_default().push(origin);
+        }
+        for (from, origins) in by_neighbor {
+            self.ask(from, Question::Request(origins));
+        }
+    }
+
+    /// Returns when, later than `after`, a request is due.
+    pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        self.wanted_at.filter(|at| *at > after)
+    }
+
+    /// Compares ranges with a neighbour more closely: short ones as lists, long ones in parts.
+    pub(super) fn refine(&mut self, topology: &Topology, with: NodeId, ranges: Vec<Range>) {
+        let (mut lists, mut parts) = (Vec::new(), Vec::new());
+        for range in ranges.into_iter().take(MAX_RANGES) {
+            let nodes: Vec<NodeId> = listed(topology, range).map(|listed| listed.origin).collect();
+            if nodes.len() <= LIST {
+                lists.push(range);
+                continue;
+            }
+            // Parts of as many states each. They cover the whole range: the neighbour may know
+            // nodes in between.
+            let size = nodes.len().div_ceil(PARTS);
+            let mut first = range.0;
+            for part in nodes.chunks(size) {
+                let is_last = part.last() == nodes.last();
+                let last = if is_last { range.1 } else { part[part.len() - 1] };
+                parts.push((first, last));
+                first = NodeId(last.0.saturating_add(1));
+            }
+        }
+        if !lists.is_empty() {
+            self.ask(with, Question::Versions(lists));
+        }
+        if !parts.is_empty() {
+            self.ask(with, Question::Compare(parts));
+        }
+    }
+
+    fn ask(&mut self, neighbor: NodeId, question: Question) {
+        if self.waiting.len() < MAX_WAITING {
+            self.waiting.push_back((neighbor, question));
+        }
+    }
+
+    /// Returns whether a frame waits.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Returns the next frame and its addressee.
+    pub(super) fn pop(&mut self) -> Option<(NodeId, Question)> {
+        self.waiting.pop_front()
+    }
+
+    /// Puts back what did not fit into the frame.
+    pub(super) fn put_back(&mut self, neighbor: NodeId, question: Question) {
+        self.waiting.push_front((neighbor, question));
+    }
+}
+
+/// Returns whether `bits` are the sum of some of the `terms` over GF(2): Gaussian elimination, with
+/// one pivot for each highest bit.
+fn is_sum(mut bits: u64, terms: impl Iterator<Item = u64>) -> bool {
+    let mut pivots = [0u64; 64];
+    let reduce = |mut bits: u64, pivots: &[u64; 64]| {
+        while bits != 0 && pivots[bits.ilog2() as usize] != 0 {
+            bits ^= pivots[bits.ilog2() as usize];
+        }
+        bits
+    };
+    for term in terms {
+        let rest = reduce(term, &pivots);
+        if rest != 0 {
+            pivots[rest.ilog2() as usize] = rest;
+        }
+    }
+    bits = reduce(bits, &pivots);
+    bits == 0
+}
+
+/// Length of a range with its digest, bytes.
+const RANGE_LEN: usize = 2 + 2 + 8;
+/// Length of a list without its versions, and of a version, bytes.
+const LIST_LEN: usize = 2 + 2 + 1;
+const LISTED_LEN: usize = 2 + 8 + 4;
+
+/// Writes as much of a question as fits into a body of `mtu` bytes. Returns the rest.
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    mtu: usize,
+    (to, question): (NodeId, Question),
+    topology: &Topology,
+) -> Option<Question> {
+    let start = out.len();
+    Writer::new(out).node(to);
+    let room = |out: &Vec<u8>| mtu.saturating_sub(out.len() - start);
+    match question {
+        Question::Compare(mut ranges) => {
+            let rest = ranges.split_off(ranges.len().min(room(out) / RANGE_LEN));
+            for range in ranges {
+                let mut w = Writer::new(out);
+                w.node(range.0).node(range.1).u64(digest(topology, range));
+            }
+            (!rest.is_empty()).then_some(Question::Compare(rest))
+        }
+        Question::Versions(ranges) => {
+            for (index, range) in ranges.iter().enumerate() {
+                let states: Vec<Listed> = listed(topology, *range).take(LIST).collect();
+                if room(out) < LIST_LEN + LISTED_LEN * states.len() {
+                    return Some(Question::Versions(ranges[index..].to_vec()))
+                        .filter(|_| index > 0);
+                }
+                let mut w = Writer::new(out);
+                w.node(range.0).node(range.1).u8(states.len() as u8);
+                for listed in states {
+                    w.node(listed.origin).u64(listed.epoch).u32(listed.base);
+                }
+            }
+            None
+        }
+        Question::Request(mut origins) => {
+            let rest = origins.split_off(origins.len().min(room(out) / 2));
+            for origin in origins {
+                Writer::new(out).node(origin);
+            }
+            (!rest.is_empty()).then_some(Question::Request(rest))
+        }
+    }
+}
+
+/// Reads the addressee of a question.
+pub(super) fn read_addressee(r: &mut Reader<'_>) -> Result<NodeId, Truncated> {
+    r.node()
+}
+
+/// Reads digests of ranges.
+pub(super) fn read_digests(r: &mut Reader<'_>) -> Result<Vec<(Range, u64)>, Truncated> {
+    let mut digests = Vec::new();
+    while r.remaining() > 0 {
+        digests.push(((r.node()?, r.node()?), r.u64()?));
+    }
+    Ok(digests)
+}
+
+/// Reads lists of versions.
+pub(super) fn read_versions(r: &mut Reader<'_>) -> Result<Vec<(Range, Vec<Listed>)>, Truncated> {
+    let mut lists = Vec::new();
+    while r.remaining() > 0 {
+        let (range, count) = ((r.node()?, r.node()?), r.u8()?);
+        let mut states = Vec::new();
+        for _ in 0..count {
+            states.push(Listed { origin: r.node()?, epoch: r.u64()?, base: r.u32()? });
+        }
+        lists.push((range, states));
+    }
+    Ok(lists)
+}
+
+/// Reads the nodes whose states are wanted.
+pub(super) fn read_request(r: &mut Reader<'_>) -> Result<Vec<NodeId>, Truncated> {
+    let mut origins = Vec::new();
+    while r.remaining() > 0 {
+        origins.push(r.node()?);
+    }
+    Ok(origins)
+}

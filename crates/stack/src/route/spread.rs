@@ -1,0 +1,279 @@
+//! Which link states this node still has to pass on, and for whom.
+//!
+//! A node passes a state on only while somebody is likely to lack it. For each neighbour it keeps
+//! the probability of that: whoever hears the sender of a copy well probably has it now. So where
+//! many nodes hear each other only a few transmit, and along a line everybody does. This is the
+//! self-pruning of Peng and Lu (MobiHoc 2000) with measured deliveries in the place of a disc. What
+//! is lost all the same is repaired by comparison ([`super::repair`]).
+
+use super::state::{Change, EVERYWHERE, Reach};
+use ncmesh_engine::rng::unit;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_wire::NodeId;
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
+
+/// Expected number of neighbours that a transmission must serve.
+const WORTH: f64 = 0.5;
+/// Longest wait before a copy is passed on; it is shorter, the more neighbours it serves.
+const WAIT: Duration = Duration::from_millis(100);
+/// The same of a state that is not urgent: it can wait for the next hello.
+const LAZY_WAIT: Duration = Duration::from_millis(1300);
+/// Mean pause before the same state is sent again. Each further one is twice as long.
+const PAUSE: Duration = Duration::from_millis(150);
+/// Most transmissions of one version.
+const MAX_SENDS: u8 = 5;
+/// Items that are due so soon travel with one that is due, or with a hello.
+const TOGETHER: Duration = Duration::from_millis(30);
+const WITH_HELLO: Duration = Duration::from_millis(900);
+
+/// A neighbour that hears this node.
+#[derive(Clone, Debug)]
+struct Hearer {
+    node: NodeId,
+    /// Share of our frames that it receives; 0 if it does not hear us any more.
+    delivery: f64,
+}
+
+/// A state that is passed on.
+#[derive(Clone, Debug)]
+struct Item {
+    /// How far the receivers pass it on, and whether at once.
+    reach: Reach,
+    /// What changed; `None` to tell the whole state.
+    change: Option<Change>,
+    due: Instant,
+    sends: u8,
+    /// Probability that each hearer lacks it, by its index; 0 for those behind the end.
+    lacking: Vec<f64>,
+    /// Whether a neighbour asked for it: then it is sent once, however likely it arrives.
+    asked: bool,
+}
+
+/// States to be passed on.
+#[derive(Debug, Default)]
+pub(super) struct Spread {
+    hearers: Vec<Hearer>,
+    items: BTreeMap<NodeId, Item>,
+}
+
+impl Spread {
+    /// Sets the share of our frames that a neighbour receives.
+    pub(super) fn set_hearer(&mut self, node: NodeId, delivery: f64) {
+        match self.index(node) {
+            Some(index) => self.hearers[index].delivery = delivery,
+            None if delivery > 0.0 => self.hearers.push(Hearer { node, delivery }),
+            None => {}
+        }
+    }
+
+    /// Returns who has what `sender` sends: for each hearer the probability that it received it.
+    pub(super) fn coverage(
+        &self,
+        sender: NodeId,
+        delivery: impl Fn(NodeId, NodeId) -> f64,
+    ) -> Vec<f64> {
+        let received = |hearer: &Hearer| {
+            if hearer.node == sender { 1.0 } else { delivery(sender, hearer.node) }
+        };
+        self.hearers.iter().map(received).collect()
+    }
+
+    /// Begins to tell a state of this node.
+    pub(super) fn announce(
+        &mut self,
+        me: NodeId,
+        reach: Reach,
+        change: Option<Change>,
+        now: Instant,
+    ) {
+        let lacking = vec![1.0; self.hearers.len()];
+        // Its first transmission does not depend on known hearers: there may be others.
+        let due = if reach.1 { now } else { now + LAZY_WAIT };
+        let item = Item { reach, change, due, sends: 0, lacking, asked: true };
+        self.items.insert(me, item);
+    }
+
+    /// Begins to pass on a state that was just learned from a sender with this `coverage`.
+    pub(super) fn pass_on(
+        &mut self,
+        origin: NodeId,
+        reach: Reach,
+        change: Option<Change>,
+        coverage: &[f64],
+        (now, rng): (Instant, &mut ChaCha8Rng),
+    ) {
+        self.items.remove(&origin);
+        let lacking: Vec<f64> = coverage.iter().map(|covered| 1.0 - covered).collect();
+        let mut item = Item { reach, change, due: now, sends: 0, lacking, asked: false };
+        if let Some(lacks) = self.index(origin).and_then(|index| item.lacking.get_mut(index)) {
+            *lacks = 0.0;
+        }
+        let worth = self.worth(&item);
+        if worth >= WORTH {
+            item.due = now
+                + match reach {
+                    (_, true) => WAIT.mul_f64(unit(rng) / (1.0 + worth)),
+                    (_, false) => LAZY_WAIT.mul_f64(0.9 + 0.1 * unit(rng)),
+                };
+            self.items.insert(origin, item);
+        }
+    }
+
+    /// Notes that a sender with this `coverage` was heard to send what we pass on, or something
+    /// newer.
+    pub(super) fn note_copy(&mut self, origin: NodeId, coverage: &[f64]) {
+        let Some(mut item) = self.items.remove(&origin) else { return };
+        for (lacking, covered) in item.lacking.iter_mut().zip(coverage) {
+            *lacking *= 1.0 - covered;
+        }
+        if item.asked || self.worth(&item) >= WORTH {
+            self.items.insert(origin, item);
+        }
+    }
+
+    /// Notes that a neighbour knows every state that goes everywhere.
+    pub(super) fn note_complete(&mut self, node: NodeId) {
+        let Some(index) = self.index(node) else { return };
+        let mut items = core::mem::take(&mut self.items);
+        items.retain(|_, item| {
+            if item.reach.0 == EVERYWHERE && index < item.lacking.len() {
+                item.lacking[index] = 0.0;
+            }
+            item.asked || self.worth(item) >= WORTH
+        });
+        self.items = items;
+    }
+
+    /// Begins to tell a whole state to a neighbour that lacks it.
+    pub(super) fn tell(&mut self, origin: NodeId, (now, rng): (Instant, &mut ChaCha8Rng)) {
+        let due = now + WAIT.mul_f64(unit(rng));
+        let lacking = Vec::new();
+        let item =
+            Item { reach: (EVERYWHERE, true), change: None, due, sends: 0, lacking, asked: true };
+        let item = self.items.entry(origin).or_insert(item);
+        item.asked = true;
+        item.change = None;
+    }
+
+    /// Stops passing on a state.
+    pub(super) fn withdraw(&mut self, origin: NodeId) {
+        self.items.remove(&origin);
+    }
+
+    /// Returns when the next state is due.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.items.values().map(|item| item.due).min()
+    }
+
+    /// Returns the states for one frame at `now`: those that are due or nearly so, the longest due
+    /// first, each with its scope and what changed.
+    pub(super) fn together(
+        &self,
+        now: Instant,
+        with_hello: bool,
+    ) -> Vec<(NodeId, Reach, Option<Change>)> {
+        let soon = now + if with_hello { WITH_HELLO } else { TOGETHER };
+        let near = self.items.iter().filter(|(_, item)| item.due <= soon);
+        let mut near: Vec<_> = near.collect();
+        near.sort_by_key(|(origin, item)| (item.due, **origin));
+        let told = |(origin, item): (&NodeId, &Item)| (*origin, item.reach, item.change.clone());
+        near.into_iter().map(told).collect()
+    }
+
+    /// Notes that a state was sent. It is sent again while enough neighbours probably lack it.
+    pub(super) fn note_sent(&mut self, origin: NodeId, now: Instant, rng: &mut ChaCha8Rng) {
+        let Some(mut item) = self.items.remove(&origin) else { return };
+        for (lacking, hearer) in item.lacking.iter_mut().zip(&self.hearers) {
+            *lacking *= 1.0 - hearer.delivery;
+        }
+        item.due = now + PAUSE.mul_f64(f64::from(1u8 << item.sends) * (0.5 + unit(rng)));
+        item.sends += 1;
+        item.asked = false;
+        if item.sends < MAX_SENDS && self.worth(&item) >= WORTH {
+            self.items.insert(origin, item);
+        }
+    }
+
+    /// Returns how many hearers a transmission is expected to serve.
+    fn worth(&self, item: &Item) -> f64 {
+        let served = item.lacking.iter().zip(&self.hearers);
+        served.map(|(lacking, hearer)| lacking * hearer.delivery).sum()
+    }
+
+    fn index(&self, node: NodeId) -> Option<usize> {
+        self.hearers.iter().position(|hearer| hearer.node == node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ncmesh_engine::rng::stream;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn spread(hearers: &[(u16, f64)]) -> Spread {
+        let mut spread = Spread::default();
+        hearers.iter().for_each(|(node, d)| spread.set_hearer(NodeId(*node), *d));
+        spread
+    }
+
+    #[test]
+    fn along_a_line_everybody_passes_on_and_in_a_crowd_hardly_anybody() {
+        let mut rng = stream(1, NodeId(1), "test", "spread");
+        // Node 2 sent it; node 3 does not hear node 2.
+        let mut line = spread(&[(2, 0.9), (3, 0.9)]);
+        let coverage = line.coverage(NodeId(2), |_, _| 0.0);
+        line.pass_on(NodeId(9), (EVERYWHERE, true), None, &coverage, (at(0), &mut rng));
+        assert!(line.due().is_some());
+
+        let mut crowd = spread(&[(2, 0.9), (3, 0.9), (4, 0.9)]);
+        let coverage = crowd.coverage(NodeId(2), |_, _| 0.9);
+        crowd.pass_on(NodeId(9), (EVERYWHERE, true), None, &coverage, (at(0), &mut rng));
+        assert_eq!(crowd.due(), None);
+    }
+
+    #[test]
+    fn copies_that_others_send_make_ours_unnecessary() {
+        let mut rng = stream(1, NodeId(1), "test", "spread");
+        let mut s = spread(&[(2, 0.9), (3, 0.9), (4, 0.9)]);
+        s.pass_on(NodeId(9), (EVERYWHERE, true), None, &[1.0, 0.0, 0.0], (at(0), &mut rng));
+        s.note_copy(NodeId(9), &[0.0, 1.0, 0.5]);
+        assert!(s.due().is_some());
+        s.note_copy(NodeId(9), &[0.0, 0.0, 0.6]);
+        assert_eq!(s.due(), None);
+        // A neighbour that knows everything lacks nothing, and what is asked for is sent once.
+        s.pass_on(NodeId(9), (EVERYWHERE, true), None, &[1.0, 1.0, 0.0], (at(0), &mut rng));
+        s.note_complete(NodeId(4));
+        assert_eq!(s.due(), None);
+        s.tell(NodeId(9), (at(0), &mut rng));
+        s.note_complete(NodeId(4));
+        assert_eq!(s.together(at(50), false), [(NodeId(9), (EVERYWHERE, true), None)]);
+        s.note_sent(NodeId(9), at(50), &mut rng);
+        assert_eq!(s.due(), None);
+    }
+
+    #[test]
+    fn a_state_is_sent_again_while_neighbours_lack_it_but_a_bounded_number_of_times() {
+        let mut rng = stream(1, NodeId(1), "test", "spread");
+        let mut s = spread(&[(2, 0.3), (3, 0.3), (4, 0.3)]);
+        s.announce(NodeId(1), (EVERYWHERE, true), None, at(0));
+        let (mut sends, mut now) = (0, at(0));
+        while let Some(due) = s.due() {
+            assert!(due >= now);
+            now = due;
+            s.note_sent(NodeId(1), now, &mut rng);
+            sends += 1;
+        }
+        assert_eq!(sends, 4);
+        let mut alone = spread(&[]);
+        alone.announce(NodeId(1), (EVERYWHERE, true), None, at(0));
+        assert!(alone.due().is_some());
+        // One that nobody receives any more is not passed on for it.
+        s.set_hearer(NodeId(2), 0.0);
+        assert_eq!(s.coverage(NodeId(3), |_, _| 0.5), [0.5, 1.0, 0.5]);
+    }
+}

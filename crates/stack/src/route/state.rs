@@ -1,0 +1,262 @@
+//! Link states on the wire.
+//!
+//! A state is told whole, or as the links that changed since an earlier version. A change names
+//! that version: whoever has it or a later one can apply the change, because it lists every link
+//! that was touched since, with its present delivery. Whoever does not asks for the whole state.
+
+use ncmesh_engine::name;
+use ncmesh_engine::topology::LinkState;
+use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
+use std::collections::BTreeMap;
+
+/// Scope of a state that every node passes on. Smaller ones count down, and end at 0.
+pub(super) const EVERYWHERE: u8 = 63;
+/// Bits of the scope byte that mark a whole state, and one that is passed on at once.
+const WHOLE: u8 = 0x80;
+const URGENT: u8 = 0x40;
+/// Length of a whole state without its name and links, bytes.
+const WHOLE_LEN: usize = 2 + 1 + 4 + 2 + 8 + 1 + 1;
+/// Length of a change without its links, bytes.
+const CHANGE_LEN: usize = 2 + 1 + 4 + 2 + 2 + 2 + 1;
+/// Length of a link, bytes.
+const LINK_LEN: usize = 3;
+/// Most links of a state.
+pub(super) const MAX_LINKS: usize = u8::MAX as usize;
+
+/// A link in a state: neighbour, and delivery in units of 1/255.
+pub(super) type Link = (NodeId, u8);
+
+/// A state as it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told<'a> {
+    pub origin: NodeId,
+    /// How many more times it is passed on.
+    pub scope: u8,
+    /// Whether it is passed on at once, and not with the next hello.
+    pub urgent: bool,
+    pub seq: u32,
+    pub base: u32,
+    pub form: Form<'a>,
+    /// The links, not yet parsed.
+    links: &'a [u8],
+}
+
+/// How much of a state is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form<'a> {
+    /// All of it.
+    Whole { epoch: u64, name: &'a [u8] },
+    /// The links that were touched since version `since` of the epoch that ends in these bits.
+    Change { epoch_bits: u16, since: u32 },
+}
+
+impl<'a> Told<'a> {
+    /// Reads the next state.
+    pub(super) fn read(r: &mut Reader<'a>) -> Result<Self, Truncated> {
+        let origin = r.node()?;
+        let flags = r.u8()?;
+        let seq = r.u32()?;
+        let base = seq.wrapping_sub(u32::from(r.u16()?));
+        let form = if flags & WHOLE != 0 {
+            Form::Whole { epoch: r.u64()?, name: r.short_bytes()? }
+        } else {
+            let epoch_bits = r.u16()?;
+            Form::Change { epoch_bits, since: seq.wrapping_sub(u32::from(r.u16()?)) }
+        };
+        let count = usize::from(r.u8()?);
+        let links = r.bytes(LINK_LEN * count)?;
+        let (scope, urgent) = (flags & EVERYWHERE, flags & URGENT != 0);
+        Ok(Self { origin, scope, urgent, seq, base, form, links })
+    }
+
+    /// Returns the links that it tells; a delivery of 0 in a change means that the link is gone.
+    pub(super) fn links(&self) -> impl Iterator<Item = Link> + '_ {
+        self.links.chunks_exact(LINK_LEN).map(|l| (NodeId(u16::from_be_bytes([l[0], l[1]])), l[2]))
+    }
+
+    /// Returns the whole state that it tells, if it does.
+    pub(super) fn whole(&self) -> Option<LinkState> {
+        let Form::Whole { epoch, name } = self.form else { return None };
+        let hears = self.links().map(|(node, quantum)| (node, delivery(quantum))).collect();
+        let version = (epoch, self.seq);
+        Some(LinkState { version, base: self.base, name: name::heard(name), hears })
+    }
+
+    /// Returns `known` with the change that this tells; `None` if it does not apply to it.
+    pub(super) fn applied_to(&self, known: &LinkState) -> Option<LinkState> {
+        let Form::Change { epoch_bits, since } = self.form else { return None };
+        let (epoch, seq) = known.version;
+        if epoch as u16 != epoch_bits || seq < since || seq >= self.seq {
+            return None;
+        }
+        let mut state = known.clone();
+        state.version = (epoch, self.seq);
+        state.base = self.base;
+        apply(&mut state.hears, self.links());
+        (state.hears.len() <= MAX_LINKS).then_some(state)
+    }
+}
+
+/// Changes links; a delivery of 0 removes one.
+fn apply(hears: &mut BTreeMap<NodeId, f64>, links: impl Iterator<Item = Link>) {
+    for (node, quantum) in links {
+        if quantum == 0 {
+            hears.remove(&node);
+        } else {
+            hears.insert(node, delivery(quantum));
+        }
+    }
+}
+
+/// Links that were touched since an earlier version, kept to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub since: u32,
+    pub links: Vec<Link>,
+}
+
+/// Returns the length of a whole state in a frame, bytes.
+pub(super) fn whole_len(state: &LinkState) -> usize {
+    WHOLE_LEN + state.name.len() + LINK_LEN * state.hears.len()
+}
+
+/// Returns the length of a change in a frame, bytes.
+pub(super) fn change_len(links: usize) -> usize {
+    CHANGE_LEN + LINK_LEN * links
+}
+
+/// Returns how many links of the node `name` fit into a frame body of `mtu` bytes.
+pub(super) fn links_that_fit(mtu: usize, name: &str) -> usize {
+    (mtu.saturating_sub(WHOLE_LEN + name.len()) / LINK_LEN).min(MAX_LINKS)
+}
+
+/// How far a state goes, and whether at once.
+pub(super) type Reach = (u8, bool);
+
+fn flags((scope, urgent): Reach) -> u8 {
+    scope | if urgent { URGENT } else { 0 }
+}
+
+/// Appends a state, whole.
+pub(super) fn write_whole(out: &mut Vec<u8>, origin: NodeId, reach: Reach, state: &LinkState) {
+    let (epoch, seq) = state.version;
+    let mut w = Writer::new(out);
+    w.node(origin).u8(flags(reach) | WHOLE).u32(seq).u16(back(seq, state.base)).u64(epoch);
+    w.short_bytes(state.name.as_bytes()).u8(state.hears.len() as u8);
+    for (node, delivery) in &state.hears {
+        w.node(*node).u8(quantum(*delivery));
+    }
+}
+
+/// Appends a change that leads to `state`.
+pub(super) fn write_change(
+    out: &mut Vec<u8>,
+    origin: NodeId,
+    reach: Reach,
+    state: &LinkState,
+    change: &Change,
+) {
+    let (epoch, seq) = state.version;
+    let mut w = Writer::new(out);
+    w.node(origin).u8(flags(reach)).u32(seq).u16(back(seq, state.base)).u16(epoch as u16);
+    w.u16(back(seq, change.since)).u8(change.links.len() as u8);
+    for (node, quantum) in &change.links {
+        w.node(*node).u8(*quantum);
+    }
+}
+
+/// Returns how far an earlier version lies back. A node announces anew long before this is cut.
+fn back(seq: u32, earlier: u32) -> u16 {
+    u16::try_from(seq.wrapping_sub(earlier)).unwrap_or(u16::MAX)
+}
+
+/// Returns `delivery` in the units of frames.
+pub(super) fn quantum(delivery: f64) -> u8 {
+    (delivery.clamp(0.0, 1.0) * 255.0).round() as u8
+}
+
+/// Returns the delivery that receivers of a frame know.
+pub(super) fn delivery(quantum: u8) -> f64 {
+    f64::from(quantum) / 255.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(version: (u64, u32), base: u32, hears: &[(u16, f64)]) -> LinkState {
+        let hears = hears.iter().map(|(node, d)| (NodeId(*node), *d)).collect();
+        LinkState { version, base, name: "c".into(), hears }
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    /// The golden vectors of the wire format.
+    #[test]
+    fn golden_states() {
+        let known = state((7, 3), 2, &[(5, 0.8), (9, 1.0)]);
+        let mut out = Vec::new();
+        write_whole(&mut out, NodeId(3), (EVERYWHERE, true), &known);
+        assert_eq!(
+            hex(&out),
+            "0003ff0000000300010000000000000007016302\
+                               0005cc0009ff"
+        );
+        assert_eq!(out.len(), whole_len(&known));
+        let told = Told::read(&mut Reader::new(&out)).unwrap();
+        assert_eq!((told.origin, told.scope, told.urgent), (NodeId(3), EVERYWHERE, true));
+        assert_eq!(told.whole(), Some(known.clone()));
+
+        let later = state((7, 5), 2, &[(5, 0.6)]);
+        let change = Change { since: 2, links: vec![(NodeId(5), 153), (NodeId(9), 0)] };
+        let mut out = Vec::new();
+        write_change(&mut out, NodeId(3), (3, false), &later, &change);
+        assert_eq!(hex(&out), "0003030000000500030007000302000599000900");
+        assert_eq!(out.len(), change_len(2));
+        let told = Told::read(&mut Reader::new(&out)).unwrap();
+        assert_eq!(told.applied_to(&known), Some(later));
+    }
+
+    #[test]
+    fn a_change_applies_only_to_what_it_was_made_from_or_to_what_came_between() {
+        let mut out = Vec::new();
+        let change = Change { since: 4, links: vec![(NodeId(5), 51)] };
+        write_change(&mut out, NodeId(3), (3, false), &state((7, 8), 4, &[]), &change);
+        let told = Told::read(&mut Reader::new(&out)).unwrap();
+        for (version, applies) in [
+            ((7, 3), false),
+            ((7, 4), true),
+            ((7, 7), true),
+            ((7, 8), false),
+            ((7, 9), false),
+            ((8, 4), false),
+        ] {
+            let known = state(version, 4, &[(1, 1.0)]);
+            assert_eq!(told.applied_to(&known).is_some(), applies, "{version:?}");
+        }
+    }
+
+    #[test]
+    fn truncation_is_noticed_at_every_byte() {
+        let mut out = Vec::new();
+        write_whole(&mut out, NodeId(4), (2, false), &state((1, 7), 7, &[(2, 1.0), (9, 0.2)]));
+        for cut in 0..out.len() {
+            assert!(Told::read(&mut Reader::new(&out[..cut])).is_err());
+        }
+    }
+
+    #[test]
+    fn a_name_that_would_garble_a_terminal_is_made_harmless_and_fits_again() {
+        let mut out = Vec::new();
+        let mut w = Writer::new(&mut out);
+        w.node(NodeId(3)).u8(WHOLE).u32(1).u16(0).u64(7).short_bytes(&[0x1B; 255]).u8(0);
+        let state = Told::read(&mut Reader::new(&out)).unwrap().whole().unwrap();
+        assert_eq!(state.name, "\u{FFFD}".repeat(63));
+        let mut again = Vec::new();
+        write_whole(&mut again, NodeId(3), (0, false), &state);
+        assert_eq!(again.len(), whole_len(&state));
+        assert_eq!(Told::read(&mut Reader::new(&again)).unwrap().whole(), Some(state));
+    }
+}
