@@ -28,7 +28,7 @@ def line(tmp_path: Path) -> Path:
         medium = { phy = "802.11b", bit_rate = "11M" }
         topology.links = "loss.csv"
         traffic = { from = "s", to = ["d", "r"], size = "200kB" }
-        protocol.link = { probe_size = 100, fast_probes = 20, fast_period_s = 0.2 }
+        protocol.link = { quick_hello_s = 0.2 }
         """
     )
     return file

@@ -45,7 +45,7 @@ def test_rates_over_cables_are_within_a_percent_of_the_optimum():
         "medium": {"phy": "802.11a", "bit_rate": "6M"},
         "nodes": ["s", "a", "b", "c"],
         "link": [{"from": a, "to": b, "wired": True, "rate": f"{rate}M"} for a, b, rate in wires],
-        "protocol": {"multirate": {"v": 400}, "link": {"probe_size": 100}},
+        "protocol": {"multirate": {"v": 400}},
     }
 
     def streams(*sessions):

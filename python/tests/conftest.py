@@ -30,7 +30,7 @@ def diamond() -> dict:
         "link": [{"from": a, "to": b, "loss": p} for a, b, p in pairs],
         "medium": {"phy": "802.11b", "bit_rate": "11M"},
         "traffic": {"from": "s", "to": ["d", "r1"], "size": "100kB"},
-        "protocol": {"link": {"probe_size": 100, "fast_probes": 20, "fast_period_s": 0.2}},
+        "protocol": {"link": {"quick_hello_s": 0.2}},
     }
 
 
@@ -52,7 +52,7 @@ def campaign_file(tmp_path: Path) -> Path:
         medium = { phy = "802.11b", bit_rate = "11M" }
         topology.links = "loss.csv"
         traffic = { from = "s", to = ["d", "r"], size = "200kB" }
-        protocol.link = { probe_size = 100, fast_probes = 20, fast_period_s = 0.2 }
+        protocol.link = { quick_hello_s = 0.2 }
         """
     )
     file = tmp_path / "knob.toml"

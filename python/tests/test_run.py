@@ -26,7 +26,7 @@ def test_a_run_is_the_same_from_a_file_and_from_a_dict(diamond, tmp_path):
         ]
         medium = { phy = "802.11b", bit_rate = "11M" }
         traffic = { from = "s", to = ["d", "r1"], size = "100kB" }
-        protocol = { link = { probe_size = 100, fast_probes = 20, fast_period_s = 0.2 } }
+        protocol = { link = { quick_hello_s = 0.2 } }
         """
     )
     run = ncmesh.run(diamond, 3)

@@ -23,7 +23,7 @@ SCENARIO = {
             "seconds": 20,
         }
     ],
-    "protocol": {"multirate": {"wired": ["b"]}, "link": {"probe_size": 100}},
+    "protocol": {"multirate": {"wired": ["b"]}},
 }
 
 

@@ -33,13 +33,8 @@ pub fn mesh(loss: LossMatrix, seed: u64) -> SimulationConfig {
         medium,
         seed,
         mtu: 1500,
-        link: LinkConfig {
-            probe_size: 100,
-            fast_period_s: 0.1,
-            probe_period_s: 0.5,
-            ..LinkConfig::default()
-        },
-        route: RouteConfig { refresh_s: 3.0, max_age_s: 15.0, ..RouteConfig::default() },
+        link: LinkConfig { hello_s: 0.5, quick_hello_s: 0.1, ..LinkConfig::default() },
+        route: RouteConfig { max_age_s: 15.0, ..RouteConfig::default() },
         engines: toml::Table::new(),
         sealed: true,
         knowledge: Knowledge::Own,

@@ -100,7 +100,7 @@ fn frames_fit_the_radio() {
 }
 
 #[test]
-fn an_idle_node_wakes_for_probes_and_link_state_only() {
+fn an_idle_node_wakes_for_hellos_and_states_only() {
     let (mut stack, mut storage) = (lone_stack(), MemoryStorage::default());
     let mut out = Vec::new();
     let (mut wakes, mut now) = (0, Instant::default());
@@ -111,13 +111,13 @@ fn an_idle_node_wakes_for_probes_and_link_state_only() {
                 "an offer with nothing in it"
             );
         }
-        let next = stack.poll_timeout().expect("probes go on");
+        let next = stack.poll_timeout().expect("hellos go on");
         assert!(next > now, "a timeout that does not move on");
         now = next;
         stack.at(now, &mut storage).handle_timeout();
         wakes += 1;
     }
-    // Two probes and four exchanges with the neighbours a second, and some floods.
+    // Two hellos and five looks at the measurements a second, and the node's own state.
     assert!(wakes < 600 * 8, "{wakes} wakes in ten minutes");
 }
 

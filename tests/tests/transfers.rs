@@ -303,7 +303,7 @@ fn packets_too_long_for_the_way_are_refused_and_never_sent() {
 }
 
 #[test]
-fn a_restarted_node_knows_the_mesh_before_the_next_refresh() {
+fn a_restarted_node_gets_the_mesh_from_a_neighbour() {
     let way = [(0, 1, 0.1), (1, 2, 0.1), (2, 3, 0.1)];
     let mut config = mesh(links(4, &way), 1);
     config.route = RouteConfig::default();

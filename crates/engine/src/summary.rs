@@ -7,7 +7,7 @@ use ncmesh_wire::FlowId;
 pub struct Summary {
     /// Protocol it belongs to: `link`, `route` or the name of an engine.
     pub service: &'static str,
-    /// Kind of frame, such as `probe`, `link_state`, `announcement`, `data`, `acknowledgment`.
+    /// Kind of frame, such as `hello`, `probe`, `announcement`, `data`, `acknowledgment`.
     pub kind: &'static str,
     /// The transfer or flow it belongs to.
     pub flow: Option<FlowId>,

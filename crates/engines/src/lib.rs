@@ -82,10 +82,8 @@ mod golden_summaries {
         let data = "00030102030411220000000600000004020201000801800005000000550a0bff";
         let belts = "000301020304112200000006000000040205020008018000090040034001ff";
         let ack = "000800030102030400050000000000000007000000020100000001";
-        let state = "0003000000000000000700000001016300020005cc0009ff";
         for (service, kind, body, says) in [
-            (0, 0, "00000005001400fa03e8", Summary::new("link", "probe")),
-            (1, 0, state, Summary::new("route", "link_state")),
+            (0, 0, "03e80102deadbeef01020304010007", Summary::new("control", "hello")),
             (
                 16,
                 0,

@@ -16,7 +16,7 @@ fn config(loss: LossMatrix, seed: u64) -> SimulationConfig {
         medium,
         seed,
         mtu: 1500,
-        link: LinkConfig { probe_size: 100, fast_period_s: 0.1, ..Default::default() },
+        link: LinkConfig { quick_hello_s: 0.1, ..Default::default() },
         route: RouteConfig::default(),
         engines: toml::Table::new(),
         sealed: true,

@@ -16,7 +16,7 @@ name = "star"
 sealed = false
 nodes = ["s", "b", "c", "d"]
 medium = { phy = "802.11a", bit_rate = "6M" }
-protocol.link = { probe_size = 100, fast_probes = 40, fast_period_s = 0.1 }
+protocol.link = { quick_hello_s = 0.1 }
 "#;
 
 const STAR: &str = r#"link = [

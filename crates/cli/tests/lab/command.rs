@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Settings for quick probes and a busy machine.
-const QUICK: [&str; 2] = ["--set", "protocol.link.fast_period_s=0.05"];
+const QUICK: [&str; 2] = ["--set", "protocol.link.quick_hello_s=0.05"];
 
 fn ncmesh(command: &str, scenario: &str, more: &[&str]) -> Command {
     let mut ncmesh = Command::new(env!("CARGO_BIN_EXE_ncmesh"));
@@ -143,7 +143,7 @@ fn settings_of_protocols_are_blamed_on_their_line() {
         ("pacifier", "knob = 5", "knob = 5: allowed is 0 to 1"),
         ("pacifier", "knbo = 5", "unknown field `knbo`"),
         ("pacifier", "variant = \"x\"", "unknown variant `x`"),
-        ("link", "probe_period_s = \"x\"", "invalid type: string \"x\""),
+        ("link", "hello_s = \"x\"", "invalid type: string \"x\""),
     ] {
         let text = format!("{pair}\n[protocol.{section}]\n{setting}\n");
         std::fs::write(&file, text).unwrap();

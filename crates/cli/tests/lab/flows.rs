@@ -20,7 +20,7 @@ name = "line"
 nodes = ["a", "b", "c"]
 medium = { phy = "802.11b", bit_rate = "11M" }
 link = [{ from = "a", to = "b", loss = 0.1 }, { from = "b", to = "c", loss = 0.1 }]
-protocol.link = { probe_size = 200, fast_period_s = 0.05 }
+protocol.link = { quick_hello_s = 0.05 }
 flow = [
   { from = "a", to = "c", rate = "200k", packet = 1000, seconds = 12 },
   { from = "c", to = "a", protocol = "tcp", congestion = "reno", packet = 1000, seconds = 12 },
@@ -146,7 +146,7 @@ name = "hub"
 nodes = ["alice", "relay", "bob"]
 medium = { phy = "802.11b", bit_rate = "2M", sense = "everyone" }
 link = [{ from = "alice", to = "relay", loss = 0.0 }, { from = "relay", to = "bob", loss = 0.0 }]
-protocol.link = { probe_size = 100, fast_period_s = 0.05 }
+protocol.link = { quick_hello_s = 0.05 }
 flow = [
   { from = "alice", to = "bob", protocol = "tcp", packet = 1000, seconds = 4 },
   { from = "bob", to = "alice", protocol = "tcp", packet = 1000, seconds = 4 },
@@ -282,7 +282,7 @@ fn the_command_carries_flows_and_cleans_up_after_a_killed_lab() {
     let mut lingers = Command::new("ip");
     lingers.args(["netns", "exec", &left_behind, "sleep", "600"]);
     let mut lingers = lingers.spawn().unwrap();
-    let quick = "protocol.link.fast_period_s=0.05";
+    let quick = "protocol.link.quick_hello_s=0.05";
     // Flows use `forward` if no scheme is named.
     let outcome = ncmesh_lab(&["--set", quick, "--json", "--max-lag", "20"]);
     assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));

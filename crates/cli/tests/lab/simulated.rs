@@ -61,7 +61,7 @@ async fn compare(file: &str, (warm_up, seconds): (u64, u64)) {
         for seed in SEEDS {
             let mut scenario = Scenario::load(&scenario_file(file)).unwrap();
             scenario.set(&format!("seed={seed}")).unwrap();
-            scenario.set("protocol.link.fast_period_s=0.05").unwrap();
+            scenario.set("protocol.link.quick_hello_s=0.05").unwrap();
             for flow in &mut scenario.flows {
                 flow.warm_up = Duration::from_secs(warm_up);
                 flow.duration = Duration::from_secs(seconds);

@@ -21,7 +21,7 @@ name = "line"
 nodes = ["a", "b", "c"]
 medium = { phy = "802.11a", bit_rate = "6M", sense = "everyone" }
 link = [{ from = "a", to = "b", loss = 0.0 }, { from = "b", to = "c", loss = 0.0 }]
-protocol.link = { probe_size = 200, fast_period_s = 0.05 }
+protocol.link = { quick_hello_s = 0.05 }
 
 [[stream]]
 group = "tv"

@@ -39,7 +39,7 @@ impl Building {
     pub(crate) async fn start() -> Self {
         let mut scenario = Scenario::load(&scenario_file("building.toml")).unwrap();
         for setting in
-            ["medium.phy=802.11a", "medium.bit_rate=54M", "protocol.link.fast_period_s=0.1"]
+            ["medium.phy=802.11a", "medium.bit_rate=54M", "protocol.link.quick_hello_s=0.1"]
         {
             scenario.set(setting).unwrap();
         }

@@ -55,7 +55,7 @@ fn every_frame_is_captured_once_and_shown_whole() {
     let rows = tshark.fields(&run.pcap, ["ncmesh.type", "_ws.expert.message"]);
     let data = rows.iter().filter(|[kind, _]| kind == "data").count();
     assert_eq!(run.outcome["transmissions"], data);
-    for kind in ["probe", "link_state", "announcement", "data", "acknowledgment"] {
+    for kind in ["hello", "probe", "announcement", "data", "acknowledgment"] {
         assert!(rows.iter().any(|[shown, _]| shown == kind), "{kind}");
     }
     assert!(rows.iter().all(|[_, expert]| expert.is_empty()));

@@ -16,17 +16,60 @@ fn shows(service: u8, kind: u8, body: &str, fields: &[(&str, &str)]) {
     assert_eq!(tshark.table(&pcap, &names), [values], "{names:?}");
 }
 
+/// The golden hello.
+const HELLO: &str = "03e8 0102 deadbeef01020304 01 0007";
+
+#[test]
+fn a_hello() {
+    let fields = [
+        ("_ws.col.Info", "control hello next in 1000 ms, 0 states"),
+        ("ncmesh.type", "hello"),
+        ("ncmesh.hello.interval", "1000"),
+        ("ncmesh.hello.long_sent", "258"),
+        ("ncmesh.hello.digest", "0xdeadbeef01020304"),
+        ("ncmesh.hello.asks", "1"),
+        ("ncmesh.hello.asked", "7"),
+    ];
+    shows(0, 0, HELLO, &fields);
+}
+
 #[test]
 fn a_probe() {
+    shows(0, 1, "0000", &[("ncmesh.type", "probe"), ("ncmesh.probe.padding", "0000")]);
+}
+
+#[test]
+fn a_comparison() {
     let fields = [
-        ("ncmesh.type", "probe"),
-        ("ncmesh.probe.sequence", "5"),
-        ("ncmesh.probe.quick", "20"),
-        ("ncmesh.probe.quick_period", "250"),
-        ("ncmesh.probe.period", "1000"),
-        ("ncmesh.padding", "0000"),
+        ("_ws.col.Info", "control compare with 7: 2 ranges"),
+        ("ncmesh.type", "compare"),
+        ("ncmesh.compare.to", "7"),
+        ("ncmesh.range.first", "0,10"),
+        ("ncmesh.range.last", "9,65535"),
+        ("ncmesh.range.digest", "0x0000000000000000,0xdeadbeef01020304"),
     ];
-    shows(0, 0, "00000005 0014 00fa 03e8 0000", &fields);
+    let ranges = "0000 0009 0000000000000000 000a ffff deadbeef01020304";
+    shows(0, 2, &format!("0007 {ranges}"), &fields);
+    let fields = [
+        ("_ws.col.Info", "control versions with 7: 2 states"),
+        ("ncmesh.type", "versions"),
+        ("ncmesh.compare.to", "7"),
+        ("ncmesh.range.first", "0,10"),
+        ("ncmesh.range.last", "9,65535"),
+        ("ncmesh.listed.count", "2,0"),
+        ("ncmesh.listed.origin", "3,4"),
+        ("ncmesh.listed.epoch", "7,8"),
+        ("ncmesh.listed.base", "2,1"),
+    ];
+    let listed = "0003 0000000000000007 00000002 0004 0000000000000008 00000001";
+    shows(0, 3, &format!("0007 0000 0009 02 {listed} 000a ffff 00"), &fields);
+    let fields = [
+        ("_ws.col.Info", "control request to 7: 2 states"),
+        ("ncmesh.type", "request"),
+        ("ncmesh.compare.to", "7"),
+        ("ncmesh.wanted", "3,4"),
+    ];
+    shows(0, 4, "0007 0003 0004", &fields);
 }
 
 #[test]
@@ -87,19 +130,28 @@ fn a_count_and_its_feedback() {
     shows(23, 3, feedback, &fields);
 }
 
+/// The golden states, behind a hello.
 #[test]
-fn link_state() {
+fn states_behind_a_hello() {
     let fields = [
-        ("ncmesh.type", "link_state"),
-        ("ncmesh.link_state.origin", "3"),
-        ("ncmesh.originator_epoch", "7"),
-        ("ncmesh.number", "1"),
-        ("ncmesh.link_state.name", "c"),
-        ("ncmesh.link_state.count", "2"),
-        ("ncmesh.neighbour.node", "5,9"),
-        ("ncmesh.neighbour.delivery", "0.8,1"),
+        ("ncmesh.type", "hello"),
+        ("ncmesh.state.origin", "3,3"),
+        ("ncmesh.state.whole", "1,0"),
+        ("ncmesh.state.urgent", "1,0"),
+        ("ncmesh.state.scope", "63,3"),
+        ("ncmesh.state.number", "3,5"),
+        ("ncmesh.state.since_base", "1,3"),
+        ("ncmesh.state.epoch", "7"),
+        ("ncmesh.state.name", "c"),
+        ("ncmesh.state.epoch_bits", "0x0007"),
+        ("ncmesh.state.since", "3"),
+        ("ncmesh.state.count", "2,2"),
+        ("ncmesh.link.node", "5,9,5,9"),
+        ("ncmesh.link.delivery", "0.8,1,0.6,0"),
     ];
-    shows(1, 0, "0003 0000000000000007 00000001 01 63 0002 0005 cc 0009 ff", &fields);
+    let whole = "0003 ff 00000003 0001 0000000000000007 01 63 02 0005 cc 0009 ff";
+    let change = "0003 03 00000005 0003 0007 0003 02 0005 99 0009 00";
+    shows(0, 0, &format!("{HELLO} {whole} {change}"), &fields);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Flooding over lossy broadcast.
 //!
-//! Link state and announcements must reach every node, and no broadcast is acknowledged. A node
-//! repeats a new item until it has overheard every neighbour send it too, or until it has sent it
-//! twelve times. Pauses between repetitions double, and are random so that neighbours do not
-//! stay in step. Items that are due soon travel with one that is due, in the same frame.
+//! Announcements must reach every node, and no broadcast is acknowledged. A node repeats a new item
+//! until it has overheard every neighbour send it too, or until it has sent it twelve times. Pauses
+//! between repetitions double, and are random so that neighbours do not stay in step.
 
 use crate::rng::unit;
 use crate::time::{Duration, Instant};
@@ -37,8 +36,6 @@ struct Item<V> {
     sent: u8,
     /// When it is sent next.
     due: Instant,
-    /// From when on it may travel in a frame with an item that is due.
-    may_go: Instant,
     /// Neighbours that have this version or a later one.
     have: BTreeSet<NodeId>,
 }
@@ -49,7 +46,7 @@ impl<K, V> Default for Flood<K, V> {
     }
 }
 
-impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
+impl<K: Ord, V: Ord> Flood<K, V> {
     /// Returns a flood without items.
     #[must_use]
     pub fn new() -> Self {
@@ -60,23 +57,7 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
     pub fn publish(&mut self, key: K, version: V, now: Instant, rng: &mut impl RngCore) {
         let due = now + JITTER.mul_f64(unit(rng));
         let have = BTreeSet::new();
-        self.items.insert(key, Item { version, sent: 0, due, may_go: now, have });
-    }
-
-    /// Begins to flood `version` of `key` for a neighbour that has just come up. The `others` are
-    /// known to have it.
-    pub fn tell(
-        &mut self,
-        key: &K,
-        version: V,
-        others: &BTreeSet<NodeId>,
-        now: Instant,
-        rng: &mut impl RngCore,
-    ) {
-        self.publish(key.clone(), version, now, rng);
-        if let Some(item) = self.items.get_mut(key) {
-            item.have.clone_from(others);
-        }
+        self.items.insert(key, Item { version, sent: 0, due, have });
     }
 
     /// Notes that a neighbour was heard to send `version` of `key`.
@@ -109,22 +90,12 @@ impl<K: Ord + Clone, V: Ord + Clone> Flood<K, V> {
         self.items.iter().filter(move |(_, item)| item.due <= now).map(|(key, _)| key)
     }
 
-    /// Returns the items for one frame at `now`: those that are due, the longest due first, then
-    /// those that have half of their pause behind them.
-    pub fn together(&self, now: Instant) -> Vec<K> {
-        let mut items: Vec<_> = self.items.iter().filter(|(_, i)| i.may_go <= now).collect();
-        items.sort_by(|(a, x), (b, y)| x.due.cmp(&y.due).then_with(|| a.cmp(b)));
-        items.into_iter().map(|(key, _)| key.clone()).collect()
-    }
-
     /// Notes that `key` was sent, and sets the pause until its next transmission.
     pub fn sent(&mut self, key: &K, now: Instant, rng: &mut impl RngCore) {
         let Some(item) = self.items.get_mut(key) else { return };
         let factor = f64::from(1u32 << item.sent.min(MAX_DOUBLINGS));
         item.sent += 1;
-        let pause = PAUSE.mul_f64(factor * (0.5 + unit(rng)));
-        item.due = now + pause;
-        item.may_go = now + pause / 2;
+        item.due = now + PAUSE.mul_f64(factor * (0.5 + unit(rng)));
         if item.sent >= MAX_SENDS {
             self.items.remove(key);
         }

@@ -82,12 +82,7 @@ impl Forward {
     /// Returns an engine with these settings.
     #[must_use]
     pub fn new(config: ForwardConfig) -> Self {
-        Self {
-            config,
-            queue: VecDeque::new(),
-            on_air: None,
-            counters: FlowCounters::default(),
-        }
+        Self { config, queue: VecDeque::new(), on_air: None, counters: FlowCounters::default() }
     }
 
     /// Delivers a packet that has arrived, or queues it for its next hop.

@@ -55,7 +55,7 @@ fn errors_name_the_line_and_what_is_allowed() {
             "64 hex",
         ),
         ("[node]\nid = 3\n[radio]\nkind = \"udp\"\ninterface = \"w\"\n", 1, "ncmesh keygen"),
-        ("[node]\nid = 3\nkey = \"KEY\"\n[link]\nprobe = 1\n", 5, "`probe_period_s`"),
+        ("[node]\nid = 3\nkey = \"KEY\"\n[link]\nhello = 1\n", 5, "`hello_s`"),
         ("[node\n", 1, ""),
     ] {
         let error = parse(text).unwrap_err();

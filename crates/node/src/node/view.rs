@@ -9,7 +9,7 @@ use ncmesh_engine::name::harmless;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_engines::REGISTRY;
-use ncmesh_stack::{link, route};
+use ncmesh_stack::control;
 use ncmesh_wire::{NodeId, ServiceId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -198,8 +198,7 @@ fn kbit_s(bytes: u64, started: Instant, end: Instant) -> f64 {
 
 fn traffic(((service, kind), tally): ((ServiceId, u8), Tally)) -> Traffic {
     let service = match service {
-        link::SERVICE => "link".into(),
-        route::SERVICE => "route".into(),
+        control::SERVICE => "control".into(),
         id => REGISTRY
             .entries()
             .find(|e| e.id == id)

@@ -118,8 +118,8 @@ pub enum RunError {
     Observer(std::io::Error),
 }
 
-/// Returns the time that a mesh measures its links before anything is sent: the fast phase of
-/// probing, and five seconds in which link states spread.
+/// Returns the time that a mesh measures its links before anything is sent: the quick hellos,
+/// and five seconds in which link states spread.
 #[must_use]
 pub fn settling_time(link: &LinkConfig) -> Duration {
     link.settling_time() + Duration::from_secs(5)

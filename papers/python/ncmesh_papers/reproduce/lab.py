@@ -15,9 +15,6 @@ from ncmesh.campaign import Run
 from ncmesh.campaign.scenario import file_hash, hash_of
 from ncmesh.failure import FailureError, Kind
 
-# Probes with which daemons measure their links within seconds.
-QUICK_PROBES = {"probe_size": 100, "fast_probes": 40, "fast_period_s": 0.2, "probe_period_s": 1.0}
-
 # Exit code of `ncmesh lab` when a flow delivered nothing.
 INCOMPLETE = 7
 

@@ -80,7 +80,7 @@ impl Node {
         let config = format!(
             "[node]\nid = {id}\nname = \"n{id}\"\nkey = \"{KEY}\"\nstate_dir = \"state\"\n\n\
              [radio]\nkind = \"udp\"\ninterface = \"mesh0\"\nrate = \"8M\"\n\n\
-             [link]\nfast_period_s = 0.05\nprobe_period_s = 0.2\nprobe_window_s = 10.0\n\n{more}"
+             [link]\nhello_s = 0.2\nquick_hello_s = 0.05\n\n{more}"
         );
         fs::write(dir.join("node.toml"), config).unwrap();
         Self { dir: dir.into(), namespace: namespace.into(), process: None }

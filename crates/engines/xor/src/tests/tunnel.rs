@@ -15,7 +15,7 @@ fn packets_that_cannot_be_carried_are_refused() {
 }
 
 #[test]
-fn a_configured_route_is_used_even_if_the_link_state_does_not_know_it() {
+fn a_configured_route_is_used_even_if_no_link_of_it_is_known() {
     let mut node = Bench::new(1, "routes = [[5, 9, 1]]");
     node.send(5, b"p").unwrap();
     let sent = node.transmit().unwrap();

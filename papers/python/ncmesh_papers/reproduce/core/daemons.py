@@ -29,7 +29,6 @@ LAB = World(
     (0.0, 0.1, 0.3, 0.5),
 )
 MEDIUM = {"phy": "802.11b", "bit_rate": "11M", "sense": "everyone"}
-PROBES = {"probe_size": 200, "fast_period_s": 0.1}
 # Number of runs of each point, their longest duration in real time, and the warm-up.
 LAB_RUNS, LAB_S, WARM_UP_S = 2, 25.0, 1.0
 # Interval of samples; a generation takes half a second and more at 50 % loss.
@@ -71,7 +70,7 @@ def lab_runs(losses: tuple[float, ...], scale: Scale) -> Mapping[Case, Run]:
 
 def _scenario(loss: float, seconds: float) -> Scenario:
     flows = cross(loss, {"warm_up_s": WARM_UP_S, "seconds": seconds})
-    return Scenario({**flows, "medium": MEDIUM, "protocol": {"link": PROBES}})
+    return Scenario({**flows, "medium": MEDIUM})
 
 
 def measured(row: Row) -> Measured:

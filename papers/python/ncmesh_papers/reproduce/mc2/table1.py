@@ -11,7 +11,7 @@ from ncmesh.campaign import Run, Scenario
 from ncmesh_papers import mc2
 from ncmesh_papers.reproduce.claims import GAIN, Claim, holds, over_topologies, within
 from ncmesh_papers.reproduce.experiment import Case, Experiment, Findings, Rows, Scale
-from ncmesh_papers.reproduce.lab import QUICK_PROBES, LabRun
+from ncmesh_papers.reproduce.lab import LabRun
 from ncmesh_papers.reproduce.plots import panels
 
 # The paper's gains, by the loss from the source to either relay.
@@ -55,7 +55,6 @@ def _scenario(loss: float, changes: Mapping[str, Any]) -> Scenario:
         "medium": MEDIUM,
         "link": [{"from": a, "to": b, "loss": lost} for a, b, lost in links],
         "flow": [flow],
-        "protocol": {"link": QUICK_PROBES},
     }
     return Scenario(table).varied(changes)
 

@@ -208,7 +208,7 @@ EXPERIMENT = Experiment(
         "Streams of 14 to 200 Mbit/s through the mesh of mmu-fig6. Processor time needs the lab: "
         "user and system time of each daemon over the whole run, as shares of one core. `perf` "
         "samples its parts in one more run of each rate, for all daemons together: *queues* is "
-        "the engine; *messages* are reports, announcements, probes and link state without their "
+        "the engine; *messages* are reports, announcements, hellos and link states without their "
         "sockets; *input and output* is the kernel's work for a daemon and the code around its "
         f"sockets; *sealing* is encryption, which the paper's nodes do not have; *{REST}* is the "
         "loop, its timers and the other engines. The paper counts user-level time only, and its "

@@ -40,7 +40,6 @@ def _mesh(streams: list[dict[str, Any]], settings: Mapping[str, Any]) -> Scenari
         "stream": streams,
         "protocol": {
             "multirate": {**MULTIRATE, "wired": ["alice", "bob"], **settings},
-            "link": {"probe_size": 200, "fast_probes": 40, "fast_period_s": 0.1},
         },
     }
     return Scenario(table)

@@ -13,7 +13,7 @@ from typing import Any
 from ncmesh.campaign import Run, Scenario
 from ncmesh_papers.reproduce.claims import GAIN, SHARE, Claim, over_topologies, within
 from ncmesh_papers.reproduce.experiment import Case, Experiment, Findings, Rows, Scale
-from ncmesh_papers.reproduce.lab import QUICK_PROBES, LabRun
+from ncmesh_papers.reproduce.lab import LabRun
 from ncmesh_papers.reproduce.pacifier.comparison import RATIO, SOME_OF_TEN, ratios
 from ncmesh_papers.reproduce.pacifier.fig7 import percentile_gain
 from ncmesh_papers.reproduce.pacifier.setting import MEDIUM, VARIANTS, drawn
@@ -53,7 +53,7 @@ def _runs(link_power: str, scale: Scale) -> Mapping[Case, Run]:
             simulated = Scenario({**testbed, **measured}).varied(chosen.settings)
             made[Case(name, k)] = Run(simulated, chosen.scheme, k, scale.limit_s, chosen.settings)
             if scale.lab:
-                real = Scenario(testbed).varied({**chosen.settings, "protocol.link": QUICK_PROBES})
+                real = Scenario(testbed).varied(chosen.settings)
                 run = LabRun(
                     real, chosen.scheme, k, scale.limit_s, chosen.settings, program=scale.lab
                 )

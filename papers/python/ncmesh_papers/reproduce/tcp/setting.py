@@ -8,7 +8,7 @@ from typing import Any
 
 from ncmesh.campaign import Run, Scenario
 from ncmesh_papers.reproduce.experiment import Case, Scale
-from ncmesh_papers.reproduce.lab import QUICK_PROBES, LabRun
+from ncmesh_papers.reproduce.lab import LabRun
 
 # Ranges of frames at 6 Mbit/s. Neighbours are 100 m apart, and a station is sensed three hops away.
 # The paper states neither; the ratio of the ranges is usual in simulations.
@@ -209,9 +209,8 @@ def lab_runs(
     made: dict[Case, Run] = {}
     for case, run in runs(networks, treatments, small).items():
         name, _, treatment = case.variant.partition(": ")
-        scenario = run.scenario.varied({"protocol.link": QUICK_PROBES})
         real = LabRun(
-            scenario, run.scheme, run.seed, run.limit_s, run.parameters, program=scale.lab
+            run.scenario, run.scheme, run.seed, run.limit_s, run.parameters, program=scale.lab
         )
         made[Case(f"{in_lab(name)}: {treatment}", case.topology)] = real
     return made
