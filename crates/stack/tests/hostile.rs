@@ -1,0 +1,601 @@
+//! Control frames of members that lie, contradict themselves, or are out of their mind.
+//!
+//! They have the key of the network, so every frame is authentic. Nothing they send may cause a
+//! panic, more memory than the bounds allow, or more frames than the budget of control. Everything
+//! that is refused is counted.
+// `GlobalAlloc` is an unsafe trait, and there is no other way to count memory.
+#![allow(unsafe_code)]
+// A helper outside the `#[test]` functions fails its test where it unwraps.
+#![allow(clippy::unwrap_used)]
+
+use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::file::FileLimits;
+use ncmesh_engine::registry::Registry;
+use ncmesh_engine::storage::MemoryStorage;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::topology::Metric;
+use ncmesh_engine::{TxReport, TxResult};
+use ncmesh_stack::control::{COMPARE, HELLO, PROBE, REQUEST, SERVICE, VERSIONS};
+use ncmesh_stack::{Stack, StackConfig};
+use ncmesh_wire::{Cipher, NodeId, Writer};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+thread_local! {
+    static BYTES: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Counts the bytes that a thread has allocated and not freed.
+struct Counting;
+
+fn count(change: isize) {
+    BYTES.with(|bytes| bytes.set(bytes.get() + change));
+}
+
+// SAFETY: passes every call on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's layout.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: `block` came from `System.alloc` with this layout.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const ME: u16 = 1;
+/// Two honest neighbours: node 1 reaches node 3 over node 2.
+const NEAR: u16 = 2;
+const FAR: u16 = 3;
+const LIAR: u16 = 66;
+/// Scope byte of a whole state for the whole mesh that is passed on at once.
+const WHOLE: u8 = 0xFF;
+/// The same of a change.
+const CHANGE: u8 = 0x7F;
+/// Share of the airtime that a node with few neighbours may use for link states and repair.
+const BUDGET: f64 = 0.06 / 4.0;
+
+/// A frame that the node sent.
+struct Sent {
+    at: Instant,
+    kind: u8,
+    body: Vec<u8>,
+}
+
+/// One node, and what it hears.
+struct Lone {
+    stack: Stack,
+    storage: MemoryStorage,
+    now: Instant,
+    mtu: usize,
+    /// Epoch, and number of the last frame, of each sender.
+    senders: BTreeMap<u16, (u64, u32)>,
+    sent: Vec<Sent>,
+    airtime: Duration,
+}
+
+impl Lone {
+    fn new(mtu: usize) -> Self {
+        let config = StackConfig {
+            node: NodeId(ME),
+            name: "n1".into(),
+            epoch: 1,
+            seed: 1,
+            mtu,
+            cipher: Cipher::Null,
+            link: Default::default(),
+            route: Default::default(),
+            engines: toml::Table::new(),
+            file: FileLimits::default(),
+        };
+        let now = Instant::default();
+        Self {
+            stack: Stack::new(config, Registry(&[]), now).unwrap(),
+            storage: MemoryStorage::default(),
+            now,
+            mtu,
+            senders: BTreeMap::new(),
+            sent: Vec::new(),
+            airtime: Duration::ZERO,
+        }
+    }
+
+    /// A node between honest neighbours, ten seconds after its start.
+    fn settled() -> Self {
+        let mut lone = Self::new(1472);
+        for _ in 0..50 {
+            lone.hear_the_honest();
+            lone.run(200);
+        }
+        assert_eq!(lone.hops(FAR), Some(vec![NEAR, FAR]));
+        lone
+    }
+
+    /// Hears hellos of node 2, which tells the links of node 3 too.
+    fn hear_the_honest(&mut self) {
+        let near = whole(NEAR, 1, 0, 1, b"n2", &[(ME, 250), (FAR, 250)]);
+        let far = whole(FAR, 1, 0, 1, b"n3", &[(NEAR, 250)]);
+        self.hear(NEAR, HELLO, &hello(1000, 0, 7, &[], &[near, far].concat()));
+    }
+
+    /// Hears the next frame of `sender`.
+    fn hear(&mut self, sender: u16, kind: u8, body: &[u8]) {
+        let (epoch, counter) = self.senders.get(&sender).copied().unwrap_or((1, 0));
+        self.hear_as(sender, (epoch, counter + 1), kind, body);
+    }
+
+    /// Hears a frame of `sender` with this epoch and number.
+    fn hear_as(&mut self, sender: u16, (epoch, counter): (u64, u32), kind: u8, body: &[u8]) {
+        self.senders.insert(sender, (epoch, counter));
+        let mut frame = vec![0xC1];
+        Writer::new(&mut frame).node(NodeId(sender)).u64(epoch).u32(counter).u8(SERVICE.0).u8(kind);
+        frame.extend_from_slice(body);
+        frame.extend([0; 16]);
+        self.stack.at(self.now, &mut self.storage).handle_datagram(&frame);
+    }
+
+    /// Lets time pass, and sends at 11 Mbit/s whatever the node wants to send.
+    fn run(&mut self, ms: u64) {
+        let end = self.now + Duration::from_millis(ms);
+        let mut out = Vec::new();
+        loop {
+            self.stack.at(self.now, &mut self.storage).handle_timeout();
+            while self.now < end
+                && self.stack.at(self.now, &mut self.storage).fill(&mut out).is_some()
+            {
+                assert!(out.len() <= self.mtu, "a frame of {} bytes", out.len());
+                let airtime = Duration::from_micros(192 + out.len() as u64 * 8 / 11);
+                let body = out[17..out.len() - 16].to_vec();
+                self.sent.push(Sent { at: self.now, kind: out[16], body });
+                self.airtime += airtime;
+                self.now = self.now + airtime;
+                let report = TxReport { result: TxResult::Sent, airtime, heard_by: None };
+                self.stack.at(self.now, &mut self.storage).handle_tx_report(report);
+            }
+            let next = self.stack.poll_timeout().unwrap();
+            if self.now >= end || next >= end {
+                self.now = self.now.max(end);
+                return;
+            }
+            self.now = self.now.max(next);
+        }
+    }
+
+    /// Begins to measure airtime. Returns the present time.
+    fn begin(&mut self) -> Instant {
+        self.airtime = Duration::ZERO;
+        self.now
+    }
+
+    /// Returns the share of the time since `since` that the node has sent.
+    fn load(&self, since: Instant) -> f64 {
+        self.airtime.as_secs_f64() / self.now.since(since).as_secs_f64()
+    }
+
+    fn dropped(&self, reason: DropReason) -> u64 {
+        self.stack.counters().dropped(reason)
+    }
+
+    fn knows(&self, node: u16) -> bool {
+        self.stack.topology().state(NodeId(node)).is_some()
+    }
+
+    /// Returns the hops of the path to a node.
+    fn hops(&self, to: u16) -> Option<Vec<u16>> {
+        let paths = self.stack.topology().paths_from(NodeId(ME), Metric::Broadcast);
+        let reached = paths.reaches(NodeId(to));
+        reached.then(|| paths.path_to(NodeId(to)).iter().map(|node| node.0).collect())
+    }
+
+    /// Returns the number of frames of a kind that were sent from `since` on.
+    fn count(&self, kind: u8, since: Instant) -> usize {
+        self.sent.iter().filter(|s| s.kind == kind && s.at >= since).count()
+    }
+}
+
+fn body(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(&mut Writer::new(&mut out));
+    out
+}
+
+fn hello(interval_ms: u16, long_sent: u16, digest: u64, asks: &[u16], states: &[u8]) -> Vec<u8> {
+    let mut out = body(|w| {
+        w.u16(interval_ms).u16(long_sent).u64(digest).u8(asks.len() as u8);
+        for node in asks {
+            w.node(NodeId(*node));
+        }
+    });
+    out.extend_from_slice(states);
+    out
+}
+
+/// A whole state; `links` are nodes heard, with delivery in units of 1/255.
+fn whole(
+    origin: u16,
+    number: u32,
+    since_base: u16,
+    epoch: u64,
+    name: &[u8],
+    links: &[(u16, u8)],
+) -> Vec<u8> {
+    body(|w| {
+        w.node(NodeId(origin)).u8(WHOLE).u32(number).u16(since_base).u64(epoch);
+        w.short_bytes(name).u8(links.len() as u8);
+        for (node, delivery) in links {
+            w.node(NodeId(*node)).u8(*delivery);
+        }
+    })
+}
+
+/// A change of the links since a version.
+fn change(
+    origin: u16,
+    number: u32,
+    since_base: u16,
+    epoch_bits: u16,
+    since: u16,
+    links: &[(u16, u8)],
+) -> Vec<u8> {
+    body(|w| {
+        w.node(NodeId(origin)).u8(CHANGE).u32(number).u16(since_base).u16(epoch_bits).u16(since);
+        w.u8(links.len() as u8);
+        for (node, delivery) in links {
+            w.node(NodeId(*node)).u8(*delivery);
+        }
+    })
+}
+
+fn compare(to: u16, ranges: &[(u16, u16, u64)]) -> Vec<u8> {
+    body(|w| {
+        w.node(NodeId(to));
+        for (first, last, digest) in ranges {
+            w.node(NodeId(*first)).node(NodeId(*last)).u64(*digest);
+        }
+    })
+}
+
+/// One list of versions: `count` states are promised, those of `listed` follow.
+fn versions(to: u16, (first, last): (u16, u16), count: u8, listed: &[(u16, u64, u32)]) -> Vec<u8> {
+    body(|w| {
+        w.node(NodeId(to)).node(NodeId(first)).node(NodeId(last)).u8(count);
+        for (origin, epoch, base) in listed {
+            w.node(NodeId(*origin)).u64(*epoch).u32(*base);
+        }
+    })
+}
+
+fn request(to: u16, nodes: impl IntoIterator<Item = u16>) -> Vec<u8> {
+    body(|w| {
+        w.node(NodeId(to));
+        for node in nodes {
+            w.node(NodeId(node));
+        }
+    })
+}
+
+/// Tells invented nodes, four in a frame. Each says that it hears `heard`.
+fn invent(lone: &mut Lone, nodes: impl IntoIterator<Item = u16>, heard: &[(u16, u8)], ms: u64) {
+    let nodes: Vec<u16> = nodes.into_iter().collect();
+    for (index, nodes) in nodes.chunks(4).enumerate() {
+        let states: Vec<u8> =
+            nodes.iter().flat_map(|node| whole(*node, 1, 0, 1, b"invented", heard)).collect();
+        lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &states));
+        if index % 20 == 0 {
+            lone.hear_the_honest();
+        }
+        lone.run(ms);
+    }
+}
+
+#[test]
+fn a_thousand_invented_nodes_move_no_path_and_are_passed_on_within_the_budget() {
+    let mut lone = Lone::settled();
+    let (bytes, since) = (BYTES.with(Cell::get), lone.begin());
+    let heard: Vec<(u16, u8)> = (0..20).map(|i| (1000 + 50 * i, 255)).collect();
+    invent(&mut lone, 1000..2000, &heard, 40);
+    let grown = BYTES.with(Cell::get) - bytes;
+    assert!(grown < 8 << 20, "{grown} bytes for a thousand nodes");
+    assert_eq!(lone.hops(FAR), Some(vec![NEAR, FAR]));
+    assert!(lone.knows(1999) && lone.hops(1999).is_none());
+    // Saved airtime, hellos and the frame that overdraws the budget come on top of it.
+    let load = lone.load(since);
+    assert!(load < 2.0 * BUDGET, "{load} of the airtime");
+}
+
+#[test]
+fn invented_neighbours_take_no_more_memory_each_the_more_there_are() {
+    let grown = |nodes: u16| {
+        let mut lone = Lone::settled();
+        let bytes = BYTES.with(Cell::get);
+        invent(&mut lone, 1000..1000 + nodes, &[(ME, 255)], 5);
+        lone.sent = Vec::new();
+        (BYTES.with(Cell::get) - bytes) / isize::try_from(nodes).unwrap()
+    };
+    let (few, many) = (grown(500), grown(4000));
+    assert!(many < 2 * few.max(1024), "{few} bytes for each of 500, {many} for each of 4,000");
+}
+
+#[test]
+fn invented_nodes_that_nobody_hears_are_forgotten() {
+    let mut lone = Lone::settled();
+    invent(&mut lone, 1000..1100, &[], 10);
+    assert!(lone.knows(1000));
+    for _ in 0..80 {
+        lone.hear_the_honest();
+        lone.run(1000);
+    }
+    assert!(!lone.knows(1000) && lone.knows(FAR));
+    // What was forgotten is not believed again at once.
+    let stale = lone.dropped(DropReason::Stale);
+    lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &whole(1000, 1, 0, 1, b"x", &[])));
+    assert!(!lone.knows(1000));
+    assert_eq!(lone.dropped(DropReason::Stale), stale + 1);
+}
+
+#[test]
+fn more_nodes_than_are_kept_are_counted() {
+    let mut lone = Lone::settled();
+    for first in (100..30_100).step_by(60) {
+        let states: Vec<u8> =
+            (first..first + 60).flat_map(|n| whole(n, 1, 0, 1, b"", &[])).collect();
+        lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &states));
+    }
+    assert_eq!(lone.stack.topology().len(), 20_000);
+    assert!(lone.dropped(DropReason::Full) >= 10_000);
+    assert_eq!(lone.hops(FAR), Some(vec![NEAR, FAR]));
+    lone.run(1000);
+}
+
+#[test]
+fn states_that_contradict_or_are_old_change_nothing() {
+    let mut lone = Lone::settled();
+    let before = lone.stack.topology().state(NodeId(FAR)).unwrap().clone();
+    for state in [
+        // The same version with other links, an older number, an older epoch.
+        whole(FAR, 1, 0, 1, b"x", &[(LIAR, 255)]),
+        whole(FAR, 0, 0, 1, b"x", &[]),
+        whole(FAR, u32::MAX, 0, 0, b"x", &[]),
+        // Changes of the same version, of one that nobody has, of another epoch, backwards.
+        change(FAR, 1, 0, 1, 0, &[(NEAR, 0)]),
+        change(FAR, 9, 0, 1, 3, &[(NEAR, 0)]),
+        change(FAR, 9, 0, 2, 9, &[(NEAR, 0)]),
+        change(FAR, 0, 0, 1, 1, &[(NEAR, 0)]),
+    ] {
+        lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &state));
+        assert_eq!(lone.stack.topology().state(NodeId(FAR)), Some(&before), "{state:02x?}");
+        lone.run(50);
+    }
+    assert_eq!(lone.hops(FAR), Some(vec![NEAR, FAR]));
+}
+
+#[test]
+fn the_highest_number_of_a_state_does_not_wrap() {
+    let mut lone = Lone::settled();
+    let last = whole(FAR, u32::MAX, u16::MAX, 1, b"n3", &[(NEAR, 200)]);
+    lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &last));
+    let state = lone.stack.topology().state(NodeId(FAR)).unwrap();
+    assert_eq!((state.version, state.base), ((1, u32::MAX), u32::MAX - 65_535));
+    // A number that lies before its base, and changes beyond the end.
+    for state in [
+        whole(FAR, 3, 9, 1, b"n3", &[]),
+        change(FAR, 0, 0, 1, 1, &[(NEAR, 1)]),
+        change(FAR, 5, 9, 1, 9, &[(NEAR, 1)]),
+    ] {
+        lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &state));
+        lone.run(200);
+    }
+    let state = lone.stack.topology().state(NodeId(FAR)).unwrap();
+    assert_eq!((state.version, state.hears.len()), ((1, u32::MAX), 1));
+    // Only another epoch comes after it.
+    let next = whole(FAR, 1, 0, 2, b"n3", &[(NEAR, 100)]);
+    lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &next));
+    assert_eq!(lone.stack.topology().state(NodeId(FAR)).unwrap().version, (2, 1));
+}
+
+/// Returns the latest version of the node's own state that was sent from `since` on.
+fn own_version(lone: &Lone, since: Instant) -> Option<(u64, u32)> {
+    let hellos = lone.sent.iter().filter(|s| s.kind == HELLO && s.at >= since);
+    // A whole state of this node, wherever it is in the frame.
+    let find = |body: &[u8]| {
+        let starts = body.windows(18).filter(|w| w[..2] == [0, 1] && w[2] & 0x80 != 0);
+        let version = |w: &[u8]| {
+            let number = u32::from_be_bytes(w[3..7].try_into().unwrap());
+            (u64::from_be_bytes(w[9..17].try_into().unwrap()), number)
+        };
+        starts.filter(|w| w[17] == 2).map(version).max()
+    };
+    hellos.filter_map(|s| find(&s.body)).max()
+}
+
+#[test]
+fn a_lie_about_this_node_is_outlived_if_it_can_be() {
+    for lie in [(5, 1), (1 << 40, u32::MAX), (1, 1000)] {
+        let mut lone = Lone::settled();
+        let since = lone.now;
+        let state = whole(ME, lie.1, 0, lie.0, b"n1", &[]);
+        lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &state));
+        for _ in 0..20 {
+            lone.hear_the_honest();
+            lone.run(200);
+        }
+        let told = own_version(&lone, since);
+        assert!(told > Some(lie), "{told:?} after {lie:?}");
+    }
+}
+
+/// No epoch grows so far by itself, and nothing could outlive such a state.
+#[test]
+fn a_state_of_an_impossible_epoch_is_not_believed() {
+    for epoch in [1 << 62, u64::MAX] {
+        let mut lone = Lone::settled();
+        let state = whole(FAR, 1, 0, epoch, b"n3", &[]);
+        lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &state));
+        assert_eq!(lone.hops(FAR), Some(vec![NEAR, FAR]), "epoch {epoch}");
+        // Nor is it asked for, again and again.
+        let since = lone.now;
+        for _ in 0..20 {
+            let list = versions(ME, (FAR, FAR), 1, &[(FAR, epoch, 1)]);
+            lone.hear(LIAR, VERSIONS, &list);
+            lone.run(200);
+        }
+        assert_eq!(lone.count(REQUEST, since), 0, "epoch {epoch}");
+    }
+}
+
+#[test]
+fn counts_of_frames_that_wrap_or_jump_leave_a_delivery_between_0_and_1() {
+    let mut lone = Lone::new(1472);
+    for (counter, long_sent) in [
+        (1, u16::MAX - 1),
+        (3, 1),
+        (100, 0),
+        (1 << 31, u16::MAX),
+        (u32::MAX - 1, 5),
+        (u32::MAX, u16::MAX),
+    ] {
+        lone.hear_as(NEAR, (1, counter), HELLO, &hello(250, long_sent, 0, &[], &[]));
+        lone.run(250);
+        assert!(lone.stack.inbound().all(|(_, d)| (0.0..=1.0).contains(&d)));
+    }
+    // Its next start is measured anew.
+    for counter in 1..=60 {
+        lone.hear_as(NEAR, (2, counter), HELLO, &hello(250, 0, 0, &[], &[]));
+        lone.run(250);
+    }
+    let inbound: Vec<_> = lone.stack.inbound().collect();
+    assert!(inbound.iter().any(|(node, d)| *node == NodeId(NEAR) && *d > 0.9), "{inbound:?}");
+}
+
+#[test]
+fn whatever_interval_a_neighbour_promises_hellos_stay_few_and_its_death_is_noticed() {
+    for (interval, silence_s) in [(0, 5), (1, 5), (u16::MAX, 400)] {
+        let mut lone = Lone::settled();
+        let since = lone.now;
+        for i in 0..300 {
+            if i % 10 == 0 {
+                lone.hear_the_honest();
+            }
+            lone.hear(LIAR, HELLO, &hello(interval, 0, 7, &[], &[]));
+            lone.run(100);
+        }
+        // Quick hellos are 0.25 s apart, and a question or its answer may come in between.
+        let hellos = lone.count(HELLO, since);
+        assert!(hellos <= 30 * 8, "{hellos} hellos in 30 s at {interval} ms");
+        for _ in 0..silence_s {
+            lone.hear_the_honest();
+            lone.run(1000);
+        }
+        assert!(lone.stack.inbound().all(|(node, _)| node != NodeId(LIAR)), "{interval} ms");
+        assert!(lone.stack.inbound().any(|(node, _)| node == NodeId(NEAR)), "{interval} ms");
+    }
+}
+
+#[test]
+fn a_neighbour_that_always_asks_is_answered_now_and_then() {
+    let mut lone = Lone::settled();
+    let everyone: Vec<u16> = (0..16).map(|i| if i == 7 { ME } else { 100 + i }).collect();
+    let since = lone.now;
+    for _ in 0..1000 {
+        lone.hear(LIAR, HELLO, &hello(1000, 0, 7, &everyone, &[]));
+        lone.run(2);
+    }
+    let hellos = lone.count(HELLO, since);
+    assert!(hellos >= 2, "{hellos} answers");
+    assert!(hellos <= 60, "{hellos} answers to 1,000 questions in 2 s");
+    // A hello that asks more than it may is refused as a whole.
+    let malformed = lone.dropped(DropReason::Malformed);
+    let too_many = [everyone.as_slice(), &[ME]].concat();
+    lone.hear(LIAR, HELLO, &hello(1000, 0, 7, &too_many, &[]));
+    assert_eq!(lone.dropped(DropReason::Malformed), malformed + 1);
+}
+
+#[test]
+fn comparisons_of_nonsense_ranges_are_answered_within_the_budget() {
+    let mut lone = Lone::settled();
+    invent(&mut lone, 1000..1200, &[(1000, 255)], 5);
+    lone.run(20_000);
+    let since = lone.begin();
+    let all = (0, u16::MAX, 1);
+    let inverted = (9000, 3, 1);
+    for ranges in [
+        vec![],
+        vec![inverted; 100],
+        vec![all; 100],
+        vec![(0, 1500, 1), (1000, 1100, 2), (1050, 1050, 3), (u16::MAX, u16::MAX, 4), all],
+    ] {
+        for _ in 0..20 {
+            lone.hear(LIAR, COMPARE, &compare(ME, &ranges));
+            lone.run(250);
+        }
+    }
+    // Compared with somebody else: not our business.
+    lone.hear(LIAR, COMPARE, &compare(NEAR, &[all]));
+    assert_eq!(lone.dropped(DropReason::Malformed), 0);
+    let load = lone.load(since);
+    assert!(load < 2.0 * BUDGET, "{load} of the airtime");
+    // A range that is cut off.
+    lone.hear(LIAR, COMPARE, &compare(ME, &[all])[..9]);
+    assert_eq!(lone.dropped(DropReason::Malformed), 1);
+}
+
+#[test]
+fn lists_of_versions_that_promise_more_than_they_hold_are_refused() {
+    let mut lone = Lone::settled();
+    lone.run(5_000);
+    let since = lone.now;
+    for (count, listed) in [(1, vec![]), (255, vec![(FAR, 1, 1)]), (2, vec![(500, 1, 1)])] {
+        let malformed = lone.dropped(DropReason::Malformed);
+        lone.hear(LIAR, VERSIONS, &versions(ME, (0, u16::MAX), count, &listed));
+        assert_eq!(lone.dropped(DropReason::Malformed), malformed + 1, "{count}");
+    }
+    lone.hear(LIAR, REQUEST, &request(ME, [FAR])[..3]);
+    assert_eq!(lone.dropped(DropReason::Malformed), 4);
+    lone.run(1_000);
+    assert_eq!(lone.count(REQUEST, since), 0);
+}
+
+#[test]
+fn lists_and_requests_for_everything_are_answered_within_the_budget() {
+    let mut lone = Lone::settled();
+    let heard: Vec<(u16, u8)> = (0..40).map(|i| (1000 + 5 * i, 255)).collect();
+    invent(&mut lone, 1000..1200, &heard, 5);
+    lone.run(20_000);
+    let (bytes, since) = (BYTES.with(Cell::get), lone.begin());
+    for round in 0..100 {
+        // It has nothing at all; it has newer states of nodes that do not exist; it wants all.
+        lone.hear(LIAR, VERSIONS, &versions(ME, (0, u16::MAX), 0, &[]));
+        let newer: Vec<_> = (0..100).map(|i| (20_000 + 100 * round + i, 9, 9)).collect();
+        lone.hear(LIAR, VERSIONS, &versions(ME, (5, 3), 100, &newer));
+        lone.hear(LIAR, REQUEST, &request(ME, 900..1500));
+        lone.run(200);
+    }
+    let load = lone.load(since);
+    assert!(load < 2.0 * BUDGET, "{load} of the airtime");
+    lone.sent = Vec::new();
+    let grown = BYTES.with(Cell::get) - bytes;
+    assert!(grown < 1 << 20, "{grown} bytes");
+    assert_eq!(lone.dropped(DropReason::Malformed), 0);
+}
+
+/// Frames of more than 500 bytes show how length matters. A radio that takes none sends none.
+#[test]
+fn probes_are_rare_on_every_radio() {
+    for mtu in [256, 400, 501, 600, 1472] {
+        let mut lone = Lone::new(mtu);
+        for _ in 0..60 {
+            lone.hear_the_honest();
+            lone.run(1000);
+        }
+        let probes = lone.count(PROBE, Instant::default());
+        assert!(probes <= 20, "{probes} probes in a minute with frames of {mtu} bytes");
+    }
+}
