@@ -443,8 +443,7 @@ fn a_state_of_an_impossible_epoch_is_not_believed() {
         // Nor is it asked for, again and again.
         let since = lone.now;
         for _ in 0..20 {
-            let list = versions(ME, (FAR, FAR), 1, &[(FAR, epoch, 1)]);
-            lone.hear(LIAR, VERSIONS, &list);
+            lone.hear(LIAR, VERSIONS, &versions(ME, (FAR, FAR), 1, &[(FAR, epoch, 1)]));
             lone.run(200);
         }
         assert_eq!(lone.count(REQUEST, since), 0, "epoch {epoch}");
