@@ -1,7 +1,7 @@
 //! Description of control frames.
 
 use super::{COMPARE, HELLO, PROBE, REQUEST, VERSIONS};
-use crate::link::MAX_ASKED;
+use crate::link::{MAX_ASKED, MAX_LATE};
 use ncmesh_engine::layout::{
     Charset, Count, Field, FlowOf, Is, Layout, Length, Part, bits, bytes, field, node, scaled,
     text, u8, u16, u32, u64,
@@ -32,9 +32,21 @@ pub const LAYOUTS: &[Layout] = &[
                 u64("hello.digest", "Digest", "of the link states that it knows, see below").hex(),
             ),
             field(u8("hello.asks", "Nodes asked", "how many follow").within(0, MAX_ASKED as u64)),
+            field(
+                u8("hello.late", "Nodes missed", "how many follow behind those")
+                    .within(0, MAX_LATE as u64),
+            ),
             Part::Repeat(
                 Count::Field("hello.asks"),
                 &[field(node("hello.asked", "Asked", "is to say hello at once"))],
+            ),
+            Part::Repeat(
+                Count::Field("hello.late"),
+                &[field(node(
+                    "hello.missed",
+                    "Missed",
+                    "did not send a frame within the time that it promised",
+                ))],
             ),
             Part::Repeat(Count::ToEnd(0, usize::MAX), &[STATE]),
         ],

@@ -8,7 +8,7 @@
 mod frame;
 mod layout;
 
-use crate::link::{Link, LinkConfig, Received};
+use crate::link::{Link, LinkConfig, MAX_ASKED, MAX_LATE, Received};
 use crate::route::{Asked, Route, RouteConfig};
 use frame::{read_hello, write_hello};
 pub use layout::LAYOUTS;
@@ -33,11 +33,11 @@ pub const VERSIONS: u8 = 3;
 pub const REQUEST: u8 = 4;
 
 /// Greatest length of a hello without states, bytes.
-pub(crate) const MAX_HELLO: usize = frame::HELLO_LEN + 2 * crate::link::MAX_ASKED;
+pub(crate) const MAX_HELLO: usize = frame::HELLO_LEN + 2 * (MAX_ASKED + MAX_LATE);
 /// Length of the body of a probe, bytes.
 const PROBE_LEN: usize = 1000;
 /// Share of the airtime that all neighbours together may use for link states.
-const SHARE: f64 = 0.06;
+const SHARE: f64 = 0.12;
 /// Number of neighbours that a node without any reckons with.
 const LEAST_NEIGHBORS: usize = 4;
 /// Time for which unused airtime may be saved up.

@@ -25,6 +25,14 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_NEIGHBORS: usize = 1024;
 /// Most neighbours that one hello asks to answer.
 pub(crate) const MAX_ASKED: usize = 16;
+/// Most others that one hello names as late.
+pub(crate) const MAX_LATE: usize = 12;
+/// Delivery from which it means something that a node misses another, and the most that it is
+/// trusted.
+const WITNESS: f64 = 0.3;
+/// Chance of a silence below which a neighbour is doubtful.
+const DOUBT: f64 = 0.02;
+const MOST_TRUST: f64 = 0.9;
 /// Number of neighbours above which the interval between hellos grows.
 const MANY: usize = 32;
 /// Frames of more bytes than this on the air are long ones.
@@ -52,6 +60,15 @@ pub(crate) struct Hello {
     pub digest: u64,
     /// Neighbours that it asks to answer.
     pub asks: Vec<NodeId>,
+    /// Others that it did not hear when they promised.
+    pub late: Vec<NodeId>,
+}
+
+impl Hello {
+    /// Returns the neighbours that its sender misses.
+    fn missing(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.asks.iter().chain(&self.late).copied()
+    }
 }
 
 /// The outer frame of something that was heard.
@@ -74,6 +91,10 @@ pub struct Link {
     /// Hellos since the last long frame.
     since_long: u8,
     neighbors: BTreeMap<NodeId, Neighbor>,
+    /// Silent neighbours that the next hello asks to answer.
+    questionable: Vec<NodeId>,
+    /// Neighbours that are probably gone.
+    doubtful: BTreeSet<NodeId>,
     /// A link that delivers a share d of short frames delivers d to this power of long ones.
     exponent: f64,
 }
@@ -89,6 +110,8 @@ impl Link {
             long_sent: 0,
             since_long: 0,
             neighbors: BTreeMap::new(),
+            questionable: Vec::new(),
+            doubtful: BTreeSet::new(),
             exponent: 1.0,
             config,
         }
@@ -104,9 +127,15 @@ impl Link {
         self.neighbors.len()
     }
 
-    /// Returns whether a neighbour has not sent what it promised.
-    pub(crate) fn is_late(&self, node: NodeId, now: Instant) -> bool {
-        self.neighbors.get(&node).is_some_and(|n| n.missed(now) > 0)
+    /// Returns the neighbours that did not send what they promised.
+    pub(crate) fn late(&self, now: Instant) -> impl Iterator<Item = NodeId> + '_ {
+        let late = self.neighbors.iter().filter(move |(_, n)| n.missed(now) > 0);
+        late.map(|(node, _)| *node)
+    }
+
+    /// Returns whether a neighbour is probably gone: this node misses it, and so do others.
+    pub(crate) fn is_doubtful(&self, node: NodeId) -> bool {
+        self.doubtful.contains(&node)
     }
 
     // ---- what is heard
@@ -157,13 +186,48 @@ impl Link {
     }
 
     /// Removes the neighbours that keep silent, asks those that may be gone, and looks at what was
-    /// measured of the others.
-    pub(crate) fn review(&mut self, now: Instant) {
-        self.neighbors.retain(|_, n| !n.is_gone(now));
-        self.neighbors.values_mut().for_each(|n| n.retell(now, self.exponent));
-        if self.neighbors.values().any(|n| n.is_questionable(now)) {
-            self.next_hello = now;
+    /// measured of the others. `delivery` is what the mesh knows of links between neighbours.
+    pub(crate) fn review(&mut self, now: Instant, delivery: impl Fn(NodeId, NodeId) -> f64) {
+        // Where several nodes miss a neighbour, each is sooner sure that it is gone.
+        let late = self.neighbors.iter().filter(|(_, n)| n.missed(now) > 0);
+        let others: Vec<(NodeId, f64)> =
+            late.map(|(node, _)| (*node, self.chance_of_others(*node, &delivery))).collect();
+        self.questionable.clear();
+        self.doubtful.clear();
+        for (node, others) in others {
+            let Some(n) = self.neighbors.get(&node) else { continue };
+            if n.is_gone(others, now) {
+                self.neighbors.remove(&node);
+                continue;
+            }
+            if n.chance(now) * others < DOUBT {
+                self.doubtful.insert(node);
+            }
+            if n.is_questionable(others, now) && self.questionable.len() < MAX_ASKED {
+                self.questionable.push(node);
+                self.next_hello = now;
+            }
         }
+        self.neighbors.values_mut().for_each(|n| n.retell(now, self.exponent));
+    }
+
+    /// Returns the chance that all neighbours which hear `node` and miss it do so although it is
+    /// there; 1 if one of them has heard it lately.
+    fn chance_of_others(&self, node: NodeId, delivery: &impl Fn(NodeId, NodeId) -> f64) -> f64 {
+        let Some(due_at) = self.neighbors.get(&node).map(Neighbor::due_at) else { return 1.0 };
+        let mut chance = 1.0;
+        for (other, n) in self.neighbors.iter().filter(|(other, _)| **other != node) {
+            let (misses, at) = n.misses(node);
+            let hears = delivery(node, *other);
+            if at < due_at || hears < WITNESS {
+                continue;
+            }
+            if !misses {
+                return 1.0;
+            }
+            chance *= 1.0 - hears.min(MOST_TRUST);
+        }
+        chance
     }
 
     /// Learns what length does to delivery from a neighbour that has just shown it.
@@ -223,14 +287,19 @@ impl Link {
         self.next_hello = now + self.interval.mul_f64(0.9 + 0.1 * unit(rng));
         self.since_long = self.since_long.saturating_add(1);
 
-        let mut asks = Vec::new();
-        for (node, n) in self.neighbors.iter_mut().filter(|(_, n)| n.is_questionable(now)) {
-            if asks.len() < MAX_ASKED {
+        let asks = core::mem::take(&mut self.questionable);
+        for node in &asks {
+            if let Some(n) = self.neighbors.get_mut(node) {
                 n.note_ask(now);
-                asks.push(*node);
             }
         }
-        Hello { interval: self.interval, long_sent: self.long_sent, digest, asks }
+        let late =
+            self.neighbors.iter().filter(|(node, n)| n.missed(now) > 0 && !asks.contains(node));
+        let mut late: Vec<(NodeId, f64)> = late.map(|(node, n)| (*node, n.hope())).collect();
+        late.retain(|(_, hope)| *hope >= WITNESS);
+        late.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let late = late.into_iter().take(MAX_LATE).map(|(node, _)| node).collect();
+        Hello { interval: self.interval, long_sent: self.long_sent, digest, asks, late }
     }
 
     /// Returns the neighbours that were heard lately, measured or not.

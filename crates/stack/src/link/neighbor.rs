@@ -12,6 +12,7 @@
 use super::share::Share;
 use super::{Hello, Received};
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_wire::NodeId;
 
 /// Least number of frames sent before delivery is reported.
 const MIN_SENT: f64 = 4.0;
@@ -22,7 +23,11 @@ const ASK: f64 = 0.011;
 /// Delivery from which it makes sense to ask.
 const WORTH_ASKING: f64 = 0.5;
 /// Probability of a silence, by chance, below which a neighbour is given up.
-const GIVE_UP: f64 = 1e-5;
+const GIVE_UP: f64 = 1e-4;
+/// The same without questions.
+const GIVE_UP_ALONE: f64 = 1e-5;
+/// Least questions that must have been in vain otherwise.
+const LEAST_ASKS: u32 = 2;
 /// Deviation from what was told that chance explains, in standard deviations.
 const CHANCE: f64 = 2.0;
 /// Least variance of whether a frame arrives.
@@ -51,6 +56,8 @@ pub(super) struct Neighbor {
     pub long: Share,
     /// Delivery as it was told last.
     told: Option<f64>,
+    /// Neighbours that it missed when it said its last hello.
+    missing: Vec<NodeId>,
     /// Questions since the last frame, and when the last one was sent.
     asks: u8,
     asked_at: Instant,
@@ -69,6 +76,7 @@ impl Neighbor {
             short: Share::default(),
             long: Share::default(),
             told: None,
+            missing: hello.missing().collect(),
             asks: 0,
             asked_at: received.at,
         }
@@ -92,6 +100,12 @@ impl Neighbor {
         (self.short_heard, self.long_heard) = (0, 0);
         self.hello = (received.counter, received.at, hello.long_sent);
         self.interval = hello.interval;
+        self.missing = hello.missing().collect();
+    }
+
+    /// Returns whether it missed `node` when it said its last hello, and when that was.
+    pub(super) fn misses(&self, node: NodeId) -> (bool, Instant) {
+        (self.missing.contains(&node), self.hello.1)
     }
 
     /// Counts a frame that arrived, after it was handled.
@@ -131,6 +145,11 @@ impl Neighbor {
         Some(heard / (self.long.weight() + EXPECTATION))
     }
 
+    /// Returns when it is late if no frame comes.
+    pub(super) fn due_at(&self) -> Instant {
+        self.heard_at + self.interval + self.interval / 8
+    }
+
     /// Returns how many frames it promised and did not deliver since the last one.
     pub(super) fn missed(&self, now: Instant) -> u32 {
         // A frame may have to wait for the channel.
@@ -139,26 +158,29 @@ impl Neighbor {
         u32::try_from(missed).unwrap_or(u32::MAX)
     }
 
-    /// Returns whether its silence is hardly chance, whatever it was asked.
-    pub(super) fn is_gone(&self, now: Instant) -> bool {
-        let delivery = self.hope();
-        let missed = self.missed(now);
+    /// Returns the chance that it keeps silent although it is there; 1 if it is not late.
+    pub(super) fn chance(&self, now: Instant) -> f64 {
+        power(1.0 - self.hope(), self.missed(now))
+    }
+
+    /// Returns whether its silence is hardly chance. `others` is the chance that those who miss it
+    /// as well do so although it is there.
+    pub(super) fn is_gone(&self, others: f64, now: Instant) -> bool {
         // A question and its answer must both arrive. The last question may yet be answered.
         let pending = u8::from(now < self.asked_at + ANSWER);
         let unanswered = u32::from(self.asks.saturating_sub(pending));
-        let chance = power(1.0 - delivery, missed) * power(1.0 - delivery * delivery, unanswered);
-        missed > 0 && chance < GIVE_UP
+        let answer = self.hope() * self.hope();
+        let chance = self.chance(now);
+        let asked = chance * others * power(1.0 - answer, unanswered);
+        chance < GIVE_UP_ALONE || (asked < GIVE_UP && unanswered >= LEAST_ASKS)
     }
 
     /// Returns whether it should be asked to answer now. A poor link that loses an answer says
     /// nothing; such a neighbour is given up when its silence alone is long enough.
-    pub(super) fn is_questionable(&self, now: Instant) -> bool {
-        if self.short.weight() < MIN_SENT || self.hope() < WORTH_ASKING {
-            return false;
-        }
-        let missed = self.missed(now);
+    pub(super) fn is_questionable(&self, others: f64, now: Instant) -> bool {
+        let measured = self.short.weight() >= MIN_SENT && self.hope() >= WORTH_ASKING;
         let again = self.asks == 0 || now >= self.asked_at + ANSWER;
-        missed > 0 && again && self.asks < MAX_ASKS && power(1.0 - self.hope(), missed) < ASK
+        measured && again && self.asks < MAX_ASKS && self.chance(now) * others < ASK
     }
 
     /// Notes that it was asked.
@@ -173,7 +195,7 @@ impl Neighbor {
     }
 
     /// Returns the delivery of short frames that silence is judged by.
-    fn hope(&self) -> f64 {
+    pub(super) fn hope(&self) -> f64 {
         self.short.value(0).min(MOST_HOPE)
     }
 }
@@ -193,7 +215,7 @@ mod tests {
     }
 
     fn hello(long_sent: u16) -> Hello {
-        Hello { interval: SECOND, long_sent, digest: 0, asks: Vec::new() }
+        Hello { interval: SECOND, long_sent, digest: 0, asks: Vec::new(), late: Vec::new() }
     }
 
     fn received(counter: u32, ms: u64) -> Received {
@@ -238,17 +260,17 @@ mod tests {
     fn a_good_neighbour_is_asked_after_a_hello_is_missed_and_given_up_soon_after() {
         let mut n = good();
         assert_eq!(n.missed(at(61_100)), 0);
-        assert!(!n.is_questionable(at(61_100)));
-        assert!(n.is_questionable(at(61_200)));
+        assert!(!n.is_questionable(1.0, at(61_100)));
+        assert!(n.is_questionable(1.0, at(61_200)));
         for ask in 0..2 {
             let now = at(61_200 + 80 * ask);
-            assert!(!n.is_gone(now), "after {ask} questions");
+            assert!(!n.is_gone(1.0, now), "after {ask} questions");
             n.note_ask(now);
         }
-        assert!(n.is_gone(at(61_400)));
+        assert!(n.is_gone(1.0, at(61_400)));
         // Any frame shows that it is there.
         n.note_frame(true, at(61_410));
-        assert!(!n.is_gone(at(61_420)) && !n.is_questionable(at(61_420)));
+        assert!(!n.is_gone(1.0, at(61_420)) && !n.is_questionable(1.0, at(61_420)));
     }
 
     #[test]
@@ -260,9 +282,9 @@ mod tests {
             n.note_frame(false, at(now));
         }
         let last = 240_000;
-        assert!(!n.is_questionable(at(last + 30_000)));
-        assert!(!n.is_gone(at(last + 20_000)));
-        assert!(n.is_gone(at(last + 60_000)));
+        assert!(!n.is_questionable(1.0, at(last + 30_000)));
+        assert!(!n.is_gone(1.0, at(last + 20_000)));
+        assert!(n.is_gone(1.0, at(last + 60_000)));
     }
 
     #[test]

@@ -46,6 +46,10 @@ const NEAR: u8 = 3;
 const MIDDLE: u8 = 8;
 /// Announcements to the whole mesh that a node may save up.
 const MOST_FAR: f64 = 4.0;
+/// Longest pause of a node between two announcements, however much changes.
+const MOST_PACE: Duration = Duration::from_secs(4);
+/// Time after a start in which all links seem to change.
+const SETTLING: Duration = Duration::from_secs(10);
 /// Nodes that may tell the whole mesh something in a second, together.
 const FAR_PER_S: f64 = 10.0;
 /// Least change of a delivery that matters however poor the link is.
@@ -59,9 +63,10 @@ const DETOUR: f64 = 1.2;
 /// Share of the best delivery to a neighbour below which others reach it far better than we do.
 const POOR: f64 = 0.5;
 /// Delivery from which a neighbour notices the death of a node soon.
-const GOOD: f64 = 0.7;
-/// Number of neighbours whose word is taken for it.
-const WITNESSES: usize = 2;
+const GOOD: f64 = 0.5;
+/// Number of neighbours whose word counts, and how many of them are enough.
+const WITNESSES: usize = 3;
+const MAJORITY: usize = 2;
 
 /// Link state at one node.
 #[derive(Debug)]
@@ -75,6 +80,8 @@ pub struct Route {
     started: Instant,
     seq: u32,
     announced_at: Option<Instant>,
+    /// Least pause between two announcements now.
+    pace: Duration,
     /// What the whole mesh was told last, and links touched since.
     base: BTreeMap<NodeId, f64>,
     touched: BTreeSet<NodeId>,
@@ -107,6 +114,7 @@ impl Route {
         mtu: usize,
         now: Instant,
     ) -> Self {
+        let pace = seconds(config.min_interval_s);
         let topology = Arc::new(Topology::new(config.min_delivery));
         Self {
             config,
@@ -117,6 +125,7 @@ impl Route {
             started: now,
             seq: 0,
             announced_at: None,
+            pace,
             base: BTreeMap::new(),
             touched: BTreeSet::new(),
             far: (MOST_FAR, now),
@@ -170,7 +179,8 @@ impl Route {
             return;
         }
         self.next_look = now + LOOK;
-        link.review(now);
+        let topology = &self.topology;
+        link.review(now, |from, to| topology.delivery(from, to));
         for node in self.dead_neighbors(now, link) {
             link.forget(node);
         }
@@ -184,7 +194,12 @@ impl Route {
         }
         let neighbors = link.heard();
         self.repair.retain(|node| neighbors.contains(&node));
-        self.repair.begin(&self.topology, self.digest, now);
+        let inbound: BTreeMap<NodeId, f64> = link.inbound().collect();
+        let topology = &self.topology;
+        let quality = |node: NodeId| {
+            inbound.get(&node).copied().unwrap_or(0.0) * topology.delivery(self.me, node).max(0.01)
+        };
+        self.repair.begin(topology, self.digest, quality, now);
     }
 
     /// Returns when, later than `after`, something falls due.
@@ -193,21 +208,21 @@ impl Route {
         times.into_iter().flatten().filter(|t| *t > after).min()
     }
 
-    /// Returns the neighbours that are late and that were given up by those who heard them best:
-    /// they have noticed sooner than we can.
+    /// Returns the neighbours that were given up by those who hear them best, and who notice sooner
+    /// than we can: by several while we miss them too, or by the best while we doubt them.
     fn dead_neighbors(&self, now: Instant, link: &Link) -> Vec<NodeId> {
         let is_given_up = |node: &NodeId| {
             let Some(state) = self.topology.state(*node) else { return false };
-            let others = state.hears.iter().filter(|(n, _)| **n != self.me);
+            let others = state.hears.iter().filter(|(n, d)| **n != self.me && **d >= GOOD);
             let mut witnesses: Vec<_> =
                 others.filter_map(|(n, d)| Some((*d, self.topology.state(*n)?))).collect();
             witnesses.sort_by(|a, b| b.0.total_cmp(&a.0));
-            witnesses.truncate(WITNESSES);
-            let well = witnesses.first().is_some_and(|(delivery, _)| *delivery >= GOOD);
-            well && witnesses.iter().all(|(_, w)| !w.hears.contains_key(node))
+            let has_given_up = |w: &&(f64, &LinkState)| !w.1.hears.contains_key(node);
+            let votes = witnesses.iter().take(WITNESSES).filter(has_given_up).count();
+            let best = witnesses.first().is_some_and(|w| has_given_up(&w));
+            votes >= MAJORITY || (best && link.is_doubtful(*node))
         };
-        let late = link.heard().into_iter().filter(|node| link.is_late(*node, now));
-        late.filter(is_given_up).collect()
+        link.late(now).filter(is_given_up).collect()
     }
 
     /// Forgets the nodes that nobody has reached for long.
@@ -254,13 +269,14 @@ impl Route {
         let Some(at) = self.announced_at else {
             return self.announce(hears, EVERYWHERE, true, now);
         };
-        if now.since(at) < seconds(self.config.min_interval_s) {
-            return;
-        }
         let rate = FAR_PER_S / (self.topology.len() as f64).max(FAR_PER_S);
         let free = self.far.0 + rate * now.since(self.far.1).as_secs_f64();
         self.far = (free.min(MOST_FAR), now);
 
+        let since = now.since(at);
+        if since < seconds(self.config.min_interval_s) {
+            return;
+        }
         let far = self.config.far_change;
         let changed = changes(&self.base, &hears, far);
         let essential: Vec<Deliveries> = changed
@@ -269,13 +285,17 @@ impl Route {
             .collect();
         let matters_far = !essential.is_empty();
         let urgent = essential.iter().any(|by| by.low == 0.0 || by.high - by.low >= URGENT);
+        let settled = now >= self.started + SETTLING;
+        if !(urgent && settled) && since < self.pace {
+            return;
+        }
         if matters_far && self.far.0 >= 1.0 {
             self.far.0 -= 1.0;
             return self.announce(hears, EVERYWHERE, urgent, now);
         }
         let told = self.topology.state(self.me).map(|state| &state.hears);
         let matters_near = told.is_none_or(|t| changes(t, &hears, self.config.change).count() > 0);
-        if matters_near && (matters_far || now.since(at) >= seconds(self.config.near_interval_s)) {
+        if matters_near && (matters_far || since >= seconds(self.config.near_interval_s)) {
             let scope = if matters_far { MIDDLE } else { NEAR };
             self.announce(hears, scope, urgent, now);
         }
@@ -293,6 +313,10 @@ impl Route {
     }
 
     fn announce(&mut self, hears: BTreeMap<NodeId, f64>, scope: u8, urgent: bool, now: Instant) {
+        // While changes keep coming, pauses double.
+        let least = seconds(self.config.min_interval_s);
+        let quiet = self.announced_at.is_none_or(|at| now.since(at) >= 4 * self.pace);
+        self.pace = if quiet { least } else { (2 * self.pace).min(MOST_PACE) };
         self.announced_at = Some(now);
 
         self.seq += 1;

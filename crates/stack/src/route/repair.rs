@@ -15,13 +15,19 @@ use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Number of states up to which a range is told as a list.
-const LIST: usize = 24;
+const LIST: usize = 32;
 /// Number of parts into which a longer range is split.
-const PARTS: usize = 8;
+const PARTS: usize = 16;
 /// Most frames that wait.
 const MAX_WAITING: usize = 64;
 /// Most nodes that one frame asks for.
 const MAX_WANTED: usize = 400;
+/// Time before a state is asked for, and before it is asked for again. Each further pause is twice
+/// as long.
+const REQUEST_WAIT: Duration = Duration::from_millis(60);
+const REQUEST_PAUSE: Duration = Duration::from_millis(300);
+/// Most requests for the same state.
+const MAX_REQUESTS: u32 = 5;
 /// Most ranges of a neighbour that are compared more closely.
 pub(super) const MAX_RANGES: usize = 64;
 /// Time that news may take to reach every neighbour, and how many are remembered. Sums of more
@@ -34,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// Pause after a comparison. It doubles with each one that does not help.
 const PAUSE: Duration = Duration::from_millis(600);
 /// Most doublings.
-const MAX_DOUBLINGS: u32 = 5;
+const MAX_DOUBLINGS: u32 = 4;
 
 /// First and last node id of a range.
 pub(super) type Range = (NodeId, NodeId);
@@ -111,9 +117,18 @@ pub(super) struct Repair {
     /// When the next comparison may begin.
     next: Instant,
     waiting: VecDeque<(NodeId, Question)>,
-    /// Nodes whose whole states are wanted, and who has them.
-    wanted: BTreeMap<NodeId, NodeId>,
-    wanted_at: Option<Instant>,
+    /// Nodes whose whole states are wanted.
+    wanted: BTreeMap<NodeId, Want>,
+}
+
+/// A state that is asked for until it comes.
+#[derive(Clone, Copy, Debug)]
+struct Want {
+    /// The neighbour that has it.
+    from: NodeId,
+    due: Instant,
+    /// Requests so far.
+    tries: u32,
 }
 
 impl Repair {
@@ -142,29 +157,44 @@ impl Repair {
     }
 
     /// Begins a comparison with a neighbour whose digest differed some time ago by more than the
-    /// news that have come since, or shortly before, explain.
-    pub(super) fn begin(&mut self, topology: &Topology, ours: u64, now: Instant) {
+    /// news that have come since, or shortly before, explain. Each step of a comparison may be lost,
+    /// so only neighbours with links of good `quality` are asked: the share that passes both ways.
+    pub(super) fn begin(
+        &mut self,
+        topology: &Topology,
+        ours: u64,
+        quality: impl Fn(NodeId) -> f64,
+        now: Instant,
+    ) {
         if now < self.next {
             return;
         }
         let patience = if topology.len() <= 2 { Duration::ZERO } else { PATIENCE };
         let news = self.news.iter().take_while(|(at, _)| now.since(*at) < NEWS_TIME);
         let news: Vec<u64> = news.map(|(_, changed)| *changed).collect();
-        let mut worst: Option<(u32, NodeId)> = None;
+        let mut open: Vec<(u32, NodeId, f64)> = Vec::new();
         for (neighbor, difference) in &mut self.differences {
-            let Some((theirs, _)) = difference.seen.filter(|(_, at)| now >= *at + patience) else {
+            // After a comparison that did not help, the next digest that differs is enough.
+            let wait = if difference.tries > 0 { Duration::ZERO } else { patience };
+            let Some((theirs, _)) = difference.seen.filter(|(_, at)| now >= *at + wait) else {
                 continue;
             };
             if !patience.is_zero() && is_sum(theirs ^ ours, news.iter().copied()) {
                 difference.seen = None;
-            } else if now >= difference.next {
-                worst = worst.into_iter().chain([(difference.tries, *neighbor)]).min();
+            } else {
+                open.push((difference.tries, *neighbor, quality(*neighbor)));
             }
         }
-        let Some((tries, neighbor)) = worst else { return };
+        let best = open.iter().map(|(.., quality)| *quality).fold(0.0, f64::max);
+        open.retain(|(_, neighbor, quality)| {
+            *quality >= best / 2.0 && now >= self.differences[neighbor].next
+        });
+        let Some((tries, neighbor, _)) = open.into_iter().min_by_key(|(tries, n, _)| (*tries, *n))
+        else {
+            return;
+        };
         let next = now + PAUSE * (1 << tries.min(MAX_DOUBLINGS));
-        let difference = Difference { seen: None, tries: tries + 1, next };
-        self.differences.insert(neighbor, difference);
+        self.differences.insert(neighbor, Difference { seen: None, tries: tries + 1, next });
         self.next = now + PAUSE;
         self.refine(topology, neighbor, vec![ALL]);
     }
@@ -174,12 +204,12 @@ impl Repair {
         self.next = self.next.max(now + PAUSE);
     }
 
-    /// Asks for the whole state of `origin`, which a neighbour has.
+    /// Asks for the whole state of `origin`, which a neighbour has, until it comes.
     pub(super) fn want(&mut self, origin: NodeId, from: NodeId, now: Instant) {
         if self.wanted.len() < MAX_WANTED || self.wanted.contains_key(&origin) {
-            self.wanted.entry(origin).or_insert(from);
             // Others may be about to send it.
-            self.wanted_at.get_or_insert(now + Duration::from_millis(60));
+            let want = Want { from, due: now + REQUEST_WAIT, tries: 0 };
+            self.wanted.entry(origin).or_insert(want);
         }
     }
 
@@ -188,16 +218,20 @@ impl Repair {
         self.wanted.remove(&origin);
     }
 
-    /// Queues the requests that are due.
+    /// Queues the requests that are due, with those that will be soon.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        if self.wanted_at.is_none_or(|at| at > now) {
+        if self.wanted.values().all(|want| want.due > now) {
             return;
         }
-        self.wanted_at = None;
         let mut by_neighbor: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
-        for (origin, from) in core::mem::take(&mut self.wanted) {
-            by_neighbor.entry(from).or_default().push(origin);
+        for (origin, want) in &mut self.wanted {
+            if want.due <= now + REQUEST_WAIT {
+                by_neighbor.entry(want.from).or_default().push(*origin);
+                want.due = now + REQUEST_PAUSE * (1 << want.tries);
+                want.tries += 1;
+            }
         }
+        self.wanted.retain(|_, want| want.tries < MAX_REQUESTS);
         for (from, origins) in by_neighbor {
             self.ask(from, Question::Request(origins));
         }
@@ -205,7 +239,7 @@ impl Repair {
 
     /// Returns when, later than `after`, a request is due.
     pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        self.wanted_at.filter(|at| *at > after)
+        self.wanted.values().map(|want| want.due).filter(|due| *due > after).min()
     }
 
     /// Compares ranges with a neighbour more closely: short ones as lists, long ones in parts.
