@@ -10,7 +10,8 @@ VENV ?= target/venv
 PYTHON ?= python3
 # Those in Python that are run as they are.
 SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare \
-  scripts/check-columns.py scripts/check-house.py scripts/readme-picture.py scripts/site_hooks.py
+  scripts/check-columns.py scripts/check-house.py scripts/readme-picture.py \
+  scripts/result-types.py scripts/site_hooks.py
 
 .PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
   python python-lint python-test validation
