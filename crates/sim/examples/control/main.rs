@@ -19,9 +19,9 @@
 //! of 10 dB. Nodes know nothing in advance. With events the radios become links of the same losses,
 //! because only links can fade while the simulation runs.
 //!
-//! Truth is the expected loss of frames of the MTU without interference, `MediumConfig::expected_loss`.
-//! A path costs the sum of 1/(d_f d_r) of its links. Nodes are asked for their paths as engines are:
-//! by `Topology::paths_from`. The time this takes does not count as time of the simulation.
+//! Truth is `MediumConfig::expected_loss` of frames of the MTU, which knows no interference. A path
+//! costs the sum of 1/(d_f d_r) of its links. Nodes are asked for their paths as engines are, by
+//! `Topology::paths_from`. The time this takes does not count as time of the simulation.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 

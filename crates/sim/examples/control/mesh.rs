@@ -94,8 +94,8 @@ impl Mesh {
     }
 
     /// Replaces the radios by links of the same losses, so that links can be changed while the
-    /// simulation runs. Their power follows from their loss as under Rayleigh fading. A radio senses
-    /// all others in sensing range; fading does not change that here.
+    /// simulation runs. Their power follows from their loss as under Rayleigh fading. A radio
+    /// senses all others in sensing range; fading does not change that here.
     pub(crate) fn use_links(&mut self) {
         let others = |(me, list): (usize, &Vec<usize>)| {
             list.iter().filter(|&&other| other != me).map(|&other| RadioId(other)).collect()
