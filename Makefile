@@ -10,10 +10,11 @@ VENV ?= target/venv
 PYTHON ?= python3
 # Those in Python that are run as they are.
 SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare \
-  scripts/check-columns.py scripts/check-house.py scripts/readme-picture.py scripts/site_hooks.py
+  bench/scale bench/scale/run scripts/check-columns.py scripts/check-house.py \
+  scripts/readme-picture.py scripts/result-types.py scripts/site_hooks.py
 
 .PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
-  python python-lint python-test validation
+  python python-lint python-test validation scale
 
 all:
 	$(CARGO) build --release --workspace
@@ -92,6 +93,11 @@ python-test: python
 # docs/results/validation.md, by running everything the channel is compared in.
 validation: python
 	$(VENV)/bin/python bench/validation
+
+# docs/results/scale.md: what routing costs in meshes of up to 1,000 nodes, beside other protocols.
+# As root, with babeld installed, that is measured too.
+scale: python
+	$(VENV)/bin/python bench/scale/run
 
 # What the way through the tunnel costs, beside a kernel bridge and a plain relay. As root.
 gateway:

@@ -318,7 +318,7 @@ import ncmesh
 command, file, *rest = sys.argv[1:]
 assert (command, rest) == ("lab", ["--scheme", "pacifier", "--json", "--timeout", "60.0"]), sys.argv
 outcome = ncmesh.simulate(file, tomllib.loads(Path(file).read_text())["seed"])
-for only_simulated in ("seed", "trace_hash", "events", "node_transmissions"):
+for only_simulated in ("seed", "sealed", "trace_hash", "events"):
     del outcome[only_simulated]
 print(json.dumps(outcome | {{"lag_mean_ms": 0.1, "frames": 3}}))
 """

@@ -80,8 +80,9 @@ def test_in_the_lab_there_are_fewer_and_shorter_runs():
 
 LAB = """#!{python}
 import json, sys
-flow = {{"protocol": "tcp", "congestion": "reno", "throughput_bps": 2e5, "segments": 100}}
-flow |= {{"retransmits": 4, "mean_rtt_s": 0.02, "from": "a", "to": "g"}}
+tcp = {{"congestion": "reno", "segments": 100, "retransmissions": 4, "arrived": 96}}
+tcp |= {{"loss": 0.04, "rtt_s": 0.02}}
+flow = {{"protocol": "tcp", "throughput_bps": 2e5, "from": "a", "to": "g", "tcp": tcp}}
 flow |= {{"packet_bytes": 1020, "seconds": 20.0}}
 coding = {{"b": {{"sent": 10, "coded": 3, "ratio": 0.3, "stopped": []}}}}
 print(json.dumps({{"flows": [flow], "coding": coding, "transmissions": 300, "seconds": 20.5}}))

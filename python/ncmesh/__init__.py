@@ -19,7 +19,8 @@ from ncmesh._ncmesh import (
     loss_matrix,
     simulate,
 )
-from ncmesh.result import Flow, Receiver, Result, Stream, StreamLayer, StreamReceiver, run
+from ncmesh.outcome import Flow, Receiver, Stream, StreamLayer, StreamReceiver
+from ncmesh.result import Result, run
 
 __all__ = [
     "Decoder",

@@ -25,6 +25,7 @@ __all__ = [
     "more_largest_threshold",
     "more_plan",
     "pacifier_plan",
+    "result_schema",
     "simulate",
 ]
 
@@ -88,6 +89,7 @@ def loss_matrix(
     mac: str | None = None,
     set: Mapping[str, Any] | None = None,
 ) -> NDArray[np.float64]: ...
+def result_schema() -> dict[str, Any]: ...
 def simulate(
     scenario: Mapping[str, Any] | str | os.PathLike[str],
     seed: int,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
+import types
+import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ncmesh import _ncmesh
+from ncmesh.outcome import Outcome
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,220 +19,69 @@ if TYPE_CHECKING:
 Scenario = Mapping[str, Any] | str | os.PathLike[str]
 
 
-@dataclass(frozen=True)
-class Receiver:
-    """What came of a transfer at one receiver."""
-
-    node: str
-    throughput_bps: float
-    """File bits over the seconds until it had all, bit/s; 0 if it never had."""
-    completion_s: float | None
-    """Seconds from the start of the transfer until it had all; `None` if it never had."""
-    verified: bool
-    """Whether it has the whole file, byte for byte."""
-    bytes: int
-    """Bytes it has."""
-
-
-@dataclass(frozen=True)
-class Flow:
-    """What came of one flow through a tunnel, while it was measured."""
-
-    source: str
-    destination: str
-    packet_bytes: int
-    taken: int
-    """Packets that the scheme took."""
-    refused: int
-    """Packets that it refused."""
-    delivered: int
-    """Packets that arrived as they were sent."""
-    disordered: int
-    """Of those, the ones that came after a later one."""
-    corrupt: int
-    """Packets that arrived with other bytes, or twice."""
-    seconds: float
-    """How long it was measured."""
-    throughput_bps: float
-    """Bits of packets delivered over that time, bit/s."""
-    packets_per_slot: float | None
-    """Packets delivered for each slot of that time; `None` where access is not slotted."""
-    heard: int
-    """Data frames of the flow that the destination heard."""
-    innovative: int
-    """Of those, the ones that brought something new."""
-    mean_delay_s: float | None
-    """From the source's taking a packet to its delivery; `None` if none was."""
-    series: dict[str, Any]
+class Result(Outcome):
     """
-    Values over time: `seconds` since the start, `delivered` packets and `innovative` frames so far,
-    and `credits` by node: packets still to transfer (in MC2 its credits, else the packets queued).
+    Result of a run. A file transfer has receivers, a tunnel flows, live streams have streams.
+
+    What the service does not have is empty or `None`. The fields are those of `Outcome`.
     """
-
-    @property
-    def innovative_fraction(self) -> float:
-        """The share of what the destination heard that was new; 0 if it heard nothing."""
-        return self.innovative / self.heard if self.heard else 0.0
-
-    @classmethod
-    def of(cls, outcome: Mapping[str, Any]) -> Flow:
-        """Make it of what `ncmesh.simulate` returned."""
-        ends = {"source": outcome["from"], "destination": outcome["to"]}
-        rest = {f.name: outcome[f.name] for f in dataclasses.fields(cls) if f.name not in ends}
-        return cls(**ends, **rest)
-
-
-@dataclass(frozen=True)
-class StreamLayer:
-    """A layer of a stream at a receiver."""
-
-    name: str
-    delivered: int
-    """Packets that arrived."""
-    rate_bps: float
-    """Their bits over the time measured, bit/s."""
-    share: float
-    """Packets that arrived over those that the source took meanwhile."""
-
-
-@dataclass(frozen=True)
-class StreamReceiver:
-    """What one receiver got of a stream, while it was measured."""
-
-    node: str
-    rate_bps: float
-    layers: tuple[StreamLayer, ...]
-    """The base first."""
-    corrupt: int
-    """Packets that arrived with other bytes, or twice."""
-    mean_delay_s: float | None
-    """From the source's taking a packet to its arrival; `None` if none came."""
-    series: dict[str, Any]
-    """The rate in each second since the stream's start: `seconds` and `rate_bps`."""
-    problem: str | None
-    """What kept it from the rate it asks for, as its node saw it at last."""
-
-    @classmethod
-    def of(cls, outcome: Mapping[str, Any]) -> StreamReceiver:
-        """Make it of what `ncmesh.simulate` returned."""
-        layers = tuple(StreamLayer(**layer) for layer in outcome["layers"])
-        return cls(**{**outcome, "layers": layers})
-
-
-@dataclass(frozen=True)
-class Stream:
-    """What came of one live stream, while it was measured."""
-
-    group: str
-    source: str
-    packet_bytes: int
-    taken: tuple[int, ...]
-    """Packets its source took, by layer."""
-    refused: int
-    """Packets it refused."""
-    seconds: float
-    """How long it was measured."""
-    receivers: tuple[StreamReceiver, ...]
-
-    @classmethod
-    def of(cls, outcome: Mapping[str, Any]) -> Stream:
-        """Make it of what `ncmesh.simulate` returned."""
-        receivers = tuple(map(StreamReceiver.of, outcome["receivers"]))
-        own = {"source": outcome["from"], "taken": tuple(outcome["taken"]), "receivers": receivers}
-        rest = {f.name: outcome[f.name] for f in dataclasses.fields(cls) if f.name not in own}
-        return cls(**own, **rest)
-
-
-@dataclass(frozen=True)
-class Result:
-    """Result of a run. A file transfer has receivers, a tunnel flows, live streams have streams."""
-
-    scenario: str
-    seed: int
-    scheme: str
-    version: str
-    """Of ncmesh."""
-    bytes: int
-    """The file's size; 0 of flows."""
-    receivers: tuple[Receiver, ...]
-    flows: tuple[Flow, ...]
-    streams: tuple[Stream, ...]
-    queues: tuple[dict[str, Any], ...]
-    """Of streams: `node`, `group` and next hop `to` of each queue; what it held, sent, dropped."""
-    transmissions: int
-    """Data packets that all nodes sent."""
-    node_transmissions: dict[str, int]
-    """The same for each node."""
-    source_redundancy: float
-    """Payload bytes of the source's packets over the file's bytes; 0 of flows."""
-    forwarders: tuple[str, ...]
-    """Nodes that the source ever listed as forwarders."""
-    seconds: float
-    """Of the mesh's clock, from the start of the transfer or the first flow to the end of all."""
-    events: int
-    """How many events the trace hash is over."""
-    trace_hash: str
-    """Of every frame sent, heard and reported, in hexadecimal."""
 
     @classmethod
     def of(cls, outcome: Mapping[str, Any]) -> Result:
-        """Make a result of what `ncmesh.simulate` returned."""
-        receivers = tuple(
-            Receiver(
-                node=r["node"],
-                throughput_bps=r["throughput_bps"] or 0.0,
-                completion_s=r["seconds"],
-                verified=r["verified"],
-                bytes=r["bytes"],
-            )
-            for r in outcome.get("receivers", ())
-        )
-        own: dict[str, Any] = {
-            "version": _ncmesh.__version__,
-            "receivers": receivers,
-            "flows": tuple(map(Flow.of, outcome.get("flows", ()))),
-            "streams": tuple(map(Stream.of, outcome.get("streams", ()))),
-            "queues": tuple(outcome.get("queues", ())),
-            "forwarders": tuple(outcome.get("forwarders", ())),
-            "bytes": outcome.get("bytes", 0),
-            "source_redundancy": outcome.get("source_redundancy", 0.0),
-        }
-        rest = {f.name: outcome[f.name] for f in dataclasses.fields(cls) if f.name not in own}
-        return cls(**own, **rest)
+        """Return the result that `ncmesh.simulate` returned, or `ncmesh lab --json` printed."""
+        return cls(**_arguments(cls, outcome))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the result as dicts, lists, text and numbers."""
-        return dataclasses.asdict(self)
+        """Return the result as dicts, lists, text and numbers, with the names of the schema."""
+        plain: dict[str, Any] = _plain(self)
+        return plain
 
     def to_arrow(self) -> pa.Table:
-        """Give a table of one row per receiver; what is said of the run stands in each of them."""
-        import pyarrow as pa
+        """Return a table of one row per receiver, in which the run's own values are repeated."""
+        # Imported here: it takes longer than all else.
+        from ncmesh.arrow import per_receiver
 
-        run = {name: getattr(self, name) for name, _ in RUN_COLUMNS}
-        rows = [{**run, **dataclasses.asdict(receiver)} for receiver in self.receivers]
-        columns = [(name, getattr(pa, kind)()) for name, kind in RUN_COLUMNS + RECEIVER_COLUMNS]
-        return pa.Table.from_pylist(rows, schema=pa.schema(columns))
+        return per_receiver([self.to_dict()])
 
 
-# Columns of tables, with their Arrow types.
-RUN_COLUMNS = (
-    ("scenario", "string"),
-    ("seed", "int64"),
-    ("scheme", "string"),
-    ("version", "string"),
-    ("trace_hash", "string"),
-    ("events", "int64"),
-    ("transmissions", "int64"),
-    ("source_redundancy", "float64"),
-    ("seconds", "float64"),
-)
-RECEIVER_COLUMNS = (
-    ("node", "string"),
-    ("throughput_bps", "float64"),
-    ("completion_s", "float64"),
-    ("verified", "bool_"),
-    ("bytes", "int64"),
-)
+# Fields whose names are keywords of Python have an underscore behind them there.
+
+
+def _arguments(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a class of `ncmesh.outcome`."""
+    hints = _hints(cls)
+    names = {name.rstrip("_"): name for name in hints}
+    return {names[key]: _read(hints[names[key]], value) for key, value in values.items()}
+
+
+@functools.cache
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def _read(kind: Any, value: Any) -> Any:  # noqa: ANN401 (a type, and any JSON)
+    if value is None:
+        return None
+    if isinstance(kind, types.UnionType):
+        (kind,) = (choice for choice in kind.__args__ if choice is not types.NoneType)
+    if dataclasses.is_dataclass(kind):
+        return kind(**_arguments(kind, value))  # type: ignore[operator, arg-type]
+    if typing.get_origin(kind) is tuple:
+        return tuple(_read(kind.__args__[0], item) for item in value)
+    if typing.get_origin(kind) is dict:
+        return {key: _read(kind.__args__[1], item) for key, item in value.items()}
+    return value
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 (any value of a result)
+    if dataclasses.is_dataclass(value):
+        fields = dataclasses.fields(value)
+        return {field.name.rstrip("_"): _plain(getattr(value, field.name)) for field in fields}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
 
 
 def run(

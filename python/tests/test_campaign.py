@@ -145,7 +145,8 @@ def test_rows_say_where_they_come_from(campaign_file):
     assert [r["throughput_bps"] for r in row["receivers"]] == [
         r.throughput_bps for r in again.receivers
     ]
-    assert dict(row["node_transmissions"]) == again.node_transmissions
+    airtime = {node: usage["airtime_s"] for node, usage in row["nodes"]}
+    assert airtime == {node: usage.airtime_s for node, usage in again.nodes.items()}
 
 
 def test_export_has_a_row_per_receiver(campaign_file, tmp_path, capsys):
@@ -155,7 +156,7 @@ def test_export_has_a_row_per_receiver(campaign_file, tmp_path, capsys):
     table = pq.read_table(tmp_path / "out.parquet")
     assert table.num_rows == 16
     assert table["protocol.pacifier.knob"].type == pa.float64()
-    assert set(table["node"].to_pylist()) == {"d", "r"}
+    assert set(table["receiver_node"].to_pylist()) == {"d", "r"}
     assert pa.csv.read_csv(tmp_path / "out.csv").num_rows == 16
     assert run("export", campaign_file, tmp_path / "out.xls") == Kind.USAGE
     assert run("export", campaign_file, tmp_path / "none" / "out.csv") == Kind.FILE
@@ -190,7 +191,7 @@ def test_what_is_no_file_of_results_is_named(campaign_file, capsys):
     (store.directory / "0.parquet").write_bytes(b"PAR1 but no more")
     assert run("status", campaign_file) == Kind.FILE
     assert "0.parquet is no file of results" in capsys.readouterr().err
-    pq.write_table(pa.table({"run": ["a"]}), store.directory / "0.parquet")
+    pq.write_table(pa.table({"scheme": ["a"]}), store.directory / "0.parquet")
     assert run("status", campaign_file) == Kind.FILE
 
 

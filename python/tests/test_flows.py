@@ -44,29 +44,29 @@ def test_mc2_over_the_diamond_reaches_the_optimum(two_paths):
 def test_one_path_reaches_what_one_path_can():
     result = ncmesh.run(diamond(), 1, scheme="mc2", mac="slotted", paths=1)
     assert 0.97 < result.flows[0].packets_per_slot / SINGLE < 1.03
-    silent = [node for node in ("r1", "r2") if result.node_transmissions[node] == 0]
+    silent = [node for node in ("r1", "r2") if result.nodes[node].transmissions == 0]
     assert len(silent) == 1
 
 
 def test_a_result_of_flows_tells_what_was_sent(two_paths):
     (flow,) = two_paths.flows
-    assert (flow.source, flow.destination) == ("s", "d")
+    assert (flow.from_, flow.to) == ("s", "d")
     assert two_paths.receivers == ()
-    assert two_paths.bytes == 0
-    assert two_paths.transmissions == sum(two_paths.node_transmissions.values())
+    assert two_paths.bytes is None
+    assert two_paths.transmissions == sum(node.transmissions for node in two_paths.nodes.values())
     assert flow.throughput_bps == pytest.approx(
         flow.delivered * flow.packet_bytes * 8 / flow.seconds
     )
     series = flow.series
-    assert {len(series["seconds"])} == {len(v) for v in series["credits"].values()}
-    assert np.all(np.diff(series["delivered"]) >= 0)
-    assert set(series["credits"]) == {"s", "r1", "r2", "d"}
-    assert max(series["credits"]["d"]) == 0
+    assert {len(series.seconds)} == {len(v) for v in series.credits.values()}
+    assert np.all(np.diff(series.delivered) >= 0)
+    assert set(series.credits) == {"s", "r1", "r2", "d"}
+    assert max(series.credits["d"]) == 0
 
 
 def test_credits_settle(two_paths):
     """|C| of the source is about K over the rate. By the paper's 4.1 it settles soon."""
-    held = np.array(two_paths.flows[0].series["credits"]["s"])
+    held = np.array(two_paths.flows[0].series.credits["s"])
     later = held[len(held) // 2 :]
     assert later.mean() == pytest.approx(3.0 / 0.387, rel=0.3)
     assert later.max() < 4 * later.mean()

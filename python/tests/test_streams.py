@@ -30,7 +30,7 @@ SCENARIO = {
 def test_a_stream_arrives_whole_where_nothing_is_full():
     result = ncmesh.run(SCENARIO, 1, scheme="multirate")
     (stream,) = result.streams
-    assert (stream.group, stream.source, stream.refused) == ("tv", "s", 0)
+    assert (stream.group, stream.from_, stream.refused) == ("tv", "s", 0)
     assert result.receivers == result.flows == ()
     for receiver in stream.receivers:
         assert [layer.name for layer in receiver.layers] == ["base", "enh"]
@@ -39,9 +39,9 @@ def test_a_stream_arrives_whole_where_nothing_is_full():
         assert receiver.layers[0].share == pytest.approx(1.0, abs=0.02)
         assert receiver.mean_delay_s < 0.01
         assert receiver.problem is None
-        assert len(receiver.series["seconds"]) == len(receiver.series["rate_bps"]) == 20
-        assert min(receiver.series["rate_bps"][1:]) > 1.45e6
-    assert {(queue["node"], queue["to"]) for queue in result.queues} == {("s", "b"), ("b", "c")}
+        assert len(receiver.series.seconds) == len(receiver.series.rate_bps) == 20
+        assert min(receiver.series.rate_bps[1:]) > 1.45e6
+    assert {(queue.node, queue.to) for queue in result.queues} == {("s", "b"), ("b", "c")}
     assert result == ncmesh.run(SCENARIO, 1, scheme="multirate")
 
 

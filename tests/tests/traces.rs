@@ -30,7 +30,8 @@ fn shipped_scenarios_give_their_recorded_traces() {
         let config = SimulationConfig::from_scenario(&scenario).unwrap();
         let go_on = |_: &_| ControlFlow::Continue(());
         let outcome = run(&scenario, config, scheme, LIMIT, vec![], go_on).unwrap();
-        writeln!(found, "{name} {scheme} {} {}", outcome.events, outcome.trace_hash).unwrap();
+        let trace = outcome.trace.unwrap();
+        writeln!(found, "{name} {scheme} {} {}", trace.events, trace.trace_hash).unwrap();
     }
     assert!(found == recorded, "recorded:\n{recorded}\nfound:\n{found}");
 }

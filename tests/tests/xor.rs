@@ -3,10 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_engine::time::Duration;
+use ncmesh_sim::outcome::{CodingOutcome, FlowsOutcome};
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{
-    Arrival, Carried, CodingOutcome, Disturbance, FlowsOutcome, Simulation, SimulationConfig, run,
-};
+use ncmesh_sim::{Arrival, Disturbance, Simulation, SimulationConfig, run};
 use ncmesh_tests::{contents, links, mesh, settled};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -118,8 +117,7 @@ fn both_ways(flow: &str, scheme: &str, xor: &str, seed: u64) -> FlowsOutcome {
     let limit = Duration::from_secs(1000);
     let outcome =
         run(&scenario, config, scheme, limit, vec![], |_| ControlFlow::Continue(())).unwrap();
-    let Carried::Flows(flows) = outcome.carried else { panic!("there are flows only") };
-    flows
+    outcome.flows().unwrap().clone()
 }
 
 fn total(outcome: &FlowsOutcome) -> f64 {
@@ -151,7 +149,7 @@ fn tcp_is_coded_and_no_segment_arrives_corrupted() {
     assert!(ratio.unwrap() > 0.2 && undecodable == 0, "{ratio:?}");
     assert_eq!((coded.coding["a"].coded, coded.coding["c"].coded), (0, 0));
     for flow in &coded.flows {
-        assert_eq!(flow.corrupt, 0);
+        assert_eq!(flow.corrupt, Some(0));
         let tcp = flow.tcp.as_ref().unwrap();
         assert!(tcp.bytes > 50_000 && tcp.rtt_s.unwrap() > 0.005, "{flow:?}");
     }

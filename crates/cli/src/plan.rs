@@ -10,11 +10,11 @@ use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engines::REGISTRY;
 use ncmesh_node::config::line_of_problem;
-use ncmesh_sim::scenario::{Content, Place, Scenario, ScenarioError, Traffic};
-use ncmesh_sim::{
-    Carried, FlowsOutcome, RunError, Simulation, SimulationConfig, SimulationError,
-    StreamLayerOutcome, StreamsOutcome, TransferOutcome,
+use ncmesh_sim::outcome::{
+    Carried, FlowsOutcome, Outcome, StreamLayerOutcome, StreamsOutcome, TransferOutcome,
 };
+use ncmesh_sim::scenario::{Content, Place, Scenario, ScenarioError, Traffic};
+use ncmesh_sim::{RunError, Simulation, SimulationConfig, SimulationError};
 use ncmesh_stack::ConfigError;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -169,16 +169,28 @@ pub(crate) fn index(scenario: &Scenario, name: &str) -> Result<usize, Failure> {
 }
 
 /// Prints the result as tables and lines.
-pub(crate) fn show_carried(carried: &Carried) -> Result<(), Failure> {
-    match carried {
-        Carried::Transfer(transfer) => show_outcome(transfer),
-        Carried::Flows(flows) => show_flows(flows),
-        Carried::Streams(streams) => show_streams(streams),
+pub(crate) fn show_outcome(outcome: &Outcome) -> Result<(), Failure> {
+    match &outcome.carried {
+        Carried::Transfer(transfer) => show_transfer(outcome, transfer),
+        Carried::Flows(flows) => {
+            show_flows(flows)?;
+            show_run(outcome)
+        }
+        Carried::Streams(streams) => {
+            show_streams(streams)?;
+            show_run(outcome)
+        }
     }
 }
 
-/// Prints the receivers of streams as a table, and a line about the run.
-pub(crate) fn show_streams(outcome: &StreamsOutcome) -> Result<(), Failure> {
+/// Prints a line about the run.
+pub(crate) fn show_run(outcome: &Outcome) -> Result<(), Failure> {
+    let Outcome { scheme, seconds, transmissions, .. } = outcome;
+    show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {transmissions}"))
+}
+
+/// Prints the receivers of streams as a table, and their problems.
+fn show_streams(outcome: &StreamsOutcome) -> Result<(), Failure> {
     let mut table = Table::new(["GROUP", "RECEIVER", "KBIT/S", "LAYERS", "DELAY MS"]);
     let mut problems = Vec::new();
     for stream in &outcome.streams {
@@ -197,12 +209,10 @@ pub(crate) fn show_streams(outcome: &StreamsOutcome) -> Result<(), Failure> {
         }
     }
     show::line(&table.to_string())?;
-    problems.iter().try_for_each(|problem| show::line(problem))?;
-    let (scheme, seconds, sent) = (&outcome.scheme, outcome.seconds, outcome.transmissions);
-    show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {sent}"))
+    problems.iter().try_for_each(|problem| show::line(problem))
 }
 
-/// Prints the flows as a table, and a line about the run.
+/// Prints the flows as a table.
 fn show_flows(outcome: &FlowsOutcome) -> Result<(), Failure> {
     let columns = ["FROM", "TO", "KBIT/S", "PACKETS", "REFUSED", "DELAY MS", "INNOVATIVE"];
     let mut table = Table::new(columns);
@@ -213,20 +223,18 @@ fn show_flows(outcome: &FlowsOutcome) -> Result<(), Failure> {
             flow.to.clone(),
             format!("{:.0}", flow.throughput_bps / 1e3),
             flow.delivered.to_string(),
-            flow.refused.to_string(),
+            show::or_dash(flow.refused.map(|packets| packets.to_string())),
             show::or_dash(flow.mean_delay_s.map(|s| format!("{:.1}", s * 1e3))),
             format!("{innovative:.1} %"),
         ]);
     }
-    show::line(&table.to_string())?;
-    let (scheme, seconds, sent) = (&outcome.scheme, outcome.seconds, outcome.transmissions);
-    show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {sent}"))
+    show::line(&table.to_string())
 }
 
 /// Prints the receivers as a table, and a line about the run.
-pub(crate) fn show_outcome(outcome: &TransferOutcome) -> Result<(), Failure> {
+fn show_transfer(outcome: &Outcome, transfer: &TransferOutcome) -> Result<(), Failure> {
     let mut table = Table::new(["RECEIVER", "BYTES", "SECONDS", "KBIT/S", "VERIFIED"]);
-    for r in &outcome.receivers {
+    for r in &transfer.receivers {
         table.row([
             r.node.clone(),
             r.bytes.to_string(),
@@ -239,14 +247,14 @@ pub(crate) fn show_outcome(outcome: &TransferOutcome) -> Result<(), Failure> {
     show::line(&format!(
         "{} bytes by {} in {:.1} s; data transmissions: {}; source redundancy: {:.2}; \
          forwarders: {}{}{}",
-        outcome.bytes,
+        transfer.bytes,
         outcome.scheme,
         outcome.seconds,
         outcome.transmissions,
-        outcome.source_redundancy,
-        outcome.forwarders.len(),
-        if outcome.forwarders.is_empty() { "" } else { " " },
-        outcome.forwarders.join(" "),
+        transfer.source_redundancy,
+        transfer.forwarders.len(),
+        if transfer.forwarders.is_empty() { "" } else { " " },
+        transfer.forwarders.join(" "),
     ))
 }
 

@@ -4,8 +4,7 @@
 //! gain, loss reduction and round-trip time increase. Each is a share of the value that the other
 //! scheme reached.
 
-use crate::{LabFlow, LabFlows};
-use ncmesh_sim::CodingOutcome;
+use ncmesh_sim::outcome::{CodingOutcome, FlowOutcome, Outcome};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -36,18 +35,18 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the run `ours` with the run `theirs`.
+    /// Compares the run `ours` with the run `theirs`. Returns `None` if one of them had no flows.
     #[must_use]
-    pub fn of(ours: &LabFlows, theirs: &LabFlows) -> Self {
-        let both = [theirs, ours];
+    pub fn of(ours: &Outcome, theirs: &Outcome) -> Option<Self> {
+        let both = [theirs.flows()?, ours.flows()?];
         let throughput_bps = both.map(|run| run.flows.iter().map(|f| f.throughput_bps).sum());
         let loss = both.map(|run| loss(&run.flows));
-        let rtt_s = both.map(|run| mean(run.flows.iter().filter_map(|f| f.mean_rtt_s)));
+        let rtt_s = both.map(|run| mean(run.flows.iter().filter_map(|f| f.tcp.as_ref()?.rtt_s)));
         let rtts = rtt_s[0].zip(rtt_s[1]);
         let ratio = |(node, coding): (&String, &CodingOutcome)| {
             Some((node.clone(), coding.ratio.filter(|_| coding.coded > 0)?))
         };
-        Self {
+        Some(Self {
             scheme: ours.scheme.clone(),
             against: theirs.scheme.clone(),
             throughput_bps,
@@ -57,8 +56,8 @@ impl Comparison {
             rtt_s,
             rtt_increase: rtts.and_then(|(theirs, ours)| change(theirs, ours)),
             idle_rtt_s: both.map(|run| mean(run.flows.iter().filter_map(|f| f.idle_rtt_s))),
-            coding_ratio: ours.coding.iter().filter_map(ratio).collect(),
-        }
+            coding_ratio: both[1].coding.iter().filter_map(ratio).collect(),
+        })
     }
 }
 
@@ -74,9 +73,10 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 /// Returns the share of retransmitted TCP segments over all flows. Without TCP, the mean loss of
 /// the flows.
-fn loss(flows: &[LabFlow]) -> f64 {
-    let count = |of: fn(&LabFlow) -> Option<u64>| flows.iter().filter_map(of).sum::<u64>() as f64;
-    let (segments, again) = (count(|f| f.segments), count(|f| f.retransmits));
+fn loss(flows: &[FlowOutcome]) -> f64 {
+    let tcp = || flows.iter().filter_map(|f| f.tcp.as_ref());
+    let segments = tcp().map(|tcp| tcp.segments).sum::<u64>() as f64;
+    let again = tcp().map(|tcp| tcp.retransmissions).sum::<u64>() as f64;
     if segments > 0.0 {
         again / segments
     } else {
@@ -89,35 +89,37 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
     use super::*;
+    use ncmesh_sim::outcome::{Carried, FlowsOutcome, TcpOutcome};
 
-    fn run(scheme: &str, throughput_bps: f64, retransmits: u64, rtt_s: f64) -> LabFlows {
-        let flow = LabFlow {
+    fn run(scheme: &str, throughput_bps: f64, retransmissions: u64, rtt_s: f64) -> Outcome {
+        let tcp = TcpOutcome {
+            segments: 1000,
+            retransmissions,
+            rtt_s: Some(rtt_s),
+            ..TcpOutcome::default()
+        };
+        let flow = FlowOutcome {
             throughput_bps,
-            retransmits: Some(retransmits),
-            segments: Some(1000),
-            mean_rtt_s: Some(rtt_s),
             idle_rtt_s: Some(rtt_s / 10.0),
-            ..LabFlow::default()
+            tcp: Some(tcp),
+            ..FlowOutcome::default()
         };
         let coding = |sent, coded| {
             let ratio = Some(coded as f64 / sent as f64);
             CodingOutcome { sent, coded, ratio, ..CodingOutcome::default() }
         };
-        LabFlows {
-            scenario: "hub".into(),
-            scheme: scheme.into(),
+        let carried = Carried::Flows(FlowsOutcome {
             flows: vec![flow.clone(), flow],
-            transmissions: 0,
             coding: [("alice".into(), coding(10, 0)), ("relay".into(), coding(10, 4))].into(),
-            seconds: 1.0,
             samples: None,
-        }
+        });
+        Outcome::new("hub", scheme, 1.0, BTreeMap::new(), carried)
     }
 
     #[test]
     fn changes_are_shares_of_what_was_without() {
-        let comparison =
-            Comparison::of(&run("xor", 150e3, 5, 0.06), &run("forward", 100e3, 20, 0.05));
+        let ours = run("xor", 150e3, 5, 0.06);
+        let comparison = Comparison::of(&ours, &run("forward", 100e3, 20, 0.05)).unwrap();
         assert_eq!(comparison.throughput_bps, [200e3, 300e3]);
         assert_eq!(
             (comparison.throughput_gain, comparison.loss_reduction),
@@ -126,7 +128,7 @@ mod tests {
         assert_eq!(comparison.loss, [0.02, 0.005]);
         assert!((comparison.rtt_increase.unwrap() - 0.2).abs() < 1e-9);
         assert_eq!(comparison.coding_ratio, [("relay".to_owned(), 0.4)].into());
-        let nothing = Comparison::of(&run("xor", 150e3, 5, 0.06), &run("forward", 0.0, 0, 0.05));
+        let nothing = Comparison::of(&ours, &run("forward", 0.0, 0, 0.05)).unwrap();
         assert_eq!((nothing.throughput_gain, nothing.loss_reduction), (None, None));
     }
 }

@@ -5,78 +5,19 @@
 //! it.
 
 use crate::iperf::{Load, LoadError, Measured};
-use crate::samples::Samples;
 use crate::tunnel::{Tunnel, address_v4};
 use crate::{Lab, LabError, POLL_INTERVAL, ping};
 use ncmesh_engine::tunnel::coding_ratio;
 use ncmesh_node::api::types::{Coding, Flow as FlowView, Status};
-use ncmesh_sim::CodingOutcome;
+use ncmesh_sim::outcome::{
+    Carried, CodingOutcome, FlowOutcome, FlowsOutcome, Outcome, Samples, TcpOutcome,
+};
 use ncmesh_sim::scenario::{Flow, Transport};
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-
-/// Result of the flows of a lab.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LabFlows {
-    /// The scenario's name.
-    pub scenario: String,
-    /// Name of the scheme.
-    pub scheme: String,
-    /// One result for each flow, in the scenario's order.
-    pub flows: Vec<LabFlow>,
-    /// Data frames that all nodes sent since they started.
-    pub transmissions: u64,
-    /// Coding counters of each node while the flows ran, by name. Empty for schemes that do not
-    /// code across flows.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub coding: BTreeMap<String, CodingOutcome>,
-    /// Seconds from the start of the first flow to the end of the last.
-    pub seconds: f64,
-    /// Progress over time, if sampling was requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub samples: Option<Samples>,
-}
-
-/// Result of one flow over its measured time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct LabFlow {
-    /// Name of the source.
-    pub from: String,
-    /// Name of the destination.
-    pub to: String,
-    /// `udp` or `tcp`.
-    pub protocol: String,
-    /// The requested congestion control, if any.
-    pub congestion: Option<String>,
-    /// Length of the IP packets, bytes. For TCP, that of full segments.
-    pub packet_bytes: usize,
-    /// Length of the measurement, s.
-    pub seconds: f64,
-    /// Data received, bit/s. UDP counts whole IP packets, TCP counts payload.
-    pub throughput_bps: f64,
-    /// Packets received; UDP only.
-    pub delivered: Option<u64>,
-    /// Share of the offered packets that did not arrive; UDP only.
-    pub loss: Option<f64>,
-    /// Mean deviation of the packets' delay (RFC 3550), s; UDP only.
-    pub jitter_s: Option<f64>,
-    /// Retransmitted segments; TCP only.
-    pub retransmits: Option<u64>,
-    /// Segments sent, computed as full segments for the bytes plus retransmissions; TCP only.
-    pub segments: Option<u64>,
-    /// Mean round-trip time measured by the sender, s; TCP only.
-    pub mean_rtt_s: Option<f64>,
-    /// Median round-trip time of pings before any flow began, s, if it was measured.
-    pub idle_rtt_s: Option<f64>,
-    /// Data frames received by the destination from the flow's start to the end of the last flow.
-    pub heard: u64,
-    /// Number of those frames that were innovative.
-    pub innovative: u64,
-}
 
 /// Flows in progress. Dropping this ends them at once.
 pub struct RunningFlows {
@@ -95,7 +36,8 @@ impl RunningFlows {
     /// Samples the number of delivered packets with this interval.
     #[must_use]
     pub fn sampled(self, every: Duration) -> Self {
-        let samples = Samples::of(self.loads.len());
+        let delivered = vec![Vec::new(); self.loads.len()];
+        let samples = Samples { seconds: Vec::new(), delivered };
         Self { sampled: Some((every, samples)), ..self }
     }
 }
@@ -132,7 +74,7 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::Iperf`], [`LabError::Flow`], and those of [`check`](Self::check).
-    pub async fn finish_flows(&mut self, flows: RunningFlows) -> Result<LabFlows, LabError> {
+    pub async fn finish_flows(&mut self, flows: RunningFlows) -> Result<Outcome, LabError> {
         let RunningFlows { loads, before, coded_before, begin, mut running, mut sampled } = flows;
         let interval = sampled.as_ref().map_or(POLL_INTERVAL, |(every, _)| *every);
         let mut measured = vec![Measured::default(); loads.len()];
@@ -147,7 +89,7 @@ impl Lab {
                 () = tokio::time::sleep(interval) => {
                     self.check()?;
                     if let Some((_, samples)) = &mut sampled {
-                        samples.add(begin.elapsed(), &self.flow_views().await?);
+                        add_sample(samples, begin.elapsed(), &self.flow_views().await?);
                     }
                 }
             }
@@ -160,16 +102,15 @@ impl Lab {
         let flows = each.map(|((load, measured), heard)| self.outcome_of(load, measured, heard));
         let flows = flows.collect();
         let scheme = self.tunnel()?.scheme.clone();
-        let transmissions = self.data_frames_sent(&scheme).await?;
         let coded = self.coded().await?.into_iter();
         let coding = coded.map(|(name, after)| {
             let outcome = since(coded_before.get(&name), &after);
             (name, outcome)
         });
         let coding = coding.collect();
-        let scenario = self.scenario.name.clone();
         let samples = sampled.map(|(_, samples)| samples);
-        Ok(LabFlows { scenario, scheme, flows, transmissions, coding, seconds, samples })
+        let carried = Carried::Flows(FlowsOutcome { flows, coding, samples });
+        self.conclude(&scheme, seconds, carried).await
     }
 
     /// Pings the destination of every flow from its source and keeps the medians for the result.
@@ -258,7 +199,7 @@ impl Lab {
         load: &Load,
         measured: &Measured,
         heard: ((u64, u64), (u64, u64)),
-    ) -> LabFlow {
+    ) -> FlowOutcome {
         let name = |node: usize| self.scenario.nodes[node].name.clone();
         let (before, after) = heard;
         let payload = load.payload() as u64;
@@ -267,28 +208,55 @@ impl Lab {
         // Packets of the warm-up may arrive during the measurement, hence the minimum.
         let loss = 1.0 - delivered.min(sent) as f64 / sent.max(1) as f64;
         let bytes = if is_udp { delivered * load.packet as u64 } else { measured.bytes };
-        LabFlow {
+        let tcp = measured.retransmits.map(|again| tcp_outcome(load, measured, again));
+        FlowOutcome {
             from: name(load.flow.from),
             to: name(load.flow.to),
             protocol: load.flow.transport.name().into(),
-            congestion: match &load.flow.transport {
-                Transport::Tcp(tcp) => tcp.congestion.clone(),
-                Transport::Udp => None,
-            },
             packet_bytes: load.packet,
             seconds: measured.seconds,
             throughput_bps: bytes as f64 * 8.0 / measured.seconds.max(1e-3),
-            delivered: is_udp.then_some(delivered),
+            delivered,
             loss: is_udp.then_some(loss),
             jitter_s: measured.jitter_s,
-            retransmits: measured.retransmits,
-            segments: measured.retransmits.map(|again| measured.sent.div_ceil(payload) + again),
-            mean_rtt_s: measured.mean_rtt_s,
             idle_rtt_s: self.idle_rtts.get(load.number).copied().flatten(),
             // The counters of a restarted daemon begin at zero again.
             heard: after.0.saturating_sub(before.0),
             innovative: after.1.saturating_sub(before.1),
+            tcp,
+            ..FlowOutcome::default()
         }
+    }
+}
+
+/// Returns the kernel's statistics of a TCP connection that retransmitted `again` segments. The
+/// kernel counts no other segments: the rest follows from the bytes.
+fn tcp_outcome(load: &Load, measured: &Measured, again: u64) -> TcpOutcome {
+    let payload = load.payload() as u64;
+    let fresh = measured.sent.div_ceil(payload);
+    TcpOutcome {
+        congestion: match &load.flow.transport {
+            Transport::Tcp(tcp) => tcp.congestion.clone(),
+            Transport::Udp => None,
+        },
+        segment_bytes: load.payload(),
+        bytes: measured.bytes,
+        segments: fresh + again,
+        retransmissions: again,
+        // A segment that is sent again was lost, as a rule.
+        arrived: fresh,
+        loss: (fresh + again > 0).then(|| again as f64 / (fresh + again) as f64),
+        rtt_s: measured.mean_rtt_s,
+        min_rtt_s: None,
+        finished_s: None,
+    }
+}
+
+/// Adds what the destinations have delivered at a time after the start of the first flow.
+fn add_sample(samples: &mut Samples, at: Duration, flows: &[Option<FlowView>]) {
+    samples.seconds.push(at.as_secs_f64());
+    for (delivered, flow) in samples.delivered.iter_mut().zip(flows) {
+        delivered.push(flow.as_ref().map_or(0, |flow| flow.delivered));
     }
 }
 

@@ -18,28 +18,27 @@ mod iperf;
 mod namespaces;
 mod ping;
 mod process;
-mod samples;
 mod streams;
 mod tunnel;
 mod verify;
 
 pub use comparison::Comparison;
 pub use error::LabError;
-pub use flows::{LabFlow, LabFlows, RunningFlows};
+pub use flows::RunningFlows;
 pub use ncmesh_node::etherd::EtherStatistics;
-pub use samples::Samples;
-pub use streams::LabStreams;
 pub use verify::same_contents;
 
 use config::node_config;
 use ether::EtherThread;
-use ncmesh_engine::transmission::DATA;
 use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::{Peer, Recipients, SendRequest, Started, Status, Transfer};
 use ncmesh_node::etherd::datagram::Token;
+use ncmesh_sim::outcome::{Carried, Outcome, ReceiverOutcome, TransferOutcome};
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{ReceiverOutcome, Simulation, SimulationConfig, TransferOutcome, settling_time};
+use ncmesh_sim::{Simulation, SimulationConfig, settling_time};
+use ncmesh_stack::Usage;
 use process::NodeProcess;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::os::unix::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -315,7 +314,7 @@ impl Lab {
         id: &str,
         scheme: &str,
         file: &Path,
-    ) -> Result<TransferOutcome, LabError> {
+    ) -> Result<Outcome, LabError> {
         let sent = self.transfer(from, id).await?;
         let mut receivers = Vec::new();
         for node in to {
@@ -336,27 +335,28 @@ impl Lab {
                 throughput_bps: seconds.map(|s| report.bytes as f64 * 8.0 / s.max(1e-3)),
             });
         }
-        Ok(TransferOutcome {
-            scenario: self.scenario.name.clone(),
-            scheme: scheme.to_owned(),
+        let carried = Carried::Transfer(TransferOutcome {
             bytes: sent.size,
             receivers,
-            transmissions: self.data_frames_sent(scheme).await?,
             source_redundancy: sent.source_redundancy,
             forwarders: sent.forwarders,
-            seconds: sent.seconds,
-        })
+        });
+        self.conclude(scheme, sent.seconds, carried).await
     }
 
-    /// Returns the number of data frames that all daemons sent since they started.
-    async fn data_frames_sent(&self, scheme: &str) -> Result<u64, LabError> {
-        let mut frames = 0;
+    /// Returns the result of a run, with the use of the channel as the daemons report it.
+    async fn conclude(
+        &self,
+        scheme: &str,
+        seconds: f64,
+        carried: Carried,
+    ) -> Result<Outcome, LabError> {
+        let mut nodes: BTreeMap<String, Usage> = BTreeMap::new();
         for node in &self.nodes {
             let status: Status = node.client().read("/v1/status").await?;
-            let data = status.sent.iter().filter(|t| t.service == scheme && t.kind == DATA);
-            frames += data.map(|t| t.frames).sum::<u64>();
+            nodes.insert(node.name().to_owned(), status.usage);
         }
-        Ok(frames)
+        Ok(Outcome::new(&self.scenario.name, scheme, seconds, nodes, carried))
     }
 
     /// Ends all daemons properly, then the channel emulator.

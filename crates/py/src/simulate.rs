@@ -119,6 +119,12 @@ pub(crate) fn loss_matrix<'py>(
     Ok(PyArray2::from_vec2(py, &loss)?)
 }
 
+/// Returns the JSON schema of what `simulate` returns, and of what `ncmesh lab --json` prints.
+#[pyfunction]
+pub(crate) fn result_schema(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    Ok(pythonize(py, &ncmesh_sim::outcome::schema())?)
+}
+
 /// Runs a scenario in virtual time, without the GIL.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, *, scheme=None, mac=None, set=None, limit_s=None))]

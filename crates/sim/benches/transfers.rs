@@ -7,8 +7,9 @@
 
 use ncmesh_engine::time::Duration;
 use ncmesh_medium::{Access, Medium, MediumConfig, Output, RadioId};
+use ncmesh_sim::outcome::TransferOutcome;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Outcome, SimulationConfig, TransferOutcome, run};
+use ncmesh_sim::{Outcome, SimulationConfig, run};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
@@ -48,8 +49,8 @@ fn main() -> Result<(), Error> {
                 "  seed {seed}: kbit/s {}; {:.0} s, {} data transmissions, \
                  source redundancy {:.2}; simulated in {wall_s:.1} s",
                 each.collect::<Vec<_>>().join(", "),
-                t.seconds,
-                t.transmissions,
+                outcome.seconds,
+                outcome.transmissions,
                 t.source_redundancy,
             );
         }

@@ -13,6 +13,7 @@ mod host;
 mod measure;
 mod observe;
 mod observers;
+pub mod outcome;
 pub mod scenario;
 mod simulation;
 mod tcp;
@@ -20,16 +21,12 @@ mod trace;
 
 pub use capture::{Capture, CapturePoints};
 pub use event_lines::EventLines;
-pub use experiment::{
-    Carried, CodingOutcome, FlowOutcome, FlowSeries, FlowsOutcome, Outcome, ReceiverOutcome,
-    RunError, StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamReceiverOutcome,
-    StreamSeries, StreamsOutcome, TransferOutcome, check_traffic, contents, run, settling_time,
-};
+pub use experiment::{RunError, check_traffic, contents, run, settling_time};
 pub use host::{Host, Observation};
 pub use measure::measure;
 pub use observe::{Event, Observer, What};
+pub use outcome::Outcome;
 pub use simulation::{
     Arrival, Disturbance, IpArrival, Knowledge, Simulation, SimulationConfig, SimulationError,
     StreamArrival, node_id,
 };
-pub use tcp::{Congestion, TcpOutcome};

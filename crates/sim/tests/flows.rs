@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_engine::time::Duration;
+use ncmesh_sim::outcome::{FlowsOutcome, Outcome};
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Carried, FlowsOutcome, RunError, SimulationConfig, run};
+use ncmesh_sim::{RunError, SimulationConfig, run};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -16,21 +17,21 @@ link = [{ from = "a", to = "b", loss = 0.1 }, { from = "b", to = "c", loss = 0.0
 protocol.link = { quick_hello_s = 0.1 }
 "#;
 
-fn flows(flows: &str) -> Result<FlowsOutcome, RunError> {
+fn carried(flows: &str) -> Result<Outcome, RunError> {
     let text = format!("{LINE}{flows}");
     let scenario = Scenario::parse(&text, "line.toml", Path::new("")).unwrap();
     let config = SimulationConfig::from_scenario(&scenario).unwrap();
     let limit = Duration::from_secs(1000);
-    let outcome = run(&scenario, config, "forward", limit, vec![], |_| ControlFlow::Continue(()))?;
-    match outcome.carried {
-        Carried::Flows(flows) => Ok(flows),
-        other => panic!("flows were sent, not {other:?}"),
-    }
+    run(&scenario, config, "forward", limit, vec![], |_| ControlFlow::Continue(()))
+}
+
+fn flows(flows: &str) -> Result<FlowsOutcome, RunError> {
+    Ok(carried(flows)?.flows().unwrap().clone())
 }
 
 #[test]
 fn a_constant_rate_arrives_at_that_rate() {
-    let outcome = flows(
+    let outcome = carried(
         r#"
         [[flow]]
         from = "a"
@@ -43,10 +44,10 @@ fn a_constant_rate_arrives_at_that_rate() {
         "#,
     )
     .unwrap();
-    let flow = &outcome.flows[0];
+    let flow = &outcome.flows().unwrap().flows[0];
     // 10 packets/s for 20 s.
-    assert_eq!((flow.taken, flow.refused, flow.corrupt, flow.disordered), (200, 0, 0, 0));
-    assert_eq!(flow.delivered, 200);
+    assert_eq!((flow.taken, flow.refused, flow.delivered), (Some(200), Some(0), 200));
+    assert_eq!((flow.corrupt, flow.disordered), (Some(0), Some(0)));
     assert_eq!((flow.seconds, flow.throughput_bps), (20.0, 80_000.0));
     assert_eq!(flow.packets_per_slot, None);
     // Two hops of 1.3 ms, retries and queueing.
@@ -64,7 +65,7 @@ fn a_greedy_flow_fills_the_channel_and_two_share_it() {
     let alone = one.flows[0].throughput_bps;
     // A packet of 1393 bytes takes 1.5 ms, with acknowledgment and backoff.
     assert!((5e6..7e6).contains(&alone), "{alone}");
-    assert_eq!(one.flows[0].corrupt, 0);
+    assert_eq!(one.flows[0].corrupt, Some(0));
     let two = flows(
         r#"flow = [{ from = "b", to = "c", seconds = 5 }, { from = "c", to = "b", seconds = 5 }]"#,
     )
@@ -87,10 +88,10 @@ fn greedy_flows_of_one_node_take_turns_at_its_gateway() {
 #[test]
 fn tcp_arrives_whole_and_says_how() {
     let tcp = r#"flow = [{ from = "a", to = "c", protocol = "tcp", size = "2MB", seconds = 60 }]"#;
-    let outcome = flows(tcp).unwrap();
-    let flow = &outcome.flows[0];
+    let outcome = carried(tcp).unwrap();
+    let flow = &outcome.flows().unwrap().flows[0];
     let tcp = flow.tcp.as_ref().unwrap();
-    assert_eq!((tcp.bytes, flow.corrupt, flow.packet_bytes), (2_000_000, 0, 1460));
+    assert_eq!((tcp.bytes, flow.corrupt, flow.packet_bytes), (2_000_000, Some(0), 1460));
     assert_eq!(tcp.segment_bytes, 1408);
     // 1,421 segments; the MAC repeats what is lost on the way.
     assert!((1421..1500).contains(&tcp.segments), "{tcp:?}");
@@ -141,7 +142,7 @@ fn datagrams_and_tcp_share_the_mesh_and_a_warm_up_is_not_counted() {
     assert!(tcp.arrived + 16 >= in_order && forth.delivered >= tcp.arrived, "{forth:?}");
     assert!((75..=80).contains(&packets.delivered) && packets.tcp.is_none());
     assert!(beside.tcp.as_ref().unwrap().bytes > 100_000, "{beside:?}");
-    assert_eq!(beside.corrupt + forth.corrupt + packets.corrupt, 0);
+    assert!([beside, forth, packets].iter().all(|flow| flow.corrupt == Some(0)));
     assert!(outcome.coding.is_empty());
 }
 
@@ -155,9 +156,8 @@ fn slots_are_counted_where_access_is_slotted() {
     let limit = Duration::from_secs(1000);
     let outcome =
         run(&scenario, config, "forward", limit, vec![], |_| ControlFlow::Continue(())).unwrap();
-    let Carried::Flows(flows) = outcome.carried else { panic!("no file was sent") };
     // The flow uses all slots except those of probes and link states.
-    let rate = flows.flows[0].packets_per_slot.unwrap();
+    let rate = outcome.flows().unwrap().flows[0].packets_per_slot.unwrap();
     assert!((0.97..=1.0).contains(&rate), "{rate}");
 }
 

@@ -3,10 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_engine::time::Duration;
+use ncmesh_sim::outcome::{Outcome, StreamReceiverOutcome, StreamsOutcome};
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{
-    Carried, Outcome, RunError, SimulationConfig, StreamReceiverOutcome, StreamsOutcome, run,
-};
+use ncmesh_sim::{RunError, SimulationConfig, run};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -35,10 +34,7 @@ fn carried(text: &str) -> Result<Outcome, RunError> {
 }
 
 fn streams(text: &str) -> StreamsOutcome {
-    match carried(text).unwrap().carried {
-        Carried::Streams(streams) => streams,
-        other => panic!("streams were sent, not {other:?}"),
-    }
+    carried(text).unwrap().streams().unwrap().clone()
 }
 
 fn stream(group: &str, rest: &str) -> String {
@@ -125,8 +121,8 @@ fn receivers_come_and_go_and_one_seed_gives_one_trace() {
         seconds = 40"#;
     let text = [STAR, &stream("tv", rest)].concat();
     let outcome = carried(&text).unwrap();
-    assert_eq!(outcome.trace_hash, carried(&text).unwrap().trace_hash);
-    let Carried::Streams(streams) = outcome.carried else { panic!("no streams") };
+    assert_eq!(outcome.trace, carried(&text).unwrap().trace);
+    let streams = outcome.streams().unwrap();
     let rates = |i: usize| &streams.streams[0].receivers[i].series.rate_bps;
     let (b, c) = (rates(0), rates(1));
     assert!(b[..5].iter().chain(&b[21..]).all(|bps| *bps == 0.0), "{b:?}");

@@ -28,6 +28,11 @@ impl Egress {
         made.min_by_key(rank).map(|(i, _)| i)
     }
 
+    /// Returns the airtime that all slots have used.
+    pub(crate) fn total(&self) -> Duration {
+        self.airtime.iter().sum()
+    }
+
     /// Charges a slot for a transmission.
     pub(crate) fn used(&mut self, slot: usize, airtime: Duration) {
         self.airtime[slot] += airtime;
@@ -48,5 +53,7 @@ mod tests {
         assert_eq!(egress.choose([None, data, data].into_iter()), Some(1));
         egress.used(1, Duration::from_millis(5));
         assert_eq!(egress.choose([None, data, data].into_iter()), Some(2));
+        egress.used(0, Duration::from_millis(1));
+        assert_eq!(egress.total(), Duration::from_millis(6));
     }
 }

@@ -16,9 +16,11 @@ pub mod route;
 mod stack;
 pub mod summary;
 mod transfers;
+mod usage;
 
 #[cfg(test)]
 mod tests;
 
 pub use config::{ConfigError, MTUS, StackConfig};
 pub use stack::{Active, Stack, Transmission};
+pub use usage::Usage;

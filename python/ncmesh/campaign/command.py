@@ -13,6 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
+from ncmesh.arrow import per_receiver
 from ncmesh.campaign.file import Campaign, load
 from ncmesh.campaign.schedule import execute
 from ncmesh.campaign.store import Store
@@ -94,7 +95,7 @@ def _show(campaign: Campaign, store: Store) -> None:
 
 def _export(args: argparse.Namespace) -> None:
     campaign, store = _campaign(args)
-    table = per_receiver(store.table(campaign.runs.keys()))
+    table = _exported(store.table(campaign.runs.keys()))
     try:
         if args.output.suffix == ".csv":
             pa.csv.write_csv(table, args.output)
@@ -107,32 +108,15 @@ def _export(args: argparse.Namespace) -> None:
         raise FailureError(Kind.FILE, f"cannot write {args.output}: {error}") from error
 
 
-def per_receiver(table: pa.Table) -> pa.Table:
-    """A row per receiver, and a column per parameter, of rows of a store."""
-    rows: list[dict[str, Any]] = []
-    varied: list[dict[str, Any]] = []
-    for run in table.sort_by([("scheme", "ascending"), ("seed", "ascending")]).to_pylist():
-        receivers = run.pop("receivers") or [{}]
-        parameters = json.loads(run.pop("parameters"))
-        forwarders = run.pop("forwarders")
-        del run["node_transmissions"]
-        run["forwarders"] = None if forwarders is None else len(forwarders)
-        rows += [{**run, **_of_receiver(receiver)} for receiver in receivers]
-        varied += [parameters] * len(receivers)
-    columns = pa.Table.from_pylist(rows)
+def _exported(runs: pa.Table) -> pa.Table:
+    """A row per run and receiver, with a column per parameter in place of `parameters`."""
+    runs = runs.sort_by([("scheme", "ascending"), ("seed", "ascending")])
+    rows = runs.to_pylist()
+    columns = per_receiver(rows, runs.schema).drop_columns(["parameters"])
+    varied = [json.loads(row["parameters"]) for row in rows for _ in row["receivers"] or [None]]
     for key in varied[0] if varied else ():
         columns = columns.append_column(key, _column([values[key] for values in varied]))
     return columns
-
-
-def _of_receiver(receiver: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "node": receiver.get("node"),
-        "verified": receiver.get("verified"),
-        "received_bytes": receiver.get("bytes"),
-        "completion_s": receiver.get("seconds"),
-        "throughput_bps": receiver.get("throughput_bps"),
-    }
 
 
 def _column(values: list[Any]) -> pa.Array:

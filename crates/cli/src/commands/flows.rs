@@ -1,12 +1,14 @@
 //! Tables for the flows of a lab.
 
 use crate::failure::Failure;
+use crate::plan;
 use crate::show::{self, Table};
-use ncmesh_lab::{Comparison, LabFlows};
+use ncmesh_lab::Comparison;
+use ncmesh_sim::outcome::{FlowsOutcome, Outcome};
 use std::collections::BTreeMap;
 
-/// Prints the flows as a table, the coding ratios, and a line about the run.
-pub(crate) fn show(outcome: &LabFlows) -> Result<(), Failure> {
+/// Prints the flows of a lab as a table, the coding ratios, and a line about the run.
+pub(crate) fn show(outcome: &Outcome, carried: &FlowsOutcome) -> Result<(), Failure> {
     let columns = [
         "FROM",
         "TO",
@@ -19,31 +21,31 @@ pub(crate) fn show(outcome: &LabFlows) -> Result<(), Failure> {
         "INNOVATIVE",
     ];
     let mut table = Table::new(columns);
-    for flow in &outcome.flows {
+    for flow in &carried.flows {
         let innovative = 100.0 * flow.innovative as f64 / flow.heard.max(1) as f64;
+        let tcp = flow.tcp.as_ref();
         table.row([
             flow.from.clone(),
             flow.to.clone(),
             flow.protocol.clone(),
             format!("{:.0}", flow.throughput_bps / 1e3),
             show::or_dash(flow.loss.map(percent)),
-            show::or_dash(flow.retransmits.map(|n| n.to_string())),
-            milliseconds(flow.mean_rtt_s),
+            show::or_dash(tcp.map(|tcp| tcp.retransmissions.to_string())),
+            milliseconds(tcp.and_then(|tcp| tcp.rtt_s)),
             milliseconds(flow.jitter_s),
             format!("{innovative:.1} %"),
         ]);
     }
     show::line(&table.to_string())?;
-    let coding = outcome.coding.iter().filter(|(_, coding)| coding.coded > 0);
+    let coding = carried.coding.iter().filter(|(_, coding)| coding.coded > 0);
     let ratios = coding.filter_map(|(node, coding)| Some((node.clone(), coding.ratio?)));
     show_ratios(&ratios.collect())?;
-    for (node, coding) in &outcome.coding {
+    for (node, coding) in &carried.coding {
         for why in &coding.stopped {
             show::line(&format!("{node} codes less than it could: {why}"))?;
         }
     }
-    let (scheme, seconds, sent) = (&outcome.scheme, outcome.seconds, outcome.transmissions);
-    show::line(&format!("{seconds:.1} s by {scheme}; data transmissions: {sent}"))
+    plan::show_run(outcome)
 }
 
 /// Prints the comparison of two schemes, one measure in each row.

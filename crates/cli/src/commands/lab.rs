@@ -9,40 +9,14 @@ use crate::show;
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engines::REGISTRY;
-use ncmesh_lab::{
-    Comparison, EtherStatistics, Lab, LabError, LabFlows, LabOptions, LabStreams, POLL_INTERVAL,
-};
-use ncmesh_sim::TransferOutcome;
+use ncmesh_lab::{Comparison, EtherStatistics, Lab, LabError, LabOptions, POLL_INTERVAL};
+use ncmesh_sim::outcome::{Carried, LabOutcome, Outcome};
 use ncmesh_sim::scenario::{Content, Scenario, Traffic};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
-
-/// Result of a run, as `--json` prints it.
-#[derive(Serialize)]
-struct Outcome {
-    #[serde(flatten)]
-    carried: Carried,
-    /// Mean lag of the emulated channel behind the wall clock, ms.
-    lag_mean_ms: f64,
-    lag_max_ms: f64,
-    /// Largest lag, ms.
-    /// Frames on the air, of every kind.
-    frames: u64,
-    /// Directory of the nodes, if it was kept.
-    dir: Option<PathBuf>,
-}
-
-/// Result of the carried traffic, by its kind.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Carried {
-    Transfer(TransferOutcome),
-    Flows(LabFlows),
-    Streams(LabStreams),
-}
 
 /// Two runs and their comparison.
 #[derive(Serialize)]
@@ -101,18 +75,13 @@ async fn carry(
         let name = |dir: &PathBuf| dir.join(format!("{}-{}", runs.len() + 1, scheme.name));
         let dir = args.dir.as_ref().map(name);
         runs.push(experiment(scenario, args, scheme, dir, json).await?);
-        if !json && let Some(Carried::Flows(flows)) = runs.last().map(|run| &run.carried) {
-            flows::show(flows)?;
+        if !json {
+            runs.last().map_or(Ok(()), show_outcome)?;
         }
     }
 
     let Ok([theirs, ours]) = <[Outcome; 2]>::try_from(runs) else { return Ok(()) };
-    let (Carried::Flows(theirs_carried), Carried::Flows(ours_carried)) =
-        (&theirs.carried, &ours.carried)
-    else {
-        return Ok(());
-    };
-    let comparison = Comparison::of(ours_carried, theirs_carried);
+    let Some(comparison) = Comparison::of(&ours, &theirs) else { return Ok(()) };
     if json {
         return show::json(&Compared { comparison, runs: [theirs, ours] });
     }
@@ -124,18 +93,25 @@ fn conclude(outcome: &Outcome, json: bool) -> Result<(), Failure> {
     if json {
         show::json(outcome)?;
     } else {
-        match &outcome.carried {
-            Carried::Transfer(transfer) => plan::show_outcome(transfer)?,
-            Carried::Flows(flows) => flows::show(flows)?,
-            Carried::Streams(streams) => show_streams(streams)?,
-        }
-        if let Some(dir) = &outcome.dir {
+        show_outcome(outcome)?;
+        if let Some(dir) = outcome.lab.as_ref().and_then(|lab| lab.dir.as_ref()) {
             show::line(&format!("the nodes' directories are in {}", dir.display()))?;
         }
     }
+    outcome.transfer().map_or(Ok(()), plan::verdict)
+}
+
+/// Prints the result as tables and lines, and the processor time of daemons where it was measured.
+fn show_outcome(outcome: &Outcome) -> Result<(), Failure> {
     match &outcome.carried {
-        Carried::Transfer(transfer) => plan::verdict(transfer),
-        Carried::Flows(_) | Carried::Streams(_) => Ok(()),
+        Carried::Transfer(_) => plan::show_outcome(outcome),
+        Carried::Flows(flows) => flows::show(outcome, flows),
+        Carried::Streams(streams) => {
+            plan::show_outcome(outcome)?;
+            let share = |(node, share): (&String, &f64)| format!("{node} {:.1} %", share * 100.0);
+            let each: Vec<String> = streams.cpu.iter().map(share).collect();
+            show::line(&format!("processor: {}", each.join(", ")))
+        }
     }
 }
 
@@ -157,23 +133,23 @@ async fn experiment(
         "{} daemons are up; they measure their links for {settling:.0} s",
         scenario.nodes.len()
     ));
-    let carried = match &scenario.traffic {
+    let outcome = match &scenario.traffic {
         _ if scheme.service() == ServiceKind::Stream => {
-            Carried::Streams(streams(&mut lab, &args.run, scheme, &mut progress).await?)
+            streams(&mut lab, &args.run, scheme, &mut progress).await?
         }
-        Some(traffic) if options.tunnel.is_none() => Carried::Transfer(
-            transfer(&mut lab, scenario, scheme, traffic, args, &mut progress).await?,
-        ),
-        _ => Carried::Flows(carry_flows(&mut lab, args, &mut progress).await?),
+        Some(traffic) if options.tunnel.is_none() => {
+            transfer(&mut lab, scenario, scheme, traffic, args, &mut progress).await?
+        }
+        _ => carry_flows(&mut lab, args, &mut progress).await?,
     };
     let EtherStatistics { lag_mean_ns, lag_max_ns, medium, .. } = lab.stop().await?;
-    Ok(Outcome {
-        carried,
+    let lab = LabOutcome {
         lag_mean_ms: lag_mean_ns as f64 / 1e6,
         lag_max_ms: lag_max_ns as f64 / 1e6,
         frames: medium.total().frames_sent,
         dir,
-    })
+    };
+    Ok(Outcome { lab: Some(lab), ..outcome })
 }
 
 async fn transfer(
@@ -183,7 +159,7 @@ async fn transfer(
     traffic: &Traffic,
     args: &LabArgs,
     progress: &mut Progress,
-) -> Result<TransferOutcome, Failure> {
+) -> Result<Outcome, Failure> {
     lab.settle(traffic.from, &traffic.to).await?;
     let file = file_to_send(lab, scenario, traffic)?;
     let (from, to) = (traffic.from, traffic.to.as_slice());
@@ -198,7 +174,7 @@ async fn carry_flows(
     lab: &mut Lab,
     args: &LabArgs,
     progress: &mut Progress,
-) -> Result<LabFlows, Failure> {
+) -> Result<Outcome, Failure> {
     lab.settle_flows().await?;
     if args.compare.is_some() {
         progress.note("round-trip times without load are measured");
@@ -224,20 +200,13 @@ async fn streams(
     args: &RunArgs,
     scheme: &Entry,
     progress: &mut Progress,
-) -> Result<LabStreams, Failure> {
+) -> Result<Outcome, Failure> {
     lab.settle_streams().await?;
     progress.note("streams begin");
     let carry = lab.carry_streams(scheme.name);
     let carried = tokio::time::timeout(args.timeout.unwrap_or(Duration::MAX), carry).await;
     let late = |_| Failure::new(Kind::Incomplete, "the streams did not end in time (--timeout)");
     Ok(carried.map_err(late)??)
-}
-
-/// Prints the streams as a table, and the processor time of the daemons.
-fn show_streams(outcome: &LabStreams) -> Result<(), Failure> {
-    plan::show_streams(&outcome.streams)?;
-    let each = outcome.cpu.iter().map(|(node, share)| format!("{node} {:.1} %", share * 100.0));
-    show::line(&format!("processor: {}", each.collect::<Vec<_>>().join(", ")))
 }
 
 /// Returns the path of the file to send. Random contents are written to a file first.

@@ -7,6 +7,7 @@ use crate::progress::Progress;
 use crate::show;
 use crate::traces;
 use ncmesh_engine::time::Duration;
+use ncmesh_sim::outcome::TraceOutcome;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{RunError, Simulation, SimulationConfig};
 use ncmesh_stack::Stack;
@@ -36,10 +37,11 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     if json {
         show::json(&outcome)?;
     } else {
-        plan::show_carried(&outcome.carried)?;
-        let (seed, events, hash) = (outcome.seed, outcome.events, &outcome.trace_hash);
-        let unsealed = if outcome.sealed { "" } else { "; not encrypted" };
-        show::line(&format!("seed {seed}{unsealed}; trace of {events} events: {hash}"))?;
+        plan::show_outcome(&outcome)?;
+        if let Some(TraceOutcome { seed, sealed, trace_hash, events }) = &outcome.trace {
+            let unsealed = if *sealed { "" } else { "; not encrypted" };
+            show::line(&format!("seed {seed}{unsealed}; trace of {events} events: {trace_hash}"))?;
+        }
     }
     outcome.transfer().map_or(Ok(()), plan::verdict)
 }

@@ -23,6 +23,10 @@ fn text(s: &Status) -> String {
         format!("inbox      {inbox}"),
         format!("transfers  {} under way", s.transfers_open),
         format!("sent       {}", traffic(&s.sent)),
+        format!(
+            "airtime    {:.1} s; {} data packets sent",
+            s.usage.airtime_s, s.usage.transmissions
+        ),
         format!("heard      {}", traffic(&s.heard)),
     ];
     if !s.drops.is_empty() {

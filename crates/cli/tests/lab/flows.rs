@@ -2,8 +2,9 @@
 //! daemons.
 
 use crate::support::{TURN, scenario_file};
-use ncmesh_lab::{Lab, LabFlow, LabOptions, POLL_INTERVAL};
+use ncmesh_lab::{Lab, LabOptions, POLL_INTERVAL};
 use ncmesh_node::api::types::Status;
+use ncmesh_sim::outcome::{FlowOutcome, FlowsOutcome, Outcome};
 use ncmesh_sim::scenario::Scenario;
 use serde_json::Value;
 use std::path::Path;
@@ -69,7 +70,8 @@ fn namespaces_of(lab: u32) -> Vec<String> {
     names.filter(|name| name.starts_with(&format!("ncmesh-lab-{lab}-"))).collect()
 }
 
-fn flow(flows: &[LabFlow], protocol: &str) -> LabFlow {
+fn flow(outcome: &Outcome, protocol: &str) -> FlowOutcome {
+    let FlowsOutcome { flows, .. } = outcome.flows().unwrap();
     flows.iter().find(|flow| flow.protocol == protocol).unwrap().clone()
 }
 
@@ -90,14 +92,17 @@ async fn udp_and_tcp_go_on_when_the_relay_is_killed_and_started_again() {
     // When the mesh knows its new relay, packets arrive again and connections continue.
     delivered(&mut lab, 2, then + 20).await;
     let outcome = lab.finish_flows(running).await.unwrap();
-    let udp = flow(&outcome.flows, "udp");
-    assert!(udp.delivered.unwrap() > 40 && udp.innovative == udp.heard, "{udp:?}");
+    let udp = flow(&outcome, "udp");
+    assert!(udp.delivered > 40 && udp.innovative == udp.heard, "{udp:?}");
     assert!((1e4..230e3).contains(&udp.throughput_bps) && udp.jitter_s.unwrap() > 0.0, "{udp:?}");
-    let tcp = flow(&outcome.flows, "tcp");
-    assert!(tcp.throughput_bps > 1e4 && tcp.mean_rtt_s.unwrap() > 0.0, "{tcp:?}");
-    assert!(tcp.retransmits.unwrap() > 0 && tcp.loss.is_none(), "{tcp:?}");
-    assert_eq!(tcp.congestion.as_deref(), Some("reno"));
+    let tcp = flow(&outcome, "tcp");
+    assert!(tcp.throughput_bps > 1e4 && tcp.loss.is_none(), "{tcp:?}");
+    let kernel = tcp.tcp.unwrap();
+    assert!(kernel.rtt_s.unwrap() > 0.0 && kernel.retransmissions > 0, "{kernel:?}");
+    assert_eq!(kernel.congestion.as_deref(), Some("reno"));
     assert!(outcome.transmissions > 100);
+    // The relay forwards everything.
+    assert!(outcome.nodes.values().all(|usage| usage.airtime_s > 0.0), "{:?}", outcome.nodes);
     assert!(!namespaces_of(std::process::id()).is_empty());
     lab.stop().await.unwrap();
     assert_eq!(namespaces_of(std::process::id()), Vec::<String>::new());
@@ -133,9 +138,10 @@ async fn schemes_that_code_within_flows_carry_them_too() {
         let running = lab.begin_flows().await.unwrap();
         let outcome = lab.finish_flows(running).await.unwrap();
         assert_eq!(outcome.scheme, scheme);
-        let (udp, tcp) = (flow(&outcome.flows, "udp"), flow(&outcome.flows, "tcp"));
-        assert!(udp.delivered.unwrap() > 20 && udp.innovative > 20, "{scheme}: {udp:?}");
-        assert!(tcp.throughput_bps > 1e4 && tcp.mean_rtt_s.unwrap() > 0.0, "{scheme}: {tcp:?}");
+        let (udp, tcp) = (flow(&outcome, "udp"), flow(&outcome, "tcp"));
+        assert!(udp.delivered > 20 && udp.innovative > 20, "{scheme}: {udp:?}");
+        let rtt_s = tcp.tcp.as_ref().and_then(|tcp| tcp.rtt_s);
+        assert!(tcp.throughput_bps > 1e4 && rtt_s.unwrap() > 0.0, "{scheme}: {tcp:?}");
         lab.stop().await.unwrap();
     }
 }
@@ -168,6 +174,7 @@ async fn tcp_that_crosses_is_coded_and_the_daemons_say_how_much() {
     lab.settle_flows().await.unwrap();
     let running = lab.begin_flows().await.unwrap();
     let outcome = lab.finish_flows(running).await.unwrap();
+    let outcome = outcome.flows().unwrap();
     assert!(outcome.flows.iter().all(|flow| flow.throughput_bps > 1e4), "{:?}", outcome.flows);
     let [alice, relay, bob] = ["alice", "relay", "bob"].map(|node| &outcome.coding[node]);
     assert!(relay.coded > 10 && relay.ratio.unwrap() > 0.05, "{relay:?}");
@@ -208,7 +215,7 @@ async fn a_relay_stops_coding_for_who_decodes_too_little_and_says_why() {
     lab.settle_flows().await.unwrap();
     let running = lab.begin_flows().await.unwrap();
     let outcome = lab.finish_flows(running).await.unwrap();
-    let relay = &outcome.coding["relay"];
+    let relay = &outcome.flows().unwrap().coding["relay"];
     assert!(relay.stopped.iter().all(|why| why.contains(" decoded only ")), "{relay:?}");
     assert!(!relay.stopped.is_empty() && relay.coded < relay.sent, "{relay:?}");
     let status: Status = lab.client(1).read("/v1/status").await.unwrap();

@@ -8,7 +8,7 @@ use crate::support::{TURN, scenario_file};
 use ncmesh_engine::time::Duration;
 use ncmesh_lab::{Lab, LabOptions};
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Carried, SimulationConfig, run};
+use ncmesh_sim::{Outcome, SimulationConfig, run};
 use std::ops::ControlFlow;
 
 /// Seeds of the medium.
@@ -26,10 +26,12 @@ fn simulated(scenario: &Scenario, scheme: &str) -> f64 {
     let config = SimulationConfig::from_scenario(scenario).unwrap();
     let limit = Duration::from_secs(3600);
     let go_on = |_: &_| ControlFlow::Continue(());
-    match run(scenario, config, scheme, limit, vec![], go_on).unwrap().carried {
-        Carried::Flows(flows) => flows.flows.iter().map(|flow| flow.throughput_bps).sum(),
-        other => panic!("flows were sent, not {other:?}"),
-    }
+    total(&run(scenario, config, scheme, limit, vec![], go_on).unwrap())
+}
+
+/// Throughput of all flows together, bit/s.
+fn total(outcome: &Outcome) -> f64 {
+    outcome.flows().unwrap().flows.iter().map(|flow| flow.throughput_bps).sum()
 }
 
 /// The same in the lab.
@@ -43,7 +45,7 @@ async fn measured(scenario: &Scenario, scheme: &str) -> f64 {
         let outcome = lab.finish_flows(running).await.unwrap();
         let lag_s = lab.stop().await.unwrap().lag_mean_ns as f64 * 1e-9;
         if lag_s <= max_lag_s {
-            return outcome.flows.iter().map(|flow| flow.throughput_bps).sum();
+            return total(&outcome);
         }
         println!("run again: the medium lagged by {lag_s:.4} s on average");
     }

@@ -95,8 +95,9 @@ impl Building {
         assert_eq!(sent.state, State::Complete, "{sent:?}");
         let file = self.file(name);
         let outcome = self.lab.outcome(self.from, &self.to, id, "pacifier", &file).await.unwrap();
-        assert!(outcome.receivers.iter().all(|r| r.verified), "{outcome:?}");
-        assert_eq!(outcome.receivers.len(), self.to.len());
+        let receivers = &outcome.transfer().unwrap().receivers;
+        assert!(receivers.iter().all(|r| r.verified), "{outcome:?}");
+        assert_eq!(receivers.len(), self.to.len());
         sent
     }
 }

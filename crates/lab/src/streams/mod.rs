@@ -9,12 +9,12 @@ mod source;
 
 use crate::{Lab, LabError, POLL_INTERVAL};
 use ncmesh_node::api::types::Stream as StreamView;
-use ncmesh_sim::scenario::Stream;
-use ncmesh_sim::{
-    StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamReceiverOutcome, StreamsOutcome,
+use ncmesh_sim::outcome::{
+    Carried, Outcome, StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamReceiverOutcome,
+    StreamsOutcome,
 };
+use ncmesh_sim::scenario::Stream;
 use receiver::{Received, Receiver};
-use serde::Serialize;
 use source::{Sent, Source};
 use std::collections::BTreeMap;
 use std::io;
@@ -26,16 +26,6 @@ use tokio::time::{Instant, sleep_until};
 const SAMPLE: Duration = Duration::from_secs(1);
 /// Length of packets where the scenario gives none, bytes: they fit frames of 1,472 bytes.
 const PACKET: usize = 1400;
-
-/// Result of the streams of a lab.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LabStreams {
-    /// The same fields as the simulator's result.
-    #[serde(flatten)]
-    pub streams: StreamsOutcome,
-    /// Processor time of each daemon while the streams ran, as a share of one core, by node.
-    pub cpu: BTreeMap<String, f64>,
-}
 
 /// State of the daemons, as sampled.
 #[derive(Default)]
@@ -92,7 +82,7 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::Api`], [`LabError::System`], and those of [`check`](Self::check).
-    pub async fn carry_streams(&mut self, scheme: &str) -> Result<LabStreams, LabError> {
+    pub async fn carry_streams(&mut self, scheme: &str) -> Result<Outcome, LabError> {
         let carried = self.carry(scheme).await;
         if carried.is_err() {
             // If the emulator gave up, the daemon ended with it. Report the cause.
@@ -102,7 +92,7 @@ impl Lab {
         carried
     }
 
-    async fn carry(&mut self, scheme: &str) -> Result<LabStreams, LabError> {
+    async fn carry(&mut self, scheme: &str) -> Result<Outcome, LabError> {
         let start = Instant::now();
         let streams = self.scenario.streams.clone();
         let mut running = self.start_tasks(&streams, start);
@@ -139,14 +129,11 @@ impl Lab {
             self.outcome_of_stream(stream, &sent, its, &seen)
         });
         let outcome = StreamsOutcome {
-            scenario: self.scenario.name.clone(),
-            scheme: scheme.to_owned(),
             streams: each.collect(),
             queues: seen.queues.into_values().collect(),
-            transmissions: self.data_frames_sent(scheme).await?,
-            seconds,
+            cpu: cpu.collect(),
         };
-        Ok(LabStreams { streams: outcome, cpu: cpu.collect() })
+        self.conclude(scheme, seconds, Carried::Streams(outcome)).await
     }
 
     /// Starts a task for each source and receiver.

@@ -2,6 +2,7 @@
 
 use ncmesh_engine::file::ReceiverState;
 use ncmesh_engine::tunnel::RelayMode;
+use ncmesh_stack::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,6 +32,9 @@ pub struct Status {
     pub nodes: usize,
     /// Number of transfers in progress.
     pub transfers_open: usize,
+    /// Use of the channel.
+    #[serde(flatten)]
+    pub usage: Usage,
     /// Frames and bytes sent, by service and kind.
     pub sent: Vec<Traffic>,
     /// Frames and bytes heard, by service and kind.

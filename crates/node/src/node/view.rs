@@ -33,6 +33,7 @@ impl Node {
             neighbors: self.stack.inbound().count(),
             nodes: others.count(),
             transfers_open: transfers.iter().filter(|t| !has_ended(t)).count(),
+            usage: self.stack.usage(),
             sent: counters.all_sent().map(traffic).collect(),
             heard: counters.all_heard().map(traffic).collect(),
             drops: counters.drops().map(|(why, n)| (why.name().into(), n)).collect(),

@@ -52,7 +52,7 @@ impl Air {
         }
     }
 
-    /// Returns the figures of the last `seconds`, in which the nodes `running` ran, and starts anew.
+    /// Returns the figures of the last `seconds`, in which the nodes `running` ran. Starts anew.
     ///
     /// The airtime in a node's surroundings is the sum over all nodes that it senses and itself.
     /// Frames of two nodes that do not sense each other may overlap, so the sum can exceed 1.

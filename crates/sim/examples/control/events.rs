@@ -20,6 +20,8 @@ const CHECK: Duration = Duration::from_millis(250);
 const LIMIT: Duration = Duration::from_secs(30);
 /// Time between two events, for the mesh to come to rest.
 const REST: Duration = Duration::from_secs(15);
+/// A node that dies or fades has this many nodes or more that route through it.
+const LEAST_USERS: usize = 5;
 /// Share of its delivery that a link keeps when it fades.
 const FADED: f64 = 0.1;
 
@@ -135,7 +137,7 @@ fn watch(
     findings.delays.extend(waiting.iter().map(|_| LIMIT.as_secs_f64()));
 }
 
-/// Chooses a running node that others route through and that does not hold the mesh together.
+/// Chooses a running node that others route through and that the mesh can do without.
 fn victim(run: &Run, rng: &mut ChaCha8Rng) -> Option<usize> {
     let running = routes::running(&run.simulation);
     let graph = Graph::new(&run.mesh.loss, &running);
@@ -143,7 +145,7 @@ fn victim(run: &Run, rng: &mut ChaCha8Rng) -> Option<usize> {
     while !candidates.is_empty() {
         let at = (rng::unit(rng) * candidates.len() as f64) as usize;
         let node = candidates.swap_remove(at);
-        if graph.is_spare(node, &running) && !users(run, node).is_empty() {
+        if graph.is_spare(node, &running) && users(run, node).len() >= LEAST_USERS {
             return Some(node);
         }
     }

@@ -19,9 +19,10 @@
 //! of 10 dB. Nodes know nothing in advance. With events the radios become links of the same losses,
 //! because only links can fade while the simulation runs.
 //!
-//! Truth is the expected loss of frames of the MTU without interference, `MediumConfig::expected_loss`.
-//! A path costs the sum of 1/(d_f d_r) of its links. Nodes are asked for their paths as engines are:
-//! by `Topology::paths_from`. The time this takes does not count as time of the simulation.
+//! Truth is `MediumConfig::expected_loss` of frames of the MTU, which knows no interference. A path
+//! costs the sum of 1/(d_f d_r) of its links. Nodes are asked for their paths as engines are, by
+//! `Topology::paths_from`. The time this takes does not count as time of the simulation. In meshes
+//! of more than 1,000 nodes, 1,000 are asked whom they know.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
@@ -190,10 +191,7 @@ fn windows(run: &mut Run, air: &RefCell<Air>, options: &Options) -> (Vec<Value>,
         let to = end.min(from + WINDOW);
         while run.simulation.now() < to {
             run.advance(CHECK.min(to.since(run.simulation.now())));
-            let all = 0..run.simulation.len();
-            if complete_s.is_none()
-                && all.into_iter().all(|i| routes::is_complete(&run.simulation, i))
-            {
+            if complete_s.is_none() && routes::are_complete(&run.simulation) {
                 complete_s = Some(run.simulation.now().as_secs_f64());
             }
         }

@@ -51,9 +51,10 @@ impl Mesh {
         let mut position = || [rng::unit(&mut rng) * side_m, rng::unit(&mut rng) * side_m];
         let mut positions: Vec<_> = (0..draw.nodes).map(|_| position()).collect();
         for _ in 0..MOST_DRAWS {
-            let mesh = Self::at(positions, draw)?;
+            let mut mesh = Self::at(positions, draw)?;
             let outside = mesh.outside();
             if outside.is_empty() {
+                mesh.senses = sensed(&mesh.positions);
                 return Ok(mesh);
             }
             positions = mesh.positions;
@@ -70,10 +71,7 @@ impl Mesh {
         }
         let config = SimulationConfig::from_scenario(&scenario)?;
         let loss = config.medium.expected_loss(config.mtu)?;
-        let near = |a: &[f64; 2], b: &[f64; 2]| (a[0] - b[0]).hypot(a[1] - b[1]) <= SENSING_RANGE_M;
-        let sensed = |a| (0..positions.len()).filter(|&b| near(a, &positions[b])).collect();
-        let senses = positions.iter().map(sensed).collect();
-        Ok(Self { config, positions, loss, senses })
+        Ok(Self { config, positions, loss, senses: Vec::new() })
     }
 
     /// Returns the nodes outside the largest component of good links.
@@ -94,8 +92,8 @@ impl Mesh {
     }
 
     /// Replaces the radios by links of the same losses, so that links can be changed while the
-    /// simulation runs. Their power follows from their loss as under Rayleigh fading. A radio senses
-    /// all others in sensing range; fading does not change that here.
+    /// simulation runs. Their power follows from their loss as under Rayleigh fading. A radio
+    /// senses all others in sensing range; fading does not change that here.
     pub(crate) fn use_links(&mut self) {
         let others = |(me, list): (usize, &Vec<usize>)| {
             list.iter().filter(|&&other| other != me).map(|&other| RadioId(other)).collect()
@@ -138,6 +136,13 @@ impl Mesh {
             "senses": self.senses,
         })
     }
+}
+
+/// Returns the nodes within sensing range of each node, itself included.
+fn sensed(positions: &[[f64; 2]]) -> Vec<Vec<usize>> {
+    let near = |a: &[f64; 2], b: &[f64; 2]| (a[0] - b[0]).hypot(a[1] - b[1]) <= SENSING_RANGE_M;
+    let list = |a| (0..positions.len()).filter(|&b| near(a, &positions[b])).collect();
+    positions.iter().map(list).collect()
 }
 
 /// Returns the scenario file: the medium of `scenarios/mesh.toml` at 11 Mbit/s, and no `[measure]`,

@@ -9,8 +9,11 @@ use ncmesh_wire::NodeId;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Pairs of nodes whose paths are judged.
-const PAIRS: usize = 2_000;
+/// Random nodes to which paths are judged, and random nodes from which, for each: 2,000 pairs.
+const DESTINATIONS: usize = 50;
+const SOURCES: usize = 40;
+/// Nodes asked for the nodes they know. In larger meshes they stand for the others.
+const MOST_ASKED: usize = 1_000;
 
 /// Returns the paths that a node believes in; `None` if it is switched off.
 pub(crate) fn paths(simulation: &Simulation, node: usize) -> Option<Arc<Paths>> {
@@ -28,41 +31,58 @@ pub(crate) fn is_complete(simulation: &Simulation, node: usize) -> bool {
     missing(simulation, node) == 0
 }
 
+/// Returns whether all nodes have paths to all nodes that run.
+pub(crate) fn are_complete(simulation: &Simulation) -> bool {
+    asked(simulation).into_iter().all(|node| is_complete(simulation, node))
+}
+
 /// Returns the share of ordered pairs of running nodes for which the first has a path to the other.
 pub(crate) fn reach(simulation: &Simulation) -> f64 {
-    let nodes: Vec<usize> =
-        (0..simulation.len()).filter(|&node| simulation.host(node).stack().is_some()).collect();
-    let missing: usize = nodes.iter().map(|&node| missing(simulation, node)).sum();
-    1.0 - missing as f64 / (nodes.len() * (nodes.len() - 1)).max(1) as f64
+    let asked = asked(simulation);
+    let missing: usize = asked.iter().map(|&node| missing(simulation, node)).sum();
+    let others = running_nodes(simulation).len() - 1;
+    1.0 - missing as f64 / (asked.len() * others).max(1) as f64
 }
 
 fn missing(simulation: &Simulation, node: usize) -> usize {
     let Some(paths) = paths(simulation, node) else { return 0 };
-    let others = (0..simulation.len()).filter(|&other| simulation.host(other).stack().is_some());
+    let others = running_nodes(simulation).into_iter();
     others.filter(|&other| !paths.reaches(node_id(other))).count()
+}
+
+fn running_nodes(simulation: &Simulation) -> Vec<usize> {
+    let runs = |node: &usize| simulation.host(*node).stack().is_some();
+    (0..simulation.len()).filter(runs).collect()
+}
+
+/// Returns running nodes, evenly spaced.
+fn asked(simulation: &Simulation) -> Vec<usize> {
+    let nodes = running_nodes(simulation);
+    let step = nodes.len().div_ceil(MOST_ASKED).max(1);
+    nodes.into_iter().step_by(step).collect()
 }
 
 /// Judges the paths of random pairs of running nodes. Each hop is chosen by the topology of the
 /// node where the packet is.
 pub(crate) fn quality(simulation: &Simulation, graph: &Graph, seed: u64) -> Value {
-    let next: Vec<_> = (0..simulation.len()).map(|node| next_hops(simulation, node)).collect();
-    let nodes: Vec<usize> = (0..next.len()).filter(|&node| !next[node].is_empty()).collect();
-    let trees: Vec<_> = (0..next.len()).map(|node| graph.tree(node)).collect();
+    let nodes = running_nodes(simulation);
     let mut rng = rng::stream(seed, NodeId(0), "control", "pairs");
     let mut pick = || nodes[(rng::unit(&mut rng) * nodes.len() as f64) as usize];
+    let destinations: Vec<usize> = (0..DESTINATIONS).map(|_| pick()).collect();
+    let next = next_hops(simulation, &destinations);
 
     let (mut stretch, mut unreachable, mut loops, mut broken) = (Vec::new(), 0, 0, 0);
-    for _ in 0..PAIRS {
-        let (from, to) = (pick(), pick());
-        if from == to {
-            continue;
-        }
-        match walk(&next, graph, from, to) {
-            Walk::Arrived(etx) if etx.is_finite() => stretch.push(etx / trees[from].etx[to]),
-            // It ends at a link over which nothing passes.
-            Walk::Arrived(_) => broken += 1,
-            Walk::Unreachable => unreachable += 1,
-            Walk::Loop => loops += 1,
+    for (&to, next) in destinations.iter().zip(&next) {
+        // A link costs the same in both directions, so that paths from a node are those to it.
+        let best = graph.tree(to).etx;
+        for from in (0..SOURCES).map(|_| pick()).filter(|&from| from != to) {
+            match walk(next, graph, from, to) {
+                Walk::Arrived(etx) if etx.is_finite() => stretch.push(etx / best[from]),
+                // It leads over a link that nothing passes.
+                Walk::Arrived(_) => broken += 1,
+                Walk::Unreachable => unreachable += 1,
+                Walk::Loop => loops += 1,
+            }
         }
     }
     json!({
@@ -76,11 +96,17 @@ pub(crate) fn quality(simulation: &Simulation, graph: &Graph, seed: u64) -> Valu
     })
 }
 
-/// Returns the next hop to every node, as a node believes; nothing if it is switched off.
-fn next_hops(simulation: &Simulation, node: usize) -> Vec<Option<usize>> {
-    let Some(paths) = paths(simulation, node) else { return Vec::new() };
-    let hop = |to| paths.path_to(node_id(to)).first().map(|hop| usize::from(hop.0) - 1);
-    (0..simulation.len()).map(hop).collect()
+/// Returns, for each destination, the next hop that each node believes in.
+fn next_hops(simulation: &Simulation, destinations: &[usize]) -> Vec<Vec<Option<usize>>> {
+    let mut next = vec![vec![None; simulation.len()]; destinations.len()];
+    for node in running_nodes(simulation) {
+        let Some(paths) = paths(simulation, node) else { continue };
+        for (&to, next) in destinations.iter().zip(&mut next) {
+            let hop = paths.path_to(node_id(to)).first().copied();
+            next[node] = hop.map(|hop| usize::from(hop.0) - 1);
+        }
+    }
+    next
 }
 
 /// Where hop-by-hop forwarding leads.
@@ -91,14 +117,15 @@ enum Walk {
     Loop,
 }
 
-fn walk(next: &[Vec<Option<usize>>], graph: &Graph, from: usize, to: usize) -> Walk {
+/// Follows the next hops to one destination.
+fn walk(next: &[Option<usize>], graph: &Graph, from: usize, to: usize) -> Walk {
     let (mut at, mut etx) = (from, 0.0);
     // A path without a loop visits each node at most once.
     for _ in 0..next.len() {
         if at == to {
             return Walk::Arrived(etx);
         }
-        let Some(hop) = next[at].get(to).copied().flatten() else { return Walk::Unreachable };
+        let Some(hop) = next[at] else { return Walk::Unreachable };
         etx += graph.cost(at, hop);
         at = hop;
     }
@@ -117,15 +144,11 @@ mod tests {
             loss.set(RadioId(a), RadioId(b), 0.0).unwrap();
         }
         let graph = Graph::new(&loss, &[true; 3]);
-        let mut next = vec![
-            vec![Some(0), Some(1), Some(1)],
-            vec![Some(0), Some(1), Some(2)],
-            vec![Some(1), Some(1), Some(2)],
-        ];
+        let mut next = [Some(1), Some(2), None];
         assert!(matches!(walk(&next, &graph, 0, 2), Walk::Arrived(2.0)));
-        next[1][2] = Some(0);
+        next[1] = Some(0);
         assert!(matches!(walk(&next, &graph, 0, 2), Walk::Loop));
-        next[1][2] = None;
+        next[1] = None;
         assert!(matches!(walk(&next, &graph, 0, 2), Walk::Unreachable));
     }
 }

@@ -8,66 +8,19 @@ mod streams;
 mod transfer;
 
 use crate::observe::Observer;
+use crate::outcome::{Carried, Outcome, TraceOutcome};
 use crate::scenario::Scenario;
 use crate::simulation::{Simulation, SimulationConfig, SimulationError, node_id};
 use ncmesh_engine::registry::{Entry, ServiceKind};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
-use ncmesh_engine::transmission::DATA;
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::link::LinkConfig;
-use ncmesh_wire::ServiceId;
-use serde::Serialize;
+use ncmesh_stack::{Stack, Usage};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-pub use flows::{CodingOutcome, FlowOutcome, FlowSeries, FlowsOutcome};
-pub use streams::{
-    StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamReceiverOutcome, StreamSeries,
-    StreamsOutcome,
-};
-pub use transfer::{ReceiverOutcome, TransferOutcome, contents};
-
-/// Result of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Outcome {
-    /// Result of the service that the engine offers.
-    #[serde(flatten)]
-    pub carried: Carried,
-    /// Data packets that each node sent, by name.
-    pub node_transmissions: BTreeMap<String, u64>,
-    /// Seed of the run.
-    pub seed: u64,
-    /// Whether frames were encrypted. If not, a null cipher added as many bytes.
-    pub sealed: bool,
-    /// Hash over every frame sent, heard and reported.
-    pub trace_hash: String,
-    /// Number of events that the hash covers.
-    pub events: u64,
-}
-
-impl Outcome {
-    /// Returns the result of the file transfer, if the run was one.
-    #[must_use]
-    pub fn transfer(&self) -> Option<&TransferOutcome> {
-        match &self.carried {
-            Carried::Transfer(transfer) => Some(transfer),
-            Carried::Flows(_) | Carried::Streams(_) => None,
-        }
-    }
-}
-
-/// Results of each service.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Carried {
-    /// Result of a file transfer.
-    Transfer(TransferOutcome),
-    /// Results of flows of packets.
-    Flows(FlowsOutcome),
-    /// Results of live streams.
-    Streams(StreamsOutcome),
-}
+pub use transfer::contents;
 
 /// Reason why a scenario cannot be run, or a run ended early.
 #[derive(Debug, thiserror::Error)]
@@ -187,8 +140,9 @@ pub fn run(
     let settling = settling_time(&config.link);
     let mut s = Simulation::new(config)?;
     observers.into_iter().for_each(|observer| s.observe(observer));
-    let mut run = Run { scenario, scheme: entry.name, id: entry.id, s, progress };
+    let mut run = Run { scenario, scheme: entry.name, s, progress };
     run.advance(Instant::default() + settling, |_| false)?;
+    let start = run.s.now();
 
     let carried = match &scenario.traffic {
         Some(traffic) if entry.service() == ServiceKind::File => {
@@ -201,22 +155,21 @@ pub fn run(
     };
 
     run.s.finish().map_err(RunError::Observer)?;
-    Ok(Outcome {
-        carried,
-        node_transmissions: run.node_transmissions(),
+    let seconds = (run.s.now() - start).as_secs_f64();
+    let trace = TraceOutcome {
         seed: scenario.seed,
         sealed: run.s.config().sealed,
         trace_hash: run.s.trace_hash(),
         events: run.s.trace_events(),
-    })
+    };
+    let outcome = Outcome::new(&scenario.name, entry.name, seconds, run.usage(), carried);
+    Ok(Outcome { trace: Some(trace), ..outcome })
 }
 
 /// A run under way.
 struct Run<'a, P> {
     scenario: &'a Scenario,
     scheme: &'static str,
-    /// Service id of the scheme's frames.
-    id: ServiceId,
     s: Simulation,
     progress: P,
 }
@@ -261,15 +214,9 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
         }
     }
 
-    /// Returns the data packets that each node sent, by name.
-    fn node_transmissions(&self) -> BTreeMap<String, u64> {
-        (0..self.s.len()).map(|node| (self.name(node), self.data_sent(node))).collect()
-    }
-
-    /// Returns the data packets that a node sent.
-    fn data_sent(&self, node: usize) -> u64 {
-        let Some(stack) = self.s.host(node).stack() else { return 0 };
-        // Data frames have the same kind in files and tunnels.
-        stack.counters().sent(self.id, DATA).frames
+    /// Returns the use of the channel by each node, by name.
+    fn usage(&self) -> BTreeMap<String, Usage> {
+        let of = |node| self.s.host(node).stack().map(Stack::usage).unwrap_or_default();
+        (0..self.s.len()).map(|node| (self.name(node), of(node))).collect()
     }
 }

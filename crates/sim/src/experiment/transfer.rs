@@ -2,6 +2,7 @@
 
 use super::{Run, RunError};
 use crate::host::Observation;
+use crate::outcome::{ReceiverOutcome, TransferOutcome};
 use crate::scenario::{Content, Traffic};
 use crate::simulation::{Simulation, node_id};
 use ncmesh_engine::file::TransferStatus;
@@ -10,44 +11,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
-use serde::Serialize;
 use std::ops::ControlFlow;
-
-/// Result of a file transfer, in the simulator or between daemons.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TransferOutcome {
-    /// Name of the scenario.
-    pub scenario: String,
-    /// Name of the engine.
-    pub scheme: String,
-    /// Size of the file, bytes.
-    pub bytes: u64,
-    /// Result of each receiver, in the scenario's order.
-    pub receivers: Vec<ReceiverOutcome>,
-    /// Data packets that all nodes sent.
-    pub transmissions: u64,
-    /// Payload bytes of the source's packets, divided by the size of the file.
-    pub source_redundancy: f64,
-    /// Nodes that the source listed as forwarders.
-    pub forwarders: Vec<String>,
-    /// Time from the start of the transfer to its end, s of the mesh's clock.
-    pub seconds: f64,
-}
-
-/// Result of a file transfer at one receiver.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ReceiverOutcome {
-    /// Name of the receiver.
-    pub node: String,
-    /// Whether it has the whole file, byte for byte.
-    pub verified: bool,
-    /// Bytes that it has.
-    pub bytes: u64,
-    /// Time from the start of the transfer until it had the whole file, s.
-    pub seconds: Option<f64>,
-    /// Size of the file divided by that time, bit/s.
-    pub throughput_bps: Option<f64>,
-}
 
 /// Runs the file transfer, for at most `limit`.
 pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
@@ -117,14 +81,10 @@ fn outcome<P: FnMut(&Simulation) -> ControlFlow<()>>(
     let status = status(s, traffic.from, flow);
     let listed = status.iter().flat_map(|t| &t.forwarders);
     TransferOutcome {
-        scenario: run.scenario.name.clone(),
-        scheme: run.scheme.to_owned(),
         bytes: contents.len() as u64,
         receivers: receivers.collect(),
-        transmissions: run.node_transmissions().values().sum(),
         source_redundancy: status.as_ref().map_or(0.0, |t| t.source_redundancy),
         forwarders: listed.map(|node| run.name(usize::from(node.0) - 1)).collect(),
-        seconds: (s.now() - start).as_secs_f64(),
     }
 }
 

@@ -2,12 +2,10 @@
 //! (RFC 5681). Windows are counted in packets.
 
 use ncmesh_engine::time::{Duration, Instant};
-use serde::{Deserialize, Serialize};
 
 /// How a sender answers losses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Congestion {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Congestion {
     /// RFC 5681.
     Reno,
     /// RFC 9438.
@@ -15,6 +13,17 @@ pub enum Congestion {
     Cubic,
     /// None: the receiver's window alone limits the sender.
     None,
+}
+
+impl Congestion {
+    /// Returns its name in scenarios and results.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::Cubic => "cubic",
+            Self::None => "none",
+        }
+    }
 }
 
 /// Window at the start, packets (RFC 6928).

@@ -18,15 +18,15 @@ mod interop_tests;
 #[cfg(test)]
 mod tests;
 
+use crate::outcome::TcpOutcome;
 use ncmesh_engine::time::{Duration, Instant};
 use observer::Observer;
 use receiver::Receiver;
 use sender::Sender;
-use serde::Serialize;
 use smoltcp::wire::{Ipv4Address, Ipv4Packet};
 use std::collections::VecDeque;
 
-pub use congestion::Congestion;
+pub(crate) use congestion::Congestion;
 pub(crate) use segment::HEADERS;
 
 /// Port of all servers.
@@ -55,31 +55,6 @@ pub(crate) enum End {
     Client,
     /// Which receives.
     Server,
-}
-
-/// What came of a connection.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct TcpOutcome {
-    /// Congestion control.
-    pub congestion: Congestion,
-    /// Payload of a full segment, bytes.
-    pub segment_bytes: usize,
-    /// Payload that arrived in order, bytes.
-    pub bytes: u64,
-    /// Segments with data that the source sent, repeated ones included.
-    pub segments: u64,
-    /// Of those, the ones that repeated bytes sent before.
-    pub retransmissions: u64,
-    /// Segments with data that arrived.
-    pub arrived: u64,
-    /// Share of the data segments that did not arrive.
-    pub loss: Option<f64>,
-    /// Mean round-trip time, of segments sent once with none repeated meanwhile (Karn), s.
-    pub rtt_s: Option<f64>,
-    /// The shortest of these, s.
-    pub min_rtt_s: Option<f64>,
-    /// Of a transfer of given size, when all of it had arrived, s since its start.
-    pub finished_s: Option<f64>,
 }
 
 /// A connection that sends `size` bytes, or as many as it can, from client to server.
@@ -197,7 +172,7 @@ impl Connection {
         let Observer { sent, repeated, arrived, round_trips: (sum, trips), .. } = self.observer;
         let mean = |of: f64, n: f64| (n > 0.0).then(|| of / n);
         TcpOutcome {
-            congestion: self.behaviour.congestion,
+            congestion: Some(self.behaviour.congestion.name().to_owned()),
             segment_bytes: self.behaviour.packet - HEADERS,
             bytes: self.server.received - self.counted_from,
             segments: sent,

@@ -62,25 +62,7 @@ class LabRun(Run):
         except ValueError as error:
             said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
             raise FailureError(Kind.OTHER, f"{self}: {self.program} lab: {said[-1]}") from error
-        for flow in outcome.get("flows") or ():
-            flow["tcp"] = _tcp(flow)
         return outcome
-
-
-def _tcp(flow: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the kernel's TCP statistics of a flow in the form of the simulator's."""
-    if flow["protocol"] != "tcp":
-        return None
-    segments, again = flow["segments"], flow["retransmits"]
-    return {
-        "congestion": flow["congestion"],
-        "segments": segments,
-        "retransmissions": again,
-        # A segment that is sent again was lost, as a rule.
-        "arrived": segments - again,
-        "loss": again / segments if segments else 0.0,
-        "rtt_s": flow["mean_rtt_s"],
-    }
 
 
 def to_toml(table: Mapping[str, Any]) -> str:

@@ -5,15 +5,14 @@ mod tcp;
 mod watch;
 
 use super::{Run, RunError};
+use crate::outcome::{CodingOutcome, FlowOutcome, FlowsOutcome};
 use crate::scenario::{Flow, Transport};
 use crate::simulation::{IpArrival, Simulation, node_id};
-use crate::tcp::TcpOutcome;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
 use ncmesh_host::gateway::{DEFAULT_QUEUE, GatewayConfig, Target};
 use ncmesh_medium::MacConfig;
 use ncmesh_wire::NodeId;
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::ControlFlow;
@@ -21,96 +20,6 @@ use watch::Watch;
 
 /// How often what is told over time is looked at, in the time of the longest flow.
 const SAMPLES: u32 = 200;
-
-/// What came of flows through a tunnel.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FlowsOutcome {
-    /// The scenario's name.
-    pub scenario: String,
-    /// The engine.
-    pub scheme: String,
-    /// Each flow, in the scenario's order.
-    pub flows: Vec<FlowOutcome>,
-    /// Data packets all nodes sent.
-    pub transmissions: u64,
-    /// Of a scheme that codes packets which cross, what each node coded, by name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub coding: BTreeMap<String, CodingOutcome>,
-    /// Seconds of the mesh's clock from the start of the first flow to the end of the last.
-    pub seconds: f64,
-}
-
-/// What came of one flow, while it was measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct FlowOutcome {
-    /// Its source.
-    pub from: String,
-    /// Its destination.
-    pub to: String,
-    /// Length of its packets, bytes.
-    pub packet_bytes: usize,
-    /// Packets of the source that the scheme took from its gateway.
-    pub taken: u64,
-    /// Packets that the source sent beyond those: dropped by its gateway, or waiting there yet.
-    pub refused: u64,
-    /// Packets that arrived whole.
-    pub delivered: u64,
-    /// Of those, the ones that came after a later one.
-    pub disordered: u64,
-    /// Packets that arrived with other bytes than were sent, or twice; of TCP, bytes.
-    pub corrupt: u64,
-    /// How long it was measured, s.
-    pub seconds: f64,
-    /// Bits of packets delivered over that time, of TCP those of its payload, bit/s.
-    pub throughput_bps: f64,
-    /// Packets delivered for each slot of that time, where access is slotted.
-    pub packets_per_slot: Option<f64>,
-    /// Data frames heard by the destination.
-    pub heard: u64,
-    /// Of those, the ones that brought something new.
-    pub innovative: u64,
-    /// Mean time from the source's sending a packet to its delivery, s.
-    pub mean_delay_s: Option<f64>,
-    /// Of a flow of TCP, what TCP tells.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tcp: Option<TcpOutcome>,
-    /// What changes while it runs.
-    pub series: FlowSeries,
-}
-
-/// What a node coded from the start of the first flow to the end of the last.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct CodingOutcome {
-    /// Data frames it sent.
-    pub sent: u64,
-    /// Of those, the ones with two packets in them.
-    pub coded: u64,
-    /// Coded over sent (Huang et al., V-A).
-    pub ratio: Option<f64>,
-    /// Packets it decoded.
-    pub decoded: u64,
-    /// Coded frames for it that it could not decode.
-    pub undecodable: u64,
-    /// Packets it sent again because a neighbour missed them.
-    pub repeated: u64,
-    /// At the end, mean over directions of the hold time that it found best, s.
-    pub hold_s: Option<f64>,
-    /// At the end, neighbours for whom it does not code, and why.
-    pub stopped: Vec<String>,
-}
-
-/// A flow over time, from its start on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct FlowSeries {
-    /// When each sample was taken, s since the flow's start.
-    pub seconds: Vec<f64>,
-    /// Packets delivered until then.
-    pub delivered: Vec<u64>,
-    /// Innovative frames at the destination until then.
-    pub innovative: Vec<u64>,
-    /// By node, packets it was to transfer yet: of MC2 its credits, else the packets queued.
-    pub credits: BTreeMap<String, Vec<u64>>,
-}
 
 /// What a flow carries.
 trait Traffic {
@@ -184,14 +93,7 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
     }
     let slot = slot_seconds(&run.s);
     let outcomes = flows.into_iter().map(|flow| flow.conclude(&run.s, slot));
-    Ok(FlowsOutcome {
-        scenario: run.scenario.name.clone(),
-        scheme: run.scheme.to_owned(),
-        flows: outcomes.collect(),
-        transmissions: run.node_transmissions().values().sum(),
-        coding: coding(run),
-        seconds: (run.s.now() - start).as_secs_f64(),
-    })
+    Ok(FlowsOutcome { flows: outcomes.collect(), coding: coding(run), samples: None })
 }
 
 fn carriages<P: FnMut(&Simulation) -> ControlFlow<()>>(
@@ -311,8 +213,8 @@ impl Carriage {
         let (heard, innovative) = watch.heard(s);
         let taken = watch.taken(s).saturating_sub(watch.taken_before);
         let mut outcome = watch.outcome;
-        outcome.taken = taken;
-        outcome.refused = watch.offered.saturating_sub(taken);
+        outcome.taken = Some(taken);
+        outcome.refused = Some(watch.offered.saturating_sub(taken));
         outcome.heard = heard.saturating_sub(watch.before.0);
         outcome.innovative = innovative.saturating_sub(watch.before.1);
         outcome.seconds = seconds;

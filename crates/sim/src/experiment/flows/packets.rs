@@ -1,6 +1,7 @@
 //! UDP packets of a flow, evenly spaced or as fast as the gateway takes them.
 
-use super::{FlowOutcome, RunError, Traffic, Watch};
+use super::{RunError, Traffic, Watch};
+use crate::outcome::FlowOutcome;
 use crate::simulation::{IpArrival, Simulation};
 use ncmesh_engine::time::{Duration, Instant};
 use smoltcp::phy::ChecksumCapabilities;
@@ -26,6 +27,10 @@ pub(super) struct Packets {
     /// When each packet was sent.
     sent_at: Vec<Instant>,
     arrived: Vec<bool>,
+    /// Packets that arrived after a later one.
+    disordered: u64,
+    /// Packets that arrived with wrong bytes, or twice.
+    corrupt: u64,
     /// Highest number of a packet that arrived.
     latest: usize,
     delays: Duration,
@@ -68,6 +73,8 @@ impl Packets {
             next: watch.begins,
             sent_at: Vec::new(),
             arrived: Vec::new(),
+            disordered: 0,
+            corrupt: 0,
             latest: 0,
             delays: Duration::ZERO,
         }
@@ -144,20 +151,22 @@ impl Traffic for Packets {
         let is_whole = self.arrived.get(index) == Some(&false)
             && arrival.packet == packet(self.number, watch.addresses, number, self.length);
         if !is_whole {
-            watch.outcome.corrupt += 1;
+            self.corrupt += 1;
             return;
         }
         self.arrived[index] = true;
         watch.delivered += 1;
         if watch.counts(arrival.at) {
             watch.outcome.delivered += 1;
-            watch.outcome.disordered += u64::from(index < self.latest);
+            self.disordered += u64::from(index < self.latest);
             self.delays += arrival.at - self.sent_at[index];
         }
         self.latest = self.latest.max(index);
     }
 
     fn conclude(&self, outcome: &mut FlowOutcome, _: Instant) {
+        outcome.disordered = Some(self.disordered);
+        outcome.corrupt = Some(self.corrupt);
         let delivered = outcome.delivered;
         if outcome.seconds > 0.0 {
             outcome.throughput_bps = (delivered * self.length as u64 * 8) as f64 / outcome.seconds;

@@ -1,6 +1,7 @@
 //! A transfer by TCP: its packets are carried in both directions.
 
-use super::{FlowOutcome, RunError, Traffic, Watch};
+use super::{RunError, Traffic, Watch};
+use crate::outcome::FlowOutcome;
 use crate::scenario::Tcp;
 use crate::simulation::{IpArrival, Simulation};
 use crate::tcp::{Behaviour, Congestion, Connection, End, HEADERS};
@@ -114,7 +115,9 @@ impl Traffic for Transfer {
 
     fn conclude(&self, outcome: &mut FlowOutcome, begins: Instant) {
         let tcp = self.connection.outcome(begins);
-        outcome.corrupt = self.connection.wrong();
+        // TCP puts segments in order before anybody sees them.
+        outcome.disordered = Some(0);
+        outcome.corrupt = Some(self.connection.wrong());
         if outcome.seconds > 0.0 {
             outcome.throughput_bps = (tcp.bytes * 8) as f64 / outcome.seconds;
         }

@@ -1,6 +1,7 @@
 //! A flow as seen from outside, whatever it carries.
 
-use super::{FlowOutcome, Run, RunError};
+use super::{Run, RunError};
+use crate::outcome::FlowOutcome;
 use crate::scenario::Flow;
 use crate::simulation::{Simulation, node_id};
 use ncmesh_engine::time::Instant;
@@ -39,7 +40,8 @@ impl Watch {
         let begins = start + flow.start;
         let counts_from = begins + flow.warm_up;
         let ends = counts_from + flow.duration;
-        let outcome = FlowOutcome { from, to, packet_bytes, ..FlowOutcome::default() };
+        let protocol = flow.transport.name().to_owned();
+        let outcome = FlowOutcome { from, to, protocol, packet_bytes, ..FlowOutcome::default() };
         Self {
             scheme,
             flow,

@@ -8,117 +8,17 @@ mod receiver;
 mod source;
 
 use super::{Run, RunError};
+use crate::outcome::{StreamOutcome, StreamQueueOutcome, StreamsOutcome};
 use crate::simulation::Simulation;
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
-use serde::Serialize;
 use source::Source;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// Interval of the samples over time, as in Figure 6 of the paper.
 const SAMPLE: Duration = Duration::from_secs(1);
-
-/// Result of the streams of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct StreamsOutcome {
-    /// Name of the scenario.
-    pub scenario: String,
-    /// Name of the engine.
-    pub scheme: String,
-    /// Result of each stream, in the scenario's order.
-    pub streams: Vec<StreamOutcome>,
-    /// Every queue of every stream.
-    pub queues: Vec<StreamQueueOutcome>,
-    /// Data packets that all nodes sent.
-    pub transmissions: u64,
-    /// Virtual time from the start of the first stream to the end of the last, s.
-    pub seconds: f64,
-}
-
-/// Result of one stream during its measurement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct StreamOutcome {
-    /// Group that it was sent to.
-    pub group: String,
-    /// Name of the source.
-    pub from: String,
-    /// Length of the packets, bytes.
-    pub packet_bytes: usize,
-    /// Packets that the source accepted, by layer.
-    pub taken: Vec<u64>,
-    /// Packets that the source refused because its queue was full.
-    pub refused: u64,
-    /// Length of the measurement, s.
-    pub seconds: f64,
-    /// Result of each receiver, in the scenario's order.
-    pub receivers: Vec<StreamReceiverOutcome>,
-}
-
-/// Result of one receiver during the measurement of its stream.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct StreamReceiverOutcome {
-    /// Name of the receiver.
-    pub node: String,
-    /// Rate of the packets that arrived, bit/s.
-    pub rate_bps: f64,
-    /// Result of each layer.
-    pub layers: Vec<StreamLayerOutcome>,
-    /// Packets that arrived with wrong bytes, or twice.
-    pub corrupt: u64,
-    /// Mean time from acceptance at the source to arrival, s.
-    pub mean_delay_s: Option<f64>,
-    /// Rate over time.
-    pub series: StreamSeries,
-    /// Latest reason that its node reported for a rate below the requested one.
-    pub problem: Option<String>,
-}
-
-/// Result of one layer at one receiver.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct StreamLayerOutcome {
-    /// Name of the layer.
-    pub name: String,
-    /// Packets that arrived.
-    pub delivered: u64,
-    /// Rate of these packets, bit/s.
-    pub rate_bps: f64,
-    /// Packets that arrived, divided by the packets that the source accepted.
-    pub share: f64,
-}
-
-/// Rate of a receiver over time, from the beginning of the stream.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct StreamSeries {
-    /// End of each sample, s since the beginning of the stream.
-    pub seconds: Vec<f64>,
-    /// Rate during the sample, bit/s.
-    pub rate_bps: Vec<f64>,
-}
-
-/// A queue of a stream, sampled every second.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct StreamQueueOutcome {
-    /// Node that has the queue.
-    pub node: String,
-    /// Group of the stream.
-    pub group: String,
-    /// Next hop.
-    pub to: String,
-    /// Receivers downstream (m), in the last sample.
-    pub receivers: u32,
-    /// Maximum length of the queue, packets (Q).
-    pub most_held: u32,
-    /// Maximum length of its drop queue, packets (D).
-    pub most_drop_queue: f64,
-    /// Packets sent by layer, since the queue exists.
-    pub sent: Vec<u64>,
-    /// Packets dropped by layer, since the queue exists.
-    pub dropped: Vec<u64>,
-    /// Packets that the radio gave up on, since the queue exists.
-    pub lost: u64,
-}
 
 /// Runs the scenario's streams, for at most `limit`.
 pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
@@ -157,12 +57,9 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
 
     let now = run.s.now();
     Ok(StreamsOutcome {
-        scenario: run.scenario.name.clone(),
-        scheme: run.scheme.to_owned(),
         streams: sources.into_iter().map(|source| source.conclude(now)).collect(),
         queues: queues.outcomes.into_values().collect(),
-        transmissions: run.node_transmissions().values().sum(),
-        seconds: (now - start).as_secs_f64(),
+        cpu: BTreeMap::new(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! One receiver of a stream: when it joins and leaves, and what arrives at it.
 
-use super::{RunError, SAMPLE, StreamLayerOutcome, StreamReceiverOutcome};
+use super::{RunError, SAMPLE};
+use crate::outcome::{StreamLayerOutcome, StreamReceiverOutcome};
 use crate::scenario::StreamReceiver;
 use crate::simulation::{Simulation, StreamArrival};
 use ncmesh_engine::stream::UtilityConfig;

@@ -3,8 +3,9 @@
 //! Every packet begins with its layer and number, and its other bytes follow from them. So a packet
 //! that arrives is checked without keeping what was sent.
 
+use super::RunError;
 use super::receiver::Receiver;
-use super::{RunError, StreamOutcome};
+use crate::outcome::StreamOutcome;
 use crate::scenario::Stream;
 use crate::simulation::{Simulation, StreamArrival};
 use ncmesh_engine::time::{Duration, Instant};

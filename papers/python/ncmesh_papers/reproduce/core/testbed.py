@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, stdev
@@ -99,7 +99,7 @@ def run(scheme: str, access: str, loss: float, seconds: float, seed: int) -> Mea
     table = {**scenario(access, loss, seconds), "protocol": {chosen.engine: dict(chosen.settings)}}
     result = ncmesh.run(table, seed=seed, scheme=chosen.engine)
     delivered = sum(flow.delivered for flow in result.flows)
-    took = (durations(flow.series["seconds"], flow.series["delivered"]) for flow in result.flows)
+    took = (durations(flow.series.seconds, flow.series.delivered) for flow in result.flows)
     return Measured(
         sum(flow.throughput_bps for flow in result.flows),
         result.transmissions / delivered if delivered else float("inf"),
@@ -107,7 +107,7 @@ def run(scheme: str, access: str, loss: float, seconds: float, seed: int) -> Mea
     )
 
 
-def durations(seconds: list[float], delivered: list[int]) -> list[float]:
+def durations(seconds: Sequence[float], delivered: Sequence[int]) -> list[float]:
     """Return the times between deliveries of each 64th packet, as exact as the samples."""
     ends: list[float] = []
     for at, count in zip(seconds, delivered, strict=True):

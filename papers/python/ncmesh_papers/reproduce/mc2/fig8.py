@@ -66,7 +66,7 @@ def _delivered(row: Mapping[str, Any]) -> int:
 
 def _efficiency(row: Mapping[str, Any]) -> float:
     """Return packets delivered over data frames of the source, which is node 1."""
-    sent = dict(row["node_transmissions"])["n1"]
+    sent = dict(row["nodes"])["n1"]["transmissions"]
     return _delivered(row) / sent if sent else 0.0
 
 

@@ -34,10 +34,10 @@ def follow(k: float, runs: int) -> dict[str, list[float]]:
 
 def _series(scenario: Mapping[str, Any], seed: int) -> dict[str, Array]:
     (flow,) = ncmesh.run(scenario, seed, scheme="mc2").flows
-    held = {name[1:]: np.array(of[:SLOTS]) for name, of in flow.series["credits"].items()}
+    held = {name[1:]: np.array(of[:SLOTS]) for name, of in flow.series.credits.items()}
     return {
         **{node: held.get(node, np.zeros(SLOTS)) for node in "1234"},
-        "innovative": np.diff(flow.series["innovative"][: SLOTS + 1]),
+        "innovative": np.diff(flow.series.innovative[: SLOTS + 1]),
     }
 
 

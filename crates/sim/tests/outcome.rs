@@ -1,0 +1,154 @@
+//! The schema of results and the results themselves have the same fields.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
+use ncmesh_engine::time::Duration;
+use ncmesh_sim::outcome::{Carried, LabOutcome, Outcome, Samples, schema};
+use ncmesh_sim::scenario::Scenario;
+use ncmesh_sim::{SimulationConfig, run};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+const LINE: &str = r#"
+name = "line"
+nodes = ["a", "b", "c"]
+medium = { phy = "802.11b", bit_rate = "11M" }
+link = [{ from = "a", to = "b", loss = 0.1 }, { from = "b", to = "c", loss = 0.0 }]
+protocol.link = { probe_size = 100, fast_probes = 40, fast_period_s = 0.1 }
+"#;
+
+const FLOWS: &str = r#"
+flow = [
+  { from = "a", to = "c", rate = "80k", seconds = 2 },
+  { from = "c", to = "a", protocol = "tcp", seconds = 2 },
+]
+"#;
+
+const STREAM: &str = r#"
+[[stream]]
+group = "tv"
+from = "a"
+layers = [{ name = "base", rate = "200k" }]
+receivers = [{ node = "c" }]
+seconds = 3
+"#;
+
+fn outcome(scheme: &str, traffic: &str) -> Outcome {
+    let scenario = Scenario::parse(&format!("{LINE}{traffic}"), "", Path::new("")).unwrap();
+    let config = SimulationConfig::from_scenario(&scenario).unwrap();
+    let limit = Duration::from_secs(1000);
+    run(&scenario, config, scheme, limit, vec![], |_| ControlFlow::Continue(())).unwrap()
+}
+
+/// A real outcome of every kind. Fields that only the lab fills have made-up values.
+fn outcomes() -> Vec<Outcome> {
+    let file = outcome("pacifier", r#"traffic = { from = "a", to = ["c"], size = "100kB" }"#);
+    let mut flows = outcome("xor", FLOWS);
+    let mut streams = outcome("multirate", STREAM);
+    if let Carried::Flows(of) = &mut flows.carried {
+        of.samples = Some(Samples { seconds: vec![1.0], delivered: vec![vec![1], vec![2]] });
+    }
+    if let Carried::Streams(of) = &mut streams.carried {
+        of.cpu = [("a".to_owned(), 0.1)].into();
+    }
+    let lab = LabOutcome { lag_mean_ms: 0.1, lag_max_ms: 1.0, frames: 7, dir: None };
+    vec![Outcome { lab: Some(lab), trace: None, ..file.clone() }, file, flows, streams]
+}
+
+/// Follows a reference. Of a nullable type, returns the type itself.
+fn resolved<'a>(root: &'a Value, of: &'a Value) -> &'a Value {
+    if let Some(name) = of["$ref"].as_str() {
+        return resolved(root, root.pointer(name.trim_start_matches('#')).unwrap());
+    }
+    let choices = of["anyOf"].as_array().filter(|_| of.get("properties").is_none());
+    let other = choices.and_then(|all| all.iter().find(|one| one["type"] != "null"));
+    other.map_or(of, |other| resolved(root, other))
+}
+
+/// Returns the fields of a type, those of its variants included.
+fn fields(root: &Value, of: &Value) -> Map<String, Value> {
+    let mut found = of["properties"].as_object().cloned().unwrap_or_default();
+    for variant in of["anyOf"].as_array().into_iter().flatten() {
+        found.extend(fields(root, resolved(root, variant)));
+    }
+    found
+}
+
+/// Adds the path of each field below a type.
+fn add_described(root: &Value, of: &Value, path: &str, found: &mut BTreeSet<String>) {
+    let of = resolved(root, of);
+    for (name, field) in fields(root, of) {
+        let path = format!("{path}.{name}");
+        add_described(root, &field, &path, found);
+        found.insert(path);
+    }
+    for inner in ["items", "additionalProperties"].iter().filter_map(|key| of.get(key)) {
+        add_described(root, inner, &format!("{path}[]"), found);
+    }
+}
+
+/// Adds the path of each field of a value. Fails at one that the schema lacks.
+fn add_present(root: &Value, of: &Value, value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    let of = resolved(root, of);
+    let known = fields(root, of);
+    match value {
+        Value::Object(values) if !known.is_empty() => {
+            for (name, value) in values {
+                let path = format!("{path}.{name}");
+                let field = known.get(name).unwrap_or_else(|| panic!("the schema lacks {path}"));
+                add_present(root, field, value, &path, found);
+                found.insert(path);
+            }
+        }
+        Value::Object(values) => values.values().for_each(|value| {
+            let inner = &of["additionalProperties"];
+            add_present(root, inner, value, &format!("{path}[]"), found);
+        }),
+        Value::Array(values) => values.iter().for_each(|value| {
+            add_present(root, &of["items"], value, &format!("{path}[]"), found);
+        }),
+        _ => {}
+    }
+}
+
+#[test]
+fn results_have_the_fields_of_the_schema_and_no_others() {
+    let schema = serde_json::to_value(schema()).unwrap();
+    let (mut described, mut present) = (BTreeSet::new(), BTreeSet::new());
+    add_described(&schema, &schema, "", &mut described);
+    for outcome in outcomes() {
+        let value = serde_json::to_value(outcome).unwrap();
+        add_present(&schema, &schema, &value, "", &mut present);
+    }
+    assert_eq!(described, present);
+    assert!(described.contains(".nodes[].airtime_s") && described.contains(".flows[].tcp.rtt_s"));
+}
+
+#[test]
+fn every_field_is_described() {
+    fn check(of: &Value) {
+        if let Some(fields) = of["properties"].as_object() {
+            for (name, field) in fields {
+                assert!(field["description"].is_string(), "{name}: {field}");
+            }
+        }
+        of.as_object().into_iter().flat_map(Map::values).for_each(check);
+    }
+    check(&serde_json::to_value(schema()).unwrap());
+}
+
+#[test]
+fn nodes_use_the_channel_for_part_of_the_time() {
+    for outcome in outcomes() {
+        let sent = outcome.nodes.values().map(|usage| usage.transmissions).sum::<u64>();
+        assert_eq!(outcome.transmissions, sent);
+        // The mesh measures its links for less than 20 s.
+        let run_s = outcome.seconds + 20.0;
+        for (node, usage) in &outcome.nodes {
+            assert!((0.0..run_s).contains(&usage.airtime_s), "{node}: {usage:?}");
+            assert!(usage.airtime_s > 0.0, "{node}: {usage:?}");
+        }
+    }
+}
