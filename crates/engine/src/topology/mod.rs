@@ -92,7 +92,7 @@ impl Topology {
         let state = state.into();
         let newer = self.states.get(&node).is_none_or(|known| known.version < state.version);
         if newer {
-            self.replace(node, Some(state));
+            self.replace(node, Some(&state));
         }
         newer
     }
@@ -213,14 +213,14 @@ impl Topology {
     }
 
     /// Stores or removes the state of a node, and changes the graph accordingly.
-    fn replace(&mut self, node: NodeId, state: Option<Arc<LinkState>>) {
-        let old = match &state {
+    fn replace(&mut self, node: NodeId, state: Option<&Arc<LinkState>>) {
+        let old = match state {
             Some(state) => self.states.insert(node, Arc::clone(state)),
             None => self.states.remove(&node),
         };
         let none = BTreeMap::new();
         let before = old.as_ref().map_or(&none, |old| &old.hears);
-        let after = state.as_ref().map_or(&none, |state| &state.hears);
+        let after = state.map_or(&none, |state| &state.hears);
         if before == after {
             return;
         }

@@ -91,8 +91,10 @@ fn around_a_node_is_what_it_hears_over_others() {
     assert_eq!(t.around(NodeId(7)), [7, 8].map(NodeId).into());
 }
 
-/// A state that is learned, with its links, or forgotten.
-fn steps() -> impl Strategy<Value = Vec<(u16, Option<Vec<(u16, f64)>>)>> {
+/// A node, and its links in a state that is learned; none if its state is forgotten.
+type Step = (u16, Option<Vec<(u16, f64)>>);
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
     let links = prop::collection::vec((0u16..8, 0.0..1.0f64), 0..6);
     prop::collection::vec((0u16..8, prop::option::weighted(0.9, links)), 1..40)
 }

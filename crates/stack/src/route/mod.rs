@@ -13,6 +13,7 @@
 //! Source: De Couto et al., MobiCom 2003 (ETX); Pacifier, VI-B.
 
 mod config;
+mod own;
 mod repair;
 mod spread;
 mod state;
@@ -40,26 +41,6 @@ const LOOK: Duration = Duration::from_millis(200);
 const SWEEP: Duration = Duration::from_secs(10);
 /// Time after a start in which a node measures before it tells about its links.
 const FIRST_LOOK: Duration = Duration::from_millis(1500);
-/// Hops that a change too small for the whole mesh goes.
-const NEAR: u8 = 3;
-/// The same of a change that would matter everywhere, from a node that has told too much lately.
-const MIDDLE: u8 = 8;
-/// Announcements to the whole mesh that a node may save up.
-const MOST_FAR: f64 = 4.0;
-/// Longest pause of a node between two announcements, however much changes.
-const MOST_PACE: Duration = Duration::from_secs(4);
-/// Time after a start in which all links seem to change.
-const SETTLING: Duration = Duration::from_secs(10);
-/// Nodes that may tell the whole mesh something in a second, together.
-const FAR_PER_S: f64 = 10.0;
-/// Least change of a delivery that matters however poor the link is.
-const LEAST_CHANGE: f64 = 0.08;
-/// Ratio of two deliveries that matters.
-const RATIO: f64 = 2.0;
-/// Change of a delivery that the mesh must know at once; so it must if a link appears or vanishes.
-const URGENT: f64 = 0.4;
-/// How much longer than a way over another neighbour a link may be, and still matter far away.
-const DETOUR: f64 = 1.2;
 /// Share of the best delivery to a neighbour below which others reach it far better than we do.
 const POOR: f64 = 0.5;
 /// Delivery from which a neighbour notices the death of a node soon.
@@ -80,6 +61,8 @@ pub struct Route {
     started: Instant,
     seq: u32,
     announced_at: Option<Instant>,
+    /// Whether a version of our state goes round that we never told.
+    contradicted: bool,
     /// Least pause between two announcements now.
     pace: Duration,
     /// What the whole mesh was told last, and links touched since.
@@ -125,10 +108,11 @@ impl Route {
             started: now,
             seq: 0,
             announced_at: None,
+            contradicted: false,
             pace,
             base: BTreeMap::new(),
             touched: BTreeSet::new(),
-            far: (MOST_FAR, now),
+            far: (own::MOST_FAR, now),
             next_look: now,
             next_sweep: now + SWEEP,
             unreachable: BTreeMap::new(),
@@ -162,6 +146,7 @@ impl Route {
     /// Announces this node anew under a greater epoch.
     pub(crate) fn raise_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
+        self.seq = 0;
         self.announced_at = None;
     }
 
@@ -246,107 +231,6 @@ impl Route {
         self.forgotten.retain(|_, (_, since)| now.since(*since) < 3 * max_age);
     }
 
-    // ---- this node's own state
-
-    /// Returns the links of this node's own state: all, or the best that fit into a frame. A link
-    /// that was announced before is replaced only by one that is better by a change worth
-    /// announcing; otherwise links of like worth would come and go.
-    fn best_that_fit(&self, heard: impl Iterator<Item = (NodeId, f64)>) -> BTreeMap<NodeId, f64> {
-        let said = self.topology.state(self.me).map(|state| &state.hears);
-        let is_said = |node: &NodeId| said.is_some_and(|said| said.contains_key(node));
-        let worth =
-            |(node, d): &(NodeId, f64)| d + if is_said(node) { self.config.change } else { 0.0 };
-        let carried = heard.map(|(node, d)| (node, state::delivery(state::quantum(d))));
-        let mut heard: Vec<(NodeId, f64)> = carried.filter(|(_, d)| *d > 0.0).collect();
-        heard.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.0.cmp(&b.0)));
-        heard.truncate(state::links_that_fit(self.mtu, &self.name));
-        heard.into_iter().collect()
-    }
-
-    /// Announces the links of this node if they have changed by enough: to the whole mesh, or to
-    /// the nodes nearby.
-    fn announce_if_worth(&mut self, hears: BTreeMap<NodeId, f64>, now: Instant) {
-        let Some(at) = self.announced_at else {
-            return self.announce(hears, EVERYWHERE, true, now);
-        };
-        let rate = FAR_PER_S / (self.topology.len() as f64).max(FAR_PER_S);
-        let free = self.far.0 + rate * now.since(self.far.1).as_secs_f64();
-        self.far = (free.min(MOST_FAR), now);
-
-        let since = now.since(at);
-        if since < seconds(self.config.min_interval_s) {
-            return;
-        }
-        let far = self.config.far_change;
-        let changed = changes(&self.base, &hears, far);
-        let essential: Vec<Deliveries> = changed
-            .filter(|(node, by)| self.is_essential(*node, by.high, &hears))
-            .map(|c| c.1)
-            .collect();
-        let matters_far = !essential.is_empty();
-        let urgent = essential.iter().any(|by| by.low == 0.0 || by.high - by.low >= URGENT);
-        let settled = now >= self.started + SETTLING;
-        if !(urgent && settled) && since < self.pace {
-            return;
-        }
-        if matters_far && self.far.0 >= 1.0 {
-            self.far.0 -= 1.0;
-            return self.announce(hears, EVERYWHERE, urgent, now);
-        }
-        let told = self.topology.state(self.me).map(|state| &state.hears);
-        let matters_near = told.is_none_or(|t| changes(t, &hears, self.config.change).count() > 0);
-        if matters_near && (matters_far || since >= seconds(self.config.near_interval_s)) {
-            let scope = if matters_far { MIDDLE } else { NEAR };
-            self.announce(hears, scope, urgent, now);
-        }
-    }
-
-    /// Returns whether a link from `node` with this delivery may be on a shortest path: no way over
-    /// one other neighbour is clearly shorter.
-    fn is_essential(&self, node: NodeId, delivery: f64, hears: &BTreeMap<NodeId, f64>) -> bool {
-        let over = |(via, last): (&NodeId, &f64)| {
-            let first = self.topology.delivery(node, *via);
-            if *via == node { f64::INFINITY } else { 1.0 / first + 1.0 / last }
-        };
-        let detour = hears.iter().map(over).fold(f64::INFINITY, f64::min);
-        1.0 / delivery <= DETOUR * detour
-    }
-
-    fn announce(&mut self, hears: BTreeMap<NodeId, f64>, scope: u8, urgent: bool, now: Instant) {
-        // While changes keep coming, pauses double.
-        let least = seconds(self.config.min_interval_s);
-        let quiet = self.announced_at.is_none_or(|at| now.since(at) >= 4 * self.pace);
-        self.pace = if quiet { least } else { (2 * self.pace).min(MOST_PACE) };
-        self.announced_at = Some(now);
-
-        self.seq += 1;
-        let before = self.topology.state(self.me).filter(|known| known.version.0 == self.epoch);
-        let since = before.map(|known| known.base);
-        let none = BTreeMap::new();
-        let known = before.map_or(&none, |known| &known.hears);
-        let touched = known.keys().chain(hears.keys()).filter(|n| known.get(n) != hears.get(n));
-        self.touched.extend(touched.copied().collect::<Vec<_>>());
-
-        // Few touched links are told as a change, which is short; many as a whole state.
-        let links = self
-            .touched
-            .iter()
-            .map(|node| (*node, hears.get(node).map_or(0, |delivery| state::quantum(*delivery))));
-        let links: Vec<state::Link> = links.collect();
-        let everywhere = scope == EVERYWHERE;
-        let base = if everywhere { self.seq } else { since.unwrap_or(self.seq) };
-        if everywhere {
-            self.base.clone_from(&hears);
-            self.touched.clear();
-        }
-        let state =
-            LinkState { version: (self.epoch, self.seq), base, name: self.name.clone(), hears };
-        let short = state::change_len(links.len()) < state::whole_len(&state);
-        let change = since.filter(|_| short).map(|since| Change { since, links });
-        self.store(self.me, Some(state), now);
-        self.spread.announce(self.me, (scope, urgent), change, now);
-    }
-
     // ---- frames heard
 
     /// Handles the states of a hello, whose sender knows states of this `digest`. Returns the epoch
@@ -369,7 +253,7 @@ impl Route {
                     break;
                 };
                 if told.origin == self.me {
-                    outlived = outlived.max(self.handle_own(told));
+                    outlived = outlived.max(self.handle_own(&told));
                 } else {
                     self.handle_state(cx, sender, told, &coverage);
                 }
@@ -382,10 +266,26 @@ impl Route {
         outlived
     }
 
-    /// Handles what another node tells of this one. Returns its epoch if it is newer than ours.
-    fn handle_own(&mut self, told: Told<'_>) -> Option<u64> {
-        let Form::Whole { epoch, .. } = told.form else { return None };
-        (epoch > self.epoch && epoch < MAX_EPOCH).then_some(epoch)
+    /// Handles what another node tells of this one: from before a restart that forgot its epoch, or
+    /// a lie. Returns an epoch that ours must exceed.
+    fn handle_own(&mut self, told: &Told<'_>) -> Option<u64> {
+        let epoch = match told.form {
+            Form::Whole { epoch, .. } => epoch,
+            Form::Change { epoch_bits, .. } if self.epoch as u16 == epoch_bits => self.epoch,
+            Form::Change { .. } => return None,
+        };
+        if epoch > self.epoch && epoch < MAX_EPOCH {
+            return Some(epoch);
+        }
+        if epoch == self.epoch && told.seq > self.seq {
+            if told.seq >= u32::MAX / 2 {
+                return Some(epoch);
+            }
+            // The next announcement supersedes it.
+            self.seq = told.seq;
+            self.contradicted = true;
+        }
+        None
     }
 
     /// Handles the state of another node: learns it if it is new, and passes it on.
@@ -596,29 +496,6 @@ pub(crate) enum Asked {
     Compare,
     Versions,
     Request,
-}
-
-/// The two deliveries of a link that has changed.
-#[derive(Clone, Copy, Debug)]
-struct Deliveries {
-    low: f64,
-    high: f64,
-}
-
-/// Returns the links that have changed by at least `least`, or so much for poor ones that they have
-/// become others. A link that is not there delivers nothing.
-fn changes<'a>(
-    before: &'a BTreeMap<NodeId, f64>,
-    after: &'a BTreeMap<NodeId, f64>,
-    least: f64,
-) -> impl Iterator<Item = (NodeId, Deliveries)> + 'a {
-    let gone = before.keys().filter(|node| !after.contains_key(node));
-    gone.chain(after.keys()).filter_map(move |node| {
-        let of = |links: &BTreeMap<NodeId, f64>| links.get(node).copied().unwrap_or(0.0);
-        let (low, high) = (of(before).min(of(after)), of(before).max(of(after)));
-        let is_other = high - low >= LEAST_CHANGE && high >= RATIO * low;
-        (high - low >= least || is_other).then_some((*node, Deliveries { low, high }))
-    })
 }
 
 /// Reads the states of a hello. Returns whether they follow the format.

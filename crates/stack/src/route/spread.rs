@@ -241,7 +241,7 @@ mod tests {
         let mut rng = stream(1, NodeId(1), "test", "spread");
         let mut s = spread(&[(2, 0.9), (3, 0.9), (4, 0.9)]);
         s.pass_on(NodeId(9), (EVERYWHERE, true), None, &[1.0, 0.0, 0.0], (at(0), &mut rng));
-        s.note_copy(NodeId(9), &[0.0, 1.0, 0.5]);
+        s.note_copy(NodeId(9), &[0.0, 1.0, 0.2]);
         assert!(s.due().is_some());
         s.note_copy(NodeId(9), &[0.0, 0.0, 0.6]);
         assert_eq!(s.due(), None);
@@ -268,7 +268,7 @@ mod tests {
             s.note_sent(NodeId(1), now, &mut rng);
             sends += 1;
         }
-        assert_eq!(sends, 4);
+        assert_eq!(sends, 2);
         let mut alone = spread(&[]);
         alone.announce(NodeId(1), (EVERYWHERE, true), None, at(0));
         assert!(alone.due().is_some());

@@ -1,0 +1,160 @@
+//! What a node tells about its own links: to whom, and when.
+
+use super::Route;
+use super::state::{self, Change, EVERYWHERE};
+use ncmesh_engine::time::{Duration, Instant, seconds};
+use ncmesh_engine::topology::LinkState;
+use ncmesh_wire::NodeId;
+use std::collections::BTreeMap;
+
+/// Longest pause of a node between two announcements, however much changes.
+const MOST_PACE: Duration = Duration::from_secs(4);
+/// Time after a start in which all links seem to change.
+const SETTLING: Duration = Duration::from_secs(10);
+/// Hops that a change too small for the whole mesh goes.
+const NEAR: u8 = 3;
+/// The same of a change that would matter everywhere, from a node that has told too much lately.
+const MIDDLE: u8 = 8;
+/// Announcements to the whole mesh that a node may save up.
+pub(super) const MOST_FAR: f64 = 4.0;
+/// Nodes that may tell the whole mesh something in a second, together.
+const FAR_PER_S: f64 = 10.0;
+/// Least change of a delivery that matters however poor the link is.
+const LEAST_CHANGE: f64 = 0.08;
+/// Ratio of two deliveries that matters.
+const RATIO: f64 = 2.0;
+/// Announcements to nodes nearby after which the whole mesh is told again.
+const MOST_STEPS: u32 = 1000;
+/// Change of a delivery that the mesh must know at once; so it must if a link appears or vanishes.
+const URGENT: f64 = 0.4;
+/// How much longer than a way over another neighbour a link may be, and still matter far away.
+const DETOUR: f64 = 1.2;
+
+impl Route {
+    /// Returns the links of this node's own state: all, or the best that fit into a frame. A link
+    /// that was announced before is replaced only by one that is better by a change worth
+    /// announcing; otherwise links of like worth would come and go.
+    pub(super) fn best_that_fit(
+        &self,
+        heard: impl Iterator<Item = (NodeId, f64)>,
+    ) -> BTreeMap<NodeId, f64> {
+        let said = self.topology.state(self.me).map(|state| &state.hears);
+        let is_said = |node: &NodeId| said.is_some_and(|said| said.contains_key(node));
+        let worth =
+            |(node, d): &(NodeId, f64)| d + if is_said(node) { self.config.change } else { 0.0 };
+        let carried = heard.map(|(node, d)| (node, state::delivery(state::quantum(d))));
+        let mut heard: Vec<(NodeId, f64)> = carried.filter(|(_, d)| *d > 0.0).collect();
+        heard.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.0.cmp(&b.0)));
+        heard.truncate(state::links_that_fit(self.mtu, &self.name));
+        heard.into_iter().collect()
+    }
+
+    /// Announces the links of this node if they have changed by enough: to the whole mesh, or to
+    /// the nodes nearby.
+    pub(super) fn announce_if_worth(&mut self, hears: BTreeMap<NodeId, f64>, now: Instant) {
+        let Some(at) = self.announced_at else {
+            return self.announce(hears, EVERYWHERE, true, now);
+        };
+        let rate = FAR_PER_S / (self.topology.len() as f64).max(FAR_PER_S);
+        let free = self.far.0 + rate * now.since(self.far.1).as_secs_f64();
+        self.far = (free.min(MOST_FAR), now);
+
+        let since = now.since(at);
+        if since < seconds(self.config.min_interval_s) {
+            return;
+        }
+        let far = self.config.far_change;
+        let changed = changes(&self.base, &hears, far);
+        let changed = changed.filter(|(node, by)| self.is_essential(*node, by.high, &hears));
+        let essential: Vec<Deliveries> = changed.map(|(_, by)| by).collect();
+        let told = self.topology.state(self.me);
+        let many_steps = told.is_some_and(|told| self.seq - told.base >= MOST_STEPS);
+        let matters_far = !essential.is_empty() || self.contradicted || many_steps;
+        let urgent = essential.iter().any(|by| by.low == 0.0 || by.high - by.low >= URGENT);
+        let settled = now >= self.started + SETTLING;
+        if !(urgent && settled) && since < self.pace {
+            return;
+        }
+        if matters_far && self.far.0 >= 1.0 {
+            self.far.0 -= 1.0;
+            return self.announce(hears, EVERYWHERE, urgent, now);
+        }
+        let change = self.config.change;
+        let matters_near =
+            told.is_none_or(|told| changes(&told.hears, &hears, change).next().is_some());
+        if matters_near && (matters_far || since >= seconds(self.config.near_interval_s)) {
+            let scope = if matters_far { MIDDLE } else { NEAR };
+            self.announce(hears, scope, urgent, now);
+        }
+    }
+
+    /// Returns whether a link from `node` with this delivery may be on a shortest path: no way over
+    /// one other neighbour is clearly shorter.
+    fn is_essential(&self, node: NodeId, delivery: f64, hears: &BTreeMap<NodeId, f64>) -> bool {
+        let over = |(via, last): (&NodeId, &f64)| {
+            let first = self.topology.delivery(node, *via);
+            if *via == node { f64::INFINITY } else { 1.0 / first + 1.0 / last }
+        };
+        let detour = hears.iter().map(over).fold(f64::INFINITY, f64::min);
+        1.0 / delivery <= DETOUR * detour
+    }
+
+    fn announce(&mut self, hears: BTreeMap<NodeId, f64>, scope: u8, urgent: bool, now: Instant) {
+        // While changes keep coming, pauses double.
+        let least = seconds(self.config.min_interval_s);
+        let quiet = self.announced_at.is_none_or(|at| now.since(at) >= 4 * self.pace);
+        self.pace = if quiet { least } else { (2 * self.pace).min(MOST_PACE) };
+        self.announced_at = Some(now);
+
+        self.seq += 1;
+        let before = self.topology.state(self.me).filter(|known| known.version.0 == self.epoch);
+        let since = before.map(|known| known.base);
+        let whole = core::mem::take(&mut self.contradicted);
+        let none = BTreeMap::new();
+        let known = before.map_or(&none, |known| &known.hears);
+        let touched = known.keys().chain(hears.keys()).filter(|n| known.get(n) != hears.get(n));
+        self.touched.extend(touched.copied().collect::<Vec<_>>());
+
+        // Few touched links are told as a change, which is short; many as a whole state.
+        let links = self
+            .touched
+            .iter()
+            .map(|node| (*node, hears.get(node).map_or(0, |delivery| state::quantum(*delivery))));
+        let links: Vec<state::Link> = links.collect();
+        let everywhere = scope == EVERYWHERE;
+        let base = if everywhere { self.seq } else { since.unwrap_or(self.seq) };
+        if everywhere {
+            self.base.clone_from(&hears);
+            self.touched.clear();
+        }
+        let state =
+            LinkState { version: (self.epoch, self.seq), base, name: self.name.clone(), hears };
+        let short = !whole && state::change_len(links.len()) < state::whole_len(&state);
+        let change = since.filter(|_| short).map(|since| Change { since, links });
+        self.store(self.me, Some(state), now);
+        self.spread.announce(self.me, (scope, urgent), change, now);
+    }
+}
+
+/// The two deliveries of a link that has changed.
+#[derive(Clone, Copy, Debug)]
+struct Deliveries {
+    low: f64,
+    high: f64,
+}
+
+/// Returns the links that have changed by at least `least`, or so much for poor ones that they have
+/// become others. A link that is not there delivers nothing.
+fn changes<'a>(
+    before: &'a BTreeMap<NodeId, f64>,
+    after: &'a BTreeMap<NodeId, f64>,
+    least: f64,
+) -> impl Iterator<Item = (NodeId, Deliveries)> + 'a {
+    let gone = before.keys().filter(|node| !after.contains_key(node));
+    gone.chain(after.keys()).filter_map(move |node| {
+        let of = |links: &BTreeMap<NodeId, f64>| links.get(node).copied().unwrap_or(0.0);
+        let (low, high) = (of(before).min(of(after)), of(before).max(of(after)));
+        let is_other = high - low >= LEAST_CHANGE && high >= RATIO * low;
+        (high - low >= least || is_other).then_some((*node, Deliveries { low, high }))
+    })
+}
