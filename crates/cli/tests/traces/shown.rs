@@ -17,7 +17,7 @@ fn shows(service: u8, kind: u8, body: &str, fields: &[(&str, &str)]) {
 }
 
 /// The golden hello.
-const HELLO: &str = "03e8 0102 deadbeef01020304 01 0007";
+const HELLO: &str = "03e8 0102 deadbeef01020304 01 01 0007 0008";
 
 #[test]
 fn a_hello() {
@@ -29,6 +29,8 @@ fn a_hello() {
         ("ncmesh.hello.digest", "0xdeadbeef01020304"),
         ("ncmesh.hello.asks", "1"),
         ("ncmesh.hello.asked", "7"),
+        ("ncmesh.hello.late", "1"),
+        ("ncmesh.hello.missed", "8"),
     ];
     shows(0, 0, HELLO, &fields);
 }
