@@ -171,6 +171,8 @@ impl Control {
         self.offer(cx.now)?;
         let filled = |kind| Some(Filled { kind, to: None });
         if self.link.is_long_frame_due() && !self.link.is_hello_due(cx.now) {
+            // A radio that takes no long frame has none that could be lost more often.
+            self.link.note_probe();
             out.resize(out.len() + PROBE_LEN.min(cx.mtu), 0);
             return filled(PROBE);
         }

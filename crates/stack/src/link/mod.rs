@@ -44,6 +44,8 @@ const LONG_EVERY: [u8; 2] = [4, 100];
 const QUICK_FOR_NEIGHBOR: u16 = 4;
 /// Time in which a node answers a neighbour that asks for it, at most.
 const ANSWER_JITTER: Duration = Duration::from_millis(10);
+/// Least pause between a hello and an answer.
+const LEAST_PAUSE: Duration = Duration::from_millis(50);
 /// How much of what a neighbour with long frames shows about length is taken over.
 const LEARN: f64 = 0.02;
 /// Greatest exponent of length.
@@ -84,6 +86,8 @@ pub(crate) struct Received {
 pub struct Link {
     config: LinkConfig,
     next_hello: Instant,
+    /// When the last hello was sent.
+    said_hello: Instant,
     interval: Duration,
     /// Quick hellos still to come.
     quick: u16,
@@ -105,6 +109,7 @@ impl Link {
     pub fn new(config: LinkConfig, now: Instant) -> Self {
         Self {
             next_hello: now,
+            said_hello: now,
             interval: seconds(config.quick_hello_s),
             quick: config.quick_hellos,
             long_sent: 0,
@@ -150,7 +155,8 @@ impl Link {
     ) -> bool {
         if hello.asks.contains(&me) {
             let soon = received.at + ANSWER_JITTER.mul_f64(unit(rng));
-            self.next_hello = self.next_hello.min(soon);
+            let at = soon.max(self.said_hello + LEAST_PAUSE);
+            self.next_hello = self.next_hello.min(at);
         }
         let full = self.neighbors.len() >= MAX_NEIGHBORS;
         match self.neighbors.get_mut(&sender) {
@@ -251,6 +257,11 @@ impl Link {
         }
     }
 
+    /// Notes a frame that was made as long as the radio takes.
+    pub(crate) fn note_probe(&mut self) {
+        self.since_long = 0;
+    }
+
     /// Returns when, later than `after`, a hello or the answer of a silent neighbour is due.
     pub(crate) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let answers = self.neighbors.values().filter_map(Neighbor::answer_due);
@@ -284,6 +295,7 @@ impl Link {
             let longest = seconds(self.config.hello_s * crowd);
             self.interval = (self.interval * 2).clamp(quick, longest);
         }
+        self.said_hello = now;
         self.next_hello = now + self.interval.mul_f64(0.9 + 0.1 * unit(rng));
         self.since_long = self.since_long.saturating_add(1);
 

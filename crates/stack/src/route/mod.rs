@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 /// Most nodes whose state is kept.
 const MAX_NODES: usize = 20_000;
-/// Greatest epoch that is believed when others report ours: none can really have come so far.
+/// Epoch from which none is believed.
 const MAX_EPOCH: u64 = 1 << 62;
 /// Time between two looks at the link measurements.
 const LOOK: Duration = Duration::from_millis(200);
@@ -299,6 +299,10 @@ impl Route {
         let origin = told.origin;
         let known = self.topology.state(origin);
         let learned = match told.form {
+            // No epoch has really come so far, and nothing could outlive it.
+            Form::Whole { epoch, .. } if epoch >= MAX_EPOCH => {
+                return cx.counters.drop(DropReason::Malformed);
+            }
             Form::Whole { epoch, .. } => {
                 let version = (epoch, told.seq);
                 if known.is_some_and(|known| known.version >= version) {
@@ -391,7 +395,8 @@ impl Route {
             for (origin, version) in theirs {
                 let known = self.topology.state(origin).map(|s| (s.version.0, s.base));
                 let forgotten = self.forgotten.get(&origin).map(|(version, _)| *version);
-                if known.max(forgotten).is_none_or(|known| known < version) {
+                let believable = version.0 < MAX_EPOCH;
+                if believable && known.max(forgotten).is_none_or(|known| known < version) {
                     self.repair.want(origin, sender, cx.now);
                 }
             }
