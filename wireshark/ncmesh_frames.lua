@@ -24,7 +24,9 @@ return {
           { "number", "hello.long_sent", "Long frames", 2 },
           { "number", "hello.digest", "Digest", 8, hex = true },
           { "number", "hello.asks", "Nodes asked", 1, max = 16 },
+          { "number", "hello.late", "Nodes missed", 1, max = 12 },
           { "repeat", "hello.asks", { { "number", "hello.asked", "Asked", 2 } } },
+          { "repeat", "hello.late", { { "number", "hello.missed", "Missed", 2 } } },
           { "repeat",
             { 0 },
             {
