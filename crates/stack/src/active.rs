@@ -63,7 +63,8 @@ impl Active<'_> {
                 };
                 self.dispatch(&frame, o.header.counter);
                 let (from, epoch) = (o.header.sender, o.header.epoch);
-                self.stack.control.note_frame(from, epoch, datagram.len(), now);
+                let broadcast = (!o.is_unicast).then_some(datagram.len());
+                self.stack.control.note_frame(from, epoch, broadcast, now);
                 sender = Some(from);
             }
         }
@@ -108,13 +109,16 @@ impl Active<'_> {
             Sealer::begin(out, service, 0);
             if let Some(filled) = self.fill_slot(slot, out) {
                 let stack = &mut *self.stack;
-                out[frame::HEADER_LEN + 1] = filled.kind;
+                let unicast = if filled.to.is_some() { frame::UNICAST } else { 0 };
+                out[frame::HEADER_LEN + 1] = filled.kind | unicast;
                 stack.sealer.seal(out);
                 debug_assert!(out.len() <= stack.mtu, "{service:?} wrote more than it may");
                 stack.epoch = stack.sealer.epoch();
                 stack.counters.count_sent(service, filled.kind, out.len());
                 stack.on_air = Some(slot);
-                stack.control.note_sent(out.len());
+                if filled.to.is_none() {
+                    stack.control.note_broadcast(out.len());
+                }
                 return Some(Transmission { to: filled.to, service, kind: filled.kind });
             }
         }

@@ -209,7 +209,7 @@ fn body(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
 
 fn hello(interval_ms: u16, long_sent: u16, digest: u64, asks: &[u16], states: &[u8]) -> Vec<u8> {
     let mut out = body(|w| {
-        w.u16(interval_ms).u16(long_sent).u64(digest).u8(asks.len() as u8).u8(0);
+        w.u16(interval_ms).u16(long_sent).u16(long_sent).u64(digest).u8(asks.len() as u8).u8(0);
         for node in asks {
             w.node(NodeId(*node));
         }

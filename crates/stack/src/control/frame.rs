@@ -6,13 +6,17 @@ use ncmesh_engine::time::Duration;
 use ncmesh_wire::{Reader, Writer};
 
 /// Length of a hello that asks nobody, bytes.
-pub(super) const HELLO_LEN: usize = 2 + 2 + 8 + 2;
+pub(super) const HELLO_LEN: usize = 2 + 2 + 2 + 8 + 2;
 
 /// Appends a hello.
 pub(super) fn write_hello(hello: &Hello, out: &mut Vec<u8>) {
     let millis = u16::try_from(hello.interval.as_millis()).unwrap_or(u16::MAX);
     let mut w = Writer::new(out);
-    w.u16(millis).u16(hello.long_sent).u64(hello.digest).u8(hello.asks.len() as u8);
+    w.u16(millis)
+        .u16(hello.short_sent)
+        .u16(hello.long_sent)
+        .u64(hello.digest)
+        .u8(hello.asks.len() as u8);
     w.u8(hello.late.len() as u8);
     for node in hello.asks.iter().chain(&hello.late) {
         w.node(*node);
@@ -22,13 +26,13 @@ pub(super) fn write_hello(hello: &Hello, out: &mut Vec<u8>) {
 /// Reads a hello. A reader of states follows it.
 pub(super) fn read_hello(r: &mut Reader<'_>) -> Result<Hello, Malformed> {
     let interval = Duration::from_millis(u64::from(r.u16()?.max(1)));
-    let (long_sent, digest) = (r.u16()?, r.u64()?);
+    let (short_sent, long_sent, digest) = (r.u16()?, r.u16()?, r.u64()?);
     let (asked, late) = (usize::from(r.u8()?), usize::from(r.u8()?));
     if asked > MAX_ASKED || late > MAX_LATE {
         return Err(Malformed);
     }
     let mut nodes = |count| (0..count).map(|_| r.node()).collect::<Result<Vec<_>, _>>();
-    Ok(Hello { interval, long_sent, digest, asks: nodes(asked)?, late: nodes(late)? })
+    Ok(Hello { interval, short_sent, long_sent, digest, asks: nodes(asked)?, late: nodes(late)? })
 }
 
 #[cfg(test)]
@@ -42,10 +46,17 @@ mod tests {
         let interval = Duration::from_millis(1000);
         let asks = vec![NodeId(7)];
         let late = vec![NodeId(8)];
-        let hello = Hello { interval, long_sent: 258, digest: 0xDEAD_BEEF_0102_0304, asks, late };
+        let hello = Hello {
+            interval,
+            short_sent: 3,
+            long_sent: 258,
+            digest: 0xDEAD_BEEF_0102_0304,
+            asks,
+            late,
+        };
         let mut out = Vec::new();
         write_hello(&hello, &mut out);
-        assert_eq!(out, [3, 232, 1, 2, 0xDE, 0xAD, 0xBE, 0xEF, 1, 2, 3, 4, 1, 1, 0, 7, 0, 8]);
+        assert_eq!(out, [3, 232, 0, 3, 1, 2, 0xDE, 0xAD, 0xBE, 0xEF, 1, 2, 3, 4, 1, 1, 0, 7, 0, 8]);
         assert_eq!(read_hello(&mut Reader::new(&out)), Ok(hello));
         for cut in 0..out.len() {
             assert_eq!(read_hello(&mut Reader::new(&out[..cut])), Err(Malformed));
@@ -54,12 +65,12 @@ mod tests {
 
     #[test]
     fn a_hello_that_asks_too_many_is_malformed_and_an_interval_of_0_is_read_as_1() {
-        let mut out = vec![0; 12];
+        let mut out = vec![0; 14];
         out.push(MAX_ASKED as u8 + 1);
         out.extend([0; 100]);
         assert_eq!(read_hello(&mut Reader::new(&out)), Err(Malformed));
-        out[12] = 0;
-        out[13] = 0;
+        out[14] = 0;
+        out[15] = 0;
         let hello = read_hello(&mut Reader::new(&out)).unwrap();
         assert_eq!(hello.interval, Duration::from_millis(1));
     }

@@ -23,11 +23,12 @@ pub const LAYOUTS: &[Layout] = &[
                 "the sender sends its next frame within this time; 0 is read as 1",
             )),
             field(u16(
-                "hello.long_sent",
-                "Long frames",
-                "frames of more than 500 bytes that it has sent in its epoch before this one, \
+                "hello.short_sent",
+                "Short frames",
+                "frames of up to 500 bytes that it has broadcast in its epoch before this one, \
                  modulo 2^16",
             )),
+            field(u16("hello.long_sent", "Long frames", "the same of longer ones")),
             field(
                 u64("hello.digest", "Digest", "of the link states that it knows, see below").hex(),
             ),

@@ -1,8 +1,7 @@
 //! Neighbour discovery, and measurement of delivery ratios from all frames that are heard.
 //!
-//! Nodes say hello about once a second. Between two hellos of a neighbour, the numbers in its frames
-//! show how many it sent ([`neighbor`]), so data measures its own links and a busy node needs no
-//! further probes. Hellos come quickly after a start and whenever a neighbour appears; then their
+//! Nodes say hello about once a second, and with it how many frames they have broadcast, of data and
+//! of control ([`neighbor`]), so data measures its own links and a busy node needs no probes. Hellos come quickly after a start and whenever a neighbour appears; then their
 //! interval doubles up to the longest one (Trickle, RFC 6206, without suppression). In a dense
 //! mesh the longest interval grows with the number of neighbours, so that hellos never fill the
 //! channel.
@@ -56,7 +55,8 @@ const MAX_EXPONENT: f64 = 16.0;
 pub(crate) struct Hello {
     /// Time within which the sender sends its next frame.
     pub interval: Duration,
-    /// Long frames that it has sent in its epoch, modulo 2^16.
+    /// Frames that it has broadcast in its epoch, short ones and long ones, modulo 2^16.
+    pub short_sent: u16,
     pub long_sent: u16,
     /// Digest of the link states that it knows.
     pub digest: u64,
@@ -67,6 +67,11 @@ pub(crate) struct Hello {
 }
 
 impl Hello {
+    /// Returns the frames that it counts, short ones and long ones.
+    fn counts(&self) -> [u16; 2] {
+        [self.short_sent, self.long_sent]
+    }
+
     /// Returns the neighbours that its sender misses.
     fn missing(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.asks.iter().chain(&self.late).copied()
@@ -91,6 +96,7 @@ pub struct Link {
     interval: Duration,
     /// Quick hellos still to come.
     quick: u16,
+    short_sent: u16,
     long_sent: u16,
     /// Hellos since the last long frame.
     since_long: u8,
@@ -112,6 +118,7 @@ impl Link {
             said_hello: now,
             interval: seconds(config.quick_hello_s),
             quick: config.quick_hellos,
+            short_sent: 0,
             long_sent: 0,
             since_long: 0,
             neighbors: BTreeMap::new(),
@@ -179,10 +186,17 @@ impl Link {
         true
     }
 
-    /// Counts a frame of `len` bytes, after it was handled.
-    pub(crate) fn note_frame(&mut self, sender: NodeId, epoch: u64, len: usize, now: Instant) {
+    /// Notes a frame, after it was handled; `broadcast` is the length of one that all neighbours
+    /// could hear, bytes.
+    pub(crate) fn note_frame(
+        &mut self,
+        sender: NodeId,
+        epoch: u64,
+        broadcast: Option<usize>,
+        now: Instant,
+    ) {
         if let Some(neighbor) = self.neighbors.get_mut(&sender).filter(|n| n.epoch() == epoch) {
-            neighbor.note_frame(len > LONG, now);
+            neighbor.note_frame(broadcast.map(|len| len > LONG), now);
         }
     }
 
@@ -249,11 +263,13 @@ impl Link {
 
     // ---- what is sent
 
-    /// Counts a frame of `len` bytes that this node sends.
-    pub(crate) fn note_sent(&mut self, len: usize) {
+    /// Counts a frame of `len` bytes that this node sends to all neighbours.
+    pub(crate) fn note_broadcast(&mut self, len: usize) {
         if len > LONG {
             self.long_sent = self.long_sent.wrapping_add(1);
             self.since_long = 0;
+        } else {
+            self.short_sent = self.short_sent.wrapping_add(1);
         }
     }
 
@@ -287,12 +303,12 @@ impl Link {
     /// next one.
     pub(crate) fn hello(&mut self, digest: u64, now: Instant, rng: &mut ChaCha8Rng) -> Hello {
         let quick = seconds(self.config.quick_hello_s);
+        let crowd = (self.neighbors.len() as f64 / MANY as f64).max(1.0);
+        let longest = seconds(self.config.hello_s * crowd);
         if self.quick > 0 {
             self.quick -= 1;
             self.interval = quick;
         } else {
-            let crowd = (self.neighbors.len() as f64 / MANY as f64).max(1.0);
-            let longest = seconds(self.config.hello_s * crowd);
             self.interval = (self.interval * 2).clamp(quick, longest);
         }
         self.said_hello = now;
@@ -311,7 +327,15 @@ impl Link {
         late.retain(|(_, hope)| *hope >= WITNESS);
         late.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let late = late.into_iter().take(MAX_LATE).map(|(node, _)| node).collect();
-        Hello { interval: self.interval, long_sent: self.long_sent, digest, asks, late }
+        // The promise is the longest interval: the hello that lengthens it may be lost.
+        Hello {
+            interval: longest,
+            short_sent: self.short_sent,
+            long_sent: self.long_sent,
+            digest,
+            asks,
+            late,
+        }
     }
 
     /// Returns the neighbours that were heard lately, measured or not.

@@ -1,9 +1,8 @@
 //! One neighbour: how many of its frames arrive, and whether it is still there.
 //!
-//! Every frame carries its number (the counter of the outer frame), so gaps show what was lost.
-//! Long frames are lost more often than short ones, and a gap does not show how long a lost frame
-//! was; so each hello says how many long ones its sender has sent. From one hello that arrives to
-//! the next, frames of both lengths are counted exactly.
+//! Long frames are lost more often than short ones, and nobody hears frames that go to one other
+//! node. So each hello says how many short and how many long frames its sender has broadcast: from
+//! one hello that arrives to the next, both are counted exactly.
 //!
 //! Each hello also promises when the next frame comes at the latest. A neighbour that keeps silent
 //! is asked to answer before it is given up, as in IPv6's neighbour unreachability detection
@@ -43,8 +42,8 @@ const MAX_ASKS: u8 = 8;
 #[derive(Clone, Debug)]
 pub(super) struct Neighbor {
     epoch: u64,
-    /// Number of the last hello that arrived, when, and how many long frames it counted.
-    hello: (u32, Instant, u16),
+    /// Number of the last hello that arrived, when, and the frames that it counted, short and long.
+    hello: (u32, Instant, [u16; 2]),
     /// When the last frame arrived.
     heard_at: Instant,
     /// Time within which it promised its next frame.
@@ -68,7 +67,7 @@ impl Neighbor {
     pub(super) fn new(hello: &Hello, received: Received) -> Self {
         Self {
             epoch: received.epoch,
-            hello: (received.counter, received.at, hello.long_sent),
+            hello: (received.counter, received.at, hello.counts()),
             heard_at: received.at,
             interval: hello.interval,
             short_heard: 0,
@@ -88,17 +87,18 @@ impl Neighbor {
 
     /// Counts the frames between the last hello and this one.
     pub(super) fn handle_hello(&mut self, hello: &Hello, received: Received) {
-        let (counter, at, long_sent) = self.hello;
+        let (counter, at, before) = self.hello;
         if received.counter <= counter {
             return;
         }
-        let sent = received.counter - counter;
-        let long = u32::from(hello.long_sent.wrapping_sub(long_sent)).min(sent);
         let elapsed = received.at.since(at);
-        self.short.add(sent - long, self.short_heard, elapsed);
-        self.long.add(long, self.long_heard, elapsed);
+        let [short, long] = hello.counts();
+        let frames = received.counter - counter;
+        let sent = |now: u16, before: u16| u32::from(now.wrapping_sub(before)).min(frames);
+        self.short.add(sent(short, before[0]), self.short_heard, elapsed);
+        self.long.add(sent(long, before[1]), self.long_heard, elapsed);
         (self.short_heard, self.long_heard) = (0, 0);
-        self.hello = (received.counter, received.at, hello.long_sent);
+        self.hello = (received.counter, received.at, [short, long]);
         self.interval = hello.interval;
         self.missing = hello.missing().collect();
     }
@@ -108,10 +108,14 @@ impl Neighbor {
         (self.missing.contains(&node), self.hello.1)
     }
 
-    /// Counts a frame that arrived, after it was handled.
-    pub(super) fn note_frame(&mut self, is_long: bool, now: Instant) {
-        let count = if is_long { &mut self.long_heard } else { &mut self.short_heard };
-        *count = count.saturating_add(1);
+    /// Notes a frame that arrived, after it was handled; `is_long` says of one that was broadcast
+    /// whether it was long.
+    pub(super) fn note_frame(&mut self, is_long: Option<bool>, now: Instant) {
+        match is_long {
+            Some(true) => self.long_heard = self.long_heard.saturating_add(1),
+            Some(false) => self.short_heard = self.short_heard.saturating_add(1),
+            None => {}
+        }
         self.heard_at = now;
         self.asks = 0;
     }
@@ -214,8 +218,9 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
 
-    fn hello(long_sent: u16) -> Hello {
-        Hello { interval: SECOND, long_sent, digest: 0, asks: Vec::new(), late: Vec::new() }
+    fn hello(short_sent: u32, long_sent: u16) -> Hello {
+        let (short_sent, asks, late) = (short_sent as u16, Vec::new(), Vec::new());
+        Hello { interval: SECOND, short_sent, long_sent, digest: 0, asks, late }
     }
 
     fn received(counter: u32, ms: u64) -> Received {
@@ -224,23 +229,23 @@ mod tests {
 
     /// A neighbour of which every hello arrives, one a second, for a minute.
     fn good() -> Neighbor {
-        let mut n = Neighbor::new(&hello(0), received(1, 0));
-        n.note_frame(false, at(0));
+        let mut n = Neighbor::new(&hello(0, 0), received(1, 0));
+        n.note_frame(Some(false), at(0));
         for i in 1..=60 {
-            n.handle_hello(&hello(0), received(i + 1, 1000 * u64::from(i)));
-            n.note_frame(false, at(1000 * u64::from(i)));
+            n.handle_hello(&hello(i, 0), received(i + 1, 1000 * u64::from(i)));
+            n.note_frame(Some(false), at(1000 * u64::from(i)));
         }
         n
     }
 
     #[test]
     fn frames_of_both_lengths_are_counted_between_hellos() {
-        let mut n = Neighbor::new(&hello(65_530), received(10, 0));
-        n.note_frame(false, at(0));
+        let mut n = Neighbor::new(&hello(65_534, 65_530), received(10, 0));
+        n.note_frame(Some(false), at(0));
         // Of 20 long frames 5 arrive, of 4 short ones 2, with the hello. The count wraps.
-        (0..5).for_each(|_| n.note_frame(true, at(500)));
-        n.note_frame(false, at(600));
-        n.handle_hello(&hello(14), received(34, 1000));
+        (0..5).for_each(|_| n.note_frame(Some(true), at(500)));
+        n.note_frame(Some(false), at(600));
+        n.handle_hello(&hello(2, 14), received(34, 1000));
         assert_eq!((n.short.weight(), n.short.heard()), (4.0, 2.0));
         assert_eq!((n.long.weight(), n.long.heard()), (20.0, 5.0));
         let told = n.delivery(at(1000), 1.0).unwrap();
@@ -248,11 +253,20 @@ mod tests {
     }
 
     #[test]
+    fn frames_to_one_node_show_that_a_neighbour_is_there_and_say_nothing_about_delivery() {
+        let mut n = good();
+        n.note_frame(None, at(61_900));
+        assert_eq!(n.missed(at(62_500)), 0);
+        n.handle_hello(&hello(61, 0), received(900, 62_500));
+        assert!((n.short.weight() - good().short.weight() * 256.0 / 257.0 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn delivery_is_told_once_four_frames_were_sent() {
-        let mut n = Neighbor::new(&hello(0), received(1, 0));
-        n.note_frame(false, at(0));
+        let mut n = Neighbor::new(&hello(0, 0), received(1, 0));
+        n.note_frame(Some(false), at(0));
         assert_eq!(n.delivery(at(0), 1.0), None);
-        n.handle_hello(&hello(0), received(5, 1000));
+        n.handle_hello(&hello(4, 0), received(5, 1000));
         assert!(n.delivery(at(1000), 1.0).unwrap() < 0.4);
     }
 
@@ -269,17 +283,17 @@ mod tests {
         }
         assert!(n.is_gone(1.0, at(61_400)));
         // Any frame shows that it is there.
-        n.note_frame(true, at(61_410));
+        n.note_frame(Some(true), at(61_410));
         assert!(!n.is_gone(1.0, at(61_420)) && !n.is_questionable(1.0, at(61_420)));
     }
 
     #[test]
     fn a_poor_neighbour_may_keep_silent_for_longer() {
-        let mut n = Neighbor::new(&hello(0), received(1, 0));
+        let mut n = Neighbor::new(&hello(0, 0), received(1, 0));
         for i in 1..=60 {
             let now = 4000 * u64::from(i);
-            n.handle_hello(&hello(0), received(4 * i + 1, now));
-            n.note_frame(false, at(now));
+            n.handle_hello(&hello(4 * i, 0), received(4 * i + 1, now));
+            n.note_frame(Some(false), at(now));
         }
         let last = 240_000;
         assert!(!n.is_questionable(1.0, at(last + 30_000)));
@@ -290,7 +304,7 @@ mod tests {
     #[test]
     fn nonsense_in_a_hello_does_no_harm() {
         let mut n = good();
-        let nonsense = Hello { interval: Duration::ZERO, long_sent: u16::MAX, ..hello(0) };
+        let nonsense = Hello { interval: Duration::ZERO, long_sent: u16::MAX, ..hello(9, 0) };
         n.handle_hello(&nonsense, received(u32::MAX, 61_000));
         n.handle_hello(&nonsense, received(3, 61_000));
         assert!((0.0..=1.0).contains(&n.delivery(at(62_000), 16.0).unwrap()));

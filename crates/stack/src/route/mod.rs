@@ -41,8 +41,6 @@ const LOOK: Duration = Duration::from_millis(200);
 const SWEEP: Duration = Duration::from_secs(10);
 /// Time after a start in which a node measures before it tells about its links.
 const FIRST_LOOK: Duration = Duration::from_millis(1500);
-/// Share of the best delivery to a neighbour below which others reach it far better than we do.
-const POOR: f64 = 0.5;
 /// Delivery from which a neighbour notices the death of a node soon.
 const GOOD: f64 = 0.5;
 /// Number of neighbours whose word counts, and how many of them are enough.
@@ -329,12 +327,10 @@ impl Route {
             return cx.counters.drop(DropReason::Full);
         }
 
-        // Neighbours that others reach far better are left to them.
         let best = state.hears.values().copied().fold(0.0, f64::max);
         let hearing = state.hears.get(&self.me).copied().unwrap_or(0.0);
-        let hearing = if hearing < POOR * best { 0.0 } else { hearing };
         self.store(origin, Some(state), cx.now);
-        self.spread.set_hearer(origin, hearing);
+        self.spread.set_hearer(origin, hearing, best);
         self.repair.note_learned(origin);
         if told.scope == 0 {
             return self.spread.withdraw(origin);

@@ -13,8 +13,10 @@ use ncmesh_wire::NodeId;
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 
-/// Expected number of neighbours that a transmission must serve.
+/// Number of neighbours that must probably lack a state for it to be passed on.
 const WORTH: f64 = 0.5;
+/// Share of the best delivery to a neighbour below which others reach it far better than we do.
+const POOR: f64 = 0.5;
 /// Longest wait before a copy is passed on; it is shorter, the more neighbours it serves.
 const WAIT: Duration = Duration::from_millis(100);
 /// The same of a state that is not urgent: it can wait for the next hello.
@@ -33,6 +35,8 @@ struct Hearer {
     node: NodeId,
     /// Share of our frames that it receives; 0 if it does not hear us any more.
     delivery: f64,
+    /// The same as a part of the best that any node reaches: how much it depends on us.
+    weight: f64,
 }
 
 /// A state that is passed on.
@@ -58,11 +62,13 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Sets the share of our frames that a neighbour receives.
-    pub(super) fn set_hearer(&mut self, node: NodeId, delivery: f64) {
+    /// Sets the share of our frames that a neighbour receives, and the greatest share of any node's
+    /// frames that it receives. Neighbours that others reach far better are left to them.
+    pub(super) fn set_hearer(&mut self, node: NodeId, delivery: f64, best: f64) {
+        let weight = if delivery > POOR * best { delivery / best } else { 0.0 };
         match self.index(node) {
-            Some(index) => self.hearers[index].delivery = delivery,
-            None if delivery > 0.0 => self.hearers.push(Hearer { node, delivery }),
+            Some(index) => self.hearers[index] = Hearer { node, delivery, weight },
+            None if weight > 0.0 => self.hearers.push(Hearer { node, delivery, weight }),
             None => {}
         }
     }
@@ -195,10 +201,10 @@ impl Spread {
         }
     }
 
-    /// Returns how many hearers a transmission is expected to serve.
+    /// Returns how many hearers probably lack a state and depend on us for it.
     fn worth(&self, item: &Item) -> f64 {
         let served = item.lacking.iter().zip(&self.hearers);
-        served.map(|(lacking, hearer)| lacking * hearer.delivery).sum()
+        served.map(|(lacking, hearer)| lacking * hearer.weight).sum()
     }
 
     fn index(&self, node: NodeId) -> Option<usize> {
@@ -217,7 +223,7 @@ mod tests {
 
     fn spread(hearers: &[(u16, f64)]) -> Spread {
         let mut spread = Spread::default();
-        hearers.iter().for_each(|(node, d)| spread.set_hearer(NodeId(*node), *d));
+        hearers.iter().for_each(|(node, d)| spread.set_hearer(NodeId(*node), *d, *d));
         spread
     }
 
@@ -268,12 +274,12 @@ mod tests {
             s.note_sent(NodeId(1), now, &mut rng);
             sends += 1;
         }
-        assert_eq!(sends, 2);
+        assert_eq!(sends, MAX_SENDS);
         let mut alone = spread(&[]);
         alone.announce(NodeId(1), (EVERYWHERE, true), None, at(0));
         assert!(alone.due().is_some());
         // One that nobody receives any more is not passed on for it.
-        s.set_hearer(NodeId(2), 0.0);
+        s.set_hearer(NodeId(2), 0.0, 0.3);
         assert_eq!(s.coverage(NodeId(3), |_, _| 0.5), [0.5, 1.0, 0.5]);
     }
 }
