@@ -1,6 +1,5 @@
 //! Meshes for tests, described in one line.
 
-use crate::time::Instant;
 use crate::topology::{LinkState, Topology};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeSet;
@@ -13,7 +12,7 @@ pub fn directed(links: &[(u16, u16, f64)]) -> Topology {
         let heard = links.iter().filter(|(_, to, _)| *to == node);
         let hears = heard.map(|(from, _, d)| (NodeId(*from), *d)).collect();
         let state = LinkState { version: (1, 1), name: format!("n{node}"), hears };
-        t.learn(NodeId(node), state, Instant::default());
+        t.learn(NodeId(node), state);
     }
     t
 }

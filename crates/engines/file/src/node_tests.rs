@@ -85,7 +85,7 @@ fn a_source_that_restarts_is_refused_again_when_the_table_is_full() {
     for (node, heard) in [(1, 2), (2, 1)] {
         let hears = [(NodeId(heard), 1.0)].into();
         let state = LinkState { version: (0, 1), name: "x".into(), hears };
-        topology.learn(NodeId(node), state, Instant::default());
+        topology.learn(NodeId(node), state);
     }
     stack.pin_topology(topology.into());
     let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);

@@ -20,7 +20,7 @@ use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
 use ncmesh_engine::toolkit::has_enough;
-use ncmesh_engine::topology::{Metric, NextHops};
+use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, check_packet, flow_of};
 use ncmesh_engine::{
     Class, Context, Engine, Event, Filled, Frame, Offer, Summary, TunnelEngine, TxReport, TxResult,
@@ -76,20 +76,13 @@ pub struct Forward {
     /// Packet at the MAC, whose report is still to come.
     on_air: Option<Packet>,
     counters: FlowCounters,
-    next_hops: NextHops,
 }
 
 impl Forward {
     /// Returns an engine with these settings.
     #[must_use]
     pub fn new(config: ForwardConfig) -> Self {
-        Self {
-            config,
-            queue: VecDeque::new(),
-            on_air: None,
-            counters: FlowCounters::default(),
-            next_hops: NextHops::new(Metric::Unicast),
-        }
+        Self { config, queue: VecDeque::new(), on_air: None, counters: FlowCounters::default() }
     }
 
     /// Delivers a packet that has arrived, or queues it for its next hop.
@@ -147,7 +140,7 @@ impl Engine for Forward {
             let Packet { source, destination, hops_left, .. } = packet;
 
             // The path may have vanished while the packet was queued.
-            let Some(next) = self.next_hops.towards(cx.topology, cx.me, destination) else {
+            let Some(next) = cx.topology.next_hop(cx.me, destination, Metric::Unicast) else {
                 self.counters.lost(source, destination);
                 continue;
             };
@@ -191,7 +184,7 @@ impl TunnelEngine for Forward {
         if !self.can_send(to) {
             return Err(PacketError::Full);
         }
-        if self.next_hops.towards(cx.topology, cx.me, to).is_none() {
+        if cx.topology.next_hop(cx.me, to, Metric::Unicast).is_none() {
             return Err(PacketError::NoPath(to));
         }
         let (source, destination, bytes) = (cx.me, to, packet.to_vec());

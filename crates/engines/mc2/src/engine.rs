@@ -16,7 +16,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::bounded::{IDLE, MAX_FLOWS, make_room};
 use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
-use ncmesh_engine::topology::{Metric, NextHops};
+use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, check_packet};
 use ncmesh_engine::{Class, Context, Engine, Event, Filled, Frame, Offer, TunnelEngine, TxReport};
 use ncmesh_wire::{NodeId, ServiceId};
@@ -44,7 +44,6 @@ pub struct Mc2 {
     flows_begun: u32,
     /// Version of the mesh by which the flows that begin here were routed.
     topology_version: u64,
-    next_hops: NextHops,
 }
 
 impl Mc2 {
@@ -59,7 +58,6 @@ impl Mc2 {
             access: ChannelAccess::default(),
             flows_begun: 0,
             topology_version: 0,
-            next_hops: NextHops::new(Metric::Unicast),
         }
     }
 
@@ -202,7 +200,7 @@ impl Mc2 {
 
         // Others' requests follow, one hop towards the source of their flow.
         let mut request = own.or_else(|| self.requests.pop_front())?;
-        request.next = self.next_hops.towards(cx.topology, cx.me, request.flow.source)?;
+        request.next = cx.topology.next_hop(cx.me, request.flow.source, Metric::Unicast)?;
         request.write(out);
         Some(Filled { kind: REQUEST, to: Some(request.next) })
     }

@@ -1,7 +1,7 @@
 //! Source routes for the packets of this node: configured paths, or the shortest ones by ETX.
 
 use ncmesh_engine::Context;
-use ncmesh_engine::topology::{Metric, NextHops};
+use ncmesh_engine::topology::Metric;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Routes {
     /// Configured paths by their ends, each without its first node.
     fixed: BTreeMap<(NodeId, NodeId), Vec<NodeId>>,
-    shortest: NextHops,
+    metric: Metric,
 }
 
 impl Routes {
@@ -26,14 +26,14 @@ impl Routes {
                 path.reverse();
             }
         }
-        Self { fixed, shortest: NextHops::new(metric) }
+        Self { fixed, metric }
     }
 
     /// Returns the nodes from here (exclusive) to `to` (inclusive); empty if there is no path.
-    pub(crate) fn path(&mut self, cx: &Context<'_>, to: NodeId) -> Vec<NodeId> {
+    pub(crate) fn path(&self, cx: &Context<'_>, to: NodeId) -> Vec<NodeId> {
         if let Some(path) = self.fixed.get(&(cx.me, to)) {
             return path.clone();
         }
-        self.shortest.paths(cx.topology, cx.me).path_to(to)
+        cx.topology.paths_from(cx.me, self.metric).path_to(to)
     }
 }

@@ -41,7 +41,6 @@ pub(super) fn network_graph(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_engine::time::Instant;
     use ncmesh_engine::topology::LinkState;
 
     #[test]
@@ -50,7 +49,7 @@ mod tests {
         for (node, hears) in [(1, vec![(2, 0.5)]), (2, vec![(1, 0.8), (3, 0.5)]), (3, vec![])] {
             let hears = hears.into_iter().map(|(node, d)| (NodeId(node), d)).collect();
             let state = LinkState { version: (1, 1), name: format!("n{node}"), hears };
-            topology.learn(NodeId(node), state, Instant::default());
+            topology.learn(NodeId(node), state);
         }
         let graph = network_graph(&topology, NodeId(1), |node| format!("n{node}"));
         let link = |link: &Value| {

@@ -7,6 +7,7 @@ use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_sim::{Simulation, node_id};
 use ncmesh_wire::NodeId;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Random nodes to which paths are judged, and random nodes from which, for each: 2,000 pairs.
 const DESTINATIONS: usize = 50;
@@ -15,7 +16,7 @@ const SOURCES: usize = 40;
 const MOST_ASKED: usize = 1_000;
 
 /// Returns the paths that a node believes in; `None` if it is switched off.
-pub(crate) fn paths(simulation: &Simulation, node: usize) -> Option<Paths> {
+pub(crate) fn paths(simulation: &Simulation, node: usize) -> Option<Arc<Paths>> {
     let stack = simulation.host(node).stack()?;
     Some(stack.topology().paths_from(node_id(node), Metric::Unicast))
 }

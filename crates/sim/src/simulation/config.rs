@@ -4,7 +4,6 @@ use super::{SimulationError, node_id};
 use crate::measure::measure;
 use crate::scenario::{Measure, Scenario};
 use ncmesh_engine::file::FileLimits;
-use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{LinkState, Topology};
 use ncmesh_medium::{MediumConfig, MediumError};
 use ncmesh_stack::link::LinkConfig;
@@ -132,7 +131,7 @@ impl SimulationConfig {
         let mut topology = Topology::new(self.route.min_delivery);
         for (i, (name, hears)) in self.names.iter().zip(hears).enumerate() {
             let state = LinkState { version: (0, 1), name: name.clone(), hears };
-            topology.learn(node_id(i), state, Instant::default());
+            topology.learn(node_id(i), state);
         }
         Ok(Some(Arc::new(topology)))
     }

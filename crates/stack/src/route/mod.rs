@@ -53,6 +53,8 @@ pub struct Route {
     flood: Flood<NodeId, (u64, u32)>,
     /// Shared if it was given to all nodes of a simulation.
     topology: Arc<Topology>,
+    /// When the state of each node was learned.
+    learned: BTreeMap<NodeId, Instant>,
     /// Whether the topology was given: then nothing is announced or learned.
     pinned: bool,
 }
@@ -80,6 +82,7 @@ impl Route {
             next_look: now,
             flood: Flood::new(),
             topology,
+            learned: BTreeMap::new(),
             pinned: false,
         }
     }
@@ -112,7 +115,7 @@ impl Route {
         let max_age = seconds(self.config.max_age_s);
         if now.since(Instant::default()) > max_age {
             let limit = Instant::from_nanos(now.as_nanos() - max_age.as_nanos() as u64);
-            self.known().age(limit);
+            self.forget_before(limit);
         }
         let hears = self.best_that_fit(link.inbound(now));
         if self.is_worth_announcing(&hears, now) {
@@ -197,13 +200,23 @@ impl Route {
         Arc::make_mut(&mut self.topology)
     }
 
+    /// Forgets the states that were learned before `oldest`.
+    fn forget_before(&mut self, oldest: Instant) {
+        let old = self.learned.iter().filter(|(_, learned)| **learned < oldest);
+        for node in old.map(|(node, _)| *node).collect::<Vec<_>>() {
+            self.learned.remove(&node);
+            self.known().forget(node);
+        }
+    }
+
     fn learn(&mut self, cx: &mut Context<'_>, from: NodeId, origin: NodeId, state: LinkState) {
         let version = state.version;
-        if self.topology.state(origin).is_none() && self.topology.nodes().count() >= MAX_NODES {
+        if self.topology.state(origin).is_none() && self.topology.len() >= MAX_NODES {
             return cx.counters.drop(DropReason::Full);
         }
         let known_epoch = self.topology.state(origin).map(|known| known.version.0);
-        if self.known().learn(origin, state, cx.now) {
+        if self.known().learn(origin, state) {
+            self.learned.insert(origin, cx.now);
             self.flood.publish(origin, version, cx.now, cx.rng);
             if origin == from && known_epoch.is_none_or(|epoch| epoch < version.0) {
                 self.tell_everything(cx, origin);
@@ -264,7 +277,8 @@ impl Route {
         let version = (self.epoch, self.seq);
         let state = LinkState { version, name: self.name.clone(), hears };
         let me = self.me;
-        self.known().learn(me, state, now);
+        self.known().learn(me, state);
+        self.learned.insert(me, now);
         self.flood.publish(self.me, version, now, rng);
     }
 }

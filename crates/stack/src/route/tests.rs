@@ -1,11 +1,10 @@
-//! Shortest paths and ageing.
+//! Frames of link state, the order in which states go out, and ageing.
 
 use super::*;
 use ncmesh_engine::counters::Counters;
 use ncmesh_engine::rng::stream;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Duration;
-use ncmesh_engine::topology::Metric;
 use std::collections::VecDeque;
 
 fn state(seq: u32, hears: &[(u16, f64)]) -> LinkState {
@@ -16,59 +15,16 @@ fn state(seq: u32, hears: &[(u16, f64)]) -> LinkState {
     }
 }
 
-/// 1 -> 2 -> 3 at 0.8 each way, and a direct 1 -> 3 of 0.3.
-fn triangle() -> Topology {
-    let mut t = Topology::new(0.05);
-    let at = Instant::default();
-    t.learn(NodeId(1), state(1, &[(2, 0.8), (3, 0.5)]), at);
-    t.learn(NodeId(2), state(1, &[(1, 0.8), (3, 0.8)]), at);
-    t.learn(NodeId(3), state(1, &[(1, 0.3), (2, 0.8)]), at);
-    t
-}
-
 #[test]
-fn paths_take_the_fewest_expected_transmissions() {
-    let paths = triangle().paths_from(NodeId(1), Metric::Broadcast);
-    assert_eq!(paths.path_to(NodeId(3)), [NodeId(2), NodeId(3)]);
-    assert!((paths.etx(NodeId(3)).unwrap() - 2.5).abs() < 1e-6);
-    assert_eq!(paths.etx(NodeId(9)), None);
-    let back = triangle().paths_from(NodeId(3), Metric::Unicast);
-    assert!((back.etx(NodeId(1)).unwrap() - 3.125).abs() < 1e-6);
-}
-
-#[test]
-fn in_a_mesh_known_from_elsewhere_every_link_counts() {
-    let hears = [vec![], vec![(1, 1e-15)], vec![(1, 1e-16), (2, 1.0)], vec![(3, 0.0)]];
-    let hears = hears.map(|links| links.iter().map(|(n, d)| (NodeId(*n), *d)).collect());
-    let t = Topology::known(hears.into());
-    let paths = t.paths_from(NodeId(1), Metric::Broadcast);
-    assert_eq!(paths.path_to(NodeId(3)), [NodeId(2), NodeId(3)]);
-    assert!((paths.etx(NodeId(3)).unwrap() / (1e15 + 1.0) - 1.0).abs() < 1e-15);
-    assert!(!paths.reaches(NodeId(4)));
-    assert_eq!(t.nodes().count(), 4);
-}
-
-#[test]
-fn a_node_nobody_hears_is_not_a_hop() {
-    let mut t = triangle();
-    t.learn(NodeId(1), state(2, &[(3, 0.5)]), Instant::default());
-    t.learn(NodeId(3), state(2, &[(1, 0.3)]), Instant::default());
-    assert_eq!(t.delivery(NodeId(1), NodeId(2)), 0.0);
-    let paths = t.paths_from(NodeId(1), Metric::Broadcast);
-    assert_eq!(paths.path_to(NodeId(3)), [NodeId(3)]);
-    assert!(!paths.reaches(NodeId(2)));
-}
-
-#[test]
-fn older_states_do_not_replace_newer_and_the_old_is_forgotten() {
-    let mut t = triangle();
-    assert!(!t.learn(NodeId(1), state(1, &[]), Instant::default()));
-    let later = Instant::from_nanos(1000);
-    assert!(t.learn(NodeId(1), state(5, &[(2, 0.8)]), later));
-    let version = t.version();
-    t.age(Instant::from_nanos(500));
-    assert_eq!(t.nodes().collect::<Vec<_>>(), [NodeId(1)]);
-    assert_ne!(t.version(), version);
+fn states_that_are_not_repeated_are_forgotten() {
+    let mut route =
+        Route::new(RouteConfig::default(), NodeId(1), "n1", 1, 1439, Instant::default());
+    for (node, at) in [(2, 0), (3, 1000)] {
+        route.known().learn(NodeId(node), state(1, &[(1, 0.8)]));
+        route.learned.insert(NodeId(node), Instant::from_nanos(at));
+    }
+    route.forget_before(Instant::from_nanos(500));
+    assert_eq!(route.topology().nodes().collect::<Vec<_>>(), [NodeId(3)]);
 }
 
 #[test]
@@ -92,7 +48,7 @@ fn what_is_due_goes_before_what_is_due_soon() {
         Route::new(RouteConfig::default(), NodeId(1), "n1", 1, 1439, Instant::default());
     let hears: Vec<(u16, f64)> = (500..508).map(|node| (node, 0.8)).collect();
     for id in 2..202 {
-        route.known().learn(NodeId(id), state(1, &hears), Instant::default());
+        route.known().learn(NodeId(id), state(1, &hears));
         route.flood.publish(NodeId(id), (1, 1), Instant::default(), &mut rng);
     }
     let (mut counters, mut events) = (Counters::default(), VecDeque::new());

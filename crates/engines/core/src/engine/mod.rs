@@ -27,7 +27,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
-use ncmesh_engine::topology::NextHops;
+use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{CodingStatus, DATA, FlowStatus, PacketError, Relaying, check_packet};
 use ncmesh_engine::{
     Class, Context, Engine, Filled, Frame, Offer, TunnelEngine, TxReport, TxResult,
@@ -57,7 +57,6 @@ pub struct Core {
     /// Whether the MAC contends for the channel and does not know who receives a broadcast, as that
     /// of Wi-Fi. A slotted one knows.
     contends: bool,
-    next_hops: NextHops,
     /// Version of the topology that next hops were taken from.
     topology_version: u64,
     flow_counters: FlowCounters,
@@ -85,7 +84,6 @@ impl Core {
             last_serial: 0,
             flows_begun: 0,
             contends: false,
-            next_hops: NextHops::default(),
             topology_version: 0,
             flow_counters: FlowCounters::default(),
             coding_status: CodingStatus::default(),
@@ -199,7 +197,7 @@ impl TunnelEngine for Core {
         // The first packet begins the flow. Its symbols keep the length that fits frames now.
         let key: FlowKey = (cx.me, to);
         if self.flows.between(&key).is_none() {
-            let next_hop = self.next_hops.towards(cx.topology, cx.me, to);
+            let next_hop = cx.topology.next_hop(cx.me, to, Metric::Broadcast);
             let next_hop = next_hop.ok_or(PacketError::NoPath(to))?;
             self.flows_begun += 1;
             let instance = FlowInstance::new(cx, to, self.flows_begun);

@@ -9,6 +9,7 @@ use crate::generation::Generation;
 use ncmesh_code::Separated;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::toolkit::coder::Coder;
+use ncmesh_engine::topology::Metric;
 use ncmesh_engine::{Context, Event, Frame};
 use std::collections::VecDeque;
 
@@ -93,7 +94,7 @@ impl Core {
         // A later instance replaces the flow: its source has restarted.
         let known = self.flows.between(&instance.key());
         if known.is_none_or(|flow| instance.is_later(flow.instance)) {
-            let next_hop = self.next_hops.towards(cx.topology, cx.me, instance.destination);
+            let next_hop = cx.topology.next_hop(cx.me, instance.destination, Metric::Broadcast);
             self.flows.insert(Flow::incoming(header, cx.me, next_hop, cx.now));
             self.flow_counters.begin(instance.source, instance.destination);
             self.regions_outdated = true;

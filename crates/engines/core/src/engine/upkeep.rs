@@ -7,6 +7,7 @@ use crate::generation::{Generation, Stage};
 use crate::regions::{CodingRegions, RelayedFlow};
 use ncmesh_engine::Context;
 use ncmesh_engine::time::Instant;
+use ncmesh_engine::topology::Metric;
 
 impl Core {
     /// Brings the state up to date. Called after every frame, packet, command and timeout.
@@ -34,7 +35,7 @@ impl Core {
         self.regions_outdated = true;
         for flow in self.flows.iter_mut().filter(|flow| !flow.is_destination()) {
             let destination = flow.instance.destination;
-            flow.next_hop = self.next_hops.towards(cx.topology, cx.me, destination);
+            flow.next_hop = cx.topology.next_hop(cx.me, destination, Metric::Broadcast);
         }
     }
 

@@ -8,12 +8,13 @@
 use ncmesh_engine::topology::{Metric, Paths, Topology};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The nodes nearer to a destination than the source, in order of increasing ETX to it: the
 /// destination first, the source last.
 #[derive(Clone, Debug)]
 pub(super) struct Belt {
-    to_destination: Paths,
+    to_destination: Arc<Paths>,
     order: Vec<NodeId>,
     /// `links[i]`: the nodes nearer to the destination that hear node `i`, by place in the order,
     /// and the delivery to each. The nearest comes first.

@@ -6,6 +6,7 @@ use crate::multicast::frame::{self, Ack};
 use crate::multicast::ready::ReadyTransfer;
 use crate::multicast::scheme::Scheme;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::topology::Metric;
 use ncmesh_engine::{Context, Filled};
 use ncmesh_wire::NodeId;
 
@@ -17,7 +18,7 @@ impl<S: Scheme> FileMulticast<S> {
     pub(super) fn fill_ack(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         while let Some(ack) = self.acks.due(cx.now).cloned() {
             let key = AckKey::of(&ack);
-            let Some(next) = self.next_hops.towards(cx.topology, cx.me, ack.flow.source) else {
+            let Some(next) = cx.topology.next_hop(cx.me, ack.flow.source, Metric::Unicast) else {
                 let is_own = ack.receiver == cx.me;
                 self.acks.postpone(key, cx.now + NO_ROUTE_PAUSE, is_own);
                 continue;

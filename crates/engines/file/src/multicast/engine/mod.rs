@@ -23,7 +23,6 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
-use ncmesh_engine::topology::{Metric, NextHops};
 use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TxReport};
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +63,6 @@ pub struct FileMulticast<S> {
     /// Mean airtime of a data packet (T_p).
     packet_time: DurationAverage,
     /// Unicast routes, for acknowledgments.
-    next_hops: NextHops,
     housekeeping_at: Instant,
 }
 
@@ -84,7 +82,6 @@ impl<S: Scheme> FileMulticast<S> {
             announcements: Announcements::new(),
             on_air: OnAir::Nothing,
             packet_time: DurationAverage::default(),
-            next_hops: NextHops::new(Metric::Unicast),
             housekeeping_at: Instant::default(),
         }
     }

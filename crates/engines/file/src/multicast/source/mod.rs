@@ -38,6 +38,7 @@ use rate_limit::RateLimiter;
 use receiver::Receiver;
 pub(super) use state::{CloseReason, SourceState};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use turn::BatchTurn;
 
 /// Time that receivers have to answer before the first packet is sent.
@@ -66,7 +67,7 @@ pub(super) struct FileSource {
     /// Version of the topology that `paths` belong to.
     topology_version: Option<u64>,
     /// Shortest paths from this node.
-    paths: Option<Paths>,
+    paths: Option<Arc<Paths>>,
 
     /// The turn under way.
     turn: Option<BatchTurn>,

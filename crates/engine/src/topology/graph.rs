@@ -1,0 +1,172 @@
+//! The usable links of the mesh in flat arrays, and which of them changed lately.
+//!
+//! Each node has a slot, a number below the count of nodes. Links are lists of slots and
+//! deliveries, ordered by node, so that paths do not depend on the order in which states arrived.
+//! The log of changes tells the holder of older paths whether any link has changed that matters.
+
+use super::Metric;
+use ncmesh_wire::NodeId;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Fixed-point units of ETX, so that every machine compares paths alike.
+pub(super) const ETX_UNIT: f64 = (1u64 << 40) as f64;
+/// Highest cost of a link. A path through 2^16 such links does not overflow.
+const WORST_LINK: u128 = u128::MAX >> 16;
+/// Most changes that are remembered.
+const LOG: usize = 1024;
+
+/// Whether paths lead from the root or to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Direction {
+    From,
+    To,
+}
+
+/// Slot of a node in the graph.
+pub(super) type Slot = u32;
+
+/// A link that appeared, vanished, or got another delivery.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    /// Version of the topology with the change.
+    version: u64,
+    pub from: NodeId,
+    pub to: NodeId,
+}
+
+/// Usable links of a mesh.
+#[derive(Debug)]
+pub(super) struct Graph {
+    slots: BTreeMap<NodeId, Slot>,
+    nodes: Vec<NodeId>,
+    /// Links from each slot: receiver and delivery, in ascending order of receivers.
+    out: Vec<Vec<(Slot, f64)>>,
+    /// The same links to each slot: sender and delivery, in ascending order of senders.
+    into: Vec<Vec<(Slot, f64)>>,
+    log: VecDeque<Change>,
+    /// Changes after this version are all in the log.
+    complete_from: u64,
+}
+
+impl Graph {
+    /// Returns a graph without links, of this version of the topology.
+    pub(super) fn new(version: u64) -> Self {
+        Self {
+            slots: BTreeMap::new(),
+            nodes: Vec::new(),
+            out: Vec::new(),
+            into: Vec::new(),
+            log: VecDeque::new(),
+            complete_from: version,
+        }
+    }
+
+    /// Sets the delivery of a link in `version` of the topology; `None` removes it.
+    pub(super) fn set(&mut self, from: NodeId, to: NodeId, delivery: Option<f64>, version: u64) {
+        let (from_slot, to_slot) = (self.slot_or_new(from), self.slot_or_new(to));
+        let changed = put(&mut self.out[from_slot as usize], &self.nodes, to_slot, delivery);
+        put(&mut self.into[to_slot as usize], &self.nodes, from_slot, delivery);
+        if changed && version > self.complete_from {
+            if self.log.len() == LOG
+                && let Some(oldest) = self.log.pop_front()
+            {
+                self.complete_from = oldest.version;
+            }
+            self.log.push_back(Change { version, from, to });
+        }
+    }
+
+    /// Returns the version of the latest change in the log.
+    pub(super) fn changed_at(&self) -> Option<u64> {
+        self.log.back().map(|change| change.version)
+    }
+
+    /// Returns the links that changed after `version`; `None` if that is too long ago.
+    pub(super) fn changes_after(&self, version: u64) -> Option<impl Iterator<Item = Change> + '_> {
+        let newer = self.log.iter().rev().take_while(move |change| change.version > version);
+        (version >= self.complete_from).then_some(newer.copied())
+    }
+
+    /// Returns the slot of a node that has or had a link.
+    pub(super) fn slot(&self, node: NodeId) -> Option<Slot> {
+        self.slots.get(&node).copied()
+    }
+
+    /// Returns the node of a slot.
+    pub(super) fn node(&self, slot: Slot) -> NodeId {
+        self.nodes[slot as usize]
+    }
+
+    /// Returns the links from a slot: neighbour and delivery, in ascending order of neighbours.
+    pub(super) fn links_from(&self, slot: Slot) -> impl Iterator<Item = (NodeId, f64)> + '_ {
+        self.out[slot as usize].iter().map(|(to, delivery)| (self.node(*to), *delivery))
+    }
+
+    /// Returns the steps that a search of paths takes from a slot, and their costs.
+    pub(super) fn steps(
+        &self,
+        at: Slot,
+        direction: Direction,
+        metric: Metric,
+    ) -> impl Iterator<Item = (Slot, u128)> + '_ {
+        let links = match direction {
+            Direction::From => &self.out,
+            Direction::To => &self.into,
+        };
+        links[at as usize].iter().filter_map(move |(next, delivery)| {
+            let both = match (metric, direction) {
+                (Metric::Broadcast, _) => *delivery,
+                (Metric::Unicast, Direction::From) => delivery * self.delivery(*next, at),
+                (Metric::Unicast, Direction::To) => delivery * self.delivery(at, *next),
+            };
+            Some((*next, cost(both)?))
+        })
+    }
+
+    /// Returns the cost of a link; `None` if nothing can pass it.
+    pub(super) fn cost(&self, from: NodeId, to: NodeId, metric: Metric) -> Option<u128> {
+        let (from, to) = (self.slot(from)?, self.slot(to)?);
+        cost(match metric {
+            Metric::Broadcast => self.delivery(from, to),
+            Metric::Unicast => self.delivery(from, to) * self.delivery(to, from),
+        })
+    }
+
+    /// Returns the delivery of a link; 0 if there is none.
+    fn delivery(&self, from: Slot, to: Slot) -> f64 {
+        let links = &self.out[from as usize];
+        find(links, &self.nodes, to).map_or(0.0, |index| links[index].1)
+    }
+
+    fn slot_or_new(&mut self, node: NodeId) -> Slot {
+        *self.slots.entry(node).or_insert_with(|| {
+            self.nodes.push(node);
+            self.out.push(Vec::new());
+            self.into.push(Vec::new());
+            (self.nodes.len() - 1) as Slot
+        })
+    }
+}
+
+/// Returns where `slot` is in a list of links, or where it belongs.
+fn find(links: &[(Slot, f64)], nodes: &[NodeId], slot: Slot) -> Result<usize, usize> {
+    let node = nodes[slot as usize];
+    links.binary_search_by_key(&node, |(slot, _)| nodes[*slot as usize])
+}
+
+/// Sets or removes a link in a list of links. Returns whether that changed anything.
+fn put(links: &mut Vec<(Slot, f64)>, nodes: &[NodeId], slot: Slot, delivery: Option<f64>) -> bool {
+    match (find(links, nodes, slot), delivery) {
+        (Ok(at), Some(delivery)) if links[at].1 == delivery => return false,
+        (Ok(at), Some(delivery)) => links[at].1 = delivery,
+        (Ok(at), None) => drop(links.remove(at)),
+        (Err(at), Some(delivery)) => links.insert(at, (slot, delivery)),
+        (Err(_), None) => return false,
+    }
+    true
+}
+
+/// Returns the cost of a link that delivers this share; `None` if nothing can pass it.
+fn cost(delivery: f64) -> Option<u128> {
+    (delivery > 0.0).then(|| WORST_LINK.min((ETX_UNIT / delivery).round() as u128))
+}

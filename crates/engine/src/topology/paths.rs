@@ -1,0 +1,141 @@
+//! Shortest paths, and the cache that shares them between services.
+
+use super::Metric;
+use super::graph::{Change, Direction, ETX_UNIT, Graph};
+use ncmesh_wire::NodeId;
+use pathfinding::directed::dijkstra::dijkstra_all;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most roots whose paths are kept.
+const MAX_ROOTS: usize = 1024;
+
+/// Shortest paths from one root, or to it.
+///
+/// They form a tree: each node has a parent on the side of the root.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    root: NodeId,
+    /// Each node except the root with its parent and distance, in ascending order of nodes.
+    hops: Vec<(NodeId, NodeId, u128)>,
+}
+
+impl Paths {
+    fn new(graph: &Graph, (root, metric, direction): Key) -> Self {
+        let mut hops = Vec::new();
+        if let Some(start) = graph.slot(root) {
+            let reached = dijkstra_all(&start, |at| graph.steps(*at, direction, metric));
+            let named =
+                |(node, (parent, distance))| (graph.node(node), graph.node(parent), distance);
+            hops.extend(reached.into_iter().map(named));
+            hops.sort_unstable();
+        }
+        Self { root, hops }
+    }
+
+    /// Returns whether there is a path between the root and `node`.
+    #[must_use]
+    pub fn reaches(&self, node: NodeId) -> bool {
+        node == self.root || self.hop(node).is_some()
+    }
+
+    /// Returns the neighbour of `node` on its path, on the side of the root.
+    #[must_use]
+    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+        self.hop(node).map(|(parent, _)| parent)
+    }
+
+    /// Returns the ETX between the root and `node` in fixed-point units: 0 for the root, the
+    /// maximum if there is no path.
+    #[must_use]
+    pub fn distance(&self, node: NodeId) -> u128 {
+        if node == self.root {
+            return 0;
+        }
+        self.hop(node).map_or(u128::MAX, |(_, distance)| distance)
+    }
+
+    /// Returns the ETX between the root and `node`, expected transmissions; `None` if there is no
+    /// path.
+    #[must_use]
+    pub fn etx(&self, node: NodeId) -> Option<f64> {
+        self.reaches(node).then(|| self.distance(node) as f64 / ETX_UNIT)
+    }
+
+    /// Returns the nodes of the path from the root (exclusive) to `node` (inclusive); empty if
+    /// there is no path.
+    #[must_use]
+    pub fn path_to(&self, node: NodeId) -> Vec<NodeId> {
+        let mut path: Vec<NodeId> = self.up_from(node).collect();
+        path.reverse();
+        path
+    }
+
+    /// Returns the first node behind the root on the path to `node`; `None` if there is no path.
+    #[must_use]
+    pub fn first_hop(&self, node: NodeId) -> Option<NodeId> {
+        self.up_from(node).last()
+    }
+
+    /// Returns `node` and the nodes between it and the root; none if there is no path.
+    fn up_from(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let known = Some(node).filter(|node| self.parent(*node).is_some());
+        std::iter::successors(known, |at| self.parent(*at).filter(|parent| *parent != self.root))
+    }
+
+    fn hop(&self, node: NodeId) -> Option<(NodeId, u128)> {
+        let at = self.hops.binary_search_by_key(&node, |(node, ..)| *node).ok()?;
+        let (_, parent, distance) = self.hops[at];
+        Some((parent, distance))
+    }
+
+    /// Returns whether these paths may not be the shortest any more after a change. A link that is
+    /// on none of them, and that offers no node a shorter way, moves no path.
+    fn may_move(&self, graph: &Graph, change: Change, (_, metric, direction): Key) -> bool {
+        let passes = |from: NodeId, to: NodeId| {
+            let (near, far) = match direction {
+                Direction::From => (from, to),
+                Direction::To => (to, from),
+            };
+            if self.parent(far) == Some(near) {
+                return true;
+            }
+            let cost = graph.cost(from, to, metric).filter(|_| self.reaches(near));
+            cost.is_some_and(|cost| self.distance(near) + cost < self.distance(far))
+        };
+        let Change { from, to, .. } = change;
+        passes(from, to) || (metric == Metric::Unicast && passes(to, from))
+    }
+}
+
+/// Root of paths, what they count, and where they lead.
+pub(super) type Key = (NodeId, Metric, Direction);
+
+/// Paths that somebody has asked for, with the version of the topology for which they hold.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    paths: Mutex<BTreeMap<Key, (u64, Arc<Paths>)>>,
+}
+
+impl Cache {
+    /// Returns the paths in a graph, which is that of `version` of the topology.
+    pub(super) fn get(&self, graph: &Graph, version: u64, key: Key) -> Arc<Paths> {
+        let mut cache = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, paths)) = cache.get_mut(&key) {
+            let still = *known == version
+                || graph.changes_after(*known).is_some_and(|mut changes| {
+                    changes.all(|change| !paths.may_move(graph, change, key))
+                });
+            if still {
+                *known = version;
+                return Arc::clone(paths);
+            }
+        }
+        if cache.len() >= MAX_ROOTS && !cache.contains_key(&key) {
+            cache.clear();
+        }
+        let paths = Arc::new(Paths::new(graph, key));
+        cache.insert(key, (version, Arc::clone(&paths)));
+        paths
+    }
+}

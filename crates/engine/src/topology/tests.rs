@@ -1,0 +1,118 @@
+//! Shortest paths, what they are when the mesh changes, and links that are not used.
+
+use super::*;
+use proptest::prelude::*;
+
+fn state(seq: u32, hears: &[(u16, f64)]) -> LinkState {
+    LinkState {
+        version: (1, seq),
+        name: format!("s{seq}"),
+        hears: hears.iter().map(|(node, d)| (NodeId(*node), *d)).collect(),
+    }
+}
+
+/// 1 -> 2 -> 3 at 0.8 each way, and a direct 1 -> 3 of 0.3.
+fn triangle() -> Topology {
+    let mut t = Topology::new(0.05);
+    t.learn(NodeId(1), state(1, &[(2, 0.8), (3, 0.5)]));
+    t.learn(NodeId(2), state(1, &[(1, 0.8), (3, 0.8)]));
+    t.learn(NodeId(3), state(1, &[(1, 0.3), (2, 0.8)]));
+    t
+}
+
+#[test]
+fn paths_take_the_fewest_expected_transmissions() {
+    let paths = triangle().paths_from(NodeId(1), Metric::Broadcast);
+    assert_eq!(paths.path_to(NodeId(3)), [NodeId(2), NodeId(3)]);
+    assert_eq!(paths.first_hop(NodeId(3)), Some(NodeId(2)));
+    assert!((paths.etx(NodeId(3)).unwrap() - 2.5).abs() < 1e-6);
+    assert_eq!(paths.etx(NodeId(9)), None);
+    assert_eq!((paths.first_hop(NodeId(9)), paths.first_hop(NodeId(1))), (None, None));
+    let back = triangle().paths_from(NodeId(3), Metric::Unicast);
+    assert!((back.etx(NodeId(1)).unwrap() - 3.125).abs() < 1e-6);
+}
+
+#[test]
+fn in_a_mesh_known_from_elsewhere_every_link_counts() {
+    let hears = [vec![], vec![(1, 1e-15)], vec![(1, 1e-16), (2, 1.0)], vec![(3, 0.0)]];
+    let hears = hears.map(|links| links.iter().map(|(n, d)| (NodeId(*n), *d)).collect());
+    let t = Topology::known(hears.into());
+    let paths = t.paths_from(NodeId(1), Metric::Broadcast);
+    assert_eq!(paths.path_to(NodeId(3)), [NodeId(2), NodeId(3)]);
+    assert!((paths.etx(NodeId(3)).unwrap() / (1e15 + 1.0) - 1.0).abs() < 1e-15);
+    assert!(!paths.reaches(NodeId(4)));
+    assert_eq!(t.len(), 4);
+}
+
+#[test]
+fn a_node_nobody_hears_is_not_a_hop() {
+    let mut t = triangle();
+    t.learn(NodeId(1), state(2, &[(3, 0.5)]));
+    t.learn(NodeId(3), state(2, &[(1, 0.3)]));
+    assert_eq!(t.delivery(NodeId(1), NodeId(2)), 0.0);
+    let paths = t.paths_from(NodeId(1), Metric::Broadcast);
+    assert_eq!(paths.path_to(NodeId(3)), [NodeId(3)]);
+    assert!(!paths.reaches(NodeId(2)));
+}
+
+#[test]
+fn older_states_do_not_replace_newer_and_a_forgotten_node_has_no_links_to_it() {
+    let mut t = triangle();
+    assert!(!t.learn(NodeId(1), state(1, &[])));
+    assert!(t.learn(NodeId(1), state(5, &[(2, 0.8)])));
+    let version = t.version();
+    t.forget(NodeId(2));
+    assert_eq!(t.nodes().collect::<Vec<_>>(), [NodeId(1), NodeId(3)]);
+    assert_eq!(t.delivery(NodeId(1), NodeId(2)), 0.0);
+    assert_ne!(t.version(), version);
+}
+
+#[test]
+fn a_change_that_moves_no_path_keeps_the_paths() {
+    let mut t = triangle();
+    let paths = t.paths_from(NodeId(1), Metric::Broadcast);
+    t.learn(NodeId(3), state(2, &[(1, 0.35), (2, 0.8)]));
+    assert!(Arc::ptr_eq(&paths, &t.paths_from(NodeId(1), Metric::Broadcast)));
+    // A change of what nobody uses is no new version.
+    let version = t.version();
+    t.learn(NodeId(3), state(3, &[(1, 0.35), (2, 0.8), (9, 0.01)]));
+    assert_eq!(t.version(), version);
+    t.learn(NodeId(3), state(4, &[(1, 0.6), (2, 0.8)]));
+    assert_eq!(t.next_hop(NodeId(1), NodeId(3), Metric::Broadcast), Some(NodeId(3)));
+}
+
+/// A node, and its links in a state that is learned; none if its state is forgotten.
+type Step = (u16, Option<Vec<(u16, f64)>>);
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let links = prop::collection::vec((0u16..8, 0.0..1.0f64), 0..6);
+    prop::collection::vec((0u16..8, prop::option::weighted(0.9, links)), 1..40)
+}
+
+proptest! {
+    /// Whatever happens, paths that were kept are as long as paths computed anew.
+    #[test]
+    fn kept_paths_are_as_short_as_new_ones(steps in steps()) {
+        let mut t = Topology::new(0.05);
+        for (seq, (node, links)) in (1u32..).zip(steps) {
+            match links {
+                Some(links) => drop(t.learn(NodeId(node), state(seq, &links))),
+                None => t.forget(NodeId(node)),
+            }
+            let anew = t.clone();
+            for metric in [Metric::Broadcast, Metric::Unicast] {
+                for root in (0..8).map(NodeId) {
+                    let ends = (0..8).map(NodeId);
+                    let (from, to) = (t.paths_from(root, metric), t.paths_to(root, metric));
+                    let fresh = (anew.paths_from(root, metric), anew.paths_to(root, metric));
+                    for end in ends {
+                        prop_assert_eq!(from.distance(end), fresh.0.distance(end));
+                        prop_assert_eq!(to.distance(end), fresh.1.distance(end));
+                    }
+                    let (kept, fresh) = (t.links_from(root), anew.links_from(root));
+                    prop_assert_eq!(kept.collect::<Vec<_>>(), fresh.collect::<Vec<_>>());
+                }
+            }
+        }
+    }
+}
