@@ -5,12 +5,22 @@
 //! The log of changes tells the holder of older paths whether any link has changed that matters.
 
 use super::Metric;
-use super::paths::{Direction, cost};
 use ncmesh_wire::NodeId;
 use std::collections::{BTreeMap, VecDeque};
 
+/// Fixed-point units of ETX, so that every machine compares paths alike.
+pub(super) const ETX_UNIT: f64 = (1u64 << 40) as f64;
+/// Highest cost of a link. A path through 2^16 such links does not overflow.
+const WORST_LINK: u128 = u128::MAX >> 16;
 /// Most changes that are remembered.
 const LOG: usize = 1024;
+
+/// Whether paths lead from the root or to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Direction {
+    From,
+    To,
+}
 
 /// Slot of a node in the graph.
 pub(super) type Slot = u32;
@@ -154,4 +164,9 @@ fn put(links: &mut Vec<(Slot, f64)>, nodes: &[NodeId], slot: Slot, delivery: Opt
         (Err(_), None) => return false,
     }
     true
+}
+
+/// Returns the cost of a link that delivers this share; `None` if nothing can pass it.
+fn cost(delivery: f64) -> Option<u128> {
+    (delivery > 0.0).then(|| WORST_LINK.min((ETX_UNIT / delivery).round() as u128))
 }

@@ -13,10 +13,10 @@
 mod graph;
 mod paths;
 
-use graph::Graph;
+use graph::{Direction, Graph};
 use ncmesh_wire::NodeId;
 pub use paths::Paths;
-use paths::{Cache, Direction};
+use paths::Cache;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};

@@ -1,30 +1,14 @@
 //! Shortest paths, and the cache that shares them between services.
 
 use super::Metric;
-use super::graph::{Change, Graph};
+use super::graph::{Change, Direction, ETX_UNIT, Graph};
 use ncmesh_wire::NodeId;
 use pathfinding::directed::dijkstra::dijkstra_all;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Fixed-point units of ETX, so that every machine compares paths alike.
-const ETX_UNIT: f64 = (1u64 << 40) as f64;
-/// Highest cost of a link. A path through 2^16 such links does not overflow.
-const WORST_LINK: u128 = u128::MAX >> 16;
 /// Most roots whose paths are kept.
 const MAX_ROOTS: usize = 1024;
-
-/// Returns the cost of a link that delivers this share; `None` if nothing can pass it.
-pub(super) fn cost(delivery: f64) -> Option<u128> {
-    (delivery > 0.0).then(|| WORST_LINK.min((ETX_UNIT / delivery).round() as u128))
-}
-
-/// Whether paths lead from the root or to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Direction {
-    From,
-    To,
-}
 
 /// Shortest paths from one root, or to it.
 ///
