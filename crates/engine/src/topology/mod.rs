@@ -15,8 +15,8 @@ mod paths;
 
 use graph::{Direction, Graph};
 use ncmesh_wire::NodeId;
-pub use paths::Paths;
 use paths::Cache;
+pub use paths::Paths;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};

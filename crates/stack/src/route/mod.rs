@@ -177,6 +177,12 @@ impl Route {
         }
         let neighbors = link.heard();
         self.repair.retain(|node| neighbors.contains(&node));
+        let hearers = neighbors.iter().filter_map(|node| {
+            let hears = &self.topology.state(*node)?.hears;
+            let best = hears.values().copied().fold(0.0, f64::max);
+            Some((*node, *hears.get(&self.me)?, best))
+        });
+        self.spread.set_hearers(hearers);
         let inbound: BTreeMap<NodeId, f64> = link.inbound().collect();
         let topology = &self.topology;
         let quality = |node: NodeId| {
@@ -257,7 +263,9 @@ impl Route {
                 }
             }
         }
-        self.repair.note_digest(sender, digest, self.digest, cx.now);
+        for origin in self.repair.note_digest(sender, digest, self.digest, cx.now) {
+            self.spread.retell(origin, sender, (cx.now, &mut *cx.rng));
+        }
         if digest == self.digest {
             self.spread.note_complete(sender);
         }
@@ -327,10 +335,7 @@ impl Route {
             return cx.counters.drop(DropReason::Full);
         }
 
-        let best = state.hears.values().copied().fold(0.0, f64::max);
-        let hearing = state.hears.get(&self.me).copied().unwrap_or(0.0);
         self.store(origin, Some(state), cx.now);
-        self.spread.set_hearer(origin, hearing, best);
         self.repair.note_learned(origin);
         if told.scope == 0 {
             return self.spread.withdraw(origin);
@@ -379,7 +384,7 @@ impl Route {
             return Ok(());
         }
         self.repair.postpone(cx.now);
-        for ((first, last), theirs) in lists {
+        for ((first, last), theirs) in lists.into_iter().take(repair::MAX_RANGES) {
             let theirs: BTreeMap<NodeId, (u64, u32)> =
                 theirs.into_iter().map(|l| (l.origin, (l.epoch, l.base))).collect();
             for (origin, state) in self.topology.states_between(first, last) {
@@ -482,7 +487,7 @@ impl Route {
         let before = repair::hash(node, self.topology.state(node));
         let changed = before ^ repair::hash(node, state.as_ref());
         self.digest ^= changed;
-        self.repair.note_news(changed, now);
+        self.repair.note_news(node, changed, now);
         let topology = Arc::make_mut(&mut self.topology);
         match state {
             Some(state) => drop(topology.learn(node, state)),

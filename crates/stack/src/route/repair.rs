@@ -1,9 +1,10 @@
 //! Repair of differences between the link states of two neighbours.
 //!
 //! Every hello carries a digest of the states that its sender knows: the exclusive or of their
-//! hashes. While news travels, the digests of neighbours differ for a moment; then the difference
-//! is a sum, over GF(2), of what the latest news changed in the digest, and nothing is done. If it
-//! is not, and stays so, the two compare what they know: digests of ranges of node ids,
+//! hashes. While news travels, the digests of neighbours differ: the difference is a sum, over GF(2),
+//! of what single news changed in the digest. Solving for the terms shows which news a neighbour
+//! lacks, as a syndrome shows the errors in a code word, and it is told them again. If news do not
+//! explain the difference, the two compare what they know: digests of ranges of node ids,
 //! then of smaller ranges where they differ, down to lists of versions. Each then tells or asks for
 //! what the other lacks. This is range-based set reconciliation (Meyer, SRDS 2023): the frames
 //! grow with the number of differences and only with the logarithm of the size of the mesh.
@@ -34,6 +35,10 @@ pub(super) const MAX_RANGES: usize = 64;
 /// would explain any difference.
 const NEWS_TIME: Duration = Duration::from_secs(12);
 const MAX_NEWS: usize = 40;
+/// Time in which news reach a neighbour unless they are lost, and most states that are told again
+/// after one hello.
+const ON_ITS_WAY: Duration = Duration::from_millis(400);
+const MAX_RETOLD: usize = 8;
 /// Time after which a digest that differed is looked at again. A node that knows next to nothing
 /// does not wait.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -97,6 +102,15 @@ fn listed(topology: &Topology, (first, last): Range) -> impl Iterator<Item = Lis
     topology.states_between(first, last).map(|(origin, state)| Listed::of(origin, state))
 }
 
+/// A state that was learned lately.
+#[derive(Clone, Copy, Debug)]
+struct News {
+    origin: NodeId,
+    at: Instant,
+    /// What it changed in our digest.
+    changed: u64,
+}
+
 /// A neighbour whose states may differ from ours.
 #[derive(Clone, Copy, Debug)]
 struct Difference {
@@ -111,8 +125,8 @@ struct Difference {
 /// Comparisons under way at one node.
 #[derive(Debug, Default)]
 pub(super) struct Repair {
-    /// What the latest news changed in the digest, and when.
-    news: VecDeque<(Instant, u64)>,
+    /// The latest news, the newest first.
+    news: VecDeque<News>,
     differences: BTreeMap<NodeId, Difference>,
     /// When the next comparison may begin.
     next: Instant,
@@ -132,23 +146,41 @@ struct Want {
 }
 
 impl Repair {
-    /// Notes what news `changed` in our digest.
-    pub(super) fn note_news(&mut self, changed: u64, now: Instant) {
+    /// Notes what a state that was learned `changed` in our digest.
+    pub(super) fn note_news(&mut self, origin: NodeId, changed: u64, at: Instant) {
         if changed != 0 {
             self.news.truncate(MAX_NEWS - 1);
-            self.news.push_front((now, changed));
+            self.news.push_front(News { origin, at, changed });
         }
     }
 
-    /// Notes the digest of a neighbour, with our own.
-    pub(super) fn note_digest(&mut self, neighbor: NodeId, theirs: u64, ours: u64, now: Instant) {
+    /// Notes the digest of a neighbour, with our own. Returns the nodes of news that it lacks
+    /// although they had time to reach it.
+    pub(super) fn note_digest(
+        &mut self,
+        neighbor: NodeId,
+        theirs: u64,
+        ours: u64,
+        now: Instant,
+    ) -> Vec<NodeId> {
         if theirs == ours {
             self.differences.remove(&neighbor);
-        } else {
-            let new = Difference { seen: None, tries: 0, next: now };
-            let difference = self.differences.entry(neighbor).or_insert(new);
-            difference.seen.get_or_insert((theirs, now));
+            return Vec::new();
         }
+        let new = Difference { seen: None, tries: 0, next: now };
+        let difference = self.differences.entry(neighbor).or_insert(new);
+        difference.seen.get_or_insert((theirs, now));
+
+        let news: Vec<News> = self.latest_news(now).collect();
+        let changed: Vec<u64> = news.iter().map(|news| news.changed).collect();
+        let lacking = explain(theirs ^ ours, &changed).unwrap_or(0);
+        let lacking = news.iter().enumerate().filter(|(i, _)| lacking >> i & 1 == 1);
+        let late = lacking.filter(|(_, news)| now.since(news.at) >= ON_ITS_WAY);
+        late.map(|(_, news)| news.origin).take(MAX_RETOLD).collect()
+    }
+
+    fn latest_news(&self, now: Instant) -> impl Iterator<Item = News> + '_ {
+        self.news.iter().take_while(move |news| now.since(news.at) < NEWS_TIME).copied()
     }
 
     /// Forgets the neighbours that are not among those heard lately.
@@ -170,8 +202,7 @@ impl Repair {
             return;
         }
         let patience = if topology.len() <= 2 { Duration::ZERO } else { PATIENCE };
-        let news = self.news.iter().take_while(|(at, _)| now.since(*at) < NEWS_TIME);
-        let news: Vec<u64> = news.map(|(_, changed)| *changed).collect();
+        let news: Vec<u64> = self.latest_news(now).map(|news| news.changed).collect();
         let mut open: Vec<(u32, NodeId, f64)> = Vec::new();
         for (neighbor, difference) in &mut self.differences {
             // After a comparison that did not help, the next digest that differs is enough.
@@ -179,7 +210,7 @@ impl Repair {
             let Some((theirs, _)) = difference.seen.filter(|(_, at)| now >= *at + wait) else {
                 continue;
             };
-            if !patience.is_zero() && is_sum(theirs ^ ours, news.iter().copied()) {
+            if !patience.is_zero() && explain(theirs ^ ours, &news).is_some() {
                 difference.seen = None;
             } else {
                 open.push((difference.tries, *neighbor, quality(*neighbor)));
@@ -292,24 +323,27 @@ impl Repair {
     }
 }
 
-/// Returns whether `bits` are the sum of some of the `terms` over GF(2): Gaussian elimination, with
-/// one pivot for each highest bit.
-fn is_sum(mut bits: u64, terms: impl Iterator<Item = u64>) -> bool {
-    let mut pivots = [0u64; 64];
-    let reduce = |mut bits: u64, pivots: &[u64; 64]| {
-        while bits != 0 && pivots[bits.ilog2() as usize] != 0 {
-            bits ^= pivots[bits.ilog2() as usize];
+/// Returns which of the `terms`, at most 64, sum up to `bits` over GF(2), as a bit each; `None` if
+/// none do. By Gaussian elimination, with one pivot for each highest bit. Hashes are hardly ever
+/// dependent, so there is one answer at most.
+fn explain(bits: u64, terms: &[u64]) -> Option<u64> {
+    // Each pivot is a sum of terms, and which.
+    let mut pivots = [(0u64, 0u64); 64];
+    let reduce = |mut rest: (u64, u64), pivots: &[(u64, u64); 64]| {
+        while rest.0 != 0 && pivots[rest.0.ilog2() as usize].0 != 0 {
+            let pivot = pivots[rest.0.ilog2() as usize];
+            rest = (rest.0 ^ pivot.0, rest.1 ^ pivot.1);
         }
-        bits
+        rest
     };
-    for term in terms {
-        let rest = reduce(term, &pivots);
-        if rest != 0 {
-            pivots[rest.ilog2() as usize] = rest;
+    for (index, term) in terms.iter().enumerate() {
+        let rest = reduce((*term, 1 << index), &pivots);
+        if rest.0 != 0 {
+            pivots[rest.0.ilog2() as usize] = rest;
         }
     }
-    bits = reduce(bits, &pivots);
-    bits == 0
+    let (left, which) = reduce((bits, 0), &pivots);
+    (left == 0).then_some(which)
 }
 
 /// Length of a range with its digest, bytes.
@@ -397,4 +431,23 @@ pub(super) fn read_request(r: &mut Reader<'_>) -> Result<Vec<NodeId>, Truncated>
         origins.push(r.node()?);
     }
     Ok(origins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Of news that each change 64 random bits, those that a neighbour lacks are found.
+        #[test]
+        fn a_sum_of_hashes_shows_its_terms(seed: u64, lacking in 0u64..1 << 40) {
+            let listed = |i: u16| Listed { origin: NodeId(i), epoch: seed, base: u32::from(i) };
+            let terms: Vec<u64> = (0..40).map(|i| listed(i).hash()).collect();
+            let lacked = terms.iter().enumerate().filter(|(i, _)| lacking >> i & 1 == 1);
+            let sum = lacked.fold(0, |sum, (_, term)| sum ^ term);
+            prop_assert_eq!(explain(sum, &terms), Some(lacking));
+            prop_assert_eq!(explain(sum ^ listed(99).hash(), &terms), None);
+        }
+    }
 }

@@ -62,14 +62,23 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Sets the share of our frames that a neighbour receives, and the greatest share of any node's
-    /// frames that it receives. Neighbours that others reach far better are left to them.
-    pub(super) fn set_hearer(&mut self, node: NodeId, delivery: f64, best: f64) {
-        let weight = if delivery > POOR * best { delivery / best } else { 0.0 };
-        match self.index(node) {
-            Some(index) => self.hearers[index] = Hearer { node, delivery, weight },
-            None if weight > 0.0 => self.hearers.push(Hearer { node, delivery, weight }),
-            None => {}
+    /// Sets the neighbours, each with the share of our frames that it receives and the greatest
+    /// share of any node's frames. Those that others reach far better are left to them.
+    pub(super) fn set_hearers(&mut self, neighbors: impl Iterator<Item = (NodeId, f64, f64)>) {
+        // Items refer to hearers by index: without any, those that are gone can be removed.
+        if self.items.is_empty() {
+            self.hearers.clear();
+        }
+        for hearer in &mut self.hearers {
+            (hearer.delivery, hearer.weight) = (0.0, 0.0);
+        }
+        for (node, delivery, best) in neighbors {
+            let weight = if delivery > POOR * best { delivery / best } else { 0.0 };
+            match self.index(node) {
+                Some(index) => self.hearers[index] = Hearer { node, delivery, weight },
+                None if weight > 0.0 => self.hearers.push(Hearer { node, delivery, weight }),
+                None => {}
+            }
         }
     }
 
@@ -151,6 +160,25 @@ impl Spread {
         self.items = items;
     }
 
+    /// Begins to tell a state again, whole, for a neighbour that depends on us and lacks it.
+    pub(super) fn retell(
+        &mut self,
+        origin: NodeId,
+        to: NodeId,
+        (now, rng): (Instant, &mut ChaCha8Rng),
+    ) {
+        let Some(index) = self.index(to).filter(|index| self.hearers[*index].weight > 0.0) else {
+            return;
+        };
+        let due = now + WAIT.mul_f64(unit(rng));
+        let (reach, lacking) = ((EVERYWHERE, true), vec![0.0; self.hearers.len()]);
+        let item = Item { reach, change: None, due, sends: 0, lacking, asked: false };
+        let item = self.items.entry(origin).or_insert(item);
+        item.lacking.resize(self.hearers.len(), 0.0);
+        item.lacking[index] = 1.0;
+        item.due = item.due.min(due);
+    }
+
     /// Begins to tell a whole state to a neighbour that lacks it.
     pub(super) fn tell(&mut self, origin: NodeId, (now, rng): (Instant, &mut ChaCha8Rng)) {
         let due = now + WAIT.mul_f64(unit(rng));
@@ -223,7 +251,7 @@ mod tests {
 
     fn spread(hearers: &[(u16, f64)]) -> Spread {
         let mut spread = Spread::default();
-        hearers.iter().for_each(|(node, d)| spread.set_hearer(NodeId(*node), *d, *d));
+        spread.set_hearers(hearers.iter().map(|(node, d)| (NodeId(*node), *d, *d)));
         spread
     }
 
@@ -279,7 +307,7 @@ mod tests {
         alone.announce(NodeId(1), (EVERYWHERE, true), None, at(0));
         assert!(alone.due().is_some());
         // One that nobody receives any more is not passed on for it.
-        s.set_hearer(NodeId(2), 0.0, 0.3);
-        assert_eq!(s.coverage(NodeId(3), |_, _| 0.5), [0.5, 1.0, 0.5]);
+        s.set_hearers([(NodeId(3), 0.3, 0.3)].into_iter());
+        assert_eq!(s.coverage(NodeId(3), |_, _| 0.5), [1.0]);
     }
 }
