@@ -17,7 +17,7 @@ fn shows(service: u8, kind: u8, body: &str, fields: &[(&str, &str)]) {
 }
 
 /// The golden hello.
-const HELLO: &str = "03e8 0102 deadbeef01020304 01 01 0007 0008";
+const HELLO: &str = "03e8 0003 0102 deadbeef01020304 01 01 0007 0008";
 
 #[test]
 fn a_hello() {
@@ -25,6 +25,7 @@ fn a_hello() {
         ("_ws.col.Info", "control hello next in 1000 ms, 0 states"),
         ("ncmesh.type", "hello"),
         ("ncmesh.hello.interval", "1000"),
+        ("ncmesh.hello.short_sent", "3"),
         ("ncmesh.hello.long_sent", "258"),
         ("ncmesh.hello.digest", "0xdeadbeef01020304"),
         ("ncmesh.hello.asks", "1"),
