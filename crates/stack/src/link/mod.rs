@@ -1,10 +1,10 @@
 //! Neighbour discovery, and measurement of delivery ratios from all frames that are heard.
 //!
-//! Nodes say hello about once a second, and with it how many frames they have broadcast, of data and
-//! of control ([`neighbor`]), so data measures its own links and a busy node needs no probes. Hellos come quickly after a start and whenever a neighbour appears; then their
-//! interval doubles up to the longest one (Trickle, RFC 6206, without suppression). In a dense
-//! mesh the longest interval grows with the number of neighbours, so that hellos never fill the
-//! channel.
+//! Nodes say hello about once a second, and with it how many frames they have broadcast, of data
+//! and of control ([`neighbor`]), so data measures its own links and a busy node needs no probes.
+//! Hellos come quickly after a start and whenever a neighbour appears; then their interval doubles
+//! up to the longest one (Trickle, RFC 6206, without suppression). In a dense mesh the longest
+//! interval grows with the number of neighbours, so that hellos never fill the channel.
 //!
 //! Link state carries the results to the others, so that both directions of every link are known.
 

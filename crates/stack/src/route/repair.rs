@@ -1,13 +1,13 @@
 //! Repair of differences between the link states of two neighbours.
 //!
 //! Every hello carries a digest of the states that its sender knows: the exclusive or of their
-//! hashes. While news travels, the digests of neighbours differ: the difference is a sum, over GF(2),
-//! of what single news changed in the digest. Solving for the terms shows which news a neighbour
-//! lacks, as a syndrome shows the errors in a code word, and it is told them again. If news do not
-//! explain the difference, the two compare what they know: digests of ranges of node ids,
-//! then of smaller ranges where they differ, down to lists of versions. Each then tells or asks for
-//! what the other lacks. This is range-based set reconciliation (Meyer, SRDS 2023): the frames
-//! grow with the number of differences and only with the logarithm of the size of the mesh.
+//! hashes. While news travels, the digests of neighbours differ: the difference is a sum, over
+//! GF(2), of what single news changed in the digest. Solving for the terms shows which news a
+//! neighbour lacks, as a syndrome shows the errors in a code word, and it is told them again. If
+//! news do not explain the difference, the two compare what they know: digests of ranges of node
+//! ids, then of smaller ranges where they differ, down to lists of versions. Each then tells or
+//! asks for what the other lacks. This is range-based set reconciliation (Meyer, SRDS 2023): the
+//! frames grow with the number of differences and only with the logarithm of the size of the mesh.
 //! A node that has just come up gets everything from one neighbour in this way.
 
 use ncmesh_engine::time::{Duration, Instant};
@@ -189,8 +189,9 @@ impl Repair {
     }
 
     /// Begins a comparison with a neighbour whose digest differed some time ago by more than the
-    /// news that have come since, or shortly before, explain. Each step of a comparison may be lost,
-    /// so only neighbours with links of good `quality` are asked: the share that passes both ways.
+    /// news that have come since, or shortly before, explain. Each step of a comparison may be
+    /// lost, so only neighbours with links of good `quality` are asked: the share that passes both
+    /// ways.
     pub(super) fn begin(
         &mut self,
         topology: &Topology,
