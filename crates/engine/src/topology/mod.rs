@@ -6,9 +6,9 @@
 //! floats would depend on the order of addition, and two machines could choose different paths.
 //!
 //! Most nodes of a large mesh carry nothing most of the time, so nothing is computed before it is
-//! asked for. The first question about links builds a graph of flat arrays ([`graph`]), which each
-//! later state changes in place. Paths are kept for whoever asks next, and are computed anew only
-//! after a change that can move one of them.
+//! asked for. The first question about links builds a graph of flat arrays, which each later state
+//! changes in place. Paths are kept for whoever asks next, and are computed anew only after a
+//! change that can move one of them.
 
 mod graph;
 mod paths;
