@@ -21,6 +21,7 @@ return {
       [0] = { name = "hello", info = "next in {hello.interval} ms, {state.origin?} states",
         parts = {
           { "number", "hello.interval", "Interval, ms", 2 },
+          { "number", "hello.short_sent", "Short frames", 2 },
           { "number", "hello.long_sent", "Long frames", 2 },
           { "number", "hello.digest", "Digest", 8, hex = true },
           { "number", "hello.asks", "Nodes asked", 1, max = 16 },

@@ -8,9 +8,10 @@
 //! | `--density D` | radios per square kilometre | 50 |
 //! | `--seconds S` | virtual seconds of the measurement | 60 |
 //! | `--seed S` | seed of everything | 1 |
+//! | `--scenario FILE` | takes nodes and links from a scenario | |
 //! | `--load KIND` | `file`: 3 MB to a far node, repeatedly; `flows`: 8 flows of 80 kbit/s | idle |
 //! | `--events N` | afterwards N nodes die, N fade and N new ones appear, in turn | 0 |
-//! | `--set KEY=VALUE` | changes the scenario, such as `protocol.link.probe_period_s=2` | |
+//! | `--set KEY=VALUE` | changes the scenario, such as `protocol.link.hello_s=2` | |
 //! | `--mesh` | prints only positions, links and who senses whom | |
 //! | `--json` | prints JSON in place of a summary | |
 //!
@@ -43,6 +44,7 @@ use ncmesh_sim::Simulation;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::io::Write;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 pub(crate) type Error = Box<dyn std::error::Error>;
@@ -55,6 +57,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// What to measure.
 struct Options {
     draw: Draw,
+    scenario: Option<PathBuf>,
     seconds: f64,
     load: Option<String>,
     events: usize,
@@ -96,8 +99,15 @@ fn main() -> Result<(), Error> {
 
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Error> {
     let draw = Draw { nodes: 50, density: 50.0, seed: 1, settings: Vec::new() };
-    let mut options =
-        Options { draw, seconds: 60.0, load: None, events: 0, is_mesh: false, is_json: false };
+    let mut options = Options {
+        draw,
+        scenario: None,
+        seconds: 60.0,
+        load: None,
+        events: 0,
+        is_mesh: false,
+        is_json: false,
+    };
     while let Some(option) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("{option} needs a value"));
         match option.as_str() {
@@ -105,6 +115,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Error
             "--density" => options.draw.density = value()?.parse()?,
             "--seconds" => options.seconds = value()?.parse()?,
             "--seed" => options.draw.seed = value()?.parse()?,
+            "--scenario" => options.scenario = Some(value()?.into()),
             "--load" => options.load = Some(value()?),
             "--events" => options.events = value()?.parse()?,
             "--set" => options.draw.settings.push(value()?),
@@ -122,16 +133,20 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Error
 /// Runs one mesh and returns everything measured.
 fn measure(options: &Options) -> Result<Value, Error> {
     let Options { draw, events, .. } = options;
-    let mut mesh = Mesh::draw(&Draw { nodes: draw.nodes + events, ..draw.clone() })?;
-    if *events > 0 {
+    let mut mesh = match &options.scenario {
+        Some(path) => Mesh::load(path, &draw.settings)?,
+        None => Mesh::draw(&Draw { nodes: draw.nodes + events, ..draw.clone() })?,
+    };
+    if *events > 0 && options.scenario.is_none() {
         mesh.use_links();
     }
+    let nodes = mesh.loss.radios();
     let mut simulation = Simulation::new(mesh.config.clone())?;
     let air = Rc::new(RefCell::new(Air::new(&mesh.config)));
     simulation.observe(Box::new(Rc::clone(&air)));
 
     // The nodes that appear later are switched off before anything is sent.
-    let mut running = vec![true; draw.nodes + events];
+    let mut running = vec![true; nodes];
     let spares = spares(&mesh, &mut running, *events)?;
     spares.iter().for_each(|&spare| simulation.switch_off(spare));
     let graph = Graph::new(&mesh.loss, &running);
@@ -146,12 +161,15 @@ fn measure(options: &Options) -> Result<Value, Error> {
     let (windows, complete_s) = windows(&mut run, &air, options);
     let speed = run.wall.as_secs_f64() / options.seconds;
     let mut report = json!({
-        "nodes": draw.nodes,
+        "nodes": nodes - events,
         "density": draw.density,
         "seed": draw.seed,
         "seconds": options.seconds,
         "settings": draw.settings,
-        "medium": run.mesh.parameters(),
+        "medium": match &options.scenario {
+            Some(path) => json!(path),
+            None => run.mesh.parameters(),
+        },
         "windows": windows,
         "complete_s": complete_s,
         "paths": routes::quality(&run.simulation, &graph, draw.seed),

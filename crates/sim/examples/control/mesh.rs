@@ -63,6 +63,22 @@ impl Mesh {
         Err(format!("no connected mesh in {MOST_DRAWS} draws: the density is too low").into())
     }
 
+    /// Reads the nodes and links of a scenario. It is taken for true that a radio senses those from
+    /// which it may receive something.
+    pub(crate) fn load(path: &Path, settings: &[String]) -> Result<Self, Error> {
+        let mut scenario = Scenario::load(path)?;
+        for setting in settings {
+            scenario.set(setting)?;
+        }
+        let config = SimulationConfig::from_scenario(&scenario)?;
+        let loss = config.medium.expected_loss(config.mtu)?;
+        let mut senses: Vec<Vec<usize>> = (0..loss.radios()).map(|node| vec![node]).collect();
+        for (from, to, _) in loss.links().filter(|(_, _, p)| *p < 1.0) {
+            senses[to.0].push(from.0);
+        }
+        Ok(Self { config, positions: Vec::new(), loss, senses })
+    }
+
     fn at(positions: Vec<[f64; 2]>, draw: &Draw) -> Result<Self, Error> {
         let mut scenario = Scenario::parse(&scenario(&positions), "control", Path::new(""))?;
         scenario.set(&format!("seed={}", draw.seed))?;

@@ -1,6 +1,7 @@
 //! Runs the traffic of one scenario with one engine, and returns the results.
 //!
-//! A [`Run`] first lets the mesh measure its links for [`settling_time`]. Then `transfer`, `flows`
+//! A [`Run`] first lets the mesh measure its links for [`settling_time`], and waits until sources
+//! know paths to their receivers. Then `transfer`, `flows`
 //! or `streams` sends what the scenario asks of that service, and collects its results.
 
 mod flows;
@@ -9,7 +10,7 @@ mod transfer;
 
 use crate::observe::Observer;
 use crate::outcome::{Carried, Outcome, TraceOutcome};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Stream};
 use crate::simulation::{Simulation, SimulationConfig, SimulationError, node_id};
 use ncmesh_engine::registry::{Entry, ServiceKind};
 use ncmesh_engine::time::{Duration, Instant};
@@ -70,6 +71,10 @@ pub enum RunError {
     #[error(transparent)]
     Observer(std::io::Error),
 }
+
+/// Time between two looks for paths that are not known yet, and longest wait for them.
+const WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Returns the time that a mesh measures its links before anything is sent: the quick hellos,
 /// and five seconds in which link states spread.
@@ -142,6 +147,7 @@ pub fn run(
     observers.into_iter().for_each(|observer| s.observe(observer));
     let mut run = Run { scenario, scheme: entry.name, s, progress };
     run.advance(Instant::default() + settling, |_| false)?;
+    run.await_paths(entry.service())?;
     let start = run.s.now();
 
     let carried = match &scenario.traffic {
@@ -202,16 +208,48 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
         self.scenario.nodes[node].name.clone()
     }
 
-    /// Checks that the topology has paths from a node to others.
-    fn check_reach(&self, from: usize, to: &[usize], metric: Metric) -> Result<(), RunError> {
-        let Some(stack) = self.s.host(from).stack() else { return Ok(()) };
-        let paths = stack.topology().paths_from(node_id(from), metric);
-        match to.iter().find(|node| !paths.reaches(node_id(**node))) {
-            None => Ok(()),
-            Some(node) => {
-                Err(RunError::Unreachable { from: self.name(from), to: self.name(*node) })
+    /// Waits until the sources of this service's traffic know paths to all receivers, and these
+    /// paths back.
+    fn await_paths(&mut self, service: ServiceKind) -> Result<(), RunError> {
+        let scenario = self.scenario;
+        let ends: Vec<(usize, Vec<usize>)> = match service {
+            ServiceKind::File => {
+                scenario.traffic.iter().map(|file| (file.from, file.to.clone())).collect()
             }
+            ServiceKind::Tunnel => {
+                scenario.flows.iter().map(|flow| (flow.from, vec![flow.to])).collect()
+            }
+            ServiceKind::Stream => {
+                let to = |stream: &Stream| stream.receivers.iter().map(|r| r.node).collect();
+                scenario.streams.iter().map(|stream| (stream.from, to(stream))).collect()
+            }
+        };
+        let both = |(from, to): &(usize, Vec<usize>)| {
+            let (from, to) = (*from, to.clone());
+            to.into_iter().flat_map(move |to| [(from, to), (to, from)])
+        };
+        let needed: Vec<(usize, usize)> = ends.iter().flat_map(both).collect();
+        let missing = |s: &Simulation| {
+            let is_missing = |(from, to): &&(usize, usize)| {
+                let topology = s.host(*from).stack().map(Stack::topology);
+                topology.is_some_and(|topology| {
+                    !topology.paths_from(node_id(*from), Metric::Unicast).reaches(node_id(*to))
+                })
+            };
+            needed.iter().find(is_missing).copied()
+        };
+
+        let end = self.s.now() + LONGEST_WAIT;
+        while let Some((from, to)) = missing(&self.s) {
+            if self.s.is_stopped() {
+                return Ok(());
+            }
+            if self.s.now() >= end {
+                return Err(RunError::Unreachable { from: self.name(from), to: self.name(to) });
+            }
+            self.advance(self.s.now() + WAIT, |_| false)?;
         }
+        Ok(())
     }
 
     /// Returns the use of the channel by each node, by name.

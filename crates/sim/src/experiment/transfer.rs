@@ -8,7 +8,6 @@ use crate::simulation::{Simulation, node_id};
 use ncmesh_engine::file::TransferStatus;
 use ncmesh_engine::rng;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::topology::Metric;
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
 use std::ops::ControlFlow;
@@ -20,7 +19,6 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
     limit: Duration,
 ) -> Result<TransferOutcome, RunError> {
     let contents = contents(&traffic.content, run.scenario.seed)?;
-    run.check_reach(traffic.from, &traffic.to, Metric::Broadcast)?;
 
     let start = run.s.now();
     let flow = run.s.send_file(run.scheme, traffic.from, Some(&traffic.to), contents.clone())?;

@@ -92,7 +92,7 @@ impl Control {
             PROBE => Ok(()),
             COMPARE => self.route.handle_compare(cx, frame.sender, frame.body),
             VERSIONS => self.route.handle_versions(cx, frame.sender, frame.body),
-            REQUEST => self.route.handle_request(cx, frame.body),
+            REQUEST => self.route.handle_request(cx, frame.sender, frame.body),
             _ => Err(Malformed),
         };
         if handled.is_err() {

@@ -33,6 +33,9 @@ const CHANCE: f64 = 2.0;
 const LEAST_VARIANCE: f64 = 0.01;
 /// Greatest delivery that silence is judged by: the channel may be busy.
 const MOST_HOPE: f64 = 0.99;
+/// Part of the delivery that the silence of a neighbour with a poor link is judged by: few frames
+/// have shown how poor it is, and a busy channel makes it worse.
+const POOR_HOPE: f64 = 0.5;
 /// Time in which an answer is expected.
 const ANSWER: Duration = Duration::from_millis(80);
 /// Most questions to a silent neighbour.
@@ -200,7 +203,8 @@ impl Neighbor {
 
     /// Returns the delivery of short frames that silence is judged by.
     pub(super) fn hope(&self) -> f64 {
-        self.short.value(0).min(MOST_HOPE)
+        let delivery = self.short.value(0).min(MOST_HOPE);
+        if delivery < WORTH_ASKING { POOR_HOPE * delivery } else { delivery }
     }
 }
 

@@ -21,12 +21,13 @@ mod state;
 use crate::link::Link;
 pub use config::RouteConfig;
 use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_engine::topology::{LinkState, Topology};
 use ncmesh_engine::{Context, Malformed};
 use ncmesh_wire::{NodeId, Reader};
 use repair::{Question, Repair};
-use spread::Spread;
+use spread::{Hearer, Spread};
 use state::{Change, EVERYWHERE, Form, Told};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,11 +42,17 @@ const LOOK: Duration = Duration::from_millis(200);
 const SWEEP: Duration = Duration::from_secs(10);
 /// Time after a start in which a node measures before it tells about its links.
 const FIRST_LOOK: Duration = Duration::from_millis(1500);
+/// Delivery of a link that nobody has measured yet.
+const UNMEASURED: f64 = 0.5;
+/// Share of the delivery over a third node below which a neighbour is left to that.
+const POOR: f64 = 0.5;
 /// Delivery from which a neighbour notices the death of a node soon.
 const GOOD: f64 = 0.5;
 /// Number of neighbours whose word counts, and how many of them are enough.
 const WITNESSES: usize = 3;
 const MAJORITY: usize = 2;
+
+static NO_LINKS: BTreeMap<NodeId, f64> = BTreeMap::new();
 
 /// Link state at one node.
 #[derive(Debug)]
@@ -177,24 +184,50 @@ impl Route {
         }
         let neighbors = link.heard();
         self.repair.retain(|node| neighbors.contains(&node));
-        let hearers = neighbors.iter().filter_map(|node| {
-            let hears = &self.topology.state(*node)?.hears;
-            let best = hears.values().copied().fold(0.0, f64::max);
-            Some((*node, *hears.get(&self.me)?, best))
-        });
-        self.spread.set_hearers(hearers);
         let inbound: BTreeMap<NodeId, f64> = link.inbound().collect();
-        let topology = &self.topology;
-        let quality = |node: NodeId| {
-            inbound.get(&node).copied().unwrap_or(0.0) * topology.delivery(self.me, node).max(0.01)
-        };
-        self.repair.begin(topology, self.digest, quality, now);
+        let hearers = self.hearers(&neighbors, &inbound);
+        self.spread.set_hearers(hearers);
+        let quality = |node| self.spread.quality(node);
+        if let Some((neighbor, told)) = self.repair.begin(&self.topology, self.digest, quality, now)
+        {
+            told.into_iter().for_each(|origin| self.spread.tell(origin, neighbor, now));
+        }
     }
 
     /// Returns when, later than `after`, something falls due.
     pub(crate) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let times = [Some(self.next_look), self.repair.poll_timeout(after), self.spread.due()];
         times.into_iter().flatten().filter(|t| *t > after).min()
+    }
+
+    /// Returns how the neighbours hear this node, by their own word; or, if they have not told us
+    /// yet, probably as we hear them.
+    fn hearers(
+        &self,
+        neighbors: &BTreeSet<NodeId>,
+        inbound: &BTreeMap<NodeId, f64>,
+    ) -> Vec<Hearer> {
+        let hears =
+            |node: &NodeId| self.topology.state(*node).map_or(&NO_LINKS, |state| &state.hears);
+        let reached = neighbors.iter().filter_map(|n| Some((*n, *hears(n).get(&self.me)?)));
+        let reached: BTreeMap<NodeId, f64> = reached.collect();
+        let hearer = |node: &NodeId| {
+            let heard = inbound.get(node).copied().unwrap_or(UNMEASURED);
+            let Some(delivery) = reached.get(node).copied() else {
+                return Hearer {
+                    node: *node,
+                    delivery: heard,
+                    weight: 0.0,
+                    quality: heard * heard,
+                };
+            };
+            // What another neighbour of both passes on.
+            let over = |(via, last): (&NodeId, &f64)| Some(last.min(*reached.get(via)?));
+            let best = hears(node).iter().filter_map(over).fold(delivery, f64::max);
+            let weight = if delivery > POOR * best { delivery / best } else { 0.0 };
+            Hearer { node: *node, delivery, weight, quality: delivery * heard }
+        };
+        neighbors.iter().map(hearer).collect()
     }
 
     /// Returns the neighbours that were given up by those who hear them best, and who notice sooner
@@ -263,8 +296,9 @@ impl Route {
                 }
             }
         }
-        for origin in self.repair.note_digest(sender, digest, self.digest, cx.now) {
-            self.spread.retell(origin, sender, (cx.now, &mut *cx.rng));
+        let theirs = (sender, digest);
+        for origin in self.repair.note_digest(theirs, self.digest, &self.topology, cx.now) {
+            self.spread.retell(origin, sender, soon(cx));
         }
         if digest == self.digest {
             self.spread.note_complete(sender);
@@ -365,7 +399,10 @@ impl Route {
             };
             let differing = digests.into_iter().take(repair::MAX_RANGES).filter(differs);
             let ranges = differing.map(|(range, _)| range).collect();
-            self.repair.refine(&self.topology, sender, ranges);
+            let with = (sender, self.spread.quality(sender));
+            for origin in self.repair.refine(&self.topology, with, ranges) {
+                self.spread.tell(origin, sender, soon(cx));
+            }
         }
         Ok(())
     }
@@ -390,7 +427,7 @@ impl Route {
             for (origin, state) in self.topology.states_between(first, last) {
                 let ours = (state.version.0, state.base);
                 if theirs.get(&origin).is_none_or(|theirs| *theirs < ours) {
-                    self.spread.tell(origin, (cx.now, &mut *cx.rng));
+                    self.spread.tell(origin, sender, soon(cx));
                 }
             }
             for (origin, version) in theirs {
@@ -409,6 +446,7 @@ impl Route {
     pub(crate) fn handle_request(
         &mut self,
         cx: &mut Context<'_>,
+        sender: NodeId,
         body: &[u8],
     ) -> Result<(), Malformed> {
         let mut r = Reader::new(body);
@@ -416,7 +454,7 @@ impl Route {
         let wanted = repair::read_request(&mut r)?;
         if to == self.me {
             for origin in wanted.into_iter().filter(|n| self.topology.state(*n).is_some()) {
-                self.spread.tell(origin, (cx.now, &mut *cx.rng));
+                self.spread.tell(origin, sender, soon(cx));
             }
         }
         Ok(())
@@ -494,6 +532,11 @@ impl Route {
             None => topology.forget(node),
         }
     }
+}
+
+/// Returns a random time soon: several neighbours may have heard the same.
+fn soon(cx: &mut Context<'_>) -> Instant {
+    cx.now + spread::WAIT.mul_f64(unit(cx.rng))
 }
 
 /// Kind of a question to a neighbour.

@@ -40,6 +40,8 @@ impl Route {
     ) -> BTreeMap<NodeId, f64> {
         let said = self.topology.state(self.me).map(|state| &state.hears);
         let is_said = |node: &NodeId| said.is_some_and(|said| said.contains_key(node));
+        let least = |node: &NodeId| if is_said(node) { self.config.min_delivery } else { 0.0 };
+        let heard = heard.map(|(node, d)| (node, d.max(least(&node))));
         let worth =
             |(node, d): &(NodeId, f64)| d + if is_said(node) { self.config.change } else { 0.0 };
         let carried = heard.map(|(node, d)| (node, state::delivery(state::quantum(d))));

@@ -13,7 +13,7 @@
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{LinkState, Topology};
 use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Number of states up to which a range is told as a list.
 const LIST: usize = 32;
@@ -42,8 +42,15 @@ const MAX_RETOLD: usize = 8;
 /// Time after which a digest that differed is looked at again. A node that knows next to nothing
 /// does not wait.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Pause after a comparison. It doubles with each one that does not help.
+/// The same for a neighbour that has never known the same as we do, once no news come any more.
+const FIRST_PATIENCE: Duration = Duration::from_millis(500);
+/// Pause after a comparison. It doubles after as many in vain as a link of the quality needs for
+/// one that arrives, and is answered.
 const PAUSE: Duration = Duration::from_millis(600);
+/// Quality from which questions to a neighbour help.
+const ASKING_HELPS: f64 = 0.25;
+/// Least quality that is reckoned with.
+const POOREST: f64 = 0.05;
 /// Most doublings.
 const MAX_DOUBLINGS: u32 = 4;
 
@@ -116,8 +123,9 @@ struct News {
 struct Difference {
     /// Its digest that differed from ours, and when.
     seen: Option<(u64, Instant)>,
-    /// Comparisons since the digests were last alike.
+    /// Comparisons since the digests were last alike, and since we last heard a digest.
     tries: u32,
+    blind: u32,
     /// When the next comparison may begin.
     next: Instant,
 }
@@ -128,6 +136,8 @@ pub(super) struct Repair {
     /// The latest news, the newest first.
     news: VecDeque<News>,
     differences: BTreeMap<NodeId, Difference>,
+    /// Neighbours that have known the same as we do.
+    alike: BTreeSet<NodeId>,
     /// When the next comparison may begin.
     next: Instant,
     waiting: VecDeque<(NodeId, Question)>,
@@ -158,20 +168,25 @@ impl Repair {
     /// although they had time to reach it.
     pub(super) fn note_digest(
         &mut self,
-        neighbor: NodeId,
-        theirs: u64,
+        (neighbor, theirs): (NodeId, u64),
         ours: u64,
+        topology: &Topology,
         now: Instant,
     ) -> Vec<NodeId> {
         if theirs == ours {
             self.differences.remove(&neighbor);
+            self.alike.insert(neighbor);
             return Vec::new();
         }
-        let new = Difference { seen: None, tries: 0, next: now };
+        let new = Difference { seen: None, tries: 0, blind: 0, next: now };
         let difference = self.differences.entry(neighbor).or_insert(new);
-        difference.seen.get_or_insert((theirs, now));
+        match &mut difference.seen {
+            Some((digest, _)) => *digest = theirs,
+            seen => *seen = Some((theirs, now)),
+        }
+        difference.blind = 0;
 
-        let news: Vec<News> = self.latest_news(now).collect();
+        let news = self.latest_news(now, topology);
         let changed: Vec<u64> = news.iter().map(|news| news.changed).collect();
         let lacking = explain(theirs ^ ours, &changed).unwrap_or(0);
         let lacking = news.iter().enumerate().filter(|(i, _)| lacking >> i & 1 == 1);
@@ -179,56 +194,81 @@ impl Repair {
         late.map(|(_, news)| news.origin).take(MAX_RETOLD).collect()
     }
 
-    fn latest_news(&self, now: Instant) -> impl Iterator<Item = News> + '_ {
-        self.news.iter().take_while(move |news| now.since(news.at) < NEWS_TIME).copied()
+    /// Returns what a neighbour may lack: the latest news, and in a small mesh all other states.
+    fn latest_news(&self, now: Instant, topology: &Topology) -> Vec<News> {
+        let news = self.news.iter().take_while(move |news| now.since(news.at) < NEWS_TIME);
+        let mut news: Vec<News> = news.copied().collect();
+        if topology.len() + news.len() <= MAX_NEWS {
+            let all = listed(topology, ALL);
+            let old = |listed: Listed| News {
+                origin: listed.origin,
+                at: Instant::default(),
+                changed: listed.hash(),
+            };
+            news.extend(all.map(old));
+        }
+        news
     }
 
     /// Forgets the neighbours that are not among those heard lately.
     pub(super) fn retain(&mut self, is_neighbor: impl Fn(NodeId) -> bool) {
         self.differences.retain(|node, _| is_neighbor(*node));
+        self.alike.retain(|node| is_neighbor(*node));
     }
 
     /// Begins a comparison with a neighbour whose digest differed some time ago by more than the
     /// news that have come since, or shortly before, explain. Each step of a comparison may be
-    /// lost, so only neighbours with links of good `quality` are asked: the share that passes both
-    /// ways.
+    /// lost, so only neighbours with links of the best `quality` there is are asked: the share that
+    /// passes both ways.
     pub(super) fn begin(
         &mut self,
         topology: &Topology,
         ours: u64,
         quality: impl Fn(NodeId) -> f64,
         now: Instant,
-    ) {
+    ) -> Option<(NodeId, Vec<NodeId>)> {
         if now < self.next {
-            return;
+            return None;
         }
-        let patience = if topology.len() <= 2 { Duration::ZERO } else { PATIENCE };
-        let news: Vec<u64> = self.latest_news(now).map(|news| news.changed).collect();
+        let newcomer = topology.len() <= 2;
+        let news = self.latest_news(now, topology);
+        let news: Vec<u64> = news.iter().map(|news| news.changed).collect();
+        let quiet = self.news.front().is_none_or(|news| now.since(news.at) >= FIRST_PATIENCE);
+        let mut best = 0.0f64;
         let mut open: Vec<(u32, NodeId, f64)> = Vec::new();
         for (neighbor, difference) in &mut self.differences {
-            // After a comparison that did not help, the next digest that differs is enough.
-            let wait = if difference.tries > 0 { Duration::ZERO } else { patience };
-            let Some((theirs, _)) = difference.seen.filter(|(_, at)| now >= *at + wait) else {
-                continue;
-            };
-            if !patience.is_zero() && explain(theirs ^ ours, &news).is_some() {
+            let Some((theirs, since)) = difference.seen else { continue };
+            if !newcomer && explain(theirs ^ ours, &news).is_some() {
                 difference.seen = None;
-            } else {
-                open.push((difference.tries, *neighbor, quality(*neighbor)));
+                continue;
+            }
+            let quality = quality(*neighbor);
+            best = best.max(quality);
+            let is_first = !self.alike.contains(neighbor) && (quiet || quality < ASKING_HELPS);
+            // After a comparison that did not help, the next digest that differs is enough.
+            let wait = match difference.tries {
+                0 if newcomer => Duration::ZERO,
+                0 if is_first => FIRST_PATIENCE,
+                0 => PATIENCE,
+                _ => Duration::ZERO,
+            };
+            // A neighbour that we hardly hear is asked several times for one of its digests.
+            let is_answer_likely = f64::from(difference.blind) * quality.max(POOREST) >= 0.2;
+            if now >= since + wait && now >= difference.next && !is_answer_likely {
+                open.push((difference.tries, *neighbor, quality));
             }
         }
-        let best = open.iter().map(|(.., quality)| *quality).fold(0.0, f64::max);
-        open.retain(|(_, neighbor, quality)| {
-            *quality >= best / 2.0 && now >= self.differences[neighbor].next
-        });
-        let Some((tries, neighbor, _)) = open.into_iter().min_by_key(|(tries, n, _)| (*tries, *n))
-        else {
-            return;
-        };
-        let next = now + PAUSE * (1 << tries.min(MAX_DOUBLINGS));
-        self.differences.insert(neighbor, Difference { seen: None, tries: tries + 1, next });
+        open.retain(|(.., quality)| *quality >= best / 2.0);
+        let (tries, neighbor, quality) =
+            open.into_iter().min_by_key(|(tries, n, _)| (*tries, *n))?;
+        let doublings = (f64::from(tries) * quality.max(POOREST)) as u32;
+        let next = now + PAUSE * (1 << doublings.min(MAX_DOUBLINGS));
+        if let Some(difference) = self.differences.get_mut(&neighbor) {
+            (difference.tries, difference.next) = (tries + 1, next);
+            difference.blind += 1;
+        }
         self.next = now + PAUSE;
-        self.refine(topology, neighbor, vec![ALL]);
+        Some((neighbor, self.refine(topology, (neighbor, quality), vec![ALL])))
     }
 
     /// Puts a comparison with a neighbour off: one with this node is under way.
@@ -275,12 +315,24 @@ impl Repair {
     }
 
     /// Compares ranges with a neighbour more closely: short ones as lists, long ones in parts.
-    pub(super) fn refine(&mut self, topology: &Topology, with: NodeId, ranges: Vec<Range>) {
-        let (mut lists, mut parts) = (Vec::new(), Vec::new());
+    /// Returns the nodes whose states it is to be told instead: where a question with its answer
+    /// hardly ever comes through, it is told all of a short range without being asked.
+    #[must_use]
+    pub(super) fn refine(
+        &mut self,
+        topology: &Topology,
+        (with, quality): (NodeId, f64),
+        ranges: Vec<Range>,
+    ) -> Vec<NodeId> {
+        let (mut lists, mut parts, mut told) = (Vec::new(), Vec::new(), Vec::new());
         for range in ranges.into_iter().take(MAX_RANGES) {
             let nodes: Vec<NodeId> = listed(topology, range).map(|listed| listed.origin).collect();
             if nodes.len() <= LIST {
-                lists.push(range);
+                if quality < ASKING_HELPS {
+                    told.extend(nodes);
+                } else {
+                    lists.push(range);
+                }
                 continue;
             }
             // Parts of as many states each. They cover the whole range: the neighbour may know
@@ -300,6 +352,7 @@ impl Repair {
         if !parts.is_empty() {
             self.ask(with, Question::Compare(parts));
         }
+        told
     }
 
     fn ask(&mut self, neighbor: NodeId, question: Question) {

@@ -15,10 +15,8 @@ use std::collections::BTreeMap;
 
 /// Number of neighbours that must probably lack a state for it to be passed on.
 const WORTH: f64 = 0.5;
-/// Share of the best delivery to a neighbour below which others reach it far better than we do.
-const POOR: f64 = 0.5;
 /// Longest wait before a copy is passed on; it is shorter, the more neighbours it serves.
-const WAIT: Duration = Duration::from_millis(100);
+pub(super) const WAIT: Duration = Duration::from_millis(100);
 /// The same of a state that is not urgent: it can wait for the next hello.
 const LAZY_WAIT: Duration = Duration::from_millis(1300);
 /// Mean pause before the same state is sent again. Each further one is twice as long.
@@ -29,14 +27,17 @@ const MAX_SENDS: u8 = 5;
 const TOGETHER: Duration = Duration::from_millis(30);
 const WITH_HELLO: Duration = Duration::from_millis(900);
 
-/// A neighbour that hears this node.
-#[derive(Clone, Debug)]
-struct Hearer {
-    node: NodeId,
-    /// Share of our frames that it receives; 0 if it does not hear us any more.
-    delivery: f64,
-    /// The same as a part of the best that any node reaches: how much it depends on us.
-    weight: f64,
+/// A neighbour that may hear this node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hearer {
+    pub node: NodeId,
+    /// Share of our frames that it receives, or probably does.
+    pub delivery: f64,
+    /// How much it depends on us, from 0 to 1: the delivery as a part of the best that we, or a
+    /// neighbour of both, can give; 0 if that gives far more.
+    pub weight: f64,
+    /// Share of frames that pass both ways, or probably do.
+    pub quality: f64,
 }
 
 /// A state that is passed on.
@@ -48,10 +49,18 @@ struct Item {
     change: Option<Change>,
     due: Instant,
     sends: u8,
-    /// Probability that each hearer lacks it, by its index; 0 for those behind the end.
+    /// Probability that each hearer lacks it and depends on us for it, by its index; 0 for those
+    /// behind the end.
     lacking: Vec<f64>,
-    /// Whether a neighbour asked for it: then it is sent once, however likely it arrives.
-    asked: bool,
+    /// Whether it is sent once however few probably lack it.
+    owed: bool,
+}
+
+impl Item {
+    /// Returns how many hearers probably lack it and depend on us for it.
+    fn worth(&self) -> f64 {
+        self.lacking.iter().sum()
+    }
 }
 
 /// States to be passed on.
@@ -62,9 +71,8 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Sets the neighbours, each with the share of our frames that it receives and the greatest
-    /// share of any node's frames. Those that others reach far better are left to them.
-    pub(super) fn set_hearers(&mut self, neighbors: impl Iterator<Item = (NodeId, f64, f64)>) {
+    /// Sets the neighbours that may hear this node.
+    pub(super) fn set_hearers(&mut self, neighbors: Vec<Hearer>) {
         // Items refer to hearers by index: without any, those that are gone can be removed.
         if self.items.is_empty() {
             self.hearers.clear();
@@ -72,12 +80,10 @@ impl Spread {
         for hearer in &mut self.hearers {
             (hearer.delivery, hearer.weight) = (0.0, 0.0);
         }
-        for (node, delivery, best) in neighbors {
-            let weight = if delivery > POOR * best { delivery / best } else { 0.0 };
-            match self.index(node) {
-                Some(index) => self.hearers[index] = Hearer { node, delivery, weight },
-                None if weight > 0.0 => self.hearers.push(Hearer { node, delivery, weight }),
-                None => {}
+        for hearer in neighbors {
+            match self.index(hearer.node) {
+                Some(index) => self.hearers[index] = hearer,
+                None => self.hearers.push(hearer),
             }
         }
     }
@@ -102,10 +108,10 @@ impl Spread {
         change: Option<Change>,
         now: Instant,
     ) {
-        let lacking = vec![1.0; self.hearers.len()];
+        let lacking = self.hearers.iter().map(|hearer| hearer.weight).collect();
         // Its first transmission does not depend on known hearers: there may be others.
         let due = if reach.1 { now } else { now + LAZY_WAIT };
-        let item = Item { reach, change, due, sends: 0, lacking, asked: true };
+        let item = Item { reach, change, due, sends: 0, lacking, owed: true };
         self.items.insert(me, item);
     }
 
@@ -119,12 +125,13 @@ impl Spread {
         (now, rng): (Instant, &mut ChaCha8Rng),
     ) {
         self.items.remove(&origin);
-        let lacking: Vec<f64> = coverage.iter().map(|covered| 1.0 - covered).collect();
-        let mut item = Item { reach, change, due: now, sends: 0, lacking, asked: false };
+        let lacks = |(hearer, covered): (&Hearer, &f64)| hearer.weight * (1.0 - covered);
+        let lacking: Vec<f64> = self.hearers.iter().zip(coverage).map(lacks).collect();
+        let mut item = Item { reach, change, due: now, sends: 0, lacking, owed: false };
         if let Some(lacks) = self.index(origin).and_then(|index| item.lacking.get_mut(index)) {
             *lacks = 0.0;
         }
-        let worth = self.worth(&item);
+        let worth = item.worth();
         if worth >= WORTH {
             item.due = now
                 + match reach {
@@ -142,7 +149,7 @@ impl Spread {
         for (lacking, covered) in item.lacking.iter_mut().zip(coverage) {
             *lacking *= 1.0 - covered;
         }
-        if item.asked || self.worth(&item) >= WORTH {
+        if item.owed || item.worth() >= WORTH {
             self.items.insert(origin, item);
         }
     }
@@ -155,39 +162,38 @@ impl Spread {
             if item.reach.0 == EVERYWHERE && index < item.lacking.len() {
                 item.lacking[index] = 0.0;
             }
-            item.asked || self.worth(item) >= WORTH
+            item.owed || item.worth() >= WORTH
         });
         self.items = items;
     }
 
-    /// Begins to tell a state again, whole, for a neighbour that depends on us and lacks it.
-    pub(super) fn retell(
-        &mut self,
-        origin: NodeId,
-        to: NodeId,
-        (now, rng): (Instant, &mut ChaCha8Rng),
-    ) {
-        let Some(index) = self.index(to).filter(|index| self.hearers[*index].weight > 0.0) else {
-            return;
-        };
-        let due = now + WAIT.mul_f64(unit(rng));
-        let (reach, lacking) = ((EVERYWHERE, true), vec![0.0; self.hearers.len()]);
-        let item = Item { reach, change: None, due, sends: 0, lacking, asked: false };
-        let item = self.items.entry(origin).or_insert(item);
-        item.lacking.resize(self.hearers.len(), 0.0);
-        item.lacking[index] = 1.0;
-        item.due = item.due.min(due);
+    /// Begins to tell a state again, whole, to a neighbour that lacks it, if it depends on us.
+    pub(super) fn retell(&mut self, origin: NodeId, to: NodeId, due: Instant) {
+        let hearer = self.hearers.iter().find(|hearer| hearer.node == to);
+        if hearer.is_some_and(|hearer| hearer.weight > 0.0) {
+            let item = self.begin(origin, to, due);
+            item.due = item.due.min(due);
+        }
     }
 
     /// Begins to tell a whole state to a neighbour that lacks it.
-    pub(super) fn tell(&mut self, origin: NodeId, (now, rng): (Instant, &mut ChaCha8Rng)) {
-        let due = now + WAIT.mul_f64(unit(rng));
-        let lacking = Vec::new();
-        let item =
-            Item { reach: (EVERYWHERE, true), change: None, due, sends: 0, lacking, asked: true };
-        let item = self.items.entry(origin).or_insert(item);
-        item.asked = true;
+    pub(super) fn tell(&mut self, origin: NodeId, to: NodeId, due: Instant) {
+        let item = self.begin(origin, to, due);
+        item.owed = true;
         item.change = None;
+    }
+
+    /// Returns the item of a state, begun if need be, that `to` certainly lacks.
+    fn begin(&mut self, origin: NodeId, to: NodeId, due: Instant) -> &mut Item {
+        let (hearers, index) = (self.hearers.len(), self.index(to));
+        let (reach, lacking) = ((EVERYWHERE, true), Vec::new());
+        let item = Item { reach, change: None, due, sends: 0, lacking, owed: false };
+        let item = self.items.entry(origin).or_insert(item);
+        item.lacking.resize(hearers, 0.0);
+        if let Some(index) = index {
+            item.lacking[index] = 1.0;
+        }
+        item
     }
 
     /// Stops passing on a state.
@@ -223,16 +229,15 @@ impl Spread {
         }
         item.due = now + PAUSE.mul_f64(f64::from(1u8 << item.sends) * (0.5 + unit(rng)));
         item.sends += 1;
-        item.asked = false;
-        if item.sends < MAX_SENDS && self.worth(&item) >= WORTH {
+        item.owed = false;
+        if item.sends < MAX_SENDS && item.worth() >= WORTH {
             self.items.insert(origin, item);
         }
     }
 
-    /// Returns how many hearers probably lack a state and depend on us for it.
-    fn worth(&self, item: &Item) -> f64 {
-        let served = item.lacking.iter().zip(&self.hearers);
-        served.map(|(lacking, hearer)| lacking * hearer.weight).sum()
+    /// Returns the share of frames that pass both ways between us and a neighbour.
+    pub(super) fn quality(&self, node: NodeId) -> f64 {
+        self.index(node).map_or(0.0, |index| self.hearers[index].quality)
     }
 
     fn index(&self, node: NodeId) -> Option<usize> {
@@ -249,9 +254,13 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
 
+    fn hearer(node: u16, delivery: f64) -> Hearer {
+        Hearer { node: NodeId(node), delivery, weight: 1.0, quality: delivery * delivery }
+    }
+
     fn spread(hearers: &[(u16, f64)]) -> Spread {
         let mut spread = Spread::default();
-        spread.set_hearers(hearers.iter().map(|(node, d)| (NodeId(*node), *d, *d)));
+        spread.set_hearers(hearers.iter().map(|(node, d)| hearer(*node, *d)).collect());
         spread
     }
 
@@ -283,7 +292,7 @@ mod tests {
         s.pass_on(NodeId(9), (EVERYWHERE, true), None, &[1.0, 1.0, 0.0], (at(0), &mut rng));
         s.note_complete(NodeId(4));
         assert_eq!(s.due(), None);
-        s.tell(NodeId(9), (at(0), &mut rng));
+        s.tell(NodeId(9), NodeId(5), at(0));
         s.note_complete(NodeId(4));
         assert_eq!(s.together(at(50), false), [(NodeId(9), (EVERYWHERE, true), None)]);
         s.note_sent(NodeId(9), at(50), &mut rng);
@@ -307,7 +316,7 @@ mod tests {
         alone.announce(NodeId(1), (EVERYWHERE, true), None, at(0));
         assert!(alone.due().is_some());
         // One that nobody receives any more is not passed on for it.
-        s.set_hearers([(NodeId(3), 0.3, 0.3)].into_iter());
+        s.set_hearers(vec![hearer(3, 0.3)]);
         assert_eq!(s.coverage(NodeId(3), |_, _| 0.5), [1.0]);
     }
 }

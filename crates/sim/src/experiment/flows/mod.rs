@@ -9,7 +9,6 @@ use crate::outcome::{CodingOutcome, FlowOutcome, FlowsOutcome};
 use crate::scenario::{Flow, Transport};
 use crate::simulation::{IpArrival, Simulation, node_id};
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::topology::Metric;
 use ncmesh_host::gateway::{DEFAULT_QUEUE, GatewayConfig, Target};
 use ncmesh_medium::MacConfig;
 use ncmesh_wire::NodeId;
@@ -102,7 +101,6 @@ fn carriages<P: FnMut(&Simulation) -> ControlFlow<()>>(
 ) -> Result<Vec<Carriage>, RunError> {
     let scheme = run.scheme;
     let carriage = |(number, flow): (usize, &Flow)| {
-        run.check_reach(flow.from, &[flow.to], Metric::Broadcast)?;
         let stack = run.s.host(flow.from).stack();
         let longest = stack.and_then(|stack| stack.longest_packet(scheme)).unwrap_or(0);
         let number = u32::try_from(number).unwrap_or(u32::MAX);

@@ -12,7 +12,6 @@ use crate::outcome::{StreamOutcome, StreamQueueOutcome, StreamsOutcome};
 use crate::simulation::Simulation;
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::topology::Metric;
 use source::Source;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -63,8 +62,7 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
     })
 }
 
-/// Returns the sources of all streams, after checking that each can reach its receivers and that
-/// its packets fit into frames.
+/// Returns the sources of all streams, after checking that their packets fit into frames.
 fn sources<P: FnMut(&Simulation) -> ControlFlow<()>>(
     run: &Run<'_, P>,
     start: Instant,
@@ -72,8 +70,6 @@ fn sources<P: FnMut(&Simulation) -> ControlFlow<()>>(
     let scheme = run.scheme;
     let source = |(number, stream): (usize, &crate::scenario::Stream)| {
         let to: Vec<usize> = stream.receivers.iter().map(|receiver| receiver.node).collect();
-        run.check_reach(stream.from, &to, Metric::Unicast)?;
-
         let stack = run.s.host(stream.from).stack();
         let longest = stack.and_then(|stack| stack.longest_stream_packet(scheme)).unwrap_or(0);
         let packet = stream.packet.unwrap_or(longest).max(source::STAMP);
