@@ -23,6 +23,7 @@ return {
           { "number", "hello.interval", "Interval, ms", 2 },
           { "number", "hello.short_sent", "Short frames", 2 },
           { "number", "hello.long_sent", "Long frames", 2 },
+          { "number", "hello.neighbors", "Neighbours", 2 },
           { "number", "hello.digest", "Digest", 8, hex = true },
           { "number", "hello.asks", "Nodes asked", 1, max = 16 },
           { "number", "hello.late", "Nodes missed", 1, max = 12 },

@@ -18,7 +18,7 @@ DENSITY = 50.0
 STEADY_S = 30.0
 COLOURS = {"B.A.T.M.A.N. IV": "tab:red", "OLSRv2": "tab:blue", "Babel": "tab:green"}
 
-# The targets: shares of airtime, seconds, ratios, virtual seconds for one of the clock.
+# Targets: shares of airtime, seconds, ratios, virtual seconds for one of the clock.
 MOST_STEADY, MOST_START, START_S, MOST_GROWTH = 0.02, 0.25, 30.0, 2.0
 MOST_DELAY_S, MOST_ETX, MOST_ETX_P99 = 3.0, 1.05, 1.3
 SPEEDS = {100: 30.0, 400: 5.0, 1_000: 1.0}

@@ -24,7 +24,7 @@ LINE = {
     "nodes": ["a", "b", "c"],
     "medium": {"phy": "802.11b", "bit_rate": "11M"},
     "link": [{"from": "a", "to": "b", "loss": 0.1}, {"from": "b", "to": "c", "loss": 0.0}],
-    "protocol": {"link": {"probe_size": 100, "fast_probes": 40, "fast_period_s": 0.1}},
+    "protocol": {"link": {"hello_s": 0.5}},
 }
 FLOWS = [
     {"from": "a", "to": "c", "rate": "80k", "seconds": 2.0},

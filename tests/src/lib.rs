@@ -4,8 +4,9 @@ pub mod frames;
 
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::time::Duration;
+use ncmesh_engine::topology::Metric;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
-use ncmesh_sim::{Disturbance, Knowledge, Observation, Simulation, SimulationConfig};
+use ncmesh_sim::{Disturbance, Knowledge, Observation, Simulation, SimulationConfig, node_id};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 
@@ -48,7 +49,7 @@ pub fn contents(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
-/// Returns a running mesh in which all nodes know each other.
+/// Returns a running mesh in which all nodes know paths to each other, as far as there are any.
 ///
 /// # Panics
 /// The configuration is invalid.
@@ -56,7 +57,20 @@ pub fn contents(len: usize) -> Vec<u8> {
 pub fn settled(config: SimulationConfig) -> Simulation {
     let mut simulation = Simulation::new(config).expect("a valid mesh");
     simulation.run_for(Duration::from_secs(6));
+    let end = simulation.now() + Duration::from_secs(24);
+    while simulation.now() < end && !all_reach_all(&simulation) {
+        simulation.run_for(Duration::from_millis(500));
+    }
     simulation
+}
+
+fn all_reach_all(simulation: &Simulation) -> bool {
+    let nodes: Vec<usize> = (0..simulation.len()).collect();
+    nodes.iter().all(|from| {
+        let Some(stack) = simulation.host(*from).stack() else { return true };
+        let paths = stack.topology().paths_from(node_id(*from), Metric::Unicast);
+        nodes.iter().all(|to| paths.reaches(node_id(*to)))
+    })
 }
 
 /// Returns whether a source has ended its transfer.

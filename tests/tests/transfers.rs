@@ -236,7 +236,7 @@ fn survives_the_death_of_a_forwarder(scheme: &'static str, settings: &str, seed:
     let mut s = settled(config);
     let flow = s.send_file(scheme, 0, Some(&[3]), contents(900_000)).unwrap();
     assert!(s.run_until(within(&s, 60), |s| status(s, 0).receivers[0].bytes > 100_000));
-    assert!(!has(&s, 3, flow));
+    assert!(!has(&s, 3, flow), "{scheme} {settings}, seed {seed}");
     s.switch_off(1);
     assert!(s.run_until(within(&s, 60), |s| has(s, 3, flow)), "{scheme} {settings}, seed {seed}");
 }

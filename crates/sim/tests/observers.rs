@@ -145,7 +145,7 @@ impl Observer for Failing {
 #[test]
 fn an_observer_that_fails_ends_the_run_at_once() {
     // While links are measured, and during the transfer.
-    for at in [10, 900] {
+    for at in [10, 400] {
         let scenario = diamond();
         let failing = Rc::new(RefCell::new(Failing { at, observed: 0 }));
         let config = SimulationConfig::from_scenario(&scenario).unwrap();

@@ -171,7 +171,7 @@ fn infeasible_minimum_rates_are_approached_and_reported() {
     // The radio carries about 5 Mbit/s.
     let to = r#"receivers = [{ node = "b", min_rate = "4M" }, { node = "c", min_rate = "4M" }]"#;
     let rest = format!(
-        "layers = [{{ name = \"all\", rate = \"6M\" }}]\n{to}\nwarm_up_s = 40\nseconds = 20"
+        "layers = [{{ name = \"all\", rate = \"6M\" }}]\n{to}\nwarm_up_s = 40\nseconds = 100"
     );
     let star = r#"link = [
         { from = "s", to = "b", loss = 0.0 },
@@ -182,9 +182,11 @@ fn infeasible_minimum_rates_are_approached_and_reported() {
     let outcome = streams(&[star, &stream("tv", &rest)].concat());
     let all = &outcome.streams[0].receivers;
     assert!(all.iter().map(mbit).sum::<f64>() > 4.7, "{all:?}");
-    for receiver in all {
-        assert!(mbit(receiver) < 4.0, "{receiver:?}");
-        let problem = receiver.problem.as_deref().unwrap();
+    assert!(all.iter().all(|receiver| mbit(receiver) < 4.0), "{all:?}");
+    // They take turns: one may have had enough lately.
+    let problems: Vec<&str> = all.iter().filter_map(|r| r.problem.as_deref()).collect();
+    assert!(!problems.is_empty(), "{all:?}");
+    for problem in problems {
         assert!(problem.contains("of at least 4.00 Mbit/s: more than links"), "{problem}");
     }
 }

@@ -87,9 +87,7 @@ impl Active<'_> {
     pub fn handle_tx_report(&mut self, report: TxReport) {
         let Some(slot) = self.stack.on_air.take() else { return };
         self.stack.egress.used(slot, report.airtime);
-        if slot == slot::CONTROL {
-            self.stack.control.note_airtime(report.airtime);
-        }
+        self.stack.control.note_airtime(report.airtime, slot == slot::CONTROL);
         if let Some(index) = slot.checked_sub(slot::ENGINES) {
             self.with_engine(index, |engine, cx| engine.handle_tx_report(cx, report));
         }

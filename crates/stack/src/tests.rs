@@ -32,7 +32,7 @@ fn hello(sealer: &mut Sealer, kind: u8) -> Vec<u8> {
     let mut datagram = Vec::new();
     Sealer::begin(&mut datagram, control::SERVICE, kind);
     let mut w = Writer::new(&mut datagram);
-    w.u16(1000).u16(0).u16(0).u64(0).u8(0).u8(0);
+    w.u16(1000).u16(0).u16(0).u16(1).u64(0).u8(0).u8(0);
     w.node(NodeId(2)).u8(0xFF).u32(1).u16(0).u64(1).short_bytes(b"n2").u8(0);
     sealer.seal(&mut datagram);
     datagram

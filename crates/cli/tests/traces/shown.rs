@@ -361,11 +361,11 @@ fn frames_of_daemons_over_udp_are_shown_too() {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();
     let (dump, pcap) = (dir.path().join("dump"), dir.path().join("udp.pcap"));
-    let frame = open_frame(0, 0, &hex("00000005 0014 00fa 03e8"));
+    let frame = open_frame(0, 0, &hex("03e8 0009 0002 1122334455667788 00 01 0007"));
     let bytes: Vec<String> = frame.iter().map(|byte| format!("{byte:02x}")).collect();
     std::fs::write(&dump, format!("0000 {}\n", bytes.join(" "))).unwrap();
     let mut text2pcap = Command::new("text2pcap");
     text2pcap.args(["-u", "7117,7117"]).arg(&dump).arg(&pcap);
     assert!(text2pcap.output().unwrap().status.success());
-    assert_eq!(tshark.fields(&pcap, ["_ws.col.Info"]), [["link probe sequence 5"]]);
+    assert_eq!(tshark.fields(&pcap, ["_ws.col.Info"]), [["control hello next in 1000 ms, states"]]);
 }

@@ -6,7 +6,7 @@ use ncmesh_engine::time::Duration;
 use ncmesh_wire::{Reader, Writer};
 
 /// Length of a hello that asks nobody, bytes.
-pub(super) const HELLO_LEN: usize = 2 + 2 + 2 + 8 + 2;
+pub(super) const HELLO_LEN: usize = 2 + 2 + 2 + 2 + 8 + 2;
 
 /// Appends a hello.
 pub(super) fn write_hello(hello: &Hello, out: &mut Vec<u8>) {
@@ -15,6 +15,7 @@ pub(super) fn write_hello(hello: &Hello, out: &mut Vec<u8>) {
     w.u16(millis)
         .u16(hello.short_sent)
         .u16(hello.long_sent)
+        .u16(hello.neighbors)
         .u64(hello.digest)
         .u8(hello.asks.len() as u8);
     w.u8(hello.late.len() as u8);
@@ -26,13 +27,14 @@ pub(super) fn write_hello(hello: &Hello, out: &mut Vec<u8>) {
 /// Reads a hello. A reader of states follows it.
 pub(super) fn read_hello(r: &mut Reader<'_>) -> Result<Hello, Malformed> {
     let interval = Duration::from_millis(u64::from(r.u16()?.max(1)));
-    let (short_sent, long_sent, digest) = (r.u16()?, r.u16()?, r.u64()?);
+    let (short_sent, long_sent, neighbors, digest) = (r.u16()?, r.u16()?, r.u16()?, r.u64()?);
     let (asked, late) = (usize::from(r.u8()?), usize::from(r.u8()?));
     if asked > MAX_ASKED || late > MAX_LATE {
         return Err(Malformed);
     }
     let mut nodes = |count| (0..count).map(|_| r.node()).collect::<Result<Vec<_>, _>>();
-    Ok(Hello { interval, short_sent, long_sent, digest, asks: nodes(asked)?, late: nodes(late)? })
+    let (asks, late) = (nodes(asked)?, nodes(late)?);
+    Ok(Hello { interval, short_sent, long_sent, neighbors, digest, asks, late })
 }
 
 #[cfg(test)]
@@ -50,13 +52,16 @@ mod tests {
             interval,
             short_sent: 3,
             long_sent: 258,
+            neighbors: 9,
             digest: 0xDEAD_BEEF_0102_0304,
             asks,
             late,
         };
         let mut out = Vec::new();
         write_hello(&hello, &mut out);
-        assert_eq!(out, [3, 232, 0, 3, 1, 2, 0xDE, 0xAD, 0xBE, 0xEF, 1, 2, 3, 4, 1, 1, 0, 7, 0, 8]);
+        let counts = [3, 232, 0, 3, 1, 2, 0, 9];
+        let rest = [0xDE, 0xAD, 0xBE, 0xEF, 1, 2, 3, 4, 1, 1, 0, 7, 0, 8];
+        assert_eq!(out, [&counts[..], &rest].concat());
         assert_eq!(read_hello(&mut Reader::new(&out)), Ok(hello));
         for cut in 0..out.len() {
             assert_eq!(read_hello(&mut Reader::new(&out[..cut])), Err(Malformed));
@@ -65,12 +70,12 @@ mod tests {
 
     #[test]
     fn a_hello_that_asks_too_many_is_malformed_and_an_interval_of_0_is_read_as_1() {
-        let mut out = vec![0; 14];
+        let mut out = vec![0; 16];
         out.push(MAX_ASKED as u8 + 1);
         out.extend([0; 100]);
         assert_eq!(read_hello(&mut Reader::new(&out)), Err(Malformed));
-        out[14] = 0;
-        out[15] = 0;
+        out[16] = 0;
+        out[17] = 0;
         let hello = read_hello(&mut Reader::new(&out)).unwrap();
         assert_eq!(hello.interval, Duration::from_millis(1));
     }

@@ -29,6 +29,7 @@ pub const LAYOUTS: &[Layout] = &[
                  modulo 2^16",
             )),
             field(u16("hello.long_sent", "Long frames", "the same of longer ones")),
+            field(u16("hello.neighbors", "Neighbours", "that it has heard lately")),
             field(
                 u64("hello.digest", "Digest", "of the link states that it knows, see below").hex(),
             ),

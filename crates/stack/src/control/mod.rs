@@ -33,10 +33,10 @@ pub const VERSIONS: u8 = 3;
 pub const REQUEST: u8 = 4;
 
 /// Greatest length of a hello without states, bytes.
-pub(crate) const MAX_HELLO: usize = frame::HELLO_LEN + 2 * (MAX_ASKED + MAX_LATE);
+const MAX_HELLO: usize = frame::HELLO_LEN + 2 * (MAX_ASKED + MAX_LATE);
 /// Length of the body of a probe, bytes.
 const PROBE_LEN: usize = 1000;
-/// Share of the airtime that all neighbours together may use for link states.
+/// Share of the airtime around a node that it and its neighbours may use for link states.
 const SHARE: f64 = 0.12;
 /// Number of neighbours that a node without any reckons with.
 const LEAST_NEIGHBORS: usize = 4;
@@ -60,7 +60,7 @@ impl Control {
         mtu: usize,
         now: Instant,
     ) -> Self {
-        let route = Route::new(route, me, name, epoch, mtu, now);
+        let route = Route::new(route, me, name, epoch, mtu.saturating_sub(MAX_HELLO), now);
         Self { link: Link::new(link, now), route, budget: (0.0, now) }
     }
 
@@ -141,7 +141,7 @@ impl Control {
         if self.route.is_pinned() {
             return;
         }
-        let neighbors = self.link.neighbors().max(LEAST_NEIGHBORS) as f64;
+        let neighbors = self.link.crowd().max(LEAST_NEIGHBORS) as f64;
         let rate = SHARE / neighbors;
         let (left, at) = self.budget;
         let saved = left + rate * now.since(at).as_secs_f64();
@@ -149,9 +149,12 @@ impl Control {
         self.route.handle_timeout(now, &mut self.link);
     }
 
-    /// Charges a frame of control for its airtime.
-    pub(crate) fn note_airtime(&mut self, airtime: Duration) {
-        self.budget.0 -= airtime.as_secs_f64();
+    /// Notes the airtime of a frame that this node sent, and charges one of control for it.
+    pub(crate) fn note_airtime(&mut self, airtime: Duration, is_control: bool) {
+        self.link.note_airtime(airtime);
+        if is_control {
+            self.budget.0 -= airtime.as_secs_f64();
+        }
     }
 
     // ---- poll

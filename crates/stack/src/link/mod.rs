@@ -34,6 +34,8 @@ const DOUBT: f64 = 0.02;
 const MOST_TRUST: f64 = 0.9;
 /// Number of neighbours above which the interval between hellos grows.
 const MANY: usize = 32;
+/// Most neighbours that another node is believed to have.
+const MOST_CLAIMED: u16 = 256;
 /// Frames of more bytes than this on the air are long ones.
 const LONG: usize = 500;
 /// Number of hellos after which a node that sent no long frame sends one for measurement: while
@@ -58,6 +60,8 @@ pub(crate) struct Hello {
     /// Frames that it has broadcast in its epoch, short ones and long ones, modulo 2^16.
     pub short_sent: u16,
     pub long_sent: u16,
+    /// Number of its neighbours.
+    pub neighbors: u16,
     /// Digest of the link states that it knows.
     pub digest: u64,
     /// Neighbours that it asks to answer.
@@ -134,9 +138,12 @@ impl Link {
         self.neighbors.iter().filter_map(|(node, n)| Some((*node, n.told()?)))
     }
 
-    /// Returns the number of neighbours that were heard lately.
-    pub(crate) fn neighbors(&self) -> usize {
-        self.neighbors.len()
+    /// Returns the number of nodes that share the channel around this node or around a neighbour,
+    /// whichever is more crowded: the spokes of a hub have one neighbour each, and fill the hub's
+    /// channel together.
+    pub(crate) fn crowd(&self) -> usize {
+        let claimed = self.neighbors.values().map(|n| n.neighbors().min(MOST_CLAIMED));
+        self.neighbors.len().max(usize::from(claimed.max().unwrap_or(0)))
     }
 
     /// Returns the neighbours that did not send what they promised.
@@ -273,6 +280,11 @@ impl Link {
         }
     }
 
+    /// Notes that the radio sent for a while, anything.
+    pub(crate) fn note_airtime(&mut self, airtime: Duration) {
+        self.neighbors.values_mut().for_each(|n| n.note_deaf(airtime));
+    }
+
     /// Notes a frame that was made as long as the radio takes.
     pub(crate) fn note_probe(&mut self) {
         self.since_long = 0;
@@ -303,7 +315,7 @@ impl Link {
     /// next one.
     pub(crate) fn hello(&mut self, digest: u64, now: Instant, rng: &mut ChaCha8Rng) -> Hello {
         let quick = seconds(self.config.quick_hello_s);
-        let crowd = (self.neighbors.len() as f64 / MANY as f64).max(1.0);
+        let crowd = (self.crowd() as f64 / MANY as f64).max(1.0);
         let longest = seconds(self.config.hello_s * crowd);
         if self.quick > 0 {
             self.quick -= 1;
@@ -332,6 +344,7 @@ impl Link {
             interval: longest,
             short_sent: self.short_sent,
             long_sent: self.long_sent,
+            neighbors: self.neighbors.len() as u16,
             digest,
             asks,
             late,

@@ -58,8 +58,11 @@ pub(super) struct Neighbor {
     pub long: Share,
     /// Delivery as it was told last.
     told: Option<f64>,
-    /// Neighbours that it missed when it said its last hello.
+    /// Neighbours that it missed when it said its last hello, and the number of all.
     missing: Vec<NodeId>,
+    neighbors: u16,
+    /// Time since the last frame in which our radio sent, and could not hear.
+    deaf: Duration,
     /// Questions since the last frame, and when the last one was sent.
     asks: u8,
     asked_at: Instant,
@@ -79,6 +82,8 @@ impl Neighbor {
             long: Share::default(),
             told: None,
             missing: hello.missing().collect(),
+            neighbors: hello.neighbors,
+            deaf: Duration::ZERO,
             asks: 0,
             asked_at: received.at,
         }
@@ -104,6 +109,12 @@ impl Neighbor {
         self.hello = (received.counter, received.at, [short, long]);
         self.interval = hello.interval;
         self.missing = hello.missing().collect();
+        self.neighbors = hello.neighbors;
+    }
+
+    /// Returns how many neighbours it has.
+    pub(super) fn neighbors(&self) -> u16 {
+        self.neighbors
     }
 
     /// Returns whether it missed `node` when it said its last hello, and when that was.
@@ -120,7 +131,13 @@ impl Neighbor {
             None => {}
         }
         self.heard_at = now;
+        self.deaf = Duration::ZERO;
         self.asks = 0;
+    }
+
+    /// Notes that our radio sent for a while.
+    pub(super) fn note_deaf(&mut self, airtime: Duration) {
+        self.deaf += airtime;
     }
 
     /// Returns the share of its long frames that arrives, as it was told last.
@@ -167,7 +184,13 @@ impl Neighbor {
 
     /// Returns the chance that it keeps silent although it is there; 1 if it is not late.
     pub(super) fn chance(&self, now: Instant) -> f64 {
-        power(1.0 - self.hope(), self.missed(now))
+        power(1.0 - self.listening(now) * self.hope(), self.missed(now))
+    }
+
+    /// Returns the share of its silence in which our radio could hear it.
+    fn listening(&self, now: Instant) -> f64 {
+        let silence = now.since(self.heard_at).as_secs_f64();
+        if silence > 0.0 { (1.0 - self.deaf.as_secs_f64() / silence).max(0.0) } else { 1.0 }
     }
 
     /// Returns whether its silence is hardly chance. `others` is the chance that those who miss it
@@ -176,7 +199,7 @@ impl Neighbor {
         // A question and its answer must both arrive. The last question may yet be answered.
         let pending = u8::from(now < self.asked_at + ANSWER);
         let unanswered = u32::from(self.asks.saturating_sub(pending));
-        let answer = self.hope() * self.hope();
+        let answer = self.listening(now) * self.hope() * self.hope();
         let chance = self.chance(now);
         let asked = chance * others * power(1.0 - answer, unanswered);
         chance < GIVE_UP_ALONE || (asked < GIVE_UP && unanswered >= LEAST_ASKS)
@@ -224,7 +247,7 @@ mod tests {
 
     fn hello(short_sent: u32, long_sent: u16) -> Hello {
         let (short_sent, asks, late) = (short_sent as u16, Vec::new(), Vec::new());
-        Hello { interval: SECOND, short_sent, long_sent, digest: 0, asks, late }
+        Hello { interval: SECOND, short_sent, long_sent, neighbors: 1, digest: 0, asks, late }
     }
 
     fn received(counter: u32, ms: u64) -> Received {
@@ -302,7 +325,7 @@ mod tests {
         let last = 240_000;
         assert!(!n.is_questionable(1.0, at(last + 30_000)));
         assert!(!n.is_gone(1.0, at(last + 20_000)));
-        assert!(n.is_gone(1.0, at(last + 60_000)));
+        assert!(n.is_gone(1.0, at(last + 120_000)));
     }
 
     #[test]

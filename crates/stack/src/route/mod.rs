@@ -61,8 +61,8 @@ pub struct Route {
     me: NodeId,
     name: String,
     epoch: u64,
-    /// Longest frame body, bytes.
-    mtu: usize,
+    /// Length of the longest state that a frame has room for, bytes.
+    longest: usize,
     started: Instant,
     seq: u32,
     announced_at: Option<Instant>,
@@ -92,14 +92,14 @@ pub struct Route {
 }
 
 impl Route {
-    /// Returns a node that knows nobody at `now`; a frame body takes `mtu` bytes.
+    /// Returns a node that knows nobody at `now`; a frame has room for a state of `longest` bytes.
     #[must_use]
     pub(crate) fn new(
         config: RouteConfig,
         me: NodeId,
         name: &str,
         epoch: u64,
-        mtu: usize,
+        longest: usize,
         now: Instant,
     ) -> Self {
         let pace = seconds(config.min_interval_s);
@@ -109,7 +109,7 @@ impl Route {
             me,
             name: name.to_owned(),
             epoch,
-            mtu,
+            longest,
             started: now,
             seq: 0,
             announced_at: None,
@@ -486,7 +486,7 @@ impl Route {
                 |change| state::change_len(change.links.len()),
             );
             // A state that came in a larger frame than ours take goes no further here.
-            if len + crate::control::MAX_HELLO > self.mtu {
+            if len > self.longest {
                 self.spread.withdraw(origin);
                 continue;
             }

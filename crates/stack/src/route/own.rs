@@ -47,7 +47,7 @@ impl Route {
         let carried = heard.map(|(node, d)| (node, state::delivery(state::quantum(d))));
         let mut heard: Vec<(NodeId, f64)> = carried.filter(|(_, d)| *d > 0.0).collect();
         heard.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.0.cmp(&b.0)));
-        heard.truncate(state::links_that_fit(self.mtu, &self.name));
+        heard.truncate(state::links_that_fit(self.longest, &self.name));
         heard.into_iter().collect()
     }
 

@@ -125,9 +125,9 @@ pub(super) fn change_len(links: usize) -> usize {
     CHANGE_LEN + LINK_LEN * links
 }
 
-/// Returns how many links of the node `name` fit into a frame body of `mtu` bytes.
-pub(super) fn links_that_fit(mtu: usize, name: &str) -> usize {
-    (mtu.saturating_sub(WHOLE_LEN + name.len()) / LINK_LEN).min(MAX_LINKS)
+/// Returns how many links of the node `name` fit into `room` bytes.
+pub(super) fn links_that_fit(room: usize, name: &str) -> usize {
+    (room.saturating_sub(WHOLE_LEN + name.len()) / LINK_LEN).min(MAX_LINKS)
 }
 
 /// How far a state goes, and whether at once.

@@ -89,7 +89,7 @@ impl Multirate {
                 let new = || Child::new(is_wired, cx.now);
                 let child = session.children.entry(sender).or_insert_with(new);
                 child.heard_at = cx.now;
-                child.report = plausible(entry, cx.topology.nodes().count(), &self.parameters);
+                child.report = plausible(entry, cx.topology.len(), &self.parameters);
                 let forward = cx.topology.delivery(cx.me, sender);
                 let backward = cx.topology.delivery(sender, cx.me);
                 self.links.entry(sender).or_insert_with(|| LinkRate::new(forward, backward));

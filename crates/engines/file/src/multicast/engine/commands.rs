@@ -25,7 +25,7 @@ impl<S: Scheme> FileEngine for FileMulticast<S> {
         // list: all but the source and one receiver; in a tree, which lists its leaves too, all but
         // the source.
         let unlisted = if forwarding.is_hop_by_hop() { 1 } else { 2 };
-        let listed = cx.topology.nodes().count().saturating_sub(unlisted);
+        let listed = cx.topology.len().saturating_sub(unlisted);
         let overhead = forwarding.overhead(listed.clamp(LISTED_MIN, LISTED_MAX), batch_size.into());
         let fits = cx.mtu.checked_sub(overhead).filter(|fits| *fits >= SYMBOL_MIN);
         let fits = u16::try_from(fits.ok_or(SendError::MtuTooSmall)?).unwrap_or(u16::MAX);

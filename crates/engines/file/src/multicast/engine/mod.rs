@@ -62,7 +62,6 @@ pub struct FileMulticast<S> {
     on_air: OnAir,
     /// Mean airtime of a data packet (T_p).
     packet_time: DurationAverage,
-    /// Unicast routes, for acknowledgments.
     housekeeping_at: Instant,
 }
 

@@ -8,283 +8,13 @@
 // A helper outside the `#[test]` functions fails its test where it unwraps.
 #![allow(clippy::unwrap_used)]
 
+mod lone;
+
+use lone::*;
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::file::FileLimits;
-use ncmesh_engine::registry::Registry;
-use ncmesh_engine::storage::MemoryStorage;
-use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::topology::Metric;
-use ncmesh_engine::{TxReport, TxResult};
-use ncmesh_stack::control::{COMPARE, HELLO, PROBE, REQUEST, SERVICE, VERSIONS};
-use ncmesh_stack::{Stack, StackConfig};
-use ncmesh_wire::{Cipher, NodeId, Writer};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-use std::collections::BTreeMap;
-
-thread_local! {
-    static BYTES: Cell<isize> = const { Cell::new(0) };
-}
-
-/// Counts the bytes that a thread has allocated and not freed.
-struct Counting;
-
-fn count(change: isize) {
-    BYTES.with(|bytes| bytes.set(bytes.get() + change));
-}
-
-// SAFETY: passes every call on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller's layout.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: `block` came from `System.alloc` with this layout.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
-const ME: u16 = 1;
-/// Two honest neighbours: node 1 reaches node 3 over node 2.
-const NEAR: u16 = 2;
-const FAR: u16 = 3;
-const LIAR: u16 = 66;
-/// Scope byte of a whole state for the whole mesh that is passed on at once.
-const WHOLE: u8 = 0xFF;
-/// The same of a change.
-const CHANGE: u8 = 0x7F;
-/// Share of the airtime that a node with few neighbours may use for link states and repair.
-const BUDGET: f64 = 0.12 / 4.0;
-
-/// A frame that the node sent.
-struct Sent {
-    at: Instant,
-    kind: u8,
-    body: Vec<u8>,
-}
-
-/// One node, and what it hears.
-struct Lone {
-    stack: Stack,
-    storage: MemoryStorage,
-    now: Instant,
-    mtu: usize,
-    /// Epoch, and number of the last frame, of each sender.
-    senders: BTreeMap<u16, (u64, u32)>,
-    sent: Vec<Sent>,
-    airtime: Duration,
-}
-
-impl Lone {
-    fn new(mtu: usize) -> Self {
-        let config = StackConfig {
-            node: NodeId(ME),
-            name: "n1".into(),
-            epoch: 1,
-            seed: 1,
-            mtu,
-            cipher: Cipher::Null,
-            link: Default::default(),
-            route: Default::default(),
-            engines: toml::Table::new(),
-            file: FileLimits::default(),
-        };
-        let now = Instant::default();
-        Self {
-            stack: Stack::new(config, Registry(&[]), now).unwrap(),
-            storage: MemoryStorage::default(),
-            now,
-            mtu,
-            senders: BTreeMap::new(),
-            sent: Vec::new(),
-            airtime: Duration::ZERO,
-        }
-    }
-
-    /// A node between honest neighbours, ten seconds after its start.
-    fn settled() -> Self {
-        let mut lone = Self::new(1472);
-        for _ in 0..50 {
-            lone.hear_the_honest();
-            lone.run(200);
-        }
-        assert_eq!(lone.hops(FAR), Some(vec![NEAR, FAR]));
-        lone
-    }
-
-    /// Hears hellos of node 2, which tells the links of node 3 too.
-    fn hear_the_honest(&mut self) {
-        let near = whole(NEAR, 1, 0, 1, b"n2", &[(ME, 250), (FAR, 250)]);
-        let far = whole(FAR, 1, 0, 1, b"n3", &[(NEAR, 250)]);
-        self.hear(NEAR, HELLO, &hello(1000, 0, 7, &[], &[near, far].concat()));
-    }
-
-    /// Hears the next frame of `sender`.
-    fn hear(&mut self, sender: u16, kind: u8, body: &[u8]) {
-        let (epoch, counter) = self.senders.get(&sender).copied().unwrap_or((1, 0));
-        self.hear_as(sender, (epoch, counter + 1), kind, body);
-    }
-
-    /// Hears a frame of `sender` with this epoch and number.
-    fn hear_as(&mut self, sender: u16, (epoch, counter): (u64, u32), kind: u8, body: &[u8]) {
-        self.senders.insert(sender, (epoch, counter));
-        let mut frame = vec![0xC1];
-        Writer::new(&mut frame).node(NodeId(sender)).u64(epoch).u32(counter).u8(SERVICE.0).u8(kind);
-        frame.extend_from_slice(body);
-        // A hello counts the short frames before it. All that tests send are short.
-        if kind == HELLO && body.len() > 4 {
-            frame[19..21].copy_from_slice(&(counter.wrapping_sub(1) as u16).to_be_bytes());
-        }
-        frame.extend([0; 16]);
-        self.stack.at(self.now, &mut self.storage).handle_datagram(&frame);
-    }
-
-    /// Lets time pass, and sends at 11 Mbit/s whatever the node wants to send.
-    fn run(&mut self, ms: u64) {
-        let end = self.now + Duration::from_millis(ms);
-        let mut out = Vec::new();
-        loop {
-            self.stack.at(self.now, &mut self.storage).handle_timeout();
-            while self.now < end
-                && self.stack.at(self.now, &mut self.storage).fill(&mut out).is_some()
-            {
-                assert!(out.len() <= self.mtu, "a frame of {} bytes", out.len());
-                let airtime = Duration::from_micros(192 + out.len() as u64 * 8 / 11);
-                let body = out[17..out.len() - 16].to_vec();
-                self.sent.push(Sent { at: self.now, kind: out[16], body });
-                self.airtime += airtime;
-                self.now = self.now + airtime;
-                let report = TxReport { result: TxResult::Sent, airtime, heard_by: None };
-                self.stack.at(self.now, &mut self.storage).handle_tx_report(report);
-            }
-            let next = self.stack.poll_timeout().unwrap();
-            if self.now >= end || next >= end {
-                self.now = self.now.max(end);
-                return;
-            }
-            self.now = self.now.max(next);
-        }
-    }
-
-    /// Begins to measure airtime. Returns the present time.
-    fn begin(&mut self) -> Instant {
-        self.airtime = Duration::ZERO;
-        self.now
-    }
-
-    /// Returns the share of the time since `since` that the node has sent.
-    fn load(&self, since: Instant) -> f64 {
-        self.airtime.as_secs_f64() / self.now.since(since).as_secs_f64()
-    }
-
-    fn dropped(&self, reason: DropReason) -> u64 {
-        self.stack.counters().dropped(reason)
-    }
-
-    fn knows(&self, node: u16) -> bool {
-        self.stack.topology().state(NodeId(node)).is_some()
-    }
-
-    /// Returns the hops of the path to a node.
-    fn hops(&self, to: u16) -> Option<Vec<u16>> {
-        let paths = self.stack.topology().paths_from(NodeId(ME), Metric::Broadcast);
-        let reached = paths.reaches(NodeId(to));
-        reached.then(|| paths.path_to(NodeId(to)).iter().map(|node| node.0).collect())
-    }
-
-    /// Returns the number of frames of a kind that were sent from `since` on.
-    fn count(&self, kind: u8, since: Instant) -> usize {
-        self.sent.iter().filter(|s| s.kind == kind && s.at >= since).count()
-    }
-}
-
-fn body(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
-    let mut out = Vec::new();
-    write(&mut Writer::new(&mut out));
-    out
-}
-
-fn hello(interval_ms: u16, long_sent: u16, digest: u64, asks: &[u16], states: &[u8]) -> Vec<u8> {
-    let mut out = body(|w| {
-        w.u16(interval_ms).u16(0).u16(long_sent).u64(digest).u8(asks.len() as u8).u8(0);
-        for node in asks {
-            w.node(NodeId(*node));
-        }
-    });
-    out.extend_from_slice(states);
-    out
-}
-
-/// A whole state; `links` are nodes heard, with delivery in units of 1/255.
-fn whole(
-    origin: u16,
-    number: u32,
-    since_base: u16,
-    epoch: u64,
-    name: &[u8],
-    links: &[(u16, u8)],
-) -> Vec<u8> {
-    body(|w| {
-        w.node(NodeId(origin)).u8(WHOLE).u32(number).u16(since_base).u64(epoch);
-        w.short_bytes(name).u8(links.len() as u8);
-        for (node, delivery) in links {
-            w.node(NodeId(*node)).u8(*delivery);
-        }
-    })
-}
-
-/// A change of the links since a version.
-fn change(
-    origin: u16,
-    number: u32,
-    since_base: u16,
-    epoch_bits: u16,
-    since: u16,
-    links: &[(u16, u8)],
-) -> Vec<u8> {
-    body(|w| {
-        w.node(NodeId(origin)).u8(CHANGE).u32(number).u16(since_base).u16(epoch_bits).u16(since);
-        w.u8(links.len() as u8);
-        for (node, delivery) in links {
-            w.node(NodeId(*node)).u8(*delivery);
-        }
-    })
-}
-
-fn compare(to: u16, ranges: &[(u16, u16, u64)]) -> Vec<u8> {
-    body(|w| {
-        w.node(NodeId(to));
-        for (first, last, digest) in ranges {
-            w.node(NodeId(*first)).node(NodeId(*last)).u64(*digest);
-        }
-    })
-}
-
-/// One list of versions: `count` states are promised, those of `listed` follow.
-fn versions(to: u16, (first, last): (u16, u16), count: u8, listed: &[(u16, u64, u32)]) -> Vec<u8> {
-    body(|w| {
-        w.node(NodeId(to)).node(NodeId(first)).node(NodeId(last)).u8(count);
-        for (origin, epoch, base) in listed {
-            w.node(NodeId(*origin)).u64(*epoch).u32(*base);
-        }
-    })
-}
-
-fn request(to: u16, nodes: impl IntoIterator<Item = u16>) -> Vec<u8> {
-    body(|w| {
-        w.node(NodeId(to));
-        for node in nodes {
-            w.node(NodeId(node));
-        }
-    })
-}
+use ncmesh_engine::time::Instant;
+use ncmesh_stack::control::{COMPARE, HELLO, PROBE, REQUEST, VERSIONS};
+use ncmesh_wire::NodeId;
 
 /// Tells invented nodes, four in a frame. Each says that it hears `heard`.
 fn invent(lone: &mut Lone, nodes: impl IntoIterator<Item = u16>, heard: &[(u16, u8)], ms: u64) {
@@ -303,10 +33,10 @@ fn invent(lone: &mut Lone, nodes: impl IntoIterator<Item = u16>, heard: &[(u16, 
 #[test]
 fn a_thousand_invented_nodes_move_no_path_and_are_passed_on_within_the_budget() {
     let mut lone = Lone::settled();
-    let (bytes, since) = (BYTES.with(Cell::get), lone.begin());
+    let (bytes, since) = (bytes_held(), lone.begin());
     let heard: Vec<(u16, u8)> = (0..20).map(|i| (1000 + 50 * i, 255)).collect();
     invent(&mut lone, 1000..2000, &heard, 40);
-    let grown = BYTES.with(Cell::get) - bytes;
+    let grown = bytes_held() - bytes;
     assert!(grown < 8 << 20, "{grown} bytes for a thousand nodes");
     assert_eq!(lone.hops(FAR), Some(vec![NEAR, FAR]));
     assert!(lone.knows(1999) && lone.hops(1999).is_none());
@@ -319,10 +49,10 @@ fn a_thousand_invented_nodes_move_no_path_and_are_passed_on_within_the_budget() 
 fn invented_neighbours_take_no_more_memory_each_the_more_there_are() {
     let grown = |nodes: u16| {
         let mut lone = Lone::settled();
-        let bytes = BYTES.with(Cell::get);
+        let bytes = bytes_held();
         invent(&mut lone, 1000..1000 + nodes, &[(ME, 255)], 5);
         lone.sent = Vec::new();
-        (BYTES.with(Cell::get) - bytes) / isize::try_from(nodes).unwrap()
+        (bytes_held() - bytes) / isize::try_from(nodes).unwrap()
     };
     let (few, many) = (grown(500), grown(4000));
     assert!(many < 2 * few.max(1024), "{few} bytes for each of 500, {many} for each of 4,000");
@@ -572,7 +302,7 @@ fn lists_and_requests_for_everything_are_answered_within_the_budget() {
     let heard: Vec<(u16, u8)> = (0..40).map(|i| (1000 + 5 * i, 255)).collect();
     invent(&mut lone, 1000..1200, &heard, 5);
     lone.run(20_000);
-    let (bytes, since) = (BYTES.with(Cell::get), lone.begin());
+    let (bytes, since) = (bytes_held(), lone.begin());
     for round in 0..100 {
         // It has nothing at all; it has newer states of nodes that do not exist; it wants all.
         lone.hear(LIAR, VERSIONS, &versions(ME, (0, u16::MAX), 0, &[]));
@@ -584,7 +314,7 @@ fn lists_and_requests_for_everything_are_answered_within_the_budget() {
     let load = lone.load(since);
     assert!(load < 2.0 * BUDGET, "{load} of the airtime");
     lone.sent = Vec::new();
-    let grown = BYTES.with(Cell::get) - bytes;
+    let grown = bytes_held() - bytes;
     assert!(grown < 1 << 20, "{grown} bytes");
     assert_eq!(lone.dropped(DropReason::Malformed), 0);
 }
