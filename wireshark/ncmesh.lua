@@ -448,7 +448,7 @@ end
 
 -- Shows the body of a frame under the null cipher, from HEADER_LEN to `last`.
 local function show_body(tvb, last, pinfo, tree)
-  local id, kind = tvb(HEADER_LEN, 1):uint(), tvb(HEADER_LEN + 1, 1):uint() % 0x80
+  local id, kind = tvb(HEADER_LEN, 1):uint(), tvb(HEADER_LEN + 1, 1):uint()
   tree:add(fields.service, tvb(HEADER_LEN, 1))
   tree:add(fields.kind, tvb(HEADER_LEN + 1, 1))
   local service = SERVICES[id]

@@ -63,8 +63,8 @@ impl Active<'_> {
                 };
                 self.dispatch(&frame, o.header.counter);
                 let (from, epoch) = (o.header.sender, o.header.epoch);
-                let broadcast = (!o.is_unicast).then_some(datagram.len());
-                self.stack.control.note_frame(from, epoch, broadcast, now);
+                let control = (o.service == control::SERVICE).then_some(datagram.len());
+                self.stack.control.note_frame(from, epoch, control, now);
                 sender = Some(from);
             }
         }
@@ -107,15 +107,14 @@ impl Active<'_> {
             Sealer::begin(out, service, 0);
             if let Some(filled) = self.fill_slot(slot, out) {
                 let stack = &mut *self.stack;
-                let unicast = if filled.to.is_some() { frame::UNICAST } else { 0 };
-                out[frame::HEADER_LEN + 1] = filled.kind | unicast;
+                out[frame::HEADER_LEN + 1] = filled.kind;
                 stack.sealer.seal(out);
                 debug_assert!(out.len() <= stack.mtu, "{service:?} wrote more than it may");
                 stack.epoch = stack.sealer.epoch();
                 stack.counters.count_sent(service, filled.kind, out.len());
                 stack.on_air = Some(slot);
-                if filled.to.is_none() {
-                    stack.control.note_broadcast(out.len());
+                if slot == slot::CONTROL {
+                    stack.control.note_sent(out.len());
                 }
                 return Some(Transmission { to: filled.to, service, kind: filled.kind });
             }

@@ -20,9 +20,6 @@ pub const TAG_LEN: usize = 16;
 /// Bytes that the frame adds to a service's body: header, service, kind, tag.
 pub const OVERHEAD: usize = HEADER_LEN + 2 + TAG_LEN;
 
-/// Bit of the kind byte that marks a frame to one neighbour.
-pub const UNICAST: u8 = 0x80;
-
 /// The high half of the first byte of every frame.
 const MARK: u8 = 0xC0;
 /// The version of the frame format.
@@ -114,8 +111,6 @@ pub struct Opened<'a> {
     pub service: ServiceId,
     /// The kind of frame within the service.
     pub kind: u8,
-    /// Whether it goes to one neighbour, with the MAC's acknowledgment. Others may not hear it.
-    pub is_unicast: bool,
     /// The fields of the service.
     pub body: &'a [u8],
 }
@@ -125,8 +120,7 @@ impl<'a> Opened<'a> {
     pub(crate) fn parse(header: Header, plain: &'a [u8]) -> Result<Self, OpenError> {
         match plain {
             [service, kind, body @ ..] => {
-                let (kind, is_unicast) = (kind & !UNICAST, kind & UNICAST != 0);
-                Ok(Self { header, service: ServiceId(*service), kind, is_unicast, body })
+                Ok(Self { header, service: ServiceId(*service), kind: *kind, body })
             }
             _ => Err(OpenError::Foreign),
         }

@@ -25,8 +25,8 @@ pub const LAYOUTS: &[Layout] = &[
             field(u16(
                 "hello.short_sent",
                 "Short frames",
-                "frames of up to 500 bytes that it has broadcast in its epoch before this one, \
-                 modulo 2^16",
+                "frames of control of up to 500 bytes that it has sent in its epoch before this \
+                 one, modulo 2^16",
             )),
             field(u16("hello.long_sent", "Long frames", "the same of longer ones")),
             field(u16("hello.neighbors", "Neighbours", "that it has heard lately")),

@@ -119,21 +119,21 @@ impl Control {
         self.route.handle_states(cx, frame.sender, hello.digest, reader)
     }
 
-    /// Notes a frame that was heard, after it was handled; `broadcast` is the length of one that
-    /// all neighbours could hear, bytes.
+    /// Notes a frame that was heard, after it was handled; `control` is the length of one of
+    /// control, bytes.
     pub(crate) fn note_frame(
         &mut self,
         sender: NodeId,
         epoch: u64,
-        broadcast: Option<usize>,
+        control: Option<usize>,
         now: Instant,
     ) {
-        self.link.note_frame(sender, epoch, broadcast, now);
+        self.link.note_frame(sender, epoch, control, now);
     }
 
-    /// Counts a frame of `len` bytes that this node sends to all neighbours.
-    pub(crate) fn note_broadcast(&mut self, len: usize) {
-        self.link.note_broadcast(len);
+    /// Counts a frame of control, of `len` bytes, that this node sends.
+    pub(crate) fn note_sent(&mut self, len: usize) {
+        self.link.note_sent(len);
     }
 
     /// Does what falls due.

@@ -1,10 +1,13 @@
-//! Neighbour discovery, and measurement of delivery ratios from all frames that are heard.
+//! Neighbour discovery, and measurement of delivery ratios.
 //!
-//! Nodes say hello about once a second, and with it how many frames they have broadcast, of data
-//! and of control ([`neighbor`]), so data measures its own links and a busy node needs no probes.
-//! Hellos come quickly after a start and whenever a neighbour appears; then their interval doubles
-//! up to the longest one (Trickle, RFC 6206, without suppression). In a dense mesh the longest
-//! interval grows with the number of neighbours, so that hellos never fill the channel.
+//! Nodes say hello about once a second, and with it how many frames of control they have sent
+//! ([`neighbor`]). Hellos come quickly after a start and whenever a neighbour appears; then their
+//! interval doubles up to the longest one (Trickle, RFC 6206, without suppression). In a crowd the
+//! longest interval grows with the number of nodes, so that hellos never fill the channel.
+//!
+//! Frames of data show that a neighbour is there, but do not count for its delivery. Many of them
+//! are lost in collisions with frames of nodes that do not hear each other, and engines that send
+//! the more, the worse a link looks, would fill the channel with copies.
 //!
 //! Link state carries the results to the others, so that both directions of every link are known.
 
@@ -57,7 +60,7 @@ const MAX_EXPONENT: f64 = 16.0;
 pub(crate) struct Hello {
     /// Time within which the sender sends its next frame.
     pub interval: Duration,
-    /// Frames that it has broadcast in its epoch, short ones and long ones, modulo 2^16.
+    /// Frames of control that it has sent in its epoch, short ones and long ones, modulo 2^16.
     pub short_sent: u16,
     pub long_sent: u16,
     /// Number of its neighbours.
@@ -193,17 +196,16 @@ impl Link {
         true
     }
 
-    /// Notes a frame, after it was handled; `broadcast` is the length of one that all neighbours
-    /// could hear, bytes.
+    /// Notes a frame, after it was handled; `control` is the length of one of control, bytes.
     pub(crate) fn note_frame(
         &mut self,
         sender: NodeId,
         epoch: u64,
-        broadcast: Option<usize>,
+        control: Option<usize>,
         now: Instant,
     ) {
         if let Some(neighbor) = self.neighbors.get_mut(&sender).filter(|n| n.epoch() == epoch) {
-            neighbor.note_frame(broadcast.map(|len| len > LONG), now);
+            neighbor.note_frame(control.map(|len| len > LONG), now);
         }
     }
 
@@ -270,8 +272,8 @@ impl Link {
 
     // ---- what is sent
 
-    /// Counts a frame of `len` bytes that this node sends to all neighbours.
-    pub(crate) fn note_broadcast(&mut self, len: usize) {
+    /// Counts a frame of control, of `len` bytes, that this node sends.
+    pub(crate) fn note_sent(&mut self, len: usize) {
         if len > LONG {
             self.long_sent = self.long_sent.wrapping_add(1);
             self.since_long = 0;

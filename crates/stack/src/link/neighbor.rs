@@ -1,8 +1,8 @@
 //! One neighbour: how many of its frames arrive, and whether it is still there.
 //!
-//! Long frames are lost more often than short ones, and nobody hears frames that go to one other
-//! node. So each hello says how many short and how many long frames its sender has broadcast: from
-//! one hello that arrives to the next, both are counted exactly.
+//! Long frames are lost more often than short ones. So each hello says how many short and how many
+//! long frames of control its sender has sent: from one hello that arrives to the next, both are
+//! counted exactly.
 //!
 //! Each hello also promises when the next frame comes at the latest. A neighbour that keeps silent
 //! is asked to answer before it is given up, as in IPv6's neighbour unreachability detection
@@ -95,16 +95,15 @@ impl Neighbor {
 
     /// Counts the frames between the last hello and this one.
     pub(super) fn handle_hello(&mut self, hello: &Hello, received: Received) {
-        let (counter, at, before) = self.hello;
+        let (counter, _, before) = self.hello;
         if received.counter <= counter {
             return;
         }
-        let elapsed = received.at.since(at);
         let [short, long] = hello.counts();
         let frames = received.counter - counter;
         let sent = |now: u16, before: u16| u32::from(now.wrapping_sub(before)).min(frames);
-        self.short.add(sent(short, before[0]), self.short_heard, elapsed);
-        self.long.add(sent(long, before[1]), self.long_heard, elapsed);
+        self.short.add(sent(short, before[0]), self.short_heard);
+        self.long.add(sent(long, before[1]), self.long_heard);
         (self.short_heard, self.long_heard) = (0, 0);
         self.hello = (received.counter, received.at, [short, long]);
         self.interval = hello.interval;
@@ -122,8 +121,8 @@ impl Neighbor {
         (self.missing.contains(&node), self.hello.1)
     }
 
-    /// Notes a frame that arrived, after it was handled; `is_long` says of one that was broadcast
-    /// whether it was long.
+    /// Notes a frame that arrived, after it was handled; `is_long` says of one of control whether it
+    /// was long.
     pub(super) fn note_frame(&mut self, is_long: Option<bool>, now: Instant) {
         match is_long {
             Some(true) => self.long_heard = self.long_heard.saturating_add(1),
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_to_one_node_show_that_a_neighbour_is_there_and_say_nothing_about_delivery() {
+    fn frames_of_data_show_that_a_neighbour_is_there_and_say_nothing_about_delivery() {
         let mut n = good();
         n.note_frame(None, at(61_900));
         assert_eq!(n.missed(at(62_500)), 0);

@@ -1,14 +1,10 @@
 //! Share of a neighbour's frames that arrives, from counts of frames sent and heard.
 //!
-//! Counts fade: on a quiet link the last few hundred frames decide, on a busy one those of the last
-//! seconds. If the latest frames contradict the rest, the rest is forgotten at once.
+//! Counts fade: the last few hundred frames decide. If the latest frames contradict the rest, the
+//! rest is forgotten at once.
 
-use ncmesh_engine::time::Duration;
-
-/// Frames after which a count has faded to half, on a quiet link.
-const MEMORY_FRAMES: f64 = 256.0;
-/// The same on a busy link, s.
-const MEMORY_S: f64 = 1.0;
+/// Frames after which a count has faded to half.
+const MEMORY: f64 = 256.0;
 /// Number of the latest frames that are held against the others.
 const RECENT: u32 = 16;
 /// Deviation of the recent frames from what is expected, in standard deviations, beyond which it is
@@ -27,15 +23,13 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Counts `sent` frames, of which `heard` arrived, in the time `elapsed`.
-    pub(super) fn add(&mut self, sent: u32, heard: u32, elapsed: Duration) {
+    /// Counts `sent` frames, of which `heard` arrived.
+    pub(super) fn add(&mut self, sent: u32, heard: u32) {
         if sent == 0 {
             return;
         }
         let heard = heard.min(sent);
-        let by_frames = 1.0 / (1.0 + f64::from(sent) / MEMORY_FRAMES);
-        let by_time = 1.0 / (1.0 + elapsed.as_secs_f64() / MEMORY_S);
-        let keep = by_frames.max(by_time);
+        let keep = 1.0 / (1.0 + f64::from(sent) / MEMORY);
         self.sent = self.sent * keep + f64::from(sent);
         self.heard = self.heard * keep + f64::from(heard);
 
@@ -89,37 +83,20 @@ mod tests {
     use ncmesh_engine::rng::{stream, unit};
     use ncmesh_wire::NodeId;
 
-    const SECOND: Duration = Duration::from_secs(1);
-
     #[test]
-    fn a_quiet_link_remembers_hundreds_of_frames_and_a_busy_one_seconds() {
-        let (mut quiet, mut busy) = (Share::default(), Share::default());
-        for _ in 0..1000 {
-            quiet.add(1, 1, SECOND);
-            busy.add(200, 200, SECOND);
-        }
-        assert!((150.0..300.0).contains(&quiet.weight()), "{}", quiet.weight());
-        assert!((300.0..500.0).contains(&busy.weight()), "{}", busy.weight());
-        assert!(quiet.value(0) > 0.99);
-    }
-
-    #[test]
-    fn a_step_on_a_busy_link_is_followed_within_five_seconds() {
-        for (before, after) in [(180, 80), (80, 180), (100, 95)] {
-            let mut share = Share::default();
-            (0..60).for_each(|_| share.add(200, before, SECOND));
-            (0..5).for_each(|_| share.add(200, after, SECOND));
-            let value = share.value(0);
-            assert!((value - f64::from(after) / 200.0).abs() < 0.03, "{value} after {after}");
-        }
-    }
-
-    #[test]
-    fn a_quiet_link_that_fails_is_noticed_before_its_memory_fades() {
+    fn hundreds_of_frames_are_remembered() {
         let mut share = Share::default();
-        (0..300).for_each(|_| share.add(1, 1, SECOND));
+        (0..1000).for_each(|_| share.add(1, 1));
+        assert!((150.0..300.0).contains(&share.weight()), "{}", share.weight());
+        assert!(share.value(0) > 0.99);
+    }
+
+    #[test]
+    fn a_link_that_fails_is_noticed_before_its_memory_fades() {
+        let mut share = Share::default();
+        (0..300).for_each(|_| share.add(1, 1));
         for (frames, least) in [(16, 0.65), (16, 0.45)] {
-            (0..frames).for_each(|i| share.add(1, u32::from(i % 4 == 0), SECOND));
+            (0..frames).for_each(|i| share.add(1, u32::from(i % 4 == 0)));
             assert!(share.value(0) < least, "{}", share.value(0));
         }
     }
@@ -131,7 +108,7 @@ mod tests {
             let mut share = Share::default();
             let mut forgot = 0;
             for _ in 0..20_000 {
-                share.add(1, u32::from(unit(&mut rng) < delivery), SECOND);
+                share.add(1, u32::from(unit(&mut rng) < delivery));
                 forgot += u32::from(share.weight() < 17.0);
             }
             assert!(forgot < 60, "{forgot} times at {delivery}");
@@ -142,9 +119,9 @@ mod tests {
     #[test]
     fn a_neighbour_that_says_it_sent_less_than_was_heard_does_no_harm() {
         let mut share = Share::default();
-        share.add(2, u32::MAX, Duration::ZERO);
+        share.add(2, u32::MAX);
         assert!(share.value(0) <= 1.0);
-        share.add(u32::MAX, u32::MAX, Duration::from_secs(u64::from(u32::MAX)));
+        share.add(u32::MAX, u32::MAX);
         assert!((0.0..=1.0).contains(&share.value(u32::MAX)));
     }
 }
