@@ -121,8 +121,8 @@ impl Neighbor {
         (self.missing.contains(&node), self.hello.1)
     }
 
-    /// Notes a frame that arrived, after it was handled; `is_long` says of one of control whether it
-    /// was long.
+    /// Notes a frame that arrived, after it was handled; `is_long` says of one of control whether
+    /// it was long.
     pub(super) fn note_frame(&mut self, is_long: Option<bool>, now: Instant) {
         match is_long {
             Some(true) => self.long_heard = self.long_heard.saturating_add(1),
