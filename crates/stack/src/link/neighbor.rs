@@ -36,6 +36,8 @@ const MOST_HOPE: f64 = 0.99;
 /// Part of the delivery that the silence of a neighbour with a poor link is judged by: few frames
 /// have shown how poor it is, and a busy channel makes it worse.
 const POOR_HOPE: f64 = 0.5;
+/// Least share of a silence in which our radio counts as able to hear.
+const LEAST_LISTENING: f64 = 0.6;
 /// Time in which an answer is expected.
 const ANSWER: Duration = Duration::from_millis(80);
 /// Most questions to a silent neighbour.
@@ -183,7 +185,9 @@ impl Neighbor {
 
     /// Returns the chance that it keeps silent although it is there; 1 if it is not late.
     pub(super) fn chance(&self, now: Instant) -> f64 {
-        power(1.0 - self.listening(now) * self.hope(), self.missed(now))
+        // A node that sends without a pause hears nobody. It must not wait for ever to find out
+        // that there is nobody any more.
+        power(1.0 - self.listening(now).max(LEAST_LISTENING) * self.hope(), self.missed(now))
     }
 
     /// Returns the share of its silence in which our radio could hear it.

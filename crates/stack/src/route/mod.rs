@@ -221,9 +221,13 @@ impl Route {
                     quality: heard * heard,
                 };
             };
-            // What another neighbour of both passes on.
+            // Another neighbour of both passes on what it hears from us. If there is a good one,
+            // whoever reaches the node best will have the news. If there is none, the node may
+            // depend on us, however well it hears those behind it.
             let over = |(via, last): (&NodeId, &f64)| Some(last.min(*reached.get(via)?));
-            let best = hears(node).iter().filter_map(over).fold(delivery, f64::max);
+            let over = hears(node).iter().filter_map(over).fold(delivery, f64::max);
+            let any = hears(node).values().copied().fold(delivery, f64::max);
+            let best = if over >= POOR * any { any } else { over };
             let weight = if delivery > POOR * best { delivery / best } else { 0.0 };
             Hearer { node: *node, delivery, weight, quality: delivery * heard }
         };
