@@ -261,7 +261,8 @@ impl Repair {
         open.retain(|(.., quality)| *quality >= best / 2.0);
         let (tries, neighbor, quality) =
             open.into_iter().min_by_key(|(tries, n, _)| (*tries, *n))?;
-        let doublings = (f64::from(tries) * quality.max(POOREST)) as u32;
+        let needed = if quality < ASKING_HELPS { quality.max(POOREST) } else { 1.0 };
+        let doublings = (f64::from(tries) * needed) as u32;
         let next = now + PAUSE * (1 << doublings.min(MAX_DOUBLINGS));
         if let Some(difference) = self.differences.get_mut(&neighbor) {
             (difference.tries, difference.next) = (tries + 1, next);
