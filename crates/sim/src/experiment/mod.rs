@@ -208,8 +208,8 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
         self.scenario.nodes[node].name.clone()
     }
 
-    /// Waits until the sources of this service's traffic know paths to all receivers, and these
-    /// paths back.
+    /// Waits until the sources of this service's traffic know paths to all receivers; and, where
+    /// receivers answer in any case, until these know paths back.
     fn await_paths(&mut self, service: ServiceKind) -> Result<(), RunError> {
         let scenario = self.scenario;
         let ends: Vec<(usize, Vec<usize>)> = match service {
@@ -224,16 +224,18 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
                 scenario.streams.iter().map(|stream| (stream.from, to(stream))).collect()
             }
         };
-        let both = |(from, to): &(usize, Vec<usize>)| {
-            let (from, to) = (*from, to.clone());
-            to.into_iter().flat_map(move |to| [(from, to), (to, from)])
-        };
-        let needed: Vec<(usize, usize)> = ends.iter().flat_map(both).collect();
+        let answers = service != ServiceKind::Tunnel;
+        let metric = if answers { Metric::Unicast } else { Metric::Broadcast };
+        let mut needed = Vec::new();
+        for (from, to) in ends {
+            needed.extend(to.iter().map(|to| (from, *to)));
+            needed.extend(to.iter().filter(|_| answers).map(|to| (*to, from)));
+        }
         let missing = |s: &Simulation| {
             let is_missing = |(from, to): &&(usize, usize)| {
                 let topology = s.host(*from).stack().map(Stack::topology);
                 topology.is_some_and(|topology| {
-                    !topology.paths_from(node_id(*from), Metric::Unicast).reaches(node_id(*to))
+                    !topology.paths_from(node_id(*from), metric).reaches(node_id(*to))
                 })
             };
             needed.iter().find(is_missing).copied()

@@ -1,7 +1,7 @@
 //! Neighbour discovery, and measurement of delivery ratios.
 //!
 //! Nodes say hello about once a second, and with it how many frames of control they have sent
-//! ([`neighbor`]). Hellos come quickly after a start and whenever a neighbour appears; then their
+//! (`neighbor`). Hellos come quickly after a start and whenever a neighbour appears; then their
 //! interval doubles up to the longest one (Trickle, RFC 6206, without suppression). In a crowd the
 //! longest interval grows with the number of nodes, so that hellos never fill the channel.
 //!

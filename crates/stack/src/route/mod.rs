@@ -7,8 +7,8 @@
 //! the mesh is, so that control per node hardly grows with the mesh.
 //!
 //! States are told once: nothing is repeated to keep it alive. Nodes pass a state on while somebody
-//! probably lacks it ([`spread`]), and neighbours whose digests differ compare what they know
-//! ([`repair`]). A node that nobody reaches any more is forgotten after a while.
+//! probably lacks it (`spread`), and neighbours whose digests differ compare what they know
+//! (`repair`). A node that nobody reaches any more is forgotten after a while.
 //!
 //! Source: De Couto et al., MobiCom 2003 (ETX); Pacifier, VI-B.
 
