@@ -17,7 +17,7 @@ fn shows(service: u8, kind: u8, body: &str, fields: &[(&str, &str)]) {
 }
 
 /// The golden hello.
-const HELLO: &str = "03e8 0003 0102 deadbeef01020304 01 01 0007 0008";
+const HELLO: &str = "03e8 0003 0102 0009 deadbeef01020304 01 01 0007 0008";
 
 #[test]
 fn a_hello() {
@@ -27,6 +27,7 @@ fn a_hello() {
         ("ncmesh.hello.interval", "1000"),
         ("ncmesh.hello.short_sent", "3"),
         ("ncmesh.hello.long_sent", "258"),
+        ("ncmesh.hello.neighbors", "9"),
         ("ncmesh.hello.digest", "0xdeadbeef01020304"),
         ("ncmesh.hello.asks", "1"),
         ("ncmesh.hello.asked", "7"),
@@ -361,11 +362,11 @@ fn frames_of_daemons_over_udp_are_shown_too() {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();
     let (dump, pcap) = (dir.path().join("dump"), dir.path().join("udp.pcap"));
-    let frame = open_frame(0, 0, &hex("03e8 0009 0002 1122334455667788 00 01 0007"));
+    let frame = open_frame(0, 0, &hex("03e8 0009 0002 0001 1122334455667788 00 01 0007"));
     let bytes: Vec<String> = frame.iter().map(|byte| format!("{byte:02x}")).collect();
     std::fs::write(&dump, format!("0000 {}\n", bytes.join(" "))).unwrap();
     let mut text2pcap = Command::new("text2pcap");
     text2pcap.args(["-u", "7117,7117"]).arg(&dump).arg(&pcap);
     assert!(text2pcap.output().unwrap().status.success());
-    assert_eq!(tshark.fields(&pcap, ["_ws.col.Info"]), [["control hello next in 1000 ms, states"]]);
+    assert_eq!(tshark.fields(&pcap, ["_ws.col.Info"]), [["control hello next in 1000 ms, 0 states"]]);
 }
