@@ -83,7 +83,12 @@ mod golden_summaries {
         let belts = "000301020304112200000006000000040205020008018000090040034001ff";
         let ack = "000800030102030400050000000000000007000000020100000001";
         for (service, kind, body, says) in [
-            (0, 0, "03e800030102deadbeef01020304010100070008", Summary::new("control", "hello")),
+            (
+                0,
+                0,
+                "03e8000301020009deadbeef01020304010100070008",
+                Summary::new("control", "hello"),
+            ),
             (
                 16,
                 0,

@@ -63,8 +63,8 @@ impl Active<'_> {
                 };
                 self.dispatch(&frame, o.header.counter);
                 let (from, epoch) = (o.header.sender, o.header.epoch);
-                let control = (o.service == control::SERVICE).then_some(datagram.len());
-                self.stack.control.note_frame(from, epoch, control, now);
+                let is_control = o.service == control::SERVICE;
+                self.stack.control.note_frame(from, epoch, (datagram.len(), is_control), now);
                 sender = Some(from);
             }
         }
@@ -85,9 +85,9 @@ impl Active<'_> {
 
     /// Handles the radio's report on the frame that was filled last.
     pub fn handle_tx_report(&mut self, report: TxReport) {
-        let Some(slot) = self.stack.on_air.take() else { return };
+        let Some((slot, len)) = self.stack.on_air.take() else { return };
         self.stack.egress.used(slot, report.airtime);
-        self.stack.control.note_airtime(report.airtime, slot == slot::CONTROL);
+        self.stack.control.note_airtime(len, report.airtime, slot == slot::CONTROL);
         if let Some(index) = slot.checked_sub(slot::ENGINES) {
             self.with_engine(index, |engine, cx| engine.handle_tx_report(cx, report));
         }
@@ -112,7 +112,7 @@ impl Active<'_> {
                 debug_assert!(out.len() <= stack.mtu, "{service:?} wrote more than it may");
                 stack.epoch = stack.sealer.epoch();
                 stack.counters.count_sent(service, filled.kind, out.len());
-                stack.on_air = Some(slot);
+                stack.on_air = Some((slot, out.len()));
                 if slot == slot::CONTROL {
                     stack.control.note_sent(out.len());
                 }

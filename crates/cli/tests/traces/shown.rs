@@ -368,5 +368,8 @@ fn frames_of_daemons_over_udp_are_shown_too() {
     let mut text2pcap = Command::new("text2pcap");
     text2pcap.args(["-u", "7117,7117"]).arg(&dump).arg(&pcap);
     assert!(text2pcap.output().unwrap().status.success());
-    assert_eq!(tshark.fields(&pcap, ["_ws.col.Info"]), [["control hello next in 1000 ms, 0 states"]]);
+    assert_eq!(
+        tshark.fields(&pcap, ["_ws.col.Info"]),
+        [["control hello next in 1000 ms, 0 states"]]
+    );
 }

@@ -102,6 +102,16 @@ impl Topology {
         self.replace(node, None);
     }
 
+    /// Removes the link from one node to another until the receiver tells its links anew.
+    pub fn forget_link(&mut self, from: NodeId, to: NodeId) {
+        let Some(state) = self.state(to).filter(|state| state.hears.contains_key(&from)) else {
+            return;
+        };
+        let mut state = state.clone();
+        state.hears.remove(&from);
+        self.replace(to, Some(&Arc::new(state)));
+    }
+
     /// Returns the state of a node.
     #[must_use]
     pub fn state(&self, node: NodeId) -> Option<&LinkState> {

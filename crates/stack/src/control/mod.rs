@@ -119,16 +119,16 @@ impl Control {
         self.route.handle_states(cx, frame.sender, hello.digest, reader)
     }
 
-    /// Notes a frame that was heard, after it was handled; `control` is the length of one of
-    /// control, bytes.
+    /// Notes a frame that was heard, after it was handled: its length, bytes, and whether it was
+    /// one of control.
     pub(crate) fn note_frame(
         &mut self,
         sender: NodeId,
         epoch: u64,
-        control: Option<usize>,
+        frame: (usize, bool),
         now: Instant,
     ) {
-        self.link.note_frame(sender, epoch, control, now);
+        self.link.note_frame(sender, epoch, frame, now);
     }
 
     /// Counts a frame of control, of `len` bytes, that this node sends.
@@ -149,9 +149,9 @@ impl Control {
         self.route.handle_timeout(now, &mut self.link);
     }
 
-    /// Notes the airtime of a frame that this node sent, and charges one of control for it.
-    pub(crate) fn note_airtime(&mut self, airtime: Duration, is_control: bool) {
-        self.link.note_airtime(airtime);
+    /// Notes the airtime of a frame of `len` bytes, and charges one of control for it.
+    pub(crate) fn note_airtime(&mut self, len: usize, airtime: Duration, is_control: bool) {
+        self.link.note_airtime(len, airtime);
         if is_control {
             self.budget.0 -= airtime.as_secs_f64();
         }

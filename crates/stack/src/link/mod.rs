@@ -50,6 +50,8 @@ const QUICK_FOR_NEIGHBOR: u16 = 4;
 const ANSWER_JITTER: Duration = Duration::from_millis(10);
 /// Least pause between a hello and an answer.
 const LEAST_PAUSE: Duration = Duration::from_millis(50);
+/// Airtime of a byte at 1 Mbit/s.
+const SLOWEST_BYTE: Duration = Duration::from_micros(8);
 /// How much of what a neighbour with long frames shows about length is taken over.
 const LEARN: f64 = 0.02;
 /// Greatest exponent of length.
@@ -114,6 +116,8 @@ pub struct Link {
     doubtful: BTreeSet<NodeId>,
     /// A link that delivers a share d of short frames delivers d to this power of long ones.
     exponent: f64,
+    /// Least airtime of a byte in frames that this node has sent.
+    per_byte: Duration,
 }
 
 impl Link {
@@ -132,6 +136,7 @@ impl Link {
             questionable: Vec::new(),
             doubtful: BTreeSet::new(),
             exponent: 1.0,
+            per_byte: SLOWEST_BYTE,
             config,
         }
     }
@@ -196,16 +201,22 @@ impl Link {
         true
     }
 
-    /// Notes a frame, after it was handled; `control` is the length of one of control, bytes.
+    /// Notes a frame, after it was handled: its length, bytes, and whether it was one of control.
     pub(crate) fn note_frame(
         &mut self,
         sender: NodeId,
         epoch: u64,
-        control: Option<usize>,
+        (len, is_control): (usize, bool),
         now: Instant,
     ) {
+        // Frames of nodes that do not hear this one collide with it if they begin before its end,
+        // or during it.
+        let airtime = self.per_byte * 2 * u32::try_from(len).unwrap_or(u32::MAX);
+        for (_, other) in self.neighbors.iter_mut().filter(|(node, _)| **node != sender) {
+            other.note_deaf(airtime);
+        }
         if let Some(neighbor) = self.neighbors.get_mut(&sender).filter(|n| n.epoch() == epoch) {
-            neighbor.note_frame(control.map(|len| len > LONG), now);
+            neighbor.note_frame(is_control.then_some(len > LONG), now);
         }
     }
 
@@ -282,9 +293,11 @@ impl Link {
         }
     }
 
-    /// Notes that the radio sent for a while, anything.
-    pub(crate) fn note_airtime(&mut self, airtime: Duration) {
+    /// Notes the airtime of a frame of `len` bytes that this node sent, whatever it was.
+    pub(crate) fn note_airtime(&mut self, len: usize, airtime: Duration) {
         self.neighbors.values_mut().for_each(|n| n.note_deaf(airtime));
+        let per_byte = airtime / u32::try_from(len).unwrap_or(u32::MAX).max(1);
+        self.per_byte = self.per_byte.min(per_byte);
     }
 
     /// Notes a frame that was made as long as the radio takes.

@@ -63,7 +63,7 @@ pub(super) struct Neighbor {
     /// Neighbours that it missed when it said its last hello, and the number of all.
     missing: Vec<NodeId>,
     neighbors: u16,
-    /// Time since the last frame in which our radio sent, and could not hear.
+    /// Time since the last frame in which our radio sent, or frames of others were on the air here.
     deaf: Duration,
     /// Questions since the last frame, and when the last one was sent.
     asks: u8,
@@ -136,7 +136,7 @@ impl Neighbor {
         self.asks = 0;
     }
 
-    /// Notes that our radio sent for a while.
+    /// Notes that our radio could hardly hear it for a while.
     pub(super) fn note_deaf(&mut self, airtime: Duration) {
         self.deaf += airtime;
     }
@@ -185,7 +185,7 @@ impl Neighbor {
 
     /// Returns the chance that it keeps silent although it is there; 1 if it is not late.
     pub(super) fn chance(&self, now: Instant) -> f64 {
-        // A node that sends without a pause hears nobody. It must not wait for ever to find out
+        // On a channel that is always busy nobody is heard. It must not take for ever to find out
         // that there is nobody any more.
         power(1.0 - self.listening(now).max(LEAST_LISTENING) * self.hope(), self.missed(now))
     }

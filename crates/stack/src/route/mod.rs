@@ -169,6 +169,7 @@ impl Route {
             return;
         }
         self.next_look = now + LOOK;
+        let before = link.heard();
         let topology = &self.topology;
         link.review(now, |from, to| topology.delivery(from, to));
         for node in self.dead_neighbors(now, link) {
@@ -183,6 +184,10 @@ impl Route {
             self.announce_if_worth(hears, now);
         }
         let neighbors = link.heard();
+        // A neighbour that is gone cannot tell that it does not hear us any more.
+        for gone in before.difference(&neighbors) {
+            Arc::make_mut(&mut self.topology).forget_link(self.me, *gone);
+        }
         self.repair.retain(|node| neighbors.contains(&node));
         let inbound: BTreeMap<NodeId, f64> = link.inbound().collect();
         let hearers = self.hearers(&neighbors, &inbound);
