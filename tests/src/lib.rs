@@ -6,7 +6,7 @@ use ncmesh_engine::registry::Entry;
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::topology::Metric;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
-use ncmesh_sim::{Disturbance, Knowledge, Observation, Simulation, SimulationConfig, node_id};
+use ncmesh_sim::{Disturbance, Knowledge, Observation, Simulation, SimulationConfig};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 
@@ -65,12 +65,9 @@ pub fn settled(config: SimulationConfig) -> Simulation {
 }
 
 fn all_reach_all(simulation: &Simulation) -> bool {
-    let nodes: Vec<usize> = (0..simulation.len()).collect();
-    nodes.iter().all(|from| {
-        let Some(stack) = simulation.host(*from).stack() else { return true };
-        let paths = stack.topology().paths_from(node_id(*from), Metric::Unicast);
-        nodes.iter().all(|to| paths.reaches(node_id(*to)))
-    })
+    let nodes = 0..simulation.len();
+    let lacks = |from, to| simulation.lacks_path(from, to, Metric::Unicast);
+    nodes.clone().all(|from| nodes.clone().all(|to| !lacks(from, to)))
 }
 
 /// Returns whether a source has ended its transfer.

@@ -15,7 +15,7 @@ use ncmesh_engine::file::merkle;
 use ncmesh_engine::file::{Manifest, Outgoing};
 use ncmesh_engine::rng;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::topology::Topology;
+use ncmesh_engine::topology::{Metric, Topology};
 use ncmesh_engine::tunnel::Relaying;
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::gateway::{GatewayConfig, GatewayCounters};
@@ -125,6 +125,14 @@ impl Simulation {
     #[must_use]
     pub fn host(&self, node: usize) -> &Host {
         &self.hosts[node]
+    }
+
+    /// Whether a node runs and knows no path to another.
+    #[must_use]
+    pub fn lacks_path(&self, from: usize, to: usize, metric: Metric) -> bool {
+        self.hosts[from].stack().is_some_and(|stack| {
+            !stack.topology().paths_from(node_id(from), metric).reaches(node_id(to))
+        })
     }
 
     /// How many nodes there are.

@@ -1,8 +1,8 @@
 //! Runs the traffic of one scenario with one engine, and returns the results.
 //!
 //! A [`Run`] first lets the mesh measure its links for [`settling_time`], and waits until sources
-//! know paths to their receivers. Then `transfer`, `flows`
-//! or `streams` sends what the scenario asks of that service, and collects its results.
+//! know paths to their receivers. Then `transfer`, `flows` or `streams` sends what the scenario
+//! asks of that service, and collects its results.
 
 mod flows;
 mod streams;
@@ -11,7 +11,7 @@ mod transfer;
 use crate::observe::Observer;
 use crate::outcome::{Carried, Outcome, TraceOutcome};
 use crate::scenario::{Scenario, Stream};
-use crate::simulation::{Simulation, SimulationConfig, SimulationError, node_id};
+use crate::simulation::{Simulation, SimulationConfig, SimulationError};
 use ncmesh_engine::registry::{Entry, ServiceKind};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
@@ -232,13 +232,7 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
             needed.extend(to.iter().filter(|_| answers).map(|to| (*to, from)));
         }
         let missing = |s: &Simulation| {
-            let is_missing = |(from, to): &&(usize, usize)| {
-                let topology = s.host(*from).stack().map(Stack::topology);
-                topology.is_some_and(|topology| {
-                    !topology.paths_from(node_id(*from), metric).reaches(node_id(*to))
-                })
-            };
-            needed.iter().find(is_missing).copied()
+            needed.iter().find(|(from, to)| s.lacks_path(*from, *to, metric)).copied()
         };
 
         let end = self.s.now() + LONGEST_WAIT;

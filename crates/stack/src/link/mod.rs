@@ -118,6 +118,8 @@ pub struct Link {
     exponent: f64,
     /// Least airtime of a byte in frames that this node has sent.
     per_byte: Duration,
+    /// How long our radio has sent, or could hardly hear a frame for those of others.
+    busy: Duration,
 }
 
 impl Link {
@@ -137,6 +139,7 @@ impl Link {
             doubtful: BTreeSet::new(),
             exponent: 1.0,
             per_byte: SLOWEST_BYTE,
+            busy: Duration::ZERO,
             config,
         }
     }
@@ -209,14 +212,12 @@ impl Link {
         (len, is_control): (usize, bool),
         now: Instant,
     ) {
-        // Frames of nodes that do not hear this one collide with it if they begin before its end,
-        // or during it.
-        let airtime = self.per_byte * 2 * u32::try_from(len).unwrap_or(u32::MAX);
-        for (_, other) in self.neighbors.iter_mut().filter(|(node, _)| **node != sender) {
-            other.note_deaf(airtime);
-        }
+        // A node that does not hear the sender may send at the same time. Its frame is lost here if
+        // it begins during this one, or so shortly before that it is not over yet.
+        self.busy += self.per_byte * 2 * u32::try_from(len).unwrap_or(u32::MAX);
         if let Some(neighbor) = self.neighbors.get_mut(&sender).filter(|n| n.epoch() == epoch) {
             neighbor.note_frame(is_control.then_some(len > LONG), now);
+            neighbor.busy_before = self.busy;
         }
     }
 
@@ -227,7 +228,13 @@ impl Link {
 
     /// Removes the neighbours that keep silent, asks those that may be gone, and looks at what was
     /// measured of the others. `delivery` is what the mesh knows of links between neighbours.
-    pub(crate) fn review(&mut self, now: Instant, delivery: impl Fn(NodeId, NodeId) -> f64) {
+    /// Returns those removed.
+    pub(crate) fn review(
+        &mut self,
+        now: Instant,
+        delivery: impl Fn(NodeId, NodeId) -> f64,
+    ) -> Vec<NodeId> {
+        let mut gone = Vec::new();
         // Where several nodes miss a neighbour, each is sooner sure that it is gone.
         let late = self.neighbors.iter().filter(|(_, n)| n.missed(now) > 0);
         let others: Vec<(NodeId, f64)> =
@@ -236,19 +243,22 @@ impl Link {
         self.doubtful.clear();
         for (node, others) in others {
             let Some(n) = self.neighbors.get(&node) else { continue };
-            if n.is_gone(others, now) {
+            if n.is_gone(others, self.busy, now) {
                 self.neighbors.remove(&node);
+                gone.push(node);
                 continue;
             }
-            if n.chance(now) * others < DOUBT {
+            if n.chance(self.busy, now) * others < DOUBT {
                 self.doubtful.insert(node);
             }
-            if n.is_questionable(others, now) && self.questionable.len() < MAX_ASKED {
+            let is_questionable = n.is_questionable(others, self.busy, now);
+            if is_questionable && self.questionable.len() < MAX_ASKED {
                 self.questionable.push(node);
                 self.next_hello = now;
             }
         }
         self.neighbors.values_mut().for_each(|n| n.retell(now, self.exponent));
+        gone
     }
 
     /// Returns the chance that all neighbours which hear `node` and miss it do so although it is
@@ -295,7 +305,7 @@ impl Link {
 
     /// Notes the airtime of a frame of `len` bytes that this node sent, whatever it was.
     pub(crate) fn note_airtime(&mut self, len: usize, airtime: Duration) {
-        self.neighbors.values_mut().for_each(|n| n.note_deaf(airtime));
+        self.busy += airtime;
         let per_byte = airtime / u32::try_from(len).unwrap_or(u32::MAX).max(1);
         self.per_byte = self.per_byte.min(per_byte);
     }

@@ -63,8 +63,8 @@ pub(super) struct Neighbor {
     /// Neighbours that it missed when it said its last hello, and the number of all.
     missing: Vec<NodeId>,
     neighbors: u16,
-    /// Time since the last frame in which our radio sent, or frames of others were on the air here.
-    deaf: Duration,
+    /// How long the channel had been busy in all when the last frame arrived.
+    pub busy_before: Duration,
     /// Questions since the last frame, and when the last one was sent.
     asks: u8,
     asked_at: Instant,
@@ -85,7 +85,7 @@ impl Neighbor {
             told: None,
             missing: hello.missing().collect(),
             neighbors: hello.neighbors,
-            deaf: Duration::ZERO,
+            busy_before: Duration::ZERO,
             asks: 0,
             asked_at: received.at,
         }
@@ -132,13 +132,7 @@ impl Neighbor {
             None => {}
         }
         self.heard_at = now;
-        self.deaf = Duration::ZERO;
         self.asks = 0;
-    }
-
-    /// Notes that our radio could hardly hear it for a while.
-    pub(super) fn note_deaf(&mut self, airtime: Duration) {
-        self.deaf += airtime;
     }
 
     /// Returns the share of its long frames that arrives, as it was told last.
@@ -183,37 +177,40 @@ impl Neighbor {
         u32::try_from(missed).unwrap_or(u32::MAX)
     }
 
-    /// Returns the chance that it keeps silent although it is there; 1 if it is not late.
-    pub(super) fn chance(&self, now: Instant) -> f64 {
+    /// Returns the chance that it keeps silent although it is there; 1 if it is not late. `busy` is
+    /// how long the channel has been busy in all.
+    pub(super) fn chance(&self, busy: Duration, now: Instant) -> f64 {
         // On a channel that is always busy nobody is heard. It must not take for ever to find out
         // that there is nobody any more.
-        power(1.0 - self.listening(now).max(LEAST_LISTENING) * self.hope(), self.missed(now))
+        let listening = self.listening(busy, now).max(LEAST_LISTENING);
+        power(1.0 - listening * self.hope(), self.missed(now))
     }
 
     /// Returns the share of its silence in which our radio could hear it.
-    fn listening(&self, now: Instant) -> f64 {
+    fn listening(&self, busy: Duration, now: Instant) -> f64 {
         let silence = now.since(self.heard_at).as_secs_f64();
-        if silence > 0.0 { (1.0 - self.deaf.as_secs_f64() / silence).max(0.0) } else { 1.0 }
+        let deaf = busy.saturating_sub(self.busy_before).as_secs_f64();
+        if silence > 0.0 { (1.0 - deaf / silence).max(0.0) } else { 1.0 }
     }
 
     /// Returns whether its silence is hardly chance. `others` is the chance that those who miss it
     /// as well do so although it is there.
-    pub(super) fn is_gone(&self, others: f64, now: Instant) -> bool {
+    pub(super) fn is_gone(&self, others: f64, busy: Duration, now: Instant) -> bool {
         // A question and its answer must both arrive. The last question may yet be answered.
         let pending = u8::from(now < self.asked_at + ANSWER);
         let unanswered = u32::from(self.asks.saturating_sub(pending));
-        let answer = self.listening(now) * self.hope() * self.hope();
-        let chance = self.chance(now);
+        let answer = self.listening(busy, now) * self.hope() * self.hope();
+        let chance = self.chance(busy, now);
         let asked = chance * others * power(1.0 - answer, unanswered);
         chance < GIVE_UP_ALONE || (asked < GIVE_UP && unanswered >= LEAST_ASKS)
     }
 
     /// Returns whether it should be asked to answer now. A poor link that loses an answer says
     /// nothing; such a neighbour is given up when its silence alone is long enough.
-    pub(super) fn is_questionable(&self, others: f64, now: Instant) -> bool {
+    pub(super) fn is_questionable(&self, others: f64, busy: Duration, now: Instant) -> bool {
         let measured = self.short.weight() >= MIN_SENT && self.hope() >= WORTH_ASKING;
         let again = self.asks == 0 || now >= self.asked_at + ANSWER;
-        measured && again && self.asks < MAX_ASKS && self.chance(now) * others < ASK
+        measured && again && self.asks < MAX_ASKS && self.chance(busy, now) * others < ASK
     }
 
     /// Notes that it was asked.
@@ -243,6 +240,7 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+    const QUIET: Duration = Duration::ZERO;
 
     fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
@@ -304,17 +302,17 @@ mod tests {
     fn a_good_neighbour_is_asked_after_a_hello_is_missed_and_given_up_soon_after() {
         let mut n = good();
         assert_eq!(n.missed(at(61_100)), 0);
-        assert!(!n.is_questionable(1.0, at(61_100)));
-        assert!(n.is_questionable(1.0, at(61_200)));
+        assert!(!n.is_questionable(1.0, QUIET, at(61_100)));
+        assert!(n.is_questionable(1.0, QUIET, at(61_200)));
         for ask in 0..2 {
             let now = at(61_200 + 80 * ask);
-            assert!(!n.is_gone(1.0, now), "after {ask} questions");
+            assert!(!n.is_gone(1.0, QUIET, now), "after {ask} questions");
             n.note_ask(now);
         }
-        assert!(n.is_gone(1.0, at(61_400)));
+        assert!(n.is_gone(1.0, QUIET, at(61_400)));
         // Any frame shows that it is there.
         n.note_frame(Some(true), at(61_410));
-        assert!(!n.is_gone(1.0, at(61_420)) && !n.is_questionable(1.0, at(61_420)));
+        assert!(!n.is_gone(1.0, QUIET, at(61_420)) && !n.is_questionable(1.0, QUIET, at(61_420)));
     }
 
     #[test]
@@ -326,9 +324,9 @@ mod tests {
             n.note_frame(Some(false), at(now));
         }
         let last = 240_000;
-        assert!(!n.is_questionable(1.0, at(last + 30_000)));
-        assert!(!n.is_gone(1.0, at(last + 20_000)));
-        assert!(n.is_gone(1.0, at(last + 120_000)));
+        assert!(!n.is_questionable(1.0, QUIET, at(last + 30_000)));
+        assert!(!n.is_gone(1.0, QUIET, at(last + 20_000)));
+        assert!(n.is_gone(1.0, QUIET, at(last + 120_000)));
     }
 
     #[test]

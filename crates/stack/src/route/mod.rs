@@ -169,11 +169,11 @@ impl Route {
             return;
         }
         self.next_look = now + LOOK;
-        let before = link.heard();
         let topology = &self.topology;
-        link.review(now, |from, to| topology.delivery(from, to));
+        let mut gone = link.review(now, |from, to| topology.delivery(from, to));
         for node in self.dead_neighbors(now, link) {
             link.forget(node);
+            gone.push(node);
         }
         if now >= self.next_sweep {
             self.next_sweep = now + SWEEP;
@@ -183,11 +183,11 @@ impl Route {
             let hears = self.best_that_fit(link.inbound());
             self.announce_if_worth(hears, now);
         }
-        let neighbors = link.heard();
         // A neighbour that is gone cannot tell that it does not hear us any more.
-        for gone in before.difference(&neighbors) {
-            Arc::make_mut(&mut self.topology).forget_link(self.me, *gone);
+        for node in gone {
+            Arc::make_mut(&mut self.topology).forget_link(self.me, node);
         }
+        let neighbors = link.heard();
         self.repair.retain(|node| neighbors.contains(&node));
         let inbound: BTreeMap<NodeId, f64> = link.inbound().collect();
         let hearers = self.hearers(&neighbors, &inbound);

@@ -49,6 +49,8 @@ const FIRST_PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(600);
 /// Quality from which questions to a neighbour help.
 const ASKING_HELPS: f64 = 0.25;
+/// Answers to expect of the comparisons with a neighbour, after which its next digest is awaited.
+const ENOUGH_ANSWERS: f64 = 0.2;
 /// Least quality that is reckoned with.
 const POOREST: f64 = 0.05;
 /// Most doublings.
@@ -187,8 +189,8 @@ impl Repair {
         difference.blind = 0;
 
         let news = self.latest_news(now, topology);
-        let changed: Vec<u64> = news.iter().map(|news| news.changed).collect();
-        let lacking = explain(theirs ^ ours, &changed).unwrap_or(0);
+        let basis = Basis::new(news.iter().map(|news| news.changed));
+        let lacking = basis.explain(theirs ^ ours).unwrap_or(0);
         let lacking = news.iter().enumerate().filter(|(i, _)| lacking >> i & 1 == 1);
         let late = lacking.filter(|(_, news)| now.since(news.at) >= ON_ITS_WAY);
         late.map(|(_, news)| news.origin).take(MAX_RETOLD).collect()
@@ -219,7 +221,8 @@ impl Repair {
     /// Begins a comparison with a neighbour whose digest differed some time ago by more than the
     /// news that have come since, or shortly before, explain. Each step of a comparison may be
     /// lost, so only neighbours with links of the best `quality` there is are asked: the share that
-    /// passes both ways.
+    /// passes both ways. Returns the neighbour, and the nodes whose states it is to be told as
+    /// [`refine`](Self::refine) says.
     pub(super) fn begin(
         &mut self,
         topology: &Topology,
@@ -227,18 +230,18 @@ impl Repair {
         quality: impl Fn(NodeId) -> f64,
         now: Instant,
     ) -> Option<(NodeId, Vec<NodeId>)> {
-        if now < self.next {
+        if now < self.next || self.differences.is_empty() {
             return None;
         }
         let newcomer = topology.len() <= 2;
         let news = self.latest_news(now, topology);
-        let news: Vec<u64> = news.iter().map(|news| news.changed).collect();
+        let basis = Basis::new(news.iter().map(|news| news.changed));
         let quiet = self.news.front().is_none_or(|news| now.since(news.at) >= FIRST_PATIENCE);
         let mut best = 0.0f64;
         let mut open: Vec<(u32, NodeId, f64)> = Vec::new();
         for (neighbor, difference) in &mut self.differences {
             let Some((theirs, since)) = difference.seen else { continue };
-            if !newcomer && explain(theirs ^ ours, &news).is_some() {
+            if !newcomer && basis.explain(theirs ^ ours).is_some() {
                 difference.seen = None;
                 continue;
             }
@@ -253,8 +256,8 @@ impl Repair {
                 _ => Duration::ZERO,
             };
             // A neighbour that we hardly hear is asked several times for one of its digests.
-            let is_answer_likely = f64::from(difference.blind) * quality.max(POOREST) >= 0.2;
-            if now >= since + wait && now >= difference.next && !is_answer_likely {
+            let answers = f64::from(difference.blind) * quality.max(POOREST);
+            if now >= since + wait && now >= difference.next && answers < ENOUGH_ANSWERS {
                 open.push((difference.tries, *neighbor, quality));
             }
         }
@@ -378,27 +381,36 @@ impl Repair {
     }
 }
 
-/// Returns which of the `terms`, at most 64, sum up to `bits` over GF(2), as a bit each; `None` if
-/// none do. By Gaussian elimination, with one pivot for each highest bit. Hashes are hardly ever
-/// dependent, so there is one answer at most.
-fn explain(bits: u64, terms: &[u64]) -> Option<u64> {
-    // Each pivot is a sum of terms, and which.
-    let mut pivots = [(0u64, 0u64); 64];
-    let reduce = |mut rest: (u64, u64), pivots: &[(u64, u64); 64]| {
-        while rest.0 != 0 && pivots[rest.0.ilog2() as usize].0 != 0 {
-            let pivot = pivots[rest.0.ilog2() as usize];
+/// At most 64 terms, prepared for the question which of them sum up to something over GF(2): the
+/// pivots of Gaussian elimination, one for each highest bit, each a sum of terms, and which.
+struct Basis([(u64, u64); 64]);
+
+impl Basis {
+    fn new(terms: impl Iterator<Item = u64>) -> Self {
+        let mut basis = Self([(0, 0); 64]);
+        for (index, term) in terms.enumerate() {
+            let rest = basis.reduce((term, 1 << index));
+            if rest.0 != 0 {
+                basis.0[rest.0.ilog2() as usize] = rest;
+            }
+        }
+        basis
+    }
+
+    /// Returns which terms sum up to `bits`, as a bit each; `None` if none do. Hashes are hardly
+    /// ever dependent, so there is one answer at most.
+    fn explain(&self, bits: u64) -> Option<u64> {
+        let (left, which) = self.reduce((bits, 0));
+        (left == 0).then_some(which)
+    }
+
+    fn reduce(&self, mut rest: (u64, u64)) -> (u64, u64) {
+        while rest.0 != 0 && self.0[rest.0.ilog2() as usize].0 != 0 {
+            let pivot = self.0[rest.0.ilog2() as usize];
             rest = (rest.0 ^ pivot.0, rest.1 ^ pivot.1);
         }
         rest
-    };
-    for (index, term) in terms.iter().enumerate() {
-        let rest = reduce((*term, 1 << index), &pivots);
-        if rest.0 != 0 {
-            pivots[rest.0.ilog2() as usize] = rest;
-        }
     }
-    let (left, which) = reduce((bits, 0), &pivots);
-    (left == 0).then_some(which)
 }
 
 /// Length of a range with its digest, bytes.
@@ -499,10 +511,11 @@ mod tests {
         fn a_sum_of_hashes_shows_its_terms(seed: u64, lacking in 0u64..1 << 40) {
             let listed = |i: u16| Listed { origin: NodeId(i), epoch: seed, base: u32::from(i) };
             let terms: Vec<u64> = (0..40).map(|i| listed(i).hash()).collect();
+            let basis = Basis::new(terms.iter().copied());
             let lacked = terms.iter().enumerate().filter(|(i, _)| lacking >> i & 1 == 1);
             let sum = lacked.fold(0, |sum, (_, term)| sum ^ term);
-            prop_assert_eq!(explain(sum, &terms), Some(lacking));
-            prop_assert_eq!(explain(sum ^ listed(99).hash(), &terms), None);
+            prop_assert_eq!(basis.explain(sum), Some(lacking));
+            prop_assert_eq!(basis.explain(sum ^ listed(99).hash()), None);
         }
     }
 }
