@@ -80,6 +80,23 @@ class Usage:
     """Data packets that the node sent."""
     airtime_s: float
     """Time for which the frames of the node used the channel, control included, s."""
+    control: dict[str, ControlUsage]
+    """
+    Frames that measure links and carry link state, by kind: `hello`, `probe`, `compare`,
+    `versions`, `request`. Link states travel behind hellos.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlUsage:
+    """Frames of control that a node has sent, of one kind."""
+
+    frames: int
+    """Number of frames."""
+    bytes: int
+    """Bytes, outer frame included."""
+    airtime_s: float
+    """Time for which they used the channel, s."""
 
 
 @dataclass(frozen=True, kw_only=True)

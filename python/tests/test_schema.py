@@ -107,7 +107,8 @@ def test_nodes_use_the_channel_for_part_of_the_time(outcome):
 
 def test_a_file_without_a_column_has_nulls_there(tmp_path):
     store = Store(tmp_path)
-    usage = {"transmissions": 3, "airtime_s": 0.5}
+    hello = {"frames": 7, "bytes": 400, "airtime_s": 0.01}
+    usage = {"transmissions": 3, "airtime_s": 0.5, "control": {"hello": hello}}
     store.append([{"run": "new", "nodes": {"a": usage}, "cpu": {"a": 0.1}}])
     (file,) = tmp_path.glob("*.parquet")
     old = pq.read_table(file)
@@ -116,7 +117,7 @@ def test_a_file_without_a_column_has_nulls_there(tmp_path):
     pq.write_table(old, file)
     (row,) = store.table().to_pylist()
     assert (row["run"], row["cpu"]) == ("new", None)
-    assert row["nodes"] == [("a", {"transmissions": 3, "airtime_s": None})]
+    assert row["nodes"] == [("a", {"transmissions": 3, "airtime_s": None, "control": None})]
 
 
 def old_usage() -> pa.DataType:

@@ -1,5 +1,6 @@
 //! Counters of a node: frames by service and kind, drops by reason.
 
+use crate::time::Duration;
 use ncmesh_wire::{OpenError, ServiceId};
 use std::collections::BTreeMap;
 
@@ -84,6 +85,7 @@ pub struct Counters {
     drops: BTreeMap<DropReason, u64>,
     sent: BTreeMap<(ServiceId, u8), Tally>,
     heard: BTreeMap<(ServiceId, u8), Tally>,
+    airtime: BTreeMap<(ServiceId, u8), Duration>,
 }
 
 impl Counters {
@@ -122,6 +124,17 @@ impl Counters {
     /// Counts a frame that this node sent; `bytes` are those on the air.
     pub fn count_sent(&mut self, service: ServiceId, kind: u8, bytes: usize) {
         self.sent.entry((service, kind)).or_default().add(bytes);
+    }
+
+    /// Adds the airtime of a frame that this node sent.
+    pub fn count_airtime(&mut self, service: ServiceId, kind: u8, airtime: Duration) {
+        *self.airtime.entry((service, kind)).or_default() += airtime;
+    }
+
+    /// Returns the airtime of the frames sent of this service and kind.
+    #[must_use]
+    pub fn airtime(&self, service: ServiceId, kind: u8) -> Duration {
+        self.airtime.get(&(service, kind)).copied().unwrap_or_default()
     }
 
     /// Counts a frame that this node heard; `bytes` are those on the air.

@@ -122,7 +122,9 @@ fn results_have_the_fields_of_the_schema_and_no_others() {
         add_present(&schema, &schema, &value, "", &mut present);
     }
     assert_eq!(described, present);
-    assert!(described.contains(".nodes[].airtime_s") && described.contains(".flows[].tcp.rtt_s"));
+    assert!(
+        described.contains(".nodes[].control[].bytes") && described.contains(".flows[].tcp.rtt_s")
+    );
 }
 
 #[test]

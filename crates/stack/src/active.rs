@@ -85,8 +85,10 @@ impl Active<'_> {
 
     /// Handles the radio's report on the frame that was filled last.
     pub fn handle_tx_report(&mut self, report: TxReport) {
-        let Some((slot, len)) = self.stack.on_air.take() else { return };
+        let Some((slot, kind, len)) = self.stack.on_air.take() else { return };
         self.stack.egress.used(slot, report.airtime);
+        let service = self.stack.service_id(slot);
+        self.stack.counters.count_airtime(service, kind, report.airtime);
         self.stack.control.note_airtime(len, report.airtime, slot == slot::CONTROL);
         if let Some(index) = slot.checked_sub(slot::ENGINES) {
             self.with_engine(index, |engine, cx| engine.handle_tx_report(cx, report));
@@ -112,7 +114,7 @@ impl Active<'_> {
                 debug_assert!(out.len() <= stack.mtu, "{service:?} wrote more than it may");
                 stack.epoch = stack.sealer.epoch();
                 stack.counters.count_sent(service, filled.kind, out.len());
-                stack.on_air = Some((slot, out.len()));
+                stack.on_air = Some((slot, filled.kind, out.len()));
                 if slot == slot::CONTROL {
                     stack.control.note_sent(out.len());
                 }

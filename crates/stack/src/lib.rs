@@ -23,4 +23,4 @@ mod tests;
 
 pub use config::{ConfigError, MTUS, StackConfig};
 pub use stack::{Active, Stack, Transmission};
-pub use usage::Usage;
+pub use usage::{ControlUsage, Usage};

@@ -62,8 +62,8 @@ pub struct Stack {
     pub(crate) egress: Egress,
     pub(crate) counters: Counters,
     pub(crate) events: VecDeque<Event>,
-    /// Slot that filled the frame on the air, and the frame's length, bytes.
-    pub(crate) on_air: Option<(usize, usize)>,
+    /// Slot that filled the frame on the air, the frame's kind, and its length, bytes.
+    pub(crate) on_air: Option<(usize, u8, usize)>,
     pub(crate) now: Instant,
     /// Time of the last call of [`Active::handle_timeout`].
     pub(crate) served: Instant,

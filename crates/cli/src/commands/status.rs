@@ -27,6 +27,7 @@ fn text(s: &Status) -> String {
             "airtime    {:.1} s; {} data packets sent",
             s.usage.airtime_s, s.usage.transmissions
         ),
+        format!("control    {}", control(s)),
         format!("heard      {}", traffic(&s.heard)),
     ];
     if !s.drops.is_empty() {
@@ -40,6 +41,16 @@ fn text(s: &Status) -> String {
     );
     lines.extend(s.hints.iter().map(|hint| format!("hint       {hint}")));
     lines.join("\n")
+}
+
+fn control(s: &Status) -> String {
+    let kinds = s.usage.control.iter().filter(|(_, of)| of.frames > 0);
+    let kinds: Vec<String> = kinds
+        .map(|(kind, of)| {
+            format!("{kind} {:.1} kB in {:.2} s", of.bytes as f64 / 1e3, of.airtime_s)
+        })
+        .collect();
+    if kinds.is_empty() { "none".into() } else { kinds.join(", ") }
 }
 
 fn tunnel(t: &Tunnel) -> Vec<String> {
