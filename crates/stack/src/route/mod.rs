@@ -46,6 +46,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(1500);
 const UNMEASURED: f64 = 0.5;
 /// Share of the delivery over a third node below which a neighbour is left to that.
 const POOR: f64 = 0.5;
+/// Share of the best delivery from which hardly anybody reaches a neighbour better.
+const BEST: f64 = 0.9;
 /// Delivery from which a neighbour notices the death of a node soon.
 const GOOD: f64 = 0.5;
 /// Number of neighbours whose word counts, and how many of them are enough.
@@ -117,7 +119,7 @@ impl Route {
             pace,
             base: BTreeMap::new(),
             touched: BTreeSet::new(),
-            far: (own::MOST_FAR, now),
+            far: (own::first_credit(me), now),
             next_look: now,
             next_sweep: now + SWEEP,
             unreachable: BTreeMap::new(),
@@ -192,7 +194,13 @@ impl Route {
         let inbound: BTreeMap<NodeId, f64> = link.inbound().collect();
         let hearers = self.hearers(&neighbors, &inbound);
         self.spread.set_hearers(hearers);
-        let quality = |node| self.spread.quality(node);
+        // A neighbour compares with those that reach it well. Of one whose state nobody has told us
+        // we do not know who they are.
+        let quality = |node| {
+            let is_known = self.topology.state(node).is_some();
+            let hearer = self.spread.hearer(node)?;
+            (!is_known || hearer.needs_comparison()).then_some(hearer.quality)
+        };
         if let Some((neighbor, told)) = self.repair.begin(&self.topology, self.digest, quality, now)
         {
             told.into_iter().for_each(|origin| self.spread.tell(origin, neighbor, now));
@@ -218,23 +226,30 @@ impl Route {
         let reached: BTreeMap<NodeId, f64> = reached.collect();
         let hearer = |node: &NodeId| {
             let heard = inbound.get(node).copied().unwrap_or(UNMEASURED);
-            let Some(delivery) = reached.get(node).copied() else {
-                return Hearer {
-                    node: *node,
-                    delivery: heard,
-                    weight: 0.0,
-                    quality: heard * heard,
-                };
-            };
+            let told = reached.get(node).copied();
+            let delivery = told.unwrap_or(heard);
             // Another neighbour of both passes on what it hears from us. If there is a good one,
             // whoever reaches the node best will have the news. If there is none, the node may
             // depend on us, however well it hears those behind it.
-            let over = |(via, last): (&NodeId, &f64)| Some(last.min(*reached.get(via)?));
-            let over = hears(node).iter().filter_map(over).fold(delivery, f64::max);
-            let any = hears(node).values().copied().fold(delivery, f64::max);
-            let best = if over >= POOR * any { any } else { over };
-            let weight = if delivery > POOR * best { delivery / best } else { 0.0 };
-            Hearer { node: *node, delivery, weight, quality: delivery * heard }
+            let share = |own: f64, of: &dyn Fn(NodeId, f64) -> f64| {
+                let over = hears(node).iter().filter_map(|(via, last)| {
+                    let first = reached.get(via)?;
+                    Some(first.min(of(*via, *last)))
+                });
+                let over = over.fold(own, f64::max);
+                let all = hears(node).iter().map(|(via, last)| of(*via, *last));
+                let any = all.fold(own, f64::max);
+                let is_left = over >= POOR * any;
+                (own / if is_left { any } else { over }, is_left)
+            };
+            let (reach, _) = share(delivery, &|_, last| last);
+            let weight = if told.is_some() && reach > POOR { reach } else { 0.0 };
+            // Only who hears the node as well knows what it lacks.
+            let quality = delivery * heard;
+            let both = |via: NodeId, last: f64| last * self.topology.delivery(*node, via);
+            let (best, is_left) = share(quality, &both);
+            let relies = best > POOR && (!is_left || best >= BEST);
+            Hearer { node: *node, delivery, weight, quality, relies }
         };
         neighbors.iter().map(hearer).collect()
     }
@@ -378,9 +393,13 @@ impl Route {
             return cx.counters.drop(DropReason::Full);
         }
 
+        // What is told to one that lacks it goes on only if the whole mesh was to know it.
+        let before = known.map(|known| (known.version.0, known.base));
+        let is_far_news = before.is_none_or(|before| before < (state.version.0, state.base));
+        let goes_on = if told.scope == EVERYWHERE { is_far_news } else { told.scope > 0 };
         self.store(origin, Some(state), cx.now);
         self.repair.note_learned(origin);
-        if told.scope == 0 {
+        if !goes_on {
             return self.spread.withdraw(origin);
         }
         let left = if told.scope == EVERYWHERE { EVERYWHERE } else { told.scope - 1 };
@@ -407,9 +426,11 @@ impl Route {
                 repair::digest(&self.topology, *range) != *theirs
             };
             let differing = digests.into_iter().take(repair::MAX_RANGES).filter(differs);
-            let ranges = differing.map(|(range, _)| range).collect();
-            let with = (sender, self.spread.quality(sender));
-            for origin in self.repair.refine(&self.topology, with, ranges) {
+            let differing = differing.collect();
+            // It is told unasked only what it depends on us for.
+            let quality = |hearer: &Hearer| if hearer.relies { hearer.quality } else { 1.0 };
+            let with = (sender, self.spread.hearer(sender).map_or(1.0, quality));
+            for origin in self.repair.refine(&self.topology, with, differing, cx.now) {
                 self.spread.tell(origin, sender, soon(cx));
             }
         }

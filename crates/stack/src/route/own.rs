@@ -1,7 +1,7 @@
 //! What a node tells about its own links: to whom, and when.
 
-use super::Route;
 use super::state::{self, Change, EVERYWHERE};
+use super::{NO_LINKS, Route};
 use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_engine::topology::LinkState;
 use ncmesh_wire::NodeId;
@@ -13,10 +13,10 @@ const MOST_PACE: Duration = Duration::from_secs(4);
 const SETTLING: Duration = Duration::from_secs(10);
 /// Hops that a change too small for the whole mesh goes.
 const NEAR: u8 = 3;
-/// The same of a change that would matter everywhere, from a node that has told too much lately.
+/// The same of a change that matters far away, from a node that has told too much lately.
 const MIDDLE: u8 = 8;
 /// Announcements to the whole mesh that a node may save up.
-pub(super) const MOST_FAR: f64 = 4.0;
+const MOST_FAR: f64 = 4.0;
 /// Nodes that may tell the whole mesh something in a second, together.
 const FAR_PER_S: f64 = 10.0;
 /// Least change of a delivery that matters however poor the link is.
@@ -29,6 +29,14 @@ const MOST_STEPS: u32 = 1000;
 const URGENT: f64 = 0.4;
 /// How much longer than a way over another neighbour a link may be, and still matter far away.
 const DETOUR: f64 = 1.2;
+
+/// Returns the part of an announcement to the whole mesh that a node may make when it starts. It
+/// differs from node to node, so that those which start together do not all correct their first
+/// measurements at the same time.
+pub(super) fn first_credit(node: NodeId) -> f64 {
+    // Multiples of the golden ratio are spread evenly (Knuth, volume 3, 6.4).
+    f64::from(node.0.wrapping_mul(0x9E37)) / 65536.0
+}
 
 impl Route {
     /// Returns the links of this node's own state: all, or the best that fit into a frame. A link
@@ -52,7 +60,8 @@ impl Route {
     }
 
     /// Announces the links of this node if they have changed by enough: to the whole mesh, or to
-    /// the nodes nearby.
+    /// the nodes nearby. What the whole mesh is told costs a credit, which comes the more slowly,
+    /// the larger the mesh is; only that this link alone leads to a neighbour is told without.
     pub(super) fn announce_if_worth(&mut self, hears: BTreeMap<NodeId, f64>, now: Instant) {
         let Some(at) = self.announced_at else {
             return self.announce(hears, EVERYWHERE, true, now);
@@ -65,43 +74,58 @@ impl Route {
         if since < seconds(self.config.min_interval_s) {
             return;
         }
-        let far = self.config.far_change;
-        let changed = changes(&self.base, &hears, far);
-        let changed = changed.filter(|(node, by)| self.is_essential(*node, by.high, &hears));
-        let essential: Vec<Deliveries> = changed.map(|(_, by)| by).collect();
+        // Links that have changed since the mesh was told, by much, and may be on a shortest path:
+        // no way over one other neighbour is clearly shorter.
+        let far_change = self.config.far_change;
+        let changed = changes(&self.base, &hears, far_change);
+        let changed = changed.map(|(node, by)| (node, by, self.detour(node, &hears)));
+        let essential: Vec<(NodeId, Deliveries, f64)> =
+            changed.filter(|(_, by, detour)| 1.0 / by.high <= DETOUR * detour).collect();
         let told = self.topology.state(self.me);
         let many_steps = told.is_some_and(|told| self.seq - told.base >= MOST_STEPS);
         let matters_far = !essential.is_empty() || self.contradicted || many_steps;
-        let urgent = essential.iter().any(|by| by.low == 0.0 || by.high - by.low >= URGENT);
+        let is_bridge =
+            essential.iter().any(|(_, by, detour)| by.low == 0.0 && detour.is_infinite());
+        // What has just happened is more urgent than that the mesh was told little lately.
+        let just_now = changes(told.map_or(&NO_LINKS, |told| &told.hears), &hears, far_change);
+        let just_now: Vec<Deliveries> = just_now
+            .filter(|(node, _)| essential.iter().any(|(other, ..)| other == node))
+            .map(|(_, by)| by)
+            .collect();
+        let urgent = just_now.iter().any(|by| by.low == 0.0 || by.high - by.low >= URGENT);
         let settled = now >= self.started + SETTLING;
         if !(urgent && settled) && since < self.pace {
             return;
         }
-        if matters_far && self.far.0 >= 1.0 {
-            self.far.0 -= 1.0;
+        if matters_far && (self.far.0 >= 1.0 || is_bridge) {
+            self.far.0 = (self.far.0 - 1.0).max(0.0);
             return self.announce(hears, EVERYWHERE, urgent, now);
         }
         let change = self.config.change;
         let matters_near =
             told.is_none_or(|told| changes(&told.hears, &hears, change).next().is_some());
-        if matters_near && (matters_far || since >= seconds(self.config.near_interval_s)) {
-            let scope = if matters_far { MIDDLE } else { NEAR };
+        if matters_near && (!just_now.is_empty() || since >= seconds(self.config.near_interval_s)) {
+            let scope = if just_now.is_empty() { NEAR } else { MIDDLE };
             self.announce(hears, scope, urgent, now);
         }
     }
 
-    /// Returns whether a link from `node` with this delivery may be on a shortest path: no way over
-    /// one other neighbour is clearly shorter.
-    fn is_essential(&self, node: NodeId, delivery: f64, hears: &BTreeMap<NodeId, f64>) -> bool {
+    /// Returns the ETX of the best way from `node` to here over one other neighbour.
+    fn detour(&self, node: NodeId, hears: &BTreeMap<NodeId, f64>) -> f64 {
         let over = |(via, last): (&NodeId, &f64)| {
             let first = self.topology.delivery(node, *via);
             if *via == node { f64::INFINITY } else { 1.0 / first + 1.0 / last }
         };
-        let detour = hears.iter().map(over).fold(f64::INFINITY, f64::min);
-        1.0 / delivery <= DETOUR * detour
+        hears.iter().map(over).fold(f64::INFINITY, f64::min)
     }
 
-    fn announce(&mut self, hears: BTreeMap<NodeId, f64>, scope: u8, urgent: bool, now: Instant) {
+    fn announce(
+        &mut self,
+        mut hears: BTreeMap<NodeId, f64>,
+        scope: u8,
+        urgent: bool,
+        now: Instant,
+    ) {
         // While changes keep coming, pauses double.
         let least = seconds(self.config.min_interval_s);
         let quiet = self.announced_at.is_none_or(|at| now.since(at) >= 4 * self.pace);
@@ -114,6 +138,11 @@ impl Route {
         let whole = core::mem::take(&mut self.contradicted);
         let none = BTreeMap::new();
         let known = before.map_or(&none, |known| &known.hears);
+        // Links that have hardly changed stay as they were told: the frame is shorter.
+        for (node, delivery) in &mut hears {
+            let is_alike = |told: &&f64| (*told - *delivery).abs() < self.config.change / 2.0;
+            *delivery = known.get(node).filter(is_alike).copied().unwrap_or(*delivery);
+        }
         let touched = known.keys().chain(hears.keys()).filter(|n| known.get(n) != hears.get(n));
         self.touched.extend(touched.copied().collect::<Vec<_>>());
 
@@ -138,6 +167,11 @@ impl Route {
     }
 }
 
+/// Returns the delivery of a link; one that is not there delivers nothing.
+fn delivery(links: &BTreeMap<NodeId, f64>, node: &NodeId) -> f64 {
+    links.get(node).copied().unwrap_or(0.0)
+}
+
 /// The two deliveries of a link that has changed.
 #[derive(Clone, Copy, Debug)]
 struct Deliveries {
@@ -146,7 +180,7 @@ struct Deliveries {
 }
 
 /// Returns the links that have changed by at least `least`, or so much for poor ones that they have
-/// become others. A link that is not there delivers nothing.
+/// become others.
 fn changes<'a>(
     before: &'a BTreeMap<NodeId, f64>,
     after: &'a BTreeMap<NodeId, f64>,
@@ -154,8 +188,8 @@ fn changes<'a>(
 ) -> impl Iterator<Item = (NodeId, Deliveries)> + 'a {
     let gone = before.keys().filter(|node| !after.contains_key(node));
     gone.chain(after.keys()).filter_map(move |node| {
-        let of = |links: &BTreeMap<NodeId, f64>| links.get(node).copied().unwrap_or(0.0);
-        let (low, high) = (of(before).min(of(after)), of(before).max(of(after)));
+        let (a, b) = (delivery(before, node), delivery(after, node));
+        let (low, high) = (a.min(b), a.max(b));
         let is_other = high - low >= LEAST_CHANGE && high >= RATIO * low;
         (high - low >= least || is_other).then_some((*node, Deliveries { low, high }))
     })

@@ -34,7 +34,7 @@ pub(super) const MAX_RANGES: usize = 64;
 /// Time that news may take to reach every neighbour, and how many are remembered. Sums of more
 /// would explain any difference.
 const NEWS_TIME: Duration = Duration::from_secs(12);
-const MAX_NEWS: usize = 40;
+const MAX_NEWS: usize = 50;
 /// Time in which news reach a neighbour unless they are lost, and most states that are told again
 /// after one hello.
 const ON_ITS_WAY: Duration = Duration::from_millis(400);
@@ -48,7 +48,7 @@ const FIRST_PATIENCE: Duration = Duration::from_millis(500);
 /// one that arrives, and is answered.
 const PAUSE: Duration = Duration::from_millis(600);
 /// Quality from which questions to a neighbour help.
-const ASKING_HELPS: f64 = 0.25;
+pub(super) const ASKING_HELPS: f64 = 0.25;
 /// Answers to expect of the comparisons with a neighbour, after which its next digest is awaited.
 const ENOUGH_ANSWERS: f64 = 0.2;
 /// Least quality that is reckoned with.
@@ -123,8 +123,10 @@ struct News {
 /// A neighbour whose states may differ from ours.
 #[derive(Clone, Copy, Debug)]
 struct Difference {
-    /// Its digest that differed from ours, and when.
-    seen: Option<(u64, Instant)>,
+    /// A digest of it that nothing explains yet, and when it came.
+    open: Option<(u64, Instant)>,
+    /// Its latest digest.
+    latest: u64,
     /// Comparisons since the digests were last alike, and since we last heard a digest.
     tries: u32,
     blind: u32,
@@ -180,36 +182,38 @@ impl Repair {
             self.alike.insert(neighbor);
             return Vec::new();
         }
-        let new = Difference { seen: None, tries: 0, blind: 0, next: now };
+        let terms = self.terms(topology, ALL, now);
+        let new = Difference { open: None, latest: theirs, tries: 0, blind: 0, next: now };
         let difference = self.differences.entry(neighbor).or_insert(new);
-        match &mut difference.seen {
-            Some((digest, _)) => *digest = theirs,
-            seen => *seen = Some((theirs, now)),
+        (difference.latest, difference.blind) = (theirs, 0);
+        // A digest that nothing explains yet may hold news that are on their way to us. It is kept
+        // until they must have come.
+        match difference.open {
+            Some((open, _)) if terms.explain(open ^ ours).is_none() => {}
+            _ => difference.open = Some((theirs, now)),
         }
-        difference.blind = 0;
-
-        let news = self.latest_news(now, topology);
-        let basis = Basis::new(news.iter().map(|news| news.changed));
-        let lacking = basis.explain(theirs ^ ours).unwrap_or(0);
-        let lacking = news.iter().enumerate().filter(|(i, _)| lacking >> i & 1 == 1);
-        let late = lacking.filter(|(_, news)| now.since(news.at) >= ON_ITS_WAY);
-        late.map(|(_, news)| news.origin).take(MAX_RETOLD).collect()
+        let lacking = terms.explain(theirs ^ ours).into_iter().flatten();
+        let late = lacking.filter(|news| now.since(news.at) >= ON_ITS_WAY);
+        late.map(|news| news.origin).take(MAX_RETOLD).collect()
     }
 
-    /// Returns what a neighbour may lack: the latest news, and in a small mesh all other states.
-    fn latest_news(&self, now: Instant, topology: &Topology) -> Vec<News> {
+    /// Returns what a neighbour may lack of the states in a range: the latest news, and if there
+    /// are few states, each of them.
+    fn terms(&self, topology: &Topology, range: Range, now: Instant) -> Terms {
         let news = self.news.iter().take_while(move |news| now.since(news.at) < NEWS_TIME);
-        let mut news: Vec<News> = news.copied().collect();
-        if topology.len() + news.len() <= MAX_NEWS {
-            let all = listed(topology, ALL);
-            let old = |listed: Listed| News {
-                origin: listed.origin,
-                at: Instant::default(),
-                changed: listed.hash(),
-            };
-            news.extend(all.map(old));
+        let is_inside = |news: &&News| range.0 <= news.origin && news.origin <= range.1;
+        let mut terms: Vec<News> = news.filter(is_inside).copied().collect();
+        let states = listed(topology, range).map(|listed| News {
+            origin: listed.origin,
+            at: Instant::default(),
+            changed: listed.hash(),
+        });
+        let room = MAX_NEWS - terms.len();
+        let states: Vec<News> = states.take(room + 1).collect();
+        if states.len() <= room {
+            terms.extend(states);
         }
-        news
+        Terms::new(terms)
     }
 
     /// Forgets the neighbours that are not among those heard lately.
@@ -227,25 +231,24 @@ impl Repair {
         &mut self,
         topology: &Topology,
         ours: u64,
-        quality: impl Fn(NodeId) -> f64,
+        quality: impl Fn(NodeId) -> Option<f64>,
         now: Instant,
     ) -> Option<(NodeId, Vec<NodeId>)> {
         if now < self.next || self.differences.is_empty() {
             return None;
         }
         let newcomer = topology.len() <= 2;
-        let news = self.latest_news(now, topology);
-        let basis = Basis::new(news.iter().map(|news| news.changed));
+        let terms = self.terms(topology, ALL, now);
         let quiet = self.news.front().is_none_or(|news| now.since(news.at) >= FIRST_PATIENCE);
         let mut best = 0.0f64;
         let mut open: Vec<(u32, NodeId, f64)> = Vec::new();
         for (neighbor, difference) in &mut self.differences {
-            let Some((theirs, since)) = difference.seen else { continue };
-            if !newcomer && basis.explain(theirs ^ ours).is_some() {
-                difference.seen = None;
+            let Some((theirs, since)) = difference.open else { continue };
+            if !newcomer && terms.explain(theirs ^ ours).is_some() {
+                difference.open = None;
                 continue;
             }
-            let quality = quality(*neighbor);
+            let Some(quality) = quality(*neighbor) else { continue };
             best = best.max(quality);
             let is_first = !self.alike.contains(neighbor) && (quiet || quality < ASKING_HELPS);
             // After a comparison that did not help, the next digest that differs is enough.
@@ -267,12 +270,13 @@ impl Repair {
         let needed = if quality < ASKING_HELPS { quality.max(POOREST) } else { 1.0 };
         let doublings = (f64::from(tries) * needed) as u32;
         let next = now + PAUSE * (1 << doublings.min(MAX_DOUBLINGS));
-        if let Some(difference) = self.differences.get_mut(&neighbor) {
-            (difference.tries, difference.next) = (tries + 1, next);
-            difference.blind += 1;
-        }
+        let difference = self.differences.get_mut(&neighbor)?;
+        (difference.tries, difference.next) = (tries + 1, next);
+        difference.blind += 1;
+        difference.open = Some((difference.latest, now));
+        let differing = vec![(ALL, difference.latest)];
         self.next = now + PAUSE;
-        Some((neighbor, self.refine(topology, (neighbor, quality), vec![ALL])))
+        Some((neighbor, self.refine(topology, (neighbor, quality), differing, now)))
     }
 
     /// Puts a comparison with a neighbour off: one with this node is under way.
@@ -318,18 +322,25 @@ impl Repair {
         self.wanted.values().map(|want| want.due).filter(|due| *due > after).min()
     }
 
-    /// Compares ranges with a neighbour more closely: short ones as lists, long ones in parts.
-    /// Returns the nodes whose states it is to be told instead: where a question with its answer
-    /// hardly ever comes through, it is told all of a short range without being asked.
+    /// Compares ranges of which a neighbour has other digests more closely: short ones as lists,
+    /// long ones in parts. Returns the nodes whose states it is to be told instead: those that
+    /// explain the difference; and over a link that hardly lets a question and its answer pass, all
+    /// of a short range.
     #[must_use]
     pub(super) fn refine(
         &mut self,
         topology: &Topology,
         (with, quality): (NodeId, f64),
-        ranges: Vec<Range>,
+        digests: Vec<(Range, u64)>,
+        now: Instant,
     ) -> Vec<NodeId> {
         let (mut lists, mut parts, mut told) = (Vec::new(), Vec::new(), Vec::new());
-        for range in ranges.into_iter().take(MAX_RANGES) {
+        for (range, theirs) in digests.into_iter().take(MAX_RANGES) {
+            let difference = theirs ^ digest(topology, range);
+            if let Some(lacking) = self.terms(topology, range, now).explain(difference) {
+                told.extend(lacking.map(|news| news.origin));
+                continue;
+            }
             let nodes: Vec<NodeId> = listed(topology, range).map(|listed| listed.origin).collect();
             if nodes.len() <= LIST {
                 if quality < ASKING_HELPS {
@@ -381,32 +392,37 @@ impl Repair {
     }
 }
 
-/// At most 64 terms, prepared for the question which of them sum up to something over GF(2): the
-/// pivots of Gaussian elimination, one for each highest bit, each a sum of terms, and which.
-struct Basis([(u64, u64); 64]);
+/// What a neighbour may lack, at most 64 terms, prepared for the question which of them sum up to a
+/// difference over GF(2): with the pivots of Gaussian elimination, one for each highest bit, each a
+/// sum of terms, and which.
+struct Terms {
+    news: Vec<News>,
+    pivots: [(u64, u64); 64],
+}
 
-impl Basis {
-    fn new(terms: impl Iterator<Item = u64>) -> Self {
-        let mut basis = Self([(0, 0); 64]);
-        for (index, term) in terms.enumerate() {
-            let rest = basis.reduce((term, 1 << index));
+impl Terms {
+    fn new(news: Vec<News>) -> Self {
+        let mut terms = Self { news, pivots: [(0, 0); 64] };
+        for index in 0..terms.news.len() {
+            let rest = terms.reduce((terms.news[index].changed, 1 << index));
             if rest.0 != 0 {
-                basis.0[rest.0.ilog2() as usize] = rest;
+                terms.pivots[rest.0.ilog2() as usize] = rest;
             }
         }
-        basis
+        terms
     }
 
-    /// Returns which terms sum up to `bits`, as a bit each; `None` if none do. Hashes are hardly
-    /// ever dependent, so there is one answer at most.
-    fn explain(&self, bits: u64) -> Option<u64> {
+    /// Returns the terms that sum up to `bits`; `None` if none do. Hashes are hardly ever
+    /// dependent, so there is one answer at most.
+    fn explain(&self, bits: u64) -> Option<impl Iterator<Item = &News>> {
         let (left, which) = self.reduce((bits, 0));
-        (left == 0).then_some(which)
+        let chosen = move |(index, _): &(usize, &News)| which >> index & 1 == 1;
+        (left == 0).then(|| self.news.iter().enumerate().filter(chosen).map(|(_, news)| news))
     }
 
     fn reduce(&self, mut rest: (u64, u64)) -> (u64, u64) {
-        while rest.0 != 0 && self.0[rest.0.ilog2() as usize].0 != 0 {
-            let pivot = self.0[rest.0.ilog2() as usize];
+        while rest.0 != 0 && self.pivots[rest.0.ilog2() as usize].0 != 0 {
+            let pivot = self.pivots[rest.0.ilog2() as usize];
             rest = (rest.0 ^ pivot.0, rest.1 ^ pivot.1);
         }
         rest
@@ -509,13 +525,17 @@ mod tests {
         /// Of news that each change 64 random bits, those that a neighbour lacks are found.
         #[test]
         fn a_sum_of_hashes_shows_its_terms(seed: u64, lacking in 0u64..1 << 40) {
-            let listed = |i: u16| Listed { origin: NodeId(i), epoch: seed, base: u32::from(i) };
-            let terms: Vec<u64> = (0..40).map(|i| listed(i).hash()).collect();
-            let basis = Basis::new(terms.iter().copied());
-            let lacked = terms.iter().enumerate().filter(|(i, _)| lacking >> i & 1 == 1);
-            let sum = lacked.fold(0, |sum, (_, term)| sum ^ term);
-            prop_assert_eq!(basis.explain(sum), Some(lacking));
-            prop_assert_eq!(basis.explain(sum ^ listed(99).hash()), None);
+            let news = |i: u16| News {
+                origin: NodeId(i),
+                at: Instant::default(),
+                changed: Listed { origin: NodeId(i), epoch: seed, base: u32::from(i) }.hash(),
+            };
+            let terms = Terms::new((0..40).map(news).collect());
+            let lacked = (0..40).filter(|i| lacking >> i & 1 == 1);
+            let sum = lacked.clone().fold(0, |sum, i| sum ^ news(i).changed);
+            let found: Vec<NodeId> = terms.explain(sum).unwrap().map(|news| news.origin).collect();
+            prop_assert_eq!(found, lacked.map(NodeId).collect::<Vec<_>>());
+            prop_assert!(terms.explain(sum ^ news(99).changed).is_none());
         }
     }
 }

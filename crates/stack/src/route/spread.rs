@@ -6,6 +6,7 @@
 //! self-pruning of Peng and Lu (MobiHoc 2000) with measured deliveries in the place of a disc. What
 //! is lost all the same is repaired by comparison ([`super::repair`]).
 
+use super::repair::ASKING_HELPS;
 use super::state::{Change, EVERYWHERE, Reach};
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant};
@@ -13,13 +14,15 @@ use ncmesh_wire::NodeId;
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 
-/// Number of neighbours that must probably lack a state for it to be passed on.
+/// Number of neighbours that must probably lack a state for it to be passed on, and for one that is
+/// not urgent to be sent again: repair finds the few that still lack it.
 const WORTH: f64 = 0.5;
+const WORTH_AGAIN: f64 = 1.0;
 /// Longest wait before a copy is passed on; it is shorter, the more neighbours it serves.
 pub(super) const WAIT: Duration = Duration::from_millis(100);
 /// The same of a state that is not urgent: it can wait for the next hello.
 const LAZY_WAIT: Duration = Duration::from_millis(1300);
-/// Mean pause before the same state is sent again. Each further one is twice as long.
+/// Mean pause before the same urgent state is sent again. Each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(150);
 /// Most transmissions of one version.
 const MAX_SENDS: u8 = 5;
@@ -38,6 +41,17 @@ pub(super) struct Hearer {
     pub weight: f64,
     /// Share of frames that pass both ways, or probably do.
     pub quality: f64,
+    /// Whether hardly anybody reaches it better, or at least not nearly as well as its neighbours
+    /// reach it: these may be a part of the mesh to which we are the bridge.
+    pub relies: bool,
+}
+
+impl Hearer {
+    /// Returns whether it is for us to compare what both know: over a poor link only if it relies
+    /// on us.
+    pub(super) fn needs_comparison(&self) -> bool {
+        self.relies || (self.weight > 0.0 && self.quality >= ASKING_HELPS)
+    }
 }
 
 /// A state that is passed on.
@@ -169,8 +183,7 @@ impl Spread {
 
     /// Begins to tell a state again, whole, to a neighbour that lacks it, if it depends on us.
     pub(super) fn retell(&mut self, origin: NodeId, to: NodeId, due: Instant) {
-        let hearer = self.hearers.iter().find(|hearer| hearer.node == to);
-        if hearer.is_some_and(|hearer| hearer.weight > 0.0) {
+        if self.hearer(to).is_some_and(Hearer::needs_comparison) {
             let item = self.begin(origin, to, due);
             item.due = item.due.min(due);
         }
@@ -206,8 +219,8 @@ impl Spread {
         self.items.values().map(|item| item.due).min()
     }
 
-    /// Returns the states for one frame at `now`: those that are due or nearly so, the longest due
-    /// first, each with its scope and what changed.
+    /// Returns the states for one frame at `now`: those that are due or nearly so, whole ones
+    /// before changes, the longest due first, each with its scope and what changed.
     pub(super) fn together(
         &self,
         now: Instant,
@@ -216,7 +229,7 @@ impl Spread {
         let soon = now + if with_hello { WITH_HELLO } else { TOGETHER };
         let near = self.items.iter().filter(|(_, item)| item.due <= soon);
         let mut near: Vec<_> = near.collect();
-        near.sort_by_key(|(origin, item)| (item.due, **origin));
+        near.sort_by_key(|(origin, item)| (item.change.is_some(), item.due, **origin));
         let told = |(origin, item): (&NodeId, &Item)| (*origin, item.reach, item.change.clone());
         near.into_iter().map(told).collect()
     }
@@ -227,17 +240,21 @@ impl Spread {
         for (lacking, hearer) in item.lacking.iter_mut().zip(&self.hearers) {
             *lacking *= 1.0 - hearer.delivery;
         }
-        item.due = now + PAUSE.mul_f64(f64::from(1u8 << item.sends) * (0.5 + unit(rng)));
+        let (pause, worth) = match item.reach {
+            (_, true) => (PAUSE.mul_f64(f64::from(1u8 << item.sends) * (0.5 + unit(rng))), WORTH),
+            (_, false) => (LAZY_WAIT.mul_f64(0.9 + 0.1 * unit(rng)), WORTH_AGAIN),
+        };
+        item.due = now + pause;
         item.sends += 1;
         item.owed = false;
-        if item.sends < MAX_SENDS && item.worth() >= WORTH {
+        if item.sends < MAX_SENDS && item.worth() >= worth {
             self.items.insert(origin, item);
         }
     }
 
-    /// Returns the share of frames that pass both ways between us and a neighbour.
-    pub(super) fn quality(&self, node: NodeId) -> f64 {
-        self.index(node).map_or(0.0, |index| self.hearers[index].quality)
+    /// Returns how a neighbour hears us.
+    pub(super) fn hearer(&self, node: NodeId) -> Option<&Hearer> {
+        self.hearers.iter().find(|hearer| hearer.node == node)
     }
 
     fn index(&self, node: NodeId) -> Option<usize> {
@@ -255,7 +272,13 @@ mod tests {
     }
 
     fn hearer(node: u16, delivery: f64) -> Hearer {
-        Hearer { node: NodeId(node), delivery, weight: 1.0, quality: delivery * delivery }
+        Hearer {
+            node: NodeId(node),
+            delivery,
+            weight: 1.0,
+            quality: delivery * delivery,
+            relies: true,
+        }
     }
 
     fn spread(hearers: &[(u16, f64)]) -> Spread {
