@@ -265,13 +265,12 @@ impl Topology {
         for from in before.keys().filter(|n| !after.contains_key(n)) {
             graph.set(*from, node, None, version);
         }
-        turned.push(node);
-        for to in turned {
-            let hears = self.states.get(&to).map_or(&none, |state| &state.hears);
-            for (from, delivery) in hears {
-                let usable = self.is_usable(*delivery) && self.is_heard(to);
-                graph.set(*from, to, usable.then_some(*delivery), version);
-            }
+        let changed = after.iter().filter(|(from, delivery)| before.get(from) != Some(delivery));
+        let turned = turned.iter().filter_map(|to| Some((*to, &self.states.get(to)?.hears)));
+        let turned = turned.flat_map(|(to, hears)| hears.iter().map(move |link| (to, link)));
+        for (to, (from, delivery)) in changed.map(|link| (node, link)).chain(turned) {
+            let usable = self.is_usable(*delivery) && self.is_heard(to);
+            graph.set(*from, to, usable.then_some(*delivery), version);
         }
         if graph.changed_at() == Some(version) {
             self.version = version;

@@ -38,6 +38,8 @@ const MAX_NODES: usize = 20_000;
 const MAX_EPOCH: u64 = 1 << 62;
 /// Time between two looks at the link measurements.
 const LOOK: Duration = Duration::from_millis(200);
+/// Time between two looks at how the neighbours hear this node, if they stay the same.
+const LOOK_AT_HEARERS: Duration = Duration::from_secs(1);
 /// Time between two looks for nodes that nobody reaches.
 const SWEEP: Duration = Duration::from_secs(10);
 /// Time after a start in which a node measures before it tells about its links.
@@ -78,6 +80,7 @@ pub struct Route {
     /// Announcements to the whole mesh that are free, as of a time.
     far: (f64, Instant),
     next_look: Instant,
+    next_hearers: Instant,
     next_sweep: Instant,
     /// Since when nobody reaches a node.
     unreachable: BTreeMap<NodeId, Instant>,
@@ -121,6 +124,7 @@ impl Route {
             touched: BTreeSet::new(),
             far: (own::first_credit(me), now),
             next_look: now,
+            next_hearers: now,
             next_sweep: now + SWEEP,
             unreachable: BTreeMap::new(),
             forgotten: BTreeMap::new(),
@@ -190,10 +194,13 @@ impl Route {
             Arc::make_mut(&mut self.topology).forget_link(self.me, node);
         }
         let neighbors = link.heard();
-        self.repair.retain(|node| neighbors.contains(&node));
-        let inbound: BTreeMap<NodeId, f64> = link.inbound().collect();
-        let hearers = self.hearers(&neighbors, &inbound);
-        self.spread.set_hearers(hearers);
+        if now >= self.next_hearers || !self.spread.knows(&neighbors) {
+            self.next_hearers = now + LOOK_AT_HEARERS;
+            self.repair.retain(|node| neighbors.contains(&node));
+            let inbound: BTreeMap<NodeId, f64> = link.inbound().collect();
+            let hearers = self.hearers(&neighbors, &inbound);
+            self.spread.set_hearers(hearers);
+        }
         // A neighbour compares with those that reach it well. Of one whose state nobody has told us
         // we do not know who they are.
         let quality = |node| {
@@ -306,8 +313,6 @@ impl Route {
     ) -> Option<u64> {
         let mut outlived = None;
         if states.remaining() > 0 {
-            let topology = &self.topology;
-            let coverage = self.spread.coverage(sender, |from, to| topology.delivery(from, to));
             while states.remaining() > 0 {
                 let Ok(told) = Told::read(&mut states) else {
                     cx.counters.drop(DropReason::Malformed);
@@ -316,7 +321,7 @@ impl Route {
                 if told.origin == self.me {
                     outlived = outlived.max(self.handle_own(&told));
                 } else {
-                    self.handle_state(cx, sender, told, &coverage);
+                    self.handle_state(cx, sender, told);
                 }
             }
         }
@@ -353,13 +358,7 @@ impl Route {
     }
 
     /// Handles the state of another node: learns it if it is new, and passes it on.
-    fn handle_state(
-        &mut self,
-        cx: &mut Context<'_>,
-        sender: NodeId,
-        told: Told<'_>,
-        coverage: &[f64],
-    ) {
+    fn handle_state(&mut self, cx: &mut Context<'_>, sender: NodeId, told: Told<'_>) {
         let origin = told.origin;
         let known = self.topology.state(origin);
         let learned = match told.form {
@@ -370,7 +369,7 @@ impl Route {
             Form::Whole { epoch, .. } => {
                 let version = (epoch, told.seq);
                 if known.is_some_and(|known| known.version >= version) {
-                    return self.spread.note_copy(origin, coverage);
+                    return self.note_copy(sender, origin);
                 }
                 if self.forgotten.get(&origin).is_some_and(|(old, _)| *old >= version) {
                     return cx.counters.drop(DropReason::Stale);
@@ -380,7 +379,7 @@ impl Route {
             Form::Change { epoch_bits, .. } => {
                 let same_epoch = known.filter(|known| known.version.0 as u16 == epoch_bits);
                 if same_epoch.is_some_and(|known| known.version.1 >= told.seq) {
-                    return self.spread.note_copy(origin, coverage);
+                    return self.note_copy(sender, origin);
                 }
                 known.and_then(|known| told.applied_to(known))
             }
@@ -407,7 +406,22 @@ impl Route {
             Form::Whole { .. } => None,
             Form::Change { since, .. } => Some(Change { since, links: told.links().collect() }),
         };
-        self.spread.pass_on(origin, (left, told.urgent), change, coverage, (cx.now, &mut *cx.rng));
+        let covered = self.covered(sender);
+        self.spread.pass_on(origin, (left, told.urgent), change, &covered, (cx.now, &mut *cx.rng));
+    }
+
+    /// Notes a copy of a state that is known already.
+    fn note_copy(&mut self, sender: NodeId, origin: NodeId) {
+        if self.spread.is_passing_on(origin) {
+            let covered = self.covered(sender);
+            self.spread.note_copy(origin, &covered);
+        }
+    }
+
+    /// Returns who has what `sender` sends.
+    fn covered(&mut self, sender: NodeId) -> Arc<[f64]> {
+        let topology = &self.topology;
+        self.spread.coverage(sender, |from, to| topology.delivery(from, to))
     }
 
     /// Handles digests of ranges from a neighbour that compares with this node.

@@ -12,7 +12,8 @@ use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
 use rand_chacha::ChaCha8Rng;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Number of neighbours that must probably lack a state for it to be passed on, and for one that is
 /// not urgent to be sent again: repair finds the few that still lack it.
@@ -81,18 +82,21 @@ impl Item {
 #[derive(Debug, Default)]
 pub(super) struct Spread {
     hearers: Vec<Hearer>,
+    /// For senders heard since the hearers were set: the share of its frames that each receives.
+    coverage: BTreeMap<NodeId, Arc<[f64]>>,
     items: BTreeMap<NodeId, Item>,
 }
 
 impl Spread {
     /// Sets the neighbours that may hear this node.
     pub(super) fn set_hearers(&mut self, neighbors: Vec<Hearer>) {
+        self.coverage.clear();
         // Items refer to hearers by index: without any, those that are gone can be removed.
         if self.items.is_empty() {
             self.hearers.clear();
         }
         for hearer in &mut self.hearers {
-            (hearer.delivery, hearer.weight) = (0.0, 0.0);
+            (hearer.delivery, hearer.weight, hearer.relies) = (0.0, 0.0, false);
         }
         for hearer in neighbors {
             match self.index(hearer.node) {
@@ -102,16 +106,25 @@ impl Spread {
         }
     }
 
+    /// Returns whether `neighbors` are those that it knows to hear this node.
+    pub(super) fn knows(&self, neighbors: &BTreeSet<NodeId>) -> bool {
+        let present = self.hearers.iter().filter(|hearer| hearer.delivery > 0.0);
+        present.clone().count() == neighbors.len()
+            && present.clone().all(|hearer| neighbors.contains(&hearer.node))
+    }
+
     /// Returns who has what `sender` sends: for each hearer the probability that it received it.
+    /// `delivery` is asked once for each sender until the hearers are set again.
     pub(super) fn coverage(
-        &self,
+        &mut self,
         sender: NodeId,
         delivery: impl Fn(NodeId, NodeId) -> f64,
-    ) -> Vec<f64> {
+    ) -> Arc<[f64]> {
         let received = |hearer: &Hearer| {
             if hearer.node == sender { 1.0 } else { delivery(sender, hearer.node) }
         };
-        self.hearers.iter().map(received).collect()
+        let coverage = || self.hearers.iter().map(received).collect();
+        Arc::clone(self.coverage.entry(sender).or_insert_with(coverage))
     }
 
     /// Begins to tell a state of this node.
@@ -154,6 +167,11 @@ impl Spread {
                 };
             self.items.insert(origin, item);
         }
+    }
+
+    /// Returns whether this node passes a state on.
+    pub(super) fn is_passing_on(&self, origin: NodeId) -> bool {
+        self.items.contains_key(&origin)
     }
 
     /// Notes that a sender with this `coverage` was heard to send what we pass on, or something
@@ -340,6 +358,6 @@ mod tests {
         assert!(alone.due().is_some());
         // One that nobody receives any more is not passed on for it.
         s.set_hearers(vec![hearer(3, 0.3)]);
-        assert_eq!(s.coverage(NodeId(3), |_, _| 0.5), [1.0]);
+        assert_eq!(*s.coverage(NodeId(3), |_, _| 0.5), [1.0]);
     }
 }
