@@ -69,6 +69,20 @@ fn older_states_do_not_replace_newer_and_a_forgotten_node_has_no_links_to_it() {
 }
 
 #[test]
+fn a_link_that_was_forgotten_counts_again_when_its_receiver_tells_it_anew() {
+    let mut t = triangle();
+    t.forget_link(NodeId(1), NodeId(2));
+    assert_eq!((t.delivery(NodeId(1), NodeId(2)), t.delivery(NodeId(2), NodeId(1))), (0.0, 0.8));
+    let paths = t.paths_from(NodeId(1), Metric::Broadcast);
+    assert_eq!(paths.path_to(NodeId(3)), [NodeId(3)]);
+    let version = t.version();
+    t.forget_link(NodeId(1), NodeId(2));
+    assert_eq!(t.version(), version);
+    assert!(t.learn(NodeId(2), state(2, &[(1, 0.8), (3, 0.8)])));
+    assert_eq!(t.delivery(NodeId(1), NodeId(2)), 0.8);
+}
+
+#[test]
 fn a_change_that_moves_no_path_keeps_the_paths() {
     let mut t = triangle();
     let paths = t.paths_from(NodeId(1), Metric::Broadcast);

@@ -13,6 +13,7 @@
 //! Source: De Couto et al., MobiCom 2003 (ETX); Pacifier, VI-B.
 
 mod config;
+mod hearer;
 mod own;
 mod repair;
 mod spread;
@@ -20,6 +21,7 @@ mod state;
 
 use crate::link::Link;
 pub use config::RouteConfig;
+use hearer::Hearer;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
@@ -27,7 +29,7 @@ use ncmesh_engine::topology::{LinkState, Topology};
 use ncmesh_engine::{Context, Malformed};
 use ncmesh_wire::{NodeId, Reader};
 use repair::{Question, Repair};
-use spread::{Hearer, Spread};
+use spread::Spread;
 use state::{Change, EVERYWHERE, Form, Told};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -44,12 +46,6 @@ const LOOK_AT_HEARERS: Duration = Duration::from_secs(1);
 const SWEEP: Duration = Duration::from_secs(10);
 /// Time after a start in which a node measures before it tells about its links.
 const FIRST_LOOK: Duration = Duration::from_millis(1500);
-/// Delivery of a link that nobody has measured yet.
-const UNMEASURED: f64 = 0.5;
-/// Share of the delivery over a third node below which a neighbour is left to that.
-const POOR: f64 = 0.5;
-/// Share of the best delivery from which hardly anybody reaches a neighbour better.
-const BEST: f64 = 0.9;
 /// Delivery from which a neighbour notices the death of a node soon.
 const GOOD: f64 = 0.5;
 /// Number of neighbours whose word counts, and how many of them are enough.
@@ -198,8 +194,7 @@ impl Route {
             self.next_hearers = now + LOOK_AT_HEARERS;
             self.repair.retain(|node| neighbors.contains(&node));
             let inbound: BTreeMap<NodeId, f64> = link.inbound().collect();
-            let hearers = self.hearers(&neighbors, &inbound);
-            self.spread.set_hearers(hearers);
+            self.spread.set_hearers(hearer::all(&self.topology, self.me, &neighbors, &inbound));
         }
         // A neighbour compares with those that reach it well. Of one whose state nobody has told us
         // we do not know who they are.
@@ -218,47 +213,6 @@ impl Route {
     pub(crate) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let times = [Some(self.next_look), self.repair.poll_timeout(after), self.spread.due()];
         times.into_iter().flatten().filter(|t| *t > after).min()
-    }
-
-    /// Returns how the neighbours hear this node, by their own word; or, if they have not told us
-    /// yet, probably as we hear them.
-    fn hearers(
-        &self,
-        neighbors: &BTreeSet<NodeId>,
-        inbound: &BTreeMap<NodeId, f64>,
-    ) -> Vec<Hearer> {
-        let hears =
-            |node: &NodeId| self.topology.state(*node).map_or(&NO_LINKS, |state| &state.hears);
-        let reached = neighbors.iter().filter_map(|n| Some((*n, *hears(n).get(&self.me)?)));
-        let reached: BTreeMap<NodeId, f64> = reached.collect();
-        let hearer = |node: &NodeId| {
-            let heard = inbound.get(node).copied().unwrap_or(UNMEASURED);
-            let told = reached.get(node).copied();
-            let delivery = told.unwrap_or(heard);
-            // Another neighbour of both passes on what it hears from us. If there is a good one,
-            // whoever reaches the node best will have the news. If there is none, the node may
-            // depend on us, however well it hears those behind it.
-            let share = |own: f64, of: &dyn Fn(NodeId, f64) -> f64| {
-                let over = hears(node).iter().filter_map(|(via, last)| {
-                    let first = reached.get(via)?;
-                    Some(first.min(of(*via, *last)))
-                });
-                let over = over.fold(own, f64::max);
-                let all = hears(node).iter().map(|(via, last)| of(*via, *last));
-                let any = all.fold(own, f64::max);
-                let is_left = over >= POOR * any;
-                (own / if is_left { any } else { over }, is_left)
-            };
-            let (reach, _) = share(delivery, &|_, last| last);
-            let weight = if told.is_some() && reach > POOR { reach } else { 0.0 };
-            // Only who hears the node as well knows what it lacks.
-            let quality = delivery * heard;
-            let both = |via: NodeId, last: f64| last * self.topology.delivery(*node, via);
-            let (best, is_left) = share(quality, &both);
-            let relies = best > POOR && (!is_left || best >= BEST);
-            Hearer { node: *node, delivery, weight, quality, relies }
-        };
-        neighbors.iter().map(hearer).collect()
     }
 
     /// Returns the neighbours that were given up by those who hear them best, and who notice sooner

@@ -6,7 +6,7 @@
 //! self-pruning of Peng and Lu (MobiHoc 2000) with measured deliveries in the place of a disc. What
 //! is lost all the same is repaired by comparison ([`super::repair`]).
 
-use super::repair::ASKING_HELPS;
+use super::hearer::Hearer;
 use super::state::{Change, EVERYWHERE, Reach};
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant};
@@ -30,30 +30,6 @@ const MAX_SENDS: u8 = 5;
 /// Items that are due so soon travel with one that is due, or with a hello.
 const TOGETHER: Duration = Duration::from_millis(30);
 const WITH_HELLO: Duration = Duration::from_millis(900);
-
-/// A neighbour that may hear this node.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hearer {
-    pub node: NodeId,
-    /// Share of our frames that it receives, or probably does.
-    pub delivery: f64,
-    /// How much it depends on us, from 0 to 1: the delivery as a part of the best that we, or a
-    /// neighbour of both, can give; 0 if that gives far more.
-    pub weight: f64,
-    /// Share of frames that pass both ways, or probably do.
-    pub quality: f64,
-    /// Whether hardly anybody reaches it better, or at least not nearly as well as its neighbours
-    /// reach it: these may be a part of the mesh to which we are the bridge.
-    pub relies: bool,
-}
-
-impl Hearer {
-    /// Returns whether it is for us to compare what both know: over a poor link only if it relies
-    /// on us.
-    pub(super) fn needs_comparison(&self) -> bool {
-        self.relies || (self.weight > 0.0 && self.quality >= ASKING_HELPS)
-    }
-}
 
 /// A state that is passed on.
 #[derive(Clone, Debug)]

@@ -1,0 +1,129 @@
+//! How the neighbours hear a node, and which of them depend on it for news of the mesh.
+
+use super::NO_LINKS;
+use super::repair::ASKING_HELPS;
+use ncmesh_engine::topology::Topology;
+use ncmesh_wire::NodeId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Delivery of a link that nobody has measured yet.
+const UNMEASURED: f64 = 0.5;
+/// Share of the delivery over a third node below which a neighbour is left to that.
+const POOR: f64 = 0.5;
+/// Share of the best delivery from which hardly anybody reaches a neighbour better.
+const BEST: f64 = 0.9;
+
+/// A neighbour that may hear this node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hearer {
+    pub node: NodeId,
+    /// Share of our frames that it receives, or probably does.
+    pub delivery: f64,
+    /// How much it depends on us, from 0 to 1: the delivery as a part of the best that we, or a
+    /// neighbour of both, can give; 0 if that gives far more.
+    pub weight: f64,
+    /// Share of frames that pass both ways, or probably do.
+    pub quality: f64,
+    /// Whether hardly anybody reaches it better, or at least not nearly as well as its neighbours
+    /// reach it: these may be a part of the mesh to which we are the bridge.
+    pub relies: bool,
+}
+
+impl Hearer {
+    /// Returns whether it is for us to compare what both know: over a poor link only if it relies
+    /// on us.
+    pub(super) fn needs_comparison(&self) -> bool {
+        self.relies || (self.weight > 0.0 && self.quality >= ASKING_HELPS)
+    }
+}
+
+/// Returns how the neighbours hear this node, by their own word; or, if they have not told us
+/// yet, probably as we hear them.
+pub(super) fn all(
+    topology: &Topology,
+    me: NodeId,
+    neighbors: &BTreeSet<NodeId>,
+    inbound: &BTreeMap<NodeId, f64>,
+) -> Vec<Hearer> {
+    let hears = |node: &NodeId| topology.state(*node).map_or(&NO_LINKS, |state| &state.hears);
+    let reached = neighbors.iter().filter_map(|n| Some((*n, *hears(n).get(&me)?)));
+    let reached: BTreeMap<NodeId, f64> = reached.collect();
+    let hearer = |node: &NodeId| {
+        let heard = inbound.get(node).copied().unwrap_or(UNMEASURED);
+        let told = reached.get(node).copied();
+        let delivery = told.unwrap_or(heard);
+        // Another neighbour of both passes on what it hears from us. If there is a good one,
+        // whoever reaches the node best will have the news. If there is none, the node may
+        // depend on us, however well it hears those behind it.
+        let share = |own: f64, of: &dyn Fn(NodeId, f64) -> f64| {
+            let over = hears(node).iter().filter_map(|(via, last)| {
+                let first = reached.get(via)?;
+                Some(first.min(of(*via, *last)))
+            });
+            let over = over.fold(own, f64::max);
+            let all = hears(node).iter().map(|(via, last)| of(*via, *last));
+            let any = all.fold(own, f64::max);
+            let is_left = over >= POOR * any;
+            (own / if is_left { any } else { over }, is_left)
+        };
+        let (reach, _) = share(delivery, &|_, last| last);
+        let weight = if told.is_some() && reach > POOR { reach } else { 0.0 };
+        // Only who hears the node as well knows what it lacks.
+        let quality = delivery * heard;
+        let both = |via: NodeId, last: f64| last * topology.delivery(*node, via);
+        let (best, is_left) = share(quality, &both);
+        let relies = best > POOR && (!is_left || best >= BEST);
+        Hearer { node: *node, delivery, weight, quality, relies }
+    };
+    neighbors.iter().map(hearer).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ncmesh_engine::topology::LinkState;
+
+    const ME: NodeId = NodeId(1);
+
+    /// What node 1 sees of a mesh with these links, the same in both directions.
+    fn hearers(links: &[(u16, u16, f64)]) -> Vec<Hearer> {
+        let mut topology = Topology::new(0.05);
+        let ends = |node: u16| {
+            let other = move |(a, b, d): &(u16, u16, f64)| match node {
+                _ if *a == node => Some((NodeId(*b), *d)),
+                _ if *b == node => Some((NodeId(*a), *d)),
+                _ => None,
+            };
+            links.iter().filter_map(other)
+        };
+        for node in 1..=9 {
+            let (version, hears) = ((1, 1), ends(node).collect());
+            topology.learn(NodeId(node), LinkState { version, hears, ..LinkState::default() });
+        }
+        let inbound: BTreeMap<NodeId, f64> = ends(ME.0).collect();
+        all(&topology, ME, &inbound.keys().copied().collect(), &inbound)
+    }
+
+    #[test]
+    fn a_neighbour_that_another_reaches_well_is_left_to_that() {
+        let seen = hearers(&[(1, 2, 0.9), (2, 3, 0.9), (1, 3, 0.3)]);
+        assert_eq!((seen[0].node, seen[0].weight, seen[0].relies), (NodeId(2), 1.0, true));
+        assert_eq!((seen[1].node, seen[1].weight, seen[1].relies), (NodeId(3), 0.0, false));
+        assert!(seen[0].needs_comparison() && !seen[1].needs_comparison());
+    }
+
+    #[test]
+    fn the_other_end_of_a_bridge_relies_on_it_however_well_it_hears_those_behind() {
+        // Nodes 3 and 4 are the other part; 2 and 4 are a worse bridge.
+        let links = [(1, 2, 0.9), (3, 4, 0.9), (1, 3, 0.3), (2, 4, 0.2)];
+        let seen = hearers(&links);
+        assert_eq!((seen[1].node, seen[1].weight, seen[1].relies), (NodeId(3), 1.0, true));
+    }
+
+    #[test]
+    fn one_that_has_not_told_whether_it_hears_us_gets_no_weight() {
+        let inbound = BTreeMap::from([(NodeId(2), 0.8)]);
+        let seen = all(&Topology::new(0.05), ME, &BTreeSet::from([NodeId(2)]), &inbound);
+        assert_eq!((seen[0].delivery, seen[0].weight, seen[0].relies), (0.8, 0.0, true));
+    }
+}
