@@ -228,12 +228,12 @@ impl Link {
 
     /// Removes the neighbours that keep silent, asks those that may be gone, and looks at what was
     /// measured of the others. `delivery` is what the mesh knows of links between neighbours.
-    /// Returns those removed.
+    /// Returns those removed, and whether the delivery of another is to be told anew.
     pub(crate) fn review(
         &mut self,
         now: Instant,
         delivery: impl Fn(NodeId, NodeId) -> f64,
-    ) -> Vec<NodeId> {
+    ) -> (Vec<NodeId>, bool) {
         let mut gone = Vec::new();
         // Where several nodes miss a neighbour, each is sooner sure that it is gone.
         let late = self.neighbors.iter().filter(|(_, n)| n.missed(now) > 0);
@@ -257,8 +257,8 @@ impl Link {
                 self.next_hello = now;
             }
         }
-        self.neighbors.values_mut().for_each(|n| n.retell(now, self.exponent));
-        gone
+        let retold = self.neighbors.values_mut().map(|n| n.retell(now, self.exponent));
+        (gone, retold.fold(false, |any, retold| any | retold))
     }
 
     /// Returns the chance that all neighbours which hear `node` and miss it do so although it is

@@ -141,14 +141,17 @@ impl Neighbor {
     }
 
     /// Tells another delivery if it differs from what was told by more than chance explains.
-    pub(super) fn retell(&mut self, now: Instant, exponent: f64) {
-        let Some(measured) = self.delivery(now, exponent) else { return };
+    /// Returns whether it does.
+    pub(super) fn retell(&mut self, now: Instant, exponent: f64) -> bool {
+        let Some(measured) = self.delivery(now, exponent) else { return false };
         let frames = self.short.weight() + self.long.weight() + 1.0;
         let variance = (measured * (1.0 - measured)).max(LEAST_VARIANCE) / frames;
         let is_news = |told: f64| (measured - told).abs() > CHANCE * libm::sqrt(variance);
-        if self.told.is_none_or(is_news) {
+        let is_news = self.told.is_none_or(is_news);
+        if is_news {
             self.told = Some(measured);
         }
+        is_news
     }
 
     /// Returns the share of its long frames that arrives, from both kinds; `None` while too few

@@ -40,6 +40,8 @@ const MAX_NODES: usize = 20_000;
 const MAX_EPOCH: u64 = 1 << 62;
 /// Time between two looks at the link measurements.
 const LOOK: Duration = Duration::from_millis(200);
+/// Time between two looks at whether this node may announce what it could not before.
+const LOOK_AT_OWN: Duration = Duration::from_millis(500);
 /// Time between two looks at how the neighbours hear this node, if they stay the same.
 const LOOK_AT_HEARERS: Duration = Duration::from_secs(1);
 /// Time between two looks for nodes that nobody reaches.
@@ -76,6 +78,7 @@ pub struct Route {
     /// Announcements to the whole mesh that are free, as of a time.
     far: (f64, Instant),
     next_look: Instant,
+    next_own: Instant,
     next_hearers: Instant,
     next_sweep: Instant,
     /// Since when nobody reaches a node.
@@ -120,6 +123,7 @@ impl Route {
             touched: BTreeSet::new(),
             far: (own::first_credit(me), now),
             next_look: now,
+            next_own: now,
             next_hearers: now,
             next_sweep: now + SWEEP,
             unreachable: BTreeMap::new(),
@@ -172,7 +176,7 @@ impl Route {
         }
         self.next_look = now + LOOK;
         let topology = &self.topology;
-        let mut gone = link.review(now, |from, to| topology.delivery(from, to));
+        let (mut gone, is_news) = link.review(now, |from, to| topology.delivery(from, to));
         for node in self.dead_neighbors(now, link) {
             link.forget(node);
             gone.push(node);
@@ -181,7 +185,9 @@ impl Route {
             self.next_sweep = now + SWEEP;
             self.sweep(now);
         }
-        if now >= self.started + FIRST_LOOK {
+        let changes = is_news || !gone.is_empty() || now >= self.next_own;
+        if changes && now >= self.started + FIRST_LOOK {
+            self.next_own = now + LOOK_AT_OWN;
             let hears = self.best_that_fit(link.inbound());
             self.announce_if_worth(hears, now);
         }

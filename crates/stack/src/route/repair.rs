@@ -14,6 +14,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{LinkState, Topology};
 use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// Number of states up to which a range is told as a list.
 const LIST: usize = 32;
@@ -35,6 +36,8 @@ pub(super) const MAX_RANGES: usize = 64;
 /// would explain any difference.
 const NEWS_TIME: Duration = Duration::from_secs(12);
 const MAX_NEWS: usize = 50;
+/// Time for which it is not looked at anew which news are that recent.
+const TERMS_TIME: Duration = Duration::from_secs(1);
 /// Time in which news reach a neighbour unless they are lost, and most states that are told again
 /// after one hello.
 const ON_ITS_WAY: Duration = Duration::from_millis(400);
@@ -145,6 +148,8 @@ pub(super) struct Repair {
     /// When the next comparison may begin.
     next: Instant,
     waiting: VecDeque<(NodeId, Question)>,
+    /// What a neighbour may lack of all states, for a digest of ours and until a time.
+    terms: Option<(u64, Instant, Arc<Terms>)>,
     /// Nodes whose whole states are wanted.
     wanted: BTreeMap<NodeId, Want>,
 }
@@ -182,7 +187,7 @@ impl Repair {
             self.alike.insert(neighbor);
             return Vec::new();
         }
-        let terms = self.terms(topology, ALL, now);
+        let terms = self.all_terms(topology, ours, now);
         let new = Difference { open: None, latest: theirs, tries: 0, blind: 0, next: now };
         let difference = self.differences.entry(neighbor).or_insert(new);
         (difference.latest, difference.blind) = (theirs, 0);
@@ -195,6 +200,15 @@ impl Repair {
         let lacking = terms.explain(theirs ^ ours).into_iter().flatten();
         let late = lacking.filter(|news| now.since(news.at) >= ON_ITS_WAY);
         late.map(|news| news.origin).take(MAX_RETOLD).collect()
+    }
+
+    /// Returns what a neighbour may lack of all states, of which `ours` is the digest.
+    fn all_terms(&mut self, topology: &Topology, ours: u64, now: Instant) -> Arc<Terms> {
+        let known = self.terms.take().filter(|(digest, until, _)| *digest == ours && now < *until);
+        let (digest, until, terms) = known
+            .unwrap_or_else(|| (ours, now + TERMS_TIME, Arc::new(self.terms(topology, ALL, now))));
+        self.terms = Some((digest, until, Arc::clone(&terms)));
+        terms
     }
 
     /// Returns what a neighbour may lack of the states in a range: the latest news, and if there
@@ -238,7 +252,7 @@ impl Repair {
             return None;
         }
         let newcomer = topology.len() <= 2;
-        let terms = self.terms(topology, ALL, now);
+        let terms = self.all_terms(topology, ours, now);
         let quiet = self.news.front().is_none_or(|news| now.since(news.at) >= FIRST_PATIENCE);
         let mut best = 0.0f64;
         let mut open: Vec<(u32, NodeId, f64)> = Vec::new();
@@ -395,6 +409,7 @@ impl Repair {
 /// What a neighbour may lack, at most 64 terms, prepared for the question which of them sum up to a
 /// difference over GF(2): with the pivots of Gaussian elimination, one for each highest bit, each a
 /// sum of terms, and which.
+#[derive(Debug)]
 struct Terms {
     news: Vec<News>,
     pivots: [(u64, u64); 64],
