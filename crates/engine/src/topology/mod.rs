@@ -102,14 +102,20 @@ impl Topology {
         self.replace(node, None);
     }
 
-    /// Removes the link from one node to another until the receiver tells its links anew.
-    pub fn forget_link(&mut self, from: NodeId, to: NodeId) {
-        let Some(state) = self.state(to).filter(|state| state.hears.contains_key(&from)) else {
-            return;
-        };
-        let mut state = state.clone();
-        state.hears.remove(&from);
-        self.replace(to, Some(&Arc::new(state)));
+    /// Changes the link from one node to another, or removes it, until the receiver tells its links
+    /// anew. Returns its delivery before. Does nothing if the receiver's state is not known.
+    pub fn set_link(&mut self, from: NodeId, to: NodeId, delivery: Option<f64>) -> Option<f64> {
+        let known = self.state(to)?;
+        let before = known.hears.get(&from).copied();
+        if before != delivery {
+            let mut state = known.clone();
+            match delivery {
+                Some(delivery) => drop(state.hears.insert(from, delivery)),
+                None => drop(state.hears.remove(&from)),
+            }
+            self.replace(to, Some(&Arc::new(state)));
+        }
+        before
     }
 
     /// Returns the state of a node.

@@ -69,17 +69,21 @@ fn older_states_do_not_replace_newer_and_a_forgotten_node_has_no_links_to_it() {
 }
 
 #[test]
-fn a_link_that_was_forgotten_counts_again_when_its_receiver_tells_it_anew() {
+fn a_link_that_was_removed_counts_again_when_it_is_put_back_or_its_receiver_tells_it_anew() {
     let mut t = triangle();
-    t.forget_link(NodeId(1), NodeId(2));
+    assert_eq!(t.set_link(NodeId(1), NodeId(2), None), Some(0.8));
     assert_eq!((t.delivery(NodeId(1), NodeId(2)), t.delivery(NodeId(2), NodeId(1))), (0.0, 0.8));
     let paths = t.paths_from(NodeId(1), Metric::Broadcast);
     assert_eq!(paths.path_to(NodeId(3)), [NodeId(3)]);
     let version = t.version();
-    t.forget_link(NodeId(1), NodeId(2));
+    assert_eq!(t.set_link(NodeId(1), NodeId(2), None), None);
+    assert_eq!(t.set_link(NodeId(1), NodeId(9), None), None);
     assert_eq!(t.version(), version);
-    assert!(t.learn(NodeId(2), state(2, &[(1, 0.8), (3, 0.8)])));
+    assert_eq!(t.set_link(NodeId(1), NodeId(2), Some(0.8)), None);
     assert_eq!(t.delivery(NodeId(1), NodeId(2)), 0.8);
+    t.set_link(NodeId(1), NodeId(2), None);
+    assert!(t.learn(NodeId(2), state(2, &[(1, 0.7), (3, 0.8)])));
+    assert_eq!(t.delivery(NodeId(1), NodeId(2)), 0.7);
 }
 
 #[test]

@@ -10,8 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const UNMEASURED: f64 = 0.5;
 /// Share of the delivery over a third node below which a neighbour is left to that.
 const POOR: f64 = 0.5;
-/// Share of the best delivery from which hardly anybody reaches a neighbour better.
-const BEST: f64 = 0.9;
 
 /// A neighbour that may hear this node.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +22,8 @@ pub(super) struct Hearer {
     pub weight: f64,
     /// Share of frames that pass both ways, or probably do.
     pub quality: f64,
-    /// Whether hardly anybody reaches it better, or at least not nearly as well as its neighbours
-    /// reach it: these may be a part of the mesh to which we are the bridge.
+    /// Whether no neighbour of both has far better links with us and with it. It may be a part of
+    /// the mesh to which we are the bridge, however good its other links are.
     pub relies: bool,
 }
 
@@ -55,24 +53,20 @@ pub(super) fn all(
         // Another neighbour of both passes on what it hears from us. If there is a good one,
         // whoever reaches the node best will have the news. If there is none, the node may
         // depend on us, however well it hears those behind it.
-        let share = |own: f64, of: &dyn Fn(NodeId, f64) -> f64| {
-            let over = hears(node).iter().filter_map(|(via, last)| {
-                let first = reached.get(via)?;
-                Some(first.min(of(*via, *last)))
-            });
-            let over = over.fold(own, f64::max);
-            let all = hears(node).iter().map(|(via, last)| of(*via, *last));
-            let any = all.fold(own, f64::max);
-            let is_left = over >= POOR * any;
-            (own / if is_left { any } else { over }, is_left)
-        };
-        let (reach, _) = share(delivery, &|_, last| last);
-        let weight = if told.is_some() && reach > POOR { reach } else { 0.0 };
-        // Only who hears the node as well knows what it lacks.
+        let over = |(via, last): (&NodeId, &f64)| Some(last.min(*reached.get(via)?));
+        let over = hears(node).iter().filter_map(over).fold(delivery, f64::max);
+        let any = hears(node).values().copied().fold(delivery, f64::max);
+        let best = if over >= POOR * any { any } else { over };
+        let is_served = told.is_some() && delivery > POOR * best;
+        let weight = if is_served { delivery / best } else { 0.0 };
+        // Only who also hears the node well knows what it lacks.
         let quality = delivery * heard;
-        let both = |via: NodeId, last: f64| last * topology.delivery(*node, via);
-        let (best, is_left) = share(quality, &both);
-        let relies = best > POOR && (!is_left || best >= BEST);
+        let both = |(via, last): (&NodeId, &f64)| {
+            let first = reached.get(via)? * inbound.get(via)?;
+            Some(first.min(last * topology.delivery(*node, *via)))
+        };
+        let other = hears(node).iter().filter_map(both).fold(0.0, f64::max);
+        let relies = quality > POOR * other;
         Hearer { node: *node, delivery, weight, quality, relies }
     };
     neighbors.iter().map(hearer).collect()

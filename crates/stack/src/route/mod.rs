@@ -46,6 +46,9 @@ const LOOK_AT_OWN: Duration = Duration::from_millis(500);
 const LOOK_AT_HEARERS: Duration = Duration::from_secs(1);
 /// Time between two looks for nodes that nobody reaches.
 const SWEEP: Duration = Duration::from_secs(10);
+/// Time in which all nodes forget one that nobody reaches. A state that is told again later comes
+/// from a mesh that was out of reach.
+const FORGOTTEN: Duration = Duration::from_secs(30);
 /// Time after a start in which a node measures before it tells about its links.
 const FIRST_LOOK: Duration = Duration::from_millis(1500);
 /// Delivery from which a neighbour notices the death of a node soon.
@@ -81,6 +84,8 @@ pub struct Route {
     next_own: Instant,
     next_hearers: Instant,
     next_sweep: Instant,
+    /// Links to neighbours that are gone, as these told them last, and in which version.
+    doubted: BTreeMap<NodeId, ((u64, u32), f64)>,
     /// Since when nobody reaches a node.
     unreachable: BTreeMap<NodeId, Instant>,
     /// Versions that were forgotten lately: neighbours may not have forgotten them yet.
@@ -126,6 +131,7 @@ impl Route {
             next_own: now,
             next_hearers: now,
             next_sweep: now + SWEEP,
+            doubted: BTreeMap::new(),
             unreachable: BTreeMap::new(),
             forgotten: BTreeMap::new(),
             spread: Spread::default(),
@@ -191,11 +197,8 @@ impl Route {
             let hears = self.best_that_fit(link.inbound());
             self.announce_if_worth(hears, now);
         }
-        // A neighbour that is gone cannot tell that it does not hear us any more.
-        for node in gone {
-            Arc::make_mut(&mut self.topology).forget_link(self.me, node);
-        }
         let neighbors = link.heard();
+        self.doubt_links_to(gone, &neighbors);
         if now >= self.next_hearers || !self.spread.knows(&neighbors) {
             self.next_hearers = now + LOOK_AT_HEARERS;
             self.repair.retain(|node| neighbors.contains(&node));
@@ -219,6 +222,23 @@ impl Route {
     pub(crate) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let times = [Some(self.next_look), self.repair.poll_timeout(after), self.spread.due()];
         times.into_iter().flatten().filter(|t| *t > after).min()
+    }
+
+    /// Removes our links to neighbours that are gone: they cannot tell that they do not hear us any
+    /// more. What they told last holds again if they are heard again and have not told otherwise.
+    fn doubt_links_to(&mut self, gone: Vec<NodeId>, neighbors: &BTreeSet<NodeId>) {
+        let topology = Arc::make_mut(&mut self.topology);
+        for node in gone {
+            let version = topology.state(node).map(|state| state.version);
+            let delivery = topology.set_link(self.me, node, None);
+            self.doubted.extend(version.zip(delivery).map(|told| (node, told)));
+        }
+        let again = |node: &NodeId| neighbors.contains(node);
+        for (node, (version, delivery)) in self.doubted.extract_if(.., |node, _| again(node)) {
+            if topology.state(node).is_some_and(|state| state.version == version) {
+                topology.set_link(self.me, node, Some(delivery));
+            }
+        }
     }
 
     /// Returns the neighbours that were given up by those who hear them best, and who notice sooner
@@ -256,7 +276,9 @@ impl Route {
             self.spread.withdraw(node);
             self.store(node, None, now);
         }
-        self.forgotten.retain(|_, (_, since)| now.since(*since) < 3 * max_age);
+        let version = |node: &NodeId| self.topology.state(*node).map(|state| state.version);
+        self.doubted.retain(|node, (told, _)| version(node) == Some(*told));
+        self.forgotten.retain(|_, (_, since)| now.since(*since) < FORGOTTEN);
     }
 
     // ---- frames heard
