@@ -21,7 +21,7 @@ const WORST: f64 = 0.7;
 const LONG: Duration = Duration::from_secs(45);
 /// The same of the last of many, none of which anybody else can vouch for.
 const GONE: Duration = Duration::from_secs(90);
-/// Greatest share of the airtime of one channel that control of a node may take while things change.
+/// Greatest share of the channel that control of a node may take while things change.
 const STORM: f64 = 0.01;
 
 type Point = (f64, f64);
