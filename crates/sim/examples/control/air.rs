@@ -1,6 +1,6 @@
 //! Bytes and airtime of control frames: who sent them, and in whose surroundings.
 //!
-//! Control is every frame of the services `link` and `route`. What a protocol adds to frames of
+//! Control is every frame of the service `control`. What a protocol adds to frames of
 //! other services is not seen here; in a mesh without traffic there are none.
 
 use crate::mesh::Mesh;

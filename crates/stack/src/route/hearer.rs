@@ -28,9 +28,9 @@ pub(super) struct Hearer {
 }
 
 impl Hearer {
-    /// Returns whether it is for us to compare what both know: over a poor link only if it relies
-    /// on us.
-    pub(super) fn needs_comparison(&self) -> bool {
+    /// Returns whether this node has to find out what the neighbour lacks, and tell it: over a poor
+    /// link only if the neighbour relies on that.
+    pub(super) fn is_ours_to_repair(&self) -> bool {
         self.relies || (self.weight > 0.0 && self.quality >= ASKING_HELPS)
     }
 }
@@ -103,7 +103,7 @@ mod tests {
         let seen = hearers(&[(1, 2, 0.9), (2, 3, 0.9), (1, 3, 0.3)]);
         assert_eq!((seen[0].node, seen[0].weight, seen[0].relies), (NodeId(2), 1.0, true));
         assert_eq!((seen[1].node, seen[1].weight, seen[1].relies), (NodeId(3), 0.0, false));
-        assert!(seen[0].needs_comparison() && !seen[1].needs_comparison());
+        assert!(seen[0].is_ours_to_repair() && !seen[1].is_ours_to_repair());
     }
 
     #[test]

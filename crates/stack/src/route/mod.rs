@@ -210,7 +210,7 @@ impl Route {
         let quality = |node| {
             let is_known = self.topology.state(node).is_some();
             let hearer = self.spread.hearer(node)?;
-            (!is_known || hearer.needs_comparison()).then_some(hearer.quality)
+            (!is_known || hearer.is_ours_to_repair()).then_some(hearer.quality)
         };
         if let Some((neighbor, told)) = self.repair.begin(&self.topology, self.digest, quality, now)
         {
@@ -294,17 +294,15 @@ impl Route {
         mut states: Reader<'_>,
     ) -> Option<u64> {
         let mut outlived = None;
-        if states.remaining() > 0 {
-            while states.remaining() > 0 {
-                let Ok(told) = Told::read(&mut states) else {
-                    cx.counters.drop(DropReason::Malformed);
-                    break;
-                };
-                if told.origin == self.me {
-                    outlived = outlived.max(self.handle_own(&told));
-                } else {
-                    self.handle_state(cx, sender, told);
-                }
+        while states.remaining() > 0 {
+            let Ok(told) = Told::read(&mut states) else {
+                cx.counters.drop(DropReason::Malformed);
+                break;
+            };
+            if told.origin == self.me {
+                outlived = outlived.max(self.handle_own(&told));
+            } else {
+                self.handle_state(cx, sender, told);
             }
         }
         let theirs = (sender, digest);
@@ -418,15 +416,10 @@ impl Route {
         let digests = repair::read_digests(&mut r)?;
         if to == self.me {
             self.repair.postpone(cx.now);
-            let differs = |(range, theirs): &(repair::Range, u64)| {
-                repair::digest(&self.topology, *range) != *theirs
-            };
-            let differing = digests.into_iter().take(repair::MAX_RANGES).filter(differs);
-            let differing = differing.collect();
             // It is told unasked only what it depends on us for.
             let quality = |hearer: &Hearer| if hearer.relies { hearer.quality } else { 1.0 };
             let with = (sender, self.spread.hearer(sender).map_or(1.0, quality));
-            for origin in self.repair.refine(&self.topology, with, differing, cx.now) {
+            for origin in self.repair.refine(&self.topology, with, digests, cx.now) {
                 self.spread.tell(origin, sender, soon(cx));
             }
         }

@@ -60,8 +60,8 @@ impl Route {
     }
 
     /// Announces the links of this node if they have changed by enough: to the whole mesh, or to
-    /// the nodes nearby. What the whole mesh is told costs a credit, which comes the more slowly,
-    /// the larger the mesh is; only that this link alone leads to a neighbour is told without.
+    /// the nodes nearby. To tell the whole mesh costs a credit. The larger the mesh is, the more
+    /// slowly credits come. A link without which there is no way to the neighbour costs none.
     pub(super) fn announce_if_worth(&mut self, hears: BTreeMap<NodeId, f64>, now: Instant) {
         let Some(at) = self.announced_at else {
             return self.announce(hears, EVERYWHERE, true, now);
@@ -136,8 +136,7 @@ impl Route {
         let before = self.topology.state(self.me).filter(|known| known.version.0 == self.epoch);
         let since = before.map(|known| known.base);
         let whole = core::mem::take(&mut self.contradicted);
-        let none = BTreeMap::new();
-        let known = before.map_or(&none, |known| &known.hears);
+        let known = before.map_or(&NO_LINKS, |known| &known.hears);
         // Links that have hardly changed stay as they were told: the frame is shorter.
         for (node, delivery) in &mut hears {
             let is_alike = |told: &&f64| (*told - *delivery).abs() < self.config.change / 2.0;

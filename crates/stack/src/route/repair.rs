@@ -36,7 +36,7 @@ pub(super) const MAX_RANGES: usize = 64;
 /// would explain any difference.
 const NEWS_TIME: Duration = Duration::from_secs(12);
 const MAX_NEWS: usize = 50;
-/// Time for which it is not looked at anew which news are that recent.
+/// Time for which prepared terms are kept, although news grow old meanwhile.
 const TERMS_TIME: Duration = Duration::from_secs(1);
 /// Time in which news reach a neighbour unless they are lost, and most states that are told again
 /// after one hello.
@@ -336,10 +336,10 @@ impl Repair {
         self.wanted.values().map(|want| want.due).filter(|due| *due > after).min()
     }
 
-    /// Compares ranges of which a neighbour has other digests more closely: short ones as lists,
-    /// long ones in parts. Returns the nodes whose states it is to be told instead: those that
-    /// explain the difference; and over a link that hardly lets a question and its answer pass, all
-    /// of a short range.
+    /// Compares the ranges of which a neighbour has other digests: short ones as lists, long ones
+    /// in parts. Returns the nodes whose states it is to be told instead: those that explain the
+    /// difference; and over a link that hardly lets a question and its answer pass, all of a short
+    /// range.
     #[must_use]
     pub(super) fn refine(
         &mut self,
@@ -351,6 +351,9 @@ impl Repair {
         let (mut lists, mut parts, mut told) = (Vec::new(), Vec::new(), Vec::new());
         for (range, theirs) in digests.into_iter().take(MAX_RANGES) {
             let difference = theirs ^ digest(topology, range);
+            if difference == 0 {
+                continue;
+            }
             if let Some(lacking) = self.terms(topology, range, now).explain(difference) {
                 told.extend(lacking.map(|news| news.origin));
                 continue;

@@ -177,7 +177,7 @@ impl Spread {
 
     /// Begins to tell a state again, whole, to a neighbour that lacks it, if it depends on us.
     pub(super) fn retell(&mut self, origin: NodeId, to: NodeId, due: Instant) {
-        if self.hearer(to).is_some_and(Hearer::needs_comparison) {
+        if self.hearer(to).is_some_and(Hearer::is_ours_to_repair) {
             let item = self.begin(origin, to, due);
             item.due = item.due.min(due);
         }
