@@ -1,7 +1,7 @@
 //! Forwarding plans computed from a matrix of losses. Node `i` of the matrix has the node id `i +
 //! 1`.
 
-use ncmesh_engine::topology::{Metric, Topology};
+use ncmesh_engine::topology::{Links, Metric, Topology};
 use ncmesh_engine_file::more::{Belts, largest_threshold};
 use ncmesh_engine_file::pacifier::Tree;
 use ncmesh_wire::NodeId;
@@ -38,7 +38,7 @@ fn topology(loss: &PyArrayLikeDyn<'_, f64, AllowTypeChange>) -> PyResult<Topolog
             return Err(wrong(message));
         }
     };
-    let mut hears = vec![BTreeMap::new(); n];
+    let mut hears = vec![Links::new(); n];
     for ((from, to), loss) in loss.as_array().indexed_iter().map(|(i, p)| ((i[0], i[1]), *p)) {
         if from == to {
             continue;

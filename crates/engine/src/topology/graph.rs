@@ -5,8 +5,10 @@
 //! The log of changes tells the holder of older paths whether any link has changed that matters.
 
 use super::Metric;
+use litemap::LiteMap;
 use ncmesh_wire::NodeId;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Fixed-point units of ETX, so that every machine compares paths alike.
 pub(super) const ETX_UNIT: f64 = (1u64 << 40) as f64;
@@ -34,38 +36,50 @@ pub(super) struct Change {
     pub to: NodeId,
 }
 
+/// A link, seen from one of its ends: what is at the other, and its delivery.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    node: NodeId,
+    slot: Slot,
+    delivery: f64,
+}
+
 /// Usable links of a mesh.
 #[derive(Debug)]
 pub(super) struct Graph {
-    slots: BTreeMap<NodeId, Slot>,
+    slots: LiteMap<NodeId, Slot>,
     nodes: Vec<NodeId>,
-    /// Links from each slot: receiver and delivery, in ascending order of receivers.
-    out: Vec<Vec<(Slot, f64)>>,
-    /// The same links to each slot: sender and delivery, in ascending order of senders.
-    into: Vec<Vec<(Slot, f64)>>,
+    /// Links from each slot, in ascending order of receivers.
+    out: Vec<Vec<Link>>,
+    /// The same links to each slot, in ascending order of senders.
+    into: Vec<Vec<Link>>,
     log: VecDeque<Change>,
     /// Changes after this version are all in the log.
     complete_from: u64,
+    /// Changes since somebody asked for a link or a path.
+    unasked: AtomicUsize,
 }
 
 impl Graph {
     /// Returns a graph without links, of this version of the topology.
     pub(super) fn new(version: u64) -> Self {
         Self {
-            slots: BTreeMap::new(),
+            slots: LiteMap::new(),
             nodes: Vec::new(),
             out: Vec::new(),
             into: Vec::new(),
             log: VecDeque::new(),
             complete_from: version,
+            unasked: AtomicUsize::new(0),
         }
     }
 
     /// Sets the delivery of a link in `version` of the topology; `None` removes it.
     pub(super) fn set(&mut self, from: NodeId, to: NodeId, delivery: Option<f64>, version: u64) {
         let (from_slot, to_slot) = (self.slot_or_new(from), self.slot_or_new(to));
-        let changed = put(&mut self.out[from_slot as usize], &self.nodes, to_slot, delivery);
-        put(&mut self.into[to_slot as usize], &self.nodes, from_slot, delivery);
+        let changed = put(&mut self.out[from_slot as usize], (to, to_slot), delivery);
+        put(&mut self.into[to_slot as usize], (from, from_slot), delivery);
+        *self.unasked.get_mut() += usize::from(changed);
         if changed && version > self.complete_from {
             if self.log.len() == LOG
                 && let Some(oldest) = self.log.pop_front()
@@ -74,6 +88,18 @@ impl Graph {
             }
             self.log.push_back(Change { version, from, to });
         }
+    }
+
+    /// Notes that somebody asked for a link or a path.
+    pub(super) fn note_question(&self) {
+        self.unasked.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns whether it is worth to keep this graph up to date. If so much has changed since the
+    /// last question that the log does not tell which paths still hold, the next one can as well
+    /// have a new graph.
+    pub(super) fn is_of_use(&self) -> bool {
+        self.unasked.load(Ordering::Relaxed) <= LOG
     }
 
     /// Returns the version of the latest change in the log.
@@ -99,7 +125,7 @@ impl Graph {
 
     /// Returns the links from a slot: neighbour and delivery, in ascending order of neighbours.
     pub(super) fn links_from(&self, slot: Slot) -> impl Iterator<Item = (NodeId, f64)> + '_ {
-        self.out[slot as usize].iter().map(|(to, delivery)| (self.node(*to), *delivery))
+        self.out[slot as usize].iter().map(|link| (link.node, link.delivery))
     }
 
     /// Returns the steps that a search of paths takes from a slot, and their costs.
@@ -113,13 +139,16 @@ impl Graph {
             Direction::From => &self.out,
             Direction::To => &self.into,
         };
-        links[at as usize].iter().filter_map(move |(next, delivery)| {
-            let both = match (metric, direction) {
-                (Metric::Broadcast, _) => *delivery,
-                (Metric::Unicast, Direction::From) => delivery * self.delivery(*next, at),
-                (Metric::Unicast, Direction::To) => delivery * self.delivery(at, *next),
+        links[at as usize].iter().filter_map(move |link| {
+            let back = || match direction {
+                Direction::From => self.delivery(link.slot, at),
+                Direction::To => self.delivery(at, link.slot),
             };
-            Some((*next, cost(both)?))
+            let passes = match metric {
+                Metric::Broadcast => link.delivery,
+                Metric::Unicast => link.delivery * back(),
+            };
+            Some((link.slot, cost(passes)?))
         })
     }
 
@@ -135,7 +164,7 @@ impl Graph {
     /// Returns the delivery of a link; 0 if there is none.
     fn delivery(&self, from: Slot, to: Slot) -> f64 {
         let links = &self.out[from as usize];
-        find(links, &self.nodes, to).map_or(0.0, |index| links[index].1)
+        find(links, self.node(to)).map_or(0.0, |index| links[index].delivery)
     }
 
     fn slot_or_new(&mut self, node: NodeId) -> Slot {
@@ -148,19 +177,18 @@ impl Graph {
     }
 }
 
-/// Returns where `slot` is in a list of links, or where it belongs.
-fn find(links: &[(Slot, f64)], nodes: &[NodeId], slot: Slot) -> Result<usize, usize> {
-    let node = nodes[slot as usize];
-    links.binary_search_by_key(&node, |(slot, _)| nodes[*slot as usize])
+/// Returns where the link with `node` is in a list, or where it belongs.
+fn find(links: &[Link], node: NodeId) -> Result<usize, usize> {
+    links.binary_search_by_key(&node, |link| link.node)
 }
 
 /// Sets or removes a link in a list of links. Returns whether that changed anything.
-fn put(links: &mut Vec<(Slot, f64)>, nodes: &[NodeId], slot: Slot, delivery: Option<f64>) -> bool {
-    match (find(links, nodes, slot), delivery) {
-        (Ok(at), Some(delivery)) if links[at].1 == delivery => return false,
-        (Ok(at), Some(delivery)) => links[at].1 = delivery,
+fn put(links: &mut Vec<Link>, (node, slot): (NodeId, Slot), delivery: Option<f64>) -> bool {
+    match (find(links, node), delivery) {
+        (Ok(at), Some(delivery)) if links[at].delivery == delivery => return false,
+        (Ok(at), Some(delivery)) => links[at].delivery = delivery,
         (Ok(at), None) => drop(links.remove(at)),
-        (Err(at), Some(delivery)) => links.insert(at, (slot, delivery)),
+        (Err(at), Some(delivery)) => links.insert(at, Link { node, slot, delivery }),
         (Err(_), None) => return false,
     }
     true

@@ -7,18 +7,19 @@
 //!
 //! Most nodes of a large mesh carry nothing most of the time, so nothing is computed before it is
 //! asked for. The first question about links builds a graph of flat arrays, which each later state
-//! changes in place. Paths are kept for whoever asks next, and are computed anew only after a
-//! change that can move one of them.
+//! changes in place until nobody asks any more. Paths are kept for whoever asks next, and are
+//! computed anew only after a change that can move one of them.
 
 mod graph;
 mod paths;
 
 use graph::{Direction, Graph};
+use litemap::LiteMap;
 use ncmesh_wire::NodeId;
 use paths::Cache;
 pub use paths::Paths;
 use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 /// Transmissions that a path counts.
@@ -32,6 +33,10 @@ pub enum Metric {
     Unicast,
 }
 
+/// Neighbours that a node hears, in ascending order, with the share of their frames that it receives,
+/// 0 to 1.
+pub type Links = LiteMap<NodeId, f64>;
+
 /// Link state of one node: how well it hears its neighbours.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkState {
@@ -42,17 +47,26 @@ pub struct LinkState {
     pub base: u32,
     /// Name of the node.
     pub name: String,
-    /// Share of each neighbour's frames that this node receives, 0 to 1.
-    pub hears: BTreeMap<NodeId, f64>,
+    /// The links to it.
+    pub hears: Links,
+}
+
+/// What is known of a node.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// Its latest state.
+    state: Option<Arc<LinkState>>,
+    /// How many states say that they hear it.
+    hearers: u32,
 }
 
 /// Link-state database.
 #[derive(Debug, Default)]
 pub struct Topology {
-    /// Latest state of each node.
-    states: BTreeMap<NodeId, Arc<LinkState>>,
-    /// How many states say that they hear a node.
-    hearers: BTreeMap<NodeId, u32>,
+    /// Nodes that told their state, or that others say they hear.
+    nodes: LiteMap<NodeId, Known>,
+    /// How many told their state.
+    told: usize,
     min_delivery: f64,
     /// Whether links to a node count that no other node hears.
     unheard_count: bool,
@@ -72,7 +86,7 @@ impl Topology {
     /// Returns a mesh that is known without link state: `hears[i]` says what node `i + 1` hears.
     /// Every link with a delivery above 0 is used, even if no node hears its receiver.
     #[must_use]
-    pub fn known(hears: Vec<BTreeMap<NodeId, f64>>) -> Self {
+    pub fn known(hears: Vec<Links>) -> Self {
         let mut topology = Self { unheard_count: true, ..Self::default() };
         for (node, hears) in (1..=u16::MAX).map(NodeId).zip(hears) {
             let name = format!("n{node}");
@@ -90,7 +104,7 @@ impl Topology {
     /// Stores the state of a node if it is newer than the one known. Returns whether it was.
     pub fn learn(&mut self, node: NodeId, state: impl Into<Arc<LinkState>>) -> bool {
         let state = state.into();
-        let newer = self.states.get(&node).is_none_or(|known| known.version < state.version);
+        let newer = self.state(node).is_none_or(|known| known.version < state.version);
         if newer {
             self.replace(node, Some(&state));
         }
@@ -121,12 +135,12 @@ impl Topology {
     /// Returns the state of a node.
     #[must_use]
     pub fn state(&self, node: NodeId) -> Option<&LinkState> {
-        self.states.get(&node).map(Arc::as_ref)
+        self.nodes.get(&node)?.state.as_deref()
     }
 
     /// Returns every node whose state is known, with it, in ascending order.
     pub fn states(&self) -> impl Iterator<Item = (NodeId, &LinkState)> {
-        self.states.iter().map(|(node, state)| (*node, state.as_ref()))
+        with_state(self.nodes.as_slice())
     }
 
     /// Returns the nodes from `first` to `last` whose state is known, with it.
@@ -135,26 +149,28 @@ impl Topology {
         first: NodeId,
         last: NodeId,
     ) -> impl Iterator<Item = (NodeId, &LinkState)> {
+        let nodes = self.nodes.as_slice();
+        let start = nodes.partition_point(|(node, _)| *node < first);
+        let end = nodes.partition_point(|(node, _)| *node <= last);
         // A range that ends before it begins is empty.
-        let range = (first <= last).then(|| self.states.range(first..=last));
-        range.into_iter().flatten().map(|(node, state)| (*node, state.as_ref()))
+        with_state(&nodes[start.min(end)..end])
     }
 
     /// Returns the nodes whose state is known, in ascending order.
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.states.keys().copied()
+        self.states().map(|(node, _)| node)
     }
 
     /// Returns the number of nodes whose state is known.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.states.len()
+        self.told
     }
 
     /// Returns whether no state is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.states.is_empty()
+        self.told == 0
     }
 
     /// Returns the nodes of this name. There are several if operators gave two nodes the same name.
@@ -165,7 +181,7 @@ impl Topology {
     /// Returns whether some state says that it hears `node`.
     #[must_use]
     pub fn is_heard(&self, node: NodeId) -> bool {
-        self.unheard_count || self.hearers.contains_key(&node)
+        self.unheard_count || self.nodes.get(&node).is_some_and(|known| known.hearers > 0)
     }
 
     /// Returns the nodes that `root` hears, those that they hear, and so on, with `root`.
@@ -183,8 +199,9 @@ impl Topology {
     /// Returns the share of broadcasts of `from` that `to` receives; 0 if there is no usable link.
     #[must_use]
     pub fn delivery(&self, from: NodeId, to: NodeId) -> f64 {
-        let heard = self.states.get(&to).and_then(|state| state.hears.get(&from));
-        heard.filter(|d| self.is_usable(**d) && self.is_heard(to)).copied().unwrap_or(0.0)
+        let receiver = self.nodes.get(&to).filter(|known| self.unheard_count || known.hearers > 0);
+        let heard = receiver.and_then(|known| known.state.as_ref()?.hears.get(&from).copied());
+        heard.filter(|delivery| self.is_usable(*delivery)).unwrap_or(0.0)
     }
 
     /// Returns the usable links from a node: neighbour and delivery.
@@ -217,7 +234,7 @@ impl Topology {
 
     /// Returns the graph of usable links; builds it if this is the first question.
     fn graph(&self) -> &Graph {
-        self.graph.get_or_init(|| {
+        let graph = self.graph.get_or_init(|| {
             let mut graph = Graph::new(self.version);
             for (to, state) in self.states().filter(|(to, _)| self.is_heard(*to)) {
                 for (from, delivery) in state.hears.iter().filter(|(_, d)| self.is_usable(**d)) {
@@ -225,58 +242,64 @@ impl Topology {
                 }
             }
             graph
-        })
+        });
+        graph.note_question();
+        graph
     }
 
     /// Stores or removes the state of a node, and changes the graph accordingly.
     fn replace(&mut self, node: NodeId, state: Option<&Arc<LinkState>>) {
-        let old = match state {
-            Some(state) => self.states.insert(node, Arc::clone(state)),
-            None => self.states.remove(&node),
-        };
-        let none = BTreeMap::new();
+        let known = self.nodes.entry(node).or_default();
+        let old = core::mem::replace(&mut known.state, state.cloned());
+        self.told = self.told + usize::from(state.is_some()) - usize::from(old.is_some());
+        let none = Links::new();
         let before = old.as_ref().map_or(&none, |old| &old.hears);
         let after = state.map_or(&none, |state| &state.hears);
-        if before == after {
-            return;
-        }
 
         // A link is used only while some node hears its receiver: the state of a node that died
         // stays here for a while. So each neighbour that appears or vanishes in this state may make
         // its own links usable, or unusable.
+        let mut changed = Vec::new();
         let mut turned = Vec::new();
-        for heard in after.keys().filter(|n| !before.contains_key(n)) {
-            let count = self.hearers.entry(*heard).or_default();
-            *count += 1;
-            if *count == 1 {
-                turned.push(*heard);
+        for (from, old, new) in side_by_side(before, after) {
+            if old == new {
+                continue;
+            }
+            changed.push((from, new));
+            if old.is_some() && new.is_some() {
+                continue;
+            }
+            let hearers = &mut self.nodes.entry(from).or_default().hearers;
+            *hearers = if new.is_some() { *hearers + 1 } else { *hearers - 1 };
+            if *hearers == u32::from(new.is_some()) {
+                turned.push(from);
             }
         }
-        for heard in before.keys().filter(|n| !after.contains_key(n)) {
-            if let Some(count) = self.hearers.get_mut(heard) {
-                *count -= 1;
-                if *count == 0 {
-                    self.hearers.remove(heard);
-                    turned.push(*heard);
-                }
+        let is_unknown = |known: &Known| known.state.is_none() && known.hearers == 0;
+        for node in turned.iter().chain([&node]) {
+            if self.nodes.get(node).is_some_and(is_unknown) {
+                self.nodes.remove(node);
             }
+        }
+        if changed.is_empty() {
+            return;
         }
 
         // Without a graph nobody has asked about links, and every change counts as one of a link.
         let version = self.version + 1;
-        let Some(mut graph) = self.graph.take() else {
+        let Some(mut graph) = self.graph.take().filter(Graph::is_of_use) else {
             self.version = version;
             return;
         };
-        for from in before.keys().filter(|n| !after.contains_key(n)) {
+        let turned = turned.iter().filter_map(|to| Some((*to, &self.state(*to)?.hears)));
+        let turned = turned.flat_map(|(to, hears)| hears.iter().map(move |(n, d)| (to, *n, *d)));
+        for (from, _) in changed.iter().filter(|(_, delivery)| delivery.is_none()) {
             graph.set(*from, node, None, version);
         }
-        let changed = after.iter().filter(|(from, delivery)| before.get(from) != Some(delivery));
-        let turned = turned.iter().filter_map(|to| Some((*to, &self.states.get(to)?.hears)));
-        let turned = turned.flat_map(|(to, hears)| hears.iter().map(move |link| (to, link)));
-        for (to, (from, delivery)) in changed.map(|link| (node, link)).chain(turned) {
-            let usable = self.is_usable(*delivery) && self.is_heard(to);
-            graph.set(*from, to, usable.then_some(*delivery), version);
+        let kept = changed.iter().filter_map(|(from, delivery)| Some((node, *from, (*delivery)?)));
+        for (to, from, delivery) in kept.chain(turned) {
+            let usable = self.is_usable(delivery) && self.is_heard(to);
+            graph.set(from, to, usable.then_some(delivery), version);
         }
         if graph.changed_at() == Some(version) {
             self.version = version;
@@ -285,12 +308,35 @@ impl Topology {
     }
 }
 
+/// Returns the nodes among these whose state is known, with it.
+fn with_state(nodes: &[(NodeId, Known)]) -> impl Iterator<Item = (NodeId, &LinkState)> {
+    nodes.iter().filter_map(|(node, known)| Some((*node, known.state.as_deref()?)))
+}
+
+/// Returns the nodes of two lists of links in ascending order, with the delivery in each list.
+pub fn side_by_side(
+    a: &Links,
+    b: &Links,
+) -> impl Iterator<Item = (NodeId, Option<f64>, Option<f64>)> {
+    let (mut a, mut b) = (a.as_slice().iter().peekable(), b.as_slice().iter().peekable());
+    core::iter::from_fn(move || {
+        let node = match (a.peek(), b.peek()) {
+            (Some((a, _)), Some((b, _))) => *a.min(b),
+            (Some((node, _)), None) | (None, Some((node, _))) => *node,
+            (None, None) => return None,
+        };
+        let here = |(other, _): &&(NodeId, f64)| *other == node;
+        let delivery = |link: &(NodeId, f64)| link.1;
+        Some((node, a.next_if(here).map(delivery), b.next_if(here).map(delivery)))
+    })
+}
+
 impl Clone for Topology {
     /// Returns the same mesh; graph and paths are computed anew when they are asked for.
     fn clone(&self) -> Self {
         Self {
-            states: self.states.clone(),
-            hearers: self.hearers.clone(),
+            nodes: self.nodes.clone(),
+            told: self.told,
             min_delivery: self.min_delivery,
             unheard_count: self.unheard_count,
             version: self.version,

@@ -10,13 +10,13 @@ use ncmesh_engine::counters::Counters;
 use ncmesh_engine::rng;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::topology::Topology;
+use ncmesh_engine::topology::{Links, Topology};
 use ncmesh_engine::tunnel::{DATA, RelayMode};
 use ncmesh_engine::{Context, Engine, Frame, TunnelEngine};
 use ncmesh_engine_core::{Core, CoreConfig, ID};
 use ncmesh_wire::NodeId;
 use rand_chacha::ChaCha8Rng;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 const PACKETS: usize = 64;
 const BYTES: usize = 1100;
@@ -25,7 +25,7 @@ const RELAY: u16 = 3;
 
 /// Returns the cross, with links that lose a tenth.
 fn cross() -> Topology {
-    let hears = |from: &[u16]| from.iter().map(|id| (NodeId(*id), 0.9)).collect::<BTreeMap<_, _>>();
+    let hears = |from: &[u16]| from.iter().map(|id| (NodeId(*id), 0.9)).collect::<Links>();
     Topology::known(vec![
         hears(&[RELAY, 5]),
         hears(&[RELAY, 4]),

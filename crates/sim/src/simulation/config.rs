@@ -4,14 +4,13 @@ use super::{SimulationError, node_id};
 use crate::measure::measure;
 use crate::scenario::{Measure, Scenario};
 use ncmesh_engine::file::FileLimits;
-use ncmesh_engine::topology::{LinkState, Topology};
+use ncmesh_engine::topology::{LinkState, Links, Topology};
 use ncmesh_medium::{MediumConfig, MediumError};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::{ConfigError, StackConfig};
 use ncmesh_wire::{Cipher, Key};
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Configuration of a simulation. Node i of the mesh has radio i and id i + 1.
@@ -124,7 +123,7 @@ impl SimulationConfig {
         };
 
         // Each node's link state says how well the node hears its neighbours.
-        let mut hears = vec![BTreeMap::new(); self.names.len()];
+        let mut hears = vec![Links::new(); self.names.len()];
         for (from, to, p) in loss.links() {
             hears[to.0].insert(node_id(from.0), 1.0 - p);
         }

@@ -2,9 +2,9 @@
 
 use super::NO_LINKS;
 use super::repair::ASKING_HELPS;
-use ncmesh_engine::topology::Topology;
+use ncmesh_engine::topology::{Links, Topology};
 use ncmesh_wire::NodeId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Delivery of a link that nobody has measured yet.
 const UNMEASURED: f64 = 0.5;
@@ -41,11 +41,11 @@ pub(super) fn all(
     topology: &Topology,
     me: NodeId,
     neighbors: &BTreeSet<NodeId>,
-    inbound: &BTreeMap<NodeId, f64>,
+    inbound: &Links,
 ) -> Vec<Hearer> {
     let hears = |node: &NodeId| topology.state(*node).map_or(&NO_LINKS, |state| &state.hears);
     let reached = neighbors.iter().filter_map(|n| Some((*n, *hears(n).get(&me)?)));
-    let reached: BTreeMap<NodeId, f64> = reached.collect();
+    let reached: Links = reached.collect();
     let hearer = |node: &NodeId| {
         let heard = inbound.get(node).copied().unwrap_or(UNMEASURED);
         let told = reached.get(node).copied();
@@ -94,7 +94,7 @@ mod tests {
             let (version, hears) = ((1, 1), ends(node).collect());
             topology.learn(NodeId(node), LinkState { version, hears, ..LinkState::default() });
         }
-        let inbound: BTreeMap<NodeId, f64> = ends(ME.0).collect();
+        let inbound: Links = ends(ME.0).collect();
         all(&topology, ME, &inbound.keys().copied().collect(), &inbound)
     }
 
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn one_that_has_not_told_whether_it_hears_us_gets_no_weight() {
-        let inbound = BTreeMap::from([(NodeId(2), 0.8)]);
+        let inbound = Links::from_iter([(NodeId(2), 0.8)]);
         let seen = all(&Topology::new(0.05), ME, &BTreeSet::from([NodeId(2)]), &inbound);
         assert_eq!((seen[0].delivery, seen[0].weight, seen[0].relies), (0.8, 0.0, true));
     }

@@ -25,7 +25,7 @@ use hearer::Hearer;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
-use ncmesh_engine::topology::{LinkState, Topology};
+use ncmesh_engine::topology::{LinkState, Links, Topology};
 use ncmesh_engine::{Context, Malformed};
 use ncmesh_wire::{NodeId, Reader};
 use repair::{Question, Repair};
@@ -57,7 +57,7 @@ const GOOD: f64 = 0.5;
 const WITNESSES: usize = 3;
 const MAJORITY: usize = 2;
 
-static NO_LINKS: BTreeMap<NodeId, f64> = BTreeMap::new();
+static NO_LINKS: Links = Links::new();
 
 /// Link state at one node.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub struct Route {
     /// Least pause between two announcements now.
     pace: Duration,
     /// What the whole mesh was told last, and links touched since.
-    base: BTreeMap<NodeId, f64>,
+    base: Links,
     touched: BTreeSet<NodeId>,
     /// Announcements to the whole mesh that are free, as of a time.
     far: (f64, Instant),
@@ -124,7 +124,7 @@ impl Route {
             announced_at: None,
             contradicted: false,
             pace,
-            base: BTreeMap::new(),
+            base: Links::new(),
             touched: BTreeSet::new(),
             far: (own::first_credit(me), now),
             next_look: now,
@@ -202,7 +202,7 @@ impl Route {
         if now >= self.next_hearers || !self.spread.knows(&neighbors) {
             self.next_hearers = now + LOOK_AT_HEARERS;
             self.repair.retain(|node| neighbors.contains(&node));
-            let inbound: BTreeMap<NodeId, f64> = link.inbound().collect();
+            let inbound: Links = link.inbound().collect();
             self.spread.set_hearers(hearer::all(&self.topology, self.me, &neighbors, &inbound));
         }
         // A neighbour compares with those that reach it well. Of one whose state nobody has told us

@@ -3,9 +3,8 @@
 use super::state::{self, Change, EVERYWHERE};
 use super::{NO_LINKS, Route};
 use ncmesh_engine::time::{Duration, Instant, seconds};
-use ncmesh_engine::topology::LinkState;
+use ncmesh_engine::topology::{LinkState, Links, side_by_side};
 use ncmesh_wire::NodeId;
-use std::collections::BTreeMap;
 
 /// Longest pause of a node between two announcements, however much changes.
 const MOST_PACE: Duration = Duration::from_secs(4);
@@ -42,10 +41,7 @@ impl Route {
     /// Returns the links of this node's own state: all, or the best that fit into a frame. A link
     /// that was announced before is replaced only by one that is better by a change worth
     /// announcing; otherwise links of like worth would come and go.
-    pub(super) fn best_that_fit(
-        &self,
-        heard: impl Iterator<Item = (NodeId, f64)>,
-    ) -> BTreeMap<NodeId, f64> {
+    pub(super) fn best_that_fit(&self, heard: impl Iterator<Item = (NodeId, f64)>) -> Links {
         let said = self.topology.state(self.me).map(|state| &state.hears);
         let is_said = |node: &NodeId| said.is_some_and(|said| said.contains_key(node));
         let least = |node: &NodeId| if is_said(node) { self.config.min_delivery } else { 0.0 };
@@ -62,7 +58,7 @@ impl Route {
     /// Announces the links of this node if they have changed by enough: to the whole mesh, or to
     /// the nodes nearby. To tell the whole mesh costs a credit. The larger the mesh is, the more
     /// slowly credits come. A link without which there is no way to the neighbour costs none.
-    pub(super) fn announce_if_worth(&mut self, hears: BTreeMap<NodeId, f64>, now: Instant) {
+    pub(super) fn announce_if_worth(&mut self, hears: Links, now: Instant) {
         let Some(at) = self.announced_at else {
             return self.announce(hears, EVERYWHERE, true, now);
         };
@@ -111,7 +107,7 @@ impl Route {
     }
 
     /// Returns the ETX of the best way from `node` to here over one other neighbour.
-    fn detour(&self, node: NodeId, hears: &BTreeMap<NodeId, f64>) -> f64 {
+    fn detour(&self, node: NodeId, hears: &Links) -> f64 {
         let over = |(via, last): (&NodeId, &f64)| {
             let first = self.topology.delivery(node, *via);
             if *via == node { f64::INFINITY } else { 1.0 / first + 1.0 / last }
@@ -119,13 +115,7 @@ impl Route {
         hears.iter().map(over).fold(f64::INFINITY, f64::min)
     }
 
-    fn announce(
-        &mut self,
-        mut hears: BTreeMap<NodeId, f64>,
-        scope: u8,
-        urgent: bool,
-        now: Instant,
-    ) {
+    fn announce(&mut self, mut hears: Links, scope: u8, urgent: bool, now: Instant) {
         // While changes keep coming, pauses double.
         let least = seconds(self.config.min_interval_s);
         let quiet = self.announced_at.is_none_or(|at| now.since(at) >= 4 * self.pace);
@@ -166,11 +156,6 @@ impl Route {
     }
 }
 
-/// Returns the delivery of a link; one that is not there delivers nothing.
-fn delivery(links: &BTreeMap<NodeId, f64>, node: &NodeId) -> f64 {
-    links.get(node).copied().unwrap_or(0.0)
-}
-
 /// The two deliveries of a link that has changed.
 #[derive(Clone, Copy, Debug)]
 struct Deliveries {
@@ -181,15 +166,15 @@ struct Deliveries {
 /// Returns the links that have changed by at least `least`, or so much for poor ones that they have
 /// become others.
 fn changes<'a>(
-    before: &'a BTreeMap<NodeId, f64>,
-    after: &'a BTreeMap<NodeId, f64>,
+    before: &'a Links,
+    after: &'a Links,
     least: f64,
 ) -> impl Iterator<Item = (NodeId, Deliveries)> + 'a {
-    let gone = before.keys().filter(|node| !after.contains_key(node));
-    gone.chain(after.keys()).filter_map(move |node| {
-        let (a, b) = (delivery(before, node), delivery(after, node));
+    side_by_side(before, after).filter_map(move |(node, a, b)| {
+        // A link that is not there delivers nothing.
+        let (a, b) = (a.unwrap_or(0.0), b.unwrap_or(0.0));
         let (low, high) = (a.min(b), a.max(b));
         let is_other = high - low >= LEAST_CHANGE && high >= RATIO * low;
-        (high - low >= least || is_other).then_some((*node, Deliveries { low, high }))
+        (high - low >= least || is_other).then_some((node, Deliveries { low, high }))
     })
 }

@@ -5,9 +5,8 @@
 //! that was touched since, with its present delivery. Whoever does not asks for the whole state.
 
 use ncmesh_engine::name;
-use ncmesh_engine::topology::LinkState;
+use ncmesh_engine::topology::{LinkState, Links};
 use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
-use std::collections::BTreeMap;
 
 /// Scope of a state that every node passes on. Smaller ones count down, and end at 0.
 pub(super) const EVERYWHERE: u8 = 63;
@@ -98,7 +97,7 @@ impl<'a> Told<'a> {
 }
 
 /// Changes links; a delivery of 0 removes one.
-fn apply(hears: &mut BTreeMap<NodeId, f64>, links: impl Iterator<Item = Link>) {
+fn apply(hears: &mut Links, links: impl Iterator<Item = Link>) {
     for (node, quantum) in links {
         if quantum == 0 {
             hears.remove(&node);
