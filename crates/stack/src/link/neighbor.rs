@@ -24,7 +24,7 @@ const WORTH_ASKING: f64 = 0.5;
 /// Probability of a silence, by chance, below which a neighbour is given up.
 const GIVE_UP: f64 = 1e-4;
 /// The same without questions.
-const GIVE_UP_ALONE: f64 = 1e-5;
+const GIVE_UP_ALONE: f64 = 1e-4;
 /// Least questions that must have been in vain otherwise.
 const LEAST_ASKS: u32 = 2;
 /// Deviation from what was told that chance explains, in standard deviations.
@@ -35,7 +35,7 @@ const LEAST_VARIANCE: f64 = 0.01;
 const MOST_HOPE: f64 = 0.99;
 /// Part of the delivery that the silence of a neighbour with a poor link is judged by: few frames
 /// have shown how poor it is, and a busy channel makes it worse.
-const POOR_HOPE: f64 = 0.5;
+const POOR_HOPE: f64 = 0.8;
 /// Least share of a silence in which our radio counts as able to hear.
 const LEAST_LISTENING: f64 = 0.6;
 /// Time in which an answer is expected.

@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Worth of a transmission from which a state is passed on, and from which one that is not urgent is
-/// sent again. One neighbour that probably lacks it is worth 0.36.
-const WORTH: f64 = 0.36;
-const WORTH_AGAIN: f64 = 0.72;
+/// sent again. One neighbour that lacks it as likely as not is worth 0.25.
+const WORTH: f64 = 0.25;
+const WORTH_AGAIN: f64 = 0.5;
 /// Longest wait before a copy is passed on; it is shorter, the more neighbours it serves.
 pub(super) const WAIT: Duration = Duration::from_millis(100);
 /// The same of a state that is not urgent: it can wait for the next hello.
