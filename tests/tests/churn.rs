@@ -18,9 +18,9 @@ const REACH: f64 = 230.0;
 const WORST: f64 = 0.7;
 /// Time after which poor links, too, are known to be gone. One that delivers a third is silent for
 /// ten seconds by chance once in fifty hellos.
-const LONG: Duration = Duration::from_secs(25);
+const LONG: Duration = Duration::from_secs(30);
 /// The same of the last of many, none of which anybody else can vouch for.
-const GONE: Duration = Duration::from_secs(45);
+const GONE: Duration = Duration::from_secs(60);
 /// Greatest share of the channel that control of a node may take while things change.
 const STORM: f64 = 0.01;
 

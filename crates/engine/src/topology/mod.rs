@@ -33,8 +33,8 @@ pub enum Metric {
     Unicast,
 }
 
-/// Neighbours that a node hears, in ascending order, with the share of their frames that it receives,
-/// 0 to 1.
+/// Neighbours that a node hears, in ascending order, with the share of their frames that it
+/// receives, 0 to 1.
 pub type Links = LiteMap<NodeId, f64>;
 
 /// Link state of one node: how well it hears its neighbours.

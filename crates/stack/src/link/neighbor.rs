@@ -143,9 +143,8 @@ impl Neighbor {
     /// Tells another delivery if it differs from what was told by more than chance explains.
     /// Returns whether it does.
     pub(super) fn retell(&mut self, now: Instant, exponent: f64) -> bool {
-        let Some(measured) = self.delivery(now, exponent) else { return false };
-        let frames = self.short.weight() + self.long.weight() + 1.0;
-        let variance = (measured * (1.0 - measured)).max(LEAST_VARIANCE) / frames;
+        let Some((measured, frames)) = self.delivery(now, exponent) else { return false };
+        let variance = (measured * (1.0 - measured)).max(LEAST_VARIANCE) / (frames + 1.0);
         let is_news = |told: f64| (measured - told).abs() > CHANCE * libm::sqrt(variance);
         let is_news = self.told.is_none_or(is_news);
         if is_news {
@@ -154,17 +153,15 @@ impl Neighbor {
         is_news
     }
 
-    /// Returns the share of its long frames that arrives, from both kinds; `None` while too few
-    /// were sent. Short frames let expect delivery to the power of `exponent` of long ones.
-    fn delivery(&self, now: Instant, exponent: f64) -> Option<f64> {
-        let missed = self.missed(now);
-        let sent = self.short.weight() + self.long.weight() + f64::from(missed);
-        if sent < MIN_SENT {
-            return None;
-        }
-        let expected = libm::pow(self.short.value(missed), exponent);
-        let heard = self.long.heard() + EXPECTATION * expected;
-        Some(heard / (self.long.weight() + EXPECTATION))
+    /// Returns the share of its long frames that arrives, from both kinds, and how many were sent;
+    /// `None` while they are too few. Those that it promised and that did not come are lost. Short
+    /// frames let expect delivery to the power of `exponent` of long ones.
+    fn delivery(&self, now: Instant, exponent: f64) -> Option<(f64, f64)> {
+        let (mut short, long) = (self.short, &self.long);
+        short.add(self.missed(now), 0);
+        let frames = short.weight() + long.weight();
+        let heard = long.heard() + EXPECTATION * libm::pow(short.value(), exponent);
+        (frames >= MIN_SENT).then(|| (heard / (long.weight() + EXPECTATION), frames))
     }
 
     /// Returns when it is late if no frame comes.
@@ -229,7 +226,7 @@ impl Neighbor {
 
     /// Returns the delivery of short frames that silence is judged by.
     pub(super) fn hope(&self) -> f64 {
-        let delivery = self.short.value(0).min(MOST_HOPE);
+        let delivery = self.short.value().min(MOST_HOPE);
         if delivery < WORTH_ASKING { POOR_HOPE * delivery } else { delivery }
     }
 }
@@ -279,7 +276,7 @@ mod tests {
         n.handle_hello(&hello(2, 14), received(34, 1000));
         assert_eq!((n.short.weight(), n.short.heard()), (4.0, 2.0));
         assert_eq!((n.long.weight(), n.long.heard()), (20.0, 5.0));
-        let told = n.delivery(at(1000), 1.0).unwrap();
+        let (told, _) = n.delivery(at(1000), 1.0).unwrap();
         assert!((told - (5.0 + 8.0 * 0.5) / 28.0).abs() < 1e-9, "{told}");
     }
 
@@ -298,7 +295,7 @@ mod tests {
         n.note_frame(Some(false), at(0));
         assert_eq!(n.delivery(at(0), 1.0), None);
         n.handle_hello(&hello(4, 0), received(5, 1000));
-        assert!(n.delivery(at(1000), 1.0).unwrap() < 0.4);
+        assert!(n.delivery(at(1000), 1.0).unwrap().0 < 0.4);
     }
 
     #[test]
@@ -338,7 +335,7 @@ mod tests {
         let nonsense = Hello { interval: Duration::ZERO, long_sent: u16::MAX, ..hello(9, 0) };
         n.handle_hello(&nonsense, received(u32::MAX, 61_000));
         n.handle_hello(&nonsense, received(3, 61_000));
-        assert!((0.0..=1.0).contains(&n.delivery(at(62_000), 16.0).unwrap()));
+        assert!((0.0..=1.0).contains(&n.delivery(at(62_000), 16.0).unwrap().0));
         assert!(n.missed(at(u64::from(u32::MAX))) > 0);
     }
 }

@@ -5,11 +5,14 @@
 
 /// Frames after which a count has faded to half.
 const MEMORY: f64 = 256.0;
-/// Number of the latest frames that are held against the others.
-const RECENT: u32 = 16;
-/// Deviation of the recent frames from what is expected, in standard deviations, beyond which it is
-/// hardly chance.
-const STEP: f64 = 3.5;
+/// Numbers of the latest frames that are held against the others: a great step shows in few.
+const RECENT: [u32; 3] = [8, 16, 32];
+/// Least number of others.
+const LEAST_OTHERS: u32 = 8;
+/// Most frames that are remembered one by one.
+const MOST_RECENT: u32 = 32;
+/// Chance of what the latest frames show, below which it is none.
+const UNLIKELY: f64 = 3e-5;
 
 /// Fading counts of the frames that a neighbour sent and of those that arrived.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,7 +20,7 @@ pub(super) struct Share {
     sent: f64,
     heard: f64,
     /// One bit for each of the latest frames, the newest lowest: whether it arrived.
-    recent: u32,
+    recent: u64,
     /// How many of these bits are set or clear because a frame was sent.
     known: u32,
 }
@@ -35,12 +38,12 @@ impl Share {
 
         // The order of arrivals between two hellos is not known; of many frames, as many stand for
         // the others.
-        let bits = sent.min(RECENT);
+        let bits = sent.min(MOST_RECENT);
         let arrived = (f64::from(heard) * f64::from(bits) / f64::from(sent)).round() as u32;
         for index in 0..bits {
-            self.recent = self.recent << 1 | u32::from(index < arrived);
+            self.recent = self.recent << 1 | u64::from(index < arrived);
         }
-        self.known = self.known.saturating_add(sent).min(RECENT);
+        self.known = self.known.saturating_add(sent).min(MOST_RECENT);
         self.forget_before_a_step();
     }
 
@@ -54,27 +57,44 @@ impl Share {
         self.heard
     }
 
-    /// Returns the share that arrives, counting `missed` further frames as lost. Few frames are
-    /// not trusted to be 0 or 1.
-    pub(super) fn value(&self, missed: u32) -> f64 {
-        (self.heard + 0.5) / (self.sent + f64::from(missed) + 1.0)
+    /// Returns the share that arrives. Few frames are not trusted to be 0 or 1.
+    pub(super) fn value(&self) -> f64 {
+        (self.heard + 0.5) / (self.sent + 1.0)
     }
 
     /// If the latest frames differ from the others by more than chance explains, only they count.
     fn forget_before_a_step(&mut self) {
-        let others = self.sent - f64::from(RECENT);
-        if self.known < RECENT || others < f64::from(RECENT) {
-            return;
-        }
-        let arrived = f64::from((self.recent & ((1 << RECENT) - 1)).count_ones());
-        let before = ((self.heard - arrived + 0.5) / (others + 1.0)).clamp(0.0, 1.0);
-        let expected = before * f64::from(RECENT);
-        let deviation = libm::sqrt(expected * (1.0 - before)).max(1.0);
-        if (arrived - expected).abs() > STEP * deviation {
-            self.sent = f64::from(RECENT);
-            self.heard = arrived;
+        for frames in RECENT {
+            let others = self.sent - f64::from(frames);
+            if self.known < frames || others < f64::from(frames.max(LEAST_OTHERS)) {
+                return;
+            }
+            let arrived = (self.recent & ((1u64 << frames) - 1)).count_ones();
+            let before = (self.heard - f64::from(arrived) + 0.5) / (others + 1.0);
+            if chance(frames, arrived, before.clamp(0.01, 0.99)) < UNLIKELY {
+                self.sent = f64::from(frames);
+                self.heard = f64::from(arrived);
+            }
         }
     }
+}
+
+/// Returns the chance that as few of `frames` arrive as `arrived`, or as many, whichever is less
+/// likely, over a link with this delivery.
+fn chance(frames: u32, arrived: u32, delivery: f64) -> f64 {
+    let odds = delivery / (1.0 - delivery);
+    let mut exactly = libm::pow(1.0 - delivery, f64::from(frames));
+    let (mut fewer, mut more) = (0.0, 0.0);
+    for count in 0..=frames {
+        if count <= arrived {
+            fewer += exactly;
+        }
+        if count >= arrived {
+            more += exactly;
+        }
+        exactly *= odds * f64::from(frames - count) / f64::from(count + 1);
+    }
+    f64::min(fewer, more)
 }
 
 #[cfg(test)]
@@ -88,7 +108,7 @@ mod tests {
         let mut share = Share::default();
         (0..1000).for_each(|_| share.add(1, 1));
         assert!((150.0..300.0).contains(&share.weight()), "{}", share.weight());
-        assert!(share.value(0) > 0.99);
+        assert!(share.value() > 0.99);
     }
 
     #[test]
@@ -97,7 +117,7 @@ mod tests {
         (0..300).for_each(|_| share.add(1, 1));
         for (frames, least) in [(16, 0.65), (16, 0.45)] {
             (0..frames).for_each(|i| share.add(1, u32::from(i % 4 == 0)));
-            assert!(share.value(0) < least, "{}", share.value(0));
+            assert!(share.value() < least, "{}", share.value());
         }
     }
 
@@ -112,7 +132,7 @@ mod tests {
                 forgot += u32::from(share.weight() < 17.0);
             }
             assert!(forgot < 60, "{forgot} times at {delivery}");
-            assert!((share.value(0) - delivery).abs() < 0.12);
+            assert!((share.value() - delivery).abs() < 0.12);
         }
     }
 
@@ -120,8 +140,10 @@ mod tests {
     fn a_neighbour_that_says_it_sent_less_than_was_heard_does_no_harm() {
         let mut share = Share::default();
         share.add(2, u32::MAX);
-        assert!(share.value(0) <= 1.0);
+        assert!(share.value() <= 1.0);
         share.add(u32::MAX, u32::MAX);
-        assert!((0.0..=1.0).contains(&share.value(u32::MAX)));
+        assert!((0.0..=1.0).contains(&share.value()));
+        share.add(u32::MAX, 0);
+        assert!((0.0..=1.0).contains(&share.value()));
     }
 }

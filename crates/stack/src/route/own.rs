@@ -18,6 +18,8 @@ const MIDDLE: u8 = 8;
 const MOST_FAR: f64 = 4.0;
 /// Nodes that may tell the whole mesh something in a second, together.
 const FAR_PER_S: f64 = 10.0;
+/// Part of the least usable delivery down to which a link that was announced stays.
+const STAYS: f64 = 0.5;
 /// Least change of a delivery that matters however poor the link is.
 const LEAST_CHANGE: f64 = 0.08;
 /// Ratio of two deliveries that matters.
@@ -44,8 +46,11 @@ impl Route {
     pub(super) fn best_that_fit(&self, heard: impl Iterator<Item = (NodeId, f64)>) -> Links {
         let said = self.topology.state(self.me).map(|state| &state.hears);
         let is_said = |node: &NodeId| said.is_some_and(|said| said.contains_key(node));
-        let least = |node: &NodeId| if is_said(node) { self.config.min_delivery } else { 0.0 };
-        let heard = heard.map(|(node, d)| (node, d.max(least(&node))));
+        // One that was announced stays while it is nearly usable.
+        let least = self.config.min_delivery;
+        let stays = |(node, d): &(NodeId, f64)| is_said(node) && (STAYS * least..least).contains(d);
+        let heard = heard.filter(|link| link.1 >= least || stays(link));
+        let heard = heard.map(|(node, d)| (node, d.max(least)));
         let worth =
             |(node, d): &(NodeId, f64)| d + if is_said(node) { self.config.change } else { 0.0 };
         let carried = heard.map(|(node, d)| (node, state::delivery(state::quantum(d))));

@@ -15,8 +15,8 @@ use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Worth of a transmission from which a state is passed on, and from which one that is not urgent is
-/// sent again. One neighbour that lacks it as likely as not is worth 0.25.
+/// Worth of a transmission from which a state is passed on, and from which one that is not urgent
+/// is sent again. One neighbour that lacks it as likely as not is worth 0.25.
 const WORTH: f64 = 0.25;
 const WORTH_AGAIN: f64 = 0.5;
 /// Longest wait before a copy is passed on; it is shorter, the more neighbours it serves.
