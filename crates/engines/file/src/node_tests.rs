@@ -7,7 +7,7 @@ use ncmesh_engine::file::{BatchSet, FileLimits, Geometry, Manifest, ReceiverStat
 use ncmesh_engine::registry::Registry;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::topology::{LinkState, Topology};
+use ncmesh_engine::topology::{LinkState, Links, Topology};
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Sealer, ServiceId, Writer};
 
@@ -83,7 +83,7 @@ fn a_source_that_restarts_is_refused_again_when_the_table_is_full() {
     let (mut stack, mut storage) = (stack(), MemoryStorage::default());
     let mut topology = Topology::new(0.05);
     for (node, heard) in [(1, 2), (2, 1)] {
-        let hears = [(NodeId(heard), 1.0)].into();
+        let hears = Links::from_iter([(NodeId(heard), 1.0)]);
         let state = LinkState { version: (0, 1), base: 1, name: "x".into(), hears };
         topology.learn(NodeId(node), state);
     }

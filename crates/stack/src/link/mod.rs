@@ -267,12 +267,12 @@ impl Link {
         let Some(due_at) = self.neighbors.get(&node).map(Neighbor::due_at) else { return 1.0 };
         let mut chance = 1.0;
         for (other, n) in self.neighbors.iter().filter(|(other, _)| **other != node) {
-            let (misses, at) = n.misses(node);
-            let hears = delivery(node, *other);
-            if at < due_at || hears < WITNESS {
+            let said_hello_in_time = n.said_hello() >= due_at;
+            let hears = if said_hello_in_time { delivery(node, *other) } else { 0.0 };
+            if hears < WITNESS {
                 continue;
             }
-            if !misses {
+            if !n.misses(node) {
                 return 1.0;
             }
             chance *= 1.0 - hears.min(MOST_TRUST);

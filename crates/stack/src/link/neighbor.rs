@@ -60,6 +60,9 @@ pub(super) struct Neighbor {
     pub long: Share,
     /// Delivery as it was told last.
     told: Option<f64>,
+    /// Number of its last hello, and frames that it promised and did not deliver, when its delivery
+    /// was looked at last.
+    counted: (u32, u32),
     /// Neighbours that it missed when it said its last hello, and the number of all.
     missing: Vec<NodeId>,
     neighbors: u16,
@@ -83,6 +86,7 @@ impl Neighbor {
             short: Share::default(),
             long: Share::default(),
             told: None,
+            counted: (received.counter, 0),
             missing: hello.missing().collect(),
             neighbors: hello.neighbors,
             busy_before: Duration::ZERO,
@@ -118,9 +122,14 @@ impl Neighbor {
         self.neighbors
     }
 
-    /// Returns whether it missed `node` when it said its last hello, and when that was.
-    pub(super) fn misses(&self, node: NodeId) -> (bool, Instant) {
-        (self.missing.contains(&node), self.hello.1)
+    /// Returns when it said its last hello.
+    pub(super) fn said_hello(&self) -> Instant {
+        self.hello.1
+    }
+
+    /// Returns whether it missed `node` when it said its last hello.
+    pub(super) fn misses(&self, node: NodeId) -> bool {
+        self.missing.contains(&node)
     }
 
     /// Notes a frame that arrived, after it was handled; `is_long` says of one of control whether
@@ -143,6 +152,11 @@ impl Neighbor {
     /// Tells another delivery if it differs from what was told by more than chance explains.
     /// Returns whether it does.
     pub(super) fn retell(&mut self, now: Instant, exponent: f64) -> bool {
+        let counted = (self.hello.0, self.missed(now));
+        if self.counted == counted {
+            return false;
+        }
+        self.counted = counted;
         let Some((measured, frames)) = self.delivery(now, exponent) else { return false };
         let variance = (measured * (1.0 - measured)).max(LEAST_VARIANCE) / (frames + 1.0);
         let is_news = |told: f64| (measured - told).abs() > CHANCE * libm::sqrt(variance);

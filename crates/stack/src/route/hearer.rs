@@ -61,11 +61,14 @@ pub(super) fn all(
         let weight = if is_served { delivery / best } else { 0.0 };
         // Only who also hears the node well knows what it lacks.
         let quality = delivery * heard;
-        let both = |(via, last): (&NodeId, &f64)| {
-            let first = reached.get(via)? * inbound.get(via)?;
-            Some(first.min(last * topology.delivery(*node, *via)))
+        let both = |best: f64, (via, last): (&NodeId, &f64)| {
+            let heard = || Some(reached.get(via)? * inbound.get(via)?);
+            match heard().filter(|first| *first > best) {
+                Some(first) => best.max(first.min(last * topology.delivery(*node, *via))),
+                None => best,
+            }
         };
-        let other = hears(node).iter().filter_map(both).fold(0.0, f64::max);
+        let other = hears(node).iter().fold(0.0, both);
         let relies = quality > POOR * other;
         Hearer { node: *node, delivery, weight, quality, relies }
     };

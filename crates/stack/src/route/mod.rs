@@ -247,13 +247,13 @@ impl Route {
         let is_given_up = |node: &NodeId| {
             let Some(state) = self.topology.state(*node) else { return false };
             let others = state.hears.iter().filter(|(n, d)| **n != self.me && **d >= GOOD);
-            let mut witnesses: Vec<_> =
-                others.filter_map(|(n, d)| Some((*d, self.topology.state(*n)?))).collect();
-            witnesses.sort_by(|a, b| b.0.total_cmp(&a.0));
-            let has_given_up = |w: &&(f64, &LinkState)| !w.1.hears.contains_key(node);
-            let votes = witnesses.iter().take(WITNESSES).filter(has_given_up).count();
-            let best = witnesses.first().is_some_and(|w| has_given_up(&w));
-            votes >= MAJORITY || (best && link.is_doubtful(*node))
+            let mut others: Vec<(&NodeId, &f64)> = others.collect();
+            others.sort_by(|a, b| b.1.total_cmp(a.1));
+            let states = others.into_iter().filter_map(|(n, _)| self.topology.state(*n));
+            let given_up = states.map(|witness| !witness.hears.contains_key(node));
+            let given_up: Vec<bool> = given_up.take(WITNESSES).collect();
+            let votes = given_up.iter().filter(|given_up| **given_up).count();
+            votes >= MAJORITY || (given_up.first() == Some(&true) && link.is_doubtful(*node))
         };
         link.late(now).filter(is_given_up).collect()
     }
