@@ -307,6 +307,9 @@ pub(crate) struct SimulateArgs {
     /// Do not encrypt frames, so that captures show their contents. Nothing else changes
     #[arg(long)]
     pub(crate) unsealed: bool,
+    /// Say on standard error what took the time: the medium, timers, frames of each service
+    #[arg(long)]
+    pub(crate) time_parts: bool,
     #[command(flatten)]
     pub(crate) traces: TraceArgs,
 }

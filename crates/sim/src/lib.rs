@@ -16,6 +16,7 @@ mod observers;
 pub mod outcome;
 pub mod scenario;
 mod simulation;
+mod spent;
 mod tcp;
 mod trace;
 
@@ -30,3 +31,4 @@ pub use simulation::{
     Arrival, Disturbance, IpArrival, Knowledge, Simulation, SimulationConfig, SimulationError,
     StreamArrival, node_id,
 };
+pub use spent::{Part, Spent};

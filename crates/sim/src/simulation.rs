@@ -9,6 +9,7 @@ use crate::gateway::HostGateway;
 use crate::host::{Host, Observation};
 use crate::observe::Observer;
 use crate::observers::Observers;
+use crate::spent::Spent;
 pub use config::{Disturbance, Knowledge, SimulationConfig};
 pub use error::SimulationError;
 use ncmesh_engine::file::merkle;
@@ -21,7 +22,7 @@ use ncmesh_engines::REGISTRY;
 use ncmesh_host::gateway::{GatewayConfig, GatewayCounters};
 use ncmesh_medium::{MacConfig, Medium, MediumError, RadioId, SlotOrder, Statistics};
 use ncmesh_stack::Stack;
-use ncmesh_wire::{FlowId, NodeId};
+use ncmesh_wire::{FlowId, NodeId, ServiceId};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -71,6 +72,10 @@ pub struct Simulation {
     weighs: bool,
     /// What all nodes know from the start.
     known: Option<Arc<Topology>>,
+    /// Time that the parts took, if it is measured.
+    spent: Option<Spent>,
+    /// Service of the last frame of each node.
+    on_air: Vec<ServiceId>,
 }
 
 impl Simulation {
@@ -101,6 +106,8 @@ impl Simulation {
                 config.medium.mac,
                 MacConfig::Slotted { order: SlotOrder::Weight, .. }
             ),
+            spent: config.time_parts.then(Spent::default),
+            on_air: vec![ServiceId(0); radios],
             config,
         };
         for node in 0..radios {
@@ -157,6 +164,12 @@ impl Simulation {
     #[must_use]
     pub fn medium_statistics(&self) -> &Statistics {
         self.medium.statistics()
+    }
+
+    /// Time that the machine spent on each part so far; none unless the configuration says so.
+    #[must_use]
+    pub fn time_spent(&self) -> Option<&Spent> {
+        self.spent.as_ref()
     }
 
     /// The hash over every frame sent, heard and reported so far, in hexadecimal.

@@ -7,8 +7,8 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_medium::TxResult;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{
-    Capture, CapturePoints, Event, EventLines, Observer, RunError, Simulation, SimulationConfig,
-    What, node_id, run,
+    Capture, CapturePoints, Event, EventLines, Observer, Part, RunError, Simulation,
+    SimulationConfig, What, node_id, run,
 };
 use ncmesh_wire::{NodeId, ServiceId};
 use serde_json::Value;
@@ -92,6 +92,30 @@ fn events_agree_with_the_counters_of_every_node() {
         }
         assert!(counts.borrow().heard[3][&(ServiceId(16), 1)].frames > 0);
     }
+}
+
+#[test]
+fn the_time_of_parts_is_measured_without_changing_the_run() {
+    let config = SimulationConfig::from_scenario(&diamond()).unwrap();
+    let mut timed =
+        Simulation::new(SimulationConfig { time_parts: true, ..config.clone() }).unwrap();
+    carry(&mut timed);
+    let mut untimed = Simulation::new(config).unwrap();
+    carry(&mut untimed);
+    assert_eq!(timed.trace_hash(), untimed.trace_hash());
+    assert!(untimed.time_spent().is_none());
+
+    let parts = timed.time_spent().unwrap().parts();
+    let runs = |part| parts.iter().find(|(other, ..)| *other == part).map_or(0, |row| row.1);
+    for service in [ServiceId(0), ServiceId(16)] {
+        let heard = |node| timed.host(node).stack().unwrap().counters().all_heard();
+        let heard = (0..timed.len()).flat_map(heard).filter(|((of, _), _)| *of == service);
+        let heard: u64 = heard.map(|(_, tally)| tally.frames).sum();
+        assert_eq!(runs(Part::Heard(service)), heard, "{service:?}");
+        assert!(runs(Part::Written(service)) > 0);
+    }
+    assert!(runs(Part::Medium) > 0 && runs(Part::Timers) > 0);
+    assert!(parts.is_sorted_by(|a, b| a.2 >= b.2));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::traces;
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::outcome::TraceOutcome;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{RunError, Simulation, SimulationConfig};
+use ncmesh_sim::{RunError, Simulation, SimulationConfig, Spent};
 use ncmesh_stack::Stack;
 use std::ops::ControlFlow;
 
@@ -24,16 +24,22 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
         args.run.set.push("sealed=false".to_owned());
     }
     let (scenario, scheme) = plan::scenario(&args.run)?;
-    let config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
+    let mut config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
+    config.time_parts = args.time_parts;
     let observers = traces::observers(&args.traces, &scenario, &config)?;
     let limit = args.run.timeout.unwrap_or(NEVER);
     let mut progress = Progress::new(json);
+    let mut spent = None;
     let show = |s: &Simulation| {
         show_progress(&mut progress, &scenario, s);
+        spent = s.time_spent().cloned();
         ControlFlow::Continue(())
     };
     let outcome = ncmesh_sim::run(&scenario, config, scheme.name, limit, observers, show)?;
     progress.clear();
+    if let Some(spent) = &spent {
+        show::note(&parts(spent));
+    }
     if json {
         show::json(&outcome)?;
     } else {
@@ -44,6 +50,26 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
         }
     }
     outcome.transfer().map_or(Ok(()), plan::verdict)
+}
+
+/// Returns a table of the time that each part took.
+fn parts(spent: &Spent) -> String {
+    let parts = spent.parts();
+    let all: f64 = parts.iter().map(|(.., time)| time.as_secs_f64()).sum();
+    let mut table = show::Table::new(["PART", "SERVICE", "RUNS", "TIME", "MEAN", "SHARE"]);
+    for (part, runs, time) in parts {
+        let (name, service) = part.names();
+        let seconds = time.as_secs_f64();
+        table.row([
+            name.to_owned(),
+            service.to_owned(),
+            runs.to_string(),
+            format!("{seconds:.3} s"),
+            format!("{:.1} us", 1e6 * seconds / runs as f64),
+            format!("{:.1} %", 100.0 * seconds / all),
+        ]);
+    }
+    table.to_string()
 }
 
 fn show_progress(progress: &mut Progress, scenario: &Scenario, s: &Simulation) {

@@ -36,6 +36,8 @@ pub struct SimulationConfig {
     pub knowledge: Knowledge,
     /// Disorder of frames on their way from the medium to the nodes.
     pub disturbance: Disturbance,
+    /// Whether to measure the time that the machine spends on each part.
+    pub time_parts: bool,
 }
 
 /// Source of the nodes' knowledge about links.
@@ -85,6 +87,7 @@ impl SimulationConfig {
             sealed: scenario.sealed,
             knowledge: scenario.measure.map_or(Knowledge::Own, Knowledge::Measured),
             disturbance: Disturbance::default(),
+            time_parts: false,
         })
     }
 

@@ -3,6 +3,7 @@
 use super::{Arrival, IpArrival, Simulation, StreamArrival, node_id};
 use crate::host::Received;
 use crate::observe::What;
+use crate::spent::Part;
 use ncmesh_engine::rng;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::{TxReport, TxResult};
@@ -42,28 +43,38 @@ impl Simulation {
     fn step(&mut self, at: Instant) {
         self.now = at;
         if self.medium.poll_timeout().is_some_and(|t| t <= at.as_nanos()) {
+            let begun = self.begin();
             self.medium.handle_timeout(at.as_nanos());
+            self.end(Part::Medium, begun);
             self.drain_medium();
         }
         while let Some((due, node)) = self.timers.first().copied().filter(|(due, _)| *due <= at) {
             self.timers.remove(&(due, node));
+            let begun = self.begin();
             let host = &mut self.hosts[node];
             host.timer = None;
             if let Some(stack) = &mut host.stack {
                 stack.at(at, &mut host.storage).handle_timeout();
             }
             self.handle_due(node);
+            self.end(Part::Timers, begun);
         }
     }
 
     fn drain_medium(&mut self) {
         while let Some(output) = self.medium.poll_output() {
             match output {
-                Output::Grant { radio, .. } => self.granted(radio),
+                Output::Grant { radio, .. } => {
+                    let begun = self.begin();
+                    self.granted(radio);
+                    self.end(Part::Written(self.on_air[radio.0]), begun);
+                }
                 Output::Deliver { to, from, frame, power, .. } => {
                     let what = What::Heard { from: from.0, frame: &frame, power };
                     self.observers.tell(self.now, to.0, what);
+                    let begun = self.begin();
                     self.deliver(to.0, frame);
+                    self.end(Part::Heard(self.on_air[from.0]), begun);
                 }
                 Output::Report { radio, result, attempts, airtime_ns, heard_by, .. } => {
                     let what = What::Reported { result, attempts, airtime_ns };
@@ -87,6 +98,7 @@ impl Simulation {
                     Some(to) => Access::Unicast(RadioId(usize::from(to.0).wrapping_sub(1))),
                     None => Access::Broadcast,
                 };
+                self.on_air[node] = sent.service;
                 self.observers.tell(now, node, What::Sent { to: sent.to, frame: &self.out });
                 let frame: Arc<[u8]> = Arc::from(self.out.as_slice());
                 if self.medium.supply(now.as_nanos(), radio, access, frame).is_err() {
@@ -95,6 +107,19 @@ impl Simulation {
             }
         }
         self.handle_due(node);
+    }
+
+    /// Returns the time of the machine, if the time of parts is measured.
+    #[expect(clippy::disallowed_methods, reason = "the time of the machine is what is measured")]
+    fn begin(&self) -> Option<std::time::Instant> {
+        self.spent.as_ref().map(|_| std::time::Instant::now())
+    }
+
+    /// Counts a run of a part.
+    fn end(&mut self, part: Part, begun: Option<std::time::Instant>) {
+        if let Some((spent, begun)) = self.spent.as_mut().zip(begun) {
+            spent.add(part, begun);
+        }
     }
 
     fn deliver(&mut self, node: usize, frame: Arc<[u8]>) {

@@ -1,0 +1,60 @@
+//! Time that the machine spends on the parts of a simulation.
+
+use ncmesh_engines::REGISTRY;
+use ncmesh_stack::control;
+use ncmesh_wire::ServiceId;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// A part of a simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// The medium: contention, propagation, loss.
+    Medium,
+    /// Timers of nodes.
+    Timers,
+    /// Nodes write a frame of this service.
+    Written(ServiceId),
+    /// Nodes handle a frame of this service.
+    Heard(ServiceId),
+}
+
+impl Part {
+    /// Returns what it is, and the service if it is a service's.
+    #[must_use]
+    pub fn names(self) -> (&'static str, &'static str) {
+        let name = |service| match REGISTRY.by_id(service) {
+            _ if service == control::SERVICE => "control",
+            Some(entry) => entry.name,
+            None => "unknown",
+        };
+        match self {
+            Self::Medium => ("medium", "-"),
+            Self::Timers => ("timers", "-"),
+            Self::Written(service) => ("frames written", name(service)),
+            Self::Heard(service) => ("frames heard", name(service)),
+        }
+    }
+}
+
+/// How often each part ran, and for how long.
+#[derive(Clone, Debug, Default)]
+pub struct Spent(BTreeMap<Part, (u64, Duration)>);
+
+impl Spent {
+    /// Counts one run of `part`, which has just ended.
+    pub(crate) fn add(&mut self, part: Part, begun: Instant) {
+        let (count, time) = self.0.entry(part).or_default();
+        *count += 1;
+        *time += begun.elapsed();
+    }
+
+    /// Returns each part with the number of its runs and their time, the longest first.
+    #[must_use]
+    pub fn parts(&self) -> Vec<(Part, u64, Duration)> {
+        let parts = self.0.iter().map(|(part, (count, time))| (*part, *count, *time));
+        let mut parts: Vec<_> = parts.collect();
+        parts.sort_by_key(|(part, _, time)| (core::cmp::Reverse(*time), *part));
+        parts
+    }
+}
