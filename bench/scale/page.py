@@ -21,6 +21,7 @@ COLOURS = {"B.A.T.M.A.N. IV": "tab:red", "OLSRv2": "tab:blue", "Babel": "tab:gre
 # Targets: shares of airtime, seconds, ratios, virtual seconds for one of the clock.
 MOST_STEADY, MOST_START, START_S, MOST_GROWTH = 0.02, 0.25, 30.0, 2.0
 MOST_DELAY_S, MOST_ETX, MOST_ETX_P99 = 3.0, 1.05, 1.3
+MOST_MIB, MOST_CPU = 8.0, 0.01
 SPEEDS = {100: 30.0, 400: 5.0, 1_000: 1.0}
 SIZES = (50, 100, 200, 400)
 
@@ -167,6 +168,14 @@ def targets(runs: list[Run]) -> list[str]:
         speed = None if slowest is None else 1 / slowest
         ok = None if speed is None else speed >= least
         row(f"simulator, {nodes} nodes", f"{least:g}x real time", number(speed, unit="x"), [ok])
+
+    # The simulator holds and runs all nodes and the medium, so a node takes less than its part.
+    large = chosen(runs, nodes=SIZES[-1], density=DENSITY)
+    memory = worst(large, lambda result: result["peak_mib"] / SIZES[-1])
+    text = number(memory, ".2g", " MiB")
+    row("memory of a node, 400 nodes", "8 MiB", text, [at_most(memory, MOST_MIB)])
+    processor = worst(large, lambda result: steady(result, "wall_s_per_s") / SIZES[-1])
+    row("processor of a node, 400 nodes", "1 %", share(processor), [at_most(processor, MOST_CPU)])
     return lines
 
 

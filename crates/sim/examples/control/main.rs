@@ -86,8 +86,7 @@ impl Run {
 
 fn main() -> Result<(), Error> {
     let options = options(std::env::args().skip(1))?;
-    let report =
-        if options.is_mesh { Mesh::draw(&options.draw)?.to_json() } else { measure(&options)? };
+    let report = if options.is_mesh { mesh(&options, 0)?.to_json() } else { measure(&options)? };
     let text = if options.is_mesh || options.is_json {
         serde_json::to_string(&report)?
     } else {
@@ -130,13 +129,19 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Error
     Ok(options)
 }
 
+/// Returns the mesh of the scenario, or draws one, with so many spare nodes.
+fn mesh(options: &Options, spares: usize) -> Result<Mesh, Error> {
+    let draw = &options.draw;
+    match &options.scenario {
+        Some(path) => Mesh::load(path, &draw.settings),
+        None => Mesh::draw(&Draw { nodes: draw.nodes + spares, ..draw.clone() }),
+    }
+}
+
 /// Runs one mesh and returns everything measured.
 fn measure(options: &Options) -> Result<Value, Error> {
     let Options { draw, events, .. } = options;
-    let mut mesh = match &options.scenario {
-        Some(path) => Mesh::load(path, &draw.settings)?,
-        None => Mesh::draw(&Draw { nodes: draw.nodes + events, ..draw.clone() })?,
-    };
+    let mut mesh = mesh(options, *events)?;
     if *events > 0 && options.scenario.is_none() {
         mesh.use_links();
     }

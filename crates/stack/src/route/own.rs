@@ -78,7 +78,9 @@ impl Route {
         // Links that have changed since the mesh was told, by much, and may be on a shortest path:
         // no way over one other neighbour is clearly shorter.
         let far_change = self.config.far_change;
+        // Of a poor link that is gone the mesh would never learn otherwise.
         let changed = changes(&self.base, &hears, far_change);
+        let changed = changed.chain(gone(&self.base, &hears));
         let changed = changed.map(|(node, by)| (node, by, self.detour(node, &hears)));
         let essential: Vec<(NodeId, Deliveries, f64)> =
             changed.filter(|(_, by, detour)| 1.0 / by.high <= DETOUR * detour).collect();
@@ -159,6 +161,16 @@ impl Route {
         self.store(self.me, Some(state), now);
         self.spread.announce(self.me, (scope, urgent), change, now);
     }
+}
+
+/// Returns the links that are gone.
+fn gone<'a>(
+    before: &'a Links,
+    after: &'a Links,
+) -> impl Iterator<Item = (NodeId, Deliveries)> + 'a {
+    let is_gone = |(node, _): &(&NodeId, &f64)| !after.contains_key(*node);
+    let gone = before.iter().filter(is_gone);
+    gone.map(|(node, delivery)| (*node, Deliveries { low: 0.0, high: *delivery }))
 }
 
 /// The two deliveries of a link that has changed.
