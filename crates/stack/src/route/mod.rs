@@ -495,12 +495,13 @@ impl Route {
         out: &mut Vec<u8>,
     ) {
         let start = out.len();
-        for (origin, urgency, change) in self.spread.together(cx.now, with_hello) {
-            let Some(state) = self.topology.state(origin) else {
+        for origin in self.spread.together(cx.now, with_hello) {
+            let state = self.topology.state(origin);
+            let Some(((reach, change), state)) = self.spread.told(origin).zip(state) else {
                 self.spread.withdraw(origin);
                 continue;
             };
-            let len = change.as_ref().map_or_else(
+            let len = change.map_or_else(
                 || state::whole_len(state),
                 |change| state::change_len(change.links.len()),
             );
@@ -512,9 +513,9 @@ impl Route {
             if out.len() - start + len > room {
                 break;
             }
-            match &change {
-                None => state::write_whole(out, origin, urgency, state),
-                Some(change) => state::write_change(out, origin, urgency, state, change),
+            match change {
+                None => state::write_whole(out, origin, reach, state),
+                Some(change) => state::write_change(out, origin, reach, state, change),
             }
             self.spread.note_sent(origin, cx.now, cx.rng);
         }

@@ -63,6 +63,8 @@ pub(super) struct Spread {
     /// For senders heard since the hearers were set: the share of its frames that each receives.
     coverage: BTreeMap<NodeId, Arc<[f64]>>,
     items: BTreeMap<NodeId, Item>,
+    /// When each item is due: there are hundreds while a large mesh starts.
+    schedule: BTreeSet<(Instant, NodeId)>,
 }
 
 impl Spread {
@@ -116,8 +118,7 @@ impl Spread {
         let lacking = self.hearers.iter().map(|hearer| hearer.weight).collect();
         // Its first transmission does not depend on known hearers: there may be others.
         let due = if reach.1 { now } else { now + LAZY_WAIT };
-        let item = Item { reach, change, due, sends: 0, lacking, owed: true };
-        self.items.insert(me, item);
+        self.put(me, Item { reach, change, due, sends: 0, lacking, owed: true });
     }
 
     /// Begins to pass on a state that was just learned from a sender with this `coverage`.
@@ -129,7 +130,7 @@ impl Spread {
         coverage: &[f64],
         (now, rng): (Instant, &mut ChaCha8Rng),
     ) {
-        self.items.remove(&origin);
+        self.take(origin);
         let lacks = |(hearer, covered): (&Hearer, &f64)| hearer.weight * (1.0 - covered);
         let lacking: Vec<f64> = self.hearers.iter().zip(coverage).map(lacks).collect();
         let mut item = Item { reach, change, due: now, sends: 0, lacking, owed: false };
@@ -143,7 +144,7 @@ impl Spread {
                     (_, true) => WAIT.mul_f64(unit(rng) / (1.0 + worth)),
                     (_, false) => LAZY_WAIT.mul_f64(0.9 + 0.1 * unit(rng)),
                 };
-            self.items.insert(origin, item);
+            self.put(origin, item);
         }
     }
 
@@ -155,51 +156,52 @@ impl Spread {
     /// Notes that a sender with this `coverage` was heard to send what we pass on, or something
     /// newer.
     pub(super) fn note_copy(&mut self, origin: NodeId, coverage: &[f64]) {
-        let Some(mut item) = self.items.remove(&origin) else { return };
+        let Some(item) = self.items.get_mut(&origin) else { return };
         for (lacking, covered) in item.lacking.iter_mut().zip(coverage) {
             *lacking *= 1.0 - covered;
         }
-        if item.owed || item.worth() >= WORTH {
-            self.items.insert(origin, item);
+        if !item.owed && item.worth() < WORTH {
+            self.take(origin);
         }
     }
 
     /// Notes that a neighbour knows every state that goes everywhere.
     pub(super) fn note_complete(&mut self, node: NodeId) {
         let Some(index) = self.index(node) else { return };
-        let mut items = core::mem::take(&mut self.items);
-        items.retain(|_, item| {
+        let mut useless = Vec::new();
+        for (origin, item) in &mut self.items {
             if item.reach.0 == EVERYWHERE && index < item.lacking.len() {
                 item.lacking[index] = 0.0;
             }
-            item.owed || item.worth() >= WORTH
-        });
-        self.items = items;
+            if !item.owed && item.worth() < WORTH {
+                useless.push(*origin);
+            }
+        }
+        useless.into_iter().for_each(|origin| drop(self.take(origin)));
     }
 
     /// Begins to tell a state again, whole, to a neighbour that lacks it, if it depends on us.
     pub(super) fn retell(&mut self, origin: NodeId, to: NodeId, due: Instant) {
         if self.hearer(to).is_some_and(Hearer::is_ours_to_repair) {
-            let item = self.begin(origin, to, due);
+            let mut item = self.begin(origin, to, due);
             item.due = item.due.min(due);
+            self.put(origin, item);
         }
     }
 
     /// Begins to tell a whole state to a neighbour that lacks it.
     pub(super) fn tell(&mut self, origin: NodeId, to: NodeId, due: Instant) {
         let item = self.begin(origin, to, due);
-        item.owed = true;
-        item.change = None;
+        self.put(origin, Item { owed: true, change: None, ..item });
     }
 
-    /// Returns the item of a state, begun if need be, that `to` certainly lacks.
-    fn begin(&mut self, origin: NodeId, to: NodeId, due: Instant) -> &mut Item {
-        let (hearers, index) = (self.hearers.len(), self.index(to));
+    /// Takes the item of a state, begun if need be, that `to` certainly lacks.
+    fn begin(&mut self, origin: NodeId, to: NodeId, due: Instant) -> Item {
         let (reach, lacking) = ((EVERYWHERE, true), Vec::new());
-        let item = Item { reach, change: None, due, sends: 0, lacking, owed: false };
-        let item = self.items.entry(origin).or_insert(item);
-        item.lacking.resize(hearers, 0.0);
-        if let Some(index) = index {
+        let new = Item { reach, change: None, due, sends: 0, lacking, owed: false };
+        let mut item = self.take(origin).unwrap_or(new);
+        item.lacking.resize(self.hearers.len(), 0.0);
+        if let Some(index) = self.index(to) {
             item.lacking[index] = 1.0;
         }
         item
@@ -207,32 +209,32 @@ impl Spread {
 
     /// Stops passing on a state.
     pub(super) fn withdraw(&mut self, origin: NodeId) {
-        self.items.remove(&origin);
+        self.take(origin);
     }
 
     /// Returns when the next state is due.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.items.values().map(|item| item.due).min()
+        self.schedule.first().map(|(due, _)| *due)
     }
 
-    /// Returns the states for one frame at `now`: those that are due or nearly so, whole ones
-    /// before changes, the longest due first, each with its scope and what changed.
-    pub(super) fn together(
-        &self,
-        now: Instant,
-        with_hello: bool,
-    ) -> Vec<(NodeId, Reach, Option<Change>)> {
+    /// Returns the nodes whose states may share one frame at `now`: those that are due or nearly
+    /// so, whole ones before changes, the longest due first.
+    pub(super) fn together(&self, now: Instant, with_hello: bool) -> Vec<NodeId> {
         let soon = now + if with_hello { WITH_HELLO } else { TOGETHER };
-        let near = self.items.iter().filter(|(_, item)| item.due <= soon);
-        let mut near: Vec<_> = near.collect();
-        near.sort_by_key(|(origin, item)| (item.change.is_some(), item.due, **origin));
-        let told = |(origin, item): (&NodeId, &Item)| (*origin, item.reach, item.change.clone());
-        near.into_iter().map(told).collect()
+        let near = self.schedule.iter().take_while(|(due, _)| *due <= soon).map(|(_, node)| *node);
+        let mut near: Vec<NodeId> = near.collect();
+        near.sort_by_key(|origin| self.items[origin].change.is_some());
+        near
+    }
+
+    /// Returns how far a state goes and what changed; `None` if it is not passed on.
+    pub(super) fn told(&self, origin: NodeId) -> Option<(Reach, Option<&Change>)> {
+        self.items.get(&origin).map(|item| (item.reach, item.change.as_ref()))
     }
 
     /// Notes that a state was sent. It is sent again while enough neighbours probably lack it.
     pub(super) fn note_sent(&mut self, origin: NodeId, now: Instant, rng: &mut ChaCha8Rng) {
-        let Some(mut item) = self.items.remove(&origin) else { return };
+        let Some(mut item) = self.take(origin) else { return };
         for (lacking, hearer) in item.lacking.iter_mut().zip(&self.hearers) {
             *lacking *= 1.0 - hearer.delivery;
         }
@@ -244,8 +246,20 @@ impl Spread {
         item.sends += 1;
         item.owed = false;
         if item.sends < MAX_SENDS && item.worth() >= worth {
-            self.items.insert(origin, item);
+            self.put(origin, item);
         }
+    }
+
+    fn put(&mut self, origin: NodeId, item: Item) {
+        self.take(origin);
+        self.schedule.insert((item.due, origin));
+        self.items.insert(origin, item);
+    }
+
+    fn take(&mut self, origin: NodeId) -> Option<Item> {
+        let item = self.items.remove(&origin)?;
+        self.schedule.remove(&(item.due, origin));
+        Some(item)
     }
 
     /// Returns how a neighbour hears us.
@@ -313,7 +327,8 @@ mod tests {
         assert_eq!(s.due(), None);
         s.tell(NodeId(9), NodeId(5), at(0));
         s.note_complete(NodeId(4));
-        assert_eq!(s.together(at(50), false), [(NodeId(9), (EVERYWHERE, true), None)]);
+        assert_eq!(s.together(at(50), false), [NodeId(9)]);
+        assert_eq!(s.told(NodeId(9)), Some(((EVERYWHERE, true), None)));
         s.note_sent(NodeId(9), at(50), &mut rng);
         assert_eq!(s.due(), None);
     }

@@ -117,6 +117,9 @@ impl<S: Scheme> FileMulticast<S> {
             return;
         }
         self.housekeeping_at = cx.now + HOUSEKEEPING;
+        if self.is_idle() {
+            return;
+        }
         self.relays.expire(cx.now);
         self.drop_known_announcements(cx);
 
