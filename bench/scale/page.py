@@ -68,7 +68,7 @@ def windows(result: Run, *, steady: bool) -> list[dict[str, Any]]:
 
 
 def settled(result: Run) -> float | None:
-    """When control around every node has come down for good to what it may take at rest, s."""
+    """Time from which no node has more control around it than its target at rest, s."""
     busy = [w["to_s"] for w in result["windows"] if w["control_airtime"]["max"] > MOST_STEADY]
     last = max(busy, default=0.0)
     return None if last >= result["windows"][-1]["to_s"] else last

@@ -1,7 +1,7 @@
 //! Time that the machine spends on the parts of a simulation.
 
 use ncmesh_engines::REGISTRY;
-use ncmesh_stack::control;
+use ncmesh_stack::summary::services;
 use ncmesh_wire::ServiceId;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -23,10 +23,9 @@ impl Part {
     /// Returns what it is, and the service if it is a service's.
     #[must_use]
     pub fn names(self) -> (&'static str, &'static str) {
-        let name = |service| match REGISTRY.by_id(service) {
-            _ if service == control::SERVICE => "control",
-            Some(entry) => entry.name,
-            None => "unknown",
+        let name = |service| {
+            let found = services(REGISTRY).find(|(id, ..)| *id == service);
+            found.map_or("unknown", |(_, name, _)| name)
         };
         match self {
             Self::Medium => ("medium", "-"),

@@ -60,6 +60,12 @@ struct Known {
     hearers: u32,
 }
 
+impl Known {
+    fn is_heard(&self) -> bool {
+        self.hearers > 0
+    }
+}
+
 /// Link-state database.
 #[derive(Debug, Default)]
 pub struct Topology {
@@ -181,7 +187,7 @@ impl Topology {
     /// Returns whether some state says that it hears `node`.
     #[must_use]
     pub fn is_heard(&self, node: NodeId) -> bool {
-        self.unheard_count || self.nodes.get(&node).is_some_and(|known| known.hearers > 0)
+        self.unheard_count || self.nodes.get(&node).is_some_and(Known::is_heard)
     }
 
     /// Returns the nodes that `root` hears, those that they hear, and so on, with `root`.
@@ -199,7 +205,7 @@ impl Topology {
     /// Returns the share of broadcasts of `from` that `to` receives; 0 if there is no usable link.
     #[must_use]
     pub fn delivery(&self, from: NodeId, to: NodeId) -> f64 {
-        let receiver = self.nodes.get(&to).filter(|known| self.unheard_count || known.hearers > 0);
+        let receiver = self.nodes.get(&to).filter(|known| self.unheard_count || known.is_heard());
         let heard = receiver.and_then(|known| known.state.as_ref()?.hears.get(&from).copied());
         heard.filter(|delivery| self.is_usable(*delivery)).unwrap_or(0.0)
     }
@@ -275,7 +281,7 @@ impl Topology {
                 turned.push(from);
             }
         }
-        let is_unknown = |known: &Known| known.state.is_none() && known.hearers == 0;
+        let is_unknown = |known: &Known| known.state.is_none() && !known.is_heard();
         for node in turned.iter().chain([&node]) {
             if self.nodes.get(node).is_some_and(is_unknown) {
                 self.nodes.remove(node);

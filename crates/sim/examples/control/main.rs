@@ -129,7 +129,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Error
     Ok(options)
 }
 
-/// Returns the mesh of the scenario, or draws one, with so many spare nodes.
+/// Loads the mesh of the scenario. Without a scenario, draws a mesh with `spares` more nodes.
 fn mesh(options: &Options, spares: usize) -> Result<Mesh, Error> {
     let draw = &options.draw;
     match &options.scenario {

@@ -267,8 +267,11 @@ impl Link {
         let Some(due_at) = self.neighbors.get(&node).map(Neighbor::due_at) else { return 1.0 };
         let mut chance = 1.0;
         for (other, n) in self.neighbors.iter().filter(|(other, _)| **other != node) {
-            let said_hello_in_time = n.said_hello() >= due_at;
-            let hears = if said_hello_in_time { delivery(node, *other) } else { 0.0 };
+            // One that said hello before the neighbour was late knows no more than we do.
+            if n.said_hello() < due_at {
+                continue;
+            }
+            let hears = delivery(node, *other);
             if hears < WITNESS {
                 continue;
             }

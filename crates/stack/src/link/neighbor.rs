@@ -27,8 +27,8 @@ const GIVE_UP: f64 = 1e-4;
 const GIVE_UP_ALONE: f64 = 1e-4;
 /// Least questions that must have been in vain otherwise.
 const LEAST_ASKS: u32 = 2;
-/// Deviation from what was told that says nothing, in standard deviations. At two, links that were
-/// measured well at first by luck misled trees for half a minute.
+/// Deviation from what was told up to which it is not told anew, in standard deviations. At two,
+/// links that looked good at first by luck misled trees for half a minute.
 const CHANCE: f64 = 1.0;
 /// Least variance of whether a frame arrives.
 const LEAST_VARIANCE: f64 = 0.01;
@@ -150,8 +150,8 @@ impl Neighbor {
         self.told
     }
 
-    /// Tells another delivery if it differs from what was told by more than chance explains.
-    /// Returns whether it does.
+    /// Tells the delivery anew if it deviates from what was told by more than [`CHANCE`]. Returns
+    /// whether it does.
     pub(super) fn retell(&mut self, now: Instant, exponent: f64) -> bool {
         let counted = (self.hello.0, self.missed(now));
         if self.counted == counted {

@@ -7,11 +7,9 @@
 const MEMORY: f64 = 256.0;
 /// Numbers of the latest frames that are held against the others: a great step shows in few.
 const RECENT: [u32; 3] = [8, 16, 32];
-/// Least number of others.
-const LEAST_OTHERS: u32 = 8;
 /// Most frames that are remembered one by one.
-const MOST_RECENT: u32 = 32;
-/// Chance of what the latest frames show, below which it is none.
+const MOST_RECENT: u32 = u32::BITS;
+/// Probability of what the latest frames show below which it is not put down to chance.
 const UNLIKELY: f64 = 3e-5;
 
 /// Fading counts of the frames that a neighbour sent and of those that arrived.
@@ -20,7 +18,7 @@ pub(super) struct Share {
     sent: f64,
     heard: f64,
     /// One bit for each of the latest frames, the newest lowest: whether it arrived.
-    recent: u64,
+    recent: u32,
     /// How many of these bits are set or clear because a frame was sent.
     known: u32,
 }
@@ -41,7 +39,7 @@ impl Share {
         let bits = sent.min(MOST_RECENT);
         let arrived = (f64::from(heard) * f64::from(bits) / f64::from(sent)).round() as u32;
         for index in 0..bits {
-            self.recent = self.recent << 1 | u64::from(index < arrived);
+            self.recent = self.recent << 1 | u32::from(index < arrived);
         }
         self.known = self.known.saturating_add(sent).min(MOST_RECENT);
         self.forget_before_a_step();
@@ -66,10 +64,10 @@ impl Share {
     fn forget_before_a_step(&mut self) {
         for frames in RECENT {
             let others = self.sent - f64::from(frames);
-            if self.known < frames || others < f64::from(frames.max(LEAST_OTHERS)) {
+            if self.known < frames || others < f64::from(frames) {
                 return;
             }
-            let arrived = (self.recent & ((1u64 << frames) - 1)).count_ones();
+            let arrived = (self.recent & (u32::MAX >> (u32::BITS - frames))).count_ones();
             let before = (self.heard - f64::from(arrived) + 0.5) / (others + 1.0);
             if chance(frames, arrived, before.clamp(0.01, 0.99)) < UNLIKELY {
                 self.sent = f64::from(frames);

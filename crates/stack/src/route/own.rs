@@ -46,10 +46,10 @@ impl Route {
     pub(super) fn best_that_fit(&self, heard: impl Iterator<Item = (NodeId, f64)>) -> Links {
         let said = self.topology.state(self.me).map(|state| &state.hears);
         let is_said = |node: &NodeId| said.is_some_and(|said| said.contains_key(node));
-        // One that was announced stays while it is nearly usable.
+        // A link that was announced stays while it is nearly usable.
         let least = self.config.min_delivery;
-        let stays = |(node, d): &(NodeId, f64)| is_said(node) && (STAYS * least..least).contains(d);
-        let heard = heard.filter(|link| link.1 >= least || stays(link));
+        let enough = |node: &NodeId| if is_said(node) { STAYS * least } else { least };
+        let heard = heard.filter(|(node, d)| *d >= enough(node));
         let heard = heard.map(|(node, d)| (node, d.max(least)));
         let worth =
             |(node, d): &(NodeId, f64)| d + if is_said(node) { self.config.change } else { 0.0 };
@@ -75,27 +75,28 @@ impl Route {
         if since < seconds(self.config.min_interval_s) {
             return;
         }
-        // Links that have changed since the mesh was told, by much, and may be on a shortest path:
-        // no way over one other neighbour is clearly shorter.
+        // Links that have changed by much since the mesh was told, and may be on a shortest path:
+        // no way over one other neighbour is clearly shorter. A link that is gone counts however
+        // poor it was, or the mesh would never learn of it.
         let far_change = self.config.far_change;
-        // Of a poor link that is gone the mesh would never learn otherwise.
-        let changed = changes(&self.base, &hears, far_change);
-        let changed = changed.chain(gone(&self.base, &hears));
+        let changed = changes(&self.base, &hears);
+        let changed = changed.filter(|(_, by)| by.matters(far_change) || by.is_gone());
         let changed = changed.map(|(node, by)| (node, by, self.detour(node, &hears)));
         let essential: Vec<(NodeId, Deliveries, f64)> =
-            changed.filter(|(_, by, detour)| 1.0 / by.high <= DETOUR * detour).collect();
+            changed.filter(|(_, by, detour)| 1.0 / by.high() <= DETOUR * detour).collect();
         let told = self.topology.state(self.me);
         let many_steps = told.is_some_and(|told| self.seq - told.base >= MOST_STEPS);
         let matters_far = !essential.is_empty() || self.contradicted || many_steps;
         let is_bridge =
-            essential.iter().any(|(_, by, detour)| by.low == 0.0 && detour.is_infinite());
+            essential.iter().any(|(_, by, detour)| by.low() == 0.0 && detour.is_infinite());
         // What has just happened is more urgent than that the mesh was told little lately.
-        let just_now = changes(told.map_or(&NO_LINKS, |told| &told.hears), &hears, far_change);
+        let just_now = changes(told.map_or(&NO_LINKS, |told| &told.hears), &hears);
         let just_now: Vec<Deliveries> = just_now
+            .filter(|(_, by)| by.matters(far_change))
             .filter(|(node, _)| essential.iter().any(|(other, ..)| other == node))
             .map(|(_, by)| by)
             .collect();
-        let urgent = just_now.iter().any(|by| by.low == 0.0 || by.high - by.low >= URGENT);
+        let urgent = just_now.iter().any(|by| by.low() == 0.0 || by.high() - by.low() >= URGENT);
         let settled = now >= self.started + SETTLING;
         if !(urgent && settled) && since < self.pace {
             return;
@@ -106,7 +107,7 @@ impl Route {
         }
         let change = self.config.change;
         let matters_near =
-            told.is_none_or(|told| changes(&told.hears, &hears, change).next().is_some());
+            told.is_none_or(|told| changes(&told.hears, &hears).any(|(_, by)| by.matters(change)));
         if matters_near && (!just_now.is_empty() || since >= seconds(self.config.near_interval_s)) {
             let scope = if just_now.is_empty() { NEAR } else { MIDDLE };
             self.announce(hears, scope, urgent, now);
@@ -163,35 +164,42 @@ impl Route {
     }
 }
 
-/// Returns the links that are gone.
-fn gone<'a>(
-    before: &'a Links,
-    after: &'a Links,
-) -> impl Iterator<Item = (NodeId, Deliveries)> + 'a {
-    let is_gone = |(node, _): &(&NodeId, &f64)| !after.contains_key(*node);
-    let gone = before.iter().filter(is_gone);
-    gone.map(|(node, delivery)| (*node, Deliveries { low: 0.0, high: *delivery }))
-}
-
-/// The two deliveries of a link that has changed.
+/// The deliveries of a link before and after a change; 0 where it is not there.
 #[derive(Clone, Copy, Debug)]
 struct Deliveries {
-    low: f64,
-    high: f64,
+    before: f64,
+    after: f64,
 }
 
-/// Returns the links that have changed by at least `least`, or so much for poor ones that they have
-/// become others.
+impl Deliveries {
+    fn low(self) -> f64 {
+        self.before.min(self.after)
+    }
+
+    fn high(self) -> f64 {
+        self.before.max(self.after)
+    }
+
+    /// Returns whether the link has changed by at least `least`; or, if it is poor, by so much that
+    /// it has become another.
+    fn matters(self, least: f64) -> bool {
+        let change = self.high() - self.low();
+        change >= least || (change >= LEAST_CHANGE && self.high() >= RATIO * self.low())
+    }
+
+    fn is_gone(self) -> bool {
+        self.after == 0.0
+    }
+}
+
+/// Returns the links that differ.
 fn changes<'a>(
     before: &'a Links,
     after: &'a Links,
-    least: f64,
 ) -> impl Iterator<Item = (NodeId, Deliveries)> + 'a {
-    side_by_side(before, after).filter_map(move |(node, a, b)| {
-        // A link that is not there delivers nothing.
-        let (a, b) = (a.unwrap_or(0.0), b.unwrap_or(0.0));
-        let (low, high) = (a.min(b), a.max(b));
-        let is_other = high - low >= LEAST_CHANGE && high >= RATIO * low;
-        (high - low >= least || is_other).then_some((node, Deliveries { low, high }))
+    let differing = side_by_side(before, after).filter(|(_, before, after)| before != after);
+    differing.map(|(node, before, after)| {
+        let (before, after) = (before.unwrap_or(0.0), after.unwrap_or(0.0));
+        (node, Deliveries { before, after })
     })
 }
