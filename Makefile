@@ -10,11 +10,12 @@ VENV ?= target/venv
 PYTHON ?= python3
 # Those in Python that are run as they are.
 SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare \
-  bench/scale bench/scale/run scripts/check-columns.py scripts/check-house.py \
+  bench/scale bench/scale/run scenarios/meshes/convert.py scripts/check-columns.py \
+  scripts/check-house.py \
   scripts/readme-picture.py scripts/result-types.py scripts/site_hooks.py
 
 .PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
-  python python-lint python-test validation scale
+  python python-lint python-test validation scale scoreboard scoreboard-quick floor
 
 all:
 	$(CARGO) build --release --workspace
@@ -28,7 +29,7 @@ demo:
 	target/release/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
-test: test-deps lint python-lint doc docs fuzz unit lean python-test
+test: test-deps lint python-lint doc docs fuzz unit lean floor python-test
 
 test-deps:
 	scripts/install-test-deps.sh
@@ -98,6 +99,23 @@ validation: python
 # As root, with babeld installed, that is measured too.
 scale: python
 	$(VENV)/bin/python bench/scale/run
+
+# docs/results/scoreboard.md: every scheme on every mesh. Takes hours, and goes on where it stopped.
+scoreboard: python
+	$(VENV)/bin/python -m ncmesh bench mesh
+	$(VENV)/bin/python -m ncmesh bench mesh --output docs/results \
+	  --figures target/scoreboard/scoreboard.parquet
+
+# A small scoreboard in target/scoreboard-quick. FLOOR=0.9 fails if a default scheme is worse than
+# that share of another one on any instance; ARGUMENTS are further options.
+scoreboard-quick: python
+	$(VENV)/bin/python -m ncmesh bench mesh --quick --output target/scoreboard-quick \
+	  $(if $(FLOOR),--floor $(FLOOR)) $(ARGUMENTS)
+
+# The default file scheme is at least 0.9 times as fast as any other on every instance of a small
+# scoreboard.
+floor:
+	$(MAKE) scoreboard-quick FLOOR=0.9 ARGUMENTS="--service file"
 
 # What the way through the tunnel costs, beside a kernel bridge and a plain relay. As root.
 gateway:

@@ -12,6 +12,9 @@ use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_engine::time::Instant;
 use ncmesh_wire::{Cipher, FlowId, NodeId, Sealer, ServiceId};
 
+/// Control, and the services of all engines.
+const SERVICES: [u8; 12] = [0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26];
+
 fn stack(storage: &mut MemoryStorage) -> Stack {
     let config = StackConfig {
         node: NodeId(1),
@@ -83,7 +86,7 @@ fuzz_target!(|data: &[u8]| {
         rest = behind;
         Sealer::begin(
             &mut out,
-            ServiceId([0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25][usize::from(*service) % 11]),
+            ServiceId(SERVICES[usize::from(*service) % SERVICES.len()]),
             *kind % 5,
         );
         out.extend_from_slice(body);

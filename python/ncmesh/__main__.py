@@ -1,4 +1,4 @@
-"""`python -m ncmesh`: campaigns of many runs."""
+"""`python -m ncmesh`: campaigns of many runs, and the scoreboard."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 
 import ncmesh
+from ncmesh.bench import command as bench
 from ncmesh.campaign import command as campaign
 from ncmesh.failure import FailureError, Kind
 
@@ -17,6 +18,9 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     campaign.add_arguments(
         commands.add_parser("campaign", help="many runs, of which only what is missing is run")
+    )
+    bench.add_arguments(
+        commands.add_parser("bench", help="the scoreboard: every scheme on every measured mesh")
     )
     args = parser.parse_args(arguments)
     try:

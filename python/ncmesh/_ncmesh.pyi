@@ -26,6 +26,7 @@ __all__ = [
     "more_plan",
     "pacifier_plan",
     "result_schema",
+    "schemes",
     "simulate",
 ]
 
@@ -90,6 +91,7 @@ def loss_matrix(
     set: Mapping[str, Any] | None = None,
 ) -> NDArray[np.float64]: ...
 def result_schema() -> dict[str, Any]: ...
+def schemes() -> list[tuple[str, str]]: ...
 def simulate(
     scenario: Mapping[str, Any] | str | os.PathLike[str],
     seed: int,

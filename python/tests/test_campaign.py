@@ -63,7 +63,7 @@ def test_a_file_means_parameters_times_schemes_times_seeds(campaign_file):
             ("[0, 0.5]", "[0, 7]"),
             "seed 1, protocol.pacifier.knob = 7: [pacifier] knob = 7: allowed is",
         ),
-        (("[parameters]", 'schemes = ["more2"]\n[parameters]'), 'no scheme is called "more2"'),
+        (("[parameters]", 'schemes = ["more2"]\n[parameters]'), 'no file scheme is called "more2"'),
         (("protocol.pacifier.knob", "topology.links"), "invalid type"),
     ],
 )
@@ -135,11 +135,9 @@ def test_rows_say_where_they_come_from(campaign_file):
     made = campaign.load(campaign_file).runs[row["run"]]
     assert row["scenario_hash"] == made.scenario.hash
     assert json.loads(row["parameters"]) == made.parameters
-    assert (row["scheme"], row["seed"], row["version"]) == (
-        "pacifier",
-        made.seed,
-        ncmesh.__version__,
-    )
+    # The campaign names no scheme: the row says which one `auto` was.
+    assert (made.scheme, row["scheme"]) == ("auto", "cascade")
+    assert (row["seed"], row["version"]) == (made.seed, ncmesh.__version__)
     again = ncmesh.run(campaign_file.parent / "line.toml", made.seed, set=made.parameters)
     assert row["trace_hash"] == again.trace_hash
     assert [r["throughput_bps"] for r in row["receivers"]] == [

@@ -37,7 +37,8 @@ def test_a_run_is_the_same_from_a_file_and_from_a_dict(diamond, tmp_path):
 
 def test_a_result_says_what_came_of_it(diamond):
     run = ncmesh.run(diamond, 3)
-    assert (run.scenario, run.seed, run.scheme) == ("diamond", 3, "pacifier")
+    assert (run.scenario, run.seed, run.scheme) == ("diamond", 3, "cascade")
+    assert run == ncmesh.run(diamond, 3, scheme="auto")
     assert run.version == ncmesh.__version__
     assert [r.node for r in run.receivers] == ["d", "r1"]
     for receiver in run.receivers:
@@ -56,8 +57,9 @@ def test_settings_reach_the_run(diamond):
     slow = ncmesh.run(diamond, 3, set={"medium.bit_rate": "1M", "traffic.to": ["d"]})
     assert [r.node for r in slow.receivers] == ["d"]
     assert slow.receivers[0].throughput_bps < 1e6
-    tree = ncmesh.run(diamond, 3, set={"protocol.pacifier": {"variant": "tree", "knob": 1}})
-    assert tree.trace_hash != ncmesh.run(diamond, 3).trace_hash
+    settings = {"protocol.pacifier": {"variant": "tree", "knob": 1}}
+    tree = ncmesh.run(diamond, 3, scheme="pacifier", set=settings)
+    assert tree.trace_hash != ncmesh.run(diamond, 3, scheme="pacifier").trace_hash
 
 
 def test_what_has_not_arrived_at_the_limit_has_no_throughput(diamond):
@@ -92,7 +94,7 @@ def test_file_names_are_relative_to_the_current_directory(diamond, tmp_path, mon
         ({"set": {"traffic.to": ["s"]}}, "a receiver must not be the source"),
         ({"set": {"medium.cw_min": object()}}, "object"),
         ({"mac": "token_ring"}, "token_ring|medium.mac"),
-        ({"scheme": "pigeons"}, 'no scheme is called "pigeons"; there are: '),
+        ({"scheme": "pigeons"}, 'no file scheme is called "pigeons"; there are: auto, cascade, '),
         ({"seed": -1}, "seed -1: allowed is a whole number"),
         ({"seed": 2**63}, "allowed is a whole number"),
         ({"seed": "one"}, "seed one"),

@@ -19,9 +19,17 @@ import math
 import os
 import sys
 from collections import defaultdict
+from datetime import date
+
+# Days of the snapshots.
+DATES = {
+    "Leipzig": date(2020, 3, 3),
+    "Stuttgart": date(2020, 3, 3),
+    "Aachen": date(2020, 5, 13),
+}
 
 SCENARIO = """\
-# The largest Wi-Fi component of Freifunk {community} on 3 March 2020. data/README.md and
+# The largest Wi-Fi component of Freifunk {community} on {date}. data/README.md and
 # data/freifunk.py have source, licence and conversion.
 name = "freifunk"
 description = "Freifunk {community}, {count} routers of a community network, losses by batman-adv"
@@ -102,7 +110,8 @@ def read_delivery(links_path):
 def write_losses(community, delivery, name, losses_path):
     with open(losses_path, "w") as file:
         file.write(
-            f"# Freifunk {community}, 2020-03-03. Licence (MIT) and source: README.md here.\n"
+            f"# Freifunk {community}, {DATES[community]}. "
+            "Licence (MIT) and source: README.md here.\n"
             "from,to,loss\n"
         )
         for (a, b), p in sorted(
@@ -129,6 +138,7 @@ def write_scenario(community, delivery, name, losses_path, nodes_path, scenario_
         file.write(
             SCENARIO.format(
                 community=community,
+                date=f"{DATES[community]:%-d %B %Y}",
                 count=len(nodes),
                 losses=losses,
                 source=name[source],

@@ -46,8 +46,8 @@ fn a_vanished_receiver_is_reported_and_resumes_where_it_was() {
     for scheme in schemes() {
         eprintln!("{scheme}");
         let mut s = settled(star(1));
-        let flow = s.send_file(scheme, 0, Some(&[1, 2, 3]), contents(400_000)).unwrap();
-        s.run_until(within(&s, 60), |s| status(s, 0).receivers[2].bytes > 100_000);
+        let flow = s.send_file(scheme, 0, Some(&[1, 2, 3]), contents(1_200_000)).unwrap();
+        assert!(s.run_until(within(&s, 60), |s| status(s, 0).receivers[2].bytes > 100_000));
         s.switch_off(3);
         let others = |s: &Simulation| has(s, 1, flow) && has(s, 2, flow);
         assert!(s.run_until(within(&s, 60), others), "the others were stopped");
@@ -56,7 +56,7 @@ fn a_vanished_receiver_is_reported_and_resumes_where_it_was() {
         s.switch_on(3).unwrap();
         assert!(s.run_until(within(&s, 120), |s| has(s, 3, flow)));
         let again = status(&s, 3);
-        let batches = 400_000_u64.div_ceil(32 * 1300);
+        let batches = 1_200_000_u64.div_ceil(32 * 1300);
         assert!(again.innovative < (batches - 2) * 32, "{} packets again", again.innovative);
         assert!(s.run_until(within(&s, 60), ended));
     }

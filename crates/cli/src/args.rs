@@ -5,6 +5,7 @@ use crate::stream_args::StreamCommand;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use ncmesh_engine::registry::AUTO;
 use ncmesh_engine::tunnel::RelayMode;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -190,9 +191,10 @@ pub(crate) struct SendArgs {
     /// The file's name at the receivers [default: its own name]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// The file scheme: pacifier, more, etx_unicast or tree_flood [default: pacifier]
-    #[arg(long)]
-    pub(crate) scheme: Option<String>,
+    /// The file scheme: cascade, pacifier, more, etx_unicast or tree_flood; or auto, which is
+    /// cascade
+    #[arg(long, default_value = AUTO)]
+    pub(crate) scheme: String,
     /// Return once the transfer is announced, and print its id
     #[arg(long)]
     pub(crate) no_wait: bool,
@@ -266,11 +268,11 @@ pub(crate) struct RunArgs {
     /// Change a setting of the scenario, for instance medium.bit_rate=2M. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The scheme: pacifier, more, etx_unicast or tree_flood for a file; forward, xor, mc2, core_nc
-    /// or cope for flows; multirate for streams [default: pacifier if a file is sent, else forward
-    /// for flows, else multirate]
-    #[arg(long)]
-    pub(crate) scheme: Option<String>,
+    /// The scheme: cascade, pacifier, more, etx_unicast or tree_flood for a file; forward, xor,
+    /// mc2, core_nc or cope for flows; multirate for streams; or auto, which is cascade if a file
+    /// is sent, else forward for flows, else multirate
+    #[arg(long, default_value = AUTO)]
+    pub(crate) scheme: String,
     /// Stop after this many seconds of the mesh's clock (exit code 7) [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,

@@ -24,13 +24,13 @@ use std::path::Path;
 ///
 /// Finds as many mistakes as possible here, before anything starts.
 pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, &'static Entry), Failure> {
-    // Report an unknown scheme before reading the scenario.
-    let named = args.scheme.as_deref().map(scheme).transpose()?;
     let mut scenario = Scenario::load(&args.scenario)?;
     for assignment in &args.set {
         scenario.set(assignment)?;
     }
     check_protocols(args, &scenario)?;
+    // Without a scheme that says what is carried, a file is if the command line names one.
+    let named = REGISTRY.entry(&args.scheme);
     let is_file =
         named.map_or_else(|| sends_file(args), |scheme| scheme.service() == ServiceKind::File);
     if is_file {
@@ -42,17 +42,8 @@ pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, &'static Entry), Fai
     } else if named.is_some() {
         check_no_file(args)?;
     }
-    let scheme = ncmesh_sim::check_traffic(&scenario, named.map(|scheme| scheme.name))?;
+    let scheme = ncmesh_sim::check_traffic(&scenario, &args.scheme)?;
     Ok((scenario, scheme))
-}
-
-/// Returns the scheme with this name.
-pub(crate) fn scheme(name: &str) -> Result<&'static Entry, Failure> {
-    REGISTRY.entry(name).ok_or_else(|| {
-        let known: Vec<&str> = REGISTRY.entries().map(|e| e.name).collect();
-        let message = format!("no scheme here is called {name:?}; there are: {}", known.join(", "));
-        Failure::new(Kind::Usage, message)
-    })
 }
 
 /// Returns whether the command line names a file, its source or its receivers.
@@ -244,17 +235,18 @@ fn show_transfer(outcome: &Outcome, transfer: &TransferOutcome) -> Result<(), Fa
         ]);
     }
     show::line(&table.to_string())?;
+    // Not every scheme lists forwarders.
+    let forwarders = match transfer.forwarders.as_slice() {
+        [] => String::new(),
+        listed => format!("; forwarders: {} {}", listed.len(), listed.join(" ")),
+    };
     show::line(&format!(
-        "{} bytes by {} in {:.1} s; data transmissions: {}; source redundancy: {:.2}; \
-         forwarders: {}{}{}",
+        "{} bytes by {} in {:.1} s; data transmissions: {}; source redundancy: {:.2}{forwarders}",
         transfer.bytes,
         outcome.scheme,
         outcome.seconds,
         outcome.transmissions,
         transfer.source_redundancy,
-        transfer.forwarders.len(),
-        if transfer.forwarders.is_empty() { "" } else { " " },
-        transfer.forwarders.join(" "),
     ))
 }
 

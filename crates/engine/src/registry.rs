@@ -11,6 +11,9 @@ use crate::summary::Summary;
 use ncmesh_wire::{NodeId, ServiceId};
 use serde::Deserialize;
 
+/// Name by which a user leaves the choice of the scheme to the program.
+pub const AUTO: &str = "auto";
+
 /// Service that an engine gives to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServiceKind {
@@ -112,6 +115,27 @@ impl Settings<'_> {
     }
 }
 
+/// Scheme for what a user sends.
+#[derive(Clone, Copy)]
+pub struct Choice {
+    /// The scheme.
+    pub entry: &'static Entry,
+    /// Whether the user left the choice to the program.
+    pub automatic: bool,
+}
+
+/// No scheme of the service has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no {service} scheme is called {name:?}; there are: {known}")]
+pub struct UnknownScheme {
+    /// The name that the user gave.
+    pub name: String,
+    /// Name of the service.
+    pub service: &'static str,
+    /// Names that are allowed, in a list for people.
+    pub known: String,
+}
+
 /// The engines of a program, in the order in which nodes ask them. The first entry of a service is
 /// its default scheme.
 #[derive(Clone, Copy)]
@@ -126,6 +150,23 @@ impl Registry {
     /// Returns the entries of a service, its default first.
     pub fn of(self, service: ServiceKind) -> impl Iterator<Item = &'static Entry> {
         self.entries().filter(move |entry| entry.service() == service)
+    }
+
+    /// Returns the scheme that a user names for a service. [`AUTO`] is the service's default.
+    ///
+    /// # Errors
+    /// [`UnknownScheme`] if no scheme of the service has this name.
+    pub fn choose(self, service: ServiceKind, name: &str) -> Result<Choice, UnknownScheme> {
+        let automatic = name == AUTO;
+        let found = self.of(service).find(|entry| automatic || entry.name == name);
+        found.map(|entry| Choice { entry, automatic }).ok_or_else(|| {
+            let known: Vec<&str> = self.of(service).map(|entry| entry.name).collect();
+            let known = match known.as_slice() {
+                [] => "none in this build".into(),
+                names => format!("{AUTO}, {}", names.join(", ")),
+            };
+            UnknownScheme { name: name.into(), service: service.name(), known }
+        })
     }
 
     /// Returns the entry of this name.

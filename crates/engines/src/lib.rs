@@ -3,12 +3,14 @@
 //! Each engine is a crate of its own and a Cargo feature of this one, all on by default. A program
 //! that leaves some out has a smaller [`REGISTRY`]; nothing else in it changes.
 
-use ncmesh_engine::registry::{Entry, Registry};
+use ncmesh_engine::registry::{Choice, Entry, Registry};
 
 /// Every engine of this build. The first entry of each service is its default scheme.
 pub const REGISTRY: Registry = Registry(ENTRIES);
 
 const ENTRIES: &[Entry] = &[
+    #[cfg(feature = "file")]
+    ncmesh_engine_file::CASCADE,
     #[cfg(feature = "file")]
     ncmesh_engine_file::PACIFIER,
     #[cfg(feature = "file")]
@@ -31,11 +33,18 @@ const ENTRIES: &[Entry] = &[
     ncmesh_engine_core::COPE,
 ];
 
+/// Returns why a file is sent by this scheme, in words for people.
+#[must_use]
+pub fn reason(choice: Choice) -> &'static str {
+    // The first file scheme above is first because of `docs/results/scoreboard.md`.
+    if choice.automatic { "auto: the best on every measured mesh" } else { "as asked" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use ncmesh_engine::file::FileLimits;
-    use ncmesh_engine::registry::Settings;
+    use ncmesh_engine::registry::{AUTO, ServiceKind, Settings};
     use std::collections::BTreeSet;
 
     #[test]
@@ -45,6 +54,32 @@ mod tests {
         let count = REGISTRY.entries().count();
         assert_eq!((names.len(), ids.len()), (count, count));
         assert!(ids.iter().all(|id| id.0 >= 16));
+    }
+
+    #[test]
+    fn auto_is_the_first_scheme_of_a_service() {
+        for service in [ServiceKind::File, ServiceKind::Tunnel, ServiceKind::Stream] {
+            let first = REGISTRY.of(service).next().unwrap();
+            let choice = REGISTRY.choose(service, AUTO).unwrap();
+            assert_eq!((choice.entry.name, choice.automatic), (first.name, true));
+            let choice = REGISTRY.choose(service, first.name).unwrap();
+            assert_eq!((choice.entry.name, choice.automatic), (first.name, false));
+        }
+        let choice = REGISTRY.choose(ServiceKind::File, AUTO).unwrap();
+        assert_eq!(choice.entry.name, "cascade");
+        assert_eq!(reason(choice), "auto: the best on every measured mesh");
+        assert_eq!(reason(REGISTRY.choose(ServiceKind::File, "more").unwrap()), "as asked");
+    }
+
+    #[test]
+    fn an_unknown_scheme_is_told_with_the_known_ones() {
+        for name in ["forward", "x", ""] {
+            let error = REGISTRY.choose(ServiceKind::File, name).err().unwrap().to_string();
+            let says = format!("no file scheme is called {name:?}; there are: auto, cascade, ");
+            assert!(error.starts_with(&says), "{error}");
+        }
+        let error = Registry(&[]).choose(ServiceKind::File, AUTO).err().unwrap().to_string();
+        assert!(error.ends_with("there are: none in this build"), "{error}");
     }
 
     #[test]
@@ -82,6 +117,9 @@ mod golden_summaries {
         let data = "00030102030411220000000600000004020201000801800005000000550a0bff";
         let belts = "000301020304112200000006000000040205020008018000090040034001ff";
         let ack = "000800030102030400050000000000000007000000020100000001";
+        let ranked = "00030102030400000004020e020102000300000005010201ff0a0bff";
+        let systematic = "000301020304000000040c190c01020003ffffffff00000bff";
+        let rank_report = "00080003000900030102030401020c0000000401";
         for (service, kind, body, says) in [
             (
                 0,
@@ -98,6 +136,21 @@ mod golden_summaries {
             (16, 1, data, Summary { flow, batch: Some(4), ..Summary::new("pacifier", "data") }),
             (17, 1, belts, Summary { flow, batch: Some(4), ..Summary::new("more", "data") }),
             (16, 2, ack, Summary { flow, ..Summary::new("pacifier", "acknowledgment") }),
+            (
+                26,
+                0,
+                &announcement.concat(),
+                Summary { flow, ..Summary::new("cascade", "announcement") },
+            ),
+            (26, 1, ranked, Summary { flow, batch: Some(4), ..Summary::new("cascade", "data") }),
+            (
+                26,
+                1,
+                systematic,
+                Summary { flow, batch: Some(4), ..Summary::new("cascade", "data") },
+            ),
+            (26, 2, ack, Summary { flow, ..Summary::new("cascade", "acknowledgment") }),
+            (26, 3, rank_report, Summary { flow, ..Summary::new("cascade", "report") }),
         ] {
             let body = hex(body);
             assert_eq!(summarise(REGISTRY, NodeId(1), ServiceId(service), kind, &body), Some(says));

@@ -34,7 +34,7 @@ mod _ncmesh {
     #[pymodule_export]
     use super::plans::{more_largest_threshold, more_plan, pacifier_plan};
     #[pymodule_export]
-    use super::simulate::{check, loss_matrix, result_schema, simulate};
+    use super::simulate::{check, loss_matrix, result_schema, schemes, simulate};
     #[pymodule_export]
     use super::{ScenarioError, UnreachableError};
 

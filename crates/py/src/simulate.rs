@@ -2,6 +2,7 @@
 
 use crate::signals::Signals;
 use crate::{ScenarioError, UnreachableError};
+use ncmesh_engine::registry::AUTO;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
 use ncmesh_sim::scenario::Scenario;
@@ -38,8 +39,7 @@ impl Request {
         set: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let scenario = read(scenario, seed, mac, set)?;
-        scheme.map_or(Ok(()), check_scheme)?;
-        let scheme = check_traffic(&scenario, scheme).map_err(wrong)?.name;
+        let scheme = check_traffic(&scenario, scheme.unwrap_or(AUTO)).map_err(wrong)?.name;
         let config = SimulationConfig::from_scenario(&scenario).map_err(wrong)?;
         Ok(Self { scenario, config, scheme })
     }
@@ -72,12 +72,11 @@ fn checked_seed(seed: &Bound<'_, PyAny>) -> PyResult<i64> {
     number.ok_or_else(|| wrong(format!("seed {seed}: allowed is a whole number, 0 to 2^63 - 1")))
 }
 
-fn check_scheme(name: &str) -> PyResult<()> {
-    let known: Vec<&str> = REGISTRY.entries().map(|e| e.name).collect();
-    if known.contains(&name) {
-        return Ok(());
-    }
-    Err(wrong(format!("no scheme is called {name:?}; there are: {}", known.join(", "))))
+/// Returns the schemes of this build with the service of each, in the registry's order. The first
+/// of a service is its default.
+#[pyfunction]
+pub(crate) fn schemes() -> Vec<(&'static str, &'static str)> {
+    REGISTRY.entries().map(|entry| (entry.name, entry.service().name())).collect()
 }
 
 /// Raises an exception if a run has wrong arguments, without simulating.
@@ -153,7 +152,8 @@ pub(crate) fn simulate<'py>(
 fn failed(error: RunError) -> PyErr {
     let message = error.to_string();
     match error {
-        RunError::NoTraffic { .. }
+        RunError::Scheme(_)
+        | RunError::NoTraffic { .. }
         | RunError::Tcp(_)
         | RunError::TooLong { .. }
         | RunError::Simulation(_) => ScenarioError::new_err(message),

@@ -5,7 +5,7 @@
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::outcome::{FlowsOutcome, Outcome};
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{RunError, SimulationConfig, run};
+use ncmesh_sim::{RunError, SimulationConfig, check_traffic, run};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -159,6 +159,25 @@ fn slots_are_counted_where_access_is_slotted() {
     // The flow uses all slots except those of probes and link states.
     let rate = outcome.flows().unwrap().flows[0].packets_per_slot.unwrap();
     assert!((0.97..=1.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn auto_is_the_default_for_what_the_scenario_carries() {
+    let chosen = |traffic: &str, scheme: &str| {
+        let text = format!("{LINE}{traffic}");
+        let scenario = Scenario::parse(&text, "line.toml", Path::new("")).unwrap();
+        check_traffic(&scenario, scheme).map(|entry| entry.name).map_err(|e| e.to_string())
+    };
+    let flow = r#"flow = [{ from = "a", to = "c" }]"#;
+    let both = format!("traffic = {{ from = \"a\", to = [\"c\"], size = \"1kB\" }}\n{flow}");
+    assert_eq!(chosen(flow, "auto"), Ok("forward"));
+    assert_eq!(chosen(&both, "auto"), Ok("cascade"));
+    assert_eq!(chosen(&both, "xor"), Ok("xor"));
+    let unknown = chosen(flow, "x").unwrap_err();
+    assert!(
+        unknown.starts_with("no tunnel scheme is called \"x\"; there are: auto, forward, "),
+        "{unknown}"
+    );
 }
 
 #[test]

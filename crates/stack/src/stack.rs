@@ -21,7 +21,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
 use ncmesh_engine::{AnyEngine, Event, Offer, StreamEngine, TunnelEngine};
-use ncmesh_wire::{NodeId, Opener, Sealer, ServiceId, frame};
+use ncmesh_wire::{FlowId, NodeId, Opener, Sealer, ServiceId, frame};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -172,6 +172,12 @@ impl Stack {
     #[must_use]
     pub fn transfers(&self) -> Vec<TransferStatus> {
         transfers::all(&self.engines).collect()
+    }
+
+    /// Returns the name of the scheme that carries a file transfer.
+    #[must_use]
+    pub fn transfer_scheme(&self, flow: FlowId) -> Option<&'static str> {
+        self.registry.0.get(self.transfers.engine(flow)?).map(|entry| entry.name)
     }
 
     /// Returns the state of every flow of every tunnel scheme, with the scheme's name.

@@ -46,7 +46,7 @@ def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
     """Say where runs can be made."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--jobs", type=_jobs, metavar="N", help="so many processes [default: one per processor]"
+        "--jobs", type=_jobs, metavar="N", help="number of processes [default: one per processor]"
     )
     where.add_argument("--dask", metavar="ADDRESS", help="the Dask cluster of this scheduler")
 

@@ -35,7 +35,7 @@ def load(path: Path) -> Campaign:
         if key not in KEYS:
             raise _wrong(path, f"unknown key `{key}`: there are {', '.join(KEYS)}")
     name = table.get("name", path.stem)
-    schemes = table.get("schemes", ["pacifier"])
+    schemes = table.get("schemes", ["auto"])
     if not isinstance(name, str) or not _is_list_of(schemes, str):
         raise _wrong(path, "`name` is text, `schemes` a list of names")
     scenario, seeds, limit = _scenario(path, table), _seeds(path, table), _limit(path, table)

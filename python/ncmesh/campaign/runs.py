@@ -55,7 +55,8 @@ class Run:
             outcome = self.outcome()
         except _ncmesh.UnreachableError as error:
             outcome = {"error": str(error)}
-        return {**outcome, **self._description(), "took_s": time.perf_counter() - began}
+        # The outcome names the scheme that ran, where this run has `auto`.
+        return {**self._description(), **outcome, "took_s": time.perf_counter() - began}
 
     def outcome(self) -> dict[str, Any]:
         """Simulate."""

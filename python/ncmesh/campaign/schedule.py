@@ -21,9 +21,13 @@ FLUSH_S = 5.0
 
 
 def execute(
-    runs: Mapping[str, Run], store: Store, workers: Workers, advance: Callable[[], object]
+    runs: Mapping[str, Run],
+    store: Store,
+    workers: Workers,
+    advance: Callable[[], object],
+    show: Callable[[Mapping[str, Any]], object] = lambda _: None,
 ) -> None:
-    """Make the `runs`, by key, that `store` lacks. Calls `advance` after each one."""
+    """Make the `runs`, by key, that `store` lacks. Calls `advance` and `show(row)` after each."""
     with store.open_for_writing():
         done = store.done()
         missing = [run for key, run in runs.items() if key not in done]
@@ -32,11 +36,15 @@ def execute(
             run.check()
         if missing:
             with told_in_a_line(), workers.executor() as executor:
-                _collect(executor, missing, store, advance)
+                _collect(executor, missing, store, advance, show)
 
 
 def _collect(
-    executor: Executor, runs: Sequence[Run], store: Store, advance: Callable[[], object]
+    executor: Executor,
+    runs: Sequence[Run],
+    store: Store,
+    advance: Callable[[], object],
+    show: Callable[[Mapping[str, Any]], object],
 ) -> None:
     """Submit all, and write their rows as they come."""
     finished: queue.SimpleQueue[Future[dict[str, Any]]] = queue.SimpleQueue()
@@ -51,6 +59,7 @@ def _collect(
                 rows.append(finished.get(timeout=FLUSH_S).result())
                 left -= 1
                 advance()
+                show(rows[-1])
             if rows and time.monotonic() - written >= FLUSH_S:
                 fresh, rows = rows, []
                 store.append(fresh)

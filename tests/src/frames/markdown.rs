@@ -1,9 +1,10 @@
 //! Layouts as tables of the wire format.
 //!
 //! Each table is between two marks, `<!-- frame: SERVICE KIND -->` and `<!-- end of frame -->`.
-//! SERVICE is the first one of its family.
+//! SERVICE is the first one of its family. A layout that an earlier family has too has no table of
+//! its own.
 
-use super::families;
+use super::{are_alike, families};
 use ncmesh_engine::layout::{
     Charset, Check, Count, Field, Is, Layout, Length, Number, Part, Shape,
 };
@@ -14,17 +15,27 @@ fn mark(service: &str, layout: &Layout) -> String {
     format!("<!-- frame: {service} {} -->\n", layout.name)
 }
 
+/// Returns the layouts that have a table, each with its mark.
+fn tables() -> Vec<(String, &'static Layout)> {
+    let mut tables: Vec<(String, &Layout)> = Vec::new();
+    for family in families() {
+        for layout in family.layouts {
+            if !tables.iter().any(|(_, known)| are_alike(known, layout)) {
+                tables.push((mark(family.name, layout), layout));
+            }
+        }
+    }
+    tables
+}
+
 /// Returns the wire format with all tables written anew.
 #[must_use]
 pub fn document(written: &str) -> String {
     let mut out = written.to_owned();
-    for family in families() {
-        for layout in family.layouts {
-            let mark = mark(family.name, layout);
-            let Some((before, behind)) = out.split_once(&mark) else { continue };
-            let rest = behind.split_once(END).map_or(behind, |(_, rest)| rest);
-            out = format!("{before}{mark}\n{}\n{END}{rest}", table(layout));
-        }
+    for (mark, layout) in tables() {
+        let Some((before, behind)) = out.split_once(&mark) else { continue };
+        let rest = behind.split_once(END).map_or(behind, |(_, rest)| rest);
+        out = format!("{before}{mark}\n{}\n{END}{rest}", table(layout));
     }
     out
 }
@@ -32,10 +43,8 @@ pub fn document(written: &str) -> String {
 /// Returns each kind of frame, with how many tables of it the wire format has.
 #[must_use]
 pub fn marks(written: &str) -> Vec<(String, usize)> {
-    let kinds = families()
-        .into_iter()
-        .flat_map(|family| family.layouts.iter().map(move |layout| mark(family.name, layout)));
-    kinds.map(|mark| (mark.trim().to_owned(), written.matches(&mark).count())).collect()
+    let marks = tables().into_iter().map(|(mark, _)| mark);
+    marks.map(|mark| (mark.trim().to_owned(), written.matches(&mark).count())).collect()
 }
 
 fn table(layout: &Layout) -> String {

@@ -45,3 +45,10 @@ fn families() -> Vec<Family> {
     }
     families
 }
+
+/// Returns whether two layouts describe the same frame, as those of schemes do that have some kinds
+/// of frames in common. They need not be at the same address.
+#[must_use]
+pub fn are_alike(one: &Layout, other: &Layout) -> bool {
+    one.kind == other.kind && one.name == other.name && format!("{one:?}") == format!("{other:?}")
+}

@@ -109,7 +109,7 @@ fn stream(s: &mut Simulation, scheme: &str) {
 }
 
 /// Titles of the golden vectors in the wire format: sender, service and kind.
-const GOLDEN: [(&str, u16, u8, u8); 26] = [
+const GOLDEN: [(&str, u16, u8, u8); 29] = [
     ("Hello.", 3, 0, 0),
     ("Hello with states.", 3, 0, 0),
     ("Probe.", 3, 0, 1),
@@ -122,6 +122,9 @@ const GOLDEN: [(&str, u16, u8, u8); 26] = [
     ("Data in a tree.", 3, 19, 1),
     ("Report.", 9, 18, 3),
     ("Acknowledgment.", 5, 16, 2),
+    ("`cascade` data.", 8, 26, 1),
+    ("`cascade` data, systematic.", 3, 26, 1),
+    ("`cascade` report.", 9, 26, 3),
     ("`forward` data.", 1, 20, 1),
     ("`mc2` data.", 2, 22, 1),
     ("`mc2` report.", 4, 22, 2),

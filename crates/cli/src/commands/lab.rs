@@ -44,17 +44,12 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
 
 /// Returns the scheme to compare with. Both must be tunnel schemes.
 fn compared(scheme: &Entry, name: &str) -> Result<&'static Entry, Failure> {
-    let against = plan::scheme(name)?;
-    if [scheme, against].iter().all(|scheme| scheme.service() == ServiceKind::Tunnel) {
-        return Ok(against);
+    let wrong = |message| Failure::new(Kind::Usage, message);
+    if scheme.service() != ServiceKind::Tunnel {
+        return Err(wrong(format!("--compare is for flows; {} carries none", scheme.name)));
     }
-    let tunnels: Vec<&str> = REGISTRY.of(ServiceKind::Tunnel).map(|e| e.name).collect();
-    let message = format!(
-        "{} and {name} cannot be compared: --compare is for schemes that carry flows, {}",
-        scheme.name,
-        tunnels.join(", ")
-    );
-    Err(Failure::new(Kind::Usage, message))
+    let against = REGISTRY.choose(ServiceKind::Tunnel, name).map_err(|e| wrong(e.to_string()))?;
+    Ok(against.entry)
 }
 
 /// Runs one scheme and prints its result, or runs two and compares them.

@@ -16,7 +16,7 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
     let to = recipients(args.to)?;
     let for_all = matches!(to, Recipients::All(_));
     let path = absolute(&args.file)?;
-    let request = SendRequest { path, to, name: args.name, scheme: args.scheme };
+    let request = SendRequest { path, to, name: args.name, scheme: Some(args.scheme) };
     let started: Started = client.post("/v1/transfers", &request)?;
     if args.no_wait {
         return if remote.json { show::json(&started) } else { show::line(&started.id) };
@@ -74,8 +74,17 @@ fn summary(transfer: &Transfer) -> String {
             format!("{}{reason}", state_name(r.state)),
         ]);
     }
-    let (id, sent) = (&transfer.id, transfer.source_redundancy);
-    format!("{table}\n{id}: {} sent {sent:.2} times over by the source", show::bytes(transfer.size))
+    let scheme = transfer.scheme.as_ref().map(|scheme| {
+        let reason = transfer.scheme_reason.as_ref().map(|reason| format!(" ({reason})"));
+        format!(", by {scheme}{}", reason.unwrap_or_default())
+    });
+    format!(
+        "{table}\n{}: {} sent {:.2} times over by the source{}",
+        transfer.id,
+        show::bytes(transfer.size),
+        transfer.source_redundancy,
+        scheme.unwrap_or_default()
+    )
 }
 
 /// Succeeds if all receivers have the file. With `for_all`, receivers may refuse, and one that has
@@ -121,6 +130,8 @@ mod tests {
             size: 1,
             hash: String::new(),
             source: "n1".into(),
+            scheme: Some("cascade".into()),
+            scheme_reason: Some("auto: the best on every measured mesh".into()),
             direction: Direction::Sending,
             state,
             reason: None,
@@ -136,6 +147,17 @@ mod tests {
             redundant: 0,
             bad_batches: 0,
         }
+    }
+
+    #[test]
+    fn the_summary_says_which_scheme_and_why() {
+        let mut sent = transfer(State::Complete, true, &[State::Complete]);
+        let says = |transfer: &Transfer| summary(transfer).lines().last().unwrap().to_owned();
+        let over = "1-00000001: 1 B sent 0.00 times over by the source";
+        let auto = ", by cascade (auto: the best on every measured mesh)";
+        assert_eq!(says(&sent), format!("{over}{auto}"));
+        sent.scheme_reason = None;
+        assert_eq!(says(&sent), format!("{over}, by cascade"));
     }
 
     #[test]

@@ -87,6 +87,7 @@ impl From<RunError> for Failure {
     fn from(e: RunError) -> Self {
         let kind = match e {
             RunError::File(..) | RunError::Observer(_) => Kind::File,
+            RunError::Scheme(_) => Kind::Usage,
             RunError::Unreachable { .. } => Kind::Receiver,
             RunError::NoTraffic { .. }
             | RunError::Tcp(_)

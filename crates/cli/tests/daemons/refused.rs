@@ -29,7 +29,10 @@ fn files_and_receivers_that_cannot_be() {
     fails(&["send", file, "--to", "n2", "--name", "../file"], 5, &["name"]);
     fails(&["send", file, "--to", "n7"], 6, &["n7", "known are: n2"]);
     fails(&["send", file, "--to", "n1"], 2, &["this very node"]);
-    fails(&["send", file, "--to", "n2", "--scheme", "x"], 2, &["pacifier"]);
+    for scheme in ["x", "forward"] {
+        let words = [scheme, "there are: auto, cascade, pacifier"];
+        fails(&["send", file, "--to", "n2", "--scheme", scheme], 2, &words);
+    }
     fails(&["cancel", "1-00000000"], 9, &["no transfer 1-00000000"]);
     fails(&["receive"], 5, &["no inbox", "--dir"]);
     fails(&["receive", "--dir", "/proc/inbox"], 5, &["/proc/inbox"]);

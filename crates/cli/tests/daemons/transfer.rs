@@ -46,6 +46,32 @@ fn a_file_reaches_all_and_odd_files_too() {
 }
 
 #[test]
+fn the_source_says_which_scheme_carries_a_file_and_why() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mesh = mesh(&segment, dir.path(), &["", INBOX]);
+    let path = mesh[0].dir.join("file");
+    fs::write(&path, "hello").unwrap();
+    for (named, scheme, reason) in [
+        (&[][..], "cascade", "auto: the best on every measured mesh"),
+        (&["--scheme", "auto"], "cascade", "auto: the best on every measured mesh"),
+        (&["--scheme", "tree_flood"], "tree_flood", "as asked"),
+    ] {
+        let send = [&["send", path.to_str().unwrap(), "--to", "n2"], named].concat();
+        let said = mesh[0].call(&send);
+        let said = String::from_utf8(said.stdout).unwrap();
+        assert!(said.trim_end().ends_with(&format!("by {scheme} ({reason})")), "{said}");
+
+        let sent: Transfer = mesh[0].ask(&send);
+        assert_eq!(sent.scheme.as_deref(), Some(scheme));
+        assert_eq!(sent.scheme_reason.as_deref(), Some(reason));
+        let known = mesh[1].transfers();
+        let received = known.iter().find(|t| t.id == sent.id).unwrap();
+        assert_eq!((&received.scheme, &received.scheme_reason), (&sent.scheme, &None));
+    }
+}
+
+#[test]
 fn a_file_arrives_though_frames_are_lost() {
     let Some(segment) = Segment::new(3) else { return };
     if !segment.lose(2, 30) || !segment.lose(3, 30) {

@@ -45,6 +45,8 @@ fn a_users_file_arrives_and_the_run_is_told() {
         file.to_str().unwrap(),
         "--dir",
         kept.to_str().unwrap(),
+        "--scheme",
+        "pacifier",
         "--max-lag",
         "20",
         "--json",
@@ -81,14 +83,16 @@ fn every_scheme_is_named_in_the_help_and_carries_a_file() {
 #[test]
 fn the_scheme_is_by_default_that_of_what_the_scenario_carries() {
     for (scenario, scheme, length) in [
-        ("diamond.toml", "pacifier", "traffic.size=1kB"),
+        ("diamond.toml", "cascade", "traffic.size=1kB"),
         ("cross.toml", "forward", "medium.bit_rate=2M"),
         ("stream.toml", "multirate", "seed=2"),
     ] {
-        let more = ["--set", length, "--timeout", "1", "--json"];
-        let outcome = ncmesh("simulate", scenario, &more).output().unwrap();
-        let outcome: Value = serde_json::from_slice(&outcome.stdout).unwrap();
-        assert_eq!(outcome["scheme"], scheme, "{scenario}");
+        for named in [&[][..], &["--scheme", "auto"]] {
+            let more = [&["--set", length, "--timeout", "1", "--json"], named].concat();
+            let outcome = ncmesh("simulate", scenario, &more).output().unwrap();
+            let outcome: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+            assert_eq!(outcome["scheme"], scheme, "{scenario}");
+        }
     }
     let file = ["--from", "s1", "--to", "d1", "--send", "/nonexistent/file"];
     fails(&ncmesh("simulate", "cross.toml", &file).output().unwrap(), 5, "/nonexistent/file");
@@ -125,7 +129,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         fails(&output(&["--send", "/nonexistent/file"]), 5, "/nonexistent/file");
         fails(&output(&["--send", "/tmp"]), 5, "/tmp is not a regular file");
         fails(&output(&["--send", hidden.to_str().unwrap()]), 5, "rename it");
-        fails(&output(&["--scheme", "x"]), 2, "there are: pacifier");
+        fails(&output(&["--scheme", "x"]), 2, "there are: auto, cascade, pacifier");
         fails(&output(&["--set", "medium.bit_rate=0"]), 3, "bit_rate");
         fails(&output(&["--set", "traffic.size=90000GB"]), 3, "up to 4 GB");
         let error = "override `protocol.pacifier.knob=7`: [protocol.pacifier] knob = 7: allowed is";

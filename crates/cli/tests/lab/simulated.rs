@@ -40,7 +40,17 @@ async fn measured(scenario: &Scenario, scheme: &str) -> f64 {
     for _ in 0..ATTEMPTS {
         let options = LabOptions { dir: None, ..options(scheme) };
         let mut lab = Lab::start(scenario, &options).await.unwrap();
-        lab.settle_flows().await.unwrap();
+        if let Err(e) = lab.settle_flows().await {
+            // It happened once, on a machine that nobody could look at. What the daemons know says
+            // whether they hear each other at all.
+            for node in 0..scenario.nodes.len() {
+                for path in ["/v1/status", "/v1/peers"] {
+                    let answer = lab.client(node).read::<serde_json::Value>(path).await;
+                    println!("node {node}, {path}: {answer:?}");
+                }
+            }
+            panic!("{e}");
+        }
         let running = lab.begin_flows().await.unwrap();
         let outcome = lab.finish_flows(running).await.unwrap();
         let lag_s = lab.stop().await.unwrap().lag_mean_ns as f64 * 1e-9;

@@ -48,12 +48,12 @@ fn real_frames() -> Vec<Vec<u8>> {
         simulation.run_for(Duration::from_secs(20));
     }
     let frames = collected.take().0;
-    // Hellos and probes, three kinds of each engine, and reports of the two that send hop by hop.
+    // Hellos and probes, three kinds of each engine, and reports of the three that send hop by hop.
     // Whether nodes compare and request depends on what is lost.
     let control = frames.keys().filter(|(service, _)| *service == "control").count();
     assert!(control >= 2, "a kind of control frame was not sent");
     let data = frames.len() - control;
-    assert_eq!(data, 3 * engines.len() + 2, "a kind of frame was not sent");
+    assert_eq!(data, 3 * engines.len() + 3, "a kind of frame was not sent");
     frames.into_values().flatten().collect()
 }
 
@@ -69,7 +69,7 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
         3 => {
             out.resize(head + 2 + below(rng, 200), 0);
             rng.fill_bytes(&mut out[head + 2..]);
-            out[head] = [0, 1, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25][below(rng, 12)];
+            out[head] = [0, 1, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26][below(rng, 13)];
             out[head + 1] = below(rng, 5) as u8;
         }
         4 => {
@@ -94,7 +94,7 @@ fn mutate(rng: &mut impl RngCore, frame: &[u8]) -> Vec<u8> {
 
 /// Short bodies, truncated and changed everywhere.
 fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
-    const BODIES: [(u8, u8, &str); 25] = [
+    const BODIES: [(u8, u8, &str); 28] = [
         (
             0,
             0,
@@ -153,6 +153,9 @@ fn neighbours_of_short_bodies() -> Vec<Vec<u8>> {
         (24, 2, "0001 00000007 0001 0002 3fc00000 40200000"),
         (24, 3, "0001 00000007 00000001 02 02 7476 04 62617365 03 656e68 00000003 00000004"),
         (16, 2, "0008 000301020304 0005 0000000000000007 00000002 01 00000001 80"),
+        (26, 1, "000301020304 00000004 02 0e 02 0102 0003 00000005 01 02 01ff 0a0b ffff"),
+        (26, 1, "000301020304 00000004 0c 19 0c 0102 0003 ffffffff 00 00 0b ffff"),
+        (26, 3, "0008 0003 0009 000301020304 0102 0c 00000004 01 07ff"),
     ];
     let mut frames = Vec::new();
     for (service, kind, body) in BODIES {

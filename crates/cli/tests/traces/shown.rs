@@ -227,6 +227,65 @@ fn data_with_belts() {
 }
 
 #[test]
+fn data_by_rank() {
+    let body = "000301020304 00000004 02 0e 02 0102 0003 00000005 01 02 01ff 0a0b ff";
+    let fields = [
+        ("_ws.col.Info", "cascade data 3-01020304 batch 4, coded, rank 2"),
+        ("ncmesh.type", "data"),
+        ("ncmesh.flow", "3-01020304"),
+        ("ncmesh.batch", "4"),
+        ("ncmesh.packets", "2"),
+        ("ncmesh.feeds", "0"),
+        ("ncmesh.forwards", "1"),
+        ("ncmesh.receives", "1"),
+        ("ncmesh.polls", "1"),
+        ("ncmesh.systematic", "0"),
+        ("ncmesh.rank", "2"),
+        ("ncmesh.frame_number", "258"),
+        ("ncmesh.parent", "3"),
+        ("ncmesh.first_wanted", "5"),
+        ("ncmesh.backlog", "1"),
+        ("ncmesh.ranks.count", "2"),
+        ("ncmesh.ranks", "01ff"),
+        ("ncmesh.coefficients", "0a0b"),
+        ("ncmesh.payload", "ff"),
+    ];
+    shows(26, 1, body, &fields);
+    let fields = [
+        ("_ws.col.Info", "cascade data 3-01020304 batch 4, systematic, rank 12"),
+        ("ncmesh.feeds", "1"),
+        ("ncmesh.forwards", "1"),
+        ("ncmesh.receives", "0"),
+        ("ncmesh.polls", "0"),
+        ("ncmesh.first_wanted", "4294967295"),
+        ("ncmesh.ranks.count", "0"),
+        ("ncmesh.index", "11"),
+        ("ncmesh.payload", "ff"),
+    ];
+    shows(26, 1, "000301020304 00000004 0c 19 0c 0102 0003 ffffffff 00 00 0b ff", &fields);
+}
+
+#[test]
+fn a_report_by_rank() {
+    let fields = [
+        ("_ws.col.Info", "cascade report 3-01020304 of 9 to parent 3: wants batch 4"),
+        ("ncmesh.type", "report"),
+        ("ncmesh.next_hop", "8"),
+        ("ncmesh.parent", "3"),
+        ("ncmesh.child", "9"),
+        ("ncmesh.flow", "3-01020304"),
+        ("ncmesh.frame_number", "258"),
+        ("ncmesh.feeds", "0"),
+        ("ncmesh.forwards", "1"),
+        ("ncmesh.receives", "1"),
+        ("ncmesh.first_wanted", "4"),
+        ("ncmesh.backlog", "1"),
+        ("ncmesh.ranks", "07ff"),
+    ];
+    shows(26, 3, "0008 0003 0009 000301020304 0102 0c 00000004 01 07ff", &fields);
+}
+
+#[test]
 fn an_acknowledgment() {
     let fields = [
         ("ncmesh.type", "acknowledgment"),
@@ -348,11 +407,12 @@ fn frames_of_a_stream() {
 fn every_registered_engine_is_known_by_name() {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let data = hex("000301020304 1122 00000006 00000004 02 01 00 01 ff");
-    let file_engines = REGISTRY.of(ServiceKind::File);
-    for entry in file_engines {
-        let pcap = forge(dir.path(), &[open_frame(entry.id.0, 1, &data)]);
-        let expected = format!("{} data 3-01020304 batch 4, systematic", entry.name);
+    // Announcements are the frames that all file schemes write alike.
+    let (head, hashes) = ("000301020304 0000000000000007 00000009 80", "aa".repeat(64));
+    let body = [head, "00000000000003e8 20 0578", &hashes, "05 612e62696e 0000"].concat();
+    for entry in REGISTRY.of(ServiceKind::File) {
+        let pcap = forge(dir.path(), &[open_frame(entry.id.0, 0, &hex(&body))]);
+        let expected = format!("{} announcement 3-01020304 open, 0 receivers", entry.name);
         assert_eq!(tshark.fields(&pcap, ["_ws.col.Info"]), [[expected]]);
     }
 }

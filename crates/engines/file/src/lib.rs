@@ -13,6 +13,7 @@
 //! Each scheme exports a row for the registry of a program ([`PACIFIER`], [`MORE`],
 //! [`ETX_UNICAST`], [`TREE_FLOOD`]).
 
+pub mod cascade;
 mod config;
 pub mod more;
 pub mod multicast;
@@ -22,6 +23,7 @@ pub mod uncoded;
 #[cfg(test)]
 mod node_tests;
 
+pub use cascade::CASCADE;
 pub use more::MORE;
 pub use pacifier::PACIFIER;
 pub use uncoded::{ETX_UNICAST_ENTRY as ETX_UNICAST, TREE_FLOOD_ENTRY as TREE_FLOOD};

@@ -132,7 +132,7 @@ const EVEN: Entry = Entry {
     build: Constructor::File(|settings| {
         let config: EvenConfig = settings.parse()?;
         config.check()?;
-        Ok(Box::new(FileMulticast::new(ID, Even { config }, settings.file)))
+        Ok(Box::new(FileMulticast::planned(ID, Even { config }, settings.file)))
     }),
 };
 // --8<-- [end:entry]

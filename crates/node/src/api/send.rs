@@ -6,10 +6,12 @@
 
 use super::blocking::blocking;
 use super::types::{ApiError, ErrorCode, SendRequest};
-use crate::node::{Handle, default_scheme};
+use crate::node::Handle;
 use crate::state::OutgoingFile;
 use ncmesh_engine::file::merkle::{self, Digest, MerkleTree};
 use ncmesh_engine::file::{Geometry, Manifest, is_safe_name};
+use ncmesh_engine::registry::{AUTO, ServiceKind};
+use ncmesh_engines::REGISTRY;
 use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -25,13 +27,16 @@ pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId
 
     // Check everything that needs no reading: name, scheme, receivers, file, size.
     let name = sent_name(&path, name)?;
-    let scheme = scheme.unwrap_or_else(|| default_scheme().into());
+    let scheme = scheme.as_deref().unwrap_or(AUTO);
+    let choice = REGISTRY
+        .choose(ServiceKind::File, scheme)
+        .map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
+    let scheme = choice.entry.name;
     let receivers = handle.call(move |node| node.resolve(&to)).await??;
     let opened = path.clone();
     let (file, size) = blocking(move || open(&opened)).await??;
-    let cut_by = scheme.clone();
     let (geometry, source) =
-        handle.call(move |node| Ok((node.cut(&cut_by, size)?, node.id()))).await??;
+        handle.call(move |node| Ok((node.cut(scheme, size)?, node.id()))).await??;
 
     // Hash the file. This takes the longest.
     let read = path.clone();
@@ -43,7 +48,15 @@ pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId
     let root = MerkleTree::new(digest.leaves.clone(), geometry.depth()).root();
     let manifest = Manifest { flow, name, geometry, root, hash: digest.whole };
     let (receivers, open) = (receivers.listed, receivers.open);
-    let outgoing = OutgoingFile { path, manifest, scheme, receivers, done: BTreeMap::new(), open };
+    let outgoing = OutgoingFile {
+        path,
+        manifest,
+        scheme: scheme.into(),
+        scheme_reason: Some(ncmesh_engines::reason(choice).into()),
+        receivers,
+        done: BTreeMap::new(),
+        open,
+    };
     start(handle, outgoing, file, digest).await?;
     Ok(flow)
 }

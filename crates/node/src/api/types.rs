@@ -357,6 +357,10 @@ pub struct Transfer {
     pub hash: String,
     /// Name of the source, or its id while the name is unknown.
     pub source: String,
+    /// Name of the scheme. Absent if no engine of this node carries the transfer.
+    pub scheme: Option<String>,
+    /// Why this scheme, in words; at the source only.
+    pub scheme_reason: Option<String>,
     /// Direction, as seen from this node.
     pub direction: Direction,
     /// State of the transfer.
@@ -435,7 +439,7 @@ pub struct SendRequest {
     /// Name of the file at the receivers. The file's own name if absent.
     #[serde(default)]
     pub name: Option<String>,
-    /// Name of the scheme. The first file scheme if absent.
+    /// Name of the file scheme. `auto` if absent: the first one of the registry.
     #[serde(default)]
     pub scheme: Option<String>,
 }

@@ -27,7 +27,7 @@ use ncmesh_host::files::Files;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId};
 use saving::Savers;
-pub use send::{Receivers, default_scheme};
+pub use send::Receivers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -4,9 +4,7 @@ use super::Node;
 use crate::api::types::{ApiError, ErrorCode, Recipients};
 use crate::state::{OutgoingFile, OutgoingJournal};
 use ncmesh_engine::file::{Geometry, Outgoing, SendError, merkle};
-use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::topology::Metric;
-use ncmesh_engines::REGISTRY;
 use ncmesh_wire::NodeId;
 use std::fs::File;
 
@@ -49,7 +47,7 @@ impl Node {
     pub fn cut(&mut self, scheme: &str, size: u64) -> Result<Geometry, ApiError> {
         let now = self.clock.now();
         let cut = self.stack.at(now, &mut self.storage).geometry_for(scheme, size);
-        cut.map_err(|e| refused(scheme, &e))
+        cut.map_err(|e| refused(&e))
     }
 
     /// Hands a file to its engine, which announces it at once. Without `contents` and `leaves` (it
@@ -79,7 +77,7 @@ impl Node {
         };
         let now = self.clock.now();
         let sent = self.stack.at(now, &mut self.storage).send_file(&file.scheme, outgoing);
-        sent.map_err(|e| refused(&file.scheme, &e))?;
+        sent.map_err(|e| refused(&e))?;
         if let Some(contents) = contents {
             self.storage.provide(flow, contents);
         }
@@ -162,25 +160,6 @@ impl Node {
     }
 }
 
-/// The engine that sends files if none is named.
-#[must_use]
-pub fn default_scheme() -> &'static str {
-    REGISTRY.of(ServiceKind::File).next().map_or("", |e| e.name)
-}
-
-fn unknown_scheme(scheme: &str) -> ApiError {
-    let known: Vec<&str> = REGISTRY.of(ServiceKind::File).map(|e| e.name).collect();
-    let problem = if REGISTRY.entry(scheme).is_some() {
-        format!("{scheme} does not send files; those that do: {}", known.join(", "))
-    } else {
-        format!("no scheme {scheme:?}; those for files: {}", known.join(", "))
-    };
-    ApiError::new(ErrorCode::BadRequest, problem)
-}
-
-fn refused(scheme: &str, e: &SendError) -> ApiError {
-    match e {
-        SendError::UnknownScheme => unknown_scheme(scheme),
-        _ => ApiError::new(ErrorCode::File, e.to_string()),
-    }
+fn refused(e: &SendError) -> ApiError {
+    ApiError::new(ErrorCode::File, e.to_string())
 }

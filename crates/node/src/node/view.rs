@@ -122,7 +122,8 @@ impl Node {
     fn transfer(&self, t: &TransferStatus) -> Transfer {
         let (state, reason) = stage(t.stage);
         let end = t.finished.unwrap_or_else(|| self.clock.now());
-        let sent_from = self.sources.get(&t.flow).map(|file| file.path.clone());
+        let sent = self.sources.get(&t.flow);
+        let sent_from = sent.map(|file| file.path.clone());
         Transfer {
             id: t.flow.to_string(),
             // One that is refused for its name is shown too.
@@ -131,6 +132,8 @@ impl Node {
             size: t.size,
             hash: to_hex(&t.hash),
             source: self.name_of(t.flow.source),
+            scheme: self.stack.transfer_scheme(t.flow).map(Into::into),
+            scheme_reason: sent.and_then(|file| file.scheme_reason.clone()),
             direction: match t.direction {
                 file::Direction::Sending => Direction::Sending,
                 file::Direction::Receiving => Direction::Receiving,

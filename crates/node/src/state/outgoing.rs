@@ -25,6 +25,8 @@ pub struct OutgoingFile {
     pub manifest: Manifest,
     /// Name of the scheme.
     pub scheme: String,
+    /// Why this scheme. Absent in journals of older versions.
+    pub scheme_reason: Option<String>,
     /// Receivers.
     pub receivers: Vec<NodeId>,
     /// Final states of receivers so far.
@@ -38,6 +40,8 @@ struct Record {
     path: PathBuf,
     manifest: ManifestRecord,
     scheme: String,
+    #[serde(default)]
+    scheme_reason: Option<String>,
     receivers: Vec<u16>,
     /// Receivers and the codes of their final states.
     done: BTreeMap<u16, u8>,
@@ -56,6 +60,7 @@ impl OutgoingFile {
             manifest: Manifest::try_from(&record.manifest)?,
             path: record.path,
             scheme: record.scheme,
+            scheme_reason: record.scheme_reason,
             receivers: record.receivers.into_iter().map(NodeId).collect(),
             done: record.done.into_iter().filter_map(final_state).collect(),
             open: record.open,
@@ -71,6 +76,7 @@ impl OutgoingFile {
             path: self.path.clone(),
             manifest: (&self.manifest).into(),
             scheme: self.scheme.clone(),
+            scheme_reason: self.scheme_reason.clone(),
             receivers: self.receivers.iter().map(|node| node.0).collect(),
             done: self.done.iter().map(|(node, state)| (node.0, state.code())).collect(),
             open: self.open,
@@ -166,6 +172,7 @@ mod tests {
             path: "/a/b".into(),
             manifest,
             scheme: "pacifier".into(),
+            scheme_reason: Some("as asked".into()),
             receivers: vec![NodeId(3)],
             done: BTreeMap::new(),
             open: true,

@@ -12,7 +12,7 @@ use crate::observe::Observer;
 use crate::outcome::{Carried, Outcome, TraceOutcome};
 use crate::scenario::{Scenario, Stream};
 use crate::simulation::{Simulation, SimulationConfig, SimulationError};
-use ncmesh_engine::registry::{Entry, ServiceKind};
+use ncmesh_engine::registry::{Entry, ServiceKind, UnknownScheme};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
 use ncmesh_engines::REGISTRY;
@@ -29,6 +29,9 @@ pub enum RunError {
     /// The simulation refused a setting or a command.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
+    /// No scheme has this name.
+    #[error(transparent)]
+    Scheme(#[from] UnknownScheme),
     /// The scenario has no traffic of the scheme's service.
     #[error("the scenario has no {missing}: {scheme} has nothing to carry")]
     NoTraffic {
@@ -83,22 +86,15 @@ pub fn settling_time(link: &LinkConfig) -> Duration {
     link.settling_time() + Duration::from_secs(5)
 }
 
-/// Returns the engine `scheme`, after checking that the scenario has traffic for it. Without a
-/// name, returns the first engine for the scenario's file, or else for its flows, or else its
-/// streams.
+/// Returns the engine `scheme`, after checking that the scenario has traffic for it. `auto` is the
+/// first engine for the scenario's file, or else for its flows, or else its streams.
 ///
 /// # Errors
-/// [`SimulationError::UnknownScheme`], [`RunError::NoTraffic`].
-pub fn check_traffic(
-    scenario: &Scenario,
-    scheme: Option<&str>,
-) -> Result<&'static Entry, RunError> {
-    let named = match scheme {
-        Some(scheme) => REGISTRY.entry(scheme),
-        None => REGISTRY.of(service_of(scenario)).next(),
-    };
-    let unknown = || SimulationError::UnknownScheme(scheme.unwrap_or_default().to_owned());
-    let entry = named.ok_or_else(unknown)?;
+/// [`RunError::Scheme`], [`RunError::NoTraffic`].
+pub fn check_traffic(scenario: &Scenario, scheme: &str) -> Result<&'static Entry, RunError> {
+    let named = REGISTRY.entry(scheme);
+    let service = named.map_or_else(|| service_of(scenario), Entry::service);
+    let entry = REGISTRY.choose(service, scheme)?.entry;
     let scheme = entry.name;
     match entry.service() {
         ServiceKind::Tunnel if scenario.flows.is_empty() => {
@@ -139,7 +135,7 @@ pub fn run(
     observers: Vec<Box<dyn Observer>>,
     progress: impl FnMut(&Simulation) -> ControlFlow<()>,
 ) -> Result<Outcome, RunError> {
-    let entry = check_traffic(scenario, Some(scheme))?;
+    let entry = check_traffic(scenario, scheme)?;
 
     // Let the mesh measure its links first.
     let settling = settling_time(&config.link);

@@ -23,9 +23,6 @@ pub enum SimulationError {
         /// Number of radios of the medium.
         radios: usize,
     },
-    /// No engine has this name.
-    #[error("no scheme here is called {0:?}")]
-    UnknownScheme(String),
     /// The node is switched off or does not exist.
     #[error("node {0} is not running")]
     NotRunning(usize),

@@ -44,7 +44,7 @@ pub const MORE: Entry = Entry {
     build: Constructor::File(|settings| {
         let config: MoreConfig = settings.parse()?;
         config.check()?;
-        Ok(Box::new(FileMulticast::new(ID, More::new(config), settings.file)))
+        Ok(Box::new(FileMulticast::planned(ID, More::new(config), settings.file)))
     }),
 };
 

@@ -6,6 +6,7 @@
 
 use super::admission::Admission;
 use super::frame::{Announcement, TransferPhase, Version};
+use ncmesh_engine::file::Manifest;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::flood::Flood;
 use ncmesh_wire::{FlowId, NodeId};
@@ -64,6 +65,17 @@ impl Announcements {
         if is_new { Admission::New } else { Admission::Known }
     }
 
+    /// Returns what a transfer that goes on was announced as, if it was.
+    pub(super) fn manifest(&self, flow: FlowId) -> Option<&Manifest> {
+        let open = self.kept.get(&flow).map(|kept| &kept.announcement);
+        open.filter(|a| a.phase == TransferPhase::Open).map(|a| &a.manifest)
+    }
+
+    /// Returns how many receivers the latest announcement of a transfer lists.
+    pub(super) fn receivers(&self, flow: FlowId) -> u32 {
+        self.kept.get(&flow).map_or(0, |kept| kept.announcement.receivers.len() as u32)
+    }
+
     /// Stops repeating announcements that all `neighbors` have.
     pub(super) fn drop_acknowledged(&mut self, neighbors: &BTreeSet<NodeId>) {
         self.flood.drop_acknowledged(neighbors);
@@ -114,7 +126,7 @@ impl Announcements {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_engine::file::{Geometry, Manifest};
+    use ncmesh_engine::file::Geometry;
     use ncmesh_engine::rng::stream;
 
     fn announcement(source: u16, serial: u32) -> Announcement {

@@ -1,6 +1,6 @@
 //! Descriptions of the frames of file multicast.
 
-use super::frame::{ACK, ANNOUNCE, REPORT};
+use super::frame::{ACK, ANNOUNCE, REPORT, RankReport, RankedHeader};
 use ncmesh_engine::layout::{
     Charset, Check, Count, FlowOf, Is, Layout, Length, Part, VERSION, bits, bytes, field, flow,
     node, scaled, text, u8, u16, u32, u64,
@@ -9,6 +9,9 @@ use ncmesh_engine::transmission::DATA;
 
 /// Layouts of the frames of all file schemes.
 pub const LAYOUTS: &[Layout] = &[ANNOUNCEMENT, PACKET, ACKNOWLEDGMENT, TREE_REPORT];
+
+/// Layouts of the frames of file schemes that send by rank.
+pub const LAYOUTS_BY_RANK: &[Layout] = &[ANNOUNCEMENT, RANKED_PACKET, ACKNOWLEDGMENT, RANK_REPORT];
 
 const PHASES: &[(u64, &str)] = &[(0, "open"), (1, "ended"), (2, "withdrawn")];
 
@@ -176,25 +179,30 @@ const PACKET: Layout = Layout {
                 field(u32("piggyback.serial", "Acknowledgment serial", "see below").hex()),
             ],
         ),
-        Part::When(
-            Is("systematic", 0),
-            &[field(bytes(
-                "coefficients",
-                Length::Field("packets"),
-                "Coding vector, GF(2^8)",
-                "a coefficient for each packet",
-            ))],
-        ),
-        Part::When(
-            Is("systematic", 1),
-            &[
-                field(u8("index", "Index of the packet", "the payload is this packet as it is")),
-                Part::Check(Check::Below("index", "packets")),
-            ],
-        ),
-        field(bytes("payload", Length::Rest(1, 65_535), "Payload", "one symbol")),
+        CODED,
     ],
 };
+
+/// Coding vector and payload.
+const CODED: Part = Part::Include(&[
+    Part::When(
+        Is("systematic", 0),
+        &[field(bytes(
+            "coefficients",
+            Length::Field("packets"),
+            "Coding vector, GF(2^8)",
+            "a coefficient for each packet",
+        ))],
+    ),
+    Part::When(
+        Is("systematic", 1),
+        &[
+            field(u8("index", "Index of the packet", "the payload is this packet as it is")),
+            Part::Check(Check::Below("index", "packets")),
+        ],
+    ),
+    field(bytes("payload", Length::Rest(1, 65_535), "Payload", "one symbol")),
+]);
 
 const REVISION: Part = field(u8(
     "revision",
@@ -253,5 +261,84 @@ const TREE_REPORT: Layout = Layout {
             "a bit for each packet of the batch, most significant first, 1 held; without zero \
              bytes at the end",
         )),
+    ],
+};
+
+const NUMBER: Part = field(u16(
+    "frame_number",
+    "Frame number",
+    "counts the frames of the transfer that the node sent, modulo 2^16",
+));
+
+/// What a node wants, before the list of its ranks.
+const WANTS: Part = Part::Include(&[
+    field(u32(
+        "first_wanted",
+        "First wanted batch",
+        "the lowest batch that the node wants from its parent; 2^32 - 1 if it wants none",
+    )),
+    field(u8(
+        "backlog",
+        "Backlog",
+        "batches that the node holds whole and a child of it wants; of the child with fewest",
+    )),
+]);
+
+const RANKS: &str = "a byte for the first wanted batch and each behind it: how many independent \
+                     combinations the node holds; 255 if it does not want the batch. Batches \
+                     behind the list are wanted, and nothing of them is held";
+
+const RANKED_PACKET: Layout = Layout {
+    kind: DATA,
+    name: "data",
+    variant: None,
+    info: "{flow} batch {batch}, {systematic}, rank {rank}",
+    flow: FlowOf::Id("flow"),
+    batch: Some("batch"),
+    parts: &[
+        FLOW,
+        field(u32("batch", "Batch", "its number, from 0")),
+        field(u8("packets", "Packets of the batch", "").at_least(1)),
+        Part::Byte(&[
+            bits("feeds", 0x10, "Feeds", "a child of the transmitter has children"),
+            bits("forwards", 0x08, "Forwards", "the transmitter has children"),
+            bits("receives", 0x04, "Receives", "the transmitter receives the file itself"),
+            bits("polls", 0x02, "Poll", "children of the transmitter are to report"),
+            bits("systematic", 0x01, "Coding", "").named(&[(0, "coded"), (1, "systematic")]),
+        ]),
+        field(u8("rank", "Rank", "independent combinations of the batch that the transmitter has")),
+        NUMBER,
+        field(node(
+            "parent",
+            "Parent",
+            "the node that the transmitter has the file from; itself if there is none",
+        )),
+        WANTS,
+        field(u8("ranks.count", "Ranks", "how many follow").within(0, RankedHeader::LISTED as u64)),
+        field(bytes("ranks", Length::Field("ranks.count"), "Ranks held", RANKS)),
+        CODED,
+    ],
+};
+
+const RANK_REPORT: Layout = Layout {
+    kind: REPORT,
+    name: "report",
+    variant: None,
+    info: "{flow} of {child} to parent {parent}: wants batch {first_wanted}",
+    flow: FlowOf::Id("flow"),
+    batch: None,
+    parts: &[
+        field(node("next_hop", "Next hop", "the node that takes it or passes it on")),
+        field(node("parent", "Parent", "the node that is told")),
+        field(node("child", "Child", "the node that tells")),
+        FLOW,
+        NUMBER,
+        Part::Byte(&[
+            bits("feeds", 0x10, "Feeds", "a child of the child has children"),
+            bits("forwards", 0x08, "Forwards", "the child has children"),
+            bits("receives", 0x04, "Receives", "the child receives the file itself"),
+        ]),
+        WANTS,
+        field(bytes("ranks", Length::Rest(0, RankReport::LISTED), "Ranks held", RANKS)),
     ],
 };

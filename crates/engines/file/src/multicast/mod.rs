@@ -26,6 +26,7 @@ mod ack_cache;
 mod admission;
 mod announcements;
 mod arq;
+mod by_rank;
 mod engine;
 pub mod frame;
 mod layout;
@@ -38,7 +39,7 @@ mod sink;
 mod source;
 mod status;
 
-pub use engine::FileMulticast;
-pub use layout::LAYOUTS;
+pub use engine::{FileMulticast, PacketConfig};
+pub use layout::{LAYOUTS, LAYOUTS_BY_RANK};
 pub use routing::{Cast, Forwarder, Forwarding, Hop, Routing, Upstream};
 pub use scheme::{Plan, Scheme, Switching};

@@ -41,7 +41,7 @@ pub const PACIFIER: Entry = Entry {
     build: Constructor::File(|settings| {
         let config: PacifierConfig = settings.parse()?;
         config.check()?;
-        Ok(Box::new(FileMulticast::new(ID, Pacifier::new(config), settings.file)))
+        Ok(Box::new(FileMulticast::planned(ID, Pacifier::new(config), settings.file)))
     }),
 };
 

@@ -42,7 +42,7 @@ pub const ETX_UNICAST_ENTRY: Entry = Entry {
     build: Constructor::File(|settings| {
         let config: UncodedConfig = settings.parse()?;
         config.check()?;
-        Ok(Box::new(FileMulticast::new(
+        Ok(Box::new(FileMulticast::planned(
             ETX_UNICAST_ID,
             Uncoded::etx_unicast(config),
             settings.file,
@@ -61,7 +61,11 @@ pub const TREE_FLOOD_ENTRY: Entry = Entry {
     build: Constructor::File(|settings| {
         let config: UncodedConfig = settings.parse()?;
         config.check()?;
-        Ok(Box::new(FileMulticast::new(TREE_FLOOD_ID, Uncoded::tree_flood(config), settings.file)))
+        Ok(Box::new(FileMulticast::planned(
+            TREE_FLOOD_ID,
+            Uncoded::tree_flood(config),
+            settings.file,
+        )))
     }),
 };
 

@@ -1,14 +1,13 @@
 //! Commands of the driver.
 
-use super::FileMulticast;
-use crate::multicast::frame::Announcement;
-use crate::multicast::scheme::Scheme;
+use super::{FileMulticast, Way};
+use crate::multicast::frame::{Announcement, RankedHeader};
 use crate::multicast::sink::{FileSink, SinkPhase};
 use crate::multicast::source::{FileSource, SourceState};
 use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, SendError, TransferStatus};
 use ncmesh_engine::file::{Refusal, is_safe_name};
 use ncmesh_engine::{Context, Engine, FileEngine};
-use ncmesh_wire::FlowId;
+use ncmesh_wire::{FlowId, NodeId};
 
 /// Fewest and most nodes that a header has room for, if packets are made to fit the radio.
 const LISTED_MIN: usize = 4;
@@ -16,21 +15,21 @@ const LISTED_MAX: usize = 24;
 /// Least payload of a packet, bytes.
 const SYMBOL_MIN: usize = 64;
 
-impl<S: Scheme> FileEngine for FileMulticast<S> {
+impl FileEngine for FileMulticast {
     fn geometry_for(&self, cx: &Context<'_>, size: u64) -> Result<Geometry, SendError> {
-        let batch_size = self.scheme.batch_size();
-        let forwarding = self.scheme.forwarding();
+        let batch_size = self.packets.batch_size;
 
         // A packet fits the radio if its header does with as many nodes as the mesh may have it
         // list: all but the source and one receiver; in a tree, which lists its leaves too, all but
         // the source.
-        let unlisted = if forwarding.is_hop_by_hop() { 1 } else { 2 };
-        let listed = cx.topology.len().saturating_sub(unlisted);
-        let overhead = forwarding.overhead(listed.clamp(LISTED_MIN, LISTED_MAX), batch_size.into());
+        let is_tree = self.way.scheme().is_some_and(|s| s.forwarding().is_hop_by_hop());
+        let listed = cx.topology.len().saturating_sub(if is_tree { 1 } else { 2 });
+        let listed = listed.clamp(LISTED_MIN, LISTED_MAX);
+        let overhead = self.overhead(listed, batch_size);
         let fits = cx.mtu.checked_sub(overhead).filter(|fits| *fits >= SYMBOL_MIN);
         let fits = u16::try_from(fits.ok_or(SendError::MtuTooSmall)?).unwrap_or(u16::MAX);
 
-        let symbol_size = match self.scheme.symbol_size() {
+        let symbol_size = match self.packets.symbol_size {
             Some(wanted) if wanted > fits => {
                 return Err(SendError::SymbolTooLarge { wanted, fits });
             }
@@ -60,13 +59,18 @@ impl<S: Scheme> FileEngine for FileMulticast<S> {
         // The file may have been cut for another MTU, before a restart.
         let g = outgoing.manifest.geometry;
         let wanted = g.symbol_size();
-        let overhead = self.scheme.forwarding().overhead(0, usize::from(g.generation()));
+        let overhead = self.overhead(0, g.generation());
         if overhead + usize::from(wanted) > cx.mtu {
             let fits = cx.mtu.saturating_sub(overhead) as u16;
             return Err(SendError::SymbolTooLarge { wanted, fits });
         }
 
         self.drop_closed_sources();
+        if let Way::ByRank(by_rank) = &mut self.way {
+            by_rank.open(cx, &outgoing.manifest);
+            let done = |node: &&NodeId| !outgoing.done.contains_key(*node);
+            by_rank.expect(cx, &outgoing.manifest, outgoing.receivers.iter().filter(done).copied());
+        }
         self.sources.insert(flow, FileSource::new(outgoing, cx));
         // Announces it at once.
         self.handle_timeout(cx);
@@ -79,12 +83,16 @@ impl<S: Scheme> FileEngine for FileMulticast<S> {
             return;
         };
         sink.accept(have);
+        if let Way::ByRank(by_rank) = &mut self.way {
+            by_rank.receive(cx, &sink.manifest, &sink.have);
+        }
         self.acknowledge_progress(cx, flow);
     }
 
     fn refuse(&mut self, cx: &mut Context<'_>, flow: FlowId, why: Refusal) {
         if let Some(sink) = self.sinks.get_mut(&flow) {
             sink.end(SinkPhase::Refused(why), cx.now);
+            self.stop_receiving(flow);
             self.acknowledge(cx, flow);
         }
     }
@@ -118,7 +126,16 @@ impl<S: Scheme> FileEngine for FileMulticast<S> {
     }
 }
 
-impl<S: Scheme> FileMulticast<S> {
+impl FileMulticast {
+    /// Returns the most bytes of a data packet besides its payload, if it lists `listed` nodes and
+    /// its batch has `packets`.
+    fn overhead(&self, listed: usize, packets: u8) -> usize {
+        match self.way.scheme() {
+            Some(scheme) => scheme.forwarding().overhead(listed, packets.into()),
+            None => RankedHeader::MOST + usize::from(packets),
+        }
+    }
+
     /// Makes room for another file to send: drops the one that was closed first, once its end has
     /// been announced. Open ones stay, however many.
     fn drop_closed_sources(&mut self) {

@@ -1,10 +1,9 @@
 //! Frames that the engine sends when the channel is granted.
 
-use super::{FileMulticast, OnAir};
+use super::{FileMulticast, OnAir, Way};
 use crate::multicast::ack_cache::AckKey;
 use crate::multicast::frame::{self, Ack};
 use crate::multicast::ready::ReadyTransfer;
-use crate::multicast::scheme::Scheme;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::{Context, Filled};
@@ -13,7 +12,7 @@ use ncmesh_wire::NodeId;
 /// Time that an acknowledgment waits if there is no route to the source.
 const NO_ROUTE_PAUSE: Duration = Duration::from_secs(1);
 
-impl<S: Scheme> FileMulticast<S> {
+impl FileMulticast {
     /// Sends the acknowledgment that is due, to the next hop on the shortest path to its source.
     pub(super) fn fill_ack(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         while let Some(ack) = self.acks.due(cx.now).cloned() {
@@ -38,7 +37,8 @@ impl<S: Scheme> FileMulticast<S> {
 
     /// Reports to the parent in a tree what is held here.
     pub(super) fn fill_report(&mut self, cx: &Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        let mut report = self.relays.due_report(cx.now)?;
+        let Way::Planned(planned) = &mut self.way else { return None };
+        let mut report = planned.relays.due_report(cx.now)?;
 
         // The forwarder and the receiver at this node have buffers of their own. A packet is here
         // only if both have it, as far as the receiver still wants the batch.
@@ -48,7 +48,7 @@ impl<S: Scheme> FileMulticast<S> {
         }
 
         report.write(out);
-        self.relays.note_report_sent(report.flow);
+        planned.relays.note_report_sent(report.flow);
         self.on_air = OnAir::Report(report.flow);
         Some(Filled { kind: frame::REPORT, to: unicast_to_known(cx, Some(report.parent)) })
     }
@@ -78,22 +78,23 @@ impl<S: Scheme> FileMulticast<S> {
     pub(super) fn fill_data(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         // A node that is both forwarder and source would starve one role if it always preferred the
         // other.
-        let relayed = self.relays.ready(cx.now);
         let own = self.ready_source(cx.now);
+        let Way::Planned(planned) = &mut self.way else { return None };
+        let relayed = planned.relays.ready(cx.now);
         let is_relayed_first =
             own.is_none_or(|own| relayed.is_some_and(|relayed| relayed.sent_at <= own.sent_at));
 
         if is_relayed_first {
             let flow = relayed?.flow;
             let piggyback = self.acks.piggyback(flow);
-            let filled = self.relays.fill(flow, piggyback, cx.now, cx.rng, out)?;
+            let filled = planned.relays.fill(flow, piggyback, cx.now, cx.rng, out)?;
             self.on_air = OnAir::RelayData(flow);
             Some(Filled { to: unicast_to_known(cx, filled.to), ..filled })
         } else {
             let flow = own?.flow;
             let piggyback = self.acks.piggyback(flow);
             let source = self.sources.get_mut(&flow)?;
-            let filled = source.fill(cx, piggyback, &self.scheme, out)?;
+            let filled = source.fill(cx, piggyback, &*planned.scheme, out)?;
             self.on_air = OnAir::SourceData(flow);
             Some(filled)
         }

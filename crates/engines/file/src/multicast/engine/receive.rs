@@ -1,11 +1,10 @@
 //! Frames that the engine hears: parses them and hands them to the roles that this node has.
 
-use super::FileMulticast;
+use super::{FileMulticast, Way};
 use crate::multicast::admission::Admission;
 use crate::multicast::announcements::SILENT;
 use crate::multicast::frame::{Ack, Announcement, Data, Report, TransferPhase, Version};
 use crate::multicast::relay::{HeardData, RelayOutcome};
-use crate::multicast::scheme::Scheme;
 use crate::multicast::sink::{FileSink, SinkOutcome, SinkPhase, reserve_memory};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{ReceiverState, Refusal, is_safe_name};
@@ -16,25 +15,26 @@ use ncmesh_wire::FlowId;
 /// Least time between two answers to announcements of one transfer.
 const ANSWER_PAUSE: Duration = Duration::from_millis(150);
 
-impl<S: Scheme> FileMulticast<S> {
+impl FileMulticast {
     /// Handles an announcement: passes it on if it is new, and answers it if it is for this node.
     pub(super) fn handle_announcement(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
         let Ok(announcement) = Announcement::parse(frame.body) else {
             return cx.counters.drop(DropReason::Malformed);
         };
+        let flow = announcement.manifest.flow;
+        let is_first = self.announcements.manifest(flow).is_none();
         match self.announcements.admit(&announcement, Some(frame.sender), cx.now, cx.rng) {
             Admission::Full => return cx.counters.drop(DropReason::Full),
             Admission::Known => return self.drop_known_announcements(cx),
             Admission::New => {}
         }
 
-        let flow = announcement.manifest.flow;
-        if announcement.phase != TransferPhase::Open {
-            self.relays.forget(flow);
-            self.acks.forget(flow);
-        }
+        self.note_phase(flow, announcement.phase);
         if flow.source == cx.me {
             return;
+        }
+        if is_first && announcement.phase == TransferPhase::Open {
+            self.expect_children(cx, &announcement);
         }
 
         // State of this node as the source knows it.
@@ -104,6 +104,7 @@ impl<S: Scheme> FileMulticast<S> {
             return false;
         };
         self.sinks.remove(&flow);
+        self.stop_receiving(flow);
         if is_open {
             cx.events.push_back(Event::Suspended(flow));
         }
@@ -112,8 +113,9 @@ impl<S: Scheme> FileMulticast<S> {
 
     /// Handles a data packet in each role that this node has in the transfer.
     pub(super) fn handle_data(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
+        let Way::Planned(planned) = &mut self.way else { return };
         let data = Data::parse(frame.body);
-        let forwarding = self.scheme.forwarding();
+        let forwarding = planned.scheme.forwarding();
         let Some(data) = data.ok().filter(|data| data.header.routing.is_for(forwarding)) else {
             return cx.counters.drop(DropReason::Malformed);
         };
@@ -125,7 +127,7 @@ impl<S: Scheme> FileMulticast<S> {
 
         // As a forwarder.
         let (me, sender, mtu, now) = (cx.me, frame.sender, cx.mtu, cx.now);
-        match self.relays.handle_data(HeardData { me, sender, data: &data, mtu, now }) {
+        match planned.relays.handle_data(HeardData { me, sender, data: &data, mtu, now }) {
             RelayOutcome::Malformed => cx.counters.drop(DropReason::Malformed),
             RelayOutcome::Stale => cx.counters.drop(DropReason::Stale),
             RelayOutcome::NotListed | RelayOutcome::Taken => {}
@@ -171,7 +173,7 @@ impl<S: Scheme> FileMulticast<S> {
             None => cx.counters.drop(DropReason::UnknownFlow),
             Some(source) => {
                 self.acks.note_received(&ack);
-                if !source.handle_ack(&ack, cx, &self.scheme) {
+                if !source.handle_ack(&ack, cx, self.way.scheme()) {
                     cx.counters.drop(DropReason::Stale);
                 }
             }
@@ -180,7 +182,8 @@ impl<S: Scheme> FileMulticast<S> {
 
     /// Handles a report that is addressed to this node, as the source or as a forwarder.
     pub(super) fn handle_report(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
-        let has_reports = self.scheme.forwarding().is_hop_by_hop();
+        let Way::Planned(planned) = &mut self.way else { return };
+        let has_reports = planned.scheme.forwarding().is_hop_by_hop();
         let Some(report) = Report::parse(frame.body).ok().filter(|_| has_reports) else {
             return cx.counters.drop(DropReason::Malformed);
         };
@@ -192,7 +195,7 @@ impl<S: Scheme> FileMulticast<S> {
         let sender = frame.sender;
         let is_current = match self.sources.get_mut(&report.flow) {
             Some(source) => source.handle_report(sender, &report, cx.now),
-            None => self.relays.handle_report(sender, &report, cx.now) == RelayOutcome::Taken,
+            None => planned.relays.handle_report(sender, &report, cx.now) == RelayOutcome::Taken,
         };
         if !is_current {
             cx.counters.drop(DropReason::Stale);

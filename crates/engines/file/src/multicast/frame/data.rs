@@ -5,13 +5,12 @@
 //! flow, turn, batch, packets, flags | routing | poll? | piggyback? | coding vector | payload
 //! ```
 
-use super::{Piggyback, TurnId};
+use super::coding::SYSTEMATIC;
+use super::{Coding, Piggyback, TurnId};
 use crate::multicast::routing::Routing;
 use ncmesh_engine::Malformed;
 use ncmesh_wire::{FlowId, Reader, Writer};
 
-/// Flag: the coding vector is the index of one packet, which is sent as it is.
-const SYSTEMATIC: u8 = 1;
 /// Flag: a piggyback follows.
 const PIGGYBACK: u8 = 2;
 /// Flag: the routing is [`Routing::Belts`].
@@ -36,15 +35,6 @@ pub(crate) struct DataHeader {
     /// Number of the transmitter's poll: its children in the tree are to report what they hold.
     pub poll: Option<u32>,
     pub piggyback: Option<Piggyback>,
-}
-
-/// How a data packet's payload was made from the packets of its batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Coding<'a> {
-    /// The packet of this index, as it is.
-    Systematic(u8),
-    /// The linear combination with these coefficients, one for each packet of the batch.
-    Combined(&'a [u8]),
 }
 
 /// A parsed data packet.
@@ -113,30 +103,9 @@ impl<'a> Data<'a> {
             Some(Piggyback { receiver: r.node()?, serial: r.u32()? })
         };
 
-        let coding = if flags & SYSTEMATIC == 0 {
-            Coding::Combined(r.bytes(usize::from(packets))?)
-        } else {
-            Coding::Systematic(Some(r.u8()?).filter(|i| *i < packets).ok_or(Malformed)?)
-        };
-        let payload = r.rest();
-        if payload.is_empty() || payload.len() > usize::from(u16::MAX) {
-            return Err(Malformed);
-        }
+        let (coding, payload) = Coding::parse(flags & SYSTEMATIC != 0, packets, r)?;
 
         let header = DataHeader { flow, turn, batch, packets, routing, revision, poll, piggyback };
         Ok(Self { header, coding, payload })
-    }
-
-    /// Calls `use_vector` with the packet's coding vector, one coefficient for each packet of the
-    /// batch. A systematic packet has a unit vector.
-    pub(crate) fn with_coding_vector<T>(&self, use_vector: impl FnOnce(&[u8]) -> T) -> T {
-        match self.coding {
-            Coding::Combined(coefficients) => use_vector(coefficients),
-            Coding::Systematic(i) => {
-                let mut unit = [0; 255];
-                unit[usize::from(i)] = 1;
-                use_vector(&unit[..usize::from(self.header.packets)])
-            }
-        }
     }
 }

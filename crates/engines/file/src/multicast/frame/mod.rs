@@ -7,11 +7,15 @@
 //! | 2 | acknowledgment | from a receiver to the source, unicast hop by hop |
 //! | 3 | report | from a node of a tree to its parent, unicast |
 //!
+//! Schemes that send by rank have data and reports of another form.
+//!
 //! Layouts with offsets and examples: `docs/reference/wire-format.md`.
 
 mod ack;
 mod announcement;
+mod coding;
 mod data;
+mod ranked;
 mod report;
 mod turn_id;
 mod version;
@@ -21,7 +25,9 @@ mod tests;
 
 pub(crate) use ack::{Ack, Piggyback};
 pub(crate) use announcement::{Announcement, TransferPhase};
-pub(crate) use data::{Coding, Data, DataHeader};
+pub(crate) use coding::Coding;
+pub(crate) use data::{Data, DataHeader};
+pub(crate) use ranked::{RankReport, Ranked, RankedHeader};
 pub(crate) use report::Report;
 pub(crate) use turn_id::TurnId;
 pub(crate) use version::Version;
@@ -36,6 +42,20 @@ pub use ncmesh_engine::transmission::DATA;
 pub const ACK: u8 = 2;
 /// Kind of a report to the parent in a tree.
 pub const REPORT: u8 = 3;
+
+/// Summarises a frame of the scheme `name`, which sends by rank, for traces. Returns `None` for a
+/// malformed frame.
+pub fn summary_by_rank(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {
+    let (what, flow, batch) = match kind {
+        DATA => {
+            let header = Ranked::parse(body).ok()?.header;
+            ("data", header.flow, Some(header.generation))
+        }
+        REPORT => ("report", RankReport::parse(body).ok()?.flow, None),
+        _ => return summary(name, kind, body),
+    };
+    Some(Summary { flow: Some(flow), batch, ..Summary::new(name, what) })
+}
 
 /// Summarises a frame of the scheme `name` for traces. Returns `None` for a malformed frame.
 pub fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summary> {

@@ -32,7 +32,9 @@ impl CodedBuffer {
 
     /// Takes a packet in if it is innovative.
     pub(super) fn absorb(&mut self, data: &Data<'_>) -> Result<(), Malformed> {
-        let absorbed = data.with_coding_vector(|vector| self.recoder.absorb(vector, data.payload));
+        let absorbed = data
+            .coding
+            .with_vector(data.header.packets, |vector| self.recoder.absorb(vector, data.payload));
         absorbed.map(|_| ()).map_err(|_| Malformed)
     }
 

@@ -20,7 +20,8 @@ mod tests;
 use super::frame::{Ack, Data, Version};
 use super::packet_set::PacketSet;
 use ncmesh_code::Decoder;
-use ncmesh_engine::file::{BatchSet, Manifest, ReceiverState, Refusal, merkle};
+use ncmesh_engine::file::merkle::{self, Hash};
+use ncmesh_engine::file::{BatchSet, Manifest, ReceiverState, Refusal};
 use ncmesh_engine::storage::{Storage, StorageError};
 use ncmesh_engine::time::Instant;
 use ncmesh_wire::{FlowId, NodeId};
@@ -135,7 +136,9 @@ impl FileSink {
 
         // An innovative packet raises the rank; at full rank the batch can be decoded.
         let decoder = self.decoder(batch);
-        let absorbed = data.with_coding_vector(|vector| decoder.absorb(vector, data.payload));
+        let absorbed = data
+            .coding
+            .with_vector(data.header.packets, |vector| decoder.absorb(vector, data.payload));
         let is_complete = decoder.is_complete();
         match absorbed {
             Err(_) => return SinkOutcome::Malformed,
@@ -148,25 +151,48 @@ impl FileSink {
         if is_complete { self.finish_batch(batch, storage) } else { SinkOutcome::Quiet }
     }
 
-    /// Decodes, verifies and writes a batch that has all its packets.
+    /// Decodes a batch that has all its packets, and takes it.
     fn finish_batch(&mut self, batch: u32, storage: &mut dyn Storage) -> SinkOutcome {
         let Some(mut decoder) = self.decoders.remove(&batch) else { return SinkOutcome::Quiet };
         let outcome = match decoder.decode() {
             None => SinkOutcome::Quiet,
-            Some(symbols) => verify_and_write(&self.manifest, batch, symbols, storage),
+            Some(symbols) => self.handle_whole(batch, symbols, storage),
         };
+
+        // The decoder serves another batch. A forged batch begins anew with an empty one.
+        if self.spare.len() < MAX_SPARE {
+            decoder.clear();
+            self.spare.push(decoder);
+        }
+        outcome
+    }
+
+    /// Returns whether a batch is received and still missing.
+    pub(super) fn wants(&self, batch: u32) -> bool {
+        self.phase == SinkPhase::Receiving && !self.have.contains(batch)
+    }
+
+    /// Notes a data packet of this file that was taken elsewhere in this node.
+    pub(super) fn note_heard(&mut self, is_innovative: bool, now: Instant) {
+        self.heard_at = now;
+        self.innovative += u64::from(is_innovative);
+        self.redundant += u64::from(!is_innovative);
+    }
+
+    /// Verifies and writes a batch, given by its packets one after the other.
+    pub(super) fn handle_whole(
+        &mut self,
+        batch: u32,
+        symbols: &[u8],
+        storage: &mut dyn Storage,
+    ) -> SinkOutcome {
+        let outcome = verify_and_write(&self.manifest, batch, symbols, storage);
         match outcome {
             SinkOutcome::BatchWritten => {
                 self.have.insert(batch);
             }
             SinkOutcome::BatchForged => self.bad_batches += 1,
             _ => {}
-        }
-
-        // The decoder serves another batch. A forged batch begins anew with an empty one.
-        if self.spare.len() < MAX_SPARE {
-            decoder.clear();
-            self.spare.push(decoder);
         }
         if self.have.is_full() {
             self.phase = SinkPhase::Verifying;
@@ -284,18 +310,30 @@ fn verify_and_write(
     symbols: &[u8],
     storage: &mut dyn Storage,
 ) -> SinkOutcome {
-    // A batch is file data, then its branch of the hash tree, then zeros.
-    let g = &manifest.geometry;
-    let (data, rest) = symbols.split_at(g.data_len(batch));
-    let hash = merkle::leaf(data);
-    if !merkle::verify(&manifest.root, batch, hash, &rest[..32 * g.depth()]) {
+    let Some((data, hash)) = genuine(manifest, batch, symbols) else {
         return SinkOutcome::BatchForged;
-    }
+    };
+    let g = &manifest.geometry;
     match storage.write(manifest.flow, batch, g.offset(batch), data, &hash) {
         Ok(()) => SinkOutcome::BatchWritten,
         Err(StorageError::NoSpace) => SinkOutcome::WriteFailed(Refusal::NoSpace),
         Err(_) => SinkOutcome::WriteFailed(Refusal::Unwritable),
     }
+}
+
+/// Returns whether the decoded `symbols` are batch number `batch` of the file.
+pub(super) fn is_genuine(manifest: &Manifest, batch: u32, symbols: &[u8]) -> bool {
+    genuine(manifest, batch, symbols).is_some()
+}
+
+/// Returns the data of a batch and its hash, if the decoded `symbols` are that batch of the file.
+fn genuine<'a>(manifest: &Manifest, batch: u32, symbols: &'a [u8]) -> Option<(&'a [u8], Hash)> {
+    // A batch is file data, then its branch of the hash tree, then zeros.
+    let g = &manifest.geometry;
+    let (data, rest) = symbols.split_at_checked(g.data_len(batch))?;
+    let hash = merkle::leaf(data);
+    let branch = rest.get(..32 * g.depth())?;
+    merkle::verify(&manifest.root, batch, hash, branch).then_some((data, hash))
 }
 
 /// Makes sure that batches under way may take `bytes` more within `limit`: the transfer that uses

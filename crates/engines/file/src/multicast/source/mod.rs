@@ -85,6 +85,8 @@ pub(super) struct FileSource {
     tree: MerkleTree,
     /// The batch of the turn, ready to code.
     encoder: Option<Encoder>,
+    /// The batches that a scheme which sends by rank used last, ready to code.
+    encoders: BTreeMap<u32, Encoder>,
     /// Where batches are read to.
     scratch: Vec<u8>,
 }
@@ -125,6 +127,7 @@ impl FileSource {
             rate_limiter: RateLimiter::new(now),
             tree: MerkleTree::new(outgoing.leaves, g.depth()),
             encoder: None,
+            encoders: BTreeMap::new(),
             scratch: Vec::new(),
             manifest: outgoing.manifest,
         }
@@ -136,7 +139,7 @@ impl FileSource {
     }
 
     /// Finds out who can be reached, if the mesh has changed.
-    pub(super) fn refresh_paths(&mut self, cx: &Context<'_>, scheme: &dyn Scheme) {
+    pub(super) fn refresh_paths(&mut self, cx: &Context<'_>, scheme: Option<&dyn Scheme>) {
         if self.topology_version == Some(cx.topology.version()) {
             return;
         }
@@ -166,7 +169,7 @@ impl FileSource {
         &mut self,
         ack: &Ack,
         cx: &mut Context<'_>,
-        scheme: &dyn Scheme,
+        scheme: Option<&dyn Scheme>,
     ) -> bool {
         // A receiver that goes on after the end has missed it: announce it again, but not for every
         // one of its acknowledgments.
@@ -279,7 +282,7 @@ impl FileSource {
     pub(super) fn announcement(
         &mut self,
         cx: &Context<'_>,
-        scheme: &dyn Scheme,
+        scheme: Option<&dyn Scheme>,
     ) -> Option<Announcement> {
         let now = cx.now;
         if self.is_open() && now < self.announce_timer.next_at() {
@@ -304,7 +307,7 @@ impl FileSource {
     pub(super) fn closing_announcement(
         &mut self,
         cx: &Context<'_>,
-        scheme: &dyn Scheme,
+        scheme: Option<&dyn Scheme>,
     ) -> Option<Announcement> {
         match &mut self.state {
             SourceState::Closed { announced_at: announced_at @ None, .. } => {
@@ -332,11 +335,20 @@ impl FileSource {
         self.state = SourceState::Closed { reason, at: now, announced_at: None };
         self.turn = None;
         self.encoder = None;
+        self.encoders = BTreeMap::new();
     }
 
     /// Returns whether sending may begin: every receiver in reach has answered, or had time to.
     fn may_start(&self, now: Instant) -> bool {
         let is_awaited = |r: &Receiver| r.is_reachable && r.state == ReceiverState::Invited;
         now >= self.started + GRACE || !self.receivers.values().any(is_awaited)
+    }
+
+    /// Returns whether a scheme that sends by rank may begin: half of the receivers in reach have
+    /// answered, or all had time to. Those that answer later are served as well.
+    pub(super) fn may_start_by_half(&self, now: Instant) -> bool {
+        let in_reach = || self.receivers.values().filter(|r| r.is_reachable);
+        let answered = in_reach().filter(|r| r.state != ReceiverState::Invited).count();
+        self.is_open() && (now >= self.started + GRACE || 2 * answered >= in_reach().count().max(1))
     }
 }

@@ -73,9 +73,9 @@ impl FileSource {
         &mut self,
         mesh_changed: bool,
         cx: &Context<'_>,
-        scheme: &dyn Scheme,
+        scheme: Option<&dyn Scheme>,
     ) {
-        let Some(mut turn) = self.turn.take() else { return };
+        let (Some(mut turn), Some(scheme)) = (self.turn.take(), scheme) else { return };
         let Assignment { batch, receivers, .. } = &turn.assignment;
         let left: BTreeSet<NodeId> =
             self.receivers_of(*batch).filter(|node| receivers.contains(node)).collect();

@@ -10,6 +10,11 @@ use crate::multicast::scheme::{Scheme, Switching};
 use ncmesh_code::{Encoder, draw};
 use ncmesh_engine::file::{SendFailure, merkle};
 use ncmesh_engine::{Context, Event, Filled};
+use rand_core::RngCore;
+
+/// Most batches that are kept ready to code: those that children are about to finish, and those
+/// that others are on already.
+const MAX_ENCODERS: usize = 8;
 
 impl FileSource {
     /// Appends a data packet. Begins a turn if none is under way. Returns `None` if there is
@@ -44,20 +49,11 @@ impl FileSource {
         };
         header.write(packet != TurnPacket::Combination, out);
 
-        // Coding vector and payload: a packet of the batch, or a fresh combination of all.
-        match packet {
-            TurnPacket::Systematic(next) => {
-                out.push(next.packet);
-                out.extend_from_slice(encoder.symbol(usize::from(next.packet))?);
-            }
-            TurnPacket::Combination => {
-                let start = out.len();
-                out.resize(start + shape.generation_size() + shape.symbol_size(), 0);
-                let (coefficients, payload) = out[start..].split_at_mut(shape.generation_size());
-                draw(shape.field(), cx.rng, coefficients);
-                encoder.encode(coefficients, payload).ok()?;
-            }
-        }
+        let index = match packet {
+            TurnPacket::Systematic(next) => Some(next.packet),
+            TurnPacket::Combination => None,
+        };
+        write_packet(encoder, index, cx.rng, out)?;
 
         let to = turn.note_sent(packet);
         self.packets_sent += 1;
@@ -99,6 +95,33 @@ impl FileSource {
         Some(())
     }
 
+    /// Appends coding vector and payload of a packet of `batch`: the one of this index as it is, or
+    /// a random combination. Returns `None` if the batch cannot be read, which ends the transfer.
+    pub(in crate::multicast) fn encode(
+        &mut self,
+        cx: &mut Context<'_>,
+        batch: u32,
+        systematic: Option<u8>,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        if !self.encoders.contains_key(&batch) {
+            // The encoder that is used anew is that of the lowest batch, which is done first.
+            if self.encoders.len() >= MAX_ENCODERS {
+                self.encoder = self.encoders.pop_first().map(|(_, encoder)| encoder);
+            }
+            if let Err(failure) = self.load(batch, cx) {
+                self.close(CloseReason::Failed(failure), cx.now);
+                cx.events.push_back(Event::SendFailed(self.manifest.flow, failure));
+                return None;
+            }
+            self.encoders.insert(batch, self.encoder.take()?);
+        }
+        write_packet(self.encoders.get(&batch)?, systematic, cx.rng, out)?;
+        self.packets_sent += 1;
+        self.sent_at = cx.now;
+        Some(())
+    }
+
     /// Reads a batch into the encoder. Fails if it is not what was announced: receivers would find
     /// it forged, again and again.
     fn load(&mut self, batch: u32, cx: &mut Context<'_>) -> Result<(), SendFailure> {
@@ -120,4 +143,26 @@ impl FileSource {
         let encoder = self.encoder.as_mut().ok_or(SendFailure::Unreadable)?;
         encoder.load(&self.scratch).map_err(|_| SendFailure::Changed)
     }
+}
+
+/// Appends coding vector and payload: the packet of this index as it is, or a fresh combination of
+/// all.
+fn write_packet(
+    encoder: &Encoder,
+    index: Option<u8>,
+    rng: &mut impl RngCore,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    if let Some(index) = index {
+        let symbol = encoder.symbol(usize::from(index))?;
+        out.push(index);
+        out.extend_from_slice(symbol);
+        return Some(());
+    }
+    let shape = encoder.shape();
+    let start = out.len();
+    out.resize(start + shape.generation_size() + shape.symbol_size(), 0);
+    let (coefficients, payload) = out[start..].split_at_mut(shape.generation_size());
+    draw(shape.field(), rng, coefficients);
+    encoder.encode(coefficients, payload).ok()
 }

@@ -1,0 +1,354 @@
+//! A child: what it wants, and what it should have by now of what it was sent.
+
+use super::wants::Wants;
+use crate::multicast::frame::{RankReport, RankedHeader};
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::backoff::Backoff;
+use std::collections::BTreeMap;
+
+/// Sent packets after which a count of what arrived has faded to half.
+const MEMORY: f64 = 64.0;
+/// Packets that link state's delivery counts for before any is sent.
+const PRIOR: f64 = 16.0;
+/// Least delivery that is believed.
+const LEAST_DELIVERY: f64 = 0.02;
+/// Expected rank that may be missing when a child counts as served. A packet more is sent too often
+/// for each that is spared: with 1 the last packet was never sent, and everybody waited.
+const MARGIN: f64 = 0.05;
+/// Packets by which all children must be behind before one of a generation that is not whole is
+/// sent. Its combinations are the more useful, the less of it children have.
+const GAP: f64 = 8.0;
+/// Whole generations that wait at a child for its own children, from which it gets no more.
+const BACKLOG: u8 = 4;
+/// Unanswered polls, times the share of its frames that arrive here, after which a child gets polls
+/// alone: it may be gone.
+const UNANSWERED_POLLS: f64 = 4.0;
+/// Packets since a child was last heard after which it is polled, and gets no more until then.
+const UNHEARD: u32 = 128;
+/// Packets since its rank last grew after which a child gets few: this many in each pause. One that
+/// asks for ever, and has nothing in the end, costs little from then on.
+const IN_VAIN: u32 = 256;
+const TRIAL: u32 = 32;
+const TRIAL_PAUSE: Duration = Duration::from_secs(1);
+/// Least share of a child's frames that counts in that.
+const LEAST_BACK: f64 = 0.1;
+/// Packet times until a poll counts as lost: the time for which the child's report may wait.
+const POLL_PACKETS: f64 = 12.0;
+/// Longest pause between two polls.
+const LONGEST_POLL: Duration = Duration::from_millis(250);
+/// How far behind the number of a child's last frame those are that are older. A node that starts
+/// anew begins with a random one.
+const OLDER: u16 = 1024;
+/// Silence after which a child is forgotten.
+const SILENT: Duration = Duration::from_secs(20);
+/// The same of one that was only expected, for each frame of it that should arrive of as many.
+const NEVER_HEARD: Duration = Duration::from_secs(2);
+
+/// A child, as its parent knows it.
+#[derive(Debug)]
+pub(super) struct Child {
+    pub wants: Wants,
+    /// Number of its last frame; `None` if it has not been heard yet.
+    number: Option<u16>,
+    heard_at: Instant,
+    /// Packets that arrived and packets that were sent to it, the earlier ones less.
+    counted: (f64, f64),
+    /// Shares of frames that arrive there and here, as link state told at first.
+    told: f64,
+    back: f64,
+    /// What was sent since its rank was last heard, by generation.
+    pending: BTreeMap<u32, Pending>,
+    /// Polls and packets since it was last heard, and packets since its rank last grew.
+    unanswered: u32,
+    unheard: u32,
+    in_vain: u32,
+    /// When it gets the next packets if its rank does not grow.
+    trial_at: Instant,
+}
+
+/// What a child was sent of a generation since its rank was last heard.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    sent: f64,
+    polls: u32,
+    /// When the last poll counts as lost.
+    lost_at: Option<Instant>,
+}
+
+impl Child {
+    /// Returns a child that has not been heard yet, to which and from which these shares of frames
+    /// arrive.
+    pub(super) fn expected(told: f64, back: f64, now: Instant) -> Self {
+        let told = told.max(LEAST_DELIVERY);
+        Self {
+            wants: Wants::default(),
+            number: None,
+            heard_at: now,
+            counted: (PRIOR * told, PRIOR),
+            told,
+            back: back.max(LEAST_BACK),
+            pending: BTreeMap::new(),
+            unanswered: 0,
+            unheard: 0,
+            in_vain: 0,
+            trial_at: now,
+        }
+    }
+
+    /// Returns whether a frame of it is older than one that was heard.
+    pub(super) fn is_stale(&self, number: u16) -> bool {
+        self.number.is_some_and(|last| (1..=OLDER).contains(&last.wrapping_sub(number)))
+    }
+
+    /// Returns whether it has been silent for too long.
+    pub(super) fn is_gone(&self, now: Instant) -> bool {
+        let patience = match self.number {
+            Some(_) => SILENT,
+            None => NEVER_HEARD.mul_f64(1.0 / self.back),
+        };
+        now.since(self.heard_at) >= patience
+    }
+
+    /// Takes what it wants, by its frame of this number. What it gained since then was sent since
+    /// then, and says how much arrives. `packets` is the number of packets of a generation.
+    pub(super) fn hear(
+        &mut self,
+        wants: &Wants,
+        number: u16,
+        packets: impl Fn(u32) -> u8,
+        now: Instant,
+    ) {
+        // What was sent before it had heard of the transfer says nothing about its link.
+        if self.number.is_none() {
+            self.pending.clear();
+        }
+        (self.number, self.heard_at) = (Some(number), now);
+        (self.unanswered, self.unheard) = (0, 0);
+        let mut wants = wants.clone();
+        wants.complete(&self.wants, RankedHeader::LISTED, RankReport::LISTED);
+        let before = core::mem::replace(&mut self.wants, wants.clone());
+        let delivery = self.delivery();
+        let (mut arrived, mut sent) = self.counted;
+        let mut gained = false;
+        self.pending.retain(|generation, pending| {
+            let Some(before) = before.rank(*generation) else { return false };
+            let after = wants.rank(*generation);
+            let gain = after.unwrap_or_else(|| packets(*generation)).saturating_sub(before);
+            gained |= gain > 0;
+
+            // Packets after the one that made it whole say nothing.
+            let gain = f64::from(gain).min(pending.sent);
+            let counted = match after {
+                Some(_) => pending.sent,
+                None => pending.sent.min(gain / delivery),
+            };
+            let keep = libm::pow(0.5, counted / MEMORY);
+            (arrived, sent) = (keep * arrived + gain, keep * sent + counted);
+            let polls = if gain > 0.0 { 0 } else { pending.polls };
+            *pending = Pending { polls, ..Pending::default() };
+            after.is_some()
+        });
+        self.counted = (arrived, sent);
+        if gained {
+            self.in_vain = 0;
+        }
+    }
+
+    /// Returns the share of packets that arrive there.
+    pub(super) fn delivery(&self) -> f64 {
+        let (arrived, sent) = self.counted;
+        (arrived / sent).clamp(LEAST_DELIVERY, 1.0)
+    }
+
+    /// Returns the share that arrives there of what link state promised, if it is being served.
+    pub(super) fn share_of_promise(&self) -> Option<f64> {
+        (!self.pending.is_empty()).then_some(self.delivery() / self.told)
+    }
+
+    /// Returns how far it is expected to be behind `rank` in a generation, if it wants it.
+    pub(super) fn lacks(&self, generation: u32, rank: u8) -> Option<f64> {
+        let known = f64::from(self.wants.rank(generation)?);
+        let sent = self.pending.get(&generation).map_or(0.0, |pending| pending.sent);
+        Some((f64::from(rank) - known - self.delivery() * sent).max(0.0))
+    }
+
+    /// Returns whether it is served if it lacks this much.
+    pub(super) fn is_served(lacks: f64) -> bool {
+        lacks <= MARGIN
+    }
+
+    /// Returns whether it lacks enough for a packet of a generation that is not whole.
+    pub(super) fn is_far_behind(lacks: f64) -> bool {
+        lacks >= GAP
+    }
+
+    /// Returns whether it gets data: it answers, and what it has does not pile up there.
+    pub(super) fn takes_data(&self, now: Instant) -> bool {
+        let answers = f64::from(self.unanswered) * self.back < UNANSWERED_POLLS;
+        let gains = self.unheard < UNHEARD && (self.in_vain < IN_VAIN || now >= self.trial_at);
+        answers && gains && (self.wants.receives || self.wants.backlog < BACKLOG)
+    }
+
+    /// Returns whether a poll about a generation that it wants was lost.
+    pub(super) fn is_poll_lost(&self, generation: u32, now: Instant) -> bool {
+        let lost_at = self.pending.get(&generation).and_then(|pending| pending.lost_at);
+        lost_at.is_some_and(|at| at <= now) && self.wants.rank(generation).is_some()
+    }
+
+    /// Notes that a packet of a generation is sent. Returns whether it is to be polled at once.
+    pub(super) fn note_sent(&mut self, generation: u32, now: Instant) -> bool {
+        if self.wants.rank(generation).is_none() {
+            return false;
+        }
+        self.pending.entry(generation).or_default().sent += 1.0;
+        self.unheard = self.unheard.saturating_add(1);
+        self.in_vain = self.in_vain.saturating_add(1);
+        if self.in_vain >= IN_VAIN && self.in_vain.is_multiple_of(TRIAL) {
+            self.trial_at = now + TRIAL_PAUSE;
+        }
+        self.unheard == UNHEARD
+    }
+
+    /// Notes that the packet polls it.
+    pub(super) fn note_poll(&mut self, generation: u32, packet_time: Duration, now: Instant) {
+        if self.wants.rank(generation).is_some() {
+            let pending = self.pending.entry(generation).or_default();
+            let pauses =
+                Backoff { first: packet_time.mul_f64(POLL_PACKETS), longest: LONGEST_POLL };
+            pending.lost_at = Some(now + pauses.pause(pending.polls));
+            pending.polls += 1;
+            self.unanswered += 1;
+        }
+    }
+
+    /// Returns when the polls to it count as lost, and when it gets packets again.
+    pub(super) fn timeouts(&self) -> impl Iterator<Item = Instant> + '_ {
+        self.pending.values().filter_map(|pending| pending.lost_at).chain([self.trial_at])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const AT: Instant = Instant::from_nanos(1_000_000_000);
+    const PACKET_TIME: Duration = Duration::from_millis(1);
+
+    fn wants(first: u32, ranks: &[u8]) -> Wants {
+        Wants { receives: true, ..Wants::from(first, ranks.to_vec()) }
+    }
+
+    /// A child over a link that was told to deliver half, which has been heard.
+    fn child() -> Child {
+        let mut child = Child::expected(0.5, 0.5, AT);
+        child.hear(&wants(0, &[]), 1, |_| 32, AT);
+        child
+    }
+
+    #[test]
+    fn it_is_served_once_what_it_was_sent_should_have_arrived() {
+        let mut child = child();
+        for sent in 0..64 {
+            assert!(!Child::is_served(child.lacks(0, 32).unwrap()), "after {sent} packets");
+            child.note_sent(0, AT);
+        }
+        assert!(Child::is_served(child.lacks(0, 32).unwrap()));
+        // It has 24 of them: the rest is worth another 16 packets and more, as the link is worse.
+        child.hear(&wants(0, &[24]), 2, |_| 32, AT);
+        let lacks = child.lacks(0, 32).unwrap();
+        assert!((lacks - 8.0).abs() < 1e-9 && child.delivery() < 0.5, "{lacks}");
+        child.hear(&wants(1, &[]), 3, |_| 32, AT);
+        assert_eq!(child.lacks(0, 32), None);
+    }
+
+    #[test]
+    fn what_it_was_sent_before_it_was_heard_says_nothing_about_its_link() {
+        let mut child = Child::expected(0.9, 0.9, AT);
+        for _ in 0..90 {
+            child.note_sent(0, AT);
+        }
+        child.hear(&wants(0, &[]), 7, |_| 64, AT);
+        assert!((child.delivery() - 0.9).abs() < 1e-9);
+        assert!((child.lacks(0, 64).unwrap() - 64.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_poll_that_is_not_answered_is_repeated_more_and_more_rarely() {
+        let mut child = child();
+        let (mut now, mut pauses) = (AT, Vec::new());
+        for _ in 0..10 {
+            child.note_poll(0, PACKET_TIME, now);
+            assert!(!child.is_poll_lost(0, now));
+            let lost_at = child.timeouts().filter(|at| *at > now).min().unwrap();
+            pauses.push(lost_at.since(now).as_millis());
+            now = lost_at;
+            assert!(child.is_poll_lost(0, now));
+        }
+        assert_eq!(pauses, [12, 24, 48, 96, 192, 250, 250, 250, 250, 250]);
+        // Of half of its answers eight in a row are hardly lost by chance.
+        assert!(!child.takes_data(now));
+        child.hear(&wants(0, &[]), 2, |_| 32, now);
+        assert!(child.takes_data(now));
+    }
+
+    #[test]
+    fn one_whose_rank_does_not_grow_gets_few_packets_a_second() {
+        let mut child = child();
+        let (mut now, mut sent) = (AT, 0);
+        for number in 2..2002 {
+            now = now + Duration::from_millis(5);
+            child.hear(&wants(0, &[]), number, |_| 32, now);
+            for _ in 0..10 {
+                if child.takes_data(now) {
+                    child.note_sent(0, now);
+                    sent += 1;
+                }
+            }
+        }
+        assert!((IN_VAIN + 9 * TRIAL..=IN_VAIN + 11 * TRIAL).contains(&sent), "{sent} in 10 s");
+        child.hear(&wants(0, &[1]), 2002, |_| 32, now);
+        assert!(child.takes_data(now));
+    }
+
+    #[test]
+    fn frames_that_are_older_are_stale_and_those_of_a_new_start_are_not() {
+        let mut child = child();
+        child.hear(&wants(0, &[]), 5, |_| 32, AT);
+        assert!([4, 3, u16::MAX, 5u16.wrapping_sub(OLDER)].iter().all(|n| child.is_stale(*n)));
+        assert!([5, 6, 1000, 5u16.wrapping_sub(OLDER + 1)].iter().all(|n| !child.is_stale(*n)));
+    }
+
+    proptest! {
+        /// Whatever a child says, what is expected of it stays within bounds, and packets without
+        /// word from it are few.
+        #[test]
+        fn no_report_upsets_it(
+            steps in prop::collection::vec(
+                (any::<u32>(), prop::collection::vec(any::<u8>(), 0..20), 0..40u32, any::<u16>()),
+                1..50,
+            ),
+        ) {
+            let mut child = child();
+            let mut now = AT;
+            for (first, ranks, sent, number) in steps {
+                let first = if first % 2 == 0 { first % 4 } else { first };
+                child.hear(&wants(first, &ranks), number, |g| if g < 4 { 32 } else { 0 }, now);
+                for packet in 0..sent * 10 {
+                    if child.takes_data(now) {
+                        child.note_sent(packet % 4, now);
+                    }
+                    prop_assert!(child.unheard <= UNHEARD);
+                }
+                prop_assert!((LEAST_DELIVERY..=1.0).contains(&child.delivery()));
+                for generation in 0..5 {
+                    if let Some(lacks) = child.lacks(generation, 32) {
+                        prop_assert!((0.0..=32.0).contains(&lacks));
+                    }
+                }
+                child.note_poll(0, PACKET_TIME, now);
+                now = now + Duration::from_millis(u64::from(sent));
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! One transfer at one node: what it holds, its children, its way up, and what to send next.
+
+use super::child::Child;
+use super::held::{Held, Role};
+use super::upstream::Upstream;
+use super::wants::{UNWANTED, Wants};
+use crate::multicast::frame::{RankReport, RankedHeader};
+use ncmesh_engine::Context;
+use ncmesh_engine::rng::unit;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_wire::NodeId;
+use rand_core::RngCore;
+use std::collections::BTreeMap;
+
+/// Most children of a node.
+const MOST_CHILDREN: usize = 64;
+/// Generations from the lowest that a child wants on that are sent from. A child that gets little
+/// holds the others back from there on only.
+const WINDOW: u32 = RankReport::LISTED as u32;
+/// Time that a node leaves to a child which was heard to feed others, in packet times: a packet and
+/// the gap before it. What those send on would collide with ours.
+const SLOT: f64 = 1.3;
+/// Share of the promised delivery below which frames are taken to collide, and the mean wait when
+/// half of that share is left, and the longest mean wait, in slots.
+const COLLIDING: f64 = 0.5;
+const EASE: f64 = 2.0;
+const MOST_EASE: f64 = 8.0;
+
+/// One transfer at one node.
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub held: Held,
+    pub children: BTreeMap<NodeId, Child>,
+    pub upstream: Upstream,
+    /// Number of the last frame that this node sent.
+    number: u16,
+    /// Nothing is sent before this.
+    hold_until: Instant,
+    /// When a data packet was last sent, and when anything of the transfer was last heard.
+    pub sent_at: Instant,
+    pub heard_at: Instant,
+}
+
+impl Flow {
+    /// Returns a transfer of which nothing is known but `held`.
+    pub(super) fn new(held: Held, rng: &mut impl RngCore, now: Instant) -> Self {
+        Self {
+            held,
+            children: BTreeMap::new(),
+            upstream: Upstream::default(),
+            number: rng.next_u32() as u16,
+            hold_until: now,
+            sent_at: now,
+            heard_at: now,
+        }
+    }
+
+    /// Returns the number of this node's next frame.
+    pub(super) fn next_number(&mut self) -> u16 {
+        self.number = self.number.wrapping_add(1);
+        self.number
+    }
+
+    // ---- children
+
+    /// Takes a node for a child until it is heard, if there is room for it. Returns it.
+    pub(super) fn expect_child(&mut self, cx: &Context<'_>, node: NodeId) -> Option<&mut Child> {
+        if self.children.len() >= MOST_CHILDREN && !self.children.contains_key(&node) {
+            return None;
+        }
+        let (to, from) = (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
+        Some(self.children.entry(node).or_insert_with(|| Child::expected(to, from, cx.now)))
+    }
+
+    /// Takes what a child wants. One that wants nothing is no child any more.
+    pub(super) fn hear_child(
+        &mut self,
+        cx: &Context<'_>,
+        node: NodeId,
+        (number, wants): (u16, &Wants),
+    ) {
+        if wants.lowest().is_none() {
+            self.children.remove(&node);
+        } else {
+            let lowest = self.lowest_wanted();
+            let geometry = self.held.manifest.geometry;
+            let packets = |g| if g < geometry.batches() { geometry.packets(g) } else { 0 };
+            let Some(child) = self.expect_child(cx, node) else { return };
+            child.hear(wants, number, packets, cx.now);
+
+            // What nobody wanted before is asked for at once.
+            let is_new = self.lowest_wanted().is_some_and(|now| lowest.is_none_or(|l| now < l));
+            if is_new && !self.held.is_source() {
+                self.upstream.report(cx.now);
+            }
+        }
+        self.drop_unwanted();
+    }
+
+    /// Removes a child, which has another parent now.
+    pub(super) fn lose_child(&mut self, node: NodeId) {
+        if self.children.remove(&node).is_some() {
+            self.drop_unwanted();
+        }
+    }
+
+    /// Forgets generations that nobody here or below wants.
+    pub(super) fn drop_unwanted(&mut self) {
+        let children = &self.children;
+        self.held.drop_unwanted(|g| children.values().any(|child| child.wants.rank(g).is_some()));
+    }
+
+    // ---- what is wanted from upstream
+
+    /// Returns whether a generation is wanted from upstream.
+    pub(super) fn is_wanted(&self, generation: u32) -> bool {
+        let below = |child: &Child| child.wants.rank(generation).is_some();
+        generation < self.held.len()
+            && !self.held.is_whole(generation)
+            && (self.held.lacks(generation) || self.children.values().any(below))
+    }
+
+    /// Returns the lowest generation that is wanted from upstream.
+    pub(super) fn lowest_wanted(&self) -> Option<u32> {
+        let below = self.children.values().filter_map(|child| child.wants.lowest());
+        let lowest = below.chain(self.held.lowest_lacking()).min()?;
+        (lowest..self.held.len()).find(|g| self.is_wanted(*g))
+    }
+
+    /// Returns what this node wants, with at most `listed` ranks.
+    pub(super) fn wants(&self, listed: usize) -> Wants {
+        let rank = |g| if self.is_wanted(g) { self.held.rank(g) } else { UNWANTED };
+        let wants = match self.lowest_wanted().filter(|_| !self.held.is_source()) {
+            None => Wants::nothing(),
+            Some(first) => {
+                let ranks: Vec<u8> = (first..self.held.len()).take(listed).map(rank).collect();
+                if ranks.len() < listed {
+                    Wants::from(first, ranks)
+                } else {
+                    Wants::cut(first, ranks)
+                }
+            }
+        };
+        let whole = || self.held.begun(0).filter(|g| self.held.is_whole(*g));
+        let lacking = |child: &Child| whole().filter(|g| child.wants.rank(*g).is_some()).count();
+        let backlog = self.children.values().map(lacking).min().unwrap_or(0);
+        Wants {
+            backlog: backlog.min(usize::from(u8::MAX)) as u8,
+            receives: matches!(self.held.role, Role::Receiver(_)),
+            forwards: !self.children.is_empty(),
+            feeds: self.children.values().any(|child| child.wants.forwards),
+            ..wants
+        }
+    }
+
+    // ---- what is sent
+
+    /// Returns the generation to send a packet of now, if there is one.
+    pub(super) fn next_generation(&self, now: Instant) -> Option<u32> {
+        if now < self.hold_until {
+            return None;
+        }
+        let lowest = self.children.values().filter_map(|child| child.wants.lowest()).min()?;
+        let end = lowest.saturating_add(WINDOW).min(self.held.len());
+        if self.held.is_source() {
+            (lowest..end).find(|g| self.is_sendable(*g, now))
+        } else {
+            self.held.begun(lowest).take_while(|g| *g < end).find(|g| self.is_sendable(*g, now))
+        }
+    }
+
+    /// Returns whether a packet of a generation is worth sending. Of one that is whole: if a child
+    /// is expected to lack something, or did not answer a poll. Of another: if all that want it are
+    /// far behind, for more will come that serves them all.
+    fn is_sendable(&self, generation: u32, now: Instant) -> bool {
+        let rank = self.held.rank(generation);
+        if rank == 0 {
+            return false;
+        }
+        let (mut is_lacking, mut is_unanswered, mut are_far_behind) = (false, false, true);
+        for child in self.children.values() {
+            let Some(lacks) = child.lacks(generation, rank) else { continue };
+            is_lacking |= !Child::is_served(lacks) && child.takes_data(now);
+            is_unanswered |= child.is_poll_lost(generation, now);
+            are_far_behind &= Child::is_far_behind(lacks);
+        }
+        if self.held.is_whole(generation) {
+            is_lacking || is_unanswered
+        } else {
+            is_lacking && are_far_behind
+        }
+    }
+
+    /// Notes that a packet of a generation is sent now. Returns its header, and the packet to send
+    /// if one is to be sent as it is.
+    pub(super) fn note_sent(
+        &mut self,
+        me: NodeId,
+        generation: u32,
+        packet_time: Duration,
+        now: Instant,
+    ) -> (RankedHeader, Option<u8>) {
+        let (rank, wants) = (self.held.rank(generation), self.wants(RankedHeader::LISTED));
+        let systematic = match &mut self.held.role {
+            Role::Source(next) => next.get_mut(generation as usize).and_then(|next| {
+                let index = (*next < rank).then_some(*next)?;
+                *next += 1;
+                Some(index)
+            }),
+            Role::Receiver(_) | Role::Relay => None,
+        };
+
+        // Once all children should have everything, they are asked.
+        let (mut are_served, mut is_due) = (self.held.is_whole(generation), false);
+        for child in self.children.values_mut() {
+            is_due |= child.note_sent(generation, now);
+            are_served &= child.lacks(generation, rank).is_none_or(Child::is_served);
+        }
+        let poll = are_served || is_due;
+        if poll {
+            for child in self.children.values_mut() {
+                child.note_poll(generation, packet_time, now);
+            }
+        }
+        self.sent_at = now;
+        let header = RankedHeader {
+            flow: self.held.manifest.flow,
+            generation,
+            packets: self.held.packets(generation),
+            rank,
+            poll,
+            number: self.next_number(),
+            parent: self.upstream.parent.unwrap_or(me),
+            wants,
+        };
+        (header, systematic)
+    }
+
+    /// Leaves the channel to a child that was heard to send, if it feeds others that forward.
+    pub(super) fn make_way(&mut self, child: NodeId, packet_time: Duration, now: Instant) {
+        if self.children.get(&child).is_some_and(|child| child.wants.feeds) {
+            self.hold_until = self.hold_until.max(now + packet_time.mul_f64(SLOT));
+        }
+    }
+
+    /// Waits for a random time if far fewer packets arrive than the links let through: others that
+    /// cannot be heard send at the same time.
+    pub(super) fn ease(&mut self, packet_time: Duration, now: Instant, rng: &mut impl RngCore) {
+        let shares = self.children.values().filter_map(Child::share_of_promise);
+        let share = shares.fold(f64::INFINITY, f64::min);
+        if share < COLLIDING {
+            let slots = (EASE * (COLLIDING / share - 1.0)).min(MOST_EASE);
+            let wait = packet_time.mul_f64(SLOT * slots * 2.0 * unit(rng));
+            self.hold_until = self.hold_until.max(now + wait);
+        }
+    }
+
+    // ---- time
+
+    /// Forgets children that keep silent. Returns whether the transfer still concerns this node.
+    pub(super) fn expire(&mut self, now: Instant) -> bool {
+        let before = self.children.len();
+        self.children.retain(|_, child| !child.is_gone(now));
+        if self.children.len() < before {
+            self.drop_unwanted();
+        }
+        !self.held.is_relay() || !self.children.is_empty()
+    }
+
+    /// Returns the first time later than `after` at which it has something to do.
+    pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        let polls = self.children.values().flat_map(Child::timeouts);
+        let own = self.upstream.timeouts().chain([self.hold_until]);
+        polls.chain(own).filter(|at| *at > after).min()
+    }
+}

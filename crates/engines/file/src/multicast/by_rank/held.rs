@@ -1,0 +1,190 @@
+//! What a node holds of a transfer, and what it lacks.
+//!
+//! Every node on the way decodes a generation once it is whole and checks it against the hash tree
+//! of the announcement. One that a forged packet spoiled is dropped and taken anew, then from the
+//! parent alone: what spoils others' generations goes no further than one hop before it is found.
+
+use crate::multicast::frame::Ranked;
+use ncmesh_code::{CodeError, Decoder};
+use ncmesh_engine::file::{BatchSet, Manifest};
+use rand_core::RngCore;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a node has to do with a transfer.
+#[derive(Debug)]
+pub(super) enum Role {
+    /// It has the file. For each generation, the packets that were sent as they are.
+    Source(Vec<u8>),
+    /// It wants the file; the generations that are complete.
+    Receiver(BatchSet),
+    /// It wants what its children want.
+    Relay,
+}
+
+/// What a node holds of a transfer.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub manifest: Manifest,
+    pub role: Role,
+    generations: BTreeMap<u32, Decoder>,
+    /// Generations that were spoiled, and are taken from the parent alone.
+    spoiled: BTreeSet<u32>,
+}
+
+/// What became of a data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It does not fit the file.
+    Malformed,
+    /// It says nothing new.
+    Redundant,
+    /// It raised the rank.
+    Innovative,
+    /// It made its generation whole.
+    Whole,
+}
+
+impl Held {
+    pub(super) fn new(manifest: Manifest, role: Role) -> Self {
+        Self { manifest, role, generations: BTreeMap::new(), spoiled: BTreeSet::new() }
+    }
+
+    pub(super) fn is_source(&self) -> bool {
+        matches!(self.role, Role::Source(_))
+    }
+
+    pub(super) fn is_relay(&self) -> bool {
+        matches!(self.role, Role::Relay)
+    }
+
+    /// Returns the number of generations.
+    pub(super) fn len(&self) -> u32 {
+        self.manifest.geometry.batches()
+    }
+
+    /// Returns the number of packets of a generation; 0 if there is no such generation.
+    pub(super) fn packets(&self, generation: u32) -> u8 {
+        let g = &self.manifest.geometry;
+        if generation < g.batches() { g.packets(generation) } else { 0 }
+    }
+
+    /// Returns how many independent combinations of a generation are held.
+    pub(super) fn rank(&self, generation: u32) -> u8 {
+        if self.is_source() {
+            return self.packets(generation);
+        }
+        self.generations.get(&generation).map_or(0, |held| held.rank() as u8)
+    }
+
+    /// Returns whether a generation is held whole, to be passed on.
+    pub(super) fn is_whole(&self, generation: u32) -> bool {
+        self.is_source() || self.generations.get(&generation).is_some_and(Decoder::is_complete)
+    }
+
+    /// Returns whether this node itself wants a generation.
+    pub(super) fn lacks(&self, generation: u32) -> bool {
+        match &self.role {
+            Role::Receiver(have) => generation < have.len() && !have.contains(generation),
+            Role::Source(_) | Role::Relay => false,
+        }
+    }
+
+    /// Returns the lowest generation that this node itself wants.
+    pub(super) fn lowest_lacking(&self) -> Option<u32> {
+        match &self.role {
+            Role::Receiver(have) => (!have.is_full()).then(|| have.first_missing()),
+            Role::Source(_) | Role::Relay => None,
+        }
+    }
+
+    /// Returns the generations from `lowest` on of which something is held.
+    pub(super) fn begun(&self, lowest: u32) -> impl Iterator<Item = u32> + '_ {
+        self.generations.range(lowest..).map(|(generation, _)| *generation)
+    }
+
+    /// Returns whether packets of a generation are taken from the parent alone.
+    pub(super) fn is_spoiled(&self, generation: u32) -> bool {
+        self.spoiled.contains(&generation)
+    }
+
+    /// Returns whether something of a generation is held.
+    pub(super) fn has_begun(&self, generation: u32) -> bool {
+        self.generations.contains_key(&generation)
+    }
+
+    /// Takes a data packet of a generation that is wanted.
+    pub(super) fn absorb(&mut self, packet: &Ranked<'_>) -> Taken {
+        let (generation, packets) = (packet.header.generation, packet.header.packets);
+        if packets != self.packets(generation) {
+            return Taken::Malformed;
+        }
+        let shape = self.manifest.geometry.shape(generation);
+        let held = self.generations.entry(generation).or_insert_with(|| Decoder::new(shape));
+        let absorbed =
+            packet.coding.with_vector(packets, |vector| held.absorb(vector, packet.payload));
+        match absorbed {
+            Err(_) => Taken::Malformed,
+            Ok(absorbed) if !absorbed.is_innovative() => Taken::Redundant,
+            Ok(_) if held.is_complete() => Taken::Whole,
+            Ok(_) => Taken::Innovative,
+        }
+    }
+
+    /// Returns the packets of a generation that is whole, one after the other.
+    pub(super) fn decode(&mut self, generation: u32) -> Option<&[u8]> {
+        self.generations.get_mut(&generation)?.decode()
+    }
+
+    /// Notes that a whole generation is not what was announced: it begins anew.
+    pub(super) fn spoil(&mut self, generation: u32) {
+        self.generations.remove(&generation);
+        self.spoiled.insert(generation);
+    }
+
+    /// Notes that a whole generation is what was announced.
+    pub(super) fn complete(&mut self, generation: u32) {
+        self.spoiled.remove(&generation);
+        if let Role::Receiver(have) = &mut self.role {
+            have.insert(generation);
+        }
+    }
+
+    /// Drops the generations that neither this node wants nor, as `is_wanted` says, its children.
+    pub(super) fn drop_unwanted(&mut self, is_wanted: impl Fn(u32) -> bool) {
+        let mut generations = core::mem::take(&mut self.generations);
+        generations.retain(|generation, _| self.lacks(*generation) || is_wanted(*generation));
+        self.generations = generations;
+    }
+
+    /// Drops the generation with the highest number, which is wanted last. Returns it.
+    pub(super) fn drop_last(&mut self) -> Option<u32> {
+        self.generations.pop_last().map(|(generation, _)| generation)
+    }
+
+    /// Returns the bytes that it takes, about.
+    pub(super) fn memory(&self) -> usize {
+        self.generations.len() * self.memory_of_generation()
+    }
+
+    /// Returns the bytes that a generation takes, about: packets as they came, and decoded.
+    pub(super) fn memory_of_generation(&self) -> usize {
+        let g = &self.manifest.geometry;
+        2 * usize::from(g.generation()) * (usize::from(g.symbol_size()) + 64)
+    }
+
+    /// Appends coding vector and payload of a random combination of what is held of a generation.
+    /// Returns whether there was any.
+    pub(super) fn recode(
+        &self,
+        generation: u32,
+        rng: &mut impl RngCore,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, CodeError> {
+        let Some(held) = self.generations.get(&generation) else { return Ok(false) };
+        let shape = held.shape();
+        let start = out.len();
+        out.resize(start + shape.generation_size() + shape.symbol_size(), 0);
+        let (vector, payload) = out[start..].split_at_mut(shape.generation_size());
+        held.recode(rng, vector, payload)
+    }
+}

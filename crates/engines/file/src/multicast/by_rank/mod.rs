@@ -1,0 +1,486 @@
+//! Files hop by hop, by rank: a node sends while a child lacks what it has.
+//!
+//! Each node takes the file from one neighbour, its parent, and tells it what it still wants. A
+//! parent counts what it sends and what arrives, and so knows when a child should have enough; then
+//! it asks. Nothing is planned, and no estimate outlives the next report:
+//!
+//! ```text
+//!             data: rank of the sender, its wants, a combination
+//!        parent --------------------------------------------> child
+//!               <--------------------------------------------
+//!             report: wants, and the rank held of each generation
+//! ```
+//!
+//! - A data packet says what its sender still wants, so a parent that overhears its child forward
+//!   learns the child's rank without a report.
+//! - A packet serves every child that lacks anything, and every other node that hears it.
+//! - A child that forwards gets no more than a few generations ahead of what it has passed on.
+//!   Generations follow one another down the tree, and no clock says how fast.
+//! - Every node checks a generation once it is whole (`held`).
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `flow` | a transfer at this node: what to send next |
+//! | `held` | what it holds, and whether that is genuine |
+//! | `child` | what a child wants and should have by now |
+//! | `upstream` | which node is the parent, and when to report to it |
+//! | `passing` | reports of others on their way |
+//! | `wants` | what a node wants, as frames say it |
+
+mod child;
+mod flow;
+mod held;
+mod passing;
+mod upstream;
+mod wants;
+
+#[cfg(test)]
+mod tests;
+
+use super::admission::Admission;
+use super::frame::{RankReport, Ranked, RankedHeader};
+use flow::Flow;
+use held::{Held, Role, Taken};
+use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::file::{BatchSet, Manifest};
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::average::DurationAverage;
+use ncmesh_engine::toolkit::bounded::MAX_FLOWS;
+use ncmesh_engine::topology::Metric;
+use ncmesh_engine::{Context, TxReport};
+use ncmesh_wire::{FlowId, NodeId};
+use passing::{Passing, PassingKey};
+use rand_core::RngCore;
+use std::collections::BTreeMap;
+pub(super) use wants::Wants;
+
+/// Packet time before one was sent.
+const LEAST_PACKET_TIME: Duration = Duration::from_millis(1);
+
+/// The transfers that this node has a part in, of a scheme that sends by rank.
+#[derive(Debug)]
+pub(super) struct ByRank {
+    flows: BTreeMap<FlowId, Flow>,
+    passing: Passing,
+    on_air: OnAir,
+    /// Mean airtime of a data packet.
+    packet_time: DurationAverage,
+    /// Most bytes for generations under way.
+    memory: usize,
+}
+
+/// The frame that is at the MAC.
+#[derive(Clone, Copy, Debug)]
+enum OnAir {
+    Nothing,
+    Data(FlowId),
+    Passing(PassingKey),
+}
+
+/// The packet to send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NextCoded {
+    /// When the transfer was last served: the one that has waited longest is next.
+    sent_at: Instant,
+    pub flow: FlowId,
+    pub generation: u32,
+}
+
+/// What became of a data packet that this node heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// It was not used, for a reason that is counted.
+    Dropped(DropReason),
+    /// It was not needed.
+    Redundant,
+    /// It was needed.
+    Innovative,
+    /// It made its generation whole; [`ByRank::decode`] returns it.
+    Whole,
+}
+
+impl ByRank {
+    /// Returns an engine without transfers, whose generations take at most `memory` bytes.
+    pub(super) fn new(memory: usize) -> Self {
+        Self {
+            flows: BTreeMap::new(),
+            passing: Passing::default(),
+            on_air: OnAir::Nothing,
+            packet_time: DurationAverage::default(),
+            memory,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
+    fn packet_time(&self) -> Duration {
+        self.packet_time.value().max(LEAST_PACKET_TIME)
+    }
+
+    // ---- transfers begin and end
+
+    /// Begins to send a file.
+    pub(super) fn open(&mut self, cx: &mut Context<'_>, manifest: &Manifest) {
+        let next = vec![0; manifest.geometry.batches() as usize];
+        let held = Held::new(manifest.clone(), Role::Source(next));
+        self.flows.insert(manifest.flow, Flow::new(held, cx.rng, cx.now));
+    }
+
+    /// Begins to receive a file, of which `have` is complete.
+    pub(super) fn receive(&mut self, cx: &mut Context<'_>, manifest: &Manifest, have: &BatchSet) {
+        if have.is_full() {
+            return;
+        }
+        let Some(flow) = self.join(cx, manifest) else { return };
+        flow.held.role = Role::Receiver(have.clone());
+        flow.drop_unwanted();
+        flow.upstream.report(cx.now);
+        self.review_parent(cx, manifest.flow, false);
+    }
+
+    /// Notes that this node does not want the file any more; it goes on for its children.
+    pub(super) fn stop_receiving(&mut self, flow: FlowId) {
+        if let Some(flow) = self.flows.get_mut(&flow).filter(|flow| !flow.held.is_source()) {
+            flow.held.role = Role::Relay;
+            flow.drop_unwanted();
+        }
+    }
+
+    /// Forgets a transfer that is over.
+    pub(super) fn close(&mut self, flow: FlowId) {
+        self.flows.remove(&flow);
+    }
+
+    /// Takes the nodes next down the paths to `receivers` for children: a transfer that was just
+    /// announced need not wait for their reports.
+    pub(super) fn expect(
+        &mut self,
+        cx: &mut Context<'_>,
+        manifest: &Manifest,
+        receivers: impl Iterator<Item = NodeId>,
+    ) {
+        let paths = cx.topology.paths_from(manifest.flow.source, Metric::Unicast);
+        let mut children = Vec::new();
+        for receiver in receivers {
+            let path = paths.path_to(receiver);
+            let place = path.iter().position(|node| *node == cx.me).map_or(0, |place| place + 1);
+            if place > 0 || manifest.flow.source == cx.me {
+                children.extend(path.get(place).copied());
+            }
+        }
+        if children.is_empty() {
+            return;
+        }
+        if let Some(flow) = self.join(cx, manifest) {
+            for child in children {
+                flow.expect_child(cx, child);
+            }
+            self.review_parent(cx, manifest.flow, false);
+        }
+    }
+
+    /// Returns a transfer, as a relay of it if this node had no part in it. A full table loses the
+    /// relayed transfer that was silent longest.
+    fn join(&mut self, cx: &mut Context<'_>, manifest: &Manifest) -> Option<&mut Flow> {
+        let id = manifest.flow;
+        if !self.flows.contains_key(&id) {
+            let relayed = || self.flows.iter().filter(|(_, flow)| flow.held.is_relay());
+            if relayed().count() >= MAX_FLOWS {
+                let oldest = relayed().min_by_key(|(_, flow)| flow.heard_at).map(|(id, _)| *id)?;
+                self.flows.remove(&oldest);
+            }
+            let held = Held::new(manifest.clone(), Role::Relay);
+            self.flows.insert(id, Flow::new(held, cx.rng, cx.now));
+        }
+        self.flows.get_mut(&id)
+    }
+
+    // ---- what is heard
+
+    /// Handles a data packet.
+    pub(super) fn handle_data(
+        &mut self,
+        cx: &Context<'_>,
+        sender: NodeId,
+        packet: &Ranked<'_>,
+    ) -> Heard {
+        let (header, packet_time) = (&packet.header, self.packet_time());
+        let generation = header.generation;
+        let Some(flow) = self.flows.get_mut(&header.flow) else {
+            return Heard::Dropped(DropReason::UnknownFlow);
+        };
+        flow.heard_at = cx.now;
+        flow.upstream.count(sender, header.number, cx.topology.delivery(sender, cx.me));
+
+        // A child says what it still wants, or that it has another parent.
+        if flow.children.contains_key(&sender) {
+            if header.parent == cx.me {
+                flow.hear_child(cx, sender, (header.number, &header.wants));
+                flow.make_way(sender, packet_time, cx.now);
+            } else {
+                flow.lose_child(sender);
+            }
+        }
+        if flow.held.is_source() {
+            return Heard::Redundant;
+        }
+
+        let is_from_parent = flow.upstream.parent == Some(sender);
+        let is_wanted = flow.is_wanted(generation);
+        if is_from_parent {
+            flow.upstream.hear_parent(header.poll, is_wanted, cx.now);
+        }
+        if !is_wanted || (flow.held.is_spoiled(generation) && !is_from_parent) {
+            return Heard::Redundant;
+        }
+        if !flow.held.has_begun(generation) && !self.make_room(header.flow, generation) {
+            return Heard::Dropped(DropReason::Full);
+        }
+        let Some(flow) = self.flows.get_mut(&header.flow) else { return Heard::Redundant };
+        match flow.held.absorb(packet) {
+            Taken::Malformed => Heard::Dropped(DropReason::Malformed),
+            Taken::Redundant => Heard::Redundant,
+            Taken::Innovative => Heard::Innovative,
+            Taken::Whole => Heard::Whole,
+        }
+    }
+
+    /// Makes room for another generation: the transfer that takes most gives up its last. Returns
+    /// whether there is room.
+    fn make_room(&mut self, id: FlowId, generation: u32) -> bool {
+        let Some(needed) = self.flows.get(&id).map(|flow| flow.held.memory_of_generation()) else {
+            return false;
+        };
+        loop {
+            let used: usize = self.flows.values().map(|flow| flow.held.memory()).sum();
+            if used.saturating_add(needed) <= self.memory {
+                return true;
+            }
+            let largest = self.flows.iter_mut().max_by_key(|(_, flow)| flow.held.memory());
+            let Some((largest, flow)) = largest else { return false };
+            let last = flow.held.begun(0).last();
+            let is_later = last.is_some_and(|last| *largest != id || last > generation);
+            if !is_later || flow.held.drop_last().is_none() {
+                return false;
+            }
+        }
+    }
+
+    /// Returns the packets of a generation that is whole, one after the other.
+    pub(super) fn decode(&mut self, flow: FlowId, generation: u32) -> Option<&[u8]> {
+        self.flows.get_mut(&flow)?.held.decode(generation)
+    }
+
+    /// Notes that a generation which was whole is genuine or, if not, begins it anew.
+    pub(super) fn settle(
+        &mut self,
+        cx: &Context<'_>,
+        flow: FlowId,
+        generation: u32,
+        is_genuine: bool,
+    ) {
+        let Some(flow) = self.flows.get_mut(&flow) else { return };
+        if is_genuine {
+            flow.held.complete(generation);
+            flow.drop_unwanted();
+        } else {
+            // What comes from the parent alone and is forged all the same, the parent forged, or
+            // does not check.
+            let parent = flow.upstream.parent.filter(|_| flow.held.is_spoiled(generation));
+            if let Some(parent) = parent {
+                flow.upstream.avoid(parent, cx.now);
+            }
+            flow.held.spoil(generation);
+        }
+        flow.upstream.report(cx.now);
+    }
+
+    /// Handles a report that names this node as its next hop. `manifest` is that of its transfer,
+    /// if it is known and open.
+    pub(super) fn handle_report(
+        &mut self,
+        cx: &mut Context<'_>,
+        report: RankReport,
+        manifest: Option<&Manifest>,
+    ) -> Result<(), DropReason> {
+        let id = report.flow;
+        if report.parent != cx.me {
+            return match self.passing.admit(report, cx.now) {
+                Admission::Full => Err(DropReason::Full),
+                Admission::New | Admission::Known => Ok(()),
+            };
+        }
+        let manifest = manifest.ok_or(DropReason::UnknownFlow)?;
+        let is_farewell = report.wants.lowest().is_none();
+        if report.child == cx.me || cx.topology.state(report.child).is_none() {
+            return Err(DropReason::Malformed);
+        }
+        let flow = match self.flows.get_mut(&id) {
+            None if is_farewell || id.source == cx.me => return Err(DropReason::UnknownFlow),
+            None => self.join(cx, manifest).ok_or(DropReason::Full)?,
+            Some(flow) => flow,
+        };
+        if flow.children.get(&report.child).is_some_and(|child| child.is_stale(report.number)) {
+            return Err(DropReason::Stale);
+        }
+        flow.heard_at = cx.now;
+        flow.hear_child(cx, report.child, (report.number, &report.wants));
+        self.review_parent(cx, id, false);
+        Ok(())
+    }
+
+    /// Counts a report of a neighbour that was heard from itself.
+    pub(super) fn note_report(&mut self, cx: &Context<'_>, report: &RankReport) {
+        if let Some(flow) = self.flows.get_mut(&report.flow) {
+            let told = cx.topology.delivery(report.child, cx.me);
+            flow.upstream.count(report.child, report.number, told);
+        }
+    }
+
+    // ---- time
+
+    /// Does what has fallen due.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        for flow in self.flows.values_mut().filter(|flow| !flow.held.is_source()) {
+            let wants_something = flow.lowest_wanted().is_some();
+            flow.upstream.ask_again(wants_something, now);
+        }
+    }
+
+    /// Does once a second what need not be done at once.
+    pub(super) fn tick(&mut self, cx: &mut Context<'_>) {
+        let ids: Vec<FlowId> = self.flows.keys().copied().collect();
+        for id in ids {
+            self.review_parent(cx, id, true);
+            let Some(flow) = self.flows.get_mut(&id) else { continue };
+            if !flow.expire(cx.now) {
+                let parent = flow.upstream.parent;
+                let number = flow.next_number();
+                self.flows.remove(&id);
+                self.say_farewell(cx, id, parent, number);
+            } else if !flow.held.is_source() && flow.lowest_wanted().is_some() {
+                flow.upstream.report_if_idle(cx.now);
+            }
+        }
+    }
+
+    /// Looks for a better parent, and tells the old one that this node has left it.
+    fn review_parent(&mut self, cx: &Context<'_>, id: FlowId, is_check: bool) {
+        let Some(flow) = self.flows.get_mut(&id).filter(|flow| !flow.held.is_source()) else {
+            return;
+        };
+        if let Some(old) = flow.upstream.review(cx, id.source, is_check) {
+            let number = flow.next_number();
+            self.say_farewell(cx, id, Some(old), number);
+        }
+    }
+
+    fn say_farewell(&mut self, cx: &Context<'_>, flow: FlowId, to: Option<NodeId>, number: u16) {
+        let Some(parent) = to else { return };
+        let (next_hop, child, wants) = (parent, cx.me, Wants::nothing());
+        // A parent that does not hear it forgets this node in time.
+        self.passing.admit(RankReport { next_hop, parent, child, flow, number, wants }, cx.now);
+    }
+
+    /// Returns the first time later than `after` at which it has something to do.
+    pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        let flows = self.flows.values().filter_map(|flow| flow.poll_timeout(after));
+        flows.chain(self.passing.poll_timeout(after)).min()
+    }
+
+    // ---- what is sent
+
+    /// Returns whether a report is due.
+    pub(super) fn has_report(&self, now: Instant) -> bool {
+        self.passing.due(now).is_some()
+            || self.flows.values().any(|flow| flow.upstream.reports_to(now).is_some())
+    }
+
+    /// Appends the report that is due, this node's own before others'. Returns where it goes by
+    /// unicast; `Some(None)` for a broadcast.
+    pub(super) fn fill_report(
+        &mut self,
+        cx: &Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Option<Option<NodeId>> {
+        let packet_time = self.packet_time();
+        let due = |(id, flow): (&FlowId, &Flow)| Some((*id, flow.upstream.reports_to(cx.now)?));
+        if let Some((id, parent)) = self.flows.iter().find_map(due) {
+            let flow = self.flows.get_mut(&id)?;
+            let next_hop = next_hop(cx, parent);
+            let (number, wants) = (flow.next_number(), flow.wants(RankReport::LISTED));
+            let delivery = cx.topology.delivery(cx.me, next_hop);
+            flow.upstream.note_reported(delivery, packet_time, cx.now);
+            RankReport { next_hop, parent, child: cx.me, flow: id, number, wants }.write(out);
+            self.on_air = OnAir::Nothing;
+            return Some(None);
+        }
+        let (key, report) = self.passing.due(cx.now)?;
+        let next_hop = next_hop(cx, report.parent);
+        RankReport { next_hop, ..report.clone() }.write(out);
+        self.passing.note_sent(key, cx.now);
+        self.on_air = OnAir::Passing(key);
+        Some(Some(next_hop))
+    }
+
+    /// Returns the packet to send next, of the transfers that `may_send`.
+    pub(super) fn next(
+        &self,
+        may_send: impl Fn(FlowId) -> bool,
+        now: Instant,
+    ) -> Option<NextCoded> {
+        let ready = self.flows.iter().filter(|(id, _)| may_send(**id)).filter_map(|(id, flow)| {
+            let generation = flow.next_generation(now)?;
+            Some(NextCoded { sent_at: flow.sent_at, flow: *id, generation })
+        });
+        ready.min()
+    }
+
+    /// Notes that a packet is sent now. Returns its header, and the packet of the generation if one
+    /// is to be sent as it is.
+    pub(super) fn begin(
+        &mut self,
+        next: NextCoded,
+        me: NodeId,
+        now: Instant,
+    ) -> Option<(RankedHeader, Option<u8>)> {
+        let packet_time = self.packet_time();
+        let flow = self.flows.get_mut(&next.flow)?;
+        self.on_air = OnAir::Data(next.flow);
+        Some(flow.note_sent(me, next.generation, packet_time, now))
+    }
+
+    /// Appends coding vector and payload of a combination of what is held. Returns whether there
+    /// was anything.
+    pub(super) fn recode(
+        &self,
+        next: NextCoded,
+        rng: &mut impl RngCore,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let flow = self.flows.get(&next.flow);
+        flow.is_some_and(|flow| flow.held.recode(next.generation, rng, out).unwrap_or(false))
+    }
+
+    /// Handles the MAC's report on the last frame.
+    pub(super) fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: &TxReport) {
+        match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
+            OnAir::Nothing => {}
+            OnAir::Passing(key) => self.passing.handle_tx_result(key, report.result, cx.now),
+            OnAir::Data(id) => {
+                self.packet_time.add(report.airtime);
+                let packet_time = self.packet_time();
+                if let Some(flow) = self.flows.get_mut(&id) {
+                    flow.ease(packet_time, cx.now, cx.rng);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the next node on the way to a parent, which may not hear this one well.
+fn next_hop(cx: &Context<'_>, parent: NodeId) -> NodeId {
+    cx.topology.next_hop(cx.me, parent, Metric::Unicast).unwrap_or(parent)
+}

@@ -1,0 +1,129 @@
+//! What a node still wants from upstream, generation by generation.
+
+/// Rank that stands for a generation that is not wanted.
+pub(crate) const UNWANTED: u8 = 255;
+
+/// Lowest generation wanted, of a node that wants none.
+const NONE: u32 = u32::MAX;
+
+/// What a node still wants from upstream, and what it does with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wants {
+    /// Lowest generation that is wanted; `u32::MAX` if none is.
+    pub first: u32,
+    /// Ranks held of that one and of those behind it, in order; [`UNWANTED`] if one is not wanted.
+    /// Those behind the list are wanted, and nothing is held of them.
+    pub ranks: Vec<u8>,
+    /// Generations that it holds whole and that a child of it wants; of the child that lacks
+    /// fewest.
+    pub backlog: u8,
+    /// Whether it receives the file itself.
+    pub receives: bool,
+    /// Whether it has children.
+    pub forwards: bool,
+    /// Whether one of its children has children.
+    pub feeds: bool,
+}
+
+impl Default for Wants {
+    /// Wants everything and has nothing.
+    fn default() -> Self {
+        Self {
+            first: 0,
+            ranks: Vec::new(),
+            backlog: 0,
+            receives: false,
+            forwards: false,
+            feeds: false,
+        }
+    }
+}
+
+impl Wants {
+    /// Returns the wants of a node that needs nothing more.
+    pub(super) fn nothing() -> Self {
+        Self { first: NONE, ..Self::default() }
+    }
+
+    /// Returns the wants of a node that holds `ranks` of the generation `first` and those behind.
+    pub(super) fn from(first: u32, mut ranks: Vec<u8>) -> Self {
+        while ranks.last() == Some(&0) {
+            ranks.pop();
+        }
+        Self { first, ranks, ..Self::default() }
+    }
+
+    /// Returns the wants of a node that lists `ranks` and has more to say than there is room for.
+    pub(super) fn cut(first: u32, ranks: Vec<u8>) -> Self {
+        Self { first, ranks, ..Self::default() }
+    }
+
+    /// Adds what was known `before` of generations behind a list that was as long as there is
+    /// `room` for, up to `most` in all.
+    pub(super) fn complete(&mut self, before: &Self, room: usize, most: usize) {
+        if self.ranks.len() < room {
+            return;
+        }
+        let listed = before.first.saturating_add(before.ranks.len() as u32);
+        let end = listed.min(self.first.saturating_add(most as u32));
+        for generation in self.first.saturating_add(self.ranks.len() as u32)..end {
+            self.ranks.push(before.rank(generation).unwrap_or(UNWANTED));
+        }
+    }
+
+    /// Returns the lowest generation that is wanted, if one is.
+    pub(super) fn lowest(&self) -> Option<u32> {
+        (self.first != NONE).then_some(self.first)
+    }
+
+    /// Returns the rank held of a generation, if it is wanted.
+    pub(super) fn rank(&self, generation: u32) -> Option<u8> {
+        let place = generation.checked_sub(self.first)?;
+        let rank = self.ranks.get(place as usize).copied().unwrap_or(0);
+        (rank != UNWANTED && self.first != NONE).then_some(rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn ranks_are_those_of_the_list_and_zero_behind_it(
+            first in 0..1000u32,
+            ranks in prop::collection::vec(prop_oneof![0..3u8, Just(UNWANTED)], 0..20),
+        ) {
+            let wants = Wants::from(first, ranks.clone());
+            prop_assert!(wants.ranks.last() != Some(&0));
+            for (generation, rank) in (first..).zip(&ranks) {
+                prop_assert_eq!(wants.rank(generation), (*rank != UNWANTED).then_some(*rank));
+            }
+            prop_assert_eq!(wants.rank(first + ranks.len() as u32), Some(0));
+            prop_assert!((0..first).all(|generation| wants.rank(generation).is_none()));
+        }
+    }
+
+    #[test]
+    fn a_short_list_leaves_what_was_known_behind_it() {
+        let before = Wants::cut(2, vec![1, UNWANTED, 3, UNWANTED, 5]);
+        let mut wants = Wants::cut(3, vec![UNWANTED, 4]);
+        wants.complete(&before, 2, 200);
+        assert_eq!((wants.first, &wants.ranks[..]), (3, &[UNWANTED, 4, UNWANTED, 5][..]));
+        // A list with room left says all, and one far away says nothing of what is here.
+        let mut all = Wants::from(3, vec![7]);
+        all.complete(&before, 2, 200);
+        assert_eq!(all.ranks, [7]);
+        let mut near = Wants::cut(0, vec![1, 1]);
+        near.complete(&Wants::cut(u32::MAX - 9, vec![1; 9]), 2, 200);
+        assert_eq!(near.ranks.len(), 200);
+    }
+
+    #[test]
+    fn nothing_is_wanted_of_a_node_that_wants_nothing() {
+        let wants = Wants::nothing();
+        assert_eq!((wants.lowest(), wants.rank(0), wants.rank(u32::MAX)), (None, None, None));
+        assert_eq!(Wants::default().rank(7), Some(0));
+    }
+}

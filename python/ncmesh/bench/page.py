@@ -1,0 +1,225 @@
+"""The page of the scoreboard, from its table."""
+
+from __future__ import annotations
+
+import statistics
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from importlib import resources
+from pathlib import Path
+
+from ncmesh.bench import compare, pictures, summary
+from ncmesh.bench.compare import Cell, geometric_mean
+from ncmesh.bench.files import replace
+from ncmesh.bench.service import Row
+from ncmesh.bench.table import Made
+
+TITLES = {"file": "Files", "tunnel": "Tunnels", "stream": "Streams"}
+HOW_COMPARED = {
+    "file": (
+        "Compared by the time until the last receiver has the file. A receiver that does not have "
+        "it within the limit counts as if it had it then."
+    ),
+    "tunnel": (
+        "One flow from one node to another: UDP for which a packet always waits, or one TCP "
+        "connection. Compared by goodput."
+    ),
+    "stream": "Two layers to four receivers, compared by the mean rate of a receiver.",
+}
+# What a table by mesh has of a run: its heading and value.
+MEASURES: dict[str, tuple[str, Callable[[Row], float]]] = {
+    "file": ("seconds to the last receiver", lambda row: float(row["last_s"])),
+    "tunnel": ("goodput, kbit/s", lambda row: row["goodput_bps"] / 1e3),
+    "stream": ("rate of a receiver, kbit/s", lambda row: row["mean_rate_bps"] / 1e3),
+}
+# A scheme is to be no worse than this share of the best other one anywhere.
+FLOOR = 0.95
+WORST = 10
+
+
+def write(rows: Sequence[Row], made: Made, directory: Path) -> None:
+    """Write the page `scoreboard.md` and its pictures below `directory`."""
+    by_service = {name: compare.cells(rows, name) for name in TITLES}
+    by_service = {name: of for name, of in by_service.items() if of}
+    cells = [cell for of in by_service.values() for cell in of]
+    sections = [_section(name, of, made, directory) for name, of in by_service.items()]
+    template = resources.files("ncmesh.bench").joinpath("page.md").read_text()
+    text = template.format(
+        runs=len(rows),
+        instances=len(cells),
+        meshes=len({row["mesh"] for row in rows}),
+        standings="\n".join(_standings(by_service, made)),
+        command=made.command,
+        made=_wrapped(
+            f"ncmesh {_listed(row['version'] for row in rows)}, "
+            f"commit {_listed(row['commit'] for row in rows)}. "
+            f"{''.join(f'{reason}. ' for reason in made.left_out)}"
+            "How to run and read it: [The scoreboard](../guide/scoreboard.md)."
+        ),
+        sections="\n\n".join(sections),
+    )
+    replace(directory / "scoreboard.md", lambda draft: draft.write_text(text))
+
+
+def _standings(by_service: dict[str, list[Cell]], made: Made) -> list[str]:
+    """Return a row for each case: how the default scheme stands."""
+    lines = [
+        "| service | case | default | instances | best in | against the best other: mean, worst "
+        f"| below {FLOOR:g}x |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for service, of in by_service.items():
+        for case in compare.cases(of):
+            scheme = made.defaults[service]
+            part = [cell for cell in of if cell.case == case and scheme in cell.rows]
+            ratios = [r for cell in part if (r := cell.against_best(scheme)) is not None]
+            best = sum(ratio >= 1 for ratio in ratios)
+            low = sum(ratio < FLOOR for ratio in ratios)
+            compared = (
+                f"{best} | {_times(geometric_mean(ratios))}, {_times(min(ratios))} | {low}"
+                if ratios
+                else "- | no other scheme | -"
+            )
+            lines.append(f"| {service} | {case} | `{scheme}` | {len(part)} | {compared} |")
+    return lines
+
+
+def _section(service: str, of: Sequence[Cell], made: Made, directory: Path) -> str:
+    """Write the pictures of a service and return its part of the page."""
+    scheme, title = made.defaults[service], TITLES[service]
+    several = len(compare.schemes(of)) > 1
+    parts = [f"## {title}", _wrapped(HOW_COMPARED[service])]
+    if several:
+        parts.append(
+            _wrapped(
+                "A cell of a picture is a run. Its colour is the ratio to the best other scheme of "
+                "the same instance: blue is better, red is worse, and the colour is full from five "
+                "times on. A cross marks a run that ended early or left receivers without the file."
+            )
+        )
+    for case in compare.cases(of) if several else ():
+        name = f"{service}-{_slug(case)}.png"
+        pictures.matrix([c for c in of if c.case == case], directory / "scoreboard" / name)
+        parts += [f"### {title}: {case}", f"![Wins and losses, {case}](scoreboard/{name})"]
+
+    if several:
+        parts += [f"### {title}: scheme against scheme", "\n".join(_pairs(of))]
+        if any(scheme in cell.rows for cell in of):
+            pictures.means(of, scheme, directory / "scoreboard" / f"{service}-means.png")
+            parts.append(f"![{scheme} against each](scoreboard/{service}-means.png)")
+    if service == "file":
+        parts += ["### Beside the bound", "\n".join(_bounds(of))]
+        for case in compare.cases(of):
+            name = f"bound-{_slug(case)}.png"
+            pictures.shares([c for c in of if c.case == case], directory / "scoreboard" / name)
+            parts.append(f"![Shares of the bound, {case}](scoreboard/{name})")
+    parts += [f"### {title} by mesh", "\n".join(_by_mesh(service, of))]
+    worst = compare.below(of, scheme, FLOOR)
+    if worst:
+        parts += [f"### Where `{scheme}` loses most", "\n".join(_losses(worst, scheme))]
+    parts.append(f"From `{made.command}`.")
+    return "\n\n".join(parts)
+
+
+def _pairs(of: Sequence[Cell]) -> list[str]:
+    """Return geometric means of each scheme against each other one, over all instances."""
+    names = compare.schemes(of)
+    lines = [
+        f"| better than | {' | '.join(f'`{name}`' for name in names)} | best other | best in |",
+        f"| --- |{' --- |' * (len(names) + 2)}",
+    ]
+    for name in names:
+        part = [cell for cell in of if name in cell.rows]
+        values = [
+            ""
+            if other == name
+            else _times(geometric_mean(c.against(name, other) for c in part if other in c.rows))
+            for other in names
+        ]
+        ratios = [ratio for cell in part if (ratio := cell.against_best(name)) is not None]
+        best = sum(ratio >= 1 for ratio in ratios)
+        values += [_times(geometric_mean(ratios)), f"{best} of {len(part)}"]
+        lines.append(f"| `{name}` | {' | '.join(values)} |")
+    return lines
+
+
+def _bounds(of: Sequence[Cell]) -> list[str]:
+    """Return transmissions over the bound and control over data: medians of each scheme."""
+    lines = [
+        "| scheme | case | sent over the bound: median, most | mean of control over data, bytes "
+        "| time over that of a shared channel: median | runs with receivers left |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name in compare.schemes(of):
+        for case in compare.cases(of):
+            rows = [c.rows[name] for c in of if c.case == case and name in c.rows]
+            sent = [row["per_packet"] / row["bound"] for row in rows if row["per_packet"]]
+            control = [
+                row["control_bytes"] / row["data_bytes"] for row in rows if row["data_bytes"]
+            ]
+            times = [row["last_s"] / row["bound_s"] for row in rows]
+            left = sum(1 for row in rows if row["unfinished"])
+            if sent:
+                lines.append(
+                    f"| `{name}` | {case} | {statistics.median(sent):.2f}, {max(sent):.2f} "
+                    f"| {100 * statistics.mean(control):.1f} % "
+                    f"| {statistics.median(times):.2f} | {left} of {len(rows)} |"
+                )
+    return lines
+
+
+def _by_mesh(service: str, of: Sequence[Cell]) -> list[str]:
+    """Return geometric means of what is measured, by mesh and case."""
+    names = compare.schemes(of)
+    heading, value = MEASURES[service]
+    bound = ["bound, sent per packet"] if service == "file" else []
+    lines = [
+        f"| {heading} | case | {' | '.join([*bound, *(f'`{name}`' for name in names)])} |",
+        f"| --- | --- |{' --- |' * (len(names) + len(bound))}",
+    ]
+    for mesh in compare.meshes(of):
+        for case in compare.cases(of):
+            part = [cell for cell in of if (cell.mesh, cell.case) == (mesh, case)]
+            if not part:
+                continue
+            shown = []
+            if bound:
+                bounds = [next(iter(cell.rows.values()))["bound"] for cell in part]
+                shown.append(f"{min(bounds):.1f} to {max(bounds):.1f}")
+            for name in names:
+                values = [value(cell.rows[name]) for cell in part if name in cell.rows]
+                shown.append(f"{statistics.mean(values):.4g}" if values else "-")
+            lines.append(f"| {mesh} | {case} | {' | '.join(shown)} |")
+    return lines
+
+
+def _losses(worst: Sequence[tuple[float, Cell]], scheme: str) -> list[str]:
+    """Return the instances where a scheme is farthest behind."""
+    lines = [
+        "| instance | source, receivers | against the best other | best |",
+        "| --- | --- | --- | --- |",
+    ]
+    for ratio, cell in worst[:WORST]:
+        others = [name for name in cell.rows if name != scheme]
+        best = max(others, key=lambda name: cell.rows[name]["score"])
+        row = cell.rows[scheme]
+        ends = summary.ends(row["source"], row["receivers"])
+        lines.append(f"| {cell.title} | {ends} | {_times(ratio)} | `{best}` |")
+    return lines
+
+
+def _slug(case: str) -> str:
+    """Return a case as a part of a file name."""
+    return case.lower().replace(" ", "-")
+
+
+def _times(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}x"
+
+
+def _listed(values: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(values))
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,34 @@
+"""The schemes of each service, as the compiled module has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ncmesh import _ncmesh
+from ncmesh.failure import FailureError, Kind
+
+# The name of a service's default.
+AUTO = "auto"
+
+
+def of(service: str) -> tuple[str, ...]:
+    """Return the schemes of a service, in the order of the registry."""
+    return tuple(name for name, served in _ncmesh.schemes() if served == service)
+
+
+def default(service: str) -> str:
+    """Return the scheme that carries a service unless another is named, also called `auto`."""
+    return of(service)[0]
+
+
+def chosen(service: str, names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the schemes of a service among `names`, all without names."""
+    if names is None:
+        return of(service)
+    known = [AUTO, *(name for name, _ in _ncmesh.schemes())]
+    for name in names:
+        if name not in known:
+            message = f'no scheme is called "{name}"; there are: {", ".join(known)}'
+            raise FailureError(Kind.USAGE, message)
+    wanted = {default(service) if name == AUTO else name for name in names}
+    return tuple(name for name in of(service) if name in wanted)

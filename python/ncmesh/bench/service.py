@@ -1,0 +1,53 @@
+"""What the scoreboard needs to know of a service: its instances, runs and results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ncmesh.bench.instances import Instance, group
+from ncmesh.bench.meshes import Mesh
+from ncmesh.campaign.runs import Run
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service of the scoreboard."""
+
+    name: str
+    receivers: Mapping[str, int | None]
+    """Number of receivers of each case, by name; none for all other nodes."""
+    traffic: Callable[[Instance], dict[str, Any]]
+    """The part of a scenario that says what is sent."""
+    read: Callable[[Instance, Row], dict[str, Any]]
+    """
+    What the table keeps of a run's row, from the names of columns.
+
+    `score` is what schemes are compared by; larger is better.
+    """
+    line: Callable[[Row], str]
+    """A row of the table in a line for people."""
+    limit_s: Callable[[Instance], float | None] = lambda _: None
+    """Time after which a run is given up, s."""
+
+    def instances(self, mesh: Mesh, cases: Sequence[str], numbers: Sequence[int]) -> list[Instance]:
+        """Return the instances of a mesh."""
+        made = []
+        for case in cases:
+            for number in numbers:
+                source, receivers = group(mesh, self.name, number, self.receivers[case])
+                made.append(Instance(mesh, self.name, case, number, source, tuple(receivers)))
+        return made
+
+    def run(self, instance: Instance, scheme: str) -> Run:
+        """Return the run of a scheme."""
+        scenario = instance.mesh.scenario.varied(self.traffic(instance))
+        return Run(scenario, scheme, instance.seed, self.limit_s(instance), instance.parameters)
+
+
+def number(value: float | None) -> str:
+    """Return a number in a column of seven; a dash for none."""
+    return f"{'-':>7}" if value is None else f"{value:7.1f}"

@@ -1,0 +1,284 @@
+"""The scoreboard: bounds, instances, runs, table, page and floor."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from ncmesh.__main__ import main
+from ncmesh.bench import compare, meshes, page, schemes, table
+from ncmesh.bench.air import Air
+from ncmesh.bench.bound import UnreachableError, least_load, least_seconds, least_transmissions
+from ncmesh.bench.cliques import cliques
+from ncmesh.bench.command import check_floor
+from ncmesh.bench.file import FILE
+from ncmesh.bench.instances import LEAST_DELIVERY, connected, group
+from ncmesh.failure import FailureError, Kind
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+# How they were made is in the file.
+RECORDED = json.loads((Path(__file__).parent / "data" / "multicast_lp.json").read_text())["bounds"]
+
+
+def mesh(name: str, link_power: str = "rayleigh") -> meshes.Mesh:
+    (made,) = meshes.meshes(meshes.chosen([name]), SCENARIOS, [link_power])
+    return made
+
+
+def run(*arguments: object) -> int:
+    return main(["bench", "mesh", "--scenarios", str(SCENARIOS), *map(str, arguments)])
+
+
+# ---- bounds
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda of: f"{of['mesh']}-{of['source']}")
+def test_least_transmissions_are_those_of_another_implementation(recorded):
+    of = mesh(recorded["mesh"])
+    receivers = [of.names.index(name) for name in recorded["receivers"]]
+    found = least_transmissions(of.delivery, of.names.index(recorded["source"]), receivers)
+    assert found == pytest.approx(recorded["total"], rel=1e-3)
+    assert found <= recorded["total"] + 1e-5
+
+
+def test_least_transmissions_of_small_meshes():
+    # A hop that loses half; a source that one of two relays hears.
+    assert least_transmissions(np.array([[0, 0.5], [0.5, 0]]), 0, [1]) == pytest.approx(2)
+    diamond = np.array([[0, 0.5, 0.5, 0], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]])
+    assert least_transmissions(diamond, 0, [3]) == pytest.approx(1 / 0.75 + 1)
+
+
+def test_what_cannot_be_reached_has_no_bound():
+    with pytest.raises(UnreachableError):
+        least_transmissions(np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0.0]]), 0, [2])
+
+
+def test_a_clique_bounds_what_its_nodes_send():
+    of = mesh("line-6-0")
+    source, receiver = 0, len(of.names) - 1
+    found = cliques(of)
+    conflict = (of.delivery > 0) | (of.delivery.T > 0)
+    for clique in found:
+        assert all(conflict[a, b] for a in clique for b in clique if a != b)
+    covered = {(a, b) for clique in found for a in clique for b in clique}
+    assert covered >= {(int(a), int(b)) for a, b in np.argwhere(conflict)}
+    load = least_load(of.delivery, source, [receiver], found)
+    total = least_transmissions(of.delivery, source, [receiver])
+    # Three nodes in a row hear each other.
+    assert 1 < load <= 3 < total
+    everyone = [range(len(of.names))]
+    assert least_load(of.delivery, source, [receiver], everyone) == pytest.approx(total, rel=1e-3)
+
+
+def test_time_follows_from_the_channel():
+    air = Air.of({"phy": "802.11b", "bit_rate": "11M"})
+    # Preamble, DIFS, 15.5 slots, and 1,536 bytes.
+    assert air.frame_s == pytest.approx(192e-6 + 50e-6 + 310e-6 + 8 * 1536 / 11e6)
+    assert least_seconds(2.0, 1467 * 10, air) == pytest.approx(20 * air.frame_s)
+
+
+# ---- meshes and instances
+
+
+@pytest.mark.parametrize("name", ["building", "freifunk", "aachen", "grid", "mesh-2", "line-2-40"])
+def test_receivers_are_reached_both_ways(name):
+    of = mesh(name)
+    usable = np.minimum(of.delivery, of.delivery.T) >= LEAST_DELIVERY
+    for number in (1, 2, 3):
+        source, receivers = group(of, "file", number, 4)
+        assert len(set(receivers)) == min(4, len(connected(of.delivery)) - 1)
+        assert source not in receivers
+        reached, edge = set(), {of.names.index(source)}
+        while edge:
+            reached |= edge
+            edge = {int(j) for i in edge for j in np.flatnonzero(usable[i])} - reached
+        assert {of.names.index(name) for name in receivers} <= reached
+
+
+def test_groups_are_drawn_from_mesh_service_and_number():
+    of, other = mesh("freifunk"), mesh("freifunk", "equal")
+    drawn = [group(of, "file", number, 4) for number in (1, 2, 3, 4)]
+    assert drawn == [group(other, "file", number, 4) for number in (1, 2, 3, 4)]
+    assert len({source for source, _ in drawn}) > 1
+    assert group(of, "tunnel", 1, 1) != group(of, "stream", 1, 1)
+    # The draw is the same on every machine and in every version.
+    assert drawn[0] == ("l117", ["l055", "l105", "l203", "l211"])
+
+
+def test_links_are_measured_as_daemons_do():
+    made = meshes.meshes(meshes.chosen(["mesh-1"]), SCENARIOS, ["rayleigh", "equal"])
+    # Where power follows from positions, there is one mesh.
+    assert [of.link_power for of in made] == [None]
+    assert not {"measure", "traffic"} & set(made[0].scenario.table)
+
+
+def test_every_scheme_is_asked_for():
+    assert {"cascade", "pacifier", "tree_flood"} <= set(schemes.of("file"))
+    assert {"forward", "xor"} <= set(schemes.of("tunnel"))
+    assert not set(schemes.of("file")) & set(schemes.of("tunnel"))
+    assert schemes.default("file") == "cascade"
+    assert schemes.default("stream") == "multirate"
+    names = ["more", "auto", "xor"]
+    assert schemes.chosen("file", names) == ("cascade", "more")
+    assert schemes.chosen("tunnel", names) == ("forward", "xor")
+
+
+# ---- the command
+
+ONE = ("--meshes", "line-2-20", "--link-power", "rayleigh", "--instances", 1, "--jobs", 1)
+
+
+def test_one_instance_from_end_to_end(tmp_path, capsys):
+    arguments = (*ONE, "--service", "file", "tunnel", "--cases", "0.5 MB to 4", "TCP")
+    names = ("--schemes", "tree_flood", "auto", "forward")
+    assert run(*arguments, *names, "--output", tmp_path) == 0
+    printed = capsys.readouterr().out
+    assert "line-2-20, 0.5 MB to 4, 1: n2 to n1, n3" in printed
+    rows = {
+        row["scheme"]: row for row in pq.read_table(tmp_path / "scoreboard.parquet").to_pylist()
+    }
+    assert set(rows) == {"tree_flood", "cascade", "forward"}
+    flood = rows["tree_flood"]
+    assert flood["unfinished"] == 0
+    assert 0 < flood["mean_s"] <= flood["last_s"] < 10
+    assert 1 < flood["bound"] <= flood["per_packet"] < 3
+    assert flood["clique_bound_s"] <= flood["bound_s"] * (1 + 1e-6)
+    assert flood["data_bytes"] > 500_000 > flood["control_bytes"] > 0
+    assert rows["forward"]["goodput_bps"] > 100_000
+    text = (tmp_path / "scoreboard.md").read_text()
+    assert "--schemes tree_flood auto forward" in text
+    for picture in ("file-0.5-mb-to-4.png", "file-means.png", "bound-0.5-mb-to-4.png"):
+        assert f"(scoreboard/{picture})" in text
+        assert (tmp_path / "scoreboard" / picture).stat().st_size > 1_000
+
+    # A second command makes no run again. --figures writes the same page from the table.
+    before = sorted((tmp_path / "runs").glob("*.parquet"))
+    assert run(*arguments, *names, "--output", tmp_path) == 0
+    assert sorted((tmp_path / "runs").glob("*.parquet")) == before
+    figures = tmp_path / "scoreboard.parquet"
+    assert run("--figures", figures, "--output", tmp_path / "anew") == 0
+    assert (tmp_path / "anew" / "scoreboard.md").read_text() == text
+
+
+def test_what_may_not_be_shipped_is_named(tmp_path, capsys):
+    (tmp_path / "meshes").mkdir()
+    code = main(["bench", "mesh", "--scenarios", str(tmp_path), "--meshes", "orbit"])
+    error = capsys.readouterr().err.splitlines()
+    assert code == Kind.USAGE
+    assert "orbit is left out: meshes/orbit.csv is not in" in error[0]
+    assert error[1] == "error: the data of no mesh is there"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--meshes", "moon"), 'no mesh is called "moon"; there are: building, freifunk'),
+        (("--schemes", "best"), 'no scheme is called "best"; there are: auto, cascade'),
+        (("--service", "stream", "--schemes", "xor"), "none of the schemes carries any"),
+        (("--cases", "9 MB"), 'no case is called "9 MB"; there are: "0.5 MB to 4"'),
+        (("--figures", "none.parquet"), "none.parquet does not exist"),
+        (("--figures", __file__), "is no table of the scoreboard"),
+        (("--scenarios", "none"), "none is no folder"),
+    ],
+)
+def test_wrong_input_is_told_in_a_line(tmp_path, capsys, arguments, message):
+    assert run("--output", tmp_path, *arguments) == Kind.USAGE
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [("--instances", 0), ("--floor", "x"), ("--jobs", -1)])
+def test_wrong_numbers_are_told(capsys, arguments):
+    with pytest.raises(SystemExit) as stopped:
+        run(*arguments)
+    assert stopped.value.code == Kind.USAGE
+    assert "allowed is" in capsys.readouterr().err
+
+
+# ---- page and floor
+
+
+def row(scheme: str, number: int, last_s: float, **other: Any) -> dict[str, Any]:
+    """Returns a row of the table."""
+    return {
+        **dict.fromkeys(table.SCHEMA.names),
+        "service": "file",
+        "mesh": "hill",
+        "family": "hill",
+        "link_power": "rayleigh",
+        "case": "0.5 MB to 4",
+        "instance": number,
+        "source": "a",
+        "receivers": ["b", "c"],
+        "scheme": scheme,
+        "version": "1",
+        "commit": "abc",
+        "score": 1 / last_s,
+        "last_s": last_s,
+        "mean_s": last_s,
+        "unfinished": 0,
+        "per_packet": 3.0,
+        "bound": 2.0,
+        "bound_s": 1.0,
+        "clique_bound_s": 0.5,
+        "control_bytes": 10,
+        "data_bytes": 1e3,
+        **other,
+    }
+
+
+ROWS = [
+    row("ours", 1, 4.0),
+    row("theirs", 1, 8.0),
+    row("ours", 2, 10.0, unfinished=1),
+    row("theirs", 2, 5.0),
+]
+MADE = table.Made("python -m ncmesh bench mesh", ("`orbit` is left out",), {"file": "ours"})
+
+
+def test_the_page_has_every_instance(tmp_path):
+    page.write(ROWS, MADE, tmp_path)
+    text = (tmp_path / "scoreboard.md").read_text()
+    assert "4 runs of 2 instances on 1 meshes" in text
+    assert "`orbit` is left out." in text
+    # 2x and 0.5x: the geometric mean is 1.
+    assert "| file | 0.5 MB to 4 | `ours` | 2 | 1 | 1.00x, 0.50x | 1 |" in text
+    assert "| hill, 0.5 MB to 4, 2 | a to b, c | 0.50x | `theirs` |" in text
+    assert text.count("From `python -m ncmesh bench mesh`.") == 1
+    assert not [line for line in text.splitlines() if len(line) > 100 and line[0] not in "|!"]
+
+
+def test_the_floor_fails_when_the_default_is_slower(capsys):
+    check_floor(ROWS, MADE.defaults, 0.5)
+    with pytest.raises(FailureError, match="on 1 of 2 instances the default scheme is worse") as of:
+        check_floor(ROWS, MADE.defaults, 0.9)
+    assert of.value.kind == Kind.OTHER
+    assert "ours 0.50x, hill, 0.5 MB to 4, 2" in capsys.readouterr().out
+    with pytest.raises(FailureError, match="no default scheme was run beside another"):
+        check_floor(ROWS, {"file": "auto"}, 0.9)
+
+
+def test_receivers_that_do_not_finish_count_as_the_limit():
+    of = mesh("line-2-20")
+    (instance,) = FILE.instances(of, ["0.5 MB to 4"], [1])
+    found = FILE.read(instance, {"error": "n3 cannot be reached from n1"})
+    assert (found["last_s"], found["mean_s"], found["unfinished"]) == (600.0, 600.0, 2)
+    slow = dataclasses.replace(of, scenario=of.scenario.varied({"medium.bit_rate": "1M"}))
+    (instance,) = FILE.instances(slow, ["0.5 MB to 4"], [1])
+    assert FILE.read(instance, {"error": "x"})["last_s"] == pytest.approx(6_600.0)
+
+
+def test_a_scheme_that_carries_nothing_has_a_ratio():
+    nothing = [row("ours", 1, 1.0, score=0.0), row("theirs", 1, 1.0, score=0.0)]
+    (cell,) = compare.cells(nothing, "file")
+    assert cell.against_best("ours") == 1.0
+    (cell,) = compare.cells([nothing[0], row("theirs", 1, 1.0)], "file")
+    assert cell.against_best("ours") == compare.LEAST_RATIO
+    assert cell.against_best("theirs") == compare.MOST_RATIO
+    (cell,) = compare.cells([nothing[0]], "file")
+    assert cell.against_best("ours") is None
