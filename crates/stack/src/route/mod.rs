@@ -31,6 +31,7 @@ use ncmesh_wire::{NodeId, Reader};
 use repair::{Question, Repair};
 use spread::Spread;
 use state::{Change, EVERYWHERE, Form, Told};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -241,6 +242,18 @@ impl Route {
         }
     }
 
+    /// Returns the state of a node as it told it. The state here lacks the link from this node while
+    /// that is in doubt, but others must not learn so: they would never be told otherwise.
+    fn as_told(&self, node: NodeId) -> Option<Cow<'_, LinkState>> {
+        let state = self.topology.state(node)?;
+        let doubted = self.doubted.get(&node).filter(|(version, _)| *version == state.version);
+        Some(doubted.map_or(Cow::Borrowed(state), |(_, delivery)| {
+            let mut told = state.clone();
+            told.hears.insert(self.me, *delivery);
+            Cow::Owned(told)
+        }))
+    }
+
     /// Returns the neighbours that were given up by those who hear them best, and who notice sooner
     /// than we can: by several while we miss them too, or by the best while we doubt them.
     fn dead_neighbors(&self, now: Instant, link: &Link) -> Vec<NodeId> {
@@ -361,7 +374,7 @@ impl Route {
                 if same_epoch.is_some_and(|known| known.version.1 >= told.seq) {
                     return self.note_copy(sender, origin);
                 }
-                known.and_then(|known| told.applied_to(known))
+                self.as_told(origin).and_then(|known| told.applied_to(&known))
             }
         };
         let Some(state) = learned else {
@@ -496,13 +509,13 @@ impl Route {
     ) {
         let start = out.len();
         for origin in self.spread.together(cx.now, with_hello) {
-            let state = self.topology.state(origin);
+            let state = self.as_told(origin);
             let Some(((reach, change), state)) = self.spread.told(origin).zip(state) else {
                 self.spread.withdraw(origin);
                 continue;
             };
             let len = change.map_or_else(
-                || state::whole_len(state),
+                || state::whole_len(&state),
                 |change| state::change_len(change.links.len()),
             );
             // A state that came in a larger frame than ours take goes no further here.
@@ -514,8 +527,8 @@ impl Route {
                 break;
             }
             match change {
-                None => state::write_whole(out, origin, reach, state),
-                Some(change) => state::write_change(out, origin, reach, state, change),
+                None => state::write_whole(out, origin, reach, &state),
+                Some(change) => state::write_change(out, origin, reach, &state, change),
             }
             self.spread.note_sent(origin, cx.now, cx.rng);
         }
