@@ -7,8 +7,10 @@ use crate::flows::{is_possible, options};
 use crate::support::{TURN, scenario_file};
 use ncmesh_engine::time::Duration;
 use ncmesh_lab::{Lab, LabOptions};
+use ncmesh_node::api::types::{Peer, Status, Traffic};
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Outcome, SimulationConfig, run};
+use std::fmt::Write;
 use std::ops::ControlFlow;
 
 /// Seeds of the medium.
@@ -34,6 +36,29 @@ fn total(outcome: &Outcome) -> f64 {
     outcome.flows().unwrap().flows.iter().map(|flow| flow.throughput_bps).sum()
 }
 
+/// Returns what the daemons know, in a few short lines: twice, on machines that nobody could look
+/// at, one end of a line never heard of the other.
+async fn what_is_known(lab: &Lab, nodes: usize) -> String {
+    let mut known = String::new();
+    for node in 0..nodes {
+        let status: Status = lab.client(node).read("/v1/status").await.unwrap();
+        let peers: Vec<Peer> = lab.client(node).read("/v1/peers").await.unwrap();
+        let frames = |all: &[Traffic]| -> String {
+            all.iter().map(|f| format!(" {}/{}:{}", f.service, f.kind, f.frames)).collect()
+        };
+        let (sent, heard, drops) = (frames(&status.sent), frames(&status.heard), &status.drops);
+        let up = status.uptime_s;
+        writeln!(known, "\n{}, {up:.0} s: sent{sent}, heard{heard}, {drops:?}", status.name)
+            .unwrap();
+        for peer in peers {
+            let Peer { id, delivery_to, delivery_from, last_heard_s, .. } = peer;
+            write!(known, " {id}: {delivery_to:.2?} {delivery_from:.2?} {last_heard_s:.1?}")
+                .unwrap();
+        }
+    }
+    known
+}
+
 /// The same in the lab.
 async fn measured(scenario: &Scenario, scheme: &str) -> f64 {
     let max_lag_s = 0.5 * PACKET_BITS / scenario.medium_config().bit_rate_bps as f64;
@@ -41,15 +66,7 @@ async fn measured(scenario: &Scenario, scheme: &str) -> f64 {
         let options = LabOptions { dir: None, ..options(scheme) };
         let mut lab = Lab::start(scenario, &options).await.unwrap();
         if let Err(e) = lab.settle_flows().await {
-            // It happened once, on a machine that nobody could look at. What the daemons know says
-            // whether they hear each other at all.
-            for node in 0..scenario.nodes.len() {
-                for path in ["/v1/status", "/v1/peers"] {
-                    let answer = lab.client(node).read::<serde_json::Value>(path).await;
-                    println!("node {node}, {path}: {answer:?}");
-                }
-            }
-            panic!("{e}");
+            panic!("{e}{}", what_is_known(&lab, scenario.nodes.len()).await);
         }
         let running = lab.begin_flows().await.unwrap();
         let outcome = lab.finish_flows(running).await.unwrap();
