@@ -41,6 +41,42 @@ impl Average {
     }
 }
 
+/// Share of trials that succeed, from counts that fade: half of a count is left after as many more
+/// trials as its half-life.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FadingShare {
+    successes: f64,
+    trials: f64,
+    half_life: f64,
+}
+
+impl FadingShare {
+    /// Returns a share that starts at `value`, an estimate that counts like so many `trials`.
+    #[must_use]
+    pub const fn starting_at(value: f64, trials: f64, half_life: f64) -> Self {
+        Self { successes: value * trials, trials, half_life }
+    }
+
+    /// Counts `trials`, of which `successes` succeeded.
+    pub fn add(&mut self, trials: f64, successes: f64) {
+        let keep = libm::pow(0.5, trials / self.half_life);
+        self.successes = keep * self.successes + successes;
+        self.trials = keep * self.trials + trials;
+    }
+
+    /// Returns the share.
+    #[must_use]
+    pub const fn value(&self) -> f64 {
+        self.successes / self.trials
+    }
+
+    /// Returns the number of trials that it comes from, the faded ones less.
+    #[must_use]
+    pub const fn trials(&self) -> f64 {
+        self.trials
+    }
+}
+
 /// Moving average of a duration. The first sample counts whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DurationAverage {
@@ -88,6 +124,15 @@ impl Default for DurationAverage {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_fading_share_follows_its_latest_trials() {
+        let mut share = FadingShare::starting_at(0.5, 16.0, 64.0);
+        share.add(64.0, 64.0);
+        assert!((share.trials() - 72.0).abs() < 1e-9 && (share.value() - 68.0 / 72.0).abs() < 1e-9);
+        (0..20).for_each(|_| share.add(64.0, 0.0));
+        assert!(share.value() < 1e-4 && share.trials() < 128.0);
+    }
 
     proptest! {
         #[test]

@@ -286,7 +286,8 @@ const WANTS: Part = Part::Include(&[
 
 const RANKS: &str = "a byte for the first wanted batch and each behind it: how many independent \
                      combinations the node holds; 255 if it does not want the batch. Batches \
-                     behind the list are wanted, and nothing of them is held";
+                     behind the list are wanted, and nothing of them is held; behind a list of \
+                     the greatest length they are as the node said before";
 
 const RANKED_PACKET: Layout = Layout {
     kind: DATA,

@@ -1,8 +1,8 @@
 //! A child: what it wants, and what it should have by now of what it was sent.
 
 use super::wants::Wants;
-use crate::multicast::frame::{RankReport, RankedHeader};
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::average::FadingShare;
 use ncmesh_engine::toolkit::backoff::Backoff;
 use std::collections::BTreeMap;
 
@@ -10,38 +10,39 @@ use std::collections::BTreeMap;
 const MEMORY: f64 = 64.0;
 /// Packets that link state's delivery counts for before any is sent.
 const PRIOR: f64 = 16.0;
-/// Least delivery that is believed.
+/// Least delivery of a link to a child that is believed, and least share of its frames that is
+/// believed to arrive here.
 const LEAST_DELIVERY: f64 = 0.02;
-/// Expected rank that may be missing when a child counts as served. A packet more is sent too often
-/// for each that is spared: with 1 the last packet was never sent, and everybody waited.
+const LEAST_BACK: f64 = 0.1;
+/// A child counts as served when it is expected to lack no more packets than this. With 1 the last
+/// packet of a generation was often left out, and all waited until the poll was repeated.
 const MARGIN: f64 = 0.05;
-/// Packets by which all children must be behind before one of a generation that is not whole is
-/// sent. Its combinations are the more useful, the less of it children have.
+/// A generation that is not whole yet is sent from only if every child that wants it lacks so many
+/// packets of what is held. A combination that is sent later is of more packets and helps more
+/// children.
 const GAP: f64 = 8.0;
 /// Whole generations that wait at a child for its own children, from which it gets no more.
 const BACKLOG: u8 = 4;
-/// Unanswered polls, times the share of its frames that arrive here, after which a child gets polls
-/// alone: it may be gone.
-const UNANSWERED_POLLS: f64 = 4.0;
-/// Packets since a child was last heard after which it is polled, and gets no more until then.
+/// Answers that should have arrived of polls, at which a child that sent none gets polls alone: it
+/// may be gone.
+const MISSING_ANSWERS: f64 = 4.0;
+/// Packets since a child was last heard after which it is polled, and gets no more until it answers.
 const UNHEARD: u32 = 128;
-/// Packets since its rank last grew after which a child gets few: this many in each pause. One that
-/// asks for ever, and has nothing in the end, costs little from then on.
+/// After so many packets by which its rank did not grow, a child gets only [`TRIAL`] packets in each
+/// [`TRIAL_PAUSE`]: one that asks for ever and never gains must not hold the channel.
 const IN_VAIN: u32 = 256;
 const TRIAL: u32 = 32;
 const TRIAL_PAUSE: Duration = Duration::from_secs(1);
-/// Least share of a child's frames that counts in that.
-const LEAST_BACK: f64 = 0.1;
 /// Packet times until a poll counts as lost: the time for which the child's report may wait.
 const POLL_PACKETS: f64 = 12.0;
 /// Longest pause between two polls.
 const LONGEST_POLL: Duration = Duration::from_millis(250);
-/// How far behind the number of a child's last frame those are that are older. A node that starts
-/// anew begins with a random one.
+/// A frame is older than a child's last one if its number is smaller, by no more than this. A
+/// greater difference comes from a node that started anew: it counts from a random number on.
 const OLDER: u16 = 1024;
 /// Silence after which a child is forgotten.
 const SILENT: Duration = Duration::from_secs(20);
-/// The same of one that was only expected, for each frame of it that should arrive of as many.
+/// The same of one that was only expected, if all of its frames arrive here; longer if fewer do.
 const NEVER_HEARD: Duration = Duration::from_secs(2);
 
 /// A child, as its parent knows it.
@@ -51,8 +52,8 @@ pub(super) struct Child {
     /// Number of its last frame; `None` if it has not been heard yet.
     number: Option<u16>,
     heard_at: Instant,
-    /// Packets that arrived and packets that were sent to it, the earlier ones less.
-    counted: (f64, f64),
+    /// Share of the packets that were sent to it which arrived.
+    arrived: FadingShare,
     /// Shares of frames that arrive there and here, as link state told at first.
     told: f64,
     back: f64,
@@ -84,7 +85,7 @@ impl Child {
             wants: Wants::default(),
             number: None,
             heard_at: now,
-            counted: (PRIOR * told, PRIOR),
+            arrived: FadingShare::starting_at(told, PRIOR, MEMORY),
             told,
             back: back.max(LEAST_BACK),
             pending: BTreeMap::new(),
@@ -125,10 +126,9 @@ impl Child {
         (self.number, self.heard_at) = (Some(number), now);
         (self.unanswered, self.unheard) = (0, 0);
         let mut wants = wants.clone();
-        wants.complete(&self.wants, RankedHeader::LISTED, RankReport::LISTED);
+        wants.complete(&self.wants);
         let before = core::mem::replace(&mut self.wants, wants.clone());
         let delivery = self.delivery();
-        let (mut arrived, mut sent) = self.counted;
         let mut gained = false;
         self.pending.retain(|generation, pending| {
             let Some(before) = before.rank(*generation) else { return false };
@@ -142,13 +142,11 @@ impl Child {
                 Some(_) => pending.sent,
                 None => pending.sent.min(gain / delivery),
             };
-            let keep = libm::pow(0.5, counted / MEMORY);
-            (arrived, sent) = (keep * arrived + gain, keep * sent + counted);
+            self.arrived.add(counted, gain);
             let polls = if gain > 0.0 { 0 } else { pending.polls };
             *pending = Pending { polls, ..Pending::default() };
             after.is_some()
         });
-        self.counted = (arrived, sent);
         if gained {
             self.in_vain = 0;
         }
@@ -156,8 +154,7 @@ impl Child {
 
     /// Returns the share of packets that arrive there.
     pub(super) fn delivery(&self) -> f64 {
-        let (arrived, sent) = self.counted;
-        (arrived / sent).clamp(LEAST_DELIVERY, 1.0)
+        self.arrived.value().clamp(LEAST_DELIVERY, 1.0)
     }
 
     /// Returns the share that arrives there of what link state promised, if it is being served.
@@ -184,7 +181,7 @@ impl Child {
 
     /// Returns whether it gets data: it answers, and what it has does not pile up there.
     pub(super) fn takes_data(&self, now: Instant) -> bool {
-        let answers = f64::from(self.unanswered) * self.back < UNANSWERED_POLLS;
+        let answers = f64::from(self.unanswered) * self.back < MISSING_ANSWERS;
         let gains = self.unheard < UNHEARD && (self.in_vain < IN_VAIN || now >= self.trial_at);
         answers && gains && (self.wants.receives || self.wants.backlog < BACKLOG)
     }
@@ -236,7 +233,7 @@ mod tests {
     const PACKET_TIME: Duration = Duration::from_millis(1);
 
     fn wants(first: u32, ranks: &[u8]) -> Wants {
-        Wants { receives: true, ..Wants::from(first, ranks.to_vec()) }
+        Wants { receives: true, ..Wants::from(first, ranks.iter().copied(), 200) }
     }
 
     /// A child over a link that was told to deliver half, which has been heard.

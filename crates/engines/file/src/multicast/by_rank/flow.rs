@@ -20,8 +20,9 @@ const WINDOW: u32 = RankReport::LISTED as u32;
 /// Time that a node leaves to a child which was heard to feed others, in packet times: a packet and
 /// the gap before it. What those send on would collide with ours.
 const SLOT: f64 = 1.3;
-/// Share of the promised delivery below which frames are taken to collide, and the mean wait when
-/// half of that share is left, and the longest mean wait, in slots.
+/// Frames are taken to collide if a child gets less than this share of what link state promised it.
+/// The mean wait is then [`EASE`] slots at half of that share, longer the less arrives, and
+/// [`MOST_EASE`] slots at most.
 const COLLIDING: f64 = 0.5;
 const EASE: f64 = 2.0;
 const MOST_EASE: f64 = 8.0;
@@ -63,13 +64,12 @@ impl Flow {
 
     // ---- children
 
-    /// Takes a node for a child until it is heard, if there is room for it. Returns it.
-    pub(super) fn expect_child(&mut self, cx: &Context<'_>, node: NodeId) -> Option<&mut Child> {
-        if self.children.len() >= MOST_CHILDREN && !self.children.contains_key(&node) {
-            return None;
+    /// Takes a node for a child until it is heard, if there is room for it.
+    pub(super) fn expect_child(&mut self, cx: &Context<'_>, node: NodeId) {
+        if self.children.len() < MOST_CHILDREN {
+            let (to, from) = (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
+            self.children.entry(node).or_insert_with(|| Child::expected(to, from, cx.now));
         }
-        let (to, from) = (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
-        Some(self.children.entry(node).or_insert_with(|| Child::expected(to, from, cx.now)))
     }
 
     /// Takes what a child wants. One that wants nothing is no child any more.
@@ -83,10 +83,9 @@ impl Flow {
             self.children.remove(&node);
         } else {
             let lowest = self.lowest_wanted();
-            let geometry = self.held.manifest.geometry;
-            let packets = |g| if g < geometry.batches() { geometry.packets(g) } else { 0 };
-            let Some(child) = self.expect_child(cx, node) else { return };
-            child.hear(wants, number, packets, cx.now);
+            self.expect_child(cx, node);
+            let Some(child) = self.children.get_mut(&node) else { return };
+            child.hear(wants, number, |generation| self.held.packets(generation), cx.now);
 
             // What nobody wanted before is asked for at once.
             let is_new = self.lowest_wanted().is_some_and(|now| lowest.is_none_or(|l| now < l));
@@ -132,14 +131,7 @@ impl Flow {
         let rank = |g| if self.is_wanted(g) { self.held.rank(g) } else { UNWANTED };
         let wants = match self.lowest_wanted().filter(|_| !self.held.is_source()) {
             None => Wants::nothing(),
-            Some(first) => {
-                let ranks: Vec<u8> = (first..self.held.len()).take(listed).map(rank).collect();
-                if ranks.len() < listed {
-                    Wants::from(first, ranks)
-                } else {
-                    Wants::cut(first, ranks)
-                }
-            }
+            Some(first) => Wants::from(first, (first..self.held.len()).map(rank), listed),
         };
         let whole = || self.held.begun(0).filter(|g| self.held.is_whole(*g));
         let lacking = |child: &Child| whole().filter(|g| child.wants.rank(*g).is_some()).count();

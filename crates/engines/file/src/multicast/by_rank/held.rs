@@ -2,9 +2,10 @@
 //!
 //! Every node on the way decodes a generation once it is whole and checks it against the hash tree
 //! of the announcement. One that a forged packet spoiled is dropped and taken anew, then from the
-//! parent alone: what spoils others' generations goes no further than one hop before it is found.
+//! parent alone. A node may pass combinations on before its generation is whole, and a forged packet
+//! with them; the next nodes find out as it does.
 
-use crate::multicast::frame::Ranked;
+use crate::multicast::frame::{Ranked, append_coding};
 use ncmesh_code::{CodeError, Decoder};
 use ncmesh_engine::file::{BatchSet, Manifest};
 use rand_core::RngCore;
@@ -156,9 +157,14 @@ impl Held {
         self.generations = generations;
     }
 
-    /// Drops the generation with the highest number, which is wanted last. Returns it.
-    pub(super) fn drop_last(&mut self) -> Option<u32> {
-        self.generations.pop_last().map(|(generation, _)| generation)
+    /// Returns the last generation of which something is held.
+    pub(super) fn last_begun(&self) -> Option<u32> {
+        self.generations.last_key_value().map(|(generation, _)| *generation)
+    }
+
+    /// Drops the last generation of which something is held: it is wanted last.
+    pub(super) fn drop_last(&mut self) {
+        self.generations.pop_last();
     }
 
     /// Returns the bytes that it takes, about.
@@ -181,10 +187,7 @@ impl Held {
         out: &mut Vec<u8>,
     ) -> Result<bool, CodeError> {
         let Some(held) = self.generations.get(&generation) else { return Ok(false) };
-        let shape = held.shape();
-        let start = out.len();
-        out.resize(start + shape.generation_size() + shape.symbol_size(), 0);
-        let (vector, payload) = out[start..].split_at_mut(shape.generation_size());
+        let (vector, payload) = append_coding(held.shape(), out);
         held.recode(rng, vector, payload)
     }
 }

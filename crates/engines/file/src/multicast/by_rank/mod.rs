@@ -181,8 +181,8 @@ impl ByRank {
         }
     }
 
-    /// Returns a transfer, as a relay of it if this node had no part in it. A full table loses the
-    /// relayed transfer that was silent longest.
+    /// Returns a transfer, as a relay of it if this node had no part in it. If it relays too many,
+    /// the one that was silent longest makes room; those that it sends or receives never do.
     fn join(&mut self, cx: &mut Context<'_>, manifest: &Manifest) -> Option<&mut Flow> {
         let id = manifest.flow;
         if !self.flows.contains_key(&id) {
@@ -260,11 +260,11 @@ impl ByRank {
             }
             let largest = self.flows.iter_mut().max_by_key(|(_, flow)| flow.held.memory());
             let Some((largest, flow)) = largest else { return false };
-            let last = flow.held.begun(0).last();
-            let is_later = last.is_some_and(|last| *largest != id || last > generation);
-            if !is_later || flow.held.drop_last().is_none() {
+            let last = flow.held.last_begun();
+            if last.is_none_or(|last| *largest == id && last <= generation) {
                 return false;
             }
+            flow.held.drop_last();
         }
     }
 
@@ -344,8 +344,9 @@ impl ByRank {
     /// Does what has fallen due.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         for flow in self.flows.values_mut().filter(|flow| !flow.held.is_source()) {
-            let wants_something = flow.lowest_wanted().is_some();
-            flow.upstream.ask_again(wants_something, now);
+            if flow.upstream.take_question(now) && flow.lowest_wanted().is_some() {
+                flow.upstream.report(now);
+            }
         }
     }
 

@@ -200,7 +200,8 @@ impl Net {
             && self.nodes[&NodeId(node)].engine.transfers().iter().any(|t| t.finished.is_some())
     }
 
-    /// Runs until these nodes have the file, for at most so many seconds. Returns how many it took.
+    /// Runs until these nodes have the file. Returns after how many seconds; `None` if they do not
+    /// have it after `seconds`.
     fn run(&mut self, receivers: &[u16], seconds: u64) -> Option<f64> {
         let (begin, end) = (self.now, self.now + Duration::from_secs(seconds));
         while self.now < end {

@@ -6,6 +6,7 @@
 
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::average::FadingShare;
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_wire::NodeId;
@@ -67,12 +68,11 @@ pub(super) struct Upstream {
     asked: u32,
 }
 
-/// Packets of a neighbour, the earlier ones less.
+/// Packets of a neighbour: the number of the last one, and the share that was heard.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     number: u16,
-    heard: f64,
-    sent: f64,
+    heard: FadingShare,
 }
 
 impl Upstream {
@@ -82,12 +82,11 @@ impl Upstream {
         if self.links.len() >= MOST_COUNTED && !self.links.contains_key(&neighbor) {
             return;
         }
-        let first = Counted { number: number.wrapping_sub(1), heard: PRIOR * told, sent: PRIOR };
+        let heard = FadingShare::starting_at(told, PRIOR, MEMORY);
+        let first = Counted { number: number.wrapping_sub(1), heard };
         let counted = self.links.entry(neighbor).or_insert(first);
         let sent = f64::from(number.wrapping_sub(counted.number)).clamp(1.0, MEMORY);
-        let keep = libm::pow(0.5, sent / MEMORY);
-        counted.heard = keep * counted.heard + 1.0;
-        counted.sent = keep * counted.sent + sent;
+        counted.heard.add(sent, 1.0);
         counted.number = number;
     }
 
@@ -127,15 +126,11 @@ impl Upstream {
         self.report_at = (self.copies > 0).then_some(again);
     }
 
-    /// Asks the parent again if it has been silent although something is wanted.
-    pub(super) fn ask_again(&mut self, wants_something: bool, now: Instant) {
-        if self.report_at.is_some() || self.ask_at.is_none_or(|at| at > now) {
-            return;
-        }
-        self.ask_at = None;
-        if wants_something {
-            self.report(now);
-        }
+    /// Returns whether the parent has been silent for so long that it is to be asked again.
+    pub(super) fn take_question(&mut self, now: Instant) -> bool {
+        let is_due = self.report_at.is_none() && self.ask_at.is_some_and(|at| at <= now);
+        self.ask_at = self.ask_at.filter(|_| !is_due);
+        is_due
     }
 
     /// Lets a report go out if none was sent yet, or nothing says when.
@@ -223,8 +218,8 @@ impl Upstream {
     /// Returns the share of a neighbour's packets that arrives, if it is far less than link state
     /// tells.
     fn poor_delivery(&self, cx: &Context<'_>, neighbor: NodeId) -> Option<f64> {
-        let counted = self.links.get(&neighbor).filter(|counted| counted.sent >= ENOUGH)?;
-        let delivery = counted.heard / counted.sent;
+        let counted = self.links.get(&neighbor).filter(|c| c.heard.trials() >= ENOUGH)?;
+        let delivery = counted.heard.value();
         (delivery < POOR * cx.topology.delivery(neighbor, cx.me)).then_some(delivery)
     }
 
@@ -333,9 +328,9 @@ mod tests {
         (0..copies(0.5)).for_each(|_| up.note_reported(0.5, Duration::from_millis(1), now));
         assert_eq!(up.reports_to(now + Duration::from_secs(9)), None);
         up.hear_parent(false, true, now);
-        up.ask_again(true, now + QUIET / 2);
-        assert_eq!(up.reports_to(now + QUIET), None);
-        up.ask_again(true, now + QUIET);
+        assert!(!up.take_question(now + QUIET / 2) && up.take_question(now + QUIET));
+        assert!(!up.take_question(now + QUIET));
+        up.report(now + QUIET);
         assert_eq!(up.reports_to(now + QUIET), Some(GOOD));
         (0..copies(0.5)).for_each(|_| up.note_reported(0.5, Duration::from_millis(1), now));
         let later = now + Duration::from_secs(1);

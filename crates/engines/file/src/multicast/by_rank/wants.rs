@@ -1,5 +1,7 @@
 //! What a node still wants from upstream, generation by generation.
 
+use crate::multicast::frame::RankReport;
+
 /// Rank that stands for a generation that is not wanted.
 pub(crate) const UNWANTED: u8 = 255;
 
@@ -12,8 +14,10 @@ pub(crate) struct Wants {
     /// Lowest generation that is wanted; `u32::MAX` if none is.
     pub first: u32,
     /// Ranks held of that one and of those behind it, in order; [`UNWANTED`] if one is not wanted.
-    /// Those behind the list are wanted, and nothing is held of them.
+    /// Those behind the list are wanted, and nothing is held of them, unless it is cut.
     pub ranks: Vec<u8>,
+    /// Whether the list ends for lack of room. Generations behind it are as they were before.
+    pub is_cut: bool,
     /// Generations that it holds whole and that a child of it wants; of the child that lacks
     /// fewest.
     pub backlog: u8,
@@ -31,6 +35,7 @@ impl Default for Wants {
         Self {
             first: 0,
             ranks: Vec::new(),
+            is_cut: false,
             backlog: 0,
             receives: false,
             forwards: false,
@@ -45,27 +50,24 @@ impl Wants {
         Self { first: NONE, ..Self::default() }
     }
 
-    /// Returns the wants of a node that holds `ranks` of the generation `first` and those behind.
-    pub(super) fn from(first: u32, mut ranks: Vec<u8>) -> Self {
-        while ranks.last() == Some(&0) {
+    /// Returns the wants of a node that holds `ranks` of the generation `first` and those behind,
+    /// for a frame with `room` for so many.
+    pub(super) fn from(first: u32, ranks: impl Iterator<Item = u8>, room: usize) -> Self {
+        let mut ranks: Vec<u8> = ranks.take(room).collect();
+        let is_cut = ranks.len() == room;
+        while !is_cut && ranks.last() == Some(&0) {
             ranks.pop();
         }
-        Self { first, ranks, ..Self::default() }
+        Self { first, ranks, is_cut, ..Self::default() }
     }
 
-    /// Returns the wants of a node that lists `ranks` and has more to say than there is room for.
-    pub(super) fn cut(first: u32, ranks: Vec<u8>) -> Self {
-        Self { first, ranks, ..Self::default() }
-    }
-
-    /// Adds what was known `before` of generations behind a list that was as long as there is
-    /// `room` for, up to `most` in all.
-    pub(super) fn complete(&mut self, before: &Self, room: usize, most: usize) {
-        if self.ranks.len() < room {
+    /// Adds to a list that is cut what was known `before` of the generations behind it.
+    pub(super) fn complete(&mut self, before: &Self) {
+        if !self.is_cut {
             return;
         }
         let listed = before.first.saturating_add(before.ranks.len() as u32);
-        let end = listed.min(self.first.saturating_add(most as u32));
+        let end = listed.min(self.first.saturating_add(RankReport::LISTED as u32));
         for generation in self.first.saturating_add(self.ranks.len() as u32)..end {
             self.ranks.push(before.rank(generation).unwrap_or(UNWANTED));
         }
@@ -95,8 +97,8 @@ mod tests {
             first in 0..1000u32,
             ranks in prop::collection::vec(prop_oneof![0..3u8, Just(UNWANTED)], 0..20),
         ) {
-            let wants = Wants::from(first, ranks.clone());
-            prop_assert!(wants.ranks.last() != Some(&0));
+            let wants = Wants::from(first, ranks.iter().copied(), 20);
+            prop_assert!(!wants.is_cut && wants.ranks.last() != Some(&0));
             for (generation, rank) in (first..).zip(&ranks) {
                 prop_assert_eq!(wants.rank(generation), (*rank != UNWANTED).then_some(*rank));
             }
@@ -106,18 +108,20 @@ mod tests {
     }
 
     #[test]
-    fn a_short_list_leaves_what_was_known_behind_it() {
-        let before = Wants::cut(2, vec![1, UNWANTED, 3, UNWANTED, 5]);
-        let mut wants = Wants::cut(3, vec![UNWANTED, 4]);
-        wants.complete(&before, 2, 200);
+    fn a_list_that_is_cut_leaves_what_was_known_behind_it() {
+        let from = |first, ranks: &[u8], room| Wants::from(first, ranks.iter().copied(), room);
+        let before = from(2, &[1, UNWANTED, 3, UNWANTED, 5], 200);
+        let mut wants = from(3, &[UNWANTED, 4, 0, 0], 2);
+        wants.complete(&before);
         assert_eq!((wants.first, &wants.ranks[..]), (3, &[UNWANTED, 4, UNWANTED, 5][..]));
-        // A list with room left says all, and one far away says nothing of what is here.
-        let mut all = Wants::from(3, vec![7]);
-        all.complete(&before, 2, 200);
-        assert_eq!(all.ranks, [7]);
-        let mut near = Wants::cut(0, vec![1, 1]);
-        near.complete(&Wants::cut(u32::MAX - 9, vec![1; 9]), 2, 200);
-        assert_eq!(near.ranks.len(), 200);
+        // A list with room left says all, however long it is.
+        let mut all = from(3, &[7; 20], 200);
+        all.complete(&from(3, &[9; 30], 200));
+        assert_eq!(all.ranks, [7; 20]);
+        // One far away says nothing of what is here, and a list has an end.
+        let mut near = from(0, &[1, 1], 2);
+        near.complete(&from(u32::MAX - 9, &[1; 9], 200));
+        assert_eq!(near.ranks.len(), RankReport::LISTED);
     }
 
     #[test]

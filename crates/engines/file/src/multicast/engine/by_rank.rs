@@ -6,7 +6,7 @@ use crate::multicast::frame::{self, Announcement, RankReport, Ranked, TransferPh
 use crate::multicast::sink::{self, SinkOutcome, SinkPhase};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::{Context, Event, FileEngine, Filled, Frame};
+use ncmesh_engine::{Context, Filled, Frame};
 use ncmesh_wire::FlowId;
 use std::ops::RangeInclusive;
 
@@ -64,24 +64,17 @@ impl FileMulticast {
             _ => SinkOutcome::BatchForged,
         };
         by_rank.settle(cx, flow, generation, outcome != SinkOutcome::BatchForged);
-        match outcome {
-            SinkOutcome::BatchForged => cx.counters.drop(DropReason::Malformed),
-            SinkOutcome::WriteFailed(why) => {
-                self.refuse(cx, flow, why);
-                cx.events.push_back(Event::Unwritable(flow));
-            }
-            SinkOutcome::BatchWritten => {
-                let pause = ACK_PAUSE * self.announcements.receivers(flow);
-                let pause = pause.clamp(*ACK_PAUSES.start(), *ACK_PAUSES.end());
-                let is_due = self.sinks.get(&flow).is_some_and(|sink| {
-                    let lately = |at| cx.now.since(at) < pause;
-                    sink.phase == SinkPhase::Verifying || !sink.acknowledged_at.is_some_and(lately)
-                });
-                if is_due {
-                    self.acknowledge_progress(cx, flow);
-                }
-            }
-            SinkOutcome::Quiet | SinkOutcome::Malformed => {}
+        if !self.note_outcome(cx, flow, outcome) {
+            return;
+        }
+        let pause = ACK_PAUSE * self.announcements.receivers(flow);
+        let pause = pause.clamp(*ACK_PAUSES.start(), *ACK_PAUSES.end());
+        let is_due = self.sinks.get(&flow).is_some_and(|sink| {
+            let lately = |at| cx.now.since(at) < pause;
+            sink.phase == SinkPhase::Verifying || !sink.acknowledged_at.is_some_and(lately)
+        });
+        if is_due {
+            self.acknowledge_progress(cx, flow);
         }
     }
 

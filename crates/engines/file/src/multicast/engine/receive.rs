@@ -140,7 +140,20 @@ impl FileMulticast {
             return cx.counters.drop(DropReason::Full);
         }
         let Some(sink) = self.sinks.get_mut(&flow) else { return };
-        match sink.handle_data(&data, cx.now, cx.storage) {
+        let outcome = sink.handle_data(&data, cx.now, cx.storage);
+        if self.note_outcome(cx, flow, outcome) {
+            self.acknowledge_progress(cx, flow);
+        }
+    }
+
+    /// Notes what became of a batch. Returns whether it was written.
+    pub(super) fn note_outcome(
+        &mut self,
+        cx: &mut Context<'_>,
+        flow: FlowId,
+        outcome: SinkOutcome,
+    ) -> bool {
+        match outcome {
             SinkOutcome::Quiet => {}
             SinkOutcome::Malformed | SinkOutcome::BatchForged => {
                 cx.counters.drop(DropReason::Malformed);
@@ -149,8 +162,9 @@ impl FileMulticast {
                 self.refuse(cx, flow, why);
                 cx.events.push_back(Event::Unwritable(flow));
             }
-            SinkOutcome::BatchWritten => self.acknowledge_progress(cx, flow),
+            SinkOutcome::BatchWritten => return true,
         }
+        false
     }
 
     /// Handles an acknowledgment that is addressed to this node: passes it on, or takes it in as

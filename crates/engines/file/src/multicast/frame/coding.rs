@@ -1,5 +1,6 @@
 //! Coding vector and payload, with which data packets end.
 
+use ncmesh_code::Shape;
 use ncmesh_engine::Malformed;
 use ncmesh_wire::Reader;
 
@@ -13,6 +14,13 @@ pub(crate) enum Coding<'a> {
     Systematic(u8),
     /// The linear combination with these coefficients, one for each packet of the batch.
     Combined(&'a [u8]),
+}
+
+/// Appends an empty coding vector and an empty payload, to be filled in.
+pub(crate) fn append_coding(shape: Shape, out: &mut Vec<u8>) -> (&mut [u8], &mut [u8]) {
+    let start = out.len();
+    out.resize(start + shape.generation_size() + shape.symbol_size(), 0);
+    out[start..].split_at_mut(shape.generation_size())
 }
 
 impl<'a> Coding<'a> {

@@ -25,7 +25,7 @@ mod tests;
 
 pub(crate) use ack::{Ack, Piggyback};
 pub(crate) use announcement::{Announcement, TransferPhase};
-pub(crate) use coding::Coding;
+pub(crate) use coding::{Coding, append_coding};
 pub(crate) use data::{Data, DataHeader};
 pub(crate) use ranked::{RankReport, Ranked, RankedHeader};
 pub(crate) use report::Report;

@@ -25,7 +25,8 @@ pub(crate) struct RankedHeader {
     pub generation: u32,
     /// Packets of this generation (k).
     pub packets: u8,
-    /// How many independent combinations of them its sender holds.
+    /// How many independent combinations of them its sender holds. Shown in traces; receivers go
+    /// by what arrives.
     pub rank: u8,
     /// Whether its sender's children are to report.
     pub poll: bool,
@@ -76,7 +77,8 @@ impl<'a> Ranked<'a> {
         if listed > LISTED_IN_DATA {
             return Err(Malformed);
         }
-        let wants = wants_of(flags, first, backlog, r.bytes(listed)?);
+        let mut wants = wants_of(flags, first, backlog, r.bytes(listed)?);
+        wants.is_cut = listed == LISTED_IN_DATA;
         let poll = flags & POLL != 0;
         let header = RankedHeader { flow, generation, packets, rank, poll, number, parent, wants };
         let (coding, payload) = Coding::parse(flags & SYSTEMATIC != 0, packets, r)?;
@@ -119,7 +121,8 @@ impl RankReport {
         if flags & !WANTS != 0 || ranks.len() > LISTED_IN_REPORT {
             return Err(Malformed);
         }
-        let wants = wants_of(flags, first, backlog, ranks);
+        let mut wants = wants_of(flags, first, backlog, ranks);
+        wants.is_cut = ranks.len() == LISTED_IN_REPORT;
         Ok(Self { next_hop, parent, child, flow, number, wants })
     }
 }
@@ -133,6 +136,7 @@ fn wants_of(flags: u8, first: u32, backlog: u8, ranks: &[u8]) -> Wants {
     Wants {
         first,
         ranks: ranks.to_vec(),
+        is_cut: false,
         backlog,
         receives: flags & RECEIVES != 0,
         forwards: flags & FORWARDS != 0,

@@ -68,8 +68,8 @@ fn tree_header() -> DataHeader {
 
 /// Header of a coded packet of two, of a node that receives and forwards the file and polls.
 fn ranked_header() -> RankedHeader {
-    let ranks = vec![1, 255];
-    let wants = Wants { first: 5, ranks, backlog: 1, receives: true, forwards: true, feeds: false };
+    let (ranks, receives, forwards) = (vec![1, 255], true, true);
+    let wants = Wants { first: 5, ranks, backlog: 1, receives, forwards, ..Wants::default() };
     let (packets, rank, poll) = (2, 2, true);
     let (number, parent) = (0x0102, NodeId(3));
     RankedHeader { flow: FLOW, generation: 4, packets, rank, poll, number, parent, wants }
@@ -337,8 +337,9 @@ fn turns_supersede_each_other_as_serial_numbers() {
 fn wants(listed: usize) -> impl Strategy<Value = Wants> {
     let ranks = prop::collection::vec(any::<u8>(), 0..=listed);
     let fields = (any::<u32>(), ranks, any::<u8>(), any::<[bool; 3]>());
-    fields.prop_map(|(first, ranks, backlog, [receives, forwards, feeds])| Wants {
+    fields.prop_map(move |(first, ranks, backlog, [receives, forwards, feeds])| Wants {
         first,
+        is_cut: ranks.len() == listed,
         ranks,
         backlog,
         receives,

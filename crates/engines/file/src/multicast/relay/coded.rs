@@ -5,7 +5,7 @@
 //! falls by one with each packet sent. The forwarder sends while it is positive. So it sends, on
 //! average, as many packets as its children need, without hearing from them.
 
-use crate::multicast::frame::Data;
+use crate::multicast::frame::{Data, append_coding};
 use ncmesh_code::{Recoder, Shape};
 use ncmesh_engine::Malformed;
 use rand_core::RngCore;
@@ -56,10 +56,7 @@ impl CodedBuffer {
     /// Appends the coding vector and payload of a fresh combination and pays for it. Returns
     /// whether there was anything to combine.
     pub(super) fn fill(&mut self, rng: &mut impl RngCore, out: &mut Vec<u8>) -> bool {
-        let shape = self.recoder.shape();
-        let start = out.len();
-        out.resize(start + shape.generation_size() + shape.symbol_size(), 0);
-        let (coefficients, payload) = out[start..].split_at_mut(shape.generation_size());
+        let (coefficients, payload) = append_coding(self.recoder.shape(), out);
         let is_filled = matches!(self.recoder.recode(rng, coefficients, payload), Ok(true));
         self.credit -= 1.0;
         is_filled

@@ -229,9 +229,7 @@ impl FileSink {
     /// Returns the bytes that a packet of `batch` would take beyond those in use: none unless it
     /// begins a batch and no spare decoder is left.
     pub(super) fn memory_needed(&self, batch: u32) -> usize {
-        let begins_batch = self.phase == SinkPhase::Receiving
-            && !self.have.contains(batch)
-            && !self.decoders.contains_key(&batch);
+        let begins_batch = self.wants(batch) && !self.decoders.contains_key(&batch);
         if begins_batch && self.spare.is_empty() { self.memory_of_batch() } else { 0 }
     }
 
@@ -261,7 +259,7 @@ impl FileSink {
     /// Returns the packets of `batch` that need not be sent to this receiver again; `None` if it
     /// needs nothing of the batch any more.
     pub(super) fn held_packets(&self, batch: u32) -> Option<PacketSet> {
-        if self.phase != SinkPhase::Receiving || self.have.contains(batch) {
+        if !self.wants(batch) {
             return None;
         }
         let mut held = PacketSet::default();

@@ -4,7 +4,7 @@ use super::FileSource;
 use super::state::CloseReason;
 use super::turn::{BatchTurn, Sending, TurnPacket};
 use crate::multicast::arq::Arq;
-use crate::multicast::frame::{self, DataHeader, Piggyback};
+use crate::multicast::frame::{self, DataHeader, Piggyback, append_coding};
 use crate::multicast::routing::Forwarding;
 use crate::multicast::scheme::{Scheme, Switching};
 use ncmesh_code::{Encoder, draw};
@@ -159,10 +159,7 @@ fn write_packet(
         out.extend_from_slice(symbol);
         return Some(());
     }
-    let shape = encoder.shape();
-    let start = out.len();
-    out.resize(start + shape.generation_size() + shape.symbol_size(), 0);
-    let (coefficients, payload) = out[start..].split_at_mut(shape.generation_size());
-    draw(shape.field(), rng, coefficients);
+    let (coefficients, payload) = append_coding(encoder.shape(), out);
+    draw(encoder.shape().field(), rng, coefficients);
     encoder.encode(coefficients, payload).ok()
 }
