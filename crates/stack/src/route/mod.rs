@@ -242,8 +242,8 @@ impl Route {
         }
     }
 
-    /// Returns the state of a node as it told it. The state here lacks the link from this node while
-    /// that is in doubt, but others must not learn so: they would never be told otherwise.
+    /// Returns the state of a node as it told it. The state here lacks the link from this node
+    /// while that is in doubt, but others must not learn so: they would never be told otherwise.
     fn as_told(&self, node: NodeId) -> Option<Cow<'_, LinkState>> {
         let state = self.topology.state(node)?;
         let doubted = self.doubted.get(&node).filter(|(version, _)| *version == state.version);

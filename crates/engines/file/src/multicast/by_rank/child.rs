@@ -26,10 +26,10 @@ const BACKLOG: u8 = 4;
 /// Answers that should have arrived of polls, at which a child that sent none gets polls alone: it
 /// may be gone.
 const MISSING_ANSWERS: f64 = 4.0;
-/// Packets since a child was last heard after which it is polled, and gets no more until it answers.
+/// Packets since a child was last heard after which it is polled, and gets no more until then.
 const UNHEARD: u32 = 128;
-/// After so many packets by which its rank did not grow, a child gets only [`TRIAL`] packets in each
-/// [`TRIAL_PAUSE`]: one that asks for ever and never gains must not hold the channel.
+/// After so many packets by which its rank did not grow, a child gets only [`TRIAL`] packets in
+/// each [`TRIAL_PAUSE`]: one that asks for ever and never gains must not hold the channel.
 const IN_VAIN: u32 = 256;
 const TRIAL: u32 = 32;
 const TRIAL_PAUSE: Duration = Duration::from_secs(1);

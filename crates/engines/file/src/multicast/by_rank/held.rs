@@ -2,8 +2,8 @@
 //!
 //! Every node on the way decodes a generation once it is whole and checks it against the hash tree
 //! of the announcement. One that a forged packet spoiled is dropped and taken anew, then from the
-//! parent alone. A node may pass combinations on before its generation is whole, and a forged packet
-//! with them; the next nodes find out as it does.
+//! parent alone. A node may pass combinations on before its generation is whole, and a forged
+//! packet with them; the next nodes find out as it does.
 
 use crate::multicast::frame::{Ranked, append_coding};
 use ncmesh_code::{CodeError, Decoder};
