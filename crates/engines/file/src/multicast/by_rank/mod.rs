@@ -52,7 +52,7 @@ use ncmesh_wire::{FlowId, NodeId};
 use passing::{Passing, PassingKey};
 use rand_core::RngCore;
 use std::collections::BTreeMap;
-pub(super) use wants::Wants;
+pub(super) use wants::{MOST_RANKS, Wants};
 
 /// Packet time before one was sent.
 const LEAST_PACKET_TIME: Duration = Duration::from_millis(1);

@@ -1,9 +1,10 @@
 //! What a node still wants from upstream, generation by generation.
 
-use crate::multicast::frame::RankReport;
-
 /// Rank that stands for a generation that is not wanted.
 pub(crate) const UNWANTED: u8 = 255;
+
+/// Most ranks in a list.
+pub(crate) const MOST_RANKS: usize = 200;
 
 /// Lowest generation wanted, of a node that wants none.
 const NONE: u32 = u32::MAX;
@@ -67,7 +68,7 @@ impl Wants {
             return;
         }
         let listed = before.first.saturating_add(before.ranks.len() as u32);
-        let end = listed.min(self.first.saturating_add(RankReport::LISTED as u32));
+        let end = listed.min(self.first.saturating_add(MOST_RANKS as u32));
         for generation in self.first.saturating_add(self.ranks.len() as u32)..end {
             self.ranks.push(before.rank(generation).unwrap_or(UNWANTED));
         }
@@ -121,7 +122,7 @@ mod tests {
         // One far away says nothing of what is here, and a list has an end.
         let mut near = from(0, &[1, 1], 2);
         near.complete(&from(u32::MAX - 9, &[1; 9], 200));
-        assert_eq!(near.ranks.len(), RankReport::LISTED);
+        assert_eq!(near.ranks.len(), MOST_RANKS);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::Coding;
 use super::coding::SYSTEMATIC;
-use crate::multicast::by_rank::Wants;
+use crate::multicast::by_rank::{MOST_RANKS, Wants};
 use ncmesh_engine::Malformed;
 use ncmesh_wire::{FlowId, NodeId, Reader, Writer};
 
@@ -14,9 +14,8 @@ const RECEIVES: u8 = 4;
 const FORWARDS: u8 = 8;
 const FEEDS: u8 = 16;
 const WANTS: u8 = RECEIVES | FORWARDS | FEEDS;
-/// Most ranks that a data packet and a report list.
+/// Most ranks that a data packet lists.
 const LISTED_IN_DATA: usize = 16;
-const LISTED_IN_REPORT: usize = 200;
 
 /// Everything in a data packet before its coding vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,10 +102,10 @@ pub(crate) struct RankReport {
 
 impl RankReport {
     /// Most ranks in it.
-    pub(crate) const LISTED: usize = LISTED_IN_REPORT;
+    pub(crate) const LISTED: usize = MOST_RANKS;
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let ranks = &self.wants.ranks[..self.wants.ranks.len().min(LISTED_IN_REPORT)];
+        let ranks = &self.wants.ranks[..self.wants.ranks.len().min(MOST_RANKS)];
         let mut w = Writer::new(out);
         w.node(self.next_hop).node(self.parent).node(self.child).flow(self.flow);
         w.u16(self.number).u8(flags_of(&self.wants)).u32(self.wants.first);
@@ -118,11 +117,11 @@ impl RankReport {
         let (next_hop, parent, child) = (r.node()?, r.node()?, r.node()?);
         let (flow, number, flags) = (r.flow()?, r.u16()?, r.u8()?);
         let (first, backlog, ranks) = (r.u32()?, r.u8()?, r.rest());
-        if flags & !WANTS != 0 || ranks.len() > LISTED_IN_REPORT {
+        if flags & !WANTS != 0 || ranks.len() > MOST_RANKS {
             return Err(Malformed);
         }
         let mut wants = wants_of(flags, first, backlog, ranks);
-        wants.is_cut = ranks.len() == LISTED_IN_REPORT;
+        wants.is_cut = ranks.len() == MOST_RANKS;
         Ok(Self { next_hop, parent, child, flow, number, wants })
     }
 }
