@@ -360,10 +360,10 @@ impl Repair {
             }
             let nodes: Vec<NodeId> = listed(topology, range).map(|listed| listed.origin).collect();
             if nodes.len() <= LIST {
+                // What the neighbour has and we lack, only it can tell.
+                lists.push(range);
                 if quality < ASKING_HELPS {
                     told.extend(nodes);
-                } else {
-                    lists.push(range);
                 }
                 continue;
             }
