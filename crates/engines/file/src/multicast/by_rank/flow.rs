@@ -17,6 +17,8 @@ const MOST_CHILDREN: usize = 64;
 /// Generations from the lowest that a child wants on that are sent from. A child that gets little
 /// holds the others back from there on only.
 const WINDOW: u32 = RankReport::LISTED as u32;
+/// Share of the best delivery of a child below which another waits for its packets.
+const PATIENT: f64 = 0.5;
 /// Time that a node leaves to a child which was heard to feed others, in packet times: a packet and
 /// the gap before it. What those send on would collide with ours.
 const SLOT: f64 = 1.3;
@@ -26,6 +28,15 @@ const SLOT: f64 = 1.3;
 const COLLIDING: f64 = 0.5;
 const EASE: f64 = 2.0;
 const MOST_EASE: f64 = 8.0;
+
+/// What a packet of a generation is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Worth {
+    Nothing,
+    /// It serves only children who can wait for it.
+    Later,
+    Now,
+}
 
 /// One transfer at one node.
 #[derive(Debug)]
@@ -147,7 +158,8 @@ impl Flow {
 
     // ---- what is sent
 
-    /// Returns the generation to send a packet of now, if there is one.
+    /// Returns the generation to send a packet of now, if there is one: the lowest that is worth it,
+    /// before those that can wait.
     pub(super) fn next_generation(&self, now: Instant) -> Option<u32> {
         if now < self.hold_until {
             return None;
@@ -155,31 +167,62 @@ impl Flow {
         let lowest = self.children.values().filter_map(|child| child.wants.lowest()).min()?;
         let end = lowest.saturating_add(WINDOW).min(self.held.len());
         if self.held.is_source() {
-            (lowest..end).find(|g| self.is_sendable(*g, now))
+            self.first_worth_sending(lowest..end, now)
         } else {
-            self.held.begun(lowest).take_while(|g| *g < end).find(|g| self.is_sendable(*g, now))
+            self.first_worth_sending(self.held.begun(lowest).take_while(|g| *g < end), now)
         }
+    }
+
+    fn first_worth_sending(
+        &self,
+        generations: impl Iterator<Item = u32>,
+        now: Instant,
+    ) -> Option<u32> {
+        let mut later = None;
+        for generation in generations {
+            match self.worth(generation, now) {
+                Worth::Now => return Some(generation),
+                Worth::Later => later = later.or(Some(generation)),
+                Worth::Nothing => {}
+            }
+        }
+        later
     }
 
     /// Returns whether a packet of a generation is worth sending. Of one that is whole: if a child
     /// is expected to lack something, or did not answer a poll. Of another: if all that want it are
     /// far behind, for more will come that serves them all.
-    fn is_sendable(&self, generation: u32, now: Instant) -> bool {
+    ///
+    /// A child over a link far poorer than another's needs many packets of each generation that
+    /// serve nobody else. If no child forwards, they are sent when the others have theirs: those
+    /// have them sooner, and the poor one has its own no later. While a child forwards, packets for
+    /// another cost less, for the one that forwards has its hands full.
+    fn worth(&self, generation: u32, now: Instant) -> Worth {
         let rank = self.held.rank(generation);
         if rank == 0 {
-            return false;
+            return Worth::Nothing;
         }
+        let best = self.children.values().map(Child::delivery).fold(0.0, f64::max);
         let (mut is_lacking, mut is_unanswered, mut are_far_behind) = (false, false, true);
+        let mut can_wait = !self.children.values().any(|child| child.wants.forwards);
         for child in self.children.values() {
             let Some(lacks) = child.lacks(generation, rank) else { continue };
-            is_lacking |= !Child::is_served(lacks) && child.takes_data(now);
             is_unanswered |= child.is_poll_lost(generation, now);
             are_far_behind &= Child::is_far_behind(lacks);
+            if !Child::is_served(lacks) && child.takes_data(now) {
+                is_lacking = true;
+                can_wait &= child.delivery() < PATIENT * best;
+            }
         }
-        if self.held.is_whole(generation) {
+        let is_worth_it = if self.held.is_whole(generation) {
             is_lacking || is_unanswered
         } else {
             is_lacking && are_far_behind
+        };
+        match is_worth_it {
+            false => Worth::Nothing,
+            true if can_wait && !is_unanswered => Worth::Later,
+            true => Worth::Now,
         }
     }
 

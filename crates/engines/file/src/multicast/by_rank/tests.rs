@@ -292,6 +292,21 @@ fn one_packet_serves_all_children() {
 }
 
 #[test]
+fn children_over_good_links_do_not_wait_for_one_over_a_poor_link() {
+    let links = [(1, 2, 1.0), (1, 3, 1.0), (1, 4, 0.3)];
+    let runs = (1..=8).map(|seed| {
+        let mut net = Net::new(&links, &[2, 3, 4], seed);
+        let good = net.run(&[2, 3], 60).unwrap();
+        let poor = good + net.run(&[4], 60).unwrap();
+        assert!(good < 0.6 * poor, "seed {seed}: {good:.2} s of {poor:.2} s");
+        f64::from(net.sent(1, frame::DATA))
+    });
+    // Nor does that one wait for the others: each packet for it serves them too.
+    let mean = runs.sum::<f64>() / 8.0;
+    assert!(mean < 1.35 * packets() / 0.3, "{mean}");
+}
+
+#[test]
 fn a_child_that_asks_for_ever_gets_little() {
     for seed in 1..=4 {
         let links = [(1, 2, 0.9), (1, 3, 0.9)];
