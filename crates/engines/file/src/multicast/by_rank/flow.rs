@@ -158,8 +158,8 @@ impl Flow {
 
     // ---- what is sent
 
-    /// Returns the generation to send a packet of now, if there is one: the lowest that is worth it,
-    /// before those that can wait.
+    /// Returns the generation to send a packet of now, if there is one: the lowest that is worth
+    /// it, before those that can wait.
     pub(super) fn next_generation(&self, now: Instant) -> Option<u32> {
         if now < self.hold_until {
             return None;
