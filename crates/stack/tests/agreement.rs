@@ -40,7 +40,7 @@ struct Node {
 }
 
 impl Node {
-    /// Returns a node that stalls so many times.
+    /// Returns a node that stalls `stalls` times.
     fn new(id: NodeId, stalls: usize, rng: &mut ChaCha8Rng) -> Self {
         let config = StackConfig {
             node: id,
@@ -124,8 +124,8 @@ fn agree(
         }
         // The channel takes one frame at a time, of whoever comes first.
         let first = rng.next_u32() as usize;
-        let mut order = indices.clone().map(|i| (first + i) % nodes.len()).collect::<Vec<_>>();
-        let sent = order.drain(..).find_map(|i| Some((i, nodes[i].send(now)?)));
+        let mut order = indices.clone().map(|i| (first + i) % delivery.len());
+        let sent = order.find_map(|i| Some((i, nodes[i].send(now)?)));
         let Some((sender, frame)) = sent else { continue };
         for (to, node) in nodes.iter_mut().enumerate() {
             if unit(&mut rng) < delivery[sender][to] {

@@ -41,8 +41,7 @@ impl Average {
     }
 }
 
-/// Share of trials that succeed, from counts that fade: half of a count is left after as many more
-/// trials as its half-life.
+/// Share of trials that succeed, from counts that fade: a count halves in `half_life` trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FadingShare {
     successes: f64,
@@ -51,7 +50,7 @@ pub struct FadingShare {
 }
 
 impl FadingShare {
-    /// Returns a share that starts at `value`, an estimate that counts like so many `trials`.
+    /// Returns a share that starts at `value`, an estimate with the weight of `trials` trials.
     #[must_use]
     pub const fn starting_at(value: f64, trials: f64, half_life: f64) -> Self {
         Self { successes: value * trials, trials, half_life }

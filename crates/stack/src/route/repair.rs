@@ -360,7 +360,7 @@ impl Repair {
             }
             let nodes: Vec<NodeId> = listed(topology, range).map(|listed| listed.origin).collect();
             if nodes.len() <= LIST {
-                // What the neighbour has and we lack, only it can tell.
+                // Only the neighbour can tell what it has and we lack.
                 lists.push(range);
                 if quality < ASKING_HELPS {
                     told.extend(nodes);

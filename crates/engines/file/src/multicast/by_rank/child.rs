@@ -17,19 +17,18 @@ const LEAST_BACK: f64 = 0.1;
 /// A child counts as served when it is expected to lack no more packets than this. With 1 the last
 /// packet of a generation was often left out, and all waited until the poll was repeated.
 const MARGIN: f64 = 0.05;
-/// A generation that is not whole yet is sent from only if every child that wants it lacks so many
-/// packets of what is held. A combination that is sent later is of more packets and helps more
-/// children.
+/// A node sends from a generation that is not whole only if every child that wants it lacks at
+/// least this many packets of what the node holds. Later combinations span more packets, and help
+/// more children.
 const GAP: f64 = 8.0;
-/// Whole generations that wait at a child for its own children, from which it gets no more.
+/// A child gets no more data while this many whole generations wait there for its own children.
 const BACKLOG: u8 = 4;
-/// Answers that should have arrived of polls, at which a child that sent none gets polls alone: it
-/// may be gone.
+/// A child gets only polls once this many answers should have arrived and none did: it may be gone.
 const MISSING_ANSWERS: f64 = 4.0;
-/// Packets since a child was last heard after which it is polled, and gets no more until then.
+/// A child that was not heard for this many packets is polled, and gets no more until it answers.
 const UNHEARD: u32 = 128;
-/// After so many packets by which its rank did not grow, a child gets only [`TRIAL`] packets in
-/// each [`TRIAL_PAUSE`]: one that asks for ever and never gains must not hold the channel.
+/// A child whose rank has not grown for this many packets gets only [`TRIAL`] packets in each
+/// [`TRIAL_PAUSE`]: one that asks for ever and never gains must not hold the channel.
 const IN_VAIN: u32 = 256;
 const TRIAL: u32 = 32;
 const TRIAL_PAUSE: Duration = Duration::from_secs(1);
@@ -52,7 +51,7 @@ pub(super) struct Child {
     /// Number of its last frame; `None` if it has not been heard yet.
     number: Option<u16>,
     heard_at: Instant,
-    /// Share of the packets that were sent to it which arrived.
+    /// Share of its packets that arrived there.
     arrived: FadingShare,
     /// Shares of frames that arrive there and here, as link state told at first.
     told: f64,
@@ -114,7 +113,7 @@ impl Child {
     /// then, and says how much arrives. `packets` is the number of packets of a generation.
     pub(super) fn hear(
         &mut self,
-        wants: &Wants,
+        mut wants: Wants,
         number: u16,
         packets: impl Fn(u32) -> u8,
         now: Instant,
@@ -125,14 +124,13 @@ impl Child {
         }
         (self.number, self.heard_at) = (Some(number), now);
         (self.unanswered, self.unheard) = (0, 0);
-        let mut wants = wants.clone();
         wants.complete(&self.wants);
-        let before = core::mem::replace(&mut self.wants, wants.clone());
+        let before = core::mem::replace(&mut self.wants, wants);
         let delivery = self.delivery();
         let mut gained = false;
         self.pending.retain(|generation, pending| {
             let Some(before) = before.rank(*generation) else { return false };
-            let after = wants.rank(*generation);
+            let after = self.wants.rank(*generation);
             let gain = after.unwrap_or_else(|| packets(*generation)).saturating_sub(before);
             gained |= gain > 0;
 
@@ -239,7 +237,7 @@ mod tests {
     /// A child over a link that was told to deliver half, which has been heard.
     fn child() -> Child {
         let mut child = Child::expected(0.5, 0.5, AT);
-        child.hear(&wants(0, &[]), 1, |_| 32, AT);
+        child.hear(wants(0, &[]), 1, |_| 32, AT);
         child
     }
 
@@ -252,10 +250,10 @@ mod tests {
         }
         assert!(Child::is_served(child.lacks(0, 32).unwrap()));
         // It has 24 of them: the rest is worth another 16 packets and more, as the link is worse.
-        child.hear(&wants(0, &[24]), 2, |_| 32, AT);
+        child.hear(wants(0, &[24]), 2, |_| 32, AT);
         let lacks = child.lacks(0, 32).unwrap();
         assert!((lacks - 8.0).abs() < 1e-9 && child.delivery() < 0.5, "{lacks}");
-        child.hear(&wants(1, &[]), 3, |_| 32, AT);
+        child.hear(wants(1, &[]), 3, |_| 32, AT);
         assert_eq!(child.lacks(0, 32), None);
     }
 
@@ -265,7 +263,7 @@ mod tests {
         for _ in 0..90 {
             child.note_sent(0, AT);
         }
-        child.hear(&wants(0, &[]), 7, |_| 64, AT);
+        child.hear(wants(0, &[]), 7, |_| 64, AT);
         assert!((child.delivery() - 0.9).abs() < 1e-9);
         assert!((child.lacks(0, 64).unwrap() - 64.0).abs() < 1e-9);
     }
@@ -285,7 +283,7 @@ mod tests {
         assert_eq!(pauses, [12, 24, 48, 96, 192, 250, 250, 250, 250, 250]);
         // Of half of its answers eight in a row are hardly lost by chance.
         assert!(!child.takes_data(now));
-        child.hear(&wants(0, &[]), 2, |_| 32, now);
+        child.hear(wants(0, &[]), 2, |_| 32, now);
         assert!(child.takes_data(now));
     }
 
@@ -295,7 +293,7 @@ mod tests {
         let (mut now, mut sent) = (AT, 0);
         for number in 2..2002 {
             now = now + Duration::from_millis(5);
-            child.hear(&wants(0, &[]), number, |_| 32, now);
+            child.hear(wants(0, &[]), number, |_| 32, now);
             for _ in 0..10 {
                 if child.takes_data(now) {
                     child.note_sent(0, now);
@@ -304,14 +302,14 @@ mod tests {
             }
         }
         assert!((IN_VAIN + 9 * TRIAL..=IN_VAIN + 11 * TRIAL).contains(&sent), "{sent} in 10 s");
-        child.hear(&wants(0, &[1]), 2002, |_| 32, now);
+        child.hear(wants(0, &[1]), 2002, |_| 32, now);
         assert!(child.takes_data(now));
     }
 
     #[test]
     fn frames_that_are_older_are_stale_and_those_of_a_new_start_are_not() {
         let mut child = child();
-        child.hear(&wants(0, &[]), 5, |_| 32, AT);
+        child.hear(wants(0, &[]), 5, |_| 32, AT);
         assert!([4, 3, u16::MAX, 5u16.wrapping_sub(OLDER)].iter().all(|n| child.is_stale(*n)));
         assert!([5, 6, 1000, 5u16.wrapping_sub(OLDER + 1)].iter().all(|n| !child.is_stale(*n)));
     }
@@ -330,7 +328,7 @@ mod tests {
             let mut now = AT;
             for (first, ranks, sent, number) in steps {
                 let first = if first % 2 == 0 { first % 4 } else { first };
-                child.hear(&wants(first, &ranks), number, |g| if g < 4 { 32 } else { 0 }, now);
+                child.hear(wants(first, &ranks), number, |g| if g < 4 { 32 } else { 0 }, now);
                 for packet in 0..sent * 10 {
                     if child.takes_data(now) {
                         child.note_sent(packet % 4, now);

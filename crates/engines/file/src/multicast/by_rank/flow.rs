@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 
 /// Most children of a node.
 const MOST_CHILDREN: usize = 64;
-/// Generations from the lowest that a child wants on that are sent from. A child that gets little
-/// holds the others back from there on only.
+/// A node sends from this many generations, counted from the lowest that a child wants: a child
+/// that gets little holds the others back by no more than that.
 const WINDOW: u32 = RankReport::LISTED as u32;
-/// Share of the best delivery of a child below which another waits for its packets.
+/// A child waits for its packets if it receives less than this share of what the best child does.
 const PATIENT: f64 = 0.5;
 /// Time that a node leaves to a child which was heard to feed others, in packet times: a packet and
 /// the gap before it. What those send on would collide with ours.
@@ -96,7 +96,7 @@ impl Flow {
             let lowest = self.lowest_wanted();
             self.expect_child(cx, node);
             let Some(child) = self.children.get_mut(&node) else { return };
-            child.hear(wants, number, |generation| self.held.packets(generation), cx.now);
+            child.hear(wants.clone(), number, |g| self.held.packets(g), cx.now);
 
             // What nobody wanted before is asked for at once.
             let is_new = self.lowest_wanted().is_some_and(|now| lowest.is_none_or(|l| now < l));
@@ -173,14 +173,21 @@ impl Flow {
         }
     }
 
+    /// A child over a link far poorer than another's needs many packets of each generation that
+    /// serve nobody else. If no child forwards, they are sent when the others have theirs: those
+    /// have them sooner, and the poor one has its own no later. While a child forwards, packets for
+    /// another cost less, for the one that forwards has its hands full.
     fn first_worth_sending(
         &self,
         generations: impl Iterator<Item = u32>,
         now: Instant,
     ) -> Option<u32> {
+        let forwards = self.children.values().any(|child| child.wants.forwards);
+        let best = self.children.values().map(Child::delivery).fold(0.0, f64::max);
+        let patient_below = if forwards { 0.0 } else { PATIENT * best };
         let mut later = None;
         for generation in generations {
-            match self.worth(generation, now) {
+            match self.worth(generation, patient_below, now) {
                 Worth::Now => return Some(generation),
                 Worth::Later => later = later.or(Some(generation)),
                 Worth::Nothing => {}
@@ -191,27 +198,22 @@ impl Flow {
 
     /// Returns whether a packet of a generation is worth sending. Of one that is whole: if a child
     /// is expected to lack something, or did not answer a poll. Of another: if all that want it are
-    /// far behind, for more will come that serves them all.
-    ///
-    /// A child over a link far poorer than another's needs many packets of each generation that
-    /// serve nobody else. If no child forwards, they are sent when the others have theirs: those
-    /// have them sooner, and the poor one has its own no later. While a child forwards, packets for
-    /// another cost less, for the one that forwards has its hands full.
-    fn worth(&self, generation: u32, now: Instant) -> Worth {
+    /// far behind, for more will come that serves them all. Children can wait whose links deliver
+    /// less than `patient_below`.
+    fn worth(&self, generation: u32, patient_below: f64, now: Instant) -> Worth {
         let rank = self.held.rank(generation);
         if rank == 0 {
             return Worth::Nothing;
         }
-        let best = self.children.values().map(Child::delivery).fold(0.0, f64::max);
-        let (mut is_lacking, mut is_unanswered, mut are_far_behind) = (false, false, true);
-        let mut can_wait = !self.children.values().any(|child| child.wants.forwards);
+        let (mut is_lacking, mut is_unanswered) = (false, false);
+        let (mut are_far_behind, mut can_wait) = (true, true);
         for child in self.children.values() {
             let Some(lacks) = child.lacks(generation, rank) else { continue };
             is_unanswered |= child.is_poll_lost(generation, now);
             are_far_behind &= Child::is_far_behind(lacks);
             if !Child::is_served(lacks) && child.takes_data(now) {
                 is_lacking = true;
-                can_wait &= child.delivery() < PATIENT * best;
+                can_wait &= child.delivery() < patient_below;
             }
         }
         let is_worth_it = if self.held.is_whole(generation) {

@@ -2,7 +2,7 @@
 //!
 //! Each node takes the file from one neighbour, its parent, and tells it what it still wants. A
 //! parent counts what it sends and what arrives, and so knows when a child should have enough; then
-//! it asks. Nothing is planned, and no estimate outlives the next report:
+//! it asks. Nothing is planned, and each report corrects what was expected:
 //!
 //! ```text
 //!             data: rank of the sender, its wants, a combination

@@ -52,7 +52,7 @@ impl Wants {
     }
 
     /// Returns the wants of a node that holds `ranks` of the generation `first` and those behind,
-    /// for a frame with `room` for so many.
+    /// for a frame that lists at most `room` of them.
     pub(super) fn from(first: u32, ranks: impl Iterator<Item = u8>, room: usize) -> Self {
         let mut ranks: Vec<u8> = ranks.take(room).collect();
         let is_cut = ranks.len() == room;
