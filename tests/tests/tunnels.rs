@@ -160,6 +160,23 @@ fn a_flow_goes_on_after_any_node_was_killed() {
     }
 }
 
+/// A source that starts again begins new flows, and nobody takes their packets for old ones.
+#[test]
+fn a_source_that_restarts_is_heard_at_once() {
+    for engine in tunnels() {
+        let mut s = settled(diamond(7));
+        for start in 0..8 {
+            s.switch_off(0);
+            s.run_for(Duration::from_millis(200));
+            s.switch_on(0).unwrap();
+            s.run_for(Duration::from_secs(12));
+            s.take_packets();
+            let numbers = carry(&mut s, engine.name, (0, 4), 0..50);
+            assert!(numbers.len() >= 40, "{}: {} at start {start}", engine.name, numbers.len());
+        }
+    }
+}
+
 /// One of two relays dies, and the flow continues over the other.
 #[test]
 fn a_dead_relay_is_gone_around() {

@@ -18,10 +18,11 @@ pub struct FlowInstance {
 }
 
 impl FlowInstance {
-    /// Returns the `begun`-th instance that this node begins in its present epoch.
+    /// Returns the `begun`-th instance that this node begins in its present epoch. An epoch grows
+    /// from start to start by 2^16 or more; its lower 16 bits are random.
     #[must_use]
     pub fn new(cx: &Context<'_>, destination: NodeId, begun: u32) -> Self {
-        let incarnation = (cx.epoch as u32).wrapping_shl(16).wrapping_add(begun);
+        let incarnation = ((cx.epoch >> 16) as u32).wrapping_add(begun);
         Self { source: cx.me, destination, incarnation }
     }
 

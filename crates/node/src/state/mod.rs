@@ -90,7 +90,7 @@ impl StateDir {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let chance = getrandom::u32().map_err(|e| failed(e.into()))?;
         let clock = (since_1970.as_millis() as u64) << 16 | u64::from(chance & 0xFFFF);
-        let epoch = clock.max(last.map_or(0, |last| last + 1));
+        let epoch = clock.max(last.map_or(0, |last| last + NEXT_EPOCH));
         self.save_epoch(epoch).map_err(failed)?;
         Ok(epoch)
     }
@@ -167,12 +167,16 @@ impl StateDir {
     }
 }
 
-/// Parses the file with this node's epoch. Returns `None` if it is damaged, or holds the highest
-/// number, after which there is no further epoch.
+/// Difference between an epoch and the least one after it. Flows are told apart by the bits above
+/// the random ones.
+const NEXT_EPOCH: u64 = 1 << 16;
+
+/// Parses the file with this node's epoch. Returns `None` if it is damaged, or holds a number after
+/// which there is no further epoch.
 #[must_use]
 pub fn parse_epoch(bytes: &[u8]) -> Option<u64> {
     let epoch = std::str::from_utf8(bytes).ok()?.trim().parse().ok()?;
-    (epoch < u64::MAX).then_some(epoch)
+    (epoch <= u64::MAX - NEXT_EPOCH).then_some(epoch)
 }
 
 /// Parses the file with the peers' epochs. Damaged lines are skipped.
@@ -214,9 +218,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::open(dir.path()).unwrap();
         let first = state.next_epoch().unwrap();
-        assert!(state.next_epoch().unwrap() > first);
+        assert!(state.next_epoch().unwrap() >> 16 > first >> 16);
         state.save_epoch(u64::MAX / 2).unwrap();
-        assert_eq!(state.next_epoch().unwrap(), u64::MAX / 2 + 1);
+        assert_eq!(state.next_epoch().unwrap(), u64::MAX / 2 + NEXT_EPOCH);
     }
 
     #[test]

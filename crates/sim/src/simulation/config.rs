@@ -4,14 +4,20 @@ use super::{SimulationError, node_id};
 use crate::measure::measure;
 use crate::scenario::{Measure, Scenario};
 use ncmesh_engine::file::FileLimits;
+use ncmesh_engine::rng;
 use ncmesh_engine::topology::{LinkState, Links, Topology};
 use ncmesh_medium::{MediumConfig, MediumError};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::{ConfigError, StackConfig};
 use ncmesh_wire::{Cipher, Key};
+use rand_core::RngCore;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
+
+/// Doublings of a millisecond between two starts, so that flows of one are never taken for those of
+/// the next.
+const BETWEEN_STARTS: u32 = 20;
 
 /// Configuration of a simulation. Node i of the mesh has radio i and id i + 1.
 #[derive(Clone, Debug)]
@@ -106,7 +112,7 @@ impl SimulationConfig {
         StackConfig {
             node: node_id(node),
             name: self.names[node].clone(),
-            epoch: starts + 1,
+            epoch: self.epoch(node, starts),
             seed: self.seed.wrapping_add(starts << 32),
             mtu: self.mtu,
             cipher: self.cipher(),
@@ -115,6 +121,13 @@ impl SimulationConfig {
             engines: self.engines.clone(),
             file: FileLimits::default(),
         }
+    }
+
+    /// Returns the epoch of a start as daemons make them: milliseconds that grow from start to
+    /// start, and 16 random bits.
+    fn epoch(&self, node: usize, starts: u64) -> u64 {
+        let random = rng::stream(self.seed, node_id(node), "start", &starts.to_string()).next_u32();
+        (starts + 1) << (BETWEEN_STARTS + 16) | u64::from(random & 0xFFFF)
     }
 
     /// Returns the topology that all nodes know from the start; `None` if they measure it.
