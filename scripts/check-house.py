@@ -30,6 +30,7 @@ LAYERS = [
     {"ncmesh-code"},
     {"ncmesh-engine"},
     {
+        "ncmesh-engine-braid",
         "ncmesh-engine-core",
         "ncmesh-engine-file",
         "ncmesh-engine-forward",

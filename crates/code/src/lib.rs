@@ -43,6 +43,7 @@ mod recoder;
 mod separator;
 mod shape;
 mod store;
+mod window;
 
 pub use basis::Absorbed;
 pub use coefficients::{draw, draw_sparse, expand_seed};
@@ -54,3 +55,4 @@ pub use packing::{pack, packed_len, unpack};
 pub use recoder::Recoder;
 pub use separator::{Combination, Separated, Separator};
 pub use shape::Shape;
+pub use window::{Coded, Window};

@@ -21,6 +21,8 @@ const ENTRIES: &[Entry] = &[
     ncmesh_engine_file::TREE_FLOOD,
     #[cfg(feature = "forward")]
     ncmesh_engine_forward::FORWARD,
+    #[cfg(feature = "braid")]
+    ncmesh_engine_braid::BRAID,
     #[cfg(feature = "mc2")]
     ncmesh_engine_mc2::MC2,
     #[cfg(feature = "xor")]

@@ -24,20 +24,17 @@
 //! | `held` | what it holds, and whether that is genuine |
 //! | `child` | what a child wants and should have by now |
 //! | `upstream` | which node is the parent, and when to report to it |
-//! | `passing` | reports of others on their way |
 //! | `wants` | what a node wants, as frames say it |
 
 mod child;
 mod flow;
 mod held;
-mod passing;
 mod upstream;
 mod wants;
 
 #[cfg(test)]
 mod tests;
 
-use super::admission::Admission;
 use super::frame::{RankReport, Ranked, RankedHeader};
 use flow::Flow;
 use held::{Held, Role, Taken};
@@ -46,10 +43,10 @@ use ncmesh_engine::file::{BatchSet, Manifest};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::bounded::MAX_FLOWS;
+use ncmesh_engine::toolkit::passing::Passing;
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::{Context, TxReport};
 use ncmesh_wire::{FlowId, NodeId};
-use passing::{Passing, PassingKey};
 use rand_core::RngCore;
 use std::collections::BTreeMap;
 pub(super) use wants::{MOST_RANKS, Wants};
@@ -61,13 +58,16 @@ const LEAST_PACKET_TIME: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(super) struct ByRank {
     flows: BTreeMap<FlowId, Flow>,
-    passing: Passing,
+    passing: Passing<PassingKey, RankReport>,
     on_air: OnAir,
     /// Mean airtime of a data packet.
     packet_time: DurationAverage,
     /// Most bytes for generations under way.
     memory: usize,
 }
+
+/// Name of a report that is passed on: its flow, the child that wrote it, and the parent.
+type PassingKey = (FlowId, NodeId, NodeId);
 
 /// The frame that is at the MAC.
 #[derive(Clone, Copy, Debug)]
@@ -307,10 +307,7 @@ impl ByRank {
     ) -> Result<(), DropReason> {
         let id = report.flow;
         if report.parent != cx.me {
-            return match self.passing.admit(report, cx.now) {
-                Admission::Full => Err(DropReason::Full),
-                Admission::New | Admission::Known => Ok(()),
-            };
+            return if self.pass_on(report, cx.now) { Ok(()) } else { Err(DropReason::Full) };
         }
         let manifest = manifest.ok_or(DropReason::UnknownFlow)?;
         let is_farewell = report.wants.lowest().is_none();
@@ -382,7 +379,12 @@ impl ByRank {
         let Some(parent) = to else { return };
         let (next_hop, child, wants) = (parent, cx.me, Wants::nothing());
         // A parent that does not hear it forgets this node in time.
-        self.passing.admit(RankReport { next_hop, parent, child, flow, number, wants }, cx.now);
+        self.pass_on(RankReport { next_hop, parent, child, flow, number, wants }, cx.now);
+    }
+
+    /// Keeps a report to send it on. Returns whether there was room.
+    fn pass_on(&mut self, report: RankReport, now: Instant) -> bool {
+        self.passing.admit((report.flow, report.child, report.parent), report, now)
     }
 
     /// Returns the first time later than `after` at which it has something to do.

@@ -1,0 +1,188 @@
+//! The next hop of a flow: what it has by its own word, and what it should have by now.
+
+use super::frame::State;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::average::FadingShare;
+use ncmesh_engine::toolkit::backoff::Backoff;
+use ncmesh_wire::NodeId;
+
+/// Sent packets after which a count of what arrived has faded to half, and those that link state's
+/// delivery counts for.
+const MEMORY: f64 = 64.0;
+const PRIOR: f64 = 16.0;
+/// Least delivery that is believed, to the next hop and from it.
+const LEAST_DELIVERY: f64 = 0.02;
+const LEAST_BACK: f64 = 0.1;
+/// Packet times until what was sent last counts as lost, if nothing is heard.
+const LOST_PACKETS: f64 = 12.0;
+const LONGEST: Duration = Duration::from_millis(250);
+/// It gets only polls once this many answers should have arrived and none did.
+const MISSING_ANSWERS: f64 = 4.0;
+/// Packets that arrive there without its being heard, at most.
+const UNHEARD: f64 = 32.0;
+/// Packets that arrive there without its gaining, at most.
+const IN_VAIN: f64 = 64.0;
+/// Packet times in which it sends a packet on, whether that is heard or not.
+const PASSES_ON: f64 = 6.0;
+/// A frame is older than the last one if its number is smaller, by no more than this.
+const OLDER: u16 = 1024;
+
+/// The next hop, as the node before it knows it.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pub node: NodeId,
+    pub state: State,
+    number: Option<u16>,
+    heard_at: Instant,
+    /// Share of the packets that arrive there; what link state told; share of its frames that
+    /// arrive here.
+    arrived: FadingShare,
+    told: f64,
+    back: f64,
+    /// Packets sent since it was last heard, and polls among them that were lost.
+    pending: f64,
+    unheard: u32,
+    unanswered: u32,
+    /// Packets since it last gained, and repeated ones since it gained or had room.
+    in_vain: u32,
+    quiet: u32,
+    /// When what was sent counts as lost.
+    lost_at: Option<Instant>,
+}
+
+impl Child {
+    /// Returns a next hop that has nothing from packet `needs` on, as far as is known.
+    pub(crate) fn new(node: NodeId, needs: u32, (told, back): (f64, f64), now: Instant) -> Self {
+        let told = told.max(LEAST_DELIVERY);
+        Self {
+            node,
+            state: State { needs, ..State::default() },
+            number: None,
+            heard_at: now,
+            arrived: FadingShare::starting_at(told, PRIOR, MEMORY),
+            told,
+            back: back.max(LEAST_BACK),
+            pending: 0.0,
+            unheard: 0,
+            unanswered: 0,
+            in_vain: 0,
+            quiet: 0,
+            lost_at: None,
+        }
+    }
+
+    /// Takes what it says of itself in the frame of this number, `lacks` if the node before it
+    /// holds more, where up to `room` packets may wait there. Returns whether that is news.
+    pub(crate) fn hear(
+        &mut self,
+        (state, number): (State, u16),
+        lacks: bool,
+        (room, packet_time): (u8, Duration),
+        now: Instant,
+    ) -> bool {
+        let is_old = |last: u16| (1..=OLDER).contains(&last.wrapping_sub(number));
+        if self.number.is_some_and(is_old) {
+            return false;
+        }
+        let grown = state.total().saturating_sub(self.state.total());
+        let gain = f64::from(grown).min(self.pending);
+        // Packets after the one that gave it all there was say nothing.
+        let counted = if lacks { self.pending } else { self.pending.min(gain / self.delivery()) };
+        if self.number.is_some() && counted > 0.0 {
+            self.arrived.add(counted, gain);
+        }
+        let given_up = self.state.needs;
+        self.state = state;
+        self.skip_to(given_up);
+        (self.number, self.heard_at, self.pending) = (Some(number), now, 0.0);
+        (self.unheard, self.unanswered) = (0, 0);
+        if grown > 0 {
+            self.in_vain = 0;
+        }
+        if grown > 0 || state.backlog < room {
+            self.quiet = 0;
+        }
+        let waits = lacks || state.backlog >= room;
+        self.lost_at = waits.then(|| now + self.pause(packet_time));
+        true
+    }
+
+    fn pause(&self, packet_time: Duration) -> Duration {
+        let pauses = Backoff { first: packet_time.mul_f64(LOST_PACKETS), longest: LONGEST };
+        pauses.pause(self.quiet.saturating_sub(3))
+    }
+
+    /// Returns the share of packets that arrive there.
+    pub(crate) fn delivery(&self) -> f64 {
+        self.arrived.value().clamp(LEAST_DELIVERY, 1.0)
+    }
+
+    /// Returns the share that arrives there of what link state promised.
+    pub(crate) fn share_of_promise(&self) -> f64 {
+        self.delivery() / self.told
+    }
+
+    /// Returns how much it is expected to lack of what the node before it holds, if it lacked
+    /// `known` dimensions when it was last heard.
+    pub(crate) fn lacks(&self, known: usize) -> f64 {
+        (known as f64 - self.delivery() * self.pending).max(0.0)
+    }
+
+    /// Returns how much is expected to wait there for its own next hop. It sends on what it gets,
+    /// even where that is not heard.
+    pub(crate) fn backlog(&self, packet_time: Duration, now: Instant) -> f64 {
+        let passed_on = now.since(self.heard_at).as_secs_f64() / packet_time.as_secs_f64();
+        (self.came() - passed_on / PASSES_ON).max(0.0)
+    }
+
+    /// Returns what waited there when it was last heard, and what should have come since.
+    fn came(&self) -> f64 {
+        if self.state.ends {
+            return 0.0;
+        }
+        f64::from(self.state.backlog) + self.delivery() * self.pending
+    }
+
+    /// Returns whether it gets packets: it was heard lately, or is new.
+    pub(crate) fn answers(&self) -> bool {
+        f64::from(self.unanswered) * self.back < MISSING_ANSWERS
+            && f64::from(self.unheard) * self.delivery() < UNHEARD
+            && f64::from(self.in_vain) * self.delivery() < IN_VAIN
+    }
+
+    /// Returns whether what was sent counts as lost.
+    pub(crate) fn is_overdue(&self, now: Instant) -> bool {
+        self.lost_at.is_some_and(|at| at <= now)
+    }
+
+    /// Notes that a packet is sent; `repeats` if the last one counts as lost.
+    pub(crate) fn note_sent(&mut self, repeats: bool, packet_time: Duration, now: Instant) {
+        self.pending += 1.0;
+        self.unheard += 1;
+        self.in_vain += 1;
+        self.unanswered += u32::from(repeats);
+        self.quiet += u32::from(repeats);
+        self.lost_at = Some(now + self.pause(packet_time));
+    }
+
+    /// Notes that packets before `needs` are given up.
+    pub(crate) fn skip_to(&mut self, needs: u32) {
+        let State { needs: before, leads, .. } = self.state;
+        if needs > before {
+            self.state.leads = leads.checked_shr(needs - before).unwrap_or(0);
+            self.state.needs = needs;
+        }
+    }
+
+    /// Returns when what was sent counts as lost, and when fewer than `room` packets should wait
+    /// there.
+    pub(crate) fn timeouts(
+        &self,
+        room: u8,
+        packet_time: Duration,
+    ) -> impl Iterator<Item = Instant> {
+        let over = self.came() - f64::from(room);
+        let has_room = self.heard_at + packet_time.mul_f64(PASSES_ON * (over.max(0.0) + 0.01));
+        self.lost_at.into_iter().chain((over >= 0.0).then_some(has_room))
+    }
+}

@@ -1,0 +1,522 @@
+//! One flow at one node: what it has of the stream, and what it sends next.
+
+use super::child::Child;
+use super::frame::{Header, LAST, State, WIDTH};
+use super::upstream::Upstream;
+use ncmesh_code::{Coded, Window};
+use ncmesh_engine::Context;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::coder::PREFIX;
+use ncmesh_engine::toolkit::flow::FlowInstance;
+use ncmesh_engine::topology::Metric;
+use rand_core::RngCore;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Nothing is repeated unless the next hop is expected to lack more than this. With less, what is
+/// heard of it next costs less than a packet in vain.
+const MARGIN: f64 = 0.6;
+/// Packets on their way to the next hop of which it is not known whether they arrived, at most.
+const UNCERTAIN: usize = 16;
+/// Packets ahead of what this node needs that it takes, at most. As many are kept behind it for the
+/// combinations to come.
+const CAPACITY: u32 = WIDTH as u32;
+/// Time after which a packet that the next hop lacks is given up.
+const LIFETIME: Duration = Duration::from_secs(2);
+/// Time for which the destination waits for a missing packet.
+const GAP: Duration = Duration::from_millis(500);
+/// How much shorter another way must be, and for how long, before it is taken.
+const HYSTERESIS: f64 = 1.3;
+const STEADY: Duration = Duration::from_secs(1);
+/// Silence after the next hop was heard to send on, in packet times: its own next hop sends then,
+/// whom this node may not hear.
+const SLOT: f64 = 1.5;
+/// If less than this share of the promise arrives, senders that cannot hear each other collide, and
+/// this node waits at random: this many slots for each time that the share is missing, at most so
+/// many.
+const COLLIDING: f64 = 0.5;
+const EASE: f64 = 0.5;
+const MOST_EASE: f64 = 4.0;
+
+/// Part of a node in a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Source,
+    Relay,
+    Destination,
+}
+
+/// What to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A packet as it is.
+    Plain(u32),
+    /// A combination of what the next hop lacks.
+    Repair,
+}
+
+/// A flow at a node.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub id: FlowInstance,
+    role: Role,
+    window: Window,
+    /// Packets before this one are here, or needed no more. At the source: the next packet.
+    needs: u32,
+    /// The destination handed up, or gave up, the packets before this one.
+    delivered: u32,
+    /// Packets sent as they are since the next hop is the same.
+    sent: BTreeSet<u32>,
+    /// Those of them that were sent since it was last heard.
+    fresh: BTreeSet<u32>,
+    /// When the leads of rows came.
+    since: BTreeMap<u32, Instant>,
+    /// The next hop.
+    pub child: Option<Child>,
+    pub upstream: Upstream,
+    /// Packets before this one come no more from upstream.
+    no_more: u32,
+    /// Since when the destination waits for a packet while it has later ones.
+    gap_since: Option<Instant>,
+    /// Number of its last frame.
+    number: u16,
+    /// Nothing is sent before this time, so that others can.
+    hold_until: Instant,
+    pub sent_at: Instant,
+    pub heard_at: Instant,
+    /// Whether so much waits here that the node before this one waits for room.
+    was_full: bool,
+    /// Since when another next hop is clearly better.
+    better_since: Option<Instant>,
+}
+
+impl Flow {
+    /// Returns a flow that begins at packet `first`.
+    pub(crate) fn new(cx: &mut Context<'_>, id: FlowInstance, first: u32) -> Self {
+        let role = match cx.me {
+            me if me == id.source => Role::Source,
+            me if me == id.destination => Role::Destination,
+            _ => Role::Relay,
+        };
+        let now = cx.now;
+        Self {
+            id,
+            role,
+            window: Window::default(),
+            needs: first,
+            delivered: first,
+            sent: BTreeSet::new(),
+            fresh: BTreeSet::new(),
+            since: BTreeMap::new(),
+            child: None,
+            upstream: Upstream::default(),
+            no_more: first,
+            gap_since: None,
+            number: cx.rng.next_u32() as u16,
+            hold_until: now,
+            sent_at: now,
+            heard_at: now,
+            was_full: false,
+            better_since: None,
+        }
+    }
+
+    // ---- what is here
+
+    /// Returns the packets that lead what this node has and its next hop lacked when it was last
+    /// heard.
+    fn lacking(&self) -> impl Iterator<Item = u32> + '_ {
+        self.child.iter().flat_map(|child| {
+            let leads = self.window.leads(child.state.needs);
+            leads.filter(|lead| !child.state.has(*lead))
+        })
+    }
+
+    /// Returns how much the next hop is expected to lack of what this node has.
+    fn lacks(&self) -> f64 {
+        self.child.as_ref().map_or(0.0, |child| child.lacks(self.lacking().count()))
+    }
+
+    /// Returns what this node says of itself.
+    pub(crate) fn state(&self) -> State {
+        let next = self.child.as_ref().map(|child| child.node);
+        let behind = self.window.leads(self.needs + 1).map(|lead| lead - self.needs - 1);
+        State {
+            needs: self.needs,
+            leads: behind.take_while(|far| *far < 32).fold(0, |leads, far| leads | 1 << far),
+            backlog: self.lacks().round().min(f64::from(u8::MAX)) as u8,
+            feeds: next.is_some_and(|next| next != self.id.destination),
+            ends: self.role == Role::Destination,
+        }
+    }
+
+    /// Takes a packet of this node's own host.
+    pub(crate) fn push(&mut self, packet: &[u8], now: Instant) {
+        let symbol = [&(packet.len() as u16).to_be_bytes(), packet].concat();
+        let number = self.needs;
+        self.window.absorb(Coded { first: number, coefficients: vec![1], symbol });
+        self.since.insert(number, now);
+        self.needs += 1;
+    }
+
+    /// Returns whether a packet can be sent as it is.
+    fn is_known(&self, packet: u32) -> bool {
+        self.window.packet(packet).is_some()
+    }
+
+    /// Returns the packets that were not sent yet and can be sent as they are.
+    fn unsent(&self) -> impl Iterator<Item = u32> + '_ {
+        self.lacking().filter(|lead| !self.sent.contains(lead) && self.is_known(*lead))
+    }
+
+    /// Returns how many packets wait to be sent for the first time.
+    pub(crate) fn waiting(&self) -> usize {
+        self.unsent().count()
+    }
+
+    /// Takes a combination that was heard. Returns whether it was innovative; `None` if it is too
+    /// far from what this node has.
+    pub(crate) fn absorb(&mut self, coded: Coded, now: Instant) -> Option<bool> {
+        let end = coded.first + coded.coefficients.len() as u32;
+        if end <= self.needs {
+            return Some(false);
+        }
+        if coded.first.saturating_add(CAPACITY) < self.needs || end > self.needs + CAPACITY {
+            return None;
+        }
+        let is_innovative = self.window.absorb(coded);
+        if is_innovative {
+            let known = &mut self.since;
+            for lead in self.window.leads(0) {
+                known.entry(lead).or_insert(now);
+            }
+            self.advance();
+        }
+        Some(is_innovative)
+    }
+
+    /// Counts up the packets that are here without a gap.
+    fn advance(&mut self) {
+        let leads = self.window.leads(self.needs);
+        self.needs = leads.zip(self.needs..).take_while(|(lead, next)| lead == next).count() as u32
+            + self.needs;
+    }
+
+    /// Needs no packets before `needs` any more. The source counts its own.
+    fn skip_to(&mut self, needs: u32) {
+        if needs > self.needs && self.role != Role::Source {
+            self.needs = needs;
+            self.advance();
+        }
+    }
+
+    /// Notes that packets before `oldest` come no more from the node before this one.
+    pub(crate) fn note_oldest(&mut self, oldest: u32) {
+        self.no_more = self.no_more.max(oldest);
+        self.skip_to(oldest);
+    }
+
+    /// Returns the next packet for this node's host, in order. What is missing for too long is
+    /// given up, and so is what comes no more.
+    pub(crate) fn pop_packet(&mut self, now: Instant) -> Option<Vec<u8>> {
+        loop {
+            if let Some(symbol) = self.window.packet(self.delivered) {
+                let symbol = symbol.to_vec();
+                self.delivered += 1;
+                self.skip_to(self.delivered);
+                self.gap_since = None;
+                let (len, packet) = symbol.split_first_chunk::<PREFIX>()?;
+                let len = usize::from(u16::from_be_bytes(*len));
+                match packet.get(..len).filter(|packet| !packet.is_empty()) {
+                    Some(packet) => return Some(packet.to_vec()),
+                    None => continue,
+                }
+            }
+            let known =
+                self.window.leads(self.delivered).find(|n| self.window.packet(*n).is_some());
+            let reach = self.window.reach(self.delivered).unwrap_or(self.delivered);
+            if reach < self.no_more {
+                self.delivered += 1;
+                continue;
+            }
+            // A packet that is missing, or not decoded, holds up those behind it.
+            let Some(known) = known else {
+                self.gap_since = None;
+                return None;
+            };
+            let since = *self.gap_since.get_or_insert(now);
+            if now < since + GAP {
+                return None;
+            }
+            self.delivered = known;
+        }
+    }
+
+    /// Returns how many packets of its own host the source keeps.
+    pub(crate) fn kept(&self) -> usize {
+        self.window.len()
+    }
+
+    /// Returns whether this node is the source.
+    pub(crate) fn is_source(&self) -> bool {
+        self.role == Role::Source
+    }
+
+    /// Returns whether the numbers of its packets are used up.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.needs >= LAST
+    }
+
+    /// Returns whether another node can have so much: little more than this one, which may have
+    /// missed some, and no more than the source sent.
+    pub(crate) fn can_have(&self, state: State) -> bool {
+        let ahead = if self.is_source() { 0 } else { CAPACITY };
+        state.needs <= self.needs + ahead
+    }
+
+    /// Forgets what nobody needs from here.
+    pub(crate) fn forget(&mut self) {
+        // The last packet that the next hop has is kept to ask it with.
+        let below = match (self.role, &self.child) {
+            (Role::Destination, _) => self.delivered,
+            (_, Some(child)) => child.state.needs.saturating_sub(1),
+            (_, None) => self.no_more,
+        };
+        let start = if self.role == Role::Source { below } else { below.min(self.no_more) };
+        let start = start.max(self.needs.saturating_sub(2 * CAPACITY));
+        self.window.forget_before(start);
+        self.since = self.since.split_off(&start);
+        self.sent = self.sent.split_off(&start);
+        self.fresh = self.fresh.split_off(&start);
+    }
+
+    // ---- the next hop
+
+    /// Chooses the next hop: the next node on the shortest way. Another one takes its place if that
+    /// is clearly shorter for a while, for estimates waver.
+    pub(crate) fn route(&mut self, cx: &Context<'_>, metric: Metric) {
+        if self.role == Role::Destination {
+            return;
+        }
+        let paths = cx.topology.paths_to(self.id.destination, metric);
+        let node = paths.parent(cx.me);
+        let now = self.child.as_ref().map(|child| child.node);
+        if now == node {
+            self.better_since = None;
+            return;
+        }
+        if let (Some(own), Some(now)) = (paths.etx(cx.me), now) {
+            let (to, from) = (cx.topology.delivery(cx.me, now), cx.topology.delivery(now, cx.me));
+            let cost = paths.etx(now).map_or(f64::INFINITY, |etx| etx + 1.0 / (to * from));
+            let is_nearer = paths.etx(now).is_some_and(|etx| etx < own);
+            if is_nearer && cost < HYSTERESIS * own {
+                self.better_since = None;
+                return;
+            }
+            let since = *self.better_since.get_or_insert(cx.now);
+            if is_nearer && cost.is_finite() && cx.now < since + STEADY {
+                return;
+            }
+        }
+        self.better_since = None;
+        let needs = match &self.child {
+            Some(child) => child.state.needs,
+            None => self.window.leads(0).next().unwrap_or(self.needs).min(self.needs),
+        };
+        self.child = node.map(|node| {
+            let (to, from) = (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
+            Child::new(node, needs, (to, from), cx.now)
+        });
+        self.sent.clear();
+        self.fresh.clear();
+    }
+
+    /// Takes what the next hop says of itself.
+    pub(crate) fn hear_child(
+        &mut self,
+        (state, number): (State, u16),
+        (room, packet_time): (u8, Duration),
+        now: Instant,
+    ) -> bool {
+        let Some(child) = &mut self.child else { return false };
+        let from = state.needs.max(child.state.needs);
+        let lacks = self.window.leads(from).any(|lead| !state.has(lead));
+        if !child.hear((state, number), lacks, (room, packet_time), now) {
+            return false;
+        }
+        self.fresh.clear();
+        let needs = child.state.needs;
+        self.skip_to(needs);
+        self.forget();
+        true
+    }
+
+    /// Notes that a node nearer to the destination needs no packets before `needs`.
+    pub(crate) fn hear_nearer(&mut self, needs: u32) {
+        let Some(child) = &mut self.child else { return };
+        child.skip_to(needs);
+        self.skip_to(needs);
+        self.forget();
+    }
+
+    /// Leaves the channel to the next hop, which was heard to send, if it feeds another relay.
+    pub(crate) fn make_way(&mut self, packet_time: Duration, now: Instant) {
+        if self.child.as_ref().is_some_and(|child| child.state.feeds) {
+            self.hold_until = self.hold_until.max(now + packet_time.mul_f64(SLOT));
+        }
+    }
+
+    /// Waits for a random time if far fewer packets arrive than the link lets through.
+    pub(crate) fn ease(&mut self, packet_time: Duration, now: Instant, rng: &mut impl RngCore) {
+        let Some(child) = &self.child else { return };
+        let share = child.share_of_promise();
+        if share < COLLIDING {
+            let slots = (EASE * (COLLIDING / share - 1.0)).min(MOST_EASE);
+            let unit = f64::from(rng.next_u32()) / f64::from(u32::MAX);
+            let wait = packet_time.mul_f64(SLOT * slots * 2.0 * unit);
+            self.hold_until = self.hold_until.max(now + wait);
+        }
+    }
+
+    // ---- what is sent
+
+    /// Returns what to send now, if anything, where up to `room` packets may wait at the next hop.
+    pub(crate) fn next(&self, room: u8, packet_time: Duration, now: Instant) -> Option<Next> {
+        let child = self.child.as_ref().filter(|_| now >= self.hold_until)?;
+        self.lacking().next()?;
+        let can_repair = self.lacking().any(|lead| self.is_sent(lead));
+
+        // If nothing is heard for long, what it lacks of the packets sent goes again, and asks. If
+        // it lacks none, it is full: a packet that it has asks as well as any.
+        let question = match child.state.needs.checked_sub(1) {
+            _ if !child.is_overdue(now) => None,
+            _ if can_repair => Some(Next::Repair),
+            Some(last) if self.is_known(last) => Some(Next::Plain(last)),
+            _ => self.unsent().next().map(Next::Plain),
+        };
+        if !child.answers() || child.backlog(packet_time, now) >= f64::from(room) {
+            return question;
+        }
+
+        // What was lost for certain comes before what is new, so that the destination does not wait
+        // for it.
+        let is_lost = |lead: &u32| self.sent.contains(lead) && !self.fresh.contains(lead);
+        let lost = self.lacking().find(|lead| is_lost(lead) && self.is_known(*lead));
+        if let Some(lost) = lost {
+            return Some(Next::Plain(lost));
+        }
+        let uncertain = self.lacking().filter(|lead| self.fresh.contains(lead)).count();
+        if uncertain < UNCERTAIN
+            && let Some(new) = self.unsent().next()
+        {
+            return Some(Next::Plain(new));
+        }
+
+        // Which of the others arrived is not known, but how many should have: a combination of all
+        // makes up for any.
+        if can_repair && self.lacks() > MARGIN { Some(Next::Repair) } else { question }
+    }
+
+    /// Returns whether a packet was sent as it is, or cannot be.
+    fn is_sent(&self, packet: u32) -> bool {
+        self.sent.contains(&packet) || !self.is_known(packet)
+    }
+
+    /// Makes the frame to send: its header and the combination.
+    pub(crate) fn fill(
+        &mut self,
+        next: Next,
+        packet_time: Duration,
+        now: Instant,
+        rng: &mut impl RngCore,
+    ) -> Option<(Header, Coded)> {
+        let state = self.child.as_ref()?.state;
+        let first = self.lacking().next()?;
+        let coded = match next {
+            Next::Plain(number) => {
+                self.sent.insert(number);
+                self.fresh.insert(number);
+                let symbol = self.window.packet(number)?.to_vec();
+                Some(Coded { first: number, coefficients: vec![1], symbol })
+            }
+            Next::Repair => {
+                let start = self.lacking().find(|lead| self.is_sent(*lead))?;
+                let packets = start..start.saturating_add(WIDTH.into());
+                let is_part = |lead| !state.has(lead) && self.is_sent(lead);
+                self.window.combine(packets, is_part, rng)
+            }
+        };
+        // What was sent to this node over too wide a range cannot be sent on.
+        let Some(coded) = coded else {
+            self.child.as_mut()?.skip_to(first + 1);
+            return None;
+        };
+        let known = self.lacking().count();
+        let child = self.child.as_mut()?;
+        let repeats = child.is_overdue(now);
+        child.note_sent(repeats, packet_time, now);
+        let poll = repeats || child.lacks(known) <= MARGIN;
+        self.sent_at = now;
+        self.number = self.number.wrapping_add(1);
+        let header = Header {
+            flow: self.id,
+            next_hop: child.node,
+            number: self.number,
+            state: self.state(),
+            poll,
+            oldest: first.min(coded.first).min(self.needs.max(state.needs)),
+        };
+        Some((header, coded))
+    }
+
+    /// Returns the number of the next frame that is not data.
+    pub(crate) fn next_number(&mut self) -> u16 {
+        self.number = self.number.wrapping_add(1);
+        self.number
+    }
+
+    // ---- time
+
+    /// Gives up packets that wait for too long. Returns how many.
+    pub(crate) fn expire(&mut self, now: Instant) -> u64 {
+        let Some(child) = &mut self.child else { return 0 };
+        let mut lost = 0;
+        for (lead, since) in self.since.range(child.state.needs..) {
+            if now < *since + LIFETIME {
+                break;
+            }
+            child.skip_to(lead + 1);
+            lost += 1;
+        }
+        if lost > 0 {
+            let needs = child.state.needs;
+            self.skip_to(needs);
+            self.forget();
+        }
+        lost
+    }
+
+    /// Lets the node before this one know that there is room again.
+    pub(crate) fn note_room(&mut self, room: u8, now: Instant) {
+        let waits = self.lacks();
+        if waits >= f64::from(room) {
+            self.was_full = true;
+        } else if self.was_full && waits <= f64::from(room) / 2.0 {
+            self.was_full = false;
+            self.upstream.report(now);
+        }
+    }
+
+    /// Returns the times at which it has something to do, where up to `room` packets may wait at
+    /// the next hop.
+    pub(crate) fn timeouts(
+        &self,
+        room: u8,
+        packet_time: Duration,
+    ) -> impl Iterator<Item = Instant> + '_ {
+        let child = self.child.iter();
+        let next_hop = child.flat_map(move |child| child.timeouts(room, packet_time));
+        let gap = self.gap_since.map(|at| at + GAP);
+        let own = [gap, self.upstream.due(), Some(self.hold_until)];
+        next_hop.chain(own.into_iter().flatten())
+    }
+}

@@ -1,0 +1,167 @@
+//! Frames of the engine. Layout in bytes: `docs/reference/wire-format.md`.
+
+use ncmesh_code::Coded;
+use ncmesh_engine::Malformed;
+use ncmesh_engine::toolkit::flow::FlowInstance;
+use ncmesh_wire::{NodeId, Reader, Writer};
+
+/// Kind of reports; data are of [`DATA`](ncmesh_engine::tunnel::DATA).
+pub(crate) const REPORT: u8 = 2;
+
+/// Most packets that a coded packet spans.
+pub(crate) const WIDTH: u8 = 64;
+
+/// Highest number of a packet that frames name. A source begins its flow anew before that, so that
+/// sums of numbers do not overflow.
+pub(crate) const LAST: u32 = 1 << 31;
+
+/// What a node says of itself in each of its frames: what it has of the stream, and who is behind
+/// it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    /// Packets before this one it has, or needs no more.
+    pub needs: u32,
+    /// Which of the packets behind that one lead what it has, the next one in the lowest bit.
+    pub leads: u32,
+    /// Dimensions that it has and its next hop lacks.
+    pub backlog: u8,
+    /// Whether its next hop sends on what it gets.
+    pub feeds: bool,
+    /// Whether it is the destination.
+    pub ends: bool,
+}
+
+impl State {
+    const LEN: usize = 10;
+    const FEEDS: u8 = 1;
+    const ENDS: u8 = 2;
+
+    /// Returns what it has of the stream: the packets before `needs` and the dimensions behind.
+    pub(crate) fn total(self) -> u32 {
+        self.needs.saturating_add(self.leads.count_ones())
+    }
+
+    /// Returns whether a packet leads one of its dimensions, or is needed no more.
+    pub(crate) fn has(self, packet: u32) -> bool {
+        match packet.checked_sub(self.needs) {
+            None => true,
+            Some(0) => false,
+            Some(far) => far <= 32 && self.leads >> (far - 1) & 1 == 1,
+        }
+    }
+
+    fn write(self, bits: u8, w: &mut Writer<'_>) {
+        let Self { needs, leads, backlog, feeds, ends } = self;
+        let feeds = if feeds { Self::FEEDS } else { 0 };
+        let ends = if ends { Self::ENDS } else { 0 };
+        w.u32(needs).u32(leads).u8(backlog).u8(feeds | ends | bits);
+    }
+
+    /// Returns the state and the bits that are not its own.
+    fn read(r: &mut Reader<'_>) -> Result<(Self, u8), Malformed> {
+        let (needs, leads, backlog, bits) = (r.u32()?, r.u32()?, r.u8()?, r.u8()?);
+        if needs > LAST {
+            return Err(Malformed);
+        }
+        let (feeds, ends) = (bits & Self::FEEDS != 0, bits & Self::ENDS != 0);
+        let state = Self { needs, leads, backlog, feeds, ends };
+        Ok((state, bits & !(Self::FEEDS | Self::ENDS)))
+    }
+}
+
+/// Header of a data frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub flow: FlowInstance,
+    /// Node that is to have the packet: a relay, or the destination.
+    pub next_hop: NodeId,
+    /// Number of the frame among those that its sender sent of this flow.
+    pub number: u16,
+    pub state: State,
+    /// Whether the next hop is to report.
+    pub poll: bool,
+    /// Packets before this one come no more from this sender.
+    pub oldest: u32,
+}
+
+impl Header {
+    const POLL: u8 = 4;
+    /// Length of a frame with a packet as it is, without the packet, bytes.
+    pub(crate) const LEN: usize = 8 + 2 + 2 + State::LEN + 4 + 2;
+
+    /// Appends the frame.
+    pub(crate) fn write(&self, coded: &Coded, out: &mut Vec<u8>) {
+        let Self { flow, next_hop, number, state, poll, oldest } = *self;
+        flow.write(out);
+        let mut w = Writer::new(out);
+        w.node(next_hop).u16(number);
+        state.write(if poll { Self::POLL } else { 0 }, &mut w);
+        let offset = coded.first.saturating_sub(oldest).min(u8::MAX.into()) as u8;
+        // The first coefficient is 1 and needs no byte.
+        let further = coded.coefficients.get(1..).unwrap_or_default();
+        w.u32(oldest).u8(offset).u8(further.len() as u8).bytes(further).bytes(&coded.symbol);
+    }
+
+    /// Reads a data frame: its header, and the combination in it.
+    ///
+    /// # Errors
+    /// [`Malformed`] if bytes are missing, bits are unknown, a number is out of range, or the
+    /// combination spans too many packets.
+    pub(crate) fn parse(body: &[u8]) -> Result<(Self, Coded), Malformed> {
+        let mut r = Reader::new(body);
+        let flow = FlowInstance::parse(&mut r)?;
+        let (next_hop, number) = (r.node()?, r.u16()?);
+        let (state, bits) = State::read(&mut r)?;
+        let (oldest, offset, further) = (r.u32()?, r.u8()?, r.u8()?);
+        let coefficients = [&[1], r.bytes(further.into())?].concat();
+        let symbol = r.rest().to_vec();
+        let is_sound = oldest <= LAST && further < WIDTH && !symbol.is_empty();
+        if bits & !Self::POLL != 0 || !is_sound {
+            return Err(Malformed);
+        }
+        let poll = bits & Self::POLL != 0;
+        let header = Self { flow, next_hop, number, state, poll, oldest };
+        Ok((header, Coded { first: oldest + u32::from(offset), coefficients, symbol }))
+    }
+}
+
+/// A node's report to the node that it gets the stream from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub flow: FlowInstance,
+    /// Node that is to take it, or to pass it on.
+    pub next_hop: NodeId,
+    /// Node that it is for.
+    pub parent: NodeId,
+    /// Node that wrote it.
+    pub child: NodeId,
+    /// Number among the child's frames.
+    pub number: u16,
+    pub state: State,
+}
+
+impl Report {
+    /// Appends the report.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let Self { flow, next_hop, parent, child, number, state } = *self;
+        flow.write(out);
+        let mut w = Writer::new(out);
+        w.node(next_hop).node(parent).node(child).u16(number);
+        state.write(0, &mut w);
+    }
+
+    /// Reads a report.
+    ///
+    /// # Errors
+    /// [`Malformed`] if it has another length, or a node reports to itself.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(body);
+        let flow = FlowInstance::parse(&mut r)?;
+        let (next_hop, parent, child, number) = (r.node()?, r.node()?, r.node()?, r.u16()?);
+        let (state, bits) = State::read(&mut r)?;
+        if bits != 0 || r.remaining() > 0 || parent == child {
+            return Err(Malformed);
+        }
+        Ok(Self { flow, next_hop, parent, child, number, state })
+    }
+}

@@ -1,0 +1,88 @@
+//! Descriptions of the frames of this engine.
+
+use super::frame::{LAST, REPORT, WIDTH};
+use ncmesh_engine::layout::{
+    Check, FlowOf, INSTANCE, Layout, Length, Part, bits, bytes, field, node, u8, u16, u32,
+};
+use ncmesh_engine::tunnel::DATA;
+
+const NEEDS: Part = Part::Include(&[
+    field(
+        u32("needs", "Needs from", "packets before it the sender has, or needs no more")
+            .within(0, LAST as u64),
+    ),
+    field(
+        u32(
+            "leads",
+            "Leads",
+            "bits of the packets behind, the next one lowest: 1 if it leads a row of the sender",
+        )
+        .hex(),
+    ),
+    field(u8("backlog", "Backlog", "dimensions that the sender has and its next hop lacks")),
+]);
+
+/// Layouts of the frames of this engine.
+pub(crate) const LAYOUTS: &[Layout] = &[
+    Layout {
+        kind: DATA,
+        name: "data",
+        variant: None,
+        info: "{packet.source} to {packet.destination} by {next_hop}, oldest {oldest}",
+        flow: FlowOf::Ends("packet.source", "packet.destination"),
+        batch: None,
+        parts: &[
+            INSTANCE,
+            field(node("next_hop", "Next hop", "the node that is to have it")),
+            field(u16("frame", "Frame number", "of those that the sender sent of this flow")),
+            NEEDS,
+            Part::Byte(&[
+                bits("feeds", 1, "Feeds", "the sender's next hop sends on what it gets"),
+                bits("ends", 2, "Ends", "the sender is the destination"),
+                bits("asks", 4, "Asks", "the next hop is to report"),
+            ]),
+            field(
+                u32("oldest", "Oldest packet", "packets before it come no more from the sender")
+                    .within(0, LAST as u64),
+            ),
+            field(u8("offset", "Offset", "of the first packet in the combination from the oldest")),
+            field(
+                u8("further", "Further packets", "behind the first one in the combination")
+                    .within(0, WIDTH as u64 - 1),
+            ),
+            field(bytes(
+                "vector",
+                Length::Field("further"),
+                "Coefficients",
+                "of the further packets; that of the first one is 1",
+            )),
+            field(bytes(
+                "payload",
+                Length::Rest(1, usize::MAX),
+                "Payload",
+                "the combination of the symbols: length of the packet in two bytes, packet, zeros",
+            )),
+        ],
+    },
+    Layout {
+        kind: REPORT,
+        name: "report",
+        variant: None,
+        info: "{child} to {parent} by {next_hop}, needs {needs}",
+        flow: FlowOf::Ends("packet.source", "packet.destination"),
+        batch: None,
+        parts: &[
+            INSTANCE,
+            field(node("next_hop", "Next hop", "the node that takes it or passes it on")),
+            field(node("parent", "Parent", "the node that it is for")),
+            field(node("child", "Child", "the node that wrote it")),
+            Part::Check(Check::Differ("parent", "child")),
+            field(u16("frame", "Frame number", "of those that the child sent of this flow")),
+            NEEDS,
+            Part::Byte(&[
+                bits("feeds", 1, "Feeds", "the child's next hop sends on what it gets"),
+                bits("ends", 2, "Ends", "the child is the destination"),
+            ]),
+        ],
+    },
+];

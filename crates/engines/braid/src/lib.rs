@@ -1,0 +1,430 @@
+//! Braid: packets over lossy hops, coded over a sliding window.
+//!
+//! Each node on the shortest path broadcasts what the next one lacks. Every frame says what its
+//! sender has of the stream and how much waits there, so that a node which hears the next hop send
+//! on knows what arrived, and when there is room:
+//!
+//! ```text
+//!   source          relay           destination
+//!     | packet 5      |                |
+//!     |-------------->| packet 5       |
+//!     |<- has to 5 ---|--------------->|
+//!     | packet 6      |<- report ------|  has to 5
+//!     |------- x      |                |
+//!     | packet 7      |                |
+//!     |-------------->| packet 7       |
+//!     |<- lacks 6 ----|--------------->|
+//!     | packet 6      |                |
+//! ```
+//!
+//! - A packet goes as it is the first time, and again once it is known to be lost. While that is
+//!   not known, a combination of all that may be lost makes up for any of them.
+//! - There are no generations, so that nothing waits for one to fill: combinations span what the
+//!   next hop lacks at the moment ([`ncmesh_code::Window`]).
+//! - A node that overhears more than it was sent has that much less to get.
+//! - Where the next hop has a few packets waiting, the node before it waits. Queues stay short, and
+//!   back-pressure reaches the source.
+//! - A report goes out where no packet says the same in time. If its way back is poor, it is sent
+//!   several times, or over other nodes.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `flow` | a flow at one node: what it has, and what it sends next |
+//! | `child` | the next hop: what it has, and what should have arrived |
+//! | `upstream` | when the node before this one is told |
+//! | `frame`, `layout` | frames, and their description |
+
+mod child;
+mod config;
+mod flow;
+mod frame;
+mod layout;
+mod upstream;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::BraidConfig;
+use flow::{Flow, Next};
+use frame::{Header, REPORT, Report, State};
+use ncmesh_code::Coded;
+use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::registry::{Constructor, Entry};
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::average::DurationAverage;
+use ncmesh_engine::toolkit::bounded::{IDLE, MAX_FLOWS, make_room};
+use ncmesh_engine::toolkit::coder::PREFIX;
+use ncmesh_engine::toolkit::flow::FlowInstance;
+use ncmesh_engine::toolkit::flow_counters::FlowCounters;
+use ncmesh_engine::toolkit::passing::Passing;
+use ncmesh_engine::topology::Metric;
+use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, check_packet, flow_of};
+use ncmesh_engine::{
+    Class, Context, Engine, Event, Filled, Frame, Offer, Summary, TunnelEngine, TxReport,
+};
+use ncmesh_wire::{NodeId, ServiceId};
+use std::collections::BTreeMap;
+
+/// Name of the scheme.
+pub const NAME: &str = "braid";
+/// Service byte of its frames.
+pub const ID: ServiceId = ServiceId(27);
+
+/// Row of this scheme in a program's registry.
+pub const BRAID: Entry = Entry {
+    name: NAME,
+    id: ID,
+    summary: "packets over lossy hops, coded over a sliding window",
+    paper: "none; see docs/internals/braid.md",
+    layouts: layout::LAYOUTS,
+    read: |_, kind, body| summary(kind, body),
+    build: Constructor::Tunnel(|settings| {
+        let config: BraidConfig = settings.parse()?;
+        config.check()?;
+        Ok(Box::new(Braid::new(config)))
+    }),
+};
+
+/// Paths are shortest by the ETX of both directions: packets go one way, and what is heard of them
+/// comes back.
+const METRIC: Metric = Metric::Unicast;
+/// Packets of this node's own host that wait to be sent for the first time, at most.
+const READY: usize = 3;
+/// Packets of its own host that a source keeps, at most.
+const MOST_OWN: usize = 48;
+/// How far behind a frame's next hop nodes of the path listen to it, hops.
+const MOST_BEHIND: usize = 8;
+/// Mean airtime of a packet before one was sent.
+const LEAST_PACKET_TIME: Duration = Duration::from_millis(1);
+/// Time between two looks at what waits for too long.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Source and destination of a flow.
+type Ends = (NodeId, NodeId);
+/// Name of a report that is passed on: its flow, who wrote it, and who is to have it.
+type PassingKey = (Ends, NodeId, NodeId);
+
+/// The frame that is at the MAC.
+#[derive(Clone, Copy, Debug)]
+enum OnAir {
+    Nothing,
+    Data(Ends),
+    Passing(PassingKey),
+}
+
+/// The engine at one node.
+pub struct Braid {
+    config: BraidConfig,
+    flows: BTreeMap<Ends, Flow>,
+    passing: Passing<PassingKey, Report>,
+    on_air: OnAir,
+    packet_time: DurationAverage,
+    counters: FlowCounters,
+    begun: u32,
+    tick_at: Option<Instant>,
+}
+
+impl Braid {
+    /// Returns an engine with these settings.
+    #[must_use]
+    pub fn new(config: BraidConfig) -> Self {
+        Self {
+            config,
+            flows: BTreeMap::new(),
+            passing: Passing::default(),
+            on_air: OnAir::Nothing,
+            packet_time: DurationAverage::default(),
+            counters: FlowCounters::default(),
+            begun: 0,
+            tick_at: None,
+        }
+    }
+
+    fn packet_time(&self) -> Duration {
+        self.packet_time.value().max(LEAST_PACKET_TIME)
+    }
+
+    fn begin(&mut self, cx: &mut Context<'_>, id: FlowInstance, first: u32) {
+        make_room(&mut self.flows, &id.key(), MAX_FLOWS, |flow| flow.heard_at);
+        self.flows.insert(id.key(), Flow::new(cx, id, first));
+        self.counters.begin(id.source, id.destination);
+        self.tick_at.get_or_insert(cx.now + TICK);
+    }
+
+    fn handle_data(&mut self, cx: &mut Context<'_>, sender: NodeId, header: Header, coded: Coded) {
+        let id = header.flow;
+        let is_for_me = header.next_hop == cx.me;
+        match self.flows.get(&id.key()) {
+            Some(flow) if id == flow.id => {}
+            Some(flow) if !id.is_later(flow.id) => return cx.counters.drop(DropReason::Stale),
+            _ if id.source == cx.me => return cx.counters.drop(DropReason::UnknownFlow),
+            _ if is_for_me || id.destination == cx.me || is_behind(cx, &header) => {
+                self.begin(cx, id, header.oldest);
+            }
+            _ => return,
+        }
+        self.hear_state(cx, id, sender, (header.state, header.number), true);
+        let (packet_time, room) = (self.packet_time(), self.config.backlog);
+        let Some(flow) = self.flows.get_mut(&id.key()).filter(|flow| !flow.is_source()) else {
+            return;
+        };
+
+        if is_for_me {
+            flow.upstream.parent = Some(sender);
+            flow.note_oldest(header.oldest);
+        }
+        let Some(is_innovative) = flow.absorb(coded, cx.now) else {
+            return cx.counters.drop(DropReason::Full);
+        };
+        if is_for_me {
+            let sends = flow.next(room, packet_time, cx.now).is_some();
+            flow.upstream.note_packet((is_innovative, header.poll), sends, packet_time, cx.now);
+        }
+        flow.note_room(room, cx.now);
+        self.counters.heard(id.source, id.destination, is_innovative);
+        self.hand_up(cx, id.key());
+    }
+
+    /// Takes what another node says of itself, in a data frame if it `sends`.
+    fn hear_state(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: FlowInstance,
+        node: NodeId,
+        (state, number): (State, u16),
+        sends: bool,
+    ) {
+        let (packet_time, room) = (self.packet_time(), self.config.backlog);
+        let flow = self.flows.get_mut(&id.key()).filter(|flow| flow.id == id);
+        let Some(flow) = flow else { return };
+        flow.heard_at = cx.now;
+        flow.route(cx, METRIC);
+        let is_child = flow.child.as_ref().is_some_and(|child| child.node == node);
+        if !is_child && !is_nearer(cx, flow, node) {
+            return;
+        }
+        if !flow.can_have(state) {
+            return cx.counters.drop(DropReason::Malformed);
+        }
+        if is_child {
+            flow.hear_child((state, number), (room, packet_time), cx.now);
+            if sends {
+                flow.make_way(packet_time, cx.now);
+            }
+            flow.note_room(room, cx.now);
+        } else {
+            flow.hear_nearer(state.needs);
+        }
+    }
+
+    /// Hands up what is in order at its destination.
+    fn hand_up(&mut self, cx: &mut Context<'_>, ends: Ends) {
+        let Some(flow) = self.flows.get_mut(&ends) else { return };
+        if cx.me == ends.1 {
+            while let Some(packet) = flow.pop_packet(cx.now) {
+                self.counters.delivered(ends.0, ends.1);
+                cx.events.push_back(Event::Packet { from: ends.0, packet });
+            }
+        }
+        flow.forget();
+    }
+
+    fn handle_report(&mut self, cx: &mut Context<'_>, report: Report) {
+        if report.child == cx.me {
+            return cx.counters.drop(DropReason::Malformed);
+        }
+        let numbered = (report.state, report.number);
+        self.hear_state(cx, report.flow, report.child, numbered, false);
+        if report.next_hop == cx.me && report.parent != cx.me {
+            let key = (report.flow.key(), report.child, report.parent);
+            if !self.passing.admit(key, report, cx.now) {
+                cx.counters.drop(DropReason::Full);
+            }
+        }
+    }
+
+    /// Returns the flow of this node's own host to a node.
+    fn own(&self, to: NodeId) -> Option<&Flow> {
+        self.flows.values().find(|flow| flow.is_source() && flow.id.destination == to)
+    }
+
+    /// Returns the flow to serve next, and what it sends.
+    fn next(&self, now: Instant) -> Option<(Ends, Next)> {
+        let ready = self.flows.iter().filter_map(|(ends, flow)| {
+            Some((flow.sent_at, *ends, flow.next(self.config.backlog, self.packet_time(), now)?))
+        });
+        ready.min_by_key(|(sent_at, ends, _)| (*sent_at, *ends)).map(|(_, ends, next)| (ends, next))
+    }
+
+    /// Returns the flow of which this node is to report, and to whom.
+    fn reporting(&self, now: Instant) -> Option<(Ends, NodeId)> {
+        self.flows.iter().find_map(|(ends, flow)| Some((*ends, flow.upstream.reports_to(now)?)))
+    }
+}
+
+/// Returns whether this node is on the way from a packet's next hop to its destination.
+fn is_behind(cx: &Context<'_>, header: &Header) -> bool {
+    let paths = cx.topology.paths_to(header.flow.destination, METRIC);
+    let path = std::iter::successors(Some(header.next_hop), |at| paths.parent(*at));
+    path.take(MOST_BEHIND).any(|node| node == cx.me)
+}
+
+/// Returns whether a node is nearer to the destination of a flow than this one.
+fn is_nearer(cx: &Context<'_>, flow: &Flow, node: NodeId) -> bool {
+    let paths = cx.topology.paths_to(flow.id.destination, METRIC);
+    node == flow.id.destination || paths.etx(node).zip(paths.etx(cx.me)).is_some_and(|(a, b)| a < b)
+}
+
+impl Engine for Braid {
+    fn hears(&self, service: ServiceId) -> bool {
+        service == ID
+    }
+
+    fn handle_frame(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
+        match frame.kind {
+            DATA => match Header::parse(frame.body) {
+                Ok((header, coded)) => self.handle_data(cx, frame.sender, header, coded),
+                Err(_) => cx.counters.drop(DropReason::Malformed),
+            },
+            REPORT => match Report::parse(frame.body) {
+                Ok(report) => self.handle_report(cx, report),
+                Err(_) => cx.counters.drop(DropReason::Malformed),
+            },
+            _ => cx.counters.drop(DropReason::Malformed),
+        }
+    }
+
+    fn handle_timeout(&mut self, cx: &mut Context<'_>) {
+        let all: Vec<Ends> = self.flows.keys().copied().collect();
+        for ends in &all {
+            self.hand_up(cx, *ends);
+        }
+        if self.tick_at.is_some_and(|at| at <= cx.now) {
+            self.flows.retain(|_, flow| cx.now.since(flow.heard_at.max(flow.sent_at)) < IDLE);
+            for (ends, flow) in &mut self.flows {
+                flow.route(cx, METRIC);
+                for _ in 0..flow.expire(cx.now) {
+                    self.counters.lost(ends.0, ends.1);
+                }
+            }
+            self.tick_at = (!self.flows.is_empty()).then_some(cx.now + TICK);
+        }
+    }
+
+    fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        let flows = self.flows.values();
+        let flows = flows.flat_map(|f| f.timeouts(self.config.backlog, self.packet_time()));
+        let passing = self.passing.poll_timeout(after);
+        flows.chain(passing).chain(self.tick_at).filter(|at| *at > after).min()
+    }
+
+    fn offer(&self, now: Instant) -> Option<Offer> {
+        if self.reporting(now).is_some() || self.passing.due(now).is_some() {
+            return Some(Offer::of(Class::Control));
+        }
+        self.next(now).map(|_| Offer::of(Class::Data))
+    }
+
+    fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        let packet_time = self.packet_time();
+        self.on_air = OnAir::Nothing;
+        if let Some((ends, parent)) = self.reporting(cx.now) {
+            let flow = self.flows.get_mut(&ends)?;
+            let next_hop = cx.topology.next_hop(cx.me, parent, METRIC).unwrap_or(parent);
+            let (number, state) = (flow.next_number(), flow.state());
+            let delivery = cx.topology.delivery(cx.me, next_hop);
+            flow.upstream.note_told(delivery, packet_time, cx.now);
+            Report { flow: flow.id, next_hop, parent, child: cx.me, number, state }.write(out);
+            return Some(Filled { kind: REPORT, to: None });
+        }
+        if let Some((key, report)) = self.passing.due(cx.now) {
+            let next_hop = cx.topology.next_hop(cx.me, report.parent, METRIC);
+            let next_hop = next_hop.unwrap_or(report.parent);
+            Report { next_hop, ..*report }.write(out);
+            self.passing.note_sent(key, cx.now);
+            self.on_air = OnAir::Passing(key);
+            return Some(Filled { kind: REPORT, to: Some(next_hop) });
+        }
+        let (ends, next) = self.next(cx.now)?;
+        let flow = self.flows.get_mut(&ends)?;
+        let (header, coded) = flow.fill(next, packet_time, cx.now, cx.rng)?;
+        header.write(&coded, out);
+        if let Some(parent) = flow.upstream.parent {
+            let delivery = cx.topology.delivery(cx.me, parent);
+            flow.upstream.note_told(delivery, packet_time, cx.now);
+        }
+        flow.note_room(self.config.backlog, cx.now);
+        self.on_air = OnAir::Data(ends);
+        Some(Filled { kind: DATA, to: None })
+    }
+
+    fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
+        match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
+            OnAir::Nothing => {}
+            OnAir::Passing(key) => self.passing.handle_tx_result(key, report.result, cx.now),
+            OnAir::Data(ends) => {
+                self.packet_time.add(report.airtime);
+                let packet_time = self.packet_time();
+                if let Some(flow) = self.flows.get_mut(&ends) {
+                    flow.ease(packet_time, cx.now, cx.rng);
+                }
+            }
+        }
+    }
+}
+
+impl TunnelEngine for Braid {
+    fn longest(&self, mtu: usize) -> usize {
+        mtu - Header::LEN - PREFIX - usize::from(frame::WIDTH - 1)
+    }
+
+    fn can_send(&self, to: NodeId) -> bool {
+        self.own(to).is_none_or(|flow| flow.kept() < MOST_OWN)
+    }
+
+    fn below_low_watermark(&self, to: NodeId) -> bool {
+        self.can_send(to) && self.own(to).is_none_or(|flow| flow.waiting() < READY)
+    }
+
+    fn handle_packet(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: NodeId,
+        packet: &[u8],
+    ) -> Result<(), PacketError> {
+        check_packet(cx.me, to, packet, self.longest(cx.mtu))?;
+        if cx.topology.next_hop(cx.me, to, METRIC).is_none() {
+            return Err(PacketError::NoPath(to));
+        }
+        if !self.can_send(to) {
+            return Err(PacketError::Full);
+        }
+        if self.own(to).is_none_or(Flow::is_used_up) {
+            self.begun += 1;
+            let id = FlowInstance::new(cx, to, self.begun);
+            self.begin(cx, id, 0);
+        }
+        let Some(flow) = self.flows.get_mut(&(cx.me, to)) else { return Err(PacketError::Full) };
+        flow.heard_at = cx.now;
+        flow.push(packet, cx.now);
+        flow.route(cx, METRIC);
+        Ok(())
+    }
+
+    fn flows(&self) -> Vec<FlowStatus> {
+        self.counters.statuses(|source, destination| {
+            self.flows.get(&(source, destination)).map_or(0, |flow| flow.waiting() as u64)
+        })
+    }
+}
+
+/// Summarises a frame for traces; `None` if it is malformed.
+fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
+    let (flow, name) = match kind {
+        DATA => (Header::parse(body).ok()?.0.flow, "data"),
+        REPORT => (Report::parse(body).ok()?.flow, "report"),
+        _ => return None,
+    };
+    let flow = Some(flow_of(flow.source, flow.destination));
+    Some(Summary { flow, ..Summary::new(NAME, name) })
+}

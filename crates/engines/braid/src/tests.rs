@@ -1,0 +1,382 @@
+//! Frames by their bytes, what one node takes and sends, and what liars achieve. Whole meshes: the
+//! tests of all tunnels.
+
+use super::child::Child;
+use super::upstream::Upstream;
+use super::*;
+use ncmesh_engine::counters::Counters;
+use ncmesh_engine::rng;
+use ncmesh_engine::storage::MemoryStorage;
+use ncmesh_engine::testing::directed;
+use ncmesh_engine::topology::Topology;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+const FLOW: FlowInstance =
+    FlowInstance { source: NodeId(1), destination: NodeId(4), incarnation: 0x1122 };
+const PACKET_TIME: Duration = Duration::from_millis(1);
+
+fn at(ms: u64) -> Instant {
+    Instant::from_nanos(ms * 1_000_000)
+}
+
+fn state(needs: u32, leads: u32) -> State {
+    State { needs, leads, ..State::default() }
+}
+
+fn header(oldest: u32) -> Header {
+    let state = State { needs: 7, leads: 5, backlog: 2, feeds: true, ends: false };
+    Header { flow: FLOW, next_hop: NodeId(2), number: 9, state, poll: true, oldest }
+}
+
+fn plain(number: u32) -> Coded {
+    Coded { first: number, coefficients: vec![1], symbol: vec![0, 2, b'I', number as u8] }
+}
+
+// ---- frames
+
+/// Golden vectors of `docs/reference/wire-format.md`.
+#[test]
+fn golden_frames() {
+    let coded = Coded { first: 6, coefficients: vec![1, 0, 3], symbol: vec![0, 1, 0xff] };
+    let mut body = Vec::new();
+    header(5).write(&coded, &mut body);
+    let golden = [
+        0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 2, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 5, 0, 0, 0, 5, 1, 2,
+        0, 3, 0, 1, 0xff,
+    ];
+    assert_eq!(body, golden);
+    assert_eq!(Header::parse(&body), Ok((header(5), coded)));
+    for end in 0..31 {
+        assert!(Header::parse(&body[..end]).is_err(), "{end}");
+    }
+
+    let report = Report {
+        flow: FLOW,
+        next_hop: NodeId(3),
+        parent: NodeId(2),
+        child: NodeId(4),
+        number: 9,
+        state: State { needs: 7, leads: 5, backlog: 0, feeds: false, ends: true },
+    };
+    let mut body = Vec::new();
+    report.write(&mut body);
+    let golden =
+        [0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 3, 0, 2, 0, 4, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 0, 2];
+    assert_eq!(body, golden);
+    assert_eq!(Report::parse(&body), Ok(report));
+    for end in 0..body.len() {
+        assert!(Report::parse(&body[..end]).is_err(), "{end}");
+    }
+}
+
+// ---- one hop
+
+#[test]
+fn a_next_hop_lacks_what_did_not_arrive() {
+    let mut child = Child::new(NodeId(2), 0, (0.5, 0.5), at(0));
+    child.hear((state(0, 0), 1), true, (8, PACKET_TIME), at(0));
+    (0..8).for_each(|_| child.note_sent(false, PACKET_TIME, at(1)));
+    assert!(
+        (child.lacks(8) - 4.0).abs() < 1e-9
+            && (child.backlog(PACKET_TIME, at(0)) - 4.0).abs() < 1e-9
+    );
+    // Two of the eight arrived: the link is worse than link state told.
+    assert!(child.hear((state(0, 0b11), 2), true, (8, PACKET_TIME), at(2)));
+    assert!(child.delivery() < 0.5 && (child.lacks(6) - 6.0).abs() < 1e-9);
+    // An older frame is no news.
+    assert!(!child.hear((state(0, 0), 1), true, (8, PACKET_TIME), at(3)));
+    assert!(child.state.has(1) && child.state.has(2) && !child.state.has(0));
+}
+
+#[test]
+fn a_silent_next_hop_is_asked_more_and_more_rarely_and_gets_nothing_else() {
+    let mut child = Child::new(NodeId(2), 0, (1.0, 1.0), at(0));
+    let (mut now, mut pauses) = (at(0), Vec::new());
+    for _ in 0..10 {
+        child.note_sent(child.is_overdue(now), PACKET_TIME, now);
+        let next = child.timeouts(100, PACKET_TIME).min().unwrap();
+        pauses.push(next.since(now).as_millis());
+        now = next;
+    }
+    assert_eq!(pauses, [12, 12, 12, 12, 24, 48, 96, 192, 250, 250]);
+    assert!(!child.answers());
+    child.hear((state(0, 0), 1), true, (8, PACKET_TIME), now);
+    assert!(child.answers());
+}
+
+fn upstream() -> Upstream {
+    let mut upstream = Upstream::default();
+    upstream.parent = Some(NodeId(1));
+    upstream
+}
+
+#[test]
+fn a_report_is_repeated_until_it_is_heard_with_some_certainty() {
+    let copies = |delivery: f64| {
+        let mut upstream = upstream();
+        upstream.note_packet((true, true), false, PACKET_TIME, at(0));
+        let mut sent = 0;
+        while let Some(due) = upstream.due() {
+            assert_eq!(upstream.reports_to(due), Some(NodeId(1)));
+            upstream.note_told(delivery, PACKET_TIME, due);
+            sent += 1;
+        }
+        sent
+    };
+    assert_eq!([0.9, 0.7, 0.4, 0.1].map(copies), [1, 2, 4, 4]);
+    // A packet that asks for nothing is answered when eight came, or by a data frame meanwhile.
+    let mut upstream = upstream();
+    (0..7).for_each(|_| upstream.note_packet((true, false), true, PACKET_TIME, at(0)));
+    assert_eq!(upstream.due(), None);
+    upstream.note_packet((true, false), true, PACKET_TIME, at(0));
+    assert_eq!(upstream.due(), Some(at(3)));
+    upstream.note_told(0.9, PACKET_TIME, at(1));
+    assert_eq!(upstream.due(), None);
+}
+
+// ---- one node
+
+/// A node of the line 1, 2, 3, 4 whose links deliver nine of ten frames.
+struct Bench {
+    me: NodeId,
+    engine: Braid,
+    topology: Topology,
+    counters: Counters,
+    events: VecDeque<Event>,
+    now: Instant,
+}
+
+impl Bench {
+    fn new(me: u16) -> Self {
+        let both = |a, b| [(a, b, 0.9), (b, a, 0.9)];
+        Self {
+            me: NodeId(me),
+            engine: Braid::new(BraidConfig::default()),
+            topology: directed(&[both(1, 2), both(2, 3), both(3, 4)].concat()),
+            counters: Counters::default(),
+            events: VecDeque::new(),
+            now: at(1000),
+        }
+    }
+
+    fn with<R>(&mut self, call: impl FnOnce(&mut Braid, &mut Context<'_>) -> R) -> R {
+        let mut cx = Context {
+            now: self.now,
+            me: self.me,
+            epoch: 5 << 16,
+            mtu: 1400,
+            topology: &self.topology,
+            rng: &mut rng::stream(1, self.me, "braid", "test"),
+            counters: &mut self.counters,
+            events: &mut self.events,
+            storage: &mut MemoryStorage::default(),
+        };
+        call(&mut self.engine, &mut cx)
+    }
+
+    fn frame(&mut self, sender: u16, kind: u8, body: &[u8]) {
+        let sender = NodeId(sender);
+        let frame = Frame { sender, epoch: 1, service: ID, kind, body };
+        self.with(|engine, cx| engine.handle_frame(cx, &frame));
+    }
+
+    /// Hears a data frame of `sender` to `next_hop`.
+    fn data(&mut self, (sender, next_hop): (u16, u16), change: Header, coded: &Coded) {
+        let mut body = Vec::new();
+        Header { next_hop: NodeId(next_hop), ..change }.write(coded, &mut body);
+        self.frame(sender, DATA, &body);
+    }
+
+    fn report(&mut self, child: u16, number: u16, state: State) {
+        let (child, me) = (NodeId(child), self.me);
+        let mut body = Vec::new();
+        Report { flow: FLOW, next_hop: me, parent: me, child, number, state }.write(&mut body);
+        self.frame(child.0, REPORT, &body);
+    }
+
+    /// Fills a frame, if the engine offers one.
+    fn fill(&mut self) -> Option<(u8, Vec<u8>)> {
+        self.engine.offer(self.now)?;
+        let mut out = Vec::new();
+        let filled = self.with(|engine, cx| engine.fill(cx, &mut out))?;
+        Some((filled.kind, out))
+    }
+
+    /// Fills data frames until there is no more to send. Returns first packet and width of each.
+    fn drain(&mut self) -> Vec<(u32, usize)> {
+        let frames = std::iter::from_fn(|| self.fill()).filter(|(kind, _)| *kind == DATA).take(200);
+        let coded = frames.map(|(_, body)| Header::parse(&body).unwrap().1);
+        coded.map(|coded| (coded.first, coded.coefficients.len())).collect()
+    }
+
+    fn packets(&mut self) -> Vec<Vec<u8>> {
+        self.events
+            .drain(..)
+            .filter_map(|event| match event {
+                Event::Packet { packet, .. } => Some(packet),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn a_relay_sends_packets_on_as_they_are_and_repairs_what_was_lost() {
+    let mut bench = Bench::new(2);
+    for number in 0..5 {
+        bench.data((1, 2), header(0), &plain(number));
+    }
+    assert_eq!(bench.drain(), [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)]);
+    // The next hop lacks packets 1 and 3: they go again as they are.
+    bench.report(3, 1, state(1, 0b101));
+    assert_eq!(bench.drain(), [(1, 1), (3, 1)]);
+    // Nothing is heard: a combination of both makes up for either.
+    bench.now = bench.now + Duration::from_millis(20);
+    assert_eq!(bench.drain(), [(1, 3)]);
+    bench.report(3, 2, state(5, 0));
+    assert_eq!(bench.drain(), []);
+}
+
+#[test]
+fn it_waits_while_the_next_hop_has_enough() {
+    let mut bench = Bench::new(2);
+    bench.data((1, 2), header(0), &plain(0));
+    assert_eq!(bench.drain(), [(0, 1)]);
+    bench.report(3, 1, State { backlog: 8, ..state(1, 0) });
+    bench.data((1, 2), header(0), &plain(1));
+    assert_eq!(bench.drain(), []);
+    let room = bench.engine.poll_timeout(bench.now).unwrap();
+    assert!(room > bench.now && room < bench.now + Duration::from_millis(20));
+    bench.report(3, 2, State { backlog: 3, ..state(1, 0) });
+    assert_eq!(bench.drain(), [(1, 1)]);
+}
+
+#[test]
+fn the_destination_hands_up_in_order_and_goes_on_when_a_packet_comes_no_more() {
+    let mut bench = Bench::new(4);
+    for number in [0, 2, 3] {
+        bench.data((3, 4), header(0), &plain(number));
+    }
+    assert_eq!(bench.packets(), [vec![b'I', 0]]);
+    bench.data((3, 4), header(0), &plain(1));
+    assert_eq!(bench.packets(), [vec![b'I', 1], vec![b'I', 2], vec![b'I', 3]]);
+    // Packets 4 and 5 are given up by the relay; 7 is waited for, but not for ever.
+    bench.data((3, 4), header(6), &plain(6));
+    bench.data((3, 4), header(6), &plain(8));
+    assert_eq!(bench.packets(), [vec![b'I', 6]]);
+    bench.now = bench.now + Duration::from_millis(500);
+    bench.with(Braid::handle_timeout);
+    assert_eq!(bench.packets(), [vec![b'I', 8]]);
+    // It reports to the relay.
+    let (kind, body) = bench.fill().unwrap();
+    let report = Report::parse(&body).unwrap();
+    assert_eq!((kind, report.parent, report.state.needs), (REPORT, NodeId(3), 9));
+}
+
+#[test]
+fn packets_that_wait_too_long_are_given_up() {
+    let mut bench = Bench::new(2);
+    for number in 0..3 {
+        bench.data((1, 2), header(0), &plain(number));
+    }
+    bench.now = bench.now + Duration::from_secs(2);
+    bench.with(Braid::handle_timeout);
+    assert_eq!((bench.drain(), bench.engine.flows()[0].lost), (vec![], 3));
+}
+
+#[test]
+fn a_source_takes_what_it_can_send_and_begins_with_packet_0() {
+    let mut bench = Bench::new(1);
+    let mut taken = 0;
+    while bench.engine.can_send(NodeId(4)) {
+        bench.with(|e, cx| e.handle_packet(cx, NodeId(4), b"packet")).unwrap();
+        taken += 1;
+    }
+    assert_eq!((taken, bench.engine.below_low_watermark(NodeId(4))), (MOST_OWN, false));
+    let mut send = |to, packet: &[u8]| bench.with(|e, cx| e.handle_packet(cx, NodeId(to), packet));
+    assert_eq!(send(4, b"p"), Err(PacketError::Full));
+    assert_eq!(send(1, b"p"), Err(PacketError::Oneself));
+    assert_eq!(send(3, b""), Err(PacketError::Empty));
+    assert_eq!(send(9, b"p"), Err(PacketError::NoPath(NodeId(9))));
+    let longest = bench.engine.longest(1400);
+    let error = bench.with(|e, cx| e.handle_packet(cx, NodeId(3), &vec![0; longest + 1]));
+    assert_eq!(error, Err(PacketError::TooLong { bytes: longest + 1, longest }));
+    assert_eq!(bench.drain()[0], (0, 1));
+}
+
+// ---- liars
+
+#[test]
+fn a_next_hop_cannot_have_more_than_there_is() {
+    let mut bench = Bench::new(2);
+    bench.data((1, 2), header(0), &plain(0));
+    bench.report(3, 1, state(1_000_000, 0));
+    assert_eq!(bench.counters.dropped(DropReason::Malformed), 1);
+    assert_eq!(bench.drain(), [(0, 1)]);
+    bench.data((1, 2), header(0), &plain(500));
+    assert_eq!(bench.counters.dropped(DropReason::Full), 1);
+}
+
+#[test]
+fn settings_out_of_range_are_named() {
+    for backlog in [0, 33] {
+        let error = BraidConfig { backlog }.check().unwrap_err();
+        assert_eq!(error, format!("backlog = {backlog}: allowed is 1 to 32 packets"));
+    }
+}
+
+proptest! {
+    #[test]
+    fn parsing_never_panics(body in prop::collection::vec(any::<u8>(), 0..80)) {
+        if let Ok((header, coded)) = Header::parse(&body) {
+            let mut again = Vec::new();
+            header.write(&coded, &mut again);
+            prop_assert_eq!(&again, &body);
+        }
+        if let Ok(report) = Report::parse(&body) {
+            let mut again = Vec::new();
+            report.write(&mut again);
+            prop_assert_eq!(again, body);
+        }
+    }
+
+    /// Whatever a node hears, it neither fails nor keeps more than it may, and what it sends is
+    /// well-formed.
+    #[test]
+    fn no_frame_upsets_it(
+        me in 2..5u16,
+        frames in prop::collection::vec(
+            (1..5u16, 1..5u16, 0..400u32, any::<u8>(), any::<u32>(), 0..8u8, 0..300u64),
+            1..150,
+        ),
+    ) {
+        let mut bench = Bench::new(me);
+        for (sender, other, oldest, byte, leads, what, wait) in frames {
+            bench.now = bench.now + Duration::from_millis(wait);
+            if sender == me {
+                continue;
+            }
+            let state = State { needs: oldest / 2, leads, backlog: byte, feeds: true, ends: false };
+            let number = (leads >> 8) as u16;
+            let change = Header { state, number, poll: byte > 99, ..header(oldest) };
+            match what {
+                0..3 => bench.data((sender, other), change, &plain(oldest + u32::from(byte % 9))),
+                3..5 => {
+                    let coefficients = [&[1], &vec![byte; usize::from(byte % 64)][..]].concat();
+                    let coded = Coded { coefficients, ..plain(oldest) };
+                    bench.data((sender, other), change, &coded);
+                }
+                5 => bench.report(sender, number, state),
+                6 => bench.with(Braid::handle_timeout),
+                _ => {}
+            }
+            if let Some((kind, body)) = bench.fill() {
+                prop_assert!(summary(kind, &body).is_some());
+            }
+            for flow in bench.engine.flows.values() {
+                prop_assert!(flow.kept() <= 4 * usize::from(frame::WIDTH), "{}", flow.kept());
+            }
+        }
+    }
+}
