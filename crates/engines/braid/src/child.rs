@@ -10,6 +10,10 @@ use ncmesh_wire::NodeId;
 /// delivery counts for.
 const MEMORY: f64 = 64.0;
 const PRIOR: f64 = 16.0;
+/// Trials from which a count means something, and share of what link state told below which a link
+/// is poor.
+const ENOUGH: f64 = 48.0;
+const POOR: f64 = 0.5;
 /// Least delivery that is believed, to the next hop and from it.
 const LEAST_DELIVERY: f64 = 0.02;
 const LEAST_BACK: f64 = 0.1;
@@ -115,6 +119,13 @@ impl Child {
     /// Returns the share of packets that arrive there.
     pub(crate) fn delivery(&self) -> f64 {
         self.arrived.value().clamp(LEAST_DELIVERY, 1.0)
+    }
+
+    /// Returns the share of packets that arrive there, if it is far below what link state told and
+    /// enough were counted.
+    pub(crate) fn poor_delivery(&self) -> Option<f64> {
+        let is_poor = self.arrived.trials() >= ENOUGH && self.delivery() < POOR * self.told;
+        is_poor.then(|| self.delivery())
     }
 
     /// Returns the share that arrives there of what link state promised.

@@ -9,6 +9,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::topology::Metric;
+use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +28,8 @@ const GAP: Duration = Duration::from_millis(500);
 /// How much shorter another way must be, and for how long, before it is taken.
 const HYSTERESIS: f64 = 1.3;
 const STEADY: Duration = Duration::from_secs(1);
+/// Time for which a poor link that was left counts as poor.
+const REMEMBERED: Duration = Duration::from_secs(30);
 /// Silence after the next hop was heard to send on, in packet times: its own next hop sends then,
 /// whom this node may not hear.
 const SLOT: f64 = 1.5;
@@ -85,6 +88,8 @@ pub(crate) struct Flow {
     pub heard_at: Instant,
     /// Whether so much waits here that the node before this one waits for room.
     was_full: bool,
+    /// Deliveries of links that are far below what link state tells, and for how long that counts.
+    poor: BTreeMap<NodeId, (f64, Instant)>,
     /// Since when another next hop is clearly better.
     better_since: Option<Instant>,
 }
@@ -116,6 +121,7 @@ impl Flow {
             sent_at: now,
             heard_at: now,
             was_full: false,
+            poor: BTreeMap::new(),
             better_since: None,
         }
     }
@@ -291,33 +297,55 @@ impl Flow {
 
     // ---- the next hop
 
-    /// Chooses the next hop: the next node on the shortest way. Another one takes its place if that
-    /// is clearly shorter for a while, for estimates waver.
+    /// Chooses the next hop: the next node on the shortest way. Another one takes its place if the
+    /// way over that is clearly shorter for a while, for estimates waver. A link that carries far
+    /// less than link state promised counts by what it carries, also for a while after it was left.
     pub(crate) fn route(&mut self, cx: &Context<'_>, metric: Metric) {
         if self.role == Role::Destination {
             return;
         }
-        let paths = cx.topology.paths_to(self.id.destination, metric);
-        let node = paths.parent(cx.me);
+        self.poor.retain(|_, (_, until)| cx.now < *until);
         let now = self.child.as_ref().map(|child| child.node);
-        if now == node {
+        if let Some(child) = &self.child
+            && let Some(delivery) = child.poor_delivery()
+        {
+            self.poor.insert(child.node, (delivery, cx.now + REMEMBERED));
+        }
+
+        let paths = cx.topology.paths_to(self.id.destination, metric);
+        let own = paths.distance(cx.me);
+        let cost = |node: NodeId| {
+            let told = cx.topology.delivery(cx.me, node);
+            let delivery = self.poor.get(&node).map_or(told, |(delivery, _)| told.min(*delivery));
+            let etx = paths.etx(node).filter(|_| paths.distance(node) < own);
+            let back = cx.topology.delivery(node, cx.me);
+            etx.map_or(f64::INFINITY, |etx| etx + 1.0 / (delivery * back))
+        };
+        let shortest = paths.parent(cx.me);
+        let best = match shortest.filter(|node| self.poor.contains_key(node)) {
+            None => shortest,
+            Some(_) => {
+                let neighbors = cx.topology.links_from(cx.me).map(|(node, _)| node);
+                neighbors.chain(shortest).min_by(|a, b| cost(*a).total_cmp(&cost(*b)))
+            }
+        };
+        if now == best {
             self.better_since = None;
             return;
         }
-        if let (Some(own), Some(now)) = (paths.etx(cx.me), now) {
-            let (to, from) = (cx.topology.delivery(cx.me, now), cx.topology.delivery(now, cx.me));
-            let cost = paths.etx(now).map_or(f64::INFINITY, |etx| etx + 1.0 / (to * from));
-            let is_nearer = paths.etx(now).is_some_and(|etx| etx < own);
-            if is_nearer && cost < HYSTERESIS * own {
+        if let (Some(now), Some(best)) = (now, best) {
+            let cost_now = cost(now);
+            if cost_now < HYSTERESIS * cost(best) {
                 self.better_since = None;
                 return;
             }
             let since = *self.better_since.get_or_insert(cx.now);
-            if is_nearer && cost.is_finite() && cx.now < since + STEADY {
+            if cost_now.is_finite() && cx.now < since + STEADY {
                 return;
             }
         }
         self.better_since = None;
+        let node = best;
         let needs = match &self.child {
             Some(child) => child.state.needs,
             None => self.window.leads(0).next().unwrap_or(self.needs).min(self.needs),

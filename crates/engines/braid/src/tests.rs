@@ -305,6 +305,38 @@ fn a_source_takes_what_it_can_send_and_begins_with_packet_0() {
     assert_eq!(bench.drain()[0], (0, 1));
 }
 
+#[test]
+fn a_link_that_carries_far_less_than_promised_is_left() {
+    let mut bench = Bench::new(1);
+    // A direct link that looked good by luck beside a path of two good hops.
+    let both = |a, b, d: f64| [(a, b, d), (b, a, d)];
+    let links = [both(1, 2, 0.9), both(2, 4, 0.9), both(1, 4, 0.8)];
+    bench.topology = directed(&links.concat());
+    let mut heard = 0;
+    for round in 0..40 {
+        while bench.engine.below_low_watermark(NodeId(4)) {
+            bench.with(|e, cx| e.handle_packet(cx, NodeId(4), b"packet")).unwrap();
+        }
+        let next_hop = |body: &[u8]| Header::parse(body).unwrap().0.next_hop;
+        let frames: Vec<_> = std::iter::from_fn(|| bench.fill()).take(8).collect();
+        if frames.iter().any(|(_, body)| next_hop(body) == NodeId(2)) {
+            assert!(round > 5 && heard > 5, "{round}");
+            return;
+        }
+        // One of eight arrives.
+        let flow = bench.engine.flows.get(&(NodeId(1), NodeId(4))).unwrap().id;
+        let (child, me) = (NodeId(4), NodeId(1));
+        let mut body = Vec::new();
+        heard += 1;
+        let (number, state) = (heard as u16, state(heard, 0));
+        Report { flow, next_hop: me, parent: me, child, number, state }.write(&mut body);
+        bench.frame(4, REPORT, &body);
+        bench.now = bench.now + Duration::from_millis(200);
+        bench.with(Braid::handle_timeout);
+    }
+    panic!("it stays on the poor link");
+}
+
 // ---- liars
 
 #[test]
