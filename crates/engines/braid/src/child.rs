@@ -166,14 +166,22 @@ impl Child {
         self.lost_at.is_some_and(|at| at <= now)
     }
 
-    /// Notes that a packet is sent; `repeats` if the last one counts as lost.
-    pub(crate) fn note_sent(&mut self, repeats: bool, packet_time: Duration, now: Instant) {
+    /// Notes that a packet is sent; `repeats` if the last one counts as lost. What is repeated next
+    /// waits longer by a random share, `jitter`: two nodes that do not hear each other and sent at
+    /// the same time would do so again and again.
+    pub(crate) fn note_sent(
+        &mut self,
+        repeats: bool,
+        jitter: f64,
+        packet_time: Duration,
+        now: Instant,
+    ) {
         self.pending += 1.0;
         self.unheard += 1;
         self.in_vain += 1;
         self.unanswered += u32::from(repeats);
         self.quiet += u32::from(repeats);
-        self.lost_at = Some(now + self.pause(packet_time));
+        self.lost_at = Some(now + self.pause(packet_time).mul_f64(1.0 + jitter));
     }
 
     /// Notes that packets before `needs` are given up.

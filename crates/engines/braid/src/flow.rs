@@ -5,6 +5,7 @@ use super::frame::{Header, LAST, State, WIDTH};
 use super::upstream::Upstream;
 use ncmesh_code::{Coded, Window};
 use ncmesh_engine::Context;
+use ncmesh_engine::rng;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
@@ -394,13 +395,12 @@ impl Flow {
     }
 
     /// Waits for a random time if far fewer packets arrive than the link lets through.
-    pub(crate) fn ease(&mut self, packet_time: Duration, now: Instant, rng: &mut impl RngCore) {
+    pub(crate) fn ease(&mut self, packet_time: Duration, now: Instant, random: &mut impl RngCore) {
         let Some(child) = &self.child else { return };
         let share = child.share_of_promise();
         if share < COLLIDING {
             let slots = (EASE * (COLLIDING / share - 1.0)).min(MOST_EASE);
-            let unit = f64::from(rng.next_u32()) / f64::from(u32::MAX);
-            let wait = packet_time.mul_f64(SLOT * slots * 2.0 * unit);
+            let wait = packet_time.mul_f64(SLOT * slots * 2.0 * rng::unit(random));
             self.hold_until = self.hold_until.max(now + wait);
         }
     }
@@ -455,7 +455,7 @@ impl Flow {
         next: Next,
         packet_time: Duration,
         now: Instant,
-        rng: &mut impl RngCore,
+        random: &mut impl RngCore,
     ) -> Option<(Header, Coded)> {
         let state = self.child.as_ref()?.state;
         let first = self.lacking().next()?;
@@ -470,7 +470,7 @@ impl Flow {
                 let start = self.lacking().find(|lead| self.is_sent(*lead))?;
                 let packets = start..start.saturating_add(WIDTH.into());
                 let is_part = |lead| !state.has(lead) && self.is_sent(lead);
-                self.window.combine(packets, is_part, rng)
+                self.window.combine(packets, is_part, random)
             }
         };
         // What was sent to this node over too wide a range cannot be sent on.
@@ -481,7 +481,7 @@ impl Flow {
         let known = self.lacking().count();
         let child = self.child.as_mut()?;
         let repeats = child.is_overdue(now);
-        child.note_sent(repeats, packet_time, now);
+        child.note_sent(repeats, rng::unit(random), packet_time, now);
         let poll = repeats || child.lacks(known) <= MARGIN;
         self.sent_at = now;
         self.number = self.number.wrapping_add(1);
