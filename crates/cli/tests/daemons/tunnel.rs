@@ -97,7 +97,11 @@ fn the_scheme_is_changed_while_it_runs() {
     let by = |scheme: &str| flows.iter().filter(|f| f.scheme == scheme).count();
     assert!(by("xor") >= 1 && by("forward") >= 1, "{flows:?}");
     assert_eq!(pair[0].status().tunnel.unwrap().scheme, "xor");
-    assert_fails(&pair[0].call(&["tunnel", "cope9"]), 2, &["\"cope9\"", "forward, mc2, xor"]);
+    assert_fails(
+        &pair[0].call(&["tunnel", "cope9"]),
+        2,
+        &["\"cope9\"", "forward, braid, mc2, xor"],
+    );
 }
 
 #[test]

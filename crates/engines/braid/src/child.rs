@@ -13,13 +13,18 @@ const PRIOR: f64 = 16.0;
 /// Trials from which a count means something, and share of what link state told below which a link
 /// is poor.
 const ENOUGH: f64 = 48.0;
-const POOR: f64 = 0.5;
+const POOR: f64 = 0.3;
 /// Least delivery that is believed, to the next hop and from it.
 const LEAST_DELIVERY: f64 = 0.02;
 const LEAST_BACK: f64 = 0.1;
 /// Packet times until what was sent last counts as lost, if nothing is heard.
 const LOST_PACKETS: f64 = 12.0;
 const LONGEST: Duration = Duration::from_millis(250);
+/// Answers that should have come until that time doubles. Over a link that delivers 0.2 each way,
+/// most questions and answers are lost, and the next hop is there all the same.
+const DOUBLE_AFTER: f64 = 1.5;
+/// Least chance of an answer that is believed.
+const LEAST_CHANCE: f64 = 0.05;
 /// It gets only polls once this many answers should have arrived and none did.
 const MISSING_ANSWERS: f64 = 4.0;
 /// Packets that arrive there without its being heard, at most.
@@ -111,9 +116,14 @@ impl Child {
         true
     }
 
+    /// Returns the chance that it is heard after it was asked once.
+    fn answer_chance(&self) -> f64 {
+        (self.delivery() * self.back).max(LEAST_CHANCE)
+    }
+
     fn pause(&self, packet_time: Duration) -> Duration {
         let pauses = Backoff { first: packet_time.mul_f64(LOST_PACKETS), longest: LONGEST };
-        pauses.pause(self.quiet.saturating_sub(3))
+        pauses.pause((f64::from(self.quiet) * self.answer_chance() / DOUBLE_AFTER) as u32)
     }
 
     /// Returns the share of packets that arrive there.
@@ -156,7 +166,7 @@ impl Child {
 
     /// Returns whether it gets packets: it was heard lately, or is new.
     pub(crate) fn answers(&self) -> bool {
-        f64::from(self.unanswered) * self.back < MISSING_ANSWERS
+        f64::from(self.unanswered) * self.answer_chance() < MISSING_ANSWERS
             && f64::from(self.unheard) * self.delivery() < UNHEARD
             && f64::from(self.in_vain) * self.delivery() < IN_VAIN
     }

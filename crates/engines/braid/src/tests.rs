@@ -99,7 +99,7 @@ fn a_silent_next_hop_is_asked_more_and_more_rarely_and_gets_nothing_else() {
         pauses.push(next.since(now).as_millis());
         now = next;
     }
-    assert_eq!(pauses, [12, 12, 12, 12, 24, 48, 96, 192, 250, 250]);
+    assert_eq!(pauses, [12, 12, 24, 48, 48, 96, 192, 192, 250, 250]);
     assert!(!child.answers());
     child.hear((state(0, 0), 1), true, (8, PACKET_TIME), now);
     assert!(child.answers());
