@@ -12,7 +12,13 @@ import pytest
 from ncmesh.__main__ import main
 from ncmesh.bench import compare, meshes, page, schemes, table
 from ncmesh.bench.air import Air
-from ncmesh.bench.bound import UnreachableError, least_load, least_seconds, least_transmissions
+from ncmesh.bench.bound import (
+    UnreachableError,
+    least_load,
+    least_seconds,
+    least_transmissions,
+    most_bps,
+)
 from ncmesh.bench.cliques import cliques
 from ncmesh.bench.command import check_floor
 from ncmesh.bench.file import FILE
@@ -50,6 +56,13 @@ def test_least_transmissions_of_small_meshes():
     assert least_transmissions(np.array([[0, 0.5], [0.5, 0]]), 0, [1]) == pytest.approx(2)
     diamond = np.array([[0, 0.5, 0.5, 0], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]])
     assert least_transmissions(diamond, 0, [3]) == pytest.approx(1 / 0.75 + 1)
+
+
+def test_goodput_is_bounded_by_the_time_that_packets_take():
+    air = meshes.meshes(meshes.chosen(["line-2-0"]), SCENARIOS, ["rayleigh"])[0].air
+    size = 1_000 * (air.mtu - 33)
+    assert most_bps(2.5, air) == pytest.approx(8 * size / least_seconds(2.5, size, air))
+    assert 1e6 < most_bps(2.5, air) < air.bit_rate / 2.5
 
 
 def test_what_cannot_be_reached_has_no_bound():
@@ -148,7 +161,9 @@ def test_one_instance_from_end_to_end(tmp_path, capsys):
     assert 1 < flood["bound"] <= flood["per_packet"] < 3
     assert flood["clique_bound_s"] <= flood["bound_s"] * (1 + 1e-6)
     assert flood["data_bytes"] > 500_000 > flood["control_bytes"] > 0
-    assert rows["forward"]["goodput_bps"] > 100_000
+    forward = rows["forward"]
+    assert 100_000 < forward["goodput_bps"] < forward["clique_bound_bps"]
+    assert 0 < forward["bound_bps"] <= forward["clique_bound_bps"] * (1 + 1e-6)
     text = (tmp_path / "scoreboard.md").read_text()
     assert "--schemes tree_flood auto forward" in text
     for picture in ("file-0.5-mb-to-4.png", "file-means.png", "bound-0.5-mb-to-4.png"):

@@ -86,6 +86,11 @@ def least_seconds(transmissions: float, size: int, air: Air) -> float:
     return transmissions * math.ceil(size / (air.mtu - OUTER_FRAME)) * air.frame_s
 
 
+def most_bps(transmissions: float, air: Air) -> float:
+    """Return the goodput where each packet takes `transmissions` one after the other, bit/s."""
+    return 8 * (air.mtu - OUTER_FRAME) / (transmissions * air.frame_s)
+
+
 class _Rows:
     """Rows to be added to a program, with the same limits for all."""
 

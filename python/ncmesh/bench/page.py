@@ -113,6 +113,8 @@ def _section(service: str, of: Sequence[Cell], made: Made, directory: Path) -> s
             name = f"bound-{_slug(case)}.png"
             pictures.shares([c for c in of if c.case == case], directory / "scoreboard" / name)
             parts.append(f"![Shares of the bound, {case}](scoreboard/{name})")
+    if service == "tunnel":
+        parts += ["### Beside the bound of a flow", "\n".join(_goodput_bounds(of))]
     parts += [f"### {title} by mesh", "\n".join(_by_mesh(service, of))]
     worst = compare.below(of, scheme, FLOOR)
     if worst:
@@ -168,11 +170,36 @@ def _bounds(of: Sequence[Cell]) -> list[str]:
     return lines
 
 
+def _goodput_bounds(of: Sequence[Cell]) -> list[str]:
+    """
+    Return the shares of its bounds that goodput reaches: medians of each scheme.
+
+    The first bound is that of one channel shared by all; several hops away it can be used again.
+    """
+    lines = [
+        "| scheme | case | share of a shared channel's bound: median, least "
+        "| share of the most loaded clique's: median | no goodput |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name in compare.schemes(of):
+        for case in compare.cases(of):
+            rows = [c.rows[name] for c in of if c.case == case and name in c.rows]
+            shares = [row["goodput_bps"] / row["bound_bps"] for row in rows]
+            cliques = [row["goodput_bps"] / row["clique_bound_bps"] for row in rows]
+            if shares:
+                none = sum(1 for row in rows if not row["goodput_bps"])
+                lines.append(
+                    f"| `{name}` | {case} | {statistics.median(shares):.2f}, {min(shares):.2f} "
+                    f"| {statistics.median(cliques):.2f} | {none} of {len(rows)} |"
+                )
+    return lines
+
+
 def _by_mesh(service: str, of: Sequence[Cell]) -> list[str]:
     """Return geometric means of what is measured, by mesh and case."""
     names = compare.schemes(of)
     heading, value = MEASURES[service]
-    bound = ["bound, sent per packet"] if service == "file" else []
+    bound = [] if service == "stream" else ["bound, sent per packet"]
     lines = [
         f"| {heading} | case | {' | '.join([*bound, *(f'`{name}`' for name in names)])} |",
         f"| --- | --- |{' --- |' * (len(names) + len(bound))}",

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ncmesh.bench import file
-from ncmesh.bench.bound import least_seconds
+from ncmesh.bench import file, stream, tunnel
+from ncmesh.bench.bound import least_seconds, most_bps
 from ncmesh.bench.bounds import Bounds
 from ncmesh.bench.files import replace
 from ncmesh.bench.instances import Instance
@@ -58,6 +58,8 @@ SCHEMA = pa.schema(
         ("clique_bound_s", pa.float64()),
         # Tunnels.
         ("goodput_bps", pa.float64()),
+        ("bound_bps", pa.float64()),
+        ("clique_bound_bps", pa.float64()),
         ("delay_s", pa.float64()),
         # Streams.
         ("rates_bps", pa.list_(pa.float64())),
@@ -95,11 +97,16 @@ def row(service: Service, instance: Instance, run: Row, bounds: Bounds, commit: 
         "commit": commit,
         **service.read(instance, run),
     }
-    if service is file.FILE:
-        bound, size = bounds.of(instance), file.size_of(instance.case)
+    if service is not stream.STREAM:
+        bound = bounds.of(instance)
         found["bound"], found["clique_bound"] = bound.total, bound.clique
+    if service is file.FILE:
+        size = file.size_of(instance.case)
         found["bound_s"] = least_seconds(bound.total, size, mesh.air)
         found["clique_bound_s"] = least_seconds(bound.clique, size, mesh.air)
+    if service is tunnel.TUNNEL:
+        found["bound_bps"] = most_bps(bound.total, mesh.air)
+        found["clique_bound_bps"] = most_bps(bound.clique, mesh.air)
     return found
 
 

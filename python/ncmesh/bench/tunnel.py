@@ -41,7 +41,10 @@ def _read(instance: Instance, row: Row) -> dict[str, Any]:
 def _line(row: Row) -> str:
     delay = row.get("delay_s")
     milliseconds = number(None if delay is None else 1e3 * delay)
-    return f"goodput {number(row['goodput_bps'] / 1e3)} kbit/s  delay {milliseconds} ms"
+    return (
+        f"goodput {number(row['goodput_bps'] / 1e3)} kbit/s  delay {milliseconds} ms"
+        f"  bound {number(row['bound_bps'] / 1e3)} kbit/s"
+    )
 
 
 TUNNEL = Service("tunnel", {"UDP": 1, "TCP": 1}, _traffic, _read, _line)
