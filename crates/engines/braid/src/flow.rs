@@ -242,7 +242,8 @@ impl Flow {
                 self.window.leads(self.delivered).find(|n| self.window.packet(*n).is_some());
             let reach = self.window.reach(self.delivered).unwrap_or(self.delivered);
             if reach < self.no_more {
-                self.delivered += 1;
+                let next = self.window.leads(self.delivered + 1).next();
+                self.delivered = next.map_or(self.no_more, |next| next.min(self.no_more));
                 continue;
             }
             // A packet that is missing, or not decoded, holds up those behind it.

@@ -351,6 +351,15 @@ fn a_next_hop_cannot_have_more_than_there_is() {
 }
 
 #[test]
+fn a_jump_to_the_last_number_takes_no_time() {
+    let mut bench = Bench::new(4);
+    bench.data((3, 4), header(0), &plain(0));
+    bench.data((3, 4), header(frame::LAST), &plain(frame::LAST));
+    bench.with(Braid::handle_timeout);
+    assert_eq!(bench.packets(), [vec![b'I', 0], vec![b'I', 0]]);
+}
+
+#[test]
 fn settings_out_of_range_are_named() {
     for backlog in [0, 33] {
         let error = BraidConfig { backlog }.check().unwrap_err();
