@@ -92,7 +92,7 @@ impl Window {
 
     /// Returns the packets that lead rows, from `from` on. They are as many as the dimensions that
     /// are known of the stream from there.
-    pub fn leads(&self, from: u32) -> impl DoubleEndedIterator<Item = u32> + '_ {
+    pub fn leads(&self, from: u32) -> impl Iterator<Item = u32> + '_ {
         self.rows.range(from..).map(|(lead, _)| *lead)
     }
 
@@ -140,6 +140,7 @@ impl Window {
 
     fn within(&self, packets: Range<u32>) -> impl Iterator<Item = (u32, &Row)> {
         let Range { start, end } = packets;
+        // A range of a map must not end before it begins.
         let rows = self.rows.range(start..end.max(start)).map(|(lead, row)| (*lead, row));
         rows.filter(move |(lead, row)| lead + row.coefficients.len() as u32 <= end)
     }

@@ -10,6 +10,7 @@
 //! | [`flow`] | identity of a tunnel's flow |
 //! | [`flow_counters`] | counters for each flow |
 //! | [`hop`] | numbered packets over one hop: retransmit queue and reorder buffer |
+//! | [`pacing`] | pauses that keep data frames of a path from colliding |
 //! | [`passing`] | reports passed on to a node that does not hear their author |
 //! | [`retry`] | repetition of one message until it is acknowledged |
 //! | [`sequence`] | numbers that wrap, windows over them |
@@ -22,6 +23,7 @@ pub mod flood;
 pub mod flow;
 pub mod flow_counters;
 pub mod hop;
+pub mod pacing;
 pub mod passing;
 pub mod retry;
 pub mod sequence;

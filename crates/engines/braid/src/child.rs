@@ -50,7 +50,6 @@ pub(crate) struct Child {
     back: f64,
     /// Packets sent since it was last heard, and polls among them that were lost.
     pending: f64,
-    unheard: u32,
     unanswered: u32,
     /// Packets since it last gained, and repeated ones since it gained or had room.
     in_vain: u32,
@@ -72,7 +71,6 @@ impl Child {
             told,
             back: back.max(LEAST_BACK),
             pending: 0.0,
-            unheard: 0,
             unanswered: 0,
             in_vain: 0,
             quiet: 0,
@@ -104,7 +102,7 @@ impl Child {
         self.state = state;
         self.skip_to(given_up);
         (self.number, self.heard_at, self.pending) = (Some(number), now, 0.0);
-        (self.unheard, self.unanswered) = (0, 0);
+        self.unanswered = 0;
         if grown > 0 {
             self.in_vain = 0;
         }
@@ -121,6 +119,7 @@ impl Child {
         (self.delivery() * self.back).max(LEAST_CHANCE)
     }
 
+    /// Returns the time until what is sent now counts as lost.
     fn pause(&self, packet_time: Duration) -> Duration {
         let pauses = Backoff { first: packet_time.mul_f64(LOST_PACKETS), longest: LONGEST };
         pauses.pause((f64::from(self.quiet) * self.answer_chance() / DOUBLE_AFTER) as u32)
@@ -167,7 +166,7 @@ impl Child {
     /// Returns whether it gets packets: it was heard lately, or is new.
     pub(crate) fn answers(&self) -> bool {
         f64::from(self.unanswered) * self.answer_chance() < MISSING_ANSWERS
-            && f64::from(self.unheard) * self.delivery() < UNHEARD
+            && self.pending * self.delivery() < UNHEARD
             && f64::from(self.in_vain) * self.delivery() < IN_VAIN
     }
 
@@ -187,7 +186,6 @@ impl Child {
         now: Instant,
     ) {
         self.pending += 1.0;
-        self.unheard += 1;
         self.in_vain += 1;
         self.unanswered += u32::from(repeats);
         self.quiet += u32::from(repeats);

@@ -9,6 +9,7 @@ use ncmesh_engine::rng;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
+use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};
 use ncmesh_engine::topology::Metric;
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
@@ -31,15 +32,9 @@ const HYSTERESIS: f64 = 1.3;
 const STEADY: Duration = Duration::from_secs(1);
 /// Time for which a poor link that was left counts as poor.
 const REMEMBERED: Duration = Duration::from_secs(30);
-/// Silence after the next hop was heard to send on, in packet times: its own next hop sends then,
-/// whom this node may not hear.
-const SLOT: f64 = 1.5;
-/// If less than this share of the promise arrives, senders that cannot hear each other collide, and
-/// this node waits at random: this many slots for each time that the share is missing, at most so
-/// many.
-const COLLIDING: f64 = 0.5;
-const EASE: f64 = 0.5;
-const MOST_EASE: f64 = 4.0;
+/// Silence after the next hop was heard to send on: its own next hop sends then, whom this node may
+/// not hear. And waits where few packets arrive.
+const PACING: PacingPolicy = PacingPolicy { slot: 1.5, ease: 0.5, most_ease: 4.0 };
 
 /// Part of a node in a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +78,7 @@ pub(crate) struct Flow {
     gap_since: Option<Instant>,
     /// Number of its last frame.
     number: u16,
-    /// Nothing is sent before this time, so that others can.
-    hold_until: Instant,
+    pacing: Pacing,
     pub sent_at: Instant,
     pub heard_at: Instant,
     /// Whether so much waits here that the node before this one waits for room.
@@ -118,7 +112,7 @@ impl Flow {
             no_more: first,
             gap_since: None,
             number: cx.rng.next_u32() as u16,
-            hold_until: now,
+            pacing: Pacing::new(PACING, now),
             sent_at: now,
             heard_at: now,
             was_full: false,
@@ -366,18 +360,17 @@ impl Flow {
         (state, number): (State, u16),
         (room, packet_time): (u8, Duration),
         now: Instant,
-    ) -> bool {
-        let Some(child) = &mut self.child else { return false };
+    ) {
+        let Some(child) = &mut self.child else { return };
         let from = state.needs.max(child.state.needs);
         let lacks = self.window.leads(from).any(|lead| !state.has(lead));
         if !child.hear((state, number), lacks, (room, packet_time), now) {
-            return false;
+            return;
         }
         self.fresh.clear();
         let needs = child.state.needs;
         self.skip_to(needs);
         self.forget();
-        true
     }
 
     /// Notes that a node nearer to the destination needs no packets before `needs`.
@@ -391,18 +384,14 @@ impl Flow {
     /// Leaves the channel to the next hop, which was heard to send, if it feeds another relay.
     pub(crate) fn make_way(&mut self, packet_time: Duration, now: Instant) {
         if self.child.as_ref().is_some_and(|child| child.state.feeds) {
-            self.hold_until = self.hold_until.max(now + packet_time.mul_f64(SLOT));
+            self.pacing.make_way(packet_time, now);
         }
     }
 
     /// Waits for a random time if far fewer packets arrive than the link lets through.
     pub(crate) fn ease(&mut self, packet_time: Duration, now: Instant, random: &mut impl RngCore) {
-        let Some(child) = &self.child else { return };
-        let share = child.share_of_promise();
-        if share < COLLIDING {
-            let slots = (EASE * (COLLIDING / share - 1.0)).min(MOST_EASE);
-            let wait = packet_time.mul_f64(SLOT * slots * 2.0 * rng::unit(random));
-            self.hold_until = self.hold_until.max(now + wait);
+        if let Some(child) = &self.child {
+            self.pacing.ease(child.share_of_promise(), packet_time, now, random);
         }
     }
 
@@ -410,7 +399,7 @@ impl Flow {
 
     /// Returns what to send now, if anything, where up to `room` packets may wait at the next hop.
     pub(crate) fn next(&self, room: u8, packet_time: Duration, now: Instant) -> Option<Next> {
-        let child = self.child.as_ref().filter(|_| now >= self.hold_until)?;
+        let child = self.child.as_ref().filter(|_| now >= self.pacing.until())?;
         self.lacking().next()?;
         let can_repair = self.lacking().any(|lead| self.is_sent(lead));
 
@@ -545,7 +534,7 @@ impl Flow {
         let child = self.child.iter();
         let next_hop = child.flat_map(move |child| child.timeouts(room, packet_time));
         let gap = self.gap_since.map(|at| at + GAP);
-        let own = [gap, self.upstream.due(), Some(self.hold_until)];
+        let own = [gap, self.upstream.due(), Some(self.pacing.until())];
         next_hop.chain(own.into_iter().flatten())
     }
 }

@@ -92,7 +92,7 @@ const METRIC: Metric = Metric::Unicast;
 const READY: usize = 3;
 /// Packets of its own host that a source keeps, at most.
 const MOST_OWN: usize = 48;
-/// How far behind a frame's next hop nodes of the path listen to it, hops.
+/// Nodes of a path listen to frames for a next hop that is fewer hops than this before them.
 const MOST_BEHIND: usize = 8;
 /// Mean airtime of a packet before one was sent.
 const LEAST_PACKET_TIME: Duration = Duration::from_millis(1);
@@ -118,9 +118,12 @@ pub struct Braid {
     flows: BTreeMap<Ends, Flow>,
     passing: Passing<PassingKey, Report>,
     on_air: OnAir,
+    /// Mean airtime of a data frame.
     packet_time: DurationAverage,
     counters: FlowCounters,
+    /// Flows that this node began as their source.
     begun: u32,
+    /// When it next looks at what waits for too long; `None` while there are no flows.
     tick_at: Option<Instant>,
 }
 
@@ -275,6 +278,11 @@ fn is_nearer(cx: &Context<'_>, flow: &Flow, node: NodeId) -> bool {
     node == flow.id.destination || paths.etx(node).zip(paths.etx(cx.me)).is_some_and(|(a, b)| a < b)
 }
 
+/// Returns the next node on the way to a parent, which may not hear this one well.
+fn way_to(cx: &Context<'_>, parent: NodeId) -> NodeId {
+    cx.topology.next_hop(cx.me, parent, METRIC).unwrap_or(parent)
+}
+
 impl Engine for Braid {
     fn hears(&self, service: ServiceId) -> bool {
         service == ID
@@ -330,7 +338,7 @@ impl Engine for Braid {
         self.on_air = OnAir::Nothing;
         if let Some((ends, parent)) = self.reporting(cx.now) {
             let flow = self.flows.get_mut(&ends)?;
-            let next_hop = cx.topology.next_hop(cx.me, parent, METRIC).unwrap_or(parent);
+            let next_hop = way_to(cx, parent);
             let (number, state) = (flow.next_number(), flow.state());
             let delivery = cx.topology.delivery(cx.me, next_hop);
             flow.upstream.note_told(delivery, packet_time, cx.now);
@@ -338,8 +346,7 @@ impl Engine for Braid {
             return Some(Filled { kind: REPORT, to: None });
         }
         if let Some((key, report)) = self.passing.due(cx.now) {
-            let next_hop = cx.topology.next_hop(cx.me, report.parent, METRIC);
-            let next_hop = next_hop.unwrap_or(report.parent);
+            let next_hop = way_to(cx, report.parent);
             Report { next_hop, ..*report }.write(out);
             self.passing.note_sent(key, cx.now);
             self.on_air = OnAir::Passing(key);

@@ -6,8 +6,8 @@ use super::upstream::Upstream;
 use super::wants::{UNWANTED, Wants};
 use crate::multicast::frame::{RankReport, RankedHeader};
 use ncmesh_engine::Context;
-use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::BTreeMap;
@@ -19,15 +19,9 @@ const MOST_CHILDREN: usize = 64;
 const WINDOW: u32 = RankReport::LISTED as u32;
 /// A child waits for its packets if it receives less than this share of what the best child does.
 const PATIENT: f64 = 0.5;
-/// Time that a node leaves to a child which was heard to feed others, in packet times: a packet and
-/// the gap before it. What those send on would collide with ours.
-const SLOT: f64 = 1.3;
-/// Frames are taken to collide if a child gets less than this share of what link state promised it.
-/// The mean wait is then [`EASE`] slots at half of that share, longer the less arrives, and
-/// [`MOST_EASE`] slots at most.
-const COLLIDING: f64 = 0.5;
-const EASE: f64 = 2.0;
-const MOST_EASE: f64 = 8.0;
+/// Time that a node leaves to a child which was heard to feed others, and that it waits where few
+/// packets arrive.
+const PACING: PacingPolicy = PacingPolicy { slot: 1.3, ease: 2.0, most_ease: 8.0 };
 
 /// What a packet of a generation is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +40,7 @@ pub(super) struct Flow {
     pub upstream: Upstream,
     /// Number of the last frame that this node sent.
     number: u16,
-    /// Nothing is sent before this.
-    hold_until: Instant,
+    pacing: Pacing,
     /// When a data packet was last sent, and when anything of the transfer was last heard.
     pub sent_at: Instant,
     pub heard_at: Instant,
@@ -61,7 +54,7 @@ impl Flow {
             children: BTreeMap::new(),
             upstream: Upstream::default(),
             number: rng.next_u32() as u16,
-            hold_until: now,
+            pacing: Pacing::new(PACING, now),
             sent_at: now,
             heard_at: now,
         }
@@ -161,7 +154,7 @@ impl Flow {
     /// Returns the generation to send a packet of now, if there is one: the lowest that is worth
     /// it, before those that can wait.
     pub(super) fn next_generation(&self, now: Instant) -> Option<u32> {
-        if now < self.hold_until {
+        if now < self.pacing.until() {
             return None;
         }
         let lowest = self.children.values().filter_map(|child| child.wants.lowest()).min()?;
@@ -276,7 +269,7 @@ impl Flow {
     /// Leaves the channel to a child that was heard to send, if it feeds others that forward.
     pub(super) fn make_way(&mut self, child: NodeId, packet_time: Duration, now: Instant) {
         if self.children.get(&child).is_some_and(|child| child.wants.feeds) {
-            self.hold_until = self.hold_until.max(now + packet_time.mul_f64(SLOT));
+            self.pacing.make_way(packet_time, now);
         }
     }
 
@@ -285,11 +278,7 @@ impl Flow {
     pub(super) fn ease(&mut self, packet_time: Duration, now: Instant, rng: &mut impl RngCore) {
         let shares = self.children.values().filter_map(Child::share_of_promise);
         let share = shares.fold(f64::INFINITY, f64::min);
-        if share < COLLIDING {
-            let slots = (EASE * (COLLIDING / share - 1.0)).min(MOST_EASE);
-            let wait = packet_time.mul_f64(SLOT * slots * 2.0 * unit(rng));
-            self.hold_until = self.hold_until.max(now + wait);
-        }
+        self.pacing.ease(share, packet_time, now, rng);
     }
 
     // ---- time
@@ -307,7 +296,7 @@ impl Flow {
     /// Returns the first time later than `after` at which it has something to do.
     pub(super) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
         let polls = self.children.values().flat_map(Child::timeouts);
-        let own = self.upstream.timeouts().chain([self.hold_until]);
+        let own = self.upstream.timeouts().chain([self.pacing.until()]);
         polls.chain(own).filter(|at| *at > after).min()
     }
 }

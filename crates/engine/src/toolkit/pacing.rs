@@ -1,0 +1,102 @@
+//! Pauses that keep data frames of a path from colliding.
+//!
+//! Nodes two hops apart do not hear each other, and the node between them hears neither if both
+//! send. So a node leaves the channel to what its next hop has just sent on, and where few frames
+//! arrive all the same, it waits at random.
+
+use crate::rng::unit;
+use crate::time::{Duration, Instant};
+use rand_core::RngCore;
+
+/// Frames are taken to collide if less than this share arrives of what link state promised.
+const COLLIDING: f64 = 0.5;
+
+/// How long a node pauses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PacingPolicy {
+    /// Length of a slot, in packet times: a packet and the gap before it.
+    pub slot: f64,
+    /// Mean wait where half of the share arrives that counts as colliding, slots. It is longer the
+    /// less arrives.
+    pub ease: f64,
+    /// Longest mean wait, slots.
+    pub most_ease: f64,
+}
+
+/// Time before which a node sends no data.
+#[derive(Clone, Copy, Debug)]
+pub struct Pacing {
+    policy: PacingPolicy,
+    until: Instant,
+}
+
+impl Pacing {
+    /// Returns a pacing that allows to send from `now` on.
+    #[must_use]
+    pub fn new(policy: PacingPolicy, now: Instant) -> Self {
+        Self { policy, until: now }
+    }
+
+    /// Returns when data may be sent again.
+    #[must_use]
+    pub fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// Leaves a slot to the node that sends on what was heard just now.
+    pub fn make_way(&mut self, packet_time: Duration, now: Instant) {
+        self.hold(now + packet_time.mul_f64(self.policy.slot));
+    }
+
+    /// Waits at random if `share`, which arrives of what link state promised, is so small that
+    /// others who cannot be heard probably send at the same time.
+    pub fn ease(
+        &mut self,
+        share: f64,
+        packet_time: Duration,
+        now: Instant,
+        rng: &mut impl RngCore,
+    ) {
+        let PacingPolicy { slot, ease, most_ease } = self.policy;
+        if share < COLLIDING {
+            let slots = (ease * (COLLIDING / share - 1.0)).min(most_ease);
+            self.hold(now + packet_time.mul_f64(slot * slots * 2.0 * unit(rng)));
+        }
+    }
+
+    fn hold(&mut self, until: Instant) {
+        self.until = self.until.max(until);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand_chacha::ChaCha8Rng;
+    use rand_core::SeedableRng;
+
+    const POLICY: PacingPolicy = PacingPolicy { slot: 1.5, ease: 2.0, most_ease: 8.0 };
+    const PACKET: Duration = Duration::from_millis(2);
+
+    #[test]
+    fn a_slot_is_left_and_never_taken_back() {
+        let mut pacing = Pacing::new(POLICY, Instant::default());
+        pacing.make_way(PACKET, Instant::default() + PACKET);
+        assert_eq!(pacing.until().since(Instant::default()).as_millis(), 5);
+        pacing.make_way(PACKET, Instant::default());
+        assert_eq!(pacing.until().since(Instant::default()).as_millis(), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn waits_are_bounded_and_only_where_little_arrives(seed: u64, share in 0.001..1.5f64) {
+            let mut pacing = Pacing::new(POLICY, Instant::default());
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            pacing.ease(share, PACKET, Instant::default(), &mut rng);
+            let waited = pacing.until().since(Instant::default());
+            let slots = (2.0 * (0.5 / share - 1.0)).clamp(0.0, 8.0);
+            prop_assert!(waited <= PACKET.mul_f64(1.5 * 2.0 * slots + 1e-6), "{waited:?}");
+        }
+    }
+}
