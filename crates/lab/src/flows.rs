@@ -19,8 +19,14 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+/// Number of times that flows begin anew because a first datagram was lost. At a loss of a tenth
+/// per datagram, one test in a thousand fails nevertheless.
+const ATTEMPTS: usize = 4;
+
 /// Flows in progress. Dropping this ends them at once.
 pub struct RunningFlows {
+    /// Number of times that the flows were begun.
+    attempt: usize,
     loads: Vec<Load>,
     /// Frames heard and innovative frames of each flow at the start.
     before: Vec<(u64, u64)>,
@@ -67,33 +73,56 @@ impl Lab {
         for load in loads.clone() {
             running.spawn(async move { (load.number, load.run(begin).await) });
         }
-        Ok(RunningFlows { loads, before, coded_before, begin, running, sampled: None })
+        Ok(RunningFlows { attempt: 1, loads, before, coded_before, begin, running, sampled: None })
     }
 
-    /// Waits until all flows have ended and returns their result.
+    /// Ends all flows and starts them again: one of them never began, and each is measured beside
+    /// the others.
+    async fn begin_flows_again(&mut self, flows: RunningFlows) -> Result<RunningFlows, LabError> {
+        let (attempt, sampled) = (flows.attempt + 1, flows.sampled);
+        // Dropping the futures kills the programs. Their ports must be free.
+        let mut running = flows.running;
+        running.shutdown().await;
+        let again = self.begin_flows().await?;
+        let again = RunningFlows { attempt, ..again };
+        Ok(match sampled {
+            Some((every, _)) => again.sampled(every),
+            None => again,
+        })
+    }
+
+    /// Waits until all flows have ended and returns their result. Where the first datagram of one
+    /// is lost, all begin anew.
     ///
     /// # Errors
     /// [`LabError::Iperf`], [`LabError::Flow`], and those of [`check`](Self::check).
     pub async fn finish_flows(&mut self, flows: RunningFlows) -> Result<Outcome, LabError> {
-        let RunningFlows { loads, before, coded_before, begin, mut running, mut sampled } = flows;
-        let interval = sampled.as_ref().map_or(POLL_INTERVAL, |(every, _)| *every);
-        let mut measured = vec![Measured::default(); loads.len()];
+        let mut flows = flows;
+        let mut measured = vec![Measured::default(); flows.loads.len()];
 
         // Collect results as flows end. In between, check the daemons and take samples.
-        while !running.is_empty() {
+        while !flows.running.is_empty() {
+            let interval = flows.sampled.as_ref().map_or(POLL_INTERVAL, |(every, _)| *every);
             tokio::select! {
-                Some(ended) = running.join_next() => {
+                Some(ended) = flows.running.join_next() => {
                     let (number, result) = ended.map_err(io::Error::other)?;
-                    measured[number] = result.map_err(|e| self.flow_error(number, e))?;
+                    match result {
+                        Ok(result) => measured[number] = result,
+                        Err(LoadError::Unopened(_)) if flows.attempt < ATTEMPTS => {
+                            flows = self.begin_flows_again(flows).await?;
+                        }
+                        Err(e) => return Err(self.flow_error(number, e)),
+                    }
                 }
                 () = tokio::time::sleep(interval) => {
                     self.check()?;
-                    if let Some((_, samples)) = &mut sampled {
-                        add_sample(samples, begin.elapsed(), &self.flow_views().await?);
+                    if let Some((_, samples)) = &mut flows.sampled {
+                        add_sample(samples, flows.begin.elapsed(), &self.flow_views().await?);
                     }
                 }
             }
         }
+        let RunningFlows { loads, before, coded_before, begin, sampled, .. } = flows;
         let seconds = begin.elapsed().as_secs_f64();
 
         // Combine the results of iperf3 with what the daemons counted meanwhile.
@@ -154,7 +183,7 @@ impl Lab {
         let name = |node: usize| self.scenario.nodes[node].name.clone();
         match e {
             LoadError::Program(e) => LabError::Iperf(e),
-            LoadError::Failed(problem) => {
+            LoadError::Unopened(problem) | LoadError::Failed(problem) => {
                 LabError::Flow { from: name(flow.from), to: name(flow.to), problem }
             }
         }

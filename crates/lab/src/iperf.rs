@@ -19,6 +19,9 @@ const TCP_HEADERS: usize = 40;
 /// Timeout for connecting to the server, ms.
 const CONNECT_MS: &str = "20000";
 
+/// What a UDP client says when no answer came to its first datagram.
+const UNOPENED: &str = "unable to read from stream socket";
+
 /// Time that a flow may take in addition to its load, to connect and to report.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between two attempts to connect while the server is not up yet.
@@ -52,8 +55,18 @@ pub(crate) struct Load {
 pub(crate) enum LoadError {
     /// iperf3 cannot be started.
     Program(io::Error),
+    /// The first datagram of a UDP flow, or the answer to it, was lost. iperf3 does not repeat it
+    /// and gives up after 30 s with this error.
+    Unopened(String),
     /// iperf3 reported this error.
     Failed(String),
+}
+
+impl LoadError {
+    /// Converts what iperf3 reported.
+    fn of(problem: String) -> Self {
+        if problem.contains(UNOPENED) { Self::Unopened(problem) } else { Self::Failed(problem) }
+    }
 }
 
 impl Load {
@@ -75,7 +88,7 @@ impl Load {
                 Err(why) if why.contains("Connection refused") => {
                     tokio::time::sleep(RETRY_INTERVAL).await;
                 }
-                measured => return measured.map_err(LoadError::Failed),
+                measured => return measured.map_err(LoadError::of),
             }
         }
     }
@@ -299,5 +312,8 @@ mod tests {
         assert_eq!(read(refused.as_bytes()).unwrap_err(), "iperf3: unable to connect");
         assert_eq!(read(br#"{"end": {}}"#).unwrap_err(), "iperf3 measured nothing");
         assert!(read(b"").unwrap_err().starts_with("iperf3: "));
+        let lost = r#"{"error": "unable to read from stream socket: Resource unavailable"}"#;
+        let lost = LoadError::of(read(lost.as_bytes()).unwrap_err());
+        assert!(matches!(lost, LoadError::Unopened(_)), "{lost:?}");
     }
 }
