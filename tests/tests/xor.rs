@@ -54,7 +54,8 @@ fn line(loss: f64, seed: u64, settings: &str) -> SimulationConfig {
 
 /// Returns the coded frames that a node has sent.
 fn coded(s: &Simulation, node: usize) -> u64 {
-    s.host(node).stack().unwrap().coding()[0].1.coded
+    let statuses = s.host(node).stack().unwrap().coding();
+    statuses.into_iter().find(|(scheme, _)| *scheme == "xor").unwrap().1.coded
 }
 
 #[test]

@@ -90,6 +90,26 @@ impl Window {
         Some(&row.symbol)
     }
 
+    /// Appends to a packet that is known and no part of any combination yet. Returns whether it is
+    /// known.
+    pub fn append(&mut self, number: u32, bytes: &[u8]) -> bool {
+        let row = self.rows.get_mut(&number).filter(|row| row.coefficients.len() == 1);
+        row.map(|row| row.symbol.extend(bytes)).is_some()
+    }
+
+    /// Returns the symbol of the combination with these coefficients of the packets from `first`
+    /// on; `None` if what is known does not yield it.
+    #[must_use]
+    pub fn express(&self, first: u32, coefficients: &[u8]) -> Option<Vec<u8>> {
+        let mut rest = Row { coefficients: coefficients.to_vec(), symbol: Vec::new() };
+        for (lead, known) in self.span(first, coefficients.len()) {
+            let at = (lead - first) as usize;
+            let factor = rest.coefficients.get(at).copied().unwrap_or(0);
+            add(&self.kernels, factor, known, at, &mut rest);
+        }
+        rest.coefficients.iter().all(|c| *c == 0).then_some(rest.symbol)
+    }
+
     /// Returns the packets that lead rows, from `from` on. They are as many as the dimensions that
     /// are known of the stream from there.
     pub fn leads(&self, from: u32) -> impl Iterator<Item = u32> + '_ {
@@ -226,6 +246,22 @@ mod tests {
         assert_eq!((coded.first, coded.coefficients.len()), (5, 4));
         source.forget_before(18);
         assert_eq!((source.leads(0).collect::<Vec<_>>(), source.len()), (vec![18, 19], 2));
+    }
+
+    #[test]
+    fn a_combination_is_expressed_by_those_who_know_enough() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let (mut source, mut sink) = (Window::default(), Window::default());
+        (10..14).for_each(|n| assert!(source.absorb(plain(n))));
+        let coded = source.combine(10..14, |_| true, &mut rng).unwrap();
+        let expressed = |of: &Window| of.express(coded.first, &coded.coefficients);
+        assert_eq!(expressed(&source), Some(coded.symbol.clone()));
+        (10..13).for_each(|n| assert!(sink.absorb(plain(n))));
+        assert_eq!(expressed(&sink), None);
+        assert!(sink.absorb(source.combine(12..14, |_| true, &mut rng).unwrap()));
+        assert_eq!(expressed(&sink), Some(coded.symbol.clone()));
+        assert_eq!(sink.express(11, &[1]).map(|s| padded(&s)), Some(padded(&symbol(11))));
+        assert_eq!(sink.express(14, &[1]), None);
     }
 
     proptest! {

@@ -109,7 +109,7 @@ fn stream(s: &mut Simulation, scheme: &str) {
 }
 
 /// Titles of the golden vectors in the wire format: sender, service and kind.
-const GOLDEN: [(&str, u16, u8, u8); 31] = [
+const GOLDEN: [(&str, u16, u8, u8); 32] = [
     ("Hello.", 3, 0, 0),
     ("Hello with states.", 3, 0, 0),
     ("Probe.", 3, 0, 1),
@@ -128,6 +128,7 @@ const GOLDEN: [(&str, u16, u8, u8); 31] = [
     ("`forward` data.", 1, 20, 1),
     ("`braid` data.", 2, 27, 1),
     ("`braid` report.", 4, 27, 2),
+    ("`braid` pair.", 2, 27, 3),
     ("`mc2` data.", 2, 22, 1),
     ("`mc2` report.", 4, 22, 2),
     ("`mc2` request.", 4, 22, 3),

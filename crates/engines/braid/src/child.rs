@@ -33,6 +33,10 @@ const UNHEARD: f64 = 32.0;
 const IN_VAIN: f64 = 64.0;
 /// Packet times in which it sends a packet on, whether that is heard or not.
 const PASSES_ON: f64 = 6.0;
+/// Least share of the expected pairs that a node must have separated, and the time for which it
+/// gets none after that was less.
+const LEAST_SEPARATED: f64 = 0.5;
+const UNPAIRED: Duration = Duration::from_secs(5);
 /// A frame is older than the last one if its number is smaller, by no more than this.
 const OLDER: u16 = 1024;
 
@@ -56,6 +60,11 @@ pub(crate) struct Child {
     quiet: u32,
     /// When what was sent counts as lost.
     lost_at: Option<Instant>,
+    /// Packets that were sent in pairs since it was last heard, each with the chance that it could
+    /// separate the pair; what it made of them, of what was expected; and when that counts again.
+    paired: Vec<(u32, f64)>,
+    separated: FadingShare,
+    unpaired_until: Instant,
 }
 
 impl Child {
@@ -75,6 +84,9 @@ impl Child {
             in_vain: 0,
             quiet: 0,
             lost_at: None,
+            paired: Vec::new(),
+            separated: FadingShare::starting_at(1.0, PRIOR, MEMORY),
+            unpaired_until: now,
         }
     }
 
@@ -98,6 +110,7 @@ impl Child {
         if self.number.is_some() && counted > 0.0 {
             self.arrived.add(counted, gain);
         }
+        self.count_pairs(state, now);
         let given_up = self.state.needs;
         self.state = state;
         self.skip_to(given_up);
@@ -112,6 +125,30 @@ impl Child {
         let waits = lacks || state.backlog >= room;
         self.lost_at = waits.then(|| now + self.pause(packet_time));
         true
+    }
+
+    /// Counts the packets that were sent in pairs and arrived.
+    fn count_pairs(&mut self, state: State, now: Instant) {
+        let delivery = self.delivery();
+        for (packet, chance) in self.paired.drain(..) {
+            self.separated.add(delivery * chance, f64::from(u8::from(state.has(packet))));
+        }
+        if self.separated.value() < LEAST_SEPARATED {
+            self.separated = FadingShare::starting_at(1.0, PRIOR, MEMORY);
+            self.unpaired_until = now + UNPAIRED;
+        }
+    }
+
+    /// Returns the chance that it separates a pair, if it has the packet that is not for it with
+    /// probability `chance`.
+    pub(crate) fn separates(&self, chance: f64, now: Instant) -> f64 {
+        if now < self.unpaired_until { 0.0 } else { chance * self.separated.value().min(1.0) }
+    }
+
+    /// Notes that this packet goes to it in a pair that it separates with this chance.
+    pub(crate) fn note_paired(&mut self, packet: u32, chance: f64) {
+        self.pending -= 1.0 - chance;
+        self.paired.push((packet, chance));
     }
 
     /// Returns the chance that it is heard after it was asked once.

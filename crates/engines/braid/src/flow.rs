@@ -23,6 +23,8 @@ const UNCERTAIN: usize = 16;
 /// Packets ahead of what this node needs that it takes, at most. As many are kept behind it for the
 /// combinations to come.
 const CAPACITY: u32 = WIDTH as u32;
+/// Packets that a node keeps though the next hop has them, to take them out of pairs.
+const KEPT: u32 = 32;
 /// Time after which a packet that the next hop lacks is given up.
 const LIFETIME: Duration = Duration::from_secs(2);
 /// Time for which the destination waits for a missing packet.
@@ -42,6 +44,8 @@ pub(crate) enum Role {
     Source,
     Relay,
     Destination,
+    /// It only overhears packets, to take them out of pairs.
+    Listener,
 }
 
 /// What to send.
@@ -67,6 +71,10 @@ pub(crate) struct Flow {
     sent: BTreeSet<u32>,
     /// Those of them that were sent since it was last heard.
     fresh: BTreeSet<u32>,
+    /// The source's newest symbol, if it was not sent to any node yet.
+    open: Option<u32>,
+    /// What earlier next hops had.
+    passed: u32,
     /// When the leads of rows came.
     since: BTreeMap<u32, Instant>,
     /// The next hop.
@@ -90,12 +98,12 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Returns a flow that begins at packet `first`.
+    /// Returns a flow that begins at packet `first`. A node that is no end of it listens at first.
     pub(crate) fn new(cx: &mut Context<'_>, id: FlowInstance, first: u32) -> Self {
         let role = match cx.me {
             me if me == id.source => Role::Source,
             me if me == id.destination => Role::Destination,
-            _ => Role::Relay,
+            _ => Role::Listener,
         };
         let now = cx.now;
         Self {
@@ -106,6 +114,8 @@ impl Flow {
             delivered: first,
             sent: BTreeSet::new(),
             fresh: BTreeSet::new(),
+            open: None,
+            passed: first,
             since: BTreeMap::new(),
             child: None,
             upstream: Upstream::default(),
@@ -150,12 +160,20 @@ impl Flow {
         }
     }
 
-    /// Takes a packet of this node's own host.
-    pub(crate) fn push(&mut self, packet: &[u8], now: Instant) {
+    /// Takes a packet of this node's own host. Small packets share a symbol of up to `longest`
+    /// bytes while it waits: a frame takes long, however little is in it.
+    pub(crate) fn push(&mut self, packet: &[u8], longest: usize, now: Instant) {
         let symbol = [&(packet.len() as u16).to_be_bytes(), packet].concat();
+        if let Some(open) = self.open
+            && self.window.packet(open).is_some_and(|last| last.len() + symbol.len() <= longest)
+            && self.window.append(open, &symbol)
+        {
+            return;
+        }
         let number = self.needs;
         self.window.absorb(Coded { first: number, coefficients: vec![1], symbol });
         self.since.insert(number, now);
+        self.open = Some(number);
         self.needs += 1;
     }
 
@@ -178,6 +196,7 @@ impl Flow {
     /// far from what this node has.
     pub(crate) fn absorb(&mut self, coded: Coded, now: Instant) -> Option<bool> {
         let end = coded.first + coded.coefficients.len() as u32;
+        self.listen(end);
         if end <= self.needs {
             return Some(false);
         }
@@ -216,21 +235,16 @@ impl Flow {
         self.skip_to(oldest);
     }
 
-    /// Returns the next packet for this node's host, in order. What is missing for too long is
-    /// given up, and so is what comes no more.
-    pub(crate) fn pop_packet(&mut self, now: Instant) -> Option<Vec<u8>> {
+    /// Returns the next packets for this node's host, in order: those of one symbol. What is
+    /// missing for too long is given up, and so is what comes no more.
+    pub(crate) fn pop_packets(&mut self, now: Instant) -> Option<Vec<Vec<u8>>> {
         loop {
             if let Some(symbol) = self.window.packet(self.delivered) {
-                let symbol = symbol.to_vec();
+                let packets = packets_in(symbol);
                 self.delivered += 1;
                 self.skip_to(self.delivered);
                 self.gap_since = None;
-                let (len, packet) = symbol.split_first_chunk::<PREFIX>()?;
-                let len = usize::from(u16::from_be_bytes(*len));
-                match packet.get(..len).filter(|packet| !packet.is_empty()) {
-                    Some(packet) => return Some(packet.to_vec()),
-                    None => continue,
-                }
+                return Some(packets);
             }
             let known =
                 self.window.leads(self.delivered).find(|n| self.window.packet(*n).is_some());
@@ -253,9 +267,43 @@ impl Flow {
         }
     }
 
-    /// Returns how many packets of its own host the source keeps.
+    /// Returns how many packets of its own host the source keeps for its next hop.
     pub(crate) fn kept(&self) -> usize {
-        self.window.len()
+        let needed = self.child.as_ref().map_or(0, |child| child.state.needs);
+        self.window.leads(needed).count()
+    }
+
+    /// Returns the symbol of a combination, if it is made of what this node has.
+    pub(crate) fn express(&self, coded: &Coded) -> Option<Vec<u8>> {
+        self.window.express(coded.first, &coded.coefficients)
+    }
+
+    /// Returns the probability that a node has a packet: the node that sends packets to this one
+    /// says so and keeps some that are here; others may have overheard that node.
+    pub(crate) fn chance_at(&self, cx: &Context<'_>, node: NodeId, packet: u32) -> f64 {
+        let upstream = &self.upstream;
+        match upstream.parent {
+            Some(_) if packet + KEPT < self.needs => 0.0,
+            Some(parent) if parent == node => {
+                f64::from(u8::from(upstream.parent_state.has(packet)))
+            }
+            Some(parent) => cx.topology.delivery(parent, node),
+            None => 0.0,
+        }
+    }
+
+    /// Takes part in the flow from now on.
+    pub(crate) fn take_part(&mut self) {
+        if self.role == Role::Listener {
+            self.role = Role::Relay;
+        }
+    }
+
+    /// Only listens: what is missing of packets long before `end` is never needed.
+    fn listen(&mut self, end: u32) {
+        if self.role == Role::Listener {
+            self.skip_to(end.saturating_sub(CAPACITY));
+        }
     }
 
     /// Returns whether this node is the source.
@@ -277,10 +325,10 @@ impl Flow {
 
     /// Forgets what nobody needs from here.
     pub(crate) fn forget(&mut self) {
-        // The last packet that the next hop has is kept to ask it with.
+        // Packets that the next hop has are kept to take them out of pairs, and to ask it with.
         let below = match (self.role, &self.child) {
             (Role::Destination, _) => self.delivered,
-            (_, Some(child)) => child.state.needs.saturating_sub(1),
+            (_, Some(child)) => child.state.needs.saturating_sub(KEPT),
             (_, None) => self.no_more,
         };
         let start = if self.role == Role::Source { below } else { below.min(self.no_more) };
@@ -297,7 +345,7 @@ impl Flow {
     /// way over that is clearly shorter for a while, for estimates waver. A link that carries far
     /// less than link state promised counts by what it carries, also for a while after it was left.
     pub(crate) fn route(&mut self, cx: &Context<'_>, metric: Metric) {
-        if self.role == Role::Destination {
+        if matches!(self.role, Role::Destination | Role::Listener) {
             return;
         }
         self.poor.retain(|_, (_, until)| cx.now < *until);
@@ -344,8 +392,12 @@ impl Flow {
         let node = best;
         let needs = match &self.child {
             Some(child) => child.state.needs,
-            None => self.window.leads(0).next().unwrap_or(self.needs).min(self.needs),
+            None => {
+                let held = self.window.leads(0).next().unwrap_or(self.needs);
+                held.min(self.needs).max(self.passed)
+            }
         };
+        self.passed = needs;
         self.child = node.map(|node| {
             let (to, from) = (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
             Child::new(node, needs, (to, from), cx.now)
@@ -451,6 +503,7 @@ impl Flow {
         let first = self.lacking().next()?;
         let coded = match next {
             Next::Plain(number) => {
+                self.open = self.open.filter(|open| *open != number);
                 self.sent.insert(number);
                 self.fresh.insert(number);
                 let symbol = self.window.packet(number)?.to_vec();
@@ -537,4 +590,20 @@ impl Flow {
         let own = [gap, self.upstream.due(), Some(self.pacing.until())];
         next_hop.chain(own.into_iter().flatten())
     }
+}
+
+/// Returns the packets in a symbol. Each has its length before it; zeros end it.
+fn packets_in(mut symbol: &[u8]) -> Vec<Vec<u8>> {
+    let mut packets = Vec::new();
+    while let Some((len, rest)) = symbol.split_first_chunk::<PREFIX>() {
+        let len = usize::from(u16::from_be_bytes(*len));
+        match rest.split_at_checked(len) {
+            Some((packet, rest)) if len > 0 => {
+                packets.push(packet.to_vec());
+                symbol = rest;
+            }
+            _ => break,
+        }
+    }
+    packets
 }

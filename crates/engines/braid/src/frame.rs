@@ -5,8 +5,9 @@ use ncmesh_engine::Malformed;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_wire::{NodeId, Reader, Writer};
 
-/// Kind of reports; data are of [`DATA`](ncmesh_engine::tunnel::DATA).
+/// Kinds of frames besides data, which are of [`DATA`](ncmesh_engine::tunnel::DATA).
 pub(crate) const REPORT: u8 = 2;
+pub(crate) const PAIR: u8 = 3;
 
 /// Most packets that a coded packet spans.
 pub(crate) const WIDTH: u8 = 64;
@@ -91,6 +92,12 @@ impl Header {
 
     /// Appends the frame.
     pub(crate) fn write(&self, coded: &Coded, out: &mut Vec<u8>) {
+        self.write_head(coded, out);
+        out.extend(&coded.symbol);
+    }
+
+    /// Appends the frame without the symbol.
+    fn write_head(&self, coded: &Coded, out: &mut Vec<u8>) {
         let Self { flow, next_hop, number, state, poll, oldest } = *self;
         flow.write(out);
         let mut w = Writer::new(out);
@@ -99,7 +106,7 @@ impl Header {
         let offset = coded.first.saturating_sub(oldest).min(u8::MAX.into()) as u8;
         // The first coefficient is 1 and needs no byte.
         let further = coded.coefficients.get(1..).unwrap_or_default();
-        w.u32(oldest).u8(offset).u8(further.len() as u8).bytes(further).bytes(&coded.symbol);
+        w.u32(oldest).u8(offset).u8(further.len() as u8).bytes(further);
     }
 
     /// Reads a data frame: its header, and the combination in it.
@@ -109,20 +116,90 @@ impl Header {
     /// combination spans too many packets.
     pub(crate) fn parse(body: &[u8]) -> Result<(Self, Coded), Malformed> {
         let mut r = Reader::new(body);
-        let flow = FlowInstance::parse(&mut r)?;
+        let (header, coded) = Self::parse_head(&mut r)?;
+        let symbol = rest_of(r)?;
+        Ok((header, Coded { symbol, ..coded }))
+    }
+
+    /// Reads a data frame up to the symbol.
+    fn parse_head(r: &mut Reader<'_>) -> Result<(Self, Coded), Malformed> {
+        let flow = FlowInstance::parse(r)?;
         let (next_hop, number) = (r.node()?, r.u16()?);
-        let (state, bits) = State::read(&mut r)?;
+        let (state, bits) = State::read(r)?;
         let (oldest, offset, further) = (r.u32()?, r.u8()?, r.u8()?);
         let coefficients = [&[1], r.bytes(further.into())?].concat();
-        let symbol = r.rest().to_vec();
-        let is_sound = oldest <= LAST && further < WIDTH && !symbol.is_empty();
-        if bits & !Self::POLL != 0 || !is_sound {
+        if bits & !Self::POLL != 0 || oldest > LAST || further >= WIDTH {
             return Err(Malformed);
         }
         let poll = bits & Self::POLL != 0;
         let header = Self { flow, next_hop, number, state, poll, oldest };
-        Ok((header, Coded { first: oldest + u32::from(offset), coefficients, symbol }))
+        let first = oldest + u32::from(offset);
+        Ok((header, Coded { first, coefficients, symbol: Vec::new() }))
     }
+}
+
+/// Reads the symbol behind what was read, which must not be empty.
+fn rest_of(r: Reader<'_>) -> Result<Vec<u8>, Malformed> {
+    let symbol = r.rest();
+    if symbol.is_empty() { Err(Malformed) } else { Ok(symbol.to_vec()) }
+}
+
+/// Packets of two flows in one frame, for two next hops. Each has the packet that the other lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    /// The two data frames without their symbols.
+    pub parts: [(Header, Coded); 2],
+    /// Sum of the symbols over GF(2^8). The shorter one counts as filled up with zeros.
+    pub symbol: Vec<u8>,
+}
+
+impl Pair {
+    /// Number of parts, in a byte before them.
+    const PARTS: u8 = 2;
+
+    /// Joins two data frames.
+    pub(crate) fn of(mut parts: [(Header, Coded); 2]) -> Self {
+        let [mut symbol, other] = [0, 1].map(|i: usize| core::mem::take(&mut parts[i].1.symbol));
+        add(&mut symbol, &other);
+        Self { parts, symbol }
+    }
+
+    /// Returns the combination in part `i`, for a node that knows the symbol of the other.
+    pub(crate) fn without(&self, other: &[u8], i: usize) -> Coded {
+        let mut symbol = self.symbol.clone();
+        add(&mut symbol, other);
+        Coded { symbol, ..self.parts[i].1.clone() }
+    }
+
+    /// Appends the frame.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.push(Self::PARTS);
+        for (header, coded) in &self.parts {
+            header.write_head(coded, out);
+        }
+        out.extend(&self.symbol);
+    }
+
+    /// Reads a frame.
+    ///
+    /// # Errors
+    /// [`Malformed`] as for [`Header::parse`], or if both parts are of one flow.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(body);
+        let count = r.u8()?;
+        let parts = [Header::parse_head(&mut r)?, Header::parse_head(&mut r)?];
+        let [one, other] = [0, 1].map(|i: usize| parts[i].0.flow.key());
+        if count != Self::PARTS || one == other {
+            return Err(Malformed);
+        }
+        Ok(Self { parts, symbol: rest_of(r)? })
+    }
+}
+
+/// Adds a symbol to a sum over GF(2^8).
+fn add(sum: &mut Vec<u8>, symbol: &[u8]) {
+    sum.resize(sum.len().max(symbol.len()), 0);
+    sum.iter_mut().zip(symbol).for_each(|(a, b)| *a ^= b);
 }
 
 /// A node's report to the node that it gets the stream from.

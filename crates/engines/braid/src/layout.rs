@@ -1,8 +1,8 @@
 //! Descriptions of the frames of this engine.
 
-use super::frame::{LAST, REPORT, WIDTH};
+use super::frame::{LAST, PAIR, REPORT, WIDTH};
 use ncmesh_engine::layout::{
-    Check, FlowOf, INSTANCE, Layout, Length, Part, bits, bytes, field, node, u8, u16, u32,
+    Check, Count, FlowOf, INSTANCE, Layout, Length, Part, bits, bytes, field, node, u8, u16, u32,
 };
 use ncmesh_engine::tunnel::DATA;
 
@@ -22,6 +22,34 @@ const NEEDS: Part = Part::Include(&[
     field(u8("backlog", "Backlog", "dimensions that the sender has and its next hop lacks")),
 ]);
 
+/// A data frame up to its symbol.
+const HEAD: Part = Part::Include(&[
+    INSTANCE,
+    field(node("next_hop", "Next hop", "the node that is to have it")),
+    field(u16("frame", "Frame number", "of those that the sender sent of this flow")),
+    NEEDS,
+    Part::Byte(&[
+        bits("feeds", 1, "Feeds", "the sender's next hop sends on what it gets"),
+        bits("ends", 2, "Ends", "the sender is the destination"),
+        bits("asks", 4, "Asks", "the next hop is to report"),
+    ]),
+    field(
+        u32("oldest", "Oldest packet", "packets before it come no more from the sender")
+            .within(0, LAST as u64),
+    ),
+    field(u8("offset", "Offset", "of the first packet in the combination from the oldest")),
+    field(
+        u8("further", "Further packets", "behind the first one in the combination")
+            .within(0, WIDTH as u64 - 1),
+    ),
+    field(bytes(
+        "vector",
+        Length::Field("further"),
+        "Coefficients",
+        "of the further packets; that of the first one is 1",
+    )),
+]);
+
 /// Layouts of the frames of this engine.
 pub(crate) const LAYOUTS: &[Layout] = &[
     Layout {
@@ -32,35 +60,12 @@ pub(crate) const LAYOUTS: &[Layout] = &[
         flow: FlowOf::Ends("packet.source", "packet.destination"),
         batch: None,
         parts: &[
-            INSTANCE,
-            field(node("next_hop", "Next hop", "the node that is to have it")),
-            field(u16("frame", "Frame number", "of those that the sender sent of this flow")),
-            NEEDS,
-            Part::Byte(&[
-                bits("feeds", 1, "Feeds", "the sender's next hop sends on what it gets"),
-                bits("ends", 2, "Ends", "the sender is the destination"),
-                bits("asks", 4, "Asks", "the next hop is to report"),
-            ]),
-            field(
-                u32("oldest", "Oldest packet", "packets before it come no more from the sender")
-                    .within(0, LAST as u64),
-            ),
-            field(u8("offset", "Offset", "of the first packet in the combination from the oldest")),
-            field(
-                u8("further", "Further packets", "behind the first one in the combination")
-                    .within(0, WIDTH as u64 - 1),
-            ),
-            field(bytes(
-                "vector",
-                Length::Field("further"),
-                "Coefficients",
-                "of the further packets; that of the first one is 1",
-            )),
+            HEAD,
             field(bytes(
                 "payload",
                 Length::Rest(1, usize::MAX),
                 "Payload",
-                "the combination of the symbols: length of the packet in two bytes, packet, zeros",
+                "the combination of the symbols: packets, each behind its length in two bytes; zeros",
             )),
         ],
     },
@@ -83,6 +88,33 @@ pub(crate) const LAYOUTS: &[Layout] = &[
                 bits("feeds", 1, "Feeds", "the child's next hop sends on what it gets"),
                 bits("ends", 2, "Ends", "the child is the destination"),
             ]),
+        ],
+    },
+    Layout {
+        kind: PAIR,
+        name: "pair",
+        variant: None,
+        info: "{part+}",
+        flow: FlowOf::Ends("packet.source", "packet.destination"),
+        batch: None,
+        parts: &[
+            field(u8("parts", "Parts", "packets of two flows, xored").within(2, 2)),
+            Part::Repeat(
+                Count::Field("parts"),
+                &[Part::Group {
+                    name: "part",
+                    label: "Part",
+                    text: "{packet.source} to {packet.destination} by {next_hop}, oldest {oldest}",
+                    parts: &[HEAD],
+                }],
+            ),
+            Part::Check(Check::Distinct(&["packet.source", "packet.destination"])),
+            field(bytes(
+                "payload",
+                Length::Rest(1, usize::MAX),
+                "Payload",
+                "the symbol of one flow xored with that of the other",
+            )),
         ],
     },
 ];

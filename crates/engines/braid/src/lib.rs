@@ -46,7 +46,7 @@ mod tests;
 
 pub use config::BraidConfig;
 use flow::{Flow, Next};
-use frame::{Header, REPORT, Report, State};
+use frame::{Header, PAIR, Pair, REPORT, Report, State};
 use ncmesh_code::Coded;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::registry::{Constructor, Entry};
@@ -58,7 +58,7 @@ use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
 use ncmesh_engine::toolkit::passing::Passing;
 use ncmesh_engine::topology::Metric;
-use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, check_packet, flow_of};
+use ncmesh_engine::tunnel::{CodingStatus, DATA, FlowStatus, PacketError, check_packet, flow_of};
 use ncmesh_engine::{
     Class, Context, Engine, Event, Filled, Frame, Offer, Summary, TunnelEngine, TxReport,
 };
@@ -92,6 +92,8 @@ const METRIC: Metric = Metric::Unicast;
 const READY: usize = 3;
 /// Packets of its own host that a source keeps, at most.
 const MOST_OWN: usize = 48;
+/// Packets of a pair, of two, that should be separated at least.
+const LEAST_SEPARATED: f64 = 1.2;
 /// Nodes of a path listen to frames for a next hop that is fewer hops than this before them.
 const MOST_BEHIND: usize = 8;
 /// Mean airtime of a packet before one was sent.
@@ -108,7 +110,8 @@ type PassingKey = (Ends, NodeId, NodeId);
 #[derive(Clone, Copy, Debug)]
 enum OnAir {
     Nothing,
-    Data(Ends),
+    /// A packet of a flow, or one of a second flow with it.
+    Data(Ends, Option<Ends>),
     Passing(PassingKey),
 }
 
@@ -121,6 +124,7 @@ pub struct Braid {
     /// Mean airtime of a data frame.
     packet_time: DurationAverage,
     counters: FlowCounters,
+    coding: CodingStatus,
     /// Flows that this node began as their source.
     begun: u32,
     /// When it next looks at what waits for too long; `None` while there are no flows.
@@ -138,6 +142,7 @@ impl Braid {
             on_air: OnAir::Nothing,
             packet_time: DurationAverage::default(),
             counters: FlowCounters::default(),
+            coding: CodingStatus::default(),
             begun: 0,
             tick_at: None,
         }
@@ -154,7 +159,32 @@ impl Braid {
         self.tick_at.get_or_insert(cx.now + TICK);
     }
 
-    fn handle_data(&mut self, cx: &mut Context<'_>, sender: NodeId, header: Header, coded: Coded) {
+    /// Takes packets of two flows in one frame, as far as this node can separate them.
+    fn handle_pair(&mut self, cx: &mut Context<'_>, sender: NodeId, pair: Pair) {
+        let separated = [0, 1].map(|i: usize| {
+            let (header, coded) = &pair.parts[1 - i];
+            let flow = self.flows.get(&header.flow.key()).filter(|flow| flow.id == header.flow)?;
+            Some(pair.without(&flow.express(coded)?, i))
+        });
+        for ((header, _), coded) in pair.parts.into_iter().zip(separated) {
+            if header.next_hop == cx.me {
+                match coded {
+                    Some(_) => self.coding.decoded += 1,
+                    None => self.coding.undecodable += 1,
+                }
+            }
+            self.handle_data(cx, sender, header, coded);
+        }
+    }
+
+    /// Takes a data frame of one flow; `coded` is `None` if the packet in it was not found out.
+    fn handle_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        sender: NodeId,
+        header: Header,
+        coded: Option<Coded>,
+    ) {
         let id = header.flow;
         let is_for_me = header.next_hop == cx.me;
         match self.flows.get(&id.key()) {
@@ -162,6 +192,11 @@ impl Braid {
             Some(flow) if !id.is_later(flow.id) => return cx.counters.drop(DropReason::Stale),
             _ if id.source == cx.me => return cx.counters.drop(DropReason::UnknownFlow),
             _ if is_for_me || id.destination == cx.me || is_behind(cx, &header) => {
+                self.begin(cx, id, header.oldest);
+                self.flows.get_mut(&id.key()).map(Flow::take_part);
+            }
+            // A relay that sends packets to this node may pair them with those of this flow.
+            _ if self.flows.len() < MAX_FLOWS / 2 && self.is_fed_by(header.next_hop) => {
                 self.begin(cx, id, header.oldest);
             }
             _ => return,
@@ -173,11 +208,20 @@ impl Braid {
         };
 
         if is_for_me {
+            flow.take_part();
             flow.upstream.parent = Some(sender);
+            flow.upstream.parent_state = header.state;
             flow.note_oldest(header.oldest);
         }
-        let Some(is_innovative) = flow.absorb(coded, cx.now) else {
-            return cx.counters.drop(DropReason::Full);
+        let is_innovative = match coded.map(|coded| flow.absorb(coded, cx.now)) {
+            Some(Some(is_innovative)) => is_innovative,
+            Some(None) => return cx.counters.drop(DropReason::Full),
+            None => {
+                if is_for_me {
+                    cx.counters.drop(DropReason::Undecodable);
+                }
+                false
+            }
         };
         if is_for_me {
             let sends = flow.next(room, packet_time, cx.now).is_some();
@@ -224,9 +268,11 @@ impl Braid {
     fn hand_up(&mut self, cx: &mut Context<'_>, ends: Ends) {
         let Some(flow) = self.flows.get_mut(&ends) else { return };
         if cx.me == ends.1 {
-            while let Some(packet) = flow.pop_packet(cx.now) {
-                self.counters.delivered(ends.0, ends.1);
-                cx.events.push_back(Event::Packet { from: ends.0, packet });
+            while let Some(packets) = flow.pop_packets(cx.now) {
+                for packet in packets {
+                    self.counters.delivered(ends.0, ends.1);
+                    cx.events.push_back(Event::Packet { from: ends.0, packet });
+                }
             }
         }
         flow.forget();
@@ -246,6 +292,11 @@ impl Braid {
         }
     }
 
+    /// Returns whether a node sends this one packets of a flow.
+    fn is_fed_by(&self, node: NodeId) -> bool {
+        self.flows.values().any(|flow| flow.upstream.parent == Some(node))
+    }
+
     /// Returns the flow of this node's own host to a node.
     fn own(&self, to: NodeId) -> Option<&Flow> {
         self.flows.values().find(|flow| flow.is_source() && flow.id.destination == to)
@@ -257,6 +308,53 @@ impl Braid {
             Some((flow.sent_at, *ends, flow.next(self.config.backlog, self.packet_time(), now)?))
         });
         ready.min_by_key(|(sent_at, ends, _)| (*sent_at, *ends)).map(|(_, ends, next)| (ends, next))
+    }
+
+    /// Returns a second flow whose packet can go in one frame with that of the first, if each next
+    /// hop should have the packet that is not for it; and the chances of that, the first flow's
+    /// next hop first.
+    fn partner(&self, cx: &Context<'_>, ends: Ends, next: Next) -> Option<(Ends, Next, [f64; 2])> {
+        let Next::Plain(packet) = next else { return None };
+        let flow = self.flows.get(&ends)?;
+        let child = flow.child.as_ref()?;
+        let others = self.flows.iter().filter(|(other, _)| **other != ends);
+        let others = others.filter_map(|(ends, other)| {
+            let next = other.next(self.config.backlog, self.packet_time(), cx.now)?;
+            let Next::Plain(theirs) = next else { return None };
+            let their_child = other.child.as_ref()?;
+            let mine = child.separates(other.chance_at(cx, child.node, theirs), cx.now);
+            let their = flow.chance_at(cx, their_child.node, packet);
+            let their = their_child.separates(their, cx.now);
+            Some((*ends, next, [mine, their], other.sent_at))
+        });
+        let sum = |chances: &[f64; 2]| chances.iter().sum::<f64>();
+        let worth = others.filter(|(_, _, chances, _)| sum(chances) >= LEAST_SEPARATED);
+        let best = worth
+            .min_by(|(.., a, a_at), (.., b, b_at)| sum(b).total_cmp(&sum(a)).then(a_at.cmp(b_at)));
+        best.map(|(ends, next, chances, _)| (ends, next, chances))
+    }
+
+    /// Makes a data frame of a flow, and notes that it tells what this node has of it. In a pair,
+    /// the next hop separates it with this `chance`.
+    fn part(
+        &mut self,
+        cx: &mut Context<'_>,
+        ends: Ends,
+        next: Next,
+        chance: Option<f64>,
+    ) -> Option<(Header, Coded)> {
+        let packet_time = self.packet_time();
+        let flow = self.flows.get_mut(&ends)?;
+        let part = flow.fill(next, packet_time, cx.now, cx.rng)?;
+        if let (Some(child), Some(chance)) = (&mut flow.child, chance) {
+            child.note_paired(part.1.first, chance);
+        }
+        if let Some(parent) = flow.upstream.parent {
+            let delivery = cx.topology.delivery(cx.me, parent);
+            flow.upstream.note_told(delivery, packet_time, cx.now);
+        }
+        flow.note_room(self.config.backlog, cx.now);
+        Some(part)
     }
 
     /// Returns the flow of which this node is to report, and to whom.
@@ -291,7 +389,11 @@ impl Engine for Braid {
     fn handle_frame(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
         match frame.kind {
             DATA => match Header::parse(frame.body) {
-                Ok((header, coded)) => self.handle_data(cx, frame.sender, header, coded),
+                Ok((header, coded)) => self.handle_data(cx, frame.sender, header, Some(coded)),
+                Err(_) => cx.counters.drop(DropReason::Malformed),
+            },
+            PAIR => match Pair::parse(frame.body) {
+                Ok(pair) => self.handle_pair(cx, frame.sender, pair),
                 Err(_) => cx.counters.drop(DropReason::Malformed),
             },
             REPORT => match Report::parse(frame.body) {
@@ -353,27 +455,33 @@ impl Engine for Braid {
             return Some(Filled { kind: REPORT, to: Some(next_hop) });
         }
         let (ends, next) = self.next(cx.now)?;
-        let flow = self.flows.get_mut(&ends)?;
-        let (header, coded) = flow.fill(next, packet_time, cx.now, cx.rng)?;
-        header.write(&coded, out);
-        if let Some(parent) = flow.upstream.parent {
-            let delivery = cx.topology.delivery(cx.me, parent);
-            flow.upstream.note_told(delivery, packet_time, cx.now);
-        }
-        flow.note_room(self.config.backlog, cx.now);
-        self.on_air = OnAir::Data(ends);
-        Some(Filled { kind: DATA, to: None })
+        let partner = self.partner(cx, ends, next);
+        let one = self.part(cx, ends, next, partner.map(|(.., [chance, _])| chance))?;
+        let other = partner.and_then(|(ends, next, [_, chance])| {
+            Some((ends, self.part(cx, ends, next, Some(chance))?))
+        });
+        self.coding.sent += 1;
+        self.on_air = OnAir::Data(ends, other.as_ref().map(|(ends, _)| *ends));
+        let Some((_, other)) = other else {
+            one.0.write(&one.1, out);
+            return Some(Filled { kind: DATA, to: None });
+        };
+        self.coding.coded += 1;
+        Pair::of([one, other]).write(out);
+        Some(Filled { kind: PAIR, to: None })
     }
 
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
         match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
             OnAir::Nothing => {}
             OnAir::Passing(key) => self.passing.handle_tx_result(key, report.result, cx.now),
-            OnAir::Data(ends) => {
+            OnAir::Data(ends, other) => {
                 self.packet_time.add(report.airtime);
                 let packet_time = self.packet_time();
-                if let Some(flow) = self.flows.get_mut(&ends) {
-                    flow.ease(packet_time, cx.now, cx.rng);
+                for ends in [Some(ends), other].into_iter().flatten() {
+                    if let Some(flow) = self.flows.get_mut(&ends) {
+                        flow.ease(packet_time, cx.now, cx.rng);
+                    }
                 }
             }
         }
@@ -399,7 +507,8 @@ impl TunnelEngine for Braid {
         to: NodeId,
         packet: &[u8],
     ) -> Result<(), PacketError> {
-        check_packet(cx.me, to, packet, self.longest(cx.mtu))?;
+        let longest = self.longest(cx.mtu);
+        check_packet(cx.me, to, packet, longest)?;
         if cx.topology.next_hop(cx.me, to, METRIC).is_none() {
             return Err(PacketError::NoPath(to));
         }
@@ -413,9 +522,13 @@ impl TunnelEngine for Braid {
         }
         let Some(flow) = self.flows.get_mut(&(cx.me, to)) else { return Err(PacketError::Full) };
         flow.heard_at = cx.now;
-        flow.push(packet, cx.now);
+        flow.push(packet, longest + PREFIX, cx.now);
         flow.route(cx, METRIC);
         Ok(())
+    }
+
+    fn coding(&self, _: Instant) -> Option<CodingStatus> {
+        Some(self.coding.clone())
     }
 
     fn flows(&self) -> Vec<FlowStatus> {
@@ -430,6 +543,7 @@ fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
     let (flow, name) = match kind {
         DATA => (Header::parse(body).ok()?.0.flow, "data"),
         REPORT => (Report::parse(body).ok()?.flow, "report"),
+        PAIR => (Pair::parse(body).ok()?.parts[0].0.flow, "pair"),
         _ => return None,
     };
     let flow = Some(flow_of(flow.source, flow.destination));

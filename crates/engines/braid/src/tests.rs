@@ -29,6 +29,15 @@ fn header(oldest: u32) -> Header {
     Header { flow: FLOW, next_hop: NodeId(2), number: 9, state, poll: true, oldest }
 }
 
+/// The way back.
+const BACK: FlowInstance =
+    FlowInstance { source: NodeId(4), destination: NodeId(1), incarnation: 0x3344 };
+
+/// Returns the header of a data frame of the flow back.
+fn back(next_hop: u16) -> Header {
+    Header { flow: BACK, next_hop: NodeId(next_hop), ..header(0) }
+}
+
 fn plain(number: u32) -> Coded {
     Coded { first: number, coefficients: vec![1], symbol: vec![0, 2, b'I', number as u8] }
 }
@@ -68,6 +77,29 @@ fn golden_frames() {
     for end in 0..body.len() {
         assert!(Report::parse(&body[..end]).is_err(), "{end}");
     }
+
+    let of_back = Coded { symbol: vec![0, 2, b'I', 8, 9], ..plain(6) };
+    let pair = Pair::of([(header(5), plain(6)), (back(1), of_back.clone())]);
+    let mut body = Vec::new();
+    pair.write(&mut body);
+    let golden = [
+        2, 0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 2, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 5, 0, 0, 0, 5, 1,
+        0, 0, 4, 0, 1, 0, 0, 0x33, 0x44, 0, 1, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 5, 0, 0, 0, 0, 6,
+        0, 0, 0, 0, 14, 9,
+    ];
+    assert_eq!(body, golden);
+    let parsed = Pair::parse(&body).unwrap();
+    assert_eq!(parsed, pair);
+    // Each part comes out for who knows the other.
+    assert_eq!(parsed.without(&plain(6).symbol, 1), of_back);
+    assert_eq!(parsed.without(&of_back.symbol, 0).symbol, [0, 2, b'I', 6, 0]);
+    for end in 0..58 {
+        assert!(Pair::parse(&body[..end]).is_err(), "{end}");
+    }
+    let of_one_flow = Pair::of([(header(5), plain(6)), (header(5), plain(7))]);
+    let mut body = Vec::new();
+    of_one_flow.write(&mut body);
+    assert!(Pair::parse(&body).is_err());
 }
 
 // ---- one hop
@@ -189,10 +221,20 @@ impl Bench {
     }
 
     fn report(&mut self, child: u16, number: u16, state: State) {
+        self.report_of(FLOW, child, (number, state));
+    }
+
+    fn report_of(&mut self, flow: FlowInstance, child: u16, (number, state): (u16, State)) {
         let (child, me) = (NodeId(child), self.me);
         let mut body = Vec::new();
-        Report { flow: FLOW, next_hop: me, parent: me, child, number, state }.write(&mut body);
+        Report { flow, next_hop: me, parent: me, child, number, state }.write(&mut body);
         self.frame(child.0, REPORT, &body);
+    }
+
+    fn pair(&mut self, sender: u16, parts: [(Header, Coded); 2]) {
+        let mut body = Vec::new();
+        Pair::of(parts).write(&mut body);
+        self.frame(sender, PAIR, &body);
     }
 
     /// Fills a frame, if the engine offers one.
@@ -290,7 +332,7 @@ fn a_source_takes_what_it_can_send_and_begins_with_packet_0() {
     let mut bench = Bench::new(1);
     let mut taken = 0;
     while bench.engine.can_send(NodeId(4)) {
-        bench.with(|e, cx| e.handle_packet(cx, NodeId(4), b"packet")).unwrap();
+        bench.with(|e, cx| e.handle_packet(cx, NodeId(4), &[7; 1000])).unwrap();
         taken += 1;
     }
     assert_eq!((taken, bench.engine.below_low_watermark(NodeId(4))), (MOST_OWN, false));
@@ -305,6 +347,112 @@ fn a_source_takes_what_it_can_send_and_begins_with_packet_0() {
     assert_eq!(bench.drain()[0], (0, 1));
 }
 
+/// Fills the only frame that waits, which is a pair.
+fn filled_pair(bench: &mut Bench) -> Pair {
+    let (kind, body) = bench.fill().unwrap();
+    assert_eq!(kind, PAIR);
+    assert_eq!(bench.fill(), None);
+    Pair::parse(&body).unwrap()
+}
+
+#[test]
+fn a_relay_pairs_packets_that_their_senders_can_take_out() {
+    let mut relay = Bench::new(2);
+    relay.data((1, 2), header(0), &plain(0));
+    relay.data((3, 2), back(2), &plain(0));
+    let pair = filled_pair(&mut relay);
+    let next_hops = pair.parts.clone().map(|(header, _)| header.next_hop.0);
+    assert!(next_hops == [3, 1] || next_hops == [1, 3], "{next_hops:?}");
+    let coding = relay.engine.coding(relay.now).unwrap();
+    assert_eq!((coding.sent, coding.coded), (1, 1));
+
+    // The source of the flow there takes its own packet out, and is told that it arrived.
+    let mut source = Bench::new(1);
+    source.with(|e, cx| e.handle_packet(cx, NodeId(4), b"I\0")).unwrap();
+    source.drain();
+    let flow = source.engine.flows.values().next().unwrap().id;
+    let told = Header { flow, next_hop: NodeId(3), state: state(1, 0), ..header(0) };
+    let symbol = [&2u16.to_be_bytes()[..], b"I\0"].concat();
+    let parts = [(told, Coded { symbol, ..plain(0) }), (back(1), plain(0))];
+    source.pair(2, parts);
+    assert_eq!(source.packets(), [vec![b'I', 0]]);
+    assert_eq!(source.engine.coding(source.now).unwrap().decoded, 1);
+    assert_eq!(source.drain(), []);
+
+    // Who has neither packet cannot separate them, and says that it lacks its own.
+    let mut stranger = Bench::new(1);
+    stranger.pair(2, [(header(0), plain(0)), (back(1), plain(0))]);
+    assert_eq!(stranger.counters.dropped(DropReason::Undecodable), 1);
+    let (kind, body) = stranger.fill().unwrap();
+    assert_eq!((kind, Report::parse(&body).unwrap().state.needs), (REPORT, 0));
+}
+
+#[test]
+fn flows_that_cross_are_paired_for_nodes_that_overhear_the_other_source() {
+    // 1 sends to 4 and 5 to 3, both over 2. Node 3 hears 1 and 4 hears 5.
+    let both = |a, b| [(a, b, 0.9), (b, a, 0.9)];
+    let links = [both(1, 2), both(5, 2), both(2, 3), both(2, 4), both(1, 3), both(5, 4)];
+    let crossing = FlowInstance { source: NodeId(5), destination: NodeId(3), incarnation: 1 };
+    let across = Header { flow: crossing, ..header(0) };
+    let mut relay = Bench::new(2);
+    relay.topology = directed(&links.concat());
+    relay.data((1, 2), header(0), &plain(0));
+    relay.data((5, 2), across, &plain(0));
+    let pair = filled_pair(&mut relay);
+
+    // A node that gets packets from the relay listens to others that do the relay's bidding.
+    let mut end = Bench::new(4);
+    end.topology = directed(&links.concat());
+    end.data((5, 2), across, &plain(7));
+    assert_eq!(end.engine.flows.len(), 0);
+    end.data((2, 4), header(0), &plain(9));
+    end.data((5, 2), across, &plain(0));
+    assert_eq!(end.engine.flows.len(), 2);
+    end.pair(
+        2,
+        pair.parts
+            .clone()
+            .map(|(header, coded)| (header, Coded { symbol: plain(coded.first).symbol, ..coded })),
+    );
+    assert_eq!(end.packets(), [vec![b'I', 0]]);
+    // It sends nothing of what it only overheard.
+    assert_eq!(end.drain(), []);
+}
+
+#[test]
+fn pairs_that_are_not_separated_come_to_an_end_for_a_while() {
+    let mut child = Child::new(NodeId(2), 0, (1.0, 1.0), at(0));
+    let mut packets = 0..;
+    while child.separates(1.0, at(0)) > 0.0 {
+        let packet = packets.next().unwrap();
+        assert!(packet < 40, "it gets pairs for ever");
+        child.note_sent(false, 0.0, PACKET_TIME, at(0));
+        child.note_paired(packet, 1.0);
+        child.hear((state(0, 0), packet as u16), true, (8, PACKET_TIME), at(0));
+    }
+    assert_eq!(child.separates(1.0, at(4_999)), 0.0);
+    assert_eq!(child.separates(0.8, at(5_000)), 0.8);
+}
+
+#[test]
+fn small_packets_share_a_symbol_while_it_waits() {
+    let mut bench = Bench::new(1);
+    let mut send = |packet: &[u8]| bench.with(|e, cx| e.handle_packet(cx, NodeId(4), packet));
+    for packet in [&b"one"[..], b"two", &[7; 1300]] {
+        send(packet).unwrap();
+    }
+    let (_, body) = bench.fill().unwrap();
+    assert_eq!(Header::parse(&body).unwrap().1.symbol, b"\0\x03one\0\x03two");
+    // What was sent is not touched any more.
+    bench.fill().unwrap();
+    bench.with(|e, cx| e.handle_packet(cx, NodeId(4), b"three")).unwrap();
+    assert_eq!(bench.drain(), [(2, 1)]);
+    let mut end = Bench::new(4);
+    let symbol = b"\0\x03one\0\x03two\0\0\0".to_vec();
+    end.data((3, 4), header(0), &Coded { symbol, ..plain(0) });
+    assert_eq!(end.packets(), [b"one", b"two"]);
+}
+
 #[test]
 fn a_link_that_carries_far_less_than_promised_is_left() {
     let mut bench = Bench::new(1);
@@ -315,7 +463,7 @@ fn a_link_that_carries_far_less_than_promised_is_left() {
     let mut heard = 0;
     for round in 0..40 {
         while bench.engine.below_low_watermark(NodeId(4)) {
-            bench.with(|e, cx| e.handle_packet(cx, NodeId(4), b"packet")).unwrap();
+            bench.with(|e, cx| e.handle_packet(cx, NodeId(4), &[7; 1000])).unwrap();
         }
         let next_hop = |body: &[u8]| Header::parse(body).unwrap().0.next_hop;
         let frames: Vec<_> = std::iter::from_fn(|| bench.fill()).take(8).collect();
@@ -325,12 +473,8 @@ fn a_link_that_carries_far_less_than_promised_is_left() {
         }
         // One of eight arrives.
         let flow = bench.engine.flows.get(&(NodeId(1), NodeId(4))).unwrap().id;
-        let (child, me) = (NodeId(4), NodeId(1));
-        let mut body = Vec::new();
         heard += 1;
-        let (number, state) = (heard as u16, state(heard, 0));
-        Report { flow, next_hop: me, parent: me, child, number, state }.write(&mut body);
-        bench.frame(4, REPORT, &body);
+        bench.report_of(flow, 4, (heard as u16, state(heard, 0)));
         bench.now = bench.now + Duration::from_millis(200);
         bench.with(Braid::handle_timeout);
     }
@@ -378,6 +522,11 @@ proptest! {
         if let Ok(report) = Report::parse(&body) {
             let mut again = Vec::new();
             report.write(&mut again);
+            prop_assert_eq!(&again, &body);
+        }
+        if let Ok(pair) = Pair::parse(&body) {
+            let mut again = Vec::new();
+            pair.write(&mut again);
             prop_assert_eq!(again, body);
         }
     }
@@ -410,7 +559,13 @@ proptest! {
                 }
                 5 => bench.report(sender, number, state),
                 6 => bench.with(Braid::handle_timeout),
-                _ => {}
+                _ => {
+                    let next_hop = NodeId(1 + leads as u16 % 4);
+                    let of_back = Header { flow: BACK, next_hop, ..change };
+                    let coded = plain(oldest + u32::from(byte % 9));
+                    let parts = [(change, coded.clone()), (of_back, coded)];
+                    bench.pair(sender, parts);
+                }
             }
             if let Some((kind, body)) = bench.fill() {
                 prop_assert!(summary(kind, &body).is_some());

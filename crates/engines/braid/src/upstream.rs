@@ -4,6 +4,7 @@
 //! goes out where that is not heard in time: at the destination, over links that lose, and when the
 //! node before waits for room.
 
+use super::frame::State;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
 
@@ -20,6 +21,8 @@ const WAIT: f64 = 3.0;
 pub(crate) struct Upstream {
     /// The node that sends packets to this one.
     pub parent: Option<NodeId>,
+    /// What that node said of itself.
+    pub parent_state: State,
     due: Option<Instant>,
     /// Copies of what is due that were sent, and the probability that all were lost.
     copies: u32,
