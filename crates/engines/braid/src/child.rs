@@ -2,7 +2,7 @@
 
 use super::frame::State;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::average::FadingShare;
+use ncmesh_engine::toolkit::average::{DurationAverage, FadingShare};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_wire::NodeId;
 
@@ -20,6 +20,11 @@ const LEAST_BACK: f64 = 0.1;
 /// Packet times until what was sent last counts as lost, if nothing is heard.
 const LOST_PACKETS: f64 = 12.0;
 const LONGEST: Duration = Duration::from_millis(250);
+/// Least packet times for which the answer to a question is waited for, and by how many mean
+/// differences more than the mean. RFC 6298 takes four: there a spurious repetition costs more than
+/// the wait.
+const LEAST_ANSWER: f64 = 3.0;
+const VARIATIONS: f64 = 1.0;
 /// Answers that should have come until that time doubles. Over a link that delivers 0.2 each way,
 /// most questions and answers are lost, and the next hop is there all the same.
 const DOUBLE_AFTER: f64 = 1.5;
@@ -60,6 +65,11 @@ pub(crate) struct Child {
     quiet: u32,
     /// When what was sent counts as lost.
     lost_at: Option<Instant>,
+    /// When it was asked by a packet that is no repetition, if it was not heard since.
+    asked_at: Option<Instant>,
+    /// Time until its answers: mean, and mean difference from that.
+    answers_in: DurationAverage,
+    answers_vary: DurationAverage,
     /// Packets that were sent in pairs since it was last heard, each with the chance that it could
     /// separate the pair; what it made of them, of what was expected; and when that counts again.
     paired: Vec<(u32, f64)>,
@@ -84,6 +94,9 @@ impl Child {
             in_vain: 0,
             quiet: 0,
             lost_at: None,
+            asked_at: None,
+            answers_in: DurationAverage::default(),
+            answers_vary: DurationAverage::default(),
             paired: Vec::new(),
             separated: FadingShare::starting_at(1.0, PRIOR, MEMORY),
             unpaired_until: now,
@@ -116,6 +129,11 @@ impl Child {
         self.skip_to(given_up);
         (self.number, self.heard_at, self.pending) = (Some(number), now, 0.0);
         self.unanswered = 0;
+        if let Some(at) = self.asked_at.take() {
+            let (took, mean) = (now.since(at), self.answers_in.value());
+            self.answers_vary.add(took.max(mean) - took.min(mean));
+            self.answers_in.add(took);
+        }
         if grown > 0 {
             self.in_vain = 0;
         }
@@ -123,7 +141,7 @@ impl Child {
             self.quiet = 0;
         }
         let waits = lacks || state.backlog >= room;
-        self.lost_at = waits.then(|| now + self.pause(packet_time));
+        self.lost_at = waits.then(|| now + self.pause(false, packet_time));
         true
     }
 
@@ -156,9 +174,14 @@ impl Child {
         (self.delivery() * self.back).max(LEAST_CHANCE)
     }
 
-    /// Returns the time until what is sent now counts as lost.
-    fn pause(&self, packet_time: Duration) -> Duration {
-        let pauses = Backoff { first: packet_time.mul_f64(LOST_PACKETS), longest: LONGEST };
+    /// Returns the time until what is sent now counts as lost. Answers come within a time that is
+    /// learned, as of acknowledgments (RFC 6298).
+    fn pause(&self, asks: bool, packet_time: Duration) -> Duration {
+        let longest = packet_time.mul_f64(LOST_PACKETS);
+        let known = self.answers_in.value() + self.answers_vary.value().mul_f64(VARIATIONS);
+        let answer = known.max(packet_time.mul_f64(LEAST_ANSWER)).min(longest);
+        let learned = asks && !self.answers_in.value().is_zero();
+        let pauses = Backoff { first: if learned { answer } else { longest }, longest: LONGEST };
         pauses.pause((f64::from(self.quiet) * self.answer_chance() / DOUBLE_AFTER) as u32)
     }
 
@@ -212,12 +235,13 @@ impl Child {
         self.lost_at.is_some_and(|at| at <= now)
     }
 
-    /// Notes that a packet is sent; `repeats` if the last one counts as lost. What is repeated next
+    /// Notes that a packet is sent that `asks` for an answer; `repeats` if the last one counts as
+    /// lost. What is repeated next
     /// waits longer by a random share, `jitter`: two nodes that do not hear each other and sent at
     /// the same time would do so again and again.
     pub(crate) fn note_sent(
         &mut self,
-        repeats: bool,
+        (repeats, asks): (bool, bool),
         jitter: f64,
         packet_time: Duration,
         now: Instant,
@@ -226,7 +250,12 @@ impl Child {
         self.in_vain += 1;
         self.unanswered += u32::from(repeats);
         self.quiet += u32::from(repeats);
-        self.lost_at = Some(now + self.pause(packet_time).mul_f64(1.0 + jitter));
+        self.asked_at = match self.asked_at {
+            _ if repeats => None,
+            None if asks => Some(now),
+            earlier => earlier,
+        };
+        self.lost_at = Some(now + self.pause(asks, packet_time).mul_f64(1.0 + jitter));
     }
 
     /// Notes that packets before `needs` are given up.

@@ -524,8 +524,8 @@ impl Flow {
         let known = self.lacking().count();
         let child = self.child.as_mut()?;
         let repeats = child.is_overdue(now);
-        child.note_sent(repeats, rng::unit(random), packet_time, now);
-        let poll = repeats || child.lacks(known) <= MARGIN;
+        let poll = repeats || child.lacks(known) - child.delivery() <= MARGIN;
+        child.note_sent((repeats, poll), rng::unit(random), packet_time, now);
         self.sent_at = now;
         self.number = self.number.wrapping_add(1);
         let header = Header {

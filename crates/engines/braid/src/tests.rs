@@ -108,7 +108,7 @@ fn golden_frames() {
 fn a_next_hop_lacks_what_did_not_arrive() {
     let mut child = Child::new(NodeId(2), 0, (0.5, 0.5), at(0));
     child.hear((state(0, 0), 1), true, (8, PACKET_TIME), at(0));
-    (0..8).for_each(|_| child.note_sent(false, 0.0, PACKET_TIME, at(1)));
+    (0..8).for_each(|_| child.note_sent((false, false), 0.0, PACKET_TIME, at(1)));
     assert!(
         (child.lacks(8) - 4.0).abs() < 1e-9
             && (child.backlog(PACKET_TIME, at(0)) - 4.0).abs() < 1e-9
@@ -126,7 +126,7 @@ fn a_silent_next_hop_is_asked_more_and_more_rarely_and_gets_nothing_else() {
     let mut child = Child::new(NodeId(2), 0, (1.0, 1.0), at(0));
     let (mut now, mut pauses) = (at(0), Vec::new());
     for _ in 0..10 {
-        child.note_sent(child.is_overdue(now), 0.0, PACKET_TIME, now);
+        child.note_sent((child.is_overdue(now), false), 0.0, PACKET_TIME, now);
         let next = child.timeouts(100, PACKET_TIME).min().unwrap();
         pauses.push(next.since(now).as_millis());
         now = next;
@@ -135,6 +135,28 @@ fn a_silent_next_hop_is_asked_more_and_more_rarely_and_gets_nothing_else() {
     assert!(!child.answers());
     child.hear((state(0, 0), 1), true, (8, PACKET_TIME), now);
     assert!(child.answers());
+}
+
+#[test]
+fn it_is_learned_how_soon_a_next_hop_answers() {
+    let mut child = Child::new(NodeId(2), 0, (1.0, 1.0), at(0));
+    let lost_after = |child: &mut Child, ms| {
+        child.note_sent((false, true), 0.0, PACKET_TIME, at(ms));
+        child.timeouts(100, PACKET_TIME).min().unwrap().since(at(ms)).as_millis()
+    };
+    assert_eq!(lost_after(&mut child, 0), 12);
+    // Answers come after 1 ms, later after 6, and once after 200.
+    for (start, took, expected) in [(100, 1, 3), (10_000, 6, 6), (20_000, 200, 12)] {
+        for i in 0..80 {
+            let begin = start + 100 * i;
+            lost_after(&mut child, begin);
+            let news = (state(0, 0), begin as u16);
+            child.hear(news, true, (100, PACKET_TIME), at(begin + took));
+        }
+        let now = start + 9_000;
+        assert_eq!(lost_after(&mut child, now), expected, "{took}");
+        child.hear((state(0, 0), now as u16), true, (100, PACKET_TIME), at(now + took));
+    }
 }
 
 fn upstream() -> Upstream {
@@ -426,7 +448,7 @@ fn pairs_that_are_not_separated_come_to_an_end_for_a_while() {
     while child.separates(1.0, at(0)) > 0.0 {
         let packet = packets.next().unwrap();
         assert!(packet < 40, "it gets pairs for ever");
-        child.note_sent(false, 0.0, PACKET_TIME, at(0));
+        child.note_sent((false, false), 0.0, PACKET_TIME, at(0));
         child.note_paired(packet, 1.0);
         child.hear((state(0, 0), packet as u16), true, (8, PACKET_TIME), at(0));
     }
