@@ -99,7 +99,7 @@ def run(
 
     `scenario` is a scenario file, or a dict of the same shape; file names in a dict are relative to
     the current directory. `scheme` carries the file, the flows if it is a tunnel, the streams if it
-    is `multirate`; `auto`, the default, is `cascade` for a file, else `forward` for flows, else
+    is `multirate`; `auto`, the default, is `cascade` for a file, else `braid` for flows, else
     `multirate`. `mac` is the setting `medium.mac`, `paths` is `protocol.mc2.paths`; `set` changes
     other settings, keys joined by dots, as in `{"protocol.pacifier.knob": 0.5}`. The run ends with
     the transfer, or after `limit_s` seconds of the mesh's clock. Other threads run meanwhile.

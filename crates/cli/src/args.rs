@@ -153,7 +153,7 @@ Examples:
   ncmesh lab scenarios/line.toml --set medium.bit_rate=2M --set protocol.pacifier.variant=tree
   ncmesh lab scenarios/building.toml --send photo.jpg --dir lab --json
   ncmesh lab scenarios/tunnel.toml --scheme mc2                  # as root: flows, by iperf3
-  ncmesh lab scenarios/hub.toml --scheme xor --compare forward   # TCP with and without coding
+  ncmesh lab scenarios/hub.toml --compare forward                # TCP with and without coding
 
 Every node is an `ncmesh node` process with its own state directory and inbox; only the radio \
 channel is emulated. Each end of a flow has a tunnel device in a network namespace. Interrupting \
@@ -229,7 +229,7 @@ pub(crate) struct CancelArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct TunnelArgs {
-    /// A tunnel scheme: forward, braid, xor, mc2, core_nc or cope
+    /// A tunnel scheme: braid, forward, xor, mc2, core_nc or cope
     pub(crate) scheme: Option<String>,
     /// Relay mode of this node for core_nc: core, recoding or non_recoding
     #[arg(long, value_parser = relay)]
@@ -268,9 +268,9 @@ pub(crate) struct RunArgs {
     /// Change a setting of the scenario, for instance medium.bit_rate=2M. May be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The scheme: cascade, pacifier, more, etx_unicast or tree_flood for a file; forward,
-    /// braid, xor, mc2, core_nc or cope for flows; multirate for streams; or auto, which is cascade
-    /// if a file is sent, else forward for flows, else multirate
+    /// The scheme: cascade, pacifier, more, etx_unicast or tree_flood for a file; braid,
+    /// forward, xor, mc2, core_nc or cope for flows; multirate for streams; or auto, which is
+    /// cascade if a file is sent, else braid for flows, else multirate
     #[arg(long, default_value = AUTO)]
     pub(crate) scheme: String,
     /// Stop after this many seconds of the mesh's clock (exit code 7) [default: never]

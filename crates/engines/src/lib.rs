@@ -19,10 +19,10 @@ const ENTRIES: &[Entry] = &[
     ncmesh_engine_file::ETX_UNICAST,
     #[cfg(feature = "file")]
     ncmesh_engine_file::TREE_FLOOD,
-    #[cfg(feature = "forward")]
-    ncmesh_engine_forward::FORWARD,
     #[cfg(feature = "braid")]
     ncmesh_engine_braid::BRAID,
+    #[cfg(feature = "forward")]
+    ncmesh_engine_forward::FORWARD,
     #[cfg(feature = "mc2")]
     ncmesh_engine_mc2::MC2,
     #[cfg(feature = "xor")]
@@ -38,7 +38,7 @@ const ENTRIES: &[Entry] = &[
 /// Returns why a file is sent by this scheme, in words for people.
 #[must_use]
 pub fn reason(choice: Choice) -> &'static str {
-    // The first file scheme above is first because of `docs/results/scoreboard.md`.
+    // The first schemes above are first because of `docs/results/scoreboard.md`.
     if choice.automatic { "auto: the best on every measured mesh" } else { "as asked" }
 }
 
@@ -70,6 +70,7 @@ mod tests {
         let choice = REGISTRY.choose(ServiceKind::File, AUTO).unwrap();
         assert_eq!(choice.entry.name, "cascade");
         assert_eq!(reason(choice), "auto: the best on every measured mesh");
+        assert_eq!(REGISTRY.choose(ServiceKind::Tunnel, AUTO).unwrap().entry.name, "braid");
         assert_eq!(reason(REGISTRY.choose(ServiceKind::File, "more").unwrap()), "as asked");
     }
 

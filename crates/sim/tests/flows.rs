@@ -170,7 +170,7 @@ fn auto_is_the_default_for_what_the_scenario_carries() {
     };
     let flow = r#"flow = [{ from = "a", to = "c" }]"#;
     let both = format!("traffic = {{ from = \"a\", to = [\"c\"], size = \"1kB\" }}\n{flow}");
-    assert_eq!(chosen(flow, "auto"), Ok("forward"));
+    assert_eq!(chosen(flow, "auto"), Ok("braid"));
     assert_eq!(chosen(&both, "auto"), Ok("cascade"));
     assert_eq!(chosen(&both, "xor"), Ok("xor"));
     let unknown = chosen(flow, "x").unwrap_err();

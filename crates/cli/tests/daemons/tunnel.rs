@@ -62,18 +62,18 @@ fn hosts_reach_each_other_in_both_versions_of_ip() {
         does(&segment, host, &format!("ping -n -c 3 -i 0.2 -W 5 10.44.0.{other}"));
         does(&segment, host, &format!("ping -n -c 3 -i 0.2 -W 5 fd44::{other}"));
         // Packets that fit, and longer ones, which the host fragments.
-        does(&segment, host, &format!("ping -n -c 1 -W 5 -s 1404 -M do 10.44.0.{other}"));
+        does(&segment, host, &format!("ping -n -c 1 -W 5 -s 1318 -M do 10.44.0.{other}"));
         does(&segment, host, &format!("ping -n -c 1 -W 5 -s 6000 -M dont 10.44.0.{other}"));
     }
     let status = pair[0].status();
     let tunnel = status.tunnel.unwrap();
-    assert_eq!((tunnel.device.as_str(), tunnel.mtu), ("ncmesh0", 1432));
+    assert_eq!((tunnel.device.as_str(), tunnel.mtu), ("ncmesh0", 1346));
     assert!(tunnel.packets_out >= 18 && tunnel.packets_in >= 18, "{tunnel:?}");
     let to = |name: &str| status.flows.iter().find(|f| f.destination == name).unwrap();
     assert!(to("n1").delivered >= 18, "{:?}", status.flows);
-    assert_eq!((to("n1").scheme.as_str(), to("n2").source.as_str()), ("forward", "n1"));
+    assert_eq!((to("n1").scheme.as_str(), to("n2").source.as_str()), ("braid", "n1"));
     let shown = String::from_utf8(pair[0].call(&["status"]).stdout).unwrap();
-    assert!(shown.contains("tunnel     ncmesh0 by forward: 10.44.0.1/24, fd44::1/64"), "{shown}");
+    assert!(shown.contains("tunnel     ncmesh0 by braid: 10.44.0.1/24, fd44::1/64"), "{shown}");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn the_scheme_is_changed_while_it_runs() {
     does(&segment, 1, "ping -n -c 3 -i 0.2 -W 5 10.44.0.2");
     let flows = pair[1].status().flows;
     let by = |scheme: &str| flows.iter().filter(|f| f.scheme == scheme).count();
-    assert!(by("xor") >= 1 && by("forward") >= 1, "{flows:?}");
+    assert!(by("xor") >= 1 && by("braid") >= 1, "{flows:?}");
     assert_eq!(pair[0].status().tunnel.unwrap().scheme, "xor");
     assert_fails(
         &pair[0].call(&["tunnel", "cope9"]),

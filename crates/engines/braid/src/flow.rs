@@ -491,6 +491,11 @@ impl Flow {
         self.sent.contains(&packet) || !self.is_known(packet)
     }
 
+    /// Returns whether this is a packet that was sent to the next hop as it is.
+    pub(crate) fn repeats(&self, next: Next) -> bool {
+        matches!(next, Next::Plain(number) if self.sent.contains(&number))
+    }
+
     /// Makes the frame to send: its header and the combination.
     pub(crate) fn fill(
         &mut self,

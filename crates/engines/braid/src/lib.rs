@@ -345,6 +345,7 @@ impl Braid {
     ) -> Option<(Header, Coded)> {
         let packet_time = self.packet_time();
         let flow = self.flows.get_mut(&ends)?;
+        self.coding.repeated += u64::from(flow.repeats(next));
         let part = flow.fill(next, packet_time, cx.now, cx.rng)?;
         if let (Some(child), Some(chance)) = (&mut flow.child, chance) {
             child.note_paired(part.1.first, chance);
