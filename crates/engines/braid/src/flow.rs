@@ -2,6 +2,7 @@
 
 use super::child::Child;
 use super::frame::{Header, LAST, State, WIDTH};
+use super::route::Route;
 use super::upstream::Upstream;
 use ncmesh_code::{Coded, Window};
 use ncmesh_engine::Context;
@@ -29,11 +30,6 @@ const KEPT: u32 = 32;
 const LIFETIME: Duration = Duration::from_secs(2);
 /// Time for which the destination waits for a missing packet.
 const GAP: Duration = Duration::from_millis(500);
-/// How much shorter another way must be, and for how long, before it is taken.
-const HYSTERESIS: f64 = 1.3;
-const STEADY: Duration = Duration::from_secs(1);
-/// Time for which a poor link that was left counts as poor.
-const REMEMBERED: Duration = Duration::from_secs(30);
 /// Silence after the next hop was heard to send on: its own next hop sends then, whom this node may
 /// not hear. And waits where few packets arrive.
 const PACING: PacingPolicy = PacingPolicy { slot: 1.5, ease: 0.5, most_ease: 4.0 };
@@ -91,10 +87,7 @@ pub(crate) struct Flow {
     pub heard_at: Instant,
     /// Whether so much waits here that the node before this one waits for room.
     was_full: bool,
-    /// Deliveries of links that are far below what link state tells, and for how long that counts.
-    poor: BTreeMap<NodeId, (f64, Instant)>,
-    /// Since when another next hop is clearly better.
-    better_since: Option<Instant>,
+    route: Route,
 }
 
 impl Flow {
@@ -126,8 +119,7 @@ impl Flow {
             sent_at: now,
             heard_at: now,
             was_full: false,
-            poor: BTreeMap::new(),
-            better_since: None,
+            route: Route::default(),
         }
     }
 
@@ -341,55 +333,16 @@ impl Flow {
 
     // ---- the next hop
 
-    /// Chooses the next hop: the next node on the shortest way. Another one takes its place if the
-    /// way over that is clearly shorter for a while, for estimates waver. A link that carries far
-    /// less than link state promised counts by what it carries, also for a while after it was left.
+    /// Chooses the next hop. What the old one had not seen goes to the new one.
     pub(crate) fn route(&mut self, cx: &Context<'_>, metric: Metric) {
         if matches!(self.role, Role::Destination | Role::Listener) {
             return;
         }
-        self.poor.retain(|_, (_, until)| cx.now < *until);
         let now = self.child.as_ref().map(|child| child.node);
-        if let Some(child) = &self.child
-            && let Some(delivery) = child.poor_delivery()
-        {
-            self.poor.insert(child.node, (delivery, cx.now + REMEMBERED));
-        }
-
-        let paths = cx.topology.paths_to(self.id.destination, metric);
-        let own = paths.distance(cx.me);
-        let cost = |node: NodeId| {
-            let told = cx.topology.delivery(cx.me, node);
-            let delivery = self.poor.get(&node).map_or(told, |(delivery, _)| told.min(*delivery));
-            let etx = paths.etx(node).filter(|_| paths.distance(node) < own);
-            let back = cx.topology.delivery(node, cx.me);
-            etx.map_or(f64::INFINITY, |etx| etx + 1.0 / (delivery * back))
-        };
-        let shortest = paths.parent(cx.me);
-        let best = match shortest.filter(|node| self.poor.contains_key(node)) {
-            None => shortest,
-            Some(_) => {
-                let neighbors = cx.topology.links_from(cx.me).map(|(node, _)| node);
-                neighbors.chain(shortest).min_by(|a, b| cost(*a).total_cmp(&cost(*b)))
-            }
-        };
-        if now == best {
-            self.better_since = None;
+        let best = self.route.choose(cx, self.id.destination, metric, self.child.as_ref());
+        if best == now {
             return;
         }
-        if let (Some(now), Some(best)) = (now, best) {
-            let cost_now = cost(now);
-            if cost_now < HYSTERESIS * cost(best) {
-                self.better_since = None;
-                return;
-            }
-            let since = *self.better_since.get_or_insert(cx.now);
-            if cost_now.is_finite() && cx.now < since + STEADY {
-                return;
-            }
-        }
-        self.better_since = None;
-        let node = best;
         let needs = match &self.child {
             Some(child) => child.state.needs,
             None => {
@@ -398,7 +351,7 @@ impl Flow {
             }
         };
         self.passed = needs;
-        self.child = node.map(|node| {
+        self.child = best.map(|node| {
             let (to, from) = (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
             Child::new(node, needs, (to, from), cx.now)
         });

@@ -65,7 +65,7 @@ pub(crate) const LAYOUTS: &[Layout] = &[
                 "payload",
                 Length::Rest(1, usize::MAX),
                 "Payload",
-                "the combination of the symbols: packets, each behind its length in two bytes; zeros",
+                "combination of the symbols: packets, each behind its length in two bytes; zeros",
             )),
         ],
     },

@@ -39,6 +39,7 @@ mod config;
 mod flow;
 mod frame;
 mod layout;
+mod route;
 mod upstream;
 
 #[cfg(test)]

@@ -1,0 +1,79 @@
+//! Which node is the next hop of a flow.
+
+use super::child::Child;
+use ncmesh_engine::Context;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::topology::Metric;
+use ncmesh_wire::NodeId;
+use std::collections::BTreeMap;
+
+/// How much shorter another way must be, and for how long, before it is taken.
+const HYSTERESIS: f64 = 1.3;
+const STEADY: Duration = Duration::from_secs(1);
+/// Time for which a poor link that was left counts as poor.
+const REMEMBERED: Duration = Duration::from_secs(30);
+
+/// What the choice of the next hop remembers.
+#[derive(Debug, Default)]
+pub(crate) struct Route {
+    /// Deliveries of links that are far below what link state tells, and for how long that counts.
+    poor: BTreeMap<NodeId, (f64, Instant)>,
+    /// Since when another next hop is clearly better.
+    better_since: Option<Instant>,
+}
+
+impl Route {
+    /// Returns the next hop: the next node on the shortest way. Another one takes the place of
+    /// `child` if the way over that is clearly shorter for a while, for estimates waver. A link
+    /// that carries far less than link state promised counts by what it carries, also for a while
+    /// after it was left.
+    pub(crate) fn choose(
+        &mut self,
+        cx: &Context<'_>,
+        destination: NodeId,
+        metric: Metric,
+        child: Option<&Child>,
+    ) -> Option<NodeId> {
+        self.poor.retain(|_, (_, until)| cx.now < *until);
+        let now = child.map(|child| child.node);
+        if let Some(child) = child
+            && let Some(delivery) = child.poor_delivery()
+        {
+            self.poor.insert(child.node, (delivery, cx.now + REMEMBERED));
+        }
+
+        let paths = cx.topology.paths_to(destination, metric);
+        let own = paths.distance(cx.me);
+        let cost = |node: NodeId| {
+            let told = cx.topology.delivery(cx.me, node);
+            let delivery = self.poor.get(&node).map_or(told, |(delivery, _)| told.min(*delivery));
+            let etx = paths.etx(node).filter(|_| paths.distance(node) < own);
+            let back = cx.topology.delivery(node, cx.me);
+            etx.map_or(f64::INFINITY, |etx| etx + 1.0 / (delivery * back))
+        };
+        let shortest = paths.parent(cx.me);
+        let best = match shortest.filter(|node| self.poor.contains_key(node)) {
+            None => shortest,
+            Some(_) => {
+                let neighbors = cx.topology.links_from(cx.me).map(|(node, _)| node);
+                neighbors.chain(shortest).min_by(|a, b| cost(*a).total_cmp(&cost(*b)))
+            }
+        };
+
+        let (Some(old), Some(new)) = (now, best) else {
+            self.better_since = None;
+            return best;
+        };
+        let cost_now = cost(old);
+        if new == old || cost_now < HYSTERESIS * cost(new) {
+            self.better_since = None;
+            return now;
+        }
+        let since = *self.better_since.get_or_insert(cx.now);
+        if cost_now.is_finite() && cx.now < since + STEADY {
+            return now;
+        }
+        self.better_since = None;
+        best
+    }
+}
