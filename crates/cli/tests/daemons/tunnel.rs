@@ -100,7 +100,7 @@ fn the_scheme_is_changed_while_it_runs() {
     assert_fails(
         &pair[0].call(&["tunnel", "cope9"]),
         2,
-        &["\"cope9\"", "forward, braid, mc2, xor"],
+        &["\"cope9\"", "braid, forward, mc2, xor"],
     );
 }
 
@@ -169,7 +169,7 @@ fn hosts_learn_why_a_packet_is_not_carried() {
     assert!(unreachable.contains("Destination Net Unreachable"), "{unreachable}");
     does(&segment, 1, "ip link set ncmesh0 mtu 9000");
     let too_big = ping_fails(&segment, 1, "-M do -s 2000 10.44.0.2");
-    assert!(too_big.contains("mtu = 1432") || too_big.contains("mtu=1432"), "{too_big}");
+    assert!(too_big.contains("mtu = 1346") || too_big.contains("mtu=1346"), "{too_big}");
     let drops = pair[0].status().tunnel.unwrap().drops;
     for why in ["no_path", "no_route", "too_long"] {
         assert!(drops[why] >= 1, "{why}: {drops:?}");
@@ -225,11 +225,11 @@ fn where_there_can_be_no_tunnel_it_says_what_to_do() {
         assert_fails(&node.daemon().output().unwrap(), code, words);
     };
     fails(&node(1, "namespace = \"nowhere\""), 1, &["\"nowhere\"", "ip netns add nowhere"]);
-    fails(&node(1, "mtu = 1433"), 3, &["node.toml:", "mtu = 1433", "up to 1432"]);
+    fails(&node(1, "mtu = 1347"), 3, &["node.toml:", "mtu = 1347", "up to 1346"]);
     fails(&node(1, "mtu = 1279"), 3, &["node.toml:", "IPv6 needs packets of 1280 bytes"]);
     let small = node(1, "");
     small.edit("rate = \"8M\"", "rate = \"8M\"\nmtu = 1000");
-    fails(&small, 3, &["node.toml:", "IPv6", "set [radio] mtu = 1320 or more"]);
+    fails(&small, 3, &["node.toml:", "IPv6", "set [radio] mtu = 1406 or more"]);
     does(&segment, 1, "ip route add 10.45.0.0/16 dev mesh0");
     let taken = Node::new(
         &dir.path().join("n1"),
