@@ -137,7 +137,7 @@ def test_every_scheme_is_asked_for():
     assert schemes.default("stream") == "multirate"
     names = ["more", "auto", "xor"]
     assert schemes.chosen("file", names) == ("cascade", "more")
-    assert schemes.chosen("tunnel", names) == ("forward", "xor")
+    assert schemes.chosen("tunnel", names) == ("braid", "xor")
 
 
 # ---- the command
@@ -154,7 +154,7 @@ def test_one_instance_from_end_to_end(tmp_path, capsys):
     rows = {
         row["scheme"]: row for row in pq.read_table(tmp_path / "scoreboard.parquet").to_pylist()
     }
-    assert set(rows) == {"tree_flood", "cascade", "forward"}
+    assert set(rows) == {"tree_flood", "cascade", "braid", "forward"}
     flood = rows["tree_flood"]
     assert flood["unfinished"] == 0
     assert 0 < flood["mean_s"] <= flood["last_s"] < 10

@@ -175,7 +175,7 @@ fn auto_is_the_default_for_what_the_scenario_carries() {
     assert_eq!(chosen(&both, "xor"), Ok("xor"));
     let unknown = chosen(flow, "x").unwrap_err();
     assert!(
-        unknown.starts_with("no tunnel scheme is called \"x\"; there are: auto, forward, "),
+        unknown.starts_with("no tunnel scheme is called \"x\"; there are: auto, braid, "),
         "{unknown}"
     );
 }

@@ -84,7 +84,7 @@ fn every_scheme_is_named_in_the_help_and_carries_a_file() {
 fn the_scheme_is_by_default_that_of_what_the_scenario_carries() {
     for (scenario, scheme, length) in [
         ("diamond.toml", "cascade", "traffic.size=1kB"),
-        ("cross.toml", "forward", "medium.bit_rate=2M"),
+        ("cross.toml", "braid", "medium.bit_rate=2M"),
         ("stream.toml", "multirate", "seed=2"),
     ] {
         for named in [&[][..], &["--scheme", "auto"]] {
