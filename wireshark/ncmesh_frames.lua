@@ -265,6 +265,9 @@ return {
           { "bytes", "packet.bytes", "Packet", rest = true, min = 1 },
         },
       },
+      [2] = { name = "queue", info = "wait for {pause} ms",
+        parts = { { "number", "pause", "Pause", 2 } },
+      },
     },
     xor = {
       [1] = { name = "data", info = "{xor.packet+}",

@@ -87,6 +87,13 @@ fn cross(s: &mut Simulation, scheme: &str) {
         }
         s.run_for(Duration::from_millis(15));
     }
+    // So many that the relays' queues fill up.
+    for n in 0..600 {
+        for (from, to) in [(0, 3), (3, 0)] {
+            let _ = s.send_packet(scheme, from, to, &contents(200 + n % 100));
+        }
+        s.run_for(Duration::from_millis(1));
+    }
     s.run_for(Duration::from_secs(3));
 }
 
@@ -109,7 +116,7 @@ fn stream(s: &mut Simulation, scheme: &str) {
 }
 
 /// Titles of the golden vectors in the wire format: sender, service and kind.
-const GOLDEN: [(&str, u16, u8, u8); 32] = [
+const GOLDEN: [(&str, u16, u8, u8); 33] = [
     ("Hello.", 3, 0, 0),
     ("Hello with states.", 3, 0, 0),
     ("Probe.", 3, 0, 1),
@@ -126,6 +133,7 @@ const GOLDEN: [(&str, u16, u8, u8); 32] = [
     ("`cascade` data, systematic.", 3, 26, 1),
     ("`cascade` report.", 9, 26, 3),
     ("`forward` data.", 1, 20, 1),
+    ("`forward` queue.", 2, 20, 2),
     ("`braid` data.", 2, 27, 1),
     ("`braid` report.", 4, 27, 2),
     ("`braid` pair.", 2, 27, 3),

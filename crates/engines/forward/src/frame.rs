@@ -1,7 +1,11 @@
-//! The one frame of plain forwarding. Layout in bytes: `docs/reference/wire-format.md`.
+//! The frames of plain forwarding. Layout in bytes: `docs/reference/wire-format.md`.
 
 use ncmesh_engine::Malformed;
+use ncmesh_engine::time::Duration;
 use ncmesh_wire::{NodeId, Reader, Writer};
+
+/// Kind of a frame that tells the nodes before its sender whether to wait.
+pub(crate) const QUEUE: u8 = 2;
 
 /// Header of a data frame, before its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,5 +42,30 @@ impl Header {
             return Err(Malformed);
         }
         Ok((header, packet))
+    }
+}
+
+/// What a node asks of those that send packets to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Queue {
+    /// How long to send none that it has to pass on, whole ms; zero: there is room.
+    pub pause: Duration,
+}
+
+impl Queue {
+    /// Appends the frame body.
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        let ms = self.pause.as_secs_f64() * 1e3;
+        Writer::new(out).u16(ms.ceil() as u16);
+    }
+
+    /// Reads a frame body.
+    ///
+    /// # Errors
+    /// [`Malformed`] if it has another length.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(body);
+        let pause = Duration::from_millis(r.u16()?.into());
+        if r.rest().is_empty() { Ok(Self { pause }) } else { Err(Malformed) }
     }
 }

@@ -1,10 +1,13 @@
-//! Description of the one frame of plain forwarding.
+//! Descriptions of the frames of plain forwarding.
 
-use ncmesh_engine::layout::{Check, FlowOf, Layout, Length, Part, bytes, field, node, u8};
+use super::frame::QUEUE;
+use ncmesh_engine::layout::{Check, FlowOf, Layout, Length, Part, bytes, field, node, u8, u16};
 use ncmesh_engine::tunnel::DATA;
 
 /// Layouts of the frames of this engine.
-pub(crate) const LAYOUTS: &[Layout] = &[Layout {
+pub(crate) const LAYOUTS: &[Layout] = &[DATA_FRAME, QUEUE_FRAME];
+
+const DATA_FRAME: Layout = Layout {
     kind: DATA,
     name: "data",
     variant: None,
@@ -30,4 +33,18 @@ pub(crate) const LAYOUTS: &[Layout] = &[Layout {
         ),
         field(bytes("packet.bytes", Length::Rest(1, usize::MAX), "Packet", "")),
     ],
-}];
+};
+
+const QUEUE_FRAME: Layout = Layout {
+    kind: QUEUE,
+    name: "queue",
+    variant: None,
+    info: "wait for {pause} ms",
+    flow: FlowOf::None,
+    batch: None,
+    parts: &[field(u16(
+        "pause",
+        "Pause",
+        "ms for which to send it nothing that it has to pass on; 0: there is room",
+    ))],
+};

@@ -5,6 +5,10 @@
 //! is lost. Paths are shortest by ETX, 1/(d_f d_r) for each hop (De Couto, Aguayo, Bicket, Morris,
 //! MobiCom 2003). Each node chooses the next hop by the link state it has at the moment of sending,
 //! so a hop limit ends loops between nodes that disagree for a while.
+//!
+//! A relay whose queue fills up asks the nodes before it to wait (hop-by-hop back-pressure), so
+//! that a source does not take the channel from those who carry its packets. Unicast frames are
+//! not overheard on Linux, so a frame of its own says so.
 
 mod config;
 mod frame;
@@ -14,10 +18,11 @@ mod layout;
 mod tests;
 
 pub use config::ForwardConfig;
-use frame::Header;
+use frame::{Header, QUEUE, Queue};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::registry::{Constructor, Entry};
-use ncmesh_engine::time::Instant;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
 use ncmesh_engine::toolkit::has_enough;
 use ncmesh_engine::topology::Metric;
@@ -26,7 +31,7 @@ use ncmesh_engine::{
     Class, Context, Engine, Event, Filled, Frame, Offer, Summary, TunnelEngine, TxReport, TxResult,
 };
 use ncmesh_wire::{NodeId, ServiceId};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Name of the scheme.
 pub const NAME: &str = "forward";
@@ -50,6 +55,8 @@ pub const FORWARD: Entry = Entry {
 
 /// Most hops of a packet. Nodes that disagree about paths for a while send packets in circles.
 const MAX_HOPS: u8 = 64;
+/// Longest time for which a node asks others to wait.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A packet in the queue of a node.
 #[derive(Debug)]
@@ -59,6 +66,8 @@ struct Packet {
     /// Hops that it may still go.
     hops_left: u8,
     bytes: Vec<u8>,
+    /// Next hop, as link state was at the last look.
+    next: NodeId,
 }
 
 impl Packet {
@@ -75,6 +84,17 @@ pub struct Forward {
     queue: VecDeque<Packet>,
     /// Packet at the MAC, whose report is still to come.
     on_air: Option<Packet>,
+    /// Next hops that asked to wait, and until when.
+    paused: BTreeMap<NodeId, Instant>,
+    /// Whether the nodes before this one are to be told that its queue is full, or that there is
+    /// room again.
+    tell: Option<bool>,
+    /// Whether it told last that its queue is full, and the packets that came since.
+    told_full: bool,
+    came: usize,
+    /// Time that a packet takes, from the one before it to its report; since when the next takes.
+    takes: DurationAverage,
+    busy_since: Option<Instant>,
     counters: FlowCounters,
 }
 
@@ -82,7 +102,88 @@ impl Forward {
     /// Returns an engine with these settings.
     #[must_use]
     pub fn new(config: ForwardConfig) -> Self {
-        Self { config, queue: VecDeque::new(), on_air: None, counters: FlowCounters::default() }
+        Self {
+            config,
+            queue: VecDeque::new(),
+            on_air: None,
+            paused: BTreeMap::new(),
+            tell: None,
+            told_full: false,
+            came: 0,
+            takes: DurationAverage::default(),
+            busy_since: None,
+            counters: FlowCounters::default(),
+        }
+    }
+
+    // ---- back-pressure
+
+    /// Returns how many packets of other nodes wait here.
+    fn relayed(&self) -> usize {
+        self.queue.iter().filter(|packet| !packet.is_own()).count()
+    }
+
+    /// Returns how many packets of other nodes may wait here before those are asked to wait. There
+    /// is room again with half as many.
+    fn full(&self) -> usize {
+        (self.config.queue * 3 / 8).max(1)
+    }
+
+    /// Notes that a packet of another node came, and asks to wait if too many are here. What was
+    /// asked may have been lost, so it is asked again while packets come.
+    fn note_came(&mut self) {
+        self.came += 1;
+        let is_news = !self.told_full || self.came > self.full() / 3;
+        if self.relayed() >= self.full() && is_news {
+            self.tell = Some(true);
+        }
+    }
+
+    /// Notes that a packet left the queue.
+    fn note_left(&mut self) {
+        if self.told_full && self.relayed() <= self.full() / 2 {
+            self.tell = Some(false);
+        }
+    }
+
+    /// Returns what to tell the nodes before this one: how long to wait until there is room.
+    fn pause(&mut self, is_full: bool) -> Queue {
+        (self.told_full, self.came) = (is_full, 0);
+        let over = self.relayed().saturating_sub(self.full() / 2);
+        let time = self.takes.value().mul_f64(over as f64).min(LONGEST_PAUSE);
+        Queue { pause: if is_full { time } else { Duration::ZERO } }
+    }
+
+    /// Waits as a next hop asks.
+    fn handle_queue(&mut self, cx: &Context<'_>, sender: NodeId, asked: Queue) {
+        self.paused.retain(|_, until| cx.now < *until);
+        let mut packets = self.queue.iter().chain(&self.on_air);
+        if packets.any(|packet| packet.next == sender) {
+            self.paused.insert(sender, cx.now + asked.pause.min(LONGEST_PAUSE));
+        }
+    }
+
+    /// Returns the position of the packet to send next: the first one whose next hop has room. The
+    /// destination always has.
+    fn next(&self, now: Instant) -> Option<usize> {
+        let has_room = |node| self.paused.get(&node).is_none_or(|until| *until <= now);
+        self.queue
+            .iter()
+            .position(|packet| packet.next == packet.destination || has_room(packet.next))
+    }
+
+    // ---- packets
+
+    /// Finds the next hops anew. Paths may have vanished while packets were queued.
+    fn route(&mut self, cx: &Context<'_>) {
+        self.queue.retain_mut(|packet| {
+            let next = cx.topology.next_hop(cx.me, packet.destination, Metric::Unicast);
+            packet.next = next.unwrap_or(packet.next);
+            if next.is_none() {
+                self.counters.lost(packet.source, packet.destination);
+            }
+            next.is_some()
+        });
     }
 
     /// Delivers a packet that has arrived, or queues it for its next hop.
@@ -100,16 +201,21 @@ impl Forward {
 
         // A queue that is full drops the newest packet (drop-tail).
         let hops_left = header.hops_left - 1;
-        let reason = if hops_left == 0 {
-            DropReason::Stale
-        } else if self.queue.len() >= self.config.queue {
-            DropReason::Full
-        } else {
-            self.queue.push_back(Packet { source, destination, hops_left, bytes: bytes.to_vec() });
-            return;
+        let reason = match hops_left {
+            0 => Some(DropReason::Stale),
+            _ => (self.queue.len() >= self.config.queue).then_some(DropReason::Full),
         };
-        cx.counters.drop(reason);
-        self.counters.lost(source, destination);
+        self.note_came();
+        match (cx.topology.next_hop(cx.me, destination, Metric::Unicast), reason) {
+            (Some(next), None) => {
+                let bytes = bytes.to_vec();
+                self.queue.push_back(Packet { source, destination, hops_left, bytes, next });
+            }
+            (_, reason) => {
+                reason.into_iter().for_each(|reason| cx.counters.drop(reason));
+                self.counters.lost(source, destination);
+            }
+        }
     }
 }
 
@@ -119,41 +225,58 @@ impl Engine for Forward {
     }
 
     fn handle_frame(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
-        match Header::parse(frame.body) {
-            Ok((header, bytes)) if frame.kind == DATA => self.handle_data(cx, header, bytes),
+        match frame.kind {
+            DATA => match Header::parse(frame.body) {
+                Ok((header, bytes)) => self.handle_data(cx, header, bytes),
+                Err(_) => cx.counters.drop(DropReason::Malformed),
+            },
+            QUEUE => match Queue::parse(frame.body) {
+                Ok(asked) => self.handle_queue(cx, frame.sender, asked),
+                Err(_) => cx.counters.drop(DropReason::Malformed),
+            },
             _ => cx.counters.drop(DropReason::Malformed),
         }
     }
 
-    fn handle_timeout(&mut self, _: &mut Context<'_>) {}
-
-    fn poll_timeout(&self, _: Instant) -> Option<Instant> {
-        None
+    fn handle_timeout(&mut self, cx: &mut Context<'_>) {
+        self.route(cx);
     }
 
-    fn offer(&self, _: Instant) -> Option<Offer> {
-        (!self.queue.is_empty()).then_some(Offer::of(Class::Data))
+    fn poll_timeout(&self, after: Instant) -> Option<Instant> {
+        let waits = !self.queue.is_empty();
+        self.paused.values().copied().filter(|at| waits && *at > after).min()
+    }
+
+    fn offer(&self, now: Instant) -> Option<Offer> {
+        if self.tell.is_some() {
+            return Some(Offer::of(Class::Control));
+        }
+        self.next(now).map(|_| Offer::of(Class::Data))
     }
 
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
-        while let Some(packet) = self.queue.pop_front() {
-            let Packet { source, destination, hops_left, .. } = packet;
-
-            // The path may have vanished while the packet was queued.
-            let Some(next) = cx.topology.next_hop(cx.me, destination, Metric::Unicast) else {
-                self.counters.lost(source, destination);
-                continue;
-            };
-            Header { next, source, destination, hops_left }.write(out);
-            out.extend_from_slice(&packet.bytes);
-            self.on_air = Some(packet);
-            return Some(Filled { kind: DATA, to: Some(next) });
+        self.on_air = None;
+        if let Some(is_full) = self.tell.take() {
+            self.pause(is_full).write(out);
+            return Some(Filled { kind: QUEUE, to: None });
         }
-        None
+        self.route(cx);
+        let packet = self.queue.remove(self.next(cx.now)?)?;
+        let Packet { source, destination, hops_left, next, .. } = packet;
+        Header { next, source, destination, hops_left }.write(out);
+        out.extend_from_slice(&packet.bytes);
+        self.on_air = Some(packet);
+        self.busy_since.get_or_insert(cx.now);
+        self.note_left();
+        Some(Filled { kind: DATA, to: Some(next) })
     }
 
-    fn handle_tx_report(&mut self, _: &mut Context<'_>, report: TxReport) {
+    fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
         let Some(packet) = self.on_air.take() else { return };
+        if let Some(since) = self.busy_since {
+            self.takes.add(cx.now.since(since));
+        }
+        self.busy_since = (!self.queue.is_empty()).then_some(cx.now);
         if report.result == TxResult::Failed {
             self.counters.lost(packet.source, packet.destination);
         }
@@ -184,12 +307,11 @@ impl TunnelEngine for Forward {
         if !self.can_send(to) {
             return Err(PacketError::Full);
         }
-        if cx.topology.next_hop(cx.me, to, Metric::Unicast).is_none() {
-            return Err(PacketError::NoPath(to));
-        }
+        let next = cx.topology.next_hop(cx.me, to, Metric::Unicast);
+        let next = next.ok_or(PacketError::NoPath(to))?;
         let (source, destination, bytes) = (cx.me, to, packet.to_vec());
         self.counters.begin(source, destination);
-        self.queue.push_back(Packet { source, destination, hops_left: MAX_HOPS, bytes });
+        self.queue.push_back(Packet { source, destination, hops_left: MAX_HOPS, bytes, next });
         Ok(())
     }
 
@@ -204,7 +326,13 @@ impl TunnelEngine for Forward {
 
 /// Summarises a frame for traces; `None` if it is malformed.
 fn summary(kind: u8, body: &[u8]) -> Option<Summary> {
-    let (header, _) = Header::parse(body).ok().filter(|_| kind == DATA)?;
-    let flow = Some(flow_of(header.source, header.destination));
-    Some(Summary { flow, ..Summary::new(NAME, "data") })
+    match kind {
+        DATA => {
+            let (header, _) = Header::parse(body).ok()?;
+            let flow = Some(flow_of(header.source, header.destination));
+            Some(Summary { flow, ..Summary::new(NAME, "data") })
+        }
+        QUEUE => Queue::parse(body).ok().map(|_| Summary::new(NAME, "queue")),
+        _ => None,
+    }
 }

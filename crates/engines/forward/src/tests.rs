@@ -27,6 +27,17 @@ fn golden_frame() {
     }
 }
 
+/// Golden vector of `docs/reference/wire-format.md`.
+#[test]
+fn golden_queue() {
+    let (mut body, asked) = (Vec::new(), Queue { pause: Duration::from_millis(300) });
+    asked.write(&mut body);
+    assert_eq!((&body[..], Queue::parse(&body)), (&[1, 44][..], Ok(asked)));
+    for body in [&[][..], &[1], &[1, 44, 0]] {
+        assert!(Queue::parse(body).is_err(), "{body:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn parsing_never_panics(body in prop::collection::vec(any::<u8>(), 0..40)) {
@@ -45,6 +56,7 @@ struct Bench {
     topology: Topology,
     counters: Counters,
     events: VecDeque<Event>,
+    now: Instant,
 }
 
 impl Bench {
@@ -56,12 +68,13 @@ impl Bench {
             topology: directed(&links.concat()),
             counters: Counters::default(),
             events: VecDeque::new(),
+            now: Instant::default(),
         }
     }
 
     fn with<R>(&mut self, call: impl FnOnce(&mut Forward, &mut Context<'_>) -> R) -> R {
         let mut cx = Context {
-            now: Instant::default(),
+            now: self.now,
             me: NodeId(2),
             epoch: 1,
             mtu: 1400,
@@ -86,7 +99,25 @@ impl Bench {
     fn fill(&mut self) -> Option<(Option<NodeId>, Header)> {
         let mut out = Vec::new();
         let filled = self.with(|engine, cx| engine.fill(cx, &mut out))?;
+        assert_eq!(filled.kind, DATA);
         Some((filled.to, Header::parse(&out).unwrap().0))
+    }
+
+    /// Fills a frame about the queue. Returns for how long the others are to wait.
+    fn fill_queue(&mut self) -> Duration {
+        assert_eq!(self.engine.offer(self.now), Some(Offer::of(Class::Control)));
+        let mut out = Vec::new();
+        let filled = self.with(|engine, cx| engine.fill(cx, &mut out)).unwrap();
+        assert_eq!((filled.kind, filled.to), (QUEUE, None));
+        self.report(TxResult::Sent);
+        Queue::parse(&out).unwrap().pause
+    }
+
+    fn hear_queue(&mut self, sender: NodeId, ms: u64) {
+        let mut body = Vec::new();
+        Queue { pause: Duration::from_millis(ms) }.write(&mut body);
+        let frame = Frame { sender, epoch: 1, service: ID, kind: QUEUE, body: &body };
+        self.with(|engine, cx| engine.handle_frame(cx, &frame));
     }
 
     fn report(&mut self, result: TxResult) {
@@ -137,6 +168,61 @@ fn packets_that_cannot_be_carried_are_refused() {
     assert_eq!(send(3, &[0; 1394]), Err(PacketError::TooLong { bytes: 1394, longest: 1393 }));
     assert_eq!(send(3, &[0; 1393]), Ok(()));
     assert_eq!(send(3, b"p"), Err(PacketError::Full));
+}
+
+#[test]
+fn a_relay_asks_to_wait_while_its_queue_is_full() {
+    let mut bench = Bench::new(64);
+    // One packet is sent every 10 ms; 24 wait.
+    bench.handle(header());
+    for _ in 0..4 {
+        bench.handle(header());
+        bench.fill();
+        bench.now = bench.now + Duration::from_millis(10);
+        bench.report(TxResult::Acked);
+    }
+    (0..23).for_each(|_| bench.handle(header()));
+    assert_eq!(bench.engine.offer(bench.now), Some(Offer::of(Class::Data)));
+    bench.handle(header());
+    // Twelve more than when there is room: 120 ms, or a little more for what waits to be sent.
+    let pause = bench.fill_queue();
+    assert!((120..140).contains(&pause.as_millis()), "{pause:?}");
+    // Those who did not hear it are told again.
+    (0..8).for_each(|_| bench.handle(header()));
+    assert_eq!(bench.engine.offer(bench.now), Some(Offer::of(Class::Data)));
+    bench.handle(header());
+    assert!(bench.fill_queue() > pause);
+    while bench.engine.offer(bench.now) == Some(Offer::of(Class::Data)) {
+        bench.fill();
+        bench.report(TxResult::Acked);
+    }
+    assert_eq!((bench.fill_queue(), bench.engine.queue.len()), (Duration::ZERO, 12));
+}
+
+#[test]
+fn a_node_waits_as_its_next_hop_asks_but_not_for_ever() {
+    let mut bench = Bench::new(64);
+    bench.topology = directed(&[(2, 3, 0.9), (3, 2, 0.9), (3, 5, 0.9), (5, 3, 0.9)]);
+    let far = Header { destination: NodeId(5), ..header() };
+    // What nobody waits for is not remembered.
+    bench.hear_queue(NodeId(3), 500);
+    assert!(bench.engine.paused.is_empty());
+    bench.handle(far);
+    bench.hear_queue(NodeId(3), 500);
+    assert_eq!(bench.engine.offer(bench.now), None);
+    assert_eq!(bench.engine.poll_timeout(bench.now), Some(bench.now + Duration::from_millis(500)));
+    // The next hop itself takes what is for it.
+    bench.handle(header());
+    assert_eq!(bench.fill().unwrap().1.destination, NodeId(3));
+    bench.report(TxResult::Acked);
+    assert_eq!(bench.engine.offer(bench.now), None);
+    bench.hear_queue(NodeId(3), 0);
+    assert_eq!(bench.fill().unwrap().1.destination, NodeId(5));
+    bench.report(TxResult::Acked);
+    bench.handle(far);
+    bench.hear_queue(NodeId(3), 60_000);
+    bench.now = bench.now + Duration::from_secs(1);
+    assert!(bench.engine.offer(bench.now).is_some());
 }
 
 #[test]
