@@ -738,7 +738,7 @@ return {
           { "number", "offset", "Offset", 1 },
           { "number", "further", "Further packets", 1, max = 63 },
           { "bytes", "vector", "Coefficients", field = "further" },
-          { "bytes", "payload", "Payload", rest = true, min = 1 },
+          { "bytes", "payload", "Payload", rest = true },
         },
       },
       [2] = { name = "report", info = "{child} to {parent} by {next_hop}, needs {needs}",

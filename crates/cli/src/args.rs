@@ -229,7 +229,7 @@ pub(crate) struct CancelArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct TunnelArgs {
-    /// A tunnel scheme: braid, forward, xor, mc2, core_nc or cope
+    /// A tunnel scheme: braid, forward, xor, mc2, core_nc or cope; or auto, which is braid
     pub(crate) scheme: Option<String>,
     /// Relay mode of this node for core_nc: core, recoding or non_recoding
     #[arg(long, value_parser = relay)]

@@ -97,9 +97,21 @@ pub struct CodingStatus {
     pub stopped: Vec<(NodeId, String)>,
     /// How this node relays, for schemes that leave it a choice.
     pub relaying: Relaying,
+    /// Frames that plain forwarding would have sent for what the next hops got, for schemes that
+    /// reckon it: 1/(d_f d_r) for each packet (De Couto, Aguayo, Bicket, Morris, MobiCom 2003).
+    pub forwarding: Option<f64>,
+    /// Why packets that pass here now are not coded, in words.
+    pub why_not: Vec<String>,
 }
 
 impl CodingStatus {
+    /// Returns how many frames forwarding would have sent for each one that was; `None` if that is
+    /// not known.
+    #[must_use]
+    pub fn gain(&self) -> Option<f64> {
+        self.forwarding.filter(|_| self.sent > 0).map(|frames| frames / self.sent as f64)
+    }
+
     /// Returns coded over all transmissions (Huang et al., V-A); `None` before the first.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {

@@ -3,7 +3,7 @@
 //! Each engine is a crate of its own and a Cargo feature of this one, all on by default. A program
 //! that leaves some out has a smaller [`REGISTRY`]; nothing else in it changes.
 
-use ncmesh_engine::registry::{Choice, Entry, Registry};
+use ncmesh_engine::registry::{Choice, Entry, Registry, ServiceKind};
 
 /// Every engine of this build. The first entry of each service is its default scheme.
 pub const REGISTRY: Registry = Registry(ENTRIES);
@@ -35,11 +35,15 @@ const ENTRIES: &[Entry] = &[
     ncmesh_engine_core::COPE,
 ];
 
-/// Returns why a file is sent by this scheme, in words for people.
+/// Returns why files or packets go by this scheme, in words for people.
 #[must_use]
 pub fn reason(choice: Choice) -> &'static str {
     // The first schemes above are first because of `docs/results/scoreboard.md`.
-    if choice.automatic { "auto: the best on every measured mesh" } else { "as asked" }
+    match choice.entry.service() {
+        _ if !choice.automatic => "as asked",
+        ServiceKind::File | ServiceKind::Stream => "auto: the best on every measured mesh",
+        ServiceKind::Tunnel => "auto: carries most over the measured meshes",
+    }
 }
 
 #[cfg(test)]

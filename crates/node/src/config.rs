@@ -18,7 +18,7 @@ use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 pub use tunnel::TunnelConfig;
-pub(crate) use tunnel::check_scheme;
+pub(crate) use tunnel::choose;
 
 /// Smallest MTU of a tunnel, bytes: every host on the Internet accepts packets of this length (RFC
 /// 791).

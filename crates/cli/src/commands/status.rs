@@ -58,9 +58,10 @@ fn tunnel(t: &Tunnel) -> Vec<String> {
     let (out, into) = (show::bytes(t.bytes_out), show::bytes(t.bytes_in));
     let mut lines = vec![
         format!(
-            "tunnel     {} by {}{}: {}, packets up to {} bytes",
+            "tunnel     {} by {} ({}){}: {}, packets up to {} bytes",
             t.device,
             t.scheme,
+            t.scheme_reason,
             namespace.unwrap_or_default(),
             t.addresses.join(", "),
             t.mtu
@@ -107,6 +108,10 @@ fn coding(c: &Coding) -> Vec<String> {
     if !relay.is_empty() {
         lines.push(format!("           {}", relay.join(", ")));
     }
+    if let Some(gain) = c.gain {
+        lines.push(format!("           forwarding would send {gain:.2} times as many frames"));
+    }
+    lines.extend(c.why_not.iter().map(|why| format!("           {why}")));
     lines.extend(c.holds.iter().map(|hold| {
         let ms = hold.hold_s * 1e3;
         format!("           from {} to {} held for {ms:.2} ms", hold.previous, hold.next)

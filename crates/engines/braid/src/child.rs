@@ -30,6 +30,8 @@ const VARIATIONS: f64 = 1.0;
 const DOUBLE_AFTER: f64 = 1.5;
 /// Least chance of an answer that is believed.
 const LEAST_CHANCE: f64 = 0.05;
+/// Answers that should have come from which on it is asked by frames without packets.
+const SILENT: f64 = 1.5;
 /// It gets only polls once this many answers should have arrived and none did.
 const MISSING_ANSWERS: f64 = 4.0;
 /// Packets that arrive there without its being heard, at most.
@@ -63,7 +65,8 @@ pub(crate) struct Child {
     /// Packets since it last gained, and repeated ones since it gained or had room.
     in_vain: u32,
     quiet: u32,
-    /// When what was sent counts as lost.
+    /// When something was sent to it last, and when that counts as lost.
+    sent_at: Instant,
     lost_at: Option<Instant>,
     /// When it was asked by a packet that is no repetition, if it was not heard since.
     asked_at: Option<Instant>,
@@ -93,6 +96,7 @@ impl Child {
             unanswered: 0,
             in_vain: 0,
             quiet: 0,
+            sent_at: now,
             lost_at: None,
             asked_at: None,
             answers_in: DurationAverage::default(),
@@ -104,17 +108,18 @@ impl Child {
     }
 
     /// Takes what it says of itself in the frame of this number, `lacks` if the node before it
-    /// holds more, where up to `room` packets may wait there. Returns whether that is news.
+    /// holds more, where up to `room` packets may wait there. Returns how many packets it gained,
+    /// or `None` if that is no news.
     pub(crate) fn hear(
         &mut self,
         (state, number): (State, u16),
         lacks: bool,
         (room, packet_time): (u8, Duration),
         now: Instant,
-    ) -> bool {
+    ) -> Option<u32> {
         let is_old = |last: u16| (1..=OLDER).contains(&last.wrapping_sub(number));
         if self.number.is_some_and(is_old) {
-            return false;
+            return None;
         }
         let grown = state.total().saturating_sub(self.state.total());
         let gain = f64::from(grown).min(self.pending);
@@ -142,7 +147,7 @@ impl Child {
         }
         let waits = lacks || state.backlog >= room;
         self.lost_at = waits.then(|| now + self.pause(false, packet_time));
-        true
+        Some(grown)
     }
 
     /// Counts the packets that were sent in pairs and arrived.
@@ -160,7 +165,7 @@ impl Child {
     /// Returns the chance that it separates a pair, if it has the packet that is not for it with
     /// probability `chance`.
     pub(crate) fn separates(&self, chance: f64, now: Instant) -> f64 {
-        if now < self.unpaired_until { 0.0 } else { chance * self.separated.value().min(1.0) }
+        if self.is_unpaired(now) { 0.0 } else { chance * self.separated.value().min(1.0) }
     }
 
     /// Notes that this packet goes to it in a pair that it separates with this chance.
@@ -188,6 +193,16 @@ impl Child {
     /// Returns the share of packets that arrive there.
     pub(crate) fn delivery(&self) -> f64 {
         self.arrived.value().clamp(LEAST_DELIVERY, 1.0)
+    }
+
+    /// Returns how many frames a packet takes by unicast, which is acknowledged.
+    pub(crate) fn unicast_etx(&self) -> f64 {
+        1.0 / (self.delivery() * self.back)
+    }
+
+    /// Returns whether it gets no pairs for now, because it separated too few.
+    pub(crate) fn is_unpaired(&self, now: Instant) -> bool {
+        now < self.unpaired_until
     }
 
     /// Returns the share of packets that arrive there, if it is far below what link state told and
@@ -230,24 +245,39 @@ impl Child {
             && f64::from(self.in_vain) * self.delivery() < IN_VAIN
     }
 
+    /// Returns whether several answers should have come and none did. What was sent collided,
+    /// perhaps, and a short frame that asks has better chances.
+    pub(crate) fn is_silent(&self) -> bool {
+        f64::from(self.unanswered) * self.answer_chance() >= SILENT
+    }
+
+    /// Notes that it was heard to send something else. If it should have answered, now is the time
+    /// to ask: who collided with what was sent is silent now, too.
+    pub(crate) fn hear_elsewhere(&mut self, packet_time: Duration, now: Instant) {
+        let again = self.sent_at + packet_time.mul_f64(LOST_PACKETS);
+        if self.is_silent() && again <= now {
+            self.lost_at = self.lost_at.map(|at| at.min(now));
+        }
+    }
+
     /// Returns whether what was sent counts as lost.
     pub(crate) fn is_overdue(&self, now: Instant) -> bool {
         self.lost_at.is_some_and(|at| at <= now)
     }
 
-    /// Notes that a packet is sent that `asks` for an answer; `repeats` if the last one counts as
-    /// lost. What is repeated next
-    /// waits longer by a random share, `jitter`: two nodes that do not hear each other and sent at
-    /// the same time would do so again and again.
+    /// Notes that a frame is sent that `carries` a packet, or `asks` for an answer; `repeats` if
+    /// the last one counts as lost. What is repeated next waits longer by a random share, `jitter`:
+    /// two nodes that do not hear each other and sent at the same time would do so again and again.
     pub(crate) fn note_sent(
         &mut self,
-        (repeats, asks): (bool, bool),
+        (carries, repeats, asks): (bool, bool, bool),
         jitter: f64,
         packet_time: Duration,
         now: Instant,
     ) {
-        self.pending += 1.0;
-        self.in_vain += 1;
+        self.pending += f64::from(u8::from(carries));
+        self.in_vain += u32::from(carries);
+        self.sent_at = now;
         self.unanswered += u32::from(repeats);
         self.quiet += u32::from(repeats);
         self.asked_at = match self.asked_at {

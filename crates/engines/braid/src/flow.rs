@@ -51,6 +51,8 @@ pub(crate) enum Next {
     Plain(u32),
     /// A combination of what the next hop lacks.
     Repair,
+    /// No packet, only a question.
+    Ask,
 }
 
 /// A flow at a node.
@@ -359,23 +361,25 @@ impl Flow {
         self.fresh.clear();
     }
 
-    /// Takes what the next hop says of itself.
+    /// Takes what the next hop says of itself. Returns how many frames forwarding would have sent
+    /// for what it gained.
     pub(crate) fn hear_child(
         &mut self,
         (state, number): (State, u16),
         (room, packet_time): (u8, Duration),
         now: Instant,
-    ) {
-        let Some(child) = &mut self.child else { return };
+    ) -> f64 {
+        let Some(child) = &mut self.child else { return 0.0 };
         let from = state.needs.max(child.state.needs);
         let lacks = self.window.leads(from).any(|lead| !state.has(lead));
-        if !child.hear((state, number), lacks, (room, packet_time), now) {
-            return;
-        }
+        let gained = child.hear((state, number), lacks, (room, packet_time), now);
+        let Some(gained) = gained else { return 0.0 };
+        let frames = f64::from(gained) * child.unicast_etx();
         self.fresh.clear();
         let needs = child.state.needs;
         self.skip_to(needs);
         self.forget();
+        frames
     }
 
     /// Notes that a node nearer to the destination needs no packets before `needs`.
@@ -412,6 +416,7 @@ impl Flow {
         // it lacks none, it is full: a packet that it has asks as well as any.
         let question = match child.state.needs.checked_sub(1) {
             _ if !child.is_overdue(now) => None,
+            _ if child.is_silent() => Some(Next::Ask),
             _ if can_repair => Some(Next::Repair),
             Some(last) if self.is_known(last) => Some(Next::Plain(last)),
             _ => self.unsent().next().map(Next::Plain),
@@ -473,6 +478,7 @@ impl Flow {
                 let is_part = |lead| !state.has(lead) && self.is_sent(lead);
                 self.window.combine(packets, is_part, random)
             }
+            Next::Ask => Some(Coded { first, coefficients: vec![1], symbol: Vec::new() }),
         };
         // What was sent to this node over too wide a range cannot be sent on.
         let Some(coded) = coded else {
@@ -482,8 +488,9 @@ impl Flow {
         let known = self.lacking().count();
         let child = self.child.as_mut()?;
         let repeats = child.is_overdue(now);
-        let poll = repeats || child.lacks(known) - child.delivery() <= MARGIN;
-        child.note_sent((repeats, poll), rng::unit(random), packet_time, now);
+        let carries = next != Next::Ask;
+        let poll = repeats || !carries || child.lacks(known) - child.delivery() <= MARGIN;
+        child.note_sent((carries, repeats, poll), rng::unit(random), packet_time, now);
         self.sent_at = now;
         self.number = self.number.wrapping_add(1);
         let header = Header {

@@ -109,7 +109,7 @@ impl Header {
         w.u32(oldest).u8(offset).u8(further.len() as u8).bytes(further);
     }
 
-    /// Reads a data frame: its header, and the combination in it.
+    /// Reads a data frame: its header, and the combination in it. One without a symbol only asks.
     ///
     /// # Errors
     /// [`Malformed`] if bytes are missing, bits are unknown, a number is out of range, or the
@@ -117,7 +117,7 @@ impl Header {
     pub(crate) fn parse(body: &[u8]) -> Result<(Self, Coded), Malformed> {
         let mut r = Reader::new(body);
         let (header, coded) = Self::parse_head(&mut r)?;
-        let symbol = rest_of(r)?;
+        let symbol = r.rest().to_vec();
         Ok((header, Coded { symbol, ..coded }))
     }
 
@@ -136,12 +136,6 @@ impl Header {
         let first = oldest + u32::from(offset);
         Ok((header, Coded { first, coefficients, symbol: Vec::new() }))
     }
-}
-
-/// Reads the symbol behind what was read, which must not be empty.
-fn rest_of(r: Reader<'_>) -> Result<Vec<u8>, Malformed> {
-    let symbol = r.rest();
-    if symbol.is_empty() { Err(Malformed) } else { Ok(symbol.to_vec()) }
 }
 
 /// Packets of two flows in one frame, for two next hops. Each has the packet that the other lacks.
@@ -192,7 +186,8 @@ impl Pair {
         if count != Self::PARTS || one == other {
             return Err(Malformed);
         }
-        Ok(Self { parts, symbol: rest_of(r)? })
+        let symbol = r.rest().to_vec();
+        if symbol.is_empty() { Err(Malformed) } else { Ok(Self { parts, symbol }) }
     }
 }
 

@@ -63,9 +63,10 @@ pub(crate) const LAYOUTS: &[Layout] = &[
             HEAD,
             field(bytes(
                 "payload",
-                Length::Rest(1, usize::MAX),
+                Length::Rest(0, usize::MAX),
                 "Payload",
-                "combination of the symbols: packets, each behind its length in two bytes; zeros",
+                "combination of symbols: packets, each behind its length in two bytes; zeros. If \
+                 empty, the frame only asks",
             )),
         ],
     },

@@ -39,7 +39,9 @@ mod config;
 mod flow;
 mod frame;
 mod layout;
+mod pairs;
 mod route;
+mod status;
 mod upstream;
 
 #[cfg(test)]
@@ -93,8 +95,6 @@ const METRIC: Metric = Metric::Unicast;
 const READY: usize = 3;
 /// Packets of its own host that a source keeps, at most.
 const MOST_OWN: usize = 48;
-/// Packets of a pair, of two, that should be separated at least.
-const LEAST_SEPARATED: f64 = 1.2;
 /// Nodes of a path listen to frames for a next hop that is fewer hops than this before them.
 const MOST_BEHIND: usize = 8;
 /// Mean airtime of a packet before one was sent.
@@ -126,6 +126,13 @@ pub struct Braid {
     packet_time: DurationAverage,
     counters: FlowCounters,
     coding: CodingStatus,
+    /// Frames that forwarding would have sent for what the next hops got.
+    forwarding: f64,
+    /// When it sent a combination last, and a pair.
+    combined_at: Option<Instant>,
+    paired_at: Option<Instant>,
+    /// Until when it waits for packets to pair.
+    hold_until: Option<Instant>,
     /// Flows that this node began as their source.
     begun: u32,
     /// When it next looks at what waits for too long; `None` while there are no flows.
@@ -144,6 +151,10 @@ impl Braid {
             packet_time: DurationAverage::default(),
             counters: FlowCounters::default(),
             coding: CodingStatus::default(),
+            forwarding: 0.0,
+            combined_at: None,
+            paired_at: None,
+            hold_until: None,
             begun: 0,
             tick_at: None,
         }
@@ -174,11 +185,15 @@ impl Braid {
                     None => self.coding.undecodable += 1,
                 }
             }
+            if coded.is_none() && header.next_hop == cx.me {
+                cx.counters.drop(DropReason::Undecodable);
+            }
             self.handle_data(cx, sender, header, coded);
         }
     }
 
-    /// Takes a data frame of one flow; `coded` is `None` if the packet in it was not found out.
+    /// Takes a data frame of one flow; `coded` is `None` if it only asks, or if its packet was not
+    /// found out.
     fn handle_data(
         &mut self,
         cx: &mut Context<'_>,
@@ -210,19 +225,13 @@ impl Braid {
 
         if is_for_me {
             flow.take_part();
-            flow.upstream.parent = Some(sender);
-            flow.upstream.parent_state = header.state;
+            flow.upstream.hear_parent(sender, header.state, cx.now);
             flow.note_oldest(header.oldest);
         }
         let is_innovative = match coded.map(|coded| flow.absorb(coded, cx.now)) {
             Some(Some(is_innovative)) => is_innovative,
             Some(None) => return cx.counters.drop(DropReason::Full),
-            None => {
-                if is_for_me {
-                    cx.counters.drop(DropReason::Undecodable);
-                }
-                false
-            }
+            None => false,
         };
         if is_for_me {
             let sends = flow.next(room, packet_time, cx.now).is_some();
@@ -255,7 +264,7 @@ impl Braid {
             return cx.counters.drop(DropReason::Malformed);
         }
         if is_child {
-            flow.hear_child((state, number), (room, packet_time), cx.now);
+            self.forwarding += flow.hear_child((state, number), (room, packet_time), cx.now);
             if sends {
                 flow.make_way(packet_time, cx.now);
             }
@@ -305,34 +314,13 @@ impl Braid {
 
     /// Returns the flow to serve next, and what it sends.
     fn next(&self, now: Instant) -> Option<(Ends, Next)> {
+        if self.hold_until.is_some_and(|until| now < until) && !self.has_two(now) {
+            return None;
+        }
         let ready = self.flows.iter().filter_map(|(ends, flow)| {
             Some((flow.sent_at, *ends, flow.next(self.config.backlog, self.packet_time(), now)?))
         });
         ready.min_by_key(|(sent_at, ends, _)| (*sent_at, *ends)).map(|(_, ends, next)| (ends, next))
-    }
-
-    /// Returns a second flow whose packet can go in one frame with that of the first, if each next
-    /// hop should have the packet that is not for it; and the chances of that, the first flow's
-    /// next hop first.
-    fn partner(&self, cx: &Context<'_>, ends: Ends, next: Next) -> Option<(Ends, Next, [f64; 2])> {
-        let Next::Plain(packet) = next else { return None };
-        let flow = self.flows.get(&ends)?;
-        let child = flow.child.as_ref()?;
-        let others = self.flows.iter().filter(|(other, _)| **other != ends);
-        let others = others.filter_map(|(ends, other)| {
-            let next = other.next(self.config.backlog, self.packet_time(), cx.now)?;
-            let Next::Plain(theirs) = next else { return None };
-            let their_child = other.child.as_ref()?;
-            let mine = child.separates(other.chance_at(cx, child.node, theirs), cx.now);
-            let their = flow.chance_at(cx, their_child.node, packet);
-            let their = their_child.separates(their, cx.now);
-            Some((*ends, next, [mine, their], other.sent_at))
-        });
-        let sum = |chances: &[f64; 2]| chances.iter().sum::<f64>();
-        let worth = others.filter(|(_, _, chances, _)| sum(chances) >= LEAST_SEPARATED);
-        let best = worth
-            .min_by(|(.., a, a_at), (.., b, b_at)| sum(b).total_cmp(&sum(a)).then(a_at.cmp(b_at)));
-        best.map(|(ends, next, chances, _)| (ends, next, chances))
     }
 
     /// Makes a data frame of a flow, and notes that it tells what this node has of it. In a pair,
@@ -389,9 +377,17 @@ impl Engine for Braid {
     }
 
     fn handle_frame(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
+        let packet_time = self.packet_time();
+        let children = self.flows.values_mut().filter_map(|flow| flow.child.as_mut());
+        for child in children.filter(|child| child.node == frame.sender) {
+            child.hear_elsewhere(packet_time, cx.now);
+        }
         match frame.kind {
             DATA => match Header::parse(frame.body) {
-                Ok((header, coded)) => self.handle_data(cx, frame.sender, header, Some(coded)),
+                Ok((header, coded)) => {
+                    let coded = Some(coded).filter(|coded| !coded.symbol.is_empty());
+                    self.handle_data(cx, frame.sender, header, coded);
+                }
                 Err(_) => cx.counters.drop(DropReason::Malformed),
             },
             PAIR => match Pair::parse(frame.body) {
@@ -427,7 +423,8 @@ impl Engine for Braid {
         let flows = self.flows.values();
         let flows = flows.flat_map(|f| f.timeouts(self.config.backlog, self.packet_time()));
         let passing = self.passing.poll_timeout(after);
-        flows.chain(passing).chain(self.tick_at).filter(|at| *at > after).min()
+        let own = [self.tick_at, self.hold_until].into_iter().flatten();
+        flows.chain(passing).chain(own).filter(|at| *at > after).min()
     }
 
     fn offer(&self, now: Instant) -> Option<Offer> {
@@ -441,8 +438,8 @@ impl Engine for Braid {
         let packet_time = self.packet_time();
         self.on_air = OnAir::Nothing;
         if let Some((ends, parent)) = self.reporting(cx.now) {
-            let flow = self.flows.get_mut(&ends)?;
             let next_hop = way_to(cx, parent);
+            let flow = self.flows.get_mut(&ends)?;
             let (number, state) = (flow.next_number(), flow.state());
             let delivery = cx.topology.delivery(cx.me, next_hop);
             flow.upstream.note_told(delivery, packet_time, cx.now);
@@ -462,13 +459,21 @@ impl Engine for Braid {
         let other = partner.and_then(|(ends, next, [_, chance])| {
             Some((ends, self.part(cx, ends, next, Some(chance))?))
         });
-        self.coding.sent += 1;
-        self.on_air = OnAir::Data(ends, other.as_ref().map(|(ends, _)| *ends));
+        let awaits = self.awaits_another(cx, ends);
+        self.hold_until = awaits.then(|| cx.now + packet_time.mul_f64(pairs::HOLD));
+        if next == Next::Repair {
+            self.combined_at = Some(cx.now);
+        }
+        if next != Next::Ask {
+            self.coding.sent += 1;
+            self.on_air = OnAir::Data(ends, other.as_ref().map(|(ends, _)| *ends));
+        }
         let Some((_, other)) = other else {
             one.0.write(&one.1, out);
             return Some(Filled { kind: DATA, to: None });
         };
         self.coding.coded += 1;
+        self.paired_at = Some(cx.now);
         Pair::of([one, other]).write(out);
         Some(Filled { kind: PAIR, to: None })
     }
@@ -529,8 +534,8 @@ impl TunnelEngine for Braid {
         Ok(())
     }
 
-    fn coding(&self, _: Instant) -> Option<CodingStatus> {
-        Some(self.coding.clone())
+    fn coding(&self, now: Instant) -> Option<CodingStatus> {
+        Some(self.status(now))
     }
 
     fn flows(&self) -> Vec<FlowStatus> {

@@ -15,6 +15,8 @@ const MOST_COPIES: u32 = 4;
 const EVERY: u32 = 8;
 /// Packet times for which a report waits for a data frame that says the same, and between copies.
 const WAIT: f64 = 3.0;
+/// Time for which what a parent said counts.
+const LATELY: Duration = Duration::from_millis(500);
 
 /// The way up of a flow at one node.
 #[derive(Debug, Default)]
@@ -23,6 +25,8 @@ pub(crate) struct Upstream {
     pub parent: Option<NodeId>,
     /// What that node said of itself.
     pub parent_state: State,
+    /// When that node was heard last.
+    heard_at: Instant,
     due: Option<Instant>,
     /// Copies of what is due that were sent, and the probability that all were lost.
     copies: u32,
@@ -46,6 +50,17 @@ impl Upstream {
             let wait = if sends { packet_time.mul_f64(WAIT) } else { Duration::ZERO };
             self.report(now + wait);
         }
+    }
+
+    /// Notes that this node sends packets to this one, and says this of itself.
+    pub(crate) fn hear_parent(&mut self, node: NodeId, state: State, now: Instant) {
+        (self.parent, self.parent_state, self.heard_at) = (Some(node), state, now);
+    }
+
+    /// Returns the node that has packets for this one, if it was heard lately.
+    pub(crate) fn waiting_parent(&self, now: Instant) -> Option<NodeId> {
+        let is_recent = now.since(self.heard_at) < LATELY;
+        self.parent.filter(|_| is_recent && self.parent_state.backlog > 0)
     }
 
     /// Lets a report go out at `at`, unless one is due before.

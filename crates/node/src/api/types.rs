@@ -58,6 +58,8 @@ pub struct Status {
 pub struct Tunnel {
     /// Name of the scheme.
     pub scheme: String,
+    /// Why it is this scheme, in words.
+    pub scheme_reason: String,
     /// Name of the TUN device.
     pub device: String,
     /// Network namespace of the device, if it is not the daemon's.
@@ -239,6 +241,12 @@ pub struct Coding {
     pub relay: Option<RelayMode>,
     /// Whether crossing flows are combined. Absent if that cannot be changed while the daemon runs.
     pub combines: Option<bool>,
+    /// Frames that plain forwarding would have sent for what the next hops got, over those sent.
+    /// Absent if the scheme does not reckon it.
+    pub gain: Option<f64>,
+    /// Why packets that pass here now are not coded, in words. Empty if they are, if none pass, or
+    /// if the scheme does not say.
+    pub why_not: Vec<String>,
 }
 
 /// Hold time: how long packets of one direction wait for others to be coded with.
@@ -463,7 +471,7 @@ pub struct Inbox {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TunnelChange {
-    /// Tunnel scheme for outgoing packets.
+    /// Tunnel scheme for outgoing packets, or `auto`.
     pub scheme: Option<String>,
     /// Relay mode of `core_nc`. Relays need no tunnel of their own.
     pub relay: Option<RelayMode>,

@@ -151,7 +151,7 @@ const TUNNEL: &str = "[tunnel]\naddress = [\"10.44.0.3/24\", \"fd44::3/64\"]\n";
 fn the_smallest_tunnel_has_sensible_defaults() {
     let config = parse(&format!("{SMALLEST}{TUNNEL}")).unwrap();
     let tunnel = config.tunnel.unwrap();
-    assert_eq!((tunnel.scheme.as_str(), tunnel.device.as_str()), ("braid", "ncmesh0"));
+    assert_eq!((tunnel.scheme.as_str(), tunnel.device.as_str()), ("auto", "ncmesh0"));
     assert_eq!((tunnel.mtu, tunnel.clamp_mss, tunnel.namespace), (None, true, None));
     assert!(tunnel.routes.is_empty());
     assert_eq!(parse(SMALLEST).unwrap().tunnel, None);
@@ -172,7 +172,7 @@ fn routes_name_nodes_by_name_or_id() {
 #[test]
 fn errors_in_the_tunnel_are_placed_and_say_what_is_allowed() {
     for (setting, word) in [
-        ("scheme = \"pacifier\"", "allowed is braid"),
+        ("scheme = \"pacifier\"", "there are: auto, braid, forward"),
         ("device = \"much-too-long-a-name\"", "allowed is 1 to 15 of letters"),
         ("device = \"a/b\"", "allowed is 1 to 15 of letters"),
         ("namespace = \"../x\"", "`ip netns list`"),

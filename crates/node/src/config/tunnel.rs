@@ -3,7 +3,7 @@
 use super::value;
 use ipnet::IpNet;
 use ncmesh_engine::name::is_node_name;
-use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::registry::{AUTO, Choice, ServiceKind, UnknownScheme};
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::gateway::{DEFAULT_QUEUE, GatewayConfig, Target};
 use ncmesh_wire::NodeId;
@@ -22,7 +22,7 @@ const MAX_DEVICE_NAME: usize = 15;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TunnelConfig {
-    /// Name of the scheme that carries the packets.
+    /// Name of the scheme that carries the packets, or `auto`.
     #[serde(default = "default_scheme", deserialize_with = "scheme")]
     pub scheme: String,
     /// Name of the TUN device, which the daemon makes.
@@ -81,9 +81,8 @@ impl TunnelConfig {
     }
 }
 
-/// Returns the scheme for tunnels that name none.
 fn default_scheme() -> String {
-    REGISTRY.of(ServiceKind::Tunnel).next().map_or_else(String::new, |e| e.name.into())
+    AUTO.into()
 }
 
 fn default_device() -> String {
@@ -98,22 +97,17 @@ fn yes() -> bool {
     true
 }
 
-/// Checks that a tunnel scheme with this name exists.
+/// Returns the tunnel scheme of this name.
 ///
 /// # Errors
-/// One line that lists the existing schemes.
-pub(crate) fn check_scheme(name: &str) -> Result<(), String> {
-    let tunnels = REGISTRY.of(ServiceKind::Tunnel);
-    let known: Vec<_> = tunnels.map(|e| e.name).collect();
-    if known.contains(&name) {
-        return Ok(());
-    }
-    Err(format!("scheme = {name:?}: allowed is {}", known.join(", ")))
+/// [`UnknownScheme`] if there is none.
+pub(crate) fn choose(name: &str) -> Result<Choice, UnknownScheme> {
+    REGISTRY.choose(ServiceKind::Tunnel, name)
 }
 
 fn scheme<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
-    check_scheme(&name).map_err(Error::custom)?;
+    choose(&name).map_err(Error::custom)?;
     Ok(name)
 }
 

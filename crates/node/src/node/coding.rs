@@ -18,7 +18,7 @@ impl Node {
             next: self.name_of(hold.next),
             hold_s: hold.hold_s,
         };
-        let (ratio, relaying) = (status.ratio(), status.relaying);
+        let (ratio, gain, relaying) = (status.ratio(), status.gain(), status.relaying);
         let stopped = status.stopped.into_iter();
         Coding {
             scheme: scheme.into(),
@@ -34,6 +34,8 @@ impl Node {
                 .collect(),
             relay: relaying.relay,
             combines: relaying.coding,
+            gain,
+            why_not: status.why_not,
         }
     }
 

@@ -2,9 +2,11 @@
 
 use super::Node;
 use crate::api::types::{self, ApiError, ErrorCode, Flow, TunnelChange};
-use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, check_scheme};
+use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, choose};
+use ncmesh_engine::registry::Choice;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::{FlowStatus, Relaying};
+use ncmesh_engines::reason;
 use ncmesh_host::gateway::{Gateway, StackMesh};
 use ncmesh_stack::{ConfigError, Stack};
 use ncmesh_wire::NodeId;
@@ -15,6 +17,7 @@ const V6_MTU_MIN: usize = 1280;
 /// Gateway of a node, and what it was made of.
 pub(super) struct Tunnel {
     pub(super) config: TunnelConfig,
+    scheme: Choice,
     pub(super) mtu: usize,
     pub(super) gateway: Gateway,
 }
@@ -26,16 +29,17 @@ impl Tunnel {
     /// The radio's frames are too short for IP, or the MTU that is set is too long for them.
     pub(super) fn new(config: &NodeConfig, stack: &Stack) -> Result<Option<Self>, ConfigError> {
         let Some(tunnel) = config.tunnel.clone() else { return Ok(None) };
-        let mtu = mtu(&tunnel, stack, config.radio.mtu())
-            .map_err(|problem| ConfigError { section: "tunnel".into(), problem })?;
+        let error = |problem| ConfigError { section: "tunnel".into(), problem };
+        let scheme = choose(&tunnel.scheme).map_err(|e| error(e.to_string()))?;
+        let mtu = mtu(&tunnel, scheme.entry.name, stack, config.radio.mtu());
+        let mtu = mtu.map_err(error)?;
         let gateway = Gateway::new(tunnel.gateway(mtu));
-        Ok(Some(Self { config: tunnel, mtu, gateway }))
+        Ok(Some(Self { config: tunnel, scheme, mtu, gateway }))
     }
 }
 
 /// Returns the length of the longest IP packet, bytes.
-fn mtu(tunnel: &TunnelConfig, stack: &Stack, frame: usize) -> Result<usize, String> {
-    let scheme = &tunnel.scheme;
+fn mtu(tunnel: &TunnelConfig, scheme: &str, stack: &Stack, frame: usize) -> Result<usize, String> {
     let longest = stack.longest_packet(scheme).unwrap_or(0).min(65_535);
     let has_v6 = tunnel.address.iter().any(|own| own.addr().is_ipv6())
         || tunnel.routes.iter().any(|(prefix, _)| prefix.addr().is_ipv6());
@@ -89,18 +93,19 @@ impl Node {
         Ok(())
     }
 
-    /// Sends packets by the tunnel scheme `scheme` from now on. Packets under way arrive by the
+    /// Sends packets by the tunnel scheme of this name from now on. Packets under way arrive by the
     /// scheme they were sent with.
     ///
     /// # Errors
     /// Returns an error if there is no tunnel here or no such scheme, or if it does not carry
     /// packets as long as the device takes.
-    fn use_scheme(&mut self, scheme: &str) -> Result<(), ApiError> {
+    fn use_scheme(&mut self, name: &str) -> Result<(), ApiError> {
         let no_tunnel = "there is no tunnel here; give this node a [tunnel] and start it again";
         let refusal = |why: String| ApiError::new(ErrorCode::BadRequest, why);
         let tunnel = self.tunnel.as_mut().ok_or_else(|| refusal(no_tunnel.into()))?;
-        check_scheme(scheme).map_err(refusal)?;
+        let choice = choose(name).map_err(|e| refusal(e.to_string()))?;
         let Tunnel { config, mtu, .. } = tunnel;
+        let scheme = choice.entry.name;
         let longest = self.stack.longest_packet(scheme).unwrap_or(0);
         if longest < *mtu {
             return Err(refusal(format!(
@@ -109,8 +114,8 @@ impl Node {
                 device = config.device
             )));
         }
-        tracing::info!("packets leave by {scheme}, no longer by {}", config.scheme);
-        scheme.clone_into(&mut config.scheme);
+        tracing::info!("packets leave by {scheme}, no longer by {}", tunnel.scheme.entry.name);
+        tunnel.scheme = choice;
         Ok(())
     }
 
@@ -147,10 +152,11 @@ impl Node {
 
     /// Returns the gateway for `GET /v1/status`.
     pub(super) fn tunnel_status(&self) -> Option<types::Tunnel> {
-        let Tunnel { config, mtu, gateway } = self.tunnel.as_ref()?;
+        let Tunnel { config, scheme, mtu, gateway } = self.tunnel.as_ref()?;
         let counters = gateway.counters();
         Some(types::Tunnel {
-            scheme: config.scheme.clone(),
+            scheme: scheme.entry.name.into(),
+            scheme_reason: reason(*scheme).into(),
             device: config.device.clone(),
             namespace: config.namespace.clone(),
             addresses: config.address.iter().map(ToString::to_string).collect(),
@@ -185,7 +191,7 @@ impl Node {
         let Some(tunnel) = &mut self.tunnel else { return };
         let now = self.clock.now();
         let (stack, storage) = (&mut self.stack, &mut self.storage);
-        let mut mesh = StackMesh { stack, storage, scheme: &tunnel.config.scheme, now };
+        let mut mesh = StackMesh { stack, storage, scheme: tunnel.scheme.entry.name, now };
         call(&mut tunnel.gateway, &mut mesh, now);
     }
 }

@@ -1,0 +1,63 @@
+//! Which packets of two flows go in one frame.
+
+use super::flow::{Flow, Next};
+use super::{Braid, Ends};
+use ncmesh_engine::Context;
+use ncmesh_engine::time::Instant;
+
+/// Packets of a pair, of two, that should be separated at least.
+const LEAST_SEPARATED: f64 = 1.2;
+/// Packet times from one frame until the next where a pair may come up.
+pub(crate) const HOLD: f64 = 1.5;
+/// Delivery above which two nodes hear each other.
+const HEARD: f64 = 0.3;
+
+impl Braid {
+    /// Returns a second flow whose packet can go in one frame with that of the first, if each next
+    /// hop should have the packet that is not for it; and the chances of that, the first flow's
+    /// next hop first.
+    pub(crate) fn partner(
+        &self,
+        cx: &Context<'_>,
+        ends: Ends,
+        next: Next,
+    ) -> Option<(Ends, Next, [f64; 2])> {
+        let Next::Plain(packet) = next else { return None };
+        let flow = self.flows.get(&ends)?;
+        let child = flow.child.as_ref()?;
+        let others = self.flows.iter().filter(|(other, _)| **other != ends);
+        let others = others.filter_map(|(ends, other)| {
+            let next = other.next(self.config.backlog, self.packet_time(), cx.now)?;
+            let Next::Plain(theirs) = next else { return None };
+            let their_child = other.child.as_ref()?;
+            let mine = child.separates(other.chance_at(cx, child.node, theirs), cx.now);
+            let their = flow.chance_at(cx, their_child.node, packet);
+            let their = their_child.separates(their, cx.now);
+            Some((*ends, next, [mine, their], other.sent_at))
+        });
+        let sum = |chances: &[f64; 2]| chances.iter().sum::<f64>();
+        let worth = others.filter(|(_, _, chances, _)| sum(chances) >= LEAST_SEPARATED);
+        let best = worth
+            .min_by(|(.., a, a_at), (.., b, b_at)| sum(b).total_cmp(&sum(a)).then(a_at.cmp(b_at)));
+        best.map(|(ends, next, chances, _)| (ends, next, chances))
+    }
+
+    /// Returns whether packets of two nodes, or its own, can be sent on.
+    pub(crate) fn has_two(&self, now: Instant) -> bool {
+        let sends = |flow: &Flow| flow.next(self.config.backlog, self.packet_time(), now).is_some();
+        let mut parents = self.flows.values().filter(|f| sends(f)).map(|flow| flow.upstream.parent);
+        let first = parents.next();
+        parents.any(|parent| Some(parent) != first)
+    }
+
+    /// Returns whether it is worth to wait for a packet to pair, after a packet of the flow `ends`:
+    /// another node has packets for this one, and does not hear the one that this flow comes from.
+    pub(crate) fn awaits_another(&self, cx: &Context<'_>, ends: Ends) -> bool {
+        let Some(from) = self.flows.get(&ends).and_then(|flow| flow.upstream.parent) else {
+            return false;
+        };
+        let hears = |a, b| cx.topology.delivery(a, b) > HEARD;
+        let mut waiting = self.flows.values().filter_map(|f| f.upstream.waiting_parent(cx.now));
+        waiting.any(|node| node != from && !hears(node, from) && !hears(from, node))
+    }
+}

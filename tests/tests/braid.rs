@@ -1,0 +1,71 @@
+//! Braid in whole meshes: what it codes, and that no flow stands still.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
+use ncmesh_engine::time::Duration;
+use ncmesh_engine::tunnel::CodingStatus;
+use ncmesh_sim::Simulation;
+use ncmesh_tests::{contents, links, mesh, settled};
+
+const NAME: &str = "braid";
+
+/// Sends a packet each way of `ways` in each of `rounds` rounds of 4 ms, as far as they are taken.
+fn offer(s: &mut Simulation, ways: &[(usize, usize)], rounds: usize) {
+    for _ in 0..rounds {
+        for (from, to) in ways {
+            let _ = s.send_packet(NAME, *from, *to, &contents(1000));
+        }
+        s.run_for(Duration::from_millis(4));
+    }
+}
+
+fn status(s: &Simulation, node: usize) -> CodingStatus {
+    let statuses = s.host(node).stack().unwrap().coding();
+    statuses.into_iter().find(|(scheme, _)| *scheme == NAME).unwrap().1
+}
+
+#[test]
+fn a_relay_says_what_it_gains_and_why_it_does_not_code() {
+    let mut s = settled(mesh(links(3, &[(0, 1, 0.0), (1, 2, 0.0)]), 1));
+    assert_eq!((status(&s, 1).gain(), status(&s, 1).why_not.len()), (None, 0));
+
+    // One way over links that lose nothing: as forwarding does.
+    offer(&mut s, &[(0, 2)], 300);
+    let relay = status(&s, 1);
+    assert!((0.9..1.05).contains(&relay.gain().unwrap()), "{relay:?}");
+    let why = ["no combinations: the next hops miss almost nothing", "no pairs: one flow alone"];
+    assert!(relay.why_not.iter().zip(why).all(|(a, b)| a.starts_with(b)), "{relay:?}");
+    assert_eq!(relay.why_not.len(), 2);
+
+    // Both ways, between nodes that sense each other: one frame serves both.
+    let mut s = settled(mesh(links(3, &[(0, 1, 0.0), (1, 2, 0.0), (0, 2, 0.95)]), 1));
+    offer(&mut s, &[(0, 2), (2, 0)], 300);
+    let relay = status(&s, 1);
+    assert!(relay.coded > 100 && (1.4..2.05).contains(&relay.gain().unwrap()), "{relay:?}");
+    assert!(relay.why_not.iter().all(|why| !why.starts_with("no pairs")), "{relay:?}");
+    s.run_for(Duration::from_secs(6));
+    assert!(status(&s, 1).why_not.is_empty());
+
+    // A lossy link: an acknowledgment for each frame costs more than what is sent again.
+    let mut s = settled(mesh(links(3, &[(0, 1, 0.4), (1, 2, 0.4)]), 1));
+    offer(&mut s, &[(0, 2)], 600);
+    let relay = status(&s, 1);
+    assert!((1.2..1.8).contains(&relay.gain().unwrap()), "{relay:?}");
+}
+
+/// Ends that do not hear each other send to the relay at the same time, and neither may lose every
+/// time.
+#[test]
+fn of_two_flows_that_hide_from_each_other_none_stands_still() {
+    for (seed, loss) in [(1, 0.0), (2, 0.0), (3, 0.2), (4, 0.2)] {
+        let mut s = settled(mesh(links(3, &[(0, 1, loss), (1, 2, loss)]), seed));
+        for part in 0..4 {
+            offer(&mut s, &[(0, 2), (2, 0)], 500);
+            let arrived = s.take_packets();
+            for to in [0, 2] {
+                let count = arrived.iter().filter(|arrival| arrival.to == to).count();
+                assert!(count >= 1 || part == 0, "{count} came to {to} in part {part} of {seed}");
+            }
+        }
+    }
+}
