@@ -148,10 +148,17 @@ impl Flow {
         State {
             needs: self.needs,
             leads: behind.take_while(|far| *far < 32).fold(0, |leads, far| leads | 1 << far),
-            backlog: self.lacks().round().min(f64::from(u8::MAX)) as u8,
+            backlog: self.backlog(),
+            turn: self.upstream.turn,
+            collides: self.child.as_ref().is_some_and(Child::collides),
             feeds: next.is_some_and(|next| next != self.id.destination),
             ends: self.role == Role::Destination,
         }
+    }
+
+    /// Returns how much waits here.
+    pub(crate) fn backlog(&self) -> u8 {
+        self.lacks().round().min(f64::from(u8::MAX)) as u8
     }
 
     /// Takes a packet of this node's own host. Small packets share a symbol of up to `longest`
@@ -421,7 +428,7 @@ impl Flow {
             Some(last) if self.is_known(last) => Some(Next::Plain(last)),
             _ => self.unsent().next().map(Next::Plain),
         };
-        if !child.answers() || child.backlog(packet_time, now) >= f64::from(room) {
+        if !child.answers() || !child.has_room(room, packet_time, now) {
             return question;
         }
 

@@ -26,6 +26,10 @@ pub(crate) struct State {
     pub leads: u32,
     /// Dimensions that it has and its next hop lacks.
     pub backlog: u8,
+    /// Packets that may wait there, if it gives turns to those who send to it.
+    pub turn: Option<u8>,
+    /// Whether far less arrives at its next hop than link state promised: what it sends collides.
+    pub collides: bool,
     /// Whether its next hop sends on what it gets.
     pub feeds: bool,
     /// Whether it is the destination.
@@ -33,9 +37,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    const LEN: usize = 10;
+    const LEN: usize = 11;
     const FEEDS: u8 = 1;
     const ENDS: u8 = 2;
+    const COLLIDES: u8 = 8;
+    /// In place of `turn`: there are no turns.
+    pub(crate) const NO_TURNS: u8 = u8::MAX;
 
     /// Returns what it has of the stream: the packets before `needs` and the dimensions behind.
     pub(crate) fn total(self) -> u32 {
@@ -52,21 +59,25 @@ impl State {
     }
 
     fn write(self, bits: u8, w: &mut Writer<'_>) {
-        let Self { needs, leads, backlog, feeds, ends } = self;
+        let Self { needs, leads, backlog, turn, collides, feeds, ends } = self;
         let feeds = if feeds { Self::FEEDS } else { 0 };
         let ends = if ends { Self::ENDS } else { 0 };
-        w.u32(needs).u32(leads).u8(backlog).u8(feeds | ends | bits);
+        let collides = if collides { Self::COLLIDES } else { 0 };
+        w.u32(needs).u32(leads).u8(backlog).u8(turn.unwrap_or(Self::NO_TURNS));
+        w.u8(feeds | ends | collides | bits);
     }
 
     /// Returns the state and the bits that are not its own.
     fn read(r: &mut Reader<'_>) -> Result<(Self, u8), Malformed> {
-        let (needs, leads, backlog, bits) = (r.u32()?, r.u32()?, r.u8()?, r.u8()?);
+        let (needs, leads, backlog) = (r.u32()?, r.u32()?, r.u8()?);
+        let (turn, bits) = (Some(r.u8()?).filter(|turn| *turn != Self::NO_TURNS), r.u8()?);
         if needs > LAST {
             return Err(Malformed);
         }
         let (feeds, ends) = (bits & Self::FEEDS != 0, bits & Self::ENDS != 0);
-        let state = Self { needs, leads, backlog, feeds, ends };
-        Ok((state, bits & !(Self::FEEDS | Self::ENDS)))
+        let collides = bits & Self::COLLIDES != 0;
+        let state = Self { needs, leads, backlog, turn, collides, feeds, ends };
+        Ok((state, bits & !(Self::FEEDS | Self::ENDS | Self::COLLIDES)))
     }
 }
 

@@ -20,6 +20,7 @@ const NEEDS: Part = Part::Include(&[
         .hex(),
     ),
     field(u8("backlog", "Backlog", "dimensions that the sender has and its next hop lacks")),
+    field(u8("room", "Room", "packets that may wait at the sender; 255: as many as may usually")),
 ]);
 
 /// A data frame up to its symbol.
@@ -32,6 +33,7 @@ const HEAD: Part = Part::Include(&[
         bits("feeds", 1, "Feeds", "the sender's next hop sends on what it gets"),
         bits("ends", 2, "Ends", "the sender is the destination"),
         bits("asks", 4, "Asks", "the next hop is to report"),
+        bits("collides", 8, "Collides", "what the sender sends collides at its next hop"),
     ]),
     field(
         u32("oldest", "Oldest packet", "packets before it come no more from the sender")
@@ -88,6 +90,7 @@ pub(crate) const LAYOUTS: &[Layout] = &[
             Part::Byte(&[
                 bits("feeds", 1, "Feeds", "the child's next hop sends on what it gets"),
                 bits("ends", 2, "Ends", "the child is the destination"),
+                bits("collides", 8, "Collides", "what the child sends collides at its next hop"),
             ]),
         ],
     },

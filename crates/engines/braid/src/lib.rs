@@ -32,6 +32,9 @@
 //! | `flow` | a flow at one node: what it has, and what it sends next |
 //! | `child` | the next hop: what it has, and what should have arrived |
 //! | `upstream` | when the node before this one is told |
+//! | `route` | which node is the next hop |
+//! | `pairs` | which packets of two flows go in one frame |
+//! | `turns` | who sends, of nodes that do not hear each other |
 //! | `frame`, `layout` | frames, and their description |
 
 mod child;
@@ -42,6 +45,7 @@ mod layout;
 mod pairs;
 mod route;
 mod status;
+mod turns;
 mod upstream;
 
 #[cfg(test)]
@@ -67,6 +71,7 @@ use ncmesh_engine::{
 };
 use ncmesh_wire::{NodeId, ServiceId};
 use std::collections::BTreeMap;
+use turns::Turns;
 
 /// Name of the scheme.
 pub const NAME: &str = "braid";
@@ -133,6 +138,7 @@ pub struct Braid {
     paired_at: Option<Instant>,
     /// Until when it waits for packets to pair.
     hold_until: Option<Instant>,
+    turns: Turns,
     /// Flows that this node began as their source.
     begun: u32,
     /// When it next looks at what waits for too long; `None` while there are no flows.
@@ -155,6 +161,7 @@ impl Braid {
             combined_at: None,
             paired_at: None,
             hold_until: None,
+            turns: Turns::default(),
             begun: 0,
             tick_at: None,
         }
@@ -226,6 +233,9 @@ impl Braid {
         if is_for_me {
             flow.take_part();
             flow.upstream.hear_parent(sender, header.state, cx.now);
+            if header.state.collides {
+                self.turns.note_collisions(cx.now);
+            }
             flow.note_oldest(header.oldest);
         }
         let is_innovative = match coded.map(|coded| flow.absorb(coded, cx.now)) {
@@ -240,6 +250,7 @@ impl Braid {
         flow.note_room(room, cx.now);
         self.counters.heard(id.source, id.destination, is_innovative);
         self.hand_up(cx, id.key());
+        self.take_turns(cx, Some(sender).filter(|_| is_for_me));
     }
 
     /// Takes what another node says of itself, in a data frame if it `sends`.
@@ -315,6 +326,9 @@ impl Braid {
     /// Returns the flow to serve next, and what it sends.
     fn next(&self, now: Instant) -> Option<(Ends, Next)> {
         if self.hold_until.is_some_and(|until| now < until) && !self.has_two(now) {
+            return None;
+        }
+        if self.turns.is_anothers(now) {
             return None;
         }
         let ready = self.flows.iter().filter_map(|(ends, flow)| {
@@ -407,6 +421,7 @@ impl Engine for Braid {
         for ends in &all {
             self.hand_up(cx, *ends);
         }
+        self.take_turns(cx, None);
         if self.tick_at.is_some_and(|at| at <= cx.now) {
             self.flows.retain(|_, flow| cx.now.since(flow.heard_at.max(flow.sent_at)) < IDLE);
             for (ends, flow) in &mut self.flows {
@@ -423,7 +438,7 @@ impl Engine for Braid {
         let flows = self.flows.values();
         let flows = flows.flat_map(|f| f.timeouts(self.config.backlog, self.packet_time()));
         let passing = self.passing.poll_timeout(after);
-        let own = [self.tick_at, self.hold_until].into_iter().flatten();
+        let own = [self.tick_at, self.hold_until, self.turns.until()].into_iter().flatten();
         flows.chain(passing).chain(own).filter(|at| *at > after).min()
     }
 
@@ -455,11 +470,16 @@ impl Engine for Braid {
         }
         let (ends, next) = self.next(cx.now)?;
         let partner = self.partner(cx, ends, next);
-        let one = self.part(cx, ends, next, partner.map(|(.., [chance, _])| chance))?;
-        let other = partner.and_then(|(ends, next, [_, chance])| {
+        let mut one = self.part(cx, ends, next, partner.map(|(.., [chance, _])| chance))?;
+        let mut other = partner.and_then(|(ends, next, [_, chance])| {
             Some((ends, self.part(cx, ends, next, Some(chance))?))
         });
-        let awaits = self.awaits_another(cx, ends);
+        self.note_own_frame(cx, &[ends, other.as_ref().map_or(ends, |(ends, _)| *ends)]);
+        one.0.state.turn = self.flows.get(&ends)?.upstream.turn;
+        if let Some((ends, other)) = &mut other {
+            other.0.state.turn = self.flows.get(ends)?.upstream.turn;
+        }
+        let awaits = !self.turns.are_on() && self.awaits_another(cx, ends);
         self.hold_until = awaits.then(|| cx.now + packet_time.mul_f64(pairs::HOLD));
         if next == Next::Repair {
             self.combined_at = Some(cx.now);

@@ -10,7 +10,7 @@ const LEAST_SEPARATED: f64 = 1.2;
 /// Packet times from one frame until the next where a pair may come up.
 pub(crate) const HOLD: f64 = 1.5;
 /// Delivery above which two nodes hear each other.
-const HEARD: f64 = 0.3;
+pub(crate) const HEARD: f64 = 0.3;
 
 impl Braid {
     /// Returns a second flow whose packet can go in one frame with that of the first, if each next

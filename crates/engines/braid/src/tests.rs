@@ -1,6 +1,9 @@
 //! Frames by their bytes, what one node takes and sends, and what liars achieve. Whole meshes: the
 //! tests of all tunnels.
 
+mod pairs;
+mod turns;
+
 use super::child::Child;
 use super::upstream::Upstream;
 use super::*;
@@ -25,7 +28,7 @@ fn state(needs: u32, leads: u32) -> State {
 }
 
 fn header(oldest: u32) -> Header {
-    let state = State { needs: 7, leads: 5, backlog: 2, feeds: true, ends: false };
+    let state = State { backlog: 2, turn: Some(3), feeds: true, ..state(7, 5) };
     Header { flow: FLOW, next_hop: NodeId(2), number: 9, state, poll: true, oldest }
 }
 
@@ -51,27 +54,27 @@ fn golden_frames() {
     let mut body = Vec::new();
     header(5).write(&coded, &mut body);
     let golden = [
-        0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 2, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 5, 0, 0, 0, 5, 1, 2,
-        0, 3, 0, 1, 0xff,
+        0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 2, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 3, 5, 0, 0, 0, 5, 1,
+        2, 0, 3, 0, 1, 0xff,
     ];
     assert_eq!(body, golden);
     assert_eq!(Header::parse(&body), Ok((header(5), coded)));
-    for end in 0..30 {
+    for end in 0..31 {
         assert!(Header::parse(&body[..end]).is_err(), "{end}");
     }
-    assert!(Header::parse(&body[..30]).unwrap().1.symbol.is_empty());
+    assert!(Header::parse(&body[..31]).unwrap().1.symbol.is_empty());
     let report = Report {
         flow: FLOW,
         next_hop: NodeId(3),
         parent: NodeId(2),
         child: NodeId(4),
         number: 9,
-        state: State { needs: 7, leads: 5, backlog: 0, feeds: false, ends: true },
+        state: State { collides: true, ends: true, ..state(7, 5) },
     };
     let mut body = Vec::new();
     report.write(&mut body);
     let golden =
-        [0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 3, 0, 2, 0, 4, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 0, 2];
+        [0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 3, 0, 2, 0, 4, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 0, 255, 10];
     assert_eq!(body, golden);
     assert_eq!(Report::parse(&body), Ok(report));
     for end in 0..body.len() {
@@ -83,9 +86,9 @@ fn golden_frames() {
     let mut body = Vec::new();
     pair.write(&mut body);
     let golden = [
-        2, 0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 2, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 5, 0, 0, 0, 5, 1,
-        0, 0, 4, 0, 1, 0, 0, 0x33, 0x44, 0, 1, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 5, 0, 0, 0, 0, 6,
-        0, 0, 0, 0, 14, 9,
+        2, 0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 2, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 3, 5, 0, 0, 0, 5,
+        1, 0, 0, 4, 0, 1, 0, 0, 0x33, 0x44, 0, 1, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 3, 5, 0, 0, 0,
+        0, 6, 0, 0, 0, 0, 14, 9,
     ];
     assert_eq!(body, golden);
     let parsed = Pair::parse(&body).unwrap();
@@ -93,7 +96,7 @@ fn golden_frames() {
     // Each part comes out for who knows the other.
     assert_eq!(parsed.without(&plain(6).symbol, 1), of_back);
     assert_eq!(parsed.without(&of_back.symbol, 0).symbol, [0, 2, b'I', 6, 0]);
-    for end in 0..58 {
+    for end in 0..60 {
         assert!(Pair::parse(&body[..end]).is_err(), "{end}");
     }
     let of_one_flow = Pair::of([(header(5), plain(6)), (header(5), plain(7))]);
@@ -369,93 +372,6 @@ fn a_source_takes_what_it_can_send_and_begins_with_packet_0() {
     assert_eq!(bench.drain()[0], (0, 1));
 }
 
-/// Fills the only frame that waits, which is a pair.
-fn filled_pair(bench: &mut Bench) -> Pair {
-    let (kind, body) = bench.fill().unwrap();
-    assert_eq!(kind, PAIR);
-    assert_eq!(bench.fill(), None);
-    Pair::parse(&body).unwrap()
-}
-
-#[test]
-fn a_relay_pairs_packets_that_their_senders_can_take_out() {
-    let mut relay = Bench::new(2);
-    relay.data((1, 2), header(0), &plain(0));
-    relay.data((3, 2), back(2), &plain(0));
-    let pair = filled_pair(&mut relay);
-    let next_hops = pair.parts.clone().map(|(header, _)| header.next_hop.0);
-    assert!(next_hops == [3, 1] || next_hops == [1, 3], "{next_hops:?}");
-    let coding = relay.engine.coding(relay.now).unwrap();
-    assert_eq!((coding.sent, coding.coded), (1, 1));
-
-    // The source of the flow there takes its own packet out, and is told that it arrived.
-    let mut source = Bench::new(1);
-    source.with(|e, cx| e.handle_packet(cx, NodeId(4), b"I\0")).unwrap();
-    source.drain();
-    let flow = source.engine.flows.values().next().unwrap().id;
-    let told = Header { flow, next_hop: NodeId(3), state: state(1, 0), ..header(0) };
-    let symbol = [&2u16.to_be_bytes()[..], b"I\0"].concat();
-    let parts = [(told, Coded { symbol, ..plain(0) }), (back(1), plain(0))];
-    source.pair(2, parts);
-    assert_eq!(source.packets(), [vec![b'I', 0]]);
-    assert_eq!(source.engine.coding(source.now).unwrap().decoded, 1);
-    assert_eq!(source.drain(), []);
-
-    // Who has neither packet cannot separate them, and says that it lacks its own.
-    let mut stranger = Bench::new(1);
-    stranger.pair(2, [(header(0), plain(0)), (back(1), plain(0))]);
-    assert_eq!(stranger.counters.dropped(DropReason::Undecodable), 1);
-    let (kind, body) = stranger.fill().unwrap();
-    assert_eq!((kind, Report::parse(&body).unwrap().state.needs), (REPORT, 0));
-}
-
-#[test]
-fn flows_that_cross_are_paired_for_nodes_that_overhear_the_other_source() {
-    // 1 sends to 4 and 5 to 3, both over 2. Node 3 hears 1 and 4 hears 5.
-    let both = |a, b| [(a, b, 0.9), (b, a, 0.9)];
-    let links = [both(1, 2), both(5, 2), both(2, 3), both(2, 4), both(1, 3), both(5, 4)];
-    let crossing = FlowInstance { source: NodeId(5), destination: NodeId(3), incarnation: 1 };
-    let across = Header { flow: crossing, ..header(0) };
-    let mut relay = Bench::new(2);
-    relay.topology = directed(&links.concat());
-    relay.data((1, 2), header(0), &plain(0));
-    relay.data((5, 2), across, &plain(0));
-    let pair = filled_pair(&mut relay);
-
-    // A node that gets packets from the relay listens to others that do the relay's bidding.
-    let mut end = Bench::new(4);
-    end.topology = directed(&links.concat());
-    end.data((5, 2), across, &plain(7));
-    assert_eq!(end.engine.flows.len(), 0);
-    end.data((2, 4), header(0), &plain(9));
-    end.data((5, 2), across, &plain(0));
-    assert_eq!(end.engine.flows.len(), 2);
-    end.pair(
-        2,
-        pair.parts
-            .clone()
-            .map(|(header, coded)| (header, Coded { symbol: plain(coded.first).symbol, ..coded })),
-    );
-    assert_eq!(end.packets(), [vec![b'I', 0]]);
-    // It sends nothing of what it only overheard.
-    assert_eq!(end.drain(), []);
-}
-
-#[test]
-fn pairs_that_are_not_separated_come_to_an_end_for_a_while() {
-    let mut child = Child::new(NodeId(2), 0, (1.0, 1.0), at(0));
-    let mut packets = 0..;
-    while child.separates(1.0, at(0)) > 0.0 {
-        let packet = packets.next().unwrap();
-        assert!(packet < 40, "it gets pairs for ever");
-        child.note_sent((true, false, false), 0.0, PACKET_TIME, at(0));
-        child.note_paired(packet, 1.0);
-        child.hear((state(0, 0), packet as u16), true, (8, PACKET_TIME), at(0));
-    }
-    assert_eq!(child.separates(1.0, at(4_999)), 0.0);
-    assert_eq!(child.separates(0.8, at(5_000)), 0.8);
-}
-
 #[test]
 fn small_packets_share_a_symbol_while_it_waits() {
     let mut bench = Bench::new(1);
@@ -569,7 +485,9 @@ proptest! {
             if sender == me {
                 continue;
             }
-            let state = State { needs: oldest / 2, leads, backlog: byte, feeds: true, ends: false };
+            let (turn, collides) = (Some(byte).filter(|byte| *byte < 200), leads & 1 == 1);
+            let (needs, backlog, feeds) = (oldest / 2, byte, true);
+            let state = State { needs, leads, backlog, turn, collides, feeds, ends: false };
             let number = (leads >> 8) as u16;
             let change = Header { state, number, poll: byte > 99, ..header(oldest) };
             match what {

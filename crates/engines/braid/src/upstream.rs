@@ -25,6 +25,8 @@ pub(crate) struct Upstream {
     pub parent: Option<NodeId>,
     /// What that node said of itself.
     pub parent_state: State,
+    /// Packets that may wait here, while this node gives turns to those who send to it.
+    pub turn: Option<u8>,
     /// When that node was heard last.
     heard_at: Instant,
     due: Option<Instant>,
