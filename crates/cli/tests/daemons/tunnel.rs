@@ -62,7 +62,7 @@ fn hosts_reach_each_other_in_both_versions_of_ip() {
         does(&segment, host, &format!("ping -n -c 3 -i 0.2 -W 5 10.44.0.{other}"));
         does(&segment, host, &format!("ping -n -c 3 -i 0.2 -W 5 fd44::{other}"));
         // Packets that fit, and longer ones, which the host fragments.
-        does(&segment, host, &format!("ping -n -c 1 -W 5 -s 1318 -M do 10.44.0.{other}"));
+        does(&segment, host, &format!("ping -n -c 1 -W 5 -s 1317 -M do 10.44.0.{other}"));
         does(&segment, host, &format!("ping -n -c 1 -W 5 -s 6000 -M dont 10.44.0.{other}"));
     }
     let status = pair[0].status();
@@ -230,7 +230,7 @@ fn where_there_can_be_no_tunnel_it_says_what_to_do() {
     fails(&node(1, "mtu = 1279"), 3, &["node.toml:", "IPv6 needs packets of 1280 bytes"]);
     let small = node(1, "");
     small.edit("rate = \"8M\"", "rate = \"8M\"\nmtu = 1000");
-    fails(&small, 3, &["node.toml:", "IPv6", "set [radio] mtu = 1406 or more"]);
+    fails(&small, 3, &["node.toml:", "IPv6", "set [radio] mtu = 1407 or more"]);
     does(&segment, 1, "ip route add 10.45.0.0/16 dev mesh0");
     let taken = Node::new(
         &dir.path().join("n1"),
