@@ -260,7 +260,7 @@ impl Child {
 
     /// Returns what waited there when it was last heard, and what should have come since.
     fn came(&self) -> f64 {
-        if self.state.ends {
+        if self.state.ends && self.state.turn.is_none() {
             return 0.0;
         }
         f64::from(self.state.backlog) + self.delivery() * self.pending

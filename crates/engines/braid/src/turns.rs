@@ -20,6 +20,7 @@
 
 use super::frame::State;
 use super::pairs::HEARD;
+use super::upstream::LATELY;
 use super::{Braid, Ends};
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
@@ -40,6 +41,8 @@ pub(crate) struct Turns {
     turn: Option<Turn>,
     /// When a node that sends to this one said last that its packets collide.
     collided_at: Option<Instant>,
+    /// When two nodes that do not hear each other had packets for this one last.
+    hidden_at: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -76,15 +79,19 @@ impl Turns {
 
 impl Braid {
     /// Returns the nodes that have packets for this one, if they are to take turns: packets
-    /// collided lately, and two of them do not hear each other.
-    fn taking_turns(&self, cx: &Context<'_>) -> Option<BTreeSet<NodeId>> {
+    /// collided lately, and of those that had packets lately, two do not hear each other. A TCP
+    /// connection has nothing to send now and then, and its turns go on meanwhile.
+    fn taking_turns(&mut self, cx: &Context<'_>) -> Option<BTreeSet<NodeId>> {
         self.turns.collided_at.filter(|at| cx.now.since(*at) < KEEP)?;
         let waiting = self.flows.values().filter_map(|flow| flow.upstream.waiting_parent(cx.now));
         let parents: BTreeSet<NodeId> = waiting.collect();
         let hears = |a, b| cx.topology.delivery(a, b) > HEARD;
         let is_hidden = |a, b| a != b && !hears(a, b) && !hears(b, a);
-        let any = parents.iter().any(|a| parents.iter().any(|b| is_hidden(*a, *b)));
-        any.then_some(parents)
+        if parents.iter().any(|a| parents.iter().any(|b| is_hidden(*a, *b))) {
+            self.turns.hidden_at = Some(cx.now);
+        }
+        self.turns.hidden_at.filter(|at| cx.now.since(*at) < LATELY && !parents.is_empty())?;
+        Some(parents)
     }
 
     fn silence(&self) -> Duration {
@@ -104,7 +111,10 @@ impl Braid {
         if heard.is_some() && heard == holder {
             turn.left = turn.left.saturating_sub(1);
             turn.until = until;
+            let left = turn.left;
+            self.let_wait(holder, left);
         }
+        let Some(turn) = &self.turns.turn else { return };
         let (is_used_up, is_silent) = (turn.left == 0, turn.until <= cx.now);
         let is_over = match &holder {
             Some(node) => is_used_up || is_silent || !parents.contains(node),
@@ -148,13 +158,20 @@ impl Braid {
             holder = if self.next(now).is_none() { first } else { None };
         }
         self.turns.turn = Some(Turn { holder, left: TURN, until: now + self.silence() });
+        self.let_wait(holder, TURN);
         for (ends, flow) in &mut self.flows {
-            let has_turn = flow.upstream.parent == holder;
-            let most = flow.backlog().saturating_add(TURN).min(State::NO_TURNS - 1);
-            flow.upstream.turn = Some(if has_turn { most } else { 0 });
-            if has_turn && !told.contains(ends) {
+            if holder.is_some() && flow.upstream.parent == holder && !told.contains(ends) {
                 flow.upstream.report(now);
             }
+        }
+    }
+
+    /// Lets as many more packets wait here that come from a node, and none that come from others.
+    fn let_wait(&mut self, holder: Option<NodeId>, more: u8) {
+        for flow in self.flows.values_mut() {
+            let has_turn = holder.is_some() && flow.upstream.parent == holder;
+            let most = flow.backlog().saturating_add(more).min(State::NO_TURNS - 1);
+            flow.upstream.turn = Some(if has_turn { most } else { 0 });
         }
     }
 

@@ -16,7 +16,7 @@ const EVERY: u32 = 8;
 /// Packet times for which a report waits for a data frame that says the same, and between copies.
 const WAIT: f64 = 3.0;
 /// Time for which what a parent said counts.
-const LATELY: Duration = Duration::from_millis(500);
+pub(crate) const LATELY: Duration = Duration::from_millis(500);
 
 /// The way up of a flow at one node.
 #[derive(Debug, Default)]

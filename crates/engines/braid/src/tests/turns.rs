@@ -38,9 +38,12 @@ fn nodes_that_hide_from_each_other_send_in_turn() {
         relay.data((1, 2), collided(header(0), 0, 5), &plain(number));
         assert_eq!(relay.engine.next(relay.now), None, "{number}");
     }
+    let turns = |relay: &Bench| -> Vec<_> {
+        relay.engine.flows.values().map(|flow| flow.upstream.turn).collect()
+    };
+    assert_eq!(turns(&relay), [Some(9), Some(0)], "8 wait here, and one more may");
     relay.data((1, 2), collided(header(0), 0, 5), &plain(8));
-    let turns = relay.engine.flows.values().map(|flow| flow.upstream.turn);
-    assert_eq!(turns.collect::<Vec<_>>(), [Some(0), Some(9)]);
+    assert_eq!(turns(&relay), [Some(0), Some(9)]);
     assert!(told(&mut relay).contains(&(3, Some(9))));
 
     // A node whose turn it is says that this is its last packet: now the relay sends packets of
@@ -101,4 +104,12 @@ fn a_node_sends_nothing_while_it_is_anothers_turn() {
     assert_eq!(bench.drain(), []);
     bench.report(3, 2, State { turn: Some(8), feeds: true, ..state(0, 0) });
     assert_eq!(bench.drain(), [(0, 1)]);
+
+    // A destination, too, takes no more than its turn.
+    let ends = State { ends: true, ..state(1, 0) };
+    (1..10).for_each(|number| bench.data((1, 2), header(0), &plain(number)));
+    bench.report(3, 3, State { turn: Some(4), ..ends });
+    assert!((4..6).contains(&bench.drain().len()));
+    bench.report(3, 4, State { needs: 9, ..ends });
+    assert_eq!(bench.drain(), [(9, 1)]);
 }
