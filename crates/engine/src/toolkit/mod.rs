@@ -6,12 +6,14 @@
 //! | [`backoff`] | pauses that double |
 //! | [`bounded`] | tables with eviction |
 //! | [`coder`] | what a node has of one generation |
+//! | [`delivery`] | what arrives over a link, beside what link state promised |
 //! | [`flood`] | flooding over lossy broadcast |
 //! | [`flow`] | identity of a tunnel's flow |
 //! | [`flow_counters`] | counters for each flow |
 //! | [`hop`] | numbered packets over one hop: retransmit queue and reorder buffer |
 //! | [`pacing`] | pauses that keep data frames of a path from colliding |
 //! | [`passing`] | reports passed on to a node that does not hear their author |
+//! | [`report`] | reports by broadcast, in as many copies as a link needs |
 //! | [`retry`] | repetition of one message until it is acknowledged |
 //! | [`sequence`] | numbers that wrap, windows over them |
 
@@ -19,12 +21,14 @@ pub mod average;
 pub mod backoff;
 pub mod bounded;
 pub mod coder;
+pub mod delivery;
 pub mod flood;
 pub mod flow;
 pub mod flow_counters;
 pub mod hop;
 pub mod pacing;
 pub mod passing;
+pub mod report;
 pub mod retry;
 pub mod sequence;
 

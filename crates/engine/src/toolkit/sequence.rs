@@ -33,6 +33,17 @@ impl Serial for u32 {
     }
 }
 
+/// Numbers behind a node's latest one that count as older. A greater distance comes from a node that
+/// started anew: it counts from a random number on.
+const OLDER: u16 = 1024;
+
+/// Returns whether a frame with this number was sent before the frame with number `latest`, by a
+/// node that begins at a random number whenever it starts.
+#[must_use]
+pub fn is_older(number: u16, latest: u16) -> bool {
+    (1..=u32::from(OLDER)).contains(&latest.ahead_of(number))
+}
+
 /// The latest number received, and which of the 64 before it were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceWindow<S> {
@@ -114,6 +125,12 @@ mod tests {
         assert!(!u16::MAX.is_newer_than(1));
         assert!(!7u16.is_newer_than(7));
         assert!(0x8000u16.is_newer_than(1) && !0x8001u16.is_newer_than(1));
+    }
+
+    #[test]
+    fn a_number_far_behind_is_of_another_start() {
+        assert!([4, 3, u16::MAX, 5u16.wrapping_sub(OLDER)].iter().all(|n| is_older(*n, 5)));
+        assert!([5, 6, 1000, 5u16.wrapping_sub(OLDER + 1)].iter().all(|n| !is_older(*n, 5)));
     }
 
     proptest! {

@@ -4,18 +4,17 @@ use super::frame::State;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::{DurationAverage, FadingShare};
 use ncmesh_engine::toolkit::backoff::Backoff;
+use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
+use ncmesh_engine::toolkit::sequence::is_older;
 use ncmesh_wire::NodeId;
 
-/// Sent packets after which a count of what arrived has faded to half, and those that link state's
-/// delivery counts for.
-const MEMORY: f64 = 64.0;
+/// How packets to the next hop are counted.
+const COUNT: DeliveryPolicy = DeliveryPolicy { half_life: 64.0, evidence: 48.0 };
+/// Packets of pairs after which a count of those separated has faded to half, and those that count
+/// as separated before any is sent.
+const PAIRS: f64 = 64.0;
 const PRIOR: f64 = 16.0;
-/// Trials from which a count means something, and share of what link state told below which a link
-/// is poor.
-const ENOUGH: f64 = 48.0;
-const POOR: f64 = 0.3;
-/// Least delivery that is believed, to the next hop and from it.
-const LEAST_DELIVERY: f64 = 0.02;
+/// Least share of the next hop's frames that is believed to arrive here.
 const LEAST_BACK: f64 = 0.1;
 /// Packet times until what was sent last counts as lost, if nothing is heard.
 const LOST_PACKETS: f64 = 12.0;
@@ -50,8 +49,6 @@ const COLLIDES: f64 = 0.3;
 /// gets none after that was less.
 const LEAST_SEPARATED: f64 = 0.5;
 const UNPAIRED: Duration = Duration::from_secs(5);
-/// A frame is older than the last one if its number is smaller, by no more than this.
-const OLDER: u16 = 1024;
 
 /// The next hop, as the node before it knows it.
 #[derive(Debug)]
@@ -60,10 +57,9 @@ pub(crate) struct Child {
     pub state: State,
     number: Option<u16>,
     heard_at: Instant,
-    /// Share of the packets that arrive there; what link state told; share of its frames that
-    /// arrive here.
-    arrived: FadingShare,
-    told: f64,
+    /// Share of the packets that arrive there.
+    delivery: CountedDelivery,
+    /// Share of its frames that arrive here.
     back: f64,
     /// Packets sent since it was last heard, and polls among them that were lost.
     pending: f64,
@@ -89,14 +85,12 @@ pub(crate) struct Child {
 impl Child {
     /// Returns a next hop that has nothing from packet `needs` on, as far as is known.
     pub(crate) fn new(node: NodeId, needs: u32, (told, back): (f64, f64), now: Instant) -> Self {
-        let told = told.max(LEAST_DELIVERY);
         Self {
             node,
             state: State { needs, ..State::default() },
             number: None,
             heard_at: now,
-            arrived: FadingShare::starting_at(told, PRIOR, MEMORY),
-            told,
+            delivery: CountedDelivery::new(told, &COUNT),
             back: back.max(LEAST_BACK),
             pending: 0.0,
             unanswered: 0,
@@ -108,7 +102,7 @@ impl Child {
             answers_in: DurationAverage::default(),
             answers_vary: DurationAverage::default(),
             paired: Vec::new(),
-            separated: FadingShare::starting_at(1.0, PRIOR, MEMORY),
+            separated: FadingShare::starting_at(1.0, PRIOR, PAIRS),
             unpaired_until: now,
         }
     }
@@ -123,8 +117,7 @@ impl Child {
         (room, packet_time): (u8, Duration),
         now: Instant,
     ) -> Option<u32> {
-        let is_old = |last: u16| (1..=OLDER).contains(&last.wrapping_sub(number));
-        if self.number.is_some_and(is_old) {
+        if self.number.is_some_and(|last| is_older(number, last)) {
             return None;
         }
         let grown = state.total().saturating_sub(self.state.total());
@@ -132,7 +125,7 @@ impl Child {
         // Packets after the one that gave it all there was say nothing.
         let counted = if lacks { self.pending } else { self.pending.min(gain / self.delivery()) };
         if self.number.is_some() && counted > 0.0 {
-            self.arrived.add(counted, gain);
+            self.delivery.count(counted, gain);
         }
         self.count_pairs(state, now);
         let given_up = self.state.needs;
@@ -164,7 +157,7 @@ impl Child {
             self.separated.add(delivery * chance, f64::from(u8::from(state.has(packet))));
         }
         if self.separated.value() < LEAST_SEPARATED {
-            self.separated = FadingShare::starting_at(1.0, PRIOR, MEMORY);
+            self.separated = FadingShare::starting_at(1.0, PRIOR, PAIRS);
             self.unpaired_until = now + UNPAIRED;
         }
     }
@@ -200,7 +193,7 @@ impl Child {
 
     /// Returns the share of packets that arrive there.
     pub(crate) fn delivery(&self) -> f64 {
-        self.arrived.value().clamp(LEAST_DELIVERY, 1.0)
+        self.delivery.value()
     }
 
     /// Returns how many frames a packet takes by unicast, which is acknowledged.
@@ -216,13 +209,12 @@ impl Child {
     /// Returns the share of packets that arrive there, if it is far below what link state told and
     /// enough were counted.
     pub(crate) fn poor_delivery(&self) -> Option<f64> {
-        let is_poor = self.arrived.trials() >= ENOUGH && self.delivery() < POOR * self.told;
-        is_poor.then(|| self.delivery())
+        self.delivery.poor_for_its_promise(&COUNT)
     }
 
     /// Returns the share that arrives there of what link state promised.
     pub(crate) fn share_of_promise(&self) -> f64 {
-        self.delivery() / self.told
+        self.delivery.share_of_promise()
     }
 
     /// Returns whether what is sent to it collides with what this node does not hear.

@@ -6,11 +6,11 @@
 
 use super::frame::State;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::report::{ReportPolicy, ReportTimer};
 use ncmesh_wire::NodeId;
 
-/// Something counts as told if all copies are lost with no more than this probability.
-const LOST: f64 = 0.2;
-const MOST_COPIES: u32 = 4;
+/// How a report is sent.
+const REPORT: ReportPolicy = ReportPolicy { loss: 0.2, copies: 4, between: WAIT };
 /// Innovative packets after which a report is due.
 const EVERY: u32 = 8;
 /// Packet times for which a report waits for a data frame that says the same, and between copies.
@@ -29,10 +29,7 @@ pub(crate) struct Upstream {
     pub turn: Option<u8>,
     /// When that node was heard last.
     heard_at: Instant,
-    due: Option<Instant>,
-    /// Copies of what is due that were sent, and the probability that all were lost.
-    copies: u32,
-    lost: f64,
+    report: ReportTimer,
     /// Innovative packets since it was last told.
     fresh: u32,
 }
@@ -67,30 +64,23 @@ impl Upstream {
 
     /// Lets a report go out at `at`, unless one is due before.
     pub(crate) fn report(&mut self, at: Instant) {
-        if self.due.is_none() {
-            (self.copies, self.lost) = (0, 1.0);
-        }
-        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+        self.report.request(at);
     }
 
     /// Returns the parent if it is to be told now.
     pub(crate) fn reports_to(&self, now: Instant) -> Option<NodeId> {
-        self.parent.filter(|_| self.due.is_some_and(|at| at <= now))
+        self.parent.filter(|_| self.report.is_due(now))
     }
 
     /// Notes a frame that tells the parent, over a link that delivers this share.
     pub(crate) fn note_told(&mut self, delivery: f64, packet_time: Duration, now: Instant) {
-        self.copies += 1;
-        self.lost *= 1.0 - delivery;
-        if self.lost <= LOST || self.copies >= MOST_COPIES {
-            (self.due, self.fresh) = (None, 0);
-        } else if self.due.is_some() {
-            self.due = Some(now + packet_time.mul_f64(WAIT));
+        if self.report.note_sent(delivery, 0, &REPORT, packet_time, now) {
+            self.fresh = 0;
         }
     }
 
     /// Returns when a report falls due.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.due
+        self.report.due()
     }
 }

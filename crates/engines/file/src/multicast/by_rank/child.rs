@@ -2,17 +2,14 @@
 
 use super::wants::Wants;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::average::FadingShare;
 use ncmesh_engine::toolkit::backoff::Backoff;
+use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
+use ncmesh_engine::toolkit::sequence::is_older;
 use std::collections::BTreeMap;
 
-/// Sent packets after which a count of what arrived has faded to half.
-const MEMORY: f64 = 64.0;
-/// Packets that link state's delivery counts for before any is sent.
-const PRIOR: f64 = 16.0;
-/// Least delivery of a link to a child that is believed, and least share of its frames that is
-/// believed to arrive here.
-const LEAST_DELIVERY: f64 = 0.02;
+/// How a child's packets are counted. Whether its link is poor is for the child to judge.
+const COUNT: DeliveryPolicy = DeliveryPolicy { half_life: 64.0, evidence: f64::INFINITY };
+/// Least share of a child's frames that is believed to arrive here.
 const LEAST_BACK: f64 = 0.1;
 /// A child counts as served when it is expected to lack no more packets than this. With 1 the last
 /// packet of a generation was often left out, and all waited until the poll was repeated.
@@ -36,9 +33,6 @@ const TRIAL_PAUSE: Duration = Duration::from_secs(1);
 const POLL_PACKETS: f64 = 12.0;
 /// Longest pause between two polls.
 const LONGEST_POLL: Duration = Duration::from_millis(250);
-/// A frame is older than a child's last one if its number is smaller, by no more than this. A
-/// greater difference comes from a node that started anew: it counts from a random number on.
-const OLDER: u16 = 1024;
 /// Silence after which a child is forgotten.
 const SILENT: Duration = Duration::from_secs(20);
 /// The same of one that was only expected, if all of its frames arrive here; longer if fewer do.
@@ -51,10 +45,9 @@ pub(super) struct Child {
     /// Number of its last frame; `None` if it has not been heard yet.
     number: Option<u16>,
     heard_at: Instant,
-    /// Share of its packets that arrived there.
-    arrived: FadingShare,
-    /// Shares of frames that arrive there and here, as link state told at first.
-    told: f64,
+    /// Share of its packets that arrive there.
+    delivery: CountedDelivery,
+    /// Share of its frames that arrive here, as link state told at first.
     back: f64,
     /// What was sent since its rank was last heard, by generation.
     pending: BTreeMap<u32, Pending>,
@@ -79,13 +72,11 @@ impl Child {
     /// Returns a child that has not been heard yet, to which and from which these shares of frames
     /// arrive.
     pub(super) fn expected(told: f64, back: f64, now: Instant) -> Self {
-        let told = told.max(LEAST_DELIVERY);
         Self {
             wants: Wants::default(),
             number: None,
             heard_at: now,
-            arrived: FadingShare::starting_at(told, PRIOR, MEMORY),
-            told,
+            delivery: CountedDelivery::new(told, &COUNT),
             back: back.max(LEAST_BACK),
             pending: BTreeMap::new(),
             unanswered: 0,
@@ -97,7 +88,7 @@ impl Child {
 
     /// Returns whether a frame of it is older than one that was heard.
     pub(super) fn is_stale(&self, number: u16) -> bool {
-        self.number.is_some_and(|last| (1..=OLDER).contains(&last.wrapping_sub(number)))
+        self.number.is_some_and(|last| is_older(number, last))
     }
 
     /// Returns whether it has been silent for too long.
@@ -140,7 +131,7 @@ impl Child {
                 Some(_) => pending.sent,
                 None => pending.sent.min(gain / delivery),
             };
-            self.arrived.add(counted, gain);
+            self.delivery.count(counted, gain);
             let polls = if gain > 0.0 { 0 } else { pending.polls };
             *pending = Pending { polls, ..Pending::default() };
             after.is_some()
@@ -152,12 +143,12 @@ impl Child {
 
     /// Returns the share of packets that arrive there.
     pub(super) fn delivery(&self) -> f64 {
-        self.arrived.value().clamp(LEAST_DELIVERY, 1.0)
+        self.delivery.value()
     }
 
     /// Returns the share that arrives there of what link state promised, if it is being served.
     pub(super) fn share_of_promise(&self) -> Option<f64> {
-        (!self.pending.is_empty()).then_some(self.delivery() / self.told)
+        (!self.pending.is_empty()).then(|| self.delivery.share_of_promise())
     }
 
     /// Returns how far it is expected to be behind `rank` in a generation, if it wants it.
@@ -306,14 +297,6 @@ mod tests {
         assert!(child.takes_data(now));
     }
 
-    #[test]
-    fn frames_that_are_older_are_stale_and_those_of_a_new_start_are_not() {
-        let mut child = child();
-        child.hear(wants(0, &[]), 5, |_| 32, AT);
-        assert!([4, 3, u16::MAX, 5u16.wrapping_sub(OLDER)].iter().all(|n| child.is_stale(*n)));
-        assert!([5, 6, 1000, 5u16.wrapping_sub(OLDER + 1)].iter().all(|n| !child.is_stale(*n)));
-    }
-
     proptest! {
         /// Whatever a child says, what is expected of it stays within bounds, and packets without
         /// word from it are few.
@@ -335,7 +318,7 @@ mod tests {
                     }
                     prop_assert!(child.unheard <= UNHEARD);
                 }
-                prop_assert!((LEAST_DELIVERY..=1.0).contains(&child.delivery()));
+                prop_assert!((0.0..=1.0).contains(&child.delivery()));
                 for generation in 0..5 {
                     if let Some(lacks) = child.lacks(generation, 32) {
                         prop_assert!((0.0..=32.0).contains(&lacks));

@@ -6,8 +6,9 @@
 
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::average::FadingShare;
 use ncmesh_engine::toolkit::backoff::Backoff;
+use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
+use ncmesh_engine::toolkit::report::{ReportPolicy, ReportTimer};
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
@@ -16,14 +17,8 @@ use std::collections::BTreeMap;
 /// waver; each change costs what the old parent has on its way.
 const HYSTERESIS: f64 = 1.3;
 const CHECKS: u32 = 3;
-/// Packets after which a count of a neighbour's has faded to half, those that link state's delivery
-/// counts for, and those from which a count means something.
-const MEMORY: f64 = 128.0;
-const PRIOR: f64 = 16.0;
-const ENOUGH: f64 = 32.0;
-/// Share of the promised delivery below which a link counts by what it carries. Frames that collide
-/// with those of hidden nodes are lost in data, and not in hellos.
-const POOR: f64 = 0.3;
+/// How a neighbour's packets are counted. A poor link counts by what it carries.
+const COUNT: DeliveryPolicy = DeliveryPolicy { half_life: 128.0, evidence: 32.0 };
 /// ETX by which a neighbour must be nearer to the source to take the place of a poor parent, so
 /// that no two nodes take each other.
 const NEARER: f64 = 0.5;
@@ -34,13 +29,8 @@ const MOST_COUNTED: usize = 64;
 const SILENT: u32 = 2;
 const GIVE_UP: u32 = 5;
 const AVOIDED: Duration = Duration::from_secs(30);
-/// Most copies of a report, and the chance that all are lost which calls for another one. They are
-/// broadcast, for the MAC retries a unicast frame over a poor link for longer than several copies
-/// take.
-const MOST_COPIES: u32 = 4;
-const LOSS: f64 = 0.05;
-/// Time between them, in packet times.
-const BETWEEN_COPIES: f64 = 4.0;
+/// How a report is sent.
+const REPORT: ReportPolicy = ReportPolicy { loss: 0.05, copies: 4, between: 4.0 };
 /// Time without data of the parent after which it is asked again, and the pauses after that.
 const QUIET: Duration = Duration::from_millis(300);
 const ASK_AGAIN: Backoff =
@@ -57,9 +47,7 @@ pub(super) struct Upstream {
     /// Neighbours that did not serve this node, or spoiled what it took from them, and until when
     /// they are no parents.
     avoided: BTreeMap<NodeId, Instant>,
-    report_at: Option<Instant>,
-    /// Copies of the report at hand that are still to be sent.
-    copies: u32,
+    report: ReportTimer,
     /// Data packets of the parent in a row that asked for a report, and that were not wanted.
     polls: u32,
     unwanted: u32,
@@ -72,7 +60,7 @@ pub(super) struct Upstream {
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     number: u16,
-    heard: FadingShare,
+    heard: CountedDelivery,
 }
 
 impl Upstream {
@@ -82,11 +70,11 @@ impl Upstream {
         if self.links.len() >= MOST_COUNTED && !self.links.contains_key(&neighbor) {
             return;
         }
-        let heard = FadingShare::starting_at(told, PRIOR, MEMORY);
+        let heard = CountedDelivery::new(told, &COUNT);
         let first = Counted { number: number.wrapping_sub(1), heard };
         let counted = self.links.entry(neighbor).or_insert(first);
-        let sent = f64::from(number.wrapping_sub(counted.number)).clamp(1.0, MEMORY);
-        counted.heard.add(sent, 1.0);
+        let sent = f64::from(number.wrapping_sub(counted.number)).clamp(1.0, COUNT.half_life);
+        counted.heard.count(sent, 1.0);
         counted.number = number;
     }
 
@@ -104,31 +92,29 @@ impl Upstream {
 
     /// Lets a report go out now.
     pub(super) fn report(&mut self, now: Instant) {
-        self.report_at = Some(self.report_at.map_or(now, |at| at.min(now)));
+        self.report.request(now);
     }
 
     /// Returns the parent if it is to be told now what is wanted.
     pub(super) fn reports_to(&self, now: Instant) -> Option<NodeId> {
-        self.parent.filter(|_| self.report_at.is_some_and(|at| at <= now))
+        self.parent.filter(|_| self.report.is_due(now))
     }
 
     /// Notes that a copy of a report is sent over a link that delivers this share of frames.
     pub(super) fn note_reported(&mut self, delivery: f64, packet_time: Duration, now: Instant) {
-        if self.copies == 0 {
-            // A parent that asks again may not have heard the report: those whom this node does not
-            // hear send at the same time.
-            self.copies = (copies(delivery) + self.polls.saturating_sub(1)).min(MOST_COPIES);
+        if self.report.is_new() {
             self.ask_at = Some(now + ASK_AGAIN.pause(self.asked));
             self.asked = self.asked.saturating_add(1);
         }
-        self.copies -= 1;
-        let again = now + packet_time.mul_f64(BETWEEN_COPIES);
-        self.report_at = (self.copies > 0).then_some(again);
+        // A parent that asks again may not have heard the report: those whom this node does not
+        // hear send at the same time.
+        let extra = self.polls.saturating_sub(1);
+        self.report.note_sent(delivery, extra, &REPORT, packet_time, now);
     }
 
     /// Returns whether the parent has been silent for so long that it is to be asked again.
     pub(super) fn take_question(&mut self, now: Instant) -> bool {
-        let is_due = self.report_at.is_none() && self.ask_at.is_some_and(|at| at <= now);
+        let is_due = self.report.due().is_none() && self.ask_at.is_some_and(|at| at <= now);
         self.ask_at = self.ask_at.filter(|_| !is_due);
         is_due
     }
@@ -182,7 +168,8 @@ impl Upstream {
 
     fn adopt(&mut self, parent: NodeId, now: Instant) {
         self.parent = Some(parent);
-        (self.better, self.asked, self.copies, self.polls) = (0, 0, 0, 0);
+        (self.better, self.asked, self.polls) = (0, 0, 0);
+        self.report = ReportTimer::default();
         self.report(now);
     }
 
@@ -218,21 +205,14 @@ impl Upstream {
     /// Returns the share of a neighbour's packets that arrives, if it is far less than link state
     /// tells.
     fn poor_delivery(&self, cx: &Context<'_>, neighbor: NodeId) -> Option<f64> {
-        let counted = self.links.get(&neighbor).filter(|c| c.heard.trials() >= ENOUGH)?;
-        let delivery = counted.heard.value();
-        (delivery < POOR * cx.topology.delivery(neighbor, cx.me)).then_some(delivery)
+        let promised = cx.topology.delivery(neighbor, cx.me);
+        self.links.get(&neighbor)?.heard.poor(promised, &COUNT)
     }
 
     /// Returns the times at which it has something to do.
     pub(super) fn timeouts(&self) -> impl Iterator<Item = Instant> {
-        self.report_at.into_iter().chain(self.ask_at)
+        self.report.due().into_iter().chain(self.ask_at)
     }
-}
-
-/// Returns how many copies of a report are sent over a link that delivers this share of frames.
-fn copies(delivery: f64) -> u32 {
-    let is_enough = |copies: &u32| libm::pow(1.0 - delivery, f64::from(*copies)) <= LOSS;
-    (1..MOST_COPIES).find(is_enough).unwrap_or(MOST_COPIES)
 }
 
 #[cfg(test)]
@@ -273,6 +253,13 @@ mod tests {
         up.review(&cx, SOURCE, true)
     }
 
+    /// Sends all copies of the report at hand.
+    fn report(up: &mut Upstream, now: Instant) {
+        while up.report.due().is_some() {
+            up.note_reported(0.5, Duration::from_millis(1), now);
+        }
+    }
+
     #[test]
     fn the_parent_changes_when_another_is_better_for_some_checks() {
         let mut up = Upstream::default();
@@ -292,7 +279,8 @@ mod tests {
         let mut up = Upstream::default();
         review(&mut up, &mesh(0.9, 0.7), 1);
         let ask = |up: &mut Upstream, now: Instant| {
-            (0..copies(0.5)).for_each(|_| up.note_reported(0.5, Duration::from_millis(1), now));
+            up.report(now);
+            report(up, now);
         };
         let now = Instant::default() + Duration::from_secs(1);
         (0..SILENT).for_each(|_| ask(&mut up, now));
@@ -316,23 +304,18 @@ mod tests {
     }
 
     #[test]
-    fn the_poorer_the_link_the_more_copies_of_a_report() {
-        assert_eq!([1.0, 0.96, 0.9, 0.8, 0.7, 0.5, 0.0].map(copies), [1, 1, 2, 2, 3, 4, 4]);
-    }
-
-    #[test]
     fn data_that_is_not_wanted_is_answered_and_silence_asked_about() {
         let (mut up, now) = (Upstream::default(), Instant::default() + Duration::from_secs(1));
         review(&mut up, &mesh(0.9, 0.7), 1);
         assert_eq!(up.reports_to(now), Some(GOOD));
-        (0..copies(0.5)).for_each(|_| up.note_reported(0.5, Duration::from_millis(1), now));
+        report(&mut up, now);
         assert_eq!(up.reports_to(now + Duration::from_secs(9)), None);
         up.hear_parent(false, true, now);
         assert!(!up.take_question(now + QUIET / 2) && up.take_question(now + QUIET));
         assert!(!up.take_question(now + QUIET));
         up.report(now + QUIET);
         assert_eq!(up.reports_to(now + QUIET), Some(GOOD));
-        (0..copies(0.5)).for_each(|_| up.note_reported(0.5, Duration::from_millis(1), now));
+        report(&mut up, now);
         let later = now + Duration::from_secs(1);
         up.hear_parent(false, false, later);
         assert_eq!(up.reports_to(later), Some(GOOD));

@@ -1,0 +1,107 @@
+//! Delivery of a link as counted by an engine, beside what link state promised.
+//!
+//! Link state measures with short frames of control while the channel is mostly quiet. Data frames
+//! also collide, with each other and with those of nodes that the sender does not hear. An engine
+//! that knows how many packets it sent and how many arrived counts for itself, and begins with the
+//! promise.
+
+use super::average::FadingShare;
+
+/// Packets that the promise counts for before any is sent.
+const PRIOR: f64 = 16.0;
+/// Least delivery that is believed.
+const LEAST: f64 = 0.02;
+/// Share of the promise below which a link is poor.
+const POOR: f64 = 0.3;
+
+/// How deliveries are counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeliveryPolicy {
+    /// Packets after which a count has faded to half.
+    pub half_life: f64,
+    /// Packets from which a count is evidence that a link is poor. The promise counts among them.
+    pub evidence: f64,
+}
+
+/// Share of packets that arrive over a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CountedDelivery {
+    arrived: FadingShare,
+    promised: f64,
+}
+
+impl CountedDelivery {
+    /// Returns a count that starts at what link state `promised`.
+    #[must_use]
+    pub fn new(promised: f64, policy: &DeliveryPolicy) -> Self {
+        let promised = promised.max(LEAST);
+        Self { arrived: FadingShare::starting_at(promised, PRIOR, policy.half_life), promised }
+    }
+
+    /// Counts packets that were `sent`, of which so many `arrived`.
+    pub fn count(&mut self, sent: f64, arrived: f64) {
+        self.arrived.add(sent, arrived);
+    }
+
+    /// Returns the share of packets that arrive, from 0.02 to 1.
+    #[must_use]
+    pub fn value(&self) -> f64 {
+        self.arrived.value().clamp(LEAST, 1.0)
+    }
+
+    /// Returns the share that arrives of what link state promised at first.
+    #[must_use]
+    pub fn share_of_promise(&self) -> f64 {
+        self.value() / self.promised
+    }
+
+    /// Returns the share of packets that arrive, if it is far below what link state promises now
+    /// and enough were counted.
+    #[must_use]
+    pub fn poor(&self, promised: f64, policy: &DeliveryPolicy) -> Option<f64> {
+        let is_poor = self.arrived.trials() >= policy.evidence && self.value() < POOR * promised;
+        is_poor.then(|| self.value())
+    }
+
+    /// Returns the share of packets that arrive, if it is far below what link state promised at
+    /// first and enough were counted.
+    #[must_use]
+    pub fn poor_for_its_promise(&self, policy: &DeliveryPolicy) -> Option<f64> {
+        self.poor(self.promised, policy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const POLICY: DeliveryPolicy = DeliveryPolicy { half_life: 64.0, evidence: 48.0 };
+
+    #[test]
+    fn a_link_that_breaks_its_promise_is_poor_once_there_is_evidence() {
+        let mut delivery = CountedDelivery::new(0.8, &POLICY);
+        delivery.count(20.0, 0.0);
+        assert_eq!(delivery.poor_for_its_promise(&POLICY), None);
+        delivery.count(60.0, 2.0);
+        assert_eq!(delivery.poor_for_its_promise(&POLICY), Some(delivery.value()));
+        assert!((delivery.share_of_promise() - delivery.value() / 0.8).abs() < 1e-12);
+        // Link state has found out as well.
+        assert_eq!(delivery.poor(0.1, &POLICY), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_counted_is_learned_and_stays_a_share(
+            promised in -1.0..2.0f64,
+            delivers in 0.05..1.0f64,
+        ) {
+            let mut delivery = CountedDelivery::new(promised, &POLICY);
+            for _ in 0..40 {
+                delivery.count(16.0, 16.0 * delivers);
+                prop_assert!((LEAST..=1.0).contains(&delivery.value()));
+            }
+            prop_assert!((delivery.value() - delivers).abs() < 0.05);
+        }
+    }
+}
