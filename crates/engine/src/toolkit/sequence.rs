@@ -33,8 +33,8 @@ impl Serial for u32 {
     }
 }
 
-/// Numbers behind a node's latest one that count as older. A greater distance comes from a node that
-/// started anew: it counts from a random number on.
+/// Numbers behind a node's latest one that count as older. A greater distance comes from a node
+/// that started anew: it counts from a random number on.
 const OLDER: u16 = 1024;
 
 /// Returns whether a frame with this number was sent before the frame with number `latest`, by a
