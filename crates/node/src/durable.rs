@@ -1,44 +1,24 @@
-//! Files that survive power loss.
-//!
-//! After a power loss a file has either the old contents or the new, never a mixture. Reads are
-//! limited in length, so that a damaged file cannot exhaust memory.
+//! Files that survive power loss, each given by its path. The directory is trusted, the file in it
+//! is not: it is opened as [`Root`] opens files.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use crate::root::Root;
+use std::io;
 use std::path::Path;
 
-/// Replaces the file's contents atomically: writes a new file, forces it to disk, and renames it.
+/// Replaces the file's contents atomically.
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let aside = path.with_extension("new");
-    let mut file = File::create(&aside)?;
-    file.write_all(contents)?;
-    file.sync_all()?;
-    std::fs::rename(&aside, path)?;
-    sync_parent(path)
+    let (root, name) = split(path)?;
+    root.replace(name, contents)
 }
 
 /// Returns the first `limit` bytes of the file, or nothing if the file does not exist.
 pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    match File::open(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        file => drop(file?.take(limit).read_to_end(&mut bytes)?),
-    }
-    Ok(bytes)
+    let (root, name) = split(path)?;
+    root.read(name, limit)
 }
 
-/// Removes the file if it exists.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-/// Makes the creation, renaming or removal of `path` durable.
-pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => File::open(dir)?.sync_all(),
-        _ => File::open(".")?.sync_all(),
-    }
+fn split(path: &Path) -> io::Result<(Root, &Path)> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Ok((Root::open(parent.unwrap_or(Path::new(".")))?, Path::new(name)))
 }

@@ -13,6 +13,7 @@ mod error;
 pub mod etherd;
 pub mod node;
 pub mod radio;
+mod root;
 pub mod state;
 pub mod store;
 pub mod stream;

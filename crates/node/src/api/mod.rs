@@ -71,7 +71,10 @@ fn bind_anew(path: &Path) -> io::Result<UnixListener> {
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir)?;
     }
-    crate::durable::remove(path)?;
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        removed => removed?,
+    }
     // Set the mask before binding, because the socket must never be open to others.
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path);

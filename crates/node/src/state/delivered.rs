@@ -2,16 +2,18 @@
 //!
 //! If a listed file is announced again, the daemon answers without receiving it again.
 
-use crate::durable;
+use crate::root::Root;
 use crate::state::record::{from_hex, to_hex};
 use ncmesh_engine::file::Manifest;
 use ncmesh_wire::FlowId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+/// Name of the list in the state directory.
+const NAME: &str = "delivered";
 /// Number of newest entries that survive a restart.
 const KEPT: usize = 4096;
 /// Largest part of the list that is read, bytes, counted from its end: 4,096 entries with paths of
@@ -43,17 +45,17 @@ pub struct Delivered {
 
 impl Delivered {
     /// Reads the newest 4,096 entries of the list. Damaged lines are skipped.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let found = tail(path)?;
+    pub(super) fn open(state: &Root) -> io::Result<Self> {
+        let found = tail(state)?;
         let whole = |line: &&[u8]| Delivery::from_line(line).is_some();
         let lines: Vec<&[u8]> = found.split(|byte| *byte == b'\n').filter(whole).collect();
         let kept = &lines[lines.len().saturating_sub(KEPT)..];
         let rewritten: Vec<u8> =
             kept.iter().flat_map(|line| line.iter().chain(b"\n")).copied().collect();
         if rewritten != found {
-            durable::replace(path, &rewritten)?;
+            state.replace(NAME, &rewritten)?;
         }
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let file = state.open_to_append(NAME)?;
         Ok(Self { file, known: kept.iter().filter_map(|line| Delivery::from_line(line)).collect() })
     }
 
@@ -93,9 +95,9 @@ pub(crate) fn append(mut list: &File, flow: FlowId, delivery: &Delivery) -> io::
 }
 
 /// Returns the end of the list on disk, as far as its entries are kept.
-fn tail(path: &Path) -> io::Result<Vec<u8>> {
+fn tail(state: &Root) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let mut file = match File::open(path) {
+    let mut file = match state.open_to_read(NAME) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(bytes),
         other => other?,
     };
@@ -137,16 +139,16 @@ mod tests {
         let path = dir.path().join("delivered");
         let flow = |serial| FlowId { source: NodeId(1), serial };
         let delivery = Delivery { hash: [7; 32], path: Some("/inbox/a".into()) };
-        let list = Delivered::open(&path).unwrap();
+        let list = Delivered::open(&Root::open(dir.path()).unwrap()).unwrap();
         append(&list.file().unwrap(), flow(1), &delivery).unwrap();
         append(&list.file().unwrap(), flow(2), &delivery).unwrap();
         let text = std::fs::read(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 9]).unwrap();
-        let list = Delivered::open(&path).unwrap();
+        let list = Delivered::open(&Root::open(dir.path()).unwrap()).unwrap();
         assert_eq!(list.path(flow(1)), Some(Path::new("/inbox/a")));
         assert_eq!(list.path(flow(2)), None);
         append(&list.file().unwrap(), flow(3), &delivery).unwrap();
-        assert!(Delivered::open(&path).unwrap().path(flow(3)).is_some());
+        assert!(Delivered::open(&Root::open(dir.path()).unwrap()).unwrap().path(flow(3)).is_some());
     }
 
     #[test]
@@ -160,7 +162,7 @@ mod tests {
         text.extend(delivery.to_line(flow(2)).unwrap());
         std::fs::write(&path, text).unwrap();
         for _ in 0..2 {
-            let list = Delivered::open(&path).unwrap();
+            let list = Delivered::open(&Root::open(dir.path()).unwrap()).unwrap();
             assert!(list.path(flow(1)).is_some() && list.path(flow(2)).is_some());
         }
     }
@@ -175,10 +177,10 @@ mod tests {
         let file = File::create(&path).unwrap();
         file.set_len(64 << 20).unwrap();
         drop(file);
-        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(b"\n").unwrap();
         file.write_all(&line).unwrap();
-        assert!(Delivered::open(&path).unwrap().path(flow).is_some());
+        assert!(Delivered::open(&Root::open(dir.path()).unwrap()).unwrap().path(flow).is_some());
         assert_eq!(std::fs::read(&path).unwrap(), line);
     }
 }

@@ -6,6 +6,7 @@ mod outgoing;
 mod record;
 
 use crate::durable;
+use crate::root::Root;
 pub(crate) use delivered::append as append_delivery;
 pub use delivered::{Delivered, Delivery};
 use ncmesh_wire::{FlowId, NodeId};
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Length of the longest epoch file read, bytes: room for a number of 64 bits.
@@ -48,6 +50,7 @@ pub enum StateError {
 #[derive(Debug)]
 pub struct StateDir {
     dir: PathBuf,
+    root: Arc<Root>,
     outgoing: OutgoingJournal,
     _lock: File,
 }
@@ -59,14 +62,11 @@ impl StateDir {
     /// [`StateError`].
     pub fn open(dir: &Path) -> Result<Self, StateError> {
         let failed = |e| StateError::Io(dir.to_owned(), e);
-        std::fs::create_dir_all(dir.join("outgoing")).map_err(failed)?;
-        let lock = File::create(dir.join("lock")).map_err(failed)?;
+        let root = Arc::new(Root::make(dir).map_err(failed)?);
+        let outgoing = OutgoingJournal::open(root.clone()).map_err(failed)?;
+        let lock = root.open_to_write("lock").map_err(failed)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self {
-                dir: dir.to_owned(),
-                outgoing: OutgoingJournal::new(dir.join("outgoing")),
-                _lock: lock,
-            }),
+            Ok(()) => Ok(Self { dir: dir.to_owned(), root, outgoing, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(StateError::InUse(dir.to_owned())),
             Err(TryLockError::Error(e)) => Err(failed(e)),
         }
@@ -134,7 +134,7 @@ impl StateDir {
     pub fn save_inboxes(&self, inboxes: &BTreeMap<FlowId, PathBuf>) -> io::Result<()> {
         let named: BTreeMap<String, &PathBuf> =
             inboxes.iter().map(|(flow, inbox)| (flow.to_string(), inbox)).collect();
-        durable::replace(&self.dir.join("inboxes"), &serde_json::to_vec_pretty(&named)?)
+        self.root.replace("inboxes", &serde_json::to_vec_pretty(&named)?)
     }
 
     /// Returns the journal of files being sent.
@@ -148,16 +148,14 @@ impl StateDir {
     /// # Errors
     /// [`StateError::Io`] if it cannot be read or written.
     pub fn delivered(&self) -> Result<Delivered, StateError> {
-        Delivered::open(&self.dir.join("delivered"))
-            .map_err(|e| StateError::Io(self.dir.clone(), e))
+        Delivered::open(&self.root).map_err(|e| StateError::Io(self.dir.clone(), e))
     }
 
     /// Reads a file that the daemon can do without. If it cannot be read, logs a warning and
     /// returns nothing.
     fn read(&self, name: &str, limit: u64) -> Vec<u8> {
-        let path = self.dir.join(name);
-        durable::read(&path, limit).unwrap_or_else(|e| {
-            tracing::warn!("{} cannot be read: {e}", path.display());
+        self.root.read(name, limit).unwrap_or_else(|e| {
+            tracing::warn!("{} cannot be read: {e}", self.root.join(name).display());
             Vec::new()
         })
     }
@@ -243,6 +241,29 @@ mod tests {
         let refused = StateDir::open(dir.path()).unwrap_err();
         assert!(matches!(refused, StateError::InUse(_)), "{refused}");
         assert!(refused.to_string().contains("state_dir"));
+    }
+
+    #[test]
+    fn links_in_the_state_directory_lead_nowhere() {
+        let beside = tempfile::tempdir().unwrap();
+        let victim = beside.path().join("victim");
+        std::fs::write(&victim, "3 9\n").unwrap();
+        let names = ["epoch", "peers", "inboxes", "delivered", "lock"];
+        for name in names.iter().flat_map(|name| [(*name).to_owned(), format!("{name}.new")]) {
+            let dir = tempfile::tempdir().unwrap();
+            std::os::unix::fs::symlink(&victim, dir.path().join(&name)).unwrap();
+            if let Ok(state) = StateDir::open(dir.path()) {
+                assert_eq!(state.peer_epochs(), [], "{name} was read");
+                let _ = state.next_epoch();
+                let _ = state.save_peer_epochs(&BTreeMap::new());
+                let _ = state.save_inboxes(&BTreeMap::new());
+                let _ = state.delivered();
+            }
+            assert_eq!(std::fs::read(&victim).unwrap(), b"3 9\n", "{name} was written");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(beside.path(), dir.path().join("outgoing")).unwrap();
+        assert!(StateDir::open(dir.path()).is_err());
     }
 
     #[test]

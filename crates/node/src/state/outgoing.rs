@@ -4,15 +4,17 @@
 //! what they have.
 
 use super::record::{ManifestRecord, RecordError};
-use crate::durable;
+use crate::root::Root;
 use ncmesh_engine::file::{Manifest, ReceiverState};
 use ncmesh_wire::{FlowId, NodeId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Directory of the journal in the state directory.
+const DIR: &str = "outgoing";
 /// Length of the longest entry read, bytes: room for every possible node as a receiver.
 const LONGEST: u64 = 4 << 20;
 
@@ -93,14 +95,16 @@ fn final_state((node, code): (u16, u8)) -> Option<(NodeId, ReceiverState)> {
 /// The journal: a directory with one file for each transfer.
 #[derive(Clone, Debug)]
 pub struct OutgoingJournal {
-    dir: PathBuf,
+    state: Arc<Root>,
     /// Lock for changes: an update must not restore an entry that was removed.
     changes: Arc<Mutex<()>>,
 }
 
 impl OutgoingJournal {
-    pub(super) fn new(dir: PathBuf) -> Self {
-        Self { dir, changes: Arc::default() }
+    /// Opens the journal in a state directory. Makes it if it is absent.
+    pub(super) fn open(state: Arc<Root>) -> io::Result<Self> {
+        state.make_dir(DIR)?;
+        Ok(Self { state, changes: Arc::default() })
     }
 
     /// Saves a transfer and forces it to disk.
@@ -108,7 +112,7 @@ impl OutgoingJournal {
     /// # Errors
     /// The entry cannot be written.
     pub fn save(&self, file: &OutgoingFile) -> io::Result<()> {
-        durable::replace(&self.file(file.manifest.flow), &file.to_json()?)
+        self.state.replace(entry(file.manifest.flow), &file.to_json()?)
     }
 
     /// Replaces a transfer's entry and forces it to disk, unless it was removed.
@@ -117,7 +121,7 @@ impl OutgoingJournal {
     /// The entry cannot be written.
     pub fn update(&self, file: &OutgoingFile) -> io::Result<()> {
         let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.file(file.manifest.flow).exists() { self.save(file) } else { Ok(()) }
+        if self.state.has(entry(file.manifest.flow))? { self.save(file) } else { Ok(()) }
     }
 
     /// Removes the entry of a transfer that ended.
@@ -126,7 +130,7 @@ impl OutgoingJournal {
     /// The entry cannot be removed.
     pub fn remove(&self, flow: FlowId) -> io::Result<()> {
         let _changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        durable::remove(&self.file(flow))
+        self.state.remove(entry(flow))
     }
 
     /// Returns the transfers that had not ended. Logs and keeps entries that are damaged or
@@ -136,23 +140,25 @@ impl OutgoingJournal {
     /// The directory cannot be read.
     pub fn load(&self) -> io::Result<Vec<OutgoingFile>> {
         let mut found = Vec::new();
-        for entry in std::fs::read_dir(&self.dir)? {
-            let path = entry?.path();
+        for name in self.state.names(DIR)? {
+            let path = Path::new(DIR).join(name);
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            match durable::read(&path, LONGEST).map(|bytes| OutgoingFile::from_json(&bytes)) {
+            let shown = self.state.join(&path);
+            match self.state.read(path, LONGEST).map(|bytes| OutgoingFile::from_json(&bytes)) {
                 Ok(Ok(file)) => found.push(file),
-                Ok(Err(e)) => tracing::warn!("{} is not resumed: {e}", path.display()),
-                Err(e) => tracing::warn!("{} is not resumed: {e}", path.display()),
+                Ok(Err(e)) => tracing::warn!("{} is not resumed: {e}", shown.display()),
+                Err(e) => tracing::warn!("{} is not resumed: {e}", shown.display()),
             }
         }
         Ok(found)
     }
+}
 
-    fn file(&self, flow: FlowId) -> PathBuf {
-        self.dir.join(format!("{flow}.json"))
-    }
+/// Returns the place of a transfer's entry in the state directory.
+fn entry(flow: FlowId) -> PathBuf {
+    Path::new(DIR).join(format!("{flow}.json"))
 }
 
 #[cfg(test)]
@@ -163,7 +169,7 @@ mod tests {
     #[test]
     fn transfers_are_remembered_until_they_end() {
         let dir = tempfile::tempdir().unwrap();
-        let journal = OutgoingJournal::new(dir.path().to_owned());
+        let journal = OutgoingJournal::open(Arc::new(Root::open(dir.path()).unwrap())).unwrap();
         let flow = FlowId { source: NodeId(2), serial: 7 };
         let geometry = Geometry::new(100_000, 32, 1400).unwrap();
         let manifest =
@@ -183,8 +189,8 @@ mod tests {
             ..file
         };
         journal.update(&file).unwrap();
-        std::fs::write(dir.path().join("4-00000001.json"), "{\"path\":").unwrap();
-        std::fs::create_dir(dir.path().join("5-00000001.json")).unwrap();
+        std::fs::write(dir.path().join("outgoing/4-00000001.json"), "{\"path\":").unwrap();
+        std::fs::create_dir(dir.path().join("outgoing/5-00000001.json")).unwrap();
         assert_eq!(journal.load().unwrap(), std::slice::from_ref(&file));
         journal.remove(flow).unwrap();
         journal.update(&file).unwrap();

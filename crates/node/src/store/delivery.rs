@@ -1,13 +1,11 @@
 //! Delivery, the last step of a reception: the file is verified, forced to disk and renamed.
 
 use super::{Places, refusal};
-use crate::durable;
+use crate::root::Root;
 use ncmesh_engine::file::merkle::Hash;
 use ncmesh_engine::file::{Manifest, Refusal};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// Number of alternative names that are tried if the file's own is taken.
@@ -33,81 +31,75 @@ pub fn deliver(inbox: &Path, manifest: &Manifest) -> Result<PathBuf, Refusal> {
 
 /// Like [`deliver`]. Returns `None` if the hash is wrong.
 fn deliver_in(inbox: &Path, manifest: &Manifest) -> io::Result<Option<PathBuf>> {
-    let places = Places::new(inbox, manifest.flow);
-    let part = match File::open(&places.part) {
+    let (inbox, places) = (Root::open(inbox)?, Places::new(manifest.flow));
+    let part = match inbox.open_to_read(&places.part) {
         // The file was renamed before a restart.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return find_delivered(inbox, manifest),
+        Err(e) if e.kind() == ErrorKind::NotFound => return find_delivered(&inbox, manifest),
         other => other?,
     };
     if hash_of(&part)? != manifest.hash {
         return Ok(None);
     }
     part.sync_all()?;
-    let path = place(&places.part, inbox, manifest)?;
-    durable::sync_parent(&path)?;
-    Ok(Some(path))
+    let name = place(&places.part, &inbox, manifest)?;
+    inbox.sync_parent(&name)?;
+    Ok(Some(inbox.join(name)))
 }
 
 /// Returns the path of a delivered file, which may have one of several names.
-pub(super) fn find_delivered(inbox: &Path, manifest: &Manifest) -> io::Result<Option<PathBuf>> {
-    for path in names(inbox, &manifest.name) {
-        if !path.try_exists()? {
+pub(super) fn find_delivered(inbox: &Root, manifest: &Manifest) -> io::Result<Option<PathBuf>> {
+    for name in names(&manifest.name) {
+        if !inbox.has(&name)? {
             return Ok(None);
         }
-        if is_same(&path, manifest)? {
-            return Ok(Some(path));
+        if is_same(inbox, &name, manifest)? {
+            return Ok(Some(inbox.join(name)));
         }
     }
     Ok(None)
 }
 
-fn place(part: &Path, inbox: &Path, manifest: &Manifest) -> io::Result<PathBuf> {
-    for path in names(inbox, &manifest.name) {
-        match rename_to_free(part, &path) {
-            Ok(()) => return Ok(path),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                if is_same(&path, manifest)? {
-                    durable::remove(part)?;
-                    return Ok(path);
+/// Gives the part file the first of its possible names that is free, and returns the name.
+fn place(part: &Path, inbox: &Root, manifest: &Manifest) -> io::Result<PathBuf> {
+    for name in names(&manifest.name) {
+        match inbox.rename_to_free(part, &name) {
+            Ok(()) => return Ok(name),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                if is_same(inbox, &name, manifest)? {
+                    inbox.remove(part)?;
+                    return Ok(name);
                 }
             }
             Err(e) => return Err(e),
         }
     }
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, "every name is taken"))
-}
-
-/// Renames a file, but never over another one.
-fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // For file systems without such a call (for instance NFS): add a second name, then remove
-        // the first.
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            std::fs::hard_link(from, to)?;
-            std::fs::remove_file(from)
-        }
-        other => Ok(other?),
-    }
+    Err(io::Error::new(ErrorKind::AlreadyExists, "every name is taken"))
 }
 
 /// Returns the possible names: `a.txt`, `a (2).txt`, `a (3).txt`, ...
-fn names(inbox: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
+fn names(name: &str) -> impl Iterator<Item = PathBuf> {
     let (stem, extension) = match name.rfind('.') {
         Some(at) if at > 0 => name.split_at(at),
         _ => (name, ""),
     };
-    let inbox = inbox.to_owned();
-    let first = std::iter::once(inbox.join(name));
+    let first = std::iter::once(PathBuf::from(name));
     let (stem, extension) = (stem.to_owned(), extension.to_owned());
-    first.chain((2..=MAX_NAMES).map(move |n| inbox.join(format!("{stem} ({n}){extension}"))))
+    first.chain((2..=MAX_NAMES).map(move |n| format!("{stem} ({n}){extension}").into()))
 }
 
-fn is_same(path: &Path, manifest: &Manifest) -> io::Result<bool> {
-    let metadata = std::fs::symlink_metadata(path)?;
-    if !metadata.is_file() || metadata.len() != manifest.geometry.size() {
+/// Returns whether a file of the inbox is a plain file with the announced contents.
+fn is_same(inbox: &Root, name: &Path, manifest: &Manifest) -> io::Result<bool> {
+    let file = match inbox.open_to_read(name) {
+        // Somebody else's file, or not a plain file.
+        Err(e) if matches!(e.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput) => {
+            return Ok(false);
+        }
+        opened => opened?,
+    };
+    if file.metadata()?.len() != manifest.geometry.size() {
         return Ok(false);
     }
-    Ok(hash_of(&File::open(path)?)? == manifest.hash)
+    Ok(hash_of(&file)? == manifest.hash)
 }
 
 fn hash_of(file: &File) -> io::Result<Hash> {
@@ -122,11 +114,11 @@ mod tests {
 
     #[test]
     fn other_names_keep_the_extension() {
-        let first = |name| -> Vec<_> { names(Path::new("/i"), name).take(3).collect() };
+        let first = |name| -> Vec<_> { names(name).take(3).collect() };
         assert_eq!(
             first("a.tar.gz"),
-            ["/i/a.tar.gz", "/i/a.tar (2).gz", "/i/a.tar (3).gz"].map(PathBuf::from)
+            ["a.tar.gz", "a.tar (2).gz", "a.tar (3).gz"].map(PathBuf::from)
         );
-        assert_eq!(first("a")[1], Path::new("/i/a (2)"));
+        assert_eq!(first("a")[1], Path::new("a (2)"));
     }
 }

@@ -6,12 +6,12 @@
 //! be there without its data. A record is a claim that must be checked against the data, never a
 //! proof.
 
-use crate::durable;
+use crate::root::Root;
 use crate::state::ManifestRecord;
 use ncmesh_engine::file::Manifest;
 use ncmesh_engine::file::merkle::Hash;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
@@ -40,9 +40,9 @@ impl Journal {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn create(path: &Path, manifest: &Manifest) -> io::Result<Self> {
-        durable::replace(path, &head(manifest)?)?;
-        Ok(Self { file: OpenOptions::new().append(true).open(path)? })
+    pub(crate) fn create(inbox: &Root, path: &Path, manifest: &Manifest) -> io::Result<Self> {
+        inbox.replace(path, &head(manifest)?)?;
+        Ok(Self { file: inbox.open_to_append(path)? })
     }
 
     /// Opens an existing journal and truncates it after its last valid record. Returns `None` if
@@ -50,13 +50,16 @@ impl Journal {
     ///
     /// # Errors
     /// The file cannot be read or truncated.
-    pub fn resume(path: &Path, manifest: &Manifest) -> io::Result<Option<(Self, Claims)>> {
-        let file = match File::open(path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other?,
-        };
-        let Some(claims) = read(BufReader::new(file), manifest)? else { return Ok(None) };
-        let file = OpenOptions::new().append(true).open(path)?;
+    pub(crate) fn resume(
+        inbox: &Root,
+        path: &Path,
+        manifest: &Manifest,
+    ) -> io::Result<Option<(Self, Claims)>> {
+        if !inbox.has(path)? {
+            return Ok(None);
+        }
+        let file = inbox.open_to_append(path)?;
+        let Some(claims) = read(BufReader::new(&file), manifest)? else { return Ok(None) };
         file.set_len(claims.length)?;
         Ok(Some((Self { file }, claims)))
     }

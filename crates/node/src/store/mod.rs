@@ -2,7 +2,8 @@
 //!
 //! A file being received is `.ncmesh/<flow>.part` in the inbox, at its full length from the start,
 //! with its [`journal`] beside it. [`reception`] prepares and resumes it, [`delivery`] verifies and
-//! renames it.
+//! renames it. All are opened below the inbox only, never through a symbolic link
+//! ([`Root`](crate::root::Root)).
 
 pub mod delivery;
 pub mod journal;
@@ -77,21 +78,22 @@ impl Storage for FileStorage {
     }
 }
 
-/// Paths of one reception.
+/// Directory for files under way in an inbox.
+const DIR: &str = ".ncmesh";
+
+/// Places of one reception in its inbox.
 #[derive(Clone, Debug)]
 struct Places {
-    dir: PathBuf,
     part: PathBuf,
     journal: PathBuf,
 }
 
 impl Places {
-    fn new(inbox: &Path, flow: FlowId) -> Self {
-        let dir = inbox.join(".ncmesh");
+    fn new(flow: FlowId) -> Self {
+        let dir = Path::new(DIR);
         Self {
             part: dir.join(format!("{flow}.part")),
             journal: dir.join(format!("{flow}.journal")),
-            dir,
         }
     }
 }

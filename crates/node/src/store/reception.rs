@@ -2,14 +2,14 @@
 
 use super::delivery::find_delivered;
 use super::journal::{Claims, Journal};
-use super::{Incoming, Places, refusal};
-use crate::durable;
+use super::{DIR, Incoming, Places, refusal};
+use crate::root::Root;
 use ncmesh_engine::file::merkle;
 use ncmesh_engine::file::{BatchSet, Manifest, Refusal};
 use ncmesh_wire::FlowId;
-use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::io::Errno;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -42,62 +42,67 @@ pub fn prepare(inbox: &Path, manifest: &Manifest) -> Result<Prepared, Refusal> {
 }
 
 fn prepare_in(inbox: &Path, manifest: &Manifest) -> io::Result<Prepared> {
-    let places = Places::new(inbox, manifest.flow);
-    std::fs::create_dir_all(&places.dir)?;
-    let earlier = Journal::resume(&places.journal, manifest)?;
-    // The daemon may have stopped after renaming the file and before recording that.
-    if earlier.is_some() && !places.part.exists() && find_delivered(inbox, manifest)?.is_some() {
+    let (inbox, places) = (Root::make(inbox)?, Places::new(manifest.flow));
+    inbox.make_dir(DIR)?;
+    let earlier = Journal::resume(&inbox, &places.journal, manifest)?;
+    // The daemon may have stopped after it gave the file its name, and before it recorded that or
+    // removed the other name.
+    if earlier.is_some() && find_delivered(&inbox, manifest)?.is_some() {
+        inbox.remove(&places.part)?;
         return Ok(Prepared::Delivered);
     }
     if let Some((journal, claims)) = earlier {
-        let part = open_part(&places.part, manifest)?;
+        let part = open_part(&inbox, &places.part, manifest)?;
         let have = verified(&part, manifest, &claims);
         return Ok(Prepared::Receiving(Incoming { part, journal }, have));
     }
-    let begun = open_part(&places.part, manifest).and_then(|part| {
-        Ok(Incoming { part, journal: Journal::create(&places.journal, manifest)? })
+    let begun = open_part(&inbox, &places.part, manifest).and_then(|part| {
+        Ok(Incoming { part, journal: Journal::create(&inbox, &places.journal, manifest)? })
     });
     if begun.is_err() {
         // Some file systems would keep preallocated blocks.
-        remove(&places);
+        remove(&inbox, &places);
     }
     Ok(Prepared::Receiving(begun?, BatchSet::none(manifest.geometry.batches())))
 }
 
 /// Removes what was received of `flow`. Blocks on the disk.
 pub fn discard(inbox: &Path, flow: FlowId) {
-    remove(&Places::new(inbox, flow));
+    match Root::open(inbox) {
+        Ok(inbox) => remove(&inbox, &Places::new(flow)),
+        Err(e) => tracing::warn!("{} cannot be opened: {e}", inbox.display()),
+    }
 }
 
-fn remove(places: &Places) {
+fn remove(inbox: &Root, places: &Places) {
     for path in [&places.journal, &places.part] {
-        if let Err(e) = durable::remove(path) {
-            tracing::warn!("{} cannot be removed: {e}", path.display());
+        if let Err(e) = inbox.remove(path) {
+            tracing::warn!("{} cannot be removed: {e}", inbox.join(path).display());
         }
     }
 }
 
 /// Opens the part file and sets it to its full length, with its space allocated. Keeps its
 /// contents.
-fn open_part(path: &Path, manifest: &Manifest) -> io::Result<File> {
+fn open_part(inbox: &Root, path: &Path, manifest: &Manifest) -> io::Result<File> {
     let size = manifest.geometry.size();
-    let part = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    let part = inbox.open_to_write(path)?;
     if part.metadata()?.len() != size {
         let journal = u64::from(manifest.geometry.batches()) * JOURNAL_BYTES;
-        allocate(&part, path, size, journal)?;
+        allocate(&part, size, journal)?;
         part.set_len(size)?;
-        durable::sync_parent(path)?;
+        inbox.sync_parent(path)?;
     }
     Ok(part)
 }
 
 /// Allocates `size` bytes for `part`, and checks that `more` bytes are left for the journal.
-fn allocate(part: &File, path: &Path, size: u64, more: u64) -> io::Result<()> {
+fn allocate(part: &File, size: u64, more: u64) -> io::Result<()> {
     if size == 0 {
         return Ok(());
     }
     // Check the free space first: fallocate may use all of it before it fails.
-    let space = statvfs(path)?;
+    let space = fstatvfs(part)?;
     if space.f_bavail.saturating_mul(space.f_frsize) < size.saturating_add(more) {
         return Err(io::ErrorKind::StorageFull.into());
     }
@@ -127,9 +132,9 @@ fn verified(part: &File, manifest: &Manifest, claims: &Claims) -> BatchSet {
 /// # Errors
 /// The directory cannot be made or written.
 pub fn check_inbox(inbox: &Path) -> io::Result<()> {
-    let hidden = inbox.join(".ncmesh");
-    std::fs::create_dir_all(&hidden)?;
-    let probe = hidden.join("probe");
-    File::create(&probe)?;
-    durable::remove(&probe)
+    let inbox = Root::make(inbox)?;
+    inbox.make_dir(DIR)?;
+    let probe = Path::new(DIR).join("probe");
+    inbox.create(&probe)?;
+    inbox.remove(&probe)
 }

@@ -2,13 +2,14 @@
 //! claimed whose data is missing.
 
 use super::delivery::deliver;
-use super::reception::{Prepared, discard, prepare};
+use super::reception::{Prepared, check_inbox, discard, prepare};
 use super::*;
 use ncmesh_engine::file::merkle::{self, MerkleTree};
 use ncmesh_engine::file::{BatchSet, Geometry, Manifest, Refusal};
 use ncmesh_wire::NodeId;
 use proptest::prelude::*;
 use std::fs;
+use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
 /// A file with its manifest, and an inbox to receive it in.
@@ -32,7 +33,9 @@ impl Fixture {
     }
 
     fn places(&self) -> Places {
-        Places::new(self.inbox.path(), self.manifest.flow)
+        let Places { part, journal } = Places::new(self.manifest.flow);
+        let inbox = self.inbox.path();
+        Places { part: inbox.join(part), journal: inbox.join(journal) }
     }
 
     fn batch(&self, batch: u32) -> &[u8] {
@@ -90,7 +93,7 @@ fn a_file_is_received_resumed_and_named() {
     assert_eq!(path, fixture.inbox.path().join("file.bin"));
     assert_eq!(fs::read(path).unwrap(), fixture.data);
     discard(fixture.inbox.path(), fixture.manifest.flow);
-    assert_eq!(fs::read_dir(fixture.places().dir).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(fixture.inbox.path().join(DIR)).unwrap().count(), 0);
 }
 
 #[test]
@@ -244,4 +247,59 @@ fn a_source_that_shrank_cannot_be_read() {
     assert_eq!(&four, b"6789");
     File::options().write(true).open(&path).unwrap().set_len(8).unwrap();
     assert_eq!(storage.read(flow, 6, &mut four), Err(StorageError::Unreadable));
+}
+
+#[test]
+fn links_in_the_inbox_lead_nowhere() {
+    let fixture = Fixture::new(2600);
+    let beside = tempfile::tempdir().unwrap();
+    let victim = beside.path().join("victim");
+    let untouched = || assert_eq!(fs::read(&victim).unwrap(), b"untouched");
+    fs::write(&victim, "untouched").unwrap();
+    let hidden = fixture.inbox.path().join(DIR);
+    fs::create_dir(&hidden).unwrap();
+
+    // The probe takes the place of a link, and the inbox is usable.
+    symlink(&victim, hidden.join("probe")).unwrap();
+    check_inbox(fixture.inbox.path()).unwrap();
+    untouched();
+
+    // A part or journal that is a link is not written, and the file is refused.
+    let Places { part, journal } = fixture.places();
+    let (mut storage, _) = fixture.prepare();
+    fixture.write_all(&mut storage);
+    drop(storage);
+    for file in [&part, &journal] {
+        let aside = hidden.join("aside");
+        fs::rename(file, &aside).unwrap();
+        symlink(&victim, file).unwrap();
+        assert_eq!(
+            prepare(fixture.inbox.path(), &fixture.manifest).unwrap_err(),
+            Refusal::Unwritable
+        );
+        untouched();
+        fs::remove_file(file).unwrap();
+        fs::hard_link(&victim, file).unwrap();
+        assert_eq!(
+            prepare(fixture.inbox.path(), &fixture.manifest).unwrap_err(),
+            Refusal::Unwritable
+        );
+        untouched();
+        fs::rename(&aside, file).unwrap();
+    }
+
+    // A link under the file's own name is left alone, and so is its target.
+    symlink(&victim, fixture.inbox.path().join("file.bin")).unwrap();
+    assert!(fixture.resume().is_full());
+    let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
+    assert_eq!(path, fixture.inbox.path().join("file (2).bin"));
+    untouched();
+
+    // The directory of files under way may be a link too.
+    fs::remove_dir_all(&hidden).unwrap();
+    symlink(beside.path(), &hidden).unwrap();
+    assert!(check_inbox(fixture.inbox.path()).is_err());
+    let refused = prepare(fixture.inbox.path(), &fixture.manifest).unwrap_err();
+    assert_eq!(refused, Refusal::Unwritable);
+    assert_eq!(fs::read_dir(beside.path()).unwrap().count(), 1);
 }
