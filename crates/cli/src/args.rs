@@ -63,7 +63,8 @@ pub(crate) enum Command {
         after_help = "Examples:\n  ncmesh status\n  ncmesh status --api /run/ncmesh/api.sock"
     )]
     Status,
-    /// End a transfer: at its source for all receivers, at a receiver for that one alone
+    /// End a transfer: at its source for all receivers, at a receiver for that one alone. Removes
+    /// what is left of a file whose source is gone
     #[command(after_help = "Examples:\n  ncmesh cancel 3-09ab12ff")]
     Cancel(CancelArgs),
     /// Change the tunnel scheme or the relay mode of a running node
@@ -91,7 +92,10 @@ Examples:
   ncmesh transfers
   ncmesh transfers --watch
   ncmesh transfers --json
-  ncmesh transfers --watch --json";
+  ncmesh transfers --watch --json
+
+A file whose source is gone is shown as out of reach. What is there of it is kept for [inbox] \
+keep_days, a week by default.";
 
 const NODE_EXAMPLES: &str = "\
 Examples:
@@ -110,6 +114,9 @@ A smallest node.toml:
 
   [inbox]
   dir = \"inbox\"
+
+[inbox] also limits what received files may take: max_bytes, reserve, allow_from, keep_days. The \
+configuration reference has every setting.
 
 NCMESH_LOG sets what is logged: error, warn, info (default), debug.";
 

@@ -1,13 +1,16 @@
 //! Configuration of a daemon: `node.toml`, read and checked completely before anything starts.
 
+mod inbox;
 mod locate;
 mod radio;
 mod tunnel;
 mod value;
 
+pub use inbox::{InboxLimits, Sender, SpaceLimits};
 pub use locate::line_of_problem;
 
 use crate::stream::StreamSection;
+use inbox::InboxSection;
 use locate::{line_of, section_name};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
@@ -37,6 +40,8 @@ pub struct NodeConfig {
     pub state_dir: PathBuf,
     /// Directory for received files. Without it, files are refused.
     pub inbox: Option<PathBuf>,
+    /// Limits on received files.
+    pub inbox_limits: InboxLimits,
     /// Path of the HTTP API's Unix socket.
     pub api_socket: PathBuf,
     /// `[radio]`.
@@ -119,12 +124,6 @@ fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct InboxSection {
-    dir: PathBuf,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ApiSection {
     socket: PathBuf,
 }
@@ -161,6 +160,7 @@ impl NodeConfig {
             id,
             name,
             key,
+            inbox_limits: inbox.as_ref().map(InboxLimits::from).unwrap_or_default(),
             inbox: inbox.map(|section| source.resolve(&section.dir)),
             api_socket: api
                 .map_or_else(|| state_dir.join("api.sock"), |api| source.resolve(&api.socket)),

@@ -21,6 +21,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// Mode of new files, less the process's mask.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
+/// Length of a block as `st_blocks` counts them, bytes.
+const BLOCK: u64 = 512;
 /// Mode of new directories, less the process's mask.
 const DIR_MODE: Mode = Mode::from_raw_mode(0o777);
 
@@ -136,6 +138,18 @@ impl Root {
         match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(false),
             found => Ok(found.map(|_| true)?),
+        }
+    }
+
+    /// Returns the bytes that a plain file takes on the disk; none if it does not exist.
+    pub(crate) fn allocated(&self, file: impl AsRef<Path>) -> io::Result<u64> {
+        let (parent, name) = self.parent_of(file.as_ref())?;
+        match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) if FileType::from_raw_mode(found.st_mode) == FileType::RegularFile => {
+                Ok(found.st_blocks as u64 * BLOCK)
+            }
+            Ok(_) | Err(Errno::NOENT) => Ok(0),
+            Err(e) => Err(e.into()),
         }
     }
 

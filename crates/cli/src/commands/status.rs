@@ -4,7 +4,7 @@ use crate::args::Remote;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::show;
-use ncmesh_node::api::types::{Coding, Flow, Status, Stream, Traffic, Tunnel};
+use ncmesh_node::api::types::{Coding, Flow, KeptParts, Status, Stream, Traffic, Tunnel};
 use std::collections::BTreeMap;
 
 pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
@@ -14,6 +14,12 @@ pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
 
 fn text(s: &Status) -> String {
     let inbox = s.inbox.as_ref().map(|dir| dir.display().to_string());
+    let kept = match s.kept {
+        KeptParts { files: 0, .. } => String::new(),
+        KeptParts { files, bytes } => {
+            format!(", {files} kept whose source is gone ({})", show::bytes(bytes))
+        }
+    };
     let inbox = inbox.unwrap_or_else(|| "none; files sent to this node are refused".into());
     let mut lines = vec![
         format!("node       {} (id {}), ncmesh {}", s.name, s.id, s.version),
@@ -21,7 +27,7 @@ fn text(s: &Status) -> String {
         format!("radio      {}, frames up to {} bytes", s.radio, s.mtu),
         format!("mesh       {} neighbours, {} other nodes", s.neighbors, s.nodes),
         format!("inbox      {inbox}"),
-        format!("transfers  {} under way", s.transfers_open),
+        format!("transfers  {} under way{kept}", s.transfers_open),
         format!("sent       {}", traffic(&s.sent)),
         format!(
             "airtime    {:.1} s; {} data packets sent",

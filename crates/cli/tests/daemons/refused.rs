@@ -128,6 +128,21 @@ fn a_full_disk_is_told_to_the_source() {
 }
 
 #[test]
+fn a_source_that_is_not_allowed_is_told() {
+    let Some(segment) = Segment::new(3) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let inbox = format!("{INBOX}allow_from = [\"n1\"]\n");
+    let mesh = mesh(&segment, dir.path(), &["", &inbox, ""]);
+    fs::write(mesh[0].dir.join("file"), "hello").unwrap();
+    let file = mesh[0].dir.join("file");
+    let args = ["send", file.to_str().unwrap(), "--to", "n2"];
+    assert!(mesh[0].call(&args).status.success());
+    let answer = mesh[2].call(&args);
+    assert_fails(&answer, 7, &["0 of 1 receivers"]);
+    assert!(String::from_utf8_lossy(&answer.stdout).contains("no files from this node"));
+}
+
+#[test]
 fn a_name_that_two_nodes_have_is_not_guessed() {
     let Some(segment) = Segment::new(3) else { return };
     let dir = tempfile::tempdir().unwrap();

@@ -60,10 +60,12 @@ pub enum Refusal {
     Busy,
     /// The receiver has no inbox.
     NoInbox,
+    /// The receiver takes no files from this source.
+    NotAllowed,
 }
 
 impl Refusal {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::BadName,
         Self::NoSpace,
         Self::Unwritable,
@@ -71,6 +73,7 @@ impl Refusal {
         Self::Corrupt,
         Self::Busy,
         Self::NoInbox,
+        Self::NotAllowed,
     ];
 
     /// Returns the reason in words.
@@ -84,6 +87,7 @@ impl Refusal {
             Self::Corrupt => "the file does not match its announced hash",
             Self::Busy => "too many transfers at once there",
             Self::NoInbox => "it takes no files (no inbox configured)",
+            Self::NotAllowed => "it takes no files from this node",
         }
     }
 }

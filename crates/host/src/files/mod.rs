@@ -67,13 +67,15 @@ pub enum Action<P> {
     ForgetSent(FlowId),
 }
 
-/// How an earlier reception of a file ended.
+/// What a host knows of an announced file before it looks for a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// It was delivered.
+    /// An earlier reception delivered it.
     Delivered,
     /// It was cancelled here.
     Cancelled,
+    /// Its source is not one whose files are taken.
+    Unwelcome,
 }
 
 /// What [`Action::Prepare`] found.
@@ -154,6 +156,16 @@ impl<P: Clone + PartialEq> Files<P> {
         &self.elsewhere
     }
 
+    /// Returns the files that are being received or are kept for verification.
+    pub fn receiving(&self) -> impl Iterator<Item = FlowId> {
+        self.receptions.keys().copied()
+    }
+
+    /// Returns the present inbox and the one that a restart begins with.
+    pub fn inboxes(&self) -> impl Iterator<Item = &P> {
+        self.inbox.iter().chain(&self.configured)
+    }
+
     /// Returns the next thing to do.
     pub fn poll_action(&mut self) -> Option<Action<P>> {
         self.actions.pop_front()
@@ -192,10 +204,16 @@ impl<P: Clone + PartialEq> Files<P> {
         self.discard(flow);
     }
 
+    /// Ends the reception of a file whose source does not return. It is received anew if it is
+    /// announced again.
+    pub fn give_up(&mut self, flow: FlowId) {
+        self.discard(flow);
+    }
+
     // ---- handle
 
-    /// Takes an event of the engine. Returns it if it is not about files. `known` says how an
-    /// earlier reception of an announced file ended.
+    /// Takes an event of the engine. Returns it if it is not about files. `known` says what is
+    /// known of an announced file.
     pub fn handle_event(
         &mut self,
         event: Event,
@@ -229,6 +247,7 @@ impl<P: Clone + PartialEq> Files<P> {
             // The engine asks for its verification, which `handle_assembled` confirms at once.
             Some(Known::Delivered) => return self.accept_all(&manifest),
             Some(Known::Cancelled) => return self.refuse(flow, Refusal::Cancelled),
+            Some(Known::Unwelcome) => return self.refuse(flow, Refusal::NotAllowed),
             None => {}
         }
         let place = self.elsewhere.get(&flow).or(self.inbox.as_ref());

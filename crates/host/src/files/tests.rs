@@ -90,6 +90,8 @@ fn what_is_known_or_has_no_place_is_answered_at_once() {
     assert_eq!(handle(&mut files, Event::Assembled(FLOW)), [Action::Delivered(FLOW)]);
     assert_eq!(files.handle_event(announced(), |_| Some(Known::Cancelled)), None);
     assert_eq!(actions(&mut files), [Action::Refuse(FLOW, Refusal::Cancelled)]);
+    assert_eq!(files.handle_event(announced(), |_| Some(Known::Unwelcome)), None);
+    assert_eq!(actions(&mut files), [Action::Refuse(FLOW, Refusal::NotAllowed)]);
 
     let mut homeless = Files::new(None, BTreeMap::new());
     let refused = [Action::Refuse(FLOW, Refusal::NoInbox)];

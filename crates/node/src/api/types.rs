@@ -32,6 +32,8 @@ pub struct Status {
     pub nodes: usize,
     /// Number of transfers in progress.
     pub transfers_open: usize,
+    /// Parts of files whose sources are gone.
+    pub kept: KeptParts,
     /// Use of the channel.
     #[serde(flatten)]
     pub usage: Usage,
@@ -51,6 +53,15 @@ pub struct Status {
     pub coding: Vec<Coding>,
     /// Possible problems and what to do about them.
     pub hints: Vec<String>,
+}
+
+/// Parts of files that are kept for when their sources return.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptParts {
+    /// Number of files.
+    pub files: usize,
+    /// Bytes of them that are there.
+    pub bytes: u64,
 }
 
 /// Gateway between the host and a tunnel scheme.
@@ -328,7 +339,7 @@ pub enum State {
     Verifying,
     /// A receiver has the verified file, or a source has nothing more to send.
     Complete,
-    /// The receiver was reached before and is unreachable now.
+    /// The other end, receiver or source, was reached before and is unreachable now.
     Lost,
     /// The source withdrew the transfer.
     Withdrawn,
@@ -373,7 +384,7 @@ pub struct Transfer {
     pub direction: Direction,
     /// State of the transfer.
     pub state: State,
-    /// Reason, if the transfer was refused or failed.
+    /// Reason, if the transfer was refused or failed or cannot go on.
     pub reason: Option<String>,
     /// Whether the transfer has ended at this node.
     pub ended: bool,

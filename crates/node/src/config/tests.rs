@@ -28,7 +28,34 @@ fn paths_are_relative_to_the_file() {
     let more = "[inbox]\ndir = \"in\"\n[api]\nsocket = \"/run/x.sock\"\n";
     let config = parse(&format!("{SMALLEST}{more}")).unwrap();
     assert_eq!(config.inbox.unwrap(), Path::new("/etc/ncmesh/in"));
+    assert_eq!(config.inbox_limits, InboxLimits::default());
     assert_eq!(config.api_socket, Path::new("/run/x.sock"));
+}
+
+#[test]
+fn the_inbox_has_limits() {
+    let limits = |more: &str| {
+        parse(&format!("{SMALLEST}[inbox]\ndir = \"in\"\n{more}")).map(|config| config.inbox_limits)
+    };
+    let all =
+        "max_bytes = \"2G\"\nreserve = 5_000\nallow_from = [\"barn\", 7, \"8\"]\nkeep_days = 1\n";
+    let all = limits(all).unwrap();
+    assert_eq!(all.space, SpaceLimits { max_bytes: Some(2_000_000_000), reserve: 5000 });
+    assert_eq!(all.keep, std::time::Duration::from_secs(86_400));
+    let allowed = all.allow_from.unwrap();
+    let is_allowed = |node, name| allowed.iter().any(|sender| sender.is(NodeId(node), name));
+    assert!(is_allowed(7, None) && is_allowed(8, None) && is_allowed(9, Some("barn")));
+    assert!(!is_allowed(9, None) && !is_allowed(9, Some("n9")));
+    for (bad, word) in [
+        ("max_bytes = \"2X\"\n", "64M"),
+        ("reserve = -1\n", "64M"),
+        ("keep_days = 9999\n", "0 to 3650"),
+        ("allow = []\n", "allow_from"),
+    ] {
+        let problem = limits(bad).unwrap_err();
+        assert_eq!(problem.line, Some(9), "{problem}");
+        assert!(problem.to_string().contains(word), "{problem}");
+    }
 }
 
 #[test]

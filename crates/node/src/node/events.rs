@@ -2,12 +2,14 @@
 //! packets go to the gateway and the streams.
 
 use super::Node;
+use crate::config::InboxLimits;
 use crate::state::{Delivery, append_delivery};
 use crate::store::delivery::deliver;
 use crate::store::reception::{Prepared as Place, discard, prepare};
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Manifest, Refusal};
 use ncmesh_host::files::{Action, Attempt, Known, Prepared};
+use ncmesh_stack::Stack;
 use ncmesh_wire::FlowId;
 use std::io;
 use std::path::PathBuf;
@@ -17,9 +19,11 @@ impl Node {
     pub fn handle_events(&mut self) {
         while let Some(event) = self.stack.poll_event() {
             self.log(&event);
-            let known = |manifest: &Manifest| {
-                let delivery = self.delivered.find(manifest)?;
-                Some(if delivery.path.is_some() { Known::Delivered } else { Known::Cancelled })
+            let known = |manifest: &Manifest| match self.delivered.find(manifest) {
+                Some(delivery) if delivery.path.is_some() => Some(Known::Delivered),
+                Some(_) => Some(Known::Cancelled),
+                None if !is_welcome(&self.limits, &self.stack, manifest) => Some(Known::Unwelcome),
+                None => None,
             };
             match self.files.handle_event(event, known) {
                 Some(Event::Packet { from, packet }) => self.arrived(from, packet),
@@ -72,8 +76,13 @@ impl Node {
                     self.stack.at(now, &mut self.storage).accept(flow, &have);
                 }
                 Action::Refuse(flow, why) => {
-                    if why == Refusal::NoInbox {
-                        tracing::warn!("{flow}: refused, there is no inbox");
+                    match why {
+                        Refusal::NoInbox => tracing::warn!("{flow}: refused, there is no inbox"),
+                        Refusal::NotAllowed => {
+                            let source = self.name_of(flow.source);
+                            tracing::warn!("{flow}: refused, {source} is not in allow_from");
+                        }
+                        _ => {}
                     }
                     self.stack.at(now, &mut self.storage).refuse(flow, why);
                 }
@@ -92,7 +101,8 @@ impl Node {
     /// Makes or finds the place of an announced file.
     fn prepare(&mut self, attempt: Attempt, inbox: PathBuf, manifest: Manifest) {
         let flow = manifest.flow;
-        let work = move || prepare(&inbox, &manifest);
+        let limits = self.limits.space;
+        let work = move || prepare(&inbox, &manifest, &limits);
         self.handle.work(work, move |node, place| {
             let (incoming, answer) = match place {
                 Ok(Place::Receiving(incoming, have)) => {
@@ -143,7 +153,7 @@ impl Node {
     }
 
     /// Remembers that a file was cancelled here, so that a restart does not receive it either.
-    fn note_cancelled(&mut self, manifest: &Manifest) {
+    pub(super) fn note_cancelled(&mut self, manifest: &Manifest) {
         let flow = manifest.flow;
         let delivery = Delivery { hash: manifest.hash, path: None };
         self.delivered.learn(flow, delivery.clone());
@@ -159,6 +169,14 @@ impl Node {
         self.handle
             .work(move || journal.remove(flow), |_, removed| log_failure("outgoing", removed));
     }
+}
+
+/// Returns whether files of this source are taken.
+fn is_welcome(limits: &InboxLimits, stack: &Stack, manifest: &Manifest) -> bool {
+    let source = manifest.flow.source;
+    let name = stack.topology().state(source).map(|state| state.name.as_str());
+    let allowed = limits.allow_from.as_ref();
+    allowed.is_none_or(|allowed| allowed.iter().any(|sender| sender.is(source, name)))
 }
 
 pub(super) fn log_failure(what: &str, result: io::Result<()>) {

@@ -10,10 +10,11 @@ mod streams;
 #[cfg(test)]
 mod tests;
 mod tunnel;
+mod unfinished;
 mod view;
 
 use crate::api::types::{ApiError, ErrorCode};
-use crate::config::NodeConfig;
+use crate::config::{InboxLimits, NodeConfig};
 use crate::state::{Delivered, OutgoingFile, StateDir};
 use crate::store::FileStorage;
 use crate::stream::Ports;
@@ -44,6 +45,10 @@ pub struct Node {
     /// Decides about files that are received and sent.
     files: Files<PathBuf>,
     delivered: Delivered,
+    /// Limits on received files.
+    limits: InboxLimits,
+    /// What is left in the inboxes of files that nobody sends.
+    unfinished: unfinished::Unfinished,
     /// Files that are sent or were since the start.
     sources: BTreeMap<FlowId, OutgoingFile>,
     last_heard: BTreeMap<NodeId, Instant>,
@@ -113,12 +118,14 @@ impl Node {
         let peers: BTreeMap<NodeId, u64> = parts.state.peer_epochs().into_iter().collect();
         let mut node = Self {
             stack,
-            storage: FileStorage::default(),
+            storage: FileStorage::new(config.inbox_limits.space),
             clock,
             state: Arc::new(parts.state),
             handle: parts.handle,
             files: Files::new(config.inbox.clone(), inboxes.clone()),
             delivered: parts.delivered,
+            limits: config.inbox_limits.clone(),
+            unfinished: Default::default(),
             sources: BTreeMap::new(),
             last_heard: BTreeMap::new(),
             savers: Savers::new(parts.epoch, peers.clone(), inboxes),
@@ -205,6 +212,9 @@ impl Node {
             return Ok(());
         }
         let known = self.stack.transfers().iter().any(|t| t.flow == flow);
+        if !known && self.cancel_part(flow) {
+            return Ok(());
+        }
         Err(if known {
             ApiError::new(ErrorCode::Ended, format!("transfer {flow} has ended already"))
         } else {

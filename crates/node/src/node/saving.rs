@@ -85,6 +85,7 @@ impl Node {
     pub fn tidy(&mut self) {
         self.save_receivers();
         self.note_coding();
+        self.tidy_parts();
         self.save_peer_epochs(self.clock.now());
     }
 

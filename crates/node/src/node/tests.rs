@@ -1,8 +1,11 @@
 //! A node whose state directory cannot be written for a while.
 
 use super::*;
+use crate::api::types::{KeptParts, State};
+use crate::store::reception::{Prepared, prepare};
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Geometry, Manifest};
+use ncmesh_engine::storage::Storage;
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -80,6 +83,37 @@ async fn inboxes_that_cannot_be_saved_are_saved_as_soon_as_they_can() {
     std::fs::remove_dir(&obstacle).unwrap();
     woken(&mut node, &mut calls).await;
     assert_eq!(node.state.inboxes(), BTreeMap::from([(flow, dir.path().join("in"))]));
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_file_is_shown_and_can_be_removed() {
+    let (mut node, mut calls, dir) = node();
+    let inbox = dir.path().join("in");
+    let flow = FlowId { source: NodeId(7), serial: 1 };
+    let geometry = Geometry::new(1000, 32, 1400).unwrap();
+    let manifest = Manifest { flow, name: "a".into(), geometry, root: [1; 32], hash: [2; 32] };
+    let limits = node.limits.space;
+    let Prepared::Receiving(incoming, _) = prepare(&inbox, &manifest, &limits).unwrap() else {
+        panic!("nothing was delivered");
+    };
+    let mut earlier = FileStorage::new(limits);
+    earlier.receive(flow, incoming);
+    earlier.write(flow, 0, 0, &[7; 1000], &[0; 32]).unwrap();
+    drop(earlier);
+
+    node.use_inbox(inbox.clone());
+    node.tidy();
+    answered(&mut node, &mut calls).await;
+    let shown = node.transfers();
+    assert_eq!((shown[0].id.as_str(), shown[0].bytes), ("7-00000001", 1000));
+    assert_eq!(shown[0].state, State::Lost);
+    assert_eq!(node.status().kept, KeptParts { files: 1, bytes: 1000 });
+
+    node.cancel(flow).unwrap();
+    answered(&mut node, &mut calls).await;
+    answered(&mut node, &mut calls).await;
+    assert_eq!(node.transfers(), []);
+    assert_eq!(std::fs::read_dir(inbox.join(".ncmesh")).unwrap().count(), 0);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! How the node shows itself to people and programs.
 
+use super::unfinished::SOURCE_GONE;
 use super::{Node, coding, graph};
 use crate::api::types::{Direction, Peer, Receiver, State, Status, Traffic, Transfer};
 use crate::state::to_hex;
@@ -33,6 +34,7 @@ impl Node {
             neighbors: self.stack.inbound().count(),
             nodes: others.count(),
             transfers_open: transfers.iter().filter(|t| !has_ended(t)).count(),
+            kept: self.kept_parts(),
             usage: self.stack.usage(),
             sent: counters.all_sent().map(traffic).collect(),
             heard: counters.all_heard().map(traffic).collect(),
@@ -111,16 +113,19 @@ impl Node {
         graph::network_graph(self.stack.topology(), self.id(), |node| self.name_of(node))
     }
 
-    /// `GET /v1/transfers`, oldest first.
+    /// `GET /v1/transfers`: parts whose sources are gone, then the others, oldest first.
     #[must_use]
     pub fn transfers(&self) -> Vec<Transfer> {
         let mut all = self.stack.transfers();
         all.sort_by_key(|t| (t.started, t.flow));
-        all.iter().map(|t| self.transfer(t)).collect()
+        self.kept_transfers(&all).chain(all.iter().map(|t| self.transfer(t))).collect()
     }
 
     fn transfer(&self, t: &TransferStatus) -> Transfer {
-        let (state, reason) = stage(t.stage);
+        let (state, reason) = match stage(t.stage) {
+            _ if self.is_source_gone(t) => (State::Lost, Some(SOURCE_GONE.into())),
+            shown => shown,
+        };
         let end = t.finished.unwrap_or_else(|| self.clock.now());
         let sent = self.sources.get(&t.flow);
         let sent_from = sent.map(|file| file.path.clone());

@@ -5,6 +5,9 @@
 //! checksum. Records are not forced to disk. After a power loss a record may therefore be torn, or
 //! be there without its data. A record is a claim that must be checked against the data, never a
 //! proof.
+//!
+//! While a journal is open, it holds a shared lock. Who removes the reception's files takes the
+//! exclusive one first.
 
 use crate::root::Root;
 use crate::state::ManifestRecord;
@@ -13,10 +16,13 @@ use ncmesh_engine::file::merkle::Hash;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"ncmj0001";
 const CHECKSUM_LEN: usize = 8;
+/// Length of the longest manifest read, bytes: a name of 200 bytes, escaped, and hashes.
+const LONGEST_HEAD: u64 = 4096;
 /// Length of a record, bytes.
 pub const RECORD_LEN: usize = 4 + 32 + CHECKSUM_LEN;
 
@@ -35,6 +41,13 @@ pub struct Claims {
     pub length: u64,
 }
 
+impl Claims {
+    /// Returns the claims of a journal that was just made.
+    pub(super) fn none() -> Self {
+        Self { batches: BTreeMap::new(), length: 0 }
+    }
+}
+
 impl Journal {
     /// Makes the journal of `manifest` and forces it to disk.
     ///
@@ -42,7 +55,7 @@ impl Journal {
     /// The file cannot be written.
     pub(crate) fn create(inbox: &Root, path: &Path, manifest: &Manifest) -> io::Result<Self> {
         inbox.replace(path, &head(manifest)?)?;
-        Ok(Self { file: inbox.open_to_append(path)? })
+        Ok(Self { file: locked(inbox.open_to_append(path)?)? })
     }
 
     /// Opens an existing journal and truncates it after its last valid record. Returns `None` if
@@ -58,7 +71,7 @@ impl Journal {
         if !inbox.has(path)? {
             return Ok(None);
         }
-        let file = inbox.open_to_append(path)?;
+        let file = locked(inbox.open_to_append(path)?)?;
         let Some(claims) = read(BufReader::new(&file), manifest)? else { return Ok(None) };
         file.set_len(claims.length)?;
         Ok(Some((Self { file }, claims)))
@@ -70,6 +83,15 @@ impl Journal {
     /// The file cannot be written.
     pub fn append(&mut self, batch: u32, hash: &Hash) -> io::Result<()> {
         self.file.write_all(&record(batch, hash))
+    }
+}
+
+/// Locks a journal against removal.
+fn locked(file: File) -> io::Result<File> {
+    file.lock_shared()?;
+    match file.metadata()?.nlink() {
+        0 => Err(io::Error::new(io::ErrorKind::Interrupted, "the journal was just removed")),
+        _ => Ok(file),
     }
 }
 
@@ -98,6 +120,19 @@ pub fn read(mut journal: impl Read, manifest: &Manifest) -> io::Result<Option<Cl
             claims.batches.insert(batch, hash);
         }
     }
+}
+
+/// Reads the header of a journal. Returns the file it belongs to and the header's length, or `None`
+/// if it is damaged.
+pub(super) fn read_head(mut journal: impl Read) -> Option<(Manifest, u64)> {
+    let mut start = [0; 12];
+    journal.read_exact(&mut start).ok()?;
+    let (_, length) = start.split_last_chunk::<4>()?;
+    let length = u64::from(u32::from_be_bytes(*length)).min(LONGEST_HEAD);
+    let mut json = Vec::new();
+    journal.take(length).read_to_end(&mut json).ok()?;
+    let manifest = Manifest::try_from(&serde_json::from_slice::<ManifestRecord>(&json).ok()?);
+    Some((manifest.ok()?, 12 + length + CHECKSUM_LEN as u64))
 }
 
 /// Returns the header of `manifest`'s journal. A journal that begins otherwise belongs to another

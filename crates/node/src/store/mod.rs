@@ -1,14 +1,18 @@
 //! Files that this node sends, and files that it receives into its inbox.
 //!
-//! A file being received is `.ncmesh/<flow>.part` in the inbox, at its full length from the start,
-//! with its [`journal`] beside it. [`reception`] prepares and resumes it, [`delivery`] verifies and
-//! renames it. All are opened below the inbox only, never through a symbolic link
-//! ([`Root`](crate::root::Root)).
+//! A file being received is `.ncmesh/<flow>.part` in the inbox, at its full length from the start
+//! but without blocks, with its [`journal`] beside it. Each batch claims its space as it arrives.
+//! [`reception`] prepares and resumes it, [`delivery`] verifies and renames it, [`parts`] collects
+//! what is left of files whose sources are gone. All are opened below the inbox only, never through
+//! a symbolic link.
 
 pub mod delivery;
 pub mod journal;
+pub mod parts;
 pub mod reception;
+mod space;
 
+use crate::config::SpaceLimits;
 use journal::Journal;
 use ncmesh_engine::file::Refusal;
 use ncmesh_engine::file::merkle::Hash;
@@ -21,10 +25,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Open files of all transfers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct FileStorage {
     outgoing: BTreeMap<FlowId, File>,
     incoming: BTreeMap<FlowId, Incoming>,
+    /// Bytes that each inbox takes, as far as is known. The operator names the inboxes.
+    used: BTreeMap<PathBuf, u64>,
+    limits: SpaceLimits,
 }
 
 /// A file being received.
@@ -32,9 +39,18 @@ pub struct FileStorage {
 pub struct Incoming {
     part: File,
     journal: Journal,
+    inbox: PathBuf,
+    /// Bytes that the inbox took when this was prepared.
+    used: u64,
 }
 
 impl FileStorage {
+    /// Returns a storage without files, whose inboxes keep to `limits`.
+    #[must_use]
+    pub fn new(limits: SpaceLimits) -> Self {
+        Self { outgoing: BTreeMap::new(), incoming: BTreeMap::new(), used: BTreeMap::new(), limits }
+    }
+
     /// Registers the file that is sent as `flow`.
     pub fn provide(&mut self, flow: FlowId, file: File) {
         self.outgoing.insert(flow, file);
@@ -42,6 +58,7 @@ impl FileStorage {
 
     /// Registers the part file and journal that are received as `flow`.
     pub fn receive(&mut self, flow: FlowId, incoming: Incoming) {
+        self.used.insert(incoming.inbox.clone(), incoming.used);
         self.incoming.insert(flow, incoming);
     }
 
@@ -70,8 +87,12 @@ impl Storage for FileStorage {
         hash: &Hash,
     ) -> Result<(), StorageError> {
         let incoming = self.incoming.get_mut(&flow).ok_or(StorageError::Unwritable)?;
-        let written = incoming.part.write_all_at(data, offset);
-        written.and_then(|()| incoming.journal.append(batch, hash)).map_err(|e| {
+        let used = self.used.entry(incoming.inbox.clone()).or_insert(incoming.used);
+        let written = space::check(&incoming.part, *used, data.len() as u64, &self.limits)
+            .and_then(|()| incoming.part.write_all_at(data, offset))
+            .and_then(|()| incoming.journal.append(batch, hash));
+        *used = used.saturating_add(data.len() as u64);
+        written.map_err(|e| {
             tracing::warn!("{flow}: cannot write batch {batch}: {e}");
             if is_full(&e) { StorageError::NoSpace } else { StorageError::Unwritable }
         })

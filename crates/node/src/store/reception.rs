@@ -1,21 +1,17 @@
 //! Preparation of a reception: makes the part file, or finds the batches it already has.
 
 use super::delivery::find_delivered;
-use super::journal::{Claims, Journal};
-use super::{DIR, Incoming, Places, refusal};
+use super::journal::{Claims, Journal, RECORD_LEN};
+use super::{DIR, Incoming, Places, refusal, space};
+use crate::config::SpaceLimits;
 use crate::root::Root;
 use ncmesh_engine::file::merkle;
 use ncmesh_engine::file::{BatchSet, Manifest, Refusal};
 use ncmesh_wire::FlowId;
-use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
-use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-/// Upper bound of the journal's growth for each batch, bytes.
-const JOURNAL_BYTES: u64 = 128;
 
 /// Result of the preparation.
 #[derive(Debug)]
@@ -27,22 +23,26 @@ pub enum Prepared {
     Delivered,
 }
 
-/// Prepares the reception of `manifest` in `inbox`: makes or opens its part file and journal.
-/// Blocks on the disk.
+/// Prepares the reception of `manifest` in `inbox`: makes or opens its part file and journal, and
+/// checks that what is missing fits. Claims no space yet. Blocks on the disk.
 ///
 /// Batches count as present only if their bytes on disk have the recorded hash.
 ///
 /// # Errors
 /// [`Refusal::NoSpace`] or [`Refusal::Unwritable`].
-pub fn prepare(inbox: &Path, manifest: &Manifest) -> Result<Prepared, Refusal> {
-    prepare_in(inbox, manifest).map_err(|e| {
+pub fn prepare(
+    inbox: &Path,
+    manifest: &Manifest,
+    limits: &SpaceLimits,
+) -> Result<Prepared, Refusal> {
+    prepare_in(inbox, manifest, limits).map_err(|e| {
         tracing::warn!("{} cannot take {:?}: {e}", inbox.display(), manifest.name);
         refusal(&e)
     })
 }
 
-fn prepare_in(inbox: &Path, manifest: &Manifest) -> io::Result<Prepared> {
-    let (inbox, places) = (Root::make(inbox)?, Places::new(manifest.flow));
+fn prepare_in(dir: &Path, manifest: &Manifest, limits: &SpaceLimits) -> io::Result<Prepared> {
+    let (inbox, places) = (Root::make(dir)?, Places::new(manifest.flow));
     inbox.make_dir(DIR)?;
     let earlier = Journal::resume(&inbox, &places.journal, manifest)?;
     // The daemon may have stopped after it gave the file its name, and before it recorded that or
@@ -51,19 +51,33 @@ fn prepare_in(inbox: &Path, manifest: &Manifest) -> io::Result<Prepared> {
         inbox.remove(&places.part)?;
         return Ok(Prepared::Delivered);
     }
-    if let Some((journal, claims)) = earlier {
+    // The journal comes first: its lock keeps the part file.
+    let is_new = earlier.is_none();
+    let opened = match earlier {
+        Some(found) => Ok(found),
+        None => Journal::create(&inbox, &places.journal, manifest).map(|new| (new, Claims::none())),
+    };
+    let prepared = opened.and_then(|(journal, claims)| {
         let part = open_part(&inbox, &places.part, manifest)?;
         let have = verified(&part, manifest, &claims);
-        return Ok(Prepared::Receiving(Incoming { part, journal }, have));
-    }
-    let begun = open_part(&inbox, &places.part, manifest).and_then(|part| {
-        Ok(Incoming { part, journal: Journal::create(&inbox, &places.journal, manifest)? })
+        let used = space::used(&inbox, limits)?;
+        let missing = missing_bytes(manifest, &have);
+        space::check(&part, used, missing, limits)?;
+        let incoming = Incoming { part, journal, inbox: dir.to_owned(), used };
+        Ok(Prepared::Receiving(incoming, have))
     });
-    if begun.is_err() {
-        // Some file systems would keep preallocated blocks.
+    if prepared.is_err() && is_new {
         remove(&inbox, &places);
     }
-    Ok(Prepared::Receiving(begun?, BatchSet::none(manifest.geometry.batches())))
+    prepared
+}
+
+/// Returns the bytes that are still to be written, journal included.
+fn missing_bytes(manifest: &Manifest, have: &BatchSet) -> u64 {
+    let g = &manifest.geometry;
+    let there: u64 = have.iter().map(|batch| g.data_len(batch) as u64).sum();
+    let records = u64::from(g.batches() - have.count()) * RECORD_LEN as u64;
+    g.size() - there + records
 }
 
 /// Removes what was received of `flow`. Blocks on the disk.
@@ -82,34 +96,16 @@ fn remove(inbox: &Root, places: &Places) {
     }
 }
 
-/// Opens the part file and sets it to its full length, with its space allocated. Keeps its
+/// Opens the part file and sets it to its full length, of which nothing is allocated yet. Keeps its
 /// contents.
 fn open_part(inbox: &Root, path: &Path, manifest: &Manifest) -> io::Result<File> {
     let size = manifest.geometry.size();
     let part = inbox.open_to_write(path)?;
     if part.metadata()?.len() != size {
-        let journal = u64::from(manifest.geometry.batches()) * JOURNAL_BYTES;
-        allocate(&part, size, journal)?;
         part.set_len(size)?;
         inbox.sync_parent(path)?;
     }
     Ok(part)
-}
-
-/// Allocates `size` bytes for `part`, and checks that `more` bytes are left for the journal.
-fn allocate(part: &File, size: u64, more: u64) -> io::Result<()> {
-    if size == 0 {
-        return Ok(());
-    }
-    // Check the free space first: fallocate may use all of it before it fails.
-    let space = fstatvfs(part)?;
-    if space.f_bavail.saturating_mul(space.f_frsize) < size.saturating_add(more) {
-        return Err(io::ErrorKind::StorageFull.into());
-    }
-    match fallocate(part, FallocateFlags::empty(), 0, size) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-        other => Ok(other?),
-    }
 }
 
 /// Returns the claimed batches whose data is really there.

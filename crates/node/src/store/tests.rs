@@ -2,15 +2,21 @@
 //! claimed whose data is missing.
 
 use super::delivery::deliver;
+use super::parts::collect;
 use super::reception::{Prepared, check_inbox, discard, prepare};
 use super::*;
 use ncmesh_engine::file::merkle::{self, MerkleTree};
 use ncmesh_engine::file::{BatchSet, Geometry, Manifest, Refusal};
 use ncmesh_wire::NodeId;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
+
+/// No limits on space.
+const LIMITS: SpaceLimits = SpaceLimits { max_bytes: None, reserve: 0 };
 
 /// A file with its manifest, and an inbox to receive it in.
 struct Fixture {
@@ -20,6 +26,12 @@ struct Fixture {
 }
 
 impl Fixture {
+    /// Returns another file of the same contents in the same inbox, not yet announced.
+    fn another(&self, serial: u32) -> Manifest {
+        let flow = FlowId { serial, ..self.manifest.flow };
+        Manifest { flow, ..self.manifest.clone() }
+    }
+
     /// Makes a file of `length` bytes in batches of about 500.
     fn new(length: usize) -> Self {
         let data: Vec<u8> = (0..length).map(|i| (i * 7 + i / 251) as u8).collect();
@@ -44,9 +56,9 @@ impl Fixture {
     }
 
     fn prepare(&self) -> (FileStorage, BatchSet) {
-        match prepare(self.inbox.path(), &self.manifest) {
+        match prepare(self.inbox.path(), &self.manifest, &LIMITS) {
             Ok(Prepared::Receiving(incoming, have)) => {
-                let mut storage = FileStorage::default();
+                let mut storage = FileStorage::new(LIMITS);
                 storage.receive(self.manifest.flow, incoming);
                 (storage, have)
             }
@@ -181,7 +193,7 @@ fn a_stop_right_after_the_rename_loses_nothing() {
     fixture.write_all(&mut storage);
     let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
     // State after the rename: the journal is still there, the part file is not.
-    let again = prepare(fixture.inbox.path(), &fixture.manifest);
+    let again = prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS);
     assert!(matches!(again, Ok(Prepared::Delivered)), "{again:?}");
     assert_eq!(deliver(fixture.inbox.path(), &fixture.manifest), Ok(path));
     assert!(!fixture.inbox.path().join("file (2).bin").exists());
@@ -229,7 +241,7 @@ fn a_file_that_is_not_what_was_announced_is_not_delivered() {
 fn a_place_that_cannot_be_written_is_refused() {
     let fixture = Fixture::new(100);
     fs::write(fixture.inbox.path().join(".ncmesh"), "no directory").unwrap();
-    let refused = prepare(fixture.inbox.path(), &fixture.manifest).unwrap_err();
+    let refused = prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap_err();
     assert_eq!(refused, Refusal::Unwritable);
 }
 
@@ -239,7 +251,7 @@ fn a_source_that_shrank_cannot_be_read() {
     let path = dir.path().join("file");
     fs::write(&path, "0123456789").unwrap();
     let flow = FlowId { source: NodeId(1), serial: 1 };
-    let mut storage = FileStorage::default();
+    let mut storage = FileStorage::new(LIMITS);
     let mut four = [0; 4];
     assert_eq!(storage.read(flow, 0, &mut four), Err(StorageError::Unreadable));
     storage.provide(flow, File::open(&path).unwrap());
@@ -274,14 +286,14 @@ fn links_in_the_inbox_lead_nowhere() {
         fs::rename(file, &aside).unwrap();
         symlink(&victim, file).unwrap();
         assert_eq!(
-            prepare(fixture.inbox.path(), &fixture.manifest).unwrap_err(),
+            prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap_err(),
             Refusal::Unwritable
         );
         untouched();
         fs::remove_file(file).unwrap();
         fs::hard_link(&victim, file).unwrap();
         assert_eq!(
-            prepare(fixture.inbox.path(), &fixture.manifest).unwrap_err(),
+            prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap_err(),
             Refusal::Unwritable
         );
         untouched();
@@ -299,7 +311,80 @@ fn links_in_the_inbox_lead_nowhere() {
     fs::remove_dir_all(&hidden).unwrap();
     symlink(beside.path(), &hidden).unwrap();
     assert!(check_inbox(fixture.inbox.path()).is_err());
-    let refused = prepare(fixture.inbox.path(), &fixture.manifest).unwrap_err();
+    let refused = prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap_err();
     assert_eq!(refused, Refusal::Unwritable);
     assert_eq!(fs::read_dir(beside.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn announcements_claim_no_space_and_batches_no_more_than_is_allowed() {
+    let fixture = Fixture::new(300_000);
+    let limits = SpaceLimits { max_bytes: Some(1_000_000), reserve: 0 };
+    let mut storage = FileStorage::new(limits);
+    for serial in 0..60 {
+        let manifest = fixture.another(serial);
+        match prepare(fixture.inbox.path(), &manifest, &limits) {
+            Ok(Prepared::Receiving(incoming, _)) => storage.receive(manifest.flow, incoming),
+            other => panic!("file {serial}: {other:?}"),
+        }
+    }
+    let write = |storage: &mut FileStorage, serial, batch| {
+        let (flow, data) = (fixture.another(serial).flow, fixture.batch(batch));
+        let offset = fixture.manifest.geometry.offset(batch);
+        storage.write(flow, batch, offset, data, &merkle::leaf(data))
+    };
+    let batches = fixture.manifest.geometry.batches();
+    for serial in [7, 8] {
+        let written = (0..batches).try_for_each(|batch| write(&mut storage, serial, batch));
+        assert_eq!(written, Ok(()), "file {serial}");
+    }
+    // The journals take a block each. What is left of the limit is less than a third file, and no
+    // announcement holds any of it.
+    let full = (0..batches).find(|batch| write(&mut storage, 9, *batch).is_err());
+    let least = batches / 20;
+    assert!(full.is_some_and(|batch| batch > least), "{full:?} of {batches}");
+    assert_eq!(write(&mut storage, 10, 0), Err(StorageError::NoSpace));
+    let refused = prepare(fixture.inbox.path(), &fixture.another(99), &limits);
+    assert_eq!(refused.unwrap_err(), Refusal::NoSpace);
+
+    let reserve = SpaceLimits { max_bytes: None, reserve: u64::MAX };
+    let refused = prepare(fixture.inbox.path(), &fixture.another(99), &reserve);
+    assert_eq!(refused.unwrap_err(), Refusal::NoSpace);
+}
+
+#[test]
+fn parts_are_kept_while_they_are_young_and_hold_something() {
+    let fixture = Fixture::new(2600);
+    let inbox = fixture.inbox.path();
+    let day = Duration::from_secs(24 * 3600);
+    let kept = |open: &[FlowId], now| -> Vec<(FlowId, u64)> {
+        let open: BTreeSet<FlowId> = open.iter().copied().collect();
+        let parts = collect(inbox, &open, day, now).unwrap();
+        parts.iter().map(|part| (part.manifest.flow, part.bytes)).collect()
+    };
+    assert_eq!(kept(&[], SystemTime::now()), [], "an inbox that was never used");
+
+    // One with a batch, one without, one that is not open any more, one without a journal.
+    let (mut storage, _) = fixture.prepare();
+    fixture.write(&mut storage, 1);
+    let flow = fixture.manifest.flow;
+    let empty = fixture.another(6);
+    drop(prepare(inbox, &empty, &LIMITS).unwrap());
+    fs::write(inbox.join(DIR).join("7-00000007.part"), "stray").unwrap();
+    fs::write(inbox.join(DIR).join("notes"), "mine").unwrap();
+
+    let later = SystemTime::now() + 2 * day;
+    assert_eq!(kept(&[flow], later), [], "it is being received");
+    assert!(!fixture.inbox.path().join(Places::new(empty.flow).part).exists());
+    assert!(fixture.places().part.exists());
+    let bytes = fixture.manifest.geometry.data_len(0) as u64;
+    assert_eq!(kept(&[], SystemTime::now()), [(flow, bytes)]);
+    // Its journal is still open, so it is not removed, however old it is.
+    assert_eq!(kept(&[], later), []);
+    assert!(fixture.places().part.exists());
+    drop(storage);
+    assert_eq!(kept(&[], SystemTime::now()), [(flow, bytes)]);
+    assert_eq!(kept(&[], later), []);
+    let left: Vec<_> = fs::read_dir(inbox.join(DIR)).unwrap().map(|e| e.unwrap().path()).collect();
+    assert_eq!(left, [inbox.join(DIR).join("notes")]);
 }

@@ -28,6 +28,7 @@ const STATES: &[(u64, &str)] = &[
     (20, "refused: does not match its hash"),
     (21, "refused: busy"),
     (22, "refused: no inbox"),
+    (23, "refused: source not allowed"),
 ];
 
 const FLOW: Part = field(flow("flow", "Flow", "the transfer"));

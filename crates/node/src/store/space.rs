@@ -1,0 +1,47 @@
+//! Space that an inbox may take.
+//!
+//! Space is claimed as batches arrive: an announcement costs a journal of a few hundred bytes, and
+//! a part file that has its length but no blocks. So a member that announces files and never sends
+//! them keeps nobody else's out.
+
+use super::DIR;
+use crate::config::SpaceLimits;
+use crate::root::Root;
+use rustix::fs::{StatVfs, fstatvfs};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// Returns the bytes that the files in an inbox take, those under way included. Ignores what is not
+/// a plain file, and directories that others made. Looks at nothing without a limit to check.
+pub(super) fn used(inbox: &Root, limits: &SpaceLimits) -> io::Result<u64> {
+    let mut bytes = 0_u64;
+    if limits.max_bytes.is_none() {
+        return Ok(bytes);
+    }
+    for dir in ["", DIR] {
+        for name in inbox.names(Path::new(".").join(dir))? {
+            bytes = bytes.saturating_add(inbox.allocated(Path::new(dir).join(name))?);
+        }
+    }
+    Ok(bytes)
+}
+
+/// Checks that `bytes` more fit an inbox whose files take `used`. `on` is a file of it.
+pub(super) fn check(on: impl AsFd, used: u64, bytes: u64, limits: &SpaceLimits) -> io::Result<()> {
+    let StatVfs { f_bavail, f_frsize, .. } = fstatvfs(on)?;
+    let free = f_bavail.saturating_mul(f_frsize).saturating_sub(limits.reserve);
+    if bytes > free {
+        let problem = format!("{bytes} bytes are needed, and {free} are free above the reserve");
+        return Err(io::Error::new(ErrorKind::StorageFull, problem));
+    }
+    match limits.max_bytes {
+        Some(most) if used.saturating_add(bytes) > most => {
+            let problem = format!("{bytes} bytes are needed, and max_bytes leaves {}", {
+                most.saturating_sub(used)
+            });
+            Err(io::Error::new(ErrorKind::QuotaExceeded, problem))
+        }
+        _ => Ok(()),
+    }
+}
