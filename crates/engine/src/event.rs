@@ -16,8 +16,8 @@ pub enum Event {
     Assembled(FlowId),
     /// The source withdrew the file. The driver discards what was received of it.
     Withdrawn(FlowId),
-    /// A batch could not be written, and the source was told. The driver discards what was
-    /// received.
+    /// A batch could not be written, and the reception pauses. The driver prepares the place again,
+    /// now or later, and calls accept or refuse as for a file that was announced.
     Unwritable(FlowId),
     /// A file whose source is silent made room for another. The driver closes it and keeps what was
     /// received for when it is announced again.

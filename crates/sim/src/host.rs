@@ -5,7 +5,7 @@ use ncmesh_engine::Event;
 use ncmesh_engine::file::{BatchSet, Manifest, Outgoing, Refusal};
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
-use ncmesh_host::files::{Action, Files, Known, Prepared};
+use ncmesh_host::files::{Action, Files, Known, Obstacle, Prepared};
 use ncmesh_host::streams::Streams;
 use ncmesh_stack::Stack;
 use ncmesh_wire::{FlowId, NodeId};
@@ -111,7 +111,7 @@ impl Host {
             let known = |manifest: &Manifest| {
                 cancelled.contains(&manifest.flow).then_some(Known::Cancelled)
             };
-            match self.files.handle_event(event, known) {
+            match self.files.handle_event(event, now, known) {
                 Some(Event::Packet { from, packet }) => match &mut self.gateway {
                     Some(gateway) => {
                         gateway.handle_inbound(from, packet, stack, &mut self.storage, now);
@@ -154,12 +154,14 @@ fn do_file_actions(
         match action {
             Action::Prepare { attempt, manifest, .. } => {
                 let have = storage.written(manifest.flow, &manifest.geometry);
-                files.handle_prepared(manifest.flow, attempt, Ok(Prepared::Receiving(have)));
+                let answer = Ok(Prepared::Receiving(have));
+                files.handle_prepared(manifest.flow, attempt, answer, now);
             }
             Action::Verify { attempt, manifest, .. } => {
                 let is_whole = storage.received_hash(manifest.flow) == manifest.hash;
-                let answer = if is_whole { Ok(()) } else { Err(Refusal::Corrupt) };
-                files.handle_verified(manifest.flow, attempt, answer);
+                let corrupt = || Obstacle::Refused(Refusal::Corrupt);
+                let answer = is_whole.then_some(()).ok_or_else(corrupt);
+                files.handle_verified(manifest.flow, attempt, answer, now);
             }
             Action::Accept(flow, have) => stack.at(now, storage).accept(flow, &have),
             Action::Refuse(flow, why) => stack.at(now, storage).refuse(flow, why),

@@ -7,12 +7,15 @@
 //!
 //! ```text
 //! announced ─► Preparing ─prepared─► Receiving ─assembled─► Verifying ─verified─► delivered
-//!                  │                                            │
-//!                  └─ no place: refused                         └─ corrupt: discarded, refused
-//!                                                                  no place: Kept, refused
-//! in any state:  withdrawn, cancelled or unwritable ─► discarded
+//!                │   ▲                   │                    │   ▲  │
+//!                │   └──────Waiting◄─────┘            Waiting◄┘───┘  └─ corrupt: discarded
+//!                └─ no place: refused                                   no place: Kept
+//! in any state:  withdrawn or cancelled ─► discarded
 //!                suspended ─► closed, and what was received stays
 //! ```
+//!
+//! What fails for a reason that may pass (a full disk, no descriptor left, a faulty read) is tried
+//! again with a backoff, and is never refused for it. [`Files::waiting`] says what waits and why.
 //!
 //! An answer to an action may come after the file has left the state that asked for it. Actions
 //! carry the number of the attempt they belong to, so that a late answer does no harm.
@@ -22,8 +25,13 @@ mod tests;
 
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{BatchSet, Manifest, Refusal};
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_wire::FlowId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Pauses between attempts at what failed for a reason that may pass.
+const PAUSES: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(64) };
 
 /// Number of one attempt to receive a file.
 pub type Attempt = u64;
@@ -78,6 +86,15 @@ pub enum Known {
     Unwelcome,
 }
 
+/// Why an action on a file could not be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The file is not taken.
+    Refused(Refusal),
+    /// It may be possible later. In words, for people.
+    Temporary(String),
+}
+
 /// What [`Action::Prepare`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prepared {
@@ -87,11 +104,20 @@ pub enum Prepared {
     Delivered,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Preparing,
     Receiving,
     Verifying,
+    /// Something failed and is tried again.
+    Waiting {
+        /// When.
+        until: Instant,
+        /// Whether the whole file is there and is to be verified, else its place is to be prepared.
+        is_whole: bool,
+        /// What failed, for people.
+        problem: String,
+    },
     /// Whole, but it could not be given its name. Kept for another start of the host.
     Kept,
 }
@@ -102,6 +128,8 @@ struct Reception<P> {
     manifest: Manifest,
     attempt: Attempt,
     state: State,
+    /// Failures that were temporary.
+    failures: u32,
 }
 
 /// All files of a host. Poll [`poll_action`](Self::poll_action) after every call.
@@ -121,6 +149,15 @@ pub struct Files<P> {
     /// Sent files of which a receiver ended since [`take_receiver_news`](Self::take_receiver_news).
     receiver_news: BTreeSet<FlowId>,
     actions: VecDeque<Action<P>>,
+}
+
+impl<P> Reception<P> {
+    /// Waits until what failed is to be tried again.
+    fn wait(&mut self, is_whole: bool, problem: String, now: Instant) {
+        let until = now + PAUSES.pause(self.failures);
+        self.failures = self.failures.saturating_add(1);
+        self.state = State::Waiting { until, is_whole, problem };
+    }
 }
 
 impl<P: Clone + PartialEq> Files<P> {
@@ -164,6 +201,24 @@ impl<P: Clone + PartialEq> Files<P> {
     /// Returns the present inbox and the one that a restart begins with.
     pub fn inboxes(&self) -> impl Iterator<Item = &P> {
         self.inbox.iter().chain(&self.configured)
+    }
+
+    /// Returns the files that wait because something failed, and what it was.
+    pub fn waiting(&self) -> impl Iterator<Item = (FlowId, &str)> {
+        self.receptions.iter().filter_map(|(flow, reception)| match &reception.state {
+            State::Waiting { problem, .. } => Some((*flow, problem.as_str())),
+            _ => None,
+        })
+    }
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let waiting = self.receptions.values().filter_map(|reception| match reception.state {
+            State::Waiting { until, .. } => Some(until),
+            _ => None,
+        });
+        waiting.min()
     }
 
     /// Returns the next thing to do.
@@ -212,11 +267,33 @@ impl<P: Clone + PartialEq> Files<P> {
 
     // ---- handle
 
+    /// Tries again what failed and is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for reception in self.receptions.values_mut() {
+            let State::Waiting { until, is_whole, .. } = reception.state else { continue };
+            if until > now {
+                continue;
+            }
+            self.attempts += 1;
+            reception.attempt = self.attempts;
+            let (attempt, place) = (reception.attempt, reception.place.clone());
+            let manifest = Box::new(reception.manifest.clone());
+            self.actions.push_back(if is_whole {
+                reception.state = State::Verifying;
+                Action::Verify { attempt, place, manifest }
+            } else {
+                reception.state = State::Preparing;
+                Action::Prepare { attempt, place, manifest }
+            });
+        }
+    }
+
     /// Takes an event of the engine. Returns it if it is not about files. `known` says what is
     /// known of an announced file.
     pub fn handle_event(
         &mut self,
         event: Event,
+        now: Instant,
         known: impl FnOnce(&Manifest) -> Option<Known>,
     ) -> Option<Event> {
         match event {
@@ -225,7 +302,13 @@ impl<P: Clone + PartialEq> Files<P> {
                 self.handle_announced(manifest, known);
             }
             Event::Assembled(flow) => self.handle_assembled(flow),
-            Event::Withdrawn(flow) | Event::Unwritable(flow) => self.discard(flow),
+            Event::Withdrawn(flow) => self.discard(flow),
+            Event::Unwritable(flow) => {
+                self.actions.push_back(Action::Close(flow));
+                if let Some(reception) = self.receptions.get_mut(&flow) {
+                    reception.wait(false, "a batch could not be written".into(), now);
+                }
+            }
             Event::Suspended(flow) => {
                 if let Some(reception) = self.receptions.remove(&flow) {
                     self.abandon(&reception, false);
@@ -263,6 +346,7 @@ impl<P: Clone + PartialEq> Files<P> {
             manifest: Manifest::clone(&manifest),
             attempt,
             state: State::Preparing,
+            failures: 0,
         };
         if let Some(earlier) = self.receptions.insert(flow, reception) {
             self.abandon(&earlier, false);
@@ -276,9 +360,10 @@ impl<P: Clone + PartialEq> Files<P> {
         &mut self,
         flow: FlowId,
         attempt: Attempt,
-        answer: Result<Prepared, Refusal>,
+        answer: Result<Prepared, Obstacle>,
+        now: Instant,
     ) -> bool {
-        let Some(reception) = self.reception_in(flow, attempt, State::Preparing) else {
+        let Some(reception) = self.reception_in(flow, attempt, &State::Preparing) else {
             // Withdrawn or cancelled meanwhile: what was prepared since then goes too.
             let place = self.abandoned.remove(&attempt).flatten();
             let place = place.filter(|_| !self.receptions.contains_key(&flow));
@@ -297,7 +382,11 @@ impl<P: Clone + PartialEq> Files<P> {
                 self.actions.push_back(Action::Accept(flow, BatchSet::all(batches)));
                 false
             }
-            Err(why) => {
+            Err(Obstacle::Temporary(problem)) => {
+                reception.wait(false, problem, now);
+                false
+            }
+            Err(Obstacle::Refused(why)) => {
                 self.receptions.remove(&flow);
                 self.refuse(flow, why);
                 false
@@ -321,9 +410,10 @@ impl<P: Clone + PartialEq> Files<P> {
         &mut self,
         flow: FlowId,
         attempt: Attempt,
-        answer: Result<(), Refusal>,
+        answer: Result<(), Obstacle>,
+        now: Instant,
     ) -> bool {
-        let Some(reception) = self.reception_in(flow, attempt, State::Verifying) else {
+        let Some(reception) = self.reception_in(flow, attempt, &State::Verifying) else {
             return false;
         };
         match answer {
@@ -332,11 +422,12 @@ impl<P: Clone + PartialEq> Files<P> {
                 self.actions.push_back(Action::Delivered(flow));
                 return true;
             }
-            Err(Refusal::Corrupt) => {
+            Err(Obstacle::Temporary(problem)) => reception.wait(true, problem, now),
+            Err(Obstacle::Refused(Refusal::Corrupt)) => {
                 self.discard(flow);
                 self.refuse(flow, Refusal::Corrupt);
             }
-            Err(why) => {
+            Err(Obstacle::Refused(why)) => {
                 reception.state = State::Kept;
                 self.refuse(flow, why);
             }
@@ -351,10 +442,10 @@ impl<P: Clone + PartialEq> Files<P> {
         &mut self,
         flow: FlowId,
         attempt: Attempt,
-        state: State,
+        state: &State,
     ) -> Option<&mut Reception<P>> {
         let reception = self.receptions.get_mut(&flow)?;
-        (reception.attempt == attempt && reception.state == state).then_some(reception)
+        (reception.attempt == attempt && reception.state == *state).then_some(reception)
     }
 
     /// Forgets a reception, and discards what was received.

@@ -7,6 +7,16 @@ use proptest::prelude::*;
 
 const FLOW: FlowId = FlowId { source: NodeId(2), serial: 7 };
 
+const AT: Instant = Instant::from_nanos(0);
+
+fn refusal<T>(why: Refusal) -> Result<T, Obstacle> {
+    Err(Obstacle::Refused(why))
+}
+
+fn later<T>() -> Result<T, Obstacle> {
+    Err(Obstacle::Temporary("too many open files".into()))
+}
+
 fn manifest() -> Box<Manifest> {
     let geometry = Geometry::new(100_000, 32, 1400).unwrap();
     let name = "a.bin".into();
@@ -28,7 +38,7 @@ fn files() -> Files<&'static str> {
 }
 
 fn handle(files: &mut Files<&'static str>, event: Event) -> Vec<Action<&'static str>> {
-    assert_eq!(files.handle_event(event, |_| None), None);
+    assert_eq!(files.handle_event(event, AT, |_| None), None);
     actions(files)
 }
 
@@ -49,7 +59,7 @@ fn verify(attempt: Attempt) -> Action<&'static str> {
 fn assembled() -> Files<&'static str> {
     let mut files = files();
     announced(&mut files, 1, "inbox");
-    assert!(files.handle_prepared(FLOW, 1, Ok(Prepared::Receiving(some()))));
+    assert!(files.handle_prepared(FLOW, 1, Ok(Prepared::Receiving(some())), AT));
     assert_eq!(actions(&mut files), [Action::Accept(FLOW, some())]);
     assert_eq!(handle(&mut files, Event::Assembled(FLOW)), [verify(1)]);
     files
@@ -58,10 +68,10 @@ fn assembled() -> Files<&'static str> {
 #[test]
 fn a_file_is_prepared_received_verified_and_delivered() {
     let mut files = assembled();
-    assert!(files.handle_verified(FLOW, 1, Ok(())));
+    assert!(files.handle_verified(FLOW, 1, Ok(()), AT));
     let delivered = [Action::Discard(FLOW, "inbox"), Action::Delivered(FLOW)];
     assert_eq!(actions(&mut files), delivered);
-    assert!(!files.handle_verified(FLOW, 1, Ok(())), "once is enough");
+    assert!(!files.handle_verified(FLOW, 1, Ok(()), AT), "once is enough");
     assert_eq!(actions(&mut files), []);
 }
 
@@ -69,13 +79,13 @@ fn a_file_is_prepared_received_verified_and_delivered() {
 fn a_corrupt_file_goes_and_one_without_a_place_stays() {
     let refused = |why| Action::Refuse(FLOW, why);
     let mut files = assembled();
-    assert!(!files.handle_verified(FLOW, 1, Err(Refusal::Corrupt)));
+    assert!(!files.handle_verified(FLOW, 1, refusal(Refusal::Corrupt), AT));
     let discarded = [Action::Discard(FLOW, "inbox"), refused(Refusal::Corrupt)];
     assert_eq!(actions(&mut files), discarded);
 
     let mut files = assembled();
-    assert!(!files.handle_verified(FLOW, 1, Err(Refusal::NoSpace)));
-    assert_eq!(actions(&mut files), [refused(Refusal::NoSpace)]);
+    assert!(!files.handle_verified(FLOW, 1, refusal(Refusal::Unwritable), AT));
+    assert_eq!(actions(&mut files), [refused(Refusal::Unwritable)]);
     files.cancel(FLOW);
     let cancelled = [Action::NoteCancelled(manifest()), Action::Discard(FLOW, "inbox")];
     assert_eq!(actions(&mut files), cancelled);
@@ -85,12 +95,12 @@ fn a_corrupt_file_goes_and_one_without_a_place_stays() {
 fn what_is_known_or_has_no_place_is_answered_at_once() {
     let announced = || Event::Announced(manifest());
     let mut files = files();
-    assert_eq!(files.handle_event(announced(), |_| Some(Known::Delivered)), None);
+    assert_eq!(files.handle_event(announced(), AT, |_| Some(Known::Delivered)), None);
     assert_eq!(actions(&mut files), [Action::Accept(FLOW, all())]);
     assert_eq!(handle(&mut files, Event::Assembled(FLOW)), [Action::Delivered(FLOW)]);
-    assert_eq!(files.handle_event(announced(), |_| Some(Known::Cancelled)), None);
+    assert_eq!(files.handle_event(announced(), AT, |_| Some(Known::Cancelled)), None);
     assert_eq!(actions(&mut files), [Action::Refuse(FLOW, Refusal::Cancelled)]);
-    assert_eq!(files.handle_event(announced(), |_| Some(Known::Unwelcome)), None);
+    assert_eq!(files.handle_event(announced(), AT, |_| Some(Known::Unwelcome)), None);
     assert_eq!(actions(&mut files), [Action::Refuse(FLOW, Refusal::NotAllowed)]);
 
     let mut homeless = Files::new(None, BTreeMap::new());
@@ -100,7 +110,7 @@ fn what_is_known_or_has_no_place_is_answered_at_once() {
     // Delivered shortly before a crash: found under its name.
     let mut restarted = self::files();
     self::announced(&mut restarted, 1, "inbox");
-    assert!(!restarted.handle_prepared(FLOW, 1, Ok(Prepared::Delivered)));
+    assert!(!restarted.handle_prepared(FLOW, 1, Ok(Prepared::Delivered), AT));
     assert_eq!(actions(&mut restarted), [Action::Accept(FLOW, all())]);
     assert_eq!(handle(&mut restarted, Event::Assembled(FLOW)), [verify(1)]);
 }
@@ -122,6 +132,43 @@ fn a_file_stays_in_the_inbox_where_it_was_begun() {
 }
 
 #[test]
+fn what_may_pass_is_tried_again_ever_more_seldom_and_never_refused() {
+    let mut files = files();
+    announced(&mut files, 1, "inbox");
+    let (mut now, mut waits) = (AT, Vec::new());
+    for attempt in 1..9 {
+        assert!(!files.handle_prepared(FLOW, attempt, later(), now));
+        assert_eq!(actions(&mut files), []);
+        assert_eq!(files.waiting().collect::<Vec<_>>(), [(FLOW, "too many open files")]);
+        let due = files.poll_timeout().unwrap();
+        files.handle_timeout(Instant::from_nanos(due.as_nanos() - 1));
+        assert_eq!(actions(&mut files), []);
+        files.handle_timeout(due);
+        let again = Action::Prepare { attempt: attempt + 1, place: "inbox", manifest: manifest() };
+        assert_eq!(actions(&mut files), [again]);
+        waits.push(due.since(now).as_secs());
+        now = due;
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 64]);
+    assert!(files.handle_prepared(FLOW, 9, Ok(Prepared::Receiving(some())), now));
+    assert_eq!((actions(&mut files).len(), files.poll_timeout()), (1, None));
+
+    // A batch that cannot be written closes the place, which is prepared again.
+    assert_eq!(files.handle_event(Event::Unwritable(FLOW), now, |_| None), None);
+    assert_eq!(actions(&mut files), [Action::Close(FLOW)]);
+    files.handle_timeout(files.poll_timeout().unwrap());
+    let again = Action::Prepare { attempt: 10, place: "inbox", manifest: manifest() };
+    assert_eq!(actions(&mut files), [again]);
+
+    // And so does a whole file that cannot be verified or named for now.
+    let mut files = assembled();
+    assert!(!files.handle_verified(FLOW, 1, later(), now));
+    files.handle_timeout(files.poll_timeout().unwrap());
+    assert_eq!(actions(&mut files), [verify(2)]);
+    assert!(files.handle_verified(FLOW, 2, Ok(()), now));
+}
+
+#[test]
 fn a_late_answer_does_not_bring_a_file_back() {
     let receiving = || Ok(Prepared::Receiving(some()));
     // Withdrawn while its place was made: what was made goes.
@@ -129,29 +176,29 @@ fn a_late_answer_does_not_bring_a_file_back() {
     announced(&mut files, 1, "inbox");
     let discard = [Action::Discard(FLOW, "inbox")];
     assert_eq!(handle(&mut files, Event::Withdrawn(FLOW)), discard);
-    assert!(!files.handle_prepared(FLOW, 1, receiving()));
+    assert!(!files.handle_prepared(FLOW, 1, receiving(), AT));
     assert_eq!(actions(&mut files), discard);
 
     // Suspended: what was received before stays.
     announced(&mut files, 2, "inbox");
     assert_eq!(handle(&mut files, Event::Suspended(FLOW)), [Action::Close(FLOW)]);
-    assert!(!files.handle_prepared(FLOW, 2, receiving()));
+    assert!(!files.handle_prepared(FLOW, 2, receiving(), AT));
     assert_eq!(actions(&mut files), []);
 
     // Withdrawn and announced again: the answer to the first announcement is not for the second.
     announced(&mut files, 3, "inbox");
     assert_eq!(handle(&mut files, Event::Withdrawn(FLOW)), discard);
     announced(&mut files, 4, "inbox");
-    assert!(!files.handle_prepared(FLOW, 3, receiving()));
+    assert!(!files.handle_prepared(FLOW, 3, receiving(), AT));
     assert_eq!(actions(&mut files), []);
-    assert!(files.handle_prepared(FLOW, 4, receiving()));
+    assert!(files.handle_prepared(FLOW, 4, receiving(), AT));
     assert_eq!(actions(&mut files), [Action::Accept(FLOW, some())]);
 
     // Cancelled while it is verified.
     assert_eq!(handle(&mut files, Event::Assembled(FLOW)), [verify(4)]);
     files.cancel(FLOW);
     actions(&mut files);
-    assert!(!files.handle_verified(FLOW, 4, Ok(())));
+    assert!(!files.handle_verified(FLOW, 4, Ok(()), AT));
     assert_eq!(actions(&mut files), []);
 }
 
@@ -172,14 +219,16 @@ fn a_sent_file_is_forgotten_once_and_its_receivers_are_news_until_then() {
 #[test]
 fn other_events_are_left_to_the_driver() {
     let packet = Event::Packet { from: NodeId(3), packet: vec![1] };
-    assert_eq!(files().handle_event(packet.clone(), |_| None), Some(packet));
+    assert_eq!(files().handle_event(packet.clone(), AT, |_| None), Some(packet));
 }
 
 proptest! {
     /// In whatever order events and answers come: no file is delivered twice for one announcement,
     /// every verification belongs to an acceptance, and nothing is kept for files that are gone.
     #[test]
-    fn any_order_of_events_and_answers_is_survived(steps in prop::collection::vec(0_u8..9, 0..80)) {
+    fn any_order_of_events_and_answers_is_survived(
+        steps in prop::collection::vec(0_u8..10, 0..80),
+    ) {
         let mut files = files();
         let (mut asked, mut announcements, mut deliveries) = (Vec::new(), 0_u32, 0_u32);
         for step in steps {
@@ -197,25 +246,34 @@ proptest! {
                     files.cancel(FLOW);
                     None
                 }
+                9 => {
+                    files.handle_timeout(AT + PAUSES.longest);
+                    None
+                }
                 _ => {
                     if let Some((attempt, verifies)) = asked.pop() {
                         if verifies {
-                            let answer = [Ok(()), Err(Refusal::Corrupt), Err(Refusal::NoSpace)];
-                            files.handle_verified(FLOW, attempt, answer[usize::from(step) % 3]);
-                        } else {
-                            let answer = if step == 5 {
-                                Err(Refusal::NoSpace)
-                            } else {
-                                Ok(Prepared::Receiving(some()))
+                            let answer = match step % 4 {
+                                0 => Ok(()),
+                                1 => refusal(Refusal::Corrupt),
+                                2 => refusal(Refusal::Unwritable),
+                                _ => later(),
                             };
-                            files.handle_prepared(FLOW, attempt, answer);
+                            files.handle_verified(FLOW, attempt, answer, AT);
+                        } else {
+                            let answer = match step {
+                                5 => refusal(Refusal::NoSpace),
+                                6 => later(),
+                                _ => Ok(Prepared::Receiving(some())),
+                            };
+                            files.handle_prepared(FLOW, attempt, answer, AT);
                         }
                     }
                     None
                 }
             };
             if let Some(event) = event {
-                files.handle_event(event, |_| None);
+                files.handle_event(event, AT, |_| None);
             }
             while let Some(action) = files.poll_action() {
                 match action {

@@ -4,6 +4,7 @@ mod blocking;
 pub mod client;
 mod routes;
 mod send;
+mod server;
 pub mod types;
 
 use crate::error::NodeError;
@@ -44,9 +45,7 @@ impl ApiSocket {
         let remove = RemoveOnDrop(self.path);
         tokio::spawn(async move {
             let _remove = remove;
-            if let Err(e) = axum::serve(self.listener, routes::router(handle)).await {
-                tracing::error!("the API has stopped: {e}");
-            }
+            server::serve(self.listener, routes::router(handle)).await;
         });
     }
 }

@@ -8,15 +8,21 @@ use super::blocking::blocking;
 use super::types::{ApiError, ErrorCode, SendRequest};
 use crate::node::Handle;
 use crate::state::OutgoingFile;
+use crate::store::is_temporary;
 use ncmesh_engine::file::merkle::{self, Digest, MerkleTree};
 use ncmesh_engine::file::{Geometry, Manifest, is_safe_name};
 use ncmesh_engine::registry::{AUTO, ServiceKind};
+use ncmesh_engine::time::Duration;
+use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engines::REGISTRY;
 use ncmesh_wire::FlowId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader};
 use std::path::Path;
+
+/// Pauses between attempts to open the files of resumed transfers.
+const PAUSES: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(64) };
 
 /// Offers a file to its receivers.
 ///
@@ -89,10 +95,21 @@ pub async fn resume(handle: Handle) -> Result<(), ApiError> {
         tracing::warn!("transfers under way cannot be read: {e}");
         Vec::new()
     });
-    for outgoing in left {
-        let checked = outgoing.clone();
-        let (file, leaves) = blocking(move || reopen(&checked)).await?;
+    let (mut left, mut failures) = (VecDeque::from(left), 0);
+    while let Some(outgoing) = left.pop_front() {
         let flow = outgoing.manifest.flow;
+        let checked = outgoing.clone();
+        let (file, leaves) = match blocking(move || reopen(&checked)).await? {
+            // The last descriptor is in use, or the disk does not answer: later, after the others.
+            Err(e) if is_temporary(&e) => {
+                tracing::warn!("{flow} is resumed later: {e}");
+                left.push_back(outgoing);
+                tokio::time::sleep(PAUSES.pause(failures)).await;
+                failures += 1;
+                continue;
+            }
+            reopened => reopened.unwrap_or_default(),
+        };
         match handle.call(move |node| node.send(outgoing, file, leaves)).await? {
             Ok(()) => tracing::info!("{flow}: resumed"),
             Err(e) => tracing::warn!("{flow} is not resumed: {e}"),
@@ -101,21 +118,27 @@ pub async fn resume(handle: Handle) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// File of a resumed transfer and its hashes.
+type Reopened = (Option<File>, Vec<merkle::Hash>);
+
 /// Opens and hashes the file of a resumed transfer.
 ///
 /// A file that is missing or has changed comes without hashes. The engine then reports it as
 /// changed and tells the receivers.
-fn reopen(outgoing: &OutgoingFile) -> (Option<File>, Vec<merkle::Hash>) {
-    let Ok((file, size)) = open(&outgoing.path) else { return (None, Vec::new()) };
+
+fn reopen(outgoing: &OutgoingFile) -> io::Result<Reopened> {
+    // Check the type first: opening a pipe would wait for its writer.
+    if !std::fs::metadata(&outgoing.path)?.is_file() {
+        return Ok((None, Vec::new()));
+    }
+    let file = File::open(&outgoing.path)?;
     let geometry = &outgoing.manifest.geometry;
-    if size != geometry.size() {
-        return (Some(file), Vec::new());
+    if file.metadata()?.len() != geometry.size() {
+        return Ok((Some(file), Vec::new()));
     }
-    match digest_unchanged(&outgoing.path, file, geometry) {
-        Ok((file, digest)) if digest.whole == outgoing.manifest.hash => (Some(file), digest.leaves),
-        Ok((file, _)) => (Some(file), Vec::new()),
-        Err(_) => (None, Vec::new()),
-    }
+    let digest = merkle::digest(BufReader::new(&file), geometry)?;
+    let is_same = digest.whole == outgoing.manifest.hash;
+    Ok((Some(file), if is_same { digest.leaves } else { Vec::new() }))
 }
 
 /// Returns the file's name at the receivers, if they will accept it.

@@ -8,11 +8,11 @@ use crate::store::delivery::deliver;
 use crate::store::reception::{Prepared as Place, discard, prepare};
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Manifest, Refusal};
-use ncmesh_host::files::{Action, Attempt, Known, Prepared};
+use ncmesh_host::files::{Action, Attempt, Known, Obstacle, Prepared};
 use ncmesh_stack::Stack;
 use ncmesh_wire::FlowId;
-use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 impl Node {
     /// Does what the stack asks for. Call it after every other call.
@@ -25,7 +25,7 @@ impl Node {
                 None if !is_welcome(&self.limits, &self.stack, manifest) => Some(Known::Unwelcome),
                 None => None,
             };
-            match self.files.handle_event(event, known) {
+            match self.files.handle_event(event, self.clock.now(), known) {
                 Some(Event::Packet { from, packet }) => self.arrived(from, packet),
                 Some(Event::StreamPacket { group, layer, packet, .. }) => {
                     self.play(&group, &layer, &packet);
@@ -90,7 +90,7 @@ impl Node {
                 Action::Close(flow) => self.storage.close(flow),
                 Action::Discard(flow, inbox) => {
                     self.storage.close(flow);
-                    self.handle.work(move || discard(&inbox, flow), |_, ()| ());
+                    self.persist("inbox", move || discard(&inbox, flow));
                 }
                 Action::NoteCancelled(manifest) => self.note_cancelled(&manifest),
                 Action::ForgetSent(flow) => self.forget_sent(flow),
@@ -115,7 +115,8 @@ impl Node {
                 Ok(Place::Delivered) => (None, Ok(Prepared::Delivered)),
                 Err(why) => (None, Err(why)),
             };
-            if node.files.handle_prepared(flow, attempt, answer)
+            let now = node.clock.now();
+            if node.files.handle_prepared(flow, attempt, answer, now)
                 && let Some(incoming) = incoming
             {
                 node.storage.receive(flow, incoming);
@@ -132,18 +133,24 @@ impl Node {
         let work = move || {
             let path = deliver(&inbox, &manifest)?;
             let delivery = Delivery { hash: manifest.hash, path: Some(path) };
-            let noted = list.and_then(|list| append_delivery(&list, flow, &delivery));
-            log_failure("delivered", noted);
-            Ok(delivery)
+            let noted = append_delivery(&list, flow, &delivery);
+            Ok((delivery, noted))
         };
-        self.handle.work(work, move |node, verified: Result<Delivery, Refusal>| {
-            let (delivery, answer) = match verified {
-                Ok(delivery) => (Some(delivery), Ok(())),
+        self.handle.work(work, move |node, verified: Result<_, Obstacle>| {
+            let (delivered, answer) = match verified {
+                Ok(delivered) => (Some(delivered), Ok(())),
                 Err(why) => (None, Err(why)),
             };
-            if node.files.handle_verified(flow, attempt, answer)
-                && let Some(delivery) = delivery
+            let now = node.clock.now();
+            if node.files.handle_verified(flow, attempt, answer, now)
+                && let Some((delivery, noted)) = delivered
             {
+                let (list, line) = (node.delivered.file(), delivery.clone());
+                node.check_persisted(
+                    "delivered",
+                    noted,
+                    Arc::new(move || append_delivery(&list, flow, &line)),
+                );
                 let path = delivery.path.as_deref().map(|path| path.display().to_string());
                 tracing::info!("{flow}: received {}", path.unwrap_or_default());
                 node.delivered.learn(flow, delivery);
@@ -158,16 +165,14 @@ impl Node {
         let delivery = Delivery { hash: manifest.hash, path: None };
         self.delivered.learn(flow, delivery.clone());
         let list = self.delivered.file();
-        let work = move || list.and_then(|list| append_delivery(&list, flow, &delivery));
-        self.handle.work(work, |_, noted| log_failure("delivered", noted));
+        self.persist("delivered", move || append_delivery(&list, flow, &delivery));
     }
 
     /// Closes a file that was sent, and takes it out of the journal of files to be resumed.
     fn forget_sent(&mut self, flow: FlowId) {
         self.storage.close(flow);
         let journal = self.state.outgoing();
-        self.handle
-            .work(move || journal.remove(flow), |_, removed| log_failure("outgoing", removed));
+        self.persist("outgoing", move || journal.remove(flow));
     }
 }
 
@@ -177,10 +182,4 @@ fn is_welcome(limits: &InboxLimits, stack: &Stack, manifest: &Manifest) -> bool 
     let name = stack.topology().state(source).map(|state| state.name.as_str());
     let allowed = limits.allow_from.as_ref();
     allowed.is_none_or(|allowed| allowed.iter().any(|sender| sender.is(source, name)))
-}
-
-pub(super) fn log_failure(what: &str, result: io::Result<()>) {
-    if let Err(e) = result {
-        tracing::warn!("{what} cannot be saved: {e}");
-    }
 }

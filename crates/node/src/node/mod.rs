@@ -1,5 +1,6 @@
 //! The node: the stack with its clock, its files and its memory. Nothing here waits.
 
+mod chores;
 mod coding;
 mod events;
 mod graph;
@@ -53,6 +54,7 @@ pub struct Node {
     sources: BTreeMap<FlowId, OutgoingFile>,
     last_heard: BTreeMap<NodeId, Instant>,
     savers: Savers,
+    chores: chores::Chores,
     radio: String,
     mtu: usize,
     tunnel: Option<Tunnel>,
@@ -129,6 +131,7 @@ impl Node {
             sources: BTreeMap::new(),
             last_heard: BTreeMap::new(),
             savers: Savers::new(parts.epoch, peers.clone(), inboxes),
+            chores: Default::default(),
             radio: parts.radio,
             mtu: config.radio.mtu(),
             tunnel,
@@ -163,13 +166,22 @@ impl Node {
     /// When [`handle_timeout`](Self::handle_timeout) is next to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<std::time::Instant> {
-        let times = [self.stack.poll_timeout(), self.savers.poll_timeout()];
+        let times = [
+            self.stack.poll_timeout(),
+            self.savers.poll_timeout(),
+            self.chores.poll_timeout(),
+            self.files.poll_timeout(),
+        ];
         times.into_iter().flatten().min().map(|at| self.clock.at(at))
     }
 
     /// A time that was named has come.
     pub fn handle_timeout(&mut self) {
-        self.stack.at(self.clock.now(), &mut self.storage).handle_timeout();
+        let now = self.clock.now();
+        self.stack.at(now, &mut self.storage).handle_timeout();
+        self.files.handle_timeout(now);
+        self.do_file_actions();
+        self.do_chores(now);
     }
 
     /// A frame was heard from `from`. Says which node sent it, if it is authentic.

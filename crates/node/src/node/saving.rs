@@ -5,7 +5,6 @@
 //! except that it sends nothing under an epoch that is not on disk.
 
 use super::Node;
-use super::events::log_failure;
 use ncmesh_engine::file::{Stage, TransferStatus};
 use ncmesh_engine::time::Instant;
 use ncmesh_host::saving::Saver;
@@ -53,10 +52,11 @@ impl Node {
             self.handle.work(
                 move || state.save_epoch(epoch),
                 |node, written| {
-                    if let Err(e) = &written {
-                        tracing::error!("nothing is sent: epoch cannot be saved: {e}");
+                    if written.is_err() {
+                        tracing::error!("nothing is sent until the epoch is saved");
                     }
                     let now = node.clock.now();
+                    node.chores.note("epoch", &written);
                     node.savers.epoch.handle_written(written.is_ok(), now);
                 },
             );
@@ -70,7 +70,7 @@ impl Node {
                 |node, written| {
                     let now = node.clock.now();
                     node.savers.inboxes.handle_written(written.is_ok(), now);
-                    log_failure("inboxes", written);
+                    node.chores.note("inboxes", &written);
                 },
             );
         }
@@ -98,7 +98,7 @@ impl Node {
                 |node, written| {
                     let now = node.clock.now();
                     node.savers.peers.handle_written(written.is_ok(), now);
-                    log_failure("peers", written);
+                    node.chores.note("peers", &written);
                 },
             );
         }
@@ -123,14 +123,15 @@ impl Node {
                     if written.is_err() {
                         node.files.restore_receiver_news(flow);
                     }
-                    log_failure("outgoing", written);
+                    node.chores.note("outgoing", &written);
                 },
             );
         }
     }
 
     /// Remembers the peers' epochs at the end, when waiting does no harm.
-    pub fn save_peers(&self) {
-        log_failure("peers", self.state.save_peer_epochs(&self.stack.epochs().collect()));
+    pub fn save_peers(&mut self) {
+        let saved = self.state.save_peer_epochs(&self.stack.epochs().collect());
+        self.chores.note("peers", &saved);
     }
 }

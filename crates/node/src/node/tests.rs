@@ -75,7 +75,8 @@ async fn inboxes_that_cannot_be_saved_are_saved_as_soon_as_they_can() {
     let flow = FlowId { source: NodeId(7), serial: 1 };
     let geometry = Geometry::new(1000, 32, 1400).unwrap();
     let manifest = Manifest { flow, name: "a".into(), geometry, root: [1; 32], hash: [2; 32] };
-    node.files.handle_event(Event::Announced(Box::new(manifest)), |_| None);
+    let now = node.clock.now();
+    node.files.handle_event(Event::Announced(Box::new(manifest)), now, |_| None);
     node.handle_events();
     answered(&mut node, &mut calls).await;
     assert!(node.state.inboxes().is_empty());
@@ -114,6 +115,26 @@ async fn what_is_left_of_a_file_is_shown_and_can_be_removed() {
     answered(&mut node, &mut calls).await;
     assert_eq!(node.transfers(), []);
     assert_eq!(std::fs::read_dir(inbox.join(".ncmesh")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_written_is_shown_and_written_later() {
+    let (mut node, mut calls, dir) = node();
+    let flow = FlowId { source: NodeId(3), serial: 9 };
+    // A directory in the place of the entry cannot be removed as a file.
+    let obstacle = dir.path().join("outgoing").join(format!("{flow}.json"));
+    std::fs::create_dir(&obstacle).unwrap();
+    node.files.send(flow);
+    node.files.handle_event(Event::SendEnded(flow), node.clock.now(), |_| None);
+    node.do_file_actions();
+    answered(&mut node, &mut calls).await;
+    let shown = |node: &Node| node.hints().iter().any(|hint| hint.contains("outgoing"));
+    assert!(shown(&node));
+
+    std::fs::remove_dir(&obstacle).unwrap();
+    woken(&mut node, &mut calls).await;
+    assert!(!shown(&node));
+    assert_eq!(node.chores.poll_timeout(), None);
 }
 
 #[tokio::test]

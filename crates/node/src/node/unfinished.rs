@@ -94,7 +94,7 @@ impl Node {
     pub(super) fn cancel_part(&mut self, flow: FlowId) -> bool {
         let Some((inbox, manifest)) = self.unfinished.take(flow) else { return false };
         self.note_cancelled(&manifest);
-        self.handle.work(move || discard(&inbox, flow), |_, ()| ());
+        self.persist("inbox", move || discard(&inbox, flow));
         true
     }
 

@@ -73,6 +73,17 @@ impl Node {
                  nodes"
             ));
         }
+        hints.extend(
+            self.files
+                .waiting()
+                .map(|(flow, problem)| format!("{flow} waits and is tried again: {problem}")),
+        );
+        hints.extend(self.chores.problems().map(|(what, why)| {
+            format!(
+                "{what} cannot be saved ({why}); free space or look at the rights of the state \
+                 directory and the inbox; it is tried again, and a restart until then forgets it"
+            )
+        }));
         hints.extend(self.stream_hints());
         hints.extend(self.coding().iter().flat_map(coding::hints));
         hints

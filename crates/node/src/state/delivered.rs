@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Name of the list in the state directory.
 const NAME: &str = "delivered";
@@ -39,7 +40,7 @@ struct Line {
 /// The list, in memory and on disk with one JSON object on each line.
 #[derive(Debug)]
 pub struct Delivered {
-    file: File,
+    file: Arc<File>,
     known: BTreeMap<FlowId, Delivery>,
 }
 
@@ -56,7 +57,10 @@ impl Delivered {
             state.replace(NAME, &rewritten)?;
         }
         let file = state.open_to_append(NAME)?;
-        Ok(Self { file, known: kept.iter().filter_map(|line| Delivery::from_line(line)).collect() })
+        Ok(Self {
+            file: Arc::new(file),
+            known: kept.iter().filter_map(|line| Delivery::from_line(line)).collect(),
+        })
     }
 
     /// Returns the entry of the announced file, if it was received or cancelled under this flow.
@@ -77,11 +81,9 @@ impl Delivered {
     }
 
     /// Returns the list's file, for appending on another thread.
-    ///
-    /// # Errors
-    /// The process has no file descriptor left.
-    pub fn file(&self) -> io::Result<File> {
-        self.file.try_clone()
+    #[must_use]
+    pub fn file(&self) -> Arc<File> {
+        self.file.clone()
     }
 }
 
@@ -140,14 +142,14 @@ mod tests {
         let flow = |serial| FlowId { source: NodeId(1), serial };
         let delivery = Delivery { hash: [7; 32], path: Some("/inbox/a".into()) };
         let list = Delivered::open(&Root::open(dir.path()).unwrap()).unwrap();
-        append(&list.file().unwrap(), flow(1), &delivery).unwrap();
-        append(&list.file().unwrap(), flow(2), &delivery).unwrap();
+        append(&list.file(), flow(1), &delivery).unwrap();
+        append(&list.file(), flow(2), &delivery).unwrap();
         let text = std::fs::read(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 9]).unwrap();
         let list = Delivered::open(&Root::open(dir.path()).unwrap()).unwrap();
         assert_eq!(list.path(flow(1)), Some(Path::new("/inbox/a")));
         assert_eq!(list.path(flow(2)), None);
-        append(&list.file().unwrap(), flow(3), &delivery).unwrap();
+        append(&list.file(), flow(3), &delivery).unwrap();
         assert!(Delivered::open(&Root::open(dir.path()).unwrap()).unwrap().path(flow(3)).is_some());
     }
 

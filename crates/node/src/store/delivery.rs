@@ -1,9 +1,10 @@
 //! Delivery, the last step of a reception: the file is verified, forced to disk and renamed.
 
-use super::{Places, refusal};
+use super::{Places, obstacle};
 use crate::root::Root;
 use ncmesh_engine::file::merkle::Hash;
 use ncmesh_engine::file::{Manifest, Refusal};
+use ncmesh_host::files::Obstacle;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -17,14 +18,14 @@ const MAX_NAMES: u32 = 1000;
 /// same contents is taken as this one. Blocks on the disk.
 ///
 /// # Errors
-/// [`Refusal::Corrupt`] if the whole file's hash is wrong, [`Refusal::NoSpace`],
-/// [`Refusal::Unwritable`].
-pub fn deliver(inbox: &Path, manifest: &Manifest) -> Result<PathBuf, Refusal> {
+/// [`Refusal::Corrupt`] if the whole file's hash is wrong, [`Refusal::Unwritable`], or a temporary
+/// obstacle.
+pub fn deliver(inbox: &Path, manifest: &Manifest) -> Result<PathBuf, Obstacle> {
     match deliver_in(inbox, manifest) {
-        Ok(path) => path.ok_or(Refusal::Corrupt),
+        Ok(path) => path.ok_or(Obstacle::Refused(Refusal::Corrupt)),
         Err(e) => {
             tracing::warn!("{}: {:?} cannot be completed: {e}", inbox.display(), manifest.name);
-            Err(refusal(&e))
+            Err(obstacle(&e, true))
         }
     }
 }

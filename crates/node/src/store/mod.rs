@@ -17,7 +17,9 @@ use journal::Journal;
 use ncmesh_engine::file::Refusal;
 use ncmesh_engine::file::merkle::Hash;
 use ncmesh_engine::storage::{Storage, StorageError};
+use ncmesh_host::files::Obstacle;
 use ncmesh_wire::FlowId;
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -124,8 +126,24 @@ fn is_full(e: &io::Error) -> bool {
     matches!(e.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-fn refusal(e: &io::Error) -> Refusal {
-    if is_full(e) { Refusal::NoSpace } else { Refusal::Unwritable }
+/// Returns whether what failed may succeed later without anybody's help to this node: no descriptor
+/// or memory is left, or the disk or its network did not answer as it should.
+pub(crate) fn is_temporary(e: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, OutOfMemory, ResourceBusy, TimedOut, WouldBlock};
+    let codes = [Errno::MFILE, Errno::NFILE, Errno::IO, Errno::NOBUFS, Errno::STALE];
+    let is_listed = |code| codes.iter().any(|errno| errno.raw_os_error() == code);
+    matches!(e.kind(), Interrupted | OutOfMemory | ResourceBusy | TimedOut | WouldBlock)
+        || e.raw_os_error().is_some_and(is_listed)
+}
+
+/// Returns what an error of the disk means for a file. A full disk is no reason to refuse a file of
+/// which something `is_there`.
+fn obstacle(e: &io::Error, is_there: bool) -> Obstacle {
+    match e {
+        e if is_temporary(e) || is_full(e) && is_there => Obstacle::Temporary(e.to_string()),
+        e if is_full(e) => Obstacle::Refused(Refusal::NoSpace),
+        _ => Obstacle::Refused(Refusal::Unwritable),
+    }
 }
 
 #[cfg(test)]

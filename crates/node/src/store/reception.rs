@@ -2,11 +2,12 @@
 
 use super::delivery::find_delivered;
 use super::journal::{Claims, Journal, RECORD_LEN};
-use super::{DIR, Incoming, Places, refusal, space};
+use super::{DIR, Incoming, Places, obstacle, space};
 use crate::config::SpaceLimits;
 use crate::root::Root;
 use ncmesh_engine::file::merkle;
-use ncmesh_engine::file::{BatchSet, Manifest, Refusal};
+use ncmesh_engine::file::{BatchSet, Manifest};
+use ncmesh_host::files::Obstacle;
 use ncmesh_wire::FlowId;
 use std::fs::File;
 use std::io;
@@ -29,15 +30,16 @@ pub enum Prepared {
 /// Batches count as present only if their bytes on disk have the recorded hash.
 ///
 /// # Errors
-/// [`Refusal::NoSpace`] or [`Refusal::Unwritable`].
+/// `NoSpace` if the file is new and does not fit, `Unwritable`, or a temporary obstacle.
 pub fn prepare(
     inbox: &Path,
     manifest: &Manifest,
     limits: &SpaceLimits,
-) -> Result<Prepared, Refusal> {
+) -> Result<Prepared, Obstacle> {
     prepare_in(inbox, manifest, limits).map_err(|e| {
         tracing::warn!("{} cannot take {:?}: {e}", inbox.display(), manifest.name);
-        refusal(&e)
+        let is_there = Root::open(inbox).and_then(|i| i.has(Places::new(manifest.flow).journal));
+        obstacle(&e, is_there.unwrap_or(false))
     })
 }
 
@@ -67,7 +69,8 @@ fn prepare_in(dir: &Path, manifest: &Manifest, limits: &SpaceLimits) -> io::Resu
         Ok(Prepared::Receiving(incoming, have))
     });
     if prepared.is_err() && is_new {
-        remove(&inbox, &places);
+        // What cannot be removed now is collected as a part without contents.
+        let _ = remove(&inbox, &places);
     }
     prepared
 }
@@ -81,18 +84,20 @@ fn missing_bytes(manifest: &Manifest, have: &BatchSet) -> u64 {
 }
 
 /// Removes what was received of `flow`. Blocks on the disk.
-pub fn discard(inbox: &Path, flow: FlowId) {
+///
+/// # Errors
+/// Something of it cannot be removed.
+pub fn discard(inbox: &Path, flow: FlowId) -> io::Result<()> {
     match Root::open(inbox) {
-        Ok(inbox) => remove(&inbox, &Places::new(flow)),
-        Err(e) => tracing::warn!("{} cannot be opened: {e}", inbox.display()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        opened => remove(&opened?, &Places::new(flow)),
     }
 }
 
-fn remove(inbox: &Root, places: &Places) {
-    for path in [&places.journal, &places.part] {
-        if let Err(e) = inbox.remove(path) {
-            tracing::warn!("{} cannot be removed: {e}", inbox.join(path).display());
-        }
+fn remove(inbox: &Root, places: &Places) -> io::Result<()> {
+    match inbox.has(DIR)? {
+        true => inbox.remove(&places.journal).and_then(|()| inbox.remove(&places.part)),
+        false => Ok(()),
     }
 }
 

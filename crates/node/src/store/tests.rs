@@ -7,6 +7,7 @@ use super::reception::{Prepared, check_inbox, discard, prepare};
 use super::*;
 use ncmesh_engine::file::merkle::{self, MerkleTree};
 use ncmesh_engine::file::{BatchSet, Geometry, Manifest, Refusal};
+use ncmesh_host::files::Obstacle;
 use ncmesh_wire::NodeId;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -104,7 +105,7 @@ fn a_file_is_received_resumed_and_named() {
     let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
     assert_eq!(path, fixture.inbox.path().join("file.bin"));
     assert_eq!(fs::read(path).unwrap(), fixture.data);
-    discard(fixture.inbox.path(), fixture.manifest.flow);
+    discard(fixture.inbox.path(), fixture.manifest.flow).unwrap();
     assert_eq!(fs::read_dir(fixture.inbox.path().join(DIR)).unwrap().count(), 0);
 }
 
@@ -219,7 +220,7 @@ fn other_files_are_never_overwritten_and_the_same_is_not_kept_twice() {
         fixture.write_all(&mut storage);
         let path = deliver(fixture.inbox.path(), &fixture.manifest).unwrap();
         assert_eq!(path, fixture.inbox.path().join("file (2).bin"));
-        discard(fixture.inbox.path(), fixture.manifest.flow);
+        discard(fixture.inbox.path(), fixture.manifest.flow).unwrap();
     }
     assert_eq!(fs::read(taken).unwrap(), b"mine");
     assert!(!fixture.inbox.path().join("file (3).bin").exists());
@@ -233,7 +234,10 @@ fn a_file_that_is_not_what_was_announced_is_not_delivered() {
     let mut bytes = fixture.data.clone();
     bytes[1234] ^= 1;
     fs::write(fixture.places().part, bytes).unwrap();
-    assert_eq!(deliver(fixture.inbox.path(), &fixture.manifest), Err(Refusal::Corrupt));
+    assert_eq!(
+        deliver(fixture.inbox.path(), &fixture.manifest),
+        Err(Obstacle::Refused(Refusal::Corrupt))
+    );
     assert!(!fixture.inbox.path().join("file.bin").exists());
 }
 
@@ -242,7 +246,7 @@ fn a_place_that_cannot_be_written_is_refused() {
     let fixture = Fixture::new(100);
     fs::write(fixture.inbox.path().join(".ncmesh"), "no directory").unwrap();
     let refused = prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap_err();
-    assert_eq!(refused, Refusal::Unwritable);
+    assert_eq!(refused, Obstacle::Refused(Refusal::Unwritable));
 }
 
 #[test]
@@ -287,14 +291,14 @@ fn links_in_the_inbox_lead_nowhere() {
         symlink(&victim, file).unwrap();
         assert_eq!(
             prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap_err(),
-            Refusal::Unwritable
+            Obstacle::Refused(Refusal::Unwritable)
         );
         untouched();
         fs::remove_file(file).unwrap();
         fs::hard_link(&victim, file).unwrap();
         assert_eq!(
             prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap_err(),
-            Refusal::Unwritable
+            Obstacle::Refused(Refusal::Unwritable)
         );
         untouched();
         fs::rename(&aside, file).unwrap();
@@ -312,7 +316,7 @@ fn links_in_the_inbox_lead_nowhere() {
     symlink(beside.path(), &hidden).unwrap();
     assert!(check_inbox(fixture.inbox.path()).is_err());
     let refused = prepare(fixture.inbox.path(), &fixture.manifest, &LIMITS).unwrap_err();
-    assert_eq!(refused, Refusal::Unwritable);
+    assert_eq!(refused, Obstacle::Refused(Refusal::Unwritable));
     assert_eq!(fs::read_dir(beside.path()).unwrap().count(), 1);
 }
 
@@ -345,11 +349,11 @@ fn announcements_claim_no_space_and_batches_no_more_than_is_allowed() {
     assert!(full.is_some_and(|batch| batch > least), "{full:?} of {batches}");
     assert_eq!(write(&mut storage, 10, 0), Err(StorageError::NoSpace));
     let refused = prepare(fixture.inbox.path(), &fixture.another(99), &limits);
-    assert_eq!(refused.unwrap_err(), Refusal::NoSpace);
+    assert_eq!(refused.unwrap_err(), Obstacle::Refused(Refusal::NoSpace));
 
     let reserve = SpaceLimits { max_bytes: None, reserve: u64::MAX };
     let refused = prepare(fixture.inbox.path(), &fixture.another(99), &reserve);
-    assert_eq!(refused.unwrap_err(), Refusal::NoSpace);
+    assert_eq!(refused.unwrap_err(), Obstacle::Refused(Refusal::NoSpace));
 }
 
 #[test]
@@ -387,4 +391,32 @@ fn parts_are_kept_while_they_are_young_and_hold_something() {
     assert_eq!(kept(&[], later), []);
     let left: Vec<_> = fs::read_dir(inbox.join(DIR)).unwrap().map(|e| e.unwrap().path()).collect();
     assert_eq!(left, [inbox.join(DIR).join("notes")]);
+}
+
+#[test]
+fn what_may_pass_is_no_reason_to_refuse() {
+    let error = |errno: Errno| io::Error::from_raw_os_error(errno.raw_os_error());
+    for errno in [Errno::MFILE, Errno::NFILE, Errno::IO, Errno::NOMEM, Errno::BUSY, Errno::INTR] {
+        for is_there in [false, true] {
+            let found = obstacle(&error(errno), is_there);
+            assert!(matches!(found, Obstacle::Temporary(_)), "{errno:?}: {found:?}");
+        }
+    }
+    assert!(matches!(obstacle(&error(Errno::NOSPC), true), Obstacle::Temporary(_)));
+    for (errno, why) in [(Errno::NOSPC, Refusal::NoSpace), (Errno::ACCESS, Refusal::Unwritable)] {
+        assert_eq!(obstacle(&error(errno), false), Obstacle::Refused(why));
+    }
+}
+
+#[test]
+fn a_file_that_was_begun_waits_for_space_and_keeps_what_it_has() {
+    let fixture = Fixture::new(2600);
+    let (mut storage, _) = fixture.prepare();
+    fixture.write(&mut storage, 1);
+    drop(storage);
+    let full = SpaceLimits { max_bytes: Some(0), reserve: 0 };
+    let waits = prepare(fixture.inbox.path(), &fixture.manifest, &full).unwrap_err();
+    let Obstacle::Temporary(problem) = waits else { panic!("{waits:?}") };
+    assert!(problem.contains("max_bytes"), "{problem}");
+    assert_eq!(fixture.resume().iter().collect::<Vec<_>>(), [1]);
 }

@@ -136,6 +136,11 @@ impl Node {
         process.wait().unwrap().code().unwrap()
     }
 
+    /// Returns the id of the running process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.as_ref().unwrap().id()
+    }
+
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.dir.join("log")).unwrap_or_default()
     }

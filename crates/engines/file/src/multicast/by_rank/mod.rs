@@ -140,6 +140,13 @@ impl ByRank {
         self.review_parent(cx, manifest.flow, false);
     }
 
+    /// Returns the generations that are held whole for children, and that this node lacks itself.
+    pub(super) fn whole_but_lacking(&self, flow: FlowId) -> Vec<u32> {
+        let Some(flow) = self.flows.get(&flow) else { return Vec::new() };
+        let held = &flow.held;
+        held.begun(0).filter(|g| held.is_whole(*g) && held.lacks(*g)).collect()
+    }
+
     /// Notes that this node does not want the file any more; it goes on for its children.
     pub(super) fn stop_receiving(&mut self, flow: FlowId) {
         if let Some(flow) = self.flows.get_mut(&flow).filter(|flow| !flow.held.is_source()) {

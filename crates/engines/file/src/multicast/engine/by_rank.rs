@@ -51,7 +51,7 @@ impl FileMulticast {
     }
 
     /// Checks a generation that is whole, and writes it if this node receives the file.
-    fn settle(&mut self, cx: &mut Context<'_>, flow: FlowId, generation: u32) {
+    pub(super) fn settle(&mut self, cx: &mut Context<'_>, flow: FlowId, generation: u32) {
         let Way::ByRank(by_rank) = &mut self.way else { return };
         let sink = self.sinks.get_mut(&flow).filter(|sink| sink.wants(generation));
         let manifest = self.announcements.manifest(flow);

@@ -85,6 +85,10 @@ impl FileEngine for FileMulticast {
         sink.accept(have);
         if let Way::ByRank(by_rank) = &mut self.way {
             by_rank.receive(cx, &sink.manifest, &sink.have);
+            // It may have relayed some of the file before.
+            for generation in by_rank.whole_but_lacking(flow) {
+                self.settle(cx, flow, generation);
+            }
         }
         self.acknowledge_progress(cx, flow);
     }

@@ -158,8 +158,9 @@ impl FileMulticast {
             SinkOutcome::Malformed | SinkOutcome::BatchForged => {
                 cx.counters.drop(DropReason::Malformed);
             }
-            SinkOutcome::WriteFailed(why) => {
-                self.refuse(cx, flow, why);
+            SinkOutcome::WriteFailed => {
+                self.stop_receiving(flow);
+                self.acknowledge(cx, flow);
                 cx.events.push_back(Event::Unwritable(flow));
             }
             SinkOutcome::BatchWritten => return true,

@@ -7,8 +7,9 @@
 //!
 //! ```text
 //!  Offered --accept--> Receiving --last batch--> Verifying --delivered--> Complete
-//!     |                    |                         |
-//!     +--------------------+-------------------------+--> Refused, Withdrawn
+//!     |  ^                 |  |                      |
+//!     |  +-write failed----+  |                      |
+//!     +-----------------------+----------------------+--> Refused, Withdrawn
 //! ```
 //!
 //! Decoders take memory, and hostile packets could begin a batch each. So all transfers together
@@ -22,7 +23,7 @@ use super::packet_set::PacketSet;
 use ncmesh_code::Decoder;
 use ncmesh_engine::file::merkle::{self, Hash};
 use ncmesh_engine::file::{BatchSet, Manifest, ReceiverState, Refusal};
-use ncmesh_engine::storage::{Storage, StorageError};
+use ncmesh_engine::storage::Storage;
 use ncmesh_engine::time::Instant;
 use ncmesh_wire::{FlowId, NodeId};
 use std::collections::BTreeMap;
@@ -57,7 +58,8 @@ pub(super) struct FileSink {
 /// Phase of a reception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SinkPhase {
-    /// The driver was asked whether and where to put the file.
+    /// The driver was asked whether and where to put the file, or to see to its place after a batch
+    /// could not be written.
     Offered,
     /// Some batches are missing.
     Receiving,
@@ -82,8 +84,8 @@ pub(super) enum SinkOutcome {
     BatchWritten,
     /// It completed a batch that is not what the source announced.
     BatchForged,
-    /// It completed a batch that could not be written.
-    WriteFailed(Refusal),
+    /// It completed a batch that could not be written. The reception pauses.
+    WriteFailed,
 }
 
 impl FileSink {
@@ -160,7 +162,7 @@ impl FileSink {
         };
 
         // The decoder serves another batch. A forged batch begins anew with an empty one.
-        if self.spare.len() < MAX_SPARE {
+        if self.phase == SinkPhase::Receiving && self.spare.len() < MAX_SPARE {
             decoder.clear();
             self.spare.push(decoder);
         }
@@ -192,12 +194,21 @@ impl FileSink {
                 self.have.insert(batch);
             }
             SinkOutcome::BatchForged => self.bad_batches += 1,
+            SinkOutcome::WriteFailed => self.pause(),
             _ => {}
         }
         if self.have.is_full() {
             self.phase = SinkPhase::Verifying;
         }
         outcome
+    }
+
+    /// Takes no data until the driver accepts again. The source sends none to a receiver that has
+    /// not accepted.
+    fn pause(&mut self) {
+        self.phase = SinkPhase::Offered;
+        self.decoders = BTreeMap::new();
+        self.spare = Vec::new();
     }
 
     /// Returns the decoder of a batch, which begins now if it has none.
@@ -314,8 +325,7 @@ fn verify_and_write(
     let g = &manifest.geometry;
     match storage.write(manifest.flow, batch, g.offset(batch), data, &hash) {
         Ok(()) => SinkOutcome::BatchWritten,
-        Err(StorageError::NoSpace) => SinkOutcome::WriteFailed(Refusal::NoSpace),
-        Err(_) => SinkOutcome::WriteFailed(Refusal::Unwritable),
+        Err(_) => SinkOutcome::WriteFailed,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::multicast::frame::{Coding, DataHeader, TurnId};
 use crate::multicast::routing::Routing;
 use ncmesh_engine::file::Geometry;
 use ncmesh_engine::file::merkle::{MerkleTree, digest};
-use ncmesh_engine::storage::MemoryStorage;
+use ncmesh_engine::storage::{MemoryStorage, Storage, StorageError};
 
 const FLOW: FlowId = FlowId { source: NodeId(1), serial: 1 };
 const AT: Instant = Instant::from_nanos(0);
@@ -152,4 +152,46 @@ fn memory_is_bounded_and_the_transfer_that_uses_most_gives_it_up() {
     let under_way: Vec<usize> = sinks.values().map(|sink| sink.decoders.len()).collect();
     assert_eq!(under_way, [2, 1]);
     assert!(!reserve_memory(&mut sinks, limit + 1, limit));
+}
+
+/// Storage that takes nothing.
+struct Full;
+
+impl Storage for Full {
+    fn read(&mut self, _: FlowId, _: u64, _: &mut [u8]) -> Result<(), StorageError> {
+        Err(StorageError::Unreadable)
+    }
+
+    fn write(&mut self, _: FlowId, _: u32, _: u64, _: &[u8], _: &Hash) -> Result<(), StorageError> {
+        Err(StorageError::NoSpace)
+    }
+}
+
+#[test]
+fn a_batch_that_cannot_be_written_pauses_the_reception_until_it_is_accepted_again() {
+    let (contents, manifest, _) = file();
+    let (mut storage, mut sink) = (MemoryStorage::default(), FileSink::new(manifest, AT));
+    sink.accept(BatchSet::none(2));
+    let hear_all = |sink: &mut FileSink, storage: &mut dyn Storage, batch| {
+        let mut outcomes = packets(batch).into_iter().enumerate().map(|(i, payload)| {
+            let coding = Coding::Systematic(i as u8);
+            sink.handle_data(
+                &Data { header: header(1, batch), coding, payload: &payload },
+                AT,
+                storage,
+            )
+        });
+        (outcomes.next().unwrap(), outcomes.last().unwrap())
+    };
+    assert_eq!(hear_all(&mut sink, &mut Full, 0).1, SinkOutcome::WriteFailed);
+    assert_eq!((sink.phase, sink.receiver_state()), (SinkPhase::Offered, ReceiverState::Invited));
+    assert_eq!((sink.memory(), sink.is_open()), (0, true));
+    let paused = hear_all(&mut sink, &mut storage, 0);
+    assert_eq!(paused, (SinkOutcome::Quiet, SinkOutcome::Quiet));
+
+    sink.accept(BatchSet::none(2));
+    for batch in [0, 1] {
+        assert_eq!(hear_all(&mut sink, &mut storage, batch).1, SinkOutcome::BatchWritten);
+    }
+    assert_eq!((storage.received(FLOW), sink.phase), (&contents[..], SinkPhase::Verifying));
 }

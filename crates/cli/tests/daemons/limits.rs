@@ -1,0 +1,94 @@
+//! Daemons that run out of something for a while: descriptors, space. No transfer ends by that.
+
+use crate::support::net::Segment;
+use crate::support::{INBOX, Node, contents, mesh, send, wait_until};
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// File system of `size` in memory, which goes when this is dropped. Drop the daemons first.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(dir: &Path, size: &str) -> Option<Self> {
+        fs::create_dir(dir).unwrap();
+        let options = format!("size={size}");
+        let mount = ["-t", "tmpfs", "-o", &options, "none", dir.to_str().unwrap()];
+        if Command::new("mount").args(mount).status().is_ok_and(|status| status.success()) {
+            return Some(Self(dir.to_owned()));
+        }
+        println!("SKIPPED: no file system can be mounted here");
+        None
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // A test that failed may leave it in use.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+fn hints(node: &Node) -> String {
+    node.status().hints.join("\n")
+}
+
+#[test]
+fn idle_clients_of_the_api_cost_no_transfer() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mesh = mesh(&segment, dir.path(), &["", INBOX]);
+    let limit = ["--nofile=64", "--pid", &mesh[1].pid().to_string()];
+    if !Command::new("prlimit").args(limit).status().is_ok_and(|status| status.success()) {
+        return println!("SKIPPED: there is no prlimit here");
+    }
+    let idle: Vec<_> = (0..100).map(|_| UnixStream::connect(mesh[1].socket()).unwrap()).collect();
+    let id = send(&mesh[0], "file", &contents(300_000, 1), "n2");
+    wait_until("the transfer ends", || mesh[0].transfers()[0].ended);
+    let sent = mesh[0].transfers().remove(0);
+    assert_eq!((sent.id, sent.receivers[0].bytes), (id, 300_000), "{}", mesh[1].log());
+    // The daemon answers others, though none of the idle clients has gone.
+    mesh[1].wait_for_completion();
+    drop(idle);
+}
+
+#[test]
+fn a_disk_that_is_full_for_a_while_delays_a_file() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let Some(disk) = Disk::mount(&dir.path().join("disk"), "4m") else { return };
+    let inbox = format!("[inbox]\ndir = \"{}\"\nreserve = 0\n", disk.0.display());
+    let mesh = mesh(&segment, dir.path(), &["", &inbox]);
+    send(&mesh[0], "file", &contents(2_500_000, 1), "n2");
+    mesh[1].wait_for_bytes(300_000);
+    let ballast = disk.0.join("ballast");
+    // Takes all that is left, and fails at the end.
+    let _ = fs::write(&ballast, contents(4 << 20, 2));
+    wait_until("the receiver says that it waits", || hints(&mesh[1]).contains("waits"));
+    assert!(!mesh[0].transfers()[0].ended, "the source goes on");
+    fs::remove_file(&ballast).unwrap();
+    mesh[1].wait_for_completion();
+    assert!(!hints(&mesh[1]).contains("waits"));
+    wait_until("the source knows", || mesh[0].transfers()[0].ended);
+    assert_eq!(fs::read(disk.0.join("file")).unwrap(), contents(2_500_000, 1));
+    drop(mesh);
+}
+
+#[test]
+fn a_daemon_that_cannot_write_its_state_says_so_and_goes_on() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mesh = mesh(&segment, dir.path(), &["", INBOX]);
+    // The list of sent files cannot be changed, as on a disk that refuses.
+    let outgoing = mesh[0].dir.join("state/outgoing");
+    let id = send(&mesh[0], "file", &contents(2_000_000, 1), "n2");
+    mesh[1].wait_for_bytes(100_000);
+    let entry = outgoing.join(format!("{id}.json"));
+    fs::remove_file(&entry).unwrap();
+    fs::create_dir(&entry).unwrap();
+    mesh[1].wait_for_completion();
+    wait_until("the source says what it cannot save", || hints(&mesh[0]).contains("outgoing"));
+    fs::remove_dir(&entry).unwrap();
+    wait_until("it is saved after all", || !hints(&mesh[0]).contains("outgoing"));
+}
