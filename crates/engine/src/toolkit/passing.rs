@@ -3,7 +3,9 @@
 use super::backoff::Backoff;
 use super::retry::{Retry, RetryPolicy};
 use crate::time::{Duration, Instant};
+use crate::topology::{Metric, Topology};
 use crate::transmission::TxResult;
+use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
 /// How a report is repeated, by unicast. A lost one is made good by the child's next.
@@ -68,6 +70,37 @@ impl<K: Copy + Ord, R> Passing<K, R> {
     }
 }
 
+/// Returns the neighbour that a report to `to` goes to: the next one on the way there, which may
+/// not be the direct one. A node that knows no way sends it to `to` itself.
+#[must_use]
+pub fn way(topology: &Topology, from: NodeId, to: NodeId, metric: Metric) -> NodeId {
+    topology.next_hop(from, to, metric).unwrap_or(to)
+}
+
+/// Returns whether this node passes on a report that its author sent to `next_hop` for `to`. A node
+/// that is heard by none of those it hears may know no way: then the one that knows to be on it
+/// takes the report.
+#[must_use]
+pub fn is_passed_on(
+    topology: &Topology,
+    me: NodeId,
+    (author, next_hop, to): (NodeId, NodeId, NodeId),
+    metric: Metric,
+) -> bool {
+    let is_lost = || next_hop == to && topology.delivery(author, to) == 0.0;
+    to != me && (next_hop == me || is_lost() && way(topology, author, to, metric) == me)
+}
+
+/// Returns what a MAC's result over a link says. Over one that brings nothing back no
+/// acknowledgment comes: the frame was sent as often as the MAC may, and there is no more to know.
+#[must_use]
+pub fn outcome(topology: &Topology, (from, to): (NodeId, NodeId), result: TxResult) -> TxResult {
+    match result {
+        TxResult::Failed if topology.delivery(to, from) == 0.0 => TxResult::Sent,
+        known => known,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +118,35 @@ mod tests {
         passing.note_sent(0, AT);
         passing.handle_tx_result(0, TxResult::Acked, AT);
         assert!(passing.admit(MOST, 1, AT));
+    }
+
+    #[test]
+    fn over_a_link_of_one_direction_a_failure_says_nothing() {
+        let topology = crate::testing::directed(&[(1, 2, 0.9), (2, 3, 0.9), (3, 2, 0.1)]);
+        let of = |from, to, result| outcome(&topology, (NodeId(from), NodeId(to)), result);
+        assert_eq!(of(1, 2, TxResult::Failed), TxResult::Sent);
+        assert_eq!(of(2, 3, TxResult::Failed), TxResult::Failed);
+        assert_eq!(of(2, 3, TxResult::Acked), TxResult::Acked);
+    }
+
+    /// 2 sends to 3, which knows no way back; 1 hears 3, and 2 hears 1.
+    #[test]
+    fn the_node_on_the_way_passes_on_what_its_author_sent_nowhere() {
+        let topology = crate::testing::directed(&[(2, 3, 0.9), (3, 1, 0.9), (1, 2, 0.9)]);
+        let metric = Metric::Answered;
+        let nobody = crate::testing::directed(&[(2, 3, 0.9)]);
+        assert_eq!(way(&nobody, NodeId(3), NodeId(2), metric), NodeId(2));
+        assert_eq!(way(&topology, NodeId(3), NodeId(2), metric), NodeId(1));
+        let passes = |me, next_hop| {
+            let report = (NodeId(3), NodeId(next_hop), NodeId(2));
+            is_passed_on(&topology, NodeId(me), report, metric)
+        };
+        assert_eq!([1, 2, 4].map(|me| passes(me, 1)), [true, false, false]);
+        assert_eq!([1, 2, 4].map(|me| passes(me, 2)), [true, false, false]);
+        // What its addressee may hear is its own affair.
+        let topology = crate::testing::directed(&[(3, 1, 0.9), (1, 2, 0.9), (3, 2, 0.1)]);
+        let report = (NodeId(3), NodeId(2), NodeId(2));
+        assert!(!is_passed_on(&topology, NodeId(1), report, metric));
     }
 
     #[test]

@@ -144,21 +144,16 @@ impl Graph {
                 Direction::From => self.delivery(link.slot, at),
                 Direction::To => self.delivery(at, link.slot),
             };
-            let passes = match metric {
-                Metric::Broadcast => link.delivery,
-                Metric::Unicast => link.delivery * back(),
-            };
-            Some((link.slot, cost(passes)?))
+            // The way back takes a search that paths of broadcasts do without.
+            let back = if metric.counts_back() { back() } else { 0.0 };
+            Some((link.slot, cost(metric.success(link.delivery, back))?))
         })
     }
 
     /// Returns the cost of a link; `None` if nothing can pass it.
     pub(super) fn cost(&self, from: NodeId, to: NodeId, metric: Metric) -> Option<u128> {
         let (from, to) = (self.slot(from)?, self.slot(to)?);
-        cost(match metric {
-            Metric::Broadcast => self.delivery(from, to),
-            Metric::Unicast => self.delivery(from, to) * self.delivery(to, from),
-        })
+        cost(metric.success(self.delivery(from, to), self.delivery(to, from)))
     }
 
     /// Returns the delivery of a link; 0 if there is none.

@@ -31,6 +31,34 @@ pub enum Metric {
     Broadcast,
     /// Unicast with the MAC's acknowledgment: 1/(d_f d_r) for each hop.
     Unicast,
+    /// Frames whose answers can take another way: as unicast, but a link that brings little or
+    /// nothing back counts as if [`LEAST_BACK`] came back. No setting of an engine.
+    #[serde(skip)]
+    Answered,
+}
+
+/// Share of answers that a link counts for at least where they can take another way. It is the
+/// least delivery of links that nodes use by default, so links of one direction come after all
+/// others. There is another way: link state says that a node hears this one only if word of it
+/// came back.
+pub const LEAST_BACK: f64 = 0.05;
+
+impl Metric {
+    /// Returns the share of transmissions over a link that count as successful, from its deliveries
+    /// there and `back`. Its inverse is what the link adds to a path.
+    #[must_use]
+    pub fn success(self, there: f64, back: f64) -> f64 {
+        match self {
+            Self::Broadcast => there,
+            Self::Unicast => there * back,
+            Self::Answered => there * back.max(LEAST_BACK),
+        }
+    }
+
+    /// Returns whether the delivery back counts.
+    fn counts_back(self) -> bool {
+        self != Self::Broadcast
+    }
 }
 
 /// Neighbours that a node hears, in ascending order, with the share of their frames that it

@@ -104,7 +104,7 @@ impl Paths {
             cost.is_some_and(|cost| self.distance(near) + cost < self.distance(far))
         };
         let Change { from, to, .. } = change;
-        passes(from, to) || (metric == Metric::Unicast && passes(to, from))
+        passes(from, to) || (metric.counts_back() && passes(to, from))
     }
 }
 

@@ -33,6 +33,23 @@ fn paths_take_the_fewest_expected_transmissions() {
     assert!((back.etx(NodeId(1)).unwrap() - 3.125).abs() < 1e-6);
 }
 
+/// 1 -> 2 brings nothing back, but 2 -> 3 -> 1 does.
+#[test]
+fn a_link_of_one_direction_is_the_last_resort_where_answers_can_take_another_way() {
+    let mut t = Topology::new(0.05);
+    t.learn(NodeId(1), state(1, &[(3, 0.5)]));
+    t.learn(NodeId(2), state(1, &[(1, 0.8), (3, 0.5)]));
+    t.learn(NodeId(3), state(1, &[(2, 0.8)]));
+    let etx = |t: &Topology, metric| t.paths_from(NodeId(1), metric).etx(NodeId(2));
+    assert_eq!(etx(&t, Metric::Unicast), None);
+    assert!((etx(&t, Metric::Answered).unwrap() - 25.0).abs() < 1e-6);
+    // A way of both directions is taken whatever it loses, if it is shorter.
+    t.learn(NodeId(3), state(2, &[(1, 0.5), (2, 0.2)]));
+    let paths = t.paths_from(NodeId(1), Metric::Answered);
+    assert_eq!(paths.path_to(NodeId(2)), [NodeId(3), NodeId(2)]);
+    assert_eq!(etx(&t, Metric::Unicast), etx(&t, Metric::Answered));
+}
+
 #[test]
 fn in_a_mesh_known_from_elsewhere_every_link_counts() {
     let hears = [vec![], vec![(1, 1e-15)], vec![(1, 1e-16), (2, 1.0)], vec![(3, 0.0)]];
@@ -128,7 +145,7 @@ proptest! {
                 None => t.forget(NodeId(node)),
             }
             let anew = t.clone();
-            for metric in [Metric::Broadcast, Metric::Unicast] {
+            for metric in [Metric::Broadcast, Metric::Unicast, Metric::Answered] {
                 for root in (0..8).map(NodeId) {
                     let ends = (0..8).map(NodeId);
                     let (from, to) = (t.paths_from(root, metric), t.paths_to(root, metric));

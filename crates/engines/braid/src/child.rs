@@ -49,6 +49,9 @@ const COLLIDES: f64 = 0.3;
 /// gets none after that was less.
 const LEAST_SEPARATED: f64 = 0.5;
 const UNPAIRED: Duration = Duration::from_secs(5);
+/// Time after which a next hop that was asked and not heard is given up, if another is there. What
+/// has waited so long for it is given up, too.
+const GIVEN_UP: Duration = Duration::from_secs(2);
 
 /// The next hop, as the node before it knows it.
 #[derive(Debug)]
@@ -210,6 +213,12 @@ impl Child {
     /// enough were counted.
     pub(crate) fn poor_delivery(&self) -> Option<f64> {
         self.delivery.poor_for_its_promise(&COUNT)
+    }
+
+    /// Returns whether it was asked for so long without an answer that another next hop is to be
+    /// tried.
+    pub(crate) fn is_given_up(&self) -> bool {
+        !self.answers() && self.sent_at.since(self.heard_at) >= GIVEN_UP
     }
 
     /// Returns the share that arrives there of what link state promised.

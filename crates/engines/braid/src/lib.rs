@@ -63,7 +63,7 @@ use ncmesh_engine::toolkit::bounded::{IDLE, MAX_FLOWS, make_room};
 use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
-use ncmesh_engine::toolkit::passing::Passing;
+use ncmesh_engine::toolkit::passing::{Passing, is_passed_on, outcome, way};
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{CodingStatus, DATA, FlowStatus, PacketError, check_packet, flow_of};
 use ncmesh_engine::{
@@ -94,8 +94,8 @@ pub const BRAID: Entry = Entry {
 };
 
 /// Paths are shortest by the ETX of both directions: packets go one way, and what is heard of them
-/// comes back.
-const METRIC: Metric = Metric::Unicast;
+/// comes back. Where nothing does, reports go over other nodes.
+const METRIC: Metric = Metric::Answered;
 /// Packets of this node's own host that wait to be sent for the first time, at most.
 const READY: usize = 3;
 /// Packets of its own host that a source keeps, at most.
@@ -305,7 +305,8 @@ impl Braid {
         }
         let numbered = (report.state, report.number);
         self.hear_state(cx, report.flow, report.child, numbered, false);
-        if report.next_hop == cx.me && report.parent != cx.me {
+        let ends = (report.child, report.next_hop, report.parent);
+        if is_passed_on(cx.topology, cx.me, ends, METRIC) {
             let key = (report.flow.key(), report.child, report.parent);
             if !self.passing.admit(key, report, cx.now) {
                 cx.counters.drop(DropReason::Full);
@@ -353,7 +354,8 @@ impl Braid {
         if let (Some(child), Some(chance)) = (&mut flow.child, chance) {
             child.note_paired(part.1.first, chance);
         }
-        if let Some(parent) = flow.upstream.parent {
+        // Where the way to the node before leads over another one, only reports take it.
+        if let Some(parent) = flow.upstream.parent.filter(|parent| way_to(cx, *parent) == *parent) {
             let delivery = cx.topology.delivery(cx.me, parent);
             flow.upstream.note_told(delivery, packet_time, cx.now);
         }
@@ -382,7 +384,7 @@ fn is_nearer(cx: &Context<'_>, flow: &Flow, node: NodeId) -> bool {
 
 /// Returns the next node on the way to a parent, which may not hear this one well.
 fn way_to(cx: &Context<'_>, parent: NodeId) -> NodeId {
-    cx.topology.next_hop(cx.me, parent, METRIC).unwrap_or(parent)
+    way(cx.topology, cx.me, parent, METRIC)
 }
 
 impl Engine for Braid {
@@ -501,7 +503,10 @@ impl Engine for Braid {
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
         match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
             OnAir::Nothing => {}
-            OnAir::Passing(key) => self.passing.handle_tx_result(key, report.result, cx.now),
+            OnAir::Passing(key) => {
+                let result = outcome(cx.topology, (cx.me, way_to(cx, key.2)), report.result);
+                self.passing.handle_tx_result(key, result, cx.now);
+            }
             OnAir::Data(ends, other) => {
                 self.packet_time.add(report.airtime);
                 let packet_time = self.packet_time();

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// How much shorter another way must be, and for how long, before it is taken.
 const HYSTERESIS: f64 = 1.3;
 const STEADY: Duration = Duration::from_secs(1);
+/// Share of its delivery that a link to a next hop counts for which is silent. If every way is as
+/// bad, it is asked on.
+const SILENT: f64 = 0.1;
 /// Time for which a poor link that was left counts as poor.
 const REMEMBERED: Duration = Duration::from_secs(30);
 
@@ -25,8 +28,8 @@ pub(crate) struct Route {
 impl Route {
     /// Returns the next hop: the next node on the shortest way. Another one takes the place of
     /// `child` if the way over that is clearly shorter for a while, for estimates waver. A link
-    /// that carries far less than link state promised counts by what it carries, also for a while
-    /// after it was left.
+    /// that carries far less than link state promised counts by what it carries, and one whose
+    /// other end is silent for less, also for a while after it was left.
     pub(crate) fn choose(
         &mut self,
         cx: &Context<'_>,
@@ -36,10 +39,12 @@ impl Route {
     ) -> Option<NodeId> {
         self.poor.retain(|_, (_, until)| cx.now < *until);
         let now = child.map(|child| child.node);
-        if let Some(child) = child
-            && let Some(delivery) = child.poor_delivery()
-        {
-            self.poor.insert(child.node, (delivery, cx.now + REMEMBERED));
+        let poor = child.and_then(|child| {
+            let silent = child.is_given_up().then(|| SILENT * child.delivery());
+            Some((child.node, silent.or_else(|| child.poor_delivery())?))
+        });
+        if let Some((node, delivery)) = poor {
+            self.poor.insert(node, (delivery, cx.now + REMEMBERED));
         }
 
         let paths = cx.topology.paths_to(destination, metric);
@@ -49,7 +54,7 @@ impl Route {
             let delivery = self.poor.get(&node).map_or(told, |(delivery, _)| told.min(*delivery));
             let etx = paths.etx(node).filter(|_| paths.distance(node) < own);
             let back = cx.topology.delivery(node, cx.me);
-            etx.map_or(f64::INFINITY, |etx| etx + 1.0 / (delivery * back))
+            etx.map_or(f64::INFINITY, |etx| etx + 1.0 / metric.success(delivery, back))
         };
         let shortest = paths.parent(cx.me);
         let best = match shortest.filter(|node| self.poor.contains_key(node)) {

@@ -7,6 +7,7 @@ mod turns;
 use super::child::Child;
 use super::upstream::Upstream;
 use super::*;
+use ncmesh_engine::TxResult;
 use ncmesh_engine::counters::Counters;
 use ncmesh_engine::rng;
 use ncmesh_engine::storage::MemoryStorage;
@@ -417,6 +418,52 @@ fn a_link_that_carries_far_less_than_promised_is_left() {
         bench.with(Braid::handle_timeout);
     }
     panic!("it stays on the poor link");
+}
+
+#[test]
+fn a_next_hop_that_is_silent_is_left_if_there_is_another() {
+    let both = |a, b, d: f64| [(a, b, d), (b, a, d)];
+    let links = [both(1, 2, 0.9), both(2, 4, 0.9), both(1, 4, 0.8)];
+    let mut bench = Bench::new(1);
+    bench.topology = directed(&links.concat());
+    let mut next_hops = Vec::new();
+    for _ in 0..40 {
+        while bench.engine.below_low_watermark(NodeId(4)) {
+            bench.with(|e, cx| e.handle_packet(cx, NodeId(4), &[7; 1000])).unwrap();
+        }
+        let sent = std::iter::from_fn(|| bench.fill()).take(8);
+        next_hops.extend(sent.map(|(_, body)| Header::parse(&body).unwrap().0.next_hop.0));
+        bench.now = bench.now + Duration::from_millis(100);
+        bench.with(Braid::handle_timeout);
+    }
+    next_hops.dedup();
+    assert_eq!(next_hops, [4, 2]);
+}
+
+/// 2 sends to 3, which hears nobody else and knows no way back. 1 hears 3, and 2 hears 1.
+#[test]
+fn a_report_sent_nowhere_is_passed_on_by_the_node_on_the_way() {
+    let mut bench = Bench::new(1);
+    bench.topology = directed(&[(1, 2, 0.9), (2, 3, 0.9), (3, 1, 0.9)]);
+    let (parent, child) = (NodeId(2), NodeId(3));
+    let report = Report {
+        flow: FlowInstance { destination: child, ..FLOW },
+        next_hop: parent,
+        parent,
+        child,
+        number: 1,
+        state: state(1, 0),
+    };
+    let mut body = Vec::new();
+    report.write(&mut body);
+    bench.frame(3, REPORT, &body);
+    assert_eq!(bench.fill(), Some((REPORT, body)));
+    // The MAC hears no acknowledgment, and that is the end of it.
+    let (result, airtime) = (TxResult::Failed, PACKET_TIME);
+    let report = TxReport { result, airtime, heard_by: None };
+    bench.with(|e, cx| e.handle_tx_report(cx, report));
+    bench.now = bench.now + Duration::from_secs(1);
+    assert_eq!(bench.fill(), None);
 }
 
 // ---- liars

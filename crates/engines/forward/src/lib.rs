@@ -25,6 +25,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
 use ncmesh_engine::toolkit::has_enough;
+use ncmesh_engine::toolkit::passing::outcome;
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, check_packet, flow_of};
 use ncmesh_engine::{
@@ -53,6 +54,9 @@ pub const FORWARD: Entry = Entry {
     }),
 };
 
+/// Paths are shortest by the ETX of unicast. A link that brings nothing back is the last resort:
+/// the MAC sends each packet as often as it may, and hears of none that it arrived.
+const METRIC: Metric = Metric::Answered;
 /// Most hops of a packet. Nodes that disagree about paths for a while send packets in circles.
 const MAX_HOPS: u8 = 64;
 /// Longest time for which a node asks others to wait.
@@ -177,7 +181,7 @@ impl Forward {
     /// Finds the next hops anew. Paths may have vanished while packets were queued.
     fn route(&mut self, cx: &Context<'_>) {
         self.queue.retain_mut(|packet| {
-            let next = cx.topology.next_hop(cx.me, packet.destination, Metric::Unicast);
+            let next = cx.topology.next_hop(cx.me, packet.destination, METRIC);
             packet.next = next.unwrap_or(packet.next);
             if next.is_none() {
                 self.counters.lost(packet.source, packet.destination);
@@ -206,7 +210,7 @@ impl Forward {
             _ => (self.queue.len() >= self.config.queue).then_some(DropReason::Full),
         };
         self.note_came();
-        match (cx.topology.next_hop(cx.me, destination, Metric::Unicast), reason) {
+        match (cx.topology.next_hop(cx.me, destination, METRIC), reason) {
             (Some(next), None) => {
                 let bytes = bytes.to_vec();
                 self.queue.push_back(Packet { source, destination, hops_left, bytes, next });
@@ -277,7 +281,7 @@ impl Engine for Forward {
             self.takes.add(cx.now.since(since));
         }
         self.busy_since = (!self.queue.is_empty()).then_some(cx.now);
-        if report.result == TxResult::Failed {
+        if outcome(cx.topology, (cx.me, packet.next), report.result) == TxResult::Failed {
             self.counters.lost(packet.source, packet.destination);
         }
     }
@@ -307,7 +311,7 @@ impl TunnelEngine for Forward {
         if !self.can_send(to) {
             return Err(PacketError::Full);
         }
-        let next = cx.topology.next_hop(cx.me, to, Metric::Unicast);
+        let next = cx.topology.next_hop(cx.me, to, METRIC);
         let next = next.ok_or(PacketError::NoPath(to))?;
         let (source, destination, bytes) = (cx.me, to, packet.to_vec());
         self.counters.begin(source, destination);
