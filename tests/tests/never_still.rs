@@ -9,7 +9,7 @@ use ncmesh_engine::time::Duration;
 use ncmesh_engine::topology::Metric;
 use ncmesh_medium::{LossMatrix, RadioId};
 use ncmesh_sim::{Knowledge, Simulation};
-use ncmesh_tests::{contents, mesh};
+use ncmesh_tests::{contents, ended, mesh};
 use ncmesh_wire::NodeId;
 
 /// Bound on the transmissions per packet up to which a flow has to carry something.
@@ -28,6 +28,9 @@ const STILL: Duration = Duration::from_secs(12);
 const WATCHED: usize = 2;
 /// Packets are offered so often, many more than can be carried.
 const EVERY: Duration = Duration::from_millis(4);
+
+/// Time in which a file of 60,000 bytes is everywhere, and its source knows.
+const FILE_TAKES: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -152,14 +155,14 @@ fn carry(s: &mut Simulation, scheme: &str, time: Duration) -> usize {
 }
 
 /// Returns what is wrong if a flow stands still at any time of a watch.
-fn watch(s: &mut Simulation, scheme: &str) -> Result<(), String> {
+fn watch(s: &mut Simulation, scheme: &'static str) -> Result<(), String> {
     carry(s, scheme, STILL / 2);
     let arrived: Vec<usize> = (0..WATCHED).map(|_| carry(s, scheme, STILL)).collect();
     if arrived.contains(&0) { Err(format!("{arrived:?} packets")) } else { Ok(()) }
 }
 
 /// Carries a flow through a mesh that stays as it is.
-fn at_rest(kind: Kind, seed: u64, scheme: &str) -> Result<(), String> {
+fn at_rest(kind: Kind, seed: u64, scheme: &'static str) -> Result<(), String> {
     let case = case(kind, seed);
     let mut s = start(&case, kind, seed);
     watch(&mut s, scheme).map_err(|e| {
@@ -172,7 +175,7 @@ fn at_rest(kind: Kind, seed: u64, scheme: &str) -> Result<(), String> {
 
 /// Carries a flow while relays die and come back and links vanish and come back, for a minute, and
 /// watches it when all have been there for a while again.
-fn with_churn(kind: Kind, seed: u64, scheme: &str) -> Result<(), String> {
+fn with_churn(kind: Kind, seed: u64, scheme: &'static str) -> Result<(), String> {
     let case = case(kind, seed);
     let mut s = start(&case, kind, seed);
     let nodes = s.len();
@@ -204,9 +207,9 @@ fn with_churn(kind: Kind, seed: u64, scheme: &str) -> Result<(), String> {
 /// Carries flows of the schemes through meshes of all kinds, and says where one stands still.
 fn check(
     kinds: &[Kind],
-    schemes: &[&str],
+    schemes: &[&'static str],
     seeds: std::ops::Range<u64>,
-    carried: fn(Kind, u64, &str) -> Result<(), String>,
+    carried: fn(Kind, u64, &'static str) -> Result<(), String>,
 ) {
     let cases = seeds.flat_map(|seed| kinds.iter().map(move |kind| (*kind, seed)));
     let cases = cases.flat_map(|(kind, seed)| schemes.iter().map(move |s| (kind, seed, *s)));
@@ -215,12 +218,36 @@ fn check(
     assert!(wrong.is_empty(), "stand still:\n{}", wrong.join("\n"));
 }
 
+/// Sends a file from the first node to all others.
+fn file_arrives(kind: Kind, seed: u64, scheme: &'static str) -> Result<(), String> {
+    let case = case(kind, seed);
+    let mut s = start(&case, kind, seed);
+    let to: Vec<usize> = (1..s.len()).filter(|node| is_reached(&case, *node)).collect();
+    s.send_file(scheme, 0, Some(&to), contents(60_000)).unwrap();
+    s.run_until(s.now() + FILE_TAKES, ended);
+    if ended(&s) {
+        return Ok(());
+    }
+    Err(format!("{scheme}, {kind:?}, seed {seed}, to {to:?}: {:.2?}", case.delivery))
+}
+
+/// Returns whether there is a path from the first node to another one, and back.
+fn is_reached(case: &Case, node: usize) -> bool {
+    bound(&case.delivery, 0, node).max(bound(&case.delivery, node, 0)) < BOUND
+}
+
 const SCHEMES: [&str; 2] = ["braid", "forward"];
 
 #[test]
 fn no_flow_stands_still_in_a_mesh_at_rest() {
     let kinds = [Kind::OneWay, Kind::Shortcuts, Kind::Poor, Kind::Hidden, Kind::Dense];
     check(&kinds, &SCHEMES, 0..8, at_rest);
+}
+
+#[test]
+fn files_arrive_over_links_of_all_kinds() {
+    let kinds = [Kind::OneWay, Kind::Shortcuts, Kind::Poor, Kind::Hidden, Kind::Dense];
+    check(&kinds, &["cascade"], 0..12, file_arrives);
 }
 
 #[test]

@@ -43,7 +43,7 @@ use ncmesh_engine::file::{BatchSet, Manifest};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::bounded::MAX_FLOWS;
-use ncmesh_engine::toolkit::passing::Passing;
+use ncmesh_engine::toolkit::passing::{Passing, is_passed_on, outcome, way};
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::{Context, TxReport};
 use ncmesh_wire::{FlowId, NodeId};
@@ -51,6 +51,8 @@ use rand_core::RngCore;
 use std::collections::BTreeMap;
 pub(super) use wants::{MOST_RANKS, Wants};
 
+/// Data go down a link and reports go up, if need be by another way.
+const METRIC: Metric = Metric::Answered;
 /// Packet time before one was sent.
 const LEAST_PACKET_TIME: Duration = Duration::from_millis(1);
 
@@ -168,7 +170,7 @@ impl ByRank {
         manifest: &Manifest,
         receivers: impl Iterator<Item = NodeId>,
     ) {
-        let paths = cx.topology.paths_from(manifest.flow.source, Metric::Unicast);
+        let paths = cx.topology.paths_from(manifest.flow.source, METRIC);
         let mut children = Vec::new();
         for receiver in receivers {
             let path = paths.path_to(receiver);
@@ -304,8 +306,8 @@ impl ByRank {
         flow.upstream.report(cx.now);
     }
 
-    /// Handles a report that names this node as its next hop. `manifest` is that of its transfer,
-    /// if it is known and open.
+    /// Handles a report that was heard: passes it on, or takes it if it is for this node.
+    /// `manifest` is that of its transfer, if it is known and open.
     pub(super) fn handle_report(
         &mut self,
         cx: &mut Context<'_>,
@@ -314,7 +316,10 @@ impl ByRank {
     ) -> Result<(), DropReason> {
         let id = report.flow;
         if report.parent != cx.me {
-            return if self.pass_on(report, cx.now) { Ok(()) } else { Err(DropReason::Full) };
+            let ends = (report.child, report.next_hop, report.parent);
+            let has_room =
+                !is_passed_on(cx.topology, cx.me, ends, METRIC) || self.pass_on(report, cx.now);
+            return if has_room { Ok(()) } else { Err(DropReason::Full) };
         }
         let manifest = manifest.ok_or(DropReason::UnknownFlow)?;
         let is_farewell = report.wants.lowest().is_none();
@@ -419,7 +424,7 @@ impl ByRank {
         let due = |(id, flow): (&FlowId, &Flow)| Some((*id, flow.upstream.reports_to(cx.now)?));
         if let Some((id, parent)) = self.flows.iter().find_map(due) {
             let flow = self.flows.get_mut(&id)?;
-            let next_hop = next_hop(cx, parent);
+            let next_hop = way_to(cx, parent);
             let (number, wants) = (flow.next_number(), flow.wants(RankReport::LISTED));
             let delivery = cx.topology.delivery(cx.me, next_hop);
             flow.upstream.note_reported(delivery, packet_time, cx.now);
@@ -428,7 +433,7 @@ impl ByRank {
             return Some(None);
         }
         let (key, report) = self.passing.due(cx.now)?;
-        let next_hop = next_hop(cx, report.parent);
+        let next_hop = way_to(cx, report.parent);
         RankReport { next_hop, ..report.clone() }.write(out);
         self.passing.note_sent(key, cx.now);
         self.on_air = OnAir::Passing(key);
@@ -478,7 +483,10 @@ impl ByRank {
     pub(super) fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: &TxReport) {
         match core::mem::replace(&mut self.on_air, OnAir::Nothing) {
             OnAir::Nothing => {}
-            OnAir::Passing(key) => self.passing.handle_tx_result(key, report.result, cx.now),
+            OnAir::Passing(key) => {
+                let result = outcome(cx.topology, (cx.me, way_to(cx, key.2)), report.result);
+                self.passing.handle_tx_result(key, result, cx.now);
+            }
             OnAir::Data(id) => {
                 self.packet_time.add(report.airtime);
                 let packet_time = self.packet_time();
@@ -491,6 +499,6 @@ impl ByRank {
 }
 
 /// Returns the next node on the way to a parent, which may not hear this one well.
-fn next_hop(cx: &Context<'_>, parent: NodeId) -> NodeId {
-    cx.topology.next_hop(cx.me, parent, Metric::Unicast).unwrap_or(parent)
+fn way_to(cx: &Context<'_>, parent: NodeId) -> NodeId {
+    way(cx.topology, cx.me, parent, METRIC)
 }

@@ -2,14 +2,16 @@
 //!
 //! The parent is the next node on the shortest path from the source, by the ETX of both directions:
 //! data come down a link and reports go up. A path of a few good links beats one long poor link
-//! even where the poor one was lucky a few times.
+//! even where the poor one was lucky a few times. Where a link brings nothing back, reports take
+//! another way.
 
+use super::METRIC;
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
 use ncmesh_engine::toolkit::report::{ReportPolicy, ReportTimer};
-use ncmesh_engine::topology::{Metric, Paths};
+use ncmesh_engine::topology::Paths;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
@@ -143,7 +145,7 @@ impl Upstream {
         if let Some(parent) = self.parent.filter(|_| self.asked >= GIVE_UP) {
             self.avoid(parent, cx.now);
         }
-        let paths = cx.topology.paths_from(source, Metric::Unicast);
+        let paths = cx.topology.paths_from(source, METRIC);
         let own = paths.etx(cx.me)?;
         let best = self.best(cx, &paths, own)?;
         let Some(parent) = self.parent.filter(|parent| *parent != best) else {
@@ -195,7 +197,7 @@ impl Upstream {
         let told = cx.topology.delivery(parent, cx.me);
         let down = self.poor_delivery(cx, parent).unwrap_or(told);
         let up = cx.topology.delivery(cx.me, parent);
-        paths.etx(parent).map_or(f64::INFINITY, |etx| etx + 1.0 / (down * up))
+        paths.etx(parent).map_or(f64::INFINITY, |etx| etx + 1.0 / METRIC.success(down, up))
     }
 
     fn is_bad(&self, cx: &Context<'_>, parent: NodeId) -> bool {

@@ -78,7 +78,7 @@ impl FileMulticast {
         }
     }
 
-    /// Handles a report that is addressed to this node, or passes it on.
+    /// Handles a report, which may be for this node or pass it.
     pub(super) fn handle_rank_report(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) {
         let Way::ByRank(by_rank) = &mut self.way else { return };
         let Ok(report) = RankReport::parse(frame.body) else {
@@ -86,9 +86,6 @@ impl FileMulticast {
         };
         if report.child == frame.sender {
             by_rank.note_report(cx, &report);
-        }
-        if report.next_hop != cx.me {
-            return;
         }
         let own = self.sources.get(&report.flow).filter(|source| source.is_open());
         let manifest = own.map(|source| &source.manifest);

@@ -9,6 +9,8 @@ use ncmesh_engine::topology::Metric;
 use ncmesh_engine::{Context, Filled};
 use ncmesh_wire::NodeId;
 
+/// Acknowledgments take links that bring nothing back if there are no others.
+const METRIC: Metric = Metric::Answered;
 /// Time that an acknowledgment waits if there is no route to the source.
 const NO_ROUTE_PAUSE: Duration = Duration::from_secs(1);
 
@@ -17,7 +19,7 @@ impl FileMulticast {
     pub(super) fn fill_ack(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         while let Some(ack) = self.acks.due(cx.now).cloned() {
             let key = AckKey::of(&ack);
-            let Some(next) = cx.topology.next_hop(cx.me, ack.flow.source, Metric::Unicast) else {
+            let Some(next) = cx.topology.next_hop(cx.me, ack.flow.source, METRIC) else {
                 let is_own = ack.receiver == cx.me;
                 self.acks.postpone(key, cx.now + NO_ROUTE_PAUSE, is_own);
                 continue;
