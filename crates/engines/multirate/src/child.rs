@@ -1,4 +1,4 @@
-//! A child in a stream's tree: a neighbour that takes the stream from this node.
+//! A child in a stream's tree: a neighbour that receives the stream from this node.
 
 use crate::dropping::Queues;
 use crate::packet_queue::PacketQueue;
@@ -14,9 +14,9 @@ pub(crate) struct Child {
     pub report: ChildReport,
     /// When it last reported or acknowledged a packet.
     pub heard_at: Instant,
-    /// Whether its link shares no radio.
+    /// Whether the link to it shares no radio with other links.
     pub is_wired: bool,
-    /// Its packets; `None` until the first, and after a long time without any.
+    /// Packets for it; `None` before the first one, and after a long time without any.
     pub queue: Option<PacketQueue>,
     pub sent: [u64; LAYERS],
     pub dropped: [u64; LAYERS],
@@ -29,8 +29,8 @@ pub(crate) struct Child {
 pub(crate) struct ChildReport {
     /// Receivers reached through it (m).
     pub receivers: u32,
-    /// The part of (25) that its parent subtracts for packets: m Q of its own links, and Y if that
-    /// is below 0, packets.
+    /// Sum that its parent subtracts in (25), packets: m Q of its own links, plus Y if that is
+    /// below 0.
     pub downstream: f64,
     /// The sum of the virtual pressures (Y) that are above 0, packets.
     pub pressure: f64,
@@ -55,7 +55,7 @@ impl Child {
         self.queue.as_ref().map_or(0, PacketQueue::len)
     }
 
-    /// Returns the place-holders, the part of Q that is no packets: the mean virtual pressure of
+    /// Returns the place-holders, the part of Q that holds no packets: the mean virtual pressure of
     /// the receivers behind the child.
     pub(crate) fn place_holders(&self) -> f64 {
         self.report.pressure / f64::from(self.report.receivers.max(1))
@@ -66,8 +66,8 @@ impl Child {
         pressure(self.report.receivers, self.backlog())
     }
 
-    /// Returns W, the weighted differential backlog of (25). Place-holders are left out: what they
-    /// add to m Q is what virtual pressures take off.
+    /// Returns W, the weighted differential backlog of (25). Place-holders are left out, because
+    /// they add to m Q exactly what (25) subtracts for virtual pressures.
     pub(crate) fn weight(&self) -> f64 {
         differential_backlog(self.packet_pressure(), self.report.downstream)
     }

@@ -1,10 +1,11 @@
 //! The two queues of a link and session, and the rules by which packets leave them (eqs. 1, 2, 17,
 //! 18).
 //!
-//! Packets wait in the transmission queue Q. Once Q exceeds the drop queue D, up to d_max packets a
-//! slot are dropped and counted in D. D is a counter: it begins at V theta, and once it exceeds V
-//! theta up to d_max a slot are discarded from it. So D settles near V theta and Q below it, which
-//! bounds both (Lemmas 1 and 2), and as much is dropped as the link cannot carry.
+//! Packets wait in the transmission queue Q. While Q exceeds the drop queue D, up to d_max packets
+//! are dropped in each slot and counted in D. D is only a counter. It begins at V theta, and while
+//! it exceeds V theta, up to d_max are discarded from it in each slot. So D settles near V theta
+//! and Q below it, which bounds both (Lemmas 1 and 2). As many packets are dropped as the link
+//! cannot carry.
 
 use crate::parameters::Parameters;
 use crate::policy::Policy;
@@ -34,6 +35,8 @@ impl Dropping {
     /// Returns the packets to drop from a backlog of `q` with a drop queue of `d` (eq. 17; without
     /// drop queues V-E).
     fn drops(&self, q: f64, d: f64) -> u32 {
+        // All or nothing: the dropping term of (24) is linear in the number of packets, so its
+        // minimum lies at one end of the range 0 to d_max. The same holds for discarding.
         let limit = if self.has_drop_queues { d } else { self.threshold };
         if q > limit { self.d_max } else { 0 }
     }
@@ -53,7 +56,7 @@ pub struct Queues {
     dropped: f64,
 }
 
-/// Decisions of a queue at the beginning of a slot, which it carries out at the end.
+/// Decisions that a queue takes at the beginning of a slot and carries out at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Due {
     /// Packets held when the slot began.
@@ -112,7 +115,7 @@ impl Queues {
     }
 
     /// Returns what is due by the end of a slot that begins now. The backlog (Q) is the packets
-    /// held plus `place_holders`, which stand for packets that would only wait (Neely, *Stochastic
+    /// held plus `place_holders`, which represent packets that would only wait (Neely, *Stochastic
     /// Network Optimization*, 2010, 4.8).
     #[must_use]
     pub fn due(&self, rules: &Dropping, place_holders: f64) -> Due {
@@ -133,10 +136,13 @@ impl Queues {
     /// packets dropped.
     pub fn end_slot(&mut self, due: Due, sent: u32, rules: &Dropping) -> Packets {
         // min(Q - served, d), not min(Q, d) as printed: packets that were sent cannot be dropped.
+        // Packets that arrived during the slot do not count towards it, since (1) adds arrivals
+        // after drops.
         let dropped = self.held.highest(due.drops.min(due.held.saturating_sub(sent)));
         self.held -= dropped;
 
-        // The drop queue discards what was due, then takes in what was dropped (2).
+        // The drop queue first discards what was due, then counts what was dropped. This is the
+        // order of (2): packets dropped in this slot are discarded in the next one at the earliest.
         if rules.has_drop_queues {
             let left = (self.dropped - due.discards).max(0.0);
             self.dropped = left + f64::from(dropped.total());

@@ -2,8 +2,8 @@
 //!
 //! Trees are soft state. A source floods announcements of its stream. A receiver, and every node on
 //! the way to the source, reports to its parent in the shortest-path tree. Reports carry membership
-//! (m) and backlog together, so that a tree exists as long as it is reported and ends with silence.
-//! In each virtual slot queues drop what is due, and each medium chooses the queue that it serves.
+//! (m) and backlog together, so a branch lasts as long as it is reported and ends with silence. In
+//! each virtual slot, queues drop what is due and each medium chooses the queue that it serves.
 
 mod receive;
 mod report;
@@ -51,19 +51,19 @@ pub struct Multirate {
     sessions: BTreeMap<FlowId, Session>,
     /// Groups that this node has joined, each with its utility.
     joined: BTreeMap<String, Utility>,
-    /// Links to children.
+    /// Rates of the links to children.
     links: BTreeMap<NodeId, LinkRate>,
-    /// Announcements under way.
+    /// Announcements that are being flooded.
     flood: Flood<FlowId, u32>,
     /// The queue that each medium serves in this slot.
     chosen: BTreeMap<Medium, QueueKey>,
     last_served: Medium,
-    /// Queue of the packet that the MAC has.
+    /// Queue of the packet that was handed to the MAC last; `None` once its outcome is known.
     on_air: Option<QueueKey>,
     /// End of this slot; `None` while there is nothing to decide.
     next_slot: Option<Instant>,
     reports: ReportSchedule,
-    /// Version of the mesh by which parents were chosen.
+    /// Version of the topology from which parents were chosen.
     topology_version: u64,
 }
 
@@ -104,9 +104,10 @@ impl Multirate {
 
     // ---- trees
 
-    /// Follows the mesh, and runs slots while there is something to decide. Runs after whatever
-    /// happened.
+    /// Adapts to a changed topology, and starts or stops the virtual slots. Every handler and every
+    /// command ends with it.
     fn update(&mut self, cx: &mut Context<'_>) {
+        // Parents follow the shortest paths, so they may change with any link.
         if self.topology_version != cx.topology.version() {
             self.topology_version = cx.topology.version();
             self.reroute(cx);
@@ -124,10 +125,12 @@ impl Multirate {
         }
     }
 
-    /// Chooses the parent in every tree anew. A new parent is told soon.
+    /// Chooses the parent in every tree again. A new parent gets a report soon.
     fn reroute(&mut self, cx: &mut Context<'_>) {
         let mut is_changed = false;
         for (flow, session) in &mut self.sessions {
+            // Only a node in the tree has something to tell. The old parent overhears the report,
+            // which names the new one, and removes this node.
             let parent = parent(cx.topology, flow.source, cx.me);
             is_changed |= parent != session.parent && session.receivers() > 0;
             session.parent = parent;
@@ -139,8 +142,9 @@ impl Multirate {
 
     // ---- time
 
-    /// Removes children, streams and links that nothing was heard of for long.
+    /// Removes children, streams and links that have been silent for too long.
     fn remove_silent(&mut self, cx: &mut Context<'_>) {
+        // Children that crashed or moved away without a leave notice.
         let timeout = self.config.report_period() * MAX_MISSED_REPORTS;
         let mut has_departures = false;
         for session in self.sessions.values_mut() {
@@ -152,6 +156,7 @@ impl Multirate {
             }
         }
 
+        // Streams whose source is silent. This node's own streams end only by `close`.
         let flood = &mut self.flood;
         self.sessions.retain(|flow, session| {
             let is_own = session.source.is_some();
@@ -168,6 +173,9 @@ impl Multirate {
         // Announcements that all neighbours have need no repetition.
         let neighbors: BTreeSet<NodeId> = cx.topology.links_from(cx.me).map(|(to, _)| to).collect();
         self.flood.drop_acknowledged(&neighbors);
+
+        // Rates of links without a child. This bounds the table, and a neighbour that comes back
+        // is measured anew.
         let sessions = &self.sessions;
         self.links.retain(|to, _| sessions.values().any(|s| s.children.contains_key(to)));
     }
@@ -182,7 +190,7 @@ impl Multirate {
         }
     }
 
-    /// Returns when a stream is announced or forgotten next.
+    /// Returns when the next stream is due to be announced or forgotten.
     fn next_announcement_event(&self) -> Option<Instant> {
         let due = |session: &Session| {
             let is_own = session.source.is_some();
@@ -193,10 +201,13 @@ impl Multirate {
 
     // ---- filling
 
+    /// Writes the announcement that is due first, if there is one.
     fn fill_announcement(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         let flow = *self.flood.due(cx.now).next()?;
         let session = self.sessions.get(&flow);
-        // It may have been forgotten, or be from a node with longer frames.
+
+        // The stream may have been forgotten, or its source may allow longer frames than this
+        // node. Such an announcement is withdrawn, because it would stay due forever.
         let Some(session) = session.filter(|session| session.announcement.len() <= cx.mtu) else {
             self.flood.withdraw(&flow);
             return None;
@@ -206,7 +217,9 @@ impl Multirate {
         Some(Filled { kind: ANNOUNCEMENT, to: None })
     }
 
+    /// Writes a packet of the queue to serve next, if one is to be served.
     fn fill_data(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        // The queue is chosen now, when the channel is granted, from the latest backlogs.
         let (medium, key) = self.next_queue()?;
         let child = self.sessions.get_mut(&key.flow)?.children.get_mut(&key.child)?;
         let packet = child.queue.as_mut()?.pop()?;
@@ -220,7 +233,8 @@ impl Multirate {
         header.write(out);
         out.extend_from_slice(&packet.bytes);
 
-        // The medium keeps to this queue for the rest of the slot.
+        // The paper allocates a whole slot to one queue (19), so the medium serves this queue until
+        // the slot ends or the queue is empty.
         child.sent[packet.layer] += 1;
         self.last_served = medium;
         self.chosen.insert(medium, key);
@@ -275,6 +289,7 @@ impl Engine for Multirate {
     }
 
     fn offer(&self, now: Instant) -> Option<Offer> {
+        // Reports first: decisions are only as good as the backlogs that neighbours know.
         if self.is_report_due(now) || self.flood.due(now).next().is_some() {
             return Some(Offer::of(Class::Control));
         }
@@ -282,6 +297,8 @@ impl Engine for Multirate {
     }
 
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        // If the outcome of the last packet was never reported, the report on this frame must not
+        // be booked on that packet's queue.
         self.on_air = None;
         self.fill_announcement(cx, out)
             .or_else(|| self.fill_report(cx, out))
@@ -290,13 +307,15 @@ impl Engine for Multirate {
 
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
         let Some(key) = self.on_air.take() else { return };
+        // Every data packet probes its link (V-A).
         if let Some(link) = self.links.get_mut(&key.child) {
             link.handle_tx_report(&report);
         }
+
         let session = self.sessions.get_mut(&key.flow);
         let child = session.and_then(|session| session.children.get_mut(&key.child));
         match (child, report.result) {
-            // Its reports may be lost under load. An acknowledgment shows that it is there.
+            // Under load a child's reports may be lost. The acknowledgment shows that it is there.
             (Some(child), TxResult::Acked) => child.heard_at = cx.now,
             (Some(child), TxResult::Failed) => child.lost += 1,
             _ => {}

@@ -51,8 +51,8 @@ impl DataHeader {
     }
 }
 
-/// What a node reports of one stream: how many receivers it reaches, and what (25) takes off at its
-/// parent. Packets and virtual pressure are apart.
+/// Entry of a report, for one stream: how many receivers the node reaches, and the sum that its
+/// parent subtracts in (25), in two parts for packets and for virtual pressure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ReportEntry {
     pub flow: FlowId,
@@ -147,7 +147,7 @@ impl Announcement {
         let group = name()?;
         let layers = (0..layers).map(|_| name()).collect::<Result<Vec<_>, _>>()?;
         let sent = layers.iter().map(|_| r.u32()).collect::<Result<Vec<_>, _>>()?;
-        // An end has no layers, which no stream may have: only its group is checked.
+        // The end of a stream has no layers, but `check_names` wants one: check only the group.
         let placeholder = ["base".to_owned()];
         let names = if layers.is_empty() { &placeholder[..] } else { &layers };
         if r.remaining() > 0 || check_names(&group, names).is_err() {

@@ -1,9 +1,9 @@
 //! How many packets a link carries in a slot (mu): expected transmission time (V-A; Bicket et al.,
 //! MobiCom 2005).
 //!
-//! A node's own packets are the probes: their mean airtime, with all attempts together, and the
-//! share that the MAC gave up. Where the MAC reports no outcome, the link state's delivery stands
-//! in.
+//! A node's own packets are the probes. The rate follows from their mean airtime, all attempts
+//! included, and from the share that the MAC gave up. Where the MAC reports no outcome, the
+//! delivery ratio of the link state replaces that share.
 
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::toolkit::average::DurationAverage;
@@ -15,8 +15,8 @@ const AIRTIME_NEWEST: f64 = 0.1;
 const INITIAL_AIRTIME: Duration = Duration::from_millis(2);
 /// Weight of the newest packet in the share that arrives.
 const DELIVERY_NEWEST: f64 = 0.05;
-/// Lowest share that a link counts with. So packets are tried now and then, and show whether it is
-/// better.
+/// Lowest delivery that a link is assumed to have. It keeps bad links in use now and then, so that
+/// their packets show when they have become better.
 const MIN_DELIVERY: f64 = 0.01;
 
 /// The link to one neighbour, as this node's own packets show it.
@@ -32,8 +32,8 @@ pub(crate) struct LinkRate {
 }
 
 impl LinkRate {
-    /// Returns a link that nothing was sent over yet. By probes the shares `forward` and `backward`
-    /// arrive.
+    /// Returns a link that nothing was sent over yet. `forward` and `backward` are the shares of
+    /// link-state probes that arrive in each direction.
     pub(crate) fn new(forward: f64, backward: f64) -> Self {
         Self {
             airtime: DurationAverage::starting_at(INITIAL_AIRTIME, AIRTIME_NEWEST),
@@ -53,11 +53,14 @@ impl LinkRate {
     pub(crate) fn handle_tx_report(&mut self, report: &TxReport) {
         self.airtime.add(report.airtime);
         let share = match report.result {
+            // Broadcast: nothing is known of its reception.
             TxResult::Sent => return,
             TxResult::Acked => 1.0,
             TxResult::Failed => 0.0,
         };
-        // What probes found does not count any more: the MAC's own retries are in the airtime.
+
+        // From the first outcome on, the mean begins anew at 1. Probes count single attempts, but a
+        // MAC that acknowledges repeats lost frames, and those attempts are in the airtime.
         let before = if self.is_acknowledged { self.delivery } else { 1.0 };
         self.is_acknowledged = true;
         self.delivery = (1.0 - DELIVERY_NEWEST) * before + DELIVERY_NEWEST * share;
@@ -65,6 +68,7 @@ impl LinkRate {
 
     /// Returns the packets per slot of length `slot` (mu).
     pub(crate) fn per_slot(&self, slot: Duration) -> f64 {
+        // Expected transmission time is airtime / delivery; a slot holds slot / ETT packets.
         let airtime = self.airtime.value().max(Duration::from_nanos(1)).as_secs_f64();
         self.delivery.max(MIN_DELIVERY) * slot.as_secs_f64() / airtime
     }

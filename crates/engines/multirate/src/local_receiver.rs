@@ -1,4 +1,4 @@
-//! This node's part in a stream as a receiver: its virtual queue, and what it has received.
+//! This node's part in a stream as a receiver: its virtual queue, and counts of what it received.
 
 use crate::packet_queue::Packet;
 use crate::parameters::Parameters;
@@ -70,22 +70,30 @@ impl LocalReceiver {
 
     /// Ends a slot of length `slot`: the virtual queue takes in what was received.
     pub(crate) fn next_slot(&mut self, parameters: &Parameters, slot: Duration) {
-        // The number of packets per slot that are one Mbit/s.
+        // Utilities are functions of Mbit/s, queues count packets per slot. The conversion follows
+        // the packets' mean length.
         self.receiver.set_unit(1e6 * slot.as_secs_f64() / (8.0 * self.mean_length().max(1.0)));
+
+        // Congestion control of the slot that ends, with the pressure that it began with (26).
         let received = std::mem::take(&mut self.received_in_slot);
         self.receiver.advance(self.pressure, received, parameters);
+
+        // Lemma 2 bounds Z if at most mu_max packets arrive in a slot. More may come after a pause,
+        // and Z must not take long to come down from there.
         self.receiver.hold_below(parameters.z_bound());
         self.update_pressure(parameters);
     }
 
-    /// Sets Y from the virtual queue. It never exceeds what a queue may hold, under any policy.
+    /// Sets Y from the virtual queue, at most the bound on transmission queues: no queue can
+    /// outweigh more.
     fn update_pressure(&mut self, parameters: &Parameters) {
         if self.has_utility {
             self.pressure = self.receiver.pressure(parameters).min(parameters.q_bound());
         }
     }
 
-    /// Returns its state, with what keeps it from its rate. Without `parent` it has no path.
+    /// Returns its state and the problem that keeps it from its rate. Without a `parent` there is
+    /// no path to the source.
     pub(crate) fn status(&self, parent: Option<NodeId>) -> Receiving {
         let problem =
             if parent.is_none() { Some(StreamProblem::NoPath) } else { self.monitor.problem() };

@@ -1,7 +1,7 @@
 //! Queue of packets towards one next hop (II-A).
 //!
-//! [`Queues`] has the arithmetic of the paper; this queue has the packets that go with it. The
-//! backlog at a slot's beginning decides how many packets are dropped at its end.
+//! [`Queues`] has the paper's arithmetic. This queue holds the packets that it counts. The backlog
+//! at a slot's beginning decides how many packets are dropped at its end.
 
 use crate::dropping::{Dropping, Due, Queues};
 use crate::queue::Packets;
@@ -75,12 +75,15 @@ impl PacketQueue {
     }
 
     /// Ends a slot and begins the next, in which the backlog counts `place_holders` besides the
-    /// packets. Returns what was dropped: the highest layer first, and of each the oldest first.
+    /// packets. Returns the packets dropped, from the highest layer down.
     pub(crate) fn next_slot(&mut self, rules: &Dropping, place_holders: f64) -> Packets {
+        // Within a layer the oldest packets go first: in a live stream they are worth least.
         let dropped = self.queues.end_slot(self.due, self.sent_in_slot, rules);
         for (queue, packets) in self.packets.iter_mut().zip(dropped.0) {
             queue.drain(..(packets as usize).min(queue.len()));
         }
+
+        // The decisions of the next slot use the backlog at its beginning (17), (18).
         self.sent_in_slot = 0;
         self.due = self.queues.due(rules, place_holders);
         dropped

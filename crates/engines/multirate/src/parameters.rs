@@ -1,4 +1,4 @@
-//! The parameters of Table I. A few are given, the others follow from them.
+//! Parameters of Table I. A few are given, and the others follow from them.
 
 /// Largest bound on a queue that is accepted, packets.
 const MAX_BACKLOG: f64 = 1e9;
@@ -130,8 +130,9 @@ impl Parameters {
         positive("epsilon", epsilon)?;
         positive("theta", given.theta)?;
 
-        // Table I. A virtual queue gives off a little more than the fastest link carries, so that
-        // it can always be emptied; w is as steep as the gap epsilon allows.
+        // Table I. A virtual queue can give off a little more than the fastest link carries (nu_max
+        // above mu_max), so it can always be emptied. The smaller the gap epsilon, the smaller w,
+        // and the slower pressure follows the virtual queue.
         let nu_max = mu + epsilon / 2.0;
         let delta_max = nu_max.max(mu);
         let derived = Self {
@@ -151,10 +152,15 @@ impl Parameters {
 
     /// Checks the inequalities of Table I.
     fn checked(self) -> Result<Self, ParameterError> {
+        // A queue takes in at most A_max + mu_max packets in a slot. If fewer could be dropped, it
+        // would grow without bound.
         let Self { v, d_max, a_max, mu_max, nu_max, w, zeta, theta, .. } = self;
         if d_max < a_max.saturating_add(mu_max) {
             return Err(ParameterError::SmallBatch { d_max, a_max, mu_max });
         }
+
+        // Virtual queues must be able to fall by nu_max from their central value without ending
+        // below 0.
         if zeta.is_nan() || zeta < nu_max {
             return Err(ParameterError::SmallZeta { zeta, nu_max });
         }

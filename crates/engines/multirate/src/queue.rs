@@ -27,6 +27,7 @@ impl Packets {
         self.taken((0..LAYERS).rev(), most)
     }
 
+    /// Returns at most `most` of these, from the layers in `order`.
     fn taken(self, order: impl Iterator<Item = usize>, mut most: u32) -> Self {
         let mut taken = Self::default();
         for layer in order {

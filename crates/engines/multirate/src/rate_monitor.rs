@@ -1,8 +1,8 @@
 //! Compares the rate that a receiver gets with the rate that its source sends.
 //!
-//! Each announcement says how many packets have entered the stream. From one to the next that gives
-//! the rate offered, and the bytes received meanwhile give the rate received. The latest few such
-//! spans together decide, because queues take as long to find their length.
+//! Each announcement says how many packets have entered the stream. The difference between two
+//! announcements gives the rate offered, and the bytes received in between give the rate received.
+//! The latest few such spans are compared together, because queues need that long to settle.
 
 use ncmesh_engine::stream::{LAYERS, StreamProblem};
 use ncmesh_engine::time::{Duration, Instant};
@@ -66,19 +66,24 @@ impl RateMonitor {
         received: u64,
         mean_length: f64,
     ) {
-        let mut all = [0; LAYERS];
-        all.iter_mut().zip(sent).for_each(|(all, sent)| *all = *sent);
-        let current = Snapshot { at: now, sent: all, received };
+        let mut padded = [0; LAYERS];
+        padded.iter_mut().zip(sent).for_each(|(padded, sent)| *padded = *sent);
+        let current = Snapshot { at: now, sent: padded, received };
+
+        // The first announcement only begins a span.
         let Some(before) = self.latest else {
             self.latest = Some(current);
             return;
         };
+
+        // A span with few packets gives a poor rate. It goes on until a later announcement.
         if now.since(before.at) < MIN_SPAN {
             return;
         }
         self.latest = Some(current);
 
-        // The announcement counts packets. Bytes follow from the mean length of those received.
+        // The announcement counts packets. The mean length of received packets turns them into
+        // bytes. Counts are modulo 2^32, so their difference wraps as well.
         let counts = current.sent.iter().zip(before.sent);
         let packets = counts.map(|(now, before)| now.wrapping_sub(before));
         self.spans.push_back(Span {
@@ -91,7 +96,7 @@ impl RateMonitor {
         }
     }
 
-    /// Returns the rates of late; `None` before two announcements have come.
+    /// Returns the rates over the latest spans; `None` before two announcements have come.
     pub(crate) fn rates(&self) -> Option<Rates> {
         let seconds: f64 = self.spans.iter().map(|span| span.seconds).sum();
         let rate = |of: fn(&Span) -> f64| 8.0 * self.spans.iter().map(of).sum::<f64>() / seconds;
@@ -102,12 +107,15 @@ impl RateMonitor {
         (seconds > 0.0).then(rates)
     }
 
-    /// Returns what has been wrong over all spans.
+    /// Returns what has kept the receiver from its minimum rate over all spans, if anything has.
     pub(crate) fn problem(&self) -> Option<StreamProblem> {
-        // A short trouble is none: all spans are needed.
+        // Before all spans are there, a low rate may only be the beginning of the stream.
         let rates = self.rates().filter(|_| self.spans.len() == SPANS)?;
         let Rates { received_bps: rate_bps, offered_bps } = rates;
         let minimum_bps = self.minimum_bps;
+
+        // If nearly everything that is offered arrives, the source falls short of the minimum.
+        // Otherwise the network does.
         if rate_bps == 0.0 && offered_bps > 0.0 {
             Some(StreamProblem::NothingArrives { offered_bps })
         } else if rate_bps >= NEARLY * minimum_bps || offered_bps == 0.0 {

@@ -1,9 +1,9 @@
 //! A receiver's virtual queue, its pressure and its congestion control (IV-B, IV-C).
 //!
-//! The virtual queue Z takes in the packets received, and gives off as many as the receiver would
-//! like to receive at the present pressure. If more arrive than that, Z and with it the pressure
-//! Y rise, and the network sends less; if fewer arrive, Y falls, and the network sends more. Rates
-//! settle where the slope of the utility is the price of capacity.
+//! Received packets enter the virtual queue Z. As many leave it as the receiver would like to
+//! receive at the present pressure Y. If more packets arrive than that, Z and Y rise and the
+//! network sends less. If fewer arrive, Y falls and the network sends more. Rates settle where the
+//! slope of the utility equals the price of capacity.
 
 use crate::parameters::Parameters;
 use crate::utility::Utility;
@@ -25,14 +25,15 @@ impl Receiver {
         Self { utility, z: parameters.first_z(), unit: 1.0 }
     }
 
-    /// Returns a receiver that begins with the lowest pressure at which it asks for no more,
-    /// V (theta - g'(0)), or with one packet if that is more. It is served at once, as well as
-    /// others of its utility.
+    /// Returns a receiver that begins with the lowest pressure at which it asks for nothing,
+    /// V (theta - g'(0)), but with at least one packet. The network serves it at once, as well as
+    /// older receivers with the same utility. From V theta, as in the paper, a slow stream would
+    /// reach nobody for its first seconds.
     #[must_use]
     pub fn eager(utility: Utility, parameters: &Parameters) -> Self {
         let Parameters { v, theta, w, zeta, .. } = *parameters;
         let pressure = (v * (theta - utility.steepest())).max(1.0);
-        // The inverse of (22), above zeta.
+        // Z that has this pressure: the inverse of the upper branch of (22).
         let z = zeta + libm::log(pressure / w) / w;
         Self { z: z.max(zeta), ..Self::new(utility, parameters) }
     }
@@ -49,7 +50,7 @@ impl Receiver {
         self.z
     }
 
-    /// Limits its virtual queue to `most` packets, whatever comes in.
+    /// Limits its virtual queue to `most` packets, however many arrive.
     pub fn hold_below(&mut self, most: f64) {
         self.z = self.z.min(most);
     }
@@ -65,14 +66,19 @@ impl Receiver {
         }
     }
 
-    /// Runs a slot in which `received` packets arrived; `pressure` is that at its beginning. The
-    /// virtual queue gives off as many packets as maximize V h(x) + Y x (eqs. 26, 27).
+    /// Runs the congestion control of one slot, in which `received` packets arrived and which began
+    /// with `pressure`. The number of packets that leave the virtual queue maximizes V h(x) + Y x
+    /// (eqs. 26, 27).
     pub fn advance(&mut self, pressure: f64, received: u32, parameters: &Parameters) {
-        // With h(x) = g(x) - theta x, the maximum is where the slope of g is theta - Y / V.
+        // With h(x) = g(x) - theta x, the derivative of (26) is zero where g'(x) = theta - Y / V.
+        // Since g is concave, the largest rate with at least this slope is the maximum. (27) bounds
+        // it by nu_max.
         let slope = parameters.theta - pressure / parameters.v;
         let most = parameters.nu_max / self.unit;
         let departures = self.utility.rate_at(slope, most) * self.unit;
-        // The queue serves first: packets of this slot are given off in the next.
+
+        // Departures come before arrivals, as in the recursion of IV-B: a packet of this slot can
+        // leave in the next one at the earliest.
         self.z = (self.z - departures).max(0.0) + f64::from(received);
     }
 }

@@ -44,18 +44,18 @@ pub(crate) struct Session {
     pub source: Option<LocalSource>,
     pub receiver: Option<LocalReceiver>,
     pub children: BTreeMap<NodeId, Child>,
-    /// Reports that are still to say that this node has left the tree.
+    /// Number of reports that still have to say that this node has left the tree.
     pub leave_notices: u8,
-    /// Packets of each layer that have come; `None` before the first.
+    /// Sequence numbers received in each layer; `None` before the first packet.
     received: [Option<SequenceWindow<u32>>; LAYERS],
 }
 
-/// What a node reports of a stream to its parent: its part of what (25) takes off there.
+/// Pressures that a node reports to its parent, which subtracts them in (25).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pressures {
-    /// m Q of all children, packets only, and this node's own Y if that is below 0.
+    /// Sum of m Q over all children, packets only, plus this node's own Y if that is below 0.
     pub backlog: f64,
-    /// The sum of the virtual pressures above 0, which place-holders stand for on the way.
+    /// Sum of the virtual pressures above 0. Place-holders represent them in queues upstream.
     pub virtual_pressure: f64,
 }
 
@@ -89,13 +89,15 @@ impl Session {
 
     // ---- announcements
 
-    /// Returns whether it was announced to have ended.
+    /// Returns whether the source has announced the end of the stream.
     pub(crate) fn has_ended(&self) -> bool {
         self.layers.is_empty()
     }
 
-    /// Ends it: nobody sends, receives or forwards it any more.
+    /// Ends the stream: this node no longer sends, receives or forwards it.
     pub(crate) fn end(&mut self) {
+        // An announcement without layers is how the end is flooded. The session stays until the
+        // announcement times out, so that neighbours which have not heard it can still be told.
         self.announcement.layers.clear();
         self.announcement.sent.clear();
         self.layers.clear();
@@ -107,15 +109,20 @@ impl Session {
 
     /// Prepares the source's next announcement, with the version after `version`.
     pub(crate) fn announce_after(&mut self, version: u32, now: Instant) {
-        (self.announcement.version, self.announced_at) = (version.saturating_add(1), now);
+        // Saturates, because a neighbour may have claimed the largest version (see `supersede`).
+        self.announcement.version = version.saturating_add(1);
+        self.announced_at = now;
         if let Some(source) = &self.source {
             self.announcement.sent = source.entered_total()[..self.layers.len()].to_vec();
         }
     }
 
-    /// Handles a later announcement, by which `sent` packets of each layer have entered so far.
+    /// Handles a later announcement. It says that `sent` packets of each layer have entered so far.
     pub(crate) fn handle_announcement(&mut self, version: u32, mut sent: Vec<u32>, now: Instant) {
-        (self.announcement.version, self.announced_at) = (version, now);
+        self.announcement.version = version;
+        self.announced_at = now;
+
+        // The number of layers is fixed by the first announcement. A false one may count others.
         sent.resize(self.layers.len(), 0);
         if let Some(receiver) = &mut self.receiver {
             receiver.handle_announcement(&sent, now);
@@ -131,12 +138,12 @@ impl Session {
         behind.fold(u32::from(self.receiver.is_some()), u32::saturating_add)
     }
 
-    /// Returns whether this node is in the tree or leaving it, and so has something to report.
+    /// Returns whether this node has something to report: it is in the tree, or is leaving it.
     pub(crate) fn has_report(&self) -> bool {
         self.receivers() > 0 || self.leave_notices > 0
     }
 
-    /// Notes that a receiver or a child has left. If it was the last one this node leaves the tree.
+    /// Notes that a receiver or a child has left. After the last one, this node leaves the tree.
     pub(crate) fn note_departure(&mut self) {
         if self.receivers() == 0 {
             self.leave_notices = LEAVE_NOTICES;
@@ -145,8 +152,13 @@ impl Session {
 
     /// Returns what this node reports to its parent.
     pub(crate) fn pressures(&self) -> Pressures {
+        // Urgency (Y below 0) must reach the parent's differential backlog, so it is added to the
+        // packets. Satisfaction (Y above 0) is kept apart: at the parent, place-holders and Y
+        // cancel out in (25), and only its dropping decision (17) uses their number.
         let own = self.receiver.as_ref().map_or(0.0, |receiver| receiver.pressure);
         let mut sum = Pressures { backlog: own.min(0.0), virtual_pressure: own.max(0.0) };
+
+        // The sum in (25) runs over all links that leave this node.
         for child in self.children.values() {
             sum.backlog += child.packet_pressure();
             sum.virtual_pressure += child.report.pressure;
@@ -158,7 +170,7 @@ impl Session {
 
     /// Records that a packet came. Returns whether it is new.
     pub(crate) fn note_packet(&mut self, layer: usize, seq: u32) -> bool {
-        // The first packet of a layer opens its window.
+        // A receiver may join in the middle of a stream, so any number can be the first.
         let Some(window) = &mut self.received[layer] else {
             self.received[layer] = Some(SequenceWindow::new(seq));
             return true;
@@ -166,9 +178,9 @@ impl Session {
         matches!(window.receive(seq), Received::Ahead(_) | Received::Late(_))
     }
 
-    /// Puts a packet into the queue of every child. A queue that is full, or for which the node has
-    /// no room, drops a packet of its highest layer instead: the base finds room even so. Returns
-    /// how many packets were dropped.
+    /// Puts a packet into the queue of every child (II-A). A queue that is full, or for which the
+    /// node has no room, drops a packet of its highest layer instead, so that the base always finds
+    /// room. Returns how many packets were dropped.
     pub(crate) fn replicate(
         &mut self,
         packet: &Packet,
@@ -178,12 +190,18 @@ impl Session {
     ) -> u32 {
         let mut dropped = 0;
         for child in self.children.values_mut() {
-            // The packet goes in first: if it is of the highest layer it is the one to drop.
+            // The packet goes in before one is dropped, so that the new packet itself is dropped
+            // if the queue holds only lower layers.
             let queue = child.queue.get_or_insert_with(|| PacketQueue::new(rules, now));
             queue.push(packet.clone(), now);
+
+            // Lemma 2 bounds the queue while the drop rule runs once in each slot. These limits
+            // hold even when slots are late or a neighbour sends too much.
             if queue.len() > limits.each || limits.remaining == 0 {
                 dropped += 1;
-                queue.drop_one().into_iter().for_each(|layer| child.dropped[layer] += 1);
+                if let Some(layer) = queue.drop_one() {
+                    child.dropped[layer] += 1;
+                }
             } else {
                 limits.remaining -= 1;
             }
@@ -193,7 +211,7 @@ impl Session {
 
     // ---- slots
 
-    /// Returns whether this node has a part in it, so that slots have something to decide.
+    /// Returns whether this node has a part in the stream, so that slots have something to decide.
     pub(crate) fn is_active(&self) -> bool {
         self.source.is_some() || self.receiver.is_some() || !self.children.is_empty()
     }
@@ -208,21 +226,28 @@ impl Session {
         idle: Duration,
         now: Instant,
     ) {
+        // Source: another A_max packets may enter.
         if let Some(source) = &mut self.source {
             source.next_slot();
         }
+
+        // Receiver: congestion control (26), (27), from the packets that came in this slot.
         if let Some(receiver) = &mut self.receiver {
             receiver.next_slot(parameters, slot);
         }
+
+        // Queues: drop (17) and discard (18) what the beginning of this slot decided, and decide
+        // for the next. That decision uses the place-holders that the child reports now.
         for child in self.children.values_mut() {
-            // Place-holders count in the next slot's decision, as the child reports them now.
             let place_holders = child.place_holders();
             let Some(queue) = &mut child.queue else { continue };
             let dropped = queue.next_slot(rules, place_holders);
             for (count, more) in child.dropped.iter_mut().zip(dropped.0) {
                 *count += u64::from(more);
             }
-            // The drop queue of a queue that comes back begins at its threshold again.
+
+            // An idle queue is removed with its drop queue. A new one starts at V theta again, as
+            // the paper starts every queue, and not from whatever the old load left behind.
             if queue.len() == 0 && now.since(queue.fed_at) > idle {
                 child.queue = None;
             }
@@ -231,7 +256,8 @@ impl Session {
 
     // ---- status
 
-    /// Returns its state; `rate_of` gives the packets per slot that a child's link carries.
+    /// Returns the stream's state. `rate_of` gives the packets per slot that a child's link
+    /// carries.
     pub(crate) fn status(&self, rate_of: impl Fn(NodeId) -> f64) -> StreamStatus {
         let queues = self.children.iter().map(|(to, child)| child.status(*to, rate_of(*to)));
         StreamStatus {

@@ -1,7 +1,7 @@
 //! This node's part in a stream as its source.
 //!
-//! At most A_max packets may enter a stream in a slot (II), or queues would not be bounded. A burst
-//! beyond that waits here and enters in the slots after, the base layer first.
+//! At most A_max packets may enter a stream in a slot (II). Otherwise queues would not be bounded.
+//! Packets beyond A_max wait here and enter in later slots, the base layer first.
 
 use crate::packet_queue::Packet;
 use ncmesh_engine::stream::{LAYERS, Sending};
@@ -40,11 +40,18 @@ impl LocalSource {
     /// Takes the next packet that enters in this slot, the base first; `None` if `a_max` have
     /// entered or none waits.
     pub(crate) fn next(&mut self, a_max: u32) -> Option<Packet> {
+        // The bounds of Lemmas 1 and 2 assume A(t) <= A_max in every slot.
         if self.entered >= a_max {
             return None;
         }
+
+        // The strict priority of IV-F begins at the source: while the application sends too much,
+        // enhancement layers wait and the base layer enters.
         let layer = self.waiting.iter().position(|queue| !queue.is_empty())?;
         let bytes = self.waiting[layer].pop_front()?;
+
+        // A packet is numbered when it enters, not when the application hands it over. So the next
+        // number of a layer is also the count of packets that announcements report.
         self.entered += 1;
         let seq = self.next_seq[layer];
         self.next_seq[layer] = seq.wrapping_add(1);

@@ -86,6 +86,7 @@ impl Tree {
         source: N,
         receivers: &[N],
     ) -> Result<Self, TreeError> {
+        // Exactly one link of a tree enters each node, so that link's place identifies the node.
         let order = ordered(links, tree, source)?;
         let places: BTreeMap<N, usize> =
             order.iter().enumerate().map(|(place, link)| (links[*link].1, place)).collect();
@@ -100,7 +101,8 @@ impl Tree {
         };
         let mut hops: Vec<Hop> = order.into_iter().map(hop).collect();
 
-        // Each receiver counts on every link of its path.
+        // A link's m is the number of receivers whose path uses it, so each receiver adds one to
+        // every link from itself up to the source.
         for (receiver, place) in last.iter().enumerate() {
             hops[*place].receiver = Some(receiver);
             let mut at = Some(*place);
@@ -119,7 +121,8 @@ fn ordered<N: Copy + Ord + Display>(
     tree: &[usize],
     source: N,
 ) -> Result<Vec<usize>, TreeError> {
-    // No node may be entered twice, and the source not at all.
+    // One link of a tree enters each node, and none enters the source. A second one would be a
+    // second way, on which packets arrive twice.
     let mut leaving: BTreeMap<N, Vec<usize>> = BTreeMap::new();
     let mut entered = BTreeSet::new();
     for link in tree.iter().copied() {
@@ -135,7 +138,8 @@ fn ordered<N: Copy + Ord + Display>(
         leaving.entry(from).or_default().push(link);
     }
 
-    // Walk from the source. Links that remain are not reached.
+    // Breadth-first walk from the source, so that each link comes after its parent. Links that are
+    // left over are not connected to the source.
     let mut order = Vec::with_capacity(tree.len());
     let mut nodes = VecDeque::from([source]);
     while let Some(node) = nodes.pop_front() {
@@ -162,6 +166,7 @@ fn last_links<N: Copy + Ord + Display>(
     if receivers.is_empty() {
         return Err(TreeError::NoReceivers);
     }
+    // The source counts as named from the start, because it cannot be its own receiver.
     let mut named = BTreeSet::from([source]);
     let place = |receiver: &N| {
         let node = receiver.to_string();

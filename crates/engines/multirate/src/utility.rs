@@ -67,16 +67,18 @@ impl Utility {
         }
     }
 
-    /// Returns the rate from 0 to `most` that is worth most if each unit of rate costs `slope`;
-    /// among equals the largest.
+    /// Returns the rate from 0 to `most` with the largest value if each unit of rate costs `slope`.
+    /// Among equals it is the largest rate.
     #[must_use]
     pub fn rate_at(&self, slope: f64, most: f64) -> f64 {
-        // Above the minimum the penalty does not matter. Below it each unit of rate saves the
-        // penalty as well.
+        // Above the minimum there is no penalty.
         let free = self.shape.rate_at(slope).min(most);
         if free >= self.minimum {
             return free;
         }
+
+        // Below the minimum each unit of rate also saves the penalty, so the shape may be flatter
+        // by that much. At the minimum the slope jumps, so the optimum may lie exactly there.
         self.shape.rate_at(slope - self.penalty).min(self.minimum).min(most)
     }
 }
@@ -90,6 +92,7 @@ impl Shape {
                 weight * libm::pow(rate + xi, 1.0 - alpha) / (1.0 - alpha)
             }
             Self::Table { step, values, slopes } => {
+                // Linear between the rows. Beyond the last one its slope goes on.
                 let last = values.len() - 1;
                 let place = ((rate / step).max(0.0) as usize).min(last);
                 let beyond = rate - place as f64 * step;
@@ -128,6 +131,8 @@ impl Shape {
                 (libm::pow(weight / slope, 1.0 / alpha) - xi).max(0.0)
             }
             Self::Table { step, slopes, .. } => {
+                // Slopes fall with the rate. Find the two rows between which the slope is passed,
+                // and interpolate the rate.
                 let as_steep = slopes.partition_point(|s| *s >= slope);
                 if as_steep == 0 {
                     return 0.0;

@@ -1,7 +1,7 @@
 //! Reports to the parents of all trees: membership and backlogs in one frame (V-A).
 //!
-//! Reports go out periodically, and soon after this node's place in a tree has changed. If one
-//! frame has no room for all streams, the next slot's report continues where it ended.
+//! Reports are sent periodically, and soon after this node's place in a tree has changed. If one
+//! frame has no room for all streams, the report in the next slot continues where it ended.
 
 use super::Multirate;
 use crate::frame::{REPORT, ReportEntry};
@@ -10,16 +10,16 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::{Context, Filled};
 use ncmesh_wire::FlowId;
 
-/// Longest time for which news of a tree waits. Several go together then, and neighbours do not all
-/// send at once.
+/// Longest time for which a change in a tree waits to be reported. Several changes share a report
+/// then, and neighbours that see the same change do not all send at once.
 const NEWS_DELAY: Duration = Duration::from_millis(20);
 
-/// When to report, and of which streams first.
+/// Time of the next report, and the stream that it begins with.
 #[derive(Debug, Default)]
 pub(super) struct ReportSchedule {
     next_at: Option<Instant>,
     sent_at: Instant,
-    /// The stream after which the next report begins, if the last one could not take all.
+    /// Stream after which the next report begins, if the last one had no room for all.
     resume_after: Option<FlowId>,
 }
 
@@ -31,15 +31,17 @@ impl ReportSchedule {
 }
 
 impl Multirate {
-    /// Plans a report soon, since this node's place in a tree has changed. There is at most one in
-    /// a slot.
+    /// Plans a report soon, after this node's place in a tree has changed. There is at most one
+    /// report in a slot.
     pub(super) fn report_soon(&mut self, cx: &mut Context<'_>) {
+        // The random delay keeps neighbours from colliding. The pause of a slot bounds the airtime
+        // of reports when much changes.
         let soon = cx.now + NEWS_DELAY.mul_f64(unit(cx.rng));
         let at = soon.max(self.reports.sent_at + self.config.slot());
         self.reports.next_at = Some(self.reports.next_at.map_or(at, |planned| planned.min(at)));
     }
 
-    /// Returns whether a report is due that would have an entry.
+    /// Returns whether a report is due and would have an entry.
     pub(super) fn is_report_due(&self, now: Instant) -> bool {
         let mut sessions = self.sessions.values();
         self.reports.next_at.is_some_and(|at| at <= now)
@@ -52,7 +54,8 @@ impl Multirate {
         let start = out.len();
         let max_entries = cx.mtu / ReportEntry::LEN;
 
-        // Begin after the stream where the last report ended, and wrap around.
+        // Begin after the stream where the last report ended, and wrap around. So every stream gets
+        // its turn, however many there are.
         let after = self.reports.resume_after.take();
         let (first, second): (Vec<FlowId>, Vec<FlowId>) =
             self.sessions.keys().partition(|flow| after.is_none_or(|after| **flow > after));
@@ -63,10 +66,14 @@ impl Multirate {
             if entries == max_entries {
                 break;
             }
+
+            // No receivers: this is one of the notices that the node leaves the tree.
             let receivers = session.receivers();
             if receivers == 0 {
                 session.leave_notices = session.leave_notices.saturating_sub(1);
             }
+
+            // Membership and pressure go together, since the parent needs both for W (25).
             let pressures = session.pressures();
             let entry = ReportEntry {
                 flow,
@@ -79,12 +86,14 @@ impl Multirate {
             entries += 1;
             self.reports.resume_after = Some(flow);
         }
+        // A full frame may have left out streams.
         let is_full = entries == max_entries;
         if !is_full {
             self.reports.resume_after = None;
         }
 
-        // Plan the next report: in the next slot, if not all was said or leave notices remain.
+        // Plan the next report. It follows in the next slot if streams were left out or leave
+        // notices remain, otherwise after the period.
         self.reports.sent_at = cx.now;
         let is_leaving = self.sessions.values().any(|session| session.leave_notices > 0);
         let pause =

@@ -1,9 +1,9 @@
 //! Virtual slots, and the queue that each medium serves in them (eq. 19; MMU-W: V-B).
 //!
-//! Under MMU-W all wireless links of a node share its radio, which serves the pair of child and
-//! stream with the largest product of rate and differential backlog. A wired link, and every link
-//! under the other policies, is a medium of its own. The MAC takes one frame at a time, so media
-//! take turns.
+//! Under MMU-W all wireless links of a node share its radio. The radio serves the pair of child and
+//! stream with the largest product of rate and differential backlog. A wired link is a medium of
+//! its own, and so is every link under the other policies. The MAC takes one frame at a time, so
+//! media take turns.
 
 use super::Multirate;
 use crate::child::Child;
@@ -13,8 +13,8 @@ use ncmesh_engine::Context;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_wire::{FlowId, NodeId};
 
-/// Slots that are run one by one when a node was late. After that they count as if they had not
-/// been.
+/// Most slots that are run one after the other when a node was late. The rest are skipped, so that
+/// a node that slept for a minute does not spend seconds on slots of the past.
 const MAX_CATCH_UP: u32 = 20;
 
 /// A link or a radio, which serves one queue at a time.
@@ -44,9 +44,14 @@ impl Multirate {
         while let Some(at) = self.next_slot.filter(|at| *at <= cx.now) {
             self.next_slot = Some(if slots < MAX_CATCH_UP { at + slot } else { cx.now + slot });
             slots += 1;
+
+            // First the end of the slot, at receivers and queues: congestion control, dropping and
+            // discarding.
             for session in self.sessions.values_mut() {
                 session.next_slot(&self.rules, &self.parameters, slot, idle, cx.now);
             }
+
+            // Then arrivals, which (1) adds after drops: packets that wait at this node's sources.
             let sessions = self.sessions.iter();
             let own: Vec<FlowId> = sessions
                 .filter(|(_, session)| session.source.is_some())
@@ -55,7 +60,7 @@ impl Multirate {
             own.into_iter().for_each(|flow| self.admit_packets(cx, flow));
         }
 
-        // The choice of queues is open again, by links as they are now.
+        // Each medium chooses again in the new slot (19), with the rates that links have now.
         if slots > 0 {
             self.chosen.clear();
             for (to, link) in &mut self.links {
@@ -64,7 +69,7 @@ impl Multirate {
         }
     }
 
-    /// Lets packets of this node's own stream enter it, as many as may in this slot.
+    /// Lets waiting packets enter this node's own stream, up to A_max in a slot.
     pub(super) fn admit_packets(&mut self, cx: &mut Context<'_>, flow: FlowId) {
         loop {
             let source = self.sessions.get_mut(&flow).and_then(|session| session.source.as_mut());
@@ -86,13 +91,15 @@ impl Multirate {
 
     // ---- choice of queues
 
-    /// Returns the queue to serve next, and by which medium; `None` if no packet presses.
+    /// Returns the queue to serve next and its medium; `None` if no queue has packets and a
+    /// positive differential backlog.
     pub(super) fn next_queue(&self) -> Option<(Medium, QueueKey)> {
         // Media take turns: the next in order after the one served last.
         let media = self.servable_queues().map(|(medium, ..)| medium);
         let medium = media.min_by_key(|medium| (*medium <= self.last_served, *medium))?;
 
-        // What a medium chose in this slot it serves as long as there are packets.
+        // A medium keeps the queue that it chose in this slot, while that has packets. Otherwise it
+        // chooses the largest product of rate and differential backlog (19; V-B).
         let queues = || self.servable_queues().filter(|(its, ..)| *its == medium);
         let kept = queues().map(|(_, key, _)| key).find(|key| self.is_chosen(medium, *key));
         let key = kept.or_else(|| {
@@ -108,19 +115,22 @@ impl Multirate {
         self.links.get(&to).map_or(1.0, |link| link.per_slot(self.config.slot()))
     }
 
-    /// Lists the queues with packets that press or are being served.
+    /// Lists the queues that have packets, and either a positive differential backlog or the medium
+    /// for this slot.
     fn servable_queues(&self) -> impl Iterator<Item = (Medium, QueueKey, &Child)> {
         let all = self.sessions.iter().flat_map(|(flow, session)| {
             let children = session.children.iter();
             children.map(|(child, state)| (QueueKey { child: *child, flow: *flow }, state))
         });
         all.filter(|(_, child)| child.backlog() > 0).filter_map(|(key, child)| {
+            // A chosen queue stays even if its weight sinks below 0 within the slot, as in (19).
             let medium = self.medium(key.child, child);
             let is_served = child.weight() > 0.0 || self.is_chosen(medium, key);
             is_served.then_some((medium, key, child))
         })
     }
 
+    /// Returns the medium that carries packets to a child.
     fn medium(&self, to: NodeId, child: &Child) -> Medium {
         if self.config.policy.has_radios() && !child.is_wired {
             Medium::Radio
@@ -129,6 +139,7 @@ impl Multirate {
         }
     }
 
+    /// Returns whether `medium` serves the queue `key` in this slot.
     fn is_chosen(&self, medium: Medium, key: QueueKey) -> bool {
         self.chosen.get(&medium) == Some(&key)
     }

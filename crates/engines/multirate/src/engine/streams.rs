@@ -1,4 +1,4 @@
-//! The application's side of the engine: streams it sends, groups it joins.
+//! The application's side of the engine: streams that it sends, groups that it joins.
 
 use super::{MAX_SESSIONS, Multirate};
 use crate::frame::{Announcement, DataHeader};
@@ -29,6 +29,7 @@ impl StreamEngine for Multirate {
         group: &str,
         layers: &[String],
     ) -> Result<FlowId, StreamError> {
+        // One stream of this node for each group, so that a group names it in `close`.
         check_names(group, layers)?;
         if self.own_stream(group).is_some() {
             return Err(StreamError::Busy(group.to_owned()));
@@ -45,6 +46,8 @@ impl StreamEngine for Multirate {
             return Err(StreamError::LongNames);
         }
 
+        // The tree grows from the reports of receivers. Until the first one, packets that enter the
+        // stream find no child.
         let mut session = Session::new(announcement, cx.now);
         session.source = Some(LocalSource::default());
         self.sessions.insert(flow, session);
@@ -79,7 +82,7 @@ impl StreamEngine for Multirate {
             _ => {}
         }
 
-        // It enters now if this slot still takes packets. Otherwise it waits.
+        // The packet enters now if this slot still takes packets. Otherwise it waits.
         let session = self.sessions.get_mut(&flow).ok_or(StreamPacketError::Unknown)?;
         let source = session.source.as_mut().filter(|_| layer < session.layers.len());
         if !source.ok_or(StreamPacketError::Unknown)?.push(layer, packet) {
@@ -110,6 +113,7 @@ impl StreamEngine for Multirate {
     }
 
     fn leave(&mut self, cx: &mut Context<'_>, group: &str) -> bool {
+        // The node may stay in the trees as a relay, if it has children.
         let joined = self.joined.remove(group).is_some();
         for session in self.sessions.values_mut().filter(|session| *session.group == *group) {
             if session.receiver.take().is_some() {
@@ -145,13 +149,15 @@ impl Multirate {
         sessions.map(|(flow, _)| *flow)
     }
 
-    /// Returns a utility with the settings that were left out. Curves are as steep at rate 0 as
-    /// theta allows, so that pressure tells rates well apart. With a minimum rate they are half as
-    /// steep, and the penalty takes the rest.
+    /// Returns a utility with defaults for the settings that were left out. Curves are as steep at
+    /// rate 0 as theta allows, so that different rates have clearly different pressures. With a
+    /// minimum rate they are half as steep, and the penalty takes the rest.
     ///
     /// # Errors
     /// [`StreamError`] if a setting is out of range, or the slope exceeds theta.
     fn complete_utility(&self, mut config: UtilityConfig) -> Result<Utility, StreamError> {
+        // The slope is proportional to the weight, so the slope with weight 1 gives the weight that
+        // reaches the steepest slope.
         let theta = self.parameters.theta;
         if matches!(config.name.as_str(), "log" | "alpha_fair" | "max_min") {
             config.xi = config.xi.or(Some(DEFAULT_XI));
@@ -161,12 +167,14 @@ impl Multirate {
                 config.weight = Some(steepest / slope(&config)?);
             }
         }
-        // The penalty is as large as theta leaves room for.
+        // The penalty is as large as theta leaves room for: below the minimum the slopes of curve
+        // and penalty add up (30).
         if config.minimum.is_some() && config.penalty.is_none() {
             config.penalty = Some((theta - slope(&config)?).max(0.0));
         }
 
-        // A steeper slope than theta would break the bounds on queues.
+        // A steeper slope than theta would break the bounds on queues (Lemma 2). Policies without
+        // utilities have no theta.
         let utility = Utility::try_from(config)?;
         let slope = utility.steepest();
         if slope > theta * ROUNDING && self.config.policy.has_utilities() {

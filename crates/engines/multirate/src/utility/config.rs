@@ -71,7 +71,8 @@ fn formula(config: &UtilityConfig) -> Result<Shape, UtilityError> {
     // The slope at rate 0 must be finite: theta bounds it.
     let unbounded = UtilityError::Unbounded { name: config.name.clone() };
     let xi = setting(config, "xi", config.xi.ok_or(unbounded.clone())?, 0.0)?;
-    // The slope of max_min is its weight at rate xi.
+    // The weight of max_min is its slope at rate xi, where x + xi = 2 xi. At rate 0 the slope is
+    // then 2^alpha times the weight, whatever xi is.
     let weight =
         if config.name == "max_min" { weight * libm::pow(2.0 * xi, alpha) } else { weight };
     let shape = Shape::Fair { weight, xi, alpha };
@@ -126,8 +127,9 @@ fn table(config: &UtilityConfig) -> Result<Shape, UtilityError> {
         }
     }
 
-    // Slopes fall, and between two rates the values grow by no more than the first slope and no
-    // less than the second.
+    // Concave: slopes fall, and between two rates the values grow by no more than the first slope
+    // and no less than the second. A contradiction would mean that the two rows are of different
+    // functions.
     let room = ROUNDING * slopes[0].abs();
     for at in 1..slopes.len() {
         let (before, after) = (slopes[at - 1], slopes[at]);
@@ -143,7 +145,7 @@ fn table(config: &UtilityConfig) -> Result<Shape, UtilityError> {
         }
     }
 
-    // The last slope holds for all higher rates.
+    // Increasing: no slope is below 0. The last one is the smallest, and holds for higher rates.
     let last = slopes.len() - 1;
     if slopes[last] < 0.0 {
         return Err(UtilityError::Decreasing { rate: last as f64 * step, slope: slopes[last] });
