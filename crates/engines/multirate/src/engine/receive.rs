@@ -37,6 +37,7 @@ impl Multirate {
         if layer >= session.layers.len() {
             return cx.counters.drop(DropReason::Malformed);
         }
+
         // Nodes may disagree about the topology for a while. Packets from anyone but the parent are
         // refused, so that they never travel in a circle.
         if session.parent != Some(sender) || !session.note_packet(layer, seq) {

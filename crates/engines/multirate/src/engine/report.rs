@@ -86,6 +86,7 @@ impl Multirate {
             entries += 1;
             self.reports.resume_after = Some(flow);
         }
+
         // A full frame may have left out streams.
         let is_full = entries == max_entries;
         if !is_full {

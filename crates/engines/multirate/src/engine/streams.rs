@@ -167,6 +167,7 @@ impl Multirate {
                 config.weight = Some(steepest / slope(&config)?);
             }
         }
+
         // The penalty is as large as theta leaves room for: below the minimum the slopes of curve
         // and penalty add up (30).
         if config.minimum.is_some() && config.penalty.is_none() {
