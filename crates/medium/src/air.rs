@@ -128,6 +128,7 @@ impl Air {
         transmission: Transmission,
         mac: &mut impl PhyIndications,
     ) -> TxId {
+        // Statistics. The medium is busy from the first frame in flight to the last.
         let sender = transmission.sender;
         self.statistics.radios[sender].airtime_ns += transmission.airtime_ns;
         if self.free.len() == self.in_flight.len() {
@@ -192,6 +193,8 @@ impl Air {
         decoded: &mut Vec<Arrival>,
         mac: &mut impl PhyIndications,
     ) -> Option<Ended> {
+        // Remove the frame from the table. Its arrivals are those of its beginning, so exactly the
+        // power that was added is taken away.
         let flight = self.in_flight.get_mut(id.place())?;
         let transmission = flight.transmission.take()?;
         let aborted = flight.aborted;
@@ -200,6 +203,8 @@ impl Air {
         if self.free.len() == self.in_flight.len() {
             self.statistics.busy_ns += now_ns - self.busy_since_ns;
         }
+
+        // The sender no longer transmits, and may find its channel idle.
         self.receivers[transmission.sender].transmissions -= 1;
         self.indicate_idle(now_ns, transmission.sender, mac);
 
@@ -226,6 +231,9 @@ impl Air {
             let arrival = arrivals[i as usize];
             let radio = arrival.radio();
             let outcome = self.end_arrival(now_ns, id, arrival);
+
+            // The MAC hears of the end of the frame before it hears that the channel is idle, since
+            // the frame decides between DIFS and EIFS.
             if !control {
                 outcome.count(&mut self.statistics.radios[radio]);
             }

@@ -1,4 +1,4 @@
-//! The medium as its driver sees it: checks arguments, keeps time, queues outputs.
+//! Interface of the medium to its driver: checks arguments, keeps time, queues outputs.
 //!
 //! Calls and timeouts go to the MAC, which acts on the air and appends [`Output`]s. Time advances
 //! in calls, but never past the next event, and not at all while a grant waits for its answer.
@@ -38,6 +38,7 @@ impl Medium {
     /// # Errors
     /// Any [`MediumError`] about a setting.
     pub fn new(config: MediumConfig) -> Result<Self, MediumError> {
+        // MAC, reception and propagation are separate models, which meet in the air.
         config.validate()?;
         let is_slotted = matches!(config.mac, MacConfig::Slotted { .. });
         let mac: Box<dyn Mac + Send> = match config.mac {
@@ -163,6 +164,8 @@ impl Medium {
         access: Access,
         frame: Arc<[u8]>,
     ) -> Result<(), MediumError> {
+        // A frame that cannot be sent still uses up the grant. Otherwise the radio would block the
+        // medium until another answer came.
         let index = self.index_of(radio)?;
         self.advance(now_ns);
         let checked = self.check_frame(radio, access, &frame);
@@ -196,6 +199,7 @@ impl Medium {
 
     /// Handles all events up to `now_ns`, but stops at the first instant with a grant.
     pub fn handle_timeout(&mut self, now_ns: u64) {
+        // `poll_timeout` returns nothing later while a grant waits, which ends the loop.
         let until_ns = now_ns.clamp(self.now_ns, LAST_NS.max(self.now_ns));
         while let Some(at_ns) = self.poll_timeout().filter(|&at_ns| at_ns <= until_ns) {
             self.now_ns = self.now_ns.max(at_ns);
@@ -210,6 +214,7 @@ impl Medium {
         self.outputs.pop_front()
     }
 
+    /// Splits the medium into its MAC and the parts that the MAC acts on.
     fn mac_and_context(&mut self) -> (&mut dyn Mac, Context<'_>) {
         let context =
             Context { now_ns: self.now_ns, air: &mut self.air, outputs: &mut self.outputs };

@@ -86,6 +86,7 @@ impl Phy {
     pub fn airtime_ns(&self, bytes: usize, bit_rate_bps: u64) -> u64 {
         let bits = bytes as u128 * 8;
         let rate = u128::from(bit_rate_bps.max(1));
+        // DSSS rounds the payload up to whole microseconds, OFDM to symbols of 4 us.
         let payload_ns = match self.modulation {
             Modulation::Dsss => (bits * NS_PER_S).div_ceil(rate * 1_000) * 1_000,
             Modulation::Ofdm => ((bits + 22) * NS_PER_S).div_ceil(rate * 4_000) * 4_000,

@@ -31,6 +31,8 @@ pub(crate) enum Purpose {
 
 /// Returns the stream of `radio` for `purpose` under `seed`.
 pub(crate) fn stream(seed: u64, purpose: Purpose, radio: usize) -> ChaCha8Rng {
+    // The name of the crate keeps these streams apart from those of the protocols with the same
+    // seed.
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
     key[8..16].copy_from_slice(b"ncmedium");

@@ -1,10 +1,13 @@
 //! Decoding at a signal to interference and noise ratio (SINR).
 //!
-//! Two models decide whether a frame is decoded. With a threshold it is, while the SINR stays above
-//! a fixed ratio. With bit errors it is if no bit is wrong: each part of a frame between two
-//! changes of the interference has an expected number of bit errors, from the bit error probability
-//! of its modulation at the SINR; the frame is error-free with probability exp(-sum). Interference
-//! counts as Gaussian noise.
+//! Two models decide whether a frame is decoded. In the threshold model a frame is decoded if the
+//! SINR stays above a fixed ratio from its first to its last bit. In the bit error model it is
+//! decoded if no bit is wrong. Each part of the frame between two changes of the interference has
+//! an expected number of bit errors, which follows from the bit error probability of the modulation
+//! at that SINR. The frame is error-free with probability exp(-sum). Interference counts as
+//! Gaussian noise.
+
+use std::ops::Range;
 
 use crate::config::{ReceptionConfig, ReceptionModel};
 use crate::phy::{Modulation, Phy};
@@ -23,7 +26,7 @@ const THERMAL_DBM: f64 = -173.98;
 
 /// Bit errors per second as functions of the SINR.
 struct ErrorRates {
-    /// Of the header.
+    /// Error rate of the header.
     header: ErrorRate,
     /// Error rate of a data frame's body.
     data: ErrorRate,
@@ -50,6 +53,8 @@ pub(crate) struct SinrModel {
 impl SinrModel {
     /// Creates the model of `config` for `phy` and data frames at `rate_bps`.
     pub(crate) fn new(config: &ReceptionConfig, phy: Phy, rate_bps: u64) -> Self {
+        // A frame's parts have different rates. It is surely error-free at the SINR at which the
+        // most sensitive part is.
         let rate = |rate_bps: u64| ErrorRate::new(phy.modulation, rate_bps);
         let (error_free_sinr, bit_errors) = match config.model {
             ReceptionModel::Threshold { sinr_db } => (ratio_of_db(sinr_db), None),
@@ -104,21 +109,23 @@ impl SinrModel {
     /// Returns the power of all frames together up to which a reception of `signal` has no errors
     /// and its receiver is not captured.
     pub(crate) fn harmless_power(&self, signal: Power) -> Power {
+        // With capture any stronger frame may end the reception, so none is harmless.
         if self.has_capture() {
             return Power::ZERO;
         }
         Power::from_units(signal.units() * self.tolerated_ratio - self.noise)
     }
 
-    /// Returns the expected number of bit errors in the part of a frame from `from_ns` to `to_ns`
-    /// after its start. The part is error-free with probability exp(-errors).
+    /// Returns the expected number of bit errors in the part `part_ns` of a frame, which counts
+    /// from the frame's start. The part is error-free with probability exp(-errors).
     pub(crate) fn expected_errors(
         &self,
         signal: Power,
         interference: Power,
-        (from_ns, to_ns): (u64, u64),
+        part_ns: Range<u64>,
         control: bool,
     ) -> f64 {
+        // Most calls end here. In the threshold model a lower SINR spoils the frame at once.
         if self.reaches(self.error_free_sinr, signal, interference) {
             return 0.0;
         }
@@ -130,8 +137,8 @@ impl SinrModel {
         // before the header has no bits.
         let sinr = signal.units() / (interference.units() + self.noise);
         let body = if control { &rates.control } else { &rates.data };
-        let header_ns = overlap((from_ns, to_ns), self.header_interval_ns());
-        let body_ns = to_ns - from_ns.max(self.phy.preamble_ns).min(to_ns);
+        let header_ns = overlap(&part_ns, &self.header_interval_ns());
+        let body_ns = part_ns.end - part_ns.start.max(self.phy.preamble_ns).min(part_ns.end);
         let errors = |ns: u64, rate: &ErrorRate| {
             if ns > 0 { ns as f64 * 1e-9 * rate.per_second(sinr) } else { 0.0 }
         };
@@ -140,18 +147,18 @@ impl SinrModel {
 
     /// Returns when the PHY header begins and ends, ns after the start of the frame: 48 bits at
     /// 1 Mbit/s for DSSS, the SIGNAL symbol for OFDM.
-    fn header_interval_ns(&self) -> (u64, u64) {
+    fn header_interval_ns(&self) -> Range<u64> {
         let header_ns = match self.phy.modulation {
             Modulation::Dsss => 48_000,
             Modulation::Ofdm => 4_000,
         };
-        (self.phy.preamble_ns.saturating_sub(header_ns), self.phy.preamble_ns)
+        self.phy.preamble_ns.saturating_sub(header_ns)..self.phy.preamble_ns
     }
 }
 
-/// Returns the length of the intersection of two intervals (begin, end), ns.
-fn overlap(a: (u64, u64), b: (u64, u64)) -> u64 {
-    a.1.min(b.1).saturating_sub(a.0.max(b.0))
+/// Returns the length of the intersection of two intervals, ns.
+fn overlap(a: &Range<u64>, b: &Range<u64>) -> u64 {
+    a.end.min(b.end).saturating_sub(a.start.max(b.start))
 }
 
 /// Returns the power of thermal noise and receiver noise in the channel's bandwidth, units.

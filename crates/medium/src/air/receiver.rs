@@ -152,6 +152,7 @@ impl Receiver {
                 }
                 return;
             }
+
             // The new frame is as strong or stronger. It ends the present reception even if its own
             // preamble is not detectable.
             self.reception = Reception::NONE;
@@ -182,8 +183,9 @@ impl Receiver {
         let has_errors = self.power > reception.harmless_power;
         if until_ns > reception.accounted_ns && has_errors && reception.errors < HOPELESS_ERRORS {
             let interference = self.power - reception.power;
-            let part = (u64::from(reception.accounted_ns), u64::from(until_ns));
-            reception.errors += model.expected_errors(reception.power, interference, part, control);
+            let part_ns = u64::from(reception.accounted_ns)..u64::from(until_ns);
+            reception.errors +=
+                model.expected_errors(reception.power, interference, part_ns, control);
 
             // Nothing can save the frame now, so later frames need not be looked at, unless one
             // of them may capture the receiver.

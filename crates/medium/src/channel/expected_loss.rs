@@ -61,7 +61,7 @@ impl MediumConfig {
         let airtime_ns = self.phy.airtime_ns(bytes + self.mac_overhead_bytes, self.bit_rate_bps);
         let delivery = |units: f64| {
             let signal = Power::from_units(units);
-            libm::exp(-model.expected_errors(signal, Power::ZERO, (0, airtime_ns), false))
+            libm::exp(-model.expected_errors(signal, Power::ZERO, 0..airtime_ns, false))
         };
 
         // The first step is at the least power that is received at all. Each later rise is put

@@ -90,6 +90,7 @@ impl LinkChannel {
         let draws = if control { &mut self.control_draws } else { &mut self.data_draws };
         let draws = &mut draws[sender];
         for neighbour in &self.neighbours[sender] {
+            // A radio without a link senses the frame and draws nothing.
             let radio = neighbour.radio as u32;
             if neighbour.threshold == 0 {
                 let link = LinkOutcome::EnergyOnly;
@@ -128,7 +129,8 @@ impl LinkChannel {
         loss: f64,
     ) -> Result<(), MediumError> {
         self.loss.set(from, to, loss)?;
-        // Sensing is mutual by default, so both lists may change.
+
+        // Sensing is mutual by default, so the lists of both radios may change.
         for (sender, listener) in [(from.0, to.0), (to.0, from.0)] {
             let senses = match &self.sense {
                 Sense::Audible => {
@@ -182,6 +184,7 @@ fn rayleigh_power(draw: u32, threshold: u64) -> Power {
 
 /// Returns the neighbours of all senders: the radios that sense them or have a link from them.
 fn all_neighbours(loss: &LossMatrix, sense: &Sense) -> Vec<Vec<Neighbour>> {
+    // Radios that sense each sender without a link from it, as far as the settings say so.
     let radios = loss.radios();
     let mut listeners: Vec<Vec<usize>> = match sense {
         Sense::Audible => vec![Vec::new(); radios],
@@ -192,6 +195,8 @@ fn all_neighbours(loss: &LossMatrix, sense: &Sense) -> Vec<Vec<Neighbour>> {
             lists.iter().map(|list| list.iter().map(|radio| radio.0).collect()).collect()
         }
     };
+
+    // A radio with a link from a sender senses it in any case.
     for (from, to, _) in loss.links() {
         listeners[from.0].push(to.0);
         if matches!(sense, Sense::Audible) {
@@ -209,6 +214,8 @@ fn all_neighbours(loss: &LossMatrix, sense: &Sense) -> Vec<Vec<Neighbour>> {
 fn neighbour_list(loss: &LossMatrix, sender: usize, mut listeners: Vec<usize>) -> Vec<Neighbour> {
     listeners.sort_unstable();
     listeners.dedup();
+
+    // Both lists are sorted by radio, so one pass over both finds the links.
     let mut links = loss.row(sender).iter().peekable();
     let neighbour = |radio| {
         let link = links.next_if(|link| link.0 == radio);

@@ -80,6 +80,8 @@ impl Channel {
 
     /// Returns the radios that must not send in the same slot as `radio`.
     pub(crate) fn conflicts(&self, radio: usize, conflict: Conflict) -> Vec<usize> {
+        // Radios in reach of each other always conflict, since each would miss the other's frame.
+        // With `SharedHearer` so do those whose frames would collide at a third radio.
         let hearers = self.hearers(radio);
         let conflicts = |other: &usize| {
             let theirs = self.hearers(*other);

@@ -61,6 +61,8 @@ impl RadioChannel {
     pub(crate) fn new(config: &RadioConfig, seed: u64) -> Self {
         let radios = config.positions.len();
         let draws = |purpose| (0..radios).map(|radio| stream(seed, purpose, radio)).collect();
+
+        // A floor of negative infinity ignores no signal.
         let floor = if config.interference_floor_dbm == f64::NEG_INFINITY {
             0.0
         } else {
@@ -203,6 +205,7 @@ struct Cells {
 impl Cells {
     /// Sorts radios into cells with sides of `side_m`, or into one cell if that is infinite.
     fn new(positions: &[[f64; 3]], side_m: f64) -> Self {
+        // Heights are left out: two radios within reach are within it on the plane as well.
         let place = |position: &[f64; 3]| {
             let along = |axis: usize| libm::floor(position[axis] / side_m) as i64;
             if side_m.is_finite() { (along(0), along(1)) } else { (0, 0) }

@@ -100,6 +100,7 @@ impl MediumConfig {
     /// Any [`MediumError`] about a setting.
     pub fn validate(&self) -> Result<(), MediumError> {
         let radios = self.radios();
+        // Counts and rates first, since the other checks use them.
         if radios == 0 || radios > MAX_RADIOS {
             return Err(MediumError::BadRadioCount { radios });
         }
@@ -129,6 +130,9 @@ impl MediumConfig {
                 return Err(MediumError::BadBitRate { bit_rate_bps: kind.bit_rate_bps() });
             }
         }
+
+        // Slots have one length for all frames, and power and bit errors depend on the one rate of
+        // the medium.
         let is_supported = matches!(self.channel, ChannelConfig::Links(_))
             && matches!(self.mac, MacConfig::Dcf { .. });
         if self.links.is_empty() || is_supported {

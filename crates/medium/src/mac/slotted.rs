@@ -115,6 +115,7 @@ impl Slotted {
 
     /// Schedules the next slot, if none is scheduled.
     fn schedule_slot(&mut self, now_ns: u64) {
+        // Slots begin at multiples of their length, so that all radios agree on them.
         if self.slot_at_ns.is_none() {
             let from_ns = self.free_from_ns.max(now_ns);
             self.slot_at_ns = Some(from_ns.div_ceil(self.slot_ns) * self.slot_ns);
@@ -123,6 +124,8 @@ impl Slotted {
 
     /// Begins a slot: puts the radios that want to send into the order in which they are asked.
     fn begin_slot(&mut self, now_ns: u64) {
+        // Only radios that want to send now take part. A request during the slot waits for the next
+        // one.
         self.free_from_ns = now_ns + self.slot_ns;
         self.stations.iter_mut().for_each(|station| station.blocked = false);
         self.candidates =
@@ -153,10 +156,15 @@ impl Slotted {
             }
             return;
         };
+
+        // A radio that conflicts with one asked before stays silent in this slot.
         let station = &mut self.stations[radio];
         if station.blocked || context.air.is_transmitting(radio) {
             return;
         }
+
+        // A retry is sent at once. For a new frame the host is asked, and the slot goes on with its
+        // answer.
         if station.outgoing.is_some() {
             self.transmit(context, radio);
         } else if std::mem::take(&mut station.requested) {
@@ -183,6 +191,8 @@ impl Slotted {
         let ends_ns = context.now_ns + airtime_ns;
         self.free_from_ns = self.free_from_ns.max(ends_ns);
 
+        // Conflicts follow from the links and are kept until these change, since computing them
+        // compares all pairs of radios.
         let conflict = self.conflict;
         let conflicts = station.conflicts.take();
         let conflicts =
@@ -202,6 +212,8 @@ impl Slotted {
             context.air.end_transmission(context.now_ns, id, &mut receptions, &mut NoCarrierSense);
         let Some(Ended { transmission, aborted: false }) = ended else { return };
         let Payload::Data { access, frame, .. } = transmission.payload else { return };
+
+        // The acknowledgment is certain within the slot, so reception alone decides.
         let sender = transmission.sender;
         let result = match access {
             Access::Broadcast => TxResult::Sent,
@@ -222,6 +234,8 @@ impl Slotted {
             return;
         }
 
+        // The report names all radios that decoded the frame, which stands for acknowledgments of
+        // a broadcast.
         let counters = &mut context.air.statistics.radios[sender];
         counters.frames_acked += u64::from(result == TxResult::Acked);
         counters.frames_failed += u64::from(result == TxResult::Failed);

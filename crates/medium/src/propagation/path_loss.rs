@@ -60,6 +60,7 @@ impl PathLoss {
     /// Returns the distance beyond which the loss exceeds `db`, m, or infinity if that is more than
     /// 10^7 m.
     pub(crate) fn reach_m(&self, db: f64) -> f64 {
+        // Bisection, which works for every model because the loss never falls with distance.
         let (mut near, mut far) = (0.0, 1e7);
         if self.db(far) <= db {
             return f64::INFINITY;

@@ -71,10 +71,14 @@ impl Contention {
     pub(super) fn handle_busy(&mut self, station: usize, now_ns: u64) {
         let countdown = &mut self.countdowns[station];
         countdown.busy = true;
-        // A countdown that ends at this instant is not stopped.
+
+        // A countdown that ends at this instant is not stopped: the station has already decided to
+        // transmit.
         if self.timers.of(station).is_none_or(|at_ns| at_ns <= now_ns) {
             return;
         }
+
+        // Freeze. Only whole slots count (10.3.4.3).
         self.timers.stop(station);
         let passed = now_ns.saturating_sub(countdown.counted_from_ns) / self.phy.slot_ns;
         countdown.slots = countdown.slots.map(|slots| slots.saturating_sub(passed));
@@ -83,6 +87,8 @@ impl Contention {
     /// Handles the end of a busy period at `station`: resumes its countdown after NAV and DIFS, and
     /// not before the end of EIFS.
     pub(super) fn handle_idle(&mut self, station: usize, now_ns: u64) {
+        // DIFS begins when both physical and virtual carrier sense are idle. EIFS already includes
+        // a DIFS.
         let countdown = &mut self.countdowns[station];
         countdown.busy = false;
         let idle_from_ns = now_ns.max(countdown.nav_until_ns);
@@ -95,6 +101,8 @@ impl Contention {
     /// Handles a decoded frame at `station`, whose channel is still busy: cancels EIFS and extends
     /// the NAV to `nav_until_ns`.
     pub(super) fn handle_decoded(&mut self, station: usize, nav_until_ns: u64) {
+        // A decoded frame synchronizes the station with the exchange, so EIFS is not needed any
+        // more (10.3.2.3.7). A shorter reservation never replaces a longer one (10.3.2.4).
         let countdown = &mut self.countdowns[station];
         countdown.eifs_until_ns = 0;
         countdown.nav_until_ns = countdown.nav_until_ns.max(nav_until_ns);
@@ -113,6 +121,7 @@ impl Contention {
 
     /// Starts the timer of a countdown on an idle channel.
     fn run(&mut self, station: usize, now_ns: u64) {
+        // Slots count from the end of DIFS or EIFS, or from now if that has passed.
         let countdown = &mut self.countdowns[station];
         countdown.counted_from_ns = countdown.clear_from_ns.max(now_ns);
         let slots = countdown.slots.unwrap_or(0);

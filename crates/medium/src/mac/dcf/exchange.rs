@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::station::{Outgoing, State};
-use super::{Dcf, Event};
+use super::{Dcf, Event, PendingResponse};
 use crate::air::{Ended, Payload, Response, Transmission};
 use crate::channel::Arrival;
 use crate::mac::interface::{Context, includes};
@@ -24,10 +24,15 @@ impl Dcf {
         let Some(outgoing) = &mut self.stations[radio].outgoing else {
             return;
         };
+
+        // The number of the attempt ties responses and timeouts to it. Those of an earlier attempt
+        // are then recognised and ignored.
         self.attempts += 1;
         outgoing.attempts += 1;
         outgoing.attempt = self.attempts;
 
+        // RTS only for long unicast frames: for short ones it costs more than a collision. A
+        // broadcast frame has no receiver that could answer.
         let bytes = outgoing.frame.len() + self.mac_overhead_bytes;
         let uses_rts = self.rts_threshold_bytes.is_some_and(|least| bytes >= least);
         match outgoing.access {
@@ -38,6 +43,7 @@ impl Dcf {
 
     /// Transmits an RTS for a frame of `bytes`. It reserves the medium for the whole exchange.
     fn send_rts(&mut self, context: &mut Context<'_>, radio: usize, to: usize, bytes: usize) {
+        // CTS, data and ACK, with SIFS before each (IEEE 802.11-2016, 9.3.1.2).
         let timing = self.timing;
         let rate_bps = self.rate_bps(radio, Access::Unicast(RadioId(to)));
         let data_ns = self.phy.airtime_ns(bytes, rate_bps);
@@ -47,6 +53,8 @@ impl Dcf {
         let Some(outgoing) = &mut station.outgoing else {
             return;
         };
+
+        // The report counts all airtime that the frame has cost, RTS included.
         outgoing.airtime_ns += timing.rts_ns;
         context.air.statistics.radios[radio].rts_sent += 1;
         let payload = Payload::Rts { to, attempt: outgoing.attempt };
@@ -69,6 +77,8 @@ impl Dcf {
         outgoing.airtime_ns += airtime_ns;
         station.state = State::Transmitting;
         context.air.statistics.radios[radio].frames_sent += 1;
+
+        // The Duration field: nothing follows a broadcast frame.
         let nav_ns = match access {
             Access::Broadcast => 0,
             Access::Unicast(_) => self.timing.sifs_ns + self.timing.response_ns,
@@ -78,16 +88,11 @@ impl Dcf {
         self.transmit(context, Transmission { sender: radio, payload, airtime_ns, nav_ns });
     }
 
-    /// Transmits a CTS or ACK from `from` to `to`, if the radio is on and idle. A station whose NAV
-    /// is set does not send a CTS (IEEE 802.11-2016, 10.3.2.7).
-    pub(super) fn send_response(
-        &mut self,
-        context: &mut Context<'_>,
-        kind: Response,
-        (from, to): (usize, usize),
-        attempt: u64,
-        nav_ns: u64,
-    ) {
+    /// Transmits a CTS or ACK, if its radio is on and idle. A station whose NAV is set does not
+    /// send a CTS (IEEE 802.11-2016, 10.3.2.7).
+    pub(super) fn send_response(&mut self, context: &mut Context<'_>, response: PendingResponse) {
+        let PendingResponse { kind, from, to, attempt, nav_ns } = response;
+        // The ACK is sent whatever the NAV says: its time was reserved by the frame itself.
         let reserved = kind == Response::Cts && self.contention.is_nav_set(from, context.now_ns);
         if reserved || !context.air.is_up(from) || context.air.is_transmitting(from) {
             return;
@@ -129,11 +134,14 @@ impl Dcf {
                     // The CTS reserves what remains of the exchange after it.
                     let nav_ns =
                         transmission.nav_ns - self.timing.sifs_ns - self.timing.response_ns;
-                    self.schedule_response(now_ns, Response::Cts, (to, sender), attempt, nav_ns);
+                    let kind = Response::Cts;
+                    let cts = PendingResponse { kind, from: to, to: sender, attempt, nav_ns };
+                    self.schedule_response(now_ns, cts);
                 }
                 self.await_response(now_ns, Response::Cts, sender, attempt);
             }
 
+            // Broadcast frames have no ACK and are not retransmitted (10.3.6).
             Payload::Data { access: Access::Broadcast, frame, .. } => {
                 context.deliver(sender, &frame, receptions);
                 self.broadcast_by_wire(context, sender, &frame);
@@ -141,11 +149,13 @@ impl Dcf {
             }
 
             Payload::Data { access: Access::Unicast(to), frame, attempt } => {
-                // The destination acknowledges every reception and filters duplicates, which follow
-                // a lost ACK.
+                // The destination acknowledges every reception, and filters duplicates, which
+                // follow a lost ACK.
                 let mut duplicate = false;
                 if includes(receptions, to.0) {
-                    self.schedule_response(now_ns, Response::Ack, (to.0, sender), attempt, 0);
+                    let kind = Response::Ack;
+                    let ack = PendingResponse { kind, from: to.0, to: sender, attempt, nav_ns: 0 };
+                    self.schedule_response(now_ns, ack);
                     if let Some(outgoing) = self.stations[sender].outgoing.as_mut() {
                         duplicate = std::mem::replace(&mut outgoing.received, true);
                     }
@@ -154,6 +164,8 @@ impl Dcf {
                 }
                 self.await_response(now_ns, Response::Ack, sender, attempt);
 
+                // Other radios decode the frame too, but only those in monitor mode pass it to
+                // their hosts.
                 let keeps_others = self.overhear_unicast;
                 receptions.retain(|at| if at.radio() == to.0 { !duplicate } else { keeps_others });
                 context.deliver(sender, &frame, receptions);
@@ -161,17 +173,10 @@ impl Dcf {
         }
     }
 
-    /// Schedules the response of `from` to `to`, SIFS from now.
-    fn schedule_response(
-        &mut self,
-        now_ns: u64,
-        response: Response,
-        (from, to): (usize, usize),
-        attempt: u64,
-        nav_ns: u64,
-    ) {
-        let due = Event::ResponseDue { response, from, to, attempt, nav_ns };
-        self.events.push(Reverse((now_ns + self.timing.sifs_ns, due)));
+    /// Schedules a response, SIFS from now.
+    fn schedule_response(&mut self, now_ns: u64, response: PendingResponse) {
+        let due_ns = now_ns + self.timing.sifs_ns;
+        self.events.push(Reverse((due_ns, Event::ResponseDue(response))));
     }
 
     /// Makes `sender` wait for a response, until a timeout.
@@ -189,6 +194,8 @@ impl Dcf {
         let awaits_cts =
             matches!(station.state, State::AwaitingResponse { response: Response::Cts, .. });
 
+        // A CTS continues the exchange, an ACK ends it. Without either the frame is sent again
+        // after a longer backoff, or given up.
         if answered && awaits_cts {
             station.state = State::ClearToSend;
             let due_ns = context.now_ns + self.timing.sifs_ns;
@@ -207,6 +214,8 @@ impl Dcf {
 
     /// Reports on the frame, resets the contention window and starts the post-backoff.
     pub(super) fn finish(&mut self, context: &mut Context<'_>, radio: usize, result: TxResult) {
+        // The window is reset after success and after the retry limit (10.3.3). The post-backoff
+        // lets other stations send between two frames of this one (10.3.4.3).
         let station = &mut self.stations[radio];
         station.contention_window = self.phy.cw_min;
         if let Some(Outgoing { attempts, airtime_ns, .. }) = station.outgoing.take() {

@@ -44,14 +44,26 @@ use station::{Outgoing, State, Station};
 enum Event {
     /// A transmission ends.
     TransmissionEnd(TxId),
-    /// `from` sends a CTS or ACK to `to`. It reserves the medium for `nav_ns` after its end.
-    ResponseDue { response: Response, from: usize, to: usize, attempt: u64, nav_ns: u64 },
+    /// A radio sends a CTS or ACK.
+    ResponseDue(PendingResponse),
     /// SIFS after the CTS, `radio` sends its data frame.
     DataDue { radio: usize },
     /// A frame of `radio` reaches the end of its cable.
     WireEnd { radio: usize, attempt: u64 },
     /// `radio` has waited for the start of a response for the timeout.
     ResponseTimeout { radio: usize, attempt: u64 },
+}
+
+/// A CTS or ACK that is sent SIFS after the frame it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PendingResponse {
+    kind: Response,
+    from: usize,
+    to: usize,
+    /// Number of the attempt that it answers.
+    attempt: u64,
+    /// Time after its end for which it reserves the medium, ns.
+    nav_ns: u64,
 }
 
 /// Durations of the MAC's own frames and gaps, ns.
@@ -125,6 +137,8 @@ impl Dcf {
 
     /// Handles the end of the backoff of `radio`: sends a retry, or grants a request.
     fn handle_backoff_end(&mut self, context: &mut Context<'_>, radio: usize) {
+        // A frame that is still outgoing is a retry. Without frame and request this was the
+        // post-backoff, after which the station may send at once if the channel is clear.
         let station = &mut self.stations[radio];
         if station.outgoing.is_some() {
             self.start_attempt(context, radio);
@@ -140,6 +154,7 @@ impl Dcf {
 
     /// Begins a transmission and schedules its end.
     fn transmit(&mut self, context: &mut Context<'_>, transmission: Transmission) {
+        // The air tells every station in reach that its channel is busy now.
         let now_ns = context.now_ns;
         let ends_ns = now_ns + transmission.airtime_ns;
         let mut carrier = CarrierSense { contention: &mut self.contention, now_ns };
@@ -161,9 +176,8 @@ impl Dcf {
                 receptions.clear();
                 self.receptions = receptions;
             }
-            Event::ResponseDue { response, from, to, attempt, nav_ns } => {
-                self.send_response(context, response, (from, to), attempt, nav_ns);
-            }
+            Event::ResponseDue(response) => self.send_response(context, response),
+            // The sender may have been switched off during SIFS.
             Event::DataDue { radio } => {
                 if self.stations[radio].state == State::ClearToSend {
                     self.send_data(context, radio);
@@ -171,11 +185,14 @@ impl Dcf {
             }
             Event::WireEnd { radio, attempt } => self.handle_wire_end(context, radio, attempt),
             Event::ResponseTimeout { radio, attempt } => {
+                // The timeout is not removed when the response arrives, so it may be of an attempt
+                // that has ended.
                 let awaits = matches!(
                     self.stations[radio].state,
                     State::AwaitingResponse { attempt: awaited, .. } if awaited == attempt
                 );
-                // The end of a response that is arriving decides instead.
+
+                // The end of a response that is arriving decides instead (10.3.2.9).
                 if awaits && !context.air.is_receiving_response(radio, attempt) {
                     self.end_wait(context, radio, false);
                 }
@@ -198,6 +215,9 @@ impl Mac for Dcf {
         if station.requested || !context.air.is_up(radio) {
             return;
         }
+
+        // A station that is idle begins to contend. Otherwise the request is served at the end of
+        // the backoff that follows whatever the station is doing.
         station.requested = true;
         if station.state == State::Idle {
             let clear = self.contention.is_clear(radio, context.now_ns);
@@ -218,6 +238,7 @@ impl Mac for Dcf {
         access: Access,
         frame: Arc<[u8]>,
     ) -> Result<(), MediumError> {
+        // A frame over a cable follows the same grants as a frame over the air.
         self.take_grant(radio)?;
         let wire = self.wire_rate_bps(radio, access);
         self.stations[radio].outgoing = Some(Outgoing::new(access, frame));
@@ -236,6 +257,8 @@ impl Mac for Dcf {
     }
 
     fn reset(&mut self, radio: usize) {
+        // Events of the radio stay in the queue. Their handlers check state and attempt, and ignore
+        // them.
         let station = &mut self.stations[radio];
         self.open_grants -= usize::from(station.state == State::Granted);
         station.reset(self.phy.cw_min);

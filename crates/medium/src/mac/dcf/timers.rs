@@ -27,6 +27,8 @@ impl Timers {
 
     /// Returns the station with the earliest timer, the lowest of several.
     pub(super) fn first(&self) -> Option<usize> {
+        // Descend from the root to a leaf with the earliest time. Where both sides have it, the
+        // left one is the lower station.
         let at_ns = self.first_ns()?;
         let mut node = 1;
         while node < self.leaves() {

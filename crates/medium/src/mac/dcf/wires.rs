@@ -43,6 +43,8 @@ impl Dcf {
 
     /// Sends the frame of `radio` over its cable.
     pub(super) fn send_by_wire(&mut self, now_ns: u64, radio: usize, bit_rate_bps: u64) {
+        // One attempt always suffices. It is numbered like others, so that the end of a frame is
+        // ignored if its sender was switched off meanwhile.
         self.attempts += 1;
         let station = &mut self.stations[radio];
         let Some(outgoing) = &mut station.outgoing else {
@@ -73,6 +75,8 @@ impl Dcf {
         let Access::Unicast(to) = outgoing.access else {
             return;
         };
+
+        // The other end answers as a MAC does: it acknowledges unless it is switched off.
         let frame = Arc::clone(&outgoing.frame);
         let result = if context.air.is_up(to.0) {
             deliver(context, radio, to, &frame);
@@ -90,6 +94,7 @@ impl Dcf {
         radio: usize,
         frame: &Arc<[u8]>,
     ) {
+        // The copies arrive when the frame ends on the air, whatever the cable's rate.
         let links = self.links.range((RadioId(radio), RadioId(0))..);
         let own = links.take_while(|((from, _), _)| from.0 == radio);
         for ((_, to), _) in own.filter(|(_, kind)| matches!(kind, LinkKind::Wire { .. })) {
