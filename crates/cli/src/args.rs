@@ -352,10 +352,12 @@ pub(crate) struct ManArgs {
     pub(crate) dir: PathBuf,
 }
 
+/// Parses a relay mode by the names that configuration files use.
 fn relay(text: &str) -> Result<RelayMode, String> {
     RelayMode::deserialize(text.into_deserializer()).map_err(|e: Error| e.to_string())
 }
 
+/// Parses a number of seconds.
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
     seconds.ok_or_else(|| "allowed are seconds, 0 or more".into())

@@ -12,6 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Returns the path as the API can carry it: absolute and in UTF-8.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    // JSON has no other strings than UTF-8.
     let fail = |problem: String| Failure::new(Kind::File, problem);
     let path = std::path::absolute(path).map_err(|e| fail(format!("{}: {e}", path.display())))?;
     match path.to_str() {
@@ -29,20 +30,24 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// Returns a client of the daemon that the command line names. It connects with each request.
     pub(crate) fn new(remote: &Remote) -> Result<Self, Failure> {
         let socket = remote.api.clone().unwrap_or_else(|| default_state_dir().join("api.sock"));
         let runtime = Builder::new_current_thread().enable_all().build()?;
         Ok(Self { daemon: ApiClient::new(socket), runtime })
     }
 
+    /// Gets a resource.
     pub(crate) fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         self.wait(self.daemon.read(path))
     }
 
+    /// Deletes a resource.
     pub(crate) fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         self.wait(self.daemon.delete(path))
     }
 
+    /// Makes a new resource.
     pub(crate) fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -51,6 +56,7 @@ impl Client {
         self.wait(self.daemon.post(path, body))
     }
 
+    /// Makes or replaces a resource.
     pub(crate) fn put<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -59,6 +65,7 @@ impl Client {
         self.wait(self.daemon.put(path, body))
     }
 
+    /// Gets a transfer.
     pub(crate) fn transfer(&self, id: &str) -> Result<Transfer, Failure> {
         self.read(&format!("/v1/transfers/{id}"))
     }
@@ -68,6 +75,7 @@ impl Client {
         self.runtime.block_on(future)
     }
 
+    /// Waits for an answer.
     fn wait<T>(&self, answer: impl Future<Output = Result<T, ClientError>>) -> Result<T, Failure> {
         Ok(self.runtime.block_on(answer)?)
     }

@@ -42,18 +42,22 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// Returns a failure with a message of one line.
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
     /// Prints the message on standard error.
     pub(crate) fn report(&self) {
+        // Colour only on a terminal, and not against the user's wish (no-color.org).
         let red = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let head = if red { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
+
         // If standard error cannot be written, there is nowhere else to report.
         let _ = writeln!(io::stderr(), "{head} {}", self.message);
     }
 
+    /// Returns the exit code.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.kind as u8)
     }

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs the command that the command line names.
 fn run(cli: Cli) -> Result<(), Failure> {
     let Cli { remote, command } = cli;
     match command {

@@ -29,7 +29,9 @@ pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, &'static Entry), Fai
         scenario.set(assignment)?;
     }
     check_protocols(args, &scenario)?;
-    // Without a scheme that says what is carried, a file is if the command line names one.
+
+    // The scheme decides whether a file, flows or streams are carried. With `auto` it is a file if
+    // the command line names one.
     let named = REGISTRY.entry(&args.scheme);
     let is_file =
         named.map_or_else(|| sends_file(args), |scheme| scheme.service() == ServiceKind::File);
@@ -42,6 +44,8 @@ pub(crate) fn scenario(args: &RunArgs) -> Result<(Scenario, &'static Entry), Fai
     } else if named.is_some() {
         check_no_file(args)?;
     }
+
+    // Only now is the traffic complete: a file may come from the command line alone.
     let scheme = ncmesh_sim::check_traffic(&scenario, &args.scheme)?;
     Ok((scenario, scheme))
 }
@@ -51,6 +55,7 @@ fn sends_file(args: &RunArgs) -> bool {
     args.send.is_some() || args.from.is_some() || !args.to.is_empty()
 }
 
+/// Refuses options for files with a scheme that carries none.
 fn check_no_file(args: &RunArgs) -> Result<(), Failure> {
     if !sends_file(args) {
         return Ok(());
@@ -63,6 +68,7 @@ fn check_no_file(args: &RunArgs) -> Result<(), Failure> {
 /// Checks the settings that only the engines understand. A wrong one is reported with the override
 /// that set it, or else with its line in the file.
 fn check_protocols(args: &RunArgs, scenario: &Scenario) -> Result<(), Failure> {
+    // A scenario does not know its protocols' settings, so building a simulation is the check.
     let Err(wrong) = simulation(scenario) else { return Ok(()) };
     let SimulationError::Config(ConfigError { section, problem }) = &wrong else {
         return Err(RunError::from(wrong).into());
@@ -88,6 +94,7 @@ fn check_protocols(args: &RunArgs, scenario: &Scenario) -> Result<(), Failure> {
     Err(Failure::new(Kind::Config, message))
 }
 
+/// Builds a simulation of a scenario, which checks the settings of all protocols.
 fn simulation(scenario: &Scenario) -> Result<Simulation, SimulationError> {
     SimulationConfig::from_scenario(scenario).and_then(Simulation::new)
 }
@@ -98,11 +105,15 @@ fn check_file(file: &Path) -> Result<(), Failure> {
     let shown = path.display();
     let fail = |problem: String| Failure::new(Kind::File, problem);
     let unreadable = |e| fail(format!("{shown} cannot be read: {e}"));
+
     // Check the type first: opening a pipe would wait for its writer.
     if !std::fs::metadata(&path).map_err(unreadable)?.is_file() {
         return Err(fail(format!("{shown} is not a regular file")));
     }
     File::open(&path).map_err(unreadable)?;
+
+    // Receivers refuse names that could leave their inbox, and would do so only after the mesh has
+    // measured its links.
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     if !is_safe_name(name) {
         return Err(fail(format!(
@@ -116,6 +127,8 @@ fn check_file(file: &Path) -> Result<(), Failure> {
 /// Combines the scenario's file traffic with that of the command line, which takes precedence.
 fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Traffic, Failure> {
     let planned = scenario.traffic.as_ref();
+
+    // Whatever neither of them gives is an error that names the option.
     let missing = |what: &str, option: &str| {
         let file = args.scenario.display();
         Failure::new(Kind::Usage, format!("{file} names no {what}; say {option}"))
@@ -131,6 +144,8 @@ fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Traffic, Failure> {
         ([all], _) if all == "all" => (0..scenario.nodes.len()).filter(|i| *i != from).collect(),
         (names, _) => names.iter().map(|name| index(scenario, name)).collect::<Result<_, _>>()?,
     };
+
+    // The scenario's own receivers are checked when it is read, but its source may be replaced.
     if to.contains(&from) {
         let name = &scenario.nodes[from].name;
         return Err(Failure::new(Kind::Usage, format!("{name} is both source and receiver")));
@@ -150,6 +165,8 @@ fn traffic(args: &RunArgs, scenario: &Scenario) -> Result<Traffic, Failure> {
 /// Returns the index of the node with this name.
 pub(crate) fn index(scenario: &Scenario, name: &str) -> Result<usize, Failure> {
     scenario.node_index(name).ok_or_else(|| {
+        // The name is probably misspelled, so the error shows the existing ones. Large meshes have
+        // too many for one line.
         let mut names: Vec<&str> = scenario.nodes.iter().map(|n| n.name.as_str()).collect();
         let all = names.len();
         names.truncate(30);

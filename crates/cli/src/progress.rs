@@ -18,8 +18,11 @@ struct Item<'a> {
 
 /// Display of progress on standard error.
 pub(crate) enum Progress {
+    /// A bar for each label.
     Bars { all: MultiProgress, bars: BTreeMap<String, ProgressBar> },
+    /// Lines, with the state and the tenth that were last shown for each label.
     Lines { shown: BTreeMap<String, (State, u64)> },
+    /// Nothing.
     Silent,
 }
 
@@ -84,9 +87,11 @@ impl Progress {
         }
     }
 
+    /// Shows the state of one bar or line.
     fn show(&mut self, item: &Item<'_>) {
         match self {
             Self::Silent => {}
+            // A log must not grow with every request, so only changes are printed.
             Self::Lines { shown } => {
                 let step = item.tenths();
                 let now = (item.state, step);
@@ -99,6 +104,7 @@ impl Progress {
                 let bar = bars.entry(item.label.into()).or_insert_with(|| all.add(new_bar(item)));
                 bar.set_position(item.bytes);
                 bar.set_message(item.describe());
+                // `abandon` leaves the bar on the terminal as it is, complete or not.
                 if is_final(item.state) && !bar.is_finished() {
                     bar.abandon();
                 }
@@ -108,11 +114,14 @@ impl Progress {
 }
 
 impl Item<'_> {
+    /// Returns the progress in tenths.
     fn tenths(&self) -> u64 {
+        // An empty file has no bytes to count: it is done when it is complete.
         let of_nothing = 10 * u64::from(self.state == State::Complete);
         (self.bytes * 10).checked_div(self.size).unwrap_or(of_nothing)
     }
 
+    /// Returns the state in words, with its reason.
     fn describe(&self) -> String {
         let state = state_name(self.state);
         self.reason.map_or_else(|| state.to_owned(), |reason| format!("{state}: {reason}"))
@@ -133,10 +142,12 @@ pub(crate) fn state_name(state: State) -> &'static str {
     }
 }
 
+/// Returns whether a receiver's state does not change any more.
 fn is_final(state: State) -> bool {
     !matches!(state, State::Invited | State::Active | State::Verifying | State::Lost)
 }
 
+/// Returns a bar. The time left is estimated from now on, since a transfer may be partly done.
 fn new_bar(item: &Item<'_>) -> ProgressBar {
     let template =
         "{prefix:20!} [{bar:30}] {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} {msg}";

@@ -27,6 +27,7 @@ pub(crate) fn line(text: &str) -> Result<(), Failure> {
 
 /// Prints one of many lines on standard output. Returns whether the reader is still there.
 pub(crate) fn endless_line(text: &str) -> Result<bool, Failure> {
+    // Flushed at once, so that a program that reads lines gets each when it is there.
     let mut out = io::stdout();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
@@ -40,14 +41,17 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// Returns the text, or a dash for none.
 pub(crate) fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".into())
 }
 
+/// Returns a number of bytes with a unit.
 pub(crate) fn bytes(n: u64) -> String {
     HumanBytes(n).to_string()
 }
 
+/// Returns a duration in its two largest units.
 pub(crate) fn duration(seconds: f64) -> String {
     let s = seconds as u64;
     match (s / 86_400, s / 3600 % 24, s / 60 % 60, s % 60) {
@@ -64,10 +68,12 @@ pub(crate) struct Table<const N: usize> {
 }
 
 impl<const N: usize> Table<N> {
+    /// Returns a table with these columns and no rows.
     pub(crate) fn new(head: [&str; N]) -> Self {
         Self { rows: vec![head.map(Into::into)] }
     }
 
+    /// Adds a row.
     pub(crate) fn row(&mut self, cells: [String; N]) {
         self.rows.push(cells);
     }
@@ -75,6 +81,7 @@ impl<const N: usize> Table<N> {
 
 impl<const N: usize> fmt::Display for Table<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Widths count characters. Formatting pads by characters as well.
         let width =
             |i: usize| self.rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
         let widths: [usize; N] = std::array::from_fn(width);

@@ -92,6 +92,7 @@ pub(crate) struct StreamStopArgs {
     pub(crate) group: String,
 }
 
+/// Parses a bit rate.
 fn rate(text: &str) -> Result<u64, String> {
     let rate = Quantity::parse(text, "").map(|Quantity(bps)| bps);
     rate.ok_or_else(|| "allowed is a bit rate such as 500k or 1.7M, in bit/s".into())

@@ -15,6 +15,7 @@ pub(crate) fn observers(
     scenario: &Scenario,
     config: &SimulationConfig,
 ) -> Result<Vec<Box<dyn Observer>>, Failure> {
+    // Names and paths are checked before a file is created, since that overwrites an old one.
     let points = capture_points(args, scenario)?;
     let mut observers: Vec<Box<dyn Observer>> = Vec::new();
     if let Some(pcap) = &args.pcap {
@@ -31,6 +32,7 @@ pub(crate) fn observers(
     Ok(observers)
 }
 
+/// Returns the nodes at which frames are captured.
 fn capture_points(args: &TraceArgs, scenario: &Scenario) -> Result<CapturePoints, Failure> {
     let nodes = match args.pcap_node.as_slice() {
         [] => return Ok(CapturePoints::Senders),
@@ -40,6 +42,7 @@ fn capture_points(args: &TraceArgs, scenario: &Scenario) -> Result<CapturePoints
     Ok(CapturePoints::Nodes(nodes))
 }
 
+/// Creates a file for a trace.
 fn create(path: &Path) -> Result<BufWriter<NamedFile>, Failure> {
     let fail = |e| Failure::new(Kind::File, naming(path, &e).to_string());
     let file = File::create(path).map_err(fail)?;
@@ -62,6 +65,7 @@ impl Write for NamedFile {
     }
 }
 
+/// Returns an error that names the path.
 fn naming(path: &Path, e: &io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{} cannot be written: {e}", path.display()))
 }

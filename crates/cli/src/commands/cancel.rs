@@ -7,7 +7,9 @@ use crate::show;
 use ncmesh_node::api::types::Started;
 use ncmesh_wire::FlowId;
 
+/// Runs the command.
 pub(crate) fn run(remote: &Remote, args: &CancelArgs) -> Result<(), Failure> {
+    // Parsed here, because the daemon would only say that it has no such transfer.
     let flow: FlowId = args
         .id
         .parse()

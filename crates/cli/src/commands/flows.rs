@@ -37,6 +37,8 @@ pub(crate) fn show(outcome: &Outcome, carried: &FlowsOutcome) -> Result<(), Fail
         ]);
     }
     show::line(&table.to_string())?;
+
+    // Coding has a line of its own: it belongs to nodes, not to flows.
     let coding = carried.coding.iter().filter(|(_, coding)| coding.coded > 0);
     let ratios = coding.filter_map(|(node, coding)| Some((node.clone(), coding.ratio?)));
     show_ratios(&ratios.collect())?;
@@ -50,6 +52,8 @@ pub(crate) fn show(outcome: &Outcome, carried: &FlowsOutcome) -> Result<(), Fail
 
 /// Prints the comparison of two schemes, one measure in each row.
 pub(crate) fn show_comparison(c: &Comparison) -> Result<(), Failure> {
+    // Changes are relative, except that of the idle round-trip time, which is so small that only
+    // the difference says something.
     let mut table = Table::new(["", &c.against.to_uppercase(), &c.scheme.to_uppercase(), "CHANGE"]);
     let signed = |share: Option<f64>| show::or_dash(share.map(|s| format!("{:+.1} %", 100.0 * s)));
     let kbit_s = c.throughput_bps.map(|bps| format!("{:.0}", bps / 1e3));
@@ -64,6 +68,7 @@ pub(crate) fn show_comparison(c: &Comparison) -> Result<(), Failure> {
     show_ratios(&c.coding_ratio)
 }
 
+/// Adds a row for one measure.
 fn row(table: &mut Table<4>, what: &str, [theirs, ours]: [String; 2], change: String) {
     table.row([what.into(), theirs, ours, change]);
 }
@@ -77,10 +82,12 @@ fn show_ratios(ratios: &BTreeMap<String, f64>) -> Result<(), Failure> {
     show::line(&format!("coded transmissions: {}", each.collect::<Vec<_>>().join(", ")))
 }
 
+/// Returns a share in percent.
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// Returns a time in ms, or a dash.
 fn milliseconds(seconds: Option<f64>) -> String {
     show::or_dash(seconds.map(|s| format!("{:.1}", s * 1e3)))
 }

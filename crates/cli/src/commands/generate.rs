@@ -5,12 +5,14 @@ use crate::failure::{Failure, Kind};
 use crate::show;
 use clap::CommandFactory;
 
+/// Prints the completions of a shell.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "ncmesh", &mut script);
     show::line(String::from_utf8_lossy(&script).trim_end())
 }
 
+/// Writes the man pages.
 pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     let written = std::fs::create_dir_all(&args.dir)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.dir));

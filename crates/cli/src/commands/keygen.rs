@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+/// Runs the command.
 pub(crate) fn run(args: &KeygenArgs) -> Result<(), Failure> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|e| Failure::new(Kind::Other, e.to_string()))?;
@@ -23,7 +24,9 @@ pub(crate) fn run(args: &KeygenArgs) -> Result<(), Failure> {
     })
 }
 
+/// Writes the key to a new file that only its owner may read.
 fn write(file: &Path, key: &str) -> io::Result<()> {
+    // Created with its mode, not changed afterwards: at no moment can others read it.
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
     writeln!(file, "{key}")
 }

@@ -25,7 +25,9 @@ struct Compared {
     runs: [Outcome; 2],
 }
 
+/// Runs the command.
 pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
+    // With --compare the other scheme runs first.
     let (scenario, scheme) = plan::scenario(&args.run)?;
     let against = args.compare.as_deref().map(|name| compared(scheme, name)).transpose()?;
     let schemes: Vec<&Entry> = against.into_iter().chain([scheme]).collect();
@@ -33,6 +35,7 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
     runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
+
         // Dropping the run, here or on a signal, ends the daemons.
         tokio::select! {
             done = carry(&scenario, &schemes, args, json) => done,
@@ -110,6 +113,7 @@ fn show_outcome(outcome: &Outcome) -> Result<(), Failure> {
     }
 }
 
+/// Runs one scheme in a lab of its own and returns the result.
 async fn experiment(
     scenario: &Scenario,
     args: &LabArgs,
@@ -117,9 +121,12 @@ async fn experiment(
     dir: Option<PathBuf>,
     silent: bool,
 ) -> Result<Outcome, Failure> {
+    // Flows need a tunnel device at each of their ends, and with it root.
     let tunnel = (scheme.service() == ServiceKind::Tunnel).then(|| scheme.name.to_owned());
     let (program, max_lag) = (std::env::current_exe()?, args.max_lag);
     let options = LabOptions { program, dir: dir.clone(), max_lag, tunnel };
+
+    // Start the daemons. They are this program.
     let mut progress = Progress::new(silent);
     progress.note(&format!("starting {} daemons", scenario.nodes.len()));
     let mut lab = Lab::start(scenario, &options).await?;
@@ -128,6 +135,7 @@ async fn experiment(
         "{} daemons are up; they measure their links for {settling:.0} s",
         scenario.nodes.len()
     ));
+
     let outcome = match &scenario.traffic {
         _ if scheme.service() == ServiceKind::Stream => {
             streams(&mut lab, &args.run, scheme, &mut progress).await?
@@ -137,6 +145,8 @@ async fn experiment(
         }
         _ => carry_flows(&mut lab, args, &mut progress).await?,
     };
+
+    // The lag says how far the results can be trusted.
     let EtherStatistics { lag_mean_ns, lag_max_ns, medium, .. } = lab.stop().await?;
     let lab = LabOutcome {
         lag_mean_ms: lag_mean_ns as f64 / 1e6,
@@ -147,6 +157,7 @@ async fn experiment(
     Ok(Outcome { lab: Some(lab), ..outcome })
 }
 
+/// Sends the scenario's file and returns the result.
 async fn transfer(
     lab: &mut Lab,
     scenario: &Scenario,
@@ -157,6 +168,8 @@ async fn transfer(
 ) -> Result<Outcome, Failure> {
     lab.settle(traffic.from, &traffic.to).await?;
     let file = file_to_send(lab, scenario, traffic)?;
+
+    // At a timeout the result is that of the transfer so far.
     let (from, to) = (traffic.from, traffic.to.as_slice());
     let id = lab.send(from, to, &file, scheme.name).await?;
     progress.note(&format!("sending {} as {id}", file.display()));
@@ -165,6 +178,7 @@ async fn transfer(
     Ok(lab.outcome(from, to, &id, scheme.name, &file).await?)
 }
 
+/// Runs the scenario's flows and returns the result.
 async fn carry_flows(
     lab: &mut Lab,
     args: &LabArgs,
@@ -175,6 +189,7 @@ async fn carry_flows(
         progress.note("round-trip times without load are measured");
         lab.measure_idle_rtts().await?;
     }
+
     progress.note("flows begin");
     let carry = async {
         let running = lab.begin_flows().await?;
@@ -184,12 +199,15 @@ async fn carry_flows(
         };
         lab.finish_flows(running).await
     };
+
+    // Flows are measured over a fixed time, so a part of them is no result.
     let limit = args.run.timeout.unwrap_or(Duration::MAX);
     let carried = tokio::time::timeout(limit, carry).await;
     let late = |_| Failure::new(Kind::Incomplete, "the flows did not end in time (--timeout)");
     Ok(carried.map_err(late)??)
 }
 
+/// Runs the scenario's streams and returns the result.
 async fn streams(
     lab: &mut Lab,
     args: &RunArgs,

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::show::{self, Table};
 use ncmesh_node::api::types::Peer;
 
+/// Runs the command.
 pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
     let peers: Vec<Peer> = Client::new(remote)?.read("/v1/peers")?;
     if remote.json {

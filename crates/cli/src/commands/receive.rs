@@ -13,6 +13,7 @@ use std::time::Duration;
 /// Time between two requests for the transfers.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
+/// Runs the command.
 pub(crate) fn run(remote: &Remote, args: &ReceiveArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
 
@@ -28,6 +29,9 @@ pub(crate) fn run(remote: &Remote, args: &ReceiveArgs) -> Result<(), Failure> {
                 continue;
             }
             progress.show_transfer(&transfer);
+
+            // Each reception is reported once, when it has ended. Without a reader of the output
+            // there is no use in waiting for more.
             if transfer.ended {
                 progress.clear();
                 seen.insert(transfer.id.clone());
@@ -49,11 +53,14 @@ fn report(remote: &Remote, transfer: &Transfer) -> Result<bool, Failure> {
     if let (State::Complete, Some(path)) = (transfer.state, &transfer.path) {
         return show::endless_line(&path.display().to_string());
     }
+
+    // Other ends go to standard error: standard output has paths of complete files only.
     let why = transfer.reason.as_deref().unwrap_or(state_name(transfer.state));
     show::note(&format!("{} from {}: {why}", transfer.name, transfer.source));
     Ok(true)
 }
 
+/// Makes `dir` the daemon's inbox, or returns the present one.
 fn choose_inbox(client: &Client, dir: Option<&Path>) -> Result<String, Failure> {
     let inbox: Inbox = match dir {
         None => client.read("/v1/inbox")?,
@@ -68,11 +75,13 @@ fn choose_inbox(client: &Client, dir: Option<&Path>) -> Result<String, Failure> 
     Ok(dir.display().to_string())
 }
 
+/// Returns the transfers that the node receives.
 fn incoming(client: &Client) -> Result<Vec<Transfer>, Failure> {
     let all: Vec<Transfer> = client.read("/v1/transfers")?;
     Ok(all.into_iter().filter(|t| t.direction == Direction::Receiving).collect())
 }
 
+/// Returns the receptions that have ended.
 fn ended(client: &Client) -> Result<Vec<Transfer>, Failure> {
     Ok(incoming(client)?.into_iter().filter(|t| t.ended).collect())
 }

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 /// Time between two requests for the transfer.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
+/// Runs the command.
 pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
+    // The daemon reads the file itself, and has another working directory.
     let client = Client::new(remote)?;
     let to = recipients(args.to)?;
     let for_all = matches!(to, Recipients::All(_));
@@ -21,6 +23,7 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
     if args.no_wait {
         return if remote.json { show::json(&started) } else { show::line(&started.id) };
     }
+
     let transfer = follow(&client, &started.id, args.timeout, remote.json)?;
     if remote.json {
         show::json(&transfer)?;
@@ -30,7 +33,9 @@ pub(crate) fn run(remote: &Remote, args: SendArgs) -> Result<(), Failure> {
     verdict(&transfer, for_all)
 }
 
+/// Returns the receivers that `--to` names.
 fn recipients(to: Vec<String>) -> Result<Recipients, Failure> {
+    // A comma at the end, as a script may leave it, names nobody.
     let to: Vec<String> = to.into_iter().filter(|name| !name.is_empty()).collect();
     match to.as_slice() {
         [] => Err(Failure::new(Kind::Usage, "--to names nobody; give names, ids or `all`")),
@@ -62,6 +67,7 @@ fn follow(
     }
 }
 
+/// Returns a table of the receivers, and a line about the transfer.
 fn summary(transfer: &Transfer) -> String {
     let mut table = Table::new(["RECEIVER", "BYTES", "SECONDS", "KBIT/S", "STATE"]);
     for r in &transfer.receivers {
@@ -96,6 +102,9 @@ fn verdict(transfer: &Transfer, for_all: bool) -> Result<(), Failure> {
         let message = format!("{complete} of {all} receivers have the file; {why}");
         Err(Failure::new(Kind::Incomplete, message))
     };
+
+    // A transfer is complete when every receiver has the file or has refused it. A transfer that
+    // has not ended goes on without this command.
     match (transfer.state, transfer.ended) {
         (State::Complete, _) if complete == all => Ok(()),
         (State::Complete, _) if for_all && complete > 0 => Ok(()),

@@ -16,18 +16,23 @@ use std::ops::ControlFlow;
 /// Timeout longer than any run: a thousand years.
 const NEVER: Duration = Duration::from_secs(1000 * 365 * 86_400);
 
+/// Runs the command.
 pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
+    // Both options are short forms of overrides, and are checked as such.
     if let Some(seed) = args.seed {
         args.run.set.push(format!("seed={seed}"));
     }
     if args.unsealed {
         args.run.set.push("sealed=false".to_owned());
     }
+
     let (scenario, scheme) = plan::scenario(&args.run)?;
     let mut config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
     config.time_parts = args.time_parts;
     let observers = traces::observers(&args.traces, &scenario, &config)?;
     let limit = args.run.timeout.unwrap_or(NEVER);
+
+    // The simulation belongs to the run, so the time of its parts is copied while it is there.
     let mut progress = Progress::new(json);
     let mut spent = None;
     let show = |s: &Simulation| {
@@ -36,6 +41,8 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
         ControlFlow::Continue(())
     };
     let outcome = ncmesh_sim::run(&scenario, config, scheme.name, limit, observers, show)?;
+
+    // Progress and times go to standard error, so that the result can be piped.
     progress.clear();
     if let Some(spent) = &spent {
         show::note(&parts(spent));
@@ -72,6 +79,7 @@ fn parts(spent: &Spent) -> String {
     table.to_string()
 }
 
+/// Shows the receivers of the file transfer, as its source sees them.
 fn show_progress(progress: &mut Progress, scenario: &Scenario, s: &Simulation) {
     let from = scenario.traffic.as_ref().map(|traffic| s.host(traffic.from));
     let stack = from.and_then(|host| host.stack());

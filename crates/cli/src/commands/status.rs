@@ -7,11 +7,13 @@ use crate::show;
 use ncmesh_node::api::types::{Coding, Flow, KeptParts, Status, Stream, Traffic, Tunnel};
 use std::collections::BTreeMap;
 
+/// Runs the command.
 pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
     let status: Status = Client::new(remote)?.read("/v1/status")?;
     if remote.json { show::json(&status) } else { show::line(&text(&status)) }
 }
 
+/// Returns the status as lines. Parts that a node does not have are left out.
 fn text(s: &Status) -> String {
     let inbox = s.inbox.as_ref().map(|dir| dir.display().to_string());
     let kept = match s.kept {
@@ -39,6 +41,8 @@ fn text(s: &Status) -> String {
     if !s.drops.is_empty() {
         lines.push(format!("dropped    {}", drops(&s.drops)));
     }
+
+    // One paragraph for each service, and hints at the end, where they are seen.
     lines.extend(s.tunnel.iter().flat_map(tunnel));
     lines.extend(s.flows.iter().map(flow));
     lines.extend(s.streams.iter().map(stream));
@@ -49,6 +53,7 @@ fn text(s: &Status) -> String {
     lines.join("\n")
 }
 
+/// Returns the control traffic of each kind.
 fn control(s: &Status) -> String {
     let kinds = s.usage.control.iter().filter(|(_, of)| of.frames > 0);
     let kinds: Vec<String> = kinds
@@ -59,6 +64,7 @@ fn control(s: &Status) -> String {
     if kinds.is_empty() { "none".into() } else { kinds.join(", ") }
 }
 
+/// Returns lines about the tunnel.
 fn tunnel(t: &Tunnel) -> Vec<String> {
     let namespace = t.namespace.as_ref().map(|name| format!(" in namespace {name}"));
     let (out, into) = (show::bytes(t.bytes_out), show::bytes(t.bytes_in));
@@ -83,6 +89,7 @@ fn tunnel(t: &Tunnel) -> Vec<String> {
     lines
 }
 
+/// Returns a line about a flow.
 fn flow(f: &Flow) -> String {
     format!(
         "flow       {} to {} by {}: {} heard, {} new, {} delivered, {} lost, {} to transfer",
@@ -90,6 +97,7 @@ fn flow(f: &Flow) -> String {
     )
 }
 
+/// Returns a line about a stream.
 fn stream(s: &Stream) -> String {
     let held: u32 = s.queues.iter().flat_map(|queue| &queue.held).sum();
     let dropped: u64 = s.queues.iter().flat_map(|queue| &queue.dropped).sum();
@@ -100,6 +108,7 @@ fn stream(s: &Stream) -> String {
     )
 }
 
+/// Returns lines about a scheme that combines packets.
 fn coding(c: &Coding) -> Vec<String> {
     let percent = 100.0 * c.ratio.unwrap_or(0.0);
     let (sent, coded) = (c.sent, c.coded);
@@ -108,6 +117,8 @@ fn coding(c: &Coding) -> Vec<String> {
          {} decoded, {} could not be, {} sent again",
         c.scheme, c.decoded, c.undecodable, c.repeated
     )];
+
+    // Only core_nc has relay modes, and only cope and core_nc can be told to combine nothing.
     let relay = c.relay.map(|relay| format!("a {} relay", relay.name()));
     let apart = (c.combines == Some(false)).then(|| "which combines nothing".to_owned());
     let relay: Vec<_> = relay.into_iter().chain(apart).collect();
@@ -125,11 +136,13 @@ fn coding(c: &Coding) -> Vec<String> {
     lines
 }
 
+/// Returns the counts of dropped frames or packets, each with its reason.
 fn drops(all: &BTreeMap<String, u64>) -> String {
     let each: Vec<String> = all.iter().map(|(why, n)| format!("{n} {why}")).collect();
     each.join(", ")
 }
 
+/// Returns the sum of frames and bytes over all services.
 fn traffic(all: &[Traffic]) -> String {
     let frames: u64 = all.iter().map(|t| t.frames).sum();
     let bytes = all.iter().map(|t| t.bytes).sum();

@@ -14,6 +14,7 @@ use tokio::time::sleep;
 /// Time between two requests for the streams.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Runs the command.
 pub(crate) fn run(remote: &Remote, command: StreamCommand) -> Result<(), Failure> {
     let client = Client::new(remote)?;
     match command {
@@ -24,6 +25,7 @@ pub(crate) fn run(remote: &Remote, command: StreamCommand) -> Result<(), Failure
     }
 }
 
+/// Begins a stream. Unless told otherwise, shows it until it is interrupted, and ends it.
 fn send(client: &Client, json: bool, args: StreamSendArgs) -> Result<(), Failure> {
     let StreamSendArgs { group, layers, no_wait } = args;
     let request = SendStream { group: group.clone(), layers };
@@ -31,12 +33,15 @@ fn send(client: &Client, json: bool, args: StreamSendArgs) -> Result<(), Failure
     if no_wait {
         return if json { show::json(&begun) } else { Ok(()) };
     }
+
+    // The stream ends even if watching it failed.
     show::note(&format!("sending to group {group}; Ctrl-C ends the stream"));
     let watched = watch(client, json, &group, sending);
     client.delete::<Vec<Stream>>(&format!("/v1/streams/sent/{group}"))?;
     watched
 }
 
+/// Joins a group. Unless told otherwise, shows its streams until interrupted, and leaves it.
 fn receive(client: &Client, json: bool, args: StreamReceiveArgs) -> Result<(), Failure> {
     let StreamReceiveArgs {
         group,
@@ -56,6 +61,7 @@ fn receive(client: &Client, json: bool, args: StreamReceiveArgs) -> Result<(), F
     if no_wait {
         return if json { show::json(&joined) } else { Ok(()) };
     }
+
     show::note(&format!("joined group {group_name}; Ctrl-C leaves it"));
     let watched = watch(client, json, &group_name, receiving);
     client.delete::<Vec<Stream>>(&format!("/v1/streams/received/{group_name}"))?;
@@ -74,10 +80,14 @@ fn watch(
     while !interrupted(client)? {
         let all: Vec<Stream> = client.read("/v1/streams")?;
         let of_group: Vec<Stream> = all.into_iter().filter(|s| s.group == group).collect();
+
+        // A group may have no stream yet. That is said once.
         if of_group.is_empty() && !waiting {
             show::note(&format!("waiting: nobody sends to group {group}"));
         }
         waiting = of_group.is_empty();
+
+        // A line for each stream, with rates since the line before.
         for stream in &of_group {
             let last = before.iter().find(|last| last.id == stream.id);
             let read_on = match line(stream, last) {
@@ -107,7 +117,9 @@ fn interrupted(client: &Client) -> Result<bool, Failure> {
     })
 }
 
+/// Returns a line about a stream that this node sends. `last` is its state at the line before.
 fn sending(stream: &Stream, last: Option<&Stream>) -> Option<String> {
+    // A stream that was begun again counts from 0, which must not underflow.
     let now = stream.sending.as_ref()?;
     let before = last.and_then(|last| last.sending.as_ref());
     let packets =
@@ -123,6 +135,7 @@ fn sending(stream: &Stream, last: Option<&Stream>) -> Option<String> {
     ))
 }
 
+/// Returns a line about a stream that this node receives. `last` is its state at the line before.
 fn receiving(stream: &Stream, last: Option<&Stream>) -> Option<String> {
     let now = stream.receiving.as_ref()?;
     let before = last.and_then(|last| last.receiving.as_ref());
@@ -131,6 +144,7 @@ fn receiving(stream: &Stream, last: Option<&Stream>) -> Option<String> {
     let layers = stream.layers.iter().enumerate();
     let layers: Vec<String> =
         layers.map(|(i, name)| format!("{name} {:.0} kbit/s", rate(i))).collect();
+
     // A problem is printed when it begins, not each second.
     let last = before.and_then(|before| before.problem.as_ref()).map(|last| &last.code);
     let begun = now.problem.as_ref().filter(|problem| last != Some(&problem.code));
@@ -138,6 +152,7 @@ fn receiving(stream: &Stream, last: Option<&Stream>) -> Option<String> {
     Some(format!("{} from {}: {}{problem}", stream.id, stream.source, layers.join(", ")))
 }
 
+/// Prints the streams that the node knows, the groups that it waits for, and its queues.
 fn list(client: &Client, json: bool) -> Result<(), Failure> {
     let streams: Vec<Stream> = client.read("/v1/streams")?;
     if json {
@@ -156,6 +171,8 @@ fn list(client: &Client, json: bool) -> Result<(), Failure> {
             show::or_dash(stream.parent.clone()),
         ]);
     }
+
+    // Groups that the node has joined and to which nobody sends have a row too.
     let joined: Vec<JoinedGroup> = client.read("/v1/streams/received")?;
     for JoinedGroup { group, .. } in joined.into_iter().filter(|joined| joined.streams.is_empty()) {
         let row = ["-", &group, "-", "-", "waits", "-", "-"].map(str::to_owned);
@@ -179,6 +196,7 @@ fn problems(streams: &[Stream]) -> Vec<String> {
     streams.iter().filter_map(of).collect()
 }
 
+/// Returns this node's part in a stream.
 fn part(stream: &Stream) -> &'static str {
     match (&stream.sending, &stream.receiving) {
         (Some(_), _) => "sends",
@@ -188,6 +206,7 @@ fn part(stream: &Stream) -> &'static str {
     }
 }
 
+/// Returns a table of the node's queues. M, Q, D, W and MU are the paper's symbols.
 fn queues(streams: &[Stream]) -> String {
     let columns = ["QUEUE OF", "TO", "M", "HELD", "Q", "D", "W", "MU", "SENT", "DROPPED", "LOST"];
     let mut table = Table::new(columns);
@@ -224,7 +243,9 @@ fn queues(streams: &[Stream]) -> String {
     table.to_string()
 }
 
+/// Ends the node's own stream to a group and leaves the group.
 fn stop(client: &Client, json: bool, group: &str) -> Result<(), Failure> {
+    // The node may send, receive, or both. It is an error only if it did neither.
     let sent = client.delete::<Vec<Stream>>(&format!("/v1/streams/sent/{group}"));
     let received = client.delete::<Vec<Stream>>(&format!("/v1/streams/received/{group}"));
     match (sent, received) {

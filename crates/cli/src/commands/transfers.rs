@@ -12,6 +12,7 @@ use std::time::Duration;
 /// Time between two requests for the transfers.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
+/// Runs the command.
 pub(crate) fn run(remote: &Remote, args: &TransfersArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
     match (args.watch, remote.json) {
@@ -29,6 +30,7 @@ pub(crate) fn run(remote: &Remote, args: &TransfersArgs) -> Result<(), Failure> 
     show::line(&table(&transfers))
 }
 
+/// Shows progress until the command is killed or the daemon ends.
 fn watch(client: &Client) -> Result<(), Failure> {
     let mut progress = Progress::new(false);
     loop {
@@ -46,10 +48,13 @@ fn watch_json(client: &Client) -> Result<(), Failure> {
     loop {
         let transfers: Vec<Transfer> = client.read("/v1/transfers")?;
         for transfer in transfers {
+            // The time of a transfer runs on, which is no change.
             let now = timeless(&transfer);
             if shown.get(&transfer.id) == Some(&now) {
                 continue;
             }
+
+            // Nobody reads any more.
             if !show::json_line(&transfer)? {
                 return Ok(());
             }
@@ -68,6 +73,7 @@ fn timeless(transfer: &Transfer) -> Transfer {
     transfer
 }
 
+/// Returns a table of the transfers.
 fn table(transfers: &[Transfer]) -> String {
     let mut table = Table::new(["ID", "FILE", "SIZE", "WAY", "WITH", "DONE", "KBIT/S", "STATE"]);
     for t in transfers {
@@ -75,6 +81,8 @@ fn table(transfers: &[Transfer]) -> String {
             Direction::Sending => ("to", receivers(t)),
             Direction::Receiving => ("from", t.source.clone()),
         };
+
+        // An empty file is done from the start.
         let done = if t.size == 0 { 100.0 } else { t.bytes as f64 * 100.0 / t.size as f64 };
         let reason = t.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         table.row([
@@ -91,6 +99,7 @@ fn table(transfers: &[Transfer]) -> String {
     table.to_string()
 }
 
+/// Returns the name of the only receiver, or how many of several have the file.
 fn receivers(t: &Transfer) -> String {
     let complete = t.receivers.iter().filter(|r| r.state == State::Complete).count();
     match t.receivers.as_slice() {

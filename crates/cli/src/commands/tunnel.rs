@@ -6,7 +6,9 @@ use crate::failure::Failure;
 use crate::show;
 use ncmesh_node::api::types::TunnelChange;
 
+/// Runs the command.
 pub(crate) fn run(remote: &Remote, args: TunnelArgs) -> Result<(), Failure> {
+    // Settings that are absent stay. The daemon answers with those that it changed.
     let TunnelArgs { scheme, relay, coding } = args;
     let change = TunnelChange { scheme, relay, coding };
     let set: TunnelChange = Client::new(remote)?.put("/v1/tunnel", &change)?;
