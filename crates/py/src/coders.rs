@@ -10,10 +10,12 @@ use pyo3::types::PyBytes;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+/// Returns a `ValueError` for an error of a coder.
 fn refused(error: CodeError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
+/// Returns the shape of a generation over the field `name`.
 fn shape(generation: usize, symbol_size: usize, name: &str) -> PyResult<Shape> {
     Shape::new(field(name)?, generation, symbol_size).map_err(refused)
 }
@@ -30,6 +32,7 @@ fn generator(seed: Option<u64>) -> PyResult<ChaCha8Rng> {
 
 /// Returns the bytes of a bytes-like object.
 fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    // Arrays of other types would be read byte by byte, which is never meant.
     let buffer = PyBuffer::<u8>::get(object).map_err(|_| {
         let kind = object.get_type();
         PyTypeError::new_err(format!("a bytes-like object of unsigned bytes is needed, not {kind}"))
@@ -39,6 +42,7 @@ fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 
 /// Splits a packet of `shape` into coefficients and symbol.
 fn split(shape: Shape, packet: &[u8]) -> PyResult<(Vec<u8>, &[u8])> {
+    // The length is the only thing that a packet can be checked by: any coefficients are valid.
     let head = packed_len(shape.field(), shape.generation_size());
     let expected = head + shape.symbol_size();
     if packet.len() != expected {
@@ -57,6 +61,7 @@ fn packet<'py>(
     shape: Shape,
     fill: impl FnOnce(&mut [u8], &mut [u8]) -> PyResult<()>,
 ) -> PyResult<Bound<'py, PyBytes>> {
+    // The symbol is written into Python's object, without a copy.
     let head = packed_len(shape.field(), shape.generation_size());
     let mut coefficients = vec![0; shape.generation_size()];
     PyBytes::new_with(py, head + shape.symbol_size(), |bytes| {
@@ -100,6 +105,7 @@ impl Encoder {
         py: Python<'py>,
         coefficients: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
+        // The encoder checks the number and the range of given coefficients.
         let shape = self.inner.shape();
         let mut chosen = vec![0; shape.generation_size()];
         match coefficients {
@@ -144,6 +150,7 @@ impl Recoder {
 
     /// Returns a random combination of all packets held.
     fn recode<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        // Without a packet the only combination is zero, which tells nobody anything.
         if self.inner.rank() == 0 {
             return Err(PyValueError::new_err("nothing was received yet: nothing to recode"));
         }

@@ -60,6 +60,8 @@ pub(crate) fn field_matmul<'py>(
     b: PyReadonlyArray2<'py, u8>,
     name: &str,
 ) -> PyResult<Bound<'py, PyArray2<u8>>> {
+    // The inner sizes must agree. Rows of a C-ordered array lie one behind the other, as the
+    // kernels need them; other orders are refused.
     let kernels = Kernels::best(field(name)?);
     let ([rows, inner], [given, columns]) =
         ([a.shape()[0], a.shape()[1]], [b.shape()[0], b.shape()[1]]);
@@ -67,6 +69,7 @@ pub(crate) fn field_matmul<'py>(
         let message = format!("{rows} x {inner} times {given} x {columns}: the inner sizes differ");
         return Err(PyValueError::new_err(message));
     }
+
     let wrong = |e: ncmesh_gf::GfError| PyValueError::new_err(e.to_string());
     let product = PyArray2::zeros(py, [rows, columns], false);
     let left = Rows::packed(a.as_slice()?, inner, rows).map_err(wrong)?;
@@ -81,6 +84,7 @@ pub(crate) fn field_matmul<'py>(
 /// Returns the rank of a matrix.
 #[pyfunction]
 pub(crate) fn field_rank(a: PyReadonlyArray2<'_, u8>, name: &str) -> PyResult<usize> {
+    // Gaussian elimination: each pivot clears its column below, and the pivots are the rank.
     let kernels = Kernels::best(field(name)?);
     let columns = a.shape()[1];
     let mut rows: Vec<Vec<u8>> = a.as_slice()?.chunks(columns.max(1)).map(<[u8]>::to_vec).collect();

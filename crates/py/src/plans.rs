@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 /// Largest number of nodes that have ids.
 const MOST_NODES: usize = 65_534;
 
+/// Returns a `ValueError`.
 fn wrong(message: impl Into<String>) -> PyErr {
     PyValueError::new_err(message.into())
 }
@@ -38,6 +39,9 @@ fn topology(loss: &PyArrayLikeDyn<'_, f64, AllowTypeChange>) -> PyResult<Topolog
             return Err(wrong(message));
         }
     };
+
+    // Each node's link state says how well the node hears the others, so links are listed at their
+    // far end. The diagonal has no meaning, and may hold anything.
     let mut hears = vec![Links::new(); n];
     for ((from, to), loss) in loss.as_array().indexed_iter().map(|(i, p)| ((i[0], i[1]), *p)) {
         if from == to {
@@ -51,8 +55,10 @@ fn topology(loss: &PyArrayLikeDyn<'_, f64, AllowTypeChange>) -> PyResult<Topolog
     Ok(Topology::known(hears))
 }
 
-/// Returns the node with an index.
+/// Returns the node with an index. `what` says in errors which argument it is.
 fn node(of: &Bound<'_, PyAny>, what: &str, nodes: usize) -> PyResult<NodeId> {
+    // A negative or huge integer is out of range like any other. An argument that is no integer is
+    // Python's own `TypeError`.
     let given = match of.extract::<u16>() {
         Err(error) if !error.is_instance_of::<PyOverflowError>(of.py()) => return Err(error),
         given => given.ok().filter(|i| usize::from(*i) < nodes),
@@ -86,11 +92,13 @@ struct Task {
 }
 
 impl Task {
+    /// Checks the arguments of a plan.
     fn new(
         loss: &PyArrayLikeDyn<'_, f64, AllowTypeChange>,
         source: &Bound<'_, PyAny>,
         receivers: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
+        // The matrix comes first: it says which indices exist.
         let topology = topology(loss)?;
         let nodes = loss.shape()[0];
         let source = node(source, "source", nodes)?;
@@ -106,6 +114,7 @@ fn check_share(name: &str, share: f64) -> PyResult<()> {
     Err(wrong(format!("{name} = {share}: allowed is 0 to 1")))
 }
 
+/// Converts node ids to indices.
 fn indices(nodes: Vec<NodeId>) -> Vec<usize> {
     nodes.into_iter().map(index).collect()
 }
@@ -137,6 +146,8 @@ pub(crate) fn pacifier_plan<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     check_share("knob", knob)?;
     let Task { topology, source, receivers } = Task::new(&loss, source, receivers)?;
+
+    // Data packets are broadcast without acknowledgments, so only the forward delivery counts.
     let tree = Tree::new(&topology, source, &receivers, knob, Metric::Broadcast);
     let parents = tree.parent.into_iter().map(|(child, parent)| (child, index(parent))).collect();
     let plan = plan_of(py, tree.forwarders, tree.z, tree.tx_credit, tree.unreachable)?;
@@ -155,6 +166,8 @@ pub(crate) fn more_plan<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     check_share("prune", prune)?;
     let Task { topology, source, receivers } = Task::new(&loss, source, receivers)?;
+
+    // A belt is what pruning leaves. It may cut off receivers, which the caller has to know.
     let belts = Belts::new(&topology, source, &receivers, prune, Metric::Broadcast);
     let plan = plan_of(py, belts.forwarders, belts.z, belts.tx_credit, belts.unreachable)?;
     plan.set_item("disconnected", indices(belts.disconnected))?;

@@ -14,12 +14,14 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
+    /// Returns a state in which nothing was raised.
     pub(crate) fn new() -> Self {
         Self { checked: Instant::now(), raised: Ok(()) }
     }
 
     /// Checks for signals once each interval. Breaks if the run must end.
     pub(crate) fn check(&mut self) -> ControlFlow<()> {
+        // Attaching to the interpreter may wait for another thread, so it is not done at each call.
         if self.checked.elapsed() >= CHECK_INTERVAL {
             self.checked = Instant::now();
             #[allow(clippy::redundant_closure_for_method_calls)] // Its lifetimes do not fit.

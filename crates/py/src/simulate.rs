@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 /// Timeout of runs without a limit: a thousand years of the mesh's clock, s.
 const NEVER_S: f64 = 1e3 * 365.0 * 86_400.0;
 
+/// Returns a `ScenarioError`.
 fn wrong(what: impl Display) -> PyErr {
     ScenarioError::new_err(what.to_string())
 }
@@ -31,6 +32,7 @@ struct Request {
 }
 
 impl Request {
+    /// Checks the arguments of a run.
     fn new(
         scenario: &Bound<'_, PyAny>,
         seed: &Bound<'_, PyAny>,
@@ -52,11 +54,15 @@ fn read(
     mac: Option<&str>,
     set: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Scenario> {
+    // A path or a string names a file. Anything else must be a table.
     let mut scenario = match scenario.extract::<PathBuf>() {
         Ok(path) => Scenario::load(&path),
         Err(_) => Scenario::from_table(&depythonize(scenario).map_err(wrong)?, Path::new("")),
     }
     .map_err(wrong)?;
+
+    // Arguments of their own come last, so that they prevail over `set`. All are overrides, and
+    // pass the checks of a file.
     let settings: BTreeMap<String, toml::Value> =
         set.map(|set| depythonize(set)).transpose().map_err(wrong)?.unwrap_or_default();
     let mac = mac.map(|mac| ("medium.mac".to_owned(), toml::Value::from(mac)));
@@ -67,6 +73,7 @@ fn read(
     Ok(scenario)
 }
 
+/// Returns the seed as an integer that TOML can express.
 fn checked_seed(seed: &Bound<'_, PyAny>) -> PyResult<i64> {
     let number = seed.extract().ok().filter(|seed| *seed >= 0);
     number.ok_or_else(|| wrong(format!("seed {seed}: allowed is a whole number, 0 to 2^63 - 1")))
@@ -89,6 +96,7 @@ pub(crate) fn check(
     mac: Option<&str>,
     set: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
+    // Engines check their settings when a node is built.
     let request = Request::new(scenario, seed, scheme, mac, set)?;
     Simulation::new(request.config).map(drop).map_err(wrong)
 }
@@ -106,10 +114,14 @@ pub(crate) fn loss_matrix<'py>(
     let scenario = read(scenario, seed, mac, set)?;
     let SimulationConfig { medium, knowledge, mtu, .. } =
         SimulationConfig::from_scenario(&scenario).map_err(wrong)?;
+
+    // A measurement by probes simulates minutes, so other threads may run meanwhile.
     let known = py.detach(|| match knowledge {
         Knowledge::Measured(how) => measure(&medium, how),
         Knowledge::Own | Knowledge::Perfect => medium.expected_loss(mtu),
     });
+
+    // A pair without a link loses everything.
     let nodes = scenario.nodes.len();
     let mut loss = vec![vec![1.0; nodes]; nodes];
     for (from, to, p) in known.map_err(wrong)?.links() {
@@ -142,6 +154,9 @@ pub(crate) fn simulate<'py>(
     }
     let limit = Duration::from_secs_f64(limit.min(NEVER_S));
     let Request { scenario, config, scheme } = Request::new(scenario, seed, scheme, mac, set)?;
+
+    // Without the GIL other threads of Python run, but so do not signal handlers: the run looks for
+    // signals itself. The exception of a handler is raised in place of the run's own error.
     let mut signals = Signals::new();
     let look = |_: &_| signals.check();
     let outcome = py.detach(|| ncmesh_sim::run(&scenario, config, scheme, limit, vec![], look));
@@ -149,6 +164,7 @@ pub(crate) fn simulate<'py>(
     Ok(pythonize(py, &outcome.map_err(failed)?)?)
 }
 
+/// Returns the exception for an error of a run.
 fn failed(error: RunError) -> PyErr {
     let message = error.to_string();
     match error {
