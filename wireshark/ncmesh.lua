@@ -12,7 +12,7 @@ local ETHERTYPE = 0x88B5
 local UDP_PORT = 7117
 local MARK = 0xC
 local VERSION = 1
-local HEADER_LEN = 15
+local HEADER_LEN = 23
 local TAG_LEN = 16
 local SHORTEST = HEADER_LEN + 2 + TAG_LEN
 
@@ -31,7 +31,7 @@ local fields = {
   mark = ProtoField.uint8("ncmesh.mark", "Mark", base.HEX, nil, 0xF0),
   version = ProtoField.uint8("ncmesh.version", "Version", base.DEC, nil, 0x0F),
   sender = ProtoField.uint16("ncmesh.sender", "Sender"),
-  epoch = ProtoField.uint64("ncmesh.epoch", "Epoch"),
+  salt = ProtoField.bytes("ncmesh.salt", "Salt"),
   counter = ProtoField.uint32("ncmesh.counter", "Counter"),
   sealed = ProtoField.bytes("ncmesh.sealed", "Encrypted body"),
   tag = ProtoField.bytes("ncmesh.tag", "Tag"),
@@ -475,8 +475,8 @@ end
 
 local function show_header(tvb, tree)
   tree:add(fields.sender, tvb(1, 2))
-  tree:add(fields.epoch, tvb(3, 8))
-  tree:add(fields.counter, tvb(11, 4))
+  tree:add(fields.salt, tvb(3, 16))
+  tree:add(fields.counter, tvb(19, 4))
   tree:append_text(string.format(", sender %d", tvb(1, 2):uint()))
 end
 

@@ -10,7 +10,7 @@ use ncmesh_engines::REGISTRY;
 use ncmesh_engine::Event;
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_engine::time::Instant;
-use ncmesh_wire::{Cipher, FlowId, NodeId, Sealer, ServiceId};
+use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId};
 
 /// Control, and the services of all engines.
 const SERVICES: [u8; 12] = [0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26];
@@ -19,6 +19,7 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
     let config = StackConfig {
         node: NodeId(1),
         name: "n1".into(),
+        salt: Salt([1; 16]),
         epoch: 1,
         seed: 1,
         mtu: 1500,
@@ -29,6 +30,7 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
         file: FileLimits { kept: 4, memory: 1 << 20 },
     };
     let mut stack = Stack::new(config, REGISTRY, Instant::default()).expect("defaults are valid");
+    stack.trust_all();
     for (i, scheme) in REGISTRY.of(ServiceKind::File).enumerate() {
         send(&mut stack, scheme.name, i as u32 + 1, storage);
     }
@@ -73,7 +75,7 @@ fuzz_target!(|data: &[u8]| {
     let mut storage = MemoryStorage::default();
     let mut stack = stack(&mut storage);
     let mut senders: Vec<Sealer> =
-        (2..5).map(|id| Sealer::new(Cipher::Null, NodeId(id), 1)).collect();
+        (2..5).map(|id| Sealer::new(Cipher::Null, NodeId(id), Salt([2; 16]))).collect();
     let (mut rest, mut out, mut now) = (data, Vec::new(), 0u64);
     // Each input frame: sender, service, kind, milliseconds since the last, length, body.
     while let [sender, service, kind, wait, len, body @ ..] = rest {

@@ -11,7 +11,7 @@ use ncmesh_engines::REGISTRY;
 use ncmesh_sim::{Disturbance, SimulationConfig};
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_tests::{contents, links, mesh, settled, transfer};
-use ncmesh_wire::{Cipher, NodeId, Sealer};
+use ncmesh_wire::{Cipher, NodeId, Salt, Sealer, frame};
 use rand_core::RngCore;
 
 /// Five nodes: two paths from 0 to 3, and 4 behind 3.
@@ -30,6 +30,7 @@ fn lone_stack() -> Stack {
     let stack = StackConfig {
         node: NodeId(1),
         name: "n01".into(),
+        salt: Salt([1; 16]),
         epoch: 1,
         seed: 1,
         mtu: 1500,
@@ -39,7 +40,9 @@ fn lone_stack() -> Stack {
         engines: toml::Table::new(),
         file: Default::default(),
     };
-    Stack::new(stack, REGISTRY, Instant::default()).unwrap()
+    let mut stack = Stack::new(stack, REGISTRY, Instant::default()).unwrap();
+    stack.trust_all();
+    stack
 }
 
 #[test]
@@ -136,7 +139,7 @@ fn nonsense_is_counted_and_leaves_the_engine_at_work() {
     for engine in REGISTRY.entries() {
         let (mut stack, mut storage) = (lone_stack(), MemoryStorage::default());
         let mut rng = rng::stream(9, NodeId(0), engine.name, "nonsense");
-        let mut sealer = Sealer::new(Cipher::Null, NodeId(66), 1);
+        let mut sealer = Sealer::new(Cipher::Null, NodeId(66), Salt([1; 16]));
         let mut datagram = Vec::new();
         let rounds: u64 = 20_000;
         for i in 0..rounds {
@@ -170,13 +173,14 @@ fn forged_packets_never_break_a_file_and_do_not_stop_it() {
         config.engines = toml::from_str(&settings).unwrap();
         let mut s = settled(config);
         let to = [1, 2, 3, 4];
+        s.trust_all();
         let flow = s.send_file(engine.name, 0, Some(&to), contents(50_000)).unwrap();
         let mut rng = rng::stream(5, NodeId(0), engine.name, "bits");
-        let mut forger = Sealer::new(Cipher::Null, NodeId(77), 1);
+        let mut forger = Sealer::new(Cipher::Null, NodeId(77), Salt([1; 16]));
         for i in 0..2000 {
             s.run_for(Duration::from_millis(2));
             let mut bad = forged(&mut forger, engine, i);
-            let at = 17 + rng.next_u32() as usize % 60;
+            let at = frame::HEADER_LEN + 2 + rng.next_u32() as usize % 60;
             bad[at] ^= ((rng.next_u32() % 2) << (rng.next_u32() % 8)) as u8;
             s.inject(rng.next_u32() as usize % 5, &bad);
         }

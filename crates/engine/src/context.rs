@@ -1,6 +1,6 @@
 //! Everything an engine may see and touch while it is called.
 
-use crate::counters::Counters;
+use crate::counters::{Counters, DropReason};
 use crate::event::Event;
 use crate::storage::Storage;
 use crate::time::Instant;
@@ -15,7 +15,8 @@ pub struct Context<'a> {
     pub now: Instant,
     /// This node.
     pub me: NodeId,
-    /// Number of this start of the node; it grows from start to start.
+    /// Number of this start of the node, which grows from start to start. It orders what the node
+    /// tells in different starts.
     pub epoch: u64,
     /// Longest frame body that the radio takes, bytes.
     pub mtu: usize,
@@ -29,4 +30,16 @@ pub struct Context<'a> {
     pub events: &'a mut VecDeque<Event>,
     /// Storage backend for the batches of files.
     pub storage: &'a mut dyn Storage,
+}
+
+impl Context<'_> {
+    /// Hands a packet from the tunnel's other end to this node's host. An empty one was decoded to
+    /// something else than was sent.
+    pub fn hand_up(&mut self, from: NodeId, packet: Vec<u8>) {
+        if packet.is_empty() {
+            self.counters.drop(DropReason::Undecodable);
+        } else {
+            self.events.push_back(Event::Packet { from, packet });
+        }
+    }
 }

@@ -16,7 +16,9 @@ pub enum DropReason {
     Unauthentic,
     /// It was heard before.
     Replayed,
-    /// It claims to come from this node: a second node uses the same id.
+    /// Its sender has not proved yet that it is there now: it may be a recording.
+    Unproven,
+    /// It comes from another node with the id of this one.
     DuplicateId,
     /// No service at this node takes such frames.
     UnknownService,
@@ -26,7 +28,8 @@ pub enum DropReason {
     UnknownFlow,
     /// It is older than what this node has already.
     Stale,
-    /// It is coded with a packet that this node does not have.
+    /// It is coded with a packet that this node does not have, or was decoded to something else
+    /// than was sent.
     Undecodable,
     /// It would have made this node keep more state than it allows.
     Full,
@@ -41,6 +44,7 @@ impl DropReason {
             Self::Version => "version",
             Self::Unauthentic => "unauthentic",
             Self::Replayed => "replayed",
+            Self::Unproven => "unproven",
             Self::DuplicateId => "duplicate_id",
             Self::UnknownService => "unknown_service",
             Self::Malformed => "malformed",
@@ -58,7 +62,6 @@ impl From<OpenError> for DropReason {
             OpenError::Foreign => Self::Foreign,
             OpenError::Version => Self::Version,
             OpenError::Unauthentic => Self::Unauthentic,
-            OpenError::Replayed => Self::Replayed,
         }
     }
 }

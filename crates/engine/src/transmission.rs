@@ -5,7 +5,7 @@
 //! ([`TxReport`]). Nothing coded waits in a queue in between.
 
 use crate::time::Duration;
-use ncmesh_wire::{NodeId, ServiceId, Truncated};
+use ncmesh_wire::{NodeId, ServiceId, StartId, Truncated};
 
 /// Kind of the data frames of every engine. Results count transmissions by it.
 pub const DATA: u8 = 1;
@@ -15,8 +15,8 @@ pub const DATA: u8 = 1;
 pub struct Frame<'a> {
     /// The neighbour that transmitted it.
     pub sender: NodeId,
-    /// The neighbour's epoch.
-    pub epoch: u64,
+    /// The neighbour's start. Another one numbers its frames anew.
+    pub start: StartId,
     /// The engine that wrote it.
     pub service: ServiceId,
     /// Kind of frame, numbered by the engine.

@@ -11,7 +11,7 @@ use std::{env, thread};
 use tun_rs::DeviceBuilder;
 
 /// Length of the longest packet that is relayed, bytes.
-const MTU: u16 = 1432;
+const MTU: u16 = 1424;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).collect();

@@ -17,6 +17,7 @@ use crate::store::reception::check_inbox;
 use crate::stream::{IngressPackets, Ports};
 use crate::tunnel::device::{Device, DeviceError};
 use ncmesh_host::streams::IngressPacket;
+use ncmesh_wire::Salt;
 use std::future::pending;
 use std::io;
 use std::time::Duration;
@@ -26,7 +27,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// Interval of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(5);
-/// Largest number of tunnel packets read at once, so that other events have their turn.
+/// Largest number of packets or frames read at once, so that other events have their turn.
 const BURST: usize = 32;
 /// Length of the longest IP packet, bytes.
 const LONGEST_PACKET: usize = 65_535;
@@ -67,6 +68,7 @@ async fn serve<R: Radio>(
     let (handle, calls) = Handle::new();
     let (ports, ingress) = Ports::new();
     let parts = Parts {
+        salt: random_salt()?,
         epoch: state.next_epoch()?,
         delivered: state.delivered()?,
         seed: getrandom::u64().map_err(io::Error::from)?,
@@ -82,6 +84,13 @@ async fn serve<R: Radio>(
     tokio::spawn(api::resume(handle));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
     Loop::new(node, radio, device, (calls, ingress))?.run().await
+}
+
+/// Draws the salt of this start. Nonces differ from those of all other starts only by it.
+fn random_salt() -> io::Result<Salt> {
+    let mut salt = [0; 16];
+    getrandom::fill(&mut salt)?;
+    Ok(Salt(salt))
 }
 
 struct Loop<R> {
@@ -138,7 +147,6 @@ impl<R: Radio> Loop<R> {
             self.node.handle_events();
             self.deliver();
         }
-        self.node.save_peers();
         tracing::info!("stopped");
         Ok(())
     }
@@ -202,11 +210,22 @@ impl<R: Radio> Loop<R> {
         }
     }
 
+    /// Handles the frame that was heard last.
+    fn handle_frame(&mut self, from: R::Address) {
+        if let Some(sender) = self.node.handle_datagram(&self.heard) {
+            self.radio.learn(sender, from);
+        }
+    }
+
     async fn handle_radio(&mut self, event: RadioEvent<R::Address>) -> io::Result<()> {
         match event {
             RadioEvent::Received { from } => {
-                if let Some(sender) = self.node.handle_datagram(&self.heard) {
-                    self.radio.learn(sender, from);
+                // Whoever floods the radio costs little more than reading what he sends: what is
+                // done after each event is done once for all frames that have come.
+                self.handle_frame(from);
+                for _ in 1..BURST {
+                    let Some(from) = self.radio.try_receive(&mut self.heard) else { break };
+                    self.handle_frame(from);
                 }
             }
             RadioEvent::Grant => {

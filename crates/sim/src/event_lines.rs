@@ -10,7 +10,7 @@ use ncmesh_engine::Summary;
 use ncmesh_engines::REGISTRY;
 use ncmesh_medium::{Power, TxResult};
 use ncmesh_stack::summary::summarise;
-use ncmesh_wire::{Cipher, FlowId, Header, NodeId};
+use ncmesh_wire::{Cipher, FlowId, Header, NodeId, Salt};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ pub struct EventLines<W: Write> {
 /// Header fields and summary of an ncmesh frame.
 #[derive(Clone, Copy)]
 struct Content {
-    epoch: u64,
+    salt: Salt,
     counter: u32,
     /// Summary of the body; `None` if the body is malformed.
     summary: Option<Summary>,
@@ -50,7 +50,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     power_dbm: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    epoch: Option<u64>,
+    salt: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     counter: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,10 +83,10 @@ impl<W: Write> EventLines<W> {
     /// Opens a frame and returns its contents; `None` if it is not an ncmesh frame of this mesh.
     fn read(&mut self, frame: &[u8]) -> Option<Content> {
         let opened = self.cipher.open(frame, &mut self.scratch).ok()?;
-        let Header { epoch, counter, .. } = opened.header;
+        let Header { salt, counter, .. } = opened.header;
         let summary =
             summarise(REGISTRY, opened.header.sender, opened.service, opened.kind, opened.body);
-        Some(Content { epoch, counter, summary })
+        Some(Content { salt, counter, summary })
     }
 
     /// Returns the JSON object of an event.
@@ -124,7 +124,7 @@ impl<W: Write> EventLines<W> {
         Line {
             sender: Some(&self.names[sender]),
             length: Some(frame.len()),
-            epoch: content.map(|content| content.epoch),
+            salt: content.map(|content| content.salt.to_string()),
             counter: content.map(|content| content.counter),
             service: summary.map(|summary| summary.service),
             r#type: summary.map(|summary| summary.kind),

@@ -4,7 +4,9 @@
 //! and the storage of its files. Each call runs one engine, or asks several, with a [`Context`]
 //! that borrows the rest of the node.
 
-use crate::control;
+use crate::control::{self, Arrival};
+use crate::link::FrameHeard;
+use crate::peers::Standing;
 use crate::stack::{Active, Transmission, slot};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
@@ -36,38 +38,11 @@ macro_rules! context {
 impl Active<'_> {
     // ---- handlers
 
-    /// Handles a datagram from the radio. Returns its sender if it is another node's, authentic and
-    /// new.
+    /// Handles a datagram from the radio. Returns its sender if it is another node's, authentic,
+    /// new, and of a start that has proved that it is there now.
     pub fn handle_datagram(&mut self, datagram: &[u8]) -> Option<NodeId> {
-        let now = self.stack.now;
         let mut scratch = core::mem::take(&mut self.stack.scratch);
-        let mut sender = None;
-        match self.stack.opener.open(datagram, &mut scratch) {
-            Err(e) => self.stack.counters.drop(e.into()),
-
-            // Our own frame came back, unless a second node uses our id.
-            Ok(o) if o.header.sender == self.stack.node => {
-                if o.header.epoch != self.stack.epoch {
-                    self.stack.counters.drop(DropReason::DuplicateId);
-                }
-            }
-
-            Ok(o) => {
-                self.stack.counters.count_heard(o.service, o.kind, datagram.len());
-                let frame = Frame {
-                    sender: o.header.sender,
-                    epoch: o.header.epoch,
-                    service: o.service,
-                    kind: o.kind,
-                    body: o.body,
-                };
-                self.dispatch(&frame, o.header.counter);
-                let (from, epoch) = (o.header.sender, o.header.epoch);
-                let is_control = o.service == control::SERVICE;
-                self.stack.control.note_frame(from, epoch, (datagram.len(), is_control), now);
-                sender = Some(from);
-            }
-        }
+        let sender = self.open(datagram, &mut scratch);
         self.stack.scratch = scratch;
         sender
     }
@@ -112,7 +87,7 @@ impl Active<'_> {
                 out[frame::HEADER_LEN + 1] = filled.kind;
                 stack.sealer.seal(out);
                 debug_assert!(out.len() <= stack.mtu, "{service:?} wrote more than it may");
-                stack.epoch = stack.sealer.epoch();
+                stack.control.peers.note_sent(stack.sealer.salt(), stack.sealer.counter());
                 stack.counters.count_sent(service, filled.kind, out.len());
                 stack.on_air = Some((slot, filled.kind, out.len()));
                 if slot == slot::CONTROL {
@@ -256,10 +231,60 @@ impl Active<'_> {
 
     // ---- inside
 
+    /// Opens a datagram and handles what is in it, as [`handle_datagram`](Self::handle_datagram)
+    /// says.
+    fn open(&mut self, datagram: &[u8], scratch: &mut Vec<u8>) -> Option<NodeId> {
+        let stack = &mut *self.stack;
+        let (now, me) = (stack.now, stack.node);
+
+        // What is cheap to check comes first. Nothing is kept of a frame before it is authentic: a
+        // forged counter must not block genuine frames.
+        let sealed = frame::parse(datagram).map_err(|e| stack.counters.drop(e.into())).ok()?;
+        let header = sealed.header;
+        if header.sender == me && header.salt == stack.sealer.salt() {
+            // Our own frame came back.
+            return None;
+        }
+        if !stack.control.peers.is_new(&header) {
+            stack.counters.drop(DropReason::Replayed);
+            return None;
+        }
+        let opened = stack.cipher.open_parsed(&sealed, scratch);
+        let o = opened.map_err(|e| stack.counters.drop(e.into())).ok()?;
+
+        // Of a start that has proved nothing only hellos are read, for proofs.
+        let standing = stack.control.peers.record(&header, &stack.cipher, now);
+        let is_hello = o.service == control::SERVICE && o.kind == control::HELLO;
+        let is_other = header.sender != me;
+        let is_current = standing != Standing::Unproven;
+        let is_late = standing == Standing::Current { is_late: true };
+        if (is_current && is_other) || is_hello {
+            stack.counters.count_heard(o.service, o.kind, datagram.len());
+            let (sender, start) = (header.sender, header.salt.start());
+            let (service, kind, body) = (o.service, o.kind, o.body);
+            let arrival = Arrival { header, is_late };
+            self.dispatch(&Frame { sender, start, service, kind, body }, arrival);
+        }
+        let stack = &mut *self.stack;
+        if !stack.control.peers.is_current(&header) {
+            stack.counters.drop(DropReason::Unproven);
+            return None;
+        }
+        if !is_other {
+            stack.counters.drop(DropReason::DuplicateId);
+            stack.control.peers.note_double(now);
+            return None;
+        }
+        let is_control = o.service == control::SERVICE;
+        let heard = FrameHeard { len: datagram.len(), is_control, is_late };
+        stack.control.note_frame((header.sender, header.salt.start()), heard, now);
+        Some(header.sender)
+    }
+
     /// Hands a frame to the protocol that it belongs to, and to those that overhear it.
-    fn dispatch(&mut self, frame: &Frame<'_>, counter: u32) {
+    fn dispatch(&mut self, frame: &Frame<'_>, arrival: Arrival) {
         match frame.service {
-            control::SERVICE => self.handle_control(frame, counter),
+            control::SERVICE => self.handle_control(frame, arrival),
             id if self.stack.registry.by_id(id).is_none() => {
                 self.stack.counters.drop(DropReason::UnknownService);
             }
@@ -273,15 +298,14 @@ impl Active<'_> {
         }
     }
 
-    fn handle_control(&mut self, frame: &Frame<'_>, counter: u32) {
+    fn handle_control(&mut self, frame: &Frame<'_>, arrival: Arrival) {
         // Control writes the topology that it would otherwise see through its context.
         let unseen = Topology::default();
         let mut cx = context!(self, slot::CONTROL, &unseen);
-        if let Some(epoch) = self.stack.control.handle_frame(&mut cx, frame, counter) {
+        if let Some(epoch) = self.stack.control.handle_frame(&mut cx, frame, arrival) {
             // The mesh knows this node by a greater epoch: go beyond it, or nobody believes us.
-            self.stack.sealer.raise_epoch(epoch + 1);
-            self.stack.epoch = self.stack.sealer.epoch();
-            self.stack.control.route.raise_epoch(self.stack.epoch);
+            self.stack.epoch = epoch + 1;
+            self.stack.control.route.raise_epoch(self.stack.epoch, self.stack.now);
         }
     }
 

@@ -6,7 +6,7 @@ use ncmesh_engine::AnyEngine;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::name::{MAX_NODE_NAME, is_node_name};
 use ncmesh_engine::registry::{Registry, Settings};
-use ncmesh_wire::{Cipher, NodeId};
+use ncmesh_wire::{Cipher, NodeId, Salt};
 use std::ops::RangeInclusive;
 
 /// Sizes of the largest frame that a radio may take, bytes. Announcements and acknowledgments need
@@ -20,7 +20,9 @@ pub struct StackConfig {
     pub node: NodeId,
     /// Its name, told to the others.
     pub name: String,
-    /// Number of this start of the node, greater than at any start before.
+    /// Random number of this start of the node.
+    pub salt: Salt,
+    /// Number of this start of the node, greater than at any start before if possible.
     pub epoch: u64,
     /// Seed of the node's randomness, together with its id.
     pub seed: u64,

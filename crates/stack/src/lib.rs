@@ -12,6 +12,7 @@ mod config;
 pub mod control;
 mod egress;
 pub mod link;
+mod peers;
 pub mod route;
 mod stack;
 pub mod summary;

@@ -21,7 +21,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
 use ncmesh_engine::{AnyEngine, Event, Offer, StreamEngine, TunnelEngine};
-use ncmesh_wire::{FlowId, NodeId, Opener, Sealer, ServiceId, frame};
+use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, frame};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub struct Stack {
     pub(crate) epoch: u64,
     pub(crate) mtu: usize,
     pub(crate) sealer: Sealer,
-    pub(crate) opener: Opener,
+    pub(crate) cipher: Cipher,
     /// Buffer for opened frames.
     pub(crate) scratch: Vec<u8>,
     pub(crate) control: Control,
@@ -89,12 +89,12 @@ impl Stack {
             node: config.node,
             epoch: config.epoch,
             mtu: config.mtu,
-            sealer: Sealer::new(config.cipher.clone(), config.node, config.epoch),
-            opener: Opener::new(config.cipher),
+            sealer: Sealer::new(config.cipher.clone(), config.node, config.salt),
+            cipher: config.cipher,
             scratch: Vec::with_capacity(config.mtu),
             control: Control::new(
                 (config.link, config.route),
-                (config.node, &config.name, config.epoch),
+                (config.node, &config.name, config.epoch, config.salt),
                 body,
                 now,
             ),
@@ -133,8 +133,14 @@ impl Stack {
         &self.name
     }
 
-    /// Returns the number of this start of the node. It must be remembered: the next start's must
-    /// be greater.
+    /// Returns the salt of this start, by which other nodes tell it from others.
+    #[must_use]
+    pub fn salt(&self) -> Salt {
+        self.sealer.salt()
+    }
+
+    /// Returns the number of this start of the node. The next start's should be greater, so that
+    /// the mesh believes it at once.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
@@ -163,9 +169,9 @@ impl Stack {
         &self.counters
     }
 
-    /// Returns the latest epoch heard of each node, to be remembered across a restart.
-    pub fn epochs(&self) -> impl Iterator<Item = (NodeId, u64)> + '_ {
-        self.opener.epochs()
+    /// Returns the ids, this node's or others', that two nodes use, as was seen lately.
+    pub fn duplicates(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.control.peers.duplicates(self.now)
     }
 
     /// Returns the state of every file transfer.
@@ -268,9 +274,10 @@ impl Stack {
         self.control.pin(topology);
     }
 
-    /// Refuses frames of `node` older than `epoch`, as remembered from before a restart.
-    pub fn remember_epoch(&mut self, node: NodeId, epoch: u64) {
-        self.opener.remember(node, epoch);
+    /// Takes every start of another node for current, without a proof that it is there now. For
+    /// frames that no node sent.
+    pub fn trust_all(&mut self) {
+        self.control.peers.trust_all();
     }
 
     // ---- inside

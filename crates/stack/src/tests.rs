@@ -9,12 +9,13 @@ use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::registry::Registry;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_wire::{Cipher, NodeId, Sealer, Writer};
+use ncmesh_wire::{Cipher, NodeId, Salt, Sealer, Writer};
 
 fn stack() -> Stack {
     let config = StackConfig {
         node: NodeId(1),
         name: "n1".into(),
+        salt: Salt([1; 16]),
         epoch: 1,
         seed: 1,
         mtu: 1500,
@@ -24,7 +25,9 @@ fn stack() -> Stack {
         engines: toml::Table::new(),
         file: FileLimits::default(),
     };
-    Stack::new(config, Registry(&[]), Instant::default()).unwrap()
+    let mut stack = Stack::new(config, Registry(&[]), Instant::default()).unwrap();
+    stack.trust_all();
+    stack
 }
 
 /// Returns a hello frame of node 2 that tells its own state, without links.
@@ -32,7 +35,7 @@ fn hello(sealer: &mut Sealer, kind: u8) -> Vec<u8> {
     let mut datagram = Vec::new();
     Sealer::begin(&mut datagram, control::SERVICE, kind);
     let mut w = Writer::new(&mut datagram);
-    w.u16(1000).u16(0).u16(0).u16(1).u64(0).u8(0).u8(0);
+    w.u16(1000).u16(0).u16(0).u16(1).u64(0).u8(0).u8(0).u16(0);
     w.node(NodeId(2)).u8(0xFF).u32(1).u16(0).u64(1).short_bytes(b"n2").u8(0);
     sealer.seal(&mut datagram);
     datagram
@@ -41,7 +44,7 @@ fn hello(sealer: &mut Sealer, kind: u8) -> Vec<u8> {
 #[test]
 fn a_kind_that_does_not_exist_is_counted_and_not_read() {
     let mut stack = stack();
-    let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
+    let mut sealer = Sealer::new(Cipher::Null, NodeId(2), Salt([2; 16]));
     for (kind, malformed, known) in
         [(control::REQUEST + 1, 1, false), (255, 2, false), (control::HELLO, 2, true)]
     {

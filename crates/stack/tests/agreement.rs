@@ -12,7 +12,7 @@ use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::{Stack, StackConfig};
-use ncmesh_wire::{Cipher, NodeId};
+use ncmesh_wire::{Cipher, NodeId, Salt};
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 
@@ -45,6 +45,7 @@ impl Node {
         let config = StackConfig {
             node: id,
             name: format!("n{id}"),
+            salt: Salt(core::array::from_fn(|_| rng.next_u32() as u8)),
             epoch: rng.next_u64() >> 8,
             seed: rng.next_u64(),
             mtu: 1500,

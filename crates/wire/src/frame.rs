@@ -1,9 +1,9 @@
 //! The outer frame, which is the same for every service.
 //!
 //! ```text
-//!  0      1         3              11          15                       n-16      n
+//!  0      1         3              19          23                       n-16      n
 //!  +------+---------+--------------+-----------+------------------------+---------+
-//!  | 0xC1 | sender  | epoch        | counter   | sealed body            | tag     |
+//!  | 0xC1 | sender  | salt         | counter   | sealed body            | tag     |
 //!  +------+---------+--------------+-----------+------------------------+---------+
 //! ```
 //! The high half of the first byte marks an ncmesh frame; the low half is the version. The body
@@ -11,10 +11,10 @@
 //! is encrypted as well. `docs/reference/wire-format.md` is the specification.
 
 use crate::cursor::{Reader, Truncated};
-use crate::id::{NodeId, ServiceId};
+use crate::id::{NodeId, Salt, ServiceId};
 
 /// Length of the clear header, bytes.
-pub const HEADER_LEN: usize = 15;
+pub const HEADER_LEN: usize = 23;
 /// Length of the authentication tag, bytes.
 pub const TAG_LEN: usize = 16;
 /// Bytes that the frame adds to a service's body: header, service, kind, tag.
@@ -30,9 +30,9 @@ const VERSION: u8 = 1;
 pub struct Header {
     /// The node that transmitted this frame, which need not be the source of its content.
     pub sender: NodeId,
-    /// Number of the sender's start. It is higher at every start.
-    pub epoch: u64,
-    /// Number of the frame within the epoch, from 1.
+    /// Random number of the sender's start.
+    pub salt: Salt,
+    /// Number of the frame within the start, from 1.
     pub counter: u32,
 }
 
@@ -41,8 +41,8 @@ impl Header {
     pub(crate) fn write(&self, head: &mut [u8]) {
         head[0] = MARK | VERSION;
         head[1..3].copy_from_slice(&self.sender.0.to_be_bytes());
-        head[3..11].copy_from_slice(&self.epoch.to_be_bytes());
-        head[11..15].copy_from_slice(&self.counter.to_be_bytes());
+        head[3..19].copy_from_slice(&self.salt.0);
+        head[19..23].copy_from_slice(&self.counter.to_be_bytes());
     }
 }
 
@@ -58,9 +58,6 @@ pub enum OpenError {
     /// The frame is not sealed with the network's key, or was changed in transit.
     #[error("not sealed with this network's key")]
     Unauthentic,
-    /// The frame was received before, or is too old to tell.
-    #[error("received before")]
-    Replayed,
 }
 
 /// The parts of a datagram. Nothing is verified yet.
@@ -94,8 +91,9 @@ pub fn parse(datagram: &[u8]) -> Result<SealedFrame<'_>, OpenError> {
         return Err(OpenError::Foreign);
     }
 
-    let mut fields =
-        || Ok::<_, Truncated>(Header { sender: r.node()?, epoch: r.u64()?, counter: r.u32()? });
+    let mut fields = || {
+        Ok::<_, Truncated>(Header { sender: r.node()?, salt: Salt(r.array()?), counter: r.u32()? })
+    };
     let header = fields().map_err(|_| OpenError::Foreign)?;
     let (head, rest) = datagram.split_at(HEADER_LEN);
     let (body, tag) = rest.split_at(rest.len() - TAG_LEN);

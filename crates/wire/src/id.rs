@@ -23,6 +23,28 @@ pub struct FlowId {
     pub serial: u32,
 }
 
+/// Random number of 128 bits that a node draws at each start. No two starts have the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Salt(pub [u8; 16]);
+
+/// First half of a [`Salt`], which tells starts apart. It has no order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StartId(pub u64);
+
+impl Salt {
+    /// Returns the half of the salt that names the start.
+    #[must_use]
+    pub fn start(self) -> StartId {
+        StartId((u128::from_be_bytes(self.0) >> 64) as u64)
+    }
+}
+
+impl fmt::Display for Salt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
 impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

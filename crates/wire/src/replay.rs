@@ -1,4 +1,4 @@
-//! The replay window: accepts each frame of a sender once.
+//! The replay window: accepts each frame of one start of a sender once.
 //!
 //! The window holds one bit for each of the last [`WIDTH`] counters up to the highest one received,
 //! like the sliding window of RFC 4303 (IPsec ESP), section 3.4.3. Frames may arrive out of order
@@ -9,12 +9,9 @@
 const WIDTH: u32 = 1024;
 const WORDS: usize = (WIDTH / 64) as usize;
 
-/// Received frames of one sender: its latest epoch, and the counters received in it.
-///
-/// Frames of older epochs are rejected. A newer epoch starts with an empty window.
+/// Received frames of one start of a sender.
 #[derive(Clone, Debug)]
-pub(crate) struct ReplayWindow {
-    epoch: u64,
+pub struct ReplayWindow {
     /// The highest counter received.
     highest: u32,
     /// One bit for each of the counters from `highest + 1 - WIDTH` to `highest`.
@@ -22,41 +19,33 @@ pub(crate) struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// Creates an empty window that rejects epochs before `oldest_epoch`.
+    /// Returns a window that takes the counters above `counter`, and none up to it.
     #[must_use]
-    pub(crate) fn new(oldest_epoch: u64) -> Self {
-        Self { epoch: oldest_epoch, highest: 0, seen: [0; WORDS] }
+    pub fn after(counter: u32) -> Self {
+        Self { highest: counter, seen: [u64::MAX; WORDS] }
     }
 
-    /// Returns the latest epoch.
+    /// Returns the highest counter received.
     #[must_use]
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch
+    pub fn highest(&self) -> u32 {
+        self.highest
     }
 
-    /// Returns whether the frame `(epoch, counter)` is new. The window does not change: the caller
-    /// authenticates the frame and then calls [`record`](Self::record).
+    /// Returns whether a frame is new. The window does not change: the caller authenticates the
+    /// frame and then calls [`record`](Self::record).
     #[must_use]
-    pub(crate) fn is_new(&self, epoch: u64, counter: u32) -> bool {
-        if epoch != self.epoch {
-            return epoch > self.epoch;
-        }
+    pub fn is_new(&self, counter: u32) -> bool {
+        counter > self.highest || (self.highest - counter < WIDTH && !self.bit(counter))
+    }
+
+    /// Records an authentic frame, for which [`is_new`](Self::is_new) returned true.
+    pub fn record(&mut self, counter: u32) {
         if counter > self.highest {
-            return true;
-        }
-        self.highest - counter < WIDTH && !self.bit(counter)
-    }
-
-    /// Records an authenticated frame, for which [`is_new`](Self::is_new) returned true.
-    pub(crate) fn record(&mut self, epoch: u64, counter: u32) {
-        if epoch > self.epoch {
-            *self = Self { epoch, highest: counter, seen: [0; WORDS] };
-        } else if counter > self.highest {
             // The window moves up. The bits of the counters that enter it still hold the counters
             // that leave it, one width below, so they are cleared.
             let skipped = (counter - self.highest).min(WIDTH);
-            for step in 1..=skipped {
-                let (word, mask) = Self::place(self.highest.wrapping_add(step));
+            for step in 0..skipped {
+                let (word, mask) = Self::place(counter - step);
                 self.seen[word] &= !mask;
             }
             self.highest = counter;
@@ -85,32 +74,28 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn old_epochs_and_seen_counters_are_refused() {
-        let mut w = ReplayWindow::new(5);
-        assert!(!w.is_new(4, 9));
-        assert!(w.is_new(5, 0));
-        w.record(5, 0);
-        assert!(!w.is_new(5, 0));
-        w.record(5, 5000);
-        assert!(!w.is_new(5, 5000 - WIDTH));
-        assert!(w.is_new(5, 5000 - WIDTH + 1));
-        assert!(w.is_new(6, 0));
-        w.record(6, 0);
-        assert!(!w.is_new(5, 6000));
+    fn a_window_takes_nothing_up_to_where_it_begins() {
+        let mut w = ReplayWindow::after(5000);
+        assert!(!w.is_new(5000) && !w.is_new(4999) && !w.is_new(0));
+        assert!(w.is_new(5001));
+        w.record(5010);
+        assert!(w.is_new(5001) && !w.is_new(5000) && !w.is_new(5010));
+        w.record(5010 + WIDTH);
+        assert!(!w.is_new(5010) && w.is_new(5011));
     }
 
     proptest! {
         #[test]
         fn no_counter_passes_twice(counters in prop::collection::vec(0u32..3000, 0..400)) {
-            let mut w = ReplayWindow::new(1);
-            let mut taken = BTreeSet::new();
+            let mut w = ReplayWindow::after(0);
+            let mut taken = BTreeSet::from([0]);
             for c in counters {
-                let new = w.is_new(1, c);
+                let new = w.is_new(c);
                 let highest = taken.last().copied().unwrap_or(0);
                 let expected = !taken.contains(&c) && (c > highest || highest - c < WIDTH);
                 prop_assert_eq!(new, expected);
                 if new {
-                    w.record(1, c);
+                    w.record(c);
                     taken.insert(c);
                 }
             }

@@ -1,27 +1,35 @@
 //! Sealing: authenticated encryption of every frame with the network's key.
 //!
 //! All nodes share one key. XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03; RFC 8439) encrypts the
-//! body and authenticates header and body. The nonce is made of the header's sender, epoch and
-//! counter. A node must never use a nonce twice, so the counter grows with each frame and the epoch
-//! with each start. Receivers keep a [`ReplayWindow`] for each sender.
+//! body and authenticates header and body. Its nonce is the random [`Salt`] of the sender's start,
+//! the sender and the counter.
+//!
+//! XChaCha20 works in two steps, and the first is a key derivation: HChaCha20 makes the key of the
+//! start from the network's key and the salt. The second encrypts under that key, with sender and
+//! counter as the nonce. So each start has a key of its own, and a nonce cannot repeat unless two
+//! starts draw the same 128 bits. Nothing has to be remembered from start to start.
 
 use crate::frame::{self, HEADER_LEN, Header, OpenError, Opened, SealedFrame};
-use crate::id::{NodeId, ServiceId};
-use crate::replay::ReplayWindow;
+use crate::id::{NodeId, Salt, ServiceId};
 use chacha20poly1305::aead::{AeadInPlace, KeyInit};
 use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
 use core::fmt;
 use core::str::FromStr;
-use std::collections::BTreeMap;
 
 /// The network's 256-bit key. Only [`Key::to_hex`] shows it; `Debug` does not.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
-/// The text is not a key.
+/// Reason why a text is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a key is 64 hexadecimal digits; make one with `ncmesh keygen`")]
-pub struct KeyError;
+pub enum KeyError {
+    /// It is not 64 hexadecimal digits.
+    #[error("a key is 64 hexadecimal digits; make one with `ncmesh keygen`")]
+    Form,
+    /// All digits are the same: a placeholder, which anybody would try first.
+    #[error("this key is a placeholder that anybody can guess; make one with `ncmesh keygen`")]
+    Placeholder,
+}
 
 impl Key {
     /// Creates a key from its bytes.
@@ -49,12 +57,15 @@ impl FromStr for Key {
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let text = text.trim().as_bytes();
         if text.len() != 64 {
-            return Err(KeyError);
+            return Err(KeyError::Form);
         }
         let mut key = [0; 32];
         for (byte, pair) in key.iter_mut().zip(text.chunks_exact(2)) {
-            let digit = |c: u8| char::from(c).to_digit(16).ok_or(KeyError);
+            let digit = |c: u8| char::from(c).to_digit(16).ok_or(KeyError::Form);
             *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+        }
+        if text.iter().all(|digit| *digit == text[0]) {
+            return Err(KeyError::Placeholder);
         }
         Ok(Self(key))
     }
@@ -76,11 +87,10 @@ impl Cipher {
         Self::Sealed(Box::new(XChaCha20Poly1305::new(&key.0.into())))
     }
 
-    /// Authenticates and decrypts one frame into `scratch`, without a check for replays. For
-    /// traces; a node uses an [`Opener`].
+    /// Authenticates and decrypts one frame into `scratch`, however often it is asked.
     ///
     /// # Errors
-    /// Any [`OpenError`] except [`OpenError::Replayed`].
+    /// An [`OpenError`] if the frame must be dropped.
     pub fn open<'s>(
         &self,
         datagram: &[u8],
@@ -89,7 +99,11 @@ impl Cipher {
         self.open_parsed(&frame::parse(datagram)?, scratch)
     }
 
-    fn open_parsed<'s>(
+    /// Does the same with a frame that was parsed before.
+    ///
+    /// # Errors
+    /// [`OpenError::Unauthentic`], or [`OpenError::Foreign`] if the body lacks service and kind.
+    pub fn open_parsed<'s>(
         &self,
         frame: &SealedFrame<'_>,
         scratch: &'s mut Vec<u8>,
@@ -103,6 +117,23 @@ impl Cipher {
         }
         Opened::parse(*header, scratch)
     }
+
+    /// Returns the salt with which `sender` goes on when the counters of the start `salt` are used
+    /// up. Only those who have the key can tell it, so it proves that it follows that start.
+    #[must_use]
+    pub fn next_salt(&self, sender: NodeId, salt: Salt) -> Salt {
+        match self {
+            Self::Null => Salt(u128::from_be_bytes(salt.0).wrapping_add(1).to_be_bytes()),
+            // Frames count from 1. The key stream of frame 0 is not used otherwise.
+            Self::Sealed(aead) => {
+                let mut next = [0; 16];
+                let header = Header { sender, salt, counter: 0 };
+                aead.encrypt_in_place_detached(&nonce(&header), &[], &mut next)
+                    .expect("16 bytes are far below the cipher's limit");
+                Salt(next)
+            }
+        }
+    }
 }
 
 impl fmt::Debug for Cipher {
@@ -115,36 +146,37 @@ impl fmt::Debug for Cipher {
 }
 
 /// Seals the frames of this node and never uses a nonce twice.
-///
-/// The nonce is (sender, epoch, counter). The epoch must be higher at each start of the node than
-/// at any earlier start. The counter numbers the frames within the epoch.
 #[derive(Debug)]
 pub struct Sealer {
     cipher: Cipher,
     sender: NodeId,
-    epoch: u64,
+    salt: Salt,
     counter: u32,
 }
 
 impl Sealer {
-    /// Creates a sealer for `sender` in an `epoch` that it has not used before.
+    /// Creates a sealer for a start of `sender`. The `salt` is random and was never used before.
     #[must_use]
-    pub fn new(cipher: Cipher, sender: NodeId, epoch: u64) -> Self {
-        Self { cipher, sender, epoch, counter: 0 }
+    pub fn new(cipher: Cipher, sender: NodeId, salt: Salt) -> Self {
+        Self::resume(cipher, sender, salt, 0)
     }
 
-    /// Returns the current epoch.
+    /// Creates a sealer that goes on with a start after the frame `counter`.
     #[must_use]
-    pub fn epoch(&self) -> u64 {
-        self.epoch
+    pub fn resume(cipher: Cipher, sender: NodeId, salt: Salt, counter: u32) -> Self {
+        Self { cipher, sender, salt, counter }
     }
 
-    /// Starts `epoch` if it is higher than the current one. Otherwise nothing changes.
-    pub fn raise_epoch(&mut self, epoch: u64) {
-        if epoch > self.epoch {
-            self.epoch = epoch;
-            self.counter = 0;
-        }
+    /// Returns the salt of the present start.
+    #[must_use]
+    pub fn salt(&self) -> Salt {
+        self.salt
+    }
+
+    /// Returns the number of the last frame.
+    #[must_use]
+    pub fn counter(&self) -> u32 {
+        self.counter
     }
 
     /// Starts a frame in `out`, which is cleared: reserves the header and writes service and kind.
@@ -157,12 +189,13 @@ impl Sealer {
 
     /// Seals the frame in `out`: writes the header, encrypts the body in place, appends the tag.
     pub fn seal(&mut self, out: &mut Vec<u8>) {
-        // The counter must not wrap, or nonces would repeat.
+        // The counter must not wrap, or nonces would repeat. A new start begins instead.
         if self.counter == u32::MAX {
-            self.raise_epoch(self.epoch + 1);
+            self.salt = self.cipher.next_salt(self.sender, self.salt);
+            self.counter = 0;
         }
         self.counter += 1;
-        let header = Header { sender: self.sender, epoch: self.epoch, counter: self.counter };
+        let header = Header { sender: self.sender, salt: self.salt, counter: self.counter };
         let (head, body) = out.split_at_mut(HEADER_LEN);
         header.write(head);
         let tag = match &self.cipher {
@@ -175,63 +208,11 @@ impl Sealer {
     }
 }
 
-/// Opens frames of other nodes: authenticates, decrypts, rejects replays.
-#[derive(Debug)]
-pub struct Opener {
-    cipher: Cipher,
-    windows: BTreeMap<NodeId, ReplayWindow>,
-}
-
-impl Opener {
-    /// Creates an opener that has received no frames.
-    #[must_use]
-    pub fn new(cipher: Cipher) -> Self {
-        Self { cipher, windows: BTreeMap::new() }
-    }
-
-    /// Rejects frames of `sender` from before `epoch`, which was saved before a restart.
-    pub fn remember(&mut self, sender: NodeId, epoch: u64) {
-        self.windows.entry(sender).or_insert_with(|| ReplayWindow::new(epoch));
-    }
-
-    /// Returns the latest epoch of each sender, which the caller saves and passes to
-    /// [`remember`](Self::remember) after a restart.
-    pub fn epochs(&self) -> impl Iterator<Item = (NodeId, u64)> + '_ {
-        self.windows.iter().map(|(node, window)| (*node, window.epoch()))
-    }
-
-    /// Opens one received frame. Decrypts its body into `scratch`, which is cleared.
-    ///
-    /// # Errors
-    /// An [`OpenError`] if the frame must be dropped. Such a frame leaves no state.
-    pub fn open<'s>(
-        &mut self,
-        datagram: &[u8],
-        scratch: &'s mut Vec<u8>,
-    ) -> Result<Opened<'s>, OpenError> {
-        let frame = frame::parse(datagram)?;
-        let header = frame.header;
-
-        // The replay check comes first because it is cheap. The window changes only after the
-        // frame is authenticated: a forged counter must not block genuine frames.
-        let window = self.windows.get(&header.sender);
-        if window.is_some_and(|w| !w.is_new(header.epoch, header.counter)) {
-            return Err(OpenError::Replayed);
-        }
-        let opened = self.cipher.open_parsed(&frame, scratch)?;
-        self.windows
-            .entry(header.sender)
-            .or_insert_with(|| ReplayWindow::new(header.epoch))
-            .record(header.epoch, header.counter);
-        Ok(opened)
-    }
-}
-
-/// Returns the nonce of a frame, 24 bytes: the header's sender, epoch and counter, then zeros.
+/// Returns the nonce of a frame, 24 bytes: salt, sender, two zeros, counter.
 fn nonce(header: &Header) -> XNonce {
     let mut bytes = [0; 24];
-    bytes[..2].copy_from_slice(&header.sender.0.to_be_bytes());
-    bytes[2..10].copy_from_slice(&header.epoch.to_be_bytes());
-    bytes[10..14].copy_from_slice(&header.counter.to_be_bytes());
+    bytes[..16].copy_from_slice(&header.salt.0);
+    bytes[16..18].copy_from_slice(&header.sender.0.to_be_bytes());
+    bytes[20..].copy_from_slice(&header.counter.to_be_bytes());
     bytes.into()
 }

@@ -230,7 +230,7 @@ fn where_there_can_be_no_tunnel_it_says_what_to_do() {
     fails(&node(1, "mtu = 1279"), 3, &["node.toml:", "IPv6 needs packets of 1280 bytes"]);
     let small = node(1, "");
     small.edit("rate = \"8M\"", "rate = \"8M\"\nmtu = 1000");
-    fails(&small, 3, &["node.toml:", "IPv6", "set [radio] mtu = 1407 or more"]);
+    fails(&small, 3, &["node.toml:", "IPv6", "set [radio] mtu = 1419 or more"]);
     does(&segment, 1, "ip route add 10.45.0.0/16 dev mesh0");
     let taken = Node::new(
         &dir.path().join("n1"),

@@ -9,7 +9,7 @@ const FIELDS: [(&str, &str); 9] = [
     ("frame.interface_name", "node"),
     ("frame.packet_flags_direction", "kind"),
     ("ncmesh.sender", "sender"),
-    ("ncmesh.epoch", "epoch"),
+    ("ncmesh.salt", "salt"),
     ("ncmesh.counter", "counter"),
     ("ncmesh.type", "type"),
     ("ncmesh.flow", "flow"),

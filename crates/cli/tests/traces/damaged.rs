@@ -53,7 +53,7 @@ fn frames_captured_in_part_are_shown_as_such() {
             assert_eq!((cut.is_empty(), kind.is_empty()), (!is_cut, is_cut));
             assert!(malformed.is_empty());
             // 46 bytes precede the frame, whose header has 15.
-            assert_eq!(sender.is_empty(), length < 46 + 15);
+            assert_eq!(sender.is_empty(), length < 46 + 23);
         }
     }
 }

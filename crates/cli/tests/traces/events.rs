@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 
 /// Names of the fields that an event of each kind may have besides time, node and kind.
 const SCHEMA: [(&str, &[&str]); 8] = [
-    ("sent", &["sender", "to", "length", "epoch", "counter", "service", "type", "flow", "batch"]),
+    ("sent", &["sender", "to", "length", "salt", "counter", "service", "type", "flow", "batch"]),
     (
         "heard",
-        &["sender", "length", "power_dbm", "epoch", "counter", "service", "type", "flow", "batch"],
+        &["sender", "length", "power_dbm", "salt", "counter", "service", "type", "flow", "batch"],
     ),
     ("reported", &["result", "attempts", "airtime_ns"]),
     ("delivered", &["flow"]),
@@ -69,7 +69,7 @@ fn events_have_the_fields_that_are_documented_and_no_others() {
 #[test]
 fn a_frame_is_followed_from_its_sender_to_its_hearers() {
     let run = Run::new(&[]);
-    let name = |event: &Value| ["sender", "epoch", "counter"].map(|field| event[field].to_string());
+    let name = |event: &Value| ["sender", "salt", "counter"].map(|field| event[field].to_string());
     let sent: BTreeSet<_> = run.of(&["sent"]).map(name).collect();
     assert_eq!(sent.len(), run.of(&["sent"]).count(), "one name, one frame");
     assert!(run.of(&["heard"]).all(|event| sent.contains(&name(event))));

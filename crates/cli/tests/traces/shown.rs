@@ -11,13 +11,18 @@ fn shows(service: u8, kind: u8, body: &str, fields: &[(&str, &str)]) {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();
     let pcap = forge(dir.path(), &[open_frame(service, kind, &hex(body))]);
-    let header = [("ncmesh.sender", "7"), ("ncmesh.epoch", "9"), ("ncmesh.counter", "1")];
+    let header = [
+        ("ncmesh.sender", "7"),
+        ("ncmesh.salt", "09090909090909090909090909090909"),
+        ("ncmesh.counter", "1"),
+    ];
     let (names, values): (Vec<_>, Vec<_>) = header.iter().chain(fields).copied().unzip();
     assert_eq!(tshark.table(&pcap, &names), [values], "{names:?}");
 }
 
 /// The golden hello.
-const HELLO: &str = "03e8 0003 0102 0009 deadbeef01020304 01 01 0007 0008";
+const HELLO: &str = "03e8 0003 0102 0009 deadbeef01020304 01 01 0007 0008 \
+    11 11 0007 0005 0007 0102030405060708 00000103 0006 0102030405060708 00000009";
 
 #[test]
 fn a_hello() {
@@ -33,6 +38,13 @@ fn a_hello() {
         ("ncmesh.hello.asked", "7"),
         ("ncmesh.hello.late", "1"),
         ("ncmesh.hello.missed", "8"),
+        ("ncmesh.proofs.of", "7"),
+        ("ncmesh.proofs.doubt", "5"),
+        ("ncmesh.echo.node", "7"),
+        ("ncmesh.echo.start", "0x0102030405060708"),
+        ("ncmesh.echo.counter", "259"),
+        ("ncmesh.vouch.node", "6"),
+        ("ncmesh.vouch.counter", "9"),
     ];
     shows(0, 0, HELLO, &fields);
 }

@@ -1,22 +1,54 @@
 //! Generation of a tunnel's flow at one node, and packets as its symbols.
 //!
-//! Packets of different lengths become symbols of one size: length, bytes, zeros. A relay only
-//! recodes; the destination decodes. Both are a [`Coder`], so that an engine need not care which of
-//! them it has.
+//! Packets of different lengths become symbols of one size: length, check, bytes, zeros. A relay
+//! only recodes; the destination decodes. Both are a [`Coder`], so that an engine need not care
+//! which of them it has.
+//!
+//! The check is a hash of the packet. One wrong combination spoils every packet that is decoded
+//! with it, whichever relay made it, so each packet is checked where it ends before a host sees it.
 
 use ncmesh_code::{Combination, Decoder, Field, Recoder, Shape};
 use rand_core::RngCore;
 
-/// Bytes of the length field before a packet in its symbol.
-pub const PREFIX: usize = 2;
+/// Bytes before a packet in its symbol: its length and its check.
+pub const PREFIX: usize = 2 + CHECK;
+/// Bytes of the check. Four billion wrong packets pass it once.
+const CHECK: usize = 4;
 
-/// Returns the symbol of a packet: its length, its bytes, and zeros up to `size` bytes. The packet
-/// must fit.
+/// A packet at the front of a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unpacked<'a> {
+    /// The packet; `None` if its check is wrong.
+    pub packet: Option<&'a [u8]>,
+    /// What follows it.
+    pub rest: &'a [u8],
+}
+
+/// Returns a packet as a symbol carries it: its length, its check, its bytes.
+pub fn pack(packet: &[u8]) -> Vec<u8> {
+    [&(packet.len() as u16).to_be_bytes()[..], &check(packet), packet].concat()
+}
+
+/// Returns the packet at the front of a symbol. Returns `None` if there is none: its length is 0 or
+/// exceeds the symbol.
+pub fn unpack(symbol: &[u8]) -> Option<Unpacked<'_>> {
+    let (len, rest) = symbol.split_first_chunk()?;
+    let (said, rest) = rest.split_first_chunk::<CHECK>()?;
+    let (packet, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
+    let is_right = || check(packet) == *said;
+    (!packet.is_empty()).then(|| Unpacked { packet: is_right().then_some(packet), rest })
+}
+
+/// Returns the symbol of a packet, with zeros up to `size` bytes. The packet must fit.
 pub fn symbol_of(packet: &[u8], size: usize) -> Vec<u8> {
-    let mut symbol = (packet.len() as u16).to_be_bytes().to_vec();
-    symbol.extend_from_slice(packet);
+    let mut symbol = pack(packet);
     symbol.resize(size, 0);
     symbol
+}
+
+fn check(packet: &[u8]) -> [u8; CHECK] {
+    let hash = blake3::hash(packet);
+    core::array::from_fn(|i| hash.as_bytes()[i])
 }
 
 /// Linear combinations of one generation over GF(2^8).
@@ -97,10 +129,62 @@ impl Coder {
         coder.symbol(usize::from(place))
     }
 
-    /// Returns the packet at this place, if it is decoded. It is empty if its length field exceeds
-    /// the symbol.
+    /// Returns the packet at this place, if it is decoded. It is empty if its length or its check
+    /// is wrong.
     pub fn packet(&mut self, place: u8) -> Option<Vec<u8>> {
-        let (len, packet) = self.symbol(place)?.split_first_chunk()?;
-        Some(packet.get(..usize::from(u16::from_be_bytes(*len))).unwrap_or_default().to_vec())
+        let packet = unpack(self.symbol(place)?).and_then(|unpacked| unpacked.packet);
+        Some(packet.unwrap_or_default().to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::stream;
+    use ncmesh_wire::NodeId;
+
+    /// Golden vector of the wire format.
+    #[test]
+    fn a_packet_is_packed_and_unpacked() {
+        let symbol = symbol_of(b"ncmesh", 14);
+        assert_eq!(symbol[..6], [0, 6, 0x81, 0x97, 0xba, 0xa8]);
+        assert_eq!(&symbol[6..], b"ncmesh\0\0");
+        let unpacked = unpack(&symbol).unwrap();
+        assert_eq!((unpacked.packet, unpacked.rest), (Some(&b"ncmesh"[..]), &[0, 0][..]));
+        assert_eq!(unpack(unpacked.rest), None);
+        assert_eq!(unpack(&symbol[..11]), None);
+        for at in 2..12 {
+            let mut wrong = symbol.clone();
+            wrong[at] ^= 1;
+            assert_eq!(unpack(&wrong).unwrap().packet, None, "byte {at}");
+        }
+    }
+
+    /// A combination whose payload does not belong to its vector, as a relay without scruples or
+    /// with bad memory makes it.
+    #[test]
+    fn no_packet_is_handed_on_that_was_decoded_from_a_wrong_combination() {
+        let packets: [&[u8]; 3] = [b"first", b"second", b"third"];
+        let mut source = Coder::new(3, 20, false).unwrap();
+        for (place, packet) in packets.iter().enumerate() {
+            let mut unit = [0; 3];
+            unit[place] = 1;
+            source.absorb(&unit, &symbol_of(packet, 20));
+        }
+        let mut rng = stream(1, NodeId(1), "coder", "test");
+        for spoilt in [false, true] {
+            let mut end = Coder::new(3, 20, true).unwrap();
+            while end.rank() < 3 {
+                let (vector, mut payload) = source.combine(&mut rng).unwrap();
+                payload[9] ^= u8::from(spoilt && end.rank() == 1);
+                end.absorb(&vector, &payload);
+            }
+            for (place, packet) in (0..).zip(packets) {
+                let decoded = end.packet(place).unwrap();
+                assert!(decoded == packet || (spoilt && decoded.is_empty()), "{decoded:?}");
+            }
+            let right = (0..3).filter(|place| !end.packet(*place).unwrap().is_empty()).count();
+            assert!(if spoilt { right < 3 } else { right == 3 });
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! Numbers run from 1 to 65,535 and then from 1 again; 0 is a packet without a number.
 
 use crate::time::{Duration, Instant};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Times of one hop.
@@ -155,7 +155,7 @@ pub struct HopReceiver<T> {
 /// Packets from one neighbour that wait for earlier ones.
 #[derive(Debug)]
 struct ReorderBuffer<T> {
-    epoch: u64,
+    start: StartId,
     /// Number that is next in order.
     expected: u16,
     /// Numbers before `expected` that were handed on; the last one in the lowest bit.
@@ -175,11 +175,11 @@ impl<T> HopReceiver<T> {
         Self { timing, buffers: BTreeMap::new() }
     }
 
-    /// Takes a packet with its number, 1 or more, from a neighbour in its present epoch. Returns
+    /// Takes a packet with its number, 1 or more, from a neighbour in its present start. Returns
     /// the packets that are in order now.
     pub fn receive(
         &mut self,
-        (neighbour, epoch): (NodeId, u64),
+        (neighbour, start): (NodeId, StartId),
         number: u16,
         packet: T,
         now: Instant,
@@ -187,13 +187,13 @@ impl<T> HopReceiver<T> {
         if self.buffers.len() >= MAX_NEIGHBOURS && !self.buffers.contains_key(&neighbour) {
             return vec![packet];
         }
-        let fresh = || ReorderBuffer::new(epoch, number);
+        let fresh = || ReorderBuffer::new(start, number);
         let buffer = self.buffers.entry(neighbour).or_insert_with(fresh);
         let mut out = Vec::new();
 
         // A neighbour that restarted numbers anew; nothing from before will be repeated.
-        if buffer.epoch != epoch {
-            let old = core::mem::replace(buffer, ReorderBuffer::new(epoch, number));
+        if buffer.start != start {
+            let old = core::mem::replace(buffer, ReorderBuffer::new(start, number));
             out.extend(old.waiting.into_values());
         }
 
@@ -252,9 +252,9 @@ impl<T> HopReceiver<T> {
 }
 
 impl<T> ReorderBuffer<T> {
-    fn new(epoch: u64, expected: u16) -> Self {
+    fn new(start: StartId, expected: u16) -> Self {
         let waiting = BTreeMap::new();
-        Self { epoch, expected, delivered: 0, waiting, missing_since: None, ask_at: None }
+        Self { start, expected, delivered: 0, waiting, missing_since: None, ask_at: None }
     }
 
     fn ends_at(&self, timing: HopTiming) -> Option<Instant> {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     fn arrive(receiver: &mut HopReceiver<u16>, number: u16, ms: u64) -> Vec<u16> {
-        receiver.receive((PEER, 1), number, number, at(ms))
+        receiver.receive((PEER, StartId(1)), number, number, at(ms))
     }
 
     fn again<T>(packet: T, partner: Option<(T, u16)>) -> Option<Retransmission<T>> {
@@ -371,7 +371,7 @@ mod tests {
         assert_eq!(arrive(&mut receiver, 16, 130), []);
         assert_eq!(arrive(&mut receiver, 16 + 2 * WINDOW, 131), [16, 16 + 2 * WINDOW]);
         assert_eq!(arrive(&mut receiver, 146, 132), []);
-        assert_eq!(receiver.receive((PEER, 2), 1, 1, at(133)), [146, 1]);
+        assert_eq!(receiver.receive((PEER, StartId(2)), 1, 1, at(133)), [146, 1]);
     }
 
     #[test]
@@ -417,7 +417,7 @@ mod tests {
                 now += wait;
                 out += receiver.release(at(now)).len();
                 arrivals += 1;
-                out += receiver.receive((PEER, 1), after(start, *step), (), at(now)).len();
+                out += receiver.receive((PEER, StartId(1)), after(start, *step), (), at(now)).len();
                 let kept: usize = receiver.buffers.values().map(|b| b.waiting.len()).sum();
                 prop_assert!(kept <= usize::from(WINDOW));
                 prop_assert_eq!(receiver.release_at().is_some(), kept > 0);
@@ -444,7 +444,7 @@ mod tests {
             });
             let (mut receiver, mut out) = (HopReceiver::new(TIMING), Vec::new());
             for step in &order {
-                out.extend(receiver.receive((PEER, 1), after(start, *step), *step, at(0)));
+                out.extend(receiver.receive((PEER, StartId(1)), after(start, *step), *step, at(0)));
             }
             prop_assert_eq!(out, (0..order.len() as u16).collect::<Vec<_>>());
         }
@@ -463,7 +463,8 @@ mod tests {
                 for packet in receiver.release(now) {
                     prop_assert!(out.insert(packet));
                 }
-                for packet in receiver.receive((PEER, 1), after(start, *step), *step, now) {
+                let number = after(start, *step);
+                for packet in receiver.receive((PEER, StartId(1)), number, *step, now) {
                     prop_assert!(out.insert(packet));
                 }
             }

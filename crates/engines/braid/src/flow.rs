@@ -8,7 +8,7 @@ use ncmesh_code::{Coded, Window};
 use ncmesh_engine::Context;
 use ncmesh_engine::rng;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::coder::PREFIX;
+use ncmesh_engine::toolkit::coder::{pack, unpack};
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};
 use ncmesh_engine::topology::Metric;
@@ -164,7 +164,7 @@ impl Flow {
     /// Takes a packet of this node's own host. Small packets share a symbol of up to `longest`
     /// bytes while it waits: a frame takes long, however little is in it.
     pub(crate) fn push(&mut self, packet: &[u8], longest: usize, now: Instant) {
-        let symbol = [&(packet.len() as u16).to_be_bytes(), packet].concat();
+        let symbol = pack(packet);
         if let Some(open) = self.open
             && self.window.packet(open).is_some_and(|last| last.len() + symbol.len() <= longest)
             && self.window.append(open, &symbol)
@@ -564,18 +564,12 @@ impl Flow {
     }
 }
 
-/// Returns the packets in a symbol. Each has its length before it; zeros end it.
+/// Returns the packets in a symbol; zeros end it. One whose check is wrong is empty.
 fn packets_in(mut symbol: &[u8]) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
-    while let Some((len, rest)) = symbol.split_first_chunk::<PREFIX>() {
-        let len = usize::from(u16::from_be_bytes(*len));
-        match rest.split_at_checked(len) {
-            Some((packet, rest)) if len > 0 => {
-                packets.push(packet.to_vec());
-                symbol = rest;
-            }
-            _ => break,
-        }
+    while let Some(unpacked) = unpack(symbol) {
+        packets.push(unpacked.packet.unwrap_or_default().to_vec());
+        symbol = unpacked.rest;
     }
     packets
 }

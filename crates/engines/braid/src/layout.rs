@@ -67,8 +67,8 @@ pub(crate) const LAYOUTS: &[Layout] = &[
                 "payload",
                 Length::Rest(0, usize::MAX),
                 "Payload",
-                "combination of symbols: packets, each behind its length in two bytes; zeros. If \
-                 empty, the frame only asks",
+                "combination of symbols: packets, each behind its length (2) and check (4); zeros. \
+                 If empty, the frame only asks",
             )),
         ],
     },

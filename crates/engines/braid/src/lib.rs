@@ -67,7 +67,7 @@ use ncmesh_engine::toolkit::passing::{Passing, is_passed_on, outcome, way};
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{CodingStatus, DATA, FlowStatus, PacketError, check_packet, flow_of};
 use ncmesh_engine::{
-    Class, Context, Engine, Event, Filled, Frame, Offer, Summary, TunnelEngine, TxReport,
+    Class, Context, Engine, Filled, Frame, Offer, Summary, TunnelEngine, TxReport,
 };
 use ncmesh_wire::{NodeId, ServiceId};
 use std::collections::BTreeMap;
@@ -291,8 +291,10 @@ impl Braid {
         if cx.me == ends.1 {
             while let Some(packets) = flow.pop_packets(cx.now) {
                 for packet in packets {
-                    self.counters.delivered(ends.0, ends.1);
-                    cx.events.push_back(Event::Packet { from: ends.0, packet });
+                    if !packet.is_empty() {
+                        self.counters.delivered(ends.0, ends.1);
+                    }
+                    cx.hand_up(ends.0, packet);
                 }
             }
         }

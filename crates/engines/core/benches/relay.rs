@@ -14,7 +14,7 @@ use ncmesh_engine::topology::{Links, Topology};
 use ncmesh_engine::tunnel::{DATA, RelayMode};
 use ncmesh_engine::{Context, Engine, Frame, TunnelEngine};
 use ncmesh_engine_core::{Core, CoreConfig, ID};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
@@ -113,7 +113,8 @@ fn relays(criterion: &mut Criterion) {
             let work = |mut node: Node| {
                 let mut data = 0;
                 for (sender, body) in &frames {
-                    let frame = Frame { sender: *sender, epoch: 1, service: ID, kind: DATA, body };
+                    let frame =
+                        Frame { sender: *sender, start: StartId(1), service: ID, kind: DATA, body };
                     node.with(&topology, |engine, cx| engine.handle_frame(cx, &frame));
                     data += node.drain(&topology).len();
                 }

@@ -4,7 +4,7 @@
 //! filter, a node would answer each copy of a count, and add credit for each copy of a feedback.
 
 use ncmesh_engine::toolkit::sequence::Serial;
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 
 /// The last frame that passed. A generation has one filter for counts and one for
 /// feedback.
@@ -16,18 +16,18 @@ pub(crate) struct CopyFilter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Latest {
     sender: NodeId,
-    /// Epoch of the sender. It numbers its frames from the beginning in each.
-    epoch: u64,
+    /// Start of the sender. It numbers its frames from the beginning in each.
+    start: StartId,
     number: u16,
 }
 
 impl CopyFilter {
     /// Returns whether a frame is neither a copy of the last one nor older, and remembers it if so.
-    pub(crate) fn accept(&mut self, sender: NodeId, epoch: u64, number: u16) -> bool {
-        let known = self.latest.filter(|last| (last.sender, last.epoch) == (sender, epoch));
+    pub(crate) fn accept(&mut self, sender: NodeId, start: StartId, number: u16) -> bool {
+        let known = self.latest.filter(|last| (last.sender, last.start) == (sender, start));
         let is_new = known.is_none_or(|last| number.is_newer_than(last.number));
         if is_new {
-            self.latest = Some(Latest { sender, epoch, number });
+            self.latest = Some(Latest { sender, start, number });
         }
         is_new
     }

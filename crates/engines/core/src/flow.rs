@@ -154,8 +154,6 @@ impl Flow {
             // Packets were handed up before from the first one only.
             for position in core::mem::take(&mut egress.next)..generation.header.count {
                 match generation.packet(position) {
-                    // Its length is greater than its symbol: the packet was malformed.
-                    Some(packet) if packet.is_empty() => {}
                     Some(packet) => hand_up(packet),
                     None => lost += 1,
                 }
@@ -170,12 +168,10 @@ impl Flow {
     pub(crate) fn deliver(&mut self, mut hand_up: impl FnMut(Vec<u8>)) {
         let Role::Destination(egress) = &mut self.role else { return };
         while let Some(generation) = self.generations.get_mut(&self.oldest) {
-            // Packets in order, up to the first that is not decoded. An empty one was malformed.
+            // Packets in order, up to the first that is not decoded.
             while let Some(packet) = generation.packet(egress.next) {
                 egress.next += 1;
-                if !packet.is_empty() {
-                    hand_up(packet);
-                }
+                hand_up(packet);
             }
             // The generation is finished when the source has closed it and every packet is up.
             if !generation.has_full_rank() || egress.next < generation.header.count {

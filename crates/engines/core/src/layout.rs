@@ -42,7 +42,7 @@ const GENERATION: Part = Part::Include(&[
         u16(
             "core.symbol_size",
             "Symbol size, bytes",
-            "length of a packet with its own length (2) before it and zeros behind",
+            "length of a packet with its own length (2) and check (4) before it and zeros behind",
         )
         .at_least(3),
     ),

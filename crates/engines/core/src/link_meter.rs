@@ -9,7 +9,7 @@ use crate::frame::{LinkReport, MAX_LINK_REPORTS};
 use core::cmp::Reverse;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Topology;
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 use std::collections::BTreeMap;
 
 /// Frames after which older ones count half: a mean over some generations, as the paper advises.
@@ -41,7 +41,7 @@ const MAX_COPIES: u32 = 16;
 /// Data frames of one neighbour.
 #[derive(Clone, Copy, Debug)]
 struct Counter {
-    epoch: u64,
+    start: StartId,
     latest_serial: u16,
     received: u16,
     sent: u16,
@@ -59,15 +59,15 @@ pub(crate) struct LinkMeter {
 impl LinkMeter {
     // ---- measuring
 
-    /// Counts a data frame of a neighbour in its present epoch.
+    /// Counts a data frame of a neighbour in its present start.
     pub(crate) fn count_frame(
         &mut self,
         transmitter: NodeId,
-        epoch: u64,
+        start: StartId,
         serial: u16,
         now: Instant,
     ) {
-        self.note_serial(transmitter, epoch, serial, now);
+        self.note_serial(transmitter, start, serial, now);
         if let Some(counter) = self.counters.get_mut(&transmitter) {
             counter.received = (counter.received + 1).min(counter.sent);
         }
@@ -77,7 +77,7 @@ impl LinkMeter {
     pub(crate) fn note_serial(
         &mut self,
         transmitter: NodeId,
-        epoch: u64,
+        start: StartId,
         serial: u16,
         now: Instant,
     ) {
@@ -85,13 +85,13 @@ impl LinkMeter {
             return;
         }
         let before = serial.wrapping_sub(1);
-        let fresh = Counter { epoch, latest_serial: before, received: 0, sent: 0, heard_at: now };
+        let fresh = Counter { start, latest_serial: before, received: 0, sent: 0, heard_at: now };
         let counter = self.counters.entry(transmitter).or_insert(fresh);
 
         // A small step forward counts, a small step back is a late or repeated frame, and anything
         // else is another start.
         let ahead = serial.wrapping_sub(counter.latest_serial);
-        if counter.epoch != epoch || (ahead > MAX_GAP && ahead < u16::MAX - MAX_GAP) {
+        if counter.start != start || (ahead > MAX_GAP && ahead < u16::MAX - MAX_GAP) {
             *counter = Counter { sent: 1, latest_serial: serial, ..fresh };
         } else if ahead <= MAX_GAP {
             (counter.latest_serial, counter.sent) = (serial, counter.sent + ahead);

@@ -9,12 +9,13 @@ use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{LinkState, Links, Topology};
 use ncmesh_stack::{Stack, StackConfig};
-use ncmesh_wire::{Cipher, FlowId, NodeId, Sealer, ServiceId, Writer};
+use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, Writer};
 
 fn stack() -> Stack {
     let config = StackConfig {
         node: NodeId(1),
         name: "n1".into(),
+        salt: Salt([1; 16]),
         epoch: 1,
         seed: 1,
         mtu: 1500,
@@ -24,7 +25,9 @@ fn stack() -> Stack {
         engines: toml::Table::new(),
         file: FileLimits::default(),
     };
-    Stack::new(config, Registry(&[PACIFIER]), Instant::default()).unwrap()
+    let mut stack = Stack::new(config, Registry(&[PACIFIER]), Instant::default()).unwrap();
+    stack.trust_all();
+    stack
 }
 
 /// A frame of node 2, as heard here.
@@ -50,7 +53,7 @@ fn announcement(serial: u32, version: Version, phase: TransferPhase) -> Announce
 fn a_packet_that_would_not_fit_a_frame_when_sent_on_is_malformed() {
     let (mut stack, mut storage) = (stack(), MemoryStorage::default());
     stack.pin_topology(Topology::new(0.05).into());
-    let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
+    let mut sealer = Sealer::new(Cipher::Null, NodeId(2), Salt([1; 16]));
     // Systematic and without a piggyback. Sent on it would have 32 coefficients instead of one
     // byte, and perhaps a piggyback.
     let datagram = heard(&mut sealer, 1, |out| {
@@ -67,7 +70,7 @@ fn a_packet_that_would_not_fit_a_frame_when_sent_on_is_malformed() {
 #[test]
 fn an_end_before_acceptance_leaves_no_reception_open() {
     let (mut stack, mut storage) = (stack(), MemoryStorage::default());
-    let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
+    let mut sealer = Sealer::new(Cipher::Null, NodeId(2), Salt([1; 16]));
     for (number, phase) in [(1, TransferPhase::Open), (2, TransferPhase::Ended)] {
         let announcement = announcement(1, Version { epoch: 1, number }, phase);
         let datagram = heard(&mut sealer, 0, |out| announcement.write(out));
@@ -88,7 +91,7 @@ fn a_source_that_restarts_is_refused_again_when_the_table_is_full() {
         topology.learn(NodeId(node), state);
     }
     stack.pin_topology(topology.into());
-    let mut sealer = Sealer::new(Cipher::Null, NodeId(2), 1);
+    let mut sealer = Sealer::new(Cipher::Null, NodeId(2), Salt([1; 16]));
     let full = FileLimits::default().kept as u32;
     // Acknowledgments that an announcement in this epoch of its source causes.
     let mut acks_after = |serial, epoch| {

@@ -17,7 +17,7 @@ use ncmesh_engine_file::multicast::{
     FileMulticast, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, frame,
 };
 use ncmesh_stack::{Stack, StackConfig};
-use ncmesh_wire::{Cipher, FlowId, NodeId, ServiceId};
+use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, ServiceId};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -167,6 +167,7 @@ impl Node {
         let config = StackConfig {
             node: NodeId(id),
             name: format!("n{id}"),
+            salt: Salt([1; 16]),
             epoch: 1,
             seed: 1,
             mtu: 1500,

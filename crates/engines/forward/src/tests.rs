@@ -8,6 +8,7 @@ use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::testing::directed;
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::topology::Topology;
+use ncmesh_wire::StartId;
 use proptest::prelude::*;
 
 fn header() -> Header {
@@ -91,7 +92,8 @@ impl Bench {
         let mut body = Vec::new();
         header.write(&mut body);
         body.extend_from_slice(b"packet");
-        let frame = Frame { sender: NodeId(1), epoch: 1, service: ID, kind: DATA, body: &body };
+        let frame =
+            Frame { sender: NodeId(1), start: StartId(1), service: ID, kind: DATA, body: &body };
         self.with(|engine, cx| engine.handle_frame(cx, &frame));
     }
 
@@ -116,7 +118,7 @@ impl Bench {
     fn hear_queue(&mut self, sender: NodeId, ms: u64) {
         let mut body = Vec::new();
         Queue { pause: Duration::from_millis(ms) }.write(&mut body);
-        let frame = Frame { sender, epoch: 1, service: ID, kind: QUEUE, body: &body };
+        let frame = Frame { sender, start: StartId(1), service: ID, kind: QUEUE, body: &body };
         self.with(|engine, cx| engine.handle_frame(cx, &frame));
     }
 

@@ -124,9 +124,7 @@ impl Egress {
         while let Some(generation) = generations.get_mut(&self.generation) {
             while let Some(packet) = generation.packet(self.index) {
                 self.index += 1;
-                if !packet.is_empty() {
-                    hand_up(packet);
-                }
+                hand_up(packet);
             }
             if generation.packets == 0 || self.index < generation.packets {
                 return;

@@ -18,7 +18,7 @@ use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, check_packet};
-use ncmesh_engine::{Class, Context, Engine, Event, Filled, Frame, Offer, TunnelEngine, TxReport};
+use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TunnelEngine, TxReport};
 use ncmesh_wire::{NodeId, ServiceId};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -80,7 +80,7 @@ impl Mc2 {
         if flow.instance != instance {
             return cx.counters.drop(DropReason::Stale);
         }
-        if let Err(why) = flow.handle_data(frame.sender, frame.epoch, &data, cx) {
+        if let Err(why) = flow.handle_data(frame.sender, frame.start, &data, cx) {
             cx.counters.drop(why);
         }
     }
@@ -150,10 +150,10 @@ impl Mc2 {
         }
         for flow in self.flows.values_mut() {
             let from = flow.instance.source;
-            flow.deliver(|packet| cx.events.push_back(Event::Packet { from, packet }));
+            flow.deliver(|packet| cx.hand_up(from, packet));
             if flow.handle_due(&self.config, self.access, cx) {
                 // Packets that waited for what was given up are next in order now.
-                flow.deliver(|packet| cx.events.push_back(Event::Packet { from, packet }));
+                flow.deliver(|packet| cx.hand_up(from, packet));
             }
         }
 

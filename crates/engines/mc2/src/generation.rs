@@ -98,8 +98,8 @@ impl Generation {
         new
     }
 
-    /// Returns the packet at `index` if it is decoded. It is empty if its length field exceeds the
-    /// symbol.
+    /// Returns the packet at `index` if it is decoded. It is empty if it was decoded to
+    /// something else than was sent.
     pub(crate) fn packet(&mut self, index: u8) -> Option<Vec<u8>> {
         self.coder.packet(index)
     }

@@ -140,8 +140,8 @@ const PACKETS: Layout = Layout {
             "payload",
             Length::Rest(MIN_PAYLOAD, 65_535),
             "Payload",
-            "a combination of packets, each with its length (2) before it and zeros behind; \
-             without the zeros at its end",
+            "a combination of packets, each with its length (2) and check (4) before it and \
+             zeros behind; without the zeros at its end",
         )),
         Part::Check(Check::AtMost("payload", "mc2.symbol_size")),
     ],

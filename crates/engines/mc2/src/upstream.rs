@@ -17,7 +17,7 @@ use crate::generation::Generation;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::sequence::{Received, SequenceWindow};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 use std::collections::BTreeMap;
 
 /// Frames of a previous hop that wants acknowledgments, after which a report is due.
@@ -37,8 +37,8 @@ const MAX_ANNOUNCED_PER_PACKET: u16 = 8;
 /// One previous hop of a flow.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    /// Its epoch. Another start of the node numbers its frames anew.
-    epoch: u64,
+    /// Its start. Another one numbers its frames anew.
+    start: StartId,
     node: NodeId,
     /// Its frames that arrived, by serial number.
     received: SequenceWindow<u16>,
@@ -72,14 +72,14 @@ impl Upstream {
     /// `delivery_back` of this node's frames.
     pub(crate) fn new(
         node: NodeId,
-        epoch: u64,
+        start: StartId,
         header: &GenerationHeader,
         me: NodeId,
         delivery_back: f64,
         now: Instant,
     ) -> Self {
         let mut upstream = Self {
-            epoch,
+            start,
             node,
             received: SequenceWindow::new(header.serial),
             unacknowledged: u32::from(header.wants_ack),
@@ -93,9 +93,9 @@ impl Upstream {
         upstream
     }
 
-    /// Returns whether this is the state of its start `epoch`.
-    pub(crate) fn is_of(&self, epoch: u64) -> bool {
-        self.epoch == epoch
+    /// Returns whether this is the state of this `start`.
+    pub(crate) fn is_of(&self, start: StartId) -> bool {
+        self.start == start
     }
 
     // ---- frames

@@ -92,7 +92,7 @@ impl Xor {
             self.pass_on(cx, header, bytes);
             return;
         }
-        let (sender, sequence) = ((frame.sender, frame.epoch), header.sequence);
+        let (sender, sequence) = ((frame.sender, frame.start), header.sequence);
         for (header, bytes) in self.receiver.receive(sender, sequence, (header, bytes), cx.now) {
             self.pass_on(cx, header, bytes);
         }

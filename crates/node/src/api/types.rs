@@ -18,6 +18,9 @@ pub struct Status {
     pub name: String,
     /// Number of this start of the node (epoch).
     pub epoch: u64,
+    /// Ids that two nodes use, this node's own among them, as was noticed in the last minutes.
+    #[serde(default)]
+    pub duplicates: Vec<u16>,
     /// Seconds since the daemon started.
     pub uptime_s: f64,
     /// Description of the radio, in words.

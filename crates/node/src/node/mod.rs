@@ -27,7 +27,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::files::Files;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
-use ncmesh_wire::{Cipher, FlowId, NodeId};
+use ncmesh_wire::{Cipher, FlowId, NodeId, Salt};
 use saving::Savers;
 pub use send::Receivers;
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,7 +95,9 @@ pub struct Parts {
     pub state: StateDir,
     /// The list of files received.
     pub delivered: Delivered,
-    /// Which start of the node this is, already on disk.
+    /// Random number of this start.
+    pub salt: Salt,
+    /// Number of this start, higher than any before.
     pub epoch: u64,
     /// Seeds the node's randomness.
     pub seed: u64,
@@ -117,7 +119,6 @@ impl Node {
         let stack = Stack::new(stack_config(config, &parts), REGISTRY, clock.now())?;
         let tunnel = Tunnel::new(config, &stack)?;
         let inboxes = parts.state.inboxes();
-        let peers: BTreeMap<NodeId, u64> = parts.state.peer_epochs().into_iter().collect();
         let mut node = Self {
             stack,
             storage: FileStorage::new(config.inbox_limits.space),
@@ -130,7 +131,7 @@ impl Node {
             unfinished: Default::default(),
             sources: BTreeMap::new(),
             last_heard: BTreeMap::new(),
-            savers: Savers::new(parts.epoch, peers.clone(), inboxes),
+            savers: Savers::new(inboxes),
             chores: Default::default(),
             radio: parts.radio,
             mtu: config.radio.mtu(),
@@ -139,9 +140,6 @@ impl Node {
             coding_stopped: BTreeSet::new(),
         };
         node.check_schemes()?;
-        for (peer, epoch) in peers {
-            node.stack.remember_epoch(peer, epoch);
-        }
         Ok(node)
     }
 
@@ -184,7 +182,8 @@ impl Node {
         self.do_chores(now);
     }
 
-    /// A frame was heard from `from`. Says which node sent it, if it is authentic.
+    /// A frame was heard. Says which node sent it, if it is authentic, new, and of a node that has
+    /// proved that it is there.
     pub fn handle_datagram(&mut self, datagram: &[u8]) -> Option<NodeId> {
         let now = self.clock.now();
         let sender = self.stack.at(now, &mut self.storage).handle_datagram(datagram)?;
@@ -197,12 +196,10 @@ impl Node {
         self.stack.at(self.clock.now(), &mut self.storage).handle_tx_report(report);
     }
 
-    /// Whether there is something to transmit. Not before the epoch that its frame would carry is
-    /// on disk.
+    /// Whether there is something to transmit.
     #[must_use]
     pub fn wants_radio(&self) -> bool {
-        self.savers.epoch.is_saved(&self.stack.epoch())
-            && self.stack.offer(self.clock.now()).is_some()
+        self.stack.offer(self.clock.now()).is_some()
     }
 
     /// Writes the frame to transmit now; says to whom (`Some(None)`: to all).
@@ -251,6 +248,7 @@ fn stack_config(config: &NodeConfig, parts: &Parts) -> StackConfig {
     StackConfig {
         node: config.id,
         name: config.name.clone(),
+        salt: parts.salt,
         epoch: parts.epoch,
         seed: parts.seed,
         mtu: config.radio.mtu(),

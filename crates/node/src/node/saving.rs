@@ -1,14 +1,13 @@
 //! What the daemon remembers beyond a restart, written by other threads when it changed: its epoch,
-//! the epochs of its peers, inboxes other than the configured one, and receivers of sent files.
+//! inboxes other than the configured one, and receivers of sent files.
 //!
-//! A write that fails is tried again with a backoff ([`Saver`]). The daemon goes on meanwhile,
-//! except that it sends nothing under an epoch that is not on disk.
+//! A write that fails is tried again with a backoff ([`Saver`]). The daemon goes on meanwhile.
 
 use super::Node;
 use ncmesh_engine::file::{Stage, TransferStatus};
 use ncmesh_engine::time::Instant;
 use ncmesh_host::saving::Saver;
-use ncmesh_wire::{FlowId, NodeId};
+use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -16,28 +15,18 @@ use std::path::PathBuf;
 /// Values that are kept on disk.
 pub(super) struct Savers {
     pub(super) epoch: Saver<u64>,
-    peers: Saver<BTreeMap<NodeId, u64>>,
     inboxes: Saver<BTreeMap<FlowId, PathBuf>>,
 }
 
 impl Savers {
-    /// Returns savers of what was read from the disk at the start.
-    pub(super) fn new(
-        epoch: u64,
-        peers: BTreeMap<NodeId, u64>,
-        inboxes: BTreeMap<FlowId, PathBuf>,
-    ) -> Self {
-        let (peers, inboxes) = (Saver::new(peers), Saver::new(inboxes));
-        Self { epoch: Saver::new(epoch), peers, inboxes }
+    /// Returns savers of the inboxes that were read from the disk, and of an epoch that is new.
+    pub(super) fn new(inboxes: BTreeMap<FlowId, PathBuf>) -> Self {
+        Self { epoch: Saver::new(0), inboxes: Saver::new(inboxes) }
     }
 
     /// When [`Node::save`] is to be called again though nothing happened.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        let Self { epoch, peers, inboxes } = self;
-        [epoch.poll_timeout(), peers.poll_timeout(), inboxes.poll_timeout()]
-            .into_iter()
-            .flatten()
-            .min()
+        [self.epoch.poll_timeout(), self.inboxes.poll_timeout()].into_iter().flatten().min()
     }
 }
 
@@ -46,18 +35,15 @@ impl Node {
     pub(super) fn save(&mut self) {
         let now = self.clock.now();
 
-        // The stack raises its epoch if others remember a higher one than the state directory did.
+        // The stack raises its epoch if others remember a higher one.
         if let Some(epoch) = self.savers.epoch.begin(&self.stack.epoch(), now) {
             let state = self.state.clone();
             self.handle.work(
                 move || state.save_epoch(epoch),
                 |node, written| {
-                    if written.is_err() {
-                        tracing::error!("nothing is sent until the epoch is saved");
-                    }
                     let now = node.clock.now();
-                    node.chores.note("epoch", &written);
                     node.savers.epoch.handle_written(written.is_ok(), now);
+                    node.chores.note("epoch", &written);
                 },
             );
         }
@@ -74,11 +60,6 @@ impl Node {
                 },
             );
         }
-
-        // Peers are written by `tidy`; here only again after a failure.
-        if self.savers.peers.poll_timeout().is_some_and(|at| at <= now) {
-            self.save_peer_epochs(now);
-        }
     }
 
     /// Writes what may be a few seconds old on disk. To be called every few seconds.
@@ -86,22 +67,6 @@ impl Node {
         self.save_receivers();
         self.note_coding();
         self.tidy_parts();
-        self.save_peer_epochs(self.clock.now());
-    }
-
-    fn save_peer_epochs(&mut self, now: Instant) {
-        let epochs = self.stack.epochs().collect();
-        if let Some(epochs) = self.savers.peers.begin(&epochs, now) {
-            let state = self.state.clone();
-            self.handle.work(
-                move || state.save_peer_epochs(&epochs),
-                |node, written| {
-                    let now = node.clock.now();
-                    node.savers.peers.handle_written(written.is_ok(), now);
-                    node.chores.note("peers", &written);
-                },
-            );
-        }
     }
 
     /// Remembers how receivers of files under way ended.
@@ -127,11 +92,5 @@ impl Node {
                 },
             );
         }
-    }
-
-    /// Remembers the peers' epochs at the end, when waiting does no harm.
-    pub fn save_peers(&mut self) {
-        let saved = self.state.save_peer_epochs(&self.stack.epochs().collect());
-        self.chores.note("peers", &saved);
     }
 }

@@ -27,6 +27,7 @@ impl Node {
             id: self.id().0,
             name: self.stack.name().into(),
             epoch: self.stack.epoch(),
+            duplicates: self.stack.duplicates().map(|id| id.0).collect(),
             uptime_s: self.clock.now().as_secs_f64(),
             radio: self.radio.clone(),
             mtu: self.mtu,
@@ -58,13 +59,12 @@ impl Node {
                  your own nodes, give all the same [node] key"
             ));
         }
-        let duplicates = dropped(DropReason::DuplicateId);
-        if duplicates > 0 {
-            hints.push(format!(
-                "another node uses id {} too ({duplicates} frames); give each node its own [node] \
-                 id",
-                self.id()
-            ));
+        for id in self.stack.duplicates() {
+            hints.push(if id == self.id() {
+                format!("another node uses id {id} too; give each node its own [node] id")
+            } else {
+                format!("two nodes use id {id}; give each node its own [node] id")
+            });
         }
         let versions = dropped(DropReason::Version);
         if versions > 0 {

@@ -5,6 +5,7 @@
 //! [`transmit`](Radio::transmit), a frame made at that moment, or with [`decline`](Radio::decline).
 //! The outcome follows as [`RadioEvent::Report`]. At most one frame therefore waits in a radio.
 
+mod addresses;
 pub mod air;
 mod pacing;
 pub mod udp;
@@ -55,6 +56,13 @@ pub trait Radio {
 
     /// Answers a grant without a frame.
     fn decline(&mut self) -> impl Future<Output = io::Result<()>>;
+
+    /// Takes a frame that has come already. It replaces the contents of `buffer`. Returns the
+    /// address that it came from, or `None` if the radio knows of no frame.
+    fn try_receive(&mut self, buffer: &mut Vec<u8>) -> Option<Self::Address> {
+        let _ = buffer;
+        None
+    }
 
     /// Waits for the next event. A received frame replaces the contents of `buffer`. Cancel-safe.
     fn event(

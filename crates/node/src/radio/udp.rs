@@ -5,6 +5,7 @@
 //! coded, and not in the driver's queue. Unicast frames go to the address that their receiver was
 //! last heard from. Only IPv4 is used, because IPv6 has no broadcast.
 
+use super::addresses::Addresses;
 use super::pacing::Pacing;
 use super::{Radio, RadioEvent};
 use crate::alarm::Alarm;
@@ -13,7 +14,6 @@ use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_wire::NodeId;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::{Duration, Instant};
@@ -94,7 +94,7 @@ pub struct UdpRadio {
     /// Address of this node, to recognise its own broadcasts.
     own: SocketAddr,
     everyone: SocketAddr,
-    addresses: BTreeMap<NodeId, SocketAddr>,
+    addresses: Addresses<SocketAddr>,
     pacing: Pacing,
     alarm: Alarm,
     mtu: usize,
@@ -118,7 +118,7 @@ impl UdpRadio {
             socket: open_socket(config)?,
             own: SocketAddrV4::new(address, config.port).into(),
             everyone: SocketAddrV4::new(broadcast, config.port).into(),
-            addresses: BTreeMap::new(),
+            addresses: Addresses::new(),
             pacing: Pacing::new(config.rate.bits_per_second, Instant::now()),
             alarm: Alarm::new().map_err(|e| UdpError::Io(config.interface.clone(), e))?,
             mtu: config.mtu,
@@ -194,7 +194,7 @@ impl Radio for UdpRadio {
     }
 
     fn learn(&mut self, node: NodeId, address: SocketAddr) {
-        self.addresses.insert(node, address);
+        self.addresses.learn(node, address, Instant::now());
     }
 
     async fn request(&mut self) -> io::Result<()> {
@@ -203,13 +203,24 @@ impl Radio for UdpRadio {
     }
 
     async fn transmit(&mut self, frame: &[u8], to: Option<NodeId>) -> io::Result<()> {
-        let to = to.and_then(|node| self.addresses.get(&node)).unwrap_or(&self.everyone);
-        self.sending = Some((frame.to_vec(), *to));
+        let to = to.and_then(|node| self.addresses.get(node)).unwrap_or(self.everyone);
+        self.sending = Some((frame.to_vec(), to));
         Ok(())
     }
 
     async fn decline(&mut self) -> io::Result<()> {
         Ok(())
+    }
+
+    fn try_receive(&mut self, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        buffer.resize(self.mtu + 1, 0);
+        loop {
+            let (length, from) = self.socket.try_recv_from(buffer).ok()?;
+            if from != self.own {
+                buffer.truncate(length);
+                return Some(from);
+            }
+        }
     }
 
     async fn event(&mut self, buffer: &mut Vec<u8>) -> io::Result<RadioEvent<SocketAddr>> {

@@ -1,5 +1,4 @@
-//! State that must survive a restart: this node's epoch, its peers' epochs, files being sent, files
-//! received.
+//! State that should survive a restart: this node's epoch, files being sent, files received.
 
 mod delivered;
 mod outgoing;
@@ -9,7 +8,7 @@ use crate::durable;
 use crate::root::Root;
 pub(crate) use delivered::append as append_delivery;
 pub use delivered::{Delivered, Delivery};
-use ncmesh_wire::{FlowId, NodeId};
+use ncmesh_wire::FlowId;
 pub use outgoing::{OutgoingFile, OutgoingJournal};
 pub(crate) use record::to_hex;
 pub use record::{ManifestRecord, RecordError};
@@ -25,8 +24,6 @@ const LONGEST_EPOCH: u64 = 64;
 /// Length of the longest list of inboxes read, bytes: room for all possible receptions with paths
 /// of 4 KiB.
 const LONGEST_INBOXES: u64 = 1 << 20;
-/// Length of the longest file of peers read, bytes: room for a line for every possible node.
-const LONGEST_PEERS: u64 = 2 << 20;
 
 /// Reason why a state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -72,27 +69,32 @@ impl StateDir {
         }
     }
 
-    /// Returns an epoch higher than any before, after writing it to disk.
+    /// Returns an epoch higher than any before.
     ///
-    /// Nonces of sealed frames contain the epoch and must never repeat. The epoch also grows with
-    /// the wall clock, so that it grows even if the directory was lost.
+    /// Epochs order what this node tells in different starts. They grow with the wall clock, so
+    /// that they grow even if the directory was lost, and beyond the last one that was saved, so
+    /// that they grow without a clock. A node that has neither learns from its neighbours.
     ///
     /// # Errors
-    /// [`StateError::Io`] if it cannot be written. The node must not send anything then.
+    /// [`StateError::Io`] if the operating system has no random numbers.
     pub fn next_epoch(&self) -> Result<u64, StateError> {
-        let failed = |e| StateError::Io(self.dir.clone(), e);
-        let bytes = durable::read(&self.epoch_file(), LONGEST_EPOCH).map_err(failed)?;
-        let last = parse_epoch(&bytes);
-        if last.is_none() && !bytes.is_empty() {
-            let file = self.epoch_file();
-            tracing::warn!("{} is damaged; the next epoch is taken from the clock", file.display());
-        }
+        let file = self.epoch_file();
+        let last = durable::read(&file, LONGEST_EPOCH).map(|bytes| (parse_epoch(&bytes), bytes));
+        let last = match last {
+            Ok((None, bytes)) if !bytes.is_empty() => {
+                tracing::warn!("{} is damaged; the epoch is taken from the clock", file.display());
+                None
+            }
+            Ok((last, _)) => last,
+            Err(e) => {
+                tracing::warn!("{} cannot be read: {e}; the clock is trusted", file.display());
+                None
+            }
+        };
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let chance = getrandom::u32().map_err(|e| failed(e.into()))?;
+        let chance = getrandom::u32().map_err(|e| StateError::Io(self.dir.clone(), e.into()))?;
         let clock = (since_1970.as_millis() as u64) << 16 | u64::from(chance & 0xFFFF);
-        let epoch = clock.max(last.map_or(0, |last| last + NEXT_EPOCH));
-        self.save_epoch(epoch).map_err(failed)?;
-        Ok(epoch)
+        Ok(clock.max(last.map_or(0, |last| last + NEXT_EPOCH)))
     }
 
     /// Saves `epoch` as the one in use.
@@ -101,23 +103,6 @@ impl StateDir {
     /// The file cannot be written.
     pub fn save_epoch(&self, epoch: u64) -> io::Result<()> {
         durable::replace(&self.epoch_file(), format!("{epoch}\n").as_bytes())
-    }
-
-    /// Returns the latest epochs of other nodes heard before this start. Empty if the file is
-    /// missing or damaged.
-    #[must_use]
-    pub fn peer_epochs(&self) -> Vec<(NodeId, u64)> {
-        parse_peers(&self.read("peers", LONGEST_PEERS))
-    }
-
-    /// Saves the latest epochs heard of other nodes.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn save_peer_epochs(&self, epochs: &BTreeMap<NodeId, u64>) -> io::Result<()> {
-        let lines: String =
-            epochs.iter().map(|(node, epoch)| format!("{node} {epoch}\n")).collect();
-        durable::replace(&self.dir.join("peers"), lines.as_bytes())
     }
 
     /// Returns the directories of receptions that do not go to the configured inbox. Empty if the
@@ -177,16 +162,6 @@ pub fn parse_epoch(bytes: &[u8]) -> Option<u64> {
     (epoch <= u64::MAX - NEXT_EPOCH).then_some(epoch)
 }
 
-/// Parses the file with the peers' epochs. Damaged lines are skipped.
-#[must_use]
-pub fn parse_peers(bytes: &[u8]) -> Vec<(NodeId, u64)> {
-    let line = |line: &[u8]| {
-        let (node, epoch) = std::str::from_utf8(line).ok()?.split_once(' ')?;
-        Some((NodeId(node.parse().ok()?), epoch.parse().ok()?))
-    };
-    bytes.split(|byte| *byte == b'\n').filter_map(line).collect()
-}
-
 /// Parses the list of inboxes. Damaged entries are skipped.
 #[must_use]
 pub fn parse_inboxes(bytes: &[u8]) -> BTreeMap<FlowId, PathBuf> {
@@ -197,6 +172,7 @@ pub fn parse_inboxes(bytes: &[u8]) -> BTreeMap<FlowId, PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ncmesh_wire::NodeId;
 
     #[test]
     fn inboxes_are_remembered_and_damage_is_survived() {
@@ -216,6 +192,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::open(dir.path()).unwrap();
         let first = state.next_epoch().unwrap();
+        state.save_epoch(first).unwrap();
         assert!(state.next_epoch().unwrap() >> 16 > first >> 16);
         state.save_epoch(u64::MAX / 2).unwrap();
         assert_eq!(state.next_epoch().unwrap(), u64::MAX / 2 + NEXT_EPOCH);
@@ -231,7 +208,7 @@ mod tests {
         }
         std::fs::remove_file(dir.path().join("epoch")).unwrap();
         std::fs::create_dir(dir.path().join("epoch")).unwrap();
-        assert!(matches!(state.next_epoch(), Err(StateError::Io(..))));
+        assert!(state.next_epoch().unwrap() < u64::MAX / 2);
     }
 
     #[test]
@@ -248,14 +225,12 @@ mod tests {
         let beside = tempfile::tempdir().unwrap();
         let victim = beside.path().join("victim");
         std::fs::write(&victim, "3 9\n").unwrap();
-        let names = ["epoch", "peers", "inboxes", "delivered", "lock"];
+        let names = ["epoch", "inboxes", "delivered", "lock"];
         for name in names.iter().flat_map(|name| [(*name).to_owned(), format!("{name}.new")]) {
             let dir = tempfile::tempdir().unwrap();
             std::os::unix::fs::symlink(&victim, dir.path().join(&name)).unwrap();
             if let Ok(state) = StateDir::open(dir.path()) {
-                assert_eq!(state.peer_epochs(), [], "{name} was read");
                 let _ = state.next_epoch();
-                let _ = state.save_peer_epochs(&BTreeMap::new());
                 let _ = state.save_inboxes(&BTreeMap::new());
                 let _ = state.delivered();
             }
@@ -264,16 +239,5 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(beside.path(), dir.path().join("outgoing")).unwrap();
         assert!(StateDir::open(dir.path()).is_err());
-    }
-
-    #[test]
-    fn peers_are_remembered_and_damage_is_skipped() {
-        let dir = tempfile::tempdir().unwrap();
-        let state = StateDir::open(dir.path()).unwrap();
-        assert_eq!(state.peer_epochs(), []);
-        state.save_peer_epochs(&BTreeMap::from([(NodeId(3), 9), (NodeId(4), 8)])).unwrap();
-        assert_eq!(state.peer_epochs(), [(NodeId(3), 9), (NodeId(4), 8)]);
-        std::fs::write(dir.path().join("peers"), b"\xFF 1\n3 9\n4").unwrap();
-        assert_eq!(state.peer_epochs(), [(NodeId(3), 9)]);
     }
 }

@@ -10,7 +10,7 @@ use ncmesh_medium::{MediumConfig, MediumError};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::{ConfigError, StackConfig};
-use ncmesh_wire::{Cipher, Key};
+use ncmesh_wire::{Cipher, Key, Salt};
 use rand_core::RngCore;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -107,12 +107,14 @@ impl SimulationConfig {
     }
 
     /// Returns the configuration of a node at its `starts`-th start, counted from 0. A restarted
-    /// node has a new epoch and other random draws.
+    /// node has a new salt, a greater epoch and other random draws.
     pub(super) fn stack(&self, node: usize, starts: u64) -> StackConfig {
+        let (salt, epoch) = self.start(node, starts);
         StackConfig {
             node: node_id(node),
             name: self.names[node].clone(),
-            epoch: self.epoch(node, starts),
+            salt,
+            epoch,
             seed: self.seed.wrapping_add(starts << 32),
             mtu: self.mtu,
             cipher: self.cipher(),
@@ -123,11 +125,14 @@ impl SimulationConfig {
         }
     }
 
-    /// Returns the epoch of a start as daemons make them: milliseconds that grow from start to
-    /// start, and 16 random bits.
-    fn epoch(&self, node: usize, starts: u64) -> u64 {
-        let random = rng::stream(self.seed, node_id(node), "start", &starts.to_string()).next_u32();
-        (starts + 1) << (BETWEEN_STARTS + 16) | u64::from(random & 0xFFFF)
+    /// Returns the salt and the epoch of a start as daemons make them: 128 random bits; and
+    /// milliseconds that grow from start to start, with 16 random bits.
+    fn start(&self, node: usize, starts: u64) -> (Salt, u64) {
+        let mut rng = rng::stream(self.seed, node_id(node), "start", &starts.to_string());
+        let epoch = (starts + 1) << (BETWEEN_STARTS + 16) | u64::from(rng.next_u32() & 0xFFFF);
+        let mut salt = [0; 16];
+        rng.fill_bytes(&mut salt);
+        (Salt(salt), epoch)
     }
 
     /// Returns the topology that all nodes know from the start; `None` if they measure it.

@@ -1,15 +1,16 @@
 //! The hello at the front of a hello frame.
 
 use crate::link::{Hello, MAX_ASKED, MAX_LATE};
+use crate::peers::{LEAST_LEN, Proofs};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::Duration;
 use ncmesh_wire::{Reader, Writer};
 
 /// Length of a hello that asks nobody, bytes.
-pub(super) const HELLO_LEN: usize = 2 + 2 + 2 + 2 + 8 + 2;
+pub(super) const HELLO_LEN: usize = 2 + 2 + 2 + 2 + 8 + 2 + LEAST_LEN;
 
-/// Appends a hello.
-pub(super) fn write_hello(hello: &Hello, out: &mut Vec<u8>) {
+/// Appends a hello, with proofs of presence.
+pub(super) fn write_hello(hello: &Hello, proofs: &Proofs, out: &mut Vec<u8>) {
     let millis = u16::try_from(hello.interval.as_millis()).unwrap_or(u16::MAX);
     let mut w = Writer::new(out);
     w.u16(millis)
@@ -22,10 +23,11 @@ pub(super) fn write_hello(hello: &Hello, out: &mut Vec<u8>) {
     for node in hello.asks.iter().chain(&hello.late) {
         w.node(*node);
     }
+    proofs.write(&mut w);
 }
 
-/// Reads a hello. A reader of states follows it.
-pub(super) fn read_hello(r: &mut Reader<'_>) -> Result<Hello, Malformed> {
+/// Reads a hello with its proofs. States follow it.
+pub(super) fn read_hello(r: &mut Reader<'_>) -> Result<(Hello, Proofs), Malformed> {
     let interval = Duration::from_millis(u64::from(r.u16()?.max(1)));
     let (short_sent, long_sent, neighbors, digest) = (r.u16()?, r.u16()?, r.u16()?, r.u64()?);
     let (asked, late) = (usize::from(r.u8()?), usize::from(r.u8()?));
@@ -34,13 +36,15 @@ pub(super) fn read_hello(r: &mut Reader<'_>) -> Result<Hello, Malformed> {
     }
     let mut nodes = |count| (0..count).map(|_| r.node()).collect::<Result<Vec<_>, _>>();
     let (asks, late) = (nodes(asked)?, nodes(late)?);
-    Ok(Hello { interval, short_sent, long_sent, neighbors, digest, asks, late })
+    let hello = Hello { interval, short_sent, long_sent, neighbors, digest, asks, late };
+    Ok((hello, Proofs::read(r)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_wire::NodeId;
+    use crate::peers::Heard;
+    use ncmesh_wire::{NodeId, StartId};
 
     /// The golden vector of the wire format.
     #[test]
@@ -57,12 +61,26 @@ mod tests {
             asks,
             late,
         };
+        let heard = |node, counter| Heard {
+            node: NodeId(node),
+            start: StartId(0x0102_0304_0506_0708),
+            counter,
+        };
+        let proofs = Proofs {
+            asked: vec![NodeId(7)],
+            doubted: vec![NodeId(5)],
+            echoes: vec![heard(7, 259)],
+            vouches: vec![heard(6, 9)],
+        };
         let mut out = Vec::new();
-        write_hello(&hello, &mut out);
+        write_hello(&hello, &proofs, &mut out);
         let counts = [3, 232, 0, 3, 1, 2, 0, 9];
         let rest = [0xDE, 0xAD, 0xBE, 0xEF, 1, 2, 3, 4, 1, 1, 0, 7, 0, 8];
-        assert_eq!(out, [&counts[..], &rest].concat());
-        assert_eq!(read_hello(&mut Reader::new(&out)), Ok(hello));
+        let lists = [0x11, 0x11, 0, 7, 0, 5];
+        let echo = [0, 7, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 1, 3];
+        let vouch = [0, 6, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 9];
+        assert_eq!(out, [&counts[..], &rest, &lists, &echo, &vouch].concat());
+        assert_eq!(read_hello(&mut Reader::new(&out)), Ok((hello, proofs)));
         for cut in 0..out.len() {
             assert_eq!(read_hello(&mut Reader::new(&out[..cut])), Err(Malformed));
         }
@@ -76,7 +94,7 @@ mod tests {
         assert_eq!(read_hello(&mut Reader::new(&out)), Err(Malformed));
         out[16] = 0;
         out[17] = 0;
-        let hello = read_hello(&mut Reader::new(&out)).unwrap();
+        let (hello, _) = read_hello(&mut Reader::new(&out)).unwrap();
         assert_eq!(hello.interval, Duration::from_millis(1));
     }
 }

@@ -25,7 +25,7 @@ pub const LAYOUTS: &[Layout] = &[
             field(u16(
                 "hello.short_sent",
                 "Short frames",
-                "frames of control of up to 500 bytes that it has sent in its epoch before this \
+                "frames of control of up to 500 bytes that it has sent in its start before this \
                  one, modulo 2^16",
             )),
             field(u16("hello.long_sent", "Long frames", "the same of longer ones")),
@@ -50,6 +50,28 @@ pub const LAYOUTS: &[Layout] = &[
                     "did not send a frame within the time that it promised",
                 ))],
             ),
+            Part::Byte(&[
+                bits("proofs.asked", 0xF0, "Proofs asked", "how many nodes follow"),
+                bits("proofs.doubted", 0x0F, "Nodes doubted", "how many follow behind those"),
+            ]),
+            Part::Byte(&[
+                bits("proofs.echoes", 0xF0, "Echoes", "how many follow behind those"),
+                bits("proofs.vouches", 0x0F, "Vouches", "how many follow behind those"),
+            ]),
+            Part::Repeat(
+                Count::Field("proofs.asked"),
+                &[field(node("proofs.of", "Proof of", "is to prove that it is there now"))],
+            ),
+            Part::Repeat(
+                Count::Field("proofs.doubted"),
+                &[field(node(
+                    "proofs.doubt",
+                    "Doubt of",
+                    "the same, and others are to vouch for it",
+                ))],
+            ),
+            Part::Repeat(Count::Field("proofs.echoes"), &[ECHO]),
+            Part::Repeat(Count::Field("proofs.vouches"), &[VOUCH]),
             Part::Repeat(Count::ToEnd(0, usize::MAX), &[STATE]),
         ],
     },
@@ -136,6 +158,28 @@ const LISTED: Part = Part::Group {
         field(node("listed.origin", "Origin", "the node that the state is of")),
         field(u64("listed.epoch", "Epoch", "of the origin")),
         field(u32("listed.base", "Base", "number of its latest version that goes everywhere")),
+    ],
+};
+
+const ECHO: Part = Part::Group {
+    name: "echo",
+    label: "Echo",
+    text: "Echo of frame {echo.counter} of {echo.node}",
+    parts: &[
+        field(node("echo.node", "Node", "a node that the sender hears")),
+        field(u64("echo.start", "Start", "first half of its salt").hex()),
+        field(u32("echo.counter", "Counter", "highest one heard of that start")),
+    ],
+};
+
+const VOUCH: Part = Part::Group {
+    name: "vouch",
+    label: "Vouch",
+    text: "Vouch for {vouch.node}",
+    parts: &[
+        field(node("vouch.node", "Node", "one that has proved to the sender that it is there")),
+        field(u64("vouch.start", "Start", "first half of its salt").hex()),
+        field(u32("vouch.counter", "Counter", "highest one heard of that start")),
     ],
 };
 

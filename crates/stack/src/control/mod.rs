@@ -8,7 +8,8 @@
 mod frame;
 mod layout;
 
-use crate::link::{Link, LinkConfig, MAX_ASKED, MAX_LATE, Received};
+use crate::link::{FrameHeard, Link, LinkConfig, MAX_ASKED, MAX_LATE, Received};
+use crate::peers::Peers;
 use crate::route::{Asked, Route, RouteConfig};
 use frame::{read_hello, write_hello};
 pub use layout::LAYOUTS;
@@ -16,7 +17,7 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::{Class, Context, Filled, Frame, Malformed, Offer, Summary};
-use ncmesh_wire::{NodeId, Reader, ServiceId};
+use ncmesh_wire::{Header, NodeId, Reader, Salt, ServiceId, StartId};
 use std::sync::Arc;
 
 /// Service byte of control frames.
@@ -43,11 +44,20 @@ const LEAST_NEIGHBORS: usize = 4;
 /// Time for which unused airtime may be saved up.
 const SAVED: Duration = Duration::from_secs(4);
 
+/// The outer frame of a control frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub header: Header,
+    /// Whether a later frame of the same start overtook it.
+    pub is_late: bool,
+}
+
 /// Control frames of one node.
 #[derive(Debug)]
 pub(crate) struct Control {
     pub link: Link,
     pub route: Route,
+    pub peers: Peers,
     /// Airtime that link states may use now, s, as of a time. Below 0 they must wait.
     budget: (f64, Instant),
 }
@@ -56,12 +66,13 @@ impl Control {
     /// Returns the control of a node that starts at `now`.
     pub(crate) fn new(
         (link, route): (LinkConfig, RouteConfig),
-        (me, name, epoch): (NodeId, &str, u64),
+        (me, name, epoch, salt): (NodeId, &str, u64, Salt),
         mtu: usize,
         now: Instant,
     ) -> Self {
         let route = Route::new(route, me, name, epoch, mtu.saturating_sub(MAX_HELLO), now);
-        Self { link: Link::new(link, now), route, budget: (0.0, now) }
+        let peers = Peers::new(me, salt);
+        Self { link: Link::new(link, now), route, peers, budget: (0.0, now) }
     }
 
     /// Returns the mesh as known here.
@@ -72,23 +83,25 @@ impl Control {
     /// Uses `topology` from now on instead of measuring.
     pub(crate) fn pin(&mut self, topology: Arc<Topology>) {
         self.route.pin(topology);
+        // Nobody says hello then, so nobody could prove anything.
+        self.peers.trust_all();
     }
 
     // ---- handlers
 
-    /// Handles a control frame with this outer frame. Returns the epoch by which another node knows
-    /// this one, if it is newer than our own.
+    /// Handles a control frame with this outer frame: any of a current start, and hellos of others.
+    /// Returns the epoch by which another node knows this one, if it is newer than our own.
     pub(crate) fn handle_frame(
         &mut self,
         cx: &mut Context<'_>,
         frame: &Frame<'_>,
-        counter: u32,
+        arrival: Arrival,
     ) -> Option<u64> {
         if self.route.is_pinned() {
             return None;
         }
         let handled = match frame.kind {
-            HELLO => return self.handle_hello(cx, frame, counter),
+            HELLO => return self.handle_hello(cx, frame, arrival),
             PROBE => Ok(()),
             COMPARE => self.route.handle_compare(cx, frame.sender, frame.body),
             VERSIONS => self.route.handle_versions(cx, frame.sender, frame.body),
@@ -105,30 +118,36 @@ impl Control {
         &mut self,
         cx: &mut Context<'_>,
         frame: &Frame<'_>,
-        counter: u32,
+        Arrival { header, is_late }: Arrival,
     ) -> Option<u64> {
         let mut reader = Reader::new(frame.body);
-        let Ok(hello) = read_hello(&mut reader) else {
+        let Ok((hello, proofs)) = read_hello(&mut reader) else {
             cx.counters.drop(DropReason::Malformed);
             return None;
         };
-        let received = Received { epoch: frame.epoch, counter, at: cx.now };
-        if !self.link.handle_hello((cx.me, frame.sender), &hello, received, cx.rng) {
+        let is_current = self.peers.handle_proofs(&header, &proofs, cx.now);
+        if self.peers.take_urgency() {
+            self.link.hasten(cx.now, cx.rng);
+        }
+        if !is_current || frame.sender == cx.me {
+            return None;
+        }
+        let received = Received { start: frame.start, counter: header.counter, at: cx.now };
+        // A hello that another overtook brings back no neighbour that was given up.
+        if !is_late && !self.link.handle_hello((cx.me, frame.sender), &hello, received, cx.rng) {
             cx.counters.drop(DropReason::Full);
         }
         self.route.handle_states(cx, frame.sender, hello.digest, reader)
     }
 
-    /// Notes a frame that was heard, after it was handled: its length, bytes, and whether it was
-    /// one of control.
+    /// Notes a frame that was heard from a node in its start, after it was handled.
     pub(crate) fn note_frame(
         &mut self,
-        sender: NodeId,
-        epoch: u64,
-        frame: (usize, bool),
+        sender: (NodeId, StartId),
+        frame: FrameHeard,
         now: Instant,
     ) {
-        self.link.note_frame(sender, epoch, frame, now);
+        self.link.note_frame(sender, frame, now);
     }
 
     /// Counts a frame of control, of `len` bytes, that this node sends.
@@ -198,7 +217,8 @@ impl Control {
         let start = out.len();
         let digest = self.route.digest();
         let hello = self.link.hello(digest, cx.now, cx.rng);
-        write_hello(&hello, out);
+        let room = (cx.mtu - MAX_HELLO.min(cx.mtu)) / 2;
+        write_hello(&hello, &self.peers.proofs(room), out);
         if self.may_spend() {
             let room = cx.mtu - (out.len() - start);
             self.route.fill_states(cx, room, hello_is_due, out);

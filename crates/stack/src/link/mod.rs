@@ -18,7 +18,7 @@ mod share;
 pub use config::LinkConfig;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 use neighbor::Neighbor;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +62,7 @@ const MAX_EXPONENT: f64 = 16.0;
 pub(crate) struct Hello {
     /// Time within which the sender sends its next frame.
     pub interval: Duration,
-    /// Frames of control that it has sent in its epoch, short ones and long ones, modulo 2^16.
+    /// Frames of control that it has sent in its start, short ones and long ones, modulo 2^16.
     pub short_sent: u16,
     pub long_sent: u16,
     /// Number of its neighbours.
@@ -90,9 +90,19 @@ impl Hello {
 /// The outer frame of something that was heard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
-    pub epoch: u64,
+    pub start: StartId,
     pub counter: u32,
     pub at: Instant,
+}
+
+/// A frame that was heard and handled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameHeard {
+    /// Its length, bytes.
+    pub len: usize,
+    pub is_control: bool,
+    /// Whether another overtook it: it may be a recording, so it is no sign of life.
+    pub is_late: bool,
 }
 
 /// Link measurement at one node.
@@ -185,7 +195,7 @@ impl Link {
         }
         let full = self.neighbors.len() >= MAX_NEIGHBORS;
         match self.neighbors.get_mut(&sender) {
-            Some(known) if known.epoch() == received.epoch => {
+            Some(known) if known.start() == received.start => {
                 let before = known.long.weight();
                 known.handle_hello(hello, received);
                 if known.long.weight() > before {
@@ -204,20 +214,22 @@ impl Link {
         true
     }
 
-    /// Notes a frame, after it was handled: its length, bytes, and whether it was one of control.
+    /// Notes a frame, after it was handled.
     pub(crate) fn note_frame(
         &mut self,
-        sender: NodeId,
-        epoch: u64,
-        (len, is_control): (usize, bool),
+        (sender, start): (NodeId, StartId),
+        frame: FrameHeard,
         now: Instant,
     ) {
         // A node that does not hear the sender may send at the same time. Its frame is lost here if
         // it begins during this one, or so shortly before that it is not over yet.
-        self.busy += self.per_byte * 2 * u32::try_from(len).unwrap_or(u32::MAX);
-        if let Some(neighbor) = self.neighbors.get_mut(&sender).filter(|n| n.epoch() == epoch) {
-            neighbor.note_frame(is_control.then_some(len > LONG), now);
-            neighbor.busy_before = self.busy;
+        self.busy += self.per_byte * 2 * u32::try_from(frame.len).unwrap_or(u32::MAX);
+        if let Some(neighbor) = self.neighbors.get_mut(&sender).filter(|n| n.start() == start) {
+            neighbor.count_frame(frame.is_control.then_some(frame.len > LONG));
+            if !frame.is_late {
+                neighbor.note_life(now);
+                neighbor.busy_before = self.busy;
+            }
         }
     }
 
@@ -327,6 +339,14 @@ impl Link {
     /// Returns whether the answer of a silent neighbour is overdue.
     pub(crate) fn is_answer_due(&self, now: Instant) -> bool {
         self.neighbors.values().filter_map(Neighbor::answer_due).any(|due| due <= now)
+    }
+
+    /// Says hello soon, because somebody waits for a proof of ours. Recordings may ask for it, so
+    /// there is a pause after the last hello.
+    pub(crate) fn hasten(&mut self, now: Instant, rng: &mut ChaCha8Rng) {
+        let quick = seconds(self.config.quick_hello_s);
+        let soon = now + (quick / 2).mul_f64(unit(rng));
+        self.next_hello = self.next_hello.min(soon.max(self.said_hello + quick / 2));
     }
 
     /// Returns whether a hello is due.

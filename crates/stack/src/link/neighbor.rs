@@ -11,7 +11,7 @@
 use super::share::Share;
 use super::{Hello, Received};
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 
 /// Least number of frames sent before delivery is reported.
 const MIN_SENT: f64 = 4.0;
@@ -47,7 +47,7 @@ const MAX_ASKS: u8 = 8;
 /// What is known of one neighbour.
 #[derive(Clone, Debug)]
 pub(super) struct Neighbor {
-    epoch: u64,
+    start: StartId,
     /// Number of the last hello that arrived, when, and the frames that it counted, short and long.
     hello: (u32, Instant, [u16; 2]),
     /// When the last frame arrived.
@@ -78,7 +78,7 @@ impl Neighbor {
     /// Returns a neighbour that is heard for the first time, by a hello.
     pub(super) fn new(hello: &Hello, received: Received) -> Self {
         Self {
-            epoch: received.epoch,
+            start: received.start,
             hello: (received.counter, received.at, hello.counts()),
             heard_at: received.at,
             interval: hello.interval,
@@ -96,8 +96,8 @@ impl Neighbor {
         }
     }
 
-    pub(super) fn epoch(&self) -> u64 {
-        self.epoch
+    pub(super) fn start(&self) -> StartId {
+        self.start
     }
 
     /// Counts the frames between the last hello and this one.
@@ -133,14 +133,18 @@ impl Neighbor {
         self.missing.contains(&node)
     }
 
-    /// Notes a frame that arrived, after it was handled; `is_long` says of one of control whether
+    /// Counts a frame that arrived, after it was handled; `is_long` says of one of control whether
     /// it was long.
-    pub(super) fn note_frame(&mut self, is_long: Option<bool>, now: Instant) {
+    pub(super) fn count_frame(&mut self, is_long: Option<bool>) {
         match is_long {
             Some(true) => self.long_heard = self.long_heard.saturating_add(1),
             Some(false) => self.short_heard = self.short_heard.saturating_add(1),
             None => {}
         }
+    }
+
+    /// Notes a frame that shows that the neighbour is there.
+    pub(super) fn note_life(&mut self, now: Instant) {
         self.heard_at = now;
         self.asks = 0;
     }
@@ -254,6 +258,13 @@ fn power(base: f64, exponent: u32) -> f64 {
 mod tests {
     use super::*;
 
+    impl Neighbor {
+        fn note_frame(&mut self, is_long: Option<bool>, now: Instant) {
+            self.count_frame(is_long);
+            self.note_life(now);
+        }
+    }
+
     const SECOND: Duration = Duration::from_secs(1);
     const QUIET: Duration = Duration::ZERO;
 
@@ -267,7 +278,7 @@ mod tests {
     }
 
     fn received(counter: u32, ms: u64) -> Received {
-        Received { epoch: 1, counter, at: at(ms) }
+        Received { start: StartId(1), counter, at: at(ms) }
     }
 
     /// A neighbour of which every hello arrives, one a second, for a minute.

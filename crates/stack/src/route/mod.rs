@@ -26,6 +26,7 @@ use hearer::Hearer;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
+use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::topology::{LinkState, Links, Topology};
 use ncmesh_engine::{Context, Malformed};
 use ncmesh_wire::{NodeId, Reader};
@@ -39,6 +40,9 @@ use std::sync::Arc;
 const MAX_NODES: usize = 20_000;
 /// Epoch from which none is believed.
 const MAX_EPOCH: u64 = 1 << 62;
+/// Pauses after this node has raised its epoch above what the mesh knows of it.
+const RAISES: Backoff =
+    Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(300) };
 /// Time between two looks at the link measurements.
 const LOOK: Duration = Duration::from_millis(200);
 /// Time between two looks at whether this node may announce what it could not before.
@@ -69,6 +73,9 @@ pub struct Route {
     announced_at: Option<Instant>,
     /// Whether a version of our state goes round that we never told.
     contradicted: bool,
+    /// How often the epoch was raised, and when it may be raised again.
+    raises: u32,
+    next_raise: Instant,
     /// Least pause between two announcements now.
     pace: Duration,
     /// What the whole mesh was told last, and links touched since.
@@ -119,6 +126,8 @@ impl Route {
             seq: 0,
             announced_at: None,
             contradicted: false,
+            raises: 0,
+            next_raise: now,
             pace,
             base: Links::new(),
             touched: BTreeSet::new(),
@@ -157,7 +166,9 @@ impl Route {
     }
 
     /// Announces this node anew under a greater epoch.
-    pub(crate) fn raise_epoch(&mut self, epoch: u64) {
+    pub(crate) fn raise_epoch(&mut self, epoch: u64, now: Instant) {
+        self.next_raise = now + RAISES.pause(self.raises);
+        self.raises += 1;
         self.epoch = epoch;
         self.seq = 0;
         self.announced_at = None;
@@ -262,7 +273,7 @@ impl Route {
                 break;
             };
             if told.origin == self.me {
-                outlived = outlived.max(self.handle_own(&told));
+                outlived = outlived.max(self.handle_own(&told, cx.now));
             } else {
                 self.handle_state(cx, sender, told);
             }
@@ -277,16 +288,17 @@ impl Route {
         outlived
     }
 
-    /// Handles what another node tells of this one: from before a restart that forgot its epoch, or
-    /// a lie. Returns an epoch that ours must exceed.
-    fn handle_own(&mut self, told: &Told<'_>) -> Option<u64> {
+    /// Handles what another node tells of this one: from before a restart that forgot its epoch, of
+    /// another node with the same id, or a lie. Returns an epoch that ours must exceed.
+    fn handle_own(&mut self, told: &Told<'_>, now: Instant) -> Option<u64> {
         let epoch = match told.form {
             Form::Whole { epoch, .. } => epoch,
             Form::Change { epoch_bits, .. } if self.epoch as u16 == epoch_bits => self.epoch,
             Form::Change { .. } => return None,
         };
         if epoch > self.epoch && epoch < MAX_EPOCH {
-            return Some(epoch);
+            // Two nodes with one id outbid each other. Each time floods the mesh.
+            return (now >= self.next_raise).then_some(epoch);
         }
         if epoch == self.epoch && told.seq > self.seq {
             if told.seq >= u32::MAX / 2 {

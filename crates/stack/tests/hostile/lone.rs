@@ -9,7 +9,7 @@ use ncmesh_engine::topology::Metric;
 use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_stack::control::{HELLO, SERVICE};
 use ncmesh_stack::{Stack, StackConfig};
-use ncmesh_wire::{Cipher, NodeId, Writer};
+use ncmesh_wire::{Cipher, NodeId, Salt, Writer, frame};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -60,6 +60,10 @@ pub(crate) const CHANGE: u8 = 0x7F;
 /// Share of the airtime that a node with few neighbours may use for link states and repair.
 pub(crate) const BUDGET: f64 = 0.12 / 4.0;
 
+/// Where the fields of a frame begin, and in a hello the number of short frames.
+const BODY: usize = frame::HEADER_LEN + 2;
+const SHORT_SENT: usize = BODY + 2;
+
 /// A frame that the node sent.
 pub(crate) struct Sent {
     pub(crate) at: Instant,
@@ -73,8 +77,8 @@ pub(crate) struct Lone {
     pub(crate) storage: MemoryStorage,
     pub(crate) now: Instant,
     pub(crate) mtu: usize,
-    /// Epoch, and number of the last frame, of each sender.
-    pub(crate) senders: BTreeMap<u16, (u64, u32)>,
+    /// Start, and number of the last frame, of each sender.
+    pub(crate) senders: BTreeMap<u16, (u8, u32)>,
     pub(crate) sent: Vec<Sent>,
     pub(crate) airtime: Duration,
 }
@@ -84,6 +88,7 @@ impl Lone {
         let config = StackConfig {
             node: NodeId(ME),
             name: "n1".into(),
+            salt: Salt([1; 16]),
             epoch: 1,
             seed: 1,
             mtu,
@@ -94,8 +99,10 @@ impl Lone {
             file: FileLimits::default(),
         };
         let now = Instant::default();
+        let mut stack = Stack::new(config, Registry(&[]), now).unwrap();
+        stack.trust_all();
         Self {
-            stack: Stack::new(config, Registry(&[]), now).unwrap(),
+            stack,
             storage: MemoryStorage::default(),
             now,
             mtu,
@@ -125,25 +132,27 @@ impl Lone {
 
     /// Hears the next frame of `sender`.
     pub(crate) fn hear(&mut self, sender: u16, kind: u8, body: &[u8]) {
-        let (epoch, counter) = self.senders.get(&sender).copied().unwrap_or((1, 0));
-        self.hear_as(sender, (epoch, counter + 1), kind, body);
+        let (start, counter) = self.senders.get(&sender).copied().unwrap_or((1, 0));
+        self.hear_as(sender, (start, counter + 1), kind, body);
     }
 
-    /// Hears a frame of `sender` with this epoch and number.
+    /// Hears a frame of `sender` of this start with this number.
     pub(crate) fn hear_as(
         &mut self,
         sender: u16,
-        (epoch, counter): (u64, u32),
+        (start, counter): (u8, u32),
         kind: u8,
         body: &[u8],
     ) {
-        self.senders.insert(sender, (epoch, counter));
+        self.senders.insert(sender, (start, counter));
         let mut frame = vec![0xC1];
-        Writer::new(&mut frame).node(NodeId(sender)).u64(epoch).u32(counter).u8(SERVICE.0).u8(kind);
+        Writer::new(&mut frame).node(NodeId(sender)).bytes(&[start; 16]).u32(counter);
+        Writer::new(&mut frame).u8(SERVICE.0).u8(kind);
         frame.extend_from_slice(body);
         // A hello counts the short frames before it. All that tests send are short.
         if kind == HELLO && body.len() > 4 {
-            frame[19..21].copy_from_slice(&(counter.wrapping_sub(1) as u16).to_be_bytes());
+            frame[SHORT_SENT..SHORT_SENT + 2]
+                .copy_from_slice(&(counter.wrapping_sub(1) as u16).to_be_bytes());
         }
         frame.extend([0; 16]);
         self.stack.at(self.now, &mut self.storage).handle_datagram(&frame);
@@ -160,8 +169,8 @@ impl Lone {
             {
                 assert!(out.len() <= self.mtu, "a frame of {} bytes", out.len());
                 let airtime = Duration::from_micros(192 + out.len() as u64 * 8 / 11);
-                let body = out[17..out.len() - 16].to_vec();
-                self.sent.push(Sent { at: self.now, kind: out[16], body });
+                let body = out[BODY..out.len() - frame::TAG_LEN].to_vec();
+                self.sent.push(Sent { at: self.now, kind: out[BODY - 1], body });
                 self.airtime += airtime;
                 self.now = self.now + airtime;
                 let report = TxReport { result: TxResult::Sent, airtime, heard_by: None };
@@ -226,6 +235,8 @@ pub(crate) fn hello(
         for node in asks {
             w.node(NodeId(*node));
         }
+        // No proofs.
+        w.u16(0);
     });
     out.extend_from_slice(states);
     out

@@ -27,8 +27,7 @@ fn a_relay_pairs_packets_that_their_senders_can_take_out() {
     source.drain();
     let flow = source.engine.flows.values().next().unwrap().id;
     let told = Header { flow, next_hop: NodeId(3), state: state(1, 0), ..header(0) };
-    let symbol = [&2u16.to_be_bytes()[..], b"I\0"].concat();
-    let parts = [(told, Coded { symbol, ..plain(0) }), (back(1), plain(0))];
+    let parts = [(told, plain(0)), (back(1), plain(0))];
     source.pair(2, parts);
     assert_eq!(source.packets(), [vec![b'I', 0]]);
     assert_eq!(source.engine.coding(source.now).unwrap().decoded, 1);

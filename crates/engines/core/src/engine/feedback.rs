@@ -12,7 +12,7 @@ impl Core {
     /// Handles a poll of the previous hop: queues feedback, or polls the next hop in turn.
     pub(super) fn handle_count(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) -> Handled {
         let count = CountFrame::parse(frame.body).map_err(|_| DropReason::Malformed)?;
-        self.meter.note_serial(frame.sender, frame.epoch, count.serial, cx.now);
+        self.meter.note_serial(frame.sender, frame.start, count.serial, cx.now);
         if count.next_hop != cx.me {
             return Ok(());
         }
@@ -25,7 +25,7 @@ impl Core {
         let Some(flow) = self.flows.get_mut(&id.flow) else { return Ok(()) };
         let is_destination = flow.is_destination();
         if let Some(generation) = flow.generations.get_mut(&id.number) {
-            if !generation.count_filter.accept(frame.sender, frame.epoch, count.number) {
+            if !generation.count_filter.accept(frame.sender, frame.start, count.number) {
                 return Ok(());
             }
 
@@ -66,7 +66,7 @@ impl Core {
         let flow = self.flows.get_mut(&id.flow).ok_or(DropReason::UnknownFlow)?;
         let is_source = flow.is_source();
         let generation = flow.generations.get_mut(&id.number).ok_or(DropReason::Stale)?;
-        if !generation.feedback_filter.accept(frame.sender, frame.epoch, feedback.number)
+        if !generation.feedback_filter.accept(frame.sender, frame.start, feedback.number)
             || !generation.is_open()
         {
             return Ok(());

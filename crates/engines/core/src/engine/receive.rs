@@ -10,7 +10,7 @@ use ncmesh_code::Separated;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::toolkit::coder::Coder;
 use ncmesh_engine::topology::Metric;
-use ncmesh_engine::{Context, Event, Frame};
+use ncmesh_engine::{Context, Frame};
 use std::collections::VecDeque;
 
 /// Packets that follow from others by elimination, each with its generation.
@@ -30,7 +30,7 @@ impl Core {
     /// this node is the next hop of a flow in it.
     pub(super) fn handle_data(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) -> Handled {
         let data = DataFrame::parse(frame.body).map_err(|_| DropReason::Malformed)?;
-        self.meter.count_frame(frame.sender, frame.epoch, data.serial, cx.now);
+        self.meter.count_frame(frame.sender, frame.start, data.serial, cx.now);
         let DataFrame { first, second, payload, .. } = data;
 
         // Data for this node show that the previous hop has received its feedback.
@@ -107,9 +107,9 @@ impl Core {
 
         // The frame may say that the source gave up older generations. What is decoded of them is
         // handed up now.
-        let events = &mut *cx.events;
-        let hand_up = |packet| events.push_back(Event::Packet { from: instance.source, packet });
-        let lost = flow.update_generation(header, &self.parameters, cx.now, hand_up);
+        let now = cx.now;
+        let hand_up = |packet| cx.hand_up(instance.source, packet);
+        let lost = flow.update_generation(header, &self.parameters, now, hand_up);
 
         // The sender does not know that the generation is finished, unless it is being told so.
         if lost == Err(DropReason::Stale) && !self.feedback.contains(&header.id) {
@@ -333,10 +333,12 @@ impl Core {
     pub(super) fn deliver(&mut self, id: GenerationId, cx: &mut Context<'_>) {
         let Some(flow) = self.flows.get_mut(&id.flow) else { return };
         let (from, to) = id.flow.key();
-        let (flow_counters, events) = (&mut self.flow_counters, &mut *cx.events);
+        let flow_counters = &mut self.flow_counters;
         flow.deliver(|packet| {
-            flow_counters.delivered(from, to);
-            events.push_back(Event::Packet { from, packet });
+            if !packet.is_empty() {
+                flow_counters.delivered(from, to);
+            }
+            cx.hand_up(from, packet);
         });
     }
 }

@@ -7,7 +7,7 @@ use crate::frame::{COUNT, CountFrame, FEEDBACK, FeedbackFrame, GenerationId, Req
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::tunnel::DATA;
 use ncmesh_engine::{Engine, TunnelEngine, TxReport, TxResult};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 use proptest::prelude::*;
 
 impl TestNode {
@@ -122,11 +122,11 @@ proptest! {
         for step in steps {
             let number = first.wrapping_add_signed(step as i16);
             let is_ahead = highest.is_none_or(|highest| step > highest);
-            prop_assert_eq!(filter.accept(NodeId(3), 1, number), is_ahead);
+            prop_assert_eq!(filter.accept(NodeId(3), StartId(1), number), is_ahead);
             highest = highest.max(Some(step));
         }
-        prop_assert!(filter.accept(NodeId(3), 2, first), "another epoch counts anew");
-        prop_assert!(filter.accept(NodeId(4), 2, first), "so does another node");
+        prop_assert!(filter.accept(NodeId(3), StartId(2), first), "another start counts anew");
+        prop_assert!(filter.accept(NodeId(4), StartId(2), first), "so does another node");
     }
 }
 

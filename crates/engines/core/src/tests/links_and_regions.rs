@@ -12,7 +12,7 @@ use ncmesh_engine::rng;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::topology::Topology;
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 use std::collections::VecDeque;
 
 /// Returns the coding regions at the relay of a cross.
@@ -75,14 +75,14 @@ fn deliveries_are_counted_by_serials_and_reports() {
 
     // Every second one of 40 frames is heard. A serial that is heard again counts once.
     for serial in (2..=40).step_by(2) {
-        meter.count_frame(one, 1, serial, at(u64::from(serial)));
-        meter.note_serial(one, 1, serial, at(u64::from(serial)));
+        meter.count_frame(one, StartId(1), serial, at(u64::from(serial)));
+        meter.note_serial(one, StartId(1), serial, at(u64::from(serial)));
     }
     assert!((meter.delivery(&topology, me, one, me) - 20.0 / 39.0).abs() < 1e-9);
     assert_eq!(meter.report(one), [report(20, 39)]);
 
     // After a restart of the transmitter, frames are counted anew.
-    meter.count_frame(one, 2, 7, at(50));
+    meter.count_frame(one, StartId(2), 7, at(50));
     assert_eq!(meter.report(one), [report(1, 1)]);
 
     // A report replaces the link state's delivery until it expires.

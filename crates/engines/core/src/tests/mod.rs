@@ -25,7 +25,7 @@ use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::tunnel::DATA;
 use ncmesh_engine::{Context, Engine, Event, Frame};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 use std::collections::VecDeque;
 
 /// Length of the symbols, bytes.
@@ -143,7 +143,7 @@ impl TestNode {
         let mut body = Vec::new();
         write(&mut body);
         let (sender, service) = (NodeId(sender), self.engine.id);
-        let frame = Frame { sender, epoch: 1, service, kind, body: &body };
+        let frame = Frame { sender, start: StartId(1), service, kind, body: &body };
         self.with(|engine, cx| engine.handle_frame(cx, &frame));
     }
 

@@ -6,10 +6,10 @@ use crate::paths::MAX_NODES;
 use crate::upstream::Upstream;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::{Context, Malformed};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 
 impl Flow {
-    /// Handles a data frame that was heard from `sender`, in its start `epoch`. Any frame of the
+    /// Handles a data frame that was heard from `sender`, in its `start`. Any frame of the
     /// flow tells the state of its sender; one from a previous hop also brings a combination.
     ///
     /// # Errors
@@ -17,7 +17,7 @@ impl Flow {
     pub(crate) fn handle_data(
         &mut self,
         sender: NodeId,
-        epoch: u64,
+        start: StartId,
         data: &Data<'_>,
         cx: &mut Context<'_>,
     ) -> Result<(), DropReason> {
@@ -50,11 +50,11 @@ impl Flow {
         }
 
         // Note the frame, to acknowledge it. A repetition ends here.
-        let is_first = match self.upstream.get_mut(&sender).filter(|known| known.is_of(epoch)) {
+        let is_first = match self.upstream.get_mut(&sender).filter(|known| known.is_of(start)) {
             Some(known) => known.note_frame(header, cx.me, cx.now),
             None => {
                 let back = cx.topology.delivery(cx.me, sender);
-                let new = Upstream::new(sender, epoch, header, cx.me, back, cx.now);
+                let new = Upstream::new(sender, start, header, cx.me, back, cx.now);
                 self.upstream.insert(sender, new);
                 true
             }

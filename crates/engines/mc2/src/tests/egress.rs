@@ -4,9 +4,10 @@ use crate::config::Mc2Config;
 use crate::egress::Egress;
 use crate::generation::{Generation, GenerationShape};
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::coder::symbol_of;
 use std::collections::BTreeMap;
 
-const SHAPE: GenerationShape = GenerationShape { generation_size: 2, symbol_size: 3 };
+const SHAPE: GenerationShape = GenerationShape { generation_size: 2, symbol_size: 7 };
 
 /// A destination of generations of two packets, which asks after 300 ms.
 struct Destination {
@@ -30,7 +31,7 @@ impl Destination {
         known.packets = 2;
         let mut unit = [0, 0];
         unit[index] = 1;
-        assert_eq!(known.absorb(&unit, &[0, 1, 9]), Some(true));
+        assert_eq!(known.absorb(&unit, &symbol_of(&[9], 7)), Some(true));
         self.egress.note_innovative(generation, self.now);
         self.egress.deliver(&mut self.generations, |_| {});
     }

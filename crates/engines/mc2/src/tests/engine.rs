@@ -10,7 +10,7 @@ use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::tunnel::{DATA, PacketError};
 use ncmesh_engine::{Context, Engine, Frame, TunnelEngine, rng};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 use std::collections::VecDeque;
 
 /// One node's engine in the diamond, with its counters.
@@ -45,7 +45,7 @@ impl Node {
     }
 
     fn handle_frame(&mut self, sender: u16, kind: u8, body: &[u8]) {
-        let frame = Frame { sender: NodeId(sender), epoch: 1, service: ID, kind, body };
+        let frame = Frame { sender: NodeId(sender), start: StartId(1), service: ID, kind, body };
         self.with(|engine, cx| engine.handle_frame(cx, &frame));
     }
 

@@ -12,7 +12,7 @@ use crate::upstream::Upstream;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::rng;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 
 /// Returns eight credits of generation 1 towards one hop, transferred as far as it takes them.
 fn eight_credits() -> Credits {
@@ -75,7 +75,7 @@ fn a_sender_that_waits_is_answered_again_until_it_goes_on() {
         GenerationHeader { serial, waits_for_ack, ..header }
     };
     let (me, start) = (NodeId(4), Instant::default());
-    let mut upstream = Upstream::new(NodeId(2), 1, &numbered(1, true), me, 0.5, start);
+    let mut upstream = Upstream::new(NodeId(2), StartId(1), &numbered(1, true), me, 0.5, start);
     let mut reports = 0;
     while let Some(at) = upstream.report_at() {
         assert!(upstream.is_report_due(at));
@@ -94,7 +94,7 @@ fn a_sender_that_waits_is_answered_again_until_it_goes_on() {
 fn frames_are_acknowledged_in_any_order() {
     let numbered = |serial| GenerationHeader { serial, ..header(one_hop()) };
     let (me, now) = (NodeId(4), Instant::default());
-    let mut upstream = Upstream::new(NodeId(2), 1, &numbered(10), me, 0.5, now);
+    let mut upstream = Upstream::new(NodeId(2), StartId(1), &numbered(10), me, 0.5, now);
     let first = [12, 11, 12, 10, 40].map(|serial| upstream.note_frame(&numbered(serial), me, now));
     assert_eq!(first, [true, true, false, false, true]);
     let ack = upstream.acknowledge(now);
@@ -106,7 +106,8 @@ fn an_announcement_beyond_what_can_be_true_is_refused_and_others_wait_for_packet
     let shape = GenerationShape { generation_size: 2, symbol_size: 3 };
     let mut generations = [(6, Generation::new(shape, false).unwrap())].into();
     let first = header(one_hop());
-    let mut upstream = Upstream::new(NodeId(2), 1, &first, NodeId(4), 0.5, Instant::default());
+    let mut upstream =
+        Upstream::new(NodeId(2), StartId(1), &first, NodeId(4), 0.5, Instant::default());
 
     let bold = GenerationHeader { announced: vec![credits_of(6, &[17])], ..header(one_hop()) };
     let result = upstream.handle_announcement(&bold, 0, &mut generations);

@@ -11,7 +11,7 @@ use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::{Context, Engine, Event, Frame, TxReport, TxResult, rng};
-use ncmesh_wire::{FlowId, NodeId};
+use ncmesh_wire::{FlowId, NodeId, StartId};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
@@ -90,7 +90,7 @@ impl Node {
     }
 
     pub(super) fn handle_frame(&mut self, sender: u16, kind: u8, body: &[u8]) {
-        let frame = Frame { sender: NodeId(sender), epoch: 1, service: ID, kind, body };
+        let frame = Frame { sender: NodeId(sender), start: StartId(1), service: ID, kind, body };
         self.with(|engine, cx| engine.handle_frame(cx, &frame));
     }
 

@@ -12,6 +12,7 @@ use ncmesh_engine::rng;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::topology::Topology;
+use ncmesh_wire::StartId;
 use packet::PacketId;
 use std::collections::VecDeque;
 
@@ -127,7 +128,7 @@ impl Bench {
 
     /// Lets the node hear a frame.
     fn handle(&mut self, sender: u16, kind: u8, body: &[u8]) {
-        let frame = Frame { sender: NodeId(sender), epoch: 1, service: ID, kind, body };
+        let frame = Frame { sender: NodeId(sender), start: StartId(1), service: ID, kind, body };
         self.with(|engine, cx| engine.handle_frame(cx, &frame));
     }
 

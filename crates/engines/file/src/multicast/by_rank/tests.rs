@@ -11,7 +11,7 @@ use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::{Context, Engine, Event, FileEngine, Frame, TxReport, TxResult};
-use ncmesh_wire::{FlowId, NodeId, ServiceId};
+use ncmesh_wire::{FlowId, NodeId, ServiceId, StartId};
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 use std::collections::{BTreeMap, VecDeque};
@@ -179,8 +179,10 @@ impl Net {
     }
 
     fn hear(&mut self, at: NodeId, sender: NodeId, kind: u8, body: &[u8]) {
-        let (mesh, frame) =
-            ((&self.topology, self.now), Frame { sender, epoch: 1, service: SERVICE, kind, body });
+        let (mesh, frame) = (
+            (&self.topology, self.now),
+            Frame { sender, start: StartId(1), service: SERVICE, kind, body },
+        );
         let node = self.nodes.get_mut(&at).unwrap();
         node.with(at, mesh, |engine, cx| engine.handle_frame(cx, &frame));
         while let Some(event) = node.events.pop_front() {
