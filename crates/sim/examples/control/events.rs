@@ -1,11 +1,12 @@
-//! Changes of the mesh, and how long it takes until the nodes that they concern know.
+//! Changes of the mesh, and how long it takes until the nodes that they concern know: first the
+//! neighbours have to notice, then what they tell has to spread.
 
-use crate::graph::Graph;
+use crate::graph::{GOOD_DELIVERY, Graph};
 use crate::routes;
 use crate::statistics::percentile;
 use crate::{Error, Run};
 use ncmesh_engine::rng;
-use ncmesh_engine::time::Duration;
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_medium::{LossMatrix, RadioId};
 use ncmesh_sim::node_id;
 use ncmesh_wire::NodeId;
@@ -24,6 +25,8 @@ const REST: Duration = Duration::from_secs(15);
 const LEAST_USERS: usize = 5;
 /// Share of its delivery that a link keeps when it fades.
 const FADED: f64 = 0.1;
+/// Share of the delivery that it told last below which a neighbour has noticed the loss.
+const NOTICED: f64 = 0.5;
 
 /// Kinds of events, in the order in which they take turns.
 const KINDS: [&str; 3] = ["dies", "fades", "appears"];
@@ -36,6 +39,10 @@ struct Findings {
     delays: Vec<f64>,
     /// Number of those that did not know at the limit.
     unresolved: usize,
+    /// Seconds until each neighbour with a good link to the node told its loss.
+    noticed: Vec<f64>,
+    /// Seconds from the last of these until each concerned node knew.
+    spread: Vec<f64>,
     /// Seconds until a new node had paths to all others.
     newcomer: Vec<f64>,
 }
@@ -61,8 +68,9 @@ pub(crate) fn run(run: &mut Run, spares: &[usize], seed: u64) -> Result<Value, E
 /// Switches a node off until those who routed through it know, or the limit.
 fn dies(run: &mut Run, node: usize, findings: &mut Findings) -> Result<(), Error> {
     let concerned = users(run, node);
+    let witnesses = Witnesses::of(run, node);
     run.simulation.switch_off(node);
-    watch(run, concerned, findings, |run, user| !routes_through(run, user, node));
+    watch_loss(run, (concerned, witnesses), findings, node);
     run.simulation.switch_on(node)?;
     run.advance(REST);
     Ok(())
@@ -79,8 +87,9 @@ fn fades(run: &mut Run, node: usize, findings: &mut Findings) -> Result<(), Erro
     let graph = Graph::new(&faded, &routes::running(&run.simulation));
     concerned.retain(|&user| !graph.tree(user).parent.contains(&Some(node)));
 
+    let witnesses = Witnesses::of(run, node);
     set_links(run, node, &faded)?;
-    watch(run, concerned, findings, |run, user| !routes_through(run, user, node));
+    watch_loss(run, (concerned, witnesses), findings, node);
     set_links(run, node, &whole)?;
     run.advance(REST);
     Ok(())
@@ -111,6 +120,65 @@ fn appears(run: &mut Run, node: usize, findings: &mut Findings) -> Result<(), Er
     findings.newcomer.push(newcomer.unwrap_or(LIMIT.as_secs_f64()));
     run.advance(REST);
     Ok(())
+}
+
+/// Neighbours that have a good link to a node which is about to die or to fade.
+struct Witnesses {
+    begun: Instant,
+    /// Those that have not noticed yet, with the delivery that each told last.
+    open: Vec<(usize, f64)>,
+    /// When the last one noticed.
+    last: Instant,
+}
+
+impl Witnesses {
+    fn of(run: &Run, node: usize) -> Self {
+        let good = |&other: &usize| {
+            other != node
+                && 1.0 - run.mesh.loss.loss(RadioId(node), RadioId(other)) >= GOOD_DELIVERY
+        };
+        let others = (0..run.simulation.len()).filter(good);
+        let open = others.filter_map(|other| Some((other, told(run, other, node)?))).collect();
+        let begun = run.simulation.now();
+        Self { begun, open, last: begun }
+    }
+
+    /// Notes which of them have told the loss of `node` by now.
+    fn look(&mut self, run: &Run, node: usize, findings: &mut Findings) {
+        let now = run.simulation.now();
+        let has_noticed =
+            |other: usize, before: f64| told(run, other, node).is_none_or(|d| d < NOTICED * before);
+        for _ in self.open.extract_if(.., |(other, before)| has_noticed(*other, *before)) {
+            self.last = now;
+            findings.noticed.push(now.since(self.begun).as_secs_f64());
+        }
+    }
+}
+
+/// Returns how well a node hears another by its own word.
+fn told(run: &Run, node: usize, other: usize) -> Option<f64> {
+    let state = run.simulation.host(node).stack()?.topology().state(node_id(node))?;
+    state.hears.get(&node_id(other)).copied()
+}
+
+/// Advances until no node of `waiting` routes through `node`, and notes when each stopped.
+fn watch_loss(
+    run: &mut Run,
+    (waiting, mut witnesses): (Vec<usize>, Witnesses),
+    findings: &mut Findings,
+    node: usize,
+) {
+    let mut seen = Findings::default();
+    watch(run, waiting, findings, |run, user| {
+        witnesses.look(run, node, &mut seen);
+        let knows = !routes_through(run, user, node);
+        if knows {
+            seen.spread.push(run.simulation.now().since(witnesses.last).as_secs_f64());
+        }
+        knows
+    });
+    findings.noticed.extend(seen.noticed);
+    findings.spread.extend(seen.spread);
 }
 
 /// Advances until every node of `waiting` is `done`, and notes when each was.
@@ -187,6 +255,12 @@ impl Findings {
             "max_s": percentile(&self.delays, 1.0),
             "unresolved": self.unresolved,
         });
+        if !self.noticed.is_empty() {
+            report["noticed_median_s"] = json!(percentile(&self.noticed, 0.5));
+            report["noticed_p95_s"] = json!(percentile(&self.noticed, 0.95));
+            report["spread_median_s"] = json!(percentile(&self.spread, 0.5));
+            report["spread_p95_s"] = json!(percentile(&self.spread, 0.95));
+        }
         if !self.newcomer.is_empty() {
             report["newcomer_median_s"] = json!(percentile(&self.newcomer, 0.5));
             report["newcomer_max_s"] = json!(percentile(&self.newcomer, 1.0));

@@ -35,6 +35,9 @@ const WITNESS: f64 = 0.3;
 /// Chance of a silence below which a neighbour is doubtful.
 const DOUBT: f64 = 0.02;
 const MOST_TRUST: f64 = 0.9;
+/// How much likelier it is that a neighbour hears another if all is as before than if the other has
+/// faded to a tenth.
+const HEARD_ALL_THE_SAME: f64 = 10.0;
 /// Number of neighbours above which the interval between hellos grows.
 const MANY: usize = 32;
 /// Most neighbours that another node is believed to have.
@@ -273,8 +276,9 @@ impl Link {
         (gone, retold.fold(false, |any, retold| any | retold))
     }
 
-    /// Returns the chance that all neighbours which hear `node` and miss it do so although it is
-    /// there; 1 if one of them has heard it lately.
+    /// Returns the chance that all neighbours which hear `node` and miss it do so although nothing
+    /// has happened to it; 1 if too many others have heard it lately. One may still hear, by luck,
+    /// a node that has faded for all.
     fn chance_of_others(&self, node: NodeId, delivery: &impl Fn(NodeId, NodeId) -> f64) -> f64 {
         let Some(due_at) = self.neighbors.get(&node).map(Neighbor::due_at) else { return 1.0 };
         let mut chance = 1.0;
@@ -287,12 +291,9 @@ impl Link {
             if hears < WITNESS {
                 continue;
             }
-            if !n.misses(node) {
-                return 1.0;
-            }
-            chance *= 1.0 - hears.min(MOST_TRUST);
+            chance *= if n.misses(node) { 1.0 - hears.min(MOST_TRUST) } else { HEARD_ALL_THE_SAME };
         }
-        chance
+        chance.min(1.0)
     }
 
     /// Learns what length does to delivery from a neighbour that has just shown it.
@@ -404,3 +405,6 @@ impl Link {
         self.neighbors.keys().copied().collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,7 +109,10 @@ impl Neighbor {
         let [short, long] = hello.counts();
         let frames = received.counter - counter;
         let sent = |now: u16, before: u16| u32::from(now.wrapping_sub(before)).min(frames);
-        self.short.add(sent(short, before[0]), self.short_heard);
+        if self.short.add(sent(short, before[0]), self.short_heard) {
+            // Long frames are rare. Those from before the step would hide it for long.
+            self.long = Share::default();
+        }
         self.long.add(sent(long, before[1]), self.long_heard);
         (self.short_heard, self.long_heard) = (0, 0);
         self.hello = (received.counter, received.at, [short, long]);
@@ -176,8 +179,10 @@ impl Neighbor {
     /// `None` while they are too few. Those that it promised and that did not come are lost. Short
     /// frames let expect delivery to the power of `exponent` of long ones.
     fn delivery(&self, now: Instant, exponent: f64) -> Option<(f64, f64)> {
-        let (mut short, long) = (self.short, &self.long);
-        short.add(self.missed(now), 0);
+        let (mut short, mut long) = (self.short, self.long);
+        if short.add(self.missed(now), 0) {
+            long = Share::default();
+        }
         let frames = short.weight() + long.weight();
         let heard = long.heard() + EXPECTATION * libm::pow(short.value(), exponent);
         (frames >= MIN_SENT).then(|| (heard / (long.weight() + EXPECTATION), frames))
@@ -313,6 +318,19 @@ mod tests {
         assert_eq!(n.missed(at(62_500)), 0);
         n.handle_hello(&hello(61, 0), received(900, 62_500));
         assert!((n.short.weight() - good().short.weight() * 256.0 / 257.0 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn long_frames_from_before_a_step_do_not_hide_it() {
+        let mut n = good();
+        n.long.add(60, 60);
+        assert!(n.delivery(at(60_000), 1.0).unwrap().0 > 0.95);
+        // Of eight more hellos only the last arrives; or none has come when it is due.
+        n.handle_hello(&hello(68, 60), received(69, 68_000));
+        assert!(n.delivery(at(68_000), 1.0).unwrap().0 < 0.3);
+        let mut silent = good();
+        silent.long.add(60, 60);
+        assert!(silent.delivery(at(69_000), 1.0).unwrap().0 < 0.3);
     }
 
     #[test]

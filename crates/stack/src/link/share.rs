@@ -24,10 +24,11 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Counts `sent` frames, of which `heard` arrived.
-    pub(super) fn add(&mut self, sent: u32, heard: u32) {
+    /// Counts `sent` frames, of which `heard` arrived. Returns whether they contradict what was
+    /// counted before, so that only the latest count from now on.
+    pub(super) fn add(&mut self, sent: u32, heard: u32) -> bool {
         if sent == 0 {
-            return;
+            return false;
         }
         let heard = heard.min(sent);
         let keep = 1.0 / (1.0 + f64::from(sent) / MEMORY);
@@ -42,7 +43,7 @@ impl Share {
             self.recent = self.recent << 1 | u32::from(index < arrived);
         }
         self.known = self.known.saturating_add(sent).min(MOST_RECENT);
-        self.forget_before_a_step();
+        self.forget_before_a_step()
     }
 
     /// Returns the number of frames that the share comes from, the faded ones less.
@@ -60,20 +61,24 @@ impl Share {
         (self.heard + 0.5) / (self.sent + 1.0)
     }
 
-    /// If the latest frames differ from the others by more than chance explains, only they count.
-    fn forget_before_a_step(&mut self) {
+    /// If the latest frames differ from the others by more than chance explains, forgets the
+    /// others. Returns whether it did.
+    fn forget_before_a_step(&mut self) -> bool {
+        let mut forgot = false;
         for frames in RECENT {
             let others = self.sent - f64::from(frames);
             if self.known < frames || others < f64::from(frames) {
-                return;
+                break;
             }
             let arrived = (self.recent & (u32::MAX >> (u32::BITS - frames))).count_ones();
             let before = (self.heard - f64::from(arrived) + 0.5) / (others + 1.0);
             if chance(frames, arrived, before.clamp(0.01, 0.99)) < UNLIKELY {
                 self.sent = f64::from(frames);
                 self.heard = f64::from(arrived);
+                forgot = true;
             }
         }
+        forgot
     }
 }
 
@@ -104,7 +109,9 @@ mod tests {
     #[test]
     fn hundreds_of_frames_are_remembered() {
         let mut share = Share::default();
-        (0..1000).for_each(|_| share.add(1, 1));
+        for _ in 0..1000 {
+            share.add(1, 1);
+        }
         assert!((150.0..300.0).contains(&share.weight()), "{}", share.weight());
         assert!(share.value() > 0.99);
     }
@@ -112,9 +119,13 @@ mod tests {
     #[test]
     fn a_link_that_fails_is_noticed_before_its_memory_fades() {
         let mut share = Share::default();
-        (0..300).for_each(|_| share.add(1, 1));
+        for _ in 0..300 {
+            share.add(1, 1);
+        }
         for (frames, least) in [(16, 0.65), (16, 0.45)] {
-            (0..frames).for_each(|i| share.add(1, u32::from(i % 4 == 0)));
+            for i in 0..frames {
+                share.add(1, u32::from(i % 4 == 0));
+            }
             assert!(share.value() < least, "{}", share.value());
         }
     }

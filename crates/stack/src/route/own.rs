@@ -16,6 +16,10 @@ const NEAR: u8 = 3;
 const MIDDLE: u8 = 8;
 /// Announcements to the whole mesh that a node may save up.
 const MOST_FAR: f64 = 4.0;
+/// Announcements of steep changes that a node may make to the whole mesh before it has the credits
+/// for them. Told only to nodes nearby, those that are lost would not show in digests: they would
+/// be repaired no sooner than the next credit comes.
+const MOST_OWED: f64 = 4.0;
 /// Nodes that may tell the whole mesh something in a second, together.
 const FAR_PER_S: f64 = 10.0;
 /// Part of the least usable delivery down to which a link that was announced stays.
@@ -27,7 +31,7 @@ const RATIO: f64 = 2.0;
 /// Announcements to nodes nearby after which the whole mesh is told again.
 const MOST_STEPS: u32 = 1000;
 /// Change of a delivery that the mesh must know at once; so it must if a link appears or vanishes.
-const URGENT: f64 = 0.4;
+const STEEP: f64 = 0.4;
 /// How much longer than a way over another neighbour a link may be, and still matter far away.
 const DETOUR: f64 = 1.2;
 
@@ -62,7 +66,8 @@ impl Route {
 
     /// Announces the links of this node if they have changed by enough: to the whole mesh, or to
     /// the nodes nearby. To tell the whole mesh costs a credit. The larger the mesh is, the more
-    /// slowly credits come. A link without which there is no way to the neighbour costs none.
+    /// slowly credits come. A few steep changes are told on credit, and a link without which there
+    /// is no way to the neighbour is told in any case.
     pub(super) fn announce_if_worth(&mut self, hears: Links, now: Instant) {
         let Some(at) = self.announced_at else {
             return self.announce(hears, EVERYWHERE, true, now);
@@ -96,13 +101,15 @@ impl Route {
             .filter(|(node, _)| essential.iter().any(|(other, ..)| other == node))
             .map(|(_, by)| by)
             .collect();
-        let urgent = just_now.iter().any(|by| by.low() == 0.0 || by.high() - by.low() >= URGENT);
+        let urgent = just_now.iter().any(|by| by.is_steep());
         let settled = now >= self.started + SETTLING;
         if !(urgent && settled) && since < self.pace {
             return;
         }
-        if matters_far && (self.far.0 >= 1.0 || is_bridge) {
-            self.far.0 = (self.far.0 - 1.0).max(0.0);
+        let is_steep = settled && essential.iter().any(|(_, by, _)| by.is_steep());
+        let least = if is_steep { 1.0 - MOST_OWED } else { 1.0 };
+        if matters_far && (self.far.0 >= least || is_bridge) {
+            self.far.0 = (self.far.0 - 1.0).max(-MOST_OWED);
             return self.announce(hears, EVERYWHERE, urgent, now);
         }
         let change = self.config.change;
@@ -187,6 +194,11 @@ impl Deliveries {
         change >= least || (change >= LEAST_CHANGE && self.high() >= RATIO * self.low())
     }
 
+    /// Returns whether the mesh must know at once.
+    fn is_steep(self) -> bool {
+        self.low() == 0.0 || self.high() - self.low() >= STEEP
+    }
+
     fn is_gone(self) -> bool {
         self.after == 0.0
     }
@@ -202,4 +214,54 @@ fn changes<'a>(
         let (before, after) = (before.unwrap_or(0.0), after.unwrap_or(0.0));
         (node, Deliveries { before, after })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::RouteConfig;
+
+    const ME: NodeId = NodeId(1);
+
+    fn at(s: u64) -> Instant {
+        Instant::from_nanos(s * 1_000_000_000)
+    }
+
+    /// A node of a mesh of 400, a minute after its start, with all its credits spent.
+    fn poor() -> Route {
+        let mut route = Route::new(RouteConfig::default(), ME, "n1", 1, 1400, at(0));
+        for node in 2..=400 {
+            let state = LinkState { version: (1, 1), base: 1, ..LinkState::default() };
+            route.store(NodeId(node), Some(state), at(1));
+        }
+        route.announce_if_worth(links(0.9), at(2));
+        route.far = (0.0, at(60));
+        route
+    }
+
+    fn links(delivery: f64) -> Links {
+        [(NodeId(2), 0.9), (NodeId(3), delivery)].into_iter().collect()
+    }
+
+    /// Returns how many of ten changes of a link to and fro, one a second, go to the whole mesh.
+    fn told_everywhere(route: &mut Route, deliveries: [f64; 2]) -> usize {
+        let mut told = 0;
+        for second in 0..10 {
+            let before = route.topology.state(ME).map(|state| state.base);
+            route.announce_if_worth(links(deliveries[second % 2]), at(61 + second as u64));
+            told += usize::from(route.topology.state(ME).map(|state| state.base) != before);
+        }
+        told
+    }
+
+    #[test]
+    fn a_few_steep_changes_are_told_to_all_on_credit() {
+        assert_eq!(told_everywhere(&mut poor(), [0.3, 0.9]), MOST_OWED as usize);
+        assert_eq!(told_everywhere(&mut poor(), [0.65, 0.9]), 0);
+        // What is owed is paid back before anything else goes to the whole mesh.
+        let mut route = poor();
+        told_everywhere(&mut route, [0.3, 0.9]);
+        route.announce_if_worth(links(0.65), at(100));
+        assert!(route.far.0 < -1.0, "{}", route.far.0);
+    }
 }

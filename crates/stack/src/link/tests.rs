@@ -1,0 +1,81 @@
+//! What a node makes of the silence of a neighbour that others may have heard.
+
+use super::*;
+use ncmesh_engine::rng::stream;
+
+const ME: NodeId = NodeId(1);
+/// The neighbour that falls silent.
+const SILENT: NodeId = NodeId(2);
+/// Share of frames that arrives over every link.
+const DELIVERY: f64 = 0.8;
+
+fn at(ms: u64) -> Instant {
+    Instant::from_nanos(ms * 1_000_000)
+}
+
+/// A node, and what it hears.
+struct Lone {
+    link: Link,
+    rng: ChaCha8Rng,
+    /// Hellos that each of its neighbours has sent.
+    sent: u16,
+}
+
+impl Lone {
+    /// A node that has heard four of five hellos of each of `neighbors` for a minute.
+    fn settled(neighbors: &[u16]) -> Self {
+        let rng = stream(1, ME, "test", "link");
+        let mut lone = Self { link: Link::new(LinkConfig::default(), at(0)), rng, sent: 0 };
+        for second in 0..=60 {
+            lone.sent += 1;
+            for node in neighbors.iter().filter(|node| (second + u64::from(**node)) % 5 != 0) {
+                lone.hear(NodeId(*node), &[], 1000 * second);
+            }
+            lone.review(1000 * second);
+        }
+        lone
+    }
+
+    /// Hears a hello of a neighbour that misses others.
+    fn hear(&mut self, node: NodeId, late: &[NodeId], ms: u64) {
+        let hello = Hello {
+            interval: Duration::from_secs(1),
+            short_sent: self.sent,
+            long_sent: 0,
+            neighbors: 5,
+            digest: 0,
+            asks: Vec::new(),
+            late: late.to_vec(),
+        };
+        let received = Received { epoch: 1, counter: u32::from(self.sent), at: at(ms) };
+        self.link.handle_hello((ME, node), &hello, received, &mut self.rng);
+        self.link.note_frame(node, 1, (80, true), at(ms));
+    }
+
+    fn review(&mut self, ms: u64) -> Vec<NodeId> {
+        self.link.review(at(ms), |_, _| DELIVERY).0
+    }
+}
+
+#[test]
+fn a_neighbour_that_most_miss_is_asked_although_one_heard_it_by_luck() {
+    // Seconds of silence until the neighbour is asked, if so many of six others miss it.
+    let asked_after = |missing: u16| {
+        let mut lone = Lone::settled(&[2, 3, 4, 5, 6, 7, 8]);
+        for second in 1..10 {
+            lone.sent += 1;
+            for node in 3..=8 {
+                let late: &[NodeId] = if node < 3 + missing { &[SILENT] } else { &[] };
+                lone.hear(NodeId(node), late, 60_000 + 1000 * second + 200);
+            }
+            lone.review(60_000 + 1000 * second + 300);
+            if lone.link.questionable.contains(&SILENT) {
+                return second;
+            }
+        }
+        u64::MAX
+    };
+    let (all, most, few) = (asked_after(6), asked_after(5), asked_after(2));
+    assert!(all <= 2 && most <= 2, "asked after {all} and {most} s");
+    assert!(few > most, "asked after {few} s");
+}
