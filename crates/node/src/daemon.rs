@@ -240,6 +240,7 @@ impl<R: Radio> Loop<R> {
                 }
             }
             RadioEvent::Report(report) => self.node.handle_tx_report(report),
+            RadioEvent::Changed => self.node.handle_radio_change(self.radio.hints()),
         }
         Ok(())
     }

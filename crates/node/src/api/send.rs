@@ -5,8 +5,8 @@
 //! threads, between calls of the node's loop.
 
 use super::blocking::blocking;
-use super::types::{ApiError, ErrorCode, SendRequest};
-use crate::node::Handle;
+use super::types::{ApiError, ErrorCode, Recipients, SendRequest};
+use crate::node::{Handle, Receivers};
 use crate::state::OutgoingFile;
 use crate::store::is_temporary;
 use ncmesh_engine::file::merkle::{self, Digest, MerkleTree};
@@ -20,7 +20,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader};
 use std::path::Path;
+use std::time::Instant;
 
+/// Longest time to wait for a path to a receiver.
+const REACH_TIME: Duration = Duration::from_secs(10);
+/// Time between two looks for a path.
+const REACH_PAUSE: Duration = Duration::from_millis(200);
 /// Pauses between attempts to open the files of resumed transfers.
 const PAUSES: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(64) };
 
@@ -38,7 +43,7 @@ pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId
         .choose(ServiceKind::File, scheme)
         .map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
     let scheme = choice.entry.name;
-    let receivers = handle.call(move |node| node.resolve(&to)).await??;
+    let receivers = resolve(handle, to).await?;
     let opened = path.clone();
     let (file, size) = blocking(move || open(&opened)).await??;
     let (geometry, source) =
@@ -65,6 +70,21 @@ pub(super) async fn send(handle: &Handle, request: SendRequest) -> Result<FlowId
     };
     start(handle, outgoing, file, digest).await?;
     Ok(flow)
+}
+
+/// Returns the nodes that are meant. Waits for those that are known but have no path for now: they
+/// may have just restarted.
+async fn resolve(handle: &Handle, to: Recipients) -> Result<Receivers, ApiError> {
+    let deadline = Instant::now() + REACH_TIME;
+    loop {
+        let to = to.clone();
+        match handle.call(move |node| node.resolve(&to)).await? {
+            Err(e) if e.code == ErrorCode::UnreachableReceiver && Instant::now() < deadline => {
+                tokio::time::sleep(REACH_PAUSE).await;
+            }
+            resolved => return resolved,
+        }
+    }
 }
 
 /// Saves the transfer to the journal, then announces it.
@@ -125,7 +145,6 @@ type Reopened = (Option<File>, Vec<merkle::Hash>);
 ///
 /// A file that is missing or has changed comes without hashes. The engine then reports it as
 /// changed and tells the receivers.
-
 fn reopen(outgoing: &OutgoingFile) -> io::Result<Reopened> {
     // Check the type first: opening a pipe would wait for its writer.
     if !std::fs::metadata(&outgoing.path)?.is_file() {

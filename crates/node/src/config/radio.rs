@@ -41,9 +41,10 @@ pub struct UdpConfig {
     /// Destination address of frames. The interface's IPv4 broadcast address if absent.
     #[serde(default, deserialize_with = "broadcast")]
     pub broadcast: Option<Ipv4Addr>,
-    /// Limit of the transmission rate, headers included.
-    #[serde(default = "default_rate")]
-    pub rate: Rate,
+    /// Limit of the transmission rate, headers included. If absent, the driver's back-pressure
+    /// limits it, or 1 Mbit/s where there is none.
+    #[serde(default)]
+    pub rate: Option<Rate>,
     /// Length of the largest frame, bytes of UDP payload: 28 less than the interface's MTU.
     #[serde(default = "default_udp_mtu", deserialize_with = "mtu")]
     pub mtu: usize,
@@ -68,11 +69,6 @@ pub struct AirConfig {
 
 fn default_port() -> u16 {
     7117
-}
-
-/// Returns 6 Mbit/s, the lowest OFDM rate, at which Wi-Fi sends broadcast frames by default.
-fn default_rate() -> Rate {
-    Rate { bits_per_second: 6e6 }
 }
 
 fn default_udp_mtu() -> usize {

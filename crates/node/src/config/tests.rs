@@ -20,7 +20,7 @@ fn the_smallest_file_has_sensible_defaults() {
     assert_eq!(config.api_socket, config.state_dir.join("api.sock"));
     let RadioConfig::Udp(udp) = config.radio else { panic!("not udp") };
     assert_eq!((udp.port, udp.mtu, udp.broadcast), (7117, 1472, None));
-    assert_eq!(udp.rate, Rate { bits_per_second: 6e6 });
+    assert_eq!(udp.rate, None);
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl Node {
     pub(super) fn check_persisted(
         &mut self,
         what: &'static str,
-        result: io::Result<()>,
+        result: &io::Result<()>,
         work: Work,
     ) {
         self.handle_attempt(what, result, work, 0);
@@ -107,18 +107,18 @@ impl Node {
         let done = work.clone();
         self.handle.work(
             move || done(),
-            move |node, result| node.handle_attempt(what, result, work, failures),
+            move |node, result| node.handle_attempt(what, &result, work, failures),
         );
     }
 
     fn handle_attempt(
         &mut self,
         what: &'static str,
-        result: io::Result<()>,
+        result: &io::Result<()>,
         work: Work,
         failures: u32,
     ) {
-        self.chores.note(what, &result);
+        self.chores.note(what, result);
         if result.is_err() {
             let due = self.clock.now() + PAUSES.pause(failures);
             self.chores.push(Chore { what, work, failures: failures.saturating_add(1), due });

@@ -148,7 +148,7 @@ impl Node {
                 let (list, line) = (node.delivered.file(), delivery.clone());
                 node.check_persisted(
                     "delivered",
-                    noted,
+                    &noted,
                     Arc::new(move || append_delivery(&list, flow, &line)),
                 );
                 let path = delivery.path.as_deref().map(|path| path.display().to_string());

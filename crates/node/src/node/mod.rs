@@ -50,16 +50,20 @@ pub struct Node {
     limits: InboxLimits,
     /// What is left in the inboxes of files that nobody sends.
     unfinished: unfinished::Unfinished,
-    /// Files that are sent or were since the start.
+    /// Files that are sent, and ended ones that the stack still shows.
     sources: BTreeMap<FlowId, OutgoingFile>,
+    /// When neighbours were heard last. At most one entry for each id.
     last_heard: BTreeMap<NodeId, Instant>,
     savers: Savers,
     chores: chores::Chores,
     radio: String,
+    /// What the radio tells people.
+    radio_hints: Vec<String>,
     mtu: usize,
     tunnel: Option<Tunnel>,
     streams: Streams,
-    /// Neighbours for whom nothing was coded, when last looked at, by scheme.
+    /// Neighbours for whom nothing was coded, when last looked at, by scheme. As many as the
+    /// engines keep.
     coding_stopped: BTreeSet<(&'static str, NodeId)>,
 }
 
@@ -134,6 +138,7 @@ impl Node {
             savers: Savers::new(inboxes),
             chores: Default::default(),
             radio: parts.radio,
+            radio_hints: Vec::new(),
             mtu: config.radio.mtu(),
             tunnel,
             streams: Streams { ports: parts.ports, host: Default::default(), warned: false },
@@ -194,6 +199,11 @@ impl Node {
     /// What became of the frame filled last.
     pub fn handle_tx_report(&mut self, report: TxReport) {
         self.stack.at(self.clock.now(), &mut self.storage).handle_tx_report(report);
+    }
+
+    /// What the radio tells people has changed.
+    pub fn handle_radio_change(&mut self, hints: Vec<String>) {
+        self.radio_hints = hints;
     }
 
     /// Whether there is something to transmit.

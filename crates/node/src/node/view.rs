@@ -51,7 +51,7 @@ impl Node {
     /// What looks wrong and what to do about it.
     pub(super) fn hints(&self) -> Vec<String> {
         let dropped = |why| self.stack.counters().dropped(why);
-        let mut hints = Vec::new();
+        let mut hints = self.radio_hints.clone();
         let unauthentic = dropped(DropReason::Unauthentic);
         if unauthentic > 0 {
             hints.push(format!(

@@ -35,6 +35,10 @@ impl Radio for AirRadio {
         format!("air, radio {} of {}", self.client.radio(), self.client.radios())
     }
 
+    fn hints(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn learn(&mut self, node: NodeId, address: u32) {
         self.indices.insert(node, address);
     }

@@ -7,8 +7,11 @@
 
 mod addresses;
 pub mod air;
+mod interface;
+mod mesh80211;
 mod pacing;
 pub mod udp;
+mod watch;
 
 use ncmesh_engine::TxReport;
 use ncmesh_wire::NodeId;
@@ -27,6 +30,8 @@ pub enum RadioEvent<A> {
     },
     /// The last frame was sent or given up.
     Report(TxReport),
+    /// What [`hints`](Radio::hints) returns has changed.
+    Changed,
 }
 
 /// Radio of a node. After any error it cannot be used any more.
@@ -36,6 +41,9 @@ pub trait Radio {
 
     /// Returns a description for people, for instance `udp on wlan0, port 7117`.
     fn describe(&self) -> String;
+
+    /// Returns what keeps the radio from sending, or slows it down, and what to do about it.
+    fn hints(&self) -> Vec<String>;
 
     /// Notes that an authenticated frame of `node` came from `address`.
     fn learn(&mut self, node: NodeId, address: Self::Address);

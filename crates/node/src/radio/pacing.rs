@@ -1,4 +1,4 @@
-//! Pacing of frames under a rate limit.
+//! Pacing of frames under a rate limit, or by the driver's back-pressure.
 
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,82 @@ impl Pacing {
     }
 }
 
+/// Frames that are sent one after the other to see whether the driver holds them back.
+const PROBE_FRAMES: u32 = 3;
+/// Time between two such attempts.
+const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+/// Attempts after which a driver counts as one without back-pressure.
+const PROBES: u32 = 3;
+/// Airtime of a frame measured by back-pressure is at least this share of that at the rate limit:
+/// 54 Mbit/s at the default.
+const SHORTEST: u32 = 54;
+
+/// Cost of a frame that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// Time for which it uses the channel, as far as is known.
+    pub(super) airtime: Duration,
+    /// Whether the next frame waits for the rate limit.
+    pub(super) is_paced: bool,
+}
+
+/// Whether the driver holds frames back while the channel is busy, so that no rate need be known.
+///
+/// Only a sender without a configured rate asks: now and then it sends a few frames without pacing,
+/// and sees whether they fill half the send buffer.
+#[derive(Debug)]
+pub(super) struct BackPressure {
+    /// Whether no rate is configured.
+    asks: bool,
+    is_felt: bool,
+    probes: u32,
+    /// Frames of the present attempt that are still to be sent.
+    left: u32,
+    next_probe: Instant,
+    /// When the last frame was sent.
+    sent_at: Instant,
+}
+
+impl BackPressure {
+    /// Returns a driver of which nothing is known.
+    pub(super) fn new(asks: bool, now: Instant) -> Self {
+        Self { asks, is_felt: false, probes: 0, left: 0, next_probe: now, sent_at: now }
+    }
+
+    /// Notes that the driver holds frames back. Returns whether that is news.
+    pub(super) fn felt(&mut self) -> bool {
+        let is_news = self.is_missing();
+        (self.is_felt, self.left) = (true, 0);
+        is_news
+    }
+
+    /// Notes that a frame was sent that takes `airtime` at the rate limit. Returns what it costs.
+    pub(super) fn sent(&mut self, airtime: Duration, now: Instant) -> Cost {
+        let since = now.saturating_duration_since(self.sent_at);
+        self.sent_at = now;
+        if !self.asks {
+            return Cost { airtime, is_paced: true };
+        }
+        if self.is_felt {
+            // The driver takes frames one by one: the time since the last one is that of a frame.
+            return Cost { airtime: since.clamp(airtime / SHORTEST, airtime), is_paced: false };
+        }
+        if self.left == 0 && now >= self.next_probe {
+            self.left = PROBE_FRAMES;
+            self.probes += 1;
+            self.next_probe = now + PROBE_INTERVAL;
+        }
+        let is_paced = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        Cost { airtime, is_paced }
+    }
+
+    /// Returns whether a rate should be configured.
+    pub(super) fn is_missing(&self) -> bool {
+        self.asks && !self.is_felt && self.probes > PROBES
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +136,35 @@ mod tests {
         let woken = start + Duration::from_secs(9);
         pacing.sent(1000, woken);
         assert_eq!(woken - pacing.next(), MAX_CATCH_UP - Duration::from_millis(1));
+    }
+
+    #[test]
+    fn a_driver_is_asked_now_and_then_whether_it_holds_frames_back() {
+        let start = Instant::now();
+        let mut pressure = BackPressure::new(true, start);
+        let airtime = Duration::from_millis(12);
+        let (mut now, mut unpaced) = (start, Vec::new());
+        for frame in 0..4000 {
+            let cost = pressure.sent(airtime, now);
+            assert_eq!(cost.airtime, airtime);
+            if cost.is_paced {
+                now += airtime;
+            } else {
+                unpaced.push(frame);
+            }
+        }
+        // Three frames each ten seconds, and after three attempts in vain people are told.
+        assert_eq!(unpaced[..4], [0, 1, 2, 837]);
+        assert!(pressure.is_missing());
+
+        // One that is felt is all the limit there is.
+        assert!(pressure.felt() && !pressure.felt() && !pressure.is_missing());
+        pressure.sent(airtime, now);
+        let cost = pressure.sent(airtime, now + airtime / 4);
+        assert_eq!(cost, Cost { airtime: airtime / 4, is_paced: false });
+
+        let mut configured = BackPressure::new(false, start);
+        assert!(!configured.felt());
+        assert_eq!(configured.sent(airtime, start), Cost { airtime, is_paced: true });
     }
 }

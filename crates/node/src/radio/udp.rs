@@ -1,22 +1,37 @@
 //! UDP broadcast on a network interface: real radios in ad-hoc or mesh mode, or any wired segment.
 //!
-//! Frames are sent one at a time, when the rate limit allows it and the kernel accepts the frame.
-//! The send buffer is as small as the kernel allows, so that data waits here, where it can still be
-//! coded, and not in the driver's queue. Unicast frames go to the address that their receiver was
-//! last heard from. Only IPv4 is used, because IPv6 has no broadcast.
+//! Data waits here, where it can still be coded, and not in the driver's queue. So the send buffer
+//! holds four frames, and the next frame is made when less than half of it is in use: the driver
+//! never runs out of frames, and at most two or three are made in advance. Drivers that let go of a
+//! frame as soon as they have it give no such back-pressure; then [`Pacing`] alone holds frames
+//! back.
+//!
+//! Unicast frames go to the address that their receiver was last heard from, if the kernel knows
+//! its hardware address. Otherwise they go out as broadcasts, and the kernel is made to ask for the
+//! address: a frame that waits for an answer to ARP would hold back all frames behind it for up to
+//! three seconds. A socket of their own makes sure of that.
+//!
+//! What the interface can do is watched ([`Watch`]). While it cannot send, nothing is asked of the
+//! node, and nothing is lost. Only IPv4 is used, because IPv6 has no broadcast.
 
 use super::addresses::Addresses;
-use super::pacing::Pacing;
+use super::interface::Trouble;
+use super::mesh80211;
+use super::pacing::{BackPressure, Cost, Pacing};
+use super::watch::Watch;
 use super::{Radio, RadioEvent};
 use crate::alarm::Alarm;
-use crate::config::UdpConfig;
+use crate::config::{Rate, UdpConfig};
 use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_wire::NodeId;
-use rustix::io::Errno;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, Protocol, Socket, Type};
+use std::collections::BTreeMap;
+use std::future::pending;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket as StdSocket};
 use std::time::{Duration, Instant};
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 /// Length of the Ethernet (14), IPv4 (20) and UDP (8) headers around a frame, bytes.
@@ -25,18 +40,29 @@ const WIRE_OVERHEAD: usize = 42;
 const IP_OVERHEAD: usize = 28;
 /// Size of the kernel's buffer for frames heard while the loop is busy, bytes.
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// Size of the kernel's send buffer. The kernel raises it to its minimum, a few frames.
-const SEND_BUFFER: usize = 1;
+/// Frames that the kernel's send buffer has room for. It wakes the sender when less than half of it
+/// is in use.
+const SEND_BUFFER_FRAMES: usize = 4;
+/// Memory of a buffer of the kernel around a frame, bytes, and the sizes that buffers have.
+const BUFFER_OVERHEAD: usize = 512;
+const BUFFER_GRAIN: usize = 2048;
+/// Most that is sent if neither the configuration nor the driver says more: the lowest rate in the
+/// 2.4 GHz band, at which Wi-Fi sends broadcasts there by default.
+const DEFAULT_RATE: Rate = Rate { bits_per_second: 1e6 };
+/// Pause after the sockets could not be opened.
+const REBIND_PAUSE: Duration = Duration::from_secs(1);
+/// Least time between two questions for the hardware address of a neighbour.
+const ASK_PAUSE: Duration = Duration::from_secs(5);
+/// Port of the discard service (RFC 863). A packet to it makes the kernel ask for an address.
+const DISCARD_PORT: u16 = 9;
 /// Pause after the kernel refused a frame.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
 /// Reason why a UDP radio cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum UdpError {
-    /// The interface does not exist or has no IPv4 address.
-    #[error(
-        "interface = {name:?}: no interface of that name has an IPv4 address; there are: {known}"
-    )]
+    /// The interface does not exist.
+    #[error("interface = {name:?}: there is no such interface; with an address there are: {known}")]
     NoInterface {
         /// Name of the configured interface.
         name: String,
@@ -87,67 +113,220 @@ impl UdpError {
 }
 
 /// Radio on a UDP socket.
-#[derive(Debug)]
 pub struct UdpRadio {
     config: UdpConfig,
-    socket: UdpSocket,
-    /// Address of this node, to recognise its own broadcasts.
-    own: SocketAddr,
-    everyone: SocketAddr,
-    addresses: Addresses<SocketAddr>,
+    watch: Watch,
+    /// The sockets, once the interface was able to send, and the index of that interface.
+    sockets: Option<(Sockets, u32)>,
+    addresses: Addresses<Ipv4Addr>,
+    /// When the kernel was last made to ask for the hardware address of a neighbour.
+    asked_at: BTreeMap<NodeId, Instant>,
     pacing: Pacing,
     alarm: Alarm,
-    mtu: usize,
     /// Whether the daemon waits for a grant.
     requested: bool,
     /// Frame that waits for the kernel, and its destination.
-    sending: Option<(Vec<u8>, SocketAddr)>,
+    sending: Option<(Vec<u8>, Destination)>,
+    pressure: BackPressure,
+    /// Whether the interface changed since `hints` were made.
+    is_dirty: bool,
+    /// What the daemon is to tell people.
+    hints: Vec<String>,
     /// Whether the kernel refuses frames, which is logged once.
     refused: bool,
 }
 
+/// Sockets bound to the interface.
+#[derive(Debug)]
+struct Sockets {
+    /// Sends broadcasts and receives everything.
+    main: UdpSocket,
+    /// Sends unicasts, from another port: what waits here holds back nothing.
+    unicast: StdSocket,
+}
+
+/// Where a frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Destination {
+    Everyone,
+    One(Ipv4Addr),
+}
+
 impl UdpRadio {
-    /// Opens the radio. Call it within a tokio runtime.
+    /// Opens the radio. Waits for the interface if it exists but cannot send yet. Call it within a
+    /// tokio runtime.
     ///
     /// # Errors
     /// [`UdpError`].
     pub fn open(config: &UdpConfig) -> Result<Self, UdpError> {
-        let (address, broadcast) = addresses_of(config)?;
-        check_mtu(config)?;
-        Ok(Self {
-            socket: open_socket(config)?,
-            own: SocketAddrV4::new(address, config.port).into(),
-            everyone: SocketAddrV4::new(broadcast, config.port).into(),
-            addresses: Addresses::new(),
-            pacing: Pacing::new(config.rate.bits_per_second, Instant::now()),
-            alarm: Alarm::new().map_err(|e| UdpError::Io(config.interface.clone(), e))?,
-            mtu: config.mtu,
+        let name = &config.interface;
+        let failed = |e| UdpError::Io(name.clone(), e);
+        let watch = Watch::open(name).map_err(failed)?;
+        if watch.interface().index().is_none() {
+            return Err(UdpError::NoInterface { name: name.clone(), known: known_interfaces() });
+        }
+        check_mtu(config, watch.interface().mtu())?;
+        let now = Instant::now();
+        let mut radio = Self {
+            pacing: Pacing::new(config.rate.unwrap_or(DEFAULT_RATE).bits_per_second, now),
+            pressure: BackPressure::new(config.rate.is_none(), now),
+            alarm: Alarm::new().map_err(failed)?,
             config: config.clone(),
+            watch,
+            sockets: None,
+            addresses: Addresses::new(),
+            asked_at: BTreeMap::new(),
             requested: false,
             sending: None,
+            is_dirty: true,
+            hints: Vec::new(),
             refused: false,
+        };
+        if radio.trouble() == Some(Trouble::NoBroadcast) {
+            return Err(UdpError::NoBroadcast(name.clone()));
+        }
+        radio.bind()?;
+        Ok(radio)
+    }
+
+    /// Returns what keeps the radio from sending.
+    fn trouble(&self) -> Option<Trouble> {
+        let no_broadcast = || self.everyone().is_none().then_some(Trouble::NoBroadcast);
+        self.watch.interface().trouble().or_else(no_broadcast)
+    }
+
+    /// Returns the broadcast address.
+    fn everyone(&self) -> Option<Ipv4Addr> {
+        let address = self.watch.interface().address();
+        self.config.broadcast.or(address.and_then(|address| address.broadcast))
+    }
+
+    /// Returns whether there are sockets on the interface as it is.
+    fn is_bound(&self) -> bool {
+        self.sockets.as_ref().map(|(_, index)| *index) == self.watch.interface().index()
+    }
+
+    /// Opens sockets on the interface, unless they are open or it cannot send.
+    fn bind(&mut self) -> Result<(), UdpError> {
+        if let Some(index) = self.watch.interface().index()
+            && self.trouble().is_none()
+            && !self.is_bound()
+        {
+            self.sockets = Some((open_sockets(&self.config)?, index));
+            self.pressure = BackPressure::new(self.config.rate.is_none(), Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Does what a change of the interface asks for. Returns whether the hints changed.
+    fn handle_change(&mut self) -> bool {
+        self.is_dirty = false;
+        let name = &self.config.interface;
+        let trouble = self.trouble().map(|trouble| trouble.text(name));
+        let problem = trouble.or_else(|| self.bind().err().map(|e| e.to_string()));
+        let problem = problem.or_else(|| self.mtu_problem());
+        let mut hints = Vec::from_iter(problem.or_else(|| self.pressure_hint()));
+        hints.extend(self.forwarding_hint());
+        if hints == self.hints {
+            return false;
+        }
+        for hint in hints.iter().filter(|hint| !self.hints.contains(hint)) {
+            tracing::warn!("{hint}");
+        }
+        if self.trouble().is_none() {
+            let address = self.watch.interface().address();
+            let address = address.map_or("?".into(), |address| address.own.to_string());
+            tracing::info!("{} can send, from {address}", self.config.interface);
+        }
+        self.hints = hints;
+        true
+    }
+
+    /// Returns what to do about a mesh interface that forwards by itself.
+    fn forwarding_hint(&self) -> Option<String> {
+        let name = &self.config.interface;
+        let index = self.watch.interface().index()?;
+        (mesh80211::forwards(index) == Some(true)).then(|| {
+            format!(
+                "{name} forwards frames by itself, so that every node of the mesh looks like a \
+                 neighbour; `iw dev {name} set mesh_param mesh_fwding 0` on all nodes"
+            )
         })
+    }
+
+    /// Returns what to do about a driver that takes every frame at once.
+    fn pressure_hint(&self) -> Option<String> {
+        let name = &self.config.interface;
+        self.pressure.is_missing().then(|| {
+            format!(
+                "{name} takes every frame at once, whatever its channel carries, so no more \
+                 than {} Mbit/s is sent; set [radio] rate to what the channel carries",
+                DEFAULT_RATE.bits_per_second / 1e6
+            )
+        })
+    }
+
+    /// Returns what is wrong with the MTU of the interface. Short frames get through all the same.
+    fn mtu_problem(&self) -> Option<String> {
+        let mtu = self.watch.interface().mtu();
+        let (name, wanted) = (&self.config.interface, self.config.mtu);
+        (wanted + IP_OVERHEAD > mtu).then(|| {
+            let fits = mtu.saturating_sub(IP_OVERHEAD);
+            format!(
+                "long frames are not sent: the MTU of {name} is {mtu} now; raise it to {}, or set \
+                 [radio] mtu = {fits} on all nodes",
+                wanted + IP_OVERHEAD
+            )
+        })
+    }
+
+    /// Returns whether the kernel has room for another frame: less than half the buffer is in use.
+    fn has_room(&self) -> bool {
+        let Some((sockets, _)) = &self.sockets else { return false };
+        // Through tokio, so that it waits for the kernel's next word if there is no room.
+        let has_room = sockets.main.try_io(Interest::WRITABLE, || {
+            let mut fds = [PollFd::new(&sockets.main, PollFlags::OUT)];
+            match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+                0 => Err(io::ErrorKind::WouldBlock.into()),
+                _ => Ok(()),
+            }
+        });
+        !has_room.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Sends the waiting frame. Returns `None` while the kernel does not accept it.
     fn try_send(&mut self) -> Option<RadioEvent<SocketAddr>> {
         let (frame, to) = self.sending.as_ref()?;
-        let sent = self.socket.try_send_to(frame, *to);
+        let (sockets, _) = self.sockets.as_ref()?;
+        let port = self.config.port;
+        let mut sent = Err(io::ErrorKind::WouldBlock.into());
+        if let Destination::One(neighbor) = to {
+            sent = sockets.unicast.send_to(frame, (*neighbor, port));
+        }
+        // A unicast that would have to wait goes to everyone.
+        if sent.as_ref().is_err_and(|e: &io::Error| e.kind() == io::ErrorKind::WouldBlock) {
+            let everyone = SocketAddrV4::new(self.everyone()?, port);
+            sent = sockets.main.try_send_to(frame, everyone.into());
+        }
         let result = match &sent {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return None,
             Err(_) => TxResult::Failed,
+            // Whether a neighbour has it is not known: the driver keeps the MAC's acknowledgment.
             Ok(_) => TxResult::Sent,
         };
-        let bytes = frame.len() + WIRE_OVERHEAD;
+        let (bytes, now) = (frame.len() + WIRE_OVERHEAD, Instant::now());
         self.sending = None;
-        self.pacing.sent(bytes, Instant::now());
+        let Cost { airtime, is_paced } = self.pressure.sent(self.pacing.airtime(bytes), now);
+        self.is_dirty |= self.pressure.is_missing() == self.hints.is_empty();
+        if is_paced {
+            self.pacing.sent(bytes, now);
+        }
         self.note(sent.err());
-        let airtime = self.pacing.airtime(bytes);
         Some(RadioEvent::Report(TxReport { result, airtime, heard_by: None }))
     }
 
-    /// Logs once that the kernel refuses frames (interface down, firewall), and once that it
-    /// accepts them again.
+    /// Logs once that the kernel refuses frames (a firewall, a route), and once that it accepts
+    /// them again.
     fn note(&mut self, error: Option<io::Error>) {
         match error {
             Some(e) => {
@@ -156,9 +335,6 @@ impl UdpRadio {
                     tracing::warn!("{} does not send: {e}; trying on", self.config.interface);
                 }
                 self.refused = true;
-                if is_gone(&e) {
-                    self.reopen();
-                }
             }
             None if self.refused => {
                 self.refused = false;
@@ -168,33 +344,46 @@ impl UdpRadio {
         }
     }
 
-    /// Binds to a new interface of the same name after the old one was removed. If there is none
-    /// yet, the next frame tries again.
-    fn reopen(&mut self) {
-        let Ok((address, broadcast)) = addresses_of(&self.config) else { return };
-        if let Ok(socket) = open_socket(&self.config) {
-            self.socket = socket;
-            self.own = SocketAddrV4::new(address, self.config.port).into();
-            self.everyone = SocketAddrV4::new(broadcast, self.config.port).into();
+    /// Returns where a frame for `node` goes. Makes the kernel ask for a hardware address that it
+    /// does not know.
+    fn destination(&mut self, node: NodeId) -> Destination {
+        let Some(address) = self.addresses.get(node) else { return Destination::Everyone };
+        if self.watch.interface().is_resolved(address) {
+            return Destination::One(address);
         }
+        let now = Instant::now();
+        if self.asked_at.get(&node).is_none_or(|at| now - *at >= ASK_PAUSE) {
+            self.asked_at.insert(node, now);
+            if let Some((sockets, _)) = &self.sockets {
+                // If this is not sent, the next frame asks again after the pause.
+                let _ = sockets.unicast.send_to(&[], (address, DISCARD_PORT));
+            }
+        }
+        Destination::Everyone
     }
-}
 
-/// Returns whether the error means that the socket's interface was removed.
-fn is_gone(e: &io::Error) -> bool {
-    let gone = [Errno::NODEV, Errno::NXIO].map(Errno::raw_os_error);
-    e.raw_os_error().is_some_and(|code| gone.contains(&code))
+    /// Returns whether a frame came from this node itself.
+    fn is_own(&self, from: SocketAddr) -> bool {
+        let own = self.watch.interface().address().map(|address| IpAddr::V4(address.own));
+        Some(from.ip()) == own
+    }
 }
 
 impl Radio for UdpRadio {
     type Address = SocketAddr;
 
     fn describe(&self) -> String {
-        format!("udp on {}, port {}", self.config.interface, self.own.port())
+        format!("udp on {}, port {}", self.config.interface, self.config.port)
+    }
+
+    fn hints(&self) -> Vec<String> {
+        self.hints.clone()
     }
 
     fn learn(&mut self, node: NodeId, address: SocketAddr) {
-        self.addresses.learn(node, address, Instant::now());
+        if let IpAddr::V4(address) = address.ip() {
+            self.addresses.learn(node, address, Instant::now());
+        }
     }
 
     async fn request(&mut self) -> io::Result<()> {
@@ -203,7 +392,7 @@ impl Radio for UdpRadio {
     }
 
     async fn transmit(&mut self, frame: &[u8], to: Option<NodeId>) -> io::Result<()> {
-        let to = to.and_then(|node| self.addresses.get(node)).unwrap_or(self.everyone);
+        let to = to.map_or(Destination::Everyone, |node| self.destination(node));
         self.sending = Some((frame.to_vec(), to));
         Ok(())
     }
@@ -213,10 +402,11 @@ impl Radio for UdpRadio {
     }
 
     fn try_receive(&mut self, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
-        buffer.resize(self.mtu + 1, 0);
+        buffer.resize(self.config.mtu + 1, 0);
+        let (sockets, _) = self.sockets.as_ref()?;
         loop {
-            let (length, from) = self.socket.try_recv_from(buffer).ok()?;
-            if from != self.own {
+            let (length, from) = sockets.main.try_recv_from(buffer).ok()?;
+            if !self.is_own(from) {
                 buffer.truncate(length);
                 return Some(from);
             }
@@ -225,52 +415,93 @@ impl Radio for UdpRadio {
 
     async fn event(&mut self, buffer: &mut Vec<u8>) -> io::Result<RadioEvent<SocketAddr>> {
         // One byte more than the largest frame, so that longer frames are recognised and dropped.
-        buffer.resize(self.mtu + 1, 0);
+        buffer.resize(self.config.mtu + 1, 0);
         loop {
+            if self.is_dirty && self.handle_change() {
+                return Ok(RadioEvent::Changed);
+            }
+            let can_send = self.trouble().is_none() && self.is_bound();
+            if !can_send && let Some((frame, _)) = self.sending.take() {
+                // Its time is over when the interface is back.
+                let airtime = self.pacing.airtime(frame.len() + WIRE_OVERHEAD);
+                let result = TxResult::Failed;
+                return Ok(RadioEvent::Report(TxReport { result, airtime, heard_by: None }));
+            }
             if let Some(report) = self.try_send() {
                 return Ok(report);
             }
-            let sending = self.sending.is_some();
-            let due = (self.requested && !sending).then(|| self.pacing.next());
+
+            // What to wait for: room in the kernel, then the time of the next frame.
+            let wants = can_send && (self.requested || self.sending.is_some());
+            let waits_for_room = wants && !self.has_room();
+            let due = if waits_for_room {
+                self.is_dirty |= self.pressure.felt();
+                None
+            } else if self.sending.is_some() {
+                continue;
+            } else if wants {
+                Some(self.pacing.next())
+            } else {
+                // Sockets that could not be opened are tried again.
+                let is_unbound = self.trouble().is_none() && !self.is_bound();
+                is_unbound.then(|| Instant::now() + REBIND_PAUSE)
+            };
+            if self.is_dirty {
+                continue;
+            }
+            let main = self.sockets.as_ref().map(|(sockets, _)| &sockets.main);
             tokio::select! {
-                heard = self.socket.recv_from(buffer) => {
+                heard = receive(main, buffer) => {
                     // The error is an ICMP answer to an earlier frame. Nothing was heard.
-                    if let Ok((length, from)) = heard && from != self.own {
+                    if let Ok((length, from)) = heard && !self.is_own(from) {
                         buffer.truncate(length);
                         return Ok(RadioEvent::Received { from });
                     }
                 }
                 () = self.alarm.wait_until(due) => {
+                    if !wants {
+                        self.is_dirty = true;
+                        continue;
+                    }
                     self.requested = false;
                     return Ok(RadioEvent::Grant);
                 }
-                ready = self.socket.writable(), if sending => ready?,
+                () = writable(main), if waits_for_room => {}
+                changed = self.watch.changed() => {
+                    changed?;
+                    self.is_dirty = true;
+                }
             }
         }
     }
 }
 
-fn addresses_of(config: &UdpConfig) -> Result<(Ipv4Addr, Ipv4Addr), UdpError> {
-    let name = &config.interface;
-    let all = if_addrs::get_if_addrs().map_err(|e| UdpError::Io(name.clone(), e))?;
-    let found = all.iter().filter(|i| i.name == *name).find_map(|i| match &i.addr {
-        if_addrs::IfAddr::V4(v4) => Some(v4),
-        if_addrs::IfAddr::V6(_) => None,
-    });
-    let Some(found) = found else {
-        let named = all.iter().filter(|i| matches!(i.ip(), IpAddr::V4(_)));
-        let known: Vec<&str> = named.map(|i| i.name.as_str()).collect();
-        return Err(UdpError::NoInterface { name: name.clone(), known: known.join(", ") });
-    };
-    let broadcast = config.broadcast.or(found.broadcast);
-    Ok((found.ip, broadcast.ok_or_else(|| UdpError::NoBroadcast(name.clone()))?))
+/// Receives a frame. Waits forever without a socket.
+async fn receive(socket: Option<&UdpSocket>, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+    match socket {
+        Some(socket) => socket.recv_from(buffer).await,
+        None => pending().await,
+    }
 }
 
-fn check_mtu(config: &UdpConfig) -> Result<(), UdpError> {
-    let file = format!("/sys/class/net/{}/mtu", config.interface);
-    // If /sys does not show the interface, the kernel refuses each frame that is too long.
-    let mtu = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse::<usize>().ok());
-    let fits = mtu.map_or(usize::MAX, |mtu| mtu.saturating_sub(IP_OVERHEAD));
+/// Waits until the kernel has room for a frame.
+async fn writable(socket: Option<&UdpSocket>) {
+    match socket {
+        // An error shows when the frame is sent.
+        Some(socket) => drop(socket.writable().await),
+        None => pending().await,
+    }
+}
+
+/// Returns the names of the interfaces that have an IPv4 address.
+fn known_interfaces() -> String {
+    let all = if_addrs::get_if_addrs().unwrap_or_default();
+    let named = all.iter().filter(|i| matches!(i.ip(), IpAddr::V4(_)));
+    named.map(|i| i.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn check_mtu(config: &UdpConfig, mtu: usize) -> Result<(), UdpError> {
+    let fits = mtu.saturating_sub(IP_OVERHEAD);
     if config.mtu > fits {
         let interface = config.interface.clone();
         return Err(UdpError::Mtu { mtu: config.mtu, interface, fits });
@@ -278,7 +509,7 @@ fn check_mtu(config: &UdpConfig) -> Result<(), UdpError> {
     Ok(())
 }
 
-fn open_socket(config: &UdpConfig) -> Result<UdpSocket, UdpError> {
+fn open_sockets(config: &UdpConfig) -> Result<Sockets, UdpError> {
     let name = &config.interface;
     let failed = |e: io::Error| match e.kind() {
         io::ErrorKind::AddrInUse => {
@@ -286,22 +517,59 @@ fn open_socket(config: &UdpConfig) -> Result<UdpSocket, UdpError> {
         }
         _ => UdpError::Io(name.clone(), e),
     };
-    let socket = bound_socket(config).map_err(failed)?;
-    UdpSocket::from_std(socket.into()).map_err(failed)
+    let main = bound_socket(config, config.port).map_err(failed)?;
+    main.set_broadcast(true).map_err(failed)?;
+    main.set_recv_buffer_size(RECEIVE_BUFFER).map_err(failed)?;
+    let main = UdpSocket::from_std(main.into()).map_err(failed)?;
+    let unicast = bound_socket(config, 0).map_err(failed)?.into();
+    Ok(Sockets { main, unicast })
 }
 
-fn bound_socket(config: &UdpConfig) -> io::Result<Socket> {
+/// Returns a socket on the interface, with room for a few frames to send.
+fn bound_socket(config: &UdpConfig, port: u16) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_nonblocking(true)?;
-    socket.set_broadcast(true)?;
-    socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
-    socket.set_send_buffer_size(SEND_BUFFER)?;
+    // The kernel counts whole buffers, and doubles what it is asked for.
+    let frame = (config.mtu + WIRE_OVERHEAD + BUFFER_OVERHEAD).next_multiple_of(BUFFER_GRAIN);
+    socket.set_send_buffer_size(SEND_BUFFER_FRAMES * frame / 2)?;
     if let Err(e) = socket.bind_device(Some(config.interface.as_bytes())) {
         tracing::warn!(
             "frames of other interfaces are heard too: cannot bind to {}: {e}",
             config.interface
         );
     }
-    socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, config.port)).into())?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).into())?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_unicast_whose_hardware_address_is_unknown_goes_to_everyone() {
+        let config = UdpConfig {
+            interface: "lo".into(),
+            port: 7171,
+            broadcast: Some(Ipv4Addr::new(127, 255, 255, 255)),
+            rate: None,
+            mtu: 1472,
+        };
+        let mut radio = UdpRadio::open(&config).unwrap();
+        let (node, neighbor) = (NodeId(7), Ipv4Addr::new(127, 0, 0, 7));
+        radio.transmit(b"frame", Some(node)).await.unwrap();
+        assert_eq!(radio.sending, Some((b"frame".to_vec(), Destination::Everyone)));
+
+        // The kernel is made to ask, once in a while, and nothing waits for its answer.
+        radio.learn(node, (neighbor, 7171).into());
+        radio.transmit(b"frame", Some(node)).await.unwrap();
+        assert_eq!(radio.sending, Some((b"frame".to_vec(), Destination::Everyone)));
+        let asked_at = radio.asked_at.get(&node).copied();
+        assert!(asked_at.is_some());
+        radio.transmit(b"frame", Some(node)).await.unwrap();
+        assert_eq!(radio.asked_at.get(&node).copied(), asked_at);
+        let event = radio.event(&mut Vec::new()).await.unwrap();
+        let RadioEvent::Report(report) = event else { panic!("{event:?}") };
+        assert_eq!(report.result, TxResult::Sent);
+    }
 }

@@ -60,6 +60,11 @@ impl Segment {
         Ok(())
     }
 
+    /// Runs `ip` in the namespace of host `i`, or in the bridge's for 0.
+    pub(crate) fn ip(&self, i: usize, args: &str) {
+        ip(&format!("-n {} {args}", self.names[i])).unwrap();
+    }
+
     /// Adds the interface of host `i`.
     pub(crate) fn plug(&self, i: usize) -> Result<(), String> {
         let (bridge, host) = (&self.names[0], &self.names[i]);

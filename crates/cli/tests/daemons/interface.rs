@@ -1,0 +1,96 @@
+//! What becomes of a radio's interface while a daemon runs: told, and over when its cause is.
+
+use crate::support::net::Segment;
+use crate::support::{INBOX, Node, contents, mesh, send, wait_until};
+use ncmesh_node::api::types::Peer;
+
+fn has_hint(node: &Node, words: &str) -> bool {
+    node.status().hints.iter().any(|hint| hint.contains(words))
+}
+
+/// Waits until both nodes hear each other.
+fn wait_until_heard(mesh: &[Node]) {
+    wait_until("both are heard", || {
+        mesh.iter().all(|node| {
+            let peers: Vec<Peer> = node.ask(&["peers"]);
+            peers.iter().any(|peer| peer.last_heard_s.is_some_and(|ago| ago < 0.5))
+        })
+    });
+}
+
+#[test]
+fn an_interface_without_an_address_is_waited_for() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    segment.ip(1, "address flush dev mesh0");
+    let mut mesh =
+        [1, 2].map(|i| Node::new(&dir.path().join(format!("n{i}")), segment.host(i), i as u16, ""));
+    mesh.iter_mut().for_each(Node::start);
+    wait_until("the daemon says what it waits for", || has_hint(&mesh[0], "no IPv4 address"));
+    assert!(mesh[0].log().contains("mesh0 has no IPv4 address"));
+    segment.ip(1, "address add 10.77.0.1/24 broadcast + dev mesh0");
+    wait_until_heard(&mesh);
+    assert!(!has_hint(&mesh[0], "mesh0"));
+}
+
+#[test]
+fn every_trouble_of_an_interface_is_told_and_passes() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mesh = mesh(&segment, dir.path(), &["", ""]);
+    // In host 0, the bridge, `port1` is the other end of the cable.
+    let (own, bridge) = (1, 0);
+    let address = "address add 10.77.0.1/24 broadcast + dev mesh0";
+    for (told, breaks, mends) in [
+        ("no IPv4 address", vec![(own, "address flush dev mesh0")], vec![(own, address)]),
+        (
+            "is down",
+            vec![(own, "link set mesh0 down")],
+            vec![
+                (own, "link set mesh0 up"),
+                (own, "address replace 10.77.0.1/24 broadcast + dev mesh0"),
+            ],
+        ),
+        ("no carrier", vec![(bridge, "link set port1 down")], vec![(bridge, "link set port1 up")]),
+        (
+            "is called other0 now",
+            vec![(own, "link set mesh0 down"), (own, "link set mesh0 name other0")],
+            vec![(own, "link set other0 name mesh0"), (own, "link set mesh0 up")],
+        ),
+        (
+            "MTU of mesh0 is 1000",
+            vec![(own, "link set mesh0 mtu 1000")],
+            vec![(own, "link set mesh0 mtu 1500")],
+        ),
+        ("no interface mesh0", vec![(own, "link del mesh0")], vec![]),
+    ] {
+        for (host, command) in breaks {
+            segment.ip(host, command);
+        }
+        wait_until(told, || has_hint(&mesh[0], told));
+        assert!(mesh[0].log().contains(told));
+        if mends.is_empty() {
+            segment.plug(own).unwrap();
+        }
+        for (host, command) in mends {
+            segment.ip(host, command);
+        }
+        wait_until("it is over", || !has_hint(&mesh[0], "mesh0"));
+        wait_until_heard(&mesh);
+    }
+    // Without a carrier nothing was sent, so nothing could be sent again.
+    assert!(!mesh[0].log().contains("sends again"), "{}", mesh[0].log());
+}
+
+#[test]
+fn a_new_address_is_used_at_once() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mesh = mesh(&segment, dir.path(), &["", INBOX]);
+    segment.ip(1, "address flush dev mesh0");
+    segment.ip(1, "address add 10.77.0.77/24 broadcast + dev mesh0");
+    wait_until_heard(&mesh);
+    send(&mesh[0], "file", &contents(200_000, 1), "n2");
+    mesh[1].wait_for_completion();
+    wait_until("the source knows", || mesh[0].transfers()[0].ended);
+}
