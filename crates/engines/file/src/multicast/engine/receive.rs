@@ -127,8 +127,11 @@ impl FileMulticast {
 
         // As a forwarder.
         let (me, sender, mtu, now) = (cx.me, frame.sender, cx.mtu, cx.now);
-        match planned.relays.handle_data(HeardData { me, sender, data: &data, mtu, now }) {
+        let is_announced = self.announcements.manifest(flow).is_some();
+        let heard = HeardData { me, sender, data: &data, is_announced, mtu, now };
+        match planned.relays.handle_data(heard) {
             RelayOutcome::Malformed => cx.counters.drop(DropReason::Malformed),
+            RelayOutcome::Unannounced => cx.counters.drop(DropReason::UnknownFlow),
             RelayOutcome::Stale => cx.counters.drop(DropReason::Stale),
             RelayOutcome::NotListed | RelayOutcome::Taken => {}
         }

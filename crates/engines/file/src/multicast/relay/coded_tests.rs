@@ -36,7 +36,7 @@ fn hear_packet(
 ) -> RelayOutcome {
     let data = Data { header: header.clone(), coding: Coding::Systematic(i), payload: &PAYLOAD };
     let (me, sender) = (NodeId(me), NodeId(sender));
-    relays.handle_data(HeardData { me, sender, data: &data, mtu: MTU, now: AT })
+    relays.handle_data(HeardData { me, sender, data: &data, is_announced: true, mtu: MTU, now: AT })
 }
 
 #[test]
@@ -131,7 +131,14 @@ fn forwarded_transfers_are_bounded() {
         };
         let now = Instant::from_nanos(u64::from(serial));
         let (me, sender) = (NodeId(2), NodeId(1));
-        relays.handle_data(HeardData { me, sender, data: &data, mtu: MTU, now });
+        relays.handle_data(HeardData {
+            me,
+            sender,
+            data: &data,
+            is_announced: true,
+            mtu: MTU,
+            now,
+        });
         assert!(relays.flows.len() <= MAX_FLOWS);
         assert!(relays.flows.contains_key(&flow), "the newest is kept");
     }
@@ -147,7 +154,85 @@ fn a_packet_of_another_length_does_not_change_the_forwarders() {
     let header = DataHeader { routing, ..header(1, 0) };
     let longer = Data { header, coding: Coding::Systematic(0), payload: &[1; 50] };
     let (me, sender) = (NodeId(2), NodeId(1));
-    let heard = HeardData { me, sender, data: &longer, mtu: MTU, now: AT };
+    let heard = HeardData { me, sender, data: &longer, is_announced: true, mtu: MTU, now: AT };
     assert_eq!(relays.handle_data(heard), RelayOutcome::Malformed);
     assert_eq!(relays.flows[&FLOW].routing, h.routing);
+}
+
+#[test]
+fn a_packet_of_a_transfer_that_was_not_announced_is_not_forwarded() {
+    let mut relays = Relays::new(Forwarding::Ordered);
+    let data = Data { header: header(1, 0), coding: Coding::Systematic(0), payload: &PAYLOAD };
+    let (me, sender) = (NodeId(2), NodeId(1));
+    let heard = HeardData { me, sender, data: &data, is_announced: false, mtu: MTU, now: AT };
+    assert_eq!(relays.handle_data(heard), RelayOutcome::Unannounced);
+    assert!(relays.is_empty());
+}
+
+/// Sends all that the forwarders 2, 3 and 4 may send, each frame heard by the two others, a
+/// millisecond each, for at most `millis`. Returns the number of frames.
+fn frames_of_three(first: &DataHeader, millis: u64) -> usize {
+    let mut rng = rng::stream(1, NodeId(3), "test", "relay");
+    let mut nodes: Vec<(u16, Relays)> =
+        [2, 3, 4].map(|node| (node, Relays::new(Forwarding::Belts))).into();
+    for (me, relays) in &mut nodes {
+        hear_packet(relays, *me, 1, first, 0);
+    }
+    let mut frames = 0;
+    for milli in 0..millis {
+        let now = Instant::from_nanos(milli * 1_000_000);
+        let sender = nodes.iter().position(|(_, relays)| relays.ready(now).is_some());
+        let Some(sender) = sender else { continue };
+        let mut body = Vec::new();
+        let (from, relays) = &mut nodes[sender];
+        let from = NodeId(*from);
+        assert!(relays.fill(FLOW, None, now, &mut rng, &mut body).is_some());
+        frames += 1;
+        let data = Data::parse(&body).unwrap();
+        for (me, relays) in &mut nodes {
+            let (me, sender) = (NodeId(*me), from);
+            let heard = HeardData { me, sender, data: &data, is_announced: true, mtu: MTU, now };
+            relays.handle_data(heard);
+        }
+    }
+    frames
+}
+
+#[test]
+fn one_hostile_packet_does_not_have_forwarders_feed_each_other_for_ever() {
+    // Everybody is upstream of everybody, with the highest credit there is.
+    let mut upstream = Upstream::none(3);
+    for (of, other) in (0..3).flat_map(|of| (0..3).map(move |other| (of, other))) {
+        upstream.insert(of, other);
+    }
+    let forwarders = [2, 3, 4].map(|node| Forwarder::new(NodeId(node), 1e9)).into();
+    let hostile = DataHeader { routing: Routing::Belts(forwarders, upstream), ..header(1, 0) };
+    let frames = frames_of_three(&hostile, 60_000);
+    // One packet earns 64 for each node, three times in a minute: after 10 s and 20 s more.
+    assert!(frames <= 3 * 3 * 65, "{frames} frames");
+}
+
+#[test]
+fn a_batch_that_is_not_finished_earns_credit_anew_ever_more_seldom() {
+    let mut relays = Relays::new(Forwarding::Ordered);
+    let (h, mut earned) = (header(1, 0), Vec::new());
+    let mut rng = rng::stream(1, NodeId(3), "test", "relay");
+    for second in 0..100_u64 {
+        let now = Instant::from_nanos(second * 1_000_000_000);
+        let mut sent = 0;
+        for _ in 0..200 {
+            let data = Data { header: h.clone(), coding: Coding::Systematic(0), payload: &PAYLOAD };
+            let (me, sender) = (NodeId(2), NodeId(1));
+            let heard = HeardData { me, sender, data: &data, is_announced: true, mtu: MTU, now };
+            relays.handle_data(heard);
+            while relays.ready(now).is_some() {
+                relays.fill(FLOW, None, now, &mut rng, &mut Vec::new());
+                sent += 1;
+            }
+        }
+        if sent > 0 {
+            earned.push((second, sent));
+        }
+    }
+    assert_eq!(earned, [(0, 64), (10, 64), (30, 64), (70, 64)]);
 }

@@ -69,6 +69,8 @@ pub(super) struct HeardData<'a> {
     /// The neighbour that transmitted it.
     pub sender: NodeId,
     pub data: &'a Data<'a>,
+    /// Whether this node knows the announcement of its transfer.
+    pub is_announced: bool,
     /// Longest frame body that this node can send, bytes.
     pub mtu: usize,
     pub now: Instant,
@@ -79,6 +81,8 @@ pub(super) struct HeardData<'a> {
 pub(super) enum RelayOutcome {
     /// This node is no forwarder of the batch.
     NotListed,
+    /// Its transfer was not announced, so that this node does not forward it.
+    Unannounced,
     /// It belongs to another turn than the one at hand.
     Stale,
     /// Its fields do not fit the batch, or what is made of it would not fit a frame.
@@ -94,7 +98,7 @@ impl Relays {
 
     /// Handles a data packet.
     pub(super) fn handle_data(&mut self, heard: HeardData<'_>) -> RelayOutcome {
-        let HeardData { me, sender, data, mtu, now } = heard;
+        let HeardData { me, sender, data, is_announced, mtu, now } = heard;
         let header = &data.header;
 
         // A packet that does not list this node concerns it only if the source has dropped it from
@@ -116,6 +120,9 @@ impl Relays {
         let overhead = self.forwarding.overhead(header.routing.listed(), shape.generation_size());
         if overhead + shape.symbol_size() > mtu {
             return RelayOutcome::Malformed;
+        }
+        if !is_announced {
+            return RelayOutcome::Unannounced;
         }
 
         // Find the transfer, and move to the packet's turn if that is newer.
@@ -149,7 +156,7 @@ impl Relays {
         match &mut relay.buffer {
             Buffer::Coded(coded) => {
                 let credit = relay.routing.credit(me, sender, header.flow.source);
-                coded.add_credit(credit.unwrap_or(0.0));
+                coded.add_credit(credit.unwrap_or(0.0), now);
             }
             Buffer::Stored(stored) => stored.handle_data(sender, data, now),
         }
@@ -304,7 +311,7 @@ impl Relay {
         let header = &heard.data.header;
         match &mut self.buffer {
             // Keeps the memory. Batches but the last have all the same shape.
-            Buffer::Coded(coded) if self.shape == shape => coded.clear(),
+            Buffer::Coded(coded) if self.shape == shape => coded.clear(heard.now),
             buffer => *buffer = Buffer::new(forwarding, heard, shape),
         }
         self.turn = header.turn;
@@ -357,7 +364,9 @@ impl Buffer {
     fn new(forwarding: Forwarding, heard: &HeardData<'_>, shape: Shape) -> Self {
         let routing = &heard.data.header.routing;
         match forwarding {
-            Forwarding::Ordered | Forwarding::Belts => Self::Coded(CodedBuffer::new(shape)),
+            Forwarding::Ordered | Forwarding::Belts => {
+                Self::Coded(CodedBuffer::new(shape, heard.now))
+            }
             Forwarding::HopByHop(_) => {
                 Self::Stored(StoredBuffer::new(heard.me, routing, shape, heard.now))
             }
