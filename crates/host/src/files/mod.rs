@@ -33,6 +33,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Pauses between attempts at what failed for a reason that may pass.
 const PAUSES: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(64) };
 
+/// Most files whose inbox is remembered because it is not the configured one. After a restart,
+/// those beyond it begin anew in the configured inbox.
+const MAX_ELSEWHERE: usize = 1024;
+/// Most attempts that are given up while their place is being prepared. Further files are refused
+/// as long as the disk does not keep up.
+const MAX_ABANDONED: usize = 256;
+/// Most whole files that wait for another start of the host because they cannot be given their
+/// names.
+const MAX_KEPT: usize = 64;
+
 /// Number of one attempt to receive a file.
 pub type Attempt = u64;
 
@@ -139,11 +149,13 @@ pub struct Files<P> {
     inbox: Option<P>,
     /// The inbox that a restart begins with.
     configured: Option<P>,
-    /// Files being received somewhere else than there.
+    /// Files being received somewhere else than there; at most [`MAX_ELSEWHERE`].
     elsewhere: BTreeMap<FlowId, P>,
+    /// As many as the engines receive at once, and [`MAX_KEPT`].
     receptions: BTreeMap<FlowId, Reception<P>>,
     attempts: Attempt,
-    /// Attempts given up before their place was prepared, and the place to discard then, if any.
+    /// Attempts given up before their place was prepared, and the place to discard then, if any; at
+    /// most [`MAX_ABANDONED`] and those that are received.
     abandoned: BTreeMap<Attempt, Option<P>>,
     sending: BTreeSet<FlowId>,
     /// Sent files of which a receiver ended since [`take_receiver_news`](Self::take_receiver_news).
@@ -335,7 +347,10 @@ impl<P: Clone + PartialEq> Files<P> {
         }
         let place = self.elsewhere.get(&flow).or(self.inbox.as_ref());
         let Some(place) = place.cloned() else { return self.refuse(flow, Refusal::NoInbox) };
-        if self.configured.as_ref() != Some(&place) {
+        if self.abandoned.len() >= MAX_ABANDONED {
+            return self.refuse(flow, Refusal::Busy);
+        }
+        if self.configured.as_ref() != Some(&place) && self.elsewhere.len() < MAX_ELSEWHERE {
             self.elsewhere.insert(flow, place.clone());
         }
 
@@ -388,6 +403,7 @@ impl<P: Clone + PartialEq> Files<P> {
             }
             Err(Obstacle::Refused(why)) => {
                 self.receptions.remove(&flow);
+                self.elsewhere.remove(&flow);
                 self.refuse(flow, why);
                 false
             }
@@ -429,6 +445,7 @@ impl<P: Clone + PartialEq> Files<P> {
             }
             Err(Obstacle::Refused(why)) => {
                 reception.state = State::Kept;
+                self.bound_kept(flow);
                 self.refuse(flow, why);
             }
         }
@@ -454,6 +471,19 @@ impl<P: Clone + PartialEq> Files<P> {
         if let Some(reception) = self.receptions.remove(&flow) {
             self.abandon(&reception, true);
             self.actions.push_back(Action::Discard(flow, reception.place));
+        }
+    }
+
+    /// Forgets a file that waits for another start, besides `newest`, if there are too many. What
+    /// is there of it stays.
+    fn bound_kept(&mut self, newest: FlowId) {
+        let is_kept = |reception: &Reception<P>| reception.state == State::Kept;
+        let kept = || self.receptions.iter().filter(|(_, reception)| is_kept(reception));
+        let other = kept().map(|(flow, _)| *flow).find(|flow| *flow != newest);
+        if kept().count() > MAX_KEPT
+            && let Some(other) = other
+        {
+            self.receptions.remove(&other);
         }
     }
 

@@ -169,6 +169,49 @@ fn what_may_pass_is_tried_again_ever_more_seldom_and_never_refused() {
 }
 
 #[test]
+fn no_member_grows_a_table_beyond_its_bound() {
+    let file = |serial| {
+        let flow = FlowId { serial, ..FLOW };
+        Box::new(Manifest { flow, ..*manifest() })
+    };
+    // One table after the other: places elsewhere, places never prepared, files without a name.
+    let mut files = Files::new(Some("inbox"), BTreeMap::new());
+    files.use_inbox("usb");
+    for serial in 0..5000 {
+        let announced = Event::Announced(file(serial));
+        assert_eq!(files.handle_event(announced, AT, |_| None), None);
+        if serial % 2 == 0 {
+            let flow = file(serial).flow;
+            files.handle_prepared(flow, u64::from(serial) + 1, refusal(Refusal::NoSpace), AT);
+        }
+        if serial % 3 == 0 {
+            files.handle_event(Event::Suspended(file(serial).flow), AT, |_| None);
+        }
+        actions(&mut files);
+        assert!(files.elsewhere.len() <= MAX_ELSEWHERE);
+    }
+
+    let mut files = self::files();
+    for serial in 0..5000 {
+        files.handle_event(Event::Announced(file(serial)), AT, |_| None);
+        files.handle_event(Event::Withdrawn(file(serial).flow), AT, |_| None);
+        actions(&mut files);
+    }
+    assert_eq!((files.abandoned.len(), files.receptions.len()), (MAX_ABANDONED, 0));
+
+    let mut files = self::files();
+    for serial in 0..5000 {
+        let (flow, attempt) = (file(serial).flow, u64::from(serial) + 1);
+        files.handle_event(Event::Announced(file(serial)), AT, |_| None);
+        files.handle_prepared(flow, attempt, Ok(Prepared::Receiving(all())), AT);
+        files.handle_event(Event::Assembled(flow), AT, |_| None);
+        files.handle_verified(flow, attempt, refusal(Refusal::Unwritable), AT);
+        actions(&mut files);
+    }
+    assert_eq!(files.receptions.len(), MAX_KEPT);
+}
+
+#[test]
 fn a_late_answer_does_not_bring_a_file_back() {
     let receiving = || Ok(Prepared::Receiving(some()));
     // Withdrawn while its place was made: what was made goes.

@@ -66,7 +66,18 @@ impl Node {
     pub fn tidy(&mut self) {
         self.save_receivers();
         self.note_coding();
+        self.forget_idle();
         self.tidy_parts();
+    }
+
+    /// Forgets what belongs to transfers and nodes that the stack has forgotten.
+    fn forget_idle(&mut self) {
+        let transfers = self.stack.transfers();
+        self.sources.retain(|flow, _| transfers.iter().any(|t| t.flow == *flow));
+        let (topology, inbound) = (self.stack.topology(), self.stack.inbound());
+        let inbound: BTreeMap<NodeId, f64> = inbound.collect();
+        let is_known = |node| topology.state(node).is_some() || inbound.contains_key(&node);
+        self.last_heard.retain(|node, _| is_known(*node));
     }
 
     /// Remembers how receivers of files under way ended.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::api::types::{KeptParts, State};
+use crate::state::{DELIVERIES_KEPT, Delivery};
 use crate::store::reception::{Prepared, prepare};
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Geometry, Manifest};
@@ -137,4 +138,75 @@ async fn a_node_whose_epoch_cannot_be_saved_sends_and_saves_it_as_soon_as_it_can
     woken(&mut node, &mut calls).await;
     let saved = std::fs::read(dir.path().join("epoch")).unwrap();
     assert_eq!(crate::state::parse_epoch(&saved), Some(node.stack.epoch()));
+}
+
+/// Returns, for every table of a node that a peer can add to, its name, size and bound. A new field
+/// does not compile until it is named here.
+fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
+    let ids = usize::from(u16::MAX);
+    let Node {
+        // Bounded by tests of their own crates: the engines' limits, and those of files and
+        // streams.
+        stack,
+        files: _,
+        streams: _,
+        tunnel: _,
+        // Open files of transfers that the stack knows.
+        storage: _,
+        delivered,
+        sources,
+        last_heard,
+        coding_stopped,
+        unfinished,
+        chores: _,
+        savers: _,
+        // Of a fixed size, or the operator's.
+        clock: _,
+        state: _,
+        handle: _,
+        limits: _,
+        radio: _,
+        radio_hints: _,
+        mtu: _,
+    } = node;
+    vec![
+        ("delivered", delivered.len(), DELIVERIES_KEPT),
+        ("sources", sources.len(), stack.transfers().len()),
+        ("last_heard", last_heard.len(), ids),
+        ("coding_stopped", coding_stopped.len(), ids),
+        ("unfinished", unfinished.len(), 256),
+    ]
+}
+
+#[tokio::test]
+async fn a_hostile_member_grows_no_table_beyond_its_bound() {
+    let (mut node, _calls, _dir) = node();
+    let now = node.clock.now();
+    for serial in 0..10_000 {
+        let flow = FlowId { source: NodeId(7), serial };
+        let geometry = Geometry::new(1000, 32, 1400).unwrap();
+        let manifest = Manifest { flow, name: "a".into(), geometry, root: [1; 32], hash: [2; 32] };
+        node.delivered.learn(flow, Delivery { hash: [2; 32], path: None });
+        node.last_heard.insert(NodeId(serial as u16), now);
+        let file = OutgoingFile {
+            path: "/a".into(),
+            manifest,
+            scheme: "cascade".into(),
+            scheme_reason: None,
+            receivers: Vec::new(),
+            done: BTreeMap::new(),
+            open: true,
+        };
+        node.sources.insert(flow, file);
+    }
+    node.tidy();
+    for (table, size, bound) in tables(&node) {
+        assert!(size <= bound, "{table} has {size} entries, allowed are {bound}");
+    }
+    // The newest deliveries are the ones that are kept.
+    let newest = FlowId { source: NodeId(7), serial: 9_999 };
+    assert_eq!(node.delivered.len(), DELIVERIES_KEPT);
+    node.delivered.learn(newest, Delivery { hash: [2; 32], path: Some("/a".into()) });
+    assert!(node.delivered.path(newest).is_some());
+    assert_eq!(node.last_heard.len(), 0, "the stack has forgotten them");
 }

@@ -27,6 +27,12 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
+    /// Returns the number of parts.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.kept.len()
+    }
+
     /// Removes and returns the inbox and the announcement of a part.
     pub(super) fn take(&mut self, flow: FlowId) -> Option<(PathBuf, Manifest)> {
         self.kept.remove(&flow).map(|(inbox, part)| (inbox, part.manifest))

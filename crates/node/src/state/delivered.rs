@@ -7,7 +7,7 @@ use crate::state::record::{from_hex, to_hex};
 use ncmesh_engine::file::Manifest;
 use ncmesh_wire::FlowId;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// Name of the list in the state directory.
 const NAME: &str = "delivered";
-/// Number of newest entries that survive a restart.
-const KEPT: usize = 4096;
+/// Number of newest entries that are kept, in memory and over a restart.
+pub(crate) const KEPT: usize = 4096;
 /// Largest part of the list that is read, bytes, counted from its end: 4,096 entries with paths of
 /// 4 KiB.
 const LONGEST: u64 = 16 << 20;
@@ -41,7 +41,10 @@ struct Line {
 #[derive(Debug)]
 pub struct Delivered {
     file: Arc<File>,
+    /// At most [`KEPT`] entries.
     known: BTreeMap<FlowId, Delivery>,
+    /// Their flows, oldest first.
+    order: VecDeque<FlowId>,
 }
 
 impl Delivered {
@@ -57,10 +60,12 @@ impl Delivered {
             state.replace(NAME, &rewritten)?;
         }
         let file = state.open_to_append(NAME)?;
-        Ok(Self {
-            file: Arc::new(file),
-            known: kept.iter().filter_map(|line| Delivery::from_line(line)).collect(),
-        })
+        let file = Arc::new(file);
+        let mut list = Self { file, known: BTreeMap::new(), order: VecDeque::new() };
+        for (flow, delivery) in kept.iter().filter_map(|line| Delivery::from_line(line)) {
+            list.learn(flow, delivery);
+        }
+        Ok(list)
     }
 
     /// Returns the entry of the announced file, if it was received or cancelled under this flow.
@@ -75,9 +80,22 @@ impl Delivered {
         self.known.get(&flow).and_then(|known| known.path.as_deref())
     }
 
-    /// Adds an entry that was appended to the list on disk.
+    /// Adds an entry that was appended to the list on disk. The oldest one makes room.
     pub fn learn(&mut self, flow: FlowId, delivery: Delivery) {
-        self.known.insert(flow, delivery);
+        if self.known.insert(flow, delivery).is_none() {
+            self.order.push_back(flow);
+        }
+        while self.order.len() > KEPT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+
+    /// Returns the number of entries.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.known.len().max(self.order.len())
     }
 
     /// Returns the list's file, for appending on another thread.

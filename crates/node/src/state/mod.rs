@@ -6,6 +6,8 @@ mod record;
 
 use crate::durable;
 use crate::root::Root;
+#[cfg(test)]
+pub(crate) use delivered::KEPT as DELIVERIES_KEPT;
 pub(crate) use delivered::append as append_delivery;
 pub use delivered::{Delivered, Delivery};
 use ncmesh_wire::FlowId;
