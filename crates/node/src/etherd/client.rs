@@ -141,6 +141,8 @@ impl EtherClient {
             incoming: vec![0; MAX_DATAGRAM_BYTES],
             outgoing: Vec::new(),
         };
+
+        // The emulator may not listen yet, and UDP may lose the request or the answer.
         for _ in 0..ATTACH_TRIES {
             air.send(&Datagram::Attach { token, radio }).await?;
             if let Ok(attached) = timeout(ATTACH_WAIT, air.attached()).await {
@@ -212,6 +214,7 @@ impl EtherClient {
     /// [`EtherClientError::NoGrant`], [`EtherClientError::Socket`], or
     /// [`EtherClientError::TooLong`], after which the grant stays open.
     pub async fn answer(&mut self, access: Access, bytes: &[u8]) -> Result<(), EtherClientError> {
+        // The length is checked before the grant is used up, so that the caller can still answer.
         if bytes.len() > MAX_FRAME_BYTES {
             return Err(EtherClientError::TooLong { bytes: bytes.len() });
         }
@@ -234,6 +237,8 @@ impl EtherClient {
     /// [`EtherClientError::Detached`], or [`EtherClientError::Socket`] if the emulator is gone.
     pub async fn event(&mut self) -> Result<EtherEvent, EtherClientError> {
         loop {
+            // While a request is open it is repeated at intervals. Either branch may be cancelled:
+            // `recv` takes a datagram only if it completes, and `repeat_at` keeps the time.
             let length = match self.repeat_at {
                 None => self.receive().await?,
                 Some(at) => tokio::select! {
@@ -269,11 +274,13 @@ impl EtherClient {
         }
     }
 
+    /// Receives a datagram into the buffer and returns its length.
     async fn receive(&mut self) -> Result<usize, EtherClientError> {
         let received = self.socket.recv(&mut self.incoming).await;
         received.map_err(|source| EtherClientError::Socket { ether: self.ether, source })
     }
 
+    /// Sends a datagram to the emulator.
     async fn send(&mut self, datagram: &Datagram<'_>) -> Result<(), EtherClientError> {
         datagram.write(&mut self.outgoing);
         let sent = self.socket.send(&self.outgoing).await;

@@ -5,26 +5,26 @@ use std::net::SocketAddr;
 
 /// State of one radio.
 #[derive(Clone, Debug)]
-struct Seat {
+struct RadioState {
     address: Option<SocketAddr>,
     /// Whether the lab has switched the radio off, with or without a process.
     killed: bool,
     /// Number of grants in a row that expired.
-    silences: u32,
+    expired_grants: u32,
 }
 
 /// All radios and their processes.
 #[derive(Debug)]
 pub(super) struct Clients {
-    seats: Vec<Seat>,
+    states: Vec<RadioState>,
     radios: BTreeMap<SocketAddr, usize>,
 }
 
 impl Clients {
     /// Returns a table of `radios` without processes.
     pub(super) fn new(radios: usize) -> Self {
-        let seat = Seat { address: None, killed: false, silences: 0 };
-        Self { seats: vec![seat; radios], radios: BTreeMap::new() }
+        let state = RadioState { address: None, killed: false, expired_grants: 0 };
+        Self { states: vec![state; radios], radios: BTreeMap::new() }
     }
 
     /// Returns the radio of a process.
@@ -34,7 +34,7 @@ impl Clients {
 
     /// Returns the process of a radio.
     pub(super) fn address_of(&self, radio: usize) -> Option<SocketAddr> {
-        self.seats[radio].address
+        self.states[radio].address
     }
 
     /// Returns the number of radios with a process.
@@ -44,7 +44,7 @@ impl Clients {
 
     /// Returns whether a radio has a process and is not switched off.
     pub(super) fn is_live(&self, radio: usize) -> bool {
-        self.seats[radio].address.is_some() && !self.seats[radio].killed
+        self.states[radio].address.is_some() && !self.states[radio].killed
     }
 
     /// Attaches a process and returns the one it replaces. A process that has another radio must be
@@ -52,14 +52,14 @@ impl Clients {
     pub(super) fn attach(&mut self, radio: usize, address: SocketAddr) -> Option<SocketAddr> {
         let before = self.detach(radio);
         self.radios.insert(address, radio);
-        self.seats[radio].address = Some(address);
-        self.seats[radio].silences = 0;
+        self.states[radio].address = Some(address);
+        self.states[radio].expired_grants = 0;
         before
     }
 
     /// Detaches the process of a radio and returns it.
     pub(super) fn detach(&mut self, radio: usize) -> Option<SocketAddr> {
-        let before = self.seats[radio].address.take();
+        let before = self.states[radio].address.take();
         if let Some(address) = before {
             self.radios.remove(&address);
         }
@@ -68,17 +68,17 @@ impl Clients {
 
     /// Switches a radio off or on.
     pub(super) fn set_killed(&mut self, radio: usize, killed: bool) {
-        self.seats[radio].killed = killed;
+        self.states[radio].killed = killed;
     }
 
     /// Notes that the radio answered a grant, in time or not.
-    pub(super) fn answered(&mut self, radio: usize) {
-        self.seats[radio].silences = 0;
+    pub(super) fn note_answer(&mut self, radio: usize) {
+        self.states[radio].expired_grants = 0;
     }
 
     /// Notes that a grant expired. Returns the number of expired grants in a row.
-    pub(super) fn missed(&mut self, radio: usize) -> u32 {
-        self.seats[radio].silences += 1;
-        self.seats[radio].silences
+    pub(super) fn note_expiry(&mut self, radio: usize) -> u32 {
+        self.states[radio].expired_grants += 1;
+        self.states[radio].expired_grants
     }
 }

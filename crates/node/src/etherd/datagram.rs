@@ -9,16 +9,14 @@
 //! | 2 | DETACH | - | node: detach |
 //! | 3 | REQUEST | - | node: request the channel for a frame |
 //! | 4 | WITHDRAW | - | node: withdraw the request |
-//! | 5 | FRAME | serial u64, to u32, bytes | node: frame for the grant; `to` all ones is broadcast
-//! |
+//! | 5 | FRAME | serial u64, to u32, bytes | node: frame for the grant; `to` all ones is broadcast |
 //! | 6 | DECLINE | serial u64 | node: no frame for the grant |
 //! | 17 | ATTACHED | radio u32, radios u32 | emulator: attached; number of radios |
 //! | 18 | REFUSED | reason u8 | emulator: 1 wrong token, 2 no such radio |
 //! | 19 | DETACHED | - | emulator: replaced by another process, given up, or the run ended |
 //! | 20 | GRANT | serial u64 | emulator: send now |
 //! | 21 | DELIVER | from u32, bytes | emulator: a frame was heard |
-//! | 22 | REPORT | outcome u8, attempts u32, airtime u64 ns | emulator: frame 1 sent, 2 acked, 3
-//! failed |
+//! | 22 | REPORT | outcome u8, attempts u32, airtime u64 ns | emulator: frame 1 sent, 2 acked, 3 failed |
 //!
 //! Every FRAME is followed by one REPORT, unless its radio is switched off first. A frame that came
 //! too late or cannot be sent is reported as failed after 0 attempts.
@@ -62,6 +60,7 @@ impl FromStr for Token {
     type Err = BadToken;
 
     fn from_str(text: &str) -> Result<Self, BadToken> {
+        // By characters, not bytes: text that is not ASCII must not be cut within a character.
         let digits: Option<Vec<u32>> = text.chars().map(|c| c.to_digit(16)).collect();
         let digits = digits.filter(|digits| digits.len() == 32).ok_or(BadToken)?;
         Ok(Self(std::array::from_fn(|at| (digits[2 * at] << 4 | digits[2 * at + 1]) as u8)))
@@ -152,6 +151,7 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, DatagramError> {
     fields_of(kind, Fields(fields)).ok_or(DatagramError::Garbled(kind))
 }
 
+/// Parses the fields of a datagram of a known kind; `None` if they do not fit it.
 fn fields_of(kind: u8, mut fields: Fields<'_>) -> Option<Datagram<'_>> {
     let datagram = match kind {
         1 => Datagram::Attach { token: Token(fields.array()?), radio: fields.u32()? },
@@ -174,13 +174,17 @@ fn fields_of(kind: u8, mut fields: Fields<'_>) -> Option<Datagram<'_>> {
             Datagram::Report { outcome, attempts: fields.u32()?, airtime_ns: fields.u64()? }
         }
     };
+
+    // Surplus bytes are an error, so that every datagram has exactly one form.
     fields.0.is_empty().then_some(datagram)
 }
 
+/// Returns the reason with this code.
 fn refusal(code: u8) -> Option<Refusal> {
     [Refusal::WrongToken, Refusal::NoSuchRadio].into_iter().find(|reason| *reason as u8 == code)
 }
 
+/// Returns the outcome with this code.
 fn outcome(code: u8) -> Option<Outcome> {
     [Outcome::Sent, Outcome::Acked, Outcome::Failed]
         .into_iter()
@@ -241,6 +245,7 @@ impl Datagram<'_> {
         }
     }
 
+    /// Returns the number of the kind.
     fn kind(&self) -> u8 {
         match self {
             Self::Attach { .. } => 1,
@@ -259,6 +264,7 @@ impl Datagram<'_> {
     }
 }
 
+/// Appends fields to a datagram.
 fn put(out: &mut Vec<u8>, fields: &[&[u8]]) {
     fields.iter().for_each(|field| out.extend_from_slice(field));
 }

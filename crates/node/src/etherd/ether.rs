@@ -34,6 +34,7 @@ pub(super) struct Ether {
     clients: Clients,
     /// Open grants, by radio.
     pending: BTreeMap<usize, Pending>,
+    /// Number of the latest grant.
     serial: u64,
     lag: LagMeter,
     faults: Faults,
@@ -103,7 +104,8 @@ impl Ether {
         self.switch(radio.0)
     }
 
-    /// Switches the medium's radio as the table says. Switching it off voids its grant.
+    /// Switches the medium's radio on if it has a process and the lab wants it on, otherwise off.
+    /// Switching it off voids its grant.
     fn switch(&mut self, radio: usize) -> Result<(), MediumError> {
         let live = self.clients.is_live(radio);
         if !live {
@@ -112,7 +114,8 @@ impl Ether {
         self.medium.set_up(RadioId(radio), live)
     }
 
-    fn leave(&mut self, radio: usize) {
+    /// Detaches the process of a radio and switches the radio off.
+    fn detach(&mut self, radio: usize) {
         self.clients.detach(radio);
         // The index is valid: it comes from the table.
         let _ = self.switch(radio);
@@ -122,12 +125,13 @@ impl Ether {
     pub(super) fn dismiss_all(&mut self, send: Send<'_>) {
         for radio in 0..self.medium.radios() {
             if let Some(address) = self.clients.address_of(radio) {
-                self.leave(radio);
+                self.detach(radio);
                 self.send(send, address, &Datagram::Detached);
             }
         }
     }
 
+    /// Writes a datagram and sends it.
     fn send(&mut self, send: Send<'_>, to: SocketAddr, datagram: &Datagram<'_>) {
         datagram.write(&mut self.scratch);
         send(to, &self.scratch);
@@ -145,6 +149,9 @@ impl Ether {
             self.faults.garbled += 1;
             return;
         };
+
+        // Any process may ask to be attached, if it knows the token. All other datagrams are
+        // accepted from attached processes only, whose address identifies their radio.
         if let Datagram::Attach { token, radio } = datagram {
             return self.handle_attach(from, token, radio, send);
         }
@@ -152,40 +159,48 @@ impl Ether {
             self.faults.strangers += 1;
             return;
         };
+
+        // The calls of the medium cannot fail, except `supply`: the radio exists, and only an open
+        // grant is declined.
+        let id = RadioId(radio);
         match datagram {
-            Datagram::Detach => self.leave(radio),
-            Datagram::Request | Datagram::Withdraw | Datagram::Decline { .. } => {
-                // Cannot fail: the radio exists, and only an open grant is declined.
-                let _ = self.handle_request(wall_ns, radio, &datagram);
+            Datagram::Detach => self.detach(radio),
+
+            // Requests of a radio that the lab has switched off are ignored.
+            Datagram::Request if !self.medium.is_up(id) => {}
+            Datagram::Request => drop(self.medium.request(wall_ns, id)),
+            Datagram::Withdraw => drop(self.medium.withdraw(wall_ns, id)),
+
+            Datagram::Decline { serial } => {
+                if self.take_pending(radio, serial) {
+                    let _ = self.medium.decline(wall_ns, id);
+                }
             }
+
+            // A frame is sent if it answers an open grant and the medium accepts it. Otherwise its
+            // failure is reported, so that the sender does not wait for a report.
             Datagram::Frame { serial, access, bytes } => {
-                if !self.handle_frame(wall_ns, radio, serial, access, bytes) {
-                    // Report the failure, so that the sender does not wait for it.
+                let access = match access {
+                    Access::Broadcast => MacAccess::Broadcast,
+                    Access::Unicast(to) => MacAccess::Unicast(RadioId(to as usize)),
+                };
+                let mut is_sent = false;
+                if self.take_pending(radio, serial) {
+                    is_sent = self.medium.supply(wall_ns, id, access, bytes.into()).is_ok();
+                    self.faults.bad_frames += u64::from(!is_sent);
+                }
+                if !is_sent {
                     let (outcome, attempts, airtime_ns) = (Outcome::Failed, 0, 0);
                     self.send(send, from, &Datagram::Report { outcome, attempts, airtime_ns });
                 }
             }
+
+            // Kinds that only the emulator sends.
             _ => self.faults.garbled += 1,
         }
     }
 
-    fn handle_request(
-        &mut self,
-        wall_ns: u64,
-        radio: usize,
-        wish: &Datagram<'_>,
-    ) -> Result<(), MediumError> {
-        let id = RadioId(radio);
-        match *wish {
-            Datagram::Request if self.medium.is_up(id) => self.medium.request(wall_ns, id),
-            Datagram::Withdraw => self.medium.withdraw(wall_ns, id),
-            Datagram::Decline { serial } if self.take_pending(radio, serial) => {
-                self.medium.decline(wall_ns, id)
-            }
-            _ => Ok(()),
-        }
-    }
-
+    /// Attaches a process as a radio, or refuses it.
     fn handle_attach(&mut self, from: SocketAddr, token: Token, radio: u32, send: Send<'_>) {
         let index = radio as usize;
         let refusal = if token != self.token {
@@ -197,13 +212,16 @@ impl Ether {
             self.faults.refused += 1;
             return self.send(send, from, &Datagram::Refused { reason });
         }
-        // A process that asks again, because the answer was lost, stays attached.
+
+        // A process that asks again because the answer was lost keeps its radio and its requests.
+        // Otherwise it leaves its former radio, and replaces the radio's former process: a daemon
+        // that was restarted must not wait until the old one has timed out.
         if self.clients.radio_of(from) != Some(index) {
             if let Some(other) = self.clients.radio_of(from) {
-                self.leave(other);
+                self.detach(other);
             }
             if let Some(before) = self.clients.address_of(index) {
-                self.leave(index);
+                self.detach(index);
                 self.send(send, before, &Datagram::Detached);
             }
             self.clients.attach(index, from);
@@ -213,37 +231,18 @@ impl Ether {
         self.send(send, from, &Datagram::Attached { radio, radios });
     }
 
-    /// Sends a frame. Returns whether it answers an open grant and is accepted by the medium.
-    fn handle_frame(
-        &mut self,
-        wall_ns: u64,
-        radio: usize,
-        serial: u64,
-        access: Access,
-        bytes: &[u8],
-    ) -> bool {
-        if !self.take_pending(radio, serial) {
-            return false;
-        }
-        let access = match access {
-            Access::Broadcast => MacAccess::Broadcast,
-            Access::Unicast(to) => MacAccess::Unicast(RadioId(to as usize)),
-        };
-        let supplied = self.medium.supply(wall_ns, RadioId(radio), access, bytes.into());
-        self.faults.bad_frames += u64::from(supplied.is_err());
-        supplied.is_ok()
-    }
-
     /// Closes the grant of `radio` if its serial is `serial`. Returns whether it was open.
     fn take_pending(&mut self, radio: usize, serial: u64) -> bool {
-        self.clients.answered(radio);
-        let owed = self.pending.get(&radio).is_some_and(|pending| pending.serial == serial);
-        if owed {
+        // Even a late answer shows that the process is alive. The serial keeps it from answering
+        // the next grant.
+        self.clients.note_answer(radio);
+        let is_open = self.pending.get(&radio).is_some_and(|pending| pending.serial == serial);
+        if is_open {
             self.pending.remove(&radio);
         } else {
             self.faults.late_answers += 1;
         }
-        owed
+        is_open
     }
 
     /// Returns the time at which [`advance`](Self::advance) is due next.
@@ -255,11 +254,16 @@ impl Ether {
     /// Advances the medium to the wall clock, as far as open grants allow.
     pub(super) fn advance(&mut self, wall_ns: u64, send: Send<'_>) {
         self.expire(wall_ns, send);
+
+        // Event by event, since each may cause a grant, and the medium then waits for its answer.
         while let Some(due_ns) = self.medium.poll_timeout().filter(|&due_ns| due_ns <= wall_ns) {
             self.lag.sample(wall_ns, due_ns);
             self.medium.handle_timeout(due_ns);
             self.drain(wall_ns, send);
         }
+
+        // Without open grants the medium catches up with the clock. With one it stands still at the
+        // grant's instant, and that counts as lag.
         if self.pending.is_empty() {
             self.medium.handle_timeout(wall_ns);
             self.lag.caught_up();
@@ -280,18 +284,22 @@ impl Ether {
             self.faults.expired_grants += 1;
             // Cannot fail: the grant is open.
             let _ = self.medium.decline(wall_ns, RadioId(radio));
-            if self.clients.missed(radio) >= MAX_EXPIRED_GRANTS
+
+            // A process that hangs would cost the whole medium a grant's limit again and again.
+            if self.clients.note_expiry(radio) >= MAX_EXPIRED_GRANTS
                 && let Some(address) = self.clients.address_of(radio)
             {
                 self.faults.given_up += 1;
-                self.leave(radio);
+                self.detach(radio);
                 self.send(send, address, &Datagram::Detached);
             }
         }
     }
 
+    /// Sends the medium's outputs to the processes of the radios.
     fn drain(&mut self, wall_ns: u64, send: Send<'_>) {
-        // All receivers of a frame get the same datagram, which is written once.
+        // All receivers of a frame get the same datagram, which is written once. `written` is the
+        // frame that the buffer holds.
         let mut written: Option<Arc<[u8]>> = None;
         while let Some(output) = self.medium.poll_output() {
             match output {
@@ -324,6 +332,7 @@ impl Ether {
         }
     }
 
+    /// Passes a grant on to the radio's process, which must answer in time.
     fn grant(&mut self, wall_ns: u64, radio: usize, send: Send<'_>) {
         self.serial += 1;
         let serial = self.serial;
@@ -335,6 +344,7 @@ impl Ether {
     }
 }
 
+/// Returns the outcome that a report states for a result of the MAC.
 fn outcome(result: TxResult) -> Outcome {
     match result {
         TxResult::Sent => Outcome::Sent,

@@ -38,7 +38,8 @@ impl LagMeter {
         if lag_ns <= self.limit_ns {
             return self.caught_up();
         }
-        // The event has been over the limit since then, even if nobody looked.
+
+        // The lag has exceeded the limit from that moment on, even if no event was handled between.
         let since_ns = self.behind_since_ns.get_or_insert(due_ns + self.limit_ns);
         self.too_much |= wall_ns - *since_ns >= self.timeout_ns;
     }

@@ -65,7 +65,7 @@ impl EtherConfig {
 pub struct Faults {
     /// Datagrams that are malformed, or that only the emulator sends.
     pub garbled: u64,
-    /// Datagrams from processes that are not attached.
+    /// Datagrams from processes that are not attached to any radio.
     pub strangers: u64,
     /// Refused attachments.
     pub refused: u64,
@@ -96,7 +96,7 @@ pub struct EtherStatistics {
     pub lag_mean_ns: u64,
     /// Number of radios with a process.
     pub attached: usize,
-    /// Counters of what was dropped.
+    /// Counters of dropped datagrams and failed grants.
     pub faults: Faults,
 }
 

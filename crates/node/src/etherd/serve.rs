@@ -20,6 +20,7 @@ const BATCH: usize = 256;
 /// Capacity of the queue of commands.
 const COMMANDS: usize = 64;
 
+/// Command of an [`EtherControl`] to the running emulator.
 enum Command {
     SetLoss {
         from: RadioId,
@@ -91,6 +92,7 @@ impl EtherControl {
         let _ = self.commands.send(Command::Stop).await;
     }
 
+    /// Sends a command and waits for its answer.
     async fn ask<T>(
         &self,
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
@@ -119,6 +121,8 @@ impl Etherd {
     /// # Errors
     /// [`EtherError::Medium`], [`EtherError::Socket`].
     pub fn bind(medium: MediumConfig, config: EtherConfig) -> Result<Self, EtherError> {
+        // Settings are checked before the socket is opened, so that an invalid medium is reported
+        // as such.
         let ether = Ether::new(Medium::new(medium)?, &config)?;
         let open = || {
             let sender = std::net::UdpSocket::bind(config.bind)?;
@@ -154,11 +158,13 @@ impl Etherd {
         shutdown: impl Future<Output = ()>,
     ) -> Result<EtherStatistics, EtherError> {
         let start = Instant::now();
+        // Processes are told however the run ends. Otherwise they would wait for grants.
         let ended = self.serve(start, shutdown).await;
         self.with_sender(|ether, send| ether.dismiss_all(send));
         ended.map(|()| self.ether.statistics(wall_ns(start)))
     }
 
+    /// Handles commands, datagrams and events of the medium until the emulator is stopped.
     async fn serve(
         &mut self,
         start: Instant,
@@ -168,6 +174,7 @@ impl Etherd {
         let mut buffer = vec![0; MAX_DATAGRAM_BYTES];
         let mut alarm = Alarm::new().map_err(|source| EtherError::Timer { source })?;
         loop {
+            // Wait for the next event of the medium, a datagram, or a command.
             let wake_at = self.ether.next_ns().map(|ns| start + Duration::from_nanos(ns));
             let command = tokio::select! {
                 () = &mut shutdown => Some(Command::Stop),
@@ -180,6 +187,9 @@ impl Etherd {
             {
                 return Ok(());
             }
+
+            // Datagrams come before the events of this moment: a frame that has arrived meanwhile
+            // may be the answer for which the medium waits.
             self.receive(start, &mut buffer)?;
             self.advance(wall_ns(start))?;
         }
@@ -187,7 +197,7 @@ impl Etherd {
 
     /// Executes a command. Returns false to stop.
     fn execute(&mut self, command: Command, wall_ns: u64) -> bool {
-        // Sending an answer fails if its recipient is gone, who then does not miss it.
+        // Sending an answer fails only if its recipient is gone and does not need it any more.
         match command {
             Command::SetLoss { from, to, loss, done } => {
                 drop(done.send(self.ether.set_loss(from, to, loss)));
@@ -208,7 +218,9 @@ impl Etherd {
         self.ether.count_unsent(unsent);
     }
 
+    /// Handles the datagrams that wait in the socket.
     fn receive(&mut self, start: Instant, buffer: &mut [u8]) -> Result<(), EtherError> {
+        // Bounded, so that a flood of datagrams cannot keep the medium from its events.
         for _ in 0..BATCH {
             match self.socket.try_recv_from(buffer) {
                 Ok((length, from)) => {
@@ -232,6 +244,10 @@ impl Etherd {
         Ok(())
     }
 
+    /// Advances the medium to the wall clock.
+    ///
+    /// # Errors
+    /// [`EtherError::Lag`] if it has been too far behind for too long.
     fn advance(&mut self, wall_ns: u64) -> Result<(), EtherError> {
         self.with_sender(|ether, send| ether.advance(wall_ns, send));
         if self.ether.lags_too_much() {
@@ -242,6 +258,7 @@ impl Etherd {
     }
 }
 
+/// Returns the wall time since the start, ns.
 fn wall_ns(start: Instant) -> u64 {
     start.elapsed().as_nanos() as u64
 }
