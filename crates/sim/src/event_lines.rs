@@ -91,6 +91,8 @@ impl<W: Write> EventLines<W> {
 
     /// Returns the JSON object of an event.
     fn line<'a>(&'a self, event: &Event<'_>) -> Line<'a> {
+        // Fields that all kinds have come first. A frame is opened once, when it is sent, and its
+        // receptions use the same contents.
         let name = |id: NodeId| name(&self.names, id);
         let node = self.names[event.node].as_str();
         let base = Line { time_ns: event.at.as_nanos(), node, ..Line::default() };

@@ -38,7 +38,7 @@ impl HostGateway {
         self.taken.get(&source).copied().unwrap_or(0)
     }
 
-    /// Takes a packet that the host sends.
+    /// Handles a packet that the host sends.
     pub(crate) fn handle_outbound(
         &mut self,
         packet: Vec<u8>,
@@ -51,7 +51,7 @@ impl HostGateway {
         gateway.handle_outbound(packet, &mut CountingMesh { mesh, taken }, now);
     }
 
-    /// Takes a packet that came from a node of the mesh.
+    /// Handles a packet that came from a node of the mesh.
     pub(crate) fn handle_inbound(
         &mut self,
         from: NodeId,
@@ -64,7 +64,7 @@ impl HostGateway {
         self.gateway.handle_inbound(from, packet, &mesh);
     }
 
-    /// Passes on waiting packets as far as the scheme asks for them.
+    /// Passes waiting packets to the scheme, as many as it asks for.
     pub(crate) fn drain(&mut self, stack: &mut Stack, storage: &mut MemoryStorage, now: Instant) {
         let Self { gateway, scheme, taken } = self;
         let mesh = StackMesh { stack, storage, scheme, now };

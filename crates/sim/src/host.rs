@@ -1,4 +1,4 @@
-//! One simulated node: a stack, its files in memory, and a user who accepts every file.
+//! One simulated node: a stack, its files in memory, and a user that accepts every file.
 
 use crate::gateway::HostGateway;
 use ncmesh_engine::Event;
@@ -13,48 +13,48 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A simulated node.
 pub struct Host {
-    /// The node's protocols; none while it is switched off.
+    /// Protocols of the node; `None` while it is switched off.
     pub(crate) stack: Option<Stack>,
-    /// Its files, which survive switching off.
+    /// Files of the node. They survive switching off.
     pub(crate) storage: MemoryStorage,
-    /// What it sends, to go on after a restart.
+    /// Files that it sends, by scheme. They go on after a restart.
     pub(crate) outgoing: Vec<(&'static str, Outgoing)>,
-    /// What its user ended, and does not want after a restart either.
+    /// Transfers that its user cancelled. They are refused after a restart too.
     pub(crate) cancelled: BTreeSet<FlowId>,
-    /// Decides about files that it receives. There is one place for them, its memory.
+    /// Decides about files that it receives. The only inbox is its memory.
     files: Files<()>,
-    /// Groups that it joined. A packet of them leaves by the one port there is, to the experiment.
+    /// Groups that it joined. All their packets leave by one port, to the experiment.
     pub(crate) streams: Streams<()>,
-    /// Gateway between its IP packets and a tunnel, if it has one. Survives switching off.
+    /// Gateway between its IP packets and a tunnel, if it has one. It survives switching off.
     pub(crate) gateway: Option<HostGateway>,
-    /// The timer armed for it.
+    /// Timer that the simulation has armed for it.
     pub(crate) timer: Option<Instant>,
-    /// How often it was switched on.
+    /// Number of times it was switched on.
     pub(crate) starts: u64,
-    /// It asked the medium for a transmission and has no answer yet.
+    /// Whether the medium has a request of it that is not granted yet.
     pub(crate) requested: bool,
 }
 
 /// A packet handed up at a node.
 pub(crate) enum Received {
-    /// Through a tunnel, at a node without a gateway.
+    /// Packet of a tunnel, at a node without a gateway.
     Tunnel { from: NodeId, packet: Vec<u8> },
-    /// An IP packet, by the node's gateway.
+    /// IP packet that the node's gateway permitted.
     Ip(Vec<u8>),
-    /// Of a stream.
+    /// Packet of a stream.
     Stream { flow: FlowId, packet: Vec<u8> },
 }
 
-/// What happened at a node that an experiment may want to know.
+/// Event at a node that experiments observe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observation {
     /// A file arrived whole and verified.
     Delivered(FlowId),
-    /// The source learned how a receiver ended.
+    /// The source learned that a receiver is complete or has refused.
     ReceiverDone(FlowId, NodeId),
     /// The source ended a transfer.
     SendEnded(FlowId),
-    /// The source cannot send on.
+    /// The source cannot continue a transfer.
     SendFailed(FlowId),
     /// A file was withdrawn by its source.
     Withdrawn(FlowId),
@@ -76,19 +76,20 @@ impl Host {
         }
     }
 
-    /// The node's protocols; `None` while it is switched off.
+    /// Returns the node's protocols; `None` while it is switched off.
     #[must_use]
     pub fn stack(&self) -> Option<&Stack> {
         self.stack.as_ref()
     }
 
-    /// The node's files.
+    /// Returns the node's files.
     #[must_use]
     pub fn storage(&self) -> &MemoryStorage {
         &self.storage
     }
 
-    /// Does what the stack asks of its driver.
+    /// Handles all events of the stack. `receive` gets packets for applications, `tell` gets
+    /// observations.
     pub(crate) fn handle_events(
         &mut self,
         now: Instant,
@@ -97,6 +98,7 @@ impl Host {
     ) {
         let Some(stack) = &mut self.stack else { return };
         while let Some(event) = stack.poll_event() {
+            // Observations, and the record of a file being sent.
             match &event {
                 Event::Withdrawn(flow) => tell(Observation::Withdrawn(*flow)),
                 Event::ReceiverDone(flow, node) => {
@@ -107,6 +109,8 @@ impl Host {
                 Event::SendFailed(flow, _) => tell(Observation::SendFailed(*flow)),
                 _ => {}
             }
+
+            // Events of files go to the logic that daemons have too. It returns all others.
             let cancelled = &self.cancelled;
             let known = |manifest: &Manifest| {
                 cancelled.contains(&manifest.flow).then_some(Known::Cancelled)
@@ -127,6 +131,9 @@ impl Host {
             }
             do_file_actions(&mut self.files, stack, &mut self.storage, now, &mut tell);
         }
+
+        // Whatever happened may have made room in the scheme, so packets that wait in the gateway
+        // can go on.
         if let Some(gateway) = &mut self.gateway {
             gateway.drain(stack, &mut self.storage, now);
             while let Some(packet) = gateway.poll_inbound() {
@@ -135,14 +142,15 @@ impl Host {
         }
     }
 
-    /// Everything complete of a file, for assertions.
+    /// Returns the complete batches of a file, for assertions.
     #[must_use]
     pub fn written(&self, manifest: &Manifest) -> BatchSet {
         self.storage.written(manifest.flow, &manifest.geometry)
     }
 }
 
-/// Does what was decided about files. Memory answers at once, is never full and keeps everything.
+/// Carries out decisions about files. Memory answers at once, is never full and keeps everything,
+/// so actions that a daemon needs for its disk do nothing here.
 fn do_file_actions(
     files: &mut Files<()>,
     stack: &mut Stack,
@@ -177,7 +185,7 @@ fn do_file_actions(
     }
 }
 
-/// Remembers how a receiver ended, as a daemon's journal does.
+/// Records how a receiver ended, as a daemon's journal does.
 fn note_done(files: &mut [(&'static str, Outgoing)], stack: &Stack, flow: FlowId, node: NodeId) {
     let transfers = stack.transfers().into_iter().filter(|t| t.flow == flow);
     let state = transfers.flat_map(|t| t.receivers).find(|r| r.node == node).map(|r| r.state);

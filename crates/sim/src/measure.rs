@@ -9,7 +9,6 @@ use ncmesh_medium::{
     Access, LossMatrix, MAX_FRAME_BYTES, Medium, MediumConfig, MediumError, Output, RadioId,
 };
 use ncmesh_wire::NodeId;
-use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -20,80 +19,55 @@ use std::sync::Arc;
 /// # Errors
 /// Any [`MediumError`] about a setting.
 pub fn measure(config: &MediumConfig, how: Measure) -> Result<LossMatrix, MediumError> {
-    let mut probing = Probing::new(config, how)?;
-    probing.run();
-    let mut loss = LossMatrix::new(config.radios());
-    for ((from, to), received) in probing.received {
-        let sent = f64::from(probing.sent[from.0]);
-        loss.set(from, to, 1.0 - f64::from(received) / sent)?;
-    }
-    Ok(loss)
-}
+    let mut medium = Medium::new(config.clone())?;
+    let probe: Arc<[u8]> = vec![0; how.bytes.min(MAX_FRAME_BYTES)].into();
+    let (period_ns, end_ns) = (how.period.as_nanos() as f64, how.duration.as_nanos());
+    let mut sent = vec![0_u32; config.radios()];
+    let mut received: BTreeMap<(RadioId, RadioId), u32> = BTreeMap::new();
 
-/// A measurement under way.
-struct Probing {
-    medium: Medium,
-    how: Measure,
-    /// Time at which each radio sends its next probe, ns.
-    due: BTreeSet<(u64, RadioId)>,
-    sent: Vec<u32>,
-    received: BTreeMap<(RadioId, RadioId), u32>,
-    jitter: ChaCha8Rng,
-}
+    // When each radio sends its next probe, ns. Radios start at different times within the first
+    // period, or all probes would collide.
+    let mut jitter = rng::stream(config.seed, NodeId(0), "measure", "jitter");
+    let first = |radio| ((rng::unit(&mut jitter) * period_ns) as u64, RadioId(radio));
+    let mut due: BTreeSet<(u64, RadioId)> = (0..config.radios()).map(first).collect();
 
-impl Probing {
-    fn new(config: &MediumConfig, how: Measure) -> Result<Self, MediumError> {
-        let mut jitter = rng::stream(config.seed, NodeId(0), "measure", "jitter");
-        let period_ns = how.period.as_nanos() as f64;
-        let first = |radio| ((rng::unit(&mut jitter) * period_ns) as u64, RadioId(radio));
-        Ok(Self {
-            due: (0..config.radios()).map(first).collect(),
-            medium: Medium::new(config.clone())?,
-            how: Measure { bytes: how.bytes.min(MAX_FRAME_BYTES), ..how },
-            sent: vec![0; config.radios()],
-            received: BTreeMap::new(),
-            jitter,
-        })
-    }
-
-    /// Sends probes until the time is over and the last one has arrived.
-    fn run(&mut self) {
-        let probe: Arc<[u8]> = vec![0; self.how.bytes].into();
-        loop {
-            // Handle the medium's timeouts and the due probes in the order of time. A timeout comes
-            // before a probe that is due at the same instant.
-            let end_ns = self.how.duration.as_nanos();
-            let probe_ns = self.due.first().map(|(at_ns, _)| *at_ns);
-            let probe_ns = probe_ns.filter(|at_ns| u128::from(*at_ns) < end_ns);
-            match self.medium.poll_timeout() {
-                Some(at_ns) if probe_ns.is_none_or(|probe_ns| at_ns <= probe_ns) => {
-                    self.medium.handle_timeout(at_ns);
-                }
-                _ if probe_ns.is_none() => return,
-                _ => self.request_next(),
+    loop {
+        // The next event is a timeout of the medium or a due probe, the timeout first if both are
+        // at the same instant. No probe is sent after the end of the measurement, but the medium
+        // goes on until the last one has arrived.
+        let next = due.first().copied().filter(|(at_ns, _)| u128::from(*at_ns) < end_ns);
+        match (medium.poll_timeout(), next) {
+            (Some(timeout_ns), next) if next.is_none_or(|(at_ns, _)| timeout_ns <= at_ns) => {
+                medium.handle_timeout(timeout_ns);
             }
+            (_, Some((at_ns, radio))) => {
+                due.pop_first();
+                let _ = medium.request(at_ns, radio);
+                let wait_ns = (period_ns * (0.9 + 0.2 * rng::unit(&mut jitter))) as u64;
+                due.insert((at_ns + wait_ns.max(1), radio));
+            }
+            (_, None) => break,
+        }
 
-            while let Some(output) = self.medium.poll_output() {
-                match output {
-                    Output::Grant { radio, at_ns } => {
-                        self.sent[radio.0] += 1;
-                        let _ = self.medium.supply(at_ns, radio, Access::Broadcast, probe.clone());
-                    }
-                    Output::Deliver { to, from, .. } => {
-                        *self.received.entry((from, to)).or_default() += 1;
-                    }
-                    Output::Report { .. } => {}
+        // A radio sends its probe when it is granted the channel. Receptions are counted by link.
+        while let Some(output) = medium.poll_output() {
+            match output {
+                Output::Grant { radio, at_ns } => {
+                    sent[radio.0] += 1;
+                    let _ = medium.supply(at_ns, radio, Access::Broadcast, probe.clone());
                 }
+                Output::Deliver { to, from, .. } => {
+                    *received.entry((from, to)).or_default() += 1;
+                }
+                Output::Report { .. } => {}
             }
         }
     }
 
-    /// Requests a transmission for the radio whose probe is due next, and schedules its next one.
-    fn request_next(&mut self) {
-        let Some((at_ns, radio)) = self.due.pop_first() else { return };
-        let _ = self.medium.request(at_ns, radio);
-        let factor = 0.9 + 0.2 * rng::unit(&mut self.jitter);
-        let wait_ns = (self.how.period.as_nanos() as f64 * factor) as u64;
-        self.due.insert((at_ns + wait_ns.max(1), radio));
+    // A link over which nothing arrived is not in the table, and keeps its loss of 1.
+    let mut loss = LossMatrix::new(config.radios());
+    for ((from, to), received) in received {
+        loss.set(from, to, 1.0 - f64::from(received) / f64::from(sent[from.0]))?;
     }
+    Ok(loss)
 }

@@ -1,4 +1,4 @@
-//! Events of a running simulation, and the trait of those who observe them.
+//! Events of a running simulation, and the trait of their observers.
 //!
 //! A [`Simulation`](crate::Simulation) passes every [`Event`] to its observers, in the order of
 //! time. Traces, captures and tests are observers; they cannot influence the run, except that an

@@ -23,6 +23,7 @@ impl Observers {
 
     /// Passes an event to all observers, in the order in which they were added.
     pub(crate) fn tell(&mut self, at: Instant, node: usize, what: What<'_>) {
+        // The trace hash cannot fail, and stays complete if another observer does.
         let event = Event { at, node, what };
         self.trace.observe(&event);
         for observer in &mut self.others {

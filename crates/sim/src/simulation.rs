@@ -1,4 +1,8 @@
-//! The virtual-clock driver: nodes and medium, one event after the other, from a seed.
+//! Driver on the virtual clock: runs nodes and medium, one event after the other, from a seed.
+//!
+//! Nodes and medium are state machines. Each says when it next wants to be called, and the earliest
+//! of these times is the next event. `events` has the loop, `streams` the commands for live
+//! streams.
 
 mod config;
 mod error;
@@ -32,24 +36,24 @@ pub use streams::StreamArrival;
 /// A packet that arrived through a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When.
+    /// Time of the arrival.
     pub at: Instant,
-    /// At which node.
+    /// Node at which it arrived.
     pub to: usize,
-    /// From whom.
+    /// Node that sent it.
     pub from: NodeId,
-    /// Its bytes.
+    /// Bytes of the packet.
     pub packet: Vec<u8>,
 }
 
 /// An IP packet that a node's gateway handed to its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpArrival {
-    /// When.
+    /// Time of the arrival.
     pub at: Instant,
-    /// At which node.
+    /// Node at which it arrived.
     pub to: usize,
-    /// Its bytes.
+    /// Bytes of the packet.
     pub packet: Vec<u8>,
 }
 
@@ -58,31 +62,35 @@ pub struct Simulation {
     config: SimulationConfig,
     medium: Medium,
     hosts: Vec<Host>,
+    /// Timers of all running nodes. A node has one at most.
     timers: BTreeSet<(Instant, usize)>,
-    held: Vec<Option<Arc<[u8]>>>,
-    chaos: ChaCha8Rng,
+    /// Frame of each node that is delivered after the next one (disturbance `reorder`).
+    delayed: Vec<Option<Arc<[u8]>>>,
+    /// Random draws of the disturbance.
+    disturbance: ChaCha8Rng,
     observers: Observers,
     observations: Vec<(Instant, usize, Observation)>,
     packets: Vec<Arrival>,
     ip_packets: Vec<IpArrival>,
     stream_packets: Vec<StreamArrival>,
     now: Instant,
+    /// Buffer for the frame that is being filled.
     out: Vec<u8>,
-    /// The medium gives way to who gains most.
-    weighs: bool,
-    /// What all nodes know from the start.
+    /// Whether the medium grants by the weight of offers, so that these must stay up to date.
+    is_weighted: bool,
+    /// Topology that all nodes know from the start; `None` if they measure it.
     known: Option<Arc<Topology>>,
-    /// Time that the parts took, if it is measured.
+    /// Time of the machine spent on each part, if it is measured.
     spent: Option<Spent>,
-    /// Service of the last frame of each node.
+    /// Service of each node's latest frame.
     on_air: Vec<ServiceId>,
 }
 
 impl Simulation {
-    /// All nodes switched on at instant 0.
+    /// Returns a simulation in which all nodes are switched on at instant 0.
     ///
     /// # Errors
-    /// [`SimulationError`] where a setting cannot be.
+    /// [`SimulationError`] if a setting is invalid.
     pub fn new(config: SimulationConfig) -> Result<Self, SimulationError> {
         let radios = config.medium.radios();
         if config.names.len() != radios {
@@ -92,8 +100,8 @@ impl Simulation {
             medium: Medium::new(config.medium.clone())?,
             hosts: (0..radios).map(|_| Host::new()).collect(),
             timers: BTreeSet::new(),
-            held: vec![None; radios],
-            chaos: rng::stream(config.seed, NodeId(0), "simulation", "mischief"),
+            delayed: vec![None; radios],
+            disturbance: rng::stream(config.seed, NodeId(0), "simulation", "mischief"),
             observers: Observers::default(),
             observations: Vec::new(),
             packets: Vec::new(),
@@ -102,7 +110,7 @@ impl Simulation {
             now: Instant::default(),
             out: Vec::new(),
             known: config.known_beforehand()?,
-            weighs: matches!(
+            is_weighted: matches!(
                 config.medium.mac,
                 MacConfig::Slotted { order: SlotOrder::Weight, .. }
             ),
@@ -116,25 +124,25 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// What it was built from.
+    /// Returns the configuration that it was built from.
     #[must_use]
     pub fn config(&self) -> &SimulationConfig {
         &self.config
     }
 
-    /// The virtual clock.
+    /// Returns the time of the virtual clock.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// A node.
+    /// Returns a node.
     #[must_use]
     pub fn host(&self, node: usize) -> &Host {
         &self.hosts[node]
     }
 
-    /// Whether a node runs and knows no path to another.
+    /// Returns whether a node runs and knows no path to another one.
     #[must_use]
     pub fn lacks_path(&self, from: usize, to: usize, metric: Metric) -> bool {
         self.hosts[from].stack().is_some_and(|stack| {
@@ -142,98 +150,103 @@ impl Simulation {
         })
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.hosts.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty()
     }
 
-    /// What happened so far: when, at which node, what.
+    /// Returns all observations so far, as (time, node, observation).
     #[must_use]
     pub fn observations(&self) -> &[(Instant, usize, Observation)] {
         &self.observations
     }
 
-    /// The medium's counters.
+    /// Returns the counters of the medium.
     #[must_use]
     pub fn medium_statistics(&self) -> &Statistics {
         self.medium.statistics()
     }
 
-    /// Time that the machine spent on each part so far; none unless the configuration says so.
+    /// Returns the time that the machine spent on each part so far; `None` unless the configuration
+    /// asks for it.
     #[must_use]
     pub fn time_spent(&self) -> Option<&Spent> {
         self.spent.as_ref()
     }
 
-    /// The hash over every frame sent, heard and reported so far, in hexadecimal.
+    /// Returns the hash over every frame sent, heard and reported so far, in hexadecimal.
     #[must_use]
     pub fn trace_hash(&self) -> String {
         self.observers.trace.hash()
     }
 
-    /// How many events that hash is over.
+    /// Returns the number of events that the hash covers.
     #[must_use]
     pub fn trace_events(&self) -> u64 {
         self.observers.trace.events()
     }
 
-    /// From now on tells `observer` of every event.
+    /// Passes every event from now on to `observer`.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.observers.add(observer);
     }
 
-    /// Whether an observer failed: nothing more happens then.
+    /// Returns whether an observer has failed. The simulation then handles no further events.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.observers.have_failed()
     }
 
-    /// Tells the observers that nothing more will happen, and lets them go.
+    /// Finishes all observers and removes them.
     ///
     /// # Errors
-    /// The first failure of an observer, now or before.
+    /// The first error of an observer, now or before.
     pub fn finish(&mut self) -> std::io::Result<()> {
         self.observers.finish()
     }
 
-    /// Changes a link's loss.
+    /// Changes the loss of a link.
     ///
     /// # Errors
-    /// [`MediumError`].
+    /// [`MediumError`] if there is no such link or loss.
     pub fn set_loss(&mut self, from: usize, to: usize, loss: f64) -> Result<(), MediumError> {
         self.medium.set_loss(RadioId(from), RadioId(to), loss)
     }
 
-    /// Kills a node: its memory is gone, its files stay.
+    /// Switches a node off, as by a power failure: its memory is lost, its files stay.
     pub fn switch_off(&mut self, node: usize) {
+        // The medium forgets a pending request of a radio that is switched off.
         let host = &mut self.hosts[node];
         host.stack = None;
         host.requested = false;
         if let Some(timer) = host.timer.take() {
             self.timers.remove(&(timer, node));
         }
-        self.held[node] = None;
+        self.delayed[node] = None;
         let _ = self.medium.set_up(RadioId(node), false);
     }
 
-    /// Starts a node; one that was killed goes on with its files.
+    /// Switches a node on. After a restart it goes on with the files that it was sending.
     ///
     /// # Errors
-    /// [`SimulationError`] where a setting cannot be.
+    /// [`SimulationError`] if a setting is invalid.
     pub fn switch_on(&mut self, node: usize) -> Result<(), SimulationError> {
+        // Every start has an epoch and random draws of its own, as a daemon's has.
         let config = self.config.stack(node, self.hosts[node].starts);
         let mut stack = Stack::new(config, REGISTRY, self.now)?;
         if let Some(known) = &self.known {
             stack.pin_topology(Arc::clone(known));
         }
         let _ = self.medium.set_up(RadioId(node), true);
+
+        // The files in `outgoing` are what a daemon would find on its disk.
         let host = &mut self.hosts[node];
         host.starts += 1;
         for (scheme, outgoing) in &host.outgoing {
@@ -244,11 +257,11 @@ impl Simulation {
         Ok(())
     }
 
-    /// Multicasts `contents` from a node to others (`None`: all others, late joiners too) by
-    /// `scheme`.
+    /// Multicasts a file from a node to others by `scheme`. Without `to` the receivers are all
+    /// other nodes, late joiners included.
     ///
     /// # Errors
-    /// [`SimulationError`].
+    /// [`SimulationError`] if the node is switched off or the scheme refuses the file.
     pub fn send_file(
         &mut self,
         scheme: &'static str,
@@ -262,6 +275,9 @@ impl Simulation {
         };
         let host = self.hosts.get_mut(from).ok_or(SimulationError::NotRunning(from))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(from))?;
+
+        // As a daemon does: the engine cuts the file into batches, and the hash tree over them goes
+        // into the announcement.
         let serial = host.outgoing.len() as u32 + 1;
         let flow = FlowId { source: node_id(from), serial };
         let size = contents.len() as u64;
@@ -273,6 +289,8 @@ impl Simulation {
         let manifest = Manifest { flow, name, geometry, root: tree.root(), hash: digest.whole };
         let (leaves, done, open) = (digest.leaves, BTreeMap::new(), to.is_none());
         let outgoing = Outgoing { manifest, leaves, receivers, done, open };
+
+        // The file must be readable before the engine asks for its first batch.
         host.storage.provide(flow, contents);
         host.outgoing.push((scheme, outgoing.clone()));
         stack.at(self.now, &mut host.storage).send_file(scheme, outgoing)?;
@@ -280,10 +298,10 @@ impl Simulation {
         Ok(flow)
     }
 
-    /// Offers a packet at a node to the tunnel `scheme`.
+    /// Offers a packet from a node to the tunnel `scheme`.
     ///
     /// # Errors
-    /// [`SimulationError`].
+    /// [`SimulationError`] if the node is switched off or the scheme refuses the packet.
     pub fn send_packet(
         &mut self,
         scheme: &str,
@@ -298,13 +316,13 @@ impl Simulation {
         Ok(())
     }
 
-    /// Gives a node a gateway to the tunnel `scheme`. From now on packets that arrive through a
-    /// tunnel go to its host, if the gateway permits them.
+    /// Gives a node a gateway to the tunnel `scheme`. From now on, packets that arrive through a
+    /// tunnel go to its host if the gateway permits them.
     pub fn open_gateway(&mut self, node: usize, scheme: &str, config: GatewayConfig) {
         self.hosts[node].gateway = Some(HostGateway::new(scheme, config));
     }
 
-    /// Takes an IP packet that the host of a node sends, at the node's gateway.
+    /// Passes an IP packet of a node's host to the node's gateway.
     ///
     /// # Errors
     /// [`SimulationError::NotRunning`] if the node is switched off, [`SimulationError::NoGateway`].
@@ -317,7 +335,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Returns what the gateway of a node counted.
+    /// Returns the counters of a node's gateway.
     #[must_use]
     pub fn gateway_counters(&self, node: usize) -> Option<&GatewayCounters> {
         Some(self.hosts.get(node)?.gateway.as_ref()?.counters())
@@ -340,12 +358,12 @@ impl Simulation {
         !self.ip_packets.is_empty()
     }
 
-    /// Takes the IP packets that arrived at hosts since this was last called.
+    /// Takes the IP packets that arrived at hosts since the last call.
     pub fn take_ip_packets(&mut self) -> Vec<IpArrival> {
         core::mem::take(&mut self.ip_packets)
     }
 
-    /// A node relays so from now on; what is `None` stays.
+    /// Changes how a node relays. Settings that are `None` stay.
     ///
     /// # Errors
     /// [`SimulationError::NotRunning`].
@@ -357,19 +375,19 @@ impl Simulation {
         Ok(())
     }
 
-    /// Whether the tunnel `scheme` would take a packet at a node for another now.
+    /// Returns whether the tunnel `scheme` would now accept a packet between two nodes.
     #[must_use]
     pub fn can_send(&self, scheme: &str, from: usize, to: usize) -> bool {
         let stack = self.hosts.get(from).and_then(Host::stack);
         stack.and_then(|stack| stack.can_send(scheme, node_id(to))).unwrap_or(false)
     }
 
-    /// The packets that arrived through tunnels since this was last called.
+    /// Takes the packets that arrived through tunnels since the last call.
     pub fn take_packets(&mut self) -> Vec<Arrival> {
         core::mem::take(&mut self.packets)
     }
 
-    /// Ends a transfer at a node. Says whether it was under way there.
+    /// Cancels a transfer at a node. Returns whether it was under way there.
     pub fn cancel(&mut self, node: usize, flow: FlowId) -> bool {
         let (host, now) = (&mut self.hosts[node], self.now);
         let ended = host.stack.as_mut().is_some_and(|s| s.at(now, &mut host.storage).cancel(flow));
@@ -380,7 +398,7 @@ impl Simulation {
         ended
     }
 
-    /// Puts other contents in the place of a file a node is sending, behind its back.
+    /// Replaces the contents of a file while a node is sending it, without telling the node.
     pub fn replace_outgoing(&mut self, node: usize, flow: FlowId, contents: Vec<u8>) {
         self.hosts[node].storage.provide(flow, contents);
     }
@@ -391,13 +409,13 @@ impl Simulation {
         self.hosts.iter_mut().filter_map(|host| host.stack.as_mut()).for_each(Stack::trust_all);
     }
 
-    /// Hands a node a datagram that nobody sent.
+    /// Passes a datagram to a node as if it had been received.
     pub fn inject(&mut self, node: usize, datagram: &[u8]) {
-        self.hear(node, datagram);
+        self.handle_datagram(node, datagram);
     }
 }
 
-/// The id of node `i`.
+/// Returns the id of node `i`. Id 0 is reserved, so ids begin with 1.
 #[must_use]
 pub fn node_id(i: usize) -> NodeId {
     NodeId(u16::try_from(i + 1).unwrap_or(u16::MAX))

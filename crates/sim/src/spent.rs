@@ -20,7 +20,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Returns what it is, and the service if it is a service's.
+    /// Returns the names of the part and of its service; `-` for a part without a service.
     #[must_use]
     pub fn names(self) -> (&'static str, &'static str) {
         let name = |service| {
@@ -36,7 +36,7 @@ impl Part {
     }
 }
 
-/// How often each part ran, and for how long.
+/// Number of runs of each part, and their total time.
 #[derive(Clone, Debug, Default)]
 pub struct Spent(BTreeMap<Part, (u64, Duration)>);
 

@@ -38,6 +38,8 @@ impl Trace {
 
     /// Appends a record, and hashes the pending records when there are enough.
     fn record(&mut self, kind: Kind, event: &Event<'_>, bytes: &[u8]) {
+        // The length makes records self-delimiting, so no two sequences of records have the same
+        // bytes.
         self.events += 1;
         let mut head = [0u8; 17];
         head[0] = kind as u8;

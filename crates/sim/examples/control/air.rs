@@ -1,4 +1,4 @@
-//! Bytes and airtime of control frames: who sent them, and in whose surroundings.
+//! Bytes and airtime of control frames, by sender and by neighbourhood.
 //!
 //! Control is every frame of the service `control`. What a protocol adds to frames of
 //! other services is not seen here; in a mesh without traffic there are none.

@@ -65,7 +65,7 @@ pub(crate) fn run(run: &mut Run, spares: &[usize], seed: u64) -> Result<Value, E
     Ok(Value::Object(reports.collect::<Map<_, _>>()))
 }
 
-/// Switches a node off until those who routed through it know, or the limit.
+/// Switches a node off until all nodes that routed through it know, or until the limit.
 fn dies(run: &mut Run, node: usize, findings: &mut Findings) -> Result<(), Error> {
     let concerned = users(run, node);
     let witnesses = Witnesses::of(run, node);

@@ -12,7 +12,7 @@
 //! | `--load KIND` | `file`: 3 MB to a far node, repeatedly; `flows`: 8 flows of 80 kbit/s | idle |
 //! | `--events N` | afterwards N nodes die, N fade and N new ones appear, in turn | 0 |
 //! | `--set KEY=VALUE` | changes the scenario, such as `protocol.link.hello_s=2` | |
-//! | `--mesh` | prints only positions, links and who senses whom | |
+//! | `--mesh` | prints only positions, links and which radios sense each other | |
 //! | `--json` | prints JSON in place of a summary | |
 //!
 //! The radios are those of `scenarios/mesh.toml` at 11 Mbit/s: 802.11b with the long preamble and
@@ -23,7 +23,7 @@
 //! Truth is `MediumConfig::expected_loss` of frames of the MTU, which knows no interference. A path
 //! costs the sum of 1/(d_f d_r) of its links. Nodes are asked for their paths as engines are, by
 //! `Topology::paths_from`. The time this takes does not count as time of the simulation. In meshes
-//! of more than 1,000 nodes, 1,000 are asked whom they know.
+//! of more than 1,000 nodes, 1,000 are asked which nodes they know.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
@@ -284,7 +284,7 @@ mod tests {
         assert!(report["paths"]["mean"].as_f64().is_some_and(|etx| etx >= 1.0));
         assert_eq!(report["events"]["appears"]["nodes"], 10);
 
-        // Ten nodes hardly fill the channel, whatever they say.
+        // The control traffic of ten nodes hardly fills the channel.
         let bytes = window["control_bytes_per_node_s"].as_f64().unwrap_or_default();
         let airtime = window["control_airtime"]["mean"].as_f64().unwrap_or_default();
         assert!(bytes > 0.0 && airtime > 0.0 && airtime < 1.0, "{window}");

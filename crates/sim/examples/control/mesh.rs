@@ -142,7 +142,7 @@ impl Mesh {
         })
     }
 
-    /// Returns positions, links and who senses whom, for models of other protocols.
+    /// Returns positions, links and which radios sense each other, for models of other protocols.
     pub(crate) fn to_json(&self) -> Value {
         let links = self.loss.links().filter(|(_, _, p)| *p < 0.99);
         let link = |(from, to, p): (RadioId, RadioId, f64)| json!([from.0, to.0, 1.0 - p]);

@@ -33,7 +33,8 @@ pub(super) struct Radiotap {
 
 impl Radiotap {
     pub(super) fn new(medium: &MediumConfig) -> Self {
-        // The medium is one channel without a number, so the capture names channel 1 or 36.
+        // The medium is one channel without a number, so the capture names channel 1 or 36. The
+        // flags of a channel are its band and its modulation.
         let (mhz, kind): (u16, u16) = match medium.phy.modulation {
             Modulation::Dsss => (2412, 0x0080 | 0x0020),
             Modulation::Ofdm => (5180, 0x0100 | 0x0040),
@@ -49,6 +50,8 @@ impl Radiotap {
 
     /// Appends the header of a frame. `power` is the received power, if it is known.
     pub(super) fn write(&self, out: &mut Vec<u8>, power: Option<Power>) {
+        // Version 0, a byte of padding, the length of the whole header, and the fields in the order
+        // of their bits.
         let signal = power.map(|power| (power.dbm().round() as i8).to_le_bytes());
         let present = self.present | if signal.is_some() { SIGNAL_DBM } else { 0 };
         let length = 8 + self.fields.len() + signal.map_or(0, |byte| byte.len());
@@ -85,6 +88,8 @@ impl Dot11 {
 
     /// Appends the headers of `frame`, sent by `from` to one node or, with `None`, to all.
     pub(super) fn write(&self, out: &mut Vec<u8>, from: NodeId, to: Option<NodeId>, frame: &[u8]) {
+        // The order of a data frame's header: frame control, duration, receiver, transmitter,
+        // BSSID, sequence control. Broadcast frames are not acknowledged and reserve no time.
         let duration = if to.is_some() { self.duration_us } else { 0 };
         out.extend_from_slice(&DATA_FRAME);
         out.extend_from_slice(&duration.to_le_bytes());

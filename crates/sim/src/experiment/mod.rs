@@ -139,12 +139,12 @@ pub fn run(
 
     // Let the mesh measure its links first.
     let settling = settling_time(&config.link);
-    let mut s = Simulation::new(config)?;
-    observers.into_iter().for_each(|observer| s.observe(observer));
-    let mut run = Run { scenario, scheme: entry.name, s, progress };
+    let mut sim = Simulation::new(config)?;
+    observers.into_iter().for_each(|observer| sim.observe(observer));
+    let mut run = Run { scenario, scheme: entry.name, sim, progress };
     run.advance(Instant::default() + settling, |_| false)?;
     run.await_paths(entry.service())?;
-    let start = run.s.now();
+    let start = run.sim.now();
 
     let carried = match &scenario.traffic {
         Some(traffic) if entry.service() == ServiceKind::File => {
@@ -156,13 +156,14 @@ pub fn run(
         _ => Carried::Flows(flows::carry(&mut run, limit)?),
     };
 
-    run.s.finish().map_err(RunError::Observer)?;
-    let seconds = (run.s.now() - start).as_secs_f64();
+    // The observers must have written everything before the result says that the run succeeded.
+    run.sim.finish().map_err(RunError::Observer)?;
+    let seconds = (run.sim.now() - start).as_secs_f64();
     let trace = TraceOutcome {
         seed: scenario.seed,
-        sealed: run.s.config().sealed,
-        trace_hash: run.s.trace_hash(),
-        events: run.s.trace_events(),
+        sealed: run.sim.config().sealed,
+        trace_hash: run.sim.trace_hash(),
+        events: run.sim.trace_events(),
     };
     let outcome = Outcome::new(&scenario.name, entry.name, seconds, run.usage(), carried);
     Ok(Outcome { trace: Some(trace), ..outcome })
@@ -172,7 +173,7 @@ pub fn run(
 struct Run<'a, P> {
     scenario: &'a Scenario,
     scheme: &'static str,
-    s: Simulation,
+    sim: Simulation,
     progress: P,
 }
 
@@ -184,15 +185,18 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
         until: Instant,
         mut over: impl FnMut(&Simulation) -> bool,
     ) -> Result<bool, RunError> {
+        // In pieces, so that a caller can show progress and stop a long run.
         let mut ended = false;
-        while !ended && self.s.now() < until {
-            let next = self.s.now() + Duration::from_millis(500);
-            ended = self.s.run_until(next.min(until), &mut over);
-            if self.s.is_stopped() {
-                self.s.finish().map_err(RunError::Observer)?;
+        while !ended && self.sim.now() < until {
+            let next = self.sim.now() + Duration::from_millis(500);
+            ended = self.sim.run_until(next.min(until), &mut over);
+
+            // An observer has failed, for instance because the disk is full.
+            if self.sim.is_stopped() {
+                self.sim.finish().map_err(RunError::Observer)?;
                 return Ok(ended);
             }
-            if (self.progress)(&self.s).is_break() {
+            if (self.progress)(&self.sim).is_break() {
                 return Err(RunError::Interrupted);
             }
         }
@@ -204,9 +208,10 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
         self.scenario.nodes[node].name.clone()
     }
 
-    /// Waits until the sources of this service's traffic know paths to all receivers; and, where
-    /// receivers answer in any case, until these know paths back.
+    /// Waits until the sources of this service's traffic know paths to all receivers. For services
+    /// with feedback, the receivers must know paths back as well.
     fn await_paths(&mut self, service: ServiceKind) -> Result<(), RunError> {
+        // Source and receivers of each transfer, flow or stream.
         let scenario = self.scenario;
         let ends: Vec<(usize, Vec<usize>)> = match service {
             ServiceKind::File => {
@@ -220,6 +225,9 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
                 scenario.streams.iter().map(|stream| (stream.from, to(stream))).collect()
             }
         };
+
+        // Receivers of files and streams send feedback to the source, so both directions of each
+        // link count. A tunnel needs the forward direction only.
         let answers = service != ServiceKind::Tunnel;
         let metric = if answers { Metric::Unicast } else { Metric::Broadcast };
         let mut needed = Vec::new();
@@ -227,26 +235,28 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
             needed.extend(to.iter().map(|to| (from, *to)));
             needed.extend(to.iter().filter(|_| answers).map(|to| (*to, from)));
         }
-        let missing = |s: &Simulation| {
-            needed.iter().find(|(from, to)| s.lacks_path(*from, *to, metric)).copied()
+        let missing = |sim: &Simulation| {
+            needed.iter().find(|(from, to)| sim.lacks_path(*from, *to, metric)).copied()
         };
 
-        let end = self.s.now() + LONGEST_WAIT;
-        while let Some((from, to)) = missing(&self.s) {
-            if self.s.is_stopped() {
+        // On weak links some measurements come late. A pair that stays without a path is a fault of
+        // the scenario, and the error names it.
+        let end = self.sim.now() + LONGEST_WAIT;
+        while let Some((from, to)) = missing(&self.sim) {
+            if self.sim.is_stopped() {
                 return Ok(());
             }
-            if self.s.now() >= end {
+            if self.sim.now() >= end {
                 return Err(RunError::Unreachable { from: self.name(from), to: self.name(to) });
             }
-            self.advance(self.s.now() + WAIT, |_| false)?;
+            self.advance(self.sim.now() + WAIT, |_| false)?;
         }
         Ok(())
     }
 
     /// Returns the use of the channel by each node, by name.
     fn usage(&self) -> BTreeMap<String, Usage> {
-        let of = |node| self.s.host(node).stack().map(Stack::usage).unwrap_or_default();
-        (0..self.s.len()).map(|node| (self.name(node), of(node))).collect()
+        let of = |node| self.sim.host(node).stack().map(Stack::usage).unwrap_or_default();
+        (0..self.sim.len()).map(|node| (self.name(node), of(node))).collect()
     }
 }

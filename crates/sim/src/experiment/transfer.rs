@@ -20,15 +20,15 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
 ) -> Result<TransferOutcome, RunError> {
     let contents = contents(&traffic.content, run.scenario.seed)?;
 
-    let start = run.s.now();
-    let flow = run.s.send_file(run.scheme, traffic.from, Some(&traffic.to), contents.clone())?;
+    let start = run.sim.now();
+    let flow = run.sim.send_file(run.scheme, traffic.from, Some(&traffic.to), contents.clone())?;
 
     // The transfer is over when its source has ended it. Only new observations are searched.
     let mut seen = 0;
-    run.advance(start + limit, |s| {
+    run.advance(start + limit, |sim| {
         let ended =
-            s.observations()[seen..].iter().any(|(_, _, h)| *h == Observation::SendEnded(flow));
-        seen = s.observations().len();
+            sim.observations()[seen..].iter().any(|(_, _, h)| *h == Observation::SendEnded(flow));
+        seen = sim.observations().len();
         ended
     })?;
     Ok(outcome(run, traffic, flow, start, &contents))
@@ -59,14 +59,16 @@ fn outcome<P: FnMut(&Simulation) -> ControlFlow<()>>(
     start: Instant,
     contents: &[u8],
 ) -> TransferOutcome {
-    let s = &run.s;
+    let sim = &run.sim;
+    // A receiver counts as verified if it reported the file, and if it is byte for byte the one
+    // that was sent: the simulation does not rely on the protocol's own check.
     let receivers = traffic.to.iter().map(|node| {
-        let at = s
+        let at = sim
             .observations()
             .iter()
             .find(|(_, n, h)| n == node && *h == Observation::Delivered(flow));
         let seconds = at.map(|(at, ..)| (*at - start).as_secs_f64());
-        let received = s.host(*node).storage().received(flow);
+        let received = sim.host(*node).storage().received(flow);
         ReceiverOutcome {
             node: run.name(*node),
             verified: seconds.is_some() && received == contents,
@@ -76,7 +78,7 @@ fn outcome<P: FnMut(&Simulation) -> ControlFlow<()>>(
         }
     });
 
-    let status = status(s, traffic.from, flow);
+    let status = status(sim, traffic.from, flow);
     let listed = status.iter().flat_map(|t| &t.forwarders);
     TransferOutcome {
         bytes: contents.len() as u64,
@@ -87,7 +89,7 @@ fn outcome<P: FnMut(&Simulation) -> ControlFlow<()>>(
 }
 
 /// Returns the status of a transfer at its source.
-fn status(s: &Simulation, node: usize, flow: FlowId) -> Option<TransferStatus> {
+fn status(sim: &Simulation, node: usize, flow: FlowId) -> Option<TransferStatus> {
     debug_assert_eq!(flow.source, node_id(node));
-    s.host(node).stack()?.transfers().into_iter().find(|t| t.flow == flow)
+    sim.host(node).stack()?.transfers().into_iter().find(|t| t.flow == flow)
 }

@@ -26,6 +26,7 @@ pub(super) fn lines<'a>(text: &'a str) -> impl Iterator<Item = (usize, &'a str)>
     numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
+/// Returns the loss that a cell contains.
 fn loss(cell: &str, place: Place) -> Result<f64, ScenarioError> {
     let loss = cell.parse().ok().filter(|loss| (0.0..=1.0).contains(loss));
     loss.ok_or_else(|| {
@@ -39,12 +40,14 @@ pub(super) fn matrix(text: &str, file: &str) -> Result<Topology, ScenarioError> 
     let empty = || ScenarioError::value(Place::file(file), "no line with the nodes' names");
     let (at, header) = lines.next().ok_or_else(empty)?;
 
+    // The header names the nodes, behind the cell in the corner.
     let mut topology = Topology::default();
     for name in header.split(',').skip(1) {
         let node = Node { name: name.trim().to_owned(), position: None };
         add_node(&mut topology.nodes, node, Place::line(file, at))?;
     }
 
+    // One row for each of them. A missing last row would otherwise pass as "no links".
     let mut rows = 0;
     for (at, line) in lines {
         matrix_row(&mut topology, rows, line, &Place::line(file, at))?;
@@ -70,6 +73,8 @@ fn matrix_row(
     let fail = |message: String| Err(ScenarioError::value(place.clone(), message));
     let mut cells = line.split(',').map(str::trim);
     let name = cells.next().unwrap_or_default();
+
+    // Rows in another order than columns are usually an editing mistake, so they are refused.
     match topology.nodes.get(row) {
         None => {
             return fail(format!("row `{name}`: there are only {row} nodes in the first line"));
@@ -79,6 +84,8 @@ fn matrix_row(
         }
         Some(_) => {}
     }
+
+    // One loss for each column. A node has no link to itself, so the diagonal is ignored.
     let cells: Vec<_> = cells.collect();
     if cells.len() != topology.nodes.len() {
         return fail(format!("{} losses for {} nodes", cells.len(), topology.nodes.len()));

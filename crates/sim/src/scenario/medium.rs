@@ -232,6 +232,7 @@ impl Medium {
         Ok(config)
     }
 
+    /// Returns the physical layer, with the contention windows of the file.
     fn phy(&self) -> Phy {
         let mut phy = match self.phy {
             PhyName::Dot11b => Phy::DOT11B,
@@ -242,6 +243,7 @@ impl Medium {
         phy
     }
 
+    /// Applies the keys for links of given losses.
     fn adjust(&self, links: &mut LinksConfig) {
         links.sense = match self.sense {
             SenseName::Audible => Sense::Audible,
@@ -260,6 +262,7 @@ impl Medium {
 }
 
 impl Propagation {
+    /// Returns the settings of radios at the positions of `nodes`.
     fn radios(&self, nodes: &[Node]) -> Result<RadioConfig, String> {
         let position = |node: &Node| match node.position {
             Some(Position { x, y, z }) => Ok([x, y, z]),
@@ -272,6 +275,9 @@ impl Propagation {
         if !(self.range_m > 0.0 && self.sensing_range_m > 0.0) {
             return Err("`range_m` and `sensing_range_m` must be above 0".into());
         }
+
+        // The file gives ranges, and the thresholds of reception follow from them. A transmit power
+        // shifts the thresholds too, so the ranges stay.
         let fading = match self.fading {
             FadingName::None => Fading::None,
             FadingName::Rayleigh => Fading::Rayleigh,
@@ -290,6 +296,7 @@ impl Propagation {
         Ok(radios)
     }
 
+    /// Returns the model of path loss.
     fn path_loss(&self) -> PathLoss {
         let frequency_hz = self.frequency_hz;
         match self.model {
@@ -305,6 +312,7 @@ impl Propagation {
 }
 
 impl Reception {
+    /// Applies the keys of `[medium.reception]`.
     fn adjust(&self, config: &mut ReceptionConfig) -> Result<(), String> {
         config.model = match (self.model, self.sinr_db) {
             (ReceptionName::Threshold, sinr_db) => {

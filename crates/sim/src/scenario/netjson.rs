@@ -71,6 +71,8 @@ pub fn read(text: &str, file: &str) -> Result<Topology, ScenarioError> {
         place: Place::line(file, error.line()),
         message: error.to_string(),
     })?;
+
+    // Other metrics, such as hop counts, say nothing about loss.
     let fail = |message: String| Err(ScenarioError::value(Place::file(file), message));
     if graph.r#type != "NetworkGraph" {
         return fail(format!("NetJSON type `{}`: must be NetworkGraph", graph.r#type));
@@ -105,6 +107,7 @@ fn name(id: &str) -> String {
     id.chars().map(|c| if allowed(c) { c } else { '-' }).collect()
 }
 
+/// Returns the position among a node's properties, if there is one.
 fn position(properties: &Map<String, Value>) -> Option<Position> {
     let number = |key| properties.get(key).and_then(Value::as_f64);
     Some(Position { x: number("x")?, y: number("y")?, z: number("z").unwrap_or(0.0) })
@@ -143,6 +146,7 @@ fn directed(
 
 /// Returns the loss of a link in the direction of its entry.
 fn loss(link: &GraphLink) -> Result<f64, String> {
+    // The delivery that this program writes is exact and directed, so it takes precedence.
     let ends = || format!("link `{}` to `{}`", link.source, link.target);
     if let Some(delivery) = link.properties.get("delivery") {
         let delivery = delivery.as_f64().filter(|delivery| (0.0..=1.0).contains(delivery));
@@ -150,6 +154,8 @@ fn loss(link: &GraphLink) -> Result<f64, String> {
             .map(|delivery| 1.0 - delivery)
             .ok_or_else(|| format!("{}: delivery must be from 0 to 1", ends()));
     }
+
+    // From cost to loss, as the module describes.
     if link.cost.is_nan() || link.cost < 1.0 {
         return Err(format!("{}: cost {} is no ETX, which is at least 1", ends(), link.cost));
     }
@@ -165,6 +171,8 @@ pub fn write(
     nodes: &[Node],
     links: impl IntoIterator<Item = (usize, usize, f64)>,
 ) -> String {
+    // The cost needs both directions. Without the opposite one the quotient is infinite, and the
+    // cost becomes that of a dead link.
     let delivery: BTreeMap<_, _> = links.into_iter().map(|(from, to, p)| ((from, to), p)).collect();
     let link = |(&(from, to), &forward): (&(usize, usize), &f64)| {
         let back = delivery.get(&(to, from)).copied().unwrap_or(0.0);
@@ -188,6 +196,7 @@ pub fn write(
     serde_json::to_string_pretty(&graph).unwrap_or_default()
 }
 
+/// Returns the entry of a node.
 fn graph_node(node: &Node) -> GraphNode {
     let place = |p: Position| {
         [("x", p.x), ("y", p.y), ("z", p.z)].map(|(key, value)| (key.to_owned(), json!(value)))

@@ -59,6 +59,7 @@ impl Reader<'_> {
         file: &File,
         nodes: &[Node],
     ) -> Result<BTreeMap<(RadioId, RadioId), LinkKind>, ScenarioError> {
+        // A link without `wired` and `rate` is an ordinary one of the medium.
         let index = index_by_name(nodes, self.origin)?;
         let mut kinds = BTreeMap::new();
         for link in &file.link {
@@ -151,6 +152,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads a topology file, whose name is relative to the scenario, with `parse`.
     fn topology_file(
         &self,
         name: &Spanned<String>,
@@ -161,8 +163,10 @@ impl Reader<'_> {
     }
 }
 
+/// Returns the position of a listed node, if it has one.
 fn position(node: &file::Node, place: &Place) -> Result<Option<Position>, ScenarioError> {
     match (node.x, node.y) {
+        // A sum is finite only if all its parts are.
         (None, None) => Ok(None),
         (Some(x), Some(y)) if (x + y + node.z).is_finite() => {
             Ok(Some(Position { x, y, z: node.z }))
@@ -185,6 +189,7 @@ fn link_loss(link: &file::Link, place: &Place) -> Result<f64, ScenarioError> {
     }
 }
 
+/// Sets the loss of a directed link.
 fn set(
     loss: &mut LossMatrix,
     from: usize,

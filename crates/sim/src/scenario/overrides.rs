@@ -27,11 +27,15 @@ pub(super) fn with(original: &Original, assignment: &str) -> Result<Scenario, Sc
 
 /// Sets the value at a dotted key and creates the tables on its path.
 fn put(table: &mut Table, key: &str, text: &str) -> Result<(), String> {
+    // Bare keys only: a quoted key could contain a dot.
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let mut parts: Vec<_> = key.split('.').collect();
     if parts.iter().any(|part| part.is_empty() || !part.chars().all(plain)) {
         return Err(format!("`{key}` is no key: names joined by dots, such as medium.bit_rate"));
     }
+
+    // Walk down to the table of the last part. A table that is absent is created, so that an
+    // override can add a section.
     let last = parts.pop().unwrap_or_default();
     let mut place = table;
     for part in parts {
@@ -46,6 +50,7 @@ fn put(table: &mut Table, key: &str, text: &str) -> Result<(), String> {
 /// Reads `text` as one TOML value, or else as plain text. If the present value `now` is a list,
 /// the result is a list too: text that is not a TOML list is split at commas.
 fn value(text: &str, now: Option<&Value>) -> Value {
+    // Text with a line break could define further keys, so anything but one value is plain text.
     let parsed = toml::from_str::<Table>(&format!("value = {text}")).ok();
     let parsed =
         parsed.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));

@@ -43,6 +43,9 @@ pub(super) fn uniform(
         let message = format!("uniform: `nodes` must be 1 to {MAX_RADIOS}, lengths 0 or more");
         return Err(ScenarioError::value(place, message));
     }
+
+    // A random stream of its own, so that the placement does not depend on anything else that uses
+    // the seed.
     let mut rng = rng::stream(seed, NodeId(0), "scenario", "placement");
     let mut along = |length: f64| rng::unit(&mut rng) * length;
     Ok(named((0..nodes).map(|_| Position { x: along(width_m), y: along(height_m), z: 0.0 })))

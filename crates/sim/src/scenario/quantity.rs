@@ -26,14 +26,19 @@ impl Quantity {
     /// Reads `text`, which may end in `unit`. Returns `None` if it is not a number, negative, not
     /// whole after multiplication, or above 2^53.
     pub fn parse(text: &str, unit: &str) -> Option<Self> {
+        // The unit comes last, the multiplier before it. The longer multipliers are tried first,
+        // and the empty one always matches.
         let text = text.trim();
         let text = text.strip_suffix(unit).unwrap_or(text);
         let (digits, factor) = MULTIPLIERS
             .iter()
             .find_map(|(name, factor)| Some((text.strip_suffix(name)?, *factor)))?;
+
+        // The parser of numbers would accept signs, exponents and names such as `inf`.
         if !digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
             return None;
         }
+
         let value = digits.parse::<f64>().ok()? * factor as f64;
         let whole = value.round();
         // 2.3 * 10^6 is not exact in binary, so a whole product may be off by a rounding error.

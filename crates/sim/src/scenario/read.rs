@@ -23,12 +23,22 @@ const LARGEST_RANDOM: u64 = 4_000_000_000;
 /// Default length of the largest frame, bytes: the MTU of Wi-Fi interfaces under Linux.
 const DEFAULT_MTU: usize = 1500;
 
+/// Nodes of a scenario and the links between them.
+struct Network<'a> {
+    nodes: &'a [Node],
+    /// Loss of each link over the air.
+    loss: LossMatrix,
+    /// Cables, and links with a rate of their own.
+    kinds: BTreeMap<(RadioId, RadioId), LinkKind>,
+}
+
 /// Reads and checks a whole scenario.
 pub(super) fn scenario(
     text: &str,
     origin: &str,
     directory: &Path,
 ) -> Result<Scenario, ScenarioError> {
+    // Errors of the parser have a place in the text, which becomes the line of the error.
     let syntax = |error| ScenarioError::toml(origin, text, &error);
     let table = toml::from_str(text).map_err(syntax)?;
     let file: File = toml::from_str(text).map_err(syntax)?;
@@ -39,7 +49,8 @@ pub(super) fn scenario(
     let (nodes, loss) = reader.network(&file)?;
     let mtu = reader.mtu(file.medium.get_ref())?;
     let kinds = reader.link_kinds(&file, &nodes)?;
-    let medium = reader.medium(&file.medium, (&nodes, loss, kinds), mtu, file.seed)?;
+    let network = Network { nodes: &nodes, loss, kinds };
+    let medium = reader.medium(&file.medium, network, mtu, file.seed)?;
 
     // Measurement and traffic.
     let measure = file.measure.as_ref().map(|measure| reader.measure(measure)).transpose()?;
@@ -67,18 +78,18 @@ pub(super) fn scenario(
 }
 
 impl Reader<'_> {
-    /// Returns the settings of the medium over the network (nodes, losses, links of other kinds).
+    /// Returns the settings of the medium over a network.
     fn medium(
         &self,
         spanned: &Spanned<Medium>,
-        network: (&[Node], LossMatrix, BTreeMap<(RadioId, RadioId), LinkKind>),
+        network: Network<'_>,
         mtu: usize,
         seed: u64,
     ) -> Result<MediumConfig, ScenarioError> {
-        let (nodes, loss, links) = network;
+        let Network { nodes, loss, kinds } = network;
         let fail = |message| ScenarioError::value(self.place(spanned), message);
         let mut config = spanned.as_ref().config(loss, nodes, mtu, seed).map_err(fail)?;
-        config.links = links;
+        config.links = kinds;
         config.validate().map_err(|error| fail(error.to_string()))?;
         Ok(config)
     }
@@ -96,6 +107,8 @@ impl Reader<'_> {
 
     /// Returns the settings of the measurement before the run.
     fn measure(&self, measure: &Spanned<file::Measure>) -> Result<Measure, ScenarioError> {
+        // Shorter periods would fill the channel with probes. Longer ones than the measurement
+        // would send none.
         let file::Measure { seconds, bytes, period_s } = *measure.get_ref();
         if !(1..=MAX_FRAME_BYTES).contains(&bytes)
             || !(0.001..=1e6).contains(&period_s)
@@ -169,6 +182,7 @@ impl Reader<'_> {
             return fail("`to` must not be the source");
         }
 
+        // An infinite or negative time has no meaning on the virtual clock.
         let times = [flow.start_s, flow.warm_up_s, flow.seconds];
         if times.iter().any(|s| !TIMES.contains(s)) || flow.seconds == 0.0 {
             return fail("`start_s` and `warm_up_s` must be 0 to 1e9, `seconds` above 0 to 1e9");
@@ -189,6 +203,8 @@ impl Reader<'_> {
         let fail = |message: &str| Err(ScenarioError::value(self.place(&flow.from), message));
         let bytes = |size: &Option<Spanned<file::Size>>| size.as_ref().map(|s| s.get_ref().0.0);
         let (window, size) = (bytes(&flow.window), bytes(&flow.size));
+
+        // A setting that has no effect is usually a forgotten `protocol`, so it is refused.
         if flow.protocol == file::Protocol::Udp {
             let tcp = flow.congestion.is_some() || flow.ack_delay_s.is_some();
             if tcp || window.is_some() || size.is_some() {
@@ -198,6 +214,9 @@ impl Reader<'_> {
             }
             return Ok(Transport::Udp);
         }
+
+        // Names of congestion controls are not checked here: the lab's kernel may know others than
+        // the simulator.
         if size == Some(0) || window.is_some_and(|window| !WINDOWS.contains(&window)) {
             return fail("of `tcp`: `size` above 0, `window` 4096 to 67108864 bytes");
         }

@@ -40,6 +40,7 @@ impl Reader<'_> {
 
 /// Returns the text of a file, at most [`LONGEST_FILE`] bytes.
 pub(super) fn text(path: &Path) -> Result<String, ScenarioError> {
+    // Read one byte more than allowed, to tell a file that is too long without reading all of it.
     let name = || path.display().to_string();
     let failed = |source| ScenarioError::Read { path: name(), source };
     let mut text = String::new();
@@ -70,6 +71,8 @@ pub(super) fn check_name(name: &str, what: &str, place: &Place) -> Result<(), Sc
     if is_node_name(name) {
         return Ok(());
     }
+
+    // A name may come from a foreign file, so control characters are not printed.
     let shown: String = harmless(name).chars().take(80).collect();
     let message = format!(
         "{what} `{shown}`: must be 1 to {MAX_NODE_NAME} of letters, digits, `.`, `_` and `-`"
@@ -98,6 +101,8 @@ pub(super) fn index_by_name<'a>(
 /// Returns the index of the node `name`. An error lists the first nodes that exist.
 pub(super) fn find(index: &Index<'_>, name: &str, place: &Place) -> Result<usize, ScenarioError> {
     index.get(name).copied().ok_or_else(|| {
+        // A name that no node can have is reported as such. Otherwise it is probably misspelled,
+        // and a few existing names help.
         check_name(name, "node name", place).err().unwrap_or_else(|| {
             let some: Vec<_> = index.keys().take(8).copied().collect();
             let more = if index.len() > some.len() { ", ..." } else { "" };

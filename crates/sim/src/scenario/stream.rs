@@ -113,7 +113,9 @@ fn default_seconds() -> f64 {
 }
 
 impl UtilityShape {
+    /// Returns the settings of the utility, with `min_rate` as its minimum.
     fn config(&self, min_rate: Option<&RateOf>) -> UtilityConfig {
+        // Utilities are functions of Mbit/s.
         let mut config = match self {
             Self::Name(name) => UtilityConfig { name: name.clone(), ..UtilityConfig::default() },
             Self::Table(config) => config.clone(),
@@ -136,7 +138,7 @@ impl Reader<'_> {
         let fail = |message: &str| Err(ScenarioError::value(self.place(&table.group), message));
         let from = find(&index, table.from.as_ref(), &self.place(&table.from))?;
 
-        // Values that need no other table.
+        // Layers, rates and times.
         if table.layers.is_empty() || table.layers.len() > LAYERS {
             return fail("`layers` must be 1 to 4, the base first");
         }

@@ -76,6 +76,7 @@ impl SimulationConfig {
     /// # Errors
     /// [`SimulationError::Config`] names an invalid setting.
     pub fn from_scenario(scenario: &Scenario) -> Result<Self, SimulationError> {
+        // Each engine checks its own section when a node is built.
         let mut engines = toml::Table::new();
         for (name, section) in &scenario.protocol {
             if !matches!(name.as_str(), "link" | "route") {

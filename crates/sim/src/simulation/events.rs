@@ -1,6 +1,10 @@
-//! One event after the other.
+//! Event loop: the medium's outputs and the nodes' timers, in the order of time.
+//!
+//! After anything that may have changed a node, [`Simulation::handle_due`] collects its events,
+//! requests a transmission if the node offers one, and updates its timer. The medium grants the
+//! request later, and only then is the frame filled.
 
-use super::{Arrival, IpArrival, Simulation, StreamArrival, node_id};
+use super::{Arrival, Disturbance, IpArrival, Simulation, StreamArrival, node_id};
 use crate::host::Received;
 use crate::observe::What;
 use crate::spent::Part;
@@ -11,8 +15,8 @@ use ncmesh_medium::{Access, Output, RadioId};
 use std::sync::Arc;
 
 impl Simulation {
-    /// Runs until `stop` says so or the clock reaches `until`, or an observer fails. Says whether
-    /// `stop` did.
+    /// Runs until `stop` returns true, the clock reaches `until`, or an observer fails. Returns
+    /// whether `stop` returned true.
     pub fn run_until(&mut self, until: Instant, mut stop: impl FnMut(&Self) -> bool) -> bool {
         while !self.is_stopped() {
             if stop(self) {
@@ -29,25 +33,32 @@ impl Simulation {
         false
     }
 
-    /// Runs for a time.
+    /// Runs for `time`.
     pub fn run_for(&mut self, time: Duration) {
         self.run_until(self.now + time, |_| false);
     }
 
+    /// Returns the time of the next event.
     fn next_event(&self) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, _)| *at);
         let medium = self.medium.poll_timeout().map(Instant::from_nanos);
         timer.into_iter().chain(medium).min()
     }
 
+    /// Handles everything that is due at `at`.
     fn step(&mut self, at: Instant) {
         self.now = at;
+
+        // The medium comes first: a frame that arrives at this instant may make a timer needless.
         if self.medium.poll_timeout().is_some_and(|t| t <= at.as_nanos()) {
             let begun = self.begin();
             self.medium.handle_timeout(at.as_nanos());
             self.end(Part::Medium, begun);
             self.drain_medium();
         }
+
+        // Then the nodes with a due timer, in the order of their numbers. A node sets its next
+        // timer in `handle_due`.
         while let Some((due, node)) = self.timers.first().copied().filter(|(due, _)| *due <= at) {
             self.timers.remove(&(due, node));
             let begun = self.begin();
@@ -61,12 +72,13 @@ impl Simulation {
         }
     }
 
+    /// Handles all outputs of the medium. Observers see each before the node does.
     fn drain_medium(&mut self) {
         while let Some(output) = self.medium.poll_output() {
             match output {
                 Output::Grant { radio, .. } => {
                     let begun = self.begin();
-                    self.granted(radio);
+                    self.handle_grant(radio);
                     self.end(Part::Written(self.on_air[radio.0]), begun);
                 }
                 Output::Deliver { to, from, frame, power, .. } => {
@@ -79,13 +91,16 @@ impl Simulation {
                 Output::Report { radio, result, attempts, airtime_ns, heard_by, .. } => {
                     let what = What::Reported { result, attempts, airtime_ns };
                     self.observers.tell(self.now, radio.0, what);
-                    self.report(radio.0, result, airtime_ns, heard_by);
+                    self.handle_report(radio.0, result, airtime_ns, heard_by);
                 }
             }
         }
     }
 
-    fn granted(&mut self, radio: RadioId) {
+    /// Handles a grant: the node fills its frame, and the medium transmits it.
+    fn handle_grant(&mut self, radio: RadioId) {
+        // The frame is made now, from everything heard so far, and not when it was offered. The
+        // node may have nothing left to send.
         let (node, now) = (radio.0, self.now);
         let host = &mut self.hosts[node];
         host.requested = false;
@@ -98,12 +113,14 @@ impl Simulation {
                     Some(to) => Access::Unicast(RadioId(usize::from(to.0).wrapping_sub(1))),
                     None => Access::Broadcast,
                 };
+
                 self.on_air[node] = sent.service;
                 self.observers.tell(now, node, What::Sent { to: sent.to, frame: &self.out });
                 let frame: Arc<[u8]> = Arc::from(self.out.as_slice());
-                if self.medium.supply(now.as_nanos(), radio, access, frame).is_err() {
-                    drop(self.medium.decline(now.as_nanos(), radio));
-                }
+
+                // The medium refuses a unicast frame to a node that does not exist, and counts the
+                // grant as declined.
+                let _ = self.medium.supply(now.as_nanos(), radio, access, frame);
             }
         }
         self.handle_due(node);
@@ -122,22 +139,26 @@ impl Simulation {
         }
     }
 
+    /// Delivers a frame to a node, subject to the configured disturbance.
     fn deliver(&mut self, node: usize, frame: Arc<[u8]>) {
-        if rng::unit(&mut self.chaos) < self.config.disturbance.reorder && self.held[node].is_none()
-        {
-            self.held[node] = Some(frame);
+        // Reordering: keep the frame back until the next one has been delivered.
+        let Disturbance { reorder, duplicate } = self.config.disturbance;
+        if rng::unit(&mut self.disturbance) < reorder && self.delayed[node].is_none() {
+            self.delayed[node] = Some(frame);
             return;
         }
-        self.hear(node, &frame);
-        if rng::unit(&mut self.chaos) < self.config.disturbance.duplicate {
-            self.hear(node, &frame);
+
+        self.handle_datagram(node, &frame);
+        if rng::unit(&mut self.disturbance) < duplicate {
+            self.handle_datagram(node, &frame);
         }
-        if let Some(late) = self.held[node].take() {
-            self.hear(node, &late);
+        if let Some(delayed) = self.delayed[node].take() {
+            self.handle_datagram(node, &delayed);
         }
     }
 
-    pub(super) fn hear(&mut self, node: usize, datagram: &[u8]) {
+    /// Passes a datagram to a node's stack, if the node is switched on.
+    pub(super) fn handle_datagram(&mut self, node: usize, datagram: &[u8]) {
         let host = &mut self.hosts[node];
         if let Some(stack) = &mut host.stack {
             stack.at(self.now, &mut host.storage).handle_datagram(datagram);
@@ -145,13 +166,15 @@ impl Simulation {
         self.handle_due(node);
     }
 
-    fn report(
+    /// Passes the MAC's report on a transmission to the node.
+    fn handle_report(
         &mut self,
         node: usize,
         result: ncmesh_medium::TxResult,
         airtime_ns: u64,
         heard_by: Option<Vec<RadioId>>,
     ) {
+        // Medium and engine know nothing of each other, so their types are translated here.
         use ncmesh_medium::TxResult as Mac;
         let result = match result {
             Mac::Sent => TxResult::Sent,
@@ -167,8 +190,9 @@ impl Simulation {
         self.handle_due(node);
     }
 
-    /// After anything was said to a node: its events, its wish to transmit, its timer.
+    /// Handles what a call to a node has caused: its events, its next transmission, its timer.
     pub(super) fn handle_due(&mut self, node: usize) {
+        // Events: packets for the application, and observations of transfers.
         let (now, host) = (self.now, &mut self.hosts[node]);
         let (packets, stream_packets) = (&mut self.packets, &mut self.stream_packets);
         let ip_packets = &mut self.ip_packets;
@@ -185,13 +209,18 @@ impl Simulation {
             self.observers.tell(now, node, What::Happened(&observation));
             self.observations.push((now, node, observation));
         });
+
+        // Transmission: one request to the medium is enough, however often the offer changes. Only
+        // a medium that grants by weight must know of each change.
         let Some(stack) = &host.stack else { return };
-        let asks = self.weighs || !host.requested;
-        if let Some(offer) = asks.then(|| stack.offer(now)).flatten() {
+        let needs_offer = self.is_weighted || !host.requested;
+        if let Some(offer) = needs_offer.then(|| stack.offer(now)).flatten() {
             let _ = self.medium.set_weight(RadioId(node), offer.weight);
             host.requested = true;
             let _ = self.medium.request(now.as_nanos(), RadioId(node));
         }
+
+        // Timer: replace the old one if the node's next timeout has changed.
         let timer = stack.poll_timeout();
         if timer != host.timer {
             if let Some(old) = core::mem::replace(&mut host.timer, timer) {

@@ -1,4 +1,4 @@
-//! Streams of a simulation: open and close them, send packets, join and leave groups.
+//! Commands for live streams: open and close them, send packets, join and leave groups.
 
 use super::{Simulation, SimulationError};
 use ncmesh_engine::stream::{StreamPacketError, UtilityConfig};

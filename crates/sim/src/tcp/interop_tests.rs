@@ -94,8 +94,9 @@ fn behaviour() -> Behaviour {
     Behaviour { congestion, window: 60_000, ack_delay, packet: 1020, seed: 0xffff_ff00_ffff_ff00 }
 }
 
-fn ends() -> [(Ipv4Address, u16); 2] {
-    [(ADDRESSES[0], CLIENT_PORT), (ADDRESSES[1], SERVER_PORT)]
+fn ends() -> [Endpoint; 2] {
+    let end = |address, port| Endpoint { address, port };
+    [end(ADDRESSES[0], CLIENT_PORT), end(ADDRESSES[1], SERVER_PORT)]
 }
 
 /// Whether a pipe loses packet `n`: one in 40, once the handshake is over.
@@ -113,7 +114,7 @@ fn another_receiver_gets_everything_from_our_sender() {
     while got < SIZE && now < Instant::default() + 60_000 * MS {
         now = now + MS;
         sender.handle_timeout(now);
-        while let Some(packet) = sender.sent.pop_front() {
+        while let Some(packet) = sender.outgoing.pop_front() {
             count += 1;
             if !is_lost(count) {
                 peer.card.received.push_back(packet);
@@ -163,7 +164,7 @@ fn our_receiver_gets_everything_from_another_sender() {
             }
         }
         receiver.handle_timeout(now);
-        peer.card.received.append(&mut receiver.sent);
+        peer.card.received.append(&mut receiver.outgoing);
     }
     assert_eq!((receiver.received, receiver.wrong), (SIZE, 0));
 }

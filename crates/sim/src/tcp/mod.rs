@@ -1,15 +1,15 @@
 //! TCP between simulated hosts, on the virtual clock, as Linux has it.
 //!
-//! A [`Connection`] is a client that sends and a server that checks what it gets. Their packets are
-//! real ones (IPv4, timestamps, SACK), which whoever holds the connection carries. The lab runs the
-//! same flows with the kernel's TCP. For both to agree, what decides throughput over a slow and
-//! lossy path is done here as the kernel does it: loss detection and recovery ([`sender`]),
-//! congestion control ([`congestion`]), delayed acknowledgments ([`receiver`]).
+//! A [`Connection`] is a client that sends and a server that checks what arrives. Their packets are
+//! real ones (IPv4, timestamps, SACK); the owner of the connection carries them. The lab runs the
+//! same flows with the kernel's TCP. Both must agree, so everything that decides throughput over a
+//! slow and lossy path follows the kernel: loss detection and recovery ([`sender`]), congestion
+//! control ([`congestion`]), delayed acknowledgments ([`receiver`]).
 
 mod congestion;
 mod observer;
 mod receiver;
-mod round_trips;
+mod rtt;
 mod segment;
 mod sender;
 
@@ -22,6 +22,7 @@ use crate::outcome::TcpOutcome;
 use ncmesh_engine::time::{Duration, Instant};
 use observer::Observer;
 use receiver::Receiver;
+use segment::Endpoint;
 use sender::Sender;
 use smoltcp::wire::{Ipv4Address, Ipv4Packet};
 use std::collections::VecDeque;
@@ -40,7 +41,8 @@ pub(crate) struct Behaviour {
     pub congestion: Congestion,
     /// Send and receive buffer each, bytes.
     pub window: usize,
-    /// Delay of an acknowledgment that waits for a second segment; zero: each is acknowledged.
+    /// Delay of an acknowledgment that waits for a second segment; with zero each segment is
+    /// acknowledged.
     pub ack_delay: Option<Duration>,
     /// Longest IP packet, bytes.
     pub packet: usize,
@@ -51,9 +53,9 @@ pub(crate) struct Behaviour {
 /// The two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Which sends.
+    /// The end that sends.
     Client,
-    /// Which receives.
+    /// The end that receives.
     Server,
 }
 
@@ -83,7 +85,8 @@ impl Connection {
         behaviour: Behaviour,
         size: Option<u64>,
     ) -> Self {
-        let [client, server] = [(addresses[0], CLIENT_PORT), (addresses[1], SERVER_PORT)];
+        let client = Endpoint { address: addresses[0], port: CLIENT_PORT };
+        let server = Endpoint { address: addresses[1], port: SERVER_PORT };
         Self {
             client: Sender::new([client, server], behaviour, size),
             server: Receiver::new([server, client], behaviour),
@@ -97,14 +100,14 @@ impl Connection {
         }
     }
 
-    /// Returns the end that a packet goes to, if it is one of this connection.
+    /// Returns the end that a packet is addressed to; `None` if it belongs to another connection.
     pub(crate) fn end_of(&self, packet: &[u8]) -> Option<End> {
         let to = Ipv4Packet::new_checked(packet).ok()?.dst_addr();
         let end = [End::Client, End::Server].into_iter().zip(self.addresses);
         end.filter(|(_, address)| *address == to).map(|(end, _)| end).next()
     }
 
-    /// Takes a packet that arrived at one end.
+    /// Handles a packet that arrived at one end.
     pub(crate) fn receive(&mut self, end: End, packet: &[u8], now: Instant) {
         match end {
             End::Client => {
@@ -121,7 +124,7 @@ impl Connection {
         }
     }
 
-    /// Opens the connection at the first call. Lets both ends do what is due.
+    /// Opens the connection at the first call, and handles the due timers of both ends.
     pub(crate) fn poll(&mut self, now: Instant) {
         if !self.is_open {
             self.is_open = true;
@@ -134,8 +137,8 @@ impl Connection {
     /// Returns the packets that an end sends, the oldest first.
     pub(crate) fn outgoing(&mut self, end: End) -> &mut VecDeque<Vec<u8>> {
         match end {
-            End::Client => &mut self.client.sent,
-            End::Server => &mut self.server.sent,
+            End::Client => &mut self.client.outgoing,
+            End::Server => &mut self.server.outgoing,
         }
     }
 
@@ -146,30 +149,33 @@ impl Connection {
         }
     }
 
-    /// When an end next has something to do on its own account.
+    /// Returns when the next timer of an end is due.
     pub(crate) fn due(&self) -> Option<Instant> {
         [self.client.due(), self.server.due()].into_iter().flatten().min()
     }
 
-    /// Returns whether all of a transfer of given size arrived.
+    /// Returns whether a transfer of a given size has arrived completely.
     pub(crate) fn is_finished(&self) -> bool {
         self.finished.is_some()
     }
 
-    /// Returns the number of bytes that arrived, but other ones than were sent.
+    /// Returns the number of bytes that arrived and differ from the bytes sent.
     pub(crate) fn wrong(&self) -> u64 {
         self.server.wrong
     }
 
-    /// Counts from here on.
+    /// Begins the measurement: the outcome counts from now on.
     pub(crate) fn begin_counting(&mut self) {
         self.observer.begin();
         self.counted_from = self.server.received;
     }
 
-    /// Returns what came of it since counting began; it started at `start`.
+    /// Returns the result since counting began. The connection started at `start`.
     pub(crate) fn outcome(&self, start: Instant) -> TcpOutcome {
-        let Observer { sent, repeated, arrived, round_trips: (sum, trips), .. } = self.observer;
+        // Segments and round-trip times come from the packets themselves, not from the sender's
+        // state, which a retransmission changes.
+        let Observer { sent, repeated, arrived, rtt_sum, rtt_samples, shortest, .. } =
+            self.observer;
         let mean = |of: f64, n: f64| (n > 0.0).then(|| of / n);
         TcpOutcome {
             congestion: Some(self.behaviour.congestion.name().to_owned()),
@@ -179,8 +185,8 @@ impl Connection {
             retransmissions: repeated,
             arrived,
             loss: mean(sent.saturating_sub(arrived) as f64, sent as f64),
-            rtt_s: mean(sum.as_secs_f64(), f64::from(trips)),
-            min_rtt_s: self.observer.shortest.map(|trip| trip.as_secs_f64()),
+            rtt_s: mean(rtt_sum.as_secs_f64(), f64::from(rtt_samples)),
+            min_rtt_s: shortest.map(|rtt| rtt.as_secs_f64()),
             finished_s: self.finished.map(|at| (at - start).as_secs_f64()),
         }
     }

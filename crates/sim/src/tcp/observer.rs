@@ -1,4 +1,5 @@
-//! What an observer at the sender sees of a connection: segments, repetitions, round-trip times.
+//! Statistics of a connection as an observer beside the sender sees it: segments, retransmissions,
+//! round-trip times.
 
 use ncmesh_engine::time::{Duration, Instant};
 use smoltcp::wire::{Ipv4Packet, TcpPacket};
@@ -39,27 +40,33 @@ fn before(a: u32, b: u32) -> bool {
 pub(super) struct Observer {
     /// Segments with data that were sent.
     pub sent: u64,
-    /// Of those, the ones that began with a byte sent before.
+    /// Segments among them that began with a byte sent before.
     pub repeated: u64,
-    /// Those that arrived.
+    /// Segments with data that arrived.
     pub arrived: u64,
-    /// Sum and number of round-trip times, of segments sent once with none repeated meanwhile
-    /// (Karn).
-    pub round_trips: (Duration, u32),
-    /// Shortest of them.
+    /// Sum of the round-trip times. Segments in flight during a retransmission do not count (Karn's
+    /// algorithm).
+    pub rtt_sum: Duration,
+    /// Number of these round-trip times.
+    pub rtt_samples: u32,
+    /// Shortest of these round-trip times.
     pub shortest: Option<Duration>,
-    /// The number behind the highest byte sent.
+    /// Sequence number behind the highest byte sent.
     highest: Option<u32>,
     /// Ends of segments not acknowledged yet, and when they were sent.
     outstanding: VecDeque<(u32, Instant)>,
 }
 
 impl Observer {
+    /// Records a packet that the sender sent.
     pub(super) fn note_sent(&mut self, packet: &[u8], now: Instant) {
         let Some(segment) = Numbers::of(packet).filter(|segment| segment.payload > 0) else {
             return;
         };
         self.sent += 1;
+
+        // After a retransmission an acknowledgment may be for either transmission, so no segment
+        // in flight can give a round-trip time any more.
         if self.highest.is_some_and(|highest| before(segment.sequence, highest)) {
             self.repeated += 1;
             self.outstanding.clear();
@@ -71,12 +78,15 @@ impl Observer {
         }
     }
 
+    /// Records a packet that arrived at the receiver.
     pub(super) fn note_arrived(&mut self, packet: &[u8]) {
         self.arrived += u64::from(Numbers::of(packet).is_some_and(|segment| segment.payload > 0));
     }
 
-    /// A packet of the other direction came back to the sender.
+    /// Records a packet from the receiver that arrived at the sender.
     pub(super) fn note_back(&mut self, packet: &[u8], now: Instant) {
+        // An acknowledgment gives one round-trip time, of the newest segment that it acknowledges:
+        // older ones waited for the delayed acknowledgment.
         let Some(segment) = Numbers::of(packet) else { return };
         let mut newest = None;
         while let Some((end, sent)) = self.outstanding.front().copied()
@@ -86,15 +96,16 @@ impl Observer {
             self.outstanding.pop_front();
         }
         if let Some(sent) = newest {
-            let trip = now - sent;
-            self.round_trips.0 += trip;
-            self.round_trips.1 += 1;
-            self.shortest = Some(self.shortest.map_or(trip, |shortest| shortest.min(trip)));
+            let rtt = now - sent;
+            self.rtt_sum += rtt;
+            self.rtt_samples += 1;
+            self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
         }
     }
 
-    /// Counts anew from here on.
+    /// Begins counting again from zero.
     pub(super) fn begin(&mut self) {
+        // What is in flight stays, to recognise retransmissions of it.
         let (highest, outstanding) = (self.highest, core::mem::take(&mut self.outstanding));
         *self = Self { highest, outstanding, ..Self::default() };
     }

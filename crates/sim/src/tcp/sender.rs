@@ -1,16 +1,31 @@
 //! Sending end of a connection, as Linux's TCP does it.
 //!
-//! Losses are found by time (RACK, RFC 8985): a segment is lost when one that was sent later
-//! arrived and the reordering window has passed. A tail loss probe asks for an acknowledgment
-//! before the retransmission timer would run out. During fast recovery the window shrinks with what
-//! is delivered (PRR, RFC 6937). A reaction to a loss that timestamps prove to be none is taken
-//! back (Eifel, RFC 3522). Without these a long queue, many losses in one window or a late packet
-//! cost far more than they do the kernel.
+//! The parts follow these documents. `recovery` has those that deal with losses.
+//!
+//! | part | document |
+//! | --- | --- |
+//! | loss detection by time, tail loss probe | RACK-TLP, RFC 8985 |
+//! | window during fast recovery | proportional rate reduction, RFC 6937 |
+//! | undo of a spurious reaction | Eifel detection by timestamps, RFC 3522 |
+//! | retransmission timer | RFC 6298 |
+//! | congestion window outside recovery | [`congestion`](super::congestion) |
+//!
+//! Without them a long queue, many losses in one window or a late packet would cost far more than
+//! they cost the kernel.
+//!
+//! | phase | next phase |
+//! | --- | --- |
+//! | `SynSent` | `Open` when the peer acknowledges the SYN |
+//! | `Open` | `FastRecovery` when a segment is lost, `Timeout` when the retransmission timer expires |
+//! | `FastRecovery` | `Open` when everything below `end` is acknowledged or the loss was spurious, `Timeout` when the timer expires |
+//! | `Timeout` | `Open`, as from `FastRecovery` |
+
+mod recovery;
 
 use super::congestion::{Ack, Window};
 use super::receiver::millis;
-use super::round_trips::{MIN_VARIATION, RoundTrips};
-use super::segment::{Endpoint, HEADERS, Segment, WINDOW_SHIFT, offset_of};
+use super::rtt::RttEstimator;
+use super::segment::{Endpoint, HEADERS, Segment, Timestamps, WINDOW_SHIFT, offset_of};
 use super::{Behaviour, content};
 use ncmesh_engine::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -19,52 +34,51 @@ use std::collections::VecDeque;
 const RTO_INITIAL: Duration = Duration::from_secs(1);
 /// Longest retransmission timeout.
 const RTO_MAX: Duration = Duration::from_secs(120);
-/// Packets received behind a gap for which no reordering is assumed any more (RFC 5681).
-const DUPLICATES: usize = 3;
 
 /// State of a segment that is not acknowledged yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// Sent, once or again, and neither known to have arrived nor to be lost.
+enum State {
+    /// In flight: transmitted, and known neither to have arrived nor to be lost.
     Outstanding,
-    /// Received out of order.
+    /// Received out of order, by a selective acknowledgment.
     Received,
-    /// Lost and not sent again since.
+    /// Lost, and not retransmitted since.
     Lost,
 }
 
 /// A segment that is not acknowledged yet.
 #[derive(Debug)]
-struct Sent {
+struct SentSegment {
     begin: u64,
     end: u64,
     sent_at: Instant,
     /// Number of the transmission. Tells apart what was sent at the same instant.
     transmission: u64,
-    fate: Fate,
-    is_repeated: bool,
+    state: State,
+    is_retransmitted: bool,
 }
 
-/// What the sender does about losses.
+/// State of the connection and its loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Before the peer answered the SYN.
-    Opening,
+    /// The peer has not answered the SYN yet (RFC 9293, 3.3.2).
+    SynSent,
     /// No loss is known.
     Open,
-    /// Fast recovery, until everything below `end` is acknowledged.
+    /// Fast recovery, until everything below `end` is acknowledged. `delivered` and `sent` count
+    /// packets since it began (prr_delivered and prr_out, RFC 6937).
     FastRecovery { end: u64, delivered: u32, sent: u32 },
     /// After a retransmission timeout, until everything below `end` is acknowledged.
     Timeout { end: u64 },
 }
 
-/// Window and threshold before a reaction to a loss, to return to if there was no loss.
+/// Window and threshold before a reaction to a loss. They are restored if the loss was spurious.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
     packets: u32,
     threshold: u32,
     /// Timestamp of the first retransmission, ms.
-    repeated_at: Option<u32>,
+    retransmitted_at: Option<u32>,
 }
 
 /// Sending end.
@@ -76,36 +90,44 @@ pub(super) struct Sender {
     first: u32,
     /// Sequence number of the peer, for acknowledgments.
     peer_next: u32,
-    /// Bytes to be sent in all.
+    /// Bytes to send in total.
     size: u64,
+    /// Offset of the oldest byte not acknowledged (SND.UNA).
     una: u64,
+    /// Offset of the next new byte (SND.NXT).
     next: u64,
-    segments: VecDeque<Sent>,
+    /// Segments between the two, in order.
+    segments: VecDeque<SentSegment>,
     peer_window: usize,
     phase: Phase,
     window: Window,
-    /// The window, and nothing else, kept it from sending more.
+    /// Whether the congestion window was what stopped the last transmission.
     is_window_limited: bool,
     undo: Option<Undo>,
-    trips: RoundTrips,
-    /// Number and round-trip time of the latest transmission that was delivered (RFC 8985).
+    rtt: RttEstimator,
+    /// Number of the latest transmission that was delivered (RACK.xmit_ts), and its round-trip time
+    /// (RACK.rtt).
     rack: u64,
     rack_rtt: Duration,
     /// Number of transmissions.
     transmissions: u64,
-    /// End of the highest segment delivered.
+    /// End of the highest segment delivered (RACK.fack).
     highest: u64,
     saw_reordering: bool,
-    /// Timeouts one after the other without an acknowledgment between.
+    /// Consecutive timeouts without an acknowledgment between them.
     backoff: u32,
+    /// Retransmission timer.
     rto_at: Option<Instant>,
+    /// Timer of the tail loss probe.
     probe_at: Option<Instant>,
-    /// End of what was sent when a tail loss probe went out.
-    probed: Option<u64>,
+    /// SND.NXT when a tail loss probe was sent; `None` while none is in flight (TLP.end_seq).
+    probe_end: Option<u64>,
+    /// Timer after which late segments count as lost.
     reorder_at: Option<Instant>,
     /// Timestamp to echo.
     echo: u32,
-    pub sent: VecDeque<Vec<u8>>,
+    /// Packets to the peer, the oldest first.
+    pub outgoing: VecDeque<Vec<u8>>,
 }
 
 impl Sender {
@@ -120,11 +142,11 @@ impl Sender {
             next: 0,
             segments: VecDeque::new(),
             peer_window: 0,
-            phase: Phase::Opening,
+            phase: Phase::SynSent,
             window: Window::new(behaviour.congestion),
             is_window_limited: false,
             undo: None,
-            trips: RoundTrips::new(),
+            rtt: RttEstimator::new(),
             rack: 0,
             rack_rtt: Duration::ZERO,
             transmissions: 0,
@@ -133,40 +155,45 @@ impl Sender {
             backoff: 0,
             rto_at: None,
             probe_at: None,
-            probed: None,
+            probe_end: None,
             reorder_at: None,
             echo: 0,
-            sent: VecDeque::new(),
+            outgoing: VecDeque::new(),
         }
     }
 
-    /// Asks the peer for a connection.
+    /// Sends the SYN, for the first time or again.
     pub(super) fn open(&mut self, now: Instant) {
         let syn = Segment {
             sequence: self.first.wrapping_sub(1),
             syn: true,
             window: self.behaviour.window.min(usize::from(u16::MAX)),
-            timestamps: (millis(now), 0),
+            timestamps: Timestamps { value: millis(now), echo: 0 },
             ..Segment::default()
         };
         self.write(&syn);
         self.rto_at = Some(now + self.timeout());
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called next.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) must be called next.
     pub(super) fn due(&self) -> Option<Instant> {
         [self.rto_at, self.probe_at, self.reorder_at].into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Handles the timers that are due.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+
+        // The reordering window has passed without the late segments (RFC 8985, 6.3). Nothing was
+        // delivered, so the window only makes room for retransmissions.
         if is_due(self.reorder_at) {
             let lost = self.detect_losses(now);
             self.react_to_losses();
-            self.reduce(0, lost, false);
+            self.reduce_window(0, lost, false);
             self.transmit(now);
         }
+
+        // A timeout makes a probe useless: it declares everything lost anyway.
         if is_due(self.rto_at) {
             self.handle_rto(now);
         } else if is_due(self.probe_at) {
@@ -174,8 +201,10 @@ impl Sender {
         }
     }
 
-    /// Takes a packet from the receiver.
+    /// Handles a packet from the receiver.
     pub(super) fn handle_packet(&mut self, packet: &[u8], now: Instant) {
+        // Acceptable are only acknowledgments of data in flight (RFC 9293, 3.10.7.4). An older one
+        // was overtaken, and its window is out of date.
         let Some(segment) = Segment::read(packet, WINDOW_SHIFT) else { return };
         let Some(number) = segment.acknowledged else { return };
         let acknowledged = offset_of(number, self.first, self.una);
@@ -183,61 +212,78 @@ impl Sender {
             return;
         }
         self.peer_window = segment.window;
-        self.echo = segment.timestamps.0;
+        self.echo = segment.timestamps.value;
+
+        // SYN and acknowledgment: the third packet of the handshake, and data. The handshake gives
+        // the first round-trip time. The peer repeats its SYN if that third packet was lost.
         if segment.syn {
-            if self.phase == Phase::Opening {
-                (self.phase, self.backoff, self.rto_at) = (Phase::Open, 0, None);
-                let sent_at = u64::from(segment.timestamps.1) * 1_000_000;
-                self.trips.add(now - Instant::from_nanos(sent_at), 0, 0);
+            if self.phase == Phase::SynSent {
+                self.phase = Phase::Open;
+                self.backoff = 0;
+                self.rto_at = None;
+                let sent_at = u64::from(segment.timestamps.echo) * 1_000_000;
+                self.rtt.add(now - Instant::from_nanos(sent_at), 0, 0);
             }
             self.peer_next = segment.sequence.wrapping_add(1);
             self.write(&self.segment(now, self.next, Vec::new()));
             return self.transmit(now);
         }
-        if self.phase != Phase::Opening {
+        if self.phase != Phase::SynSent {
             self.handle_acknowledgment(acknowledged, &segment, now);
         }
     }
 
+    /// Handles an acknowledgment of everything below `acknowledged`, and of ranges beyond.
     fn handle_acknowledgment(&mut self, acknowledged: u64, segment: &Segment, now: Instant) {
         let advances = acknowledged > self.una;
         let mut delivered = Delivered::default();
 
-        // What is acknowledged in order leaves; what came out of order is marked.
+        // 1. Cumulative acknowledgment: remove these segments. Those that a selective
+        // acknowledgment reported before were counted then.
         while self.segments.front().is_some_and(|sent| sent.end <= acknowledged) {
             let Some(sent) = self.segments.pop_front() else { break };
-            if sent.fate != Fate::Received {
+            if sent.state != State::Received {
                 self.note_delivered(&sent, &mut delivered, now);
             }
         }
         self.una = acknowledged;
+
+        // 2. Selective acknowledgment (RFC 2018): mark these segments, and keep them until they are
+        // acknowledged in order.
         for (begin, end) in segment.sack.into_iter().flatten() {
             let range = [begin, end].map(|number| offset_of(number, self.first, self.una));
             let mut segments = core::mem::take(&mut self.segments);
-            let is_in = |sent: &&mut Sent| range[0] <= sent.begin && sent.end <= range[1];
+            let is_in = |sent: &&mut SentSegment| range[0] <= sent.begin && sent.end <= range[1];
             for sent in segments.iter_mut().filter(is_in) {
-                if sent.fate != Fate::Received {
+                if sent.state != State::Received {
                     self.note_delivered(sent, &mut delivered, now);
-                    sent.fate = Fate::Received;
+                    sent.state = State::Received;
                 }
             }
             self.segments = segments;
         }
+
+        // 3. Timers. The oldest delivered segment gives the sample for the retransmission timeout,
+        // because it includes the delay of the acknowledgment. Progress ends the backoff.
         if let Some(rtt) = delivered.oldest_rtt {
-            self.trips.add(rtt, self.una, self.next);
+            self.rtt.add(rtt, self.una, self.next);
         }
         if advances {
             self.backoff = 0;
         }
-        if self.probed.is_some_and(|probed| self.una >= probed) {
-            self.probed = None;
+        if self.probe_end.is_some_and(|probe_end| self.una >= probe_end) {
+            self.probe_end = None;
         }
 
-        // Losses, and whether what was taken for one was none.
+        // 4. Losses. An undo comes first, since it makes segments outstanding that the detection
+        // then looks at again.
         if advances {
-            self.undo_if_spurious(segment.timestamps.1);
+            self.undo_if_spurious(segment.timestamps.echo);
         }
         let lost = if delivered.packets > 0 { self.detect_losses(now) } else { 0 };
+
+        // 5. The end of recovery. Fast recovery leaves the window wherever PRR had it, so it is set
+        // to the threshold (RFC 6937, 3). Losses found just now may begin the next recovery.
         let end = match self.phase {
             Phase::FastRecovery { end, .. } | Phase::Timeout { end } => end,
             _ => u64::MAX,
@@ -246,11 +292,13 @@ impl Sender {
             if matches!(self.phase, Phase::FastRecovery { .. }) {
                 self.window.packets = self.window.threshold;
             }
-            (self.phase, self.undo) = (Phase::Open, None);
+            self.phase = Phase::Open;
+            self.undo = None;
         }
         self.react_to_losses();
 
-        // The window: smaller during fast recovery, otherwise larger if it was made use of.
+        // 6. The window. PRR sets it during fast recovery. Otherwise it grows, but only if the
+        // sender made use of all of it (RFC 7661).
         let ack = Ack {
             delivered: delivered.packets,
             rtt: delivered.newest_rtt,
@@ -259,11 +307,12 @@ impl Sender {
         };
         self.window.note_rtt(ack, now);
         if matches!(self.phase, Phase::FastRecovery { .. }) {
-            self.reduce(delivered.packets, lost, advances);
+            self.reduce_window(delivered.packets, lost, advances);
         } else if self.is_window_limited && advances {
             self.window.grow(ack, now);
         }
 
+        // 7. New data acknowledged restarts the retransmission timer (RFC 6298, 5.2 and 5.3).
         if advances {
             self.rto_at = Some(now + self.timeout()).filter(|_| !self.segments.is_empty());
             self.arm_probe(now);
@@ -271,178 +320,62 @@ impl Sender {
         self.transmit(now);
     }
 
-    /// Updates what is known of times by a segment that was delivered.
-    fn note_delivered(&mut self, sent: &Sent, delivered: &mut Delivered, now: Instant) {
+    /// Updates round-trip times and the state of RACK with a segment that was delivered.
+    fn note_delivered(&mut self, sent: &SentSegment, delivered: &mut Delivered, now: Instant) {
         delivered.packets += 1;
         let rtt = now - sent.sent_at;
-        if !sent.is_repeated {
+
+        // A segment sent once gives a sample (Karn, RFC 6298, 3). If it arrived after a higher
+        // one, the path reorders (RFC 8985, 6.2 step 3).
+        if !sent.is_retransmitted {
             self.saw_reordering |= sent.end < self.highest;
             delivered.oldest_rtt.get_or_insert(rtt);
             delivered.newest_rtt = Some(rtt);
         }
         self.highest = self.highest.max(sent.end);
 
-        // A repetition that is answered too soon was not what the answer is about (RFC 8985, 6.2).
-        let is_ambiguous = sent.is_repeated && self.trips.least.is_some_and(|least| rtt < least);
+        // If a retransmission is acknowledged faster than any round-trip time, the acknowledgment
+        // is for the original (RFC 8985, 6.2 step 2), whose sending time is no longer known.
+        let is_ambiguous = sent.is_retransmitted && self.rtt.min.is_some_and(|min| rtt < min);
         if !is_ambiguous && sent.transmission > self.rack {
             self.rack = sent.transmission;
             self.rack_rtt = rtt;
         }
     }
 
-    /// Marks segments as lost that were sent before one that was delivered, and are late by more
-    /// than the reordering window. Returns how many.
-    fn detect_losses(&mut self, now: Instant) -> u32 {
-        let reordering = self.reordering_window();
-        let (rack, deadline) = (self.rack, self.rack_rtt + reordering);
-        let (mut lost, mut latest) = (0, None);
-        for sent in self.segments.iter_mut().filter(|sent| sent.fate == Fate::Outstanding) {
-            if sent.transmission >= rack {
-                continue;
-            }
-            let at = sent.sent_at + deadline;
-            if at <= now {
-                sent.fate = Fate::Lost;
-                lost += 1;
-            } else {
-                latest = latest.max(Some(at));
-            }
-        }
-        self.reorder_at = latest;
-        lost
-    }
-
-    fn reordering_window(&self) -> Duration {
-        let received = self.segments.iter().filter(|sent| sent.fate == Fate::Received).count();
-        let is_recovering =
-            matches!(self.phase, Phase::FastRecovery { .. } | Phase::Timeout { .. });
-        if !self.saw_reordering && (is_recovering || received >= DUPLICATES) {
-            return Duration::ZERO;
-        }
-        let least = self.trips.least.unwrap_or_default();
-        (least / 4).min(self.trips.smoothed.unwrap_or_default() / 8)
-    }
-
-    /// Begins fast recovery if there are losses and it is not under way.
-    fn react_to_losses(&mut self) {
-        let has_lost = self.segments.iter().any(|sent| sent.fate == Fate::Lost);
-        if self.phase == Phase::Open && has_lost {
-            self.remember_window();
-            self.window.threshold = self.window.threshold_after_loss();
-            self.phase = Phase::FastRecovery { end: self.next, delivered: 0, sent: 0 };
-            self.probe_at = None;
-        }
-    }
-
-    fn remember_window(&mut self) {
-        let Window { packets, threshold, .. } = self.window;
-        self.undo = Some(Undo { packets, threshold, repeated_at: None });
-    }
-
-    /// Proportional rate reduction (RFC 6937, 3), as Linux has it.
-    fn reduce(&mut self, newly_delivered: u32, lost: u32, advances: bool) {
-        let in_flight = self.in_flight();
-        let prior = self.undo.map_or(1, |undo| undo.packets).max(1);
-        let threshold = self.window.threshold;
-        let Phase::FastRecovery { delivered, sent, .. } = &mut self.phase else { return };
-        *delivered += newly_delivered;
-        let (delivered, sent) = (i64::from(*delivered), i64::from(*sent));
-        let room = i64::from(threshold) - i64::from(in_flight);
-        let count = if room < 0 {
-            let share = (u64::from(threshold) * delivered as u64).div_ceil(u64::from(prior));
-            share as i64 - sent
-        } else {
-            let slow_start = i64::from(advances && lost == 0);
-            room.min((delivered - sent).max(i64::from(newly_delivered)) + slow_start)
-        };
-        // The first retransmission always goes.
-        let count = count.max(i64::from(sent == 0)).max(0);
-        self.window.packets = (in_flight + count as u32).max(1);
-    }
-
-    /// Takes back the last reaction to a loss if the timestamp that came back is older than the
-    /// first retransmission: the original had arrived.
-    fn undo_if_spurious(&mut self, echoed: u32) {
-        let Some(Undo { packets, threshold, repeated_at: Some(at) }) = self.undo else { return };
-        if (echoed.wrapping_sub(at) as i32) >= 0 {
-            return;
-        }
-        self.window.packets = self.window.packets.max(packets);
-        self.window.threshold = self.window.threshold.max(threshold);
-        for sent in self.segments.iter_mut().filter(|sent| sent.fate == Fate::Lost) {
-            sent.fate = Fate::Outstanding;
-        }
-        (self.phase, self.undo) = (Phase::Open, None);
-    }
-
-    /// The retransmission timer ran out: everything that is not known to have arrived is lost.
-    fn handle_rto(&mut self, now: Instant) {
-        self.backoff = (self.backoff + 1).min(16);
-        (self.probe_at, self.reorder_at) = (None, None);
-        if self.phase == Phase::Opening {
-            return self.open(now);
-        }
-        if !matches!(self.phase, Phase::Timeout { .. }) {
-            self.remember_window();
-            self.window.threshold = self.window.threshold_after_loss();
-        }
-        self.window.restart();
-        self.phase = Phase::Timeout { end: self.next };
-        for sent in self.segments.iter_mut().filter(|sent| sent.fate != Fate::Received) {
-            sent.fate = Fate::Lost;
-        }
-        self.rto_at = Some(now + self.timeout());
-        self.transmit(now);
-    }
-
-    /// Tail loss probe (RFC 8985, 7): new data if there is, else the last segment again.
-    fn probe(&mut self, now: Instant) {
-        self.probe_at = None;
-        self.probed = Some(self.next);
-        if self.new_segment().is_some() {
-            self.send_new(now);
-        } else if let Some(last) = self.segments.len().checked_sub(1) {
-            self.send_again(last, now);
-        }
-        self.rto_at = Some(now + self.timeout());
-    }
-
-    /// Arms the tail loss probe, while no loss is known and none is under way.
-    fn arm_probe(&mut self, now: Instant) {
-        let has_gap = self.segments.iter().any(|sent| sent.fate == Fate::Received);
-        let may = self.phase == Phase::Open && !has_gap && self.probed.is_none();
-        let smoothed = self.trips.smoothed.filter(|_| may && !self.segments.is_empty());
-        // The acknowledgment of a lone segment may be delayed.
-        let alone = if self.segments.len() == 1 { MIN_VARIATION } else { Duration::ZERO };
-        let at = smoothed.map(|smoothed| now + smoothed * 2 + alone);
-        self.probe_at = at.filter(|at| self.rto_at.is_none_or(|rto| *at < rto));
-    }
-
-    /// Sends what the window allows: lost segments first, then new ones.
+    /// Sends what the congestion window allows: lost segments first, since the receiver can use
+    /// nothing behind them, and then new ones.
     fn transmit(&mut self, now: Instant) {
         let mut in_flight = self.in_flight();
-        let mut lost = self.segments.iter().position(|sent| sent.fate == Fate::Lost);
+        let mut lost = self.segments.iter().position(|sent| sent.state == State::Lost);
         let mut sent_new = false;
         loop {
             self.is_window_limited = in_flight >= self.window.packets;
             if self.is_window_limited {
                 break;
             }
+
+            // The search for the next lost segment goes on behind this one: the whole window is
+            // walked once.
             if let Some(index) = lost {
-                self.send_again(index, now);
+                self.retransmit(index, now);
                 let mut rest = self.segments.iter().skip(index + 1);
-                lost = rest.position(|sent| sent.fate == Fate::Lost).map(|i| index + 1 + i);
+                lost = rest.position(|sent| sent.state == State::Lost).map(|i| index + 1 + i);
             } else if self.new_segment().is_some() {
                 self.send_new(now);
                 sent_new = true;
             } else {
                 break;
             }
+
+            // PRR counts new segments as well as retransmissions.
             if let Phase::FastRecovery { sent, .. } = &mut self.phase {
                 *sent += 1;
             }
             in_flight += 1;
         }
+
+        // The timer runs while anything is in flight (RFC 6298, 5.1).
         if !self.segments.is_empty() && self.rto_at.is_none() {
             self.rto_at = Some(now + self.timeout());
         }
@@ -454,80 +387,94 @@ impl Sender {
     /// Returns the length of the next new segment that the receiver's window and the send buffer
     /// have room for.
     fn new_segment(&self) -> Option<usize> {
+        // Full-sized if there is so much data and window left.
         let full = self.behaviour.packet - HEADERS;
         let left = usize::try_from(self.size - self.next).unwrap_or(usize::MAX);
         let limit = self.peer_window.min(self.behaviour.window) as u64;
         let room = (self.una + limit).saturating_sub(self.next) as usize;
         let length = full.min(left).min(room);
-        // No small segment while a full one may soon be possible (RFC 9293, 3.8.6.2.1).
+
+        // No small segment while a full one may soon be possible, or the window would fill with
+        // small ones (silly window syndrome, RFC 9293, 3.8.6.2.1).
         let is_silly = length < full.min(left) && !self.segments.is_empty();
         (length > 0 && !is_silly).then_some(length)
     }
 
+    /// Sends the next new segment.
     fn send_new(&mut self, now: Instant) {
         let Some(length) = self.new_segment() else { return };
         let (begin, end) = (self.next, self.next + length as u64);
         self.next = end;
         self.transmissions += 1;
-        self.segments.push_back(Sent {
+        self.segments.push_back(SentSegment {
             begin,
             end,
             sent_at: now,
             transmission: self.transmissions,
-            fate: Fate::Outstanding,
-            is_repeated: false,
+            state: State::Outstanding,
+            is_retransmitted: false,
         });
         self.write(&self.segment(now, begin, (begin..end).map(content).collect()));
     }
 
-    fn send_again(&mut self, index: usize, now: Instant) {
+    /// Sends the segment at `index` again.
+    fn retransmit(&mut self, index: usize, now: Instant) {
         self.transmissions += 1;
         let sent = &mut self.segments[index];
         sent.transmission = self.transmissions;
-        (sent.sent_at, sent.fate, sent.is_repeated) = (now, Fate::Outstanding, true);
+        sent.sent_at = now;
+        sent.state = State::Outstanding;
+        sent.is_retransmitted = true;
         let (begin, end) = (sent.begin, sent.end);
+
+        // The timer is that of the oldest segment, which has just been given another chance.
         if index == 0 {
             self.rto_at = Some(now + self.timeout());
         }
+
+        // An echo of an older timestamp will show that the original had arrived.
         if let Some(undo) = &mut self.undo {
-            undo.repeated_at.get_or_insert(millis(now));
+            undo.retransmitted_at.get_or_insert(millis(now));
         }
         self.write(&self.segment(now, begin, (begin..end).map(content).collect()));
     }
 
+    /// Returns the number of segments in flight (pipe, RFC 6675).
     fn in_flight(&self) -> u32 {
-        let out = self.segments.iter().filter(|sent| sent.fate == Fate::Outstanding);
+        let out = self.segments.iter().filter(|sent| sent.state == State::Outstanding);
         out.count() as u32
     }
 
+    /// Returns the retransmission timeout, doubled for each consecutive timeout (RFC 6298, 5.5).
     fn timeout(&self) -> Duration {
-        let base =
-            self.trips.smoothed.map_or(RTO_INITIAL, |smoothed| smoothed + self.trips.variation);
+        let base = self.rtt.smoothed.map_or(RTO_INITIAL, |smoothed| smoothed + self.rtt.variation);
         (base * (1 << self.backoff)).min(RTO_MAX)
     }
 
+    /// Returns a segment with `payload`, which begins at `offset`.
     fn segment(&self, now: Instant, offset: u64, payload: Vec<u8>) -> Segment {
         Segment {
             sequence: self.first.wrapping_add(offset as u32),
             acknowledged: Some(self.peer_next),
             window: self.behaviour.window,
-            timestamps: (millis(now), self.echo),
+            timestamps: Timestamps { value: millis(now), echo: self.echo },
             payload,
             ..Segment::default()
         }
     }
 
+    /// Queues a segment as a packet to the peer.
     fn write(&mut self, segment: &Segment) {
         let [own, peer] = self.ends;
-        self.sent.push_back(segment.write(own, peer, self.behaviour.packet));
+        self.outgoing.push_back(segment.write(own, peer, self.behaviour.packet));
     }
 }
 
-/// What one acknowledgment delivered.
+/// Segments that one acknowledgment reported as delivered.
 #[derive(Default)]
 struct Delivered {
     packets: u32,
-    /// Round-trip times of the first and the last of them that were sent once.
+    /// Round-trip times of the first and the last of them that were not retransmitted.
     oldest_rtt: Option<Duration>,
     newest_rtt: Option<Duration>,
 }

@@ -1,6 +1,6 @@
 //! UDP packets of a flow, evenly spaced or as fast as the gateway takes them.
 
-use super::{RunError, Traffic, Watch};
+use super::{FlowMeter, RunError, TrafficSource};
 use crate::outcome::FlowOutcome;
 use crate::simulation::{IpArrival, Simulation};
 use ncmesh_engine::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use smoltcp::wire::{
 
 /// Headers of IP and UDP, bytes.
 const HEADERS: usize = IPV4_HEADER_LEN + UDP_HEADER_LEN;
-/// Shortest packet, bytes: behind the headers are the numbers of the flow and of the packet.
+/// Shortest packet, bytes. The headers are followed by the numbers of flow and packet.
 pub(super) const SHORTEST: usize = HEADERS + 12;
 /// UDP port of both ends.
 const PORT: u16 = 5201;
@@ -20,19 +20,21 @@ const PORT: u16 = 5201;
 pub(super) struct Packets {
     number: u32,
     length: usize,
-    /// A packet of the flow, to ask the gateway about those that wait.
+    /// A packet of the flow, with which the gateway is asked how many like it wait.
     sample: Vec<u8>,
-    /// When the next packet is sent, if they are evenly spaced.
+    /// When the next packet is sent, if the flow has a rate.
     next: Instant,
-    /// When each packet was sent.
+    /// When each packet was sent, by number.
     sent_at: Vec<Instant>,
+    /// Whether each packet arrived, by number.
     arrived: Vec<bool>,
-    /// Packets that arrived after a later one.
+    /// Packets that arrived after one with a higher number.
     disordered: u64,
     /// Packets that arrived with wrong bytes, or twice.
     corrupt: u64,
     /// Highest number of a packet that arrived.
     latest: usize,
+    /// Sum of the delays of packets that arrived during the measurement.
     delays: Duration,
 }
 
@@ -54,6 +56,9 @@ fn packet(flow: u32, [from, to]: [Ipv4Address; 2], number: u64, length: usize) -
     udp.set_src_port(PORT);
     udp.set_dst_port(PORT);
     udp.set_len((length - IPV4_HEADER_LEN) as u16);
+
+    // Two numbers, and bytes that follow from the second one. So a packet that arrives can be
+    // checked without keeping what was sent.
     let payload = udp.payload_mut();
     payload[..4].copy_from_slice(&flow.to_be_bytes());
     payload[4..12].copy_from_slice(&number.to_be_bytes());
@@ -65,12 +70,12 @@ fn packet(flow: u32, [from, to]: [Ipv4Address; 2], number: u64, length: usize) -
 }
 
 impl Packets {
-    pub(super) fn new(number: u32, watch: &Watch) -> Self {
+    pub(super) fn new(number: u32, meter: &FlowMeter) -> Self {
         Self {
             number,
-            length: watch.outcome.packet_bytes,
-            sample: packet(number, watch.addresses, 0, SHORTEST),
-            next: watch.begins,
+            length: meter.outcome.packet_bytes,
+            sample: packet(number, meter.addresses, 0, SHORTEST),
+            next: meter.begins,
             sent_at: Vec::new(),
             arrived: Vec::new(),
             disordered: 0,
@@ -80,59 +85,63 @@ impl Packets {
         }
     }
 
-    fn send(&mut self, watch: &mut Watch, s: &mut Simulation) -> Result<(), RunError> {
+    /// Sends the next packet.
+    fn send(&mut self, meter: &mut FlowMeter, sim: &mut Simulation) -> Result<(), RunError> {
         let number = self.sent_at.len() as u64;
-        let bytes = packet(self.number, watch.addresses, number, self.length);
-        self.sent_at.push(s.now());
+        let bytes = packet(self.number, meter.addresses, number, self.length);
+        self.sent_at.push(sim.now());
         self.arrived.push(false);
-        watch.send(s, watch.flow.from, bytes)
+        meter.send(sim, meter.flow.from, bytes)
     }
 
     /// Returns how many packets of the flow wait in the gateway of its source.
-    fn waiting(&self, watch: &Watch, s: &Simulation) -> usize {
-        s.gateway_waiting(watch.flow.from, &self.sample)
+    fn waiting(&self, meter: &FlowMeter, sim: &Simulation) -> usize {
+        sim.gateway_waiting(meter.flow.from, &self.sample)
     }
 
-    fn is_own(&self, watch: &Watch, arrival: &IpArrival) -> bool {
+    /// Returns whether a packet that arrived belongs to this flow.
+    fn is_own(&self, meter: &FlowMeter, arrival: &IpArrival) -> bool {
         let payload = arrival.packet.get(HEADERS..).unwrap_or_default();
         let number = payload.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
         let to = arrival.packet.get(16..20);
         number == Some(self.number)
-            && arrival.to == watch.flow.to
-            && to == Some(&watch.addresses[1].octets()[..])
+            && arrival.to == meter.flow.to
+            && to == Some(&meter.addresses[1].octets()[..])
     }
 }
 
-impl Traffic for Packets {
-    fn due(&mut self, watch: &Watch, _: Instant) -> Option<Instant> {
-        watch.flow.rate_bps.map(|_| self.next)
+impl TrafficSource for Packets {
+    fn due(&mut self, meter: &FlowMeter, _: Instant) -> Option<Instant> {
+        meter.flow.rate_bps.map(|_| self.next)
     }
 
-    fn may_act(&self, watch: &Watch, s: &Simulation, last: Instant) -> bool {
-        let is_greedy = watch.flow.rate_bps.is_none();
-        is_greedy && s.now() > last && self.waiting(watch, s) == 0
+    fn may_act(&self, meter: &FlowMeter, sim: &Simulation, last: Instant) -> bool {
+        let is_greedy = meter.flow.rate_bps.is_none();
+        is_greedy && sim.now() > last && self.waiting(meter, sim) == 0
     }
 
-    fn act(&mut self, watch: &mut Watch, s: &mut Simulation) -> Result<(), RunError> {
-        let now = s.now();
-        if !watch.is_open(now) {
+    fn act(&mut self, meter: &mut FlowMeter, sim: &mut Simulation) -> Result<(), RunError> {
+        let now = sim.now();
+        if !meter.is_open(now) {
             return Ok(());
         }
-        match watch.flow.rate_bps {
-            // One packet always waits: the gateway is never without, and has none to drop. It drops
-            // packets only where no path leads to the destination; then the next event is awaited.
+        match meter.flow.rate_bps {
+            // As fast as the tunnel takes packets: keep exactly one waiting, so that the gateway
+            // always has a packet and its queue never overflows. Without a path to the destination
+            // the gateway drops the packet instead. Then stop, or the loop would never end.
             None => {
                 let mut drops = false;
-                while !drops && self.waiting(watch, s) == 0 {
-                    let taken = watch.taken(s);
-                    self.send(watch, s)?;
-                    drops = self.waiting(watch, s) == 0 && watch.taken(s) == taken;
+                while !drops && self.waiting(meter, sim) == 0 {
+                    let taken = meter.taken(sim);
+                    self.send(meter, sim)?;
+                    drops = self.waiting(meter, sim) == 0 && meter.taken(sim) == taken;
                 }
             }
+            // Evenly spaced. A pause of the loop is made up for, so that the rate is kept.
             Some(rate_bps) => {
                 let nanoseconds = (self.length as f64 * 8e9 / rate_bps as f64).max(1.0) as u64;
                 while self.next <= now {
-                    self.send(watch, s)?;
+                    self.send(meter, sim)?;
                     self.next = self.next + Duration::from_nanos(nanoseconds);
                 }
             }
@@ -140,24 +149,28 @@ impl Traffic for Packets {
         Ok(())
     }
 
-    fn receive(&mut self, watch: &mut Watch, arrival: &IpArrival) {
-        if !self.is_own(watch, arrival) {
+    fn receive(&mut self, meter: &mut FlowMeter, arrival: &IpArrival) {
+        if !self.is_own(meter, arrival) {
             return;
         }
+
+        // Compare the packet with the one that was sent under its number. A second copy is an error
+        // as well: tunnels must deliver a packet once.
         let number = arrival.packet.get(HEADERS + 4..HEADERS + 12);
         let number = number.and_then(|bytes| bytes.try_into().ok());
         let number = number.map_or(u64::MAX, u64::from_be_bytes);
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let is_whole = self.arrived.get(index) == Some(&false)
-            && arrival.packet == packet(self.number, watch.addresses, number, self.length);
+            && arrival.packet == packet(self.number, meter.addresses, number, self.length);
         if !is_whole {
             self.corrupt += 1;
             return;
         }
+
         self.arrived[index] = true;
-        watch.delivered += 1;
-        if watch.counts(arrival.at) {
-            watch.outcome.delivered += 1;
+        meter.delivered += 1;
+        if meter.counts(arrival.at) {
+            meter.outcome.delivered += 1;
             self.disordered += u64::from(index < self.latest);
             self.delays += arrival.at - self.sent_at[index];
         }

@@ -1,21 +1,22 @@
 //! A transfer by TCP: its packets are carried in both directions.
 
-use super::{RunError, Traffic, Watch};
+use super::{FlowMeter, RunError, TrafficSource};
 use crate::outcome::FlowOutcome;
 use crate::scenario::Tcp;
 use crate::simulation::{IpArrival, Simulation};
 use crate::tcp::{Behaviour, Congestion, Connection, End, HEADERS};
 use ncmesh_engine::time::Instant;
 
-/// Shortest packet of use, bytes.
+/// Shortest packet that makes sense for TCP, bytes.
 pub(super) const SHORTEST: usize = HEADERS + 64;
 
-/// Send and receive buffer each where the scenario does not say, bytes: as large as the kernel's
-/// grow by themselves.
+/// Default size of the send buffer and of the receive buffer, bytes: the size to which the kernel's
+/// buffers grow by themselves.
 const WINDOW: usize = 4 << 20;
-/// The same without congestion control, where the window alone limits the sender.
+/// Default size without congestion control, where the window alone limits the sender, bytes.
 const WINDOW_ALONE: usize = 65_535;
 
+/// Returns the congestion control that a scenario names.
 fn congestion(tcp: &Tcp) -> Result<Congestion, RunError> {
     match tcp.congestion.as_deref() {
         None | Some("cubic") => Ok(Congestion::Cubic),
@@ -27,14 +28,14 @@ fn congestion(tcp: &Tcp) -> Result<Congestion, RunError> {
     }
 }
 
-/// A connection of a flow.
+/// TCP connection of a flow.
 pub(super) struct Transfer {
     connection: Connection,
 }
 
 impl Transfer {
-    pub(super) fn new(tcp: &Tcp, seed: u64, watch: &Watch) -> Result<Self, RunError> {
-        if watch.flow.rate_bps.is_some() {
+    pub(super) fn new(tcp: &Tcp, seed: u64, meter: &FlowMeter) -> Result<Self, RunError> {
+        if meter.flow.rate_bps.is_some() {
             return Err(RunError::Tcp("sends as fast as it can, and a flow has a `rate`".into()));
         }
         let congestion = congestion(tcp)?;
@@ -43,64 +44,73 @@ impl Transfer {
             congestion,
             window: tcp.window.unwrap_or(window),
             ack_delay: tcp.ack_delay,
-            packet: watch.outcome.packet_bytes,
+            packet: meter.outcome.packet_bytes,
             seed,
         };
-        let connection = Connection::new(watch.addresses, behaviour, tcp.size);
+        let connection = Connection::new(meter.addresses, behaviour, tcp.size);
         Ok(Self { connection })
     }
 
-    /// Sends what an end has to send. Returns whether there was anything.
-    fn send(&mut self, watch: &mut Watch, s: &mut Simulation, end: End) -> Result<bool, RunError> {
+    /// Sends all packets of an end. Returns whether there were any.
+    fn send(
+        &mut self,
+        meter: &mut FlowMeter,
+        sim: &mut Simulation,
+        end: End,
+    ) -> Result<bool, RunError> {
         let mut any = false;
         while let Some(packet) = self.connection.outgoing(end).pop_front() {
-            self.connection.note_sent(end, &packet, s.now());
-            watch.send(s, node_of(watch, end), packet)?;
+            self.connection.note_sent(end, &packet, sim.now());
+            meter.send(sim, node_of(meter, end), packet)?;
             any = true;
         }
         Ok(any)
     }
 }
 
-/// Returns the node of an end.
-fn node_of(watch: &Watch, end: End) -> usize {
+/// Returns the node behind which an end is.
+fn node_of(meter: &FlowMeter, end: End) -> usize {
     match end {
-        End::Client => watch.flow.from,
-        End::Server => watch.flow.to,
+        End::Client => meter.flow.from,
+        End::Server => meter.flow.to,
     }
 }
 
-impl Traffic for Transfer {
-    fn due(&mut self, _: &Watch, now: Instant) -> Option<Instant> {
+impl TrafficSource for Transfer {
+    fn due(&mut self, _: &FlowMeter, now: Instant) -> Option<Instant> {
         self.connection.due().filter(|due| *due > now)
     }
 
-    fn may_act(&self, _: &Watch, s: &Simulation, _: Instant) -> bool {
-        s.has_ip_packets()
+    fn may_act(&self, _: &FlowMeter, sim: &Simulation, _: Instant) -> bool {
+        sim.has_ip_packets()
     }
 
-    fn act(&mut self, watch: &mut Watch, s: &mut Simulation) -> Result<(), RunError> {
-        if !watch.is_open(s.now()) {
+    fn act(&mut self, meter: &mut FlowMeter, sim: &mut Simulation) -> Result<(), RunError> {
+        if !meter.is_open(sim.now()) {
             return Ok(());
         }
+
+        // A timer may queue packets at either end, so go on until neither end has any.
         loop {
-            self.connection.poll(s.now());
-            let forth = self.send(watch, s, End::Client)?;
-            let back = self.send(watch, s, End::Server)?;
+            self.connection.poll(sim.now());
+            let forth = self.send(meter, sim, End::Client)?;
+            let back = self.send(meter, sim, End::Server)?;
             if !forth && !back {
                 return Ok(());
             }
         }
     }
 
-    fn receive(&mut self, watch: &mut Watch, arrival: &IpArrival) {
+    fn receive(&mut self, meter: &mut FlowMeter, arrival: &IpArrival) {
+        // The addresses identify the connection. The node must be the right one too: a packet that
+        // arrives elsewhere was misrouted.
         let Some(end) = self.connection.end_of(&arrival.packet) else { return };
-        if arrival.to != node_of(watch, end) {
+        if arrival.to != node_of(meter, end) {
             return;
         }
         if end == End::Server {
-            watch.delivered += 1;
-            watch.outcome.delivered += u64::from(watch.counts(arrival.at));
+            meter.delivered += 1;
+            meter.outcome.delivered += u64::from(meter.counts(arrival.at));
         }
         self.connection.receive(end, &arrival.packet, arrival.at);
     }
@@ -115,7 +125,7 @@ impl Traffic for Transfer {
 
     fn conclude(&self, outcome: &mut FlowOutcome, begins: Instant) {
         let tcp = self.connection.outcome(begins);
-        // TCP puts segments in order before anybody sees them.
+        // TCP delivers in order, so reordering in the mesh is not visible.
         outcome.disordered = Some(0);
         outcome.corrupt = Some(self.connection.wrong());
         if outcome.seconds > 0.0 {

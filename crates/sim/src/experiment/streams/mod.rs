@@ -24,37 +24,39 @@ pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
     run: &mut Run<'_, P>,
     limit: Duration,
 ) -> Result<StreamsOutcome, RunError> {
-    let start = run.s.now();
+    let start = run.sim.now();
     let mut sources = sources(run, start)?;
     let end = sources.iter().map(|source| source.ends).max().unwrap_or(start).min(start + limit);
     let mut queues = Queues::default();
     let mut sample_at = start + SAMPLE;
-    while run.s.now() < end && !run.s.is_stopped() {
+    while run.sim.now() < end && !run.sim.is_stopped() {
         // Offer the packets that are due, and join or leave groups.
         for source in &mut sources {
-            source.handle_due(&mut run.s)?;
+            source.handle_due(&mut run.sim)?;
         }
 
         // Run until the next of these is due.
-        let now = run.s.now();
+        let now = run.sim.now();
         let due = sources.iter().filter_map(|source| source.due(now));
         let until = due.chain([sample_at, end]).min().unwrap_or(end);
         run.advance(until, |_| false)?;
 
         // Check what arrived meanwhile.
-        for arrival in run.s.take_stream_packets() {
+        for arrival in run.sim.take_stream_packets() {
             for source in &mut sources {
                 source.receive(&arrival);
             }
         }
-        if run.s.now() >= sample_at {
+
+        // Samples are taken at whole seconds, whatever else happened in between.
+        if run.sim.now() >= sample_at {
             sample_at = sample_at + SAMPLE;
             queues.sample(run);
-            sources.iter_mut().for_each(|source| source.sample(&run.s));
+            sources.iter_mut().for_each(|source| source.sample(&run.sim));
         }
     }
 
-    let now = run.s.now();
+    let now = run.sim.now();
     Ok(StreamsOutcome {
         streams: sources.into_iter().map(|source| source.conclude(now)).collect(),
         queues: queues.outcomes.into_values().collect(),
@@ -69,8 +71,9 @@ fn sources<P: FnMut(&Simulation) -> ControlFlow<()>>(
 ) -> Result<Vec<Source>, RunError> {
     let scheme = run.scheme;
     let source = |(number, stream): (usize, &crate::scenario::Stream)| {
+        // Packets must have room for their stamp, and fit into the scheme's frames.
         let to: Vec<usize> = stream.receivers.iter().map(|receiver| receiver.node).collect();
-        let stack = run.s.host(stream.from).stack();
+        let stack = run.sim.host(stream.from).stack();
         let longest = stack.and_then(|stack| stack.longest_stream_packet(scheme)).unwrap_or(0);
         let packet = stream.packet.unwrap_or(longest).max(source::STAMP);
         if packet > longest {
@@ -84,7 +87,7 @@ fn sources<P: FnMut(&Simulation) -> ControlFlow<()>>(
             packet_bytes: packet,
             ..StreamOutcome::default()
         };
-        Ok(Source::new(scheme, number, stream.clone(), (outcome, names), start))
+        Ok(Source::new(scheme, number, stream.clone(), outcome, names, start))
     };
     run.scenario.streams.iter().enumerate().map(source).collect()
 }
@@ -98,8 +101,8 @@ struct Queues {
 impl Queues {
     /// Samples the queues of all nodes.
     fn sample<P: FnMut(&Simulation) -> ControlFlow<()>>(&mut self, run: &Run<'_, P>) {
-        for node in 0..run.s.len() {
-            let Some(stack) = run.s.host(node).stack() else { continue };
+        for node in 0..run.sim.len() {
+            let Some(stack) = run.sim.host(node).stack() else { continue };
             for (_, status) in stack.streams().iter().filter(|(scheme, _)| *scheme == run.scheme) {
                 self.sample_stream(run, node, status);
             }
@@ -120,6 +123,9 @@ impl Queues {
             let (name, group, to) = key.clone();
             let fresh = StreamQueueOutcome { node: name, group, to, ..Default::default() };
             let outcome = self.outcomes.entry(key).or_insert(fresh);
+
+            // Backlogs are kept as maxima. The other values are totals or states, of which the
+            // latest sample counts.
             outcome.receivers = queue.receivers;
             outcome.most_held = outcome.most_held.max(queue.held.iter().sum());
             outcome.most_drop_queue = outcome.most_drop_queue.max(queue.drop_queue);

@@ -10,7 +10,14 @@ use ncmesh_stack::Stack;
 use ncmesh_wire::FlowId;
 use std::collections::BTreeSet;
 
-/// A receiver under way.
+/// Length and end of the measurement of a stream. A run may have been cut off before its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measurement {
+    pub seconds: f64,
+    pub until: Instant,
+}
+
+/// A receiver of a running stream.
 pub(super) struct Receiver {
     pub node: usize,
     utility: UtilityConfig,
@@ -59,23 +66,23 @@ impl Receiver {
     /// Joins or leaves the group, if it is time.
     pub(super) fn handle_due(
         &mut self,
-        s: &mut Simulation,
+        sim: &mut Simulation,
         scheme: &str,
         group: &str,
     ) -> Result<(), RunError> {
-        let now = s.now();
+        let now = sim.now();
         if self.joins.take_if(|at| *at <= now).is_some() {
-            s.join(scheme, self.node, group, self.utility.clone())?;
+            sim.join(scheme, self.node, group, self.utility.clone())?;
         }
         if self.leaves.take_if(|at| *at <= now).is_some() {
-            s.leave(scheme, self.node, group);
+            sim.leave(scheme, self.node, group);
         }
         Ok(())
     }
 
     /// Samples the problem that the receiver's node reports.
-    pub(super) fn sample(&mut self, s: &Simulation, flow: FlowId) {
-        let streams = s.host(self.node).stack().map(Stack::streams).unwrap_or_default();
+    pub(super) fn sample(&mut self, sim: &Simulation, flow: FlowId) {
+        let streams = sim.host(self.node).stack().map(Stack::streams).unwrap_or_default();
         let own = streams.into_iter().find(|(_, status)| status.flow == flow);
         let receiving = own.and_then(|(_, status)| status.receiving);
         self.outcome.problem = receiving.and_then(|r| r.problem).map(|trouble| trouble.to_string());
@@ -90,11 +97,13 @@ impl Receiver {
         taken_at: Instant,
         counts: bool,
     ) {
+        // A second copy is an error of the engine, even if its bytes are right.
         if !self.arrived.insert(packet) {
             self.outcome.corrupt += 1;
             return;
         }
 
+        // The time series covers the whole stream, the results only the measurement.
         let second = (arrival.at - self.begins).as_nanos() / SAMPLE.as_nanos();
         let second = usize::try_from(second).unwrap_or(usize::MAX);
         if self.by_second.len() <= second {
@@ -109,13 +118,13 @@ impl Receiver {
     }
 
     /// Returns the result of the receiver. `names` and `taken` are the names of the layers and
-    /// their accepted packets; `seconds` and `until` are the length and the end of the measurement.
+    /// their accepted packets.
     pub(super) fn conclude(
         mut self,
         names: &[String],
         taken: &[u64],
         packet_bits: f64,
-        (seconds, until): (f64, Instant),
+        Measurement { seconds, until }: Measurement,
     ) -> StreamReceiverOutcome {
         let rate =
             |packets: u64| if seconds > 0.0 { packets as f64 * packet_bits / seconds } else { 0.0 };

@@ -4,7 +4,7 @@
 //! that arrives is checked without keeping what was sent.
 
 use super::RunError;
-use super::receiver::Receiver;
+use super::receiver::{Measurement, Receiver};
 use crate::outcome::StreamOutcome;
 use crate::scenario::Stream;
 use crate::simulation::{Simulation, StreamArrival};
@@ -43,15 +43,17 @@ struct Offered {
 }
 
 impl Source {
-    /// Returns the source of a stream that begins `stream.start` after `start`. `names` are the
-    /// names of the receivers.
+    /// Returns the source of a stream that begins `stream.start` after `start`. `outcome` has what
+    /// is known of its result, `names` are the names of the receivers.
     pub(super) fn new(
         scheme: &'static str,
         number: usize,
         stream: Stream,
-        (outcome, names): (StreamOutcome, Vec<String>),
+        outcome: StreamOutcome,
+        names: Vec<String>,
         start: Instant,
     ) -> Self {
+        // Each layer is a clock of its own, with a fixed interval between packets.
         let begins = start + stream.start;
         let counts_from = begins + stream.warm_up;
         let ends = counts_from + stream.duration;
@@ -90,46 +92,48 @@ impl Source {
 
     /// Does everything that is due: joins and leaves, the beginning and the end of the stream, and
     /// packets of all layers.
-    pub(super) fn handle_due(&mut self, s: &mut Simulation) -> Result<(), RunError> {
-        let now = s.now();
+    pub(super) fn handle_due(&mut self, sim: &mut Simulation) -> Result<(), RunError> {
+        // Receivers may join before the stream begins: they wait for its announcement.
+        let now = sim.now();
         let (scheme, group) = (self.scheme, &self.stream.group);
         for receiver in &mut self.receivers {
-            receiver.handle_due(s, scheme, group)?;
+            receiver.handle_due(sim, scheme, group)?;
         }
         if now >= self.ends && !self.closed {
             self.closed = true;
-            s.close_stream(scheme, self.stream.from, group);
+            sim.close_stream(scheme, self.stream.from, group);
         }
         if !(self.begins..self.ends).contains(&now) {
             return Ok(());
         }
 
-        // The stream is open from its beginning to its end.
+        // Open the stream at its first packet.
         let flow = match self.flow {
             Some(flow) => flow,
             None => {
                 let names: Vec<String> =
                     self.stream.layers.iter().map(|layer| layer.name.clone()).collect();
-                *self.flow.insert(s.open_stream(scheme, self.stream.from, group, &names)?)
+                *self.flow.insert(sim.open_stream(scheme, self.stream.from, group, &names)?)
             }
         };
         for layer in 0..self.layers.len() {
-            self.offer(s, flow, layer)?;
+            self.offer(sim, flow, layer)?;
         }
         Ok(())
     }
 
     /// Offers the packets of a layer that are due. The number of a packet counts accepted packets,
     /// so a refused packet's number is used again.
-    fn offer(&mut self, s: &mut Simulation, flow: FlowId, layer: usize) -> Result<(), RunError> {
-        let now = s.now();
+    fn offer(&mut self, sim: &mut Simulation, flow: FlowId, layer: usize) -> Result<(), RunError> {
+        // Like a live encoder, the source does not wait: a refused packet is lost.
+        let now = sim.now();
         let offered = &mut self.layers[layer];
         while offered.next <= now {
             offered.next = offered.next + offered.interval;
             let number = offered.taken_at.len() as u64;
             let bytes = contents(self.number, layer, number, self.outcome.packet_bytes);
             let sent =
-                s.send_stream_packet(self.scheme, self.stream.from, (flow, layer), &bytes)?;
+                sim.send_stream_packet(self.scheme, self.stream.from, (flow, layer), &bytes)?;
             if sent.is_ok() {
                 offered.taken_at.push(now);
                 offered.counted += u64::from(now >= self.counts_from);
@@ -141,10 +145,10 @@ impl Source {
     }
 
     /// Samples the problems of all receivers, during the measurement.
-    pub(super) fn sample(&mut self, s: &Simulation) {
-        let during = (self.counts_from..self.ends).contains(&s.now());
+    pub(super) fn sample(&mut self, sim: &Simulation) {
+        let during = (self.counts_from..self.ends).contains(&sim.now());
         let Some(flow) = self.flow.filter(|_| during) else { return };
-        self.receivers.iter_mut().for_each(|receiver| receiver.sample(s, flow));
+        self.receivers.iter_mut().for_each(|receiver| receiver.sample(sim, flow));
     }
 
     /// Checks a packet that arrived, if it belongs to this stream, and counts it at its receiver.
@@ -182,9 +186,10 @@ impl Source {
         self.outcome.taken = self.layers.iter().map(|layer| layer.counted).collect();
         let names: Vec<String> = self.stream.layers.iter().map(|l| l.name.clone()).collect();
         let packet_bits = self.outcome.packet_bytes as f64 * 8.0;
+        let measurement = Measurement { seconds, until };
         let receivers = self.receivers.into_iter();
         self.outcome.receivers = receivers
-            .map(|r| r.conclude(&names, &self.outcome.taken, packet_bits, (seconds, until)))
+            .map(|r| r.conclude(&names, &self.outcome.taken, packet_bits, measurement))
             .collect();
         self.outcome
     }

@@ -1,4 +1,4 @@
-//! A flow as seen from outside, whatever it carries.
+//! Measurement of a flow from outside, whatever its transport protocol.
 
 use super::{Run, RunError};
 use crate::outcome::FlowOutcome;
@@ -9,33 +9,50 @@ use ncmesh_engine::tunnel::FlowStatus;
 use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 
-/// A flow from outside.
-pub(super) struct Watch {
+/// Data frames of a flow that its destination has heard since it started.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Heard {
+    pub frames: u64,
+    pub innovative: u64,
+}
+
+/// The two ends of a flow.
+pub(super) struct Ends {
+    /// Names of the nodes.
+    pub from: String,
+    pub to: String,
+    /// Addresses of the source's and the destination's host.
+    pub addresses: [Ipv4Addr; 2],
+}
+
+/// Meter of a flow: its times, its addresses and what is counted about it.
+pub(super) struct FlowMeter {
     pub scheme: &'static str,
     pub flow: Flow,
     pub begins: Instant,
+    /// Beginning of the measurement, after the warm-up.
     pub counts_from: Instant,
     pub ends: Instant,
     /// Addresses of the source's and the destination's host.
     pub addresses: [Ipv4Addr; 2],
-    /// Packets offered at the source while it was measured.
+    /// Packets offered at the source during the measurement.
     pub offered: u64,
-    /// Packets delivered since its start.
+    /// Packets delivered since the start of the flow.
     pub delivered: u64,
-    /// What the destination had heard when measuring began.
-    pub before: (u64, u64),
-    /// What the scheme had taken at the source when measuring began.
+    /// Frames heard by the destination before the measurement.
+    pub before: Heard,
+    /// Packets that the scheme had taken at the source before the measurement.
     pub taken_before: u64,
     pub outcome: FlowOutcome,
 }
 
-impl Watch {
+impl FlowMeter {
     pub(super) fn new(
         scheme: &'static str,
         flow: Flow,
         packet_bytes: usize,
         start: Instant,
-        ((from, to), addresses): ((String, String), [Ipv4Addr; 2]),
+        Ends { from, to, addresses }: Ends,
     ) -> Self {
         let begins = start + flow.start;
         let counts_from = begins + flow.warm_up;
@@ -51,67 +68,75 @@ impl Watch {
             addresses,
             offered: 0,
             delivered: 0,
-            before: (0, 0),
+            before: Heard::default(),
             taken_before: 0,
             outcome,
         }
     }
 
-    /// Whether it may offer packets.
+    /// Returns whether the flow is between its beginning and its end, and may offer packets.
     pub(super) fn is_open(&self, now: Instant) -> bool {
         (self.begins..self.ends).contains(&now)
     }
 
-    /// Whether what happens is counted.
+    /// Returns whether `now` is within the measurement.
     pub(super) fn counts(&self, now: Instant) -> bool {
         (self.counts_from..self.ends).contains(&now)
     }
 
-    /// Sends a packet of one end's host through the gateway of its node.
+    /// Sends a packet of a host through the gateway of its node `from`.
     pub(super) fn send(
         &mut self,
-        s: &mut Simulation,
+        sim: &mut Simulation,
         from: usize,
         packet: Vec<u8>,
     ) -> Result<(), RunError> {
-        s.send_ip_packet(from, packet)?;
-        self.offered += u64::from(self.counts(s.now()) && from == self.flow.from);
+        sim.send_ip_packet(from, packet)?;
+        self.offered += u64::from(self.counts(sim.now()) && from == self.flow.from);
         Ok(())
     }
 
-    /// Returns how many packets of the source the scheme has taken.
-    pub(super) fn taken(&self, s: &Simulation) -> u64 {
-        s.packets_taken(self.flow.from, self.addresses[0])
+    /// Returns how many packets of the source the scheme has taken so far.
+    pub(super) fn taken(&self, sim: &Simulation) -> u64 {
+        sim.packets_taken(self.flow.from, self.addresses[0])
     }
 
-    fn status(&self, s: &Simulation, node: usize) -> Option<FlowStatus> {
+    /// Returns the status of the flow at a node, if the scheme knows the flow there.
+    fn status(&self, sim: &Simulation, node: usize) -> Option<FlowStatus> {
         let (source, destination) = (node_id(self.flow.from), node_id(self.flow.to));
-        let flows = s.host(node).stack()?.flows();
+        let flows = sim.host(node).stack()?.flows();
         let own = |(name, flow): &(&str, FlowStatus)| {
             *name == self.scheme && flow.source == source && flow.destination == destination
         };
         flows.into_iter().find(own).map(|(_, flow)| flow)
     }
 
-    /// Frames the destination has heard, and the innovative ones of them.
-    pub(super) fn heard(&self, s: &Simulation) -> (u64, u64) {
-        let flow = self.status(s, self.flow.to);
-        flow.map_or((0, 0), |flow| (flow.heard, flow.innovative))
+    /// Returns what the destination has heard so far.
+    pub(super) fn heard(&self, sim: &Simulation) -> Heard {
+        let flow = self.status(sim, self.flow.to);
+        flow.map_or_else(Heard::default, |flow| Heard {
+            frames: flow.heard,
+            innovative: flow.innovative,
+        })
     }
 
+    /// Appends a sample to the time series.
     pub(super) fn sample<P: FnMut(&Simulation) -> ControlFlow<()>>(&mut self, run: &Run<'_, P>) {
-        let now = run.s.now();
+        let now = run.sim.now();
         if now < self.begins {
             return;
         }
-        let innovative = self.heard(&run.s).1;
+        let innovative = self.heard(&run.sim).innovative;
         let series = &mut self.outcome.series;
         series.seconds.push((now - self.begins).as_secs_f64());
         series.delivered.push(self.delivered);
         series.innovative.push(innovative);
         let samples = series.seconds.len();
-        for node in 0..run.s.len() {
-            let credits = self.status(&run.s, node).map(|flow| flow.credits);
+
+        // A node's series of credits begins with zeros if the node learns of the flow late, so that
+        // all series have one length.
+        for node in 0..run.sim.len() {
+            let credits = self.status(&run.sim, node).map(|flow| flow.credits);
             let (known, name) = (&mut self.outcome.series.credits, run.name(node));
             if credits.is_some() || known.contains_key(&name) {
                 let series = known.entry(name).or_insert_with(|| vec![0; samples - 1]);

@@ -2,15 +2,15 @@
 
 use ncmesh_engine::time::Duration;
 
-/// Least allowance for the variation of round-trip times (Linux: `TCP_RTO_MIN`).
+/// Smallest allowance for the variation of round-trip times (Linux: `TCP_RTO_MIN`).
 pub(super) const MIN_VARIATION: Duration = Duration::from_millis(200);
 
-/// Round-trip times (RFC 6298), with the variation as Linux estimates it: one that grows at once
-/// and shrinks once per round-trip, so that a queue that fills does not look like a dead path.
+/// Estimator of round-trip times (RFC 6298). The variation is Linux's: it grows at once and shrinks
+/// once in a round-trip, so that a queue that fills does not look like a dead path.
 #[derive(Debug)]
-pub(super) struct RoundTrips {
+pub(super) struct RttEstimator {
     pub smoothed: Option<Duration>,
-    pub least: Option<Duration>,
+    pub min: Option<Duration>,
     /// Four times the mean deviation, and its maximum in this round-trip.
     deviation: Duration,
     deviation_max: Duration,
@@ -20,11 +20,11 @@ pub(super) struct RoundTrips {
     round_end: u64,
 }
 
-impl RoundTrips {
+impl RttEstimator {
     pub(super) fn new() -> Self {
         Self {
             smoothed: None,
-            least: None,
+            min: None,
             deviation: Duration::ZERO,
             deviation_max: MIN_VARIATION,
             variation: MIN_VARIATION,
@@ -34,7 +34,9 @@ impl RoundTrips {
 
     /// Adds a round-trip time. `una` and `next` are the sender's.
     pub(super) fn add(&mut self, rtt: Duration, una: u64, next: u64) {
-        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+        self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
+
+        // The first sample (RFC 6298, 2.2): the deviation is half of it, here four times that.
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(rtt);
             self.deviation = rtt * 2;
@@ -43,9 +45,12 @@ impl RoundTrips {
             self.round_end = next;
             return;
         };
+
+        // SRTT with alpha = 1/8 (RFC 6298, 2.3).
         self.smoothed = Some((smoothed * 7 + rtt) / 8);
 
-        // A round-trip time that falls is no reason to expect a longer one: it counts an eighth.
+        // The mean deviation, with beta = 1/4. A round-trip time that falls is no reason to expect
+        // a longer one, so its deviation counts an eighth.
         let deviation = smoothed.max(rtt) - smoothed.min(rtt);
         let mean = self.deviation / 4;
         if deviation <= mean {
@@ -56,6 +61,8 @@ impl RoundTrips {
             self.deviation += deviation - mean;
         }
 
+        // The variation follows the largest deviation at once. After each round-trip it falls by a
+        // quarter of the difference, and the maximum begins anew.
         self.deviation_max = self.deviation_max.max(self.deviation);
         self.variation = self.variation.max(self.deviation_max);
         if una > self.round_end {
