@@ -38,6 +38,7 @@ impl Comparison {
     /// Compares the run `ours` with the run `theirs`. Returns `None` if one of them had no flows.
     #[must_use]
     pub fn of(ours: &Outcome, theirs: &Outcome) -> Option<Self> {
+        // Every pair has the other scheme first, so that a change is from the first to the second.
         let both = [theirs.flows()?, ours.flows()?];
         let throughput_bps = both.map(|run| run.flows.iter().map(|f| f.throughput_bps).sum());
         let loss = both.map(|run| loss(&run.flows));
@@ -66,6 +67,7 @@ fn change(from: f64, to: f64) -> Option<f64> {
     (from > 0.0).then(|| to / from - 1.0)
 }
 
+/// Returns the mean of values; `None` without any.
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let values: Vec<f64> = values.collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
@@ -74,6 +76,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 /// Returns the share of retransmitted TCP segments over all flows. Without TCP, the mean loss of
 /// the flows.
 fn loss(flows: &[FlowOutcome]) -> f64 {
+    // Over all flows together, so that a flow with many segments weighs more.
     let tcp = || flows.iter().filter_map(|f| f.tcp.as_ref());
     let segments = tcp().map(|tcp| tcp.segments).sum::<u64>() as f64;
     let again = tcp().map(|tcp| tcp.retransmissions).sum::<u64>() as f64;

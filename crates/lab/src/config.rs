@@ -8,16 +8,26 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use toml::{Table, Value};
 
+/// Secrets of a run, which all daemons have.
+#[derive(Clone, Copy)]
+pub(crate) struct Secrets {
+    /// Token of the channel emulator.
+    pub(crate) token: Token,
+    /// Key of the network.
+    pub(crate) key: [u8; 32],
+}
+
 /// Returns the configuration of the daemon of node `index`. Relative paths in it are relative to
 /// the file.
 pub(crate) fn node_config(
     scenario: &Scenario,
     index: usize,
     ether: SocketAddr,
-    secrets: (Token, &[u8]),
+    secrets: &Secrets,
     tunnel: Option<&Tunnel>,
 ) -> String {
-    let (token, key) = secrets;
+    // The sections that the lab decides: the node's identity, and its radio in the emulator.
+    let Secrets { token, key } = secrets;
     let mut hex = String::new();
     for byte in key {
         // Writing to a string does not fail.
@@ -37,6 +47,8 @@ pub(crate) fn node_config(
         ("mtu", (scenario.mtu as i64).into()),
     ]);
     let inbox = section([("dir", "inbox".into())]);
+
+    // The scenario's protocol sections are passed on unchanged.
     let own = [("node", node), ("radio", radio), ("inbox", inbox)];
     let tunnel = tunnel.and_then(|tunnel| tunnel.section(index));
     let own = own.into_iter().chain(tunnel.map(|section| ("tunnel", section)));
@@ -47,6 +59,7 @@ pub(crate) fn node_config(
         .to_string()
 }
 
+/// Returns a section with these settings.
 fn section<const N: usize>(settings: [(&str, Value); N]) -> Table {
     settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -16,14 +16,19 @@ pub(crate) struct EtherThread {
 }
 
 impl EtherThread {
+    /// Starts the emulator with a lag of at most `max_lag`.
     pub(crate) fn start(
         medium: MediumConfig,
         token: Token,
         max_lag: Duration,
     ) -> Result<Self, LabError> {
+        // The medium waits for the answer to a grant, and this wait counts as lag. So a daemon must
+        // answer well within the largest lag.
         let mut config = EtherConfig::new(token);
         config.lag_limit = max_lag;
         config.grant_limit = max_lag / 5;
+
+        // The socket is opened here, so that an error is returned before a thread is started.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let etherd = {
             let _inside = runtime.enter();
@@ -35,6 +40,7 @@ impl EtherThread {
         Ok(Self { address, control, thread: Some(thread) })
     }
 
+    /// Returns the address that daemons attach to.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -47,10 +53,12 @@ impl EtherThread {
         Ok(())
     }
 
+    /// Switches the radio of a node on or off.
     pub(crate) async fn set_up(&self, node: usize, up: bool) -> Result<(), LabError> {
         Ok(self.control.set_up(RadioId(node), up).await?)
     }
 
+    /// Stops the emulator and returns its counters.
     pub(crate) async fn stop(mut self) -> Result<EtherStatistics, LabError> {
         self.control.stop().await;
         // The emulator finishes the frame it is working on and then ends.
@@ -58,6 +66,7 @@ impl EtherThread {
     }
 }
 
+/// Waits for the emulator's thread and returns its result.
 fn join(
     thread: JoinHandle<Result<EtherStatistics, EtherError>>,
 ) -> Result<EtherStatistics, LabError> {

@@ -1,8 +1,8 @@
 //! Flows through the tunnels of a lab's daemons.
 //!
 //! iperf3 generates the load: a client in the network namespace of the source and a server in that
-//! of the destination. Counters of the daemons, read before and after, tell what the scheme did for
-//! it.
+//! of the destination. Counters of the daemons, read before and after, show what the scheme did
+//! meanwhile.
 
 use crate::iperf::{Load, LoadError, Measured};
 use crate::tunnel::{Tunnel, address_v4};
@@ -23,13 +23,20 @@ use tokio::time::Instant;
 /// per datagram, one test in a thousand fails nevertheless.
 const ATTEMPTS: usize = 4;
 
+/// Data frames of a flow that its destination has heard since it started.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    frames: u64,
+    innovative: u64,
+}
+
 /// Flows in progress. Dropping this ends them at once.
 pub struct RunningFlows {
     /// Number of times that the flows were begun.
     attempt: usize,
     loads: Vec<Load>,
-    /// Frames heard and innovative frames of each flow at the start.
-    before: Vec<(u64, u64)>,
+    /// Counters of each flow's destination at the start.
+    before: Vec<Heard>,
     /// Coding counters of each node at the start.
     coded_before: BTreeMap<String, Coding>,
     begin: Instant,
@@ -66,6 +73,7 @@ impl Lab {
     /// # Errors
     /// [`LabError::Api`].
     pub async fn begin_flows(&mut self) -> Result<RunningFlows, LabError> {
+        // Counters run since the daemons started, so their values of now are subtracted later.
         let (loads, before) = (self.loads()?, self.heard().await?);
         let coded_before = self.coded().await?;
         let begin = Instant::now();
@@ -76,11 +84,12 @@ impl Lab {
         Ok(RunningFlows { attempt: 1, loads, before, coded_before, begin, running, sampled: None })
     }
 
-    /// Ends all flows and starts them again: one of them never began, and each is measured beside
-    /// the others.
+    /// Ends all flows and starts them again, because one of them never began. Flows are measured
+    /// under each other's load, so all must run at the same time.
     async fn begin_flows_again(&mut self, flows: RunningFlows) -> Result<RunningFlows, LabError> {
         let (attempt, sampled) = (flows.attempt + 1, flows.sampled);
-        // Dropping the futures kills the programs. Their ports must be free.
+
+        // Dropping the futures kills the programs. Wait for that, as their ports must be free.
         let mut running = flows.running;
         running.shutdown().await;
         let again = self.begin_flows().await?;
@@ -91,8 +100,8 @@ impl Lab {
         })
     }
 
-    /// Waits until all flows have ended and returns their result. Where the first datagram of one
-    /// is lost, all begin anew.
+    /// Waits until all flows have ended and returns their result. If the first datagram of one is
+    /// lost, all begin again.
     ///
     /// # Errors
     /// [`LabError::Iperf`], [`LabError::Flow`], and those of [`check`](Self::check).
@@ -125,10 +134,13 @@ impl Lab {
         let RunningFlows { loads, before, coded_before, begin, sampled, .. } = flows;
         let seconds = begin.elapsed().as_secs_f64();
 
-        // Combine the results of iperf3 with what the daemons counted meanwhile.
+        // Combine the results of iperf3 with the counters of the daemons: frames of each flow, and
+        // coding at each node.
         let heard = before.into_iter().zip(self.heard().await?);
         let each = loads.iter().zip(&measured).zip(heard);
-        let flows = each.map(|((load, measured), heard)| self.outcome_of(load, measured, heard));
+        let flows = each.map(|((load, measured), (before, after))| {
+            self.outcome_of(load, measured, before, after)
+        });
         let flows = flows.collect();
         let scheme = self.tunnel()?.scheme.clone();
         let coded = self.coded().await?.into_iter();
@@ -157,6 +169,10 @@ impl Lab {
         Ok(())
     }
 
+    /// Returns the lab's tunnel.
+    ///
+    /// # Errors
+    /// [`LabError::System`] if the lab was started without one.
     fn tunnel(&self) -> Result<&Tunnel, LabError> {
         let missing = || io::Error::other("the lab was started without a tunnel").into();
         self.tunnel.as_ref().ok_or_else(missing)
@@ -164,6 +180,8 @@ impl Lab {
 
     /// Returns the load of each flow.
     fn loads(&self) -> Result<Vec<Load>, LabError> {
+        // A UDP flow without a rate offers what the channel could carry at most: the gateway drops
+        // what the tunnel does not take.
         let tunnel = self.tunnel()?;
         let most_bps = self.scenario.medium_config().bit_rate_bps;
         let load = |(number, flow): (usize, &Flow)| Load {
@@ -189,12 +207,11 @@ impl Lab {
         }
     }
 
-    /// Returns, for each flow, the data frames that its destination heard and how many were
-    /// innovative.
-    async fn heard(&self) -> Result<Vec<(u64, u64)>, LabError> {
+    /// Returns, for each flow, what its destination has heard so far.
+    async fn heard(&self) -> Result<Vec<Heard>, LabError> {
         let views = self.flow_views().await?.into_iter();
-        let counts = |flow: Option<FlowView>| flow.map_or((0, 0), |f| (f.heard, f.innovative));
-        Ok(views.map(counts).collect())
+        let counts = |flow: FlowView| Heard { frames: flow.heard, innovative: flow.innovative };
+        Ok(views.map(|flow| flow.map(counts).unwrap_or_default()).collect())
     }
 
     /// Returns the destination's view of each flow, or `None` where it does not know the flow yet.
@@ -222,17 +239,20 @@ impl Lab {
         Ok(coded)
     }
 
-    /// Computes the result of one flow. `heard` are the destination's counters before and after.
+    /// Computes the result of one flow, with the destination's counters before and after it.
     fn outcome_of(
         &self,
         load: &Load,
         measured: &Measured,
-        heard: ((u64, u64), (u64, u64)),
+        before: Heard,
+        after: Heard,
     ) -> FlowOutcome {
         let name = |node: usize| self.scenario.nodes[node].name.clone();
-        let (before, after) = heard;
         let payload = load.payload() as u64;
         let is_udp = load.flow.transport == Transport::Udp;
+
+        // iperf3 counts bytes of payload. All datagrams of a UDP flow have one length, so bytes
+        // give packets. Throughput counts whole IP packets, as the simulator does.
         let (sent, delivered) = (measured.sent / payload, measured.bytes / payload);
         // Packets of the warm-up may arrive during the measurement, hence the minimum.
         let loss = 1.0 - delivered.min(sent) as f64 / sent.max(1) as f64;
@@ -250,8 +270,8 @@ impl Lab {
             jitter_s: measured.jitter_s,
             idle_rtt_s: self.idle_rtts.get(load.number).copied().flatten(),
             // The counters of a restarted daemon begin at zero again.
-            heard: after.0.saturating_sub(before.0),
-            innovative: after.1.saturating_sub(before.1),
+            heard: after.frames.saturating_sub(before.frames),
+            innovative: after.innovative.saturating_sub(before.innovative),
             tcp,
             ..FlowOutcome::default()
         }
@@ -261,6 +281,7 @@ impl Lab {
 /// Returns the kernel's statistics of a TCP connection that retransmitted `again` segments. The
 /// kernel counts no other segments: the rest follows from the bytes.
 fn tcp_outcome(load: &Load, measured: &Measured, again: u64) -> TcpOutcome {
+    // Segments of full length, as many as the bytes need.
     let payload = load.payload() as u64;
     let fresh = measured.sent.div_ceil(payload);
     TcpOutcome {
@@ -281,7 +302,8 @@ fn tcp_outcome(load: &Load, measured: &Measured, again: u64) -> TcpOutcome {
     }
 }
 
-/// Adds what the destinations have delivered at a time after the start of the first flow.
+/// Adds a sample: the packets that each destination has delivered so far. `at` is the time since
+/// the start of the first flow.
 fn add_sample(samples: &mut Samples, at: Duration, flows: &[Option<FlowView>]) {
     samples.seconds.push(at.as_secs_f64());
     for (delivered, flow) in samples.delivered.iter_mut().zip(flows) {
@@ -289,9 +311,9 @@ fn add_sample(samples: &mut Samples, at: Duration, flows: &[Option<FlowView>]) {
     }
 }
 
-/// Returns what a node coded between two readings. The counters of a restarted daemon begin at
-/// zero.
+/// Returns the coding statistics of a node between two readings.
 fn since(before: Option<&Coding>, after: &Coding) -> CodingOutcome {
+    // The counters of a restarted daemon begin at zero again, which must not underflow.
     let count = |of: fn(&Coding) -> u64| of(after).saturating_sub(before.map_or(0, of));
     let (sent, coded) = (count(|c| c.sent), count(|c| c.coded));
     let holds = after.holds.iter().map(|hold| hold.hold_s).sum::<f64>();

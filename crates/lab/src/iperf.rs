@@ -72,9 +72,12 @@ impl LoadError {
 impl Load {
     /// Generates the load, at the flow's start time after `begin`.
     pub(crate) async fn run(&self, begin: Instant) -> Result<Measured, LoadError> {
+        // The server is there before the flow starts, and is killed when this returns.
         let _receiver = self.server().spawn().map_err(LoadError::Program)?;
         let start = begin + self.flow.start;
         tokio::time::sleep_until(start).await;
+
+        // Over a bad path, connecting and reporting may take far longer than the load itself.
         let end = start + self.flow.warm_up + self.flow.duration + FINISH_TIMEOUT;
         let late = |_| LoadError::Failed("it did not end in time".into());
         timeout_at(end, self.send()).await.map_err(late)?
@@ -93,6 +96,7 @@ impl Load {
         }
     }
 
+    /// Returns the port of the flow's server.
     fn port(&self) -> String {
         (usize::from(FIRST_PORT) + self.number).to_string()
     }
@@ -182,6 +186,7 @@ pub(crate) struct Measured {
 
 /// Parses the client's report. The error is iperf3's message.
 fn read(report: &[u8]) -> Result<Measured, String> {
+    // After an error iperf3 still reports the parts that it measured, which are of no use.
     let report: Report = serde_json::from_slice(report).map_err(|e| format!("iperf3: {e}"))?;
     if let Some(error) = report.error {
         return Err(format!("iperf3: {}", error.trim_start_matches("error - ")));

@@ -28,7 +28,7 @@ pub use flows::RunningFlows;
 pub use ncmesh_node::etherd::EtherStatistics;
 pub use verify::same_contents;
 
-use config::node_config;
+use config::{Secrets, node_config};
 use ether::EtherThread;
 use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::{Peer, Recipients, SendRequest, Started, Status, Transfer};
@@ -89,6 +89,7 @@ enum Dir {
 impl Dir {
     /// Makes a temporary directory, or opens `kept`, which must be empty or absent.
     fn open(kept: Option<&Path>) -> std::io::Result<Self> {
+        // A directory with old nodes in it would bring back their state and their inboxes.
         let Some(dir) = kept else {
             return Ok(Self::Temporary(tempfile::Builder::new().prefix("ncmesh-lab-").tempdir()?));
         };
@@ -99,6 +100,7 @@ impl Dir {
         Ok(Self::Kept(std::path::absolute(dir)?))
     }
 
+    /// Returns the path of the directory.
     fn path(&self) -> &Path {
         match self {
             Self::Temporary(dir) => dir.path(),
@@ -107,12 +109,14 @@ impl Dir {
     }
 }
 
+/// Returns an error that names the path.
 fn named(path: &Path, problem: impl Display) -> std::io::Error {
     std::io::Error::other(format!("{}: {problem}", path.display()))
 }
 
 /// Checks that the paths of the daemons' API sockets are short enough.
 fn check_sockets(places: &[PathBuf]) -> std::io::Result<()> {
+    // Linux allows 107 bytes. A daemon could only report that it cannot bind its socket.
     let problem = "too long for a socket's path; choose a shorter directory (--dir)";
     places.iter().map(|place| place.join("state/api.sock")).try_for_each(|socket| {
         SocketAddr::from_pathname(&socket).map(drop).map_err(|_| named(&socket, problem))
@@ -142,16 +146,17 @@ impl Lab {
         let tunnel = scheme.map(|scheme| Tunnel::new(scheme, scenario, &simulation)).transpose()?;
 
         // Emulator and daemons share a token, the daemons share the network key.
-        let (mut token, mut key) = ([0; 16], [0; 32]);
-        getrandom::fill(&mut token).map_err(std::io::Error::from)?;
-        getrandom::fill(&mut key).map_err(std::io::Error::from)?;
-        let token = Token(token);
-        let ether = EtherThread::start(scenario.medium_config(), token, options.max_lag)?;
+        let mut secrets = Secrets { token: Token([0; 16]), key: [0; 32] };
+        getrandom::fill(&mut secrets.token.0).map_err(std::io::Error::from)?;
+        getrandom::fill(&mut secrets.key).map_err(std::io::Error::from)?;
+        let ether = EtherThread::start(scenario.medium_config(), secrets.token, options.max_lag)?;
 
+        // Every daemon gets a directory with its configuration. None is started yet, so that a
+        // wrong setting or a full disk leaves no process behind.
         let mut nodes = Vec::new();
         for (index, (node, place)) in scenario.nodes.iter().zip(places).enumerate() {
             let tunnel = tunnel.as_ref();
-            let config = node_config(scenario, index, ether.address(), (token, &key), tunnel);
+            let config = node_config(scenario, index, ether.address(), &secrets, tunnel);
             let process = NodeProcess::new(&node.name, place, options.program.clone(), &config);
             nodes.push(process.map_err(LabError::Directory)?);
         }
@@ -173,6 +178,8 @@ impl Lab {
         for node in 0..lab.nodes.len() {
             lab.wait_until_up(node).await?;
         }
+
+        // Links are measured from now on, when the last node is there.
         lab.started = Instant::now();
         Ok(lab)
     }
@@ -201,7 +208,9 @@ impl Lab {
     /// [`LabError::NodeEnded`], [`LabError::Ether`].
     pub fn check(&mut self) -> Result<(), LabError> {
         let ended = self.nodes.iter_mut().find_map(|node| node.check().err());
-        // If the emulator gives up, the daemons end too, and only the emulator knows why.
+
+        // If the emulator gives up, the daemons end too, and only the emulator knows why. So its
+        // error takes precedence.
         self.ether.check()?;
         ended.map_or(Ok(()), Err)
     }
@@ -211,6 +220,8 @@ impl Lab {
     /// # Errors
     /// [`LabError::Unreachable`], and those of [`check`](Self::check).
     pub async fn settle(&mut self, from: usize, to: &[usize]) -> Result<(), LabError> {
+        // Both must be true: all have measured for long enough, and routes are known. On weak
+        // links routes may come later.
         let settled = self.started + self.settling;
         loop {
             self.check()?;
@@ -227,6 +238,7 @@ impl Lab {
         }
     }
 
+    /// Returns the first of `to` to which the daemon of `from` knows no path.
     async fn first_unreachable(
         &self,
         from: usize,
@@ -250,6 +262,7 @@ impl Lab {
         file: &Path,
         scheme: &str,
     ) -> Result<String, LabError> {
+        // The daemon has another working directory.
         let path = std::path::absolute(file)?;
         let to = to.iter().map(|node| self.scenario.nodes[*node].name.clone()).collect();
         let request = SendRequest {
@@ -275,6 +288,7 @@ impl Lab {
     /// # Errors
     /// [`LabError::System`], [`LabError::Ether`].
     pub async fn kill(&mut self, node: usize) -> Result<(), LabError> {
+        // The emulator would take the radio for a slow one until several grants have expired.
         self.nodes[node].kill().await?;
         self.ether.set_up(node, false).await
     }
@@ -289,7 +303,10 @@ impl Lab {
         self.wait_until_up(node).await
     }
 
+    /// Waits until a node's daemon answers.
     async fn wait_until_up(&mut self, node: usize) -> Result<(), LabError> {
+        // Until its socket is there, every request fails. A daemon that has ended never answers,
+        // so `check` looks for that.
         let deadline = Instant::now() + READY_TIMEOUT;
         loop {
             self.check()?;
@@ -320,7 +337,9 @@ impl Lab {
         for node in to {
             let report = sent.receivers.iter().find(|report| usize::from(report.id) == node + 1);
             let Some(report) = report else { continue };
-            // A receiver that never heard of the transfer answers with an error.
+
+            // The source's word is not enough: the received file is compared with the sent one. A
+            // receiver that never heard of the transfer answers with an error.
             let received = self.transfer(*node, id).await.ok().and_then(|t| t.path);
             let verified = match &received {
                 Some(received) => same_contents(file, received).await?,
@@ -351,6 +370,7 @@ impl Lab {
         seconds: f64,
         carried: Carried,
     ) -> Result<Outcome, LabError> {
+        // Counters are read before the daemons end, as they are lost then.
         let mut nodes: BTreeMap<String, Usage> = BTreeMap::new();
         for node in &self.nodes {
             let status: Status = node.client().read("/v1/status").await?;
@@ -364,6 +384,8 @@ impl Lab {
     /// # Errors
     /// [`LabError::Ether`] if the emulator did not keep up with the wall clock.
     pub async fn stop(mut self) -> Result<EtherStatistics, LabError> {
+        // All are asked before the first is waited for, so that they end in parallel. The emulator
+        // comes last: a daemon without its radio would report an error.
         for node in &self.nodes {
             node.ask_to_end();
         }

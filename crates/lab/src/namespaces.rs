@@ -30,6 +30,7 @@ impl Namespaces {
     /// Makes the namespace of a node and returns its name.
     pub(crate) fn add(&mut self, node: usize) -> Result<String, LabError> {
         let name = format!("{PREFIX}{}-{}", std::process::id(), node + 1);
+        // The name is kept as soon as the namespace exists, so that it is removed whatever follows.
         ip(&["netns", "add", &name]).map_err(LabError::Namespaces)?;
         self.names.push(name.clone());
         ip(&["-n", &name, "link", "set", "lo", "up"]).map_err(LabError::Namespaces)?;
@@ -57,6 +58,7 @@ fn owner(name: &str) -> Option<u32> {
     lab.parse().ok()
 }
 
+/// Returns whether a process exists.
 fn is_running(process: u32) -> bool {
     Path::new("/proc").join(process.to_string()).exists()
 }

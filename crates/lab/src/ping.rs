@@ -25,6 +25,7 @@ fn rtts_s(output: &str) -> Vec<f64> {
     output.lines().filter_map(time).map(|ms| ms / 1e3).collect()
 }
 
+/// Returns the median; `None` without any value.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()

@@ -42,10 +42,12 @@ impl NodeProcess {
         Ok(Self { name: name.to_owned(), dir, program, client, child: None })
     }
 
+    /// Returns the client of the daemon's API.
     pub(crate) fn client(&self) -> &ApiClient {
         &self.client
     }
 
+    /// Returns the name of the node.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -60,6 +62,7 @@ impl NodeProcess {
         Ok(ticks / rustix::param::clock_ticks_per_second() as f64)
     }
 
+    /// Starts the daemon. Its log continues that of an earlier start.
     pub(crate) fn spawn(&mut self) -> Result<(), LabError> {
         let log = OpenOptions::new().create(true).append(true).open(self.dir.join("log"))?;
         let spawned = Command::new(&self.program)
@@ -90,12 +93,14 @@ impl NodeProcess {
         }
     }
 
+    /// Returns the last line of the log.
     fn last_log_line(&self) -> String {
         let log = fs::read(self.dir.join("log")).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         log.lines().last().unwrap_or("it says nothing").to_owned()
     }
 
+    /// Kills the daemon and waits until it is gone.
     pub(crate) async fn kill(&mut self) -> Result<(), LabError> {
         if let Some(mut child) = self.child.take() {
             child.kill().await?;
@@ -103,6 +108,7 @@ impl NodeProcess {
         Ok(())
     }
 
+    /// Asks the daemon to end properly.
     pub(crate) fn ask_to_end(&self) {
         let id = self.child.as_ref().and_then(Child::id).and_then(|id| i32::try_from(id).ok());
         if let Some(pid) = id.and_then(Pid::from_raw) {
@@ -111,6 +117,7 @@ impl NodeProcess {
         }
     }
 
+    /// Waits until the daemon has ended. Kills it if that takes too long.
     pub(crate) async fn wait_for_end(&mut self) {
         if let Some(mut child) = self.child.take() {
             // A process that does not end in time is killed when `child` is dropped.

@@ -32,6 +32,8 @@ impl Tunnel {
         scenario: &Scenario,
         simulation: &Simulation,
     ) -> Result<Self, LabError> {
+        // All nodes have the same MTU, so any of them knows the longest packet. The tunnel device
+        // refuses an MTU below its minimum.
         let flows = &scenario.flows;
         let from = flows.first().and_then(|flow| simulation.host(flow.from).stack());
         let mtu = from.and_then(|stack| stack.longest_packet(scheme)).unwrap_or(0);
@@ -41,6 +43,9 @@ impl Tunnel {
             let scheme = scheme.to_owned();
             return Err(LabError::TooLong { bytes, scheme, longest: mtu });
         }
+
+        // A missing program is reported before anything is made. A node may be an end of several
+        // flows, and has one namespace.
         iperf::check().map_err(LabError::Iperf)?;
         let mut namespaces = Namespaces::new();
         let mut ends = BTreeMap::new();
@@ -59,12 +64,15 @@ impl Tunnel {
 
     /// Returns the `[tunnel]` section of a node, or `None` if no flow ends there.
     pub(crate) fn section(&self, node: usize) -> Option<Table> {
+        // Routes name every other end by its node id, so that no name has to be looked up.
         let namespace = self.ends.get(&node)?;
         let mut address = vec![Value::from(format!("{}/16", address_v4(node)))];
         let others = || self.ends.keys().filter(|end| **end != node);
         let id = |end: &usize| Value::from(i64::from(node_id(*end).0));
         let mut routes: Table =
             others().map(|end| (address_v4(*end).to_string(), id(end))).collect();
+
+        // The kernel does not set up IPv6 on a device with a smaller MTU.
         if self.mtu >= V6_MTU_MIN {
             address.push(format!("{}/64", address_v6(node)).into());
             routes.extend(others().map(|end| (address_v6(*end).to_string(), id(end))));
@@ -84,6 +92,7 @@ pub(crate) fn address_v4(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 200, high, low)
 }
 
+/// Returns the IPv6 address of a node of the lab: a unique local address (RFC 4193).
 fn address_v6(node: usize) -> Ipv6Addr {
     Ipv6Addr::new(0xfd6e, 0x636d, 0x6573, 0x6800, 0, 0, 0, node_id(node).0)
 }

@@ -13,6 +13,7 @@ pub async fn same_contents(a: &Path, b: &Path) -> io::Result<bool> {
     tokio::task::spawn_blocking(move || same(&a, &b)).await.map_err(io::Error::other)?
 }
 
+/// Compares two files without reading either into memory as a whole.
 fn same(a: &Path, b: &Path) -> io::Result<bool> {
     let (a, b) = (File::open(a)?, File::open(b)?);
     if a.metadata()?.len() != b.metadata()?.len() {

@@ -24,10 +24,10 @@ use tokio::time::{Instant, sleep_until};
 
 /// Interval of rates over time, and of requests for the state of queues.
 const SAMPLE: Duration = Duration::from_secs(1);
-/// Length of packets where the scenario gives none, bytes: they fit frames of 1,472 bytes.
+/// Default length of packets, bytes. They fit frames of 1,472 bytes.
 const PACKET: usize = 1400;
 
-/// State of the daemons, as sampled.
+/// Samples of the daemons' state.
 #[derive(Default)]
 struct Seen {
     /// Counters and largest values of each queue, by node, group and next hop.
@@ -51,12 +51,14 @@ struct Times {
 }
 
 impl Times {
+    /// Returns the times of a stream in a run that starts at `start`.
     fn of(stream: &Stream, start: Instant) -> Self {
         let begins = start + stream.start;
         let counts_from = begins + stream.warm_up;
         Self { begins, counts_from, ends: counts_from + stream.duration }
     }
 
+    /// Returns the length of the measurement, s.
     fn seconds(&self) -> f64 {
         (self.ends - self.counts_from).as_secs_f64()
     }
@@ -78,7 +80,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Carries the scenario's streams by `scheme`.
+    /// Runs the scenario's streams by `scheme` and returns the result.
     ///
     /// # Errors
     /// [`LabError::Api`], [`LabError::System`], and those of [`check`](Self::check).
@@ -92,6 +94,7 @@ impl Lab {
         carried
     }
 
+    /// Runs the streams, without looking for the cause of a failure.
     async fn carry(&mut self, scheme: &str) -> Result<Outcome, LabError> {
         let start = Instant::now();
         let streams = self.scenario.streams.clone();
@@ -119,6 +122,7 @@ impl Lab {
             }
         }
 
+        // Combine the counts of each stream's source with those of its receivers.
         let seconds = start.elapsed().as_secs_f64();
         let cpu = cpu_before.into_iter().zip(self.cpu_times()?);
         let cpu = cpu.map(|((name, before), (_, after))| (name, (after - before) / seconds));
@@ -186,6 +190,7 @@ impl Lab {
         Ok(())
     }
 
+    /// Returns the result of one stream from the counts of its source and its receivers.
     fn outcome_of_stream(
         &self,
         stream: &Stream,

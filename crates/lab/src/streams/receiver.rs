@@ -41,15 +41,22 @@ pub(super) struct Received {
     corrupt: u64,
 }
 
-/// Time of arrival, layer of the port, and contents of a packet.
-type Arrival = (Instant, usize, Vec<u8>);
+/// A packet that arrived at the port of a layer.
+struct Arrival {
+    at: Instant,
+    layer: usize,
+    packet: Vec<u8>,
+}
 
 impl Receiver {
     /// Receives from joining to leaving, or to the end of the stream.
     pub(super) async fn run(self) -> Result<Received, LabError> {
+        // A receiver that leaves after the end of the stream leaves with it.
         let leaves = self.receiver.leave.map(|leave| self.times.begins + leave);
         let ends = leaves.unwrap_or(self.times.ends).min(self.times.ends);
         sleep_until(self.times.begins + self.receiver.join).await;
+
+        // A port for each layer. They are open before the daemon is asked to write to them.
         let (arrivals, mut arrived) = mpsc::channel(1024);
         let mut readers = JoinSet::new();
         let mut layers = Vec::new();
@@ -59,10 +66,12 @@ impl Receiver {
             readers.spawn(read(socket, layer, arrivals.clone()));
         }
         self.client.put::<ReceiveStream>("/v1/streams/received", &self.request(layers)).await?;
+
+        // Count packets until it is time to leave. The readers end when they are dropped.
         let mut received = Received { delivered: vec![0; self.names.len()], ..Received::default() };
         loop {
             tokio::select! {
-                Some(arrival) = arrived.recv() => self.take(&mut received, &arrival),
+                Some(arrival) = arrived.recv() => self.handle_arrival(&mut received, &arrival),
                 () = sleep_until(ends) => break,
             }
         }
@@ -71,6 +80,7 @@ impl Receiver {
         Ok(received)
     }
 
+    /// Returns the request that joins the group.
     fn request(&self, layers: Vec<Layer>) -> ReceiveStream {
         let utility = self.receiver.utility.clone();
         ReceiveStream {
@@ -85,7 +95,10 @@ impl Receiver {
         }
     }
 
-    fn take(&self, received: &mut Received, (at, layer, packet): &Arrival) {
+    /// Checks and counts a packet.
+    fn handle_arrival(&self, received: &mut Received, arrival: &Arrival) {
+        // The stamp: layer, number, and time of sending.
+        let Arrival { at, layer, packet } = arrival;
         let stamp = |from: usize| {
             packet.get(from..from + 8).and_then(|b| b.try_into().ok()).map(u64::from_be_bytes)
         };
@@ -93,11 +106,15 @@ impl Receiver {
             received.corrupt += 1;
             return;
         };
+
+        // A packet is corrupt if it came from the wrong port, has another length, or came twice.
         let own = usize::from(packet[0]) == *layer && packet.len() == self.packet.max(STAMP);
         if !own || !received.seen.insert((packet[0], number)) {
             received.corrupt += 1;
             return;
         }
+
+        // The time series covers the whole stream, the results only the measurement.
         let second = (*at - self.times.begins).as_nanos() / SAMPLE.as_nanos();
         let second = usize::try_from(second).unwrap_or(usize::MAX);
         if received.by_second.len() <= second {
@@ -112,6 +129,7 @@ impl Receiver {
 }
 
 impl Received {
+    /// Returns the result of the receiver. `layers` are its results by layer.
     pub(super) fn outcome(
         mut self,
         node: String,
@@ -142,11 +160,12 @@ impl Received {
     }
 }
 
+/// Passes the packets of a layer's port to the receiver until the receiver is gone.
 async fn read(socket: UdpSocket, layer: usize, arrivals: mpsc::Sender<Arrival>) -> io::Result<()> {
     let mut buffer = vec![0; 65_535];
     loop {
         let length = socket.recv(&mut buffer).await?;
-        let arrival = (Instant::now(), layer, buffer[..length].to_vec());
+        let arrival = Arrival { at: Instant::now(), layer, packet: buffer[..length].to_vec() };
         if arrivals.send(arrival).await.is_err() {
             return Ok(());
         }

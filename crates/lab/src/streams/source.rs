@@ -66,6 +66,7 @@ impl Source {
         }
     }
 
+    /// Sends packets to the layers' ports until the end of the stream.
     async fn send(&self, ports: &[u16]) -> io::Result<Sent> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
 
@@ -79,6 +80,8 @@ impl Source {
         let mut packet = vec![0; self.packet.max(STAMP)];
 
         loop {
+            // Wait for the layer that is due first. A source that is late sends without waiting,
+            // until it has caught up.
             let due = next.iter().min().copied().unwrap_or(self.times.ends);
             let now = Instant::now();
             if due.max(now) >= self.times.ends {
@@ -106,6 +109,7 @@ impl Source {
 
 /// Returns `n` ports that are free now.
 fn free_ports(n: usize) -> io::Result<Vec<u16>> {
+    // All are open at the same time, so that no port comes twice.
     let sockets: Vec<StdSocket> =
         (0..n).map(|_| StdSocket::bind((Ipv4Addr::LOCALHOST, 0))).collect::<Result<_, _>>()?;
     sockets.iter().map(|socket| Ok(socket.local_addr()?.port())).collect()
