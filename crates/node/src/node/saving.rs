@@ -7,7 +7,7 @@ use super::Node;
 use ncmesh_engine::file::{Stage, TransferStatus};
 use ncmesh_engine::time::Instant;
 use ncmesh_host::saving::Saver;
-use ncmesh_wire::FlowId;
+use ncmesh_wire::{FlowId, NodeId};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;

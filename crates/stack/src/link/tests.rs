@@ -47,9 +47,11 @@ impl Lone {
             asks: Vec::new(),
             late: late.to_vec(),
         };
-        let received = Received { epoch: 1, counter: u32::from(self.sent), at: at(ms) };
+        let start = StartId(1);
+        let received = Received { start, counter: u32::from(self.sent), at: at(ms) };
         self.link.handle_hello((ME, node), &hello, received, &mut self.rng);
-        self.link.note_frame(node, 1, (80, true), at(ms));
+        let frame = FrameHeard { len: 80, is_control: true, is_late: false };
+        self.link.note_frame((node, start), frame, at(ms));
     }
 
     fn review(&mut self, ms: u64) -> Vec<NodeId> {
