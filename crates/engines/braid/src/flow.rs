@@ -3,12 +3,13 @@
 use super::child::Child;
 use super::frame::{Header, LAST, State, WIDTH};
 use super::route::Route;
+use super::symbol;
 use super::upstream::Upstream;
 use ncmesh_code::{Coded, Window};
 use ncmesh_engine::Context;
 use ncmesh_engine::rng;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::coder::{pack, unpack};
+use ncmesh_engine::toolkit::coder::pack;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};
 use ncmesh_engine::topology::Metric;
@@ -65,6 +66,8 @@ pub(crate) struct Flow {
     needs: u32,
     /// The destination handed up, or gave up, the packets before this one.
     delivered: u32,
+    /// Packets of real-time traffic from there on that it handed up already.
+    early: BTreeSet<u32>,
     /// Packets sent as they are since the next hop is the same.
     sent: BTreeSet<u32>,
     /// Those of them that were sent since it was last heard.
@@ -107,6 +110,7 @@ impl Flow {
             window: Window::default(),
             needs: first,
             delivered: first,
+            early: BTreeSet::new(),
             sent: BTreeSet::new(),
             fresh: BTreeSet::new(),
             open: None,
@@ -165,8 +169,10 @@ impl Flow {
     /// bytes while it waits: a frame takes long, however little is in it.
     pub(crate) fn push(&mut self, packet: &[u8], longest: usize, now: Instant) {
         let symbol = pack(packet);
+        let is_alike = |last: &[u8]| symbol::is_real_time(last) == symbol::is_real_time(&symbol);
+        let fits = |last: &[u8]| is_alike(last) && last.len() + symbol.len() <= longest;
         if let Some(open) = self.open
-            && self.window.packet(open).is_some_and(|last| last.len() + symbol.len() <= longest)
+            && self.window.packet(open).is_some_and(fits)
             && self.window.append(open, &symbol)
         {
             return;
@@ -236,15 +242,26 @@ impl Flow {
         self.skip_to(oldest);
     }
 
-    /// Returns the next packets for this node's host, in order: those of one symbol. What is
-    /// missing for too long is given up, and so is what comes no more.
+    /// Returns the next packets for this node's host, in order: those of one symbol. Real-time
+    /// traffic waits for none before it. What is missing for too long is given up, and so is what
+    /// comes no more.
     pub(crate) fn pop_packets(&mut self, now: Instant) -> Option<Vec<Vec<u8>>> {
         loop {
             if let Some(symbol) = self.window.packet(self.delivered) {
-                let packets = packets_in(symbol);
+                let is_new = !self.early.remove(&self.delivered);
+                let packets = if is_new { symbol::packets(symbol) } else { Vec::new() };
                 self.delivered += 1;
                 self.skip_to(self.delivered);
                 self.gap_since = None;
+                if is_new {
+                    return Some(packets);
+                }
+                continue;
+            }
+            let mut here = self.window.leads(self.delivered).filter(|n| !self.early.contains(n));
+            if let Some((early, symbol)) = here.find_map(|n| Some((n, self.real_time(n)?))) {
+                let packets = symbol::packets(symbol);
+                self.early.insert(early);
                 return Some(packets);
             }
             let known =
@@ -266,6 +283,11 @@ impl Flow {
             }
             self.delivered = known;
         }
+    }
+
+    /// Returns the symbol of a packet of real-time traffic, if it is known here.
+    fn real_time(&self, packet: u32) -> Option<&[u8]> {
+        self.window.packet(packet).filter(|symbol| symbol::is_real_time(symbol))
     }
 
     /// Returns how many packets of its own host the source keeps for its next hop.
@@ -335,6 +357,7 @@ impl Flow {
         let start = if self.role == Role::Source { below } else { below.min(self.no_more) };
         let start = start.max(self.needs.saturating_sub(2 * CAPACITY));
         self.window.forget_before(start);
+        self.early = self.early.split_off(&self.delivered);
         self.since = self.since.split_off(&start);
         self.sent = self.sent.split_off(&start);
         self.fresh = self.fresh.split_off(&start);
@@ -519,23 +542,25 @@ impl Flow {
 
     // ---- time
 
-    /// Gives up packets that wait for too long. Returns how many.
-    pub(crate) fn expire(&mut self, now: Instant) -> u64 {
-        let Some(child) = &mut self.child else { return 0 };
-        let mut lost = 0;
-        for (lead, since) in self.since.range(child.state.needs..) {
-            if now < *since + LIFETIME {
-                break;
-            }
-            child.skip_to(lead + 1);
-            lost += 1;
-        }
-        if lost > 0 {
+    /// Gives up packets that wait for too long, those of real-time traffic after `deadline`.
+    /// Returns how many. One behind a packet that is still of use stays with it, for the next hop
+    /// is told of the first that comes.
+    pub(crate) fn expire(&mut self, deadline: Duration, now: Instant) -> u64 {
+        let Some(child) = &self.child else { return 0 };
+        let waiting = self.since.range(child.state.needs..);
+        let is_late = |lead: &u32, since: &Instant| {
+            let lifetime = if self.real_time(*lead).is_some() { deadline } else { LIFETIME };
+            now >= *since + lifetime
+        };
+        let late: Vec<u32> =
+            waiting.take_while(|(n, since)| is_late(n, since)).map(|(n, _)| *n).collect();
+        if let (Some(last), Some(child)) = (late.last(), &mut self.child) {
+            child.skip_to(last + 1);
             let needs = child.state.needs;
             self.skip_to(needs);
             self.forget();
         }
-        lost
+        late.len() as u64
     }
 
     /// Lets the node before this one know that there is room again.
@@ -562,14 +587,4 @@ impl Flow {
         let own = [gap, self.upstream.due(), Some(self.pacing.until())];
         next_hop.chain(own.into_iter().flatten())
     }
-}
-
-/// Returns the packets in a symbol; zeros end it. One whose check is wrong is empty.
-fn packets_in(mut symbol: &[u8]) -> Vec<Vec<u8>> {
-    let mut packets = Vec::new();
-    while let Some(unpacked) = unpack(symbol) {
-        packets.push(unpacked.packet.unwrap_or_default().to_vec());
-        symbol = unpacked.rest;
-    }
-    packets
 }

@@ -33,6 +33,7 @@
 //! | `child` | the next hop: what it has, and what should have arrived |
 //! | `upstream` | when the node before this one is told |
 //! | `route` | which node is the next hop |
+//! | `symbol` | what is in a symbol: packets, and whether they are of real-time traffic |
 //! | `pairs` | which packets of two flows go in one frame |
 //! | `turns` | who sends, of nodes that do not hear each other |
 //! | `frame`, `layout` | frames, and their description |
@@ -45,6 +46,7 @@ mod layout;
 mod pairs;
 mod route;
 mod status;
+mod symbol;
 mod turns;
 mod upstream;
 
@@ -430,7 +432,7 @@ impl Engine for Braid {
             self.flows.retain(|_, flow| cx.now.since(flow.heard_at.max(flow.sent_at)) < IDLE);
             for (ends, flow) in &mut self.flows {
                 flow.route(cx, METRIC);
-                for _ in 0..flow.expire(cx.now) {
+                for _ in 0..flow.expire(self.config.deadline(), cx.now) {
                     self.counters.lost(ends.0, ends.1);
                 }
             }

@@ -1,6 +1,7 @@
 //! Frames by their bytes, what one node takes and sends, and what liars achieve. Whole meshes: the
 //! tests of all tunnels.
 
+mod deadline;
 mod pairs;
 mod turns;
 
@@ -495,8 +496,12 @@ fn a_jump_to_the_last_number_takes_no_time() {
 #[test]
 fn settings_out_of_range_are_named() {
     for backlog in [0, 33] {
-        let error = BraidConfig { backlog }.check().unwrap_err();
+        let error = BraidConfig { backlog, ..BraidConfig::default() }.check().unwrap_err();
         assert_eq!(error, format!("backlog = {backlog}: allowed is 1 to 32 packets"));
+    }
+    for deadline_ms in [9, 2001] {
+        let error = BraidConfig { deadline_ms, ..BraidConfig::default() }.check().unwrap_err();
+        assert_eq!(error, format!("deadline_ms = {deadline_ms}: allowed is 10 to 2000"));
     }
 }
 
