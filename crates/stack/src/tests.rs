@@ -9,9 +9,15 @@ use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::registry::Registry;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_wire::{Cipher, NodeId, Salt, Sealer, Writer};
+use ncmesh_wire::{Cipher, Key, NodeId, Salt, Sealer, Writer};
 
 fn stack() -> Stack {
+    let mut stack = stack_with(Cipher::Null);
+    stack.trust_all();
+    stack
+}
+
+fn stack_with(cipher: Cipher) -> Stack {
     let config = StackConfig {
         node: NodeId(1),
         name: "n1".into(),
@@ -19,15 +25,13 @@ fn stack() -> Stack {
         epoch: 1,
         seed: 1,
         mtu: 1500,
-        cipher: Cipher::Null,
+        cipher,
         link: LinkConfig::default(),
         route: RouteConfig::default(),
         engines: toml::Table::new(),
         file: FileLimits::default(),
     };
-    let mut stack = Stack::new(config, Registry(&[]), Instant::default()).unwrap();
-    stack.trust_all();
-    stack
+    Stack::new(config, Registry(&[]), Instant::default()).unwrap()
 }
 
 /// Returns a hello frame of node 2 that tells its own state, without links.
@@ -53,6 +57,24 @@ fn a_kind_that_does_not_exist_is_counted_and_not_read() {
         assert_eq!(stack.counters.dropped(DropReason::Malformed), malformed);
         assert_eq!(stack.topology().state(NodeId(2)).is_some(), known);
     }
+}
+
+/// Whoever lacks the key makes a node keep nothing, and blocks no genuine frame.
+#[test]
+fn garbage_leaves_no_state() {
+    let key = |byte| Cipher::new(&Key::new([byte; 32]));
+    let (mut stack, mut storage) = (stack_with(key(1)), MemoryStorage::default());
+    for i in 0..2000u32 {
+        let salt = Salt([i as u8; 16]);
+        let datagram = hello(&mut Sealer::resume(key(2), NodeId(2), salt, 5000), control::HELLO);
+        stack.at(Instant::default(), &mut storage).handle_datagram(&datagram);
+    }
+    assert_eq!(stack.counters.dropped(DropReason::Unauthentic), 2000);
+    assert!(stack.control.peers.is_empty());
+    let datagram = hello(&mut Sealer::new(key(1), NodeId(2), Salt([7; 16])), control::HELLO);
+    stack.at(Instant::default(), &mut storage).handle_datagram(&datagram);
+    assert_eq!(stack.counters.dropped(DropReason::Unproven), 1);
+    assert!(!stack.control.peers.is_empty());
 }
 
 #[test]

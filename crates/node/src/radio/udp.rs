@@ -572,4 +572,26 @@ mod tests {
         let RadioEvent::Report(report) = event else { panic!("{event:?}") };
         assert_eq!(report.result, TxResult::Sent);
     }
+
+    /// Whoever floods a node must not make its loop run once for each of his frames.
+    #[tokio::test]
+    async fn frames_that_have_come_are_taken_without_waiting() {
+        let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let config = format!("interface = \"lo\"\nport = {port}\nbroadcast = \"127.255.255.255\"");
+        let mut radio = UdpRadio::open(&toml::from_str(&config).unwrap()).unwrap();
+        let other = std::net::UdpSocket::bind("127.0.0.2:0").unwrap();
+        for number in 0..3 {
+            other.send_to(&[number; 50], ("127.0.0.1", port)).unwrap();
+        }
+        let mut frame = Vec::new();
+        let event = radio.event(&mut frame).await.unwrap();
+        assert!(matches!(event, RadioEvent::Received { .. }) && frame == [0; 50]);
+        for number in 1..3 {
+            assert_eq!(radio.try_receive(&mut frame), Some(other.local_addr().unwrap()));
+            assert_eq!(frame, [number; 50]);
+        }
+        assert_eq!(radio.try_receive(&mut frame), None);
+    }
 }

@@ -60,6 +60,8 @@ pub(crate) struct Control {
     pub peers: Peers,
     /// Airtime that link states may use now, s, as of a time. Below 0 they must wait.
     budget: (f64, Instant),
+    /// Whether states that did not fit behind proofs are due before other proofs.
+    are_proofs_late: bool,
 }
 
 impl Control {
@@ -72,7 +74,13 @@ impl Control {
     ) -> Self {
         let route = Route::new(route, me, name, epoch, mtu.saturating_sub(MAX_HELLO), now);
         let peers = Peers::new(me, salt);
-        Self { link: Link::new(link, now), route, peers, budget: (0.0, now) }
+        Self {
+            link: Link::new(link, now),
+            route,
+            peers,
+            budget: (0.0, now),
+            are_proofs_late: false,
+        }
     }
 
     /// Returns the mesh as known here.
@@ -217,12 +225,16 @@ impl Control {
         let start = out.len();
         let digest = self.route.digest();
         let hello = self.link.hello(digest, cx.now, cx.rng);
-        let room = (cx.mtu - MAX_HELLO.min(cx.mtu)) / 2;
-        write_hello(&hello, &self.peers.proofs(room), out);
+        // A long state may not fit behind proofs. If one was left out, it goes first next time.
+        let room = if self.are_proofs_late { 0 } else { cx.mtu.saturating_sub(MAX_HELLO) / 2 };
+        let proofs = self.peers.proofs(room);
+        write_hello(&hello, &proofs, out);
         if self.may_spend() {
             let room = cx.mtu - (out.len() - start);
             self.route.fill_states(cx, room, hello_is_due, out);
         }
+        let states_wait = self.may_spend() && self.route.are_states_due(cx.now);
+        self.are_proofs_late = !proofs.is_empty() && states_wait;
         filled(HELLO)
     }
 

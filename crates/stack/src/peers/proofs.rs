@@ -36,6 +36,14 @@ pub(crate) struct Proofs {
 }
 
 impl Proofs {
+    /// Returns whether nothing is asked or proved.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.asked.is_empty()
+            && self.doubted.is_empty()
+            && self.echoes.is_empty()
+            && self.vouches.is_empty()
+    }
+
     /// Reads proofs.
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let halves = |byte: u8| (usize::from(byte >> 4), usize::from(byte & 0xF));

@@ -35,6 +35,10 @@ fn echo(salt: Salt, counter: u32) -> Proofs {
 }
 
 impl Peers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.senders.is_empty()
+    }
+
     /// Hears a frame. Returns whether it is of a current start.
     fn hear(&mut self, header: &Header, now: Instant) -> bool {
         assert!(self.is_new(header), "{header:?} was heard before");

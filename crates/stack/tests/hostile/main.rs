@@ -166,6 +166,23 @@ fn a_lie_about_this_node_is_outlived_if_it_can_be() {
     }
 }
 
+/// Each of two nodes with one id tells an epoch above that of the other.
+#[test]
+fn a_node_that_is_outbid_again_and_again_does_not_flood_the_mesh() {
+    let mut lone = Lone::settled();
+    let (mut epoch, mut raises) = (lone.stack.epoch(), 0);
+    for _ in 0..300 {
+        let state = whole(ME, 1, 0, epoch + 1, b"n1", &[]);
+        lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &state));
+        lone.hear_the_honest();
+        lone.run(200);
+        raises += u32::from(lone.stack.epoch() > epoch);
+        epoch = lone.stack.epoch();
+    }
+    // After pauses of 1, 2, 4, ... seconds.
+    assert!((3..8).contains(&raises), "{raises} times in a minute");
+}
+
 /// No epoch grows so far by itself, and nothing could outlive such a state.
 #[test]
 fn a_state_of_an_impossible_epoch_is_not_believed() {
