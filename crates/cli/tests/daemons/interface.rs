@@ -94,3 +94,26 @@ fn a_new_address_is_used_at_once() {
     mesh[1].wait_for_completion();
     wait_until("the source knows", || mesh[0].transfers()[0].ended);
 }
+
+#[test]
+fn where_frames_are_held_back_no_rate_need_be_set() {
+    let Some(segment) = Segment::new(2) else { return };
+    if !segment.slow_down(1, "4mbit") || !segment.slow_down(2, "4mbit") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let new = |(more, i): (&&str, u16)| {
+        Node::new(&dir.path().join(format!("n{i}")), segment.host(i.into()), i, more)
+    };
+    let mut mesh: Vec<Node> = ["", INBOX].iter().zip(1..).map(new).collect();
+    for node in &mut mesh {
+        node.edit("rate = \"8M\"\n", "");
+        node.start();
+    }
+    mesh[0].wait_for_peers(&["n2"]);
+    send(&mesh[0], "file", &contents(1_000_000, 1), "n2");
+    // Without a rate and without back-pressure no more than 1 Mbit/s would be sent.
+    let received = mesh[1].wait_for_completion();
+    assert!(received.kbit_s > 1000.0, "{} kbit/s", received.kbit_s);
+    assert!(!has_hint(&mesh[0], "takes every frame at once"));
+}

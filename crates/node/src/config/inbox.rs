@@ -8,8 +8,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Space that stays free on the inbox's file system unless `reserve` says otherwise, bytes.
-const DEFAULT_RESERVE: u64 = 16_000_000;
 /// Days for which parts of files are kept whose source is gone, unless `keep_days` says otherwise.
 const DEFAULT_KEEP_DAYS: u16 = 7;
 /// Length of a day.
@@ -43,8 +41,8 @@ pub struct InboxLimits {
 pub struct SpaceLimits {
     /// Most bytes of all files in the inbox together, those under way included.
     pub max_bytes: Option<u64>,
-    /// Bytes that stay free on the file system.
-    pub reserve: u64,
+    /// Bytes that stay free on the file system; `None` for a share of it.
+    pub reserve: Option<u64>,
 }
 
 /// Name or id of a node that may send files.
@@ -60,7 +58,7 @@ pub enum Sender {
 impl Default for InboxLimits {
     fn default() -> Self {
         Self {
-            space: SpaceLimits { max_bytes: None, reserve: DEFAULT_RESERVE },
+            space: SpaceLimits { max_bytes: None, reserve: None },
             allow_from: None,
             keep: DAY * u32::from(DEFAULT_KEEP_DAYS),
         }
@@ -72,7 +70,7 @@ impl From<&InboxSection> for InboxLimits {
         Self {
             space: SpaceLimits {
                 max_bytes: section.max_bytes.map(|bytes| bytes.0),
-                reserve: section.reserve.map_or(DEFAULT_RESERVE, |bytes| bytes.0),
+                reserve: section.reserve.map(|bytes| bytes.0),
             },
             allow_from: section.allow_from.clone(),
             keep: DAY * u32::from(section.keep_days),

@@ -40,7 +40,7 @@ fn the_inbox_has_limits() {
     let all =
         "max_bytes = \"2G\"\nreserve = 5_000\nallow_from = [\"barn\", 7, \"8\"]\nkeep_days = 1\n";
     let all = limits(all).unwrap();
-    assert_eq!(all.space, SpaceLimits { max_bytes: Some(2_000_000_000), reserve: 5000 });
+    assert_eq!(all.space, SpaceLimits { max_bytes: Some(2_000_000_000), reserve: Some(5000) });
     assert_eq!(all.keep, std::time::Duration::from_secs(86_400));
     let allowed = all.allow_from.unwrap();
     let is_allowed = |node, name| allowed.iter().any(|sender| sender.is(NodeId(node), name));

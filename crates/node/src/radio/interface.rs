@@ -94,6 +94,11 @@ impl Interface {
         self.addresses.first().copied()
     }
 
+    /// Returns whether this is one of its addresses.
+    pub(super) fn is_own(&self, address: Ipv4Addr) -> bool {
+        self.addresses.iter().any(|known| known.own == address)
+    }
+
     /// Returns whether a unicast frame to this neighbour waits for nothing.
     pub(super) fn is_resolved(&self, neighbor: Ipv4Addr) -> bool {
         self.resolved.contains(&neighbor)

@@ -364,8 +364,7 @@ impl UdpRadio {
 
     /// Returns whether a frame came from this node itself.
     fn is_own(&self, from: SocketAddr) -> bool {
-        let own = self.watch.interface().address().map(|address| IpAddr::V4(address.own));
-        Some(from.ip()) == own
+        matches!(from.ip(), IpAddr::V4(address) if self.watch.interface().is_own(address))
     }
 }
 

@@ -12,6 +12,11 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::path::Path;
 
+/// Share of the file system that stays free unless `reserve` is set, and the most that this is,
+/// bytes. Routers have small ones.
+const RESERVED_SHARE: u64 = 20;
+const MAX_RESERVE: u64 = 16_000_000;
+
 /// Returns the bytes that the files in an inbox take, those under way included. Ignores what is not
 /// a plain file, and directories that others made. Looks at nothing without a limit to check.
 pub(super) fn used(inbox: &Root, limits: &SpaceLimits) -> io::Result<u64> {
@@ -29,8 +34,10 @@ pub(super) fn used(inbox: &Root, limits: &SpaceLimits) -> io::Result<u64> {
 
 /// Checks that `bytes` more fit an inbox whose files take `used`. `on` is a file of it.
 pub(super) fn check(on: impl AsFd, used: u64, bytes: u64, limits: &SpaceLimits) -> io::Result<()> {
-    let StatVfs { f_bavail, f_frsize, .. } = fstatvfs(on)?;
-    let free = f_bavail.saturating_mul(f_frsize).saturating_sub(limits.reserve);
+    let StatVfs { f_blocks, f_bavail, f_frsize, .. } = fstatvfs(on)?;
+    let share = (f_blocks.saturating_mul(f_frsize) / RESERVED_SHARE).min(MAX_RESERVE);
+    let reserve = limits.reserve.unwrap_or(share);
+    let free = f_bavail.saturating_mul(f_frsize).saturating_sub(reserve);
     if bytes > free {
         let problem = format!("{bytes} bytes are needed, and {free} are free above the reserve");
         return Err(io::Error::new(ErrorKind::StorageFull, problem));

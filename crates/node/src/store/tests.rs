@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 /// No limits on space.
-const LIMITS: SpaceLimits = SpaceLimits { max_bytes: None, reserve: 0 };
+const LIMITS: SpaceLimits = SpaceLimits { max_bytes: None, reserve: Some(0) };
 
 /// A file with its manifest, and an inbox to receive it in.
 struct Fixture {
@@ -323,7 +323,7 @@ fn links_in_the_inbox_lead_nowhere() {
 #[test]
 fn announcements_claim_no_space_and_batches_no_more_than_is_allowed() {
     let fixture = Fixture::new(300_000);
-    let limits = SpaceLimits { max_bytes: Some(1_000_000), reserve: 0 };
+    let limits = SpaceLimits { max_bytes: Some(1_000_000), reserve: Some(0) };
     let mut storage = FileStorage::new(limits);
     for serial in 0..60 {
         let manifest = fixture.another(serial);
@@ -351,7 +351,7 @@ fn announcements_claim_no_space_and_batches_no_more_than_is_allowed() {
     let refused = prepare(fixture.inbox.path(), &fixture.another(99), &limits);
     assert_eq!(refused.unwrap_err(), Obstacle::Refused(Refusal::NoSpace));
 
-    let reserve = SpaceLimits { max_bytes: None, reserve: u64::MAX };
+    let reserve = SpaceLimits { max_bytes: None, reserve: Some(u64::MAX) };
     let refused = prepare(fixture.inbox.path(), &fixture.another(99), &reserve);
     assert_eq!(refused.unwrap_err(), Obstacle::Refused(Refusal::NoSpace));
 }
@@ -414,7 +414,7 @@ fn a_file_that_was_begun_waits_for_space_and_keeps_what_it_has() {
     let (mut storage, _) = fixture.prepare();
     fixture.write(&mut storage, 1);
     drop(storage);
-    let full = SpaceLimits { max_bytes: Some(0), reserve: 0 };
+    let full = SpaceLimits { max_bytes: Some(0), reserve: Some(0) };
     let waits = prepare(fixture.inbox.path(), &fixture.manifest, &full).unwrap_err();
     let Obstacle::Temporary(problem) = waits else { panic!("{waits:?}") };
     assert!(problem.contains("max_bytes"), "{problem}");

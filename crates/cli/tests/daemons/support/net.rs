@@ -65,6 +65,20 @@ impl Segment {
         ip(&format!("-n {} {args}", self.names[i])).unwrap();
     }
 
+    /// Lets the interface of host `i` send no faster than `rate`, such as `4mbit`, and hold back
+    /// what comes faster, as drivers do. Returns whether that is possible; if not, prints the
+    /// reason, and the test must be skipped.
+    pub(crate) fn slow_down(&self, i: usize, rate: &str) -> bool {
+        let exec = ["netns", "exec", self.host(i)];
+        let add = ["tc", "qdisc", "add", "dev", "mesh0", "root"];
+        let limit = ["tbf", "rate", rate, "burst", "1600", "latency", "100ms"];
+        let added = run("ip", &[&exec[..], &add, &limit].concat());
+        if let Err(reason) = &added {
+            println!("SKIPPED: tc cannot hold frames back here: {reason}");
+        }
+        added.is_ok()
+    }
+
     /// Adds the interface of host `i`.
     pub(crate) fn plug(&self, i: usize) -> Result<(), String> {
         let (bridge, host) = (&self.names[0], &self.names[i]);
