@@ -1,6 +1,6 @@
 //! Headers in front of an ncmesh frame in a capture.
 //!
-//! They are those that a monitor-mode interface of a station in an IBSS captures: radiotap
+//! A monitor-mode interface of a station in an IBSS captures the same headers: radiotap
 //! (radiotap.org), the 802.11 header of a data frame (IEEE 802.11-2016, 9.3.2.1) and LLC/SNAP.
 //! Fields that the medium does not model have fixed values.
 

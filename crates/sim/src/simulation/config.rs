@@ -15,8 +15,8 @@ use rand_core::RngCore;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
-/// Doublings of a millisecond between two starts, so that flows of one are never taken for those of
-/// the next.
+/// Binary logarithm of the milliseconds by which the epochs of two starts of a node differ. They
+/// are 17 minutes, so that flows of one start are never taken for flows of the next.
 const BETWEEN_STARTS: u32 = 20;
 
 /// Configuration of a simulation. Node i of the mesh has radio i and id i + 1.

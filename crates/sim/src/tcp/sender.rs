@@ -52,7 +52,7 @@ struct SentSegment {
     begin: u64,
     end: u64,
     sent_at: Instant,
-    /// Number of the transmission. Tells apart what was sent at the same instant.
+    /// Number of the transmission. It distinguishes transmissions of the same instant.
     transmission: u64,
     state: State,
     is_retransmitted: bool,

@@ -235,7 +235,7 @@ impl RunningFlow {
         let seconds =
             if until > meter.counts_from { (until - meter.counts_from).as_secs_f64() } else { 0.0 };
 
-        // Counters of the nodes run from the start, so those of before the measurement are
+        // Counters of the nodes run from their start, so their values before the measurement are
         // subtracted. Packets offered and not taken were refused by the gateway, or still wait.
         let heard = meter.heard(sim);
         let taken = meter.taken(sim).saturating_sub(meter.taken_before);
