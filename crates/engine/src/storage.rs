@@ -14,6 +14,9 @@ pub enum StorageError {
     /// The file is gone or cannot be read.
     #[error("the file cannot be read any more")]
     Unreadable,
+    /// The file cannot be read for now: the disk does not answer as it should.
+    #[error("the file cannot be read for now")]
+    Busy,
     /// No space left.
     #[error("no space is left")]
     NoSpace,
@@ -27,7 +30,8 @@ pub trait Storage {
     /// Fills `data` with the bytes at `offset` of a file that this node sends.
     ///
     /// # Errors
-    /// [`StorageError::Unreadable`] if the file is gone, or shorter than it was.
+    /// [`StorageError::Unreadable`] if the file is gone, or shorter than it was;
+    /// [`StorageError::Busy`] if it may be readable later.
     fn read(&mut self, flow: FlowId, offset: u64, data: &mut [u8]) -> Result<(), StorageError>;
 
     /// Writes a complete and verified batch at its `offset`. After a restart, `hash` tells whether

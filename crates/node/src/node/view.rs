@@ -73,10 +73,9 @@ impl Node {
                  nodes"
             ));
         }
+        let waiting = self.files.waiting().chain(self.storage.unread());
         hints.extend(
-            self.files
-                .waiting()
-                .map(|(flow, problem)| format!("{flow} waits and is tried again: {problem}")),
+            waiting.map(|(flow, problem)| format!("{flow} waits and is tried again: {problem}")),
         );
         hints.extend(self.chores.problems().map(|(what, why)| {
             format!(

@@ -34,6 +34,8 @@ pub struct FileStorage {
     /// Bytes that each inbox takes, as far as is known. The operator names the inboxes.
     used: BTreeMap<PathBuf, u64>,
     limits: SpaceLimits,
+    /// Files sent that cannot be read for now, and why.
+    unread: BTreeMap<FlowId, String>,
 }
 
 /// A file being received.
@@ -50,7 +52,13 @@ impl FileStorage {
     /// Returns a storage without files, whose inboxes keep to `limits`.
     #[must_use]
     pub fn new(limits: SpaceLimits) -> Self {
-        Self { outgoing: BTreeMap::new(), incoming: BTreeMap::new(), used: BTreeMap::new(), limits }
+        Self {
+            outgoing: BTreeMap::new(),
+            incoming: BTreeMap::new(),
+            used: BTreeMap::new(),
+            limits,
+            unread: BTreeMap::new(),
+        }
     }
 
     /// Registers the file that is sent as `flow`.
@@ -68,16 +76,32 @@ impl FileStorage {
     pub fn close(&mut self, flow: FlowId) {
         self.outgoing.remove(&flow);
         self.incoming.remove(&flow);
+        self.unread.remove(&flow);
+    }
+
+    /// Returns the files that cannot be read for now, and why.
+    pub fn unread(&self) -> impl Iterator<Item = (FlowId, &str)> {
+        self.unread.iter().map(|(flow, why)| (*flow, why.as_str()))
     }
 }
 
 impl Storage for FileStorage {
     fn read(&mut self, flow: FlowId, offset: u64, data: &mut [u8]) -> Result<(), StorageError> {
         let file = self.outgoing.get(&flow).ok_or(StorageError::Unreadable)?;
-        file.read_exact_at(data, offset).map_err(|e| {
-            tracing::warn!("{flow}: cannot read at {offset}: {e}");
-            StorageError::Unreadable
-        })
+        match file.read_exact_at(data, offset) {
+            Ok(()) => {
+                self.unread.remove(&flow);
+                Ok(())
+            }
+            Err(e) => {
+                tracing::warn!("{flow}: cannot read at {offset}: {e}");
+                if !is_temporary(&e) {
+                    return Err(StorageError::Unreadable);
+                }
+                self.unread.insert(flow, e.to_string());
+                Err(StorageError::Busy)
+            }
+        }
     }
 
     fn write(

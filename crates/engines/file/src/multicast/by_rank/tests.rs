@@ -4,9 +4,9 @@ use super::super::engine::{FileMulticast, PacketConfig};
 use super::super::frame::{self, Coding, RankReport, Ranked, RankedHeader};
 use super::wants::Wants;
 use ncmesh_engine::counters::{Counters, DropReason};
-use ncmesh_engine::file::{BatchSet, FileLimits, Geometry, Manifest, Outgoing, merkle};
+use ncmesh_engine::file::{BatchSet, FileLimits, Geometry, Manifest, Outgoing, Stage, merkle};
 use ncmesh_engine::rng::{stream, unit};
-use ncmesh_engine::storage::MemoryStorage;
+use ncmesh_engine::storage::{MemoryStorage, Storage, StorageError};
 use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Topology;
@@ -32,11 +32,38 @@ type Hostile = Box<dyn FnMut(Instant, &mut ChaCha8Rng) -> Option<Sent>>;
 
 struct Node {
     engine: FileMulticast,
-    storage: MemoryStorage,
+    storage: Faulty,
     counters: Counters,
     events: VecDeque<Event>,
     rng: ChaCha8Rng,
     sent: BTreeMap<u8, u32>,
+}
+
+/// Storage in memory that fails as long as it is to.
+#[derive(Default)]
+struct Faulty {
+    memory: MemoryStorage,
+    fails: bool,
+}
+
+impl Storage for Faulty {
+    fn read(&mut self, flow: FlowId, offset: u64, data: &mut [u8]) -> Result<(), StorageError> {
+        if self.fails { Err(StorageError::Busy) } else { self.memory.read(flow, offset, data) }
+    }
+
+    fn write(
+        &mut self,
+        flow: FlowId,
+        batch: u32,
+        offset: u64,
+        data: &[u8],
+        hash: &merkle::Hash,
+    ) -> Result<(), StorageError> {
+        if self.fails {
+            return Err(StorageError::NoSpace);
+        }
+        self.memory.write(flow, batch, offset, data, hash)
+    }
 }
 
 struct Net {
@@ -79,7 +106,7 @@ impl Net {
         rng.fill_bytes(&mut contents);
         let node = |id: NodeId| Node {
             engine: FileMulticast::by_rank(SERVICE, PACKETS, FileLimits::default()),
-            storage: MemoryStorage::default(),
+            storage: Faulty::default(),
             counters: Counters::default(),
             events: VecDeque::new(),
             rng: stream(seed, id, "by_rank", "engine"),
@@ -103,7 +130,7 @@ impl Net {
             open: false,
         };
         let source = net.nodes.get_mut(&NodeId(1)).unwrap();
-        source.storage.provide(FLOW, net.contents.clone());
+        source.storage.memory.provide(FLOW, net.contents.clone());
         let mesh = (&net.topology, now);
         source.with(NodeId(1), mesh, |engine, cx| engine.send(cx, outgoing)).unwrap();
         net
@@ -198,7 +225,7 @@ impl Net {
     }
 
     fn has_file(&self, node: u16) -> bool {
-        self.nodes[&NodeId(node)].storage.received(FLOW) == self.contents
+        self.nodes[&NodeId(node)].storage.memory.received(FLOW) == self.contents
             && self.nodes[&NodeId(node)].engine.transfers().iter().any(|t| t.finished.is_some())
     }
 
@@ -415,4 +442,29 @@ fn a_packet_that_does_not_fit_the_file_is_malformed() {
         net.hear(NodeId(2), NodeId(1), frame::DATA, &body);
     }
     assert_eq!(net.dropped(2, DropReason::Malformed), before + 3);
+}
+
+#[test]
+fn a_source_that_cannot_read_for_a_while_goes_on_when_it_can() {
+    let mut net = Net::new(&line(&[1.0, 1.0]), &[3], 1);
+    net.nodes.get_mut(&NodeId(1)).unwrap().storage.fails = true;
+    assert_eq!(net.run(&[3], 5), None);
+    let source = net.nodes.get_mut(&NodeId(1)).unwrap();
+    assert_eq!((source.engine.transfers()[0].stage, source.events.len()), (Stage::Open, 0));
+    source.storage.fails = false;
+    assert!(net.run(&[3], 10).is_some());
+}
+
+#[test]
+fn a_relay_that_cannot_write_for_a_while_passes_on_and_gets_the_file_when_it_can() {
+    let mut net = Net::new(&line(&[1.0, 1.0]), &[2, 3], 1);
+    net.nodes.get_mut(&NodeId(2)).unwrap().storage.fails = true;
+    assert!(net.run(&[3], 10).is_some(), "it still forwards");
+    let mesh = (&net.topology, net.now);
+    let relay = net.nodes.get_mut(&NodeId(2)).unwrap();
+    assert_eq!(relay.engine.transfers()[0].stage, Stage::Open);
+    relay.storage.fails = false;
+    let none = BatchSet::none(Geometry::new(FILE as u64, 16, 200).unwrap().batches());
+    relay.with(NodeId(2), mesh, |engine, cx| engine.accept(cx, FLOW, none));
+    assert!(net.run(&[2], 10).is_some());
 }

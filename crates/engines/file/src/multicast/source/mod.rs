@@ -89,6 +89,9 @@ pub(super) struct FileSource {
     encoders: BTreeMap<u32, Encoder>,
     /// Where batches are read to.
     scratch: Vec<u8>,
+    /// When the file is read again that could not be read, and how often that failed in a row.
+    reread_at: Instant,
+    read_failures: u32,
 }
 
 impl FileSource {
@@ -129,6 +132,8 @@ impl FileSource {
             encoder: None,
             encoders: BTreeMap::new(),
             scratch: Vec::new(),
+            reread_at: now,
+            read_failures: 0,
             manifest: outgoing.manifest,
         }
     }
@@ -261,6 +266,7 @@ impl FileSource {
     pub(super) fn is_ready(&self, now: Instant) -> bool {
         let has_packet = self.turn.as_ref().is_none_or(|turn| turn.next_packet(now).is_some());
         now >= self.rate_limiter.hold_until()
+            && now >= self.reread_at
             && self.may_start(now)
             && has_packet
             && self.next_batch().is_some()
@@ -271,8 +277,12 @@ impl FileSource {
         if !self.is_open() {
             return None;
         }
-        let times =
-            [self.rate_limiter.hold_until(), self.announce_timer.next_at(), self.started + GRACE];
+        let times = [
+            self.rate_limiter.hold_until(),
+            self.announce_timer.next_at(),
+            self.started + GRACE,
+            self.reread_at,
+        ];
         let turn = self.turn.as_ref().and_then(|turn| turn.poll_timeout(after));
         times.into_iter().filter(|t| *t > after).chain(turn).min()
     }
@@ -349,6 +359,7 @@ impl FileSource {
     pub(super) fn may_start_by_half(&self, now: Instant) -> bool {
         let in_reach = || self.receivers.values().filter(|r| r.is_reachable);
         let answered = in_reach().filter(|r| r.state != ReceiverState::Invited).count();
-        self.is_open() && (now >= self.started + GRACE || 2 * answered >= in_reach().count().max(1))
+        let has_begun = now >= self.started + GRACE || 2 * answered >= in_reach().count().max(1);
+        self.is_open() && now >= self.reread_at && has_begun
     }
 }

@@ -9,12 +9,27 @@ use crate::multicast::routing::Forwarding;
 use crate::multicast::scheme::{Scheme, Switching};
 use ncmesh_code::{Encoder, draw};
 use ncmesh_engine::file::{SendFailure, merkle};
+use ncmesh_engine::storage::StorageError;
+use ncmesh_engine::time::Duration;
+use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::{Context, Event, Filled};
 use rand_core::RngCore;
 
 /// Most batches that are kept ready to code: those that children are about to finish, and those
 /// that others are on already.
 const MAX_ENCODERS: usize = 8;
+/// Pauses between attempts to read a file that cannot be read for now.
+const REREAD_PAUSES: Backoff =
+    Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(64) };
+
+/// Why a batch cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LoadError {
+    /// It cannot be read for now.
+    Later,
+    /// The file cannot be sent any more.
+    Failed(SendFailure),
+}
 
 impl FileSource {
     /// Appends a data packet. Begins a turn if none is under way. Returns `None` if there is
@@ -68,9 +83,8 @@ impl FileSource {
     fn begin_turn(&mut self, cx: &mut Context<'_>, scheme: &dyn Scheme) -> Option<()> {
         let assignment = self.next_assignment(cx, scheme)?;
         let batch = assignment.batch;
-        if let Err(failure) = self.load(batch, cx) {
-            self.close(CloseReason::Failed(failure), cx.now);
-            cx.events.push_back(Event::SendFailed(self.manifest.flow, failure));
+        if let Err(e) = self.load(batch, cx) {
+            self.handle_load_error(e, cx);
             return None;
         }
 
@@ -96,7 +110,7 @@ impl FileSource {
     }
 
     /// Appends coding vector and payload of a packet of `batch`: the one of this index as it is, or
-    /// a random combination. Returns `None` if the batch cannot be read, which ends the transfer.
+    /// a random combination. Returns `None` if the batch cannot be read.
     pub(in crate::multicast) fn encode(
         &mut self,
         cx: &mut Context<'_>,
@@ -109,9 +123,8 @@ impl FileSource {
             if self.encoders.len() >= MAX_ENCODERS {
                 self.encoder = self.encoders.pop_first().map(|(_, encoder)| encoder);
             }
-            if let Err(failure) = self.load(batch, cx) {
-                self.close(CloseReason::Failed(failure), cx.now);
-                cx.events.push_back(Event::SendFailed(self.manifest.flow, failure));
+            if let Err(e) = self.load(batch, cx) {
+                self.handle_load_error(e, cx);
                 return None;
             }
             self.encoders.insert(batch, self.encoder.take()?);
@@ -122,16 +135,34 @@ impl FileSource {
         Some(())
     }
 
+    /// Ends the transfer, or reads again later what may be readable then.
+    fn handle_load_error(&mut self, e: LoadError, cx: &mut Context<'_>) {
+        match e {
+            LoadError::Later => {
+                self.reread_at = cx.now + REREAD_PAUSES.pause(self.read_failures);
+                self.read_failures = self.read_failures.saturating_add(1);
+            }
+            LoadError::Failed(failure) => {
+                self.close(CloseReason::Failed(failure), cx.now);
+                cx.events.push_back(Event::SendFailed(self.manifest.flow, failure));
+            }
+        }
+    }
+
     /// Reads a batch into the encoder. Fails if it is not what was announced: receivers would find
     /// it forged, again and again.
-    fn load(&mut self, batch: u32, cx: &mut Context<'_>) -> Result<(), SendFailure> {
+    fn load(&mut self, batch: u32, cx: &mut Context<'_>) -> Result<(), LoadError> {
         let g = self.manifest.geometry;
         self.scratch.resize(g.data_len(batch), 0);
-        cx.storage
-            .read(self.manifest.flow, g.offset(batch), &mut self.scratch)
-            .map_err(|_| SendFailure::Unreadable)?;
+        cx.storage.read(self.manifest.flow, g.offset(batch), &mut self.scratch).map_err(
+            |e| match e {
+                StorageError::Busy => LoadError::Later,
+                _ => LoadError::Failed(SendFailure::Unreadable),
+            },
+        )?;
+        self.read_failures = 0;
         if self.tree.leaf(batch) != Some(&merkle::leaf(&self.scratch)) {
-            return Err(SendFailure::Changed);
+            return Err(LoadError::Failed(SendFailure::Changed));
         }
 
         // The batch proves itself: its branch of the hash tree travels with it.
@@ -140,8 +171,9 @@ impl FileSource {
         if self.encoder.as_ref().is_none_or(|encoder| encoder.shape() != shape) {
             self.encoder = Some(Encoder::new(shape));
         }
-        let encoder = self.encoder.as_mut().ok_or(SendFailure::Unreadable)?;
-        encoder.load(&self.scratch).map_err(|_| SendFailure::Changed)
+        let unreadable = LoadError::Failed(SendFailure::Unreadable);
+        let encoder = self.encoder.as_mut().ok_or(unreadable)?;
+        encoder.load(&self.scratch).map_err(|_| LoadError::Failed(SendFailure::Changed))
     }
 }
 
