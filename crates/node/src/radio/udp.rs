@@ -3,7 +3,7 @@
 //! Data waits here, where it can still be coded, and not in the driver's queue. So the send buffer
 //! holds four frames, and the next frame is made when less than half of it is in use: the driver
 //! never runs out of frames, and at most two or three are made in advance. Drivers that let go of a
-//! frame as soon as they have it give no such back-pressure; then [`Pacing`] alone holds frames
+//! frame as soon as they have it give no such back-pressure; then the rate limit alone holds frames
 //! back.
 //!
 //! Unicast frames go to the address that their receiver was last heard from, if the kernel knows
@@ -11,7 +11,7 @@
 //! address: a frame that waits for an answer to ARP would hold back all frames behind it for up to
 //! three seconds. A socket of their own makes sure of that.
 //!
-//! What the interface can do is watched ([`Watch`]). While it cannot send, nothing is asked of the
+//! What the interface can do is watched by rtnetlink. While it cannot send, nothing is asked of the
 //! node, and nothing is lost. Only IPv4 is used, because IPv6 has no broadcast.
 
 use super::addresses::Addresses;
