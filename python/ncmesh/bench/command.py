@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,11 @@ def check_floor(rows: Sequence[Row], defaults: Mapping[str, str], floor: float) 
 
 
 def _measure(args: argparse.Namespace) -> tuple[list[Row], table.Made]:
-    """Make the runs; rows are in the order of services, meshes, cases, numbers and schemes."""
+    """
+    Make the runs; rows are in the order of services, meshes, cases, numbers and schemes.
+
+    Those of cases that depend on others come last.
+    """
     services = [SERVICES[name] for name in args.service or SERVICES]
     names = {service.name: schemes.chosen(service.name, args.schemes) for service in services}
     services = [service for service in services if names[service.name]]
@@ -162,9 +167,23 @@ def _measure(args: argparse.Namespace) -> tuple[list[Row], table.Made]:
             mesh, [case for case in service.receivers if case in cases], numbers
         )
     ]
-    rows = _run(instances, names, args)
+    rows = _run([of for of in instances if of[1].case not in of[0].loads], names, args)
+    # Some cases offer a share of what was carried at best.
+    rows += _run([_loaded(*of, rows) for of in instances if of[1].case in of[0].loads], names, args)
     defaults = {service.name: schemes.default(service.name) for service in services}
     return rows, table.Made(_command(args), left_out, defaults)
+
+
+def _loaded(service: Service, of: Instance, rows: Sequence[Row]) -> tuple[Service, Instance]:
+    """Return an instance that offers its share of the best goodput of the case it refers to."""
+    load = service.loads[of.case]
+    carried = replace(of, case=load.of).parameters
+    goodputs = [
+        row["goodput_bps"]
+        for row in rows
+        if row["service"] == service.name and carried.items() <= row.items()
+    ]
+    return service, replace(of, rate_bps=max(1, round(load.share * max(goodputs))))
 
 
 def _cases(args: argparse.Namespace, services: Sequence[Service]) -> Sequence[str]:
@@ -176,8 +195,9 @@ def _cases(args: argparse.Namespace, services: Sequence[Service]) -> Sequence[st
         if case not in known:
             message = f'no case is called "{case}"; there are: {_quoted(known)}'
             raise FailureError(Kind.USAGE, message)
-    cases: Sequence[str] = args.cases
-    return cases
+    # The runs that others depend on are made, too.
+    loads = {case: load for service in services for case, load in service.loads.items()}
+    return [*args.cases, *(loads[case].of for case in args.cases if case in loads)]
 
 
 def _run(

@@ -33,6 +33,8 @@ class Instance:
     number: int
     source: str
     receivers: tuple[str, ...]
+    rate_bps: int | None = None
+    """Rate that is offered, where the case has one."""
 
     @property
     def seed(self) -> int:

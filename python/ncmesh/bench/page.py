@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +14,7 @@ from ncmesh.bench.compare import Cell, geometric_mean
 from ncmesh.bench.files import replace
 from ncmesh.bench.service import Row
 from ncmesh.bench.table import Made
+from ncmesh.bench.tunnel import FOUR, LOADS, SHORT
 
 TITLES = {"file": "Files", "tunnel": "Tunnels", "stream": "Streams"}
 HOW_COMPARED = {
@@ -22,7 +24,7 @@ HOW_COMPARED = {
     ),
     "tunnel": (
         "One flow from one node to another: UDP for which a packet always waits, or one TCP "
-        "connection. Compared by goodput."
+        "connection. Compared by goodput. Other loads have a table below."
     ),
     "stream": "Two layers to four receivers, compared by the mean rate of a receiver.",
 }
@@ -32,6 +34,8 @@ MEASURES: dict[str, tuple[str, Callable[[Row], float]]] = {
     "tunnel": ("goodput, kbit/s", lambda row: row["goodput_bps"] / 1e3),
     "stream": ("rate of a receiver, kbit/s", lambda row: row["mean_rate_bps"] / 1e3),
 }
+# Cases of tunnels that have pictures and tables of their own; the others share a table.
+TUNNEL_CASES = ("UDP", "TCP")
 # A scheme is to be no worse than this share of the best other one anywhere.
 FLOOR = 0.95
 WORST = 10
@@ -87,6 +91,10 @@ def _standings(by_service: dict[str, list[Cell]], made: Made) -> list[str]:
 def _section(service: str, of: Sequence[Cell], made: Made, directory: Path) -> str:
     """Write the pictures of a service and return its part of the page."""
     scheme, title = made.defaults[service], TITLES[service]
+    others = [cell for cell in of if service == "tunnel" and cell.case not in TUNNEL_CASES]
+    of = [cell for cell in of if service != "tunnel" or cell.case in TUNNEL_CASES]
+    if not of:
+        return "\n\n".join([f"## {title}", *_other_loads(others), f"From `{made.command}`."])
     several = len(compare.schemes(of)) > 1
     parts = [f"## {title}", _wrapped(HOW_COMPARED[service])]
     if several:
@@ -116,7 +124,9 @@ def _section(service: str, of: Sequence[Cell], made: Made, directory: Path) -> s
     if service == "tunnel":
         parts += ["### Beside the bound of a flow", "\n".join(_goodput_bounds(of))]
     parts += [f"### {title} by mesh", "\n".join(_by_mesh(service, of))]
-    worst = compare.below(of, scheme, FLOOR)
+    if others:
+        parts += _other_loads(others)
+    worst = compare.below([*of, *others], scheme, FLOOR)
     if worst:
         parts += [f"### Where `{scheme}` loses most", "\n".join(_losses(worst, scheme))]
     parts.append(f"From `{made.command}`.")
@@ -193,6 +203,42 @@ def _goodput_bounds(of: Sequence[Cell]) -> list[str]:
                     f"| {statistics.median(cliques):.2f} | {none} of {len(rows)} |"
                 )
     return lines
+
+
+def _other_loads(of: Sequence[Cell]) -> list[str]:
+    """Return a table of the cases besides saturated flows: medians over all instances."""
+    names = compare.schemes(of)
+    lines = [
+        f"| case | median, worst | {' | '.join(f'`{name}`' for name in names)} |",
+        f"| --- | --- |{' --- |' * len(names)}",
+    ]
+    for case in compare.cases(of):
+        if case in LOADS:
+            heading, value, worst = "share that arrives", _share, min
+        elif case == FOUR:
+            heading, value, worst = "goodput of all, kbit/s", _kilobits, min
+        else:
+            what = "time" if case == SHORT else "round trip"
+            heading, value, worst = f"{what}, ms", _milliseconds, max
+        shown = []
+        for name in names:
+            rows = [cell.rows[name] for cell in of if cell.case == case and name in cell.rows]
+            values = [value(row) for row in rows]
+            shown.append(f"{statistics.median(values):.3g}, {worst(values):.3g}" if values else "-")
+        lines.append(f"| {case} | {heading} | {' | '.join(shown)} |")
+    return ["### Tunnels: other loads", "\n".join(lines)]
+
+
+def _share(row: Row) -> float:
+    return float(row["goodput_bps"] / row["rate_bps"])
+
+
+def _kilobits(row: Row) -> float:
+    return float(row["goodput_bps"] / 1e3)
+
+
+def _milliseconds(row: Row) -> float:
+    return 1e3 / row["score"] if row["score"] else math.inf
 
 
 def _by_mesh(service: str, of: Sequence[Cell]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ncmesh.bench.instances import Instance, group
@@ -11,6 +11,15 @@ from ncmesh.bench.meshes import Mesh
 from ncmesh.campaign.runs import Run
 
 Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a case offers: a share of the best goodput of another case."""
+
+    of: str
+    """The other case."""
+    share: float
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,8 @@ class Service:
     """A row of the table in a line for people."""
     limit_s: Callable[[Instance], float | None] = lambda _: None
     """Time after which a run is given up, s."""
+    loads: Mapping[str, Load] = field(default_factory=dict)
+    """Cases whose rate depends on the runs of another case."""
 
     def instances(self, mesh: Mesh, cases: Sequence[str], numbers: Sequence[int]) -> list[Instance]:
         """Return the instances of a mesh."""

@@ -61,6 +61,8 @@ SCHEMA = pa.schema(
         ("bound_bps", pa.float64()),
         ("clique_bound_bps", pa.float64()),
         ("delay_s", pa.float64()),
+        ("least_bps", pa.float64()),
+        ("rate_bps", pa.int64()),
         # Streams.
         ("rates_bps", pa.list_(pa.float64())),
         ("mean_rate_bps", pa.float64()),
@@ -95,16 +97,18 @@ def row(service: Service, instance: Instance, run: Row, bounds: Bounds, commit: 
         "source": instance.source,
         "receivers": list(instance.receivers),
         "commit": commit,
+        "rate_bps": instance.rate_bps,
         **service.read(instance, run),
     }
-    if service is not stream.STREAM:
+    has_bound = service is file.FILE or tunnel.has_bound(instance.case)
+    if service is not stream.STREAM and has_bound:
         bound = bounds.of(instance)
         found["bound"], found["clique_bound"] = bound.total, bound.clique
     if service is file.FILE:
         size = file.size_of(instance.case)
         found["bound_s"] = least_seconds(bound.total, size, mesh.air)
         found["clique_bound_s"] = least_seconds(bound.clique, size, mesh.air)
-    if service is tunnel.TUNNEL:
+    if service is tunnel.TUNNEL and has_bound:
         found["bound_bps"] = most_bps(bound.total, mesh.air)
         found["clique_bound_bps"] = most_bps(bound.clique, mesh.air)
     return found
