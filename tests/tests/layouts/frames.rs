@@ -58,6 +58,11 @@ pub(crate) fn simulated() -> Vec<Body> {
             ServiceKind::Stream => stream(&mut s, entry.name),
         }
     }
+    for entry in REGISTRY.of(ServiceKind::Tunnel) {
+        let mut s = Simulation::new(line_with_detour()).unwrap();
+        s.observe(Box::new(Rc::clone(&collected)));
+        one_way(&mut s, entry.name);
+    }
     // In a crowd with poor links some node misses something, and compares.
     let mut s = Simulation::new(crowd()).unwrap();
     s.observe(Box::new(Rc::clone(&collected)));
@@ -97,6 +102,16 @@ fn cross(s: &mut Simulation, scheme: &str) {
     s.run_for(Duration::from_secs(3));
 }
 
+/// Sends packets over node 1, to which node 3 can answer over node 2 only.
+fn one_way(s: &mut Simulation, scheme: &str) {
+    s.set_loss(3, 1, 1.0).unwrap();
+    s.run_for(Duration::from_secs(20));
+    for _ in 0..100 {
+        let _ = s.send_packet(scheme, 0, 3, &contents(200));
+        s.run_for(Duration::from_millis(15));
+    }
+}
+
 /// Streams two layers to two nodes, and ends the stream.
 fn stream(s: &mut Simulation, scheme: &str) {
     let utility = UtilityConfig { name: "linear".into(), ..UtilityConfig::default() };
@@ -116,7 +131,7 @@ fn stream(s: &mut Simulation, scheme: &str) {
 }
 
 /// Titles of the golden vectors in the wire format: sender, service and kind.
-const GOLDEN: [(&str, u16, u8, u8); 33] = [
+const GOLDEN: [(&str, u16, u8, u8); 34] = [
     ("Hello.", 3, 0, 0),
     ("Hello with states.", 3, 0, 0),
     ("Probe.", 3, 0, 1),
@@ -143,6 +158,7 @@ const GOLDEN: [(&str, u16, u8, u8); 33] = [
     ("`core_nc` data, combined.", 3, 23, 1),
     ("`core_nc` count.", 1, 23, 2),
     ("`core_nc` feedback.", 4, 23, 3),
+    ("`core_nc` relayed feedback.", 4, 23, 4),
     ("xor, one packet.", 2, 21, 1),
     ("xor, two packets.", 2, 21, 1),
     ("xor, report.", 1, 21, 2),

@@ -5,6 +5,7 @@
 //! | 1 | [`DataFrame`] | all, by broadcast | |
 //! | 2 | [`CountFrame`] | the next hop | packet count report |
 //! | 3 | [`FeedbackFrame`] | the previous hop | stop, packet request, NACK, next generation |
+//! | 4 | [`RelayedFeedback`] | the previous hop, over other nodes | the same |
 //!
 //! A parser accepts only frames whose fields agree with each other, so that the rest of the engine
 //! need not check them again. Layouts: `docs/reference/wire-format.md`.
@@ -18,6 +19,8 @@ use ncmesh_wire::{NodeId, Reader, Writer};
 pub(crate) const COUNT: u8 = 2;
 /// Kind of a feedback frame.
 pub(crate) const FEEDBACK: u8 = 3;
+/// Kind of feedback that goes over other nodes.
+pub(crate) const RELAYED: u8 = 4;
 
 /// Most packets of a generation.
 pub(crate) const MAX_GENERATION_SIZE: u8 = 120;
@@ -346,6 +349,38 @@ impl FeedbackFrame {
     }
 }
 
+/// Feedback on its way over other nodes, because the previous hop does not hear its author.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RelayedFeedback {
+    /// Node that passes it on, or is answered.
+    pub next_hop: NodeId,
+    /// Node that says so.
+    pub author: NodeId,
+    pub feedback: FeedbackFrame,
+}
+
+impl RelayedFeedback {
+    /// Appends the frame body to `out`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        Writer::new(out).node(self.next_hop).node(self.author);
+        self.feedback.write(out);
+    }
+
+    /// Reads what [`write`](Self::write) wrote.
+    ///
+    /// # Errors
+    /// [`Malformed`] as [`FeedbackFrame::parse`], and if a node answers itself.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(body);
+        let (next_hop, author) = (r.node()?, r.node()?);
+        let feedback = FeedbackFrame::parse(r.rest())?;
+        if author == feedback.to {
+            return Err(Malformed);
+        }
+        Ok(Self { next_hop, author, feedback })
+    }
+}
+
 // ---- traces
 
 /// Summarises a frame body of the scheme `name` for traces; `None` if it is malformed.
@@ -358,6 +393,7 @@ pub(crate) fn summary(name: &'static str, kind: u8, body: &[u8]) -> Option<Summa
         }
         COUNT => (CountFrame::parse(body).ok()?.header.id, "count"),
         FEEDBACK => (FeedbackFrame::parse(body).ok()?.id, "feedback"),
+        RELAYED => (RelayedFeedback::parse(body).ok()?.feedback.id, "relayed feedback"),
         _ => return None,
     };
     let flow = Some(flow_of(id.flow.source, id.flow.destination));

@@ -1,6 +1,6 @@
 //! Descriptions of the frames of CORE and its baseline.
 
-use crate::frame::{COUNT, FEEDBACK, MAX_GENERATION_SIZE, MAX_LINK_REPORTS, MAX_WINDOW};
+use crate::frame::{COUNT, FEEDBACK, MAX_GENERATION_SIZE, MAX_LINK_REPORTS, MAX_WINDOW, RELAYED};
 use ncmesh_engine::layout::{
     Check, Count, FlowOf, INSTANCE, Is, Layout, Length, Part, bits, bytes, field, node, u8, u16,
     u32,
@@ -8,7 +8,7 @@ use ncmesh_engine::layout::{
 use ncmesh_engine::tunnel::DATA;
 
 /// Layouts of the frames of this engine and of its baseline.
-pub(crate) const LAYOUTS: &[Layout] = &[PACKETS, POLL, ANSWER];
+pub(crate) const LAYOUTS: &[Layout] = &[PACKETS, POLL, ANSWER, RELAYED_ANSWER];
 
 const ENDS: FlowOf = FlowOf::Ends("packet.source", "packet.destination");
 
@@ -120,6 +120,58 @@ const POLL: Layout = Layout {
 
 const REQUESTS: &[(u64, &str)] = &[(0, "stop"), (1, "more"), (2, "next generation")];
 
+/// What a node answers.
+const SAID: Part = Part::Include(&[
+    INSTANCE,
+    field(node("next_hop", "Next hop", "the node that is answered")),
+    field(u32("core.generation", "Generation", "")),
+    NUMBER,
+    field(
+        u8(
+            "core.request",
+            "Request",
+            "stop: all there is has arrived; next generation: the destination has this one",
+        )
+        .named(REQUESTS),
+    ),
+    field(u8(
+        "core.missing_alone",
+        "Packets missing, alone",
+        "packets that are missing, if they come alone",
+    )),
+    field(u8(
+        "core.missing_combined",
+        "Packets missing, combined",
+        "the same if they come combined with the flow they last were combined with; 255: not \
+         known",
+    )),
+    field(u16("core.progress", "Progress", "ranks of the node and of those behind it, summed")),
+    field(bytes(
+        "core.missing_numbers",
+        Length::Prefixed(0, MAX_GENERATION_SIZE as usize),
+        "Numbers of missing packets",
+        "of `cope` only",
+    )),
+    field(
+        u8("core.links", "Links", "how many transmitters it reports on")
+            .within(0, MAX_LINK_REPORTS as u64),
+    ),
+    Part::Repeat(
+        Count::Field("core.links"),
+        &[Part::Group {
+            name: "core.link",
+            label: "Link",
+            text: "Link from {core.transmitter}: {core.received} of {core.sent} received",
+            parts: &[
+                field(node("core.transmitter", "Transmitter", "")),
+                field(u16("core.received", "Received", "data frames heard of it")),
+                field(u16("core.sent", "Sent", "data frames that it sent meanwhile")),
+                Part::Check(Check::AtMost("core.received", "core.sent")),
+            ],
+        }],
+    ),
+]);
+
 const ANSWER: Layout = Layout {
     kind: FEEDBACK,
     name: "feedback",
@@ -127,54 +179,19 @@ const ANSWER: Layout = Layout {
     info: "{packet.source} to {packet.destination} generation {core.generation}: {core.request}",
     flow: ENDS,
     batch: Some("core.generation"),
+    parts: &[SAID],
+};
+
+const RELAYED_ANSWER: Layout = Layout {
+    kind: RELAYED,
+    name: "relayed feedback",
+    info: "{packet.source} to {packet.destination} generation {core.generation}: {core.request}, \
+           by {core.author}",
     parts: &[
-        INSTANCE,
-        field(node("next_hop", "Next hop", "the node that is answered")),
-        field(u32("core.generation", "Generation", "")),
-        NUMBER,
-        field(
-            u8(
-                "core.request",
-                "Request",
-                "stop: all there is has arrived; next generation: the destination has this one",
-            )
-            .named(REQUESTS),
-        ),
-        field(u8(
-            "core.missing_alone",
-            "Packets missing, alone",
-            "packets that are missing, if they come alone",
-        )),
-        field(u8(
-            "core.missing_combined",
-            "Packets missing, combined",
-            "the same if they come combined with the flow they last were combined with; 255: not \
-             known",
-        )),
-        field(u16("core.progress", "Progress", "ranks of the node and of those behind it, summed")),
-        field(bytes(
-            "core.missing_numbers",
-            Length::Prefixed(0, MAX_GENERATION_SIZE as usize),
-            "Numbers of missing packets",
-            "of `cope` only",
-        )),
-        field(
-            u8("core.links", "Links", "how many transmitters it reports on")
-                .within(0, MAX_LINK_REPORTS as u64),
-        ),
-        Part::Repeat(
-            Count::Field("core.links"),
-            &[Part::Group {
-                name: "core.link",
-                label: "Link",
-                text: "Link from {core.transmitter}: {core.received} of {core.sent} received",
-                parts: &[
-                    field(node("core.transmitter", "Transmitter", "")),
-                    field(u16("core.received", "Received", "data frames heard of it")),
-                    field(u16("core.sent", "Sent", "data frames that it sent meanwhile")),
-                    Part::Check(Check::AtMost("core.received", "core.sent")),
-                ],
-            }],
-        ),
+        field(node("core.passes_on", "Passed on by", "the node that passes it on, or is answered")),
+        field(node("core.author", "Author", "the node that says so, not the one that is answered")),
+        SAID,
+        Part::Check(Check::Differ("core.author", "next_hop")),
     ],
+    ..ANSWER
 };

@@ -163,10 +163,12 @@ impl LinkMeter {
     }
 
     /// Returns in how many broadcast copies a count or feedback goes to a neighbour. `None` where
-    /// unicast is better: over a good link, and where frames are lost to collisions.
+    /// unicast is better: over a good link, and where frames are lost to collisions. Over one that
+    /// brings no acknowledgment back, the MAC would send as often as it may.
     pub(crate) fn copies(&self, topology: &Topology, me: NodeId, to: NodeId) -> Option<u32> {
         let (quiet, busy) = (topology.delivery(me, to), self.success(topology, me, me, to));
-        let pays = quiet > 0.0 && quiet < COPIES_BELOW && busy >= MIN_CLEAR * quiet;
+        let is_poor = quiet < COPIES_BELOW && busy >= MIN_CLEAR * quiet;
+        let pays = quiet > 0.0 && (is_poor || topology.delivery(to, me) == 0.0);
         // All n copies are lost with (1 - r)^n.
         let copies = (COPIES_LOST.ln() / (1.0 - busy).ln()).ceil();
         pays.then_some((copies as u32).clamp(1, MAX_COPIES))

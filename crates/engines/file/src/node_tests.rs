@@ -59,7 +59,7 @@ fn a_packet_that_would_not_fit_a_frame_when_sent_on_is_malformed() {
     let datagram = heard(&mut sealer, 1, |out| {
         let mut w = Writer::new(out);
         w.node(NodeId(2)).u32(1).u16(1).u32(1).u32(0).u8(32).u8(1);
-        w.u8(1).node(NodeId(1)).u16(256).u8(0).bytes(&[1; 1440]);
+        w.u8(1).node(NodeId(1)).u16(256).u8(0).bytes(&[1; 1432]);
     });
     assert!(datagram.len() <= 1500);
     stack.at(Instant::default(), &mut storage).handle_datagram(&datagram);

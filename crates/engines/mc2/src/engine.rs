@@ -40,6 +40,8 @@ pub struct Mc2 {
     /// Flow of the data frame that the MAC has.
     on_air: Option<FlowKey>,
     access: ChannelAccess,
+    /// Whether the MAC is known not to know who received a frame, so that next hops report it.
+    needs_reports: bool,
     /// Flows that have begun at this node in its present epoch.
     flows_begun: u32,
     /// Version of the mesh by which the flows that begin here were routed.
@@ -57,6 +59,7 @@ impl Mc2 {
             on_air: None,
             access: ChannelAccess::default(),
             flows_begun: 0,
+            needs_reports: false,
             topology_version: 0,
         }
     }
@@ -166,7 +169,13 @@ impl Mc2 {
     fn reroute(&mut self, cx: &Context<'_>) {
         for flow in self.flows.values_mut().filter(|flow| flow.ingress.is_some()) {
             let FlowInstance { source, destination, .. } = flow.instance;
-            let best = PathSet::best(cx.topology, source, destination, self.config.paths);
+            let best = PathSet::best(
+                cx.topology,
+                source,
+                destination,
+                self.config.paths,
+                self.needs_reports,
+            );
             if let Some(paths) = best {
                 flow.reroute(paths, cx.topology, cx.me);
             }
@@ -273,6 +282,11 @@ impl Engine for Mc2 {
 
     fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
         self.access.mac_reports = report.heard_by.is_some();
+        if self.needs_reports == self.access.mac_reports {
+            // Only now it is known how the channel is shared. The best paths may be others.
+            self.needs_reports = !self.access.mac_reports;
+            self.topology_version = 0;
+        }
         let Some(flow) = self.on_air.take().and_then(|key| self.flows.get_mut(&key)) else {
             return;
         };
@@ -310,7 +324,8 @@ impl TunnelEngine for Mc2 {
         // The first packet begins the flow.
         let key = (cx.me, to);
         if !self.flows.contains_key(&key) {
-            let paths = PathSet::best(cx.topology, cx.me, to, self.config.paths);
+            let paths =
+                PathSet::best(cx.topology, cx.me, to, self.config.paths, self.needs_reports);
             let paths = paths.ok_or(PacketError::NoPath(to))?;
             make_room(&mut self.flows, &key, MAX_FLOWS, |flow| flow.heard_at);
             self.flows_begun += 1;

@@ -6,12 +6,16 @@
 
 use crate::hops::MAX_HOPS;
 use ncmesh_engine::Malformed;
-use ncmesh_engine::topology::Topology;
+use ncmesh_engine::topology::{LEAST_BACK, Topology};
 use ncmesh_wire::{NodeId, Reader, Writer};
 use pathfinding::directed::yen::yen;
 
 /// Most nodes that carry a flow. The next hops of each are bits of a word.
 pub(crate) const MAX_NODES: usize = 16;
+
+/// Factor on the quality of a link that brings nothing back. A node learns from its next hops what
+/// arrived, so such a link is the last resort.
+const UNANSWERED: f64 = LEAST_BACK;
 
 /// Units of cost for each factor e of delivery. Costs are integers, so that every machine compares
 /// paths alike.
@@ -29,15 +33,21 @@ pub(crate) struct PathSet {
 impl PathSet {
     /// Joins the best `k` paths from `source` to `destination`. Leaves out a path that together
     /// with better ones would make a cycle, or exceed [`MAX_NODES`] or [`MAX_HOPS`]. Returns `None`
-    /// if there is no path.
+    /// if there is no path. Where the MAC does not know who received a frame, the flow
+    /// `needs_reports` of its nodes.
     pub(crate) fn best(
         topology: &Topology,
         source: NodeId,
         destination: NodeId,
         k: usize,
+        needs_reports: bool,
     ) -> Option<Self> {
         let links = |from: &NodeId| -> Vec<(NodeId, u64)> {
-            topology.links_from(*from).map(|(to, delivery)| (to, cost(delivery))).collect()
+            let quality = |to, delivery| {
+                let is_silent = needs_reports && topology.delivery(to, *from) == 0.0;
+                if is_silent { UNANSWERED * delivery } else { delivery }
+            };
+            topology.links_from(*from).map(|(to, d)| (to, cost(quality(to, d)))).collect()
         };
 
         // Yen's algorithm lists loop-free paths by their cost. The best one always fits; each other

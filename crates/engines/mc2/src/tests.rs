@@ -20,7 +20,7 @@ fn diamond(p: f64, q: f64) -> Topology {
 }
 
 fn best_paths(topology: &Topology, from: u16, to: u16, k: usize) -> Option<PathSet> {
-    PathSet::best(topology, NodeId(from), NodeId(to), k)
+    PathSet::best(topology, NodeId(from), NodeId(to), k, true)
 }
 
 /// Returns the paths from node 2 to its neighbour node 4.

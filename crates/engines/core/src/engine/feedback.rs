@@ -1,12 +1,14 @@
 //! Count and feedback frames heard: whether what was sent was enough (CORE, sections 4 and 6, and
 //! table 3).
 
-use super::{Core, Handled};
-use crate::frame::{CountFrame, FeedbackFrame, Request, UNKNOWN};
+use super::{Core, FEEDBACK_METRIC, Handled};
+use crate::frame::{CountFrame, FeedbackFrame, RelayedFeedback, Request, UNKNOWN};
 use crate::generation::Stage;
 use crate::sending::Missing;
 use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::toolkit::passing::is_passed_on;
 use ncmesh_engine::{Context, Frame};
+use ncmesh_wire::{NodeId, StartId};
 
 impl Core {
     /// Handles a poll of the previous hop: queues feedback, or polls the next hop in turn.
@@ -48,15 +50,45 @@ impl Core {
     /// Handles feedback of the next hop, or overhears that of another node.
     pub(super) fn handle_feedback(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) -> Handled {
         let feedback = FeedbackFrame::parse(frame.body).map_err(|_| DropReason::Malformed)?;
+        let (author, next_hop) = (frame.sender, feedback.to);
+        self.pass_on(cx, RelayedFeedback { next_hop, author, feedback: feedback.clone() });
+        self.take_feedback(cx, (author, frame.start), feedback)
+    }
+
+    /// Handles feedback that went over other nodes, or passes it on.
+    pub(super) fn handle_relayed(&mut self, cx: &mut Context<'_>, frame: &Frame<'_>) -> Handled {
+        let relayed = RelayedFeedback::parse(frame.body).map_err(|_| DropReason::Malformed)?;
+        self.pass_on(cx, relayed.clone());
+        self.take_feedback(cx, (relayed.author, frame.start), relayed.feedback)
+    }
+
+    /// Passes feedback on if this node is on its way.
+    fn pass_on(&mut self, cx: &mut Context<'_>, relayed: RelayedFeedback) {
+        let RelayedFeedback { next_hop, author, ref feedback } = relayed;
+        let key = (feedback.id, author, feedback.to);
+        if is_passed_on(cx.topology, cx.me, (author, next_hop, feedback.to), FEEDBACK_METRIC)
+            && !self.passing.admit(key, relayed, cx.now)
+        {
+            cx.counters.drop(DropReason::Full);
+        }
+    }
+
+    /// Handles what a node says, with the start of the one that was heard to say so.
+    fn take_feedback(
+        &mut self,
+        cx: &mut Context<'_>,
+        (author, start): (NodeId, StartId),
+        feedback: FeedbackFrame,
+    ) -> Handled {
         let id = feedback.id;
-        self.meter.record_reports(frame.sender, &feedback.links, cx.now);
+        self.meter.record_reports(author, &feedback.links, cx.now);
         self.regions_outdated = true;
 
         // The previous hop passes on to its own previous hop that the destination is done. So it
         // has received this node's feedback.
         if feedback.to != cx.me {
             let flow = self.flows.get(&id.flow);
-            let was_told = flow.is_some_and(|flow| flow.previous_hop == Some(frame.sender));
+            let was_told = flow.is_some_and(|flow| flow.previous_hop == Some(author));
             if was_told && feedback.request == Request::NextGeneration {
                 self.feedback.drop_acknowledged(|known| *known == id);
             }
@@ -66,7 +98,7 @@ impl Core {
         let flow = self.flows.get_mut(&id.flow).ok_or(DropReason::UnknownFlow)?;
         let is_source = flow.is_source();
         let generation = flow.generations.get_mut(&id.number).ok_or(DropReason::Stale)?;
-        if !generation.feedback_filter.accept(frame.sender, frame.start, feedback.number)
+        if !generation.feedback_filter.accept(author, start, feedback.number)
             || !generation.is_open()
         {
             return Ok(());
@@ -107,7 +139,7 @@ impl Core {
             // transmissions of which enough arrive. It is limited by this node's rank, as more
             // packets would not be innovative.
             Request::More => {
-                let success = self.meter.success(cx.topology, cx.me, cx.me, frame.sender);
+                let success = self.meter.success(cx.topology, cx.me, cx.me, author);
                 let transmissions =
                     |packets| self.parameters.redundancy.transmissions(packets, success);
                 let unknown = feedback.missing_combined.saturating_sub(feedback.missing_alone);

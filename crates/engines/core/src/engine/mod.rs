@@ -16,7 +16,7 @@ use crate::config::CoreConfig;
 use crate::feedback_queue::FeedbackQueue;
 use crate::flow::{Flow, FlowKey, Role};
 use crate::flow_table::FlowTable;
-use crate::frame::{COUNT, DataFrame, FEEDBACK, GenerationId};
+use crate::frame::{COUNT, DataFrame, FEEDBACK, GenerationId, RELAYED, RelayedFeedback};
 use crate::generation::Generation;
 use crate::link_meter::LinkMeter;
 use crate::overheard::Overheard;
@@ -27,6 +27,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::coder::PREFIX;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
+use ncmesh_engine::toolkit::passing::{Passing, outcome, way};
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{CodingStatus, DATA, FlowStatus, PacketError, Relaying, check_packet};
 use ncmesh_engine::{
@@ -36,6 +37,12 @@ use ncmesh_wire::{NodeId, ServiceId};
 
 /// Result of handling a frame: why it is dropped, if it is.
 type Handled = Result<(), DropReason>;
+
+/// Ways of feedback are shortest by the ETX of unicast, which it goes by.
+const FEEDBACK_METRIC: Metric = Metric::Answered;
+
+/// Names feedback that is passed on: its generation, who says so, and who is answered.
+type PassingKey = (GenerationId, NodeId, NodeId);
 
 /// CORE, or its baseline, at one node.
 pub struct Core {
@@ -48,6 +55,9 @@ pub struct Core {
     /// Whether something changed that `regions` depends on.
     regions_outdated: bool,
     feedback: FeedbackQueue,
+    /// Feedback of other nodes that this one passes on, and what the MAC has of it.
+    passing: Passing<PassingKey, RelayedFeedback>,
+    passing_on_air: Option<PassingKey>,
     /// Number of this node's last poll or feedback.
     last_number: u16,
     /// Serial of this node's last data frame.
@@ -80,6 +90,8 @@ impl Core {
             regions: CodingRegions::default(),
             regions_outdated: false,
             feedback: FeedbackQueue::default(),
+            passing: Passing::default(),
+            passing_on_air: None,
             last_number: 0,
             last_serial: 0,
             flows_begun: 0,
@@ -122,6 +134,7 @@ impl Engine for Core {
             DATA => self.handle_data(cx, frame),
             COUNT => self.handle_count(cx, frame),
             FEEDBACK => self.handle_feedback(cx, frame),
+            RELAYED => self.handle_relayed(cx, frame),
             _ => Err(DropReason::Malformed),
         };
         if let Err(reason) = handled {
@@ -140,7 +153,8 @@ impl Engine for Core {
     }
 
     fn offer(&self, now: Instant) -> Option<Offer> {
-        if !self.feedback.is_empty() || self.due_poll(now).is_some() {
+        let has_feedback = !self.feedback.is_empty() || self.passing.due(now).is_some();
+        if has_feedback || self.due_poll(now).is_some() {
             return Some(Offer::of(Class::Control));
         }
         self.choose(now).map(|_| Offer::of(Class::Data))
@@ -149,11 +163,13 @@ impl Engine for Core {
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         // Reports from now on concern the frame that is filled here.
         self.feedback.clear_on_air();
+        self.passing_on_air = None;
 
         // A frame may turn out to be impossible after a part of it was written.
         let begin = out.len();
         let filled = self
             .fill_feedback(cx, out)
+            .or_else(|| self.fill_relayed(cx, out))
             .or_else(|| self.fill_count(cx, out))
             .or_else(|| self.fill_data(cx, out));
         if filled.is_none() {
@@ -162,8 +178,13 @@ impl Engine for Core {
         filled
     }
 
-    fn handle_tx_report(&mut self, _: &mut Context<'_>, report: TxReport) {
+    fn handle_tx_report(&mut self, cx: &mut Context<'_>, report: TxReport) {
         self.contends = report.heard_by.is_none();
+        if let Some(key) = self.passing_on_air.take() {
+            let next_hop = way(cx.topology, cx.me, key.2, FEEDBACK_METRIC);
+            let result = outcome(cx.topology, (cx.me, next_hop), report.result);
+            self.passing.handle_tx_result(key, result, cx.now);
+        }
         let failed = report.result == TxResult::Failed;
         self.feedback.handle_report(failed, self.parameters.max_polls);
     }

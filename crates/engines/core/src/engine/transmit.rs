@@ -3,14 +3,15 @@
 //! Feedback goes first, because a neighbour waits for it; then polls; then data. A packet is
 //! combined at the moment when the channel is granted, from all that was heard until then.
 
-use super::Core;
+use super::{Core, FEEDBACK_METRIC};
 use crate::flow::Flow;
 use crate::frame::{
-    COUNT, CountFrame, DataFrame, FEEDBACK, FeedbackFrame, GenerationId, Part,
-    without_trailing_zeros,
+    COUNT, CountFrame, DataFrame, FEEDBACK, FeedbackFrame, GenerationId, Part, RELAYED,
+    RelayedFeedback, without_trailing_zeros,
 };
 use crate::generation::Generation;
 use ncmesh_engine::time::Instant;
+use ncmesh_engine::toolkit::passing::way;
 use ncmesh_engine::tunnel::DATA;
 use ncmesh_engine::{Context, Filled};
 use ncmesh_wire::NodeId;
@@ -156,13 +157,32 @@ impl Core {
             let Some(mut feedback) = feedback else { continue };
             (feedback.to, feedback.number) = (to, queued.number);
             feedback.links = self.meter.report(to);
-            feedback.write(out);
 
-            let copies = self.copies(to, queued.again, cx);
+            // The previous hop may not hear this node, and another one passes the feedback on.
+            let next_hop = way(cx.topology, cx.me, to, FEEDBACK_METRIC);
+            let kind = if next_hop == to {
+                feedback.write(out);
+                FEEDBACK
+            } else {
+                RelayedFeedback { next_hop, author: cx.me, feedback }.write(out);
+                RELAYED
+            };
+
+            let copies = self.copies(next_hop, queued.again, cx);
             self.feedback.note_sent(queued, copies);
-            return Some(Filled { kind: FEEDBACK, to: copies.is_none().then_some(to) });
+            return Some(Filled { kind, to: copies.is_none().then_some(next_hop) });
         }
         None
+    }
+
+    /// Fills a frame with feedback of another node, if one is to be passed on.
+    pub(super) fn fill_relayed(&mut self, cx: &Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
+        let (key, relayed) = self.passing.due(cx.now)?;
+        let next_hop = way(cx.topology, cx.me, relayed.feedback.to, FEEDBACK_METRIC);
+        RelayedFeedback { next_hop, ..relayed.clone() }.write(out);
+        self.passing.note_sent(key, cx.now);
+        self.passing_on_air = Some(key);
+        Some(Filled { kind: RELAYED, to: Some(next_hop) })
     }
 
     /// Fills a count frame if the next hop of a generation is to be polled.

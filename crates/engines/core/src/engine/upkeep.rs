@@ -129,8 +129,8 @@ impl Core {
 
     /// Returns the first time later than `after` at which something falls due.
     pub(super) fn next_timeout(&self, after: Instant) -> Option<Instant> {
-        let flows = self.flows.iter();
-        flows.flat_map(|flow| self.timeouts(flow, after)).filter(|at| *at > after).min()
+        let flows = self.flows.iter().flat_map(|flow| self.timeouts(flow, after));
+        flows.chain(self.passing.poll_timeout(after)).filter(|at| *at > after).min()
     }
 
     fn timeouts<'a>(

@@ -2,7 +2,8 @@
 
 use super::{SYMBOL_SIZE, combined, generation_id, header, part};
 use crate::frame::{
-    CountFrame, DataFrame, FeedbackFrame, GenerationHeader, LinkReport, Part, Request,
+    CountFrame, DataFrame, FeedbackFrame, GenerationHeader, LinkReport, Part, RelayedFeedback,
+    Request,
 };
 use ncmesh_wire::NodeId;
 use proptest::prelude::*;
@@ -56,7 +57,19 @@ fn golden_frames() {
     feedback.write(&mut body);
     let expected = "00010004 00000001 0003 00000007 0506 01 02 05 003e 02 0009 01 0003 005a 0064";
     assert_eq!(hex(&body), expected.replace(' ', ""));
-    assert_eq!(FeedbackFrame::parse(&body), Ok(feedback));
+    assert_eq!(FeedbackFrame::parse(&body).as_ref(), Ok(&feedback));
+
+    let relayed = RelayedFeedback { next_hop: NodeId(5), author: NodeId(4), feedback };
+    let mut body = Vec::new();
+    relayed.write(&mut body);
+    assert_eq!(hex(&body), format!("00050004{}", expected.replace(' ', "")));
+    assert_eq!(RelayedFeedback::parse(&body).as_ref(), Ok(&relayed));
+    for end in 0..body.len() {
+        assert!(RelayedFeedback::parse(&body[..end]).is_err(), "cut to {end} bytes");
+    }
+    let mut body = Vec::new();
+    RelayedFeedback { author: NodeId(3), ..relayed }.write(&mut body);
+    assert!(RelayedFeedback::parse(&body).is_err(), "a node that answers itself");
 }
 
 #[test]
@@ -100,6 +113,11 @@ proptest! {
         if let Ok(feedback) = FeedbackFrame::parse(&body) {
             let mut again = Vec::new();
             feedback.write(&mut again);
+            prop_assert_eq!(&again, &body);
+        }
+        if let Ok(relayed) = RelayedFeedback::parse(&body) {
+            let mut again = Vec::new();
+            relayed.write(&mut again);
             prop_assert_eq!(&again, &body);
         }
         if let Ok(count) = CountFrame::parse(&body) {

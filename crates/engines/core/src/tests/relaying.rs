@@ -1,11 +1,15 @@
 //! What a relay sends, and how it changes.
 
 use super::{TestNode, alone, at, header, numbered, part, symbol, unit};
-use crate::frame::{COUNT, CountFrame, DataFrame, FEEDBACK, FeedbackFrame, Request};
+use crate::frame::{
+    COUNT, CountFrame, DataFrame, FEEDBACK, FeedbackFrame, RELAYED, RelayedFeedback, Request,
+};
 use crate::{CoreConfig, cope};
+use ncmesh_engine::testing::directed;
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::tunnel::{DATA, RelayMode, Relaying};
 use ncmesh_engine::{Engine, TunnelEngine, TxReport, TxResult};
+use ncmesh_wire::NodeId;
 
 #[test]
 fn a_relay_stops_the_sources_and_combines_what_crosses() {
@@ -97,4 +101,57 @@ fn feedback_that_the_mac_gives_up_is_sent_again_but_not_for_ever() {
         node.with(|engine, cx| engine.handle_tx_report(cx, report(TxResult::Failed)));
     }
     assert_eq!(node.fill().unwrap().0, DATA);
+}
+
+/// Node 3 sends to 4 and does not hear it; 5 hears 4, and 3 hears 5.
+#[test]
+fn feedback_goes_over_another_node_where_the_previous_hop_does_not_hear() {
+    let links = [(1, 3, 0.9), (3, 1, 0.9), (3, 4, 0.9), (4, 5, 0.9), (5, 3, 0.9)];
+    let node = |me| {
+        let mut node = TestNode::core(me);
+        node.topology = directed(&links);
+        node
+    };
+    let mut destination = node(4);
+    for position in [0, 1] {
+        let part = part(header(1, 4), 4, unit(position));
+        destination.receive_data(3, &alone(1, part, &symbol(1, position)));
+    }
+    let (kind, body) = destination.fill().unwrap();
+    let relayed = RelayedFeedback::parse(&body).unwrap();
+    assert_eq!((kind, relayed.next_hop, relayed.author), (RELAYED, NodeId(5), NodeId(4)));
+    assert_eq!(relayed.feedback.to, NodeId(3));
+
+    let mut between = node(5);
+    between.receive(4, RELAYED, |body| relayed.write(body));
+    let (kind, body) = between.fill().unwrap();
+    let passed_on = RelayedFeedback::parse(&body).unwrap();
+    assert_eq!((kind, passed_on.next_hop), (RELAYED, NodeId(3)));
+    assert!(between.fill().is_none(), "once");
+
+    // Relay 3 takes it for what its next hop says: the generation is done.
+    let mut relay = node(3);
+    relay.receive_generation(header(1, 4), 3, 1);
+    while relay.fill().is_some() {}
+    relay.receive(5, RELAYED, |body| passed_on.write(body));
+    let (kind, body) = relay.fill().unwrap();
+    let told = FeedbackFrame::parse(&body).unwrap();
+    assert_eq!((kind, told.to, told.request), (FEEDBACK, NodeId(1), Request::NextGeneration));
+}
+
+/// The next hop hears nobody that knows a way back. It answers all the same, and the node that
+/// knows to be on the way passes that on.
+#[test]
+fn feedback_that_was_sent_nowhere_is_passed_on() {
+    let mut between = TestNode::core(5);
+    between.topology = directed(&[(3, 4, 0.9), (4, 5, 0.9), (5, 3, 0.9)]);
+    let mut relay = TestNode::core(3);
+    relay.receive_generation(header(1, 4), 3, 1);
+    let (_, body) = relay.fill().unwrap();
+    let feedback = FeedbackFrame { to: NodeId(3), ..FeedbackFrame::parse(&body).unwrap() };
+    between.receive(4, FEEDBACK, |body| feedback.write(body));
+    let (kind, body) = between.fill().unwrap();
+    let relayed = RelayedFeedback::parse(&body).unwrap();
+    let ends = (kind, relayed.next_hop, relayed.author);
+    assert_eq!(ends, (RELAYED, NodeId(3), NodeId(4)));
 }

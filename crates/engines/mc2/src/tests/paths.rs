@@ -2,7 +2,7 @@
 
 use super::{best_paths, diamond};
 use crate::paths::PathSet;
-use ncmesh_engine::testing::symmetric;
+use ncmesh_engine::testing::{directed, symmetric};
 use ncmesh_wire::{NodeId, Reader};
 
 fn ids(nodes: &[u16]) -> Vec<NodeId> {
@@ -21,6 +21,20 @@ fn the_best_paths_are_joined() {
     assert!(two.leads(NodeId(2), NodeId(4)) && !two.leads(NodeId(4), NodeId(2)));
     assert_eq!(best_paths(&mesh, 1, 9, 4), None);
     // The best path to a neighbour is the link, although a detour exists.
+    assert_eq!(best_paths(&mesh, 1, 2, 1).unwrap().next_hops(NodeId(1)), ids(&[2]));
+}
+
+#[test]
+fn a_link_that_brings_nothing_back_is_the_last_resort() {
+    let both = |a, b, d| [(a, b, d), (b, a, d)];
+    let around = [both(1, 3, 0.5), both(3, 2, 0.5)].concat();
+    let direct = vec![(1, 2, 0.9)];
+    let mesh = directed(&[around, direct.clone()].concat());
+    assert_eq!(best_paths(&mesh, 1, 2, 1).unwrap().next_hops(NodeId(1)), ids(&[3]));
+    // Where the MAC knows who received a frame, nobody need answer.
+    let slotted = PathSet::best(&mesh, NodeId(1), NodeId(2), 1, false).unwrap();
+    assert_eq!(slotted.next_hops(NodeId(1)), ids(&[2]));
+    let mesh = directed(&[direct, vec![(2, 3, 0.9), (3, 1, 0.9)]].concat());
     assert_eq!(best_paths(&mesh, 1, 2, 1).unwrap().next_hops(NodeId(1)), ids(&[2]));
 }
 
