@@ -52,6 +52,9 @@ const UNPAIRED: Duration = Duration::from_secs(5);
 /// Time after which a next hop that was asked and not heard is given up, if another is there. What
 /// has waited so long for it is given up, too.
 const GIVEN_UP: Duration = Duration::from_secs(2);
+/// The number of its last frame counts for so long. No radio holds a frame back for longer, and a
+/// forged number does harm no longer.
+const LATELY: Duration = Duration::from_secs(1);
 
 /// The next hop, as the node before it knows it.
 #[derive(Debug)]
@@ -120,7 +123,8 @@ impl Child {
         (room, packet_time): (u8, Duration),
         now: Instant,
     ) -> Option<u32> {
-        if self.number.is_some_and(|last| is_older(number, last)) {
+        let is_recent = now.since(self.heard_at) < LATELY;
+        if is_recent && self.number.is_some_and(|last| is_older(number, last)) {
             return None;
         }
         let grown = state.total().saturating_sub(self.state.total());

@@ -2,6 +2,7 @@
 //! tests of all tunnels.
 
 mod deadline;
+mod liars;
 mod pairs;
 mod turns;
 
