@@ -434,7 +434,7 @@ fn frames_of_daemons_over_udp_are_shown_too() {
     let Some(tshark) = Tshark::new() else { return };
     let dir = tempfile::tempdir().unwrap();
     let (dump, pcap) = (dir.path().join("dump"), dir.path().join("udp.pcap"));
-    let frame = open_frame(0, 0, &hex("03e8 0009 0002 0001 1122334455667788 00 01 0007"));
+    let frame = open_frame(0, 0, &hex("03e8 0009 0002 0001 1122334455667788 00 01 0007 00 00"));
     let bytes: Vec<String> = frame.iter().map(|byte| format!("{byte:02x}")).collect();
     std::fs::write(&dump, format!("0000 {}\n", bytes.join(" "))).unwrap();
     let mut text2pcap = Command::new("text2pcap");

@@ -292,11 +292,13 @@ impl Route {
     /// another node with the same id, or a lie. Returns an epoch that ours must exceed.
     fn handle_own(&mut self, told: &Told<'_>, now: Instant) -> Option<u64> {
         let epoch = match told.form {
+            // Nothing could exceed it that others believe.
+            Form::Whole { epoch, .. } if epoch >= MAX_EPOCH => return None,
             Form::Whole { epoch, .. } => epoch,
             Form::Change { epoch_bits, .. } if self.epoch as u16 == epoch_bits => self.epoch,
             Form::Change { .. } => return None,
         };
-        if epoch > self.epoch && epoch < MAX_EPOCH {
+        if epoch > self.epoch && epoch + 1 < MAX_EPOCH {
             // Two nodes with one id outbid each other. Each time floods the mesh.
             return (now >= self.next_raise).then_some(epoch);
         }

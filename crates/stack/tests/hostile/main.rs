@@ -183,6 +183,19 @@ fn a_node_that_is_outbid_again_and_again_does_not_flood_the_mesh() {
     assert!((3..8).contains(&raises), "{raises} times in a minute");
 }
 
+/// The greatest epoch that is believed cannot be outlived. The node must not go beyond it, where it
+/// would not be believed even by those who never heard the lie.
+#[test]
+fn a_node_does_not_follow_a_lie_out_of_what_is_believed() {
+    for epoch in [(1 << 62) - 1, 1 << 62, u64::MAX] {
+        let mut lone = Lone::settled();
+        let state = whole(ME, 1, 0, epoch, b"n1", &[]);
+        lone.hear(LIAR, HELLO, &hello(1000, 0, 9, &[], &state));
+        lone.run(1000);
+        assert!(lone.stack.epoch() < 1 << 62, "after {epoch}");
+    }
+}
+
 /// No epoch grows so far by itself, and nothing could outlive such a state.
 #[test]
 fn a_state_of_an_impossible_epoch_is_not_believed() {
