@@ -275,7 +275,7 @@ fn every_scheme_survives_the_restart_of_a_forwarder() {
 #[test]
 fn a_crowded_node_with_short_frames_is_still_known_and_can_send() {
     let spokes: Vec<(usize, usize, f64)> = (1..=80).map(|node| (0, node, 0.05)).collect();
-    let mut s = settled(SimulationConfig { mtu: 256, ..mesh(links(81, &spokes), 1) });
+    let mut s = settled(SimulationConfig { mtu: 264, ..mesh(links(81, &spokes), 1) });
     s.run_for(Duration::from_secs(20));
     // Its neighbours do not all fit into its link state, and acknowledgments need a known path.
     let topology = s.host(0).stack().unwrap().topology();

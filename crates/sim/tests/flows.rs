@@ -91,10 +91,10 @@ fn tcp_arrives_whole_and_says_how() {
     let outcome = carried(tcp).unwrap();
     let flow = &outcome.flows().unwrap().flows[0];
     let tcp = flow.tcp.as_ref().unwrap();
-    assert_eq!((tcp.bytes, flow.corrupt, flow.packet_bytes), (2_000_000, Some(0), 1460));
-    assert_eq!(tcp.segment_bytes, 1408);
-    // 1,421 segments; the MAC repeats what is lost on the way.
-    assert!((1421..1500).contains(&tcp.segments), "{tcp:?}");
+    assert_eq!((tcp.bytes, flow.corrupt, flow.packet_bytes), (2_000_000, Some(0), 1452));
+    assert_eq!(tcp.segment_bytes, 1400);
+    // 1,429 segments; the MAC repeats what is lost on the way.
+    assert!((1429..1500).contains(&tcp.segments), "{tcp:?}");
     assert!(tcp.arrived <= tcp.segments && tcp.retransmissions < 60, "{tcp:?}");
     let (rtt, least) = (tcp.rtt_s.unwrap(), tcp.min_rtt_s.unwrap());
     assert!((0.003..0.02).contains(&least) && rtt > least, "{rtt} {least}");
@@ -185,7 +185,7 @@ fn errors_name_what_cannot_be_carried() {
     let too_long = flows(r#"flow = [{ from = "a", to = "c", packet = 5000 }]"#).unwrap_err();
     assert_eq!(
         too_long.to_string(),
-        "packets of 5000 bytes are too long: forward carries up to 1460 here"
+        "packets of 5000 bytes are too long: forward carries up to 1452 here"
     );
     assert_eq!(
         flows("").unwrap_err().to_string(),

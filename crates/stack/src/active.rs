@@ -258,8 +258,10 @@ impl Active<'_> {
         let is_other = header.sender != me;
         let is_current = standing != Standing::Unproven;
         let is_late = standing == Standing::Current { is_late: true };
-        if (is_current && is_other) || is_hello {
+        if is_other {
             stack.counters.count_heard(o.service, o.kind, datagram.len());
+        }
+        if (is_current && is_other) || is_hello {
             let (sender, start) = (header.sender, header.salt.start());
             let (service, kind, body) = (o.service, o.kind, o.body);
             let arrival = Arrival { header, is_late };
