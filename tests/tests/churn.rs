@@ -16,11 +16,11 @@ use ncmesh_wire::NodeId;
 /// Metres up to which a link delivers anything, and what one of this length loses.
 const REACH: f64 = 230.0;
 const WORST: f64 = 0.7;
-/// Time after which poor links, too, are known to be gone. One that delivers a third is silent for
-/// ten seconds by chance once in fifty hellos.
-const LONG: Duration = Duration::from_secs(30);
-/// The same of the last of many, none of which anybody else can vouch for.
-const GONE: Duration = Duration::from_secs(50);
+/// Time after which poor links, too, are known to be gone.
+const LONG: Duration = Duration::from_secs(10);
+/// Time after that in which the last of many is: one that delivers a third, of whose end no sure
+/// link has been lost, is silent for ten seconds by chance once in fifty hellos.
+const GONE: Duration = Duration::from_secs(20);
 /// Greatest share of the channel that control of a node may take while things change.
 const STORM: f64 = 0.01;
 
@@ -112,7 +112,7 @@ fn a_mesh_that_is_cut_in_two_and_joined_again_knows_both_soon() {
         assert_eq!(known, pairs, "seed {seed}, at first");
 
         place(&mut s, &places, |a, b| is_left(a) != is_left(b));
-        run_calmly(&mut s, Duration::from_secs(10));
+        run_calmly(&mut s, LONG);
         let (known, pairs) = reached(&s, |a, b| !across(a, b));
         assert!(known * 20 >= pairs * 19, "seed {seed}: {known} of {pairs} within the parts");
         run_calmly(&mut s, GONE);

@@ -242,12 +242,14 @@ impl Link {
     }
 
     /// Removes the neighbours that keep silent, asks those that may be gone, and looks at what was
-    /// measured of the others. `delivery` is what the mesh knows of links between neighbours.
+    /// measured of the others. `delivery` is what the mesh knows of links between neighbours, and
+    /// `is_lost_with_others` whether others lost a node, or one that it hears, since a time.
     /// Returns those removed, and whether the delivery of another is to be told anew.
     pub(crate) fn review(
         &mut self,
         now: Instant,
         delivery: impl Fn(NodeId, NodeId) -> f64,
+        is_lost_with_others: impl Fn(NodeId, Instant) -> bool,
     ) -> (Vec<NodeId>, bool) {
         let mut gone = Vec::new();
         // Where several nodes miss a neighbour, each is sooner sure that it is gone.
@@ -258,7 +260,8 @@ impl Link {
         self.doubtful.clear();
         for (node, others) in others {
             let Some(n) = self.neighbors.get(&node) else { continue };
-            if n.is_gone(others, self.busy, now) {
+            let with_others = is_lost_with_others(node, n.heard_at());
+            if n.is_gone(others, with_others, self.busy, now) {
                 self.neighbors.remove(&node);
                 gone.push(node);
                 continue;

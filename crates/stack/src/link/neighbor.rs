@@ -25,6 +25,9 @@ const WORTH_ASKING: f64 = 0.5;
 const GIVE_UP: f64 = 1e-4;
 /// The same without questions.
 const GIVE_UP_ALONE: f64 = 1e-4;
+/// The same of a poor link, which hardly lets questions and answers pass, if others have meanwhile
+/// lost the neighbour, or a node that it hears.
+const GIVE_UP_WITH_OTHERS: f64 = 0.1;
 /// Least questions that must have been in vain otherwise.
 const LEAST_ASKS: u32 = 2;
 /// Deviation from what was told up to which it is not told anew, in standard deviations. At two,
@@ -188,6 +191,11 @@ impl Neighbor {
         (frames >= MIN_SENT).then(|| (heard / (long.weight() + EXPECTATION), frames))
     }
 
+    /// Returns when its last frame arrived.
+    pub(super) fn heard_at(&self) -> Instant {
+        self.heard_at
+    }
+
     /// Returns when it is late if no frame comes.
     pub(super) fn due_at(&self) -> Instant {
         self.heard_at + self.interval + self.interval / 8
@@ -218,15 +226,26 @@ impl Neighbor {
     }
 
     /// Returns whether its silence is hardly chance. `others` is the chance that those who miss it
-    /// as well do so although it is there.
-    pub(super) fn is_gone(&self, others: f64, busy: Duration, now: Instant) -> bool {
+    /// as well do so although it is there; `is_lost_with_others` says that others lost it, or a
+    /// node that it hears, since it fell silent.
+    pub(super) fn is_gone(
+        &self,
+        others: f64,
+        is_lost_with_others: bool,
+        busy: Duration,
+        now: Instant,
+    ) -> bool {
         // A question and its answer must both arrive. The last question may yet be answered.
         let pending = u8::from(now < self.asked_at + ANSWER);
         let unanswered = u32::from(self.asks.saturating_sub(pending));
         let answer = self.listening(busy, now) * self.hope() * self.hope();
         let chance = self.chance(busy, now);
         let asked = chance * others * power(1.0 - answer, unanswered);
-        chance < GIVE_UP_ALONE || (asked < GIVE_UP && unanswered >= LEAST_ASKS)
+        let alone = match is_lost_with_others && self.hope() < WORTH_ASKING {
+            true => GIVE_UP_WITH_OTHERS,
+            false => GIVE_UP_ALONE,
+        };
+        chance < alone || (asked < GIVE_UP && unanswered >= LEAST_ASKS)
     }
 
     /// Returns whether it should be asked to answer now. A poor link that loses an answer says
@@ -350,13 +369,15 @@ mod tests {
         assert!(n.is_questionable(1.0, QUIET, at(61_200)));
         for ask in 0..2 {
             let now = at(61_200 + 80 * ask);
-            assert!(!n.is_gone(1.0, QUIET, now), "after {ask} questions");
+            assert!(!n.is_gone(1.0, false, QUIET, now), "after {ask} questions");
             n.note_ask(now);
         }
-        assert!(n.is_gone(1.0, QUIET, at(61_400)));
+        assert!(n.is_gone(1.0, false, QUIET, at(61_400)));
         // Any frame shows that it is there.
         n.note_frame(Some(true), at(61_410));
-        assert!(!n.is_gone(1.0, QUIET, at(61_420)) && !n.is_questionable(1.0, QUIET, at(61_420)));
+        assert!(
+            !n.is_gone(1.0, false, QUIET, at(61_420)) && !n.is_questionable(1.0, QUIET, at(61_420))
+        );
     }
 
     #[test]
@@ -369,8 +390,25 @@ mod tests {
         }
         let last = 240_000;
         assert!(!n.is_questionable(1.0, QUIET, at(last + 30_000)));
-        assert!(!n.is_gone(1.0, QUIET, at(last + 20_000)));
-        assert!(n.is_gone(1.0, QUIET, at(last + 120_000)));
+        assert!(!n.is_gone(1.0, false, QUIET, at(last + 20_000)));
+        assert!(n.is_gone(1.0, false, QUIET, at(last + 120_000)));
+    }
+
+    #[test]
+    fn a_poor_neighbour_is_given_up_sooner_if_others_have_lost_it_too() {
+        let mut n = Neighbor::new(&hello(0, 0), received(1, 0));
+        for i in 1..=60 {
+            // Of three hellos one arrives.
+            let now = 3000 * u64::from(i);
+            n.handle_hello(&hello(3 * i, 0), received(3 * i + 1, now));
+            n.note_frame(Some(false), at(now));
+        }
+        let silent_for = |s: u64| at(180_000 + 1000 * s + 200);
+        assert!(!n.is_gone(1.0, false, QUIET, silent_for(15)));
+        assert!(!n.is_gone(1.0, true, QUIET, silent_for(3)));
+        assert!(n.is_gone(1.0, true, QUIET, silent_for(9)));
+        // A good one is asked instead.
+        assert!(!good().is_gone(1.0, true, QUIET, at(61_200)));
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl Lone {
     }
 
     fn review(&mut self, ms: u64) -> Vec<NodeId> {
-        self.link.review(at(ms), |_, _| DELIVERY).0
+        self.link.review(at(ms), |_, _| DELIVERY, |_, _| false).0
     }
 }
 

@@ -89,6 +89,8 @@ pub struct Route {
     next_sweep: Instant,
     /// Links to neighbours that are gone, as these told them last, and in which version.
     doubted: BTreeMap<NodeId, ((u64, u32), f64)>,
+    /// When somebody last lost a sure link to a node.
+    lost: BTreeMap<NodeId, Instant>,
     /// Since when nobody reaches a node.
     unreachable: BTreeMap<NodeId, Instant>,
     /// Versions that were forgotten lately: neighbours may not have forgotten them yet.
@@ -137,6 +139,7 @@ impl Route {
             next_hearers: now,
             next_sweep: now + SWEEP,
             doubted: BTreeMap::new(),
+            lost: BTreeMap::new(),
             unreachable: BTreeMap::new(),
             forgotten: BTreeMap::new(),
             spread: Spread::default(),
@@ -189,7 +192,8 @@ impl Route {
         }
         self.next_look = now + LOOK;
         let topology = &self.topology;
-        let (mut gone, is_news) = link.review(now, |from, to| topology.delivery(from, to));
+        let is_lost = |node, since| doubt::is_lost_with_others(topology, &self.lost, node, since);
+        let (mut gone, is_news) = link.review(now, |from, to| topology.delivery(from, to), is_lost);
         for node in self.dead_neighbors(now, link) {
             link.forget(node);
             gone.push(node);
@@ -198,6 +202,7 @@ impl Route {
             self.next_sweep = now + SWEEP;
             self.sweep(now);
         }
+        self.note_lost(&self.surely_lost(&gone), now);
         let changes = is_news || !gone.is_empty() || now >= self.next_own;
         if changes && now >= self.started + FIRST_LOOK {
             self.next_own = now + LOOK_AT_OWN;
@@ -252,6 +257,7 @@ impl Route {
         let version = |node: &NodeId| self.topology.state(*node).map(|state| state.version);
         self.doubted.retain(|node, (told, _)| version(node) == Some(*told));
         self.forgotten.retain(|_, (_, since)| now.since(*since) < FORGOTTEN);
+        self.lost.retain(|_, at| now.since(*at) < doubt::LATELY);
     }
 
     // ---- frames heard
@@ -352,6 +358,8 @@ impl Route {
         let before = known.map(|known| (known.version.0, known.base));
         let is_far_news = before.is_none_or(|before| before < (state.version.0, state.base));
         let goes_on = if told.scope == EVERYWHERE { is_far_news } else { told.scope > 0 };
+        let lost = known.map(|known| doubt::lost_links(known, &state)).unwrap_or_default();
+        self.note_lost(&lost, cx.now);
         self.store(origin, Some(state), cx.now);
         self.repair.note_learned(origin);
         if !goes_on {
