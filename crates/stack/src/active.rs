@@ -78,7 +78,7 @@ impl Active<'_> {
         loop {
             let offers = self.stack.offers(self.stack.now).zip(&asked);
             let open = offers.map(|(offer, asked)| offer.filter(|_| !asked));
-            let slot = self.stack.egress.choose(open)?;
+            let (slot, _) = self.stack.egress.choose(open)?;
             asked[slot] = true;
             let service = self.stack.service_id(slot);
             Sealer::begin(out, service, 0);

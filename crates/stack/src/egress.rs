@@ -18,14 +18,23 @@ impl Egress {
         Self { airtime: vec![Duration::ZERO; slots] }
     }
 
-    /// Returns the slot to ask first; `offers` are in the order of slots.
-    pub(crate) fn choose(&self, offers: impl Iterator<Item = Option<Offer>>) -> Option<usize> {
-        let made = offers.enumerate().filter_map(|(i, offer)| Some((i, offer?)));
-        let rank = |(i, offer): &(usize, Offer)| match offer.class {
-            Class::Control => (Class::Control, Duration::ZERO, *i),
-            Class::Data => (Class::Data, self.airtime[*i], *i),
-        };
-        made.min_by_key(rank).map(|(i, _)| i)
+    /// Returns the slot to ask first, and its offer; `offers` are in the order of slots. They are
+    /// looked at up to the first one of control.
+    pub(crate) fn choose(
+        &self,
+        offers: impl Iterator<Item = Option<Offer>>,
+    ) -> Option<(usize, Offer)> {
+        let mut best = None;
+        for (slot, offer) in offers.enumerate() {
+            let Some(offer) = offer else { continue };
+            if offer.class == Class::Control {
+                return Some((slot, offer));
+            }
+            if best.is_none_or(|(best, _)| self.airtime[slot] < self.airtime[best]) {
+                best = Some((slot, offer));
+            }
+        }
+        best
     }
 
     /// Returns the airtime that all slots have used.
@@ -48,11 +57,14 @@ mod tests {
         let control = Some(Offer::of(Class::Control));
         let data = Some(Offer::of(Class::Data));
         let mut egress = Egress::new(3);
-        assert_eq!(egress.choose([None, None, None].into_iter()), None);
-        assert_eq!(egress.choose([data, data, control].into_iter()), Some(2));
-        assert_eq!(egress.choose([None, data, data].into_iter()), Some(1));
+        let slot = |egress: &Egress, offers: [Option<Offer>; 3]| {
+            egress.choose(offers.into_iter()).map(|(slot, _)| slot)
+        };
+        assert_eq!(slot(&egress, [None, None, None]), None);
+        assert_eq!(slot(&egress, [data, data, control]), Some(2));
+        assert_eq!(slot(&egress, [None, data, data]), Some(1));
         egress.used(1, Duration::from_millis(5));
-        assert_eq!(egress.choose([None, data, data].into_iter()), Some(2));
+        assert_eq!(slot(&egress, [None, data, data]), Some(2));
         egress.used(0, Duration::from_millis(1));
         assert_eq!(egress.total(), Duration::from_millis(6));
     }

@@ -258,8 +258,7 @@ impl Stack {
     /// Returns what would be transmitted if the medium granted it now. Has no effects.
     #[must_use]
     pub fn offer(&self, now: Instant) -> Option<Offer> {
-        let slot = self.egress.choose(self.offers(now))?;
-        self.offers(now).nth(slot).flatten()
+        self.egress.choose(self.offers(now)).map(|(_, offer)| offer)
     }
 
     /// Returns the next event for the driver.

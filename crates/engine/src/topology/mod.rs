@@ -169,7 +169,7 @@ impl Topology {
     /// Returns the state of a node.
     #[must_use]
     pub fn state(&self, node: NodeId) -> Option<&LinkState> {
-        self.nodes.get(&node)?.state.as_deref()
+        self.entry(node)?.state.as_deref()
     }
 
     /// Returns every node whose state is known, with it, in ascending order.
@@ -215,7 +215,7 @@ impl Topology {
     /// Returns whether some state says that it hears `node`.
     #[must_use]
     pub fn is_heard(&self, node: NodeId) -> bool {
-        self.unheard_count || self.nodes.get(&node).is_some_and(Known::is_heard)
+        self.unheard_count || self.entry(node).is_some_and(Known::is_heard)
     }
 
     /// Returns the nodes that `root` hears, those that they hear, and so on, with `root`.
@@ -233,7 +233,7 @@ impl Topology {
     /// Returns the share of broadcasts of `from` that `to` receives; 0 if there is no usable link.
     #[must_use]
     pub fn delivery(&self, from: NodeId, to: NodeId) -> f64 {
-        let receiver = self.nodes.get(&to).filter(|known| self.unheard_count || known.is_heard());
+        let receiver = self.entry(to).filter(|known| self.unheard_count || known.is_heard());
         let heard = receiver.and_then(|known| known.state.as_ref()?.hears.get(&from).copied());
         heard.filter(|delivery| self.is_usable(*delivery)).unwrap_or(0.0)
     }
@@ -260,6 +260,17 @@ impl Topology {
     #[must_use]
     pub fn next_hop(&self, me: NodeId, to: NodeId, metric: Metric) -> Option<NodeId> {
         self.paths_from(me, metric).first_hop(to)
+    }
+
+    /// Returns what is known of a node. Where ids were given one after the other it is found at
+    /// once.
+    fn entry(&self, node: NodeId) -> Option<&Known> {
+        let nodes = self.nodes.as_slice();
+        let (first, _) = nodes.first()?;
+        match nodes.get(usize::from(node.0.checked_sub(first.0)?)) {
+            Some((found, known)) if *found == node => Some(known),
+            _ => self.nodes.get(&node),
+        }
     }
 
     fn is_usable(&self, delivery: f64) -> bool {

@@ -127,6 +127,8 @@ pub struct Link {
     questionable: Vec<NodeId>,
     /// Neighbours that are probably gone.
     doubtful: BTreeSet<NodeId>,
+    /// When the answers of silent neighbours are overdue.
+    answers_due: Vec<Instant>,
     /// A link that delivers a share d of short frames delivers d to this power of long ones.
     exponent: f64,
     /// Least airtime of a byte in frames that this node has sent.
@@ -150,6 +152,7 @@ impl Link {
             neighbors: BTreeMap::new(),
             questionable: Vec::new(),
             doubtful: BTreeSet::new(),
+            answers_due: Vec::new(),
             exponent: 1.0,
             per_byte: SLOWEST_BYTE,
             busy: Duration::ZERO,
@@ -234,11 +237,13 @@ impl Link {
                 neighbor.busy_before = self.busy;
             }
         }
+        self.note_answers();
     }
 
     /// Removes a neighbour.
     pub(crate) fn forget(&mut self, node: NodeId) {
         self.neighbors.remove(&node);
+        self.note_answers();
     }
 
     /// Removes the neighbours that keep silent, asks those that may be gone, and looks at what was
@@ -275,6 +280,7 @@ impl Link {
                 self.next_hello = now;
             }
         }
+        self.note_answers();
         let retold = self.neighbors.values_mut().map(|n| n.retell(now, self.exponent));
         (gone, retold.fold(false, |any, retold| any | retold))
     }
@@ -336,13 +342,25 @@ impl Link {
 
     /// Returns when, later than `after`, a hello or the answer of a silent neighbour is due.
     pub(crate) fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        let answers = self.neighbors.values().filter_map(Neighbor::answer_due);
-        answers.chain([self.next_hello]).filter(|t| *t > after).min()
+        let times = self.answers_due.iter().copied().chain([self.next_hello]);
+        times.filter(|t| *t > after).min()
     }
 
     /// Returns whether the answer of a silent neighbour is overdue.
     pub(crate) fn is_answer_due(&self, now: Instant) -> bool {
-        self.neighbors.values().filter_map(Neighbor::answer_due).any(|due| due <= now)
+        self.answers_due.iter().any(|due| *due <= now)
+    }
+
+    /// Notes that some answers may not be awaited any more.
+    fn note_answers(&mut self) {
+        if !self.answers_due.is_empty() {
+            self.answers_due = self.answers().collect();
+        }
+    }
+
+    /// Returns when the answers of silent neighbours are overdue.
+    fn answers(&self) -> impl Iterator<Item = Instant> + '_ {
+        self.neighbors.values().filter_map(Neighbor::answer_due)
     }
 
     /// Says hello soon, because somebody waits for a proof of ours. Recordings may ask for it, so
@@ -385,6 +403,7 @@ impl Link {
                 n.note_ask(now);
             }
         }
+        self.answers_due = self.answers().collect();
         let late =
             self.neighbors.iter().filter(|(node, n)| n.missed(now) > 0 && !asks.contains(node));
         let mut late: Vec<(NodeId, f64)> = late.map(|(node, n)| (*node, n.hope())).collect();

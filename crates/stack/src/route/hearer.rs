@@ -35,6 +35,14 @@ impl Hearer {
     }
 }
 
+/// A neighbour over which another may be reached.
+struct Via {
+    /// Share of our frames that it receives, by its own word.
+    reached: f64,
+    /// Share of frames that pass both ways; 0 if it is not measured.
+    both: f64,
+}
+
 /// Returns how the neighbours hear this node, by their own word; or, if they have not told us
 /// yet, probably as we hear them.
 pub(super) fn all(
@@ -45,30 +53,39 @@ pub(super) fn all(
 ) -> Vec<Hearer> {
     let hears = |node: &NodeId| topology.state(*node).map_or(&NO_LINKS, |state| &state.hears);
     let reached = neighbors.iter().filter_map(|n| Some((*n, *hears(n).get(&me)?)));
-    let reached: Links = reached.collect();
+    let measured = |(node, reached): (NodeId, f64)| {
+        let both = inbound.get(&node).map_or(0.0, |heard| reached * heard);
+        (node, Via { reached, both })
+    };
+    // In ascending order, as neighbours are.
+    let vias: Vec<(NodeId, Via)> = reached.map(measured).collect();
+    let via = |node: &NodeId| {
+        let at = vias.binary_search_by_key(node, |(node, _)| *node).ok()?;
+        Some(&vias[at].1)
+    };
     let hearer = |node: &NodeId| {
         let heard = inbound.get(node).copied().unwrap_or(UNMEASURED);
-        let told = reached.get(node).copied();
+        let told = via(node).map(|via| via.reached);
         let delivery = told.unwrap_or(heard);
+        // The best delivery over a neighbour of both, and of any link to the node; and the best
+        // quality over a neighbour of both.
+        let (mut over, mut any, mut other) = (delivery, delivery, 0.0f64);
+        for (between, last) in hears(node) {
+            any = any.max(*last);
+            let Some(via) = via(between) else { continue };
+            over = over.max(last.min(via.reached));
+            if via.both > other {
+                other = other.max(via.both.min(last * topology.delivery(*node, *between)));
+            }
+        }
         // Another neighbour of both passes on what it hears from us. If there is a good one,
         // whoever reaches the node best will have the news. If there is none, the node may
         // depend on us, however well it hears those behind it.
-        let over = |(via, last): (&NodeId, &f64)| Some(last.min(*reached.get(via)?));
-        let over = hears(node).iter().filter_map(over).fold(delivery, f64::max);
-        let any = hears(node).values().copied().fold(delivery, f64::max);
         let best = if over >= POOR * any { any } else { over };
         let is_served = told.is_some() && delivery > POOR * best;
         let weight = if is_served { delivery / best } else { 0.0 };
         // Only who also hears the node well knows what it lacks.
         let quality = delivery * heard;
-        let both = |best: f64, (via, last): (&NodeId, &f64)| {
-            let heard = || Some(reached.get(via)? * inbound.get(via)?);
-            match heard().filter(|first| *first > best) {
-                Some(first) => best.max(first.min(last * topology.delivery(*node, *via))),
-                None => best,
-            }
-        };
-        let other = hears(node).iter().fold(0.0, both);
         let relies = quality > POOR * other;
         Hearer { node: *node, delivery, weight, quality, relies }
     };
