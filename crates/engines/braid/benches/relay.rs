@@ -16,7 +16,7 @@ use ncmesh_engine::topology::{Links, Topology};
 use ncmesh_engine::tunnel::DATA;
 use ncmesh_engine::{Context, Engine, Frame, TunnelEngine, TxReport, TxResult};
 use ncmesh_engine_braid::{Braid, BraidConfig, ID};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::{NodeId, StartId};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
@@ -61,7 +61,7 @@ impl Node {
 
     /// Hears a frame.
     fn hear(&mut self, at: (&Topology, Instant), (sender, kind, body): &(NodeId, u8, Vec<u8>)) {
-        let frame = Frame { sender: *sender, epoch: 1, service: ID, kind: *kind, body };
+        let frame = Frame { sender: *sender, start: StartId(1), service: ID, kind: *kind, body };
         self.with(at, |engine, cx| engine.handle_frame(cx, &frame));
     }
 
