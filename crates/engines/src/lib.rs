@@ -115,6 +115,11 @@ mod golden_summaries {
             digits.map(|d| u8::from_str_radix(str::from_utf8(d).unwrap(), 16).unwrap()).collect()
         };
         let flow = Some(FlowId { source: NodeId(3), serial: 0x0102_0304 });
+        let hello = [
+            "03e8000301020009deadbeef01020304010100070008111100070005",
+            "0007010203040506070800000103",
+            "0006010203040506070800000009",
+        ];
         let announcement = [
             "0003010203040000000000000007000000098000000000000003e8200578",
             &"aa".repeat(32),
@@ -128,12 +133,7 @@ mod golden_summaries {
         let systematic = "000301020304000000040c190c01020003ffffffff00000bff";
         let rank_report = "00080003000900030102030401020c0000000401";
         for (service, kind, body, says) in [
-            (
-                0,
-                0,
-                "03e8000301020009deadbeef01020304010100070008",
-                Summary::new("control", "hello"),
-            ),
+            (0, 0, &hello.concat()[..], Summary::new("control", "hello")),
             (
                 16,
                 0,

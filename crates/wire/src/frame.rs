@@ -25,6 +25,48 @@ const MARK: u8 = 0xC0;
 /// The version of the frame format.
 const VERSION: u8 = 1;
 
+/// A field of the clear header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderField {
+    /// Its first byte in the frame.
+    pub offset: usize,
+    /// Length, bytes.
+    pub len: usize,
+    /// Name for people.
+    pub label: &'static str,
+    /// What it is. The table in `docs/reference/wire-format.md` is made of this.
+    pub doc: &'static str,
+}
+
+/// The fields of the clear header, in the order of the bytes.
+pub const HEADER: [HeaderField; 4] = [
+    HeaderField {
+        offset: 0,
+        len: 1,
+        label: "mark and version",
+        doc: "`0xC1`: the high half `0xC` marks an ncmesh frame, the low half is the version",
+    },
+    HeaderField {
+        offset: 1,
+        len: 2,
+        label: "sender",
+        doc: "id of the node that transmitted this frame, 1 to 65,534; not the one that \
+              originated what is in it",
+    },
+    HeaderField {
+        offset: 3,
+        len: 16,
+        label: "salt",
+        doc: "random number of the sender's start; its first half names the start elsewhere",
+    },
+    HeaderField {
+        offset: 19,
+        len: 4,
+        label: "counter",
+        doc: "the sender's frames within the start, from 1",
+    },
+];
+
 /// The clear header. No two frames of a network have the same header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -122,5 +164,22 @@ impl<'a> Opened<'a> {
             }
             _ => Err(OpenError::Foreign),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_the_header_are_where_their_description_says() {
+        let header = Header { sender: NodeId(0x0203), salt: Salt([4; 16]), counter: 0x0506_0708 };
+        let mut head = [0; HEADER_LEN];
+        header.write(&mut head);
+        let written = HEADER.map(|field| head[field.offset..field.offset + field.len].to_vec());
+        assert_eq!(written, [vec![0xC1], vec![2, 3], vec![4; 16], vec![5, 6, 7, 8]]);
+        let ends = HEADER.map(|field| field.offset + field.len);
+        let begins = HEADER.map(|field| field.offset);
+        assert_eq!((begins[0], &begins[1..], ends[3]), (0, &ends[..3], HEADER_LEN));
     }
 }

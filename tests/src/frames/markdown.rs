@@ -2,13 +2,19 @@
 //!
 //! Each table is between two marks, `<!-- frame: SERVICE KIND -->` and `<!-- end of frame -->`.
 //! SERVICE is the first one of its family. A layout that an earlier family has too has no table of
-//! its own.
+//! its own. The outer frame's header and the services stand between marks of their own.
 
 use super::{are_alike, families};
 use ncmesh_engine::layout::{
     Charset, Check, Count, Field, Is, Layout, Length, Number, Part, Shape,
 };
 
+use ncmesh_engines::REGISTRY;
+use ncmesh_stack::summary::services;
+use ncmesh_wire::frame::{HEADER, HEADER_LEN, TAG_LEN};
+
+const HEADER_MARK: &str = "<!-- frame: header -->\n";
+const SERVICES_MARK: &str = "<!-- frame: services -->\n";
 const END: &str = "<!-- end of frame -->";
 
 fn mark(service: &str, layout: &Layout) -> String {
@@ -32,19 +38,57 @@ fn tables() -> Vec<(String, &'static Layout)> {
 #[must_use]
 pub fn document(written: &str) -> String {
     let mut out = written.to_owned();
-    for (mark, layout) in tables() {
+    let frames = tables().into_iter().map(|(mark, layout)| (mark, table(layout)));
+    let outer = [(HEADER_MARK.to_owned(), header()), (SERVICES_MARK.to_owned(), ids())];
+    for (mark, table) in outer.into_iter().chain(frames) {
         let Some((before, behind)) = out.split_once(&mark) else { continue };
         let rest = behind.split_once(END).map_or(behind, |(_, rest)| rest);
-        out = format!("{before}{mark}\n{}\n{END}{rest}", table(layout));
+        out = format!("{before}{mark}\n{table}\n{END}{rest}");
     }
     out
 }
 
-/// Returns each kind of frame, with how many tables of it the wire format has.
+/// Returns the table of the outer frame.
+fn header() -> String {
+    let mut rows =
+        String::from("| offset | length | field | meaning |\n| --- | --- | --- | --- |\n");
+    for field in HEADER {
+        let (offset, len) = (field.offset, field.len);
+        rows += &format!("| {offset} | {len} | {} | {} |\n", field.label, field.doc);
+    }
+    let around = HEADER_LEN + TAG_LEN;
+    rows += &format!(
+        "| {HEADER_LEN} | n - {around} | sealed body | \
+         encrypted: service (1), kind (1), the service's own fields |\n"
+    );
+    rows + &format!("| n - {TAG_LEN} | {TAG_LEN} | tag | Poly1305 |\n")
+}
+
+/// Returns the table of services and their kinds of frames.
+fn ids() -> String {
+    let mut all: Vec<_> = services(REGISTRY).collect();
+    all.sort_by_key(|(id, ..)| *id);
+    let mut rows = String::from("| service | name | kinds |\n| --- | --- | --- |\n");
+    for (id, name, layouts) in all {
+        let mut kinds: Vec<String> = Vec::new();
+        for layout in layouts {
+            let variant = layout.variant.map_or(String::new(), |(_, name)| format!(" or {name}"));
+            kinds.push(format!("{} {}{variant}", layout.kind, layout.name));
+        }
+        rows += &format!("| {} | {name} | {} |\n", id.0, kinds.join(", "));
+    }
+    rows
+}
+
+/// Returns the mark of each table, with how many of them the wire format has.
 #[must_use]
 pub fn marks(written: &str) -> Vec<(String, usize)> {
     let marks = tables().into_iter().map(|(mark, _)| mark);
-    marks.map(|mark| (mark.trim().to_owned(), written.matches(&mark).count())).collect()
+    let outer = [HEADER_MARK, SERVICES_MARK].map(str::to_owned);
+    marks
+        .chain(outer)
+        .map(|mark| (mark.trim().to_owned(), written.matches(&mark).count()))
+        .collect()
 }
 
 fn table(layout: &Layout) -> String {

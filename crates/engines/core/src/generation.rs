@@ -8,6 +8,10 @@
 //! While it is `Open`, packets of it are received and sent. It is `Decoded` when the next hop
 //! reports that the destination has it. A relay may keep it in that stage for a while, to
 //! synchronise it with the generation that it was combined with (section 6.1).
+//!
+//! The coder is the toolkit's. Stages, counts and answers are this engine's own: CORE releases a
+//! generation when the destination's answer has come back hop by hop, while `cascade` and `braid`
+//! go by the rank that each next hop tells.
 
 use crate::combined::{CombinedGenerations, Packet};
 use crate::copy_filter::CopyFilter;

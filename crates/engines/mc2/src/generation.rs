@@ -1,5 +1,8 @@
 //! One generation at one node: combinations of its packets, and the credits announced to the node
 //! (MC2, 3.2, 3.4).
+//!
+//! The coder is the toolkit's. Credits are this engine's own: they say how much each of several
+//! next hops is to pass on, which the ranks that `cascade` and `braid` go by do not.
 
 use crate::frame::MIN_PAYLOAD;
 use ncmesh_engine::toolkit::coder::Coder;
