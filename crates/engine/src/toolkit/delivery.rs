@@ -11,8 +11,10 @@ use super::average::FadingShare;
 const PRIOR: f64 = 16.0;
 /// Least delivery that is believed.
 const LEAST: f64 = 0.02;
-/// Share of the promise below which a link is poor.
+/// Share of the promise below which a link is poor, and the same if hardly anybody else was heard:
+/// then no collisions explain the losses, and the promise was luck.
 const POOR: f64 = 0.3;
+const POOR_IN_QUIET: f64 = 0.6;
 
 /// How deliveries are counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,11 +57,18 @@ impl CountedDelivery {
         self.value() / self.promised
     }
 
-    /// Returns the share of packets that arrive, if it is far below what link state promises now
-    /// and enough were counted.
+    /// Returns how many packets were counted, the faded ones less.
     #[must_use]
-    pub fn poor(&self, promised: f64, policy: &DeliveryPolicy) -> Option<f64> {
-        let is_poor = self.arrived.trials() >= policy.evidence && self.value() < POOR * promised;
+    pub fn counted(&self) -> f64 {
+        (self.arrived.trials() - PRIOR).max(0.0)
+    }
+
+    /// Returns the share of packets that arrive, if it is far below what link state promises now
+    /// and enough were counted. If `in_quiet`, less far is enough.
+    #[must_use]
+    pub fn poor(&self, promised: f64, in_quiet: bool, policy: &DeliveryPolicy) -> Option<f64> {
+        let limit = if in_quiet { POOR_IN_QUIET } else { POOR };
+        let is_poor = self.arrived.trials() >= policy.evidence && self.value() < limit * promised;
         is_poor.then(|| self.value())
     }
 
@@ -67,7 +76,7 @@ impl CountedDelivery {
     /// first and enough were counted.
     #[must_use]
     pub fn poor_for_its_promise(&self, policy: &DeliveryPolicy) -> Option<f64> {
-        self.poor(self.promised, policy)
+        self.poor(self.promised, false, policy)
     }
 }
 
@@ -87,7 +96,15 @@ mod tests {
         assert_eq!(delivery.poor_for_its_promise(&POLICY), Some(delivery.value()));
         assert!((delivery.share_of_promise() - delivery.value() / 0.8).abs() < 1e-12);
         // Link state has found out as well.
-        assert_eq!(delivery.poor(0.1, &POLICY), None);
+        assert_eq!(delivery.poor(0.1, false, &POLICY), None);
+    }
+
+    #[test]
+    fn losses_that_no_collisions_explain_make_a_link_poor_sooner() {
+        let mut delivery = CountedDelivery::new(0.8, &POLICY);
+        delivery.count(400.0, 160.0);
+        assert_eq!(delivery.poor(0.8, false, &POLICY), None);
+        assert_eq!(delivery.poor(0.8, true, &POLICY), Some(delivery.value()));
     }
 
     proptest! {

@@ -24,6 +24,8 @@ const COUNT: DeliveryPolicy = DeliveryPolicy { half_life: 128.0, evidence: 32.0 
 /// ETX by which a neighbour must be nearer to the source to take the place of a poor parent, so
 /// that no two nodes take each other.
 const NEARER: f64 = 0.5;
+/// Packets of others, for each of a neighbour's, below which its packets do not collide here.
+const QUIET_BELOW: f64 = 0.25;
 /// Most neighbours whose packets are counted.
 const MOST_COUNTED: usize = 64;
 /// Rounds of questions without an answer after which a parent counts as silent, and after which it
@@ -208,7 +210,10 @@ impl Upstream {
     /// tells.
     fn poor_delivery(&self, cx: &Context<'_>, neighbor: NodeId) -> Option<f64> {
         let promised = cx.topology.delivery(neighbor, cx.me);
-        self.links.get(&neighbor)?.heard.poor(promised, &COUNT)
+        let counted = self.links.get(&neighbor)?.heard;
+        let others = self.links.iter().filter(|(node, _)| **node != neighbor);
+        let of_others: f64 = others.map(|(_, other)| other.heard.counted()).sum();
+        counted.poor(promised, of_others < QUIET_BELOW * counted.counted(), &COUNT)
     }
 
     /// Returns the times at which it has something to do.
