@@ -40,7 +40,7 @@ impl CountedDelivery {
         Self { arrived: FadingShare::starting_at(promised, PRIOR, policy.half_life), promised }
     }
 
-    /// Counts packets that were `sent`, of which so many `arrived`.
+    /// Counts packets that were `sent` and the ones among them that `arrived`.
     pub fn count(&mut self, sent: f64, arrived: f64) {
         self.arrived.add(sent, arrived);
     }

@@ -61,7 +61,7 @@ impl Lone {
 
 #[test]
 fn a_neighbour_that_most_miss_is_asked_although_one_heard_it_by_luck() {
-    // Seconds of silence until the neighbour is asked, if so many of six others miss it.
+    // Seconds of silence until the neighbour is asked, if `missing` of six others miss it.
     let asked_after = |missing: u16| {
         let mut lone = Lone::settled(&[2, 3, 4, 5, 6, 7, 8]);
         for second in 1..10 {

@@ -206,7 +206,7 @@ impl Peers {
             return false;
         }
 
-        // Who is current may vouch for others; an echo shows that the hello is no recording.
+        // A current start may vouch for others. The echo shows that the hello is no recording.
         let is_other = |node: NodeId| node != me && node != header.sender;
         for heard in proofs.vouches.iter().filter(|heard| is_other(heard.node)) {
             let Some(other) = self.senders.get_mut(&heard.node) else { continue };

@@ -258,7 +258,7 @@ mod tests {
     fn a_few_steep_changes_are_told_to_all_on_credit() {
         assert_eq!(told_everywhere(&mut poor(), [0.3, 0.9]), MOST_OWED as usize);
         assert_eq!(told_everywhere(&mut poor(), [0.65, 0.9]), 0);
-        // What is owed is paid back before anything else goes to the whole mesh.
+        // The node repays its credit before it tells the whole mesh anything else.
         let mut route = poor();
         told_everywhere(&mut route, [0.3, 0.9]);
         route.announce_if_worth(links(0.65), at(100));
