@@ -44,7 +44,7 @@ pub enum Class {
     Data,
 }
 
-/// The wish of an engine to transmit now.
+/// Request of an engine to transmit now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// Urgency.

@@ -15,3 +15,9 @@ pub mod files;
 pub mod gateway;
 pub mod saving;
 pub mod streams;
+
+use ncmesh_engine::time::Duration;
+use ncmesh_engine::toolkit::backoff::Backoff;
+
+/// Pauses between attempts at what failed for a reason that may pass.
+const PAUSES: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(64) };

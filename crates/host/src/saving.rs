@@ -1,16 +1,12 @@
 //! A value that must outlive the host: written whenever it changed, and again until writing
 //! succeeds.
 //!
-//! Only one write is under way at a time. After a failure the next one waits for a backoff that
-//! doubles, by the driver's clock. What counts as saved is what was written, never what was to be
+//! Only one write is under way at a time. After a failure the next one waits for a backoff, by the
+//! driver's clock. What counts as saved is what was written, never what was to be
 //! written.
 
+use crate::PAUSES;
 use ncmesh_engine::time::{Duration, Instant};
-
-/// Backoff after the first failure.
-const BACKOFF: Duration = Duration::from_secs(1);
-/// Longest backoff.
-const MAX_BACKOFF: Duration = Duration::from_secs(64);
 
 /// Keeps a copy of a value on disk up to date.
 #[derive(Clone, Debug)]
@@ -85,8 +81,8 @@ impl<T: Clone + PartialEq> Saver<T> {
             return None;
         }
         self.saved = None;
-        let backoff = (BACKOFF * (1 << self.failures.min(16))).min(MAX_BACKOFF);
-        self.failures += 1;
+        let backoff = PAUSES.pause(self.failures);
+        self.failures = self.failures.saturating_add(1);
         self.state = State::Waiting(now + backoff);
         Some(backoff)
     }

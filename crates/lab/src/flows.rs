@@ -59,11 +59,11 @@ impl Lab {
     /// Waits until the links are measured and the ends of every flow can reach each other.
     ///
     /// # Errors
-    /// Those of [`settle`](Self::settle).
+    /// Those of [`wait_for_routes`](Self::wait_for_routes).
     pub async fn settle_flows(&mut self) -> Result<(), LabError> {
         for flow in self.scenario.flows.clone() {
-            self.settle(flow.from, &[flow.to]).await?;
-            self.settle(flow.to, &[flow.from]).await?;
+            self.wait_for_routes(flow.from, &[flow.to]).await?;
+            self.wait_for_routes(flow.to, &[flow.from]).await?;
         }
         Ok(())
     }

@@ -219,7 +219,7 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::Unreachable`], and those of [`check`](Self::check).
-    pub async fn settle(&mut self, from: usize, to: &[usize]) -> Result<(), LabError> {
+    pub async fn wait_for_routes(&mut self, from: usize, to: &[usize]) -> Result<(), LabError> {
         // Both must be true: all have measured for long enough, and routes are known. On weak
         // links routes may come later.
         let settled = self.started + self.settling;

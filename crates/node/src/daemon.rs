@@ -60,6 +60,7 @@ async fn serve<R: Radio>(
     config: &NodeConfig,
     open_radio: impl AsyncFnOnce() -> Result<R, NodeError>,
 ) -> Result<(), NodeError> {
+    // What can be wrong with the configuration is found first, before anything is sent.
     let state = StateDir::open(&config.state_dir)?;
     if let Some(inbox) = &config.inbox {
         check_inbox(inbox).map_err(|e| NodeError::Inbox(inbox.clone(), e))?;
@@ -77,9 +78,11 @@ async fn serve<R: Radio>(
         ports,
         state,
     };
+
     let mut node = Node::new(config, parts).map_err(|e| config.blame(&e.section, &e.problem))?;
     node.begin_streams(&config.stream).map_err(|problem| config.blame("stream", &problem))?;
     let device = node.device().map(|(tunnel, mtu)| Device::open(tunnel, mtu)).transpose()?;
+    // Commands are answered from here on, and transfers of an earlier start go on.
     ApiSocket::bind(&config.api_socket)?.serve(handle.clone());
     tokio::spawn(api::resume(handle));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
@@ -123,6 +126,7 @@ impl<R: Radio> Loop<R> {
         (calls, ingress): (mpsc::UnboundedReceiver<Command>, IngressPackets),
     ) -> io::Result<Self> {
         let mut tidy = interval(HOUSEKEEPING_INTERVAL);
+        // After a suspended machine wakes up, one tick is enough.
         tidy.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             node,
@@ -153,6 +157,7 @@ impl<R: Radio> Loop<R> {
 
     /// Waits for one event and handles it. Returns whether to continue.
     async fn step(&mut self) -> Result<bool, NodeError> {
+        // Whatever the last event was, it may have given the node something to send.
         self.request().await.map_err(NodeError::Radio)?;
         let timeout = self.node.poll_timeout();
         tokio::select! {

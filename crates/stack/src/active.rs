@@ -292,6 +292,8 @@ impl Active<'_> {
             }
             id => {
                 for index in 0..self.stack.engines.len() {
+                    // Whether the frame is addressed to this node is for the engine to see:
+                    // overhearing is what coding lives on.
                     if self.stack.engines[index].common().hears(id) {
                         self.with_engine(index, |engine, cx| engine.handle_frame(cx, frame));
                     }

@@ -166,7 +166,7 @@ async fn transfer(
     args: &LabArgs,
     progress: &mut Progress,
 ) -> Result<Outcome, Failure> {
-    lab.settle(traffic.from, &traffic.to).await?;
+    lab.wait_for_routes(traffic.from, &traffic.to).await?;
     let file = file_to_send(lab, scenario, traffic)?;
 
     // At a timeout the result is that of the transfer so far.

@@ -49,7 +49,7 @@ impl Building {
             LabOptions { program, dir: None, max_lag: Duration::from_secs(20), tunnel: None };
         let traffic = scenario.traffic.clone().unwrap();
         let mut lab = Lab::start(&scenario, &options).await.unwrap();
-        lab.settle(traffic.from, &traffic.to).await.unwrap();
+        lab.wait_for_routes(traffic.from, &traffic.to).await.unwrap();
         let files = tempfile::tempdir().unwrap();
         Self { lab, from: traffic.from, to: traffic.to, scenario, files }
     }

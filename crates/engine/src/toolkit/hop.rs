@@ -97,6 +97,8 @@ impl<T: Clone> HopSender<T> {
     /// Numbers a packet that is sent to `neighbour` now. Returns 0 if there are too many
     /// neighbours.
     pub fn number(&mut self, neighbour: NodeId, packet: &T) -> u16 {
+        // No real neighbourhood is that large. The packet goes out without a number, and is not
+        // repeated.
         if self.queues.len() >= MAX_NEIGHBOURS && !self.queues.contains_key(&neighbour) {
             return 0;
         }
@@ -104,6 +106,8 @@ impl<T: Clone> HopSender<T> {
         let queue = self.queues.entry(neighbour).or_insert_with(fresh);
         let number = queue.next;
         queue.next = after(number, 1);
+        // The oldest packet can no longer be asked for: an acknowledgment does not reach back so
+        // far.
         if queue.packets.len() >= usize::from(WINDOW) {
             queue.packets.pop_front();
         }

@@ -57,7 +57,7 @@ impl<K: Copy + Ord, R> Passing<K, R> {
     pub fn handle_tx_result(&mut self, key: K, result: TxResult, now: Instant) {
         if let Some((_, retry)) = self.entries.get_mut(&key) {
             match result {
-                TxResult::Sent => retry.settle(),
+                TxResult::Sent => retry.end(),
                 _ => retry.report(&POLICY, result, now),
             }
         }

@@ -72,6 +72,7 @@ impl ReportTimer {
         packet_time: Duration,
         now: Instant,
     ) -> bool {
+        // Nobody acknowledges a report, so it is repeated until all copies are lost only rarely.
         let new = Progress { sent: 0, lost: 1.0, extra };
         let progress = self.progress.get_or_insert(new);
         progress.sent += 1;

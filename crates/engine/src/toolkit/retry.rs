@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            sent                 acknowledged, or tried often enough
-//!  Queued ---------> Sent ----------------------------------------> Settled
+//!  Queued ---------> Sent ----------------------------------------> Ended
 //!    ^                 |
 //!    +-----------------+  the MAC gave up, or it is to be repeated
 //! ```
@@ -38,7 +38,7 @@ pub enum RetryState {
         again: Instant,
     },
     /// It is acknowledged, or was given up.
-    Settled,
+    Ended,
 }
 
 /// One message on its way over a hop.
@@ -79,7 +79,7 @@ impl Retry {
         match self.state {
             RetryState::Queued { from } => Some(from),
             RetryState::Sent { again } => Some(again).filter(|_| self.attempts < policy.attempts),
-            RetryState::Settled => None,
+            RetryState::Ended => None,
         }
     }
 
@@ -96,7 +96,7 @@ impl Retry {
             return;
         }
         match result {
-            TxResult::Acked => self.settle(),
+            TxResult::Acked => self.end(),
             TxResult::Failed => self.repeat(policy, now + policy.failed * self.attempts),
             TxResult::Sent => {}
         }
@@ -105,7 +105,7 @@ impl Retry {
     /// Queues it again from a moment on, unless it was sent often enough.
     pub fn repeat(&mut self, policy: &RetryPolicy, from: Instant) {
         let open = self.attempts < policy.attempts;
-        self.state = if open { RetryState::Queued { from } } else { RetryState::Settled };
+        self.state = if open { RetryState::Queued { from } } else { RetryState::Ended };
     }
 
     /// Puts it off until `from`; that is no attempt.
@@ -114,8 +114,8 @@ impl Retry {
     }
 
     /// Ends it: it is acknowledged, or given up.
-    pub fn settle(&mut self) {
-        self.state = RetryState::Settled;
+    pub fn end(&mut self) {
+        self.state = RetryState::Ended;
     }
 }
 
@@ -150,7 +150,7 @@ mod tests {
             for (step, wait) in steps {
                 now += wait;
                 let at = Instant::from_nanos(now * 1_000_000);
-                let settled = retry.state() == RetryState::Settled;
+                let settled = retry.state() == RetryState::Ended;
                 match step {
                     0 if retry.is_due(&POLICY, at) => {
                         prop_assert!(!settled);
@@ -165,7 +165,7 @@ mod tests {
                 prop_assert!(sent <= POLICY.attempts);
                 prop_assert_eq!(retry.is_open(&POLICY), retry.next(&POLICY).is_some());
             }
-            retry.settle();
+            retry.end();
             prop_assert_eq!(retry.next(&POLICY), None);
         }
     }

@@ -94,12 +94,14 @@ impl<S: Serial> SequenceWindow<S> {
             return Received::Duplicate;
         }
         if number.is_newer_than(self.latest) {
+            // The window moves up: what was the latest number becomes a bit behind the new one.
             let ahead = number.ahead_of(self.latest);
             let shifted = self.before.checked_shl(ahead).unwrap_or(0);
             self.before = shifted | 1u64.checked_shl(ahead - 1).unwrap_or(0);
             self.latest = number;
             return Received::Ahead(ahead);
         }
+
         let behind = self.latest.ahead_of(number);
         let bit = 1u64.checked_shl(behind - 1).unwrap_or(0);
         if bit == 0 {

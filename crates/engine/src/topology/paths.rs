@@ -93,6 +93,8 @@ impl Paths {
     /// on none of them, and that offers no node a shorter way, moves no path.
     fn may_move(&self, graph: &Graph, change: Change, (_, metric, direction): Key) -> bool {
         let passes = |from: NodeId, to: NodeId| {
+            // A link moves paths if it is the last hop to its far end, or if it would be a shorter
+            // one.
             let (near, far) = match direction {
                 Direction::From => (from, to),
                 Direction::To => (to, from),
@@ -122,6 +124,8 @@ impl Cache {
     pub(super) fn get(&self, graph: &Graph, version: u64, key: Key) -> Arc<Paths> {
         let mut cache = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, paths)) = cache.get_mut(&key) {
+            // Most changes move no path. Looking at each change is much cheaper than computing all
+            // paths anew.
             let still = *known == version
                 || graph.changes_after(*known).is_some_and(|mut changes| {
                     changes.all(|change| !paths.may_move(graph, change, key))
@@ -131,6 +135,8 @@ impl Cache {
                 return Arc::clone(paths);
             }
         }
+
+        // Whoever needs paths from so many roots would push out one after the other, so all go.
         if cache.len() >= MAX_ROOTS && !cache.contains_key(&key) {
             cache.clear();
         }

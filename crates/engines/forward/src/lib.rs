@@ -260,6 +260,7 @@ impl Engine for Forward {
 
     fn fill(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         self.on_air = None;
+        // Back-pressure first: until they hear it, the previous hops fill the queue further.
         if let Some(is_full) = self.tell.take() {
             self.pause(is_full).write(out);
             return Some(Filled { kind: QUEUE, to: None });

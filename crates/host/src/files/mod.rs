@@ -23,15 +23,12 @@
 #[cfg(test)]
 mod tests;
 
+use crate::PAUSES;
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{BatchSet, Manifest, Refusal};
-use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::toolkit::backoff::Backoff;
+use ncmesh_engine::time::Instant;
 use ncmesh_wire::FlowId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// Pauses between attempts at what failed for a reason that may pass.
-const PAUSES: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(64) };
 
 /// Most files whose inbox is remembered because it is not the configured one. After a restart,
 /// those beyond it begin anew in the configured inbox.
@@ -286,6 +283,8 @@ impl<P: Clone + PartialEq> Files<P> {
             if until > now {
                 continue;
             }
+            // A new attempt, so that an answer that is still to come of the old one changes
+            // nothing.
             self.attempts += 1;
             reception.attempt = self.attempts;
             let (attempt, place) = (reception.attempt, reception.place.clone());
@@ -315,12 +314,15 @@ impl<P: Clone + PartialEq> Files<P> {
             }
             Event::Assembled(flow) => self.handle_assembled(flow),
             Event::Withdrawn(flow) => self.discard(flow),
+            // The batches on the disk are what counts. Preparing the place again finds out which
+            // are there.
             Event::Unwritable(flow) => {
                 self.actions.push_back(Action::Close(flow));
                 if let Some(reception) = self.receptions.get_mut(&flow) {
                     reception.wait(false, "a batch could not be written".into(), now);
                 }
             }
+            // What was received stays, for when the file is announced again.
             Event::Suspended(flow) => {
                 if let Some(reception) = self.receptions.remove(&flow) {
                     self.abandon(&reception, false);
@@ -439,6 +441,7 @@ impl<P: Clone + PartialEq> Files<P> {
                 return true;
             }
             Err(Obstacle::Temporary(problem)) => reception.wait(true, problem, now),
+            // Each batch was proved when it came, so the disk has changed the file since.
             Err(Obstacle::Refused(Refusal::Corrupt)) => {
                 self.discard(flow);
                 self.refuse(flow, Refusal::Corrupt);

@@ -33,10 +33,12 @@ impl Codel {
     /// Returns whether to drop it.
     pub(super) fn handle_dequeue(&mut self, wait: Duration, is_last: bool, now: Instant) -> bool {
         match (self.dropping, self.update_delay(wait, is_last, now)) {
+            // A packet left in time: the queue drains by itself.
             (_, false) => {
                 self.dropping = false;
                 false
             }
+            // In the drop state, between two drops.
             (true, true) if now < self.drop_next => false,
             (true, true) => {
                 self.count += 1;

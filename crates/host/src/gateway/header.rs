@@ -34,6 +34,8 @@ impl Header {
                 if ip.header_len() < V4_HEADER || usize::from(ip.total_len()) != packet.len() {
                     return Err(Malformed);
                 }
+                // Only the first fragment has ports. Without them all fragments share a queue and
+                // stay in order.
                 let is_whole = !ip.more_frags() && ip.frag_offset() == 0;
                 let ports = ports(ip.next_header(), ip.payload()).filter(|_| is_whole);
                 Ok(Self::new((ip.src_addr(), ip.dst_addr()), ip.next_header(), ports))

@@ -80,6 +80,8 @@ fn message_v6(packet: &[u8], problem: Problem) -> Option<Vec<u8>> {
     if !is_host_v6(ip.src_addr()) || is_error_v6(&ip) {
         return None;
     }
+    // The message quotes as much of the packet as fits, so that the sender finds its connection. It
+    // comes from the address that the packet was for: a gateway needs no address of its own.
     let quoted = &packet[..packet.len().min(V6_LONGEST - V6_HEADER - ICMP_HEADER)];
     let (kind, code, mtu) = match problem {
         Problem::TooBig(mtu) => (Icmpv6Message::PktTooBig, 0, mtu),

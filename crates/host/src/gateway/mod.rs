@@ -140,6 +140,8 @@ impl Gateway {
             return self.refuse(&packet, Dropped::TooLong, now);
         }
 
+        // A queue that overflows drops a packet of its longest connection, which need not be this
+        // one.
         self.clamp_mss(&mut packet);
         let key = QueueKey { node: to, connection: header.connection };
         if self.queues.push(key, packet, now) {
@@ -182,6 +184,8 @@ impl Gateway {
                 Err(PacketError::NoPath(_)) => self.refuse(&packet, Dropped::NoPath, now),
                 Err(PacketError::TooLong { .. }) => self.refuse(&packet, Dropped::TooLong, now),
                 Err(PacketError::Full) => self.counters.drop(Dropped::Full),
+                // Not possible for a packet that was routed; counted in case a route changes
+                // meanwhile.
                 Err(PacketError::Empty | PacketError::Oneself | PacketError::UnknownScheme) => {
                     self.counters.drop(Dropped::NoRoute);
                 }

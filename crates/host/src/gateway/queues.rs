@@ -74,6 +74,7 @@ impl Queues {
     /// Adds a packet. Where the limit for its node is reached, drops the oldest packet of that
     /// node's longest queue. Returns whether it dropped one.
     pub(super) fn push(&mut self, key: QueueKey, packet: Vec<u8>, now: Instant) -> bool {
+        // Keys are sorted by node first, so the queues of a node are one range.
         let of_node = |connection| QueueKey { connection, ..key };
         let same_node = of_node(u16::MIN)..=of_node(u16::MAX);
         let queues = self.waiting.range(same_node.clone());
@@ -81,6 +82,8 @@ impl Queues {
 
         let is_full = count >= self.limit;
         if is_full {
+            // The longest queue belongs to whoever sends most. Its oldest packet has waited
+            // longest, and its loss is noticed soonest.
             let queues = self.waiting.range_mut(same_node);
             let longest = queues.max_by_key(|(_, queue)| queue.packets.len());
             longest.map(|(_, queue)| queue.packets.pop_front());

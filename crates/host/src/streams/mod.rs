@@ -157,6 +157,8 @@ impl<P> Streams<P> {
                 hints.push(nobody_sends(group, streams));
             }
         }
+
+        // Then what each stream known here has to complain about.
         for status in streams {
             let stream = format!("stream {} to group {}", status.flow, status.group);
             let refused = status.sending.as_ref().map_or(0, |sending| sending.refused);

@@ -68,13 +68,13 @@ impl Lab {
     /// Waits until the links are measured and every stream's receivers can be reached.
     ///
     /// # Errors
-    /// Those of [`settle`](Self::settle).
+    /// Those of [`wait_for_routes`](Self::wait_for_routes).
     pub async fn settle_streams(&mut self) -> Result<(), LabError> {
         for stream in self.scenario.streams.clone() {
             let to: Vec<usize> = stream.receivers.iter().map(|receiver| receiver.node).collect();
-            self.settle(stream.from, &to).await?;
+            self.wait_for_routes(stream.from, &to).await?;
             for receiver in to {
-                self.settle(receiver, &[stream.from]).await?;
+                self.wait_for_routes(receiver, &[stream.from]).await?;
             }
         }
         Ok(())

@@ -118,6 +118,7 @@ impl ApiClient {
             .map_err(|e| ClientError::Unreachable(self.socket.clone(), e))?;
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
+        // hyper drives the connection in a task of its own. One request is all it carries.
         let driven = tokio::spawn(connection);
         let request = Request::builder()
             .method(method)

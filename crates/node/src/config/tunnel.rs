@@ -71,6 +71,7 @@ impl TunnelConfig {
         if let Some((prefix, _)) = self.routes.iter().find(|(_, target)| own(target)) {
             return Err(format!("routes: {prefix} leads to this very node; name another"));
         }
+
         let twice = |(at, own): (usize, &IpNet)| {
             self.address[..at].iter().any(|other| other.addr() == own.addr())
         };

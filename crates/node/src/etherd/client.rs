@@ -170,6 +170,7 @@ impl EtherClient {
                         radio: self.radio,
                     });
                 }
+                // Datagrams of an earlier attachment may still arrive.
                 _ => self.garbled += 1,
             }
         }

@@ -45,6 +45,7 @@ pub(super) struct Ether {
 impl Ether {
     /// Returns an emulator without processes: all radios are off.
     pub(super) fn new(mut medium: Medium, config: &EtherConfig) -> Result<Self, MediumError> {
+        // A radio is switched on by the process that attaches to it.
         for radio in 0..medium.radios() {
             medium.set_up(RadioId(radio), false)?;
         }

@@ -47,6 +47,8 @@ impl Node {
                 status.stopped.into_iter().map(move |(node, why)| ((scheme, node), why))
             })
             .collect();
+
+        // Only changes are logged.
         for ((scheme, node), why) in &stopped {
             if !self.coding_stopped.contains(&(*scheme, *node)) {
                 let name = self.name_of(*node);

@@ -19,6 +19,7 @@ impl Node {
     pub fn handle_events(&mut self) {
         while let Some(event) = self.stack.poll_event() {
             self.log(&event);
+            // A file that was delivered or cancelled here before is not received again.
             let known = |manifest: &Manifest| match self.delivered.find(manifest) {
                 Some(delivery) if delivery.path.is_some() => Some(Known::Delivered),
                 Some(_) => Some(Known::Cancelled),
@@ -88,6 +89,7 @@ impl Node {
                 }
                 Action::Delivered(flow) => self.stack.at(now, &mut self.storage).delivered(flow),
                 Action::Close(flow) => self.storage.close(flow),
+                // Removing a large file may block for seconds.
                 Action::Discard(flow, inbox) => {
                     self.storage.close(flow);
                     self.persist("inbox", move || discard(&inbox, flow));
@@ -102,6 +104,7 @@ impl Node {
     fn prepare(&mut self, attempt: Attempt, inbox: PathBuf, manifest: Manifest) {
         let flow = manifest.flow;
         let limits = self.limits.space;
+        // Reserving space and checking what an earlier start left reads the whole part.
         let work = move || prepare(&inbox, &manifest, &limits);
         self.handle.work(work, move |node, place| {
             let (incoming, answer) = match place {
@@ -116,6 +119,7 @@ impl Node {
                 Err(why) => (None, Err(why)),
             };
             let now = node.clock.now();
+            // The file may have been withdrawn meanwhile; then nothing is opened.
             if node.files.handle_prepared(flow, attempt, answer, now)
                 && let Some(incoming) = incoming
             {
@@ -129,6 +133,8 @@ impl Node {
     fn verify(&mut self, attempt: Attempt, inbox: PathBuf, manifest: Manifest) {
         let flow = manifest.flow;
         self.storage.close(flow);
+        // The list is written after the file has its name, and before the source hears of it. A
+        // crash in between verifies the file again, which finds it delivered.
         let list = self.delivered.file();
         let work = move || {
             let path = deliver(&inbox, &manifest)?;

@@ -230,6 +230,9 @@ impl Node {
             self.do_file_actions();
             return Ok(());
         }
+
+        // The engine has no such transfer that is open: it has ended, or only its part is left
+        // here.
         let known = self.stack.transfers().iter().any(|t| t.flow == flow);
         if !known && self.cancel_part(flow) {
             return Ok(());

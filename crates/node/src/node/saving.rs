@@ -86,6 +86,7 @@ impl Node {
             let ended = |t: &TransferStatus| t.flow == flow && t.stage != Stage::Open;
             let transfers = self.stack.transfers();
             let Some(file) = self.sources.get_mut(&flow) else { continue };
+            // The entry of an ended transfer is removed elsewhere.
             if transfers.iter().any(ended) {
                 continue;
             }

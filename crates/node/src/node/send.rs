@@ -63,6 +63,7 @@ impl Node {
         leaves: Vec<merkle::Hash>,
     ) -> Result<(), ApiError> {
         let flow = file.manifest.flow;
+        // A state directory that was copied from another node, or whose node was renumbered.
         if flow.source != self.id() {
             let problem = format!("it was sent by node {}, this is {} now", flow.source, self.id());
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
@@ -109,6 +110,7 @@ impl Node {
 
     fn resolve_name(&self, name: &str) -> Result<NodeId, ApiError> {
         let topology = self.stack.topology();
+        // A name comes first, then an id: a node may be called "7".
         let by_id = || name.parse().ok().map(NodeId).filter(|n| topology.state(*n).is_some());
         let named: Vec<NodeId> = topology.named(name).collect();
         if named.len() > 1 {

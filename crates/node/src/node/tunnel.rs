@@ -41,6 +41,7 @@ impl Tunnel {
 /// Returns the length of the longest IP packet, bytes.
 fn mtu(tunnel: &TunnelConfig, scheme: &str, stack: &Stack, frame: usize) -> Result<usize, String> {
     let longest = stack.longest_packet(scheme).unwrap_or(0).min(65_535);
+    // IP demands a least MTU, and more of IPv6 than of IPv4.
     let has_v6 = tunnel.address.iter().any(|own| own.addr().is_ipv6())
         || tunnel.routes.iter().any(|(prefix, _)| prefix.addr().is_ipv6());
     let (family, least) = if has_v6 { ("IPv6", V6_MTU_MIN) } else { ("IPv4", TUNNEL_MTU_MIN) };
@@ -107,6 +108,7 @@ impl Node {
         let Tunnel { config, mtu, .. } = tunnel;
         let scheme = choice.entry.name;
         let longest = self.stack.longest_packet(scheme).unwrap_or(0);
+        // The device's MTU stays: the host has told it to its connections.
         if longest < *mtu {
             return Err(refusal(format!(
                 "{scheme} carries packets of up to {longest} bytes, and {device} takes {mtu}: set \

@@ -49,6 +49,8 @@ impl Node {
         self.unfinished.next_look = now + INTERVAL;
         self.give_up_receptions(now);
 
+        // Looking into a directory may block, so it is done on another thread. A part that is begun
+        // meanwhile is safe: its reception holds the lock of its journal.
         let open: BTreeSet<FlowId> = self.files.receiving().collect();
         let elsewhere = self.files.elsewhere().values();
         let inboxes: BTreeSet<PathBuf> = elsewhere.chain(self.files.inboxes()).cloned().collect();

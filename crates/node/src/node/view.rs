@@ -51,6 +51,7 @@ impl Node {
     /// What looks wrong and what to do about it.
     pub(super) fn hints(&self) -> Vec<String> {
         let dropped = |why| self.stack.counters().dropped(why);
+        // The radio first: without it nothing else matters.
         let mut hints = self.radio_hints.clone();
         let unauthentic = dropped(DropReason::Unauthentic);
         if unauthentic > 0 {

@@ -124,6 +124,8 @@ impl Interface {
                 if let Some(address) = parse_address(address)
                     && !self.addresses.contains(&address)
                 {
+                    // The same address with another broadcast address is a change, not a second
+                    // one.
                     self.addresses.retain(|known| known.own != address.own);
                     self.addresses.push(address);
                 }
@@ -151,6 +153,8 @@ impl Interface {
             LinkAttribute::IfName(name) => Some(name),
             _ => None,
         });
+        // The configuration has a name, and the kernel's messages have an index. A name can move to
+        // another interface, and an interface can change its name.
         let (index, is_ours) = (link.header.index, name == Some(&self.name));
         if !is_ours {
             if self.index == Some(index) {

@@ -165,6 +165,7 @@ impl UdpRadio {
         if watch.interface().index().is_none() {
             return Err(UdpError::NoInterface { name: name.clone(), known: known_interfaces() });
         }
+        // Frames that are longer than the interface's MTU would be cut, and a lost half loses both.
         check_mtu(config, watch.interface().mtu())?;
         let now = Instant::now();
         let mut radio = Self {
@@ -230,6 +231,8 @@ impl UdpRadio {
         if hints == self.hints {
             return false;
         }
+
+        // Each hint is logged once, when it appears.
         for hint in hints.iter().filter(|hint| !self.hints.contains(hint)) {
             tracing::warn!("{hint}");
         }

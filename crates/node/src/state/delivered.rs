@@ -51,6 +51,7 @@ impl Delivered {
     /// Reads the newest 4,096 entries of the list. Damaged lines are skipped.
     pub(super) fn open(state: &Root) -> io::Result<Self> {
         let found = tail(state)?;
+        // A crash while appending leaves half a line at the end.
         let whole = |line: &&[u8]| Delivery::from_line(line).is_some();
         let lines: Vec<&[u8]> = found.split(|byte| *byte == b'\n').filter(whole).collect();
         let kept = &lines[lines.len().saturating_sub(KEPT)..];

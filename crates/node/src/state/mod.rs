@@ -93,6 +93,8 @@ impl StateDir {
                 None
             }
         };
+
+        // Milliseconds, and 16 random bits for two starts within one.
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let chance = getrandom::u32().map_err(|e| StateError::Io(self.dir.clone(), e.into()))?;
         let clock = (since_1970.as_millis() as u64) << 16 | u64::from(chance & 0xFFFF);

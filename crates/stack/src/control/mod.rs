@@ -108,8 +108,10 @@ impl Control {
         if self.route.is_pinned() {
             return None;
         }
+        // A pinned topology was given from outside (above): nothing is measured or believed.
         let handled = match frame.kind {
             HELLO => return self.handle_hello(cx, frame, arrival),
+            // A probe is nothing but length. That it was heard is counted below this layer.
             PROBE => Ok(()),
             COMPARE => self.route.handle_compare(cx, frame.sender, frame.body),
             VERSIONS => self.route.handle_versions(cx, frame.sender, frame.body),

@@ -163,12 +163,16 @@ impl Neighbor {
     /// Tells the delivery anew if it deviates from what was told by more than [`CHANCE`]. Returns
     /// whether it does.
     pub(super) fn retell(&mut self, now: Instant, exponent: f64) -> bool {
+        // Nothing was received or missed since the last look, so there is nothing new to tell.
         let counted = (self.hello.0, self.missed(now));
         if self.counted == counted {
             return false;
         }
         self.counted = counted;
         let Some((measured, frames)) = self.delivery(now, exponent) else { return false };
+
+        // The standard deviation of a share of so many frames says how far chance alone takes it.
+        // Thus a link with few frames is told anew for a large change only.
         let variance = (measured * (1.0 - measured)).max(LEAST_VARIANCE) / (frames + 1.0);
         let is_news = |told: f64| (measured - told).abs() > CHANCE * libm::sqrt(variance);
         let is_news = self.told.is_none_or(is_news);

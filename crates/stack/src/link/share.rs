@@ -64,6 +64,8 @@ impl Share {
     /// If the latest frames differ from the others by more than chance explains, forgets the
     /// others. Returns whether it did.
     fn forget_before_a_step(&mut self) -> bool {
+        // The window grows from few frames to many: a few show a link that breaks, and only many
+        // show one that becomes somewhat worse.
         let mut forgot = false;
         for frames in RECENT {
             let others = self.sent - f64::from(frames);
@@ -71,6 +73,8 @@ impl Share {
                 break;
             }
             let arrived = (self.recent & (u32::MAX >> (u32::BITS - frames))).count_ones();
+            // Half a frame is added to both outcomes. Without it, a link that never lost a frame
+            // would call its first loss impossible.
             let before = (self.heard - f64::from(arrived) + 0.5) / (others + 1.0);
             if chance(frames, arrived, before.clamp(0.01, 0.99)) < UNLIKELY {
                 self.sent = f64::from(frames);
@@ -85,6 +89,7 @@ impl Share {
 /// Returns the chance that as few of `frames` arrive as `arrived`, or as many, whichever is less
 /// likely, over a link with this delivery.
 fn chance(frames: u32, arrived: u32, delivery: f64) -> f64 {
+    // The terms of the binomial distribution, each from the one before it.
     let odds = delivery / (1.0 - delivery);
     let mut exactly = libm::pow(1.0 - delivery, f64::from(frames));
     let (mut fewer, mut more) = (0.0, 0.0);

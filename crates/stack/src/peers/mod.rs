@@ -153,6 +153,9 @@ impl Peers {
     pub(crate) fn record(&mut self, header: &Header, cipher: &Cipher, now: Instant) -> Standing {
         let (trusting, counter) = (self.trusting, self.ours.1);
         let sender = self.sender(header.sender, now);
+        // A start that was not heard before. It is believed at once only if the current start
+        // announced it, which is how a node renews itself when its counter runs out. All others
+        // prove themselves.
         if sender.start(header.salt).is_none() {
             sender.make_room();
             let follows =
@@ -166,12 +169,17 @@ impl Peers {
         let Some(start) = sender.starts.iter_mut().find(|s| s.salt == header.salt) else {
             return Standing::Unproven;
         };
+
+        // A late frame counts as received, but is no sign that the sender is there now.
         let is_late = header.counter <= start.window.highest();
         start.window.record(header.counter);
         let silence = now.since(start.heard_at);
         if !is_late {
             start.heard_at = now;
         }
+
+        // After a long silence the frame may be a recording, so the proof of before is void. Only
+        // an echo of a frame that this node sends from now on is a new one.
         if start.state == State::Current && silence >= LAPSE && !trusting {
             start.state = State::Unproven;
             sender.floor = counter + 1;

@@ -72,6 +72,8 @@ impl Route {
             let delivery = topology.set_link(self.me, node, None);
             self.doubted.extend(version.zip(delivery).map(|told| (node, told)));
         }
+
+        // A neighbour that is back, and whose state is still the one in which it told of our link.
         let again = |node: &NodeId| neighbors.contains(node);
         for (node, (version, delivery)) in self.doubted.extract_if(.., |node, _| again(node)) {
             if topology.state(node).is_some_and(|state| state.version == version) {

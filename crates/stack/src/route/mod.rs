@@ -238,12 +238,16 @@ impl Route {
 
     /// Forgets the nodes that nobody has reached for long.
     fn sweep(&mut self, now: Instant) {
+        // The clock of a node runs from the moment at which no path leads to it.
         let max_age = seconds(self.config.max_age_s);
         let around = self.topology.around(self.me);
         self.unreachable.retain(|node, _| !around.contains(node));
         for node in self.topology.nodes().filter(|node| !around.contains(node)) {
             self.unreachable.entry(node).or_insert(now);
         }
+
+        // Its version is remembered for a while. Otherwise a neighbour that still has the state
+        // would give it back, and the mesh would never forget it.
         let old = |since: &Instant| now.since(*since) >= max_age;
         let gone = self.unreachable.iter().filter(|(_, since)| old(since));
         for node in gone.map(|(node, _)| *node).collect::<Vec<_>>() {
@@ -254,6 +258,8 @@ impl Route {
             self.spread.withdraw(node);
             self.store(node, None, now);
         }
+
+        // What the other tables keep is void with the state that it was about, or with time.
         let version = |node: &NodeId| self.topology.state(*node).map(|state| state.version);
         self.doubted.retain(|node, (told, _)| version(node) == Some(*told));
         self.forgotten.retain(|_, (_, since)| now.since(*since) < FORGOTTEN);
@@ -272,6 +278,8 @@ impl Route {
         digest: u64,
         mut states: Reader<'_>,
     ) -> Option<u64> {
+        // One malformed state makes the rest of the frame unreadable. Those before it were whole,
+        // and stay.
         let mut outlived = None;
         while states.remaining() > 0 {
             let Ok(told) = Told::read(&mut states) else {
@@ -284,6 +292,9 @@ impl Route {
                 self.handle_state(cx, sender, told);
             }
         }
+
+        // Where the digests still differ after these states, the two nodes compare tables. Where
+        // they agree, the sender lacks nothing that waits to be told.
         let theirs = (sender, digest);
         for origin in self.repair.note_digest(theirs, self.digest, &self.topology, cx.now) {
             self.spread.retell(origin, sender, soon(cx));
@@ -424,6 +435,9 @@ impl Route {
             return Ok(());
         }
         self.repair.postpone(cx.now);
+
+        // A list is complete for its range of origins, so what is not in it is what the sender
+        // lacks.
         for ((first, last), theirs) in lists.into_iter().take(repair::MAX_RANGES) {
             let theirs: BTreeMap<NodeId, (u64, u32)> =
                 theirs.into_iter().map(|l| (l.origin, (l.epoch, l.base))).collect();
@@ -433,6 +447,7 @@ impl Route {
                     self.spread.tell(origin, sender, soon(cx));
                 }
             }
+            // A version that this node knew and forgot is not asked for again: the origin is gone.
             for (origin, version) in theirs {
                 let known = self.topology.state(origin).map(|s| (s.version.0, s.base));
                 let forgotten = self.forgotten.get(&origin).map(|(version, _)| *version);

@@ -214,6 +214,8 @@ impl Repair {
     /// Returns what a neighbour may lack of the states in a range: the latest news, and if there
     /// are few states, each of them.
     fn terms(&self, topology: &Topology, range: Range, now: Instant) -> Terms {
+        // Two tables that differ mostly differ by what just changed. Each news is a candidate, and
+        // so is each state of a range that has few.
         let news = self.news.iter().take_while(move |news| now.since(news.at) < NEWS_TIME);
         let is_inside = |news: &&News| range.0 <= news.origin && news.origin <= range.1;
         let mut terms: Vec<News> = news.filter(is_inside).copied().collect();
@@ -314,6 +316,7 @@ impl Repair {
 
     /// Queues the requests that are due, with those that will be soon.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
+        // Requests to one neighbour share a frame, so those that will be due soon go along.
         if self.wanted.values().all(|want| want.due > now) {
             return;
         }
@@ -465,6 +468,7 @@ pub(super) fn write(
     let room = |out: &Vec<u8>| mtu.saturating_sub(out.len() - start);
     match question {
         Question::Compare(mut ranges) => {
+            // A digest for each range: the neighbour answers where its own differs.
             let rest = ranges.split_off(ranges.len().min(room(out) / RANGE_LEN));
             for range in ranges {
                 let mut w = Writer::new(out);

@@ -131,12 +131,17 @@ impl Spread {
         (now, rng): (Instant, &mut ChaCha8Rng),
     ) {
         self.take(origin);
+        // Each hearer lacks the state by as much as the frame it came in probably missed it. The
+        // origin knows its own.
         let lacks = |(hearer, covered): (&Hearer, &f64)| hearer.weight * (1.0 - covered);
         let lacking: Vec<f64> = self.hearers.iter().zip(coverage).map(lacks).collect();
         let mut item = Item { reach, change, due: now, sends: 0, lacking, owed: false };
         if let Some(lacks) = self.index(origin).and_then(|index| item.lacking.get_mut(index)) {
             *lacks = 0.0;
         }
+
+        // The node whose frame would help most hearers goes first, and the others, who overhear it,
+        // then find that theirs would help none.
         let worth = item.worth();
         if worth >= WORTH {
             item.due = now
@@ -234,6 +239,8 @@ impl Spread {
 
     /// Notes that a state was sent. It is sent again while enough neighbours probably lack it.
     pub(super) fn note_sent(&mut self, origin: NodeId, now: Instant, rng: &mut ChaCha8Rng) {
+        // Nobody acknowledges a state. Each sending leaves each hearer a smaller chance that it
+        // still lacks it.
         let Some(mut item) = self.take(origin) else { return };
         for (lacking, hearer) in item.lacking.iter_mut().zip(&self.hearers) {
             *lacking *= 1.0 - hearer.delivery;

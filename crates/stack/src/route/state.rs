@@ -55,6 +55,7 @@ impl<'a> Told<'a> {
         let origin = r.node()?;
         let flags = r.u8()?;
         let seq = r.u32()?;
+        // Versions are written as differences to the newest one, since they are close together.
         let base = seq.wrapping_sub(u32::from(r.u16()?));
         let form = if flags & WHOLE != 0 {
             Form::Whole { epoch: r.u64()?, name: r.short_bytes()? }

@@ -324,6 +324,7 @@ impl Core {
             let packets = usize::from(generation.header.generation_size);
             let credit = self.parameters.redundancy.credit(packets, success);
             generation.sending.earn(credit, cx.now);
+        // The relay of COPE does not recode: what it forwards are the packets themselves.
         } else if !generation.enqueue(packet.clone(), cx.now) {
             cx.counters.drop(DropReason::Full);
         }

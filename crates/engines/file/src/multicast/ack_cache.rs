@@ -131,7 +131,7 @@ impl AckCache {
             if overheard.next_hop != Some(sender) {
                 overheard.from_others += 1;
             } else if header.piggyback == Some(entry.ack.piggyback()) {
-                entry.retry.settle();
+                entry.retry.end();
                 continue;
             } else {
                 overheard.from_next_hop += 1;
@@ -172,7 +172,7 @@ impl AckCache {
             if is_own || entry.waits <= MAX_WAITS {
                 entry.retry.postpone(until);
             } else {
-                entry.retry.settle();
+                entry.retry.end();
             }
         }
     }
@@ -180,7 +180,7 @@ impl AckCache {
     /// Gives up an acknowledgment that does not fit this node's frames.
     pub(super) fn give_up(&mut self, key: AckKey) {
         if let Some(entry) = self.entries.get_mut(&key) {
-            entry.retry.settle();
+            entry.retry.end();
         }
     }
 

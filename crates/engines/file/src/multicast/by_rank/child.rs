@@ -93,11 +93,11 @@ impl Child {
 
     /// Returns whether it has been silent for too long.
     pub(super) fn is_gone(&self, now: Instant) -> bool {
-        let patience = match self.number {
+        let timeout = match self.number {
             Some(_) => SILENT,
             None => NEVER_HEARD.mul_f64(1.0 / self.back),
         };
-        now.since(self.heard_at) >= patience
+        now.since(self.heard_at) >= timeout
     }
 
     /// Takes what it wants, by its frame of this number. What it gained since then was sent since

@@ -18,7 +18,7 @@ const MOST_CHILDREN: usize = 64;
 /// that gets little holds the others back by no more than that.
 const WINDOW: u32 = RankReport::LISTED as u32;
 /// A child waits for its packets if it receives less than this share of what the best child does.
-const PATIENT: f64 = 0.5;
+const DEFERRED: f64 = 0.5;
 /// Time that a node leaves to a child which was heard to feed others, and that it waits where few
 /// packets arrive.
 const PACING: PacingPolicy = PacingPolicy { slot: 1.3, ease: 2.0, most_ease: 8.0 };
@@ -137,6 +137,8 @@ impl Flow {
             None => Wants::nothing(),
             Some(first) => Wants::from(first, (first..self.held.len()).map(rank), listed),
         };
+        // How much a parent may send ahead depends on what this node still holds for its slowest
+        // child.
         let whole = || self.held.begun(0).filter(|g| self.held.is_whole(*g));
         let lacking = |child: &Child| whole().filter(|g| child.wants.rank(*g).is_some()).count();
         let backlog = self.children.values().map(lacking).min().unwrap_or(0);
@@ -177,10 +179,10 @@ impl Flow {
     ) -> Option<u32> {
         let forwards = self.children.values().any(|child| child.wants.forwards);
         let best = self.children.values().map(Child::delivery).fold(0.0, f64::max);
-        let patient_below = if forwards { 0.0 } else { PATIENT * best };
+        let defer_below = if forwards { 0.0 } else { DEFERRED * best };
         let mut later = None;
         for generation in generations {
-            match self.worth(generation, patient_below, now) {
+            match self.worth(generation, defer_below, now) {
                 Worth::Now => return Some(generation),
                 Worth::Later => later = later.or(Some(generation)),
                 Worth::Nothing => {}
@@ -192,12 +194,15 @@ impl Flow {
     /// Returns whether a packet of a generation is worth sending. Of one that is whole: if a child
     /// is expected to lack something, or did not answer a poll. Of another: if all that want it are
     /// far behind, for more will come that serves them all. Children can wait whose links deliver
-    /// less than `patient_below`.
-    fn worth(&self, generation: u32, patient_below: f64, now: Instant) -> Worth {
+    /// less than `defer_below`.
+    fn worth(&self, generation: u32, defer_below: f64, now: Instant) -> Worth {
         let rank = self.held.rank(generation);
         if rank == 0 {
             return Worth::Nothing;
         }
+        // One packet serves all children at once, so it is worth sending if a single one lacks
+        // something. A generation that is not whole waits until all who want it are far behind,
+        // since what this node still receives makes each packet more likely to be innovative.
         let (mut is_lacking, mut is_unanswered) = (false, false);
         let (mut are_far_behind, mut can_wait) = (true, true);
         for child in self.children.values() {
@@ -206,7 +211,7 @@ impl Flow {
             are_far_behind &= Child::is_far_behind(lacks);
             if !Child::is_served(lacks) && child.takes_data(now) {
                 is_lacking = true;
-                can_wait &= child.delivery() < patient_below;
+                can_wait &= child.delivery() < defer_below;
             }
         }
         let is_worth_it = if self.held.is_whole(generation) {

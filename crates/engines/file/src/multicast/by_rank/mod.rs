@@ -174,6 +174,8 @@ impl ByRank {
         let mut children = Vec::new();
         for receiver in receivers {
             let path = paths.path_to(receiver);
+            // The path does not list its first node: the source is at place 0, and whoever is not
+            // on it too.
             let place = path.iter().position(|node| *node == cx.me).map_or(0, |place| place + 1);
             if place > 0 || manifest.flow.source == cx.me {
                 children.extend(path.get(place).copied());
@@ -263,6 +265,8 @@ impl ByRank {
             return false;
         };
         loop {
+            // The last generation goes first: it has the fewest packets, and is wanted last. A
+            // transfer that would only drop its own later generations gains nothing.
             let used: usize = self.flows.values().map(|flow| flow.held.memory()).sum();
             if used.saturating_add(needed) <= self.memory {
                 return true;
@@ -283,7 +287,7 @@ impl ByRank {
     }
 
     /// Notes that a generation which was whole is genuine or, if not, begins it anew.
-    pub(super) fn settle(
+    pub(super) fn record_check(
         &mut self,
         cx: &Context<'_>,
         flow: FlowId,
@@ -316,18 +320,20 @@ impl ByRank {
     ) -> Result<(), DropReason> {
         let id = report.flow;
         if report.parent != cx.me {
+            // A report for another node, whose link may bring nothing from this child: whoever lies
+            // on a way that exists passes it on.
             let ends = (report.child, report.next_hop, report.parent);
             let has_room =
                 !is_passed_on(cx.topology, cx.me, ends, METRIC) || self.pass_on(report, cx.now);
             return if has_room { Ok(()) } else { Err(DropReason::Full) };
         }
         let manifest = manifest.ok_or(DropReason::UnknownFlow)?;
-        let is_farewell = report.wants.lowest().is_none();
+        let wants_nothing = report.wants.lowest().is_none();
         if report.child == cx.me || cx.topology.state(report.child).is_none() {
             return Err(DropReason::Malformed);
         }
         let flow = match self.flows.get_mut(&id) {
-            None if is_farewell || id.source == cx.me => return Err(DropReason::UnknownFlow),
+            None if wants_nothing || id.source == cx.me => return Err(DropReason::UnknownFlow),
             None => self.join(cx, manifest).ok_or(DropReason::Full)?,
             Some(flow) => flow,
         };

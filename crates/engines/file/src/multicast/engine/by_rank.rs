@@ -46,12 +46,12 @@ impl FileMulticast {
             sink.note_heard(heard != Heard::Redundant, cx.now);
         }
         if heard == Heard::Whole {
-            self.settle(cx, flow, generation);
+            self.check_whole(cx, flow, generation);
         }
     }
 
     /// Checks a generation that is whole, and writes it if this node receives the file.
-    pub(super) fn settle(&mut self, cx: &mut Context<'_>, flow: FlowId, generation: u32) {
+    pub(super) fn check_whole(&mut self, cx: &mut Context<'_>, flow: FlowId, generation: u32) {
         let Way::ByRank(by_rank) = &mut self.way else { return };
         let sink = self.sinks.get_mut(&flow).filter(|sink| sink.wants(generation));
         let manifest = self.announcements.manifest(flow);
@@ -63,10 +63,12 @@ impl FileMulticast {
             }
             _ => SinkOutcome::BatchForged,
         };
-        by_rank.settle(cx, flow, generation, outcome != SinkOutcome::BatchForged);
+        by_rank.record_check(cx, flow, generation, outcome != SinkOutcome::BatchForged);
         if !self.note_outcome(cx, flow, outcome) {
             return;
         }
+
+        // The source needs to know progress only now and then, and all receivers share the channel.
         let pause = ACK_PAUSE * self.announcements.receivers(flow);
         let pause = pause.clamp(*ACK_PAUSES.start(), *ACK_PAUSES.end());
         let is_due = self.sinks.get(&flow).is_some_and(|sink| {

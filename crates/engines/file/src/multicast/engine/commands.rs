@@ -87,7 +87,7 @@ impl FileEngine for FileMulticast {
             by_rank.receive(cx, &sink.manifest, &sink.have);
             // It may have relayed some of the file before.
             for generation in by_rank.whole_but_lacking(flow) {
-                self.settle(cx, flow, generation);
+                self.check_whole(cx, flow, generation);
             }
         }
         self.acknowledge_progress(cx, flow);
