@@ -11,7 +11,7 @@ use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engines::REGISTRY;
 use ncmesh_node::config::line_of_problem;
 use ncmesh_sim::outcome::{
-    Carried, FlowsOutcome, Outcome, StreamLayerOutcome, StreamsOutcome, TransferOutcome,
+    FlowsOutcome, Outcome, ServiceOutcome, StreamLayerOutcome, StreamsOutcome, TransferOutcome,
 };
 use ncmesh_sim::scenario::{Content, Place, Scenario, ScenarioError, Traffic};
 use ncmesh_sim::{RunError, Simulation, SimulationConfig, SimulationError};
@@ -178,13 +178,13 @@ pub(crate) fn index(scenario: &Scenario, name: &str) -> Result<usize, Failure> {
 
 /// Prints the result as tables and lines.
 pub(crate) fn show_outcome(outcome: &Outcome) -> Result<(), Failure> {
-    match &outcome.carried {
-        Carried::Transfer(transfer) => show_transfer(outcome, transfer),
-        Carried::Flows(flows) => {
+    match &outcome.service {
+        ServiceOutcome::Transfer(transfer) => show_transfer(outcome, transfer),
+        ServiceOutcome::Flows(flows) => {
             show_flows(flows)?;
             show_run(outcome)
         }
-        Carried::Streams(streams) => {
+        ServiceOutcome::Streams(streams) => {
             show_streams(streams)?;
             show_run(outcome)
         }

@@ -10,7 +10,7 @@ use crate::{Lab, LabError, POLL_INTERVAL, ping};
 use ncmesh_engine::tunnel::coding_ratio;
 use ncmesh_node::api::types::{Coding, Flow as FlowView, Status};
 use ncmesh_sim::outcome::{
-    Carried, CodingOutcome, FlowOutcome, FlowsOutcome, Outcome, Samples, TcpOutcome,
+    CodingOutcome, FlowOutcome, FlowsOutcome, Outcome, Samples, ServiceOutcome, TcpOutcome,
 };
 use ncmesh_sim::scenario::{Flow, Transport};
 use std::collections::BTreeMap;
@@ -150,8 +150,8 @@ impl Lab {
         });
         let coding = coding.collect();
         let samples = sampled.map(|(_, samples)| samples);
-        let carried = Carried::Flows(FlowsOutcome { flows, coding, samples });
-        self.conclude(&scheme, seconds, carried).await
+        let service = ServiceOutcome::Flows(FlowsOutcome { flows, coding, samples });
+        self.conclude(&scheme, seconds, service).await
     }
 
     /// Pings the destination of every flow from its source and keeps the medians for the result.

@@ -33,7 +33,7 @@ use ether::EtherThread;
 use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::{Peer, Recipients, SendRequest, Started, Status, Transfer};
 use ncmesh_node::etherd::datagram::Token;
-use ncmesh_sim::outcome::{Carried, Outcome, ReceiverOutcome, TransferOutcome};
+use ncmesh_sim::outcome::{Outcome, ReceiverOutcome, ServiceOutcome, TransferOutcome};
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Simulation, SimulationConfig, settling_time};
 use ncmesh_stack::Usage;
@@ -354,13 +354,13 @@ impl Lab {
                 throughput_bps: seconds.map(|s| report.bytes as f64 * 8.0 / s.max(1e-3)),
             });
         }
-        let carried = Carried::Transfer(TransferOutcome {
+        let service = ServiceOutcome::Transfer(TransferOutcome {
             bytes: sent.size,
             receivers,
             source_redundancy: sent.source_redundancy,
             forwarders: sent.forwarders,
         });
-        self.conclude(scheme, sent.seconds, carried).await
+        self.conclude(scheme, sent.seconds, service).await
     }
 
     /// Returns the result of a run, with the use of the channel as the daemons report it.
@@ -368,7 +368,7 @@ impl Lab {
         &self,
         scheme: &str,
         seconds: f64,
-        carried: Carried,
+        service: ServiceOutcome,
     ) -> Result<Outcome, LabError> {
         // Counters are read before the daemons end, as they are lost then.
         let mut nodes: BTreeMap<String, Usage> = BTreeMap::new();
@@ -376,7 +376,7 @@ impl Lab {
             let status: Status = node.client().read("/v1/status").await?;
             nodes.insert(node.name().to_owned(), status.usage);
         }
-        Ok(Outcome::new(&self.scenario.name, scheme, seconds, nodes, carried))
+        Ok(Outcome::new(&self.scenario.name, scheme, seconds, nodes, service))
     }
 
     /// Ends all daemons properly, then the channel emulator.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
 use ncmesh_engine::time::Duration;
-use ncmesh_sim::outcome::{Carried, LabOutcome, Outcome, Samples, schema};
+use ncmesh_sim::outcome::{LabOutcome, Outcome, Samples, ServiceOutcome, schema};
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{SimulationConfig, run};
 use serde_json::{Map, Value};
@@ -46,10 +46,10 @@ fn outcomes() -> Vec<Outcome> {
     let file = outcome("pacifier", r#"traffic = { from = "a", to = ["c"], size = "100kB" }"#);
     let mut flows = outcome("xor", FLOWS);
     let mut streams = outcome("multirate", STREAM);
-    if let Carried::Flows(of) = &mut flows.carried {
+    if let ServiceOutcome::Flows(of) = &mut flows.service {
         of.samples = Some(Samples { seconds: vec![1.0], delivered: vec![vec![1], vec![2]] });
     }
-    if let Carried::Streams(of) = &mut streams.carried {
+    if let ServiceOutcome::Streams(of) = &mut streams.service {
         of.cpu = [("a".to_owned(), 0.1)].into();
     }
     let lab = LabOutcome { lag_mean_ms: 0.1, lag_max_ms: 1.0, frames: 7, dir: None };

@@ -8,7 +8,7 @@ use ncmesh_sim::outcome::{FlowsOutcome, Outcome};
 use std::collections::BTreeMap;
 
 /// Prints the flows of a lab as a table, the coding ratios, and a line about the run.
-pub(crate) fn show(outcome: &Outcome, carried: &FlowsOutcome) -> Result<(), Failure> {
+pub(crate) fn show(outcome: &Outcome, flows: &FlowsOutcome) -> Result<(), Failure> {
     let columns = [
         "FROM",
         "TO",
@@ -21,7 +21,7 @@ pub(crate) fn show(outcome: &Outcome, carried: &FlowsOutcome) -> Result<(), Fail
         "INNOVATIVE",
     ];
     let mut table = Table::new(columns);
-    for flow in &carried.flows {
+    for flow in &flows.flows {
         let innovative = 100.0 * flow.innovative as f64 / flow.heard.max(1) as f64;
         let tcp = flow.tcp.as_ref();
         table.row([
@@ -39,10 +39,10 @@ pub(crate) fn show(outcome: &Outcome, carried: &FlowsOutcome) -> Result<(), Fail
     show::line(&table.to_string())?;
 
     // Coding has a line of its own: it belongs to nodes, not to flows.
-    let coding = carried.coding.iter().filter(|(_, coding)| coding.coded > 0);
+    let coding = flows.coding.iter().filter(|(_, coding)| coding.coded > 0);
     let ratios = coding.filter_map(|(node, coding)| Some((node.clone(), coding.ratio?)));
     show_ratios(&ratios.collect())?;
-    for (node, coding) in &carried.coding {
+    for (node, coding) in &flows.coding {
         for why in &coding.stopped {
             show::line(&format!("{node} codes less than it could: {why}"))?;
         }

@@ -10,7 +10,7 @@ use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engines::REGISTRY;
 use ncmesh_lab::{Comparison, EtherStatistics, Lab, LabError, LabOptions, POLL_INTERVAL};
-use ncmesh_sim::outcome::{Carried, LabOutcome, Outcome};
+use ncmesh_sim::outcome::{LabOutcome, Outcome, ServiceOutcome};
 use ncmesh_sim::scenario::{Content, Scenario, Traffic};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
 
         // Dropping the run, here or on a signal, ends the daemons.
         tokio::select! {
-            done = carry(&scenario, &schemes, args, json) => done,
+            done = run_traffic(&scenario, &schemes, args, json) => done,
             _ = interrupt.recv() => Err(Failure::new(Kind::Incomplete, "interrupted")),
             _ = terminate.recv() => Err(Failure::new(Kind::Incomplete, "terminated")),
         }
@@ -56,7 +56,7 @@ fn compared(scheme: &Entry, name: &str) -> Result<&'static Entry, Failure> {
 }
 
 /// Runs one scheme and prints its result, or runs two and compares them.
-async fn carry(
+async fn run_traffic(
     scenario: &Scenario,
     schemes: &[&Entry],
     args: &LabArgs,
@@ -101,10 +101,10 @@ fn conclude(outcome: &Outcome, json: bool) -> Result<(), Failure> {
 
 /// Prints the result as tables and lines, and the processor time of daemons where it was measured.
 fn show_outcome(outcome: &Outcome) -> Result<(), Failure> {
-    match &outcome.carried {
-        Carried::Transfer(_) => plan::show_outcome(outcome),
-        Carried::Flows(flows) => flows::show(outcome, flows),
-        Carried::Streams(streams) => {
+    match &outcome.service {
+        ServiceOutcome::Transfer(_) => plan::show_outcome(outcome),
+        ServiceOutcome::Flows(flows) => flows::show(outcome, flows),
+        ServiceOutcome::Streams(streams) => {
             plan::show_outcome(outcome)?;
             let share = |(node, share): (&String, &f64)| format!("{node} {:.1} %", share * 100.0);
             let each: Vec<String> = streams.cpu.iter().map(share).collect();
@@ -143,7 +143,7 @@ async fn experiment(
         Some(traffic) if options.tunnel.is_none() => {
             transfer(&mut lab, scenario, scheme, traffic, args, &mut progress).await?
         }
-        _ => carry_flows(&mut lab, args, &mut progress).await?,
+        _ => run_flows(&mut lab, args, &mut progress).await?,
     };
 
     // The lag says how far the results can be trusted.
@@ -179,7 +179,7 @@ async fn transfer(
 }
 
 /// Runs the scenario's flows and returns the result.
-async fn carry_flows(
+async fn run_flows(
     lab: &mut Lab,
     args: &LabArgs,
     progress: &mut Progress,
@@ -191,7 +191,7 @@ async fn carry_flows(
     }
 
     progress.note("flows begin");
-    let carry = async {
+    let running = async {
         let running = lab.begin_flows().await?;
         let running = match args.sample {
             Some(every) => running.sampled(every),
@@ -202,9 +202,9 @@ async fn carry_flows(
 
     // Flows are measured over a fixed time, so a part of them is no result.
     let limit = args.run.timeout.unwrap_or(Duration::MAX);
-    let carried = tokio::time::timeout(limit, carry).await;
+    let outcome = tokio::time::timeout(limit, running).await;
     let late = |_| Failure::new(Kind::Incomplete, "the flows did not end in time (--timeout)");
-    Ok(carried.map_err(late)??)
+    Ok(outcome.map_err(late)??)
 }
 
 /// Runs the scenario's streams and returns the result.
@@ -216,10 +216,10 @@ async fn streams(
 ) -> Result<Outcome, Failure> {
     lab.settle_streams().await?;
     progress.note("streams begin");
-    let carry = lab.carry_streams(scheme.name);
-    let carried = tokio::time::timeout(args.timeout.unwrap_or(Duration::MAX), carry).await;
+    let running = lab.run_streams(scheme.name);
+    let outcome = tokio::time::timeout(args.timeout.unwrap_or(Duration::MAX), running).await;
     let late = |_| Failure::new(Kind::Incomplete, "the streams did not end in time (--timeout)");
-    Ok(carried.map_err(late)??)
+    Ok(outcome.map_err(late)??)
 }
 
 /// Returns the path of the file to send. Random contents are written to a file first.

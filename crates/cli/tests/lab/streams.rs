@@ -54,7 +54,7 @@ async fn line() -> Lab {
 async fn more_than_the_mesh_carries_is_dropped_from_the_enhancement() {
     let _turn = TURN.lock().await;
     let mut lab = line().await;
-    let outcome = lab.carry_streams("multirate").await.unwrap();
+    let outcome = lab.run_streams("multirate").await.unwrap();
     let streams = outcome.streams().unwrap();
     for receiver in &streams.streams[0].receivers {
         assert_eq!(receiver.corrupt, 0, "{receiver:?}");

@@ -26,7 +26,7 @@ pub fn differential_backlog(own: f64, downstream: f64) -> f64 {
 ///
 /// Each candidate is given as (key, rate, differential backlog). The candidates of a link are its
 /// sessions. The candidates of a radio are all pairs of a link and a session.
-pub fn most_pressing<K>(candidates: impl IntoIterator<Item = (K, f64, f64)>) -> Option<K> {
+pub fn max_weight<K>(candidates: impl IntoIterator<Item = (K, f64, f64)>) -> Option<K> {
     let mut best = None;
     let mut most = 0.0;
     for (key, rate, weight) in candidates {

@@ -10,8 +10,8 @@ mod source;
 use crate::{Lab, LabError, POLL_INTERVAL};
 use ncmesh_node::api::types::Stream as StreamView;
 use ncmesh_sim::outcome::{
-    Carried, Outcome, StreamLayerOutcome, StreamOutcome, StreamQueueOutcome, StreamReceiverOutcome,
-    StreamsOutcome,
+    Outcome, ServiceOutcome, StreamLayerOutcome, StreamOutcome, StreamQueueOutcome,
+    StreamReceiverOutcome, StreamsOutcome,
 };
 use ncmesh_sim::scenario::Stream;
 use receiver::{Received, Receiver};
@@ -84,18 +84,18 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::Api`], [`LabError::System`], and those of [`check`](Self::check).
-    pub async fn carry_streams(&mut self, scheme: &str) -> Result<Outcome, LabError> {
-        let carried = self.carry(scheme).await;
-        if carried.is_err() {
+    pub async fn run_streams(&mut self, scheme: &str) -> Result<Outcome, LabError> {
+        let outcome = self.run_measured(scheme).await;
+        if outcome.is_err() {
             // If the emulator gave up, the daemon ended with it. Report the cause.
             tokio::time::sleep(POLL_INTERVAL).await;
             self.check()?;
         }
-        carried
+        outcome
     }
 
     /// Runs the streams, without looking for the cause of a failure.
-    async fn carry(&mut self, scheme: &str) -> Result<Outcome, LabError> {
+    async fn run_measured(&mut self, scheme: &str) -> Result<Outcome, LabError> {
         let start = Instant::now();
         let streams = self.scenario.streams.clone();
         let mut running = self.start_tasks(&streams, start);
@@ -137,7 +137,7 @@ impl Lab {
             queues: seen.queues.into_values().collect(),
             cpu: cpu.collect(),
         };
-        self.conclude(scheme, seconds, Carried::Streams(outcome)).await
+        self.conclude(scheme, seconds, ServiceOutcome::Streams(outcome)).await
     }
 
     /// Starts a task for each source and receiver.

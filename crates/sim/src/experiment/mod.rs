@@ -9,7 +9,7 @@ mod streams;
 mod transfer;
 
 use crate::observe::Observer;
-use crate::outcome::{Carried, Outcome, TraceOutcome};
+use crate::outcome::{Outcome, ServiceOutcome, TraceOutcome};
 use crate::scenario::{Scenario, Stream};
 use crate::simulation::{Simulation, SimulationConfig, SimulationError};
 use ncmesh_engine::registry::{Entry, ServiceKind, UnknownScheme};
@@ -146,14 +146,14 @@ pub fn run(
     run.await_paths(entry.service())?;
     let start = run.sim.now();
 
-    let carried = match &scenario.traffic {
+    let service = match &scenario.traffic {
         Some(traffic) if entry.service() == ServiceKind::File => {
-            Carried::Transfer(transfer::carry(&mut run, traffic, limit)?)
+            ServiceOutcome::Transfer(transfer::run(&mut run, traffic, limit)?)
         }
         _ if entry.service() == ServiceKind::Stream => {
-            Carried::Streams(streams::carry(&mut run, limit)?)
+            ServiceOutcome::Streams(streams::run(&mut run, limit)?)
         }
-        _ => Carried::Flows(flows::carry(&mut run, limit)?),
+        _ => ServiceOutcome::Flows(flows::run(&mut run, limit)?),
     };
 
     // The observers must have written everything before the result says that the run succeeded.
@@ -165,7 +165,7 @@ pub fn run(
         trace_hash: run.sim.trace_hash(),
         events: run.sim.trace_events(),
     };
-    let outcome = Outcome::new(&scenario.name, entry.name, seconds, run.usage(), carried);
+    let outcome = Outcome::new(&scenario.name, entry.name, seconds, run.usage(), service);
     Ok(Outcome { trace: Some(trace), ..outcome })
 }
 

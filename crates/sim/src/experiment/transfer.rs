@@ -13,7 +13,7 @@ use rand_core::RngCore;
 use std::ops::ControlFlow;
 
 /// Runs the file transfer, for at most `limit`.
-pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
+pub(super) fn run<P: FnMut(&Simulation) -> ControlFlow<()>>(
     run: &mut Run<'_, P>,
     traffic: &Traffic,
     limit: Duration,

@@ -40,7 +40,7 @@ pub struct Outcome {
     pub nodes: BTreeMap<String, Usage>,
     /// Result of the service that the engine offers.
     #[serde(flatten)]
-    pub carried: Carried,
+    pub service: ServiceOutcome,
     /// Trace of the simulator. `None` in the lab.
     #[serde(flatten)]
     pub trace: Option<TraceOutcome>,
@@ -52,7 +52,7 @@ pub struct Outcome {
 /// Results of each service.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Carried {
+pub enum ServiceOutcome {
     /// Result of a file transfer.
     Transfer(TransferOutcome),
     /// Results of flows of packets.
@@ -95,7 +95,7 @@ impl Outcome {
         scheme: &str,
         seconds: f64,
         nodes: BTreeMap<String, Usage>,
-        carried: Carried,
+        service: ServiceOutcome,
     ) -> Self {
         Self {
             scenario: scenario.to_owned(),
@@ -104,7 +104,7 @@ impl Outcome {
             seconds,
             transmissions: nodes.values().map(|usage| usage.transmissions).sum(),
             nodes,
-            carried,
+            service,
             trace: None,
             lab: None,
         }
@@ -113,27 +113,27 @@ impl Outcome {
     /// Returns the result of the file transfer, if the run was one.
     #[must_use]
     pub fn transfer(&self) -> Option<&TransferOutcome> {
-        match &self.carried {
-            Carried::Transfer(transfer) => Some(transfer),
-            Carried::Flows(_) | Carried::Streams(_) => None,
+        match &self.service {
+            ServiceOutcome::Transfer(transfer) => Some(transfer),
+            ServiceOutcome::Flows(_) | ServiceOutcome::Streams(_) => None,
         }
     }
 
     /// Returns the results of flows, if the run had any.
     #[must_use]
     pub fn flows(&self) -> Option<&FlowsOutcome> {
-        match &self.carried {
-            Carried::Flows(flows) => Some(flows),
-            Carried::Transfer(_) | Carried::Streams(_) => None,
+        match &self.service {
+            ServiceOutcome::Flows(flows) => Some(flows),
+            ServiceOutcome::Transfer(_) | ServiceOutcome::Streams(_) => None,
         }
     }
 
     /// Returns the results of streams, if the run had any.
     #[must_use]
     pub fn streams(&self) -> Option<&StreamsOutcome> {
-        match &self.carried {
-            Carried::Streams(streams) => Some(streams),
-            Carried::Transfer(_) | Carried::Flows(_) => None,
+        match &self.service {
+            ServiceOutcome::Streams(streams) => Some(streams),
+            ServiceOutcome::Transfer(_) | ServiceOutcome::Flows(_) => None,
         }
     }
 }

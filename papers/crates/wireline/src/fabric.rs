@@ -10,7 +10,7 @@ use crate::network::{Link, Network};
 use ncmesh_engine::rng;
 use ncmesh_engine_multirate::{
     Dropping, Moved, Packets, Parameters, Policy, Queues, Receiver, Tree, Utility,
-    differential_backlog, most_pressing, pressure,
+    differential_backlog, max_weight, pressure,
 };
 use ncmesh_wire::NodeId;
 use rand_chacha::ChaCha8Rng;
@@ -159,7 +159,7 @@ impl Fabric {
                 let weight = differential_backlog(self.own[*queue], self.downstream[*queue]);
                 (*queue, self.carriers[self.places[*queue].link].capacity, weight)
             });
-            if let Some(queue) = most_pressing(candidates) {
+            if let Some(queue) = max_weight(candidates) {
                 self.rates[queue] = self.carriers[self.places[queue].link].carry();
             }
         }

@@ -28,11 +28,11 @@ fn figure_2_weighs_9_q1_less_the_queues_behind() {
 
 #[test]
 fn the_largest_product_of_rate_and_weight_is_served() {
-    assert_eq!(most_pressing([("a", 1.0, 5.0), ("b", 1.0, 7.0), ("c", 1.0, 7.0)]), Some("b"));
+    assert_eq!(max_weight([("a", 1.0, 5.0), ("b", 1.0, 7.0), ("c", 1.0, 7.0)]), Some("b"));
     // MMU-W prefers the faster link.
-    assert_eq!(most_pressing([("slow", 6.0, 10.0), ("fast", 18.0, 4.0)]), Some("fast"));
-    assert_eq!(most_pressing([("a", 1.0, 0.0), ("b", 1.0, -3.0)]), None);
-    assert_eq!(most_pressing([("a", 1.0, f64::NAN)]), None);
+    assert_eq!(max_weight([("slow", 6.0, 10.0), ("fast", 18.0, 4.0)]), Some("fast"));
+    assert_eq!(max_weight([("a", 1.0, 0.0), ("b", 1.0, -3.0)]), None);
+    assert_eq!(max_weight([("a", 1.0, f64::NAN)]), None);
 }
 
 #[test]

@@ -58,7 +58,7 @@ struct RunningFlow {
 }
 
 /// Runs the scenario's flows, for at most `limit`.
-pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
+pub(super) fn run<P: FnMut(&Simulation) -> ControlFlow<()>>(
     run: &mut Run<'_, P>,
     limit: Duration,
 ) -> Result<FlowsOutcome, RunError> {

@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 const SAMPLE: Duration = Duration::from_secs(1);
 
 /// Runs the scenario's streams, for at most `limit`.
-pub(super) fn carry<P: FnMut(&Simulation) -> ControlFlow<()>>(
+pub(super) fn run<P: FnMut(&Simulation) -> ControlFlow<()>>(
     run: &mut Run<'_, P>,
     limit: Duration,
 ) -> Result<StreamsOutcome, RunError> {
