@@ -14,7 +14,7 @@ bin="$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/release"
 seeds() {
   case $1 in
     scenario) echo ../scenarios ../crates/sim/tests/data ;;
-    stored) echo seeds/stored ;;
+    api | config | stored) echo "seeds/$1" ;;
   esac
 }
 

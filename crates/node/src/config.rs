@@ -143,7 +143,11 @@ impl NodeConfig {
         Self::parse(file, text)
     }
 
-    fn parse(file: &Path, text: String) -> Result<Self, ConfigError> {
+    /// Checks the contents of a configuration file. Paths in it are relative to `file`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(file: &Path, text: String) -> Result<Self, ConfigError> {
         let source = Source { file: file.to_owned(), text };
         let sections: FileSections =
             toml::from_str(&source.text).map_err(|e| source.toml_error(&e))?;

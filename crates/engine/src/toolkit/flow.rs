@@ -1,7 +1,9 @@
-//! Identity of a tunnel's flow: its ends, and which start of its source it belongs to.
+//! Identity of a tunnel's flow: its ends, and which start of its source it belongs to; and how a
+//! node finds out that what it believes of a flow is wrong.
 
 use super::sequence::Serial;
 use crate::context::Context;
+use crate::time::{Duration, Instant};
 use crate::transmission::Malformed;
 use ncmesh_wire::{NodeId, Reader, Writer};
 
@@ -50,5 +52,59 @@ impl FlowInstance {
     pub fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let flow = Self { source: r.node()?, destination: r.node()?, incarnation: r.u32()? };
         if flow.source == flow.destination { Err(Malformed) } else { Ok(flow) }
+    }
+}
+
+/// Time for which all that is heard of a flow must contradict a node's state of it. Longer than any
+/// engine sends a packet again.
+const LONG: Duration = Duration::from_secs(3);
+/// Frames that must contradict it in that time.
+const MANY: u32 = 8;
+
+/// Notices that a node's state of a flow contradicts all that it hears.
+///
+/// A member that lies can make a node believe in an instance that its source never began, or in
+/// packets that were never sent. Then every genuine frame looks old, and the flow would stand still
+/// for good. A few old frames are normal, as late copies; many of them for long, without a single
+/// one that fits, show that the state is wrong, and the node begins it anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contradiction {
+    since: Option<Instant>,
+    frames: u32,
+}
+
+impl Contradiction {
+    /// Notes a frame for this node, which `fits` its state or looks far too old. Returns whether
+    /// the state must be wrong.
+    pub fn note(&mut self, fits: bool, now: Instant) -> bool {
+        if fits {
+            *self = Self::default();
+            return false;
+        }
+        self.frames += 1;
+        let since = *self.since.get_or_insert(now);
+        self.frames >= MANY && now.since(since) >= LONG
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn only_many_frames_for_long_without_one_that_fits_are_believed() {
+        let mut few = Contradiction::default();
+        assert!((0..7).all(|i| !few.note(false, at(1000 * i))));
+        assert!(few.note(false, at(7000)));
+
+        let mut brief = Contradiction::default();
+        assert!((0..2999).all(|ms| !brief.note(false, at(ms))));
+        assert!(!brief.note(true, at(2999)), "one that fits");
+        assert!((3000..6000).all(|ms| !brief.note(false, at(ms))));
+        assert!(brief.note(false, at(6000)));
     }
 }

@@ -10,7 +10,7 @@ use ncmesh_engine::Context;
 use ncmesh_engine::rng;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::coder::pack;
-use ncmesh_engine::toolkit::flow::FlowInstance;
+use ncmesh_engine::toolkit::flow::{Contradiction, FlowInstance};
 use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};
 use ncmesh_engine::topology::Metric;
 use ncmesh_wire::NodeId;
@@ -83,6 +83,8 @@ pub(crate) struct Flow {
     pub upstream: Upstream,
     /// Packets before this one come no more from upstream.
     no_more: u32,
+    /// Whether what is sent to this node contradicts what it believes of the flow.
+    contradiction: Contradiction,
     /// Since when the destination waits for a packet while it has later ones.
     gap_since: Option<Instant>,
     /// Number of its last frame.
@@ -119,6 +121,7 @@ impl Flow {
             child: None,
             upstream: Upstream::default(),
             no_more: first,
+            contradiction: Contradiction::default(),
             gap_since: None,
             number: cx.rng.next_u32() as u16,
             pacing: Pacing::new(PACING, now),
@@ -130,7 +133,6 @@ impl Flow {
     }
 
     // ---- what is here
-
     /// Returns the packets that lead what this node has and its next hop lacked when it was last
     /// heard.
     fn lacking(&self) -> impl Iterator<Item = u32> + '_ {
@@ -219,6 +221,14 @@ impl Flow {
             self.advance();
         }
         Some(is_innovative)
+    }
+
+    /// Notes a frame for this node, of packets from `first` on. Returns whether all such frames for
+    /// long were of an earlier instance, or far behind what this node needs.
+    pub(crate) fn is_contradicted(&mut self, id: FlowInstance, first: u32, now: Instant) -> bool {
+        let is_far_behind = first.saturating_add(CAPACITY) < self.needs;
+        let fits = id.is_later(self.id) || (id == self.id && !is_far_behind);
+        self.contradiction.note(fits, now)
     }
 
     /// Counts up the packets that are here without a gap.

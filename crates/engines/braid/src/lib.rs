@@ -212,6 +212,13 @@ impl Braid {
     ) {
         let id = header.flow;
         let is_for_me = header.next_hop == cx.me;
+        // What is sent to this node all the time is right, where it contradicts what it believes.
+        if let Some(flow) = self.flows.get_mut(&id.key()).filter(|flow| !flow.is_source())
+            && is_for_me
+            && flow.is_contradicted(id, header.oldest, cx.now)
+        {
+            self.flows.remove(&id.key());
+        }
         match self.flows.get(&id.key()) {
             Some(flow) if id == flow.id => {}
             Some(flow) if !id.is_later(flow.id) => return cx.counters.drop(DropReason::Stale),

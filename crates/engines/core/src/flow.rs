@@ -4,13 +4,13 @@
 //! [`Ingress`] does. A *relay* receives and sends. The *destination* hands packets up, in order and
 //! as soon as they are decoded, which need not be when the generation is complete.
 
-use crate::frame::GenerationHeader;
+use crate::frame::{GenerationHeader, GenerationId, MAX_WINDOW};
 use crate::generation::{Generation, Stage};
 use crate::ingress::Ingress;
 use crate::parameters::Parameters;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::toolkit::flow::FlowInstance;
+use ncmesh_engine::toolkit::flow::{Contradiction, FlowInstance};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -49,6 +49,8 @@ pub(crate) struct Flow {
     pub generations: BTreeMap<u32, Generation>,
     /// Number of the oldest generation that is not finished.
     pub oldest: u32,
+    /// Whether frames from the previous hop contradict this state.
+    pub contradiction: Contradiction,
     /// When a frame of it was last heard.
     pub last_heard: Instant,
     /// When this node last sent data of it, or took a packet for it.
@@ -88,6 +90,7 @@ impl Flow {
             next_hop: None,
             generations: BTreeMap::new(),
             oldest,
+            contradiction: Contradiction::default(),
             last_heard: now,
             last_sent: now,
         }
@@ -107,6 +110,13 @@ impl Flow {
     }
 
     // ---- receiving
+
+    /// Returns whether a frame of the flow may be of this state: it is of this instance or a later
+    /// one, and of no generation that was finished long ago.
+    pub(crate) fn fits(&self, id: GenerationId) -> bool {
+        let is_recent = id.number.saturating_add(u32::from(MAX_WINDOW)) >= self.oldest;
+        id.flow.is_later(self.instance) || (id.flow == self.instance && is_recent)
+    }
 
     /// Takes over what a frame says of its generation, and begins the generation if it is new. If
     /// the source gave up earlier ones, hands up what is decoded of them. Returns how many packets

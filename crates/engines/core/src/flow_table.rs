@@ -25,6 +25,15 @@ impl FlowTable {
         self.flows.insert(key, flow);
     }
 
+    /// Forgets a flow whose state contradicts for long what the previous hop sends of it.
+    pub(crate) fn forget_contradicted(&mut self, id: GenerationId, now: Instant) {
+        let key = id.flow.key();
+        let is_wrong = |flow: &mut Flow| flow.contradiction.note(flow.fits(id), now);
+        if self.flows.get_mut(&key).is_some_and(is_wrong) {
+            self.flows.remove(&key);
+        }
+    }
+
     /// Forgets the flows that have been silent for long.
     pub(crate) fn expire(&mut self, now: Instant) {
         self.flows.retain(|_, flow| now.since(flow.last_active()) < IDLE);

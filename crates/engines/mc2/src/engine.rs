@@ -93,8 +93,11 @@ impl Mc2 {
     fn ensure_flow(&mut self, data: &Data<'_>, cx: &mut Context<'_>) -> bool {
         let instance = data.header.instance();
         let key = instance.key();
-        if self.flows.get(&key).is_some_and(|flow| !instance.is_later(flow.instance)) {
-            return true;
+        if let Some(flow) = self.flows.get_mut(&key) {
+            let is_wrong = flow.is_contradicted(&data.header, cx.now);
+            if !is_wrong && !instance.is_later(flow.instance) {
+                return true;
+            }
         }
         if !data.header.paths.contains(cx.me) {
             return false;

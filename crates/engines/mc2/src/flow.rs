@@ -24,7 +24,7 @@ use crate::paths::PathSet;
 use crate::upstream::Upstream;
 use ncmesh_engine::Context;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::toolkit::flow::FlowInstance;
+use ncmesh_engine::toolkit::flow::{Contradiction, FlowInstance};
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
@@ -59,6 +59,8 @@ pub(crate) struct Flow {
     pub delivered: u64,
     /// Packets and credits given up here.
     pub lost: u64,
+    /// Whether frames of the flow contradict this state.
+    contradiction: Contradiction,
     pub heard_at: Instant,
     pub sent_at: Instant,
 }
@@ -113,6 +115,7 @@ impl Flow {
             innovative: 0,
             delivered: 0,
             lost: 0,
+            contradiction: Contradiction::default(),
             heard_at: cx.now,
             sent_at: cx.now,
         }
@@ -146,6 +149,15 @@ impl Flow {
     fn oldest_wanted(&self) -> u32 {
         let start = self.window_start();
         self.egress.as_ref().map_or(start, |egress| egress.oldest().max(start))
+    }
+
+    /// Notes a frame of the flow. Returns whether all frames for long were of an earlier instance
+    /// or of generations that left the window long ago.
+    pub(crate) fn is_contradicted(&mut self, header: &GenerationHeader, now: Instant) -> bool {
+        let instance = header.instance();
+        let is_recent = header.generation.saturating_add(WINDOW) >= self.oldest_wanted();
+        let is_current = instance == self.instance && is_recent;
+        self.contradiction.note(is_current || instance.is_later(self.instance), now)
     }
 
     fn drop_before(&mut self, oldest: u32) {

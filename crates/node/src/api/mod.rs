@@ -14,6 +14,7 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixListener;
 
 /// Listening socket of the API. Its file is removed when serving ends.
@@ -48,6 +49,14 @@ impl ApiSocket {
             server::serve(self.listener, routes::router(handle)).await;
         });
     }
+}
+
+/// Answers the requests of one connection of any kind, with the limits of those of the socket.
+pub async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    handle: Handle,
+) {
+    server::serve_connection(stream, routes::router(handle)).await;
 }
 
 /// Returns the kind of file at `path` if it exists and is not a socket.

@@ -16,7 +16,8 @@ use hyper_util::service::TowerToHyperService;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
@@ -35,7 +36,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// Answers requests until the runtime ends.
 pub(super) async fn serve(listener: UnixListener, router: Router) {
-    let router = router.layer(from_fn(read_body));
     let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut refused = false;
     loop {
@@ -66,10 +66,17 @@ fn note_refusal(e: &io::Error, refused: &mut bool) {
     *refused = true;
 }
 
-async fn serve_connection(stream: UnixStream, router: Router) {
+/// Answers the requests of one connection.
+pub(super) async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    router: Router,
+) {
+    let router = router.layer(from_fn(read_body));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME)
+        // A client may close its side after the request, as `nc -N` does.
+        .half_close(true)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     // A client that sends nonsense, too slowly, or goes away concerns nobody else.
     if let Err(e) = connection.await {
@@ -97,6 +104,7 @@ mod tests {
     use super::*;
     use axum::routing::post;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixStream;
 
     /// Sends `request` and returns the answer.
     async fn answer(socket: &std::path::Path, request: &[u8]) -> String {

@@ -91,7 +91,9 @@ impl Core {
         }
         check_fits(header, cx)?;
 
-        // A later instance replaces the flow: its source has restarted.
+        // A later instance replaces the flow: its source has restarted. So does what is sent all
+        // the time, if it contradicts what this node believes.
+        self.flows.forget_contradicted(header.id, cx.now);
         let known = self.flows.between(&instance.key());
         if known.is_none_or(|flow| instance.is_later(flow.instance)) {
             let next_hop = cx.topology.next_hop(cx.me, instance.destination, Metric::Broadcast);

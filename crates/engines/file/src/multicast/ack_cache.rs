@@ -41,6 +41,9 @@ const POLICY: RetryPolicy = RetryPolicy {
     },
     failed: Duration::from_millis(4),
 };
+/// Time for which an acknowledgment keeps out those with lower versions. They may be late copies;
+/// after that time it must have been a lie.
+const RECENT: Duration = Duration::from_secs(5);
 /// Most (transfer, receiver) pairs that are kept.
 const MAX_ENTRIES: usize = 4096;
 /// Most times that another node's acknowledgment waits for a route to the source.
@@ -56,6 +59,8 @@ pub(super) struct AckKey {
 #[derive(Debug)]
 struct Entry {
     ack: Ack,
+    /// When it came.
+    since: Instant,
     retry: Retry,
     /// Data packets overheard since it was last sent.
     overheard: Overheard,
@@ -92,15 +97,19 @@ impl AckCache {
     /// Queues an acknowledgment in place of an older one of the same receiver.
     pub(super) fn admit(&mut self, ack: Ack, now: Instant) -> Admission {
         let key = AckKey::of(&ack);
-        let known = self.entries.get(&key).map(|entry| entry.ack.version);
-        if known.is_some_and(|version| version >= ack.version) {
+        let known = self.entries.get(&key);
+        let is_known = |known: &Entry| {
+            let is_recent = now.since(known.since) < RECENT;
+            known.ack.version == ack.version || (known.ack.version > ack.version && is_recent)
+        };
+        if known.is_some_and(is_known) {
             return Admission::Known;
         }
         if known.is_none() && self.entries.len() >= MAX_ENTRIES && !self.evict_finished() {
             return Admission::Full;
         }
         let (retry, overheard) = (Retry::new(now), Overheard::default());
-        self.entries.insert(key, Entry { ack, retry, overheard, waits: 0 });
+        self.entries.insert(key, Entry { ack, since: now, retry, overheard, waits: 0 });
         Admission::New
     }
 

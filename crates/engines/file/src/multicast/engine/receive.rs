@@ -180,6 +180,10 @@ impl FileMulticast {
         if next_hop != cx.me {
             return;
         }
+        // This node alone says what it has.
+        if ack.receiver == cx.me {
+            return cx.counters.drop(DropReason::Malformed);
+        }
         if ack.flow.source != cx.me {
             // One that is not kept must not be confirmed to the previous hop.
             if self.pass_on(cx, ack.clone()) {

@@ -198,7 +198,7 @@ impl FileSource {
             self.receivers.insert(ack.receiver, receiver);
         }
         let Some(receiver) = self.receivers.get_mut(&ack.receiver) else { return false };
-        if ack.version <= receiver.version {
+        if !receiver.accepts(ack.version, cx.now) {
             return false;
         }
 

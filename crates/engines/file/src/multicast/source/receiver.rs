@@ -44,6 +44,13 @@ impl Receiver {
         Self { state, have, finished: Some(now), ..Self::invited(batches, false, now) }
     }
 
+    /// Returns whether an acknowledgment of this version counts. Those before the latest one are
+    /// late copies and do not, unless nothing else comes: then the latest one was a lie.
+    pub(super) fn accepts(&self, version: Version, now: Instant) -> bool {
+        let is_silent = now.since(self.heard_at) >= ASK_AFTER;
+        version > self.version || (is_silent && version != self.version)
+    }
+
     /// Returns whether data is sent for it.
     pub(super) fn is_served(&self) -> bool {
         self.is_reachable && self.state == ReceiverState::Active
