@@ -10,12 +10,12 @@ VENV ?= target/venv
 PYTHON ?= python3
 # Those in Python that are run as they are.
 SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare \
-  bench/scale bench/scale/run scenarios/meshes/convert.py scripts/check-columns.py \
-  scripts/check-house.py \
+  bench/scale bench/scale/run bench/wifi/inside.py scenarios/meshes/convert.py \
+  scripts/check-columns.py scripts/check-house.py \
   scripts/readme-picture.py scripts/result-types.py scripts/site_hooks.py
 
 .PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
-  python python-lint python-test validation scale scoreboard scoreboard-quick floor
+  python python-lint python-test validation scale scoreboard scoreboard-quick floor wifi-test
 
 all:
 	$(CARGO) build --release --workspace
@@ -116,6 +116,10 @@ scoreboard-quick: python
 # scoreboard.
 floor:
 	$(MAKE) scoreboard-quick FLOOR=0.9 ARGUMENTS="--service file"
+
+# Daemons on Linux's Wi-Fi stack, in a virtual machine. As root. TESTS names some of its tests.
+wifi-test:
+	bench/wifi/run $(TESTS)
 
 # What the way through the tunnel costs, beside a kernel bridge and a plain relay. As root.
 gateway:

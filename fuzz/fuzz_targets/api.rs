@@ -1,5 +1,5 @@
-//! Arbitrary bytes to a connection of the API of a whole node: every answer is HTTP, every error has
-//! its code, and the node still answers afterwards.
+//! Arbitrary bytes to a connection of the API of a whole node: every answer is HTTP, every error
+//! has its code, and the node still answers afterwards.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -17,8 +17,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-const CONFIG: &str = "[node]\nid = 3\nkey = \"000102030405060708090a0b0c0d0e0f101112131415161718191a\
-                      1b1c1d1e1f\"\n[radio]\nkind = \"udp\"\ninterface = \"lo\"\n";
+const CONFIG: &str = "[node]\nid = 3\n\
+                      key = \"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\"\n\
+                      [radio]\nkind = \"udp\"\ninterface = \"lo\"\n";
 
 /// A node and what it runs in. One serves all inputs, so that they meet what earlier ones left.
 struct World {
@@ -97,13 +98,13 @@ impl World {
 
 /// Checks the first answer of a connection.
 fn check(answer: &str) {
-    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 "), "{answer}");
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1."), "{answer}");
     let Some((head, body)) = answer.split_once("\r\n\r\n") else { return };
-    let is_alone = !body.contains("HTTP/1.1 ");
+    let is_alone = !body.contains("HTTP/1.");
     let is_json = head.contains("application/json");
     if is_alone && is_json && !body.is_empty() {
         let body: Value = serde_json::from_str(body).expect("a body is whole");
-        let is_error = ["HTTP/1.1 4", "HTTP/1.1 5"].iter().any(|start| head.starts_with(start));
+        let is_error = head.split(' ').nth(1).is_some_and(|code| code >= "400");
         assert!(!is_error || (body["error"].is_string() && body["code"].is_string()), "{answer}");
     }
 }
