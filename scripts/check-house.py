@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Crates from the ground up; crates on one line do not import each other.
 LAYERS = [
-    {"ncmesh-gf", "ncmesh-wire", "ncmesh-medium"},
+    {"ncmesh-gf", "ncmesh-wire", "ncmesh-medium", "ncmesh-console"},
     {"ncmesh-code"},
     {"ncmesh-engine"},
     {

@@ -1,0 +1,128 @@
+//! A small mesh for tests.
+
+use ncmesh_console::schema::{
+    Count, Flow, FlowState, Hop, KEY_S, Key, Layer, Link, LinkTable, Meta, Node, NodeTable,
+    Position, Rank, ReceiverState, SCHEMA, Source, Stage, Stream, StreamReceiverState, StreamState,
+    TICK_S, Transfer, TransferState,
+};
+
+/// Returns a mesh of two nodes that send something of everything. The name of one is hostile.
+pub(crate) fn meta() -> Meta {
+    let position = Some(Position::Earth { latitude: 55.68, longitude: 12.57 });
+    Meta {
+        schema: SCHEMA,
+        source: Source::Simulation,
+        version: "0.1.0".into(),
+        scenario: Some("pair".into()),
+        seed: Some(Count(u64::MAX)),
+        schemes: vec!["cascade".into()],
+        bit_rate_bps: Some(11e6),
+        tick_s: TICK_S,
+        key_s: KEY_S,
+        observer: None,
+        nodes: vec![
+            Node { id: 1, name: "<script>alert(1)</script>".into(), position },
+            Node { id: 2, name: "b".into(), position: None },
+        ],
+        links: vec![Link { from: 1, to: 2, loss: Some(0.25) }, Link { from: 2, to: 1, loss: None }],
+        transfers: vec![Transfer {
+            id: "1-00000001".into(),
+            name: "file".into(),
+            scheme: "cascade".into(),
+            from: 1,
+            to: vec![2],
+            bytes: Count(1 << 60),
+            generations: Some(7),
+        }],
+        flows: vec![Flow {
+            from: 1,
+            to: 2,
+            protocol: Some("udp".into()),
+            rate_bps: None,
+            packet_bytes: Some(1100),
+        }],
+        streams: vec![Stream {
+            group: "news".into(),
+            scheme: "multirate".into(),
+            from: 1,
+            layers: vec![Layer { name: "base".into(), rate_bps: Some(5e5) }],
+            to: vec![2],
+        }],
+    }
+}
+
+/// Returns a state of that mesh at `time_s`, in which every counter has one of `numbers`, which are
+/// used again and again.
+pub(crate) fn state(time_s: f64, numbers: &[u32]) -> Key {
+    let mut next = numbers.iter().copied().cycle();
+    let mut number = || next.next().unwrap_or(0);
+    let mut counts = |rows: usize| (0..rows).map(|_| Count(number().into())).collect::<Vec<_>>();
+    let nodes = NodeTable {
+        control: counts(2),
+        data: counts(2),
+        coded: counts(2),
+        control_us: counts(2),
+        data_us: counts(2),
+        coded_us: counts(2),
+        ..NodeTable::default()
+    };
+    let links = LinkTable {
+        heard: counts(2),
+        channel: counts(2),
+        collision: counts(2),
+        innovative: counts(2),
+        redundant: counts(2),
+        delivery: vec![],
+    };
+    let receiver = ReceiverState {
+        node: 2,
+        bytes: counts(1)[0],
+        innovative: counts(1)[0],
+        redundant: counts(1)[0],
+        ..ReceiverState::default()
+    };
+    let transfer = TransferState { packets: counts(1)[0], ..TransferState::default() };
+    let flow = FlowState {
+        offered: counts(1)[0],
+        delivered: counts(1)[0],
+        bits: counts(1)[0],
+        ..FlowState::default()
+    };
+    let stream_receiver =
+        StreamReceiverState { node: 2, packets: counts(1), bits: counts(1), problem: "".into() };
+    let stream = StreamState { taken: counts(1), ..StreamState::default() };
+    let share = f64::from(number() % 101) / 100.0;
+    let generation = number() % 7;
+    Key {
+        time_s,
+        nodes: NodeTable {
+            up: vec![number() % 2 == 0, true],
+            queue: vec![number() % 3, number() % 3],
+            ..nodes
+        },
+        links: LinkTable { delivery: vec![share, 0.5], ..links },
+        transfers: vec![TransferState {
+            stage: if number() % 2 == 0 { Stage::Open } else { Stage::Complete },
+            forwarders: (0..(number() % 3) as u16).collect(),
+            receivers: vec![ReceiverState {
+                complete: (0..generation).collect(),
+                rank: Some(Rank { generation, rank: number() % 33, size: 32 }),
+                ..receiver
+            }],
+            ..transfer
+        }],
+        flows: vec![FlowState {
+            delay_s: Some(share),
+            queue: number() % 3,
+            scheme: "braid".into(),
+            why: if number() % 2 == 0 { "no second flow".into() } else { String::new() },
+            coded_share: Some(share),
+            ..flow
+        }],
+        streams: vec![StreamState {
+            receivers: vec![stream_receiver],
+            tree: vec![Hop { node: 2, parent: 1 }; (number() % 2) as usize],
+            ..stream
+        }],
+    }
+}
