@@ -336,6 +336,10 @@ pub(crate) struct TraceArgs {
     /// Write every event to this file, one line of JSON each. An existing file is overwritten
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) events: Option<PathBuf>,
+    /// Record the run for the console into this file, for `ncmesh replay`. An existing file is
+    /// overwritten
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) record: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -3,8 +3,9 @@
 use crate::args::TraceArgs;
 use crate::failure::{Failure, Kind};
 use crate::plan;
+use ncmesh_console::recording;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Capture, CapturePoints, EventLines, Observer, SimulationConfig};
+use ncmesh_sim::{Capture, CapturePoints, Console, EventLines, Observer, SimulationConfig};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,22 +15,40 @@ pub(crate) fn observers(
     args: &TraceArgs,
     scenario: &Scenario,
     config: &SimulationConfig,
+    scheme: &'static str,
 ) -> Result<Vec<Box<dyn Observer>>, Failure> {
     // Names and paths are checked before a file is created, since that overwrites an old one.
     let points = capture_points(args, scenario)?;
     let mut observers: Vec<Box<dyn Observer>> = Vec::new();
+    check_paths([
+        ("--pcap", args.pcap.as_deref()),
+        ("--events", args.events.as_deref()),
+        ("--record", args.record.as_deref()),
+    ])?;
     if let Some(pcap) = &args.pcap {
-        if args.events.as_ref() == Some(pcap) {
-            let message = format!("--pcap and --events both name {}", pcap.display());
-            return Err(Failure::new(Kind::Usage, message));
-        }
         let capture = Capture::new(create(pcap)?, config, &points);
         observers.push(Box::new(capture.map_err(|e| Failure::new(Kind::File, e.to_string()))?));
     }
     if let Some(events) = &args.events {
         observers.push(Box::new(EventLines::new(create(events)?, config)));
     }
+    if let Some(record) = &args.record {
+        let file = recording::Writer::new(create(record)?);
+        observers.push(Box::new(Console::new(scenario, config, scheme, file)));
+    }
     Ok(observers)
+}
+
+/// Checks that no two options name the same file.
+fn check_paths(options: [(&str, Option<&Path>); 3]) -> Result<(), Failure> {
+    let named: Vec<_> = options.iter().filter_map(|(name, path)| Some((name, (*path)?))).collect();
+    for (at, (other, path)) in named.iter().enumerate() {
+        if let Some((name, _)) = named[..at].iter().find(|(_, earlier)| earlier == path) {
+            let message = format!("{name} and {other} both name {}", path.display());
+            return Err(Failure::new(Kind::Usage, message));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the nodes at which frames are captured.

@@ -9,4 +9,4 @@ pub mod recording;
 mod sampler;
 pub mod schema;
 
-pub use sampler::Sampler;
+pub use sampler::{Sampler, Sink};

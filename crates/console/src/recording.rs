@@ -4,6 +4,7 @@
 //! last line is the event `end`: a recording without it was cut off. Browsers read it by their
 //! `DecompressionStream`.
 
+use crate::Sink;
 use crate::schema::{Happening, Message, SCHEMA};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
@@ -27,25 +28,27 @@ impl<W: Write> Writer<W> {
         Self { out: GzEncoder::new(out, Compression::best()), line: Vec::new() }
     }
 
-    /// Writes a message.
+    /// Writes what is left, and returns the file.
     ///
     /// # Errors
     /// The file could not be written.
-    pub fn write(&mut self, message: &Message) -> io::Result<()> {
+    pub fn into_inner(mut self) -> io::Result<W> {
+        self.finish()?;
+        self.out.finish()
+    }
+}
+
+impl<W: Write> Sink for Writer<W> {
+    fn tell(&mut self, message: &Message) -> io::Result<()> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, message)?;
         self.line.push(b'\n');
         self.out.write_all(&self.line)
     }
 
-    /// Writes what is left, and returns the file.
-    ///
-    /// # Errors
-    /// The file could not be written.
-    pub fn finish(self) -> io::Result<W> {
-        let mut out = self.out.finish()?;
-        out.flush()?;
-        Ok(out)
+    fn finish(&mut self) -> io::Result<()> {
+        self.out.try_finish()?;
+        self.out.get_mut().flush()
     }
 }
 

@@ -1,9 +1,25 @@
 //! Messages from the state that a source tells.
 
 use crate::schema::{Event, KEY_S, Key, Message, Meta};
+use std::io;
 
 /// Tolerance of times, s: keys that are told every 100 ms may be early or late by as much.
 const TOLERANCE_S: f64 = 1e-6;
+
+/// Destination of messages.
+pub trait Sink {
+    /// Takes the next message.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn tell(&mut self, message: &Message) -> io::Result<()>;
+
+    /// Writes what is left: no message follows.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn finish(&mut self) -> io::Result<()>;
+}
 
 /// Turns the states of a source into messages: a key where one is due, else a tick.
 #[derive(Clone, Debug, Default)]

@@ -5,6 +5,7 @@ mod common;
 use common::{meta, state};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use ncmesh_console::Sink;
 use ncmesh_console::recording::{LONGEST_LINE, ReadError, Reader, Writer};
 use ncmesh_console::schema::{Event, Happening, Message, Tick};
 use std::io::Write;
@@ -23,8 +24,8 @@ fn messages() -> Vec<Message> {
 
 fn written(messages: &[Message]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new());
-    messages.iter().for_each(|message| writer.write(message).expect("memory"));
-    writer.finish().expect("memory")
+    messages.iter().for_each(|message| writer.tell(message).expect("memory"));
+    writer.into_inner().expect("memory")
 }
 
 /// Returns lines of text, compressed.

@@ -1,7 +1,7 @@
 //! Counters of a node: frames by service and kind, drops by reason.
 
 use crate::time::Duration;
-use ncmesh_wire::{OpenError, ServiceId};
+use ncmesh_wire::{NodeId, OpenError, ServiceId};
 use std::collections::BTreeMap;
 
 /// Reason why a frame, or part of it, was dropped. Input from the network never causes an error; it
@@ -66,6 +66,45 @@ impl From<OpenError> for DropReason {
     }
 }
 
+/// What a data frame carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// Payload as its source gave it.
+    Native,
+    /// A combination of packets.
+    Coded,
+}
+
+/// Frames that a node sent, by what they carry, and their time on the air.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Frames without payload.
+    pub control: (u64, Duration),
+    /// Frames with native payload.
+    pub native: (u64, Duration),
+    /// Frames with coded payload.
+    pub coded: (u64, Duration),
+}
+
+impl Carried {
+    fn of(&mut self, payload: Option<Payload>) -> &mut (u64, Duration) {
+        match payload {
+            None => &mut self.control,
+            Some(Payload::Native) => &mut self.native,
+            Some(Payload::Coded) => &mut self.coded,
+        }
+    }
+}
+
+/// Frames with payload that a node heard from another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usefulness {
+    /// Those with something new for this node.
+    pub innovative: u64,
+    /// Those that it could do without.
+    pub redundant: u64,
+}
+
 /// Number of frames of one service and kind, and their bytes on the air (outer frame included).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -89,6 +128,12 @@ pub struct Counters {
     sent: BTreeMap<(ServiceId, u8), Tally>,
     heard: BTreeMap<(ServiceId, u8), Tally>,
     airtime: BTreeMap<(ServiceId, u8), Duration>,
+    carried: Carried,
+    /// What the frame carries that is being filled, and then is on the air.
+    filled: Option<Payload>,
+    /// Whether the payload of the frame that is being handled is new, if it has any for this node.
+    is_new: Option<bool>,
+    usefulness: BTreeMap<NodeId, Usefulness>,
 }
 
 impl Counters {
@@ -108,6 +153,39 @@ impl Counters {
         self.drops.get(&reason).copied().unwrap_or(0)
     }
 
+    /// Notes what the frame carries that an engine has just filled. One without this note carries
+    /// no payload.
+    pub fn note_filled(&mut self, payload: Payload) {
+        self.filled = Some(payload);
+    }
+
+    /// Notes that the frame being handled has payload for this node, and whether that is new here.
+    /// A frame with several packets is new if one of them is.
+    pub fn note_payload(&mut self, is_new: bool) {
+        self.is_new = Some(self.is_new.unwrap_or(false) | is_new);
+    }
+
+    /// Counts the payload noted for a frame of `sender`, after it was handled.
+    pub fn count_payload(&mut self, sender: NodeId) {
+        match (self.is_new.take(), self.usefulness.entry(sender)) {
+            (None, _) => {}
+            (Some(true), entry) => entry.or_default().innovative += 1,
+            (Some(false), entry) => entry.or_default().redundant += 1,
+        }
+    }
+
+    /// Returns the frames sent, by what they carry.
+    #[must_use]
+    pub fn carried(&self) -> Carried {
+        self.carried
+    }
+
+    /// Returns the frames with payload heard from `sender`.
+    #[must_use]
+    pub fn usefulness(&self, sender: NodeId) -> Usefulness {
+        self.usefulness.get(&sender).copied().unwrap_or_default()
+    }
+
     /// Returns the frames sent of this service and kind.
     #[must_use]
     pub fn sent(&self, service: ServiceId, kind: u8) -> Tally {
@@ -124,13 +202,20 @@ impl Counters {
         self.heard.iter().map(|(name, tally)| (*name, *tally))
     }
 
+    /// Begins to fill a frame: nothing is known of its payload.
+    pub fn begin_frame(&mut self) {
+        self.filled = None;
+    }
+
     /// Counts a frame that this node sent; `bytes` are those on the air.
     pub fn count_sent(&mut self, service: ServiceId, kind: u8, bytes: usize) {
+        self.carried.of(self.filled).0 += 1;
         self.sent.entry((service, kind)).or_default().add(bytes);
     }
 
-    /// Adds the airtime of a frame that this node sent.
+    /// Adds the airtime of the frame that this node sent last.
     pub fn count_airtime(&mut self, service: ServiceId, kind: u8, airtime: Duration) {
+        self.carried.of(self.filled).1 += airtime;
         *self.airtime.entry((service, kind)).or_default() += airtime;
     }
 

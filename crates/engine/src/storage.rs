@@ -69,6 +69,11 @@ impl MemoryStorage {
         self.incoming.get(&flow).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns the numbers of the batches of a file that were written, unchecked.
+    pub fn written_batches(&self, flow: FlowId) -> impl Iterator<Item = u32> + '_ {
+        self.written.get(&flow).into_iter().flatten().map(|(batch, _)| *batch)
+    }
+
     /// Returns the batches of a file that were written, each checked against its hash.
     #[must_use]
     pub fn written(&self, flow: FlowId, geometry: &Geometry) -> BatchSet {

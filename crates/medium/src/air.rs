@@ -20,12 +20,13 @@ mod receiver;
 mod transmission;
 
 use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
 
 use crate::channel::{Arrival, Channel, LinkOutcome};
 use crate::power::Power;
 use crate::random::{Purpose, stream};
 use crate::reception::SinrModel;
-use crate::statistics::Statistics;
+use crate::statistics::{LinkStatistics, Statistics};
 use outcome::{Outcome, draw_error_free};
 use receiver::Receiver;
 use transmission::InFlight;
@@ -57,6 +58,8 @@ pub(crate) struct Air {
     busy_since_ns: u64,
     /// Counters of the air. The MAC adds its own.
     pub(crate) statistics: Statistics,
+    /// Counters of each link (sender, receiver), if they are wanted.
+    pub(crate) links: Option<BTreeMap<(usize, usize), LinkStatistics>>,
 }
 
 impl Air {
@@ -76,6 +79,7 @@ impl Air {
             affected: Vec::new(),
             busy_since_ns: 0,
             statistics: Statistics { radios: vec![Default::default(); radios], busy_ns: 0 },
+            links: None,
         }
     }
 
@@ -211,6 +215,9 @@ impl Air {
         // At most radios the frame only takes its power away. A radio in reach that was not
         // receiving the frame has lost it.
         let control = transmission.payload.is_control();
+        if !control && !aborted {
+            self.count_missed(id, transmission.sender, &arrivals);
+        }
         let mut collided = false;
         let mut affected = std::mem::take(&mut self.affected);
         let receivers = self.receivers.as_mut_slice();
@@ -236,6 +243,10 @@ impl Air {
             // the frame decides between DIFS and EIFS.
             if !control {
                 outcome.count(&mut self.statistics.radios[radio]);
+                if let Some(links) = self.links.as_mut().filter(|_| !aborted) {
+                    let link = links.entry((transmission.sender, radio)).or_default();
+                    outcome.count_at_link(link);
+                }
             }
             if let Some(is_decoded) = outcome.rx_end() {
                 mac.rx_end(radio, &transmission, is_decoded && !aborted);
@@ -252,6 +263,18 @@ impl Air {
         let counters = &mut self.statistics.radios[transmission.sender];
         counters.frames_collided += u64::from(collided && !control);
         Some(Ended { transmission, aborted })
+    }
+
+    /// Counts the frame `id`, which ends, at the links to all radios in reach that were not
+    /// receiving it.
+    fn count_missed(&mut self, id: TxId, sender: usize, arrivals: &[Arrival]) {
+        let Some(links) = &mut self.links else { return };
+        for arrival in arrivals.iter().filter(|a| a.link != LinkOutcome::EnergyOnly) {
+            let receiver = &self.receivers[arrival.radio()];
+            if receiver.up && !receiver.is_affected_by_end(id, arrival, self.cs_threshold) {
+                links.entry((sender, arrival.radio())).or_default().corrupted += 1;
+            }
+        }
     }
 
     /// Ends the frame `id` at one radio that it reached.

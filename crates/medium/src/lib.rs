@@ -73,5 +73,5 @@ pub use medium::Medium;
 pub use phy::{Modulation, Phy};
 pub use power::Power;
 pub use propagation::{Fading, PathLoss};
-pub use statistics::{RadioStatistics, Statistics};
+pub use statistics::{LinkStatistics, RadioStatistics, Statistics};
 pub use types::{Access, MAX_FRAME_BYTES, MAX_RADIOS, Output, RadioId, TxResult};

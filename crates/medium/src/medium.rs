@@ -13,7 +13,7 @@ use crate::error::MediumError;
 use crate::mac::{Context, Dcf, Mac, Slotted};
 use crate::power::Power;
 use crate::reception::SinrModel;
-use crate::statistics::Statistics;
+use crate::statistics::{LinkStatistics, Statistics};
 use crate::types::{Access, MAX_FRAME_BYTES, Output, RadioId};
 
 /// The last instant of medium time, 292 years, so that sums of times and durations cannot overflow.
@@ -77,6 +77,18 @@ impl Medium {
     /// Returns the counters since the start.
     pub fn statistics(&self) -> &Statistics {
         &self.air.statistics
+    }
+
+    /// Counts what becomes of data frames at each link from now on.
+    pub fn count_links(&mut self) {
+        self.air.links.get_or_insert_default();
+    }
+
+    /// Returns the counters of the links (sender, receiver) that carried anything since
+    /// [`count_links`](Self::count_links), in the order of their radios.
+    pub fn link_statistics(&self) -> impl Iterator<Item = (RadioId, RadioId, LinkStatistics)> {
+        let links = self.air.links.iter().flatten();
+        links.map(|((from, to), counters)| (RadioId(*from), RadioId(*to), *counters))
     }
 
     /// Returns whether `radio` is switched on. It is false for a radio that does not exist.

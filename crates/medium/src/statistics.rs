@@ -55,6 +55,18 @@ impl RadioStatistics {
     }
 }
 
+/// Transmissions of one radio's data frames, by what became of them at another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStatistics {
+    /// Those that were decoded.
+    pub decoded: u64,
+    /// Those that the link's loss erased.
+    pub erased: u64,
+    /// Those that were strong enough, but were not decoded because of interference, noise or the
+    /// receiver's own transmission.
+    pub corrupted: u64,
+}
+
 /// Counters of the whole medium.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {

@@ -89,14 +89,14 @@ impl<W: Write> EventLines<W> {
         Some(Content { salt, counter, summary })
     }
 
-    /// Returns the JSON object of an event.
-    fn line<'a>(&'a self, event: &Event<'_>) -> Line<'a> {
+    /// Returns the JSON object of an event; `None` for those that have no line.
+    fn line<'a>(&'a self, event: &Event<'_>) -> Option<Line<'a>> {
         // Fields that all kinds have come first. A frame is opened once, when it is sent, and its
         // receptions use the same contents.
         let name = |id: NodeId| name(&self.names, id);
         let node = self.names[event.node].as_str();
         let base = Line { time_ns: event.at.as_nanos(), node, ..Line::default() };
-        match event.what {
+        Some(match event.what {
             What::Sent { to, frame } => {
                 let base = self.with_frame(base, event.node, frame);
                 Line { kind: "sent", to: to.map(name), ..base }
@@ -116,7 +116,8 @@ impl<W: Write> EventLines<W> {
                 let (kind, flow, receiver) = parts(observation);
                 Line { kind, flow: Some(flow.to_string()), receiver: receiver.map(name), ..base }
             }
-        }
+            What::Offered(_) | What::Arrived(_) => return None,
+        })
     }
 
     /// Adds the contents of the latest frame of `sender` to a line.
@@ -142,7 +143,8 @@ impl<W: Write> Observer for EventLines<W> {
         if let What::Sent { frame, .. } = event.what {
             self.latest[event.node] = self.read(frame);
         }
-        let text = serde_json::to_vec(&self.line(event))?;
+        let Some(line) = self.line(event) else { return Ok(()) };
+        let text = serde_json::to_vec(&line)?;
         self.out.write_all(&text)?;
         self.out.write_all(b"\n")
     }

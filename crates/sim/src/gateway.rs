@@ -33,6 +33,11 @@ impl HostGateway {
         self.gateway.waiting_like(packet)
     }
 
+    /// Returns the number of packets that wait, of all connections.
+    pub(crate) fn waiting(&self) -> usize {
+        self.gateway.waiting()
+    }
+
     /// Returns how many packets from a source address the scheme took.
     pub(crate) fn taken(&self, source: Ipv4Addr) -> u64 {
         self.taken.get(&source).copied().unwrap_or(0)

@@ -6,6 +6,7 @@
 //! returns its results.
 
 mod capture;
+mod console;
 mod event_lines;
 mod experiment;
 mod gateway;
@@ -21,11 +22,12 @@ mod tcp;
 mod trace;
 
 pub use capture::{Capture, CapturePoints};
+pub use console::Console;
 pub use event_lines::EventLines;
 pub use experiment::{RunError, check_traffic, contents, run, settling_time};
 pub use host::{Host, Observation};
 pub use measure::measure;
-pub use observe::{Event, Observer, What};
+pub use observe::{Event, Observer, Snapshot, What};
 pub use outcome::Outcome;
 pub use simulation::{
     Arrival, Disturbance, IpArrival, Knowledge, Simulation, SimulationConfig, SimulationError,

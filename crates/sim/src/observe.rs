@@ -4,9 +4,9 @@
 //! time. Traces, captures and tests are observers; they cannot influence the run, except that an
 //! error of one ends it.
 
-use crate::host::Observation;
+use crate::host::{Host, Observation};
 use ncmesh_engine::time::Instant;
-use ncmesh_medium::{Power, TxResult};
+use ncmesh_medium::{Medium, Power, TxResult};
 use ncmesh_wire::NodeId;
 use std::cell::RefCell;
 use std::io;
@@ -54,6 +54,22 @@ pub enum What<'a> {
     },
     /// The node's host observed something about a transfer.
     Happened(&'a Observation),
+    /// The node's host passes an IP packet to its gateway.
+    Offered(&'a [u8]),
+    /// The node's gateway handed an IP packet to its host.
+    Arrived(&'a [u8]),
+}
+
+/// State of a simulation at an instant: everything that happened before it has been handled, and
+/// nothing that happens at it.
+#[derive(Clone, Copy)]
+pub struct Snapshot<'a> {
+    /// The instant.
+    pub at: Instant,
+    /// All nodes.
+    pub hosts: &'a [Host],
+    /// The medium, with counters of each link.
+    pub medium: &'a Medium,
 }
 
 /// Receiver of every event of a [`Simulation`](crate::Simulation), in the order of time.
@@ -63,6 +79,20 @@ pub trait Observer {
     /// # Errors
     /// An error ends the simulation: it handles no further events.
     fn observe(&mut self, event: &Event<'_>) -> io::Result<()>;
+
+    /// Returns when the observer next wants to look at the whole simulation; `None` if never.
+    fn next_look(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Looks at the whole simulation, at an instant that [`next_look`](Self::next_look) named. At
+    /// the end of the simulation comes one more look, before [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// An error ends the simulation: it handles no further events.
+    fn look(&mut self, _snapshot: Snapshot<'_>) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Finishes the observation: there are no further events.
     ///
@@ -77,6 +107,14 @@ pub trait Observer {
 impl<O: Observer> Observer for Rc<RefCell<O>> {
     fn observe(&mut self, event: &Event<'_>) -> io::Result<()> {
         self.borrow_mut().observe(event)
+    }
+
+    fn next_look(&self) -> Option<Instant> {
+        self.borrow().next_look()
+    }
+
+    fn look(&mut self, snapshot: Snapshot<'_>) -> io::Result<()> {
+        self.borrow_mut().look(snapshot)
     }
 
     fn finish(&mut self) -> io::Result<()> {

@@ -3,7 +3,7 @@
 //! The first error of an observer is kept until [`Observers::finish`]. From then on only the trace
 //! hash sees further events, and the simulation stops before its next step.
 
-use crate::observe::{Event, Observer, What};
+use crate::observe::{Event, Observer, Snapshot, What};
 use crate::trace::Trace;
 use ncmesh_engine::time::Instant;
 use std::io;
@@ -29,6 +29,22 @@ impl Observers {
         for observer in &mut self.others {
             if self.failure.is_none() {
                 self.failure = observer.observe(&event).err();
+            }
+        }
+    }
+
+    /// Returns when an observer next wants to look at the simulation.
+    pub(crate) fn next_look(&self) -> Option<Instant> {
+        self.others.iter().filter_map(|observer| observer.next_look()).min()
+    }
+
+    /// Shows the simulation to the observers that want to look at it now or wanted to before; to
+    /// all that ever want to look if it `is_last`.
+    pub(crate) fn look(&mut self, snapshot: Snapshot<'_>, is_last: bool) {
+        for observer in &mut self.others {
+            let is_due = observer.next_look().is_some_and(|at| is_last || at <= snapshot.at);
+            if is_due && self.failure.is_none() {
+                self.failure = observer.look(snapshot).err();
             }
         }
     }

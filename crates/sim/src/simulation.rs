@@ -11,7 +11,7 @@ mod streams;
 
 use crate::gateway::HostGateway;
 use crate::host::{Host, Observation};
-use crate::observe::Observer;
+use crate::observe::{Observer, Snapshot, What};
 use crate::observers::Observers;
 use crate::spent::Spent;
 pub use config::{Disturbance, Knowledge, SimulationConfig};
@@ -195,6 +195,9 @@ impl Simulation {
 
     /// Passes every event from now on to `observer`.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        if observer.next_look().is_some() {
+            self.medium.count_links();
+        }
         self.observers.add(observer);
     }
 
@@ -209,7 +212,14 @@ impl Simulation {
     /// # Errors
     /// The first error of an observer, now or before.
     pub fn finish(&mut self) -> std::io::Result<()> {
+        self.show(self.now, true);
         self.observers.finish()
+    }
+
+    /// Shows the state at `at` to the observers that want to look at it.
+    fn show(&mut self, at: Instant, is_last: bool) {
+        let Self { hosts, medium, observers, .. } = self;
+        observers.look(Snapshot { at, hosts, medium }, is_last);
     }
 
     /// Changes the loss of a link.
@@ -330,6 +340,7 @@ impl Simulation {
         let host = self.hosts.get_mut(node).ok_or(SimulationError::NotRunning(node))?;
         let stack = host.stack.as_mut().ok_or(SimulationError::NotRunning(node))?;
         let gateway = host.gateway.as_mut().ok_or(SimulationError::NoGateway(node))?;
+        self.observers.tell(self.now, node, What::Offered(&packet));
         gateway.handle_outbound(packet, stack, &mut host.storage, self.now);
         self.handle_due(node);
         Ok(())

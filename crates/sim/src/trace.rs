@@ -32,7 +32,7 @@ impl Trace {
             What::Sent { frame, .. } => self.record(Kind::Sent, event, frame),
             What::Heard { .. } => self.record(Kind::Heard, event, &[]),
             What::Reported { result, .. } => self.record(Kind::Reported, event, &[result as u8]),
-            What::Happened(_) => {}
+            What::Happened(_) | What::Offered(_) | What::Arrived(_) => {}
         }
     }
 

@@ -65,7 +65,7 @@ impl Observer for Counts {
         let (frame, tallies) = match event.what {
             What::Sent { frame, .. } => (frame, &mut self.sent),
             What::Heard { frame, .. } => (frame, &mut self.heard),
-            What::Reported { .. } | What::Happened(_) => return Ok(()),
+            _ => return Ok(()),
         };
         let mut scratch = Vec::new();
         let opened = self.config.cipher().open(frame, &mut scratch).unwrap();

@@ -82,6 +82,7 @@ impl Active<'_> {
             asked[slot] = true;
             let service = self.stack.service_id(slot);
             Sealer::begin(out, service, 0);
+            self.stack.counters.begin_frame();
             if let Some(filled) = self.fill_slot(slot, out) {
                 let stack = &mut *self.stack;
                 out[frame::HEADER_LEN + 1] = filled.kind;
@@ -298,6 +299,7 @@ impl Active<'_> {
                         self.with_engine(index, |engine, cx| engine.handle_frame(cx, frame));
                     }
                 }
+                self.stack.counters.count_payload(frame.sender);
             }
         }
     }

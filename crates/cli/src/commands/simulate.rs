@@ -29,7 +29,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     let (scenario, scheme) = plan::scenario(&args.run)?;
     let mut config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
     config.time_parts = args.time_parts;
-    let observers = traces::observers(&args.traces, &scenario, &config)?;
+    let observers = traces::observers(&args.traces, &scenario, &config, scheme.name)?;
     let limit = args.run.timeout.unwrap_or(NEVER);
 
     // The simulation belongs to the run, so the time of its parts is copied while it is there.

@@ -15,4 +15,4 @@ pub use batches::BatchSet;
 pub use geometry::{Geometry, GeometryError};
 pub use manifest::{Manifest, ReceiverState, Refusal, is_safe_name};
 pub use outgoing::{FileLimits, Outgoing, SendError, SendFailure};
-pub use status::{Direction, ReceiverStatus, Stage, TransferStatus};
+pub use status::{Begun, Direction, ReceiverStatus, Stage, TransferStatus};

@@ -44,6 +44,17 @@ pub struct ReceiverStatus {
     pub finished: Option<Instant>,
 }
 
+/// A batch of which a receiver has a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// Its number.
+    pub batch: u32,
+    /// Innovative packets of it that are there.
+    pub rank: u32,
+    /// Packets that it takes to decode it.
+    pub packets: u32,
+}
+
 /// Status of one transfer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TransferStatus {
@@ -79,4 +90,6 @@ pub struct TransferStatus {
     pub redundant: u64,
     /// Batches with a wrong hash, at a receiver.
     pub bad_batches: u64,
+    /// The first batch of which a receiver has a part, if there is one.
+    pub begun: Option<Begun>,
 }

@@ -57,7 +57,7 @@ pub use config::BraidConfig;
 use flow::{Flow, Next};
 use frame::{Header, PAIR, Pair, REPORT, Report, State};
 use ncmesh_code::Coded;
-use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
@@ -258,6 +258,7 @@ impl Braid {
         }
         flow.note_room(room, cx.now);
         self.counters.heard(id.source, id.destination, is_innovative);
+        cx.counters.note_payload(is_innovative);
         self.hand_up(cx, id.key());
         self.take_turns(cx, Some(sender).filter(|_| is_for_me));
     }
@@ -500,6 +501,10 @@ impl Engine for Braid {
         if next != Next::Ask {
             self.coding.sent += 1;
             self.on_air = OnAir::Data(ends, other.as_ref().map(|(ends, _)| *ends));
+        }
+        let is_coded = other.is_some() || next == Next::Repair;
+        if next != Next::Ask {
+            cx.counters.note_filled(if is_coded { Payload::Coded } else { Payload::Native });
         }
         let Some((_, other)) = other else {
             one.0.write(&one.1, out);

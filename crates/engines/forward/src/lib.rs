@@ -19,7 +19,7 @@ mod tests;
 
 pub use config::ForwardConfig;
 use frame::{Header, QUEUE, Queue};
-use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::registry::{Constructor, Entry};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
@@ -197,6 +197,7 @@ impl Forward {
         }
         let Header { source, destination, .. } = header;
         self.counters.heard(source, destination, true);
+        cx.counters.note_payload(true);
         if destination == cx.me {
             self.counters.delivered(source, destination);
             cx.events.push_back(Event::Packet { from: source, packet: bytes.to_vec() });
@@ -273,6 +274,7 @@ impl Engine for Forward {
         self.on_air = Some(packet);
         self.busy_since.get_or_insert(cx.now);
         self.note_left();
+        cx.counters.note_filled(Payload::Native);
         Some(Filled { kind: DATA, to: Some(next) })
     }
 

@@ -11,7 +11,7 @@ use crate::flow::Flow;
 use crate::frame::{Data, GenerationHeader, REPORT, REQUEST, Report, Request};
 use crate::generation::GenerationShape;
 use crate::paths::{MAX_NODES, PathSet};
-use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::bounded::{IDLE, MAX_FLOWS, make_room};
 use ncmesh_engine::toolkit::coder::PREFIX;
@@ -229,6 +229,7 @@ impl Mc2 {
         let (key, candidate) = self.heaviest_flow(cx.now)?;
         let flow = self.flows.get_mut(&key)?;
         flow.fill_data(candidate.generation, self.access, cx.rng, cx.now, out)?;
+        cx.counters.note_filled(Payload::Coded);
         self.on_air = Some(key);
         Some(Filled { kind: DATA, to: None })
     }

@@ -17,7 +17,7 @@ use crate::link_rate::LinkRate;
 use crate::parameters::Parameters;
 use crate::session::{QueueLimits, Session};
 use crate::utility::Utility;
-use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::flood::Flood;
 use ncmesh_engine::topology::{Metric, Topology};
@@ -240,6 +240,7 @@ impl Multirate {
         self.chosen.insert(medium, key);
         self.on_air = Some(key);
         debug_assert!(out.len() <= cx.mtu + ncmesh_wire::frame::OVERHEAD);
+        cx.counters.note_filled(Payload::Native);
         Some(Filled { kind: DATA, to: Some(key.child) })
     }
 }

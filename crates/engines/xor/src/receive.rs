@@ -64,6 +64,7 @@ impl Xor {
             None => {
                 self.coding.undecodable += 1;
                 self.counters.heard(header.id.source, header.destination(), false);
+                cx.counters.note_payload(false);
                 cx.counters.drop(DropReason::Undecodable);
             }
         }
@@ -82,6 +83,7 @@ impl Xor {
         let bytes: Arc<[u8]> = Arc::from(packet);
         let is_new = self.cache.insert(header.id, Arc::clone(&bytes));
         self.counters.heard(header.id.source, header.destination(), is_new);
+        cx.counters.note_payload(is_new);
         if !is_new {
             cx.counters.drop(DropReason::Stale);
             return;

@@ -4,7 +4,7 @@ use super::Xor;
 use super::frame::{Data, Native};
 use super::hold::Outcome;
 use super::packet::{Direction, Load, Packet, PacketId};
-use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::tunnel::DATA;
 use ncmesh_engine::{Context, Filled};
@@ -109,6 +109,7 @@ impl Xor {
                 Data::write_native(&packet.header, &packet.bytes, out);
                 let to = self.config.unicast.then(|| packet.header.next());
                 self.on_air = Some(packet.header);
+                cx.counters.note_filled(Payload::Native);
                 Some(Filled { kind: DATA, to })
             }
             Load::Coded(mut one, mut other) => {
@@ -128,6 +129,7 @@ impl Xor {
                 }
                 Data::write_coded(Native::from(&one), Native::from(&other), out);
                 self.on_air = Some(one.header);
+                cx.counters.note_filled(Payload::Coded);
                 Some(Filled { kind: DATA, to: None })
             }
         }

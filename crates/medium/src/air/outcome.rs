@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::channel::LinkOutcome;
 use crate::random::unit;
-use crate::statistics::RadioStatistics;
+use crate::statistics::{LinkStatistics, RadioStatistics};
 
 /// With fewer expected errors than this, a frame counts as error-free without a draw.
 const NEGLIGIBLE_ERRORS: f64 = 1e-9;
@@ -71,5 +71,14 @@ impl Outcome {
     pub(super) fn count(self, counters: &mut RadioStatistics) {
         counters.losses += u64::from(self == Self::Erased);
         counters.collisions += u64::from(matches!(self, Self::Corrupted { .. }));
+    }
+    /// Counts the outcome at the link.
+    pub(super) fn count_at_link(self, counters: &mut LinkStatistics) {
+        match self {
+            Self::Decoded => counters.decoded += 1,
+            Self::Erased => counters.erased += 1,
+            Self::Corrupted { .. } => counters.corrupted += 1,
+            Self::Unnoticed => {}
+        }
     }
 }

@@ -113,7 +113,7 @@ impl Observer for Air {
                     }
                 }
             }
-            What::Heard { .. } | What::Happened(_) => {}
+            _ => {}
         }
         Ok(())
     }

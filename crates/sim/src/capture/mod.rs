@@ -129,7 +129,7 @@ impl<W: Write> Observer for Capture<W> {
             What::Heard { from, frame, power } if !self.senders_only => {
                 self.write(event, from, frame, power)
             }
-            What::Heard { .. } | What::Reported { .. } | What::Happened(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 

@@ -21,6 +21,7 @@ use ncmesh_stack::{Stack, Usage};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+pub(crate) use flows::addresses;
 pub use transfer::contents;
 
 /// Reason why a scenario cannot be run, or a run ended early.

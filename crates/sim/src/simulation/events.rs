@@ -7,6 +7,7 @@
 use super::{Arrival, Disturbance, IpArrival, Simulation, StreamArrival, node_id};
 use crate::host::Received;
 use crate::observe::What;
+use crate::observers::Observers;
 use crate::spent::Part;
 use ncmesh_engine::rng;
 use ncmesh_engine::time::{Duration, Instant};
@@ -23,8 +24,14 @@ impl Simulation {
                 return true;
             }
             match self.next_event() {
-                Some(at) if at <= until => self.step(at),
+                Some(at) if at <= until => {
+                    self.show_until(at);
+                    if !self.is_stopped() {
+                        self.step(at);
+                    }
+                }
                 _ => {
+                    self.show_until(until);
                     self.now = until;
                     return stop(self);
                 }
@@ -36,6 +43,14 @@ impl Simulation {
     /// Runs for `time`.
     pub fn run_for(&mut self, time: Duration) {
         self.run_until(self.now + time, |_| false);
+    }
+
+    /// Shows the simulation to observers at every instant up to `until` at which they want to look.
+    fn show_until(&mut self, until: Instant) {
+        let due = |observers: &Observers| observers.next_look().filter(|at| *at <= until);
+        while let Some(at) = due(&self.observers).filter(|_| !self.is_stopped()) {
+            self.show(at, false);
+        }
     }
 
     /// Returns the time of the next event.
@@ -196,6 +211,7 @@ impl Simulation {
         let (now, host) = (self.now, &mut self.hosts[node]);
         let (packets, stream_packets) = (&mut self.packets, &mut self.stream_packets);
         let ip_packets = &mut self.ip_packets;
+        let before = ip_packets.len();
         let receive = |received| match received {
             Received::Tunnel { from, packet } => {
                 packets.push(Arrival { at: now, to: node, from, packet });
@@ -209,6 +225,9 @@ impl Simulation {
             self.observers.tell(now, node, What::Happened(&observation));
             self.observations.push((now, node, observation));
         });
+        for arrival in &self.ip_packets[before..] {
+            self.observers.tell(now, node, What::Arrived(&arrival.packet));
+        }
 
         // Transmission: one request to the medium is enough, however often the offer changes. Only
         // a medium that grants by weight must know of each change.

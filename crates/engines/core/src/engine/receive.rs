@@ -155,6 +155,7 @@ impl Core {
             Separated::Redundant => self.coding_status.undecodable += 1,
         }
         self.flow_counters.heard(id.flow.source, id.flow.destination, innovative);
+        cx.counters.note_payload(innovative);
         if innovative || coded { Ok(()) } else { Err(DropReason::Undecodable) }
     }
 
@@ -292,6 +293,7 @@ impl Core {
         let addressed = reception == Reception::Addressed;
         if addressed || innovative {
             self.flow_counters.heard(id.flow.source, id.flow.destination, innovative);
+            cx.counters.note_payload(innovative);
         }
 
         // A relay that knows its rank earns credit for innovative packets. Any other earns it for

@@ -10,6 +10,7 @@ use crate::frame::{
     RelayedFeedback, without_trailing_zeros,
 };
 use crate::generation::Generation;
+use ncmesh_engine::counters::Payload;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::passing::way;
 use ncmesh_engine::tunnel::DATA;
@@ -231,6 +232,8 @@ impl Core {
         self.last_serial = self.last_serial.wrapping_add(1);
         self.coding_status.sent += 1;
         self.coding_status.coded += u64::from(second.is_some());
+        let is_native = second.is_none() && first.vector.iter().filter(|c| **c != 0).count() == 1;
+        cx.counters.note_filled(if is_native { Payload::Native } else { Payload::Coded });
         let (serial, payload) = (self.last_serial, without_trailing_zeros(&payload));
         DataFrame { serial, first, second, payload }.write(out);
         Some(Filled { kind: DATA, to: None })

@@ -44,6 +44,7 @@ impl FileSource {
             innovative: 0,
             redundant: 0,
             bad_batches: 0,
+            begun: None,
         }
     }
 }
@@ -75,6 +76,7 @@ impl FileSink {
             innovative: self.innovative,
             redundant: self.redundant,
             bad_batches: self.bad_batches,
+            begun: None,
         }
     }
 }

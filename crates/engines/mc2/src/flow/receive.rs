@@ -90,6 +90,7 @@ impl Flow {
             return Err(DropReason::Malformed);
         };
         self.innovative += u64::from(innovative);
+        cx.counters.note_payload(innovative);
         if let (true, Some(egress)) = (innovative, &mut self.egress) {
             egress.note_innovative(header.generation, cx.now);
         }

@@ -41,8 +41,10 @@ impl Multirate {
         // Nodes may disagree about the topology for a while. Packets from anyone but the parent are
         // refused, so that they never travel in a circle.
         if session.parent != Some(sender) || !session.note_packet(layer, seq) {
+            cx.counters.note_payload(false);
             return cx.counters.drop(DropReason::Stale);
         }
+        cx.counters.note_payload(true);
 
         // The parent has missed that this node left the tree. It is told again.
         if session.receivers() == 0 {

@@ -145,7 +145,7 @@ fn running_flows<P: FnMut(&Simulation) -> ControlFlow<()>>(
 
 /// Returns the addresses of a flow's hosts, the source's first: 10.0.0.2 and 10.0.0.3 for flow 0,
 /// and so on.
-fn addresses(flow: u32) -> [Ipv4Addr; 2] {
+pub(crate) fn addresses(flow: u32) -> [Ipv4Addr; 2] {
     let [_, a, b, c] = (2 * (flow + 1)).to_be_bytes();
     [Ipv4Addr::new(10, a, b, c), Ipv4Addr::new(10, a, b, c + 1)]
 }

@@ -39,7 +39,7 @@ use super::frame::{RankReport, Ranked, RankedHeader};
 use flow::Flow;
 use held::{Held, Role, Taken};
 use ncmesh_engine::counters::DropReason;
-use ncmesh_engine::file::{BatchSet, Manifest};
+use ncmesh_engine::file::{BatchSet, Begun, Manifest};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::toolkit::bounded::MAX_FLOWS;
@@ -279,6 +279,13 @@ impl ByRank {
             }
             flow.held.drop_last();
         }
+    }
+
+    /// Returns the first generation that is lacking and of which there is a part here.
+    pub(super) fn begun(&self, flow: FlowId) -> Option<Begun> {
+        let held = &self.flows.get(&flow)?.held;
+        let batch = held.begun(held.lowest_lacking()?).find(|batch| !held.is_whole(*batch))?;
+        Some(Begun { batch, rank: held.rank(batch).into(), packets: held.packets(batch).into() })
     }
 
     /// Returns the packets of a generation that is whole, one after the other.

@@ -4,7 +4,7 @@ use super::{FileMulticast, OnAir, Way};
 use crate::multicast::by_rank::{ByRank, Heard, NextCoded};
 use crate::multicast::frame::{self, Announcement, RankReport, Ranked, TransferPhase};
 use crate::multicast::sink::{self, SinkOutcome, SinkPhase};
-use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::{Context, Filled, Frame};
 use ncmesh_wire::FlowId;
@@ -42,6 +42,7 @@ impl FileMulticast {
             }
             return;
         }
+        cx.counters.note_payload(heard != Heard::Redundant);
         if let Some(sink) = sink {
             sink.note_heard(heard != Heard::Redundant, cx.now);
         }
@@ -131,6 +132,8 @@ impl FileMulticast {
             out.truncate(start);
             return None;
         }
+        let is_native = systematic.is_some();
+        cx.counters.note_filled(if is_native { Payload::Native } else { Payload::Coded });
         self.on_air = OnAir::ByRank;
         Some(Filled { kind: frame::DATA, to: None })
     }

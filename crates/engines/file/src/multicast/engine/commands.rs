@@ -126,7 +126,15 @@ impl FileEngine for FileMulticast {
 
     fn transfers(&self) -> Vec<TransferStatus> {
         let sending = self.sources.values().map(FileSource::status);
-        sending.chain(self.sinks.values().map(FileSink::status)).collect()
+        let receiving = self.sinks.iter().map(|(flow, sink)| {
+            // By rank, packets are held for sending as well, not by the receiver.
+            let begun = match &self.way {
+                Way::ByRank(by_rank) => by_rank.begun(*flow),
+                Way::Planned(_) => sink.begun(),
+            };
+            TransferStatus { begun, ..sink.status() }
+        });
+        sending.chain(receiving).collect()
     }
 }
 

@@ -4,6 +4,7 @@ use super::{FileMulticast, OnAir, Way};
 use crate::multicast::ack_cache::AckKey;
 use crate::multicast::frame::{self, Ack};
 use crate::multicast::ready::ReadyTransfer;
+use ncmesh_engine::counters::Payload;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::{Context, Filled};
@@ -90,6 +91,8 @@ impl FileMulticast {
             let flow = relayed?.flow;
             let piggyback = self.acks.piggyback(flow);
             let filled = planned.relays.fill(flow, piggyback, cx.now, cx.rng, out)?;
+            let is_hop_by_hop = planned.scheme.forwarding().is_hop_by_hop();
+            cx.counters.note_filled(if is_hop_by_hop { Payload::Native } else { Payload::Coded });
             self.on_air = OnAir::RelayData(flow);
             Some(Filled { to: unicast_to_known(cx, filled.to), ..filled })
         } else {

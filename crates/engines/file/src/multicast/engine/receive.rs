@@ -133,6 +133,7 @@ impl FileMulticast {
             RelayOutcome::Malformed => cx.counters.drop(DropReason::Malformed),
             RelayOutcome::Unannounced => cx.counters.drop(DropReason::UnknownFlow),
             RelayOutcome::Stale => cx.counters.drop(DropReason::Stale),
+            RelayOutcome::Data { is_innovative } => cx.counters.note_payload(is_innovative),
             RelayOutcome::NotListed | RelayOutcome::Taken => {}
         }
 
@@ -143,7 +144,9 @@ impl FileMulticast {
             return cx.counters.drop(DropReason::Full);
         }
         let Some(sink) = self.sinks.get_mut(&flow) else { return };
+        let innovative = sink.innovative;
         let outcome = sink.handle_data(&data, cx.now, cx.storage);
+        cx.counters.note_payload(sink.innovative > innovative);
         if self.note_outcome(cx, flow, outcome) {
             self.acknowledge_progress(cx, flow);
         }

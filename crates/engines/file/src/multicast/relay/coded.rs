@@ -12,7 +12,7 @@
 //! earns as much again after a pause, which doubles up to 40 s.
 
 use crate::multicast::frame::{Data, append_coding};
-use ncmesh_code::{Recoder, Shape};
+use ncmesh_code::{Absorbed, Recoder, Shape};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
@@ -51,12 +51,12 @@ impl CodedBuffer {
         (self.renewals, self.renewed_at) = (0, now);
     }
 
-    /// Takes a packet in if it is innovative.
-    pub(super) fn absorb(&mut self, data: &Data<'_>) -> Result<(), Malformed> {
+    /// Takes a packet in if it is innovative, and returns whether it is.
+    pub(super) fn absorb(&mut self, data: &Data<'_>) -> Result<bool, Malformed> {
         let absorbed = data
             .coding
             .with_vector(data.header.packets, |vector| self.recoder.absorb(vector, data.payload));
-        absorbed.map(|_| ()).map_err(|_| Malformed)
+        absorbed.map(Absorbed::is_innovative).map_err(|_| Malformed)
     }
 
     /// Allows `credit` packets more, within the bound.

@@ -87,7 +87,12 @@ pub(super) enum RelayOutcome {
     Stale,
     /// Its fields do not fit the batch, or what is made of it would not fit a frame.
     Malformed,
-    /// Taken in.
+    /// A data packet that is taken in.
+    Data {
+        /// Whether it says something new.
+        is_innovative: bool,
+    },
+    /// A report that is taken in.
     Taken,
 }
 
@@ -145,9 +150,9 @@ impl Relays {
             Buffer::Coded(coded) => coded.absorb(data),
             Buffer::Stored(stored) => stored.absorb(data, now),
         };
-        if absorbed.is_err() {
+        let Ok(is_innovative) = absorbed else {
             return RelayOutcome::Malformed;
-        }
+        };
         relay.heard_at = now;
         relay.adopt_routing(&heard);
 
@@ -160,7 +165,7 @@ impl Relays {
             }
             Buffer::Stored(stored) => stored.handle_data(sender, data, now),
         }
-        RelayOutcome::Taken
+        RelayOutcome::Data { is_innovative }
     }
 
     /// Handles the report of a child of this node.

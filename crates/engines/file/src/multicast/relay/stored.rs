@@ -69,15 +69,16 @@ impl StoredBuffer {
         self.arq.set_children(routing.children(me), now);
     }
 
-    /// Stores a packet. Only systematic packets travel hop by hop.
-    pub(super) fn absorb(&mut self, data: &Data<'_>, now: Instant) -> Result<(), Malformed> {
+    /// Stores a packet, and returns whether it is new. Only systematic packets travel hop by hop.
+    pub(super) fn absorb(&mut self, data: &Data<'_>, now: Instant) -> Result<bool, Malformed> {
         let Coding::Systematic(packet) = data.coding else { return Err(Malformed) };
-        if !self.held.contains(packet) {
+        let is_new = !self.held.contains(packet);
+        if is_new {
             self.payloads[usize::from(packet)] = Some(data.payload.into());
             self.held.insert(packet);
             self.arq.note_gain(now);
         }
-        Ok(())
+        Ok(is_new)
     }
 
     /// Learns from a packet, after it was absorbed, what its sender has and asks.

@@ -22,7 +22,7 @@ use super::frame::{Ack, Data, Version};
 use super::packet_set::PacketSet;
 use ncmesh_code::Decoder;
 use ncmesh_engine::file::merkle::{self, Hash};
-use ncmesh_engine::file::{BatchSet, Manifest, ReceiverState, Refusal};
+use ncmesh_engine::file::{BatchSet, Begun, Manifest, ReceiverState, Refusal};
 use ncmesh_engine::storage::Storage;
 use ncmesh_engine::time::Instant;
 use ncmesh_wire::{FlowId, NodeId};
@@ -279,6 +279,13 @@ impl FileSink {
             packets.filter(|i| decoder.is_determined(usize::from(*i))).for_each(|i| held.insert(i));
         }
         Some(held)
+    }
+
+    /// Returns the first batch of which there is a part here.
+    pub(super) fn begun(&self) -> Option<Begun> {
+        let (batch, decoder) = self.decoders.first_key_value()?;
+        let packets = self.manifest.geometry.packets(*batch).into();
+        Some(Begun { batch: *batch, rank: decoder.rank() as u32, packets })
     }
 
     /// Returns its state in terms of the source.

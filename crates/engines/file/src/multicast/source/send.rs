@@ -8,6 +8,7 @@ use crate::multicast::frame::{self, DataHeader, Piggyback, append_coding};
 use crate::multicast::routing::Forwarding;
 use crate::multicast::scheme::{Scheme, Switching};
 use ncmesh_code::{Encoder, draw};
+use ncmesh_engine::counters::Payload;
 use ncmesh_engine::file::{SendFailure, merkle};
 use ncmesh_engine::storage::StorageError;
 use ncmesh_engine::time::Duration;
@@ -70,6 +71,8 @@ impl FileSource {
         };
         write_packet(encoder, index, cx.rng, out)?;
 
+        let is_native = matches!(packet, TurnPacket::Systematic(_));
+        cx.counters.note_filled(if is_native { Payload::Native } else { Payload::Coded });
         let to = turn.note_sent(packet);
         self.packets_sent += 1;
         self.sent_at = cx.now;

@@ -1,0 +1,179 @@
+//! Nodes, links and neighbours.
+
+use super::share;
+use crate::host::Host;
+use crate::observe::Snapshot;
+use crate::simulation::{Knowledge, SimulationConfig, node_id};
+use ncmesh_console::schema::{Count, Happening, Link, LinkTable, Meta, NodeTable};
+use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_stack::Stack;
+use ncmesh_wire::NodeId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Time over which drops are counted, and how many of one reason make an event.
+const DROPS_EVERY: Duration = Duration::from_secs(1);
+const MANY_DROPS: u64 = 10;
+
+/// What is remembered of the nodes from look to look.
+pub(super) struct Mesh {
+    /// Place of each link (sender, receiver), by ids.
+    places: BTreeMap<(u16, u16), usize>,
+    /// Whether nodes measure their links.
+    is_measured: bool,
+    nodes: Vec<Known>,
+    /// Time of the last look at drops.
+    drops_at: Instant,
+}
+
+/// A node as it was at the last look.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// Whether it ran; `None` before the first look.
+    up: Option<bool>,
+    neighbors: BTreeSet<NodeId>,
+    drops: BTreeMap<DropReason, u64>,
+}
+
+impl Mesh {
+    pub(super) fn new(meta: &Meta, config: &SimulationConfig) -> Self {
+        let places = meta.links.iter().map(|link| (link.from, link.to)).zip(0..).collect();
+        Self {
+            places,
+            is_measured: config.knowledge == Knowledge::Own,
+            nodes: vec![Known::default(); meta.nodes.len()],
+            drops_at: Instant::default(),
+        }
+    }
+
+    /// Returns the state of nodes and links. Adds links that are seen for the first time to `meta`,
+    /// and what happened at nodes to `events`.
+    pub(super) fn look(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        meta: &mut Meta,
+        events: &mut Vec<(usize, Happening)>,
+    ) -> (NodeTable, LinkTable) {
+        // The channel's own counters. A link that the scenario does not list has a power so low
+        // that hardly a frame arrives; it is shown once one did.
+        for (from, to, counters) in snapshot.medium.link_statistics() {
+            let link = (node_id(from.0).0, node_id(to.0).0);
+            if counters.decoded > 0 && !self.places.contains_key(&link) {
+                self.places.insert(link, meta.links.len());
+                meta.links.push(Link { from: link.0, to: link.1, loss: None });
+            }
+        }
+        let zeros = vec![Count(0); meta.links.len()];
+        let mut links = LinkTable {
+            heard: zeros.clone(),
+            channel: zeros.clone(),
+            collision: zeros.clone(),
+            innovative: zeros.clone(),
+            redundant: zeros,
+            delivery: vec![0.0; meta.links.len()],
+        };
+        for (from, to, counters) in snapshot.medium.link_statistics() {
+            if let Some(place) = self.places.get(&(node_id(from.0).0, node_id(to.0).0)) {
+                links.heard[*place] = counters.decoded.into();
+                links.channel[*place] = counters.erased.into();
+                links.collision[*place] = counters.corrupted.into();
+            }
+        }
+
+        // What the receivers know of their links.
+        for (place, link) in meta.links.iter().enumerate() {
+            let host = usize::from(link.to).checked_sub(1).and_then(|to| snapshot.hosts.get(to));
+            let Some(stack) = host.and_then(Host::stack) else { continue };
+            let usefulness = stack.counters().usefulness(NodeId(link.from));
+            links.innovative[place] = usefulness.innovative.into();
+            links.redundant[place] = usefulness.redundant.into();
+            if !self.is_measured {
+                let delivery = stack.topology().delivery(NodeId(link.from), NodeId(link.to));
+                links.delivery[place] = share(delivery);
+            }
+        }
+
+        let mut nodes = NodeTable::default();
+        for (node, host) in snapshot.hosts.iter().enumerate() {
+            push(&mut nodes, host);
+            self.note_neighbors(node, host, &mut links, events);
+        }
+        if snapshot.at.since(self.drops_at) >= DROPS_EVERY {
+            self.note_drops(snapshot, events);
+        }
+        (nodes, links)
+    }
+
+    /// Takes the neighbours of a node, and notes those that are new or gone.
+    fn note_neighbors(
+        &mut self,
+        node: usize,
+        host: &Host,
+        links: &mut LinkTable,
+        events: &mut Vec<(usize, Happening)>,
+    ) {
+        let known = &mut self.nodes[node];
+        let is_up = host.stack().is_some();
+        let was_up = known.up.replace(is_up);
+        if was_up.is_some_and(|was_up| was_up != is_up) {
+            events.push((node, if is_up { Happening::NodeUp } else { Happening::NodeDown }));
+            known.drops.clear();
+        }
+
+        let mut neighbors = BTreeSet::new();
+        for (neighbor, delivery) in host.stack().into_iter().flat_map(Stack::inbound) {
+            neighbors.insert(neighbor);
+            if let Some(place) = self.places.get(&(neighbor.0, node_id(node).0)) {
+                links.delivery[*place] = share(delivery);
+            }
+        }
+        for neighbor in neighbors.difference(&known.neighbors) {
+            events.push((node, Happening::NeighborUp { neighbor: neighbor.0 }));
+        }
+        for neighbor in known.neighbors.difference(&neighbors) {
+            events.push((node, Happening::NeighborDown { neighbor: neighbor.0 }));
+        }
+        known.neighbors = neighbors;
+    }
+
+    /// Notes the nodes that dropped many frames since the last look at drops.
+    fn note_drops(&mut self, snapshot: &Snapshot<'_>, events: &mut Vec<(usize, Happening)>) {
+        let seconds = snapshot.at.since(self.drops_at).as_secs_f64();
+        self.drops_at = snapshot.at;
+        for (node, host) in snapshot.hosts.iter().enumerate() {
+            let Some(stack) = host.stack() else { continue };
+            for (reason, drops) in stack.counters().drops() {
+                let before = self.nodes[node].drops.insert(reason, drops).unwrap_or(0);
+                let frames = drops.saturating_sub(before);
+                if frames >= MANY_DROPS {
+                    let frames = u32::try_from(frames).unwrap_or(u32::MAX);
+                    let reason = reason.name().to_owned();
+                    events.push((node, Happening::Drops { reason, frames, seconds }));
+                }
+            }
+        }
+    }
+}
+
+/// Appends the row of a node.
+fn push(nodes: &mut NodeTable, host: &Host) {
+    let carried = host.stack().map(|stack| stack.counters().carried()).unwrap_or_default();
+    let micros = |time: Duration| Count(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    nodes.up.push(host.stack().is_some());
+    nodes.control.push(carried.control.0.into());
+    nodes.data.push(carried.native.0.into());
+    nodes.coded.push(carried.coded.0.into());
+    nodes.control_us.push(micros(carried.control.1));
+    nodes.data_us.push(micros(carried.native.1));
+    nodes.coded_us.push(micros(carried.coded.1));
+
+    // Packets wait in the gateway, in the schemes of tunnels, and in the queues of streams.
+    let stack = host.stack();
+    let flows: u64 =
+        stack.map(Stack::flows).into_iter().flatten().map(|(_, flow)| flow.credits).sum();
+    let streams = stack.map(Stack::streams).into_iter().flatten();
+    let queues = streams.flat_map(|(_, stream)| stream.queues);
+    let held: u64 = queues.map(|queue| queue.held.iter().map(|n| u64::from(*n)).sum::<u64>()).sum();
+    let gateway = host.gateway.as_ref().map_or(0, |gateway| gateway.waiting() as u64);
+    nodes.queue.push(u32::try_from(flows + held + gateway).unwrap_or(u32::MAX));
+}

@@ -1,0 +1,84 @@
+//! Live streams.
+
+use crate::host::Host;
+use crate::observe::Snapshot;
+use crate::scenario::Scenario;
+use crate::simulation::node_id;
+use ncmesh_console::schema::{Count, Hop, StreamReceiverState, StreamState};
+use ncmesh_engine::stream::StreamStatus;
+use ncmesh_stack::Stack;
+
+/// Streams of a run, in the scenario's order.
+pub(super) struct Streams {
+    streams: Vec<Stream>,
+}
+
+/// A stream.
+struct Stream {
+    from: usize,
+    group: String,
+    layers: usize,
+    state: StreamState,
+}
+
+impl Streams {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let streams = scenario.streams.iter().map(|stream| {
+            let layers = stream.layers.len();
+            let receiver = |node| StreamReceiverState {
+                node: node_id(node).0,
+                packets: vec![Count(0); layers],
+                bits: vec![Count(0); layers],
+                problem: String::new(),
+            };
+            let receivers = stream.receivers.iter().map(|r| receiver(r.node)).collect();
+            let taken = vec![Count(0); layers];
+            let state = StreamState { taken, receivers, tree: Vec::new() };
+            Stream { from: stream.from, group: stream.group.clone(), layers, state }
+        });
+        Self { streams: streams.collect() }
+    }
+
+    /// Returns the state of all streams.
+    pub(super) fn look(&mut self, snapshot: &Snapshot<'_>) -> Vec<StreamState> {
+        if self.streams.is_empty() {
+            return Vec::new();
+        }
+        let statuses = |host: &Host| host.stack().map(Stack::streams).unwrap_or_default();
+        let all: Vec<_> = snapshot.hosts.iter().map(statuses).collect();
+        for stream in &mut self.streams {
+            let (source, group) = (node_id(stream.from), stream.group.as_str());
+            let is_own =
+                |status: &&StreamStatus| status.flow.source == source && status.group == group;
+            let at = |node: usize| {
+                let statuses = all.get(node)?.iter().map(|(_, status)| status);
+                statuses.into_iter().find(is_own)
+            };
+            if let Some(sending) = at(stream.from).and_then(|status| status.sending.as_ref()) {
+                stream.state.taken = counts(&sending.packets[..stream.layers]);
+            }
+            for receiver in &mut stream.state.receivers {
+                let status = at(usize::from(receiver.node.saturating_sub(1)));
+                let Some(receiving) = status.and_then(|status| status.receiving.as_ref()) else {
+                    continue;
+                };
+                receiver.packets = counts(&receiving.packets[..stream.layers]);
+                let bits = receiving.bytes[..stream.layers].iter().map(|bytes| bytes * 8);
+                receiver.bits = bits.map(Count).collect();
+                let problem = receiving.problem.as_ref().map(ToString::to_string);
+                receiver.problem = problem.unwrap_or_default();
+            }
+            let parents = (0..all.len()).filter_map(|node| {
+                let parent = at(node).filter(|status| status.receivers > 0)?.parent?;
+                Some(Hop { node: node_id(node).0, parent: parent.0 })
+            });
+            stream.state.tree = parents.collect();
+        }
+        self.streams.iter().map(|stream| stream.state.clone()).collect()
+    }
+}
+
+/// Returns counters as messages have them.
+fn counts(numbers: &[u64]) -> Vec<Count> {
+    numbers.iter().copied().map(Count).collect()
+}

@@ -1,0 +1,137 @@
+//! Files, at their source and at each receiver.
+
+use crate::host::Host;
+use crate::observe::Snapshot;
+use crate::simulation::node_id;
+use ncmesh_console::schema::{
+    Happening, Meta, Rank, ReceiverState, Stage, Transfer, TransferState,
+};
+use ncmesh_engine::file::{self, Direction, TransferStatus};
+use ncmesh_stack::Stack;
+use ncmesh_wire::FlowId;
+use std::collections::BTreeMap;
+
+/// The transfers of a run, in the order of their beginning.
+pub(super) struct Transfers {
+    places: BTreeMap<FlowId, usize>,
+    flows: Vec<FlowId>,
+    states: Vec<TransferState>,
+}
+
+impl Transfers {
+    pub(super) fn new() -> Self {
+        Self { places: BTreeMap::new(), flows: Vec::new(), states: Vec::new() }
+    }
+
+    /// Returns the place of a transfer in the list.
+    pub(super) fn place(&self, flow: FlowId) -> Option<u32> {
+        self.places.get(&flow).and_then(|place| u32::try_from(*place).ok())
+    }
+
+    /// Returns the state of all transfers. Adds those that have begun to `meta`, and stages that
+    /// were reached to `events`.
+    pub(super) fn look(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        meta: &mut Meta,
+        events: &mut Vec<(usize, Happening)>,
+    ) -> Vec<TransferState> {
+        for (node, host) in snapshot.hosts.iter().enumerate() {
+            for (scheme, outgoing) in &host.outgoing {
+                self.add(node, scheme, outgoing, meta);
+            }
+        }
+        for place in 0..self.flows.len() {
+            self.look_at(place, snapshot, events);
+        }
+        self.states.clone()
+    }
+
+    /// Adds a transfer that is seen for the first time.
+    fn add(&mut self, from: usize, scheme: &str, outgoing: &file::Outgoing, meta: &mut Meta) {
+        let manifest = &outgoing.manifest;
+        if self.places.contains_key(&manifest.flow) {
+            return;
+        }
+        self.places.insert(manifest.flow, self.flows.len());
+        self.flows.push(manifest.flow);
+        let receivers = outgoing.receivers.iter().map(|node| node.0);
+        meta.transfers.push(Transfer {
+            id: manifest.flow.to_string(),
+            name: manifest.name.clone(),
+            scheme: scheme.to_owned(),
+            from: node_id(from).0,
+            to: receivers.clone().collect(),
+            bytes: manifest.geometry.size().into(),
+            generations: Some(manifest.geometry.batches()),
+        });
+        let receiver = |node| ReceiverState { node, ..ReceiverState::default() };
+        let receivers = receivers.map(receiver).collect();
+        self.states.push(TransferState { receivers, ..TransferState::default() });
+    }
+
+    /// Brings the state of a transfer up to date.
+    fn look_at(
+        &mut self,
+        place: usize,
+        snapshot: &Snapshot<'_>,
+        events: &mut Vec<(usize, Happening)>,
+    ) {
+        let (flow, state) = (self.flows[place], &mut self.states[place]);
+        let transfer = u32::try_from(place).unwrap_or(u32::MAX);
+        let source = usize::from(flow.source.0.saturating_sub(1));
+        let status = |node: usize, direction| {
+            let stack = snapshot.hosts.get(node).and_then(Host::stack);
+            let all = stack.map(Stack::transfers).into_iter().flatten();
+            all.into_iter().find(|t: &TransferStatus| t.flow == flow && t.direction == direction)
+        };
+        if let Some(sending) = status(source, Direction::Sending) {
+            state.packets = sending.source_packets.into();
+            state.forwarders = sending.forwarders.iter().map(|node| node.0).collect();
+            enter(&mut state.stage, &sending, transfer, source, events);
+        }
+
+        for receiver in &mut state.receivers {
+            // A node that is off, or has forgotten a transfer that ended, changes nothing.
+            let node = usize::from(receiver.node.saturating_sub(1));
+            let Some(status) = status(node, Direction::Receiving) else { continue };
+            if receiver.bytes.0 != status.bytes {
+                let written = snapshot.hosts[node].storage().written_batches(flow);
+                receiver.complete = written.collect();
+            }
+            receiver.bytes = status.bytes.into();
+            receiver.innovative = status.innovative.into();
+            receiver.redundant = status.redundant.into();
+            let begun = status.begun.map(|file::Begun { batch, rank, packets }| Rank {
+                generation: batch,
+                rank,
+                size: packets,
+            });
+            receiver.rank = begun.or(receiver.rank);
+            enter(&mut receiver.stage, &status, transfer, node, events);
+        }
+    }
+}
+
+/// Takes the stage of a transfer at a node. Ends are events of their own, at their own time, as far
+/// as hosts observe them.
+fn enter(
+    known: &mut Stage,
+    status: &TransferStatus,
+    transfer: u32,
+    node: usize,
+    events: &mut Vec<(usize, Happening)>,
+) {
+    let stage = match status.stage {
+        file::Stage::Open => Stage::Open,
+        file::Stage::Verifying => Stage::Verifying,
+        file::Stage::Complete => Stage::Complete,
+        file::Stage::Withdrawn => Stage::Withdrawn,
+        file::Stage::Refused(_) => Stage::Refused,
+        file::Stage::Failed(_) => Stage::Failed,
+    };
+    if *known != stage && matches!(stage, Stage::Open | Stage::Verifying | Stage::Refused) {
+        events.push((node, Happening::Transfer { transfer, stage }));
+    }
+    *known = stage;
+}
