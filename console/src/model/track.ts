@@ -1,0 +1,123 @@
+/** What is drawn over time: sums over the mesh, and the counters of flows and receivers. */
+import type { MeshState } from "./state";
+
+/** Names of the sums over all nodes and links. */
+export const SUMS = [
+  "control_us",
+  "data_us",
+  "coded_us",
+  "innovative",
+  "redundant",
+  "heard",
+  "channel",
+  "collision",
+] as const;
+export type Sum = (typeof SUMS)[number];
+
+/** A flow over time, one entry per sample. */
+export interface FlowTrack {
+  bits: number[];
+  delay: (number | null)[];
+  queue: number[];
+  coded: (number | null)[];
+}
+
+/** A sequence of counters by sample. Lists that began later are filled up with zeros. */
+export class Track {
+  times: number[] = [];
+  sums: Record<Sum, number[]> = {
+    control_us: [],
+    data_us: [],
+    coded_us: [],
+    innovative: [],
+    redundant: [],
+    heard: [],
+    channel: [],
+    collision: [],
+  };
+  flows: FlowTrack[] = [];
+  /** Bytes by transfer and receiver. */
+  bytes: Map<string, number[]> = new Map();
+  /** Bits by stream and receiver. */
+  streamBits: Map<string, number[]> = new Map();
+
+  /** Adds the state at the next sample. */
+  record(state: MeshState): void {
+    const before = this.times.length;
+    this.times.push(state.time);
+    const { nodes, links } = state;
+    for (const name of ["control_us", "data_us", "coded_us"] as const) {
+      this.sums[name].push(total(nodes[name]));
+    }
+    for (const name of ["innovative", "redundant", "heard", "channel", "collision"] as const) {
+      this.sums[name].push(total(links[name]));
+    }
+
+    state.flows.forEach((flow, place) => {
+      const track = (this.flows[place] ??= emptyFlow(before));
+      track.bits.push(flow.bits);
+      track.delay.push(flow.delay_s);
+      track.queue.push(flow.queue);
+      track.coded.push(flow.coded_share);
+    });
+    state.transfers.forEach((transfer, place) => {
+      for (const { node, bytes } of transfer.receivers) {
+        listOf(this.bytes, trackKey(place, node), before).push(bytes);
+      }
+    });
+    state.streams.forEach((stream, place) => {
+      for (const { node, bits } of stream.receivers) {
+        listOf(this.streamBits, trackKey(place, node), before).push(total(bits));
+      }
+    });
+  }
+
+  /** Drops the first `count` samples. */
+  forget(count: number): void {
+    const lists: unknown[][] = [this.times, ...Object.values(this.sums)];
+    for (const flow of this.flows) lists.push(flow.bits, flow.delay, flow.queue, flow.coded);
+    lists.push(...this.bytes.values(), ...this.streamBits.values());
+    for (const list of lists) list.splice(0, count);
+  }
+}
+
+/** Returns the name of a receiver in the maps of a track. */
+export function trackKey(place: number, node: number): string {
+  return `${place}/${node}`;
+}
+
+/** Returns the sum of a column. */
+export function total(column: ArrayLike<number>): number {
+  let sum = 0;
+  for (let i = 0; i < column.length; i++) sum += column[i] as number;
+  return sum;
+}
+
+function emptyFlow(length: number): FlowTrack {
+  const nothing = (): null[] => Array.from({ length }, () => null);
+  const zeros = () => Array.from({ length }, () => 0);
+  return { bits: zeros(), delay: nothing(), queue: zeros(), coded: nothing() };
+}
+
+function listOf(map: Map<string, number[]>, key: string, length: number): number[] {
+  let list = map.get(key);
+  if (!list) {
+    list = Array.from({ length }, () => 0);
+    map.set(key, list);
+  }
+  return list;
+}
+
+/**
+ * Returns how fast a counter grew at each time: its growth over the last `window` seconds, per
+ * second. The first entry is null, since nothing is before it.
+ */
+export function rates(times: number[], counter: number[], window: number): (number | null)[] {
+  let from = 0;
+  return times.map((time, i) => {
+    while (from + 1 < i && (times[from + 1] as number) <= time - window + 1e-9) from++;
+    if (i === 0) return null;
+    const seconds = time - (times[from] as number);
+    return seconds > 0 ? ((counter[i] ?? 0) - (counter[from] ?? 0)) / seconds : null;
+  });
+}

@@ -1,0 +1,210 @@
+import { describe, expect, it } from "vitest";
+import { BadMessage, parseMessage } from "../../src/model/check";
+import { Run } from "../../src/model/run";
+import { airRows } from "../../src/model/reports/air";
+import { gainRows, throughputGain } from "../../src/model/reports/coding";
+import { flowRows, throughput } from "../../src/model/reports/flows";
+import { cards, refusedRows } from "../../src/model/reports/health";
+import { streamRows } from "../../src/model/reports/streams";
+import { CELLS, transferRows } from "../../src/model/reports/transfers";
+import { rates } from "../../src/model/track";
+import type { Message, Meta } from "../../src/schema/messages";
+import { broadcast, campus, cross } from "../support/meshes";
+import { record } from "../support/recorder";
+
+function runOf(messages: Message[]): Run {
+  const run = new Run("test");
+  messages.forEach((message) => run.push(message));
+  return run;
+}
+
+/** Returns the whole state as text, so that two can be compared. */
+function snapshot(run: Run): string {
+  const sets = (_: string, value: unknown) => (value instanceof Set ? [...value].sort() : value);
+  return JSON.stringify({ ...run.now, meta: null }, sets);
+}
+
+describe("seeking", () => {
+  it("ends in the same state from every direction", () => {
+    const run = runOf(campus());
+    const forward: string[] = [];
+    for (let time = 0; time <= 24; time += 1.7) {
+      run.moveTo(time);
+      forward.push(snapshot(run));
+    }
+    for (let i = forward.length - 1; i >= 0; i--) {
+      run.moveTo(i * 1.7);
+      expect(snapshot(run)).toBe(forward[i]);
+    }
+  });
+
+  it("gives at a key what the ticks before it add up to", () => {
+    const messages = campus();
+    const all = runOf(messages);
+    const isFirstKey = (message: Message, i: number) => i < 3 || message.type !== "key";
+    const ticksOnly = runOf(messages.filter(isFirstKey));
+    all.moveTo(4.9);
+    ticksOnly.moveTo(4.9);
+    expect(snapshot(ticksOnly)).toBe(snapshot(all));
+  });
+
+  it("tells whether another sample is shown", () => {
+    const run = runOf(cross("forward"));
+    run.moveTo(3);
+    expect(run.moveTo(3.05)).toBe(false);
+    expect(run.moveTo(3.11)).toBe(true);
+  });
+
+  it("shows events only once they have happened", () => {
+    const run = runOf(campus());
+    run.moveTo(7.9);
+    expect(run.events.some((event) => event.what.kind === "node_down")).toBe(false);
+    run.moveTo(8);
+    expect(run.events.some((event) => event.what.kind === "node_down")).toBe(true);
+  });
+
+  it("goes on with a meta that has grown", () => {
+    const [meta, key, ...rest] = cross("forward");
+    const run = runOf([meta!, key!, ...rest.slice(0, 10)]);
+    const grown = structuredClone(meta) as { type: "meta" } & Meta;
+    grown.nodes.push({ id: 9, name: "new", position: null });
+    const whole = structuredClone(key) as Extract<Message, { type: "key" }>;
+    whole.time_s = 1.1;
+    for (const column of Object.values(whole.nodes) as unknown[][]) column.push(column[0]);
+    run.push(grown);
+    run.push(whole);
+    run.moveTo(1.1);
+    expect(run.meta?.nodes).toHaveLength(6);
+    run.moveTo(0.5);
+    expect(run.meta?.nodes).toHaveLength(5);
+  });
+
+  it("forgets the oldest samples of a long watch and stays at the same time", () => {
+    const run = runOf(cross("forward"));
+    run.moveTo(9);
+    const before = snapshot(run);
+    run.track.forget(run.timeline.forget(30));
+    expect(run.timeline.start).toBe(5);
+    expect(run.track.times).toHaveLength(run.timeline.length);
+    run.moveTo(9);
+    expect(snapshot(run)).toBe(before);
+  });
+});
+
+describe("bad input", () => {
+  const [meta, key, tick] = cross("forward");
+
+  it.each([
+    ["", "no JSON"],
+    ["[]", "no object"],
+    ['{"type":"song"}', "unknown type"],
+    [JSON.stringify({ ...meta, schema: 2 }), "schema 2 is not 1"],
+    [JSON.stringify({ ...meta, nodes: 3 }), "`nodes` is no list"],
+    [JSON.stringify({ ...meta, links: [{ from: 1, to: 77, loss: null }] }), "does not exist"],
+    [JSON.stringify({ ...key, nodes: { up: [true] } }), "is no list"],
+    [JSON.stringify({ ...tick, links: { row: [1], heard: [1, 2] } }), "differ in length"],
+  ])("says what is wrong with line %#", (line, problem) => {
+    expect(() => parseMessage(line)).toThrow(BadMessage);
+    expect(() => parseMessage(line)).toThrow(problem);
+  });
+
+  it("refuses rows and places that do not exist", () => {
+    const run = runOf([meta!, key!]);
+    const wrong = { type: "tick", time_s: 0.1, links: { row: [99], heard: [1] } } as const;
+    expect(() => run.push(parseMessage(JSON.stringify(wrong)))).toThrow("row 99");
+    expect(run.timeline.length).toBe(1);
+    const flow = { type: "tick", time_s: 0.1, flows: [{ flow: 7, bits: 1 }] } as const;
+    expect(() => run.push(parseMessage(JSON.stringify(flow)))).toThrow("place 7");
+  });
+
+  it("wants a key after a meta, and nothing after the end", () => {
+    expect(() => runOf([meta!, tick!])).toThrow("a key");
+    expect(() => runOf([key!])).toThrow("no meta");
+    expect(() => runOf([...cross("forward"), tick!])).toThrow("nothing may follow");
+  });
+});
+
+describe("reports", () => {
+  it("measures throughput after a second of settling, and the gain of a second run", () => {
+    const meta = cross("forward")[0] as { type: "meta" } & Meta;
+    const steady = (bits: number) =>
+      runOf(
+        record(meta, 6, (draft, time) => {
+          // A burst at the start must not count.
+          for (const flow of draft.flows) flow.bits += time < 0.5 ? 9_000_000 : bits;
+        }),
+      );
+    const [slow, fast] = [steady(100_000), steady(250_000)];
+    expect(throughput(slow, 0)).toBeCloseTo(1e6);
+    expect(throughput(slow, null)).toBeCloseTo(2e6);
+    expect(throughputGain(slow, fast)).toBeCloseTo(2.5);
+    expect(gainRows(slow, fast)[1]).toMatchObject({ name: "s2 → d2", unit: "bit/s" });
+    fast.moveTo(3);
+    expect(flowRows(fast)[0]?.rate).toBeCloseTo(2.5e6);
+  });
+
+  it("has no gain over a run that delivered nothing", () => {
+    const meta = cross("forward")[0] as { type: "meta" } & Meta;
+    const idle = runOf(record(meta, 3, () => {}));
+    expect(throughputGain(idle, runOf(cross("core_nc")))).toBeNull();
+  });
+
+  it("draws generations as cells, at most some", () => {
+    const run = runOf(campus());
+    run.moveTo(12);
+    const receiver = transferRows(run)[0]!.receivers[0]!;
+    expect(receiver.generations).toHaveLength(64);
+    const complete = receiver.generations.filter((cell) => cell === "complete").length;
+    expect(complete).toBe(run.now!.transfers[0]!.receivers[0]!.complete.size);
+    expect(receiver.share).toBeCloseTo(receiver.bytes / 2_300_000);
+
+    const messages = campus();
+    (messages[0] as { type: "meta" } & Meta).transfers[0]!.generations = 1000;
+    const large = runOf(messages);
+    large.moveTo(12);
+    expect(transferRows(large)[0]!.receivers[0]!.generations.length).toBeLessThanOrEqual(CELLS);
+  });
+
+  it("takes the airtime of a second, and counts neighbours as busy air", () => {
+    const run = runOf(cross("forward"));
+    run.moveTo(5);
+    const rows = airRows(run);
+    const relay = rows.find((row) => row.name === "r")!;
+    const sent = run.now!.nodes.data_us[2]! - run.before!.nodes.data_us[2]!;
+    expect(relay.data).toBeCloseTo(sent / 1e6);
+    const source = rows.find((row) => row.name === "s1")!;
+    const other = rows.find((row) => row.name === "s2")!;
+    const busy = [relay, source, other].reduce((sum, r) => sum + r.control + r.data + r.coded, 0);
+    expect(relay.idle).toBeCloseTo(Math.max(0, 1 - busy));
+  });
+
+  it("shows layers by what arrived of what was sent", () => {
+    const run = runOf(broadcast());
+    run.moveTo(6);
+    const [stream] = streamRows(run);
+    expect(stream?.receivers[0]?.layers[0]?.share).toBeGreaterThan(0.8);
+    expect(stream?.receivers[2]?.layers[1]?.share).toBeLessThan(0.5);
+    expect(stream?.receivers[2]?.problem).toContain("300 kbit/s");
+  });
+
+  it("collects hints, refusals and nodes that are down", () => {
+    const run = runOf(campus());
+    run.moveTo(10);
+    expect(refusedRows(run).map((row) => [row.reason, row.frames])).toEqual([
+      ["stale", 520],
+      ["unauthentic", 82],
+    ]);
+    const found = cards(run);
+    expect(found.map((card) => card.level)).toEqual(["problem", "problem", "notice"]);
+    expect(found.find((card) => card.title === "Hint")?.times).toBe(2);
+    run.moveTo(1);
+    expect(cards(run)).toEqual([]);
+  });
+});
+
+describe("rates", () => {
+  it("are growth over the window, per second", () => {
+    expect(rates([0, 1, 2, 3], [0, 10, 10, 40], 1)).toEqual([null, 10, 0, 30]);
+    expect(rates([0, 1, 2, 3], [0, 10, 10, 40], 2)).toEqual([null, 10, 5, 15]);
+  });
+});
