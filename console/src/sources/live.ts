@@ -1,0 +1,82 @@
+/** A mesh that is watched: messages as server-sent events. */
+import { BadMessage, parseMessage } from "../model/check";
+import { Run } from "../model/run";
+
+/** Address of the messages: each event has one, first a meta and a key. */
+export const MESSAGES = "messages";
+
+/** Waits before the first attempts to reach the server again, s. */
+const BACKOFF_S = [1, 2, 4, 8, 15];
+
+/** Receives what happens to the connection. */
+export interface Watcher {
+  /** Another run has begun: the server was started again, or this is the first connection. */
+  begun(run: Run): void;
+  /** The run has grown. */
+  grown(run: Run): void;
+  /** The connection is lost, or works again (empty text). */
+  trouble(text: string): void;
+}
+
+/** Watches a mesh until the returned function is called. */
+export function watch(name: string, watcher: Watcher): () => void {
+  let run: Run | null = null;
+  let source: EventSource | null = null;
+  let attempt = 0;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  const again = (text: string) => {
+    source?.close();
+    const wait = BACKOFF_S[Math.min(attempt, BACKOFF_S.length - 1)] ?? 15;
+    attempt += 1;
+    watcher.trouble(`${text} Next attempt in ${wait} s.`);
+    timer = setTimeout(connect, wait * 1000);
+  };
+
+  const receive = (text: string) => {
+    const message = parseMessage(text);
+    // Time that goes back means another run: the messages do not continue this one.
+    if (message.type === "key" && run && message.time_s < run.timeline.end) {
+      const { meta } = run.timeline;
+      run = null;
+      if (meta) {
+        run = new Run(name);
+        run.push({ ...meta, type: "meta" });
+        watcher.begun(run);
+      }
+    }
+    if (!run) {
+      run = new Run(name);
+      watcher.begun(run);
+    }
+    run.push(message);
+    watcher.grown(run);
+    if (run.timeline.isOver) {
+      source?.close();
+      watcher.trouble("The run is over.");
+    }
+  };
+
+  function connect() {
+    source = new EventSource(MESSAGES);
+    source.onopen = () => {
+      attempt = 0;
+      watcher.trouble("");
+    };
+    source.onmessage = ({ data }) => {
+      try {
+        receive(String(data));
+      } catch (error) {
+        if (!(error instanceof BadMessage)) throw error;
+        again(`The server sent something that cannot be shown: ${error.message}.`);
+      }
+    };
+    source.onerror = () => again("The connection to the mesh is lost.");
+  }
+
+  connect();
+  return () => {
+    clearTimeout(timer);
+    source?.close();
+  };
+}

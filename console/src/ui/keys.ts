@@ -1,0 +1,63 @@
+/** Keys of the console. Those of a focused control come first. */
+import type { Player } from "./player.svelte";
+import { theme } from "./theme.svelte";
+
+/** What the keys do, for the help. */
+export const KEYS: [string, string][] = [
+  ["Space", "play or pause"],
+  ["← →", "one step back or forward"],
+  ["Shift ← →", "one second back or forward"],
+  ["Home End", "start or end"],
+  ["− +", "slower or faster"],
+  ["1 … 8", "views"],
+  ["T", "light or dark"],
+  ["?", "this help"],
+];
+
+export interface Actions {
+  help: () => void;
+  view: (number: number) => void;
+}
+
+/** Does what a key stands for. */
+export function handleKey(event: KeyboardEvent, player: Player, actions: Actions): void {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const target = event.target instanceof Element ? event.target : null;
+  if (target?.closest("input, select, textarea, dialog")) return;
+  // The space bar presses a focused button.
+  if (event.key === " " && target?.closest("button, a, summary")) return;
+
+  const sign = event.key === "ArrowLeft" ? -1 : 1;
+  switch (event.key) {
+    case " ":
+      player.toggle();
+      break;
+    case "ArrowLeft":
+    case "ArrowRight":
+      if (event.shiftKey) player.skip(sign);
+      else player.step(sign);
+      break;
+    case "Home":
+      player.skip(-Infinity);
+      break;
+    case "End":
+      player.skip(Infinity);
+      break;
+    case "-":
+      player.faster(-1);
+      break;
+    case "+":
+      player.faster(1);
+      break;
+    case "t":
+      theme.toggle();
+      break;
+    case "?":
+      actions.help();
+      break;
+    default:
+      if (!/^[1-9]$/.test(event.key)) return;
+      actions.view(Number(event.key) - 1);
+  }
+  event.preventDefault();
+}

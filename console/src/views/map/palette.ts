@@ -1,0 +1,48 @@
+/** Colours of the canvas, from the stylesheet, so that both themes are in one place. */
+
+export interface Palette {
+  paper: string;
+  ink: string;
+  muted: string;
+  line: string;
+  accent: string;
+  down: string;
+  /** Flows, in their order. */
+  flows: string[];
+  /** Delivery from 0 to 1, in equal steps. */
+  delivery: string[];
+  /** Worse and better than the reference. */
+  worse: string;
+  better: string;
+  control: string;
+  data: string;
+  coded: string;
+  font: string;
+}
+
+/** Steps of the scale of delivery. */
+export const STEPS = 5;
+
+/** Reads the colours that apply now. */
+export function readPalette(): Palette {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  const list = (name: string, length: number) =>
+    Array.from({ length }, (_, i) => colour(`${name}-${i + 1}`));
+  return {
+    paper: colour("surface"),
+    ink: colour("ink"),
+    muted: colour("muted"),
+    line: colour("edge"),
+    accent: colour("accent"),
+    down: colour("bad"),
+    flows: list("flow", 6),
+    delivery: list("delivery", STEPS),
+    worse: colour("flow-2"),
+    better: colour("flow-1"),
+    control: colour("control"),
+    data: colour("data"),
+    coded: colour("coded"),
+    font: style.getPropertyValue("--sans"),
+  };
+}

@@ -1,0 +1,141 @@
+/** Serves the built console with recordings of tests, as the Rust server does. */
+import { readFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { extname, join } from "node:path";
+import type { Message } from "../../src/schema/messages";
+import { alone, broadcast, campus, cross, crowd, hostile } from "../support/meshes";
+import { fileOf } from "../support/recorder";
+
+export const DIST = join(import.meta.dirname, "../../../crates/web/dist");
+
+/** The policy of the Rust server: a page that breaks it fails its test. */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const TYPES: Record<string, string> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+
+/** Recordings by the name of the case, made when they are first asked for. */
+const CASES: Record<string, () => Message[][]> = {
+  campus: () => [campus()],
+  cross: () => [cross("core_nc")],
+  pair: () => [cross("forward"), cross("core_nc")],
+  broadcast: () => [broadcast()],
+  alone: () => [alone()],
+  hostile: () => [hostile()],
+  crowd: () => [crowd()],
+};
+
+const made = new Map<string, Buffer[]>();
+
+export function recordings(name: string): Buffer[] {
+  let files = made.get(name);
+  if (!files) {
+    files = (CASES[name]?.() ?? []).map(fileOf);
+    made.set(name, files);
+  }
+  return files;
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of request) text += String(chunk);
+  return text;
+}
+
+/** Recordings of demonstrations, by the wish that made them. */
+const demos = new Map<string, Buffer>();
+
+/** Answers a wish of the demo with two recordings. */
+function demonstrate(text: string): { runs: { name: string; url: string }[] } {
+  const { demonstration, loss, seed } = JSON.parse(text) as {
+    demonstration: string;
+    loss: number | null;
+    seed: number;
+  };
+  const runs = (["forward", "core_nc"] as const).map((scheme) => {
+    const messages =
+      demonstration === "building"
+        ? campus(scheme === "forward" ? seed : seed + 5)
+        : cross(scheme, loss ?? 0.2, seed);
+    const url = `demo/run/${demonstration}-${scheme}-${loss}-${seed}`;
+    demos.set(url, fileOf(messages));
+    return { name: scheme, url };
+  });
+  return { runs };
+}
+
+/** Writes the messages of a mesh as server-sent events, ten times as fast as they were made. */
+function stream(response: ServerResponse): void {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  const messages = cross("core_nc");
+  const send = (message: Message | undefined) =>
+    message && response.write(`data: ${JSON.stringify(message)}\n\n`);
+  send(messages.shift());
+  send(messages.shift());
+  const timer = setInterval(() => send(messages.shift()), 10);
+  response.on("close", () => clearInterval(timer));
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const [, name = "", ...rest] = (request.url ?? "").split("/");
+  const path = rest.join("/") || "index.html";
+  const json = (value: unknown) => {
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify(value));
+  };
+  const bytes = (file: Buffer | undefined) => {
+    response.writeHead(file ? 200 : 404, { "content-type": "application/octet-stream" });
+    response.end(file);
+  };
+
+  if (path === "console.json") {
+    if (name === "live" || name === "demo") return json({ kind: name });
+    if (name === "empty") return bytes(undefined);
+    const source = name === "cut" ? "campus" : name;
+    const runs = recordings(source).map((_, i) => ({
+      name: i === 0 ? "baseline" : "coded",
+      url: `recording/${i}`,
+    }));
+    return json({ kind: "recording", runs });
+  }
+  if (path === "messages") return stream(response);
+  if (path === "demo/run") return json(demonstrate(await bodyOf(request)));
+  if (path.startsWith("demo/run/")) return bytes(demos.get(path));
+  if (path.startsWith("recording/")) {
+    const [whole] = name === "cut" ? recordings("campus") : [];
+    if (whole) return bytes(whole.subarray(0, whole.length / 2));
+    return bytes(recordings(name)[Number(path.split("/")[1])]);
+  }
+
+  try {
+    const file = readFileSync(join(DIST, path.replaceAll("..", "")));
+    response.writeHead(200, {
+      "content-type": TYPES[extname(path)] ?? "application/octet-stream",
+      "content-security-policy": POLICY,
+    });
+    response.end(file);
+  } catch {
+    bytes(undefined);
+  }
+}
+
+/** Starts the server on a free port of this machine. Returns its address and how to stop it. */
+export async function serve(): Promise<{ address: string; close: () => void }> {
+  const server = createServer((request, response) => void answer(request, response));
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const { port } = server.address() as AddressInfo;
+  return {
+    address: `http://127.0.0.1:${port}`,
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
