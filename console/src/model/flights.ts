@@ -15,12 +15,8 @@ export interface Flight {
   colours: number[];
   isCoded: boolean;
   isLost: boolean;
-  /** Frames that it stands for. */
-  frames: number;
 }
 
-/** Most flights on a link in the time of a tick; beyond, each stands for several frames. */
-const MOST = 24;
 /** Intervals that are kept. */
 const CACHED = 64;
 
@@ -30,6 +26,7 @@ export class Flights {
   private readonly to: Cursor;
   private cache = new Map<number, Flight[]>();
   private epoch = 0;
+  private most = 1;
   private meta: Meta | null = null;
   private colours: LinkColours[] = [];
 
@@ -38,10 +35,14 @@ export class Flights {
     this.to = new Cursor(timeline);
   }
 
-  /** Returns the flights that began in the `seconds` before `time`. */
-  within(time: number, seconds: number): Flight[] {
-    if (this.epoch !== this.timeline.epoch) this.cache.clear();
+  /**
+   * Returns the flights that began in the `seconds` before `time`. On each link there are at most
+   * `most` between two samples: beyond, a flight stands for several frames.
+   */
+  within(time: number, seconds: number, most: number): Flight[] {
+    if (this.epoch !== this.timeline.epoch || this.most !== most) this.cache.clear();
     this.epoch = this.timeline.epoch;
+    this.most = most;
     const found: Flight[] = [];
     const last = this.timeline.at(time);
     for (let i = this.timeline.at(time - seconds); i <= last; i++) {
@@ -84,10 +85,12 @@ export class Flights {
       const all = Math.max(sent("data") + coded, heard, lost);
       const seconds = b.time - a.time;
       const spread = (frames: number, isLost: boolean) => {
-        const dots = Math.min(frames, MOST);
+        const dots = Math.min(frames, this.most);
         for (let i = 0; i < dots; i++) {
           const frame = Math.floor(((i + (isLost ? 0.9 : 0.5)) * all) / dots);
-          const isCoded = !isLost && Math.floor(((frame + 1) * coded) / all) > Math.floor((frame * coded) / all);
+          // Combinations are spread evenly among the frames of their sender.
+          const codedBy = (n: number) => Math.floor((n * coded) / all);
+          const isCoded = !isLost && codedBy(frame + 1) > codedBy(frame);
           flights.push({
             link,
             // Senders take turns on the air, so their frames are not drawn in step.
@@ -95,7 +98,6 @@ export class Flights {
             colours: isCoded ? look.coded : [look.native[frame % look.native.length] ?? 0],
             isCoded,
             isLost,
-            frames: frames / dots,
           });
         }
       };

@@ -83,7 +83,9 @@ function byRoles(meta: Meta): Layout {
   const candidates = [right, right.toReversed()].map((order) => {
     const layout: Layout = new Map();
     [left, middle, order].forEach((column, i) => {
-      column.forEach((id, j) => layout.set(id, { x: i * 100, y: (j - (column.length - 1) / 2) * 80 }));
+      column.forEach((id, j) => {
+        layout.set(id, { x: i * 100, y: (j - (column.length - 1) / 2) * 125 });
+      });
     });
     return layout;
   });
@@ -105,8 +107,15 @@ export interface View {
   y: number;
 }
 
-/** Returns the view in which a layout fills `width` by `height` pixels but for a margin. */
-export function fit(layout: Layout, width: number, height: number, margin: number): View {
+/** Room left around a mesh, px. */
+export interface Margins {
+  side: number;
+  top: number;
+  bottom: number;
+}
+
+/** Returns the view in which a layout fills `width` by `height` pixels but for the margins. */
+export function fit(layout: Layout, width: number, height: number, margins: Margins): View {
   const points = [...layout.values()];
   const bounds = (axis: "x" | "y"): [number, number] =>
     points.reduce<[number, number]>(
@@ -116,10 +125,13 @@ export function fit(layout: Layout, width: number, height: number, margin: numbe
   const [left, right] = bounds("x");
   const [top, bottom] = bounds("y");
   if (!Number.isFinite(left)) return { scale: 1, x: width / 2, y: height / 2 };
-  const room = (size: number) => Math.max(1, size - 2 * margin);
+  const room = {
+    x: Math.max(1, width - 2 * margins.side),
+    y: Math.max(1, height - margins.top - margins.bottom),
+  };
   const scale = Math.min(
-    room(width) / Math.max(1e-9, right - left),
-    room(height) / Math.max(1e-9, bottom - top),
+    room.x / Math.max(1e-9, right - left),
+    room.y / Math.max(1e-9, bottom - top),
     // One node, or several in one place.
     1e6,
   );
@@ -128,6 +140,6 @@ export function fit(layout: Layout, width: number, height: number, margin: numbe
   return {
     scale: used,
     x: width / 2 - (used * (left + right)) / 2,
-    y: height / 2 - (used * (top + bottom)) / 2,
+    y: margins.top + room.y / 2 - (used * (top + bottom)) / 2,
   };
 }

@@ -23,7 +23,9 @@ export interface Actions {
 export function handleKey(event: KeyboardEvent, player: Player, actions: Actions): void {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const target = event.target instanceof Element ? event.target : null;
-  if (target?.closest("input, select, textarea, dialog")) return;
+  if (target?.closest("input:not([type=range]), select, textarea, dialog")) return;
+  // A slider has its own use for these, and for no others.
+  if (target?.matches("input") && /^(Arrow|Home|End)/.test(event.key)) return;
   // The space bar presses a focused button.
   if (event.key === " " && target?.closest("button, a, summary")) return;
 

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import type { Message } from "../../src/schema/messages";
-import { alone, broadcast, campus, cross, crowd, hostile } from "../support/meshes";
+import { alone, broadcast, campus, cross, crowd, hostile, unplaced } from "../support/meshes";
 import { fileOf } from "../support/recorder";
 
 export const DIST = join(import.meta.dirname, "../../../crates/web/dist");
@@ -30,6 +30,7 @@ const CASES: Record<string, () => Message[][]> = {
   alone: () => [alone()],
   hostile: () => [hostile()],
   crowd: () => [crowd()],
+  unplaced: () => [unplaced()],
 };
 
 const made = new Map<string, Buffer[]>();
@@ -98,17 +99,20 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   if (path === "console.json") {
     if (name === "live" || name === "demo") return json({ kind: name });
     if (name === "empty") return bytes(undefined);
+    if (name === "foreign") {
+      return json({ kind: "recording", runs: [{ name: "a", url: "index.html" }] });
+    }
     const source = name === "cut" ? "campus" : name;
     const runs = recordings(source).map((_, i) => ({
       name: i === 0 ? "baseline" : "coded",
-      url: `recording/${i}`,
+      url: `recordings/${i}`,
     }));
     return json({ kind: "recording", runs });
   }
   if (path === "messages") return stream(response);
   if (path === "demo/run") return json(demonstrate(await bodyOf(request)));
   if (path.startsWith("demo/run/")) return bytes(demos.get(path));
-  if (path.startsWith("recording/")) {
+  if (path.startsWith("recordings/")) {
     const [whole] = name === "cut" ? recordings("campus") : [];
     if (whole) return bytes(whole.subarray(0, whole.length / 2));
     return bytes(recordings(name)[Number(path.split("/")[1])]);

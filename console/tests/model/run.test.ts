@@ -195,7 +195,7 @@ describe("reports", () => {
       ["unauthentic", 82],
     ]);
     const found = cards(run);
-    expect(found.map((card) => card.level)).toEqual(["problem", "problem", "notice"]);
+    expect(found.map((card) => card.level)).toEqual(["problem", "problem", "hint"]);
     expect(found.find((card) => card.title === "Hint")?.times).toBe(2);
     run.moveTo(1);
     expect(cards(run)).toEqual([]);

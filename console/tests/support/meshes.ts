@@ -275,6 +275,25 @@ export function crowd(size = 1000, seconds = 6): Message[] {
   });
 }
 
+/** A ring of nodes of which nothing says where they are. */
+export function unplaced(size = 12): Message[] {
+  const nodes: Node[] = Array.from({ length: size }, (_, i) => ({
+    id: i + 1,
+    name: `n${i + 1}`,
+    position: null,
+  }));
+  const links = nodes.flatMap(({ id }) => {
+    const next = (id % size) + 1;
+    return [
+      { from: id, to: next, loss: 0.1 },
+      { from: next, to: id, loss: 0.1 },
+    ];
+  });
+  return record(metaOf("unplaced", nodes, links, {}), 2, (draft) => {
+    draft.nodes[0]!.control += 1;
+  });
+}
+
 /** A mesh of one node. */
 export function alone(): Message[] {
   const meta = metaOf("alone", [{ id: 1, name: "only", position: null }], [], {});

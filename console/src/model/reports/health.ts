@@ -12,7 +12,7 @@ export interface Card {
   time: number;
   /** How often it was told. */
   times: number;
-  level: "problem" | "notice";
+  level: "problem" | "hint";
 }
 
 /** Frames refused for one reason. */
@@ -99,7 +99,7 @@ export function cards(run: Run): Card[] {
     });
   }
   found.push(...hints(run));
-  const order = { problem: 0, notice: 1 };
+  const order = { problem: 0, hint: 1 };
   return found.sort((a, b) => order[a.level] - order[b.level] || b.time - a.time);
 }
 
@@ -117,7 +117,7 @@ function hints(run: Run): Card[] {
     }
     const where = node === null ? "the mesh" : run.nodeName(node);
     const title = "Hint";
-    found.set(key, { title, text: what.text, where, time: time_s, times: 1, level: "notice" });
+    found.set(key, { title, text: what.text, where, time: time_s, times: 1, level: "hint" });
   }
   return [...found.values()];
 }

@@ -103,6 +103,7 @@ class Strokes {
 
 function drawLinks(context: CanvasRenderingContext2D, scene: Scene, ends: [Point, Point][]) {
   const { meta, state, palette, reference, selected } = scene;
+  const rows = new Map(meta.nodes.map(({ id }, row) => [id, row]));
   const isDetailed = meta.links.length <= DETAILED;
   const levels = Array.from({ length: STEPS + 1 }, () => new Strokes());
   const truths = new Strokes();
@@ -110,7 +111,8 @@ function drawLinks(context: CanvasRenderingContext2D, scene: Scene, ends: [Point
     const [a, b] = ends[i] as [Point, Point];
     if (isOutside(scene, a, b)) return;
     const delivery = state.links.delivery[i] ?? 0;
-    const isFaded = selected !== null && selected !== from && selected !== to;
+    const isUp = state.nodes.up[rows.get(from) ?? 0] === 1 && state.nodes.up[rows.get(to) ?? 0] === 1;
+    const isFaded = !isUp || (selected !== null && selected !== from && selected !== to);
     const shift = isDetailed ? 2.2 : 0;
     if (scene.showsTruth && loss !== null && isDetailed && loss < 0.98 && !isFaded) {
       const colour = palette.delivery[step(1 - loss)] as string;
