@@ -32,8 +32,12 @@ function standalone(folder) {
 
   // Only this script may run, and nothing is loaded: hostile names in a recording stay text.
   const hash = createHash("sha256").update(script).digest("base64");
-  const policy =
-    `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data:`;
+  const policy = [
+    "default-src 'none'",
+    `script-src 'sha256-${hash}'`,
+    "style-src 'unsafe-inline'",
+    "img-src data:",
+  ].join("; ");
   return `<!doctype html>
 <html lang="en">
 <head>

@@ -1,6 +1,6 @@
 /**
  * Frames on their way, for drawing. Recordings have counters, not frames: within the 100 ms of a
- * tick, frames are spread evenly, and a frame that several nodes heard flies to all of them at once.
+ * tick, frames are spread evenly, and one that several nodes heard flies to all of them at once.
  */
 import type { Meta } from "../schema/messages";
 import type { MeshState } from "./state";

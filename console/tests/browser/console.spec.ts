@@ -162,9 +162,7 @@ test("forces are loaded only where no node has a position", async ({ page, open 
   expect(loaded.filter((url) => url.endsWith("/force.js"))).toHaveLength(1);
 });
 
-test("the page that is one file shows its recordings without a server", async ({
-  page,
-}, info) => {
+test("the page that is one file shows its recordings without a server", async ({ page }, info) => {
   const errors: string[] = [];
   page.on("pageerror", (error) => errors.push(error.message));
   page.on("console", (message) => message.type() === "error" && errors.push(message.text()));

@@ -7,9 +7,9 @@ test("the demo shows the gain, which is the quotient of both sides", async ({ pa
   await open("demo/");
   const section = cross(page);
   await expect(section.locator(".number")).toHaveText(/^\d\.\d\d×$/);
-  const [first = 0, second = 0] = (await section.locator(".side header .figure").allInnerTexts()).map(
-    (text) => parseFloat(text) * (text.includes("kbit") ? 1e3 : 1e6),
-  );
+  const [first = 0, second = 0] = (
+    await section.locator(".side header .figure").allInnerTexts()
+  ).map((text) => parseFloat(text) * (text.includes("kbit") ? 1e3 : 1e6));
   const gain = parseFloat(await section.locator(".number").innerText());
   expect(gain).toBeCloseTo(second / first, 1);
 });

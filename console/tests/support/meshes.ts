@@ -35,7 +35,13 @@ function metaOf(scenario: string, nodes: Node[], links: Link[], more: Partial<Me
 }
 
 /** Sends frames over a link and returns how many arrived; the draft counts all of them. */
-function send(draft: Draft, link: number, frames: number, loss: number, next: () => number): number {
+function send(
+  draft: Draft,
+  link: number,
+  frames: number,
+  loss: number,
+  next: () => number,
+): number {
   const row = draft.links[link];
   if (!row) return 0;
   let heard = 0;
@@ -129,7 +135,15 @@ export function campus(seed = 3, extra: Partial<Meta> = {}): Message[] {
   const meta = metaOf("campus", nodes, links, {
     schemes: ["cascade"],
     transfers: [
-      { id: "1-09ab12ff", name: "map.tar.gz", scheme: "cascade", from: 1, to, bytes: `${size}`, generations },
+      {
+        id: "1-09ab12ff",
+        name: "map.tar.gz",
+        scheme: "cascade",
+        from: 1,
+        to,
+        bytes: `${size}`,
+        generations,
+      },
     ],
     ...extra,
   });
@@ -318,7 +332,13 @@ export function hostile(): Message[] {
     transfers: [{ ...transfer, bytes: "1000", generations: 1 }],
     flows: [{ from: 1, to: 2, protocol: HOSTILE, rate_bps: null, packet_bytes: null }],
     streams: [
-      { group: HOSTILE, scheme: HOSTILE, from: 1, layers: [{ name: HOSTILE, rate_bps: 1 }], to: [2] },
+      {
+        group: HOSTILE,
+        scheme: HOSTILE,
+        from: 1,
+        layers: [{ name: HOSTILE, rate_bps: 1 }],
+        to: [2],
+      },
     ],
   });
   return record(meta, 3, (draft, time) => {

@@ -23,7 +23,9 @@ export function airtimes(run: Run): Airtime[] {
   if (!now) return [];
   const micros = seconds * 1e6;
   const share = (name: "control_us" | "data_us" | "coded_us", i: number) =>
-    micros > 0 ? Math.max(0, (now.nodes[name][i] ?? 0) - (before?.nodes[name][i] ?? 0)) / micros : 0;
+    micros > 0
+      ? Math.max(0, (now.nodes[name][i] ?? 0) - (before?.nodes[name][i] ?? 0)) / micros
+      : 0;
   return Array.from(now.nodes.up, (_, i) => ({
     control: share("control_us", i),
     data: share("data_us", i),

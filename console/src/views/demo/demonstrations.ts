@@ -21,9 +21,9 @@ export const DEMONSTRATIONS: About[] = [
     id: "cross",
     title: "Two flows cross at a relay",
     text:
-      "s1 sends to d1, s2 to d2, and both need the relay. Forwarding, the relay sends every packet " +
-      "on its own. Coding, it sends the sum of two: each end has overheard the packet that it does " +
-      "not want, and takes it out.",
+      "s1 sends to d1, s2 to d2, and both need the relay. Forwarding, the relay sends every " +
+      "packet on its own. Coding, it sends the sum of two: each end has overheard the packet " +
+      "that it does not want, and takes it out.",
     sides: ["Forwarded", "Coded"],
     measure: "throughput",
     loss: 0.2,
@@ -34,9 +34,9 @@ export const DEMONSTRATIONS: About[] = [
     id: "building",
     title: "One file, many receivers",
     text:
-      "A file goes to four receivers in a building of 22 routers. On the left every lost packet is " +
-      "sent again. On the right nodes send combinations, and any one that is new helps everybody " +
-      "who hears it.",
+      "A file goes to four receivers in a building of 22 routers. On the left every lost packet " +
+      "is sent again. On the right nodes send combinations, and any one that is new helps " +
+      "everybody who hears it.",
     sides: ["Retransmitted", "Coded"],
     measure: "completion",
     loss: null,
@@ -47,8 +47,8 @@ export const DEMONSTRATIONS: About[] = [
     id: "hub",
     title: "TCP both ways through a relay",
     text:
-      "Two TCP connections in opposite directions. The relay answers both ends with one frame: each " +
-      "knows its own packet, and takes it out of the sum.",
+      "Two TCP connections in opposite directions. The relay answers both ends with one frame: " +
+      "each knows its own packet, and takes it out of the sum.",
     sides: ["Forwarded", "Coded"],
     measure: "throughput",
     loss: 0,

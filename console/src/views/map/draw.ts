@@ -67,7 +67,8 @@ function drawBackdrop(context: CanvasRenderingContext2D, scene: Scene, ends: [Po
   context.beginPath();
   scene.meta.links.forEach(({ loss }, i) => {
     // Without frames and with nothing known, a link is not worth a line.
-    if ((loss ?? 0) >= 0.999 || ((scene.state.links.delivery[i] ?? 0) === 0 && loss === null)) return;
+    if ((loss ?? 0) >= 0.999 || ((scene.state.links.delivery[i] ?? 0) === 0 && loss === null))
+      return;
     const [a, b] = ends[i] as [Point, Point];
     context.moveTo(a.x, a.y);
     context.lineTo(b.x, b.y);
@@ -111,7 +112,8 @@ function drawLinks(context: CanvasRenderingContext2D, scene: Scene, ends: [Point
     const [a, b] = ends[i] as [Point, Point];
     if (isOutside(scene, a, b)) return;
     const delivery = state.links.delivery[i] ?? 0;
-    const isUp = state.nodes.up[rows.get(from) ?? 0] === 1 && state.nodes.up[rows.get(to) ?? 0] === 1;
+    const isUp =
+      state.nodes.up[rows.get(from) ?? 0] === 1 && state.nodes.up[rows.get(to) ?? 0] === 1;
     const isFaded = !isUp || (selected !== null && selected !== from && selected !== to);
     const shift = isDetailed ? 2.2 : 0;
     if (scene.showsTruth && loss !== null && isDetailed && loss < 0.98 && !isFaded) {
