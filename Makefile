@@ -15,7 +15,8 @@ SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/co
   scripts/readme-picture.py scripts/result-types.py scripts/site_hooks.py
 
 .PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
-  python python-lint python-test validation scale scoreboard scoreboard-quick floor wifi-test
+  python python-lint python-test validation scale scoreboard scoreboard-quick floor wifi-test \
+  console console-test
 
 all:
 	$(CARGO) build --release --workspace
@@ -29,7 +30,7 @@ demo:
 	target/release/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
-test: test-deps lint python-lint doc docs fuzz unit lean floor python-test
+test: test-deps lint python-lint doc docs fuzz unit lean floor python-test console-test
 
 test-deps:
 	scripts/install-test-deps.sh
@@ -116,6 +117,19 @@ scoreboard-quick: python
 # scoreboard.
 floor:
 	$(MAKE) scoreboard-quick FLOOR=0.9 ARGUMENTS="--service file"
+
+# The console's page, built into crates/web/dist.
+console: console/node_modules
+	cd console && npm run build
+
+# Its types, its model, the page in a browser; and that what is committed is what its source makes.
+console-test: console/node_modules
+	cd console && npm run check && npm test && npm run build && npm run test:browser
+	git diff --exit-code --stat crates/web/dist
+
+console/node_modules: console/package-lock.json
+	cd console && npm ci --no-audit --no-fund
+	@touch console/node_modules
 
 # Daemons on Linux's Wi-Fi stack, in a virtual machine. As root. TESTS names some of its tests.
 wifi-test:
