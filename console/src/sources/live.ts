@@ -1,9 +1,10 @@
 /** A mesh that is watched: messages as server-sent events. */
 import { BadMessage, parseMessage } from "../model/check";
-import { Run } from "../model/run";
+import type { Run } from "../model/run";
+import { Joiner } from "./join";
 
 /** Address of the messages: each event has one, first a meta and a key. */
-export const MESSAGES = "messages";
+const MESSAGES = "messages";
 
 /** Waits before the first attempts to reach the server again, s. */
 const BACKOFF_S = [1, 2, 4, 8, 15];
@@ -13,14 +14,14 @@ export interface Watcher {
   /** Another run has begun: the server was started again, or this is the first connection. */
   begun(run: Run): void;
   /** The run has grown. */
-  grown(run: Run): void;
+  grown(): void;
   /** The connection is lost, or works again (empty text). */
   trouble(text: string): void;
 }
 
 /** Watches a mesh until the returned function is called. */
 export function watch(name: string, watcher: Watcher): () => void {
-  let run: Run | null = null;
+  const joiner = new Joiner(name);
   let source: EventSource | null = null;
   let attempt = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -34,23 +35,11 @@ export function watch(name: string, watcher: Watcher): () => void {
   };
 
   const receive = (text: string) => {
-    const message = parseMessage(text);
-    // Time that goes back means another run: the messages do not continue this one.
-    if (message.type === "key" && run && message.time_s < run.timeline.end) {
-      const { meta } = run.timeline;
-      run = null;
-      if (meta) {
-        run = new Run(name);
-        run.push({ ...meta, type: "meta" });
-        watcher.begun(run);
-      }
-    }
-    if (!run) {
-      run = new Run(name);
-      watcher.begun(run);
-    }
-    run.push(message);
-    watcher.grown(run);
+    const change = joiner.take(parseMessage(text));
+    const { run } = joiner;
+    if (!run || change === "nothing") return;
+    if (change === "begun") watcher.begun(run);
+    else watcher.grown();
     if (run.timeline.isOver) {
       source?.close();
       watcher.trouble("The run is over.");
@@ -61,6 +50,7 @@ export function watch(name: string, watcher: Watcher): () => void {
     source = new EventSource(MESSAGES);
     source.onopen = () => {
       attempt = 0;
+      joiner.connected();
       watcher.trouble("");
     };
     source.onmessage = ({ data }) => {
