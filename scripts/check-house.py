@@ -38,7 +38,7 @@ LAYERS = [
         "ncmesh-engine-multirate",
         "ncmesh-engine-xor",
     },
-    {"ncmesh-engines", "ncmesh-stack"},
+    {"ncmesh-engines", "ncmesh-stack", "ncmesh-web"},
     {"ncmesh-host"},
     {"ncmesh-sim", "ncmesh-node"},
     {"ncmesh-lab"},

@@ -10,6 +10,7 @@ use ncmesh_engine::tunnel::RelayMode;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -79,6 +80,12 @@ pub(crate) enum Command {
     /// Run a scenario over a simulated mesh: fast and repeatable
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateArgs),
+    /// Show a recorded run in the browser
+    #[command(after_help = REPLAY_EXAMPLES)]
+    Replay(ReplayArgs),
+    /// Show in the browser what coding gains: the same mesh and seed, forwarded and coded
+    #[command(after_help = DEMO_EXAMPLES)]
+    Demo(DemoArgs),
     /// Print the completions of a shell
     #[command(after_help = "Examples:\n  ncmesh completions bash > /etc/bash_completion.d/ncmesh")]
     Completions(CompletionsArgs),
@@ -166,6 +173,17 @@ Every node is an `ncmesh node` process with its own state directory and inbox; o
 channel is emulated. Each end of a flow has a tunnel device in a network namespace. Interrupting \
 the command ends everything.";
 
+const REPLAY_EXAMPLES: &str = "\
+Examples:
+  ncmesh simulate building --record building.ncrec
+  ncmesh replay building.ncrec
+  ncmesh replay building.ncrec --html building.html    # one file, for others to open";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  ncmesh demo
+  ncmesh demo --no-browser --listen 127.0.0.1:8000";
+
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
   ncmesh simulate scenarios/building.toml
@@ -173,6 +191,7 @@ Examples:
   ncmesh simulate scenarios/line.toml --send photo.jpg --from a --to d --json
   ncmesh simulate scenarios/cross.toml --scheme core_nc        # the scenario's flows
   ncmesh simulate scenarios/stream.toml                        # the scenario's streams
+  ncmesh simulate cross --web                                  # a built-in one, in the browser
   ncmesh simulate scenarios/diamond.toml --unsealed --pcap diamond.pcapng
   wireshark -X lua_script:wireshark/ncmesh.lua diamond.pcapng
   ncmesh simulate scenarios/building.toml --pcap n09.pcapng --pcap-node n09 --events events.jsonl
@@ -319,8 +338,47 @@ pub(crate) struct SimulateArgs {
     /// Say on standard error what took the time: the medium, timers, frames of each service
     #[arg(long)]
     pub(crate) time_parts: bool,
+    /// Serve the console while the scenario runs and afterwards, until interrupted
+    #[arg(long)]
+    pub(crate) web: bool,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    /// Write the console with the run in it as one page to this file. An existing file is
+    /// overwritten
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) traces: TraceArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The recording
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    /// Write the console with the run in it as one page to this file, and serve nothing. An
+    /// existing file is overwritten
+    #[arg(long, value_name = "PAGE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    /// Open no browser
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+}
+
+/// Where the console is served.
+#[derive(Debug, Args)]
+pub(crate) struct ListenArgs {
+    /// Address and port for the console's server; port 0 is any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7180")]
+    pub(crate) listen: SocketAddr,
 }
 
 /// Options for files that record a run event by event.

@@ -12,6 +12,7 @@ mod progress;
 mod show;
 mod stream_args;
 mod traces;
+mod web;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -45,6 +46,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Keygen(args) => commands::keygen::run(&args),
         Command::Lab(args) => commands::lab::run(remote.json, &args),
         Command::Simulate(args) => commands::simulate::run(remote.json, args),
+        Command::Replay(args) => commands::replay::run(&args),
+        Command::Demo(args) => commands::demo::run(&args),
         Command::Completions(args) => commands::generate::completions(&args),
         Command::Man(args) => commands::generate::man(&args),
     }

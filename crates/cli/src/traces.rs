@@ -61,15 +61,15 @@ fn capture_points(args: &TraceArgs, scenario: &Scenario) -> Result<CapturePoints
     Ok(CapturePoints::Nodes(nodes))
 }
 
-/// Creates a file for a trace.
-fn create(path: &Path) -> Result<BufWriter<NamedFile>, Failure> {
+/// Creates a file for a trace or a page.
+pub(crate) fn create(path: &Path) -> Result<BufWriter<NamedFile>, Failure> {
     let fail = |e| Failure::new(Kind::File, naming(path, &e).to_string());
     let file = File::create(path).map_err(fail)?;
     Ok(BufWriter::new(NamedFile { file, path: path.to_owned() }))
 }
 
 /// File whose errors name its path.
-struct NamedFile {
+pub(crate) struct NamedFile {
     file: File,
     path: PathBuf,
 }

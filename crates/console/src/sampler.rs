@@ -21,6 +21,30 @@ pub trait Sink {
     fn finish(&mut self) -> io::Result<()>;
 }
 
+/// Two destinations of the same messages.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    fn tell(&mut self, message: &Message) -> io::Result<()> {
+        self.0.tell(message)?;
+        self.1.tell(message)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.0.finish()?;
+        self.1.finish()
+    }
+}
+
+/// Destination that may be absent.
+impl<S: Sink> Sink for Option<S> {
+    fn tell(&mut self, message: &Message) -> io::Result<()> {
+        self.as_mut().map_or(Ok(()), |sink| sink.tell(message))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.as_mut().map_or(Ok(()), Sink::finish)
+    }
+}
+
 /// Turns the states of a source into messages: a key where one is due, else a tick.
 #[derive(Clone, Debug, Default)]
 pub struct Sampler {

@@ -6,6 +6,7 @@ use crate::plan;
 use crate::progress::Progress;
 use crate::show;
 use crate::traces;
+use crate::web;
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::outcome::TraceOutcome;
 use ncmesh_sim::scenario::Scenario;
@@ -29,7 +30,9 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     let (scenario, scheme) = plan::scenario(&args.run)?;
     let mut config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
     config.time_parts = args.time_parts;
-    let observers = traces::observers(&args.traces, &scenario, &config, scheme.name)?;
+    let mut observers = traces::observers(&args.traces, &scenario, &config, scheme.name)?;
+    let shown = web::Shown::begin(&args)?;
+    observers.extend(shown.observer(&scenario, &config, scheme.name));
     let limit = args.run.timeout.unwrap_or(NEVER);
 
     // The simulation belongs to the run, so the time of its parts is copied while it is there.
@@ -56,6 +59,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
             show::line(&format!("seed {seed}{unsealed}; trace of {events} events: {trace_hash}"))?;
         }
     }
+    shown.finish(&scenario.name, scheme.name)?;
     outcome.transfer().map_or(Ok(()), plan::verdict)
 }
 

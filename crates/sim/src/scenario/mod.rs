@@ -83,11 +83,13 @@ mod placement;
 mod quantity;
 mod read;
 mod reader;
+mod shipped;
 mod stream;
 
 pub use error::{Place, ScenarioError};
 pub use links::Topology;
 pub use quantity::Quantity;
+pub use shipped::names as shipped;
 pub use stream::{Layer, Stream, StreamReceiver};
 
 use std::collections::BTreeMap;
@@ -237,11 +239,16 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads a scenario file and the files it names.
+    /// Reads a scenario file and the files it names. If there is no file `path`, it may be the name
+    /// of a scenario that comes with the program, such as `building`.
     ///
     /// # Errors
     /// [`ScenarioError`], with file and line.
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
+        if let Some(text) = shipped::text(path).filter(|_| !path.exists()) {
+            let name = format!("{}/{}", shipped::DIRECTORY, path.display());
+            return Self::parse(text, &name, Path::new(shipped::DIRECTORY));
+        }
         let text = reader::text(path)?;
         let directory = path.parent().unwrap_or(Path::new(""));
         Self::parse(&text, &path.display().to_string(), directory)
@@ -266,6 +273,19 @@ impl Scenario {
         let origin = "<table>";
         let made = read::scenario(&written, origin, directory);
         made.map_err(|error| error.in_table(origin, &written))
+    }
+
+    /// Returns the table that it was read from.
+    pub fn table(&self) -> &toml::Table {
+        &self.source.table
+    }
+
+    /// Returns the scenario of another table, with the same files.
+    ///
+    /// # Errors
+    /// [`ScenarioError`]; [`ScenarioError::Table`] where the table itself is wrong.
+    pub fn with_table(&self, table: &toml::Table) -> Result<Self, ScenarioError> {
+        Self::from_table(table, &self.source.directory)
     }
 
     /// Changes one setting: `medium.bit_rate=2M`, `seed=7`, `protocol.pacifier.knob=1`,

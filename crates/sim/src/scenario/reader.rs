@@ -1,6 +1,7 @@
 //! Helpers that all readers of scenario files share: the text, places of values, names of nodes.
 
 use super::error::Place;
+use super::shipped;
 use super::{Node, ScenarioError};
 use ncmesh_engine::name::{MAX_NODE_NAME, harmless, is_node_name};
 use ncmesh_medium::MAX_RADIOS;
@@ -40,9 +41,13 @@ impl Reader<'_> {
 
 /// Returns the text of a file, at most [`LONGEST_FILE`] bytes.
 pub(super) fn text(path: &Path) -> Result<String, ScenarioError> {
+    if let Some(text) = shipped::data(path) {
+        return Ok(text.to_owned());
+    }
+
     // Read one byte more than allowed, to tell a file that is too long without reading all of it.
     let name = || path.display().to_string();
-    let failed = |source| ScenarioError::Read { path: name(), source };
+    let failed = |source| ScenarioError::Read { path: name(), source: advised(path, source) };
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(failed)?;
     file.take(LONGEST_FILE + 1).read_to_string(&mut text).map_err(failed)?;
@@ -50,6 +55,15 @@ pub(super) fn text(path: &Path) -> Result<String, ScenarioError> {
         return Err(ScenarioError::TooLong { path: name(), limit: LONGEST_FILE });
     }
     Ok(text)
+}
+
+/// Returns an error that names the shipped scenarios, if one of them may have been meant.
+fn advised(path: &Path, error: std::io::Error) -> std::io::Error {
+    if error.kind() != std::io::ErrorKind::NotFound || path.components().count() != 1 {
+        return error;
+    }
+    let names = shipped::names().collect::<Vec<_>>().join(", ");
+    std::io::Error::new(error.kind(), format!("no such file; scenarios that are built in: {names}"))
 }
 
 /// Checks the name of a node and adds the node.

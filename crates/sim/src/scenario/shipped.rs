@@ -1,0 +1,44 @@
+//! Scenarios that come with the program, by name.
+
+use std::path::Path;
+
+/// Directory that stands for the shipped files. No real one has this name.
+pub(super) const DIRECTORY: &str = "<shipped>";
+
+/// Shipped scenarios, by the name of their files.
+const SCENARIOS: [(&str, &str); 10] = [
+    ("building", include_str!("../../scenarios/building.toml")),
+    ("cross", include_str!("../../scenarios/cross.toml")),
+    ("diamond", include_str!("../../scenarios/diamond.toml")),
+    ("freifunk", include_str!("../../scenarios/freifunk.toml")),
+    ("hub", include_str!("../../scenarios/hub.toml")),
+    ("line", include_str!("../../scenarios/line.toml")),
+    ("mesh", include_str!("../../scenarios/mesh.toml")),
+    ("pair", include_str!("../../scenarios/pair.toml")),
+    ("stream", include_str!("../../scenarios/stream.toml")),
+    ("tunnel", include_str!("../../scenarios/tunnel.toml")),
+];
+
+/// Files that shipped scenarios name.
+const DATA: [(&str, &str); 2] = [
+    ("data/building.csv", include_str!("../../scenarios/data/building.csv")),
+    ("data/freifunk-leipzig.csv", include_str!("../../scenarios/data/freifunk-leipzig.csv")),
+];
+
+/// Returns the names of the shipped scenarios.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SCENARIOS.iter().map(|(name, _)| *name)
+}
+
+/// Returns the text of a shipped scenario, by its name with or without `.toml`.
+pub(super) fn text(path: &Path) -> Option<&'static str> {
+    let name = path.to_str()?;
+    let name = name.strip_suffix(".toml").unwrap_or(name);
+    SCENARIOS.iter().find(|(shipped, _)| *shipped == name).map(|(_, text)| *text)
+}
+
+/// Returns the text of a file that a shipped scenario names.
+pub(super) fn data(path: &Path) -> Option<&'static str> {
+    let name = path.strip_prefix(DIRECTORY).ok()?;
+    DATA.iter().find(|(shipped, _)| Path::new(shipped) == name).map(|(_, text)| *text)
+}

@@ -1,0 +1,24 @@
+//! Serves the console to browsers.
+//!
+//! | path | answer |
+//! | --- | --- |
+//! | `/` and the files of the console | the built front end, from the binary |
+//! | `console.json` | what there is: a live mesh, recordings, demonstrations ([`Offered`]) |
+//! | `messages` | the messages of a live mesh, as server-sent events |
+//! | `recordings/N` | a recording, compressed with gzip |
+//! | `demo/run` | runs a demonstration and says where its recordings are |
+//!
+//! [`Hub`] has the messages of a live mesh, for any number of browsers. [`Server`] answers them.
+//! [`guard`] says which requests are answered at all: those of pages that this server gave.
+//! [`page`] makes a page that is one file. This crate knows no simulator and no daemon.
+
+mod files;
+pub mod guard;
+mod hub;
+pub mod page;
+mod server;
+mod site;
+
+pub use hub::{Hub, Listener};
+pub use server::{BindError, Server};
+pub use site::{DemoError, DemoRequest, Demonstration, Offered, Recording, Site};

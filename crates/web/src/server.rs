@@ -1,0 +1,241 @@
+//! The server: connections, paths, answers.
+
+use crate::files;
+use crate::guard::{self, Guard};
+use crate::hub::Listener;
+use crate::site::{DemoError, DemoRequest, Link, Offered, Site};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Path, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use axum::{Json, Router};
+use futures_util::stream::{self, Stream};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use serde::Serialize;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+/// Most connections that are served at once: a hundred consoles, each with one for messages and one
+/// more while it loads. Others wait.
+const MAX_CONNECTIONS: usize = 256;
+/// Longest time for the header of a request.
+const HEADER_TIME: Duration = Duration::from_secs(10);
+/// Longest body of a request, bytes, and longest time for it.
+const MAX_BODY: usize = 64 << 10;
+const BODY_TIME: Duration = Duration::from_secs(5);
+/// Pause between comments to a listener to whom nothing is told, which show that it is gone.
+const ALIVE: Duration = Duration::from_secs(15);
+/// Time after which a browser that takes nothing is given up.
+const GIVE_UP: Duration = Duration::from_secs(30);
+/// Pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+
+/// Why a server cannot listen.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Another program listens there.
+    #[error("{0} is in use by another program: choose another port, or 0 for any that is free")]
+    InUse(SocketAddr),
+    /// Something else.
+    #[error("cannot listen on {0}: {1}")]
+    Other(SocketAddr, io::Error),
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Listens on `address`. Port 0 is any that is free.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub async fn bind(address: SocketAddr) -> Result<Self, BindError> {
+        let listener = TcpListener::bind(address).await.map_err(|e| match e.kind() {
+            io::ErrorKind::AddrInUse => BindError::InUse(address),
+            _ => BindError::Other(address, e),
+        })?;
+        let address = listener.local_addr().map_err(|e| BindError::Other(address, e))?;
+        Ok(Self { listener, address })
+    }
+
+    /// Returns the address that it listens on.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Shows `site` to the browsers that reach this server by its address or one of `names`, until
+    /// the runtime ends.
+    pub async fn serve(self, site: Site, names: &[String]) {
+        let router = router(site, Guard::new(self.address, names));
+        let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        loop {
+            // The semaphore is never closed.
+            let Ok(permit) = free.clone().acquire_owned().await else { return };
+            let stream = match self.listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(e) => {
+                    tracing::debug!("the console accepts no connection: {e}");
+                    sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            let router = router.clone();
+            tokio::spawn(async move {
+                let _permit = permit;
+                serve_connection(stream, router).await;
+            });
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, router: Router) {
+    // A browser that has vanished must not keep its place for the quarter of an hour that the
+    // kernel would try. Where the option is missing, it does.
+    let _ = socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(GIVE_UP));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    if let Err(e) = connection.await {
+        tracing::debug!("a connection of the console ended: {e}");
+    }
+}
+
+/// Returns the paths of a site.
+fn router(site: Site, guard: Guard) -> Router {
+    let api = site.api.clone();
+    let mut router: Router = Router::new()
+        .route("/console.json", get(offered))
+        .route("/messages", get(messages))
+        .route("/recordings/{number}", get(recording))
+        .route("/demo/run", post(run_demo))
+        .route("/demo/recordings/{number}", get(demo_recording))
+        .with_state(site);
+    if let Some(api) = api {
+        let token = api.token;
+        let check = move |request: Request, next: Next| {
+            let has_token = guard::has_token(request.headers(), &token);
+            async move {
+                if has_token {
+                    return next.run(request).await;
+                }
+                let why = "this needs the token: Authorization: Bearer TOKEN\n";
+                (StatusCode::UNAUTHORIZED, why).into_response()
+            }
+        };
+        router = router.merge(api.router.layer(from_fn(check)));
+    } else {
+        let read_only = async || (StatusCode::FORBIDDEN, "this console is for looking only\n");
+        router = router.route("/v1/{*path}", any(read_only));
+    }
+    router.fallback(get(file)).layer(from_fn_with_state(Arc::new(guard), check))
+}
+
+/// Checks a request, reads its body, and adds the headers of every answer.
+async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    let mut response = match guard.check(&head.method, &head.headers) {
+        Err(refused) => refused.into_response(),
+        Ok(()) => match timeout(BODY_TIME, to_bytes(body, MAX_BODY)).await {
+            Ok(Ok(body)) => next.run(Request::from_parts(head, Body::from(body))).await,
+            Ok(Err(_)) => StatusCode::PAYLOAD_TOO_LARGE.into_response(),
+            Err(_) => StatusCode::REQUEST_TIMEOUT.into_response(),
+        },
+    };
+    response.headers_mut().extend(guard::HEADERS);
+    let unsaved = header::HeaderValue::from_static("no-cache");
+    response.headers_mut().entry(header::CACHE_CONTROL).or_insert(unsaved);
+    response
+}
+
+async fn offered(State(site): State<Site>) -> Json<Offered> {
+    Json(site.offered())
+}
+
+async fn messages(State(site): State<Site>) -> Response {
+    match &site.hub {
+        Some(hub) => {
+            let keep_alive = KeepAlive::new().interval(ALIVE);
+            Sse::new(events(hub.listen())).keep_alive(keep_alive).into_response()
+        }
+        None => (StatusCode::NOT_FOUND, "nothing is live here\n").into_response(),
+    }
+}
+
+/// Returns the messages of a listener as server-sent events.
+fn events(listener: Listener) -> impl Stream<Item = Result<Event, Infallible>> {
+    stream::unfold(listener, async |mut listener| {
+        let json = listener.next().await?;
+        Some((Ok(Event::default().data(&*json)), listener))
+    })
+}
+
+/// Answers with a recording.
+fn gzip(bytes: Option<Bytes>) -> Response {
+    match bytes {
+        Some(bytes) => ([(header::CONTENT_TYPE, "application/gzip")], bytes).into_response(),
+        None => (StatusCode::NOT_FOUND, "there is no such recording\n").into_response(),
+    }
+}
+
+async fn recording(State(site): State<Site>, Path(number): Path<usize>) -> Response {
+    gzip(site.recording(number))
+}
+
+async fn demo_recording(State(site): State<Site>, Path(number): Path<u64>) -> Response {
+    gzip(site.demo_recording(number))
+}
+
+/// Recordings of a demonstration: the run without coding, and the one with it.
+#[derive(Serialize)]
+struct DemoAnswer {
+    runs: [Link; 2],
+}
+
+async fn run_demo(State(site): State<Site>, body: Bytes) -> Response {
+    let request = serde_json::from_slice::<DemoRequest>(&body)
+        .map_err(|e| DemoError::Request(format!("the request is wrong: {e}")));
+    let answer = match request {
+        Ok(request) => site.run_demo(request).await,
+        Err(e) => Err(e),
+    };
+    let status = match &answer {
+        Ok(_) => StatusCode::OK,
+        Err(DemoError::Request(_)) => StatusCode::BAD_REQUEST,
+        Err(DemoError::Run(_)) => StatusCode::INTERNAL_SERVER_ERROR,
+        Err(DemoError::Busy) => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    match answer {
+        Ok(runs) => Json(DemoAnswer { runs }).into_response(),
+        Err(e) => (status, format!("{e}\n")).into_response(),
+    }
+}
+
+/// Answers with a file of the console.
+async fn file(request: Request) -> Response {
+    let name = match request.uri().path().trim_start_matches('/') {
+        "" => "index.html",
+        files::STANDALONE => return StatusCode::NOT_FOUND.into_response(),
+        name => name,
+    };
+    match files::find(name) {
+        Some(bytes) => ([(header::CONTENT_TYPE, files::media_type(name))], bytes).into_response(),
+        None => (StatusCode::NOT_FOUND, "there is no such page\n").into_response(),
+    }
+}
