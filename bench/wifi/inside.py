@@ -110,7 +110,9 @@ class Node:
 
     def configure(self, more: str = "") -> None:
         (self.dir / "in").mkdir(parents=True, exist_ok=True)
-        (self.dir / "node.toml").write_text(
+        file = self.dir / "node.toml"
+        file.touch(0o600)
+        file.write_text(
             f'[node]\nid = {self.index + 1}\nname = "{self.name}"\nkey = "{KEY}"\n'
             f'state_dir = "state"\n[radio]\nkind = "udp"\ninterface = "{self.device}"\n'
             f'rate = "2M"\n[inbox]\ndir = "in"\n{more}'
@@ -344,4 +346,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     os.environ.pop("NCMESH_API", None)
+    run("modprobe", "tun")
     main()
