@@ -96,9 +96,11 @@ impl Carried {
     }
 }
 
-/// Frames with payload that a node heard from another one.
+/// Frames that a node heard from another one, and what those with payload brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usefulness {
+    /// All frames.
+    pub frames: u64,
     /// Those with something new for this node.
     pub innovative: u64,
     /// Those that it could do without.
@@ -180,7 +182,7 @@ impl Counters {
         self.carried
     }
 
-    /// Returns the frames with payload heard from `sender`.
+    /// Returns the frames heard from `sender`.
     #[must_use]
     pub fn usefulness(&self, sender: NodeId) -> Usefulness {
         self.usefulness.get(&sender).copied().unwrap_or_default()
@@ -225,8 +227,9 @@ impl Counters {
         self.airtime.get(&(service, kind)).copied().unwrap_or_default()
     }
 
-    /// Counts a frame that this node heard; `bytes` are those on the air.
-    pub fn count_heard(&mut self, service: ServiceId, kind: u8, bytes: usize) {
+    /// Counts a frame that this node heard from `sender`; `bytes` are those on the air.
+    pub fn count_heard(&mut self, sender: NodeId, service: ServiceId, kind: u8, bytes: usize) {
+        self.usefulness.entry(sender).or_default().frames += 1;
         self.heard.entry((service, kind)).or_default().add(bytes);
     }
 }

@@ -5,6 +5,7 @@ mod locate;
 mod radio;
 mod tunnel;
 mod value;
+mod web;
 
 pub use inbox::{InboxLimits, Sender, SpaceLimits};
 pub use locate::line_of_problem;
@@ -22,6 +23,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 pub use tunnel::TunnelConfig;
 pub(crate) use tunnel::choose;
+pub use web::WebConfig;
+
+/// What a file with the key holds, in warnings.
+const NETWORK_KEY: &str = "the network's key";
 
 /// Smallest MTU of a tunnel, bytes: every host on the Internet accepts packets of this length (RFC
 /// 791).
@@ -44,6 +49,8 @@ pub struct NodeConfig {
     pub inbox_limits: InboxLimits,
     /// Path of the HTTP API's Unix socket.
     pub api_socket: PathBuf,
+    /// `[web]`, if the console is served.
+    pub web: Option<WebConfig>,
     /// `[radio]`.
     pub radio: RadioConfig,
     /// `[tunnel]`, if this node is an end of the tunnel.
@@ -96,6 +103,7 @@ struct FileSections {
     radio: RadioConfig,
     inbox: Option<InboxSection>,
     api: Option<ApiSection>,
+    web: Option<WebConfig>,
     tunnel: Option<TunnelConfig>,
     #[serde(default)]
     stream: StreamSection,
@@ -151,7 +159,7 @@ impl NodeConfig {
         let source = Source { file: file.to_owned(), text };
         let sections: FileSections =
             toml::from_str(&source.text).map_err(|e| source.toml_error(&e))?;
-        let FileSections { node, radio, inbox, api, tunnel, stream, link, route, engines } =
+        let FileSections { node, radio, inbox, api, web, tunnel, stream, link, route, engines } =
             sections;
         let key = source.key(&node)?;
         let state_dir = node.state_dir.map_or_else(default_state_dir, |dir| source.resolve(&dir));
@@ -169,6 +177,7 @@ impl NodeConfig {
             api_socket: api
                 .map_or_else(|| state_dir.join("api.sock"), |api| source.resolve(&api.socket)),
             state_dir,
+            web,
             radio,
             tunnel,
             stream,
@@ -177,6 +186,28 @@ impl NodeConfig {
             engines,
             source,
         })
+    }
+
+    /// Reads the token of the console's commands, the first line of a file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if it cannot be read, or has no token of some length.
+    pub fn token(&self, file: &Path) -> Result<String, ConfigError> {
+        let file = self.source.resolve(file);
+        let shown = file.display();
+        let error = |problem| self.source.error("web", "token_file", problem);
+        let text = std::fs::read_to_string(&file)
+            .map_err(|e| error(format!("[web] token_file {shown} cannot be read: {e}")))?;
+        warn_if_shared(&file, 0o077, "the console's token");
+        let token = text.lines().next().unwrap_or_default().trim();
+        if token.len() < web::SHORTEST_TOKEN {
+            let problem = format!(
+                "[web] token_file {shown} needs a line of {} characters or more",
+                web::SHORTEST_TOKEN
+            );
+            return Err(error(problem));
+        }
+        Ok(token.to_owned())
     }
 
     /// Returns an error that was found later in `section`, with its place in the file.
@@ -215,7 +246,7 @@ impl Source {
     fn key(&self, node: &NodeSection) -> Result<Key, ConfigError> {
         match (&node.key, &node.key_file) {
             (Some(key), None) => {
-                warn_if_shared(&self.file, 0o004);
+                warn_if_shared(&self.file, 0o004, NETWORK_KEY);
                 key.parse().map_err(|e| self.error("node", "key", format!("[node] key: {e}")))
             }
             (None, Some(file)) => self.key_from(&self.resolve(file)),
@@ -236,18 +267,18 @@ impl Source {
         let error = |problem| self.error("node", "key_file", problem);
         let text = std::fs::read_to_string(file)
             .map_err(|e| error(format!("[node] key_file {shown} cannot be read: {e}")))?;
-        warn_if_shared(file, 0o077);
+        warn_if_shared(file, 0o077, NETWORK_KEY);
         text.parse().map_err(|e| error(format!("[node] key_file {shown}: {e}")))
     }
 }
 
-/// Warns if others than the owner may read a file that holds the key. `others` are the mode bits to
-/// check.
-fn warn_if_shared(file: &Path, others: u32) {
+/// Warns if others than the owner may read a file that holds a secret. `others` are the mode bits
+/// to check.
+fn warn_if_shared(file: &Path, others: u32, secret: &str) {
     let mode = std::fs::metadata(file).map(|m| m.permissions().mode());
     if mode.is_ok_and(|mode| mode & others != 0) {
         let file = file.display();
-        tracing::warn!("{file} holds the network's key and others can read it: chmod 600 {file}");
+        tracing::warn!("{file} holds {secret} and others can read it: chmod 600 {file}");
     }
 }
 

@@ -16,6 +16,7 @@ use crate::state::StateDir;
 use crate::store::reception::check_inbox;
 use crate::stream::{IngressPackets, Ports};
 use crate::tunnel::device::{Device, DeviceError};
+use crate::web;
 use ncmesh_host::streams::IngressPacket;
 use ncmesh_wire::Salt;
 use std::future::pending;
@@ -84,6 +85,9 @@ async fn serve<R: Radio>(
     let device = node.device().map(|(tunnel, mtu)| Device::open(tunnel, mtu)).transpose()?;
     // Commands are answered from here on, and transfers of an earlier start go on.
     ApiSocket::bind(&config.api_socket)?.serve(handle.clone());
+    if let Some(web) = &config.web {
+        web::serve(config, web, handle.clone()).await?;
+    }
     tokio::spawn(api::resume(handle));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
     Loop::new(node, radio, device, (calls, ingress))?.run().await

@@ -52,6 +52,9 @@ pub enum NodeError {
         path = .0.display()
     )]
     Socket(PathBuf, io::Error),
+    /// The console's server cannot listen.
+    #[error("{0}; set another [web] listen")]
+    Web(#[source] ncmesh_web::BindError),
     /// The radio has failed.
     #[error("the radio failed: {0}")]
     Radio(io::Error),
@@ -69,6 +72,7 @@ impl NodeError {
             Self::State(StateError::InUse(_))
                 | Self::Udp(UdpError::PortInUse { .. })
                 | Self::SocketInUse(_)
+                | Self::Web(ncmesh_web::BindError::InUse(_))
                 | Self::Device(DeviceError::InUse(_))
         )
     }

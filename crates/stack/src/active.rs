@@ -260,7 +260,7 @@ impl Active<'_> {
         let is_current = standing != Standing::Unproven;
         let is_late = standing == Standing::Current { is_late: true };
         if is_other {
-            stack.counters.count_heard(o.service, o.kind, datagram.len());
+            stack.counters.count_heard(header.sender, o.service, o.kind, datagram.len());
         }
         if (is_current && is_other) || is_hello {
             let (sender, start) = (header.sender, header.salt.start());

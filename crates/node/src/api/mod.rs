@@ -2,7 +2,7 @@
 
 mod blocking;
 pub mod client;
-mod routes;
+pub(crate) mod routes;
 mod send;
 mod server;
 pub mod types;

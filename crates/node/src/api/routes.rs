@@ -23,7 +23,15 @@ use serde_json::Value;
 
 type Answer<T> = Result<Json<T>, ApiError>;
 
+/// Returns the paths of the API, with an answer to all others.
 pub(super) fn router(handle: Handle) -> Router {
+    commands(handle).fallback(async || {
+        ApiError::new(ErrorCode::NotFound, "no such path; see docs/reference/api.md")
+    })
+}
+
+/// Returns the paths of the API.
+pub(crate) fn commands(handle: Handle) -> Router {
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/peers", get(peers))
@@ -37,9 +45,6 @@ pub(super) fn router(handle: Handle) -> Router {
         .route("/v1/streams/sent/{group}", delete(stop_sending))
         .route("/v1/streams/received", get(joined_groups).put(receive_stream))
         .route("/v1/streams/received/{group}", delete(stop_receiving))
-        .fallback(async || {
-            ApiError::new(ErrorCode::NotFound, "no such path; see docs/reference/api.md")
-        })
         .with_state(handle)
 }
 

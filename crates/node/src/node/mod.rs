@@ -2,6 +2,7 @@
 
 mod chores;
 mod coding;
+mod console;
 mod events;
 mod graph;
 mod handle;
@@ -19,6 +20,7 @@ use crate::config::{InboxLimits, NodeConfig};
 use crate::state::{Delivered, OutgoingFile, StateDir};
 use crate::store::FileStorage;
 use crate::stream::Ports;
+pub use console::View;
 pub use handle::{Command, Handle};
 use ncmesh_engine::TxReport;
 use ncmesh_engine::file::FileLimits;

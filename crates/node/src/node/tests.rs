@@ -215,3 +215,84 @@ async fn a_hostile_member_grows_no_table_beyond_its_bound() {
     assert!(node.delivered.path(newest).is_some());
     assert_eq!(node.last_heard.len(), 0, "the stack has forgotten them");
 }
+
+/// Reads server-sent events from the console until one has `text`. Returns it.
+async fn told(stream: &mut tokio::net::TcpStream, text: &str) -> String {
+    let mut read = Vec::new();
+    loop {
+        let told = String::from_utf8_lossy(&read).into_owned();
+        if let Some(line) = told.lines().find(|line| line.contains(text)) {
+            return line.to_owned();
+        }
+        stream.readable().await.unwrap();
+        let mut bytes = [0; 4096];
+        match stream.try_read(&mut bytes) {
+            Ok(n) => {
+                assert!(n > 0, "the console hung up: {told}");
+                read.extend_from_slice(&bytes[..n]);
+            }
+            Err(e) => assert_eq!(e.kind(), std::io::ErrorKind::WouldBlock),
+        }
+    }
+}
+
+/// Sends a request to the console, and returns its connection.
+async fn asked(address: std::net::SocketAddr, line: &str, more: &str) -> tokio::net::TcpStream {
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = format!("{line} HTTP/1.1\r\nhost: {address}\r\n{more}\r\n");
+    stream.writable().await.unwrap();
+    assert_eq!(stream.try_write(request.as_bytes()).unwrap(), request.len());
+    stream
+}
+
+#[tokio::test]
+async fn a_mesh_of_one_node_is_shown_in_the_browser() {
+    let (mut node, mut calls, dir) = node();
+    let token = "0123456789abcdef";
+    std::fs::write(dir.path().join("token"), token).unwrap();
+    let text = format!("{CONFIG}[web]\nlisten = \"127.0.0.1:0\"\ntoken_file = \"token\"\n");
+    std::fs::write(dir.path().join("node.toml"), text).unwrap();
+    let config = NodeConfig::read(&dir.path().join("node.toml")).unwrap();
+    let web = config.web.clone().unwrap();
+    let address = crate::web::serve(&config, &web, node.handle.clone()).await.unwrap();
+
+    let browsing = async {
+        let mut stream = asked(address, "GET /messages", "").await;
+        let meta = told(&mut stream, "\"type\":\"meta\"").await;
+        assert!(meta.contains("\"source\":\"daemon\"") && meta.contains("\"name\":\"n03\""));
+        told(&mut stream, "\"type\":\"tick\"").await;
+
+        // Commands take the token, the same as for the API on its socket.
+        let refused = told(&mut asked(address, "GET /v1/status", "").await, "HTTP").await;
+        assert!(refused.contains("401"), "{refused}");
+        let with = format!("authorization: Bearer {token}\r\n");
+        let status = told(&mut asked(address, "GET /v1/status", &with).await, "uptime_s").await;
+        assert!(status.contains("\"name\":\"n03\""));
+    };
+    let answering = async {
+        while let Some(call) = calls.recv().await {
+            call(&mut node);
+        }
+    };
+    tokio::select! {
+        () = browsing => {}
+        () = answering => panic!("nobody asks the node"),
+    }
+}
+
+#[test]
+fn a_token_must_be_there_and_long() {
+    let (_, _, dir) = node();
+    let file = dir.path().join("node.toml");
+    let config = NodeConfig::read(&file).unwrap();
+    let token = |text: &str| {
+        std::fs::write(dir.path().join("token"), text).unwrap();
+        config.token(std::path::Path::new("token")).map_err(|e| e.to_string())
+    };
+    assert_eq!(token("0123456789abcdef\nnotes\n"), Ok("0123456789abcdef".into()));
+    assert!(token("short").unwrap_err().contains("16 characters or more"));
+    assert!(config.token(std::path::Path::new("none")).unwrap_err().to_string().contains("none"));
+    let text = format!("{CONFIG}[web]\nlisten = \"roof:7180\"\n");
+    let error = NodeConfig::parse(&file, text).unwrap_err().to_string();
+    assert!(error.contains("node.toml:8") && error.contains("listen: allowed"), "{error}");
+}

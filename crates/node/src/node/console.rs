@@ -1,0 +1,406 @@
+//! What this node knows of the mesh, as the console shows it.
+//!
+//! A [`View`] is kept by whoever tells the console, and goes with each call to the node: the places
+//! of nodes and links in its lists must stay what they are. A node knows its own counters, what it
+//! hears of its neighbours, and the link state of all. What only others know is zero;
+//! [`Meta::observer`] says whose view it is.
+
+use super::Node;
+use ncmesh_console::schema::{
+    Count, Event, Flow, FlowState, Happening, Hop, KEY_S, Key, Layer, Link, LinkTable, Meta,
+    NodeTable, ReceiverState, SCHEMA, Source, Stage, Stream, StreamReceiverState, StreamState,
+    TICK_S, Transfer, TransferState,
+};
+use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::file::{self, Direction, TransferStatus};
+use ncmesh_engine::name::harmless;
+use ncmesh_engine::stream::StreamStatus;
+use ncmesh_engine::tunnel::FlowStatus;
+use ncmesh_wire::{FlowId, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most transfers, flows and streams that are shown of one start of the daemon.
+const MOST: usize = 4096;
+
+/// Drops of one reason in a second that make an event.
+const MANY_DROPS: u64 = 10;
+
+/// What a console was told so far.
+#[derive(Debug)]
+pub struct View {
+    meta: Meta,
+    nodes: BTreeMap<NodeId, usize>,
+    links: BTreeMap<(NodeId, NodeId), usize>,
+    transfers: BTreeMap<(FlowId, bool), usize>,
+    flows: BTreeMap<(&'static str, NodeId, NodeId), usize>,
+    streams: BTreeMap<FlowId, usize>,
+    state: Key,
+    neighbors: BTreeSet<NodeId>,
+    hints: BTreeSet<String>,
+    drops: BTreeMap<DropReason, u64>,
+    drops_s: f64,
+    events: Vec<Event>,
+}
+
+impl View {
+    /// Returns what there is.
+    #[must_use]
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Returns the state at the last look.
+    #[must_use]
+    pub fn state(&self) -> &Key {
+        &self.state
+    }
+
+    /// Takes what happened since it was taken last.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn note(&mut self, node: NodeId, what: Happening) {
+        self.events.push(Event { time_s: self.state.time_s, node: Some(node.0), what });
+    }
+}
+
+impl Node {
+    /// Returns a view that was told nothing.
+    #[must_use]
+    pub fn view(&self) -> View {
+        let schemes = self.stack.registry().entries().map(|entry| entry.name.to_owned());
+        View {
+            meta: Meta {
+                schema: SCHEMA,
+                source: Source::Daemon,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                scenario: None,
+                seed: None,
+                schemes: schemes.collect(),
+                bit_rate_bps: None,
+                tick_s: TICK_S,
+                key_s: KEY_S,
+                observer: Some(self.id().0),
+                nodes: Vec::new(),
+                links: Vec::new(),
+                transfers: Vec::new(),
+                flows: Vec::new(),
+                streams: Vec::new(),
+            },
+            nodes: BTreeMap::new(),
+            links: BTreeMap::new(),
+            transfers: BTreeMap::new(),
+            flows: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            state: Key::default(),
+            neighbors: BTreeSet::new(),
+            hints: BTreeSet::new(),
+            drops: BTreeMap::new(),
+            drops_s: 0.0,
+            events: Vec::new(),
+        }
+    }
+
+    /// Brings a view up to date.
+    pub fn look(&self, view: &mut View) {
+        view.state.time_s = (self.clock.now().as_secs_f64() * 1e6).round() / 1e6;
+        self.look_at_nodes(view);
+        self.look_at_links(view);
+        for status in self.stack.transfers() {
+            self.look_at_transfer(view, &status);
+        }
+        self.look_at_flows(view);
+        for (scheme, status) in self.stack.streams() {
+            self.look_at_stream(view, scheme, &status);
+        }
+        self.look_at_problems(view);
+    }
+
+    fn look_at_nodes(&self, view: &mut View) {
+        let topology = self.stack.topology();
+        let inbound: BTreeSet<NodeId> = self.stack.inbound().map(|(node, _)| node).collect();
+        let there: BTreeSet<NodeId> =
+            topology.nodes().chain(inbound.iter().copied()).chain([self.id()]).collect();
+        for node in &there {
+            let place = *view.nodes.entry(*node).or_insert_with(|| {
+                let node = ncmesh_console::schema::Node {
+                    id: node.0,
+                    name: String::new(),
+                    position: None,
+                };
+                view.meta.nodes.push(node);
+                view.meta.nodes.len() - 1
+            });
+            // The name of a neighbour may come later.
+            view.meta.nodes[place].name = harmless(&self.name_of(*node));
+        }
+
+        let rows = view.meta.nodes.len();
+        let zeros = || vec![Count(0); rows];
+        let up = view.meta.nodes.iter().map(|node| there.contains(&NodeId(node.id))).collect();
+        let before = std::mem::replace(
+            &mut view.state.nodes,
+            NodeTable {
+                up,
+                control: zeros(),
+                data: zeros(),
+                coded: zeros(),
+                control_us: zeros(),
+                data_us: zeros(),
+                coded_us: zeros(),
+                queue: vec![0; rows],
+            },
+        );
+        let own = view.nodes[&self.id()];
+        let carried = self.stack.counters().carried();
+        let micros = |time: std::time::Duration| Count(time.as_micros() as u64);
+        let table = &mut view.state.nodes;
+        (table.control[own], table.control_us[own]) =
+            (carried.control.0.into(), micros(carried.control.1));
+        (table.data[own], table.data_us[own]) = (carried.native.0.into(), micros(carried.native.1));
+        (table.coded[own], table.coded_us[own]) = (carried.coded.0.into(), micros(carried.coded.1));
+        let queued: u64 = self.stack.flows().iter().map(|(_, flow)| flow.credits).sum();
+        table.queue[own] = u32::try_from(queued).unwrap_or(u32::MAX);
+
+        for (place, was_up) in before.up.into_iter().enumerate() {
+            let is_up = view.state.nodes.up[place];
+            if was_up != is_up {
+                let node = NodeId(view.meta.nodes[place].id);
+                view.note(node, if is_up { Happening::NodeUp } else { Happening::NodeDown });
+            }
+        }
+        for neighbor in inbound.difference(&view.neighbors.clone()) {
+            view.note(self.id(), Happening::NeighborUp { neighbor: neighbor.0 });
+        }
+        for neighbor in view.neighbors.clone().difference(&inbound) {
+            view.note(self.id(), Happening::NeighborDown { neighbor: neighbor.0 });
+        }
+        view.neighbors = inbound;
+    }
+
+    fn look_at_links(&self, view: &mut View) {
+        let (topology, me) = (self.stack.topology(), self.id());
+        let share = |delivery: f64| (delivery.clamp(0.0, 1.0) * 100.0).round() / 100.0;
+        let told = topology.states().flat_map(|(to, state)| {
+            state.hears.iter().map(move |(from, delivery)| ((*from, to), *delivery))
+        });
+        // What is measured here is newer than what this node has told.
+        let mut deliveries: BTreeMap<(NodeId, NodeId), f64> =
+            told.filter(|((_, to), _)| *to != me).collect();
+        deliveries.extend(self.stack.inbound().map(|(from, delivery)| ((from, me), delivery)));
+        for link in deliveries.keys() {
+            if !view.links.contains_key(link) {
+                view.links.insert(*link, view.meta.links.len());
+                view.meta.links.push(Link { from: link.0.0, to: link.1.0, loss: None });
+            }
+        }
+
+        let rows = view.meta.links.len();
+        let zeros = || vec![Count(0); rows];
+        let mut table = LinkTable {
+            heard: zeros(),
+            channel: zeros(),
+            collision: zeros(),
+            innovative: zeros(),
+            redundant: zeros(),
+            delivery: vec![0.0; rows],
+        };
+        for ((from, to), place) in &view.links {
+            let delivery = deliveries.get(&(*from, *to)).copied().unwrap_or(0.0);
+            table.delivery[*place] = share(delivery);
+            if *to == me {
+                let counted = self.stack.counters().usefulness(*from);
+                table.heard[*place] = counted.frames.into();
+                table.innovative[*place] = counted.innovative.into();
+                table.redundant[*place] = counted.redundant.into();
+            }
+        }
+        view.state.links = table;
+    }
+
+    fn look_at_transfer(&self, view: &mut View, status: &TransferStatus) {
+        let is_sending = status.direction == Direction::Sending;
+        let me = self.id().0;
+        let known = view.transfers.get(&(status.flow, is_sending)).copied();
+        let place = match known {
+            Some(place) => place,
+            None if view.meta.transfers.len() >= MOST => return,
+            None => {
+                let receivers = status.receivers.iter().map(|receiver| receiver.node.0);
+                view.meta.transfers.push(Transfer {
+                    id: status.flow.to_string(),
+                    name: harmless(&status.name),
+                    scheme: self.stack.transfer_scheme(status.flow).unwrap_or("").to_owned(),
+                    from: status.flow.source.0,
+                    to: if is_sending { receivers.collect() } else { vec![me] },
+                    bytes: status.size.into(),
+                    generations: None,
+                });
+                view.state.transfers.push(TransferState::default());
+                let place = view.meta.transfers.len() - 1;
+                view.transfers.insert((status.flow, is_sending), place);
+                place
+            }
+        };
+
+        let stage = stage(status.stage);
+        let own = ReceiverState {
+            node: me,
+            stage,
+            bytes: status.bytes.into(),
+            innovative: status.innovative.into(),
+            redundant: status.redundant.into(),
+            complete: Vec::new(),
+            rank: None,
+        };
+        let others = status.receivers.iter().map(|receiver| ReceiverState {
+            node: receiver.node.0,
+            stage: receiver_stage(receiver.state),
+            bytes: receiver.bytes.into(),
+            ..ReceiverState::default()
+        });
+        let state = TransferState {
+            stage: if is_sending { stage } else { Stage::Open },
+            packets: status.source_packets.into(),
+            forwarders: status.forwarders.iter().map(|node| node.0).collect(),
+            receivers: if is_sending { others.collect() } else { vec![own] },
+        };
+        let before = std::mem::replace(&mut view.state.transfers[place], state);
+        let transfer = place as u32;
+        let was = if is_sending {
+            before.stage
+        } else {
+            before.receivers.first().map_or(Stage::Waiting, |r| r.stage)
+        };
+        if was != stage {
+            view.note(self.id(), Happening::Transfer { transfer, stage });
+        }
+        for receiver in &status.receivers {
+            let id = receiver.node.0;
+            let was = before.receivers.iter().find(|r| r.node == id).map(|r| r.stage);
+            let is_done = receiver_stage(receiver.state) == Stage::Complete;
+            if is_done && was.is_some_and(|was| was != Stage::Complete) {
+                view.note(self.id(), Happening::ReceiverDone { transfer, receiver: id });
+            }
+        }
+    }
+
+    fn look_at_flows(&self, view: &mut View) {
+        let coding = self.stack.coding();
+        for (scheme, status) in self.stack.flows() {
+            let FlowStatus { source, destination, .. } = status;
+            let known = view.flows.get(&(scheme, source, destination)).copied();
+            let place = match known {
+                Some(place) => place,
+                None if view.meta.flows.len() >= MOST => continue,
+                None => {
+                    view.meta.flows.push(Flow {
+                        from: source.0,
+                        to: destination.0,
+                        protocol: None,
+                        rate_bps: None,
+                        packet_bytes: None,
+                    });
+                    view.state.flows.push(FlowState::default());
+                    let place = view.meta.flows.len() - 1;
+                    view.flows.insert((scheme, source, destination), place);
+                    place
+                }
+            };
+            let coding = coding.iter().find(|(name, _)| *name == scheme).map(|(_, status)| status);
+            let share = coding.and_then(|status| status.ratio());
+            let why = coding.map(|status| status.why_not.join("; ")).unwrap_or_default();
+            let state = &mut view.state.flows[place];
+            state.delivered = status.delivered.into();
+            state.queue = u32::try_from(status.credits).unwrap_or(u32::MAX);
+            scheme.clone_into(&mut state.scheme);
+            state.why = why;
+            state.coded_share = share.map(|share| (share * 100.0).round() / 100.0);
+        }
+    }
+
+    fn look_at_stream(&self, view: &mut View, scheme: &str, status: &StreamStatus) {
+        let known = view.streams.get(&status.flow).copied();
+        let place = match known {
+            Some(place) => place,
+            None if view.meta.streams.len() >= MOST => return,
+            None => {
+                let layer = |name: &String| Layer { name: harmless(name), rate_bps: None };
+                view.meta.streams.push(Stream {
+                    group: harmless(&status.group),
+                    scheme: scheme.to_owned(),
+                    from: status.flow.source.0,
+                    layers: status.layers.iter().map(layer).collect(),
+                    to: Vec::new(),
+                });
+                view.state.streams.push(StreamState::default());
+                let place = view.meta.streams.len() - 1;
+                view.streams.insert(status.flow, place);
+                place
+            }
+        };
+        let layers = status.layers.len();
+        let counts = |numbers: &[u64]| numbers.iter().take(layers).copied().map(Count).collect();
+        let me = self.id().0;
+        let receiver = status.receiving.as_ref().map(|receiving| StreamReceiverState {
+            node: me,
+            packets: counts(&receiving.packets),
+            bits: counts(&receiving.bytes.map(|bytes| bytes * 8)),
+            problem: receiving.problem.as_ref().map(ToString::to_string).unwrap_or_default(),
+        });
+        let sending = status.sending.as_ref();
+        view.state.streams[place] = StreamState {
+            taken: sending.map(|sending| counts(&sending.packets)).unwrap_or_default(),
+            receivers: receiver.into_iter().collect(),
+            tree: status
+                .parent
+                .map(|parent| Hop { node: me, parent: parent.0 })
+                .into_iter()
+                .collect(),
+        };
+    }
+
+    fn look_at_problems(&self, view: &mut View) {
+        let hints: BTreeSet<String> = self.hints().into_iter().collect();
+        for text in hints.difference(&view.hints.clone()) {
+            view.note(self.id(), Happening::Hint { text: text.clone() });
+        }
+        view.hints = hints;
+
+        let seconds = view.state.time_s - view.drops_s;
+        if seconds < 1.0 {
+            return;
+        }
+        view.drops_s = view.state.time_s;
+        let drops: Vec<_> = self.stack.counters().drops().collect();
+        for (reason, now) in drops {
+            let frames = now.saturating_sub(view.drops.insert(reason, now).unwrap_or(0));
+            if frames as f64 >= MANY_DROPS as f64 * seconds {
+                let frames = u32::try_from(frames).unwrap_or(u32::MAX);
+                let reason = reason.name().to_owned();
+                view.note(self.id(), Happening::Drops { reason, frames, seconds });
+            }
+        }
+    }
+}
+
+fn stage(stage: file::Stage) -> Stage {
+    match stage {
+        file::Stage::Open => Stage::Open,
+        file::Stage::Verifying => Stage::Verifying,
+        file::Stage::Complete => Stage::Complete,
+        file::Stage::Withdrawn => Stage::Withdrawn,
+        file::Stage::Refused(_) => Stage::Refused,
+        file::Stage::Failed(_) => Stage::Failed,
+    }
+}
+
+fn receiver_stage(state: file::ReceiverState) -> Stage {
+    match state {
+        file::ReceiverState::Invited => Stage::Waiting,
+        file::ReceiverState::Active | file::ReceiverState::Lost => Stage::Open,
+        file::ReceiverState::Complete => Stage::Complete,
+        file::ReceiverState::Refused(_) => Stage::Refused,
+    }
+}

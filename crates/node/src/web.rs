@@ -1,0 +1,68 @@
+//! The console of a daemon, section `[web]`: what this node knows, for browsers.
+//!
+//! While nobody looks, the node is not asked for anything.
+
+use crate::api;
+use crate::config::{NodeConfig, WebConfig};
+use crate::error::NodeError;
+use crate::node::{Handle, View};
+use ncmesh_console::schema::TICK_S;
+use ncmesh_console::{Sampler, Sink};
+use ncmesh_web::{Hub, Server, Site};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Serves the console until the runtime ends. Returns the address that it listens on.
+///
+/// # Errors
+/// The configuration's error, if the token cannot be read or the address not be listened on.
+pub async fn serve(
+    config: &NodeConfig,
+    web: &WebConfig,
+    handle: Handle,
+) -> Result<SocketAddr, NodeError> {
+    let server = Server::bind(web.listen).await.map_err(NodeError::Web)?;
+    let hub = Hub::new();
+    let mut site = Site::live(hub.clone());
+    if let Some(file) = &web.token_file {
+        let token = config.token(file)?;
+        site = site.with_api(api::routes::commands(handle.clone()), &token);
+    }
+    let address = server.address();
+    tracing::info!("the console is at http://{address}/");
+    let names = web.names.clone();
+    tokio::spawn(async move { server.serve(site, &names).await });
+    tokio::spawn(tell(handle, hub));
+    Ok(address)
+}
+
+/// Tells the hub what the node knows, as often as ticks come, while anybody listens.
+async fn tell(handle: Handle, mut hub: Hub) {
+    let mut ticks = interval(Duration::from_secs_f64(TICK_S));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut sampler = Sampler::new();
+    let Ok(mut view) = handle.call(|node| node.view()).await else { return };
+    loop {
+        ticks.tick().await;
+        // A first look without listeners, so that the first of them has a state at once.
+        if hub.listeners() == 0 && sampler.meta().is_some() {
+            continue;
+        }
+        let look = move |node: &mut crate::node::Node| {
+            node.look(&mut view);
+            view
+        };
+        let Ok(looked) = handle.call(look).await else { return };
+        view = looked;
+        if tell_view(&mut sampler, &mut view, &mut hub).is_err() {
+            return;
+        }
+    }
+}
+
+/// Tells the hub what changed in a view.
+fn tell_view(sampler: &mut Sampler, view: &mut View, hub: &mut Hub) -> std::io::Result<()> {
+    let events = view.take_events();
+    sampler.sample(view.meta(), view.state().clone(), events, |message| hub.tell(&message))
+}
