@@ -64,7 +64,8 @@ impl Serving {
 
     fn json(&self, line: &str, body: &str) -> Value {
         let answer = self.ask(line, body);
-        serde_json::from_slice(&answer).expect(&String::from_utf8_lossy(&answer))
+        let text = String::from_utf8_lossy(&answer);
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
     }
 }
 
@@ -184,11 +185,11 @@ fn a_demonstration_runs_without_and_with_coding() {
         let Some(Message::Meta(meta)) = messages.first() else { panic!("no meta") };
         assert_eq!((run["name"].as_str(), meta.schemes[0].as_str()), (Some(scheme), scheme));
         assert!(meta.links.iter().all(|link| link.loss == Some(0.1)));
-        let keys = messages.iter().filter_map(|message| match message {
+        let mut keys = messages.iter().filter_map(|message| match message {
             Message::Key(key) => Some(key.flows.iter().map(|flow| flow.delivered.0).sum::<u64>()),
             _ => None,
         });
-        delivered.push(keys.last().expect("a key"));
+        delivered.push(keys.next_back().expect("a key"));
     }
     assert!(delivered[1] > delivered[0], "coding gains: {delivered:?}");
 

@@ -15,7 +15,7 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{self, Direction, TransferStatus};
 use ncmesh_engine::name::harmless;
 use ncmesh_engine::stream::StreamStatus;
-use ncmesh_engine::tunnel::FlowStatus;
+use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
 use ncmesh_wire::{FlowId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -309,7 +309,7 @@ impl Node {
                 }
             };
             let coding = coding.iter().find(|(name, _)| *name == scheme).map(|(_, status)| status);
-            let share = coding.and_then(|status| status.ratio());
+            let share = coding.and_then(CodingStatus::ratio);
             let why = coding.map(|status| status.why_not.join("; ")).unwrap_or_default();
             let state = &mut view.state.flows[place];
             state.delivered = status.delivered.into();
