@@ -12,6 +12,8 @@ export type Layout = Map<number, Point>;
 const FEW = 8;
 /** Metres by which a metre of height moves a node, so that floors do not hide each other. */
 const SLANT = { x: 0.6, y: 1.1 };
+/** Plans that are flatter than this are stretched, at most by the second factor. */
+const FLAT = { ratio: 2.2, most: 2.5 };
 const METRES_PER_DEGREE = 111_320;
 
 /** Returns the layout, or null if forces must find it because nothing says where nodes are. */
@@ -26,6 +28,7 @@ export function layoutOf(meta: Meta): Layout | null {
   const stretch = Math.cos(((latitude / placed.length) * Math.PI) / 180);
   const layout: Layout = new Map();
   for (const node of placed) layout.set(node.id, project(node, stretch));
+  if (placed.every(({ position }) => position?.kind === "plan")) stretchFlat(layout);
   meta.nodes.forEach((node, i) => {
     if (!node.position) layout.set(node.id, besideNeighbours(meta, node.id, i, layout));
   });
@@ -43,6 +46,18 @@ function project({ position }: Node, stretch: number): Point {
     };
   }
   return { x: 0, y: 0 };
+}
+
+/** Makes a flat plan, such as that of a house, higher: nodes and their names need room. */
+function stretchFlat(layout: Layout): void {
+  const points = [...layout.values()];
+  const extent = (axis: "x" | "y") => {
+    const values = points.map((point) => point[axis]);
+    return Math.max(...values) - Math.min(...values);
+  };
+  const ratio = extent("x") / Math.max(extent("y"), 1e-9) / FLAT.ratio;
+  const factor = Math.min(FLAT.most, Math.max(1, ratio));
+  for (const point of points) point.y *= factor;
 }
 
 /** Returns a place near the middle of the neighbours that have one; `i` keeps nodes apart. */

@@ -38,12 +38,17 @@ export class Track {
   flows: FlowTrack[] = [];
   /** Bytes by transfer and receiver. */
   bytes: Map<string, number[]> = new Map();
+  /** Time until which each transfer had not begun, s. */
+  began: number[] = [];
+  /** Time until which no payload had arrived anywhere, s; null if none has yet. */
+  traffic: number | null = null;
   /** Bits by stream and receiver. */
   streamBits: Map<string, number[]> = new Map();
 
   /** Adds the state at the next sample. */
   record(state: MeshState): void {
     const before = this.times.length;
+    const last = this.times.at(-1) ?? state.time;
     this.times.push(state.time);
     const { nodes, links } = state;
     for (const name of ["control_us", "data_us", "coded_us"] as const) {
@@ -61,6 +66,7 @@ export class Track {
       track.coded.push(flow.coded_share);
     });
     state.transfers.forEach((transfer, place) => {
+      if (transfer.stage !== "waiting") this.began[place] ??= last;
       for (const { node, bytes } of transfer.receivers) {
         listOf(this.bytes, trackKey(place, node), before).push(bytes);
       }
@@ -70,6 +76,11 @@ export class Track {
         listOf(this.streamBits, trackKey(place, node), before).push(total(bits));
       }
     });
+    const hasTraffic =
+      state.flows.some(({ bits }) => bits > 0) ||
+      state.transfers.some(({ receivers }) => receivers.some(({ bytes }) => bytes > 0)) ||
+      state.streams.some(({ receivers }) => receivers.some(({ bits }) => total(bits) > 0));
+    if (hasTraffic) this.traffic ??= last;
   }
 
   /** Drops the first `count` samples. */

@@ -37,10 +37,17 @@ export class Player {
     return Math.max(...this.runs.map((run) => run.timeline.end), 0);
   }
 
-  /** Shows other runs, from their start. */
+  /** Time from which there is something to see, s: nodes first measure their links. */
+  get beginning(): number {
+    void this.version;
+    const times = this.runs.flatMap(({ track }) => track.traffic ?? []);
+    return times.length > 0 ? Math.min(...times) : this.start;
+  }
+
+  /** Shows other runs, from where their traffic begins. */
   load(runs: Run[]): void {
     this.runs = runs;
-    this.seek(this.start);
+    this.seek(this.beginning);
     this.version += 1;
     this.growth += 1;
   }
@@ -97,7 +104,7 @@ export class Player {
       this.seek(this.time + seconds * this.speed);
       if (this.time >= this.end) {
         if (!this.isLooping) return this.pause();
-        this.seek(this.start);
+        this.seek(this.beginning);
       }
       this.frame = requestAnimationFrame(advance);
     };

@@ -1,20 +1,21 @@
 /**
- * Takes a picture of every view in both themes, for a person to look at. Only if PICTURES names a
- * folder: `PICTURES=/tmp/pictures npm run test:browser -- pictures`.
+ * Takes a picture of every view in both themes, for a person to look at, if PICTURES names a
+ * folder. RECORDINGS names one with the recordings that the cases name.
  */
 import { test } from "./fixtures";
 
 const FOLDER = process.env["PICTURES"];
 const CASES: [string, string][] = [
-  ["map", "campus/#/map"],
-  ["transfers", "campus/#/transfers"],
-  ["flows", "cross/#/flows"],
-  ["coding", "pair/#/coding"],
-  ["streams", "broadcast/#/streams"],
-  ["air", "campus/#/air"],
+  ["map", "building-cascade/#/map"],
+  ["transfers", "building-cascade/#/transfers"],
+  ["two-transfers", "building-tree_flood+building-cascade/#/transfers"],
+  ["flows", "cross-braid/#/flows"],
+  ["coding", "cross-forward+cross-braid/#/coding"],
+  ["streams", "stream/#/streams"],
+  ["air", "building-cascade/#/air"],
   ["security", "campus/#/security"],
   ["health", "campus/#/health"],
-  ["two", "pair/#/map"],
+  ["two", "cross-forward+cross-braid/#/map"],
   ["crowd", "crowd/#/map"],
   ["start", "empty/"],
   ["demo", "demo/"],
@@ -35,8 +36,12 @@ for (const [name, path] of CASES) {
         const slider = page.getByRole("slider", { name: "Time" });
         if (await slider.count()) await slider.fill(name === "crowd" ? "3" : "9.2");
         // Charts and frames need a moment.
-        await page.waitForTimeout(name === "demo" ? 2500 : 400);
+        await page.waitForTimeout(name === "demo" ? 2000 : 400);
         const isLong = name === "demo";
+        for (const id of isLong ? ["building", "hub"] : []) {
+          await page.locator(`#${id}`).scrollIntoViewIfNeeded();
+          await page.waitForTimeout(1500);
+        }
         await page.screenshot({ path: `${FOLDER}/${name}-${theme}-${size}.png`, fullPage: isLong });
       });
     }

@@ -35,7 +35,13 @@ const CASES: Record<string, () => Message[][]> = {
 
 const made = new Map<string, Buffer[]>();
 
+/** Folder with recordings for pictures; a case such as `cross-forward+cross-braid` is of them. */
+const FOLDER = process.env["RECORDINGS"];
+
 export function recordings(name: string): Buffer[] {
+  if (FOLDER && !(name in CASES)) {
+    return name.split("+").map((file) => readFileSync(join(FOLDER, `${file}.ncrec`)));
+  }
   let files = made.get(name);
   if (!files) {
     files = (CASES[name]?.() ?? []).map(fileOf);
@@ -53,6 +59,13 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 /** Recordings of demonstrations, by the wish that made them. */
 const demos = new Map<string, Buffer>();
 
+/** Recordings that pictures of the demo show: the run without coding, and the one with it. */
+const SHOWN: Record<string, string> = {
+  cross: "cross-forward+cross-braid",
+  building: "building-tree_flood+building-cascade",
+  hub: "hub-forward+hub-braid",
+};
+
 /** Answers a wish of the demo with two recordings. */
 function demonstrate(text: string): { runs: { name: string; url: string }[] } {
   const { demonstration, loss, seed } = JSON.parse(text) as {
@@ -60,13 +73,14 @@ function demonstrate(text: string): { runs: { name: string; url: string }[] } {
     loss: number | null;
     seed: number;
   };
-  const runs = (["forward", "core_nc"] as const).map((scheme) => {
+  const shown = FOLDER ? recordings(SHOWN[demonstration] ?? "") : [];
+  const runs = (["forward", "core_nc"] as const).map((scheme, i) => {
     const messages =
       demonstration === "building"
         ? campus(scheme === "forward" ? seed : seed + 5)
         : cross(scheme, loss ?? 0.2, seed);
     const url = `demo/run/${demonstration}-${scheme}-${loss}-${seed}`;
-    demos.set(url, fileOf(messages));
+    demos.set(url, shown[i] ?? fileOf(messages));
     return { name: scheme, url };
   });
   return { runs };

@@ -23,7 +23,7 @@ export interface ReceiverRow {
   generations: Generation[];
   /** Share of the generation being received, 0 to 1. */
   begun: number;
-  /** Time at which the whole file was there, s; null if it is not. */
+  /** Time that it took to get the whole file, s; null if it never has it. */
   finished: number | null;
 }
 
@@ -111,15 +111,16 @@ function strip(generations: number, receiver: Receiver): Generation[] {
   return cells;
 }
 
-/** Returns the time when a receiver had the whole file, s; null if it never did. */
+/** Returns the time that a receiver took to get the whole file, s; null if it never did. */
 export function finishedAt(run: Run, place: number, node: number, size: number): number | null {
   const bytes = run.track.bytes.get(trackKey(place, node)) ?? [];
   if (size === 0 || (bytes.at(-1) ?? 0) < size) return null;
   const done = bytes.findIndex((value) => value >= size);
-  return run.track.times[done] ?? null;
+  const time = run.track.times[done];
+  return time === undefined ? null : time - (run.track.began[place] ?? 0);
 }
 
-/** Returns the time when the last receiver of a transfer had the file, s; null if one lacks it. */
+/** Returns the time that the last receiver took to get the file, s; null if one lacks it. */
 export function completion(run: Run, place: number): number | null {
   const about = run.timeline.meta?.transfers[place];
   if (!about || about.to.length === 0) return null;

@@ -34,10 +34,10 @@ export const DEMONSTRATIONS: About[] = [
     id: "building",
     title: "One file, many receivers",
     text:
-      "A file goes to four receivers in a building of 22 routers. On the left every lost packet " +
-      "is sent again. On the right nodes send combinations, and any one that is new helps " +
-      "everybody who hears it.",
-    sides: ["Retransmitted", "Coded"],
+      "A file goes to four receivers in a building of 22 routers. On the left the routers of a " +
+      "tree repeat every packet. On the right nodes send combinations, and any one that is new " +
+      "helps everybody who hears it.",
+    sides: ["Repeated", "Coded"],
     measure: "completion",
     loss: null,
     speed: 1,

@@ -33,6 +33,10 @@ export interface Scene {
 
 /** Links up to which both directions and the truth are drawn side by side. */
 const DETAILED = 400;
+/** Delivery from which a link is drawn where links are only a backdrop. */
+const BACKDROP = 0.35;
+/** Nodes up to which lost frames are drawn, and nodes without traffic have names in the demo. */
+const FEW = 8;
 /** Nodes up to which all names are drawn. */
 const NAMED = 60;
 /** Change of delivery that counts as worse or better. */
@@ -63,12 +67,12 @@ export function place({ layout, view }: Pick<Scene, "layout" | "view">, id: numb
 
 function drawBackdrop(context: CanvasRenderingContext2D, scene: Scene, ends: [Point, Point][]) {
   context.strokeStyle = scene.palette.line;
-  context.lineWidth = 2;
+  context.lineWidth = scene.meta.nodes.length <= FEW ? 2 : 1;
   context.beginPath();
   scene.meta.links.forEach(({ loss }, i) => {
-    // Without frames and with nothing known, a link is not worth a line.
-    if ((loss ?? 0) >= 0.999 || ((scene.state.links.delivery[i] ?? 0) === 0 && loss === null))
-      return;
+    // Poor links would hide the others.
+    const delivery = loss === null ? (scene.state.links.delivery[i] ?? 0) : 1 - loss;
+    if (delivery < BACKDROP) return;
     const [a, b] = ends[i] as [Point, Point];
     context.moveTo(a.x, a.y);
     context.lineTo(b.x, b.y);
@@ -178,6 +182,7 @@ function drawFlights(context: CanvasRenderingContext2D, scene: Scene, ends: [Poi
     const other = palette.flows[second % palette.flows.length] as string;
 
     if (flight.isLost) {
+      if (scene.meta.nodes.length > FEW) continue;
       // Lost on the way: it fades out before the middle.
       if (way > 0.55) continue;
       context.globalAlpha = Math.min(0.9, (0.55 - way) * 3);
@@ -247,9 +252,26 @@ function half(
   context.fill();
 }
 
+/** Returns the colours of nodes where traffic begins and where it ends. */
+function roles({ meta, palette }: Scene): Map<number, { colour: string; isSource: boolean }> {
+  const found = new Map<number, { colour: string; isSource: boolean }>();
+  const traffic = [
+    ...meta.flows.map(({ from, to }) => ({ from, to: [to] })),
+    ...meta.transfers,
+    ...meta.streams,
+  ];
+  traffic.forEach(({ from, to }, i) => {
+    const colour = palette.flows[i % palette.flows.length] as string;
+    for (const id of to) if (!found.has(id)) found.set(id, { colour, isSource: false });
+    found.set(from, { colour, isSource: true });
+  });
+  return found;
+}
+
 function drawNodes(context: CanvasRenderingContext2D, scene: Scene, points: Point[]) {
   const { meta, state, palette, airtimes, selected, radius } = scene;
   const size = points.length > 300 ? Math.min(radius, 3) : radius;
+  const ends = scene.isPlain ? roles(scene) : null;
   const hasNames = points.length <= NAMED || scene.view.scale > 12;
   context.textAlign = "center";
   context.textBaseline = "top";
@@ -259,14 +281,15 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, points: Poin
     const isUp = state.nodes.up[row] === 1;
     context.beginPath();
     context.arc(x, y, size, 0, 2 * Math.PI);
-    context.fillStyle = palette.paper;
+    const role = ends?.get(id);
+    context.fillStyle = role?.isSource ? role.colour : palette.paper;
     context.fill();
-    context.lineWidth = size > 4 ? 2 : 1;
-    context.strokeStyle = isUp ? palette.ink : palette.muted;
+    context.lineWidth = role ? size / 4 : size > 4 ? 2 : 1;
+    context.strokeStyle = isUp ? (role?.colour ?? palette.ink) : palette.muted;
     if (!isUp) context.setLineDash([2, 3]);
     context.stroke();
     context.setLineDash([]);
-    if (isUp && size > 4) drawAirtime(context, scene, airtimes[row], x, y, size);
+    if (isUp && size > 4 && !ends) drawAirtime(context, scene, airtimes[row], x, y, size);
     if (isUp && size <= 4) {
       context.fillStyle = palette.ink;
       context.fill();
@@ -278,7 +301,8 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, points: Poin
       context.arc(x, y, size + 6, 0, 2 * Math.PI);
       context.stroke();
     }
-    if (!hasNames && id !== selected) return;
+    const isNamed = ends ? points.length <= FEW || role : hasNames || id === selected;
+    if (!isNamed) return;
     const text = (isUp ? "" : "✕ ") + (name.length > 24 ? `${name.slice(0, 23)}…` : name);
     context.font = `${scene.isPlain ? 600 : 500} ${scene.isPlain ? 14 : 12}px ${palette.font}`;
     context.lineWidth = 3;

@@ -1,0 +1,37 @@
+/** Recordings of the simulator give the figures that its command printed. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import type { Run } from "../../src/model/run";
+import { throughputGain } from "../../src/model/reports/coding";
+import { flowRows, throughput } from "../../src/model/reports/flows";
+import { completion, transferRows } from "../../src/model/reports/transfers";
+import { readRecording } from "../../src/sources/lines";
+
+function read(name: string): Promise<Run> {
+  const bytes = readFileSync(join(import.meta.dirname, "../fixtures", `${name}.ncrec`));
+  return readRecording(name, new Blob([bytes]).stream() as ReadableStream<Uint8Array>);
+}
+
+it("has the throughput of both flows and the gain of coding", async () => {
+  const [forward, braid] = [await read("cross-forward"), await read("cross-braid")];
+  // The command measures from second 1 to 11, this from a second after the first arrival.
+  const near = (value: number, kbps: number) => expect(value / kbps / 1000).toBeCloseTo(1, 1);
+  near(throughput(forward, 0), 869);
+  near(throughput(forward, 1), 773);
+  near(throughput(braid, 0), 1507);
+  near(throughput(braid, 1), 1502);
+  expect(throughputGain(forward, braid)! / (3009 / 1642)).toBeCloseTo(1, 1);
+  braid.moveTo(Infinity);
+  expect(flowRows(braid)[0]!.delivered).toBeGreaterThanOrEqual(1712);
+});
+
+it("has the time until the last receiver has a file", async () => {
+  const run = await read("building-cascade");
+  expect(completion(run, 0)).toBeCloseTo(34.7, 0);
+  run.moveTo(Infinity);
+  const [transfer] = transferRows(run);
+  expect(transfer!.receivers.map(({ name, share }) => [name, share])).toEqual(
+    ["n05", "n09", "n14", "n20"].map((name) => [name, 1]),
+  );
+});
