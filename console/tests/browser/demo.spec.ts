@@ -35,6 +35,23 @@ test("the demo plays at once, and another loss or seed is another run", async ({
   ]);
 });
 
+test("only the last of many wishes runs after the one under way", async ({ page, open }) => {
+  const losses: number[] = [];
+  let answer = () => {};
+  const isHeld = new Promise<void>((done) => (answer = done));
+  await page.route("**/demo/run", async (route) => {
+    losses.push((route.request().postDataJSON() as { loss: number }).loss);
+    if (losses.length === 2) await isHeld;
+    await route.continue();
+  });
+  await open("demo/");
+  const slider = cross(page).getByRole("slider");
+  for (const loss of ["21", "22", "23", "24"]) await slider.fill(loss);
+  await expect.poll(() => losses.length).toBe(2);
+  answer();
+  await expect.poll(() => losses).toEqual([0.2, 0.21, 0.24]);
+});
+
 test("the other demonstrations run once they are seen", async ({ page, open }) => {
   await open("demo/");
   const file = page.getByRole("region", { name: "One file, many receivers" });

@@ -34,10 +34,10 @@ export const DEMONSTRATIONS: About[] = [
     id: "building",
     title: "One file, many receivers",
     text:
-      "A file goes to four receivers in a building of 22 routers. On the left the routers of a " +
-      "tree repeat every packet. On the right nodes send combinations, and any one that is new " +
-      "helps everybody who hears it.",
-    sides: ["Repeated", "Coded"],
+      "A file goes to four receivers in a building of 22 routers. On the left packets are sent " +
+      "as they are, and again where they were lost. On the right nodes send combinations, and " +
+      "any one that is new helps everybody who hears it.",
+    sides: ["Uncoded", "Coded"],
     measure: "completion",
     loss: null,
     speed: 1,
