@@ -34,7 +34,7 @@ for (const [name, path] of CASES) {
         await page.emulateMedia({ colorScheme: theme });
         await open(path);
         const slider = page.getByRole("slider", { name: "Time" });
-        if (await slider.count()) await slider.fill(name === "crowd" ? "3" : "9.2");
+        if (await slider.count()) await slider.fill(name === "crowd" ? "3" : "15");
         // Charts and frames need a moment.
         await page.waitForTimeout(name === "demo" ? 2000 : 400);
         const isLong = name === "demo";
