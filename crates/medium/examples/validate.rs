@@ -4,6 +4,7 @@
 //!
 //! - `cells`: saturated stations in a single collision domain, on the medium and by an exact Monte
 //!   Carlo simulation;
+//! - `rts`: the same with RTS and CTS before unicast frames;
 //! - `meshes`: radios at POSITIONS with two-ray ground and Rayleigh fading, at three loads;
 //! - `floors`: the same mesh, saturated, with several interference floors.
 
@@ -19,6 +20,7 @@ mod traffic;
 use std::error::Error;
 use std::io::Write;
 
+use monte_carlo::Saturation;
 use ncmesh_medium::{ChannelConfig, Medium, Phy};
 use traffic::Tally;
 
@@ -28,41 +30,61 @@ const CELL_SECONDS: u64 = 2_000;
 const MESH_SECONDS: f64 = 200.0;
 /// Transmissions of a Monte Carlo simulation.
 const FRAMES: u64 = 3_000_000;
+/// Physical layers with their rates, bit/s.
+const PHYS: [(&str, Phy, u64); 2] =
+    [("802.11b", Phy::DOT11B, 2_000_000), ("802.11a", Phy::DOT11A, 6_000_000)];
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args().nth(1).ok_or("argument: POSITIONS.csv")?;
     let positions = traffic::positions(&std::fs::read_to_string(file)?)?;
     let mut out = std::io::stdout();
-    let (cells, meshes, floors) = (cells(), meshes(&positions), floors(&positions));
-    writeln!(out, "{{\"cells\": [{cells}], \"meshes\": [{meshes}], \"floors\": [{floors}]}}")?;
+    let (cells, rts) = (cells(), rts());
+    let (meshes, floors) = (meshes(&positions), floors(&positions));
+    writeln!(
+        out,
+        "{{\"cells\": [{cells}], \"rts\": [{rts}], \"meshes\": [{meshes}], \
+         \"floors\": [{floors}]}}"
+    )?;
     Ok(())
 }
 
 /// Measures broadcast, and unicast with the usual seven attempts and with the eight of ns-3.
 fn cells() -> String {
     let mut rows = Vec::new();
-    for (name, phy, rate_bps) in
-        [("802.11b", Phy::DOT11B, 2_000_000), ("802.11a", Phy::DOT11A, 6_000_000)]
-    {
+    for (name, phy, rate_bps) in PHYS {
         for attempts in [None, Some(7), Some(8)] {
             for stations in [1, 2, 5, 10, 20, 50] {
                 let ours = cell::measure(phy, rate_bps, stations, attempts, CELL_SECONDS);
                 let exact =
                     monte_carlo::Cell::new(phy, rate_bps, attempts).saturate(stations, FRAMES);
-                rows.push(format!(
-                    "{{\"phy\": \"{name}\", \"attempts\": {}, \"stations\": {stations}, \
-                     \"p\": {:.5}, \"mbps\": {:.5}, \"exact_p\": {:.5}, \"exact_mbps\": {:.5}}}",
-                    attempts.unwrap_or(0),
-                    ours.collided,
-                    ours.mbps,
-                    exact.collided,
-                    exact.mbps,
-                ));
+                rows.push(row(name, attempts.unwrap_or(0), stations, ours, exact));
             }
         }
     }
     rows.join(", ")
+}
+
+/// Measures unicast with RTS and CTS, with the eight attempts of ns-3.
+fn rts() -> String {
+    let mut rows = Vec::new();
+    for (name, phy, rate_bps) in PHYS {
+        for stations in [1, 2, 5, 10, 20, 50] {
+            let ours = cell::measure_rts(phy, rate_bps, stations, 8, CELL_SECONDS);
+            let cell = monte_carlo::Cell::new(phy, rate_bps, Some(8)).with_rts(rate_bps);
+            rows.push(row(name, 8, stations, ours, cell.saturate(stations, FRAMES)));
+        }
+    }
+    rows.join(", ")
+}
+
+/// Writes one measurement as JSON.
+fn row(phy: &str, attempts: u32, stations: usize, ours: Saturation, exact: Saturation) -> String {
+    format!(
+        "{{\"phy\": \"{phy}\", \"attempts\": {attempts}, \"stations\": {stations}, \
+         \"p\": {:.5}, \"mbps\": {:.5}, \"exact_p\": {:.5}, \"exact_mbps\": {:.5}}}",
+        ours.collided, ours.mbps, exact.collided, exact.mbps,
+    )
 }
 
 fn meshes(positions: &[[f64; 3]]) -> String {

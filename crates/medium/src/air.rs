@@ -150,7 +150,8 @@ impl Air {
         let control = transmission.payload.is_control();
         (flight.control, flight.aborted) = (control, false);
         flight.arrivals.clear();
-        self.channel.launch(now_ns, sender, control, &mut flight.arrivals);
+        let receiver = transmission.payload.receiver();
+        self.channel.launch(now_ns, sender, receiver, control, &mut flight.arrivals);
         flight.transmission = Some(transmission);
 
         // Radios are half-duplex: the sender loses the frame that it was receiving.
@@ -259,6 +260,7 @@ impl Air {
         }
 
         self.affected = affected;
+        self.channel.note_end(now_ns, transmission.sender, &arrivals);
         self.in_flight[id.place()].arrivals = arrivals;
         let counters = &mut self.statistics.radios[transmission.sender];
         counters.frames_collided += u64::from(collided && !control);

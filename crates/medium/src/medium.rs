@@ -42,8 +42,8 @@ impl Medium {
         config.validate()?;
         let is_slotted = matches!(config.mac, MacConfig::Slotted { .. });
         let mac: Box<dyn Mac + Send> = match config.mac {
-            MacConfig::Dcf { rts_threshold_bytes } => {
-                Box::new(Dcf::new(&config, rts_threshold_bytes))
+            MacConfig::Dcf { rts_threshold_bytes, long_retry_limit } => {
+                Box::new(Dcf::new(&config, rts_threshold_bytes, long_retry_limit))
             }
             MacConfig::Slotted { slot_ns, conflict, order } => {
                 Box::new(Slotted::new(&config, slot_ns, conflict, order))

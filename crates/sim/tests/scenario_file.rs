@@ -240,7 +240,8 @@ fn radios_are_placed_by_the_seed_and_received_by_their_power() {
     let places: Vec<_> = scenario.nodes.iter().filter_map(|node| node.position).collect();
     assert!(places.iter().all(|p| (0.0..600.0).contains(&p.x) && (0.0..400.0).contains(&p.y)));
     let config = scenario.medium_config();
-    assert_eq!(config.mac, MacConfig::Dcf { rts_threshold_bytes: Some(500) });
+    let mac = MacConfig::Dcf { rts_threshold_bytes: Some(500), long_retry_limit: None };
+    assert_eq!(config.mac, mac);
     assert_eq!(config.reception.capture_db, Some(12.0));
     let ChannelConfig::Radio(radios) = &config.channel else { panic!("{config:?}") };
     assert_eq!(radios.fading, Fading::Rayleigh);
@@ -257,6 +258,19 @@ fn radios_are_placed_by_the_seed_and_received_by_their_power() {
     assert_ne!(other.nodes, scenario.nodes);
     let again = parse(RADIOS).unwrap();
     assert_eq!(again.nodes, scenario.nodes);
+}
+
+#[test]
+fn radios_can_be_those_of_glomosim() {
+    let keys = "fading = \"glomosim\"\nfading_coherence_us = 1000\ninterference_floor_dbm = -94.97";
+    let file =
+        RADIOS.replace("fading = \"rayleigh\"", keys).replace("= 500", "= 0\nlong_retry_limit = 5");
+    let config = parse(&file).unwrap().medium_config();
+    let mac = MacConfig::Dcf { rts_threshold_bytes: Some(0), long_retry_limit: Some(5) };
+    assert_eq!(config.mac, mac);
+    let ChannelConfig::Radio(radios) = &config.channel else { panic!("{config:?}") };
+    assert_eq!((radios.fading, radios.fading_coherence_ns), (Fading::Glomosim, 1_000_000));
+    assert_eq!(radios.interference_floor_dbm, -94.97);
 }
 
 #[test]
@@ -292,6 +306,8 @@ fn invalid_radios_are_refused_with_the_reason() {
         ("range_m = 250", "range_m = nan", "must be above 0"),
         ("fading = \"rayleigh\"", "fading = \"nakagami\"\nnakagami_m = 0.1", "0.5 to 100"),
         ("fading = \"rayleigh\"", "frequency_hz = 0", "1 MHz to 1 THz"),
+        ("fading = \"rayleigh\"", "fading_coherence_us = 1000001", "at most 1 s"),
+        ("rts_threshold_bytes = 500", "long_retry_limit = 0", "1 to 255"),
         ("model = \"two_ray\"", "model = \"three_ray\"", "unknown variant"),
         ("sinr_db = 9", "sinr_db = 900", "-30 to 100 dB"),
         ("model = \"threshold\"\n", "model = \"bit_errors\"\n", "belongs to"),

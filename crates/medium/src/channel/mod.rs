@@ -108,7 +108,8 @@ impl Channel {
         }
     }
 
-    /// Appends the arrivals of a frame of `sender` that begins at `now_ns`, sorted by radio.
+    /// Appends the arrivals of a frame of `sender` that begins at `now_ns`, sorted by radio. It is
+    /// addressed to `receiver`, or to all.
     ///
     /// Control frames have random streams of their own, so that the losses of data frames do not
     /// depend on the MAC.
@@ -116,12 +117,20 @@ impl Channel {
         &mut self,
         now_ns: u64,
         sender: usize,
+        receiver: Option<usize>,
         control: bool,
         arrivals: &mut Vec<Arrival>,
     ) {
         match self {
             Self::Links(links) => links.launch(now_ns, sender, control, arrivals),
-            Self::Radio(radio) => radio.launch(sender, control, arrivals),
+            Self::Radio(radio) => radio.launch(now_ns, sender, receiver, control, arrivals),
+        }
+    }
+
+    /// Notes how a frame of `sender`, which ends at `now_ns`, arrived.
+    pub(crate) fn note_end(&mut self, now_ns: u64, sender: usize, arrivals: &[Arrival]) {
+        if let Self::Radio(radio) = self {
+            radio.note_end(now_ns, sender, arrivals);
         }
     }
 }

@@ -14,7 +14,6 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore as _;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::exponential::Exponential;
 use super::fader::Fader;
 use super::{Arrival, LinkOutcome};
 use crate::config::RadioConfig;
@@ -31,15 +30,28 @@ const SHADOWING_SIGMAS: f64 = 4.0;
 #[derive(Clone, Copy)]
 struct Neighbour {
     radio: u32,
-    /// The greatest draw of Rayleigh fading at which the power reaches the floor.
+    /// The greatest draw of fading at which the power reaches the floor, if one draw decides.
     last_draw: u32,
     /// Mean power, units.
     mean: f64,
 }
 
+/// How the frame that ended last at a radio arrived there.
+#[derive(Clone, Copy)]
+struct Heard {
+    from: usize,
+    ended_ns: u64,
+    link: LinkOutcome,
+    power: Power,
+}
+
 /// Radios with positions, and the mean power of each pair.
 pub(crate) struct RadioChannel {
     fader: Fader,
+    /// Time for which an answer meets the fading of what it answers, ns.
+    coherence_ns: u64,
+    /// By radio, the frame that ended last there. Empty if fading has no coherence.
+    heard: Vec<Option<Heard>>,
     /// Weaker signals are ignored, units.
     floor: f64,
     /// The least power of a frame that is received, units.
@@ -68,14 +80,17 @@ impl RadioChannel {
         } else {
             units_of_dbm(config.interference_floor_dbm)
         };
+        let fader = Fader::new(config.fading);
         let neighbour = |(radio, mean): (u32, f64)| Neighbour {
             radio,
-            last_draw: Exponential::last_draw(floor / mean),
+            last_draw: fader.last_draw(floor / mean),
             mean,
         };
         let lists = mean_powers(config, seed);
+        let coherence_ns = config.fading_coherence_ns;
         Self {
-            fader: Fader::new(config.fading),
+            coherence_ns,
+            heard: vec![None; if coherence_ns > 0 { radios } else { 0 }],
             floor,
             rx_threshold: units_of_dbm(config.rx_threshold_dbm),
             cs_threshold: units_of_dbm(config.cs_threshold_dbm),
@@ -83,6 +98,7 @@ impl RadioChannel {
                 .into_iter()
                 .map(|list| list.into_iter().map(neighbour).collect())
                 .collect(),
+            fader,
             data_draws: draws(Purpose::Fading),
             control_draws: draws(Purpose::ControlFading),
             random_bytes: Vec::new(),
@@ -101,14 +117,22 @@ impl RadioChannel {
         near.map(|near| near.radio as usize).collect()
     }
 
-    /// Appends the arrivals of a frame of `sender`, sorted by radio.
+    /// Appends the arrivals of a frame of `sender`, sorted by radio. It is addressed to `receiver`,
+    /// or to all.
     ///
     /// Makes the same number of draws for every frame, so that runs stay comparable.
-    pub(super) fn launch(&mut self, sender: usize, control: bool, arrivals: &mut Vec<Arrival>) {
+    pub(super) fn launch(
+        &mut self,
+        now_ns: u64,
+        sender: usize,
+        receiver: Option<usize>,
+        control: bool,
+        arrivals: &mut Vec<Arrival>,
+    ) {
         let draws = if control { &mut self.control_draws } else { &mut self.data_draws };
         let rng = &mut draws[sender];
         let neighbours = &self.neighbours[sender];
-        if let Fader::Rayleigh(exponential) = &self.fader {
+        if let Fader::Single(single) = &self.fader {
             // All draws at once, then the selection of those that reach the floor, then their
             // logarithms. No step has a branch to mispredict, and no logarithm is computed for a
             // signal below the floor.
@@ -124,7 +148,7 @@ impl RadioChannel {
             }
             arrivals.extend(self.reached[..count].iter().map(|&(i, draw)| {
                 let neighbour = &neighbours[i as usize];
-                neighbour.arrival(exponential.of(draw), self.rx_threshold)
+                neighbour.arrival(single.of(draw), self.rx_threshold)
             }));
         } else {
             for neighbour in neighbours {
@@ -133,6 +157,41 @@ impl RadioChannel {
                     arrivals.push(neighbour.arrival(factor, self.rx_threshold));
                 }
             }
+        }
+        self.repeat_fading(now_ns, sender, receiver, arrivals);
+    }
+
+    /// Replaces the arrival at `receiver` if its frame ended at `sender` within the coherence time:
+    /// the channel is the same both ways, and mean powers are, so the answer is as strong as what
+    /// it answers.
+    fn repeat_fading(
+        &mut self,
+        now_ns: u64,
+        sender: usize,
+        receiver: Option<usize>,
+        arrivals: &mut Vec<Arrival>,
+    ) {
+        // A radio that has sent no longer knows the channel from before.
+        let Some(heard) = self.heard.get_mut(sender).and_then(Option::take) else { return };
+        if receiver != Some(heard.from) || now_ns >= heard.ended_ns + self.coherence_ns {
+            return;
+        }
+        let (radio, link, power) = (heard.from as u32, heard.link, heard.power);
+        let again = Arrival { radio, link, power };
+        match arrivals.binary_search_by_key(&radio, |arrival| arrival.radio) {
+            Ok(at) => arrivals[at] = again,
+            Err(at) => arrivals.insert(at, again),
+        }
+    }
+
+    /// Notes how a frame of `sender`, which ends now, arrived.
+    pub(super) fn note_end(&mut self, now_ns: u64, sender: usize, arrivals: &[Arrival]) {
+        if self.heard.is_empty() {
+            return;
+        }
+        for &Arrival { radio, link, power } in arrivals {
+            let heard = Heard { from: sender, ended_ns: now_ns, link, power };
+            self.heard[radio as usize] = Some(heard);
         }
     }
 }

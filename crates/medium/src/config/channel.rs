@@ -111,6 +111,10 @@ pub struct RadioConfig {
     pub shadowing_db: f64,
     /// Fading from frame to frame.
     pub fading: Fading,
+    /// A frame that begins less than this after the end of a frame of its destination, with no
+    /// other frame in between, meets the fading of that frame again: CTS, ACK, and the data frame
+    /// after a CTS. Up to 1 s, ns. With 0 every frame has a fading of its own.
+    pub fading_coherence_ns: u64,
     /// The least power of a frame that is received, dBm.
     pub rx_threshold_dbm: f64,
     /// The least sum of power that makes the channel busy, dBm.
@@ -142,6 +146,7 @@ impl RadioConfig {
             path_loss,
             shadowing_db: 0.0,
             fading,
+            fading_coherence_ns: 0,
             rx_threshold_dbm: tx_power_dbm - path_loss.db(range_m),
             cs_threshold_dbm,
             interference_floor_dbm: cs_threshold_dbm,
@@ -221,6 +226,8 @@ impl RadioConfig {
             "transmit power and thresholds must be -120 to 40 dBm"
         } else if !(0.0..=30.0).contains(&self.shadowing_db) {
             "shadowing must be 0 to 30 dB"
+        } else if self.fading_coherence_ns > 1_000_000_000 {
+            "the coherence time of fading must be at most 1 s"
         } else if !(floor == f64::NEG_INFINITY || dbm(floor)) {
             "the interference floor must be -120 to 40 dBm, or minus infinity"
         } else if floor > self.rx_threshold_dbm.min(self.cs_threshold_dbm) {

@@ -27,6 +27,10 @@ pub enum MacConfig {
         /// Unicast frames of at least this length, MAC overhead included, use RTS and CTS, bytes.
         /// No frame does if `None`.
         rts_threshold_bytes: Option<usize>,
+        /// Greatest number of transmissions of a data frame after RTS and CTS
+        /// (dot11LongRetryLimit). The retry limit then holds for its RTS alone. If `None`, it holds
+        /// for both together.
+        long_retry_limit: Option<u32>,
     },
     /// Slotted access: a maximal set of radios without conflict sends in each slot.
     Slotted {

@@ -75,7 +75,7 @@ impl MediumConfig {
         Self {
             channel,
             reception: ReceptionConfig::default(),
-            mac: MacConfig::Dcf { rts_threshold_bytes: None },
+            mac: MacConfig::Dcf { rts_threshold_bytes: None, long_retry_limit: None },
             bit_rate_bps,
             links: BTreeMap::new(),
             phy,
@@ -146,10 +146,11 @@ impl MediumConfig {
     fn validate_timing(&self) -> Result<(), MediumError> {
         let phy = &self.phy;
         let second = 1_000_000_000;
-        let slot_ns = match self.mac {
-            MacConfig::Dcf { .. } => None,
-            MacConfig::Slotted { slot_ns, .. } => Some(slot_ns),
+        let (slot_ns, long_retry_limit) = match self.mac {
+            MacConfig::Dcf { long_retry_limit, .. } => (None, long_retry_limit),
+            MacConfig::Slotted { slot_ns, .. } => (Some(slot_ns), None),
         };
+        let retry_limits = [Some(self.retry_limit), long_retry_limit];
         let fault = if phy.sifs_ns >= phy.difs_ns {
             "SIFS must be shorter than DIFS"
         } else if phy.slot_ns == 0 || phy.sifs_ns == 0 {
@@ -158,8 +159,8 @@ impl MediumConfig {
             "no slot, space or preamble may last more than 1 s"
         } else if phy.cw_min > phy.cw_max || phy.cw_max > 65_535 {
             "the contention window must satisfy cw_min <= cw_max <= 65535"
-        } else if self.retry_limit == 0 || self.retry_limit > 255 {
-            "the retry limit must be 1 to 255"
+        } else if retry_limits.into_iter().flatten().any(|limit| limit == 0 || limit > 255) {
+            "retry limits must be 1 to 255"
         } else if self.mac_overhead_bytes > MAX_FRAME_BYTES {
             "the MAC overhead must be no more than the longest frame"
         } else if slot_ns.is_some_and(|slot_ns| slot_ns == 0 || slot_ns > 100 * second) {

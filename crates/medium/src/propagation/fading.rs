@@ -2,7 +2,8 @@
 //!
 //! Each frame has one factor for each receiver, independent of all others (block fading). Rayleigh
 //! fading gives exponentially distributed power, Nakagami-m fading gamma distributed power (T. S.
-//! Rappaport, "Wireless Communications", chapter 5; M. Nakagami, "The m-Distribution", 1960).
+//! Rappaport, "Wireless Communications", chapter 5; M. Nakagami, "The m-Distribution", 1960). The
+//! simulator GloMoSim (X. Zeng, R. Bagrodia, M. Gerla, PADS 1998) has a milder one of its own.
 
 use statrs::function::gamma::gamma_ur;
 
@@ -16,6 +17,10 @@ pub enum Fading {
     None,
     /// Many paths of similar strength: exponentially distributed power.
     Rayleigh,
+    /// What GloMoSim 2.02 calls Rayleigh fading: 5 log10(-(4 / pi) ln u) dB for a uniform u. The
+    /// power, instead of the amplitude, is Rayleigh distributed, so that swings in dB are half as
+    /// large.
+    Glomosim,
     /// Gamma distributed power. `m = 1` is Rayleigh fading; a larger `m` is milder.
     Nakagami {
         /// The shape of the distribution, 0.5 to 100.
@@ -29,6 +34,7 @@ impl Fading {
         match self {
             Self::None => f64::from(u8::from(x < 1.0)),
             Self::Rayleigh => libm::exp(-x),
+            Self::Glomosim => libm::exp(-std::f64::consts::FRAC_PI_4 * x * x),
             Self::Nakagami { .. } if x <= 0.0 => 1.0,
             Self::Nakagami { m } => gamma_ur(m, m * x),
         }
@@ -64,7 +70,7 @@ mod tests {
 
     #[test]
     fn quantiles_invert_the_distribution() {
-        for fading in [Fading::Rayleigh, Fading::Nakagami { m: 2.0 }] {
+        for fading in [Fading::Rayleigh, Fading::Glomosim, Fading::Nakagami { m: 2.0 }] {
             assert!((fading.exceeds(fading.exceeded_with(1e-6)) / 1e-6 - 1.0).abs() < 1e-6);
         }
         assert!((Fading::Rayleigh.exceeded_with(1e-6) - 13.8155).abs() < 1e-3);

@@ -5,6 +5,7 @@
 mod cell;
 mod dcf;
 mod drive;
+mod fading;
 mod kinds;
 mod mesh;
 mod monte_carlo;

@@ -2,7 +2,7 @@
 //!
 //! It follows only the backoff counter of each station, the next transmission, and the busy periods
 //! of the channel. Counters freeze in whole slots and resume after DIFS. Unicast senders that
-//! collided resume at the end of the ACK timeout, if the channel is idle then.
+//! collided resume at the end of the ACK or CTS timeout, if the channel is idle then.
 
 use ncmesh_medium::Phy;
 use rand_chacha::ChaCha8Rng;
@@ -22,6 +22,8 @@ pub(crate) struct Cell {
     phy: Phy,
     frame_ns: u64,
     ack_ns: u64,
+    /// Airtime of an RTS, if unicast frames are announced. Collisions then cost no more than that.
+    rts_ns: Option<u64>,
     /// Attempts of a unicast frame, or `None` for broadcast.
     attempts: Option<u32>,
 }
@@ -40,7 +42,12 @@ impl Cell {
     /// Creates a cell with frames of 1500 bytes and 36 bytes of overhead.
     pub(crate) fn new(phy: Phy, rate_bps: u64, attempts: Option<u32>) -> Self {
         let (frame_ns, ack_ns) = (phy.airtime_ns(1_536, rate_bps), phy.ack_airtime_ns(rate_bps));
-        Self { phy, frame_ns, ack_ns, attempts }
+        Self { phy, frame_ns, ack_ns, rts_ns: None, attempts }
+    }
+
+    /// Announces each frame by RTS and CTS. Control frames have the rate `rate_bps`.
+    pub(crate) fn with_rts(self, rate_bps: u64) -> Self {
+        Self { rts_ns: Some(self.phy.airtime_ns(20, rate_bps)), ..self }
     }
 
     /// Simulates `stations` that always have a frame, until `frames` transmissions.
@@ -63,9 +70,13 @@ impl Cell {
             let senders = cell.iter().filter(|station| due_ns(station) == start_ns).count() as u64;
             sent += senders;
             good += u64::from(senders == 1);
+            // What is sent first is the RTS, if there is one. A CTS is as long as an ACK.
             let answered = self.attempts.is_some() && senders == 1;
-            let answer_ns = if answered { phy.sifs_ns + self.ack_ns } else { 0 };
-            let frame_end_ns = start_ns + self.frame_ns;
+            let announced_ns = self.rts_ns.map_or(0, |_| phy.sifs_ns + self.ack_ns);
+            let data_ns = self.rts_ns.map_or(0, |_| phy.sifs_ns + self.frame_ns);
+            let answer_ns =
+                if answered { announced_ns + data_ns + phy.sifs_ns + self.ack_ns } else { 0 };
+            let frame_end_ns = start_ns + self.rts_ns.unwrap_or(self.frame_ns);
             now_ns = frame_end_ns + answer_ns;
 
             // The senders draw a new backoff, the others keep their remaining whole slots.

@@ -34,7 +34,7 @@ fn radios() -> impl Strategy<Value = MediumConfig> {
             config.reception.model = ReceptionModel::BitErrors;
         }
         config.reception.capture_db = capture.then_some(10.0);
-        config.mac = MacConfig::Dcf { rts_threshold_bytes: rts };
+        config.mac = MacConfig::Dcf { rts_threshold_bytes: rts, long_retry_limit: None };
         config.seed = seed;
         config
     })

@@ -85,6 +85,31 @@ fn interference_adds_up() {
 }
 
 #[test]
+fn signals_below_the_floor_are_not_added_up() {
+    // 1 receives 0 over 240 m. 2 and 3, 470 m from it and beyond its sensing range, are 11.7 dB
+    // weaker each, 8.7 dB together. They do not sense each other or 0.
+    let mut config = line(&[0.0; 4]);
+    let places = [[-240.0, 0.0], [0.0, 0.0], [332.4, 332.4], [332.4, -332.4]];
+    let ChannelConfig::Radio(radios) = &mut config.channel else { panic!("no positions") };
+    radios.positions = places.map(|[x, y]| [x, y, 0.0]).into();
+    let sensing_dbm = radios.cs_threshold_dbm;
+    let begins = [(0, 0), (1_000, 2), (1_000, 3)];
+    assert_eq!(play(config.clone(), &begins).0, [(0, 1)]);
+    let with_floor = |below_db: f64, begins: &[(u64, usize)]| {
+        let mut config = config.clone();
+        if let ChannelConfig::Radio(radios) = &mut config.channel {
+            radios.interference_floor_dbm = sensing_dbm - below_db;
+        }
+        play(config, begins).0
+    };
+    assert_eq!(with_floor(20.0, &begins), []);
+    assert_eq!(with_floor(20.0, &begins[..2]), [(0, 1)]);
+    // 40 log10(470 / 460) = 0.37 dB below the sensing threshold.
+    assert_eq!(with_floor(0.3, &begins), [(0, 1)]);
+    assert_eq!(with_floor(0.4, &begins), []);
+}
+
+#[test]
 fn of_frames_that_begin_together_the_strongest_is_received() {
     // 1 receives 0 from 100 m and 2 from 240 m, a difference of 15.2 dB. 0 and 2 sense each other,
     // but begin at the same instant.

@@ -17,7 +17,8 @@ const SLOT: u64 = 20 * US;
 
 fn medium(n: usize, pairs: &[(usize, usize, f64)], rts_threshold_bytes: usize) -> Medium {
     let mut config = MediumConfig::dot11b(links(n, pairs), 2_000_000);
-    config.mac = MacConfig::Dcf { rts_threshold_bytes: Some(rts_threshold_bytes) };
+    config.mac =
+        MacConfig::Dcf { rts_threshold_bytes: Some(rts_threshold_bytes), long_retry_limit: None };
     Medium::new(config).unwrap()
 }
 
@@ -89,6 +90,89 @@ fn a_hidden_terminal_that_hears_the_cts_waits_for_the_acknowledgment() {
     let wait = begins[1].1 - end - DIFS;
     assert!(begins[1].0 == 2 && wait.is_multiple_of(SLOT) && wait <= 31 * SLOT, "{begins:?}");
     assert_eq!(medium.statistics().total().frames_acked, 2);
+}
+
+#[test]
+fn who_hears_only_the_rts_waits_for_the_end_of_the_exchange() {
+    // 2 hears 0 but not 1. It requests the medium during the CTS, which it does not hear. The
+    // channel is idle for it, and would be for longer than any backoff if 0 did not go on.
+    let mut medium = medium(3, &[(0, 1, 0.0), (0, 2, 0.0)], 0);
+    medium.request(0, RadioId(0)).unwrap();
+    let end = RTS + SIFS + RESPONSE + SIFS + DATA + SIFS + RESPONSE;
+    let asks_at = RTS + SIFS + 100 * US;
+    let mut begins = Vec::new();
+    let mut asked = false;
+    while let Some(at_ns) = medium.poll_timeout() {
+        if !asked && at_ns > asks_at {
+            medium.request(asks_at, RadioId(2)).unwrap();
+            asked = true;
+            continue;
+        }
+        medium.handle_timeout(at_ns);
+        while let Some(output) = medium.poll_output() {
+            if let Output::Grant { radio, at_ns } = output {
+                begins.push((radio.0, at_ns));
+                let (access, frame) = (Access::Unicast(RadioId(0)), vec![7; 1_000].into());
+                let to_one = if radio.0 == 0 { Access::Unicast(RadioId(1)) } else { access };
+                medium.supply(at_ns, radio, to_one, frame).unwrap();
+            }
+        }
+    }
+    // It hears the data frame of 0, but neither the CTS nor the ACK of 1.
+    let wait = begins[1].1 - end - DIFS;
+    assert!(begins[1].0 == 2 && wait.is_multiple_of(SLOT) && wait <= 31 * SLOT, "{begins:?}");
+    assert_eq!(medium.statistics().total().frames_acked, 2);
+}
+
+/// Sends a frame whose first `lost_rts` RTSs are lost, and every data frame. Returns the report.
+fn with_losses(retry_limit: u32, long_retry_limit: Option<u32>, lost_rts: u64) -> (TxResult, u32) {
+    let mut config = MediumConfig::dot11b(links(2, &[(0, 1, 0.0)]), 2_000_000);
+    config.mac = MacConfig::Dcf { rts_threshold_bytes: Some(0), long_retry_limit };
+    config.retry_limit = retry_limit;
+    let mut medium = Medium::new(config).unwrap();
+    medium.request(0, RadioId(0)).unwrap();
+    loop {
+        // Between a CTS and the data frame that follows it, the link breaks.
+        let radios = &medium.statistics().radios;
+        let data_is_next = radios[1].cts_sent > radios[0].frames_sent;
+        let lost = data_is_next || radios[0].rts_sent < lost_rts;
+        medium.set_loss(RadioId(0), RadioId(1), f64::from(u8::from(lost))).unwrap();
+        medium.handle_timeout(medium.poll_timeout().unwrap());
+        while let Some(output) = medium.poll_output() {
+            match output {
+                Output::Grant { radio, at_ns } => {
+                    let access = Access::Unicast(RadioId(1));
+                    medium.supply(at_ns, radio, access, vec![7; 1_000].into()).unwrap();
+                }
+                Output::Report { result, attempts, .. } => return (result, attempts),
+                Output::Deliver { .. } => panic!("the data frame arrived"),
+            }
+        }
+    }
+}
+
+#[test]
+fn retries_of_rts_and_of_data_have_limits_of_their_own() {
+    // One limit for both together: three RTSs and four data frames.
+    assert_eq!(with_losses(7, None, 3), (TxResult::Failed, 7));
+    // Four data frames, however many RTSs were lost before, up to the short limit.
+    assert_eq!(with_losses(7, Some(4), 0), (TxResult::Failed, 4));
+    assert_eq!(with_losses(7, Some(4), 6), (TxResult::Failed, 10));
+    assert_eq!(with_losses(7, Some(4), 7), (TxResult::Failed, 7));
+    assert_eq!(with_losses(4, Some(9), 2), (TxResult::Failed, 11));
+    let mut config = MediumConfig::dot11b(links(2, &[]), 2_000_000);
+    config.mac = MacConfig::Dcf { rts_threshold_bytes: Some(0), long_retry_limit: Some(0) };
+    assert!(config.validate().is_err());
+}
+
+#[test]
+fn a_frame_below_the_threshold_has_the_short_limit() {
+    let mut config = MediumConfig::dot11b(links(2, &[]), 2_000_000);
+    config.mac = MacConfig::Dcf { rts_threshold_bytes: Some(2_000), long_retry_limit: Some(2) };
+    let mut medium = Medium::new(config).unwrap();
+    medium.request(0, RadioId(0)).unwrap();
+    let trace = run(&mut medium, u64::MAX, unicast(1));
+    assert_eq!(report(&trace).1, 7);
 }
 
 #[test]

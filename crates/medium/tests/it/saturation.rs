@@ -1,7 +1,7 @@
 //! A single collision domain with saturated stations and 1500-byte frames, compared with an exact
 //! slot-level Monte Carlo simulation.
 
-use crate::cell::measure;
+use crate::cell::{measure, measure_rts};
 use crate::monte_carlo::Cell;
 use ncmesh_medium::Phy;
 
@@ -38,6 +38,28 @@ fn unicast_802_11b_matches_monte_carlo() {
 #[test]
 fn unicast_802_11a_matches_monte_carlo() {
     compare(Phy::DOT11A, 6_000_000, Some(7), 0.005);
+}
+
+/// Compares medium and Monte Carlo with RTS and CTS. The collision probability is that of RTSs.
+fn compare_rts(phy: Phy, rate_bps: u64) {
+    for stations in [1, 2, 5, 10, 20, 50] {
+        let cell = Cell::new(phy, rate_bps, Some(7)).with_rts(rate_bps);
+        let expected = cell.saturate(stations, 3_000_000);
+        let measured = measure_rts(phy, rate_bps, stations, 7, SECONDS);
+        let (p, s) = (measured.collided - expected.collided, measured.mbps / expected.mbps - 1.0);
+        let ok = p.abs() <= 0.005 && s.abs() <= 0.01;
+        assert!(ok, "{stations} stations: {measured:?}, Monte Carlo {expected:?}");
+    }
+}
+
+#[test]
+fn rts_and_cts_802_11b_match_monte_carlo() {
+    compare_rts(Phy::DOT11B, 2_000_000);
+}
+
+#[test]
+fn rts_and_cts_802_11a_match_monte_carlo() {
+    compare_rts(Phy::DOT11A, 6_000_000);
 }
 
 /// Compares the Monte Carlo with the results of an independent one (p, S in Mbit/s).

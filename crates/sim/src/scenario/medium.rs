@@ -24,6 +24,7 @@ pub(super) struct Medium {
     #[serde(default)]
     mac: MacName,
     rts_threshold_bytes: Option<usize>,
+    long_retry_limit: Option<u32>,
     #[serde(default)]
     conflict: ConflictName,
     #[serde(default)]
@@ -120,6 +121,7 @@ enum FadingName {
     #[default]
     None,
     Rayleigh,
+    Glomosim,
     Nakagami,
 }
 
@@ -142,6 +144,8 @@ pub(super) struct Propagation {
     fading: FadingName,
     #[serde(default = "one")]
     nakagami_m: f64,
+    #[serde(default)]
+    fading_coherence_us: u64,
     interference_floor_dbm: Option<f64>,
 }
 
@@ -214,7 +218,10 @@ impl Medium {
 
         // A slot lasts as long as the longest frame, so that one frame fits any slot.
         config.mac = match self.mac {
-            MacName::Dcf => MacConfig::Dcf { rts_threshold_bytes: self.rts_threshold_bytes },
+            MacName::Dcf => MacConfig::Dcf {
+                rts_threshold_bytes: self.rts_threshold_bytes,
+                long_retry_limit: self.long_retry_limit,
+            },
             MacName::Slotted => MacConfig::Slotted {
                 slot_ns: phy.airtime_ns(mtu.saturating_add(config.mac_overhead_bytes), rate_bps),
                 conflict: match self.conflict {
@@ -281,6 +288,7 @@ impl Propagation {
         let fading = match self.fading {
             FadingName::None => Fading::None,
             FadingName::Rayleigh => Fading::Rayleigh,
+            FadingName::Glomosim => Fading::Glomosim,
             FadingName::Nakagami => Fading::Nakagami { m: self.nakagami_m },
         };
         let (path_loss, ranges) = (self.path_loss(), (self.range_m, self.sensing_range_m));
@@ -290,6 +298,7 @@ impl Propagation {
             radios = radios.at_power(dbm);
         }
         radios.shadowing_db = self.shadowing_db;
+        radios.fading_coherence_ns = self.fading_coherence_us.saturating_mul(1_000);
         if let Some(dbm) = self.interference_floor_dbm {
             radios.interference_floor_dbm = dbm;
         }

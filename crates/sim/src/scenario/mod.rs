@@ -16,7 +16,7 @@
 //! [medium]
 //! phy = "802.11b"                          # or "802.11a" (and pure 802.11g)
 //! bit_rate = "2M"                          # bit/s
-//! # mac = "dcf" | "slotted", conflict, order, rts_threshold_bytes,
+//! # mac = "dcf" | "slotted", conflict, order, rts_threshold_bytes, long_retry_limit,
 //! # sense = "audible" | "everyone", bursts, link_power, retry_limit, mac_overhead_bytes,
 //! # cw_min, cw_max, mtu, overhear_unicast
 //!

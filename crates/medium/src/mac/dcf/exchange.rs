@@ -189,8 +189,6 @@ impl Dcf {
     /// Ends the wait of `radio` for a response: continues the exchange, retries, or gives up.
     pub(super) fn end_wait(&mut self, context: &mut Context<'_>, radio: usize, answered: bool) {
         let station = &mut self.stations[radio];
-        let attempts = station.outgoing.as_ref().map_or(0, |frame| frame.attempts);
-        let counters = &mut context.air.statistics.radios[radio];
         let awaits_cts =
             matches!(station.state, State::AwaitingResponse { response: Response::Cts, .. });
 
@@ -201,15 +199,33 @@ impl Dcf {
             let due_ns = context.now_ns + self.timing.sifs_ns;
             self.events.push(Reverse((due_ns, Event::DataDue { radio })));
         } else if answered {
-            counters.frames_acked += 1;
+            context.air.statistics.radios[radio].frames_acked += 1;
             self.finish(context, radio, TxResult::Acked);
-        } else if attempts >= self.retry_limit {
-            counters.frames_failed += 1;
+        } else if self.note_failure(radio, awaits_cts) {
+            context.air.statistics.radios[radio].frames_failed += 1;
             self.finish(context, radio, TxResult::Failed);
         } else {
-            station.double_window(self.phy.cw_max);
+            self.stations[radio].double_window(self.phy.cw_max);
             self.back_off(context.now_ns, radio);
         }
+    }
+
+    /// Counts an attempt of `radio` without an answer. Returns whether a retry limit is reached.
+    fn note_failure(&mut self, radio: usize, awaits_cts: bool) -> bool {
+        let Some(outgoing) = &mut self.stations[radio].outgoing else {
+            return true;
+        };
+        let Some(long_retry_limit) = self.long_retry_limit else {
+            return outgoing.attempts >= self.retry_limit;
+        };
+
+        // The short retry counter counts RTSs and frames that need none, the long one data frames
+        // after RTS and CTS (10.3.4.4).
+        let bytes = outgoing.frame.len() + self.mac_overhead_bytes;
+        let is_long = self.rts_threshold_bytes.is_some_and(|least| bytes >= least);
+        outgoing.long_failures += u32::from(is_long && !awaits_cts);
+        let short_failures = outgoing.attempts - outgoing.long_failures;
+        short_failures >= self.retry_limit || outgoing.long_failures >= long_retry_limit
     }
 
     /// Reports on the frame, resets the contention window and starts the post-backoff.

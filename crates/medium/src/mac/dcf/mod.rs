@@ -1,9 +1,9 @@
 //! CSMA/CA, the distributed coordination function (IEEE 802.11-2016, 10.3).
 //!
 //! Modelled: carrier sense with DIFS and EIFS, backoff with freeze and resume, post-backoff, ACK
-//! after SIFS, doubling of the contention window, retry limit, RTS and CTS, NAV. Not modelled:
-//! fragments, rate adaptation, separate limits for short and long frames, and the reset of a NAV
-//! that an RTS without a CTS has set (optional by 10.3.2.4).
+//! after SIFS, doubling of the contention window, retry limits for short and long frames, RTS and
+//! CTS, NAV. Not modelled: fragments, rate adaptation, and the reset of a NAV that an RTS without a
+//! CTS has set (optional by 10.3.2.4).
 //!
 //! Two readings of the standard:
 //! - A request on a channel that has been idle for less than DIFS draws a backoff, as a request on
@@ -85,6 +85,7 @@ pub(crate) struct Dcf {
     timing: Timing,
     rts_threshold_bytes: Option<usize>,
     retry_limit: u32,
+    long_retry_limit: Option<u32>,
     overhear_unicast: bool,
     stations: Vec<Station>,
     contention: Contention,
@@ -99,7 +100,11 @@ pub(crate) struct Dcf {
 
 impl Dcf {
     /// Creates the stations of a validated `config`.
-    pub(crate) fn new(config: &MediumConfig, rts_threshold_bytes: Option<usize>) -> Self {
+    pub(crate) fn new(
+        config: &MediumConfig,
+        rts_threshold_bytes: Option<usize>,
+        long_retry_limit: Option<u32>,
+    ) -> Self {
         let (phy, rate_bps) = (config.phy, config.bit_rate_bps);
         let station = |radio| Station::new(config.seed, radio, phy.cw_min);
         Self {
@@ -114,6 +119,7 @@ impl Dcf {
             },
             rts_threshold_bytes,
             retry_limit: config.retry_limit,
+            long_retry_limit,
             overhear_unicast: config.overhear_unicast,
             stations: (0..config.radios()).map(station).collect(),
             contention: Contention::new(config.radios(), phy),

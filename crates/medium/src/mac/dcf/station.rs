@@ -49,6 +49,8 @@ pub(super) struct Outgoing {
     pub(super) frame: Arc<[u8]>,
     /// Number of attempts so far.
     pub(super) attempts: u32,
+    /// Number of those whose data frame, sent after RTS and CTS, was not acknowledged.
+    pub(super) long_failures: u32,
     /// Number of the latest attempt among those of all stations.
     pub(super) attempt: u64,
     /// Airtime of all attempts, ns.
@@ -60,7 +62,15 @@ pub(super) struct Outgoing {
 impl Outgoing {
     /// Creates a frame without attempts.
     pub(super) fn new(access: Access, frame: Arc<[u8]>) -> Self {
-        Self { access, frame, attempts: 0, attempt: 0, airtime_ns: 0, received: false }
+        Self {
+            access,
+            frame,
+            attempts: 0,
+            long_failures: 0,
+            attempt: 0,
+            airtime_ns: 0,
+            received: false,
+        }
     }
 }
 
