@@ -1,5 +1,5 @@
-//! Fading as GloMoSim 2.02 has it, and fading that lasts for an exchange, compared with a Monte Carlo
-//! in decibels and with closed forms.
+//! Fading as GloMoSim 2.02 has it, and fading that lasts for an exchange, compared with a Monte
+//! Carlo simulation in decibels and with closed forms.
 
 use ncmesh_medium::{
     Access, ChannelConfig, Fading, MacConfig, Medium, MediumConfig, PathLoss, Phy, RadioConfig,
