@@ -184,7 +184,6 @@ def test_a_failed_piece_is_reported(tmp_path, monkeypatch, capsys):
 def test_list_names_every_figure(capsys):
     assert main(["reproduce", "list"]) == 0
     figures = ["fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8-9", "fig8-9-equal"]
-    figures += ["fig4-short", "fig5-short", "fig6-short", "fig7-short"]
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     cross = [f"core-fig{number}" for number in (3, 4, 5, 7, 9, 10)]
     mmu = ("fig4", "bounds", "table2", "fig6-slotted", "fig6", "fig6-cpu", "fig7")
