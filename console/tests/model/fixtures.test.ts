@@ -1,9 +1,11 @@
 /** Recordings of the simulator give the figures that its command printed. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { expect, it } from "vitest";
-import type { Run } from "../../src/model/run";
-import { throughputGain } from "../../src/model/reports/coding";
+import { parseMessage } from "../../src/model/check";
+import { Run } from "../../src/model/run";
+import { completionGain, throughputGain } from "../../src/model/reports/coding";
 import { flowRows, throughput } from "../../src/model/reports/flows";
 import { completion, transferRows } from "../../src/model/reports/transfers";
 import { readRecording } from "../../src/sources/lines";
@@ -29,9 +31,23 @@ it("has the throughput of both flows and the gain of coding", async () => {
 it("has the time until the last receiver has a file", async () => {
   const run = await read("building-cascade");
   expect(completion(run, 0)).toBeCloseTo(34.7, 0);
+  expect(completionGain(run, run, 0)).toEqual({ gain: 1, isBound: false });
   run.moveTo(Infinity);
   const [transfer] = transferRows(run);
   expect(transfer!.receivers.map(({ name, share }) => [name, share])).toEqual(
     ["n05", "n09", "n14", "n20"].map((name) => [name, 1]),
   );
+});
+
+it("says what the gain is at least if the baseline does not complete a file", async () => {
+  const run = await read("building-cascade");
+  const cut = new Run("cut");
+  const bytes = readFileSync(join(import.meta.dirname, "../fixtures/building-cascade.ncrec"));
+  for (const line of gunzipSync(bytes).toString().split("\n").slice(0, 500)) {
+    cut.push(parseMessage(line));
+  }
+  const { gain, isBound } = completionGain(cut, run, 0);
+  expect(isBound).toBe(true);
+  expect(gain).toBeCloseTo((cut.timeline.end - 10.5) / 34.7, 1);
+  expect(completionGain(run, cut, 0).gain).toBeNull();
 });

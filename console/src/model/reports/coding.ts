@@ -19,9 +19,19 @@ export function throughputGain(baseline: Run, coded: Run): number | null {
   return quotient(throughput(coded, null), throughput(baseline, null));
 }
 
-/** Returns how many times sooner the last receiver has a file; null if one never has it. */
-export function completionGain(baseline: Run, coded: Run, place: number): number | null {
-  return quotient(completion(baseline, place), completion(coded, place));
+/**
+ * Returns how many times sooner the last receiver has a file. If the baseline never completes it,
+ * this is what the gain is at least. Null if the second run does not complete it.
+ */
+export function completionGain(
+  baseline: Run,
+  coded: Run,
+  place: number,
+): { gain: number | null; isBound: boolean } {
+  const time = completion(baseline, place);
+  const spent = baseline.timeline.end - (baseline.track.began[place] ?? baseline.timeline.end);
+  const gain = quotient(time ?? spent, completion(coded, place));
+  return { gain, isBound: time === null };
 }
 
 /** Returns the flows and transfers that two runs have in common, over their whole time. */

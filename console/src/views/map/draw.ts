@@ -275,7 +275,7 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, points: Poin
   const hasNames = points.length <= NAMED || scene.view.scale > 12;
   context.textAlign = "center";
   context.textBaseline = "top";
-  meta.nodes.forEach(({ id, name }, row) => {
+  meta.nodes.forEach(({ id }, row) => {
     const { x, y } = points[row] as Point;
     if (x < -50 || y < -50 || x > scene.width + 50 || y > scene.height + 50) return;
     const isUp = state.nodes.up[row] === 1;
@@ -301,6 +301,13 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, points: Poin
       context.arc(x, y, size + 6, 0, 2 * Math.PI);
       context.stroke();
     }
+  });
+
+  // Names come last, so that no node hides one.
+  meta.nodes.forEach(({ id, name }, row) => {
+    const { x, y } = points[row] as Point;
+    const role = ends?.get(id);
+    const isUp = state.nodes.up[row] === 1;
     const isNamed = ends ? points.length <= FEW || role : hasNames || id === selected;
     if (!isNamed) return;
     const text = (isUp ? "" : "✕ ") + (name.length > 24 ? `${name.slice(0, 23)}…` : name);
