@@ -33,7 +33,7 @@ struct Demo {
 
 const DEMOS: [Demo; 3] = [
     Demo { name: "cross", schemes: ["forward", "braid"], seconds: Some(10) },
-    Demo { name: "building", schemes: ["etx_unicast", "cascade"], seconds: None },
+    Demo { name: "building", schemes: ["tree_flood", "cascade"], seconds: None },
     Demo { name: "hub", schemes: ["forward", "braid"], seconds: Some(10) },
 ];
 
