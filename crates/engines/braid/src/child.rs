@@ -31,6 +31,11 @@ const DOUBLE_AFTER: f64 = 1.5;
 const LEAST_CHANCE: f64 = 0.05;
 /// Answers that should have come from which on it is asked by frames without packets.
 const SILENT: f64 = 1.5;
+/// While more packets are to come it is asked once so many of those sent should be missing there,
+/// were sent since it was heard, or packet times passed since then.
+const UNCERTAIN: f64 = 0.3;
+const UNASKED: f64 = 8.0;
+const UNASKED_TIMES: f64 = 24.0;
 /// It gets only polls once this many answers should have arrived and none did.
 const MISSING_ANSWERS: f64 = 4.0;
 /// Packets that arrive there without its being heard, at most.
@@ -78,6 +83,8 @@ pub(crate) struct Child {
     lost_at: Option<Instant>,
     /// When it was asked by a packet that is no repetition, if it was not heard since.
     asked_at: Option<Instant>,
+    /// Whether it was asked, again or not, since it was heard.
+    is_asked: bool,
     /// Time until its answers: mean, and mean difference from that.
     answers_in: DurationAverage,
     answers_vary: DurationAverage,
@@ -105,6 +112,7 @@ impl Child {
             sent_at: now,
             lost_at: None,
             asked_at: None,
+            is_asked: false,
             answers_in: DurationAverage::default(),
             answers_vary: DurationAverage::default(),
             paired: Vec::new(),
@@ -140,6 +148,7 @@ impl Child {
         self.skip_to(given_up);
         (self.number, self.heard_at, self.pending) = (Some(number), now, 0.0);
         self.unanswered = 0;
+        self.is_asked = false;
         if let Some(at) = self.asked_at.take() {
             let (took, mean) = (now.since(at), self.answers_in.value());
             self.answers_vary.add(took.max(mean) - took.min(mean));
@@ -241,6 +250,17 @@ impl Child {
         (known as f64 - self.delivery() * self.pending).max(0.0)
     }
 
+    /// Returns whether it is to be asked though more packets follow the one that is sent now, after
+    /// which `missing` packets of those sent should be missing there. An answer that is awaited
+    /// tells of that one, too.
+    pub(crate) fn is_uncertain(&self, missing: f64, packet_time: Duration, now: Instant) -> bool {
+        let unheard = now.since(self.heard_at);
+        !self.is_asked
+            && (missing >= UNCERTAIN
+                || self.pending + 1.0 >= UNASKED
+                || unheard >= packet_time.mul_f64(UNASKED_TIMES))
+    }
+
     /// Returns how much is expected to wait there for its own next hop. It sends on what it gets,
     /// even where that is not heard.
     pub(crate) fn backlog(&self, packet_time: Duration, now: Instant) -> f64 {
@@ -318,7 +338,11 @@ impl Child {
             None if asks => Some(now),
             earlier => earlier,
         };
-        self.lost_at = Some(now + self.pause(asks, packet_time).mul_f64(1.0 + jitter));
+        // A packet that does not ask does not put off the answer that is awaited.
+        let lost_at = now + self.pause(asks, packet_time).mul_f64(1.0 + jitter);
+        let awaited = self.lost_at.filter(|_| self.is_asked && !asks);
+        self.lost_at = Some(awaited.map_or(lost_at, |awaited| awaited.min(lost_at)));
+        self.is_asked |= asks;
     }
 
     /// Notes that packets before `needs` are given up.

@@ -94,6 +94,8 @@ pub(crate) struct Flow {
     pub heard_at: Instant,
     /// Whether so much waits here that the node before this one waits for room.
     was_full: bool,
+    /// Whether more packets waited, here or on the way here, when one was sent last.
+    more: bool,
     route: Route,
 }
 
@@ -128,6 +130,7 @@ impl Flow {
             sent_at: now,
             heard_at: now,
             was_full: false,
+            more: false,
             route: Route::default(),
         }
     }
@@ -159,6 +162,7 @@ impl Flow {
             collides: self.child.as_ref().is_some_and(Child::collides),
             feeds: next.is_some_and(|next| next != self.id.destination),
             ends: self.role == Role::Destination,
+            more: self.more,
         }
     }
 
@@ -529,7 +533,13 @@ impl Flow {
         let child = self.child.as_mut()?;
         let repeats = child.is_overdue(now);
         let carries = next != Next::Ask;
-        let poll = repeats || !carries || child.lacks(known) - child.delivery() <= MARGIN;
+        // The last packet for now asks. If more are on their way, one of several is enough, for
+        // answers collide with packets of nodes that do not hear them.
+        let missing = child.lacks(known) - child.delivery();
+        let is_last = missing <= MARGIN;
+        self.more = !is_last || self.upstream.has_more(now);
+        let asks = is_last && (!self.more || child.is_uncertain(missing, packet_time, now));
+        let poll = repeats || !carries || asks;
         child.note_sent((carries, repeats, poll), rng::unit(random), packet_time, now);
         self.sent_at = now;
         self.number = self.number.wrapping_add(1);

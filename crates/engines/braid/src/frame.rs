@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub feeds: bool,
     /// Whether it is the destination.
     pub ends: bool,
+    /// Whether more packets of the flow wait, there or on the way there.
+    pub more: bool,
 }
 
 impl State {
@@ -41,6 +43,7 @@ impl State {
     const FEEDS: u8 = 1;
     const ENDS: u8 = 2;
     const COLLIDES: u8 = 8;
+    const MORE: u8 = 16;
     /// In place of `turn`: there are no turns.
     pub(crate) const NO_TURNS: u8 = u8::MAX;
 
@@ -59,12 +62,13 @@ impl State {
     }
 
     fn write(self, bits: u8, w: &mut Writer<'_>) {
-        let Self { needs, leads, backlog, turn, collides, feeds, ends } = self;
+        let Self { needs, leads, backlog, turn, collides, feeds, ends, more } = self;
         let feeds = if feeds { Self::FEEDS } else { 0 };
         let ends = if ends { Self::ENDS } else { 0 };
         let collides = if collides { Self::COLLIDES } else { 0 };
+        let more = if more { Self::MORE } else { 0 };
         w.u32(needs).u32(leads).u8(backlog).u8(turn.unwrap_or(Self::NO_TURNS));
-        w.u8(feeds | ends | collides | bits);
+        w.u8(feeds | ends | collides | more | bits);
     }
 
     /// Returns the state and the bits that are not its own.
@@ -75,9 +79,9 @@ impl State {
             return Err(Malformed);
         }
         let (feeds, ends) = (bits & Self::FEEDS != 0, bits & Self::ENDS != 0);
-        let collides = bits & Self::COLLIDES != 0;
-        let state = Self { needs, leads, backlog, turn, collides, feeds, ends };
-        Ok((state, bits & !(Self::FEEDS | Self::ENDS | Self::COLLIDES)))
+        let (collides, more) = (bits & Self::COLLIDES != 0, bits & Self::MORE != 0);
+        let state = Self { needs, leads, backlog, turn, collides, feeds, ends, more };
+        Ok((state, bits & !(Self::FEEDS | Self::ENDS | Self::COLLIDES | Self::MORE)))
     }
 }
 

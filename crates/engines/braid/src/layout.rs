@@ -34,6 +34,7 @@ const HEAD: Part = Part::Include(&[
         bits("ends", 2, "Ends", "the sender is the destination"),
         bits("asks", 4, "Asks", "the next hop is to report"),
         bits("collides", 8, "Collides", "what the sender sends collides at its next hop"),
+        bits("more", 16, "More", "further packets wait at the sender, or on the way to it"),
     ]),
     field(
         u32("oldest", "Oldest packet", "packets before it come no more from the sender")
@@ -91,6 +92,7 @@ pub(crate) const LAYOUTS: &[Layout] = &[
                 bits("feeds", 1, "Feeds", "the child's next hop sends on what it gets"),
                 bits("ends", 2, "Ends", "the child is the destination"),
                 bits("collides", 8, "Collides", "what the child sends collides at its next hop"),
+                bits("more", 16, "More", "further packets wait at the child, or on the way to it"),
             ]),
         ],
     },

@@ -75,12 +75,12 @@ fn golden_frames() {
         parent: NodeId(2),
         child: NodeId(4),
         number: 9,
-        state: State { collides: true, ends: true, ..state(7, 5) },
+        state: State { collides: true, ends: true, more: true, ..state(7, 5) },
     };
     let mut body = Vec::new();
     report.write(&mut body);
     let golden =
-        [0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 3, 0, 2, 0, 4, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 0, 255, 10];
+        [0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 3, 0, 2, 0, 4, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 0, 255, 26];
     assert_eq!(body, golden);
     assert_eq!(Report::parse(&body), Ok(report));
     for end in 0..body.len() {
@@ -310,6 +310,26 @@ fn a_relay_sends_packets_on_as_they_are_and_repairs_what_was_lost() {
     assert_eq!(bench.drain(), [(1, 3)]);
     bench.report(3, 2, state(5, 0));
     assert_eq!(bench.drain(), []);
+}
+
+/// Nine of ten packets should arrive, so after the fourth 0.4 of one should be missing.
+#[test]
+fn a_relay_asks_after_each_packet_unless_more_are_on_their_way() {
+    let asks = |more| {
+        let mut bench = Bench::new(2);
+        let change = Header { state: State { more, ..header(0).state }, ..header(0) };
+        let sent = (0..6).filter_map(|number| {
+            bench.now = bench.now + PACKET_TIME;
+            bench.data((1, 2), Header { number: number as u16, ..change }, &plain(number));
+            let (_, body) = bench.fill()?;
+            let (header, _) = Header::parse(&body).unwrap();
+            assert_eq!(header.state.more, more);
+            Some(header.poll)
+        });
+        sent.collect::<Vec<_>>()
+    };
+    assert_eq!(asks(false), [true; 6]);
+    assert_eq!(asks(true), [false, false, false, true, false, false]);
 }
 
 #[test]
@@ -544,7 +564,8 @@ proptest! {
             }
             let (turn, collides) = (Some(byte).filter(|byte| *byte < 200), leads & 1 == 1);
             let (needs, backlog, feeds) = (oldest / 2, byte, true);
-            let state = State { needs, leads, backlog, turn, collides, feeds, ends: false };
+            let (ends, more) = (false, byte & 1 == 1);
+            let state = State { needs, leads, backlog, turn, collides, feeds, ends, more };
             let number = (leads >> 8) as u16;
             let change = Header { state, number, poll: byte > 99, ..header(oldest) };
             match what {

@@ -62,6 +62,11 @@ impl Upstream {
         self.parent.filter(|_| is_recent && self.parent_state.backlog > 0)
     }
 
+    /// Returns whether more packets wait there, or on the way there, by what that node said lately.
+    pub(crate) fn has_more(&self, now: Instant) -> bool {
+        now.since(self.heard_at) < LATELY && self.parent_state.more
+    }
+
     /// Lets a report go out at `at`, unless one is due before.
     pub(crate) fn report(&mut self, at: Instant) {
         self.report.request(at);
