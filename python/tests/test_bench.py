@@ -235,6 +235,13 @@ def test_wrong_input_is_told_in_a_line(tmp_path, capsys, arguments, message):
     assert error.count("\n") == 1
 
 
+def test_help_names_cases_with_a_percent_sign(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run("--help")
+    assert not stopped.value.code
+    assert '"UDP at 90 %"' in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("arguments", [("--instances", 0), ("--floor", "x"), ("--jobs", -1)])
 def test_wrong_numbers_are_told(capsys, arguments):
     with pytest.raises(SystemExit) as stopped:

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--schemes", nargs="+", metavar="SCHEME", help="[default: all]")
     cases = [case for service in SERVICES.values() for case in service.receivers]
     what.add_argument(
-        "--cases", nargs="+", metavar="CASE", help=f"[default: all of {_quoted(cases)}]"
+        "--cases", nargs="+", metavar="CASE", help=f"[default: all of {_in_help(_quoted(cases))}]"
     )
     what.add_argument(
         "--instances",
@@ -253,6 +253,11 @@ def _command(args: argparse.Namespace) -> str:
 
 def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
+
+
+def _in_help(text: str) -> str:
+    """Return a text for argparse, which takes a percent sign for the start of a name."""
+    return text.replace("%", "%%")
 
 
 def _instances(text: str) -> int:
