@@ -2,6 +2,7 @@
 
 use super::child::Child;
 use super::frame::{Header, LAST, State, WIDTH};
+use super::next::Next;
 use super::route::Route;
 use super::symbol;
 use super::upstream::Upstream;
@@ -43,17 +44,6 @@ pub(crate) enum Role {
     Destination,
     /// It only overhears packets, to take them out of pairs.
     Listener,
-}
-
-/// What to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// A packet as it is.
-    Plain(u32),
-    /// A combination of what the next hop lacks.
-    Repair,
-    /// No packet, only a question.
-    Ask,
 }
 
 /// A flow at a node.

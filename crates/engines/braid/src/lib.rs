@@ -30,6 +30,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | `flow` | a flow at one node: what it has, and what it sends next |
+//! | `next` | the kinds of frames that it chooses from |
 //! | `child` | the next hop: what it has, and what should have arrived |
 //! | `upstream` | when the node before this one is told |
 //! | `route` | which node is the next hop |
@@ -43,6 +44,7 @@ mod config;
 mod flow;
 mod frame;
 mod layout;
+mod next;
 mod pairs;
 mod route;
 mod status;
@@ -54,7 +56,7 @@ mod upstream;
 mod tests;
 
 pub use config::BraidConfig;
-use flow::{Flow, Next};
+use flow::Flow;
 use frame::{Header, PAIR, Pair, REPORT, Report, State};
 use ncmesh_code::Coded;
 use ncmesh_engine::counters::{DropReason, Payload};
@@ -72,6 +74,7 @@ use ncmesh_engine::{
     Class, Context, Engine, Filled, Frame, Offer, Summary, TunnelEngine, TxReport,
 };
 use ncmesh_wire::{NodeId, ServiceId};
+use next::Next;
 use std::collections::BTreeMap;
 use turns::Turns;
 
@@ -188,13 +191,10 @@ impl Braid {
             Some(pair.without(&flow.express(coded)?, i))
         });
         for ((header, _), coded) in pair.parts.into_iter().zip(separated) {
-            if header.next_hop == cx.me {
-                match coded {
-                    Some(_) => self.coding.decoded += 1,
-                    None => self.coding.undecodable += 1,
-                }
-            }
-            if coded.is_none() && header.next_hop == cx.me {
+            if header.next_hop == cx.me && coded.is_some() {
+                self.coding.decoded += 1;
+            } else if header.next_hop == cx.me {
+                self.coding.undecodable += 1;
                 cx.counters.drop(DropReason::Undecodable);
             }
             self.handle_data(cx, sender, header, coded);

@@ -1,6 +1,7 @@
 //! Which packets of two flows go in one frame.
 
-use super::flow::{Flow, Next};
+use super::flow::Flow;
+use super::next::Next;
 use super::{Braid, Ends};
 use ncmesh_engine::Context;
 use ncmesh_engine::time::Instant;
