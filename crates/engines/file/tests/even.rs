@@ -14,7 +14,8 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{Metric, Topology};
 use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_engine_file::multicast::{
-    FileMulticast, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, frame,
+    ChildWait, FileMulticast, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching,
+    frame,
 };
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, ServiceId};
@@ -104,7 +105,7 @@ impl Scheme for Even {
         Switching::RoundRobin
     }
 
-    fn overhear_timeout(&self) -> Option<f64> {
+    fn child_wait(&self) -> Option<ChildWait> {
         None
     }
 

@@ -17,8 +17,8 @@ mod plan;
 mod tests;
 
 use crate::multicast::{
-    FileMulticast, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, Upstream,
-    frame,
+    ChildWait, FileMulticast, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching,
+    Upstream, frame,
 };
 pub use config::{MoreConfig, Prune};
 use ncmesh_engine::registry::{Constructor, Entry};
@@ -91,7 +91,7 @@ impl Scheme for More {
         Switching::StopAndWait
     }
 
-    fn overhear_timeout(&self) -> Option<f64> {
+    fn child_wait(&self) -> Option<ChildWait> {
         None
     }
 

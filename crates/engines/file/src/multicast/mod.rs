@@ -42,4 +42,4 @@ mod status;
 pub use engine::{FileMulticast, PacketConfig};
 pub use layout::{LAYOUTS, LAYOUTS_BY_RANK};
 pub use routing::{Cast, Forwarder, Forwarding, Hop, Routing, Upstream};
-pub use scheme::{Plan, Scheme, Switching};
+pub use scheme::{ChildWait, Plan, Scheme, Switching};

@@ -30,6 +30,16 @@ pub struct Plan {
     pub children_credit: f64,
 }
 
+/// Longest wait of a source for the transmission of a child.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChildWait {
+    /// Packet times for each transmission that the packet sent last triggers at the children
+    /// (Pacifier, III-B).
+    pub factor: f64,
+    /// Whether the source learns how long children take, and waits no longer than that.
+    pub is_learned: bool,
+}
+
 /// A file-multicast scheme.
 pub trait Scheme {
     /// Returns its name in configuration, commands and results.
@@ -44,10 +54,9 @@ pub trait Scheme {
     /// Returns when the source leaves a batch.
     fn switching(&self) -> Switching;
 
-    /// Returns how long the source waits to overhear a child before it sends the next packet:
-    /// packet times for each transmission that the packet sent last triggers at its children
-    /// (Pacifier, III-B). `None` if it does not limit its rate.
-    fn overhear_timeout(&self) -> Option<f64>;
+    /// Returns how long the source waits to overhear a child before it sends the next packet.
+    /// `None` if it does not limit its rate.
+    fn child_wait(&self) -> Option<ChildWait>;
 
     /// Returns the packets of a full batch (k).
     fn batch_size(&self) -> u8;

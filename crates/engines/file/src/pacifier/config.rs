@@ -36,6 +36,9 @@ pub struct PacifierConfig {
     /// Time that the source waits for a child to forward, in packet times for each transmission
     /// that a packet triggers at its children, 0 to 1000 (III-B; see ERRATA.md).
     pub timeout_factor: f64,
+    /// Whether the source learns how long its children take and waits no longer, at most for
+    /// `timeout_factor`. Not in the paper.
+    pub learned_wait: bool,
     /// ETX by which the tree is built and ordered. The paper leaves it open (see ERRATA.md).
     pub metric: Metric,
 }
@@ -48,6 +51,7 @@ impl Default for PacifierConfig {
             batch_size: 32,
             symbol_size: None,
             timeout_factor: 8.0,
+            learned_wait: false,
             metric: Metric::default(),
         }
     }

@@ -17,7 +17,8 @@ mod plan;
 mod tests;
 
 use crate::multicast::{
-    FileMulticast, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, frame,
+    ChildWait, FileMulticast, Forwarder, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching,
+    frame,
 };
 pub use config::{PacifierConfig, Variant};
 use ncmesh_engine::registry::{Constructor, Entry};
@@ -91,9 +92,10 @@ impl Scheme for Pacifier {
         }
     }
 
-    fn overhear_timeout(&self) -> Option<f64> {
+    fn child_wait(&self) -> Option<ChildWait> {
         let limits_rate = matches!(self.config.variant, Variant::TreeRl | Variant::TreeRlRrb);
-        limits_rate.then_some(self.config.timeout_factor)
+        let PacifierConfig { timeout_factor: factor, learned_wait: is_learned, .. } = self.config;
+        limits_rate.then_some(ChildWait { factor, is_learned })
     }
 
     fn batch_size(&self) -> u8 {

@@ -15,7 +15,7 @@ mod config;
 mod tests;
 
 use crate::multicast::{
-    Cast, FileMulticast, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, frame,
+    Cast, ChildWait, FileMulticast, Forwarding, LAYOUTS, Plan, Routing, Scheme, Switching, frame,
 };
 pub use config::UncodedConfig;
 use ncmesh_engine::registry::{Constructor, Entry};
@@ -114,7 +114,7 @@ impl Scheme for Uncoded {
         }
     }
 
-    fn overhear_timeout(&self) -> Option<f64> {
+    fn child_wait(&self) -> Option<ChildWait> {
         None
     }
 

@@ -246,8 +246,8 @@ impl FileSource {
         if let Some(turn) = &mut self.turn {
             turn.handle_tx_result(result, packet_time, now);
         }
-        if let Some(overhear_timeout) = scheme.overhear_timeout() {
-            self.rate_limiter.wait_for_child(overhear_timeout, packet_time, now);
+        if let Some(wait) = scheme.child_wait() {
+            self.rate_limiter.wait_for_child(wait, packet_time, now);
         }
     }
 
