@@ -40,6 +40,7 @@ pub fn mesh(loss: LossMatrix, seed: u64) -> SimulationConfig {
         sealed: true,
         knowledge: Knowledge::Own,
         disturbance: Disturbance::default(),
+        processing: None,
         time_parts: false,
     }
 }

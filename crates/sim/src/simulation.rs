@@ -7,6 +7,7 @@
 mod config;
 mod error;
 mod events;
+mod processing;
 mod streams;
 
 use crate::gateway::HostGateway;
@@ -27,6 +28,7 @@ use ncmesh_host::gateway::{GatewayConfig, GatewayCounters};
 use ncmesh_medium::{MacConfig, Medium, MediumError, RadioId, SlotOrder, Statistics};
 use ncmesh_stack::Stack;
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
+use processing::Inboxes;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -66,6 +68,8 @@ pub struct Simulation {
     timers: BTreeSet<(Instant, usize)>,
     /// Frame of each node that is delivered after the next one (disturbance `reorder`).
     delayed: Vec<Option<Arc<[u8]>>>,
+    /// Received frames that nodes are busy with, if that takes time.
+    inboxes: Option<Inboxes>,
     /// Random draws of the disturbance.
     disturbance: ChaCha8Rng,
     observers: Observers,
@@ -101,6 +105,7 @@ impl Simulation {
             hosts: (0..radios).map(|_| Host::new()).collect(),
             timers: BTreeSet::new(),
             delayed: vec![None; radios],
+            inboxes: config.processing.map(|time| Inboxes::new(time, radios, config.seed)),
             disturbance: rng::stream(config.seed, NodeId(0), "simulation", "mischief"),
             observers: Observers::default(),
             observations: Vec::new(),
@@ -240,6 +245,9 @@ impl Simulation {
             self.timers.remove(&(timer, node));
         }
         self.delayed[node] = None;
+        if let Some(inboxes) = &mut self.inboxes {
+            inboxes.clear(node);
+        }
         let _ = self.medium.set_up(RadioId(node), false);
     }
 

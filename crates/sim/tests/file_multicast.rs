@@ -22,6 +22,7 @@ fn config(loss: LossMatrix, seed: u64) -> SimulationConfig {
         sealed: true,
         knowledge: Knowledge::Own,
         disturbance: Disturbance::default(),
+        processing: None,
         time_parts: false,
     }
 }

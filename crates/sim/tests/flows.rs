@@ -60,6 +60,34 @@ fn a_constant_rate_arrives_at_that_rate() {
 }
 
 #[test]
+fn each_hop_takes_the_time_of_processing() {
+    let flow = |processing: &str| {
+        let flow = r#"
+        [[flow]]
+        from = "a"
+        to = "c"
+        rate = "80k"
+        packet = 1000
+        start_s = 1
+        warm_up_s = 2
+        seconds = 20
+        "#;
+        flows(&format!("{processing}{flow}")).unwrap().flows[0].clone()
+    };
+    let direct = flow("");
+    for (processing, mean_s) in [
+        ("[processing]\nleast_s = 0.005\nmost_s = 0.005", 0.005),
+        ("[processing]\nmost_s = 0.02", 0.01),
+    ] {
+        // Two hops, more or fewer retries, and hellos now and then before frames of the flow.
+        let flow = flow(processing);
+        let more_s = flow.mean_delay_s.unwrap() - direct.mean_delay_s.unwrap();
+        assert!((1.8 * mean_s..2.4 * mean_s).contains(&more_s), "{more_s} with {processing}");
+        assert_eq!((flow.delivered, flow.disordered), (200, Some(0)));
+    }
+}
+
+#[test]
 fn a_greedy_flow_fills_the_channel_and_two_share_it() {
     let one = flows(r#"flow = [{ from = "b", to = "c", seconds = 5 }]"#).unwrap();
     let alone = one.flows[0].throughput_bps;

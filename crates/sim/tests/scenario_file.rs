@@ -319,6 +319,8 @@ fn invalid_radios_are_refused_with_the_reason() {
             "must be 1 to",
         ),
         ("[measure]", "[topology2]", "unknown field"),
+        ("[measure]", "[processing]\nmost_s = 2\n[measure]", "0 <= `least_s` <= `most_s` <= 1"),
+        ("[measure]", "[processing]\nleast_s = 0.2\nmost_s = 0.1\n[measure]", "`least_s` <="),
         ("period_s = 1", "period_s = 0", "`period_s` 0.001"),
         ("seconds = 600", "seconds = inf", "`seconds`"),
         ("seed = 3", "nodes = [\"a\"]", "no node `n01`"),

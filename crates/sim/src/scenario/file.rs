@@ -34,6 +34,7 @@ pub(super) struct File {
     pub(super) link: Vec<Spanned<Link>>,
     pub(super) medium: Spanned<Medium>,
     pub(super) measure: Option<Spanned<Measure>>,
+    pub(super) processing: Option<Spanned<Processing>>,
     pub(super) traffic: Option<Traffic>,
     #[serde(default)]
     pub(super) flow: Vec<Flow>,
@@ -94,6 +95,15 @@ pub(super) struct Measure {
     pub(super) seconds: f64,
     pub(super) bytes: usize,
     pub(super) period_s: f64,
+}
+
+/// The table `[processing]`: time that nodes spend on each received frame.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Processing {
+    #[serde(default)]
+    pub(super) least_s: f64,
+    pub(super) most_s: f64,
 }
 
 /// The table `[traffic]`: a file transfer.

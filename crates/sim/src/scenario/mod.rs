@@ -38,6 +38,8 @@
 //! loss_back = 0.2                          # equal to loss if absent; 1 for a one-way link
 //!
 //! # [measure]                              # measures the links before the run
+//! # [processing]                           # time that nodes spend on each received frame
+//! # least_s = 0, most_s = 0.001
 //!
 //! [traffic]                                # a file transfer
 //! from = "s"
@@ -209,6 +211,15 @@ pub struct Measure {
     pub period: Duration,
 }
 
+/// Range of the time that a simulated node spends on each received frame. It is drawn uniformly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Processing {
+    /// Shortest time.
+    pub least: Duration,
+    /// Longest time.
+    pub most: Duration,
+}
+
 /// A checked scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -224,6 +235,8 @@ pub struct Scenario {
     pub nodes: Vec<Node>,
     /// Measurement of the links before the run, if the scenario asks for one.
     pub measure: Option<Measure>,
+    /// Time that simulated nodes spend on each received frame; none if absent.
+    pub processing: Option<Processing>,
     /// The file transfer, if the scenario has one.
     pub traffic: Option<Traffic>,
     /// Flows of packets through tunnels.

@@ -15,7 +15,9 @@ use toml::Spanned;
 use super::file::{self, File};
 use super::medium::Medium;
 use super::reader::{Original, Reader, TIMES, check_name, find, index_by_name};
-use super::{Content, Flow, Measure, Node, Scenario, ScenarioError, Tcp, Traffic, Transport};
+use super::{
+    Content, Flow, Measure, Node, Processing, Scenario, ScenarioError, Tcp, Traffic, Transport,
+};
 
 /// Most random bytes that a transfer can have, since they are generated in memory.
 const LARGEST_RANDOM: u64 = 4_000_000_000;
@@ -54,6 +56,7 @@ pub(super) fn scenario(
 
     // Measurement and traffic.
     let measure = file.measure.as_ref().map(|measure| reader.measure(measure)).transpose()?;
+    let processing = file.processing.as_ref().map(|time| reader.processing(time)).transpose()?;
     let traffic =
         file.traffic.as_ref().map(|traffic| reader.traffic(traffic, &nodes)).transpose()?;
     let flows: Result<Vec<_>, _> = file.flow.iter().map(|flow| reader.flow(flow, &nodes)).collect();
@@ -69,6 +72,7 @@ pub(super) fn scenario(
         sealed: file.sealed,
         nodes,
         measure,
+        processing,
         traffic,
         protocol: file.protocol,
         mtu,
@@ -103,6 +107,17 @@ impl Reader<'_> {
             return Err(ScenarioError::value(self.place(mtu), message));
         }
         Ok(*mtu.get_ref())
+    }
+
+    /// Returns the time that nodes spend on each received frame.
+    fn processing(&self, time: &Spanned<file::Processing>) -> Result<Processing, ScenarioError> {
+        let file::Processing { least_s, most_s } = *time.get_ref();
+        if !(0.0..=1.0).contains(&least_s) || !(least_s..=1.0).contains(&most_s) {
+            let message = "must satisfy 0 <= `least_s` <= `most_s` <= 1";
+            return Err(ScenarioError::value(self.place(time), message));
+        }
+        let [least, most] = [least_s, most_s].map(Duration::from_secs_f64);
+        Ok(Processing { least, most })
     }
 
     /// Returns the settings of the measurement before the run.

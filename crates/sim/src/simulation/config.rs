@@ -2,7 +2,7 @@
 
 use super::{SimulationError, node_id};
 use crate::measure::measure;
-use crate::scenario::{Measure, Scenario};
+use crate::scenario::{Measure, Processing, Scenario};
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::rng;
 use ncmesh_engine::topology::{LinkState, Links, Topology};
@@ -40,6 +40,8 @@ pub struct SimulationConfig {
     pub sealed: bool,
     /// Source of the nodes' knowledge about links.
     pub knowledge: Knowledge,
+    /// Time that nodes spend on each received frame; none if absent.
+    pub processing: Option<Processing>,
     /// Disorder of frames on their way from the medium to the nodes.
     pub disturbance: Disturbance,
     /// Whether to measure the time that the machine spends on each part.
@@ -93,6 +95,7 @@ impl SimulationConfig {
             engines,
             sealed: scenario.sealed,
             knowledge: scenario.measure.map_or(Knowledge::Own, Knowledge::Measured),
+            processing: scenario.processing,
             disturbance: Disturbance::default(),
             time_parts: false,
         })

@@ -4,6 +4,7 @@
 //! requests a transmission if the node offers one, and updates its timer. The medium grants the
 //! request later, and only then is the frame filled.
 
+use super::processing::Inboxes;
 use super::{Arrival, Disturbance, IpArrival, Simulation, StreamArrival, node_id};
 use crate::host::Received;
 use crate::observe::What;
@@ -57,7 +58,8 @@ impl Simulation {
     fn next_event(&self) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, _)| *at);
         let medium = self.medium.poll_timeout().map(Instant::from_nanos);
-        timer.into_iter().chain(medium).min()
+        let processed = self.inboxes.as_ref().and_then(Inboxes::next_at);
+        timer.into_iter().chain(medium).chain(processed).min()
     }
 
     /// Handles everything that is due at `at`.
@@ -70,6 +72,11 @@ impl Simulation {
             self.medium.handle_timeout(at.as_nanos());
             self.end(Part::Medium, begun);
             self.drain_medium();
+        }
+
+        // Then the frames that nodes were busy with.
+        while let Some((node, frame)) = self.inboxes.as_mut().and_then(|all| all.pop(at)) {
+            self.deliver(node, frame);
         }
 
         // Then the nodes with a due timer, in the order of their numbers. A node sets its next
@@ -100,7 +107,10 @@ impl Simulation {
                     let what = What::Heard { from: from.0, frame: &frame, power };
                     self.observers.tell(self.now, to.0, what);
                     let begun = self.begin();
-                    self.deliver(to.0, frame);
+                    match &mut self.inboxes {
+                        Some(inboxes) => inboxes.push(self.now, to.0, frame),
+                        None => self.deliver(to.0, frame),
+                    }
                     self.end(Part::Heard(self.on_air[from.0]), begun);
                 }
                 Output::Report { radio, result, attempts, airtime_ns, heard_by, .. } => {
