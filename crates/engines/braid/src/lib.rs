@@ -105,8 +105,6 @@ const METRIC: Metric = Metric::Answered;
 const READY: usize = 3;
 /// Packets of its own host that a source keeps, at most.
 const MOST_OWN: usize = 48;
-/// Nodes of a path listen to frames for a next hop that is fewer hops than this before them.
-const MOST_BEHIND: usize = 8;
 /// Mean airtime of a packet before one was sent.
 const LEAST_PACKET_TIME: Duration = Duration::from_millis(1);
 /// Time between two looks at what waits for too long.
@@ -223,7 +221,7 @@ impl Braid {
             Some(flow) if id == flow.id => {}
             Some(flow) if !id.is_later(flow.id) => return cx.counters.drop(DropReason::Stale),
             _ if id.source == cx.me => return cx.counters.drop(DropReason::UnknownFlow),
-            _ if is_for_me || id.destination == cx.me || is_behind(cx, &header) => {
+            _ if is_for_me || id.destination == cx.me || route::is_behind(cx, &header) => {
                 self.begin(cx, id, header.oldest);
                 self.flows.get_mut(&id.key()).map(Flow::take_part);
             }
@@ -273,12 +271,14 @@ impl Braid {
         sends: bool,
     ) {
         let (packet_time, room) = (self.packet_time(), self.config.backlog);
-        let flow = self.flows.get_mut(&id.key()).filter(|flow| flow.id == id);
-        let Some(flow) = flow else { return };
+        let known = self.flows.get_mut(&id.key());
+        let Some(flow) = known.filter(|flow| flow.id == id) else { return };
         flow.heard_at = cx.now;
         flow.route(cx, METRIC);
-        let is_child = flow.child.as_ref().is_some_and(|child| child.node == node);
-        if !is_child && !is_nearer(cx, flow, node) {
+        // Only who sends packets on needs to know what others have.
+        let Some(child) = &flow.child else { return };
+        let is_child = child.node == node;
+        if !(is_child || is_nearer(cx, flow, node)) {
             return;
         }
         if !flow.can_have(state) {
@@ -379,13 +379,6 @@ impl Braid {
     fn reporting(&self, now: Instant) -> Option<(Ends, NodeId)> {
         self.flows.iter().find_map(|(ends, flow)| Some((*ends, flow.upstream.reports_to(now)?)))
     }
-}
-
-/// Returns whether this node is on the way from a packet's next hop to its destination.
-fn is_behind(cx: &Context<'_>, header: &Header) -> bool {
-    let paths = cx.topology.paths_to(header.flow.destination, METRIC);
-    let path = std::iter::successors(Some(header.next_hop), |at| paths.parent(*at));
-    path.take(MOST_BEHIND).any(|node| node == cx.me)
 }
 
 /// Returns whether a node is nearer to the destination of a flow than this one.

@@ -1,12 +1,16 @@
 //! Which node is the next hop of a flow.
 
+use super::METRIC;
 use super::child::Child;
+use super::frame::Header;
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
+/// Nodes of a path listen to frames for a next hop that is fewer hops than this before them.
+const MOST_BEHIND: usize = 8;
 /// How much shorter another way must be, and for how long, before it is taken.
 const HYSTERESIS: f64 = 1.3;
 const STEADY: Duration = Duration::from_secs(1);
@@ -81,4 +85,11 @@ impl Route {
         self.better_since = None;
         best
     }
+}
+
+/// Returns whether this node is on the way from a packet's next hop to its destination.
+pub(crate) fn is_behind(cx: &Context<'_>, header: &Header) -> bool {
+    let paths = cx.topology.paths_to(header.flow.destination, METRIC);
+    let path = std::iter::successors(Some(header.next_hop), |at| paths.parent(*at));
+    path.take(MOST_BEHIND).any(|node| node == cx.me)
 }
