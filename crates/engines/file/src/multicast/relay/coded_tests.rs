@@ -39,13 +39,17 @@ fn hear_packet(
     relays.handle_data(HeardData { me, sender, data: &data, is_announced: true, mtu: MTU, now: AT })
 }
 
+/// A data packet that says something new.
+const NEW: RelayOutcome = RelayOutcome::Data { is_innovative: true };
+
 #[test]
 fn credit_comes_from_upstream_only() {
     let mut relays = Relays::new(Forwarding::Ordered);
     let h = header(1, 0);
-    assert_eq!(hear_packet(&mut relays, 3, 9, &h, 0), RelayOutcome::Taken);
+    assert_eq!(hear_packet(&mut relays, 3, 9, &h, 0), NEW);
     assert_eq!(relays.ready(AT), None, "a node outside the list is not upstream");
-    assert_eq!(hear_packet(&mut relays, 3, 2, &h, 0), RelayOutcome::Taken);
+    let again = hear_packet(&mut relays, 3, 2, &h, 0);
+    assert_eq!(again, RelayOutcome::Data { is_innovative: false }, "but it earns");
     assert!(relays.ready(AT).is_some(), "credit 0.5 is positive");
     let mut rng = rng::stream(1, NodeId(3), "test", "relay");
     let mut out = Vec::new();
@@ -111,11 +115,11 @@ fn a_new_turn_empties_the_buffer_and_packets_of_the_old_one_do_not_bring_it_back
         turn: TurnId { incarnation, number },
         ..header(0, batch)
     };
-    assert_eq!(hear_packet(&mut relays, 2, 1, &incarnated(8, 1, 0), 0), RelayOutcome::Taken);
+    assert_eq!(hear_packet(&mut relays, 2, 1, &incarnated(8, 1, 0), 0), NEW);
     assert_eq!(turn(&relays), 1);
     // The number of the turn wraps.
     hear_packet(&mut relays, 2, 1, &incarnated(9, u32::MAX, 0), 0);
-    assert_eq!(hear_packet(&mut relays, 2, 1, &incarnated(9, 0, 1), 0), RelayOutcome::Taken);
+    assert_eq!(hear_packet(&mut relays, 2, 1, &incarnated(9, 0, 1), 0), NEW);
     assert_eq!(turn(&relays), 0);
 }
 

@@ -71,11 +71,14 @@ fn sends(relays: &mut Relays) -> Option<(u8, Option<NodeId>)> {
     Some((packet, to))
 }
 
+/// A data packet that says something new.
+const NEW: RelayOutcome = RelayOutcome::Data { is_innovative: true };
+
 #[test]
 fn an_inner_node_passes_on_its_packets_and_a_leaf_does_not() {
     let mut inner = relays(Cast::Broadcast);
-    assert_eq!(hear(&mut inner, 2, 1, &header(0, None), 1), RelayOutcome::Taken);
-    assert_eq!(hear(&mut inner, 2, 9, &header(0, None), 0), RelayOutcome::Taken);
+    assert_eq!(hear(&mut inner, 2, 1, &header(0, None), 1), NEW);
+    assert_eq!(hear(&mut inner, 2, 9, &header(0, None), 0), NEW);
     assert_eq!((sends(&mut inner), sends(&mut inner)), (Some((0, None)), Some((1, None))));
     assert_eq!(sends(&mut inner), None);
     let mut leaf = relays(Cast::Broadcast);
