@@ -758,12 +758,12 @@ node: number | null,
 /**
  * What happened.
  */
-what: Happening, };
+what: EventKind, };
 
 /**
  * What happened.
  */
-export type Happening = { "kind": "node_up" }
+export type EventKind = { "kind": "node_up" }
   | { "kind": "node_down" }
   | { "kind": "neighbor_up",
 /**

@@ -5,7 +5,7 @@
 //! `DecompressionStream`.
 
 use crate::Sink;
-use crate::schema::{Happening, Message, SCHEMA};
+use crate::schema::{EventKind, Message, SCHEMA};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
@@ -181,7 +181,7 @@ impl<R: Read> Reader<R> {
         self.order = match (&message, self.order) {
             (Message::Meta(_), Order::First | Order::Any) => Order::Key,
             (Message::Key(_), Order::Key | Order::Any) => Order::Any,
-            (Message::Event(event), Order::Any) if event.what == Happening::End => Order::Nothing,
+            (Message::Event(event), Order::Any) if event.what == EventKind::End => Order::Nothing,
             (Message::Tick(_) | Message::Event(_), Order::Any) => Order::Any,
             _ => return Err(self.damaged("after a meta comes a key")),
         };

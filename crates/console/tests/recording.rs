@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use ncmesh_console::Sink;
 use ncmesh_console::recording::{LONGEST_LINE, ReadError, Reader, Writer};
-use ncmesh_console::schema::{Event, Happening, Message, Tick};
+use ncmesh_console::schema::{Event, EventKind, Message, Tick};
 use std::io::Write;
 
 /// Returns a short run.
@@ -17,7 +17,7 @@ fn messages() -> Vec<Message> {
         let (now, before) = (state(time_s, &[tick * tick]), state(0.0, &[(tick - 1) * (tick - 1)]));
         now.tick_since(&before).map_or(Message::Tick(Tick::default()), Message::Tick)
     });
-    let end = Message::Event(Event { time_s: 20.0, node: None, what: Happening::End });
+    let end = Message::Event(Event { time_s: 20.0, node: None, what: EventKind::End });
     let begin = [Message::Meta(meta()), Message::Key(state(0.0, &[0]))];
     begin.into_iter().chain(ticks).chain([end]).collect()
 }

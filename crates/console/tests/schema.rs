@@ -4,7 +4,7 @@ mod common;
 
 use common::{meta, state};
 use ncmesh_console::Sampler;
-use ncmesh_console::schema::{Count, Event, Happening, Key, Message, Stage, Tick, typescript};
+use ncmesh_console::schema::{Count, Event, EventKind, Key, Message, Stage, Tick, typescript};
 use proptest::prelude::*;
 use std::convert::Infallible;
 use std::path::Path;
@@ -40,13 +40,13 @@ fn every_message_is_read_as_it_was_written() {
         Message::Meta(meta()),
         Message::Key(state(2.0, &[3, 5, 1 << 31])),
         Message::Tick(change),
-        event(Happening::NodeDown),
-        event(Happening::NeighborUp { neighbor: 2 }),
-        event(Happening::Transfer { transfer: 0, stage: Stage::Verifying }),
-        event(Happening::ReceiverDone { transfer: 0, receiver: 2 }),
-        event(Happening::Hint { text: "\"<b>\"".into() }),
-        event(Happening::Drops { reason: "replayed".into(), frames: 12, seconds: 1.0 }),
-        event(Happening::End),
+        event(EventKind::NodeDown),
+        event(EventKind::NeighborUp { neighbor: 2 }),
+        event(EventKind::Transfer { transfer: 0, stage: Stage::Verifying }),
+        event(EventKind::ReceiverDone { transfer: 0, receiver: 2 }),
+        event(EventKind::Hint { text: "\"<b>\"".into() }),
+        event(EventKind::Drops { reason: "replayed".into(), frames: 12, seconds: 1.0 }),
+        event(EventKind::End),
     ];
     for message in messages {
         let text = serde_json::to_string(&message).expect("a message is JSON");

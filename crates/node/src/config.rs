@@ -63,12 +63,12 @@ pub struct NodeConfig {
     pub route: RouteConfig,
     /// Sections of the engines, by engine name.
     pub engines: toml::Table,
-    source: Source,
+    source: ConfigText,
 }
 
 /// Text of a configuration file, for errors that name a line.
 #[derive(Clone, Debug)]
-struct Source {
+struct ConfigText {
     file: PathBuf,
     text: String,
 }
@@ -156,7 +156,7 @@ impl NodeConfig {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(file: &Path, text: String) -> Result<Self, ConfigError> {
-        let source = Source { file: file.to_owned(), text };
+        let source = ConfigText { file: file.to_owned(), text };
         let sections: FileSections =
             toml::from_str(&source.text).map_err(|e| source.toml_error(&e))?;
         let FileSections { node, radio, inbox, api, web, tunnel, stream, link, route, engines } =
@@ -217,7 +217,7 @@ impl NodeConfig {
     }
 }
 
-impl Source {
+impl ConfigText {
     fn blame(&self, section: &str, problem: &str) -> ConfigError {
         let line = line_of_problem(&self.text, section, problem);
         let problem = format!("[{section}] {problem}");

@@ -2,7 +2,7 @@
 
 use ncmesh_console::Sink;
 use ncmesh_console::recording::Reader;
-use ncmesh_console::schema::{Happening, Key, Message, Meta, Stage};
+use ncmesh_console::schema::{EventKind, Key, Message, Meta, Stage};
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Console, Observer, Simulation, SimulationConfig};
@@ -79,7 +79,7 @@ fn check(messages: &[Message]) -> (Meta, Key) {
         }
     }
     let end = messages.last().expect("there are messages");
-    assert!(matches!(end, Message::Event(event) if event.what == Happening::End));
+    assert!(matches!(end, Message::Event(event) if event.what == EventKind::End));
     (meta.expect("a meta"), state.expect("a key"))
 }
 
@@ -156,7 +156,7 @@ fn a_mesh_of_one_node_is_told_and_a_restart_is_an_event() {
         _ => None,
     });
     let events: Vec<_> = events.collect();
-    assert_eq!(events, [&Happening::NodeDown, &Happening::NodeUp, &Happening::End]);
+    assert_eq!(events, [&EventKind::NodeDown, &EventKind::NodeUp, &EventKind::End]);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use crate::control::{self, Arrival};
 use crate::link::FrameHeard;
-use crate::peers::Standing;
+use crate::peers::Trust;
 use crate::stack::{Active, Transmission, slot};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
@@ -257,8 +257,8 @@ impl Active<'_> {
         let standing = stack.control.peers.record(&header, &stack.cipher, now);
         let is_hello = o.service == control::SERVICE && o.kind == control::HELLO;
         let is_other = header.sender != me;
-        let is_current = standing != Standing::Unproven;
-        let is_late = standing == Standing::Current { is_late: true };
+        let is_current = standing != Trust::Unproven;
+        let is_late = standing == Trust::Current { is_late: true };
         if is_other {
             stack.counters.count_heard(header.sender, o.service, o.kind, datagram.len());
         }

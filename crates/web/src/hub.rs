@@ -6,7 +6,7 @@
 //! on at the next key. The source never waits.
 
 use ncmesh_console::Sink;
-use ncmesh_console::schema::{Happening, Message};
+use ncmesh_console::schema::{EventKind, Message};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -100,7 +100,7 @@ impl Sink for Hub {
             }
             Message::Tick(_) | Message::Event(_) => {}
         }
-        latest.has_ended |= matches!(message, Message::Event(e) if e.what == Happening::End);
+        latest.has_ended |= matches!(message, Message::Event(e) if e.what == EventKind::End);
 
         // An error means that nobody listens.
         let _ = self.sender.send(told);
@@ -200,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn after_the_end_nothing_comes_and_a_listener_that_left_is_forgotten() {
         let mut hub = Hub::new();
-        let end = Event { time_s: 1.0, node: None, what: Happening::End };
+        let end = Event { time_s: 1.0, node: None, what: EventKind::End };
         tell(&mut hub, [key(0.0), Message::Event(end)]);
         let mut listener = hub.listen();
         assert_eq!(hub.listeners(), 1);

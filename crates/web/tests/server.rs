@@ -150,7 +150,7 @@ async fn a_browser_that_reads_nothing_costs_no_memory_and_goes_on_at_a_key() {
     // More than the sockets' buffers and the queue hold.
     let long = "x".repeat(2000);
     for n in 0..20_000 {
-        let what = ncmesh_console::schema::Happening::Hint { text: long.clone() };
+        let what = ncmesh_console::schema::EventKind::Hint { text: long.clone() };
         let event = ncmesh_console::schema::Event { time_s: f64::from(n), node: None, what };
         hub.tell(&Message::Event(event)).expect("memory");
         if n % 100 == 0 {

@@ -13,13 +13,13 @@ pub struct Event {
     /// Id of the node at which it happened; null if it concerns the whole mesh.
     pub node: Option<u16>,
     /// What happened.
-    pub what: Happening,
+    pub what: EventKind,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Happening {
+pub enum EventKind {
     /// The node was started.
     NodeUp,
     /// The node was stopped, or is no longer heard of.

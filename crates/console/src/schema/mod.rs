@@ -32,7 +32,7 @@ mod tick;
 
 pub use change::Mismatch;
 pub use count::Count;
-pub use event::{Event, Happening, Stage};
+pub use event::{Event, EventKind, Stage};
 pub use key::{
     FlowState, Hop, Key, LinkTable, NodeTable, Rank, ReceiverState, StreamReceiverState,
     StreamState, TransferState,
@@ -105,7 +105,7 @@ pub fn typescript() -> String {
         StreamTick,
         StreamReceiverTick,
         Event,
-        Happening,
+        EventKind,
         Stage,
         Count,
     );

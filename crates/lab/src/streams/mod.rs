@@ -15,7 +15,7 @@ use ncmesh_sim::outcome::{
 };
 use ncmesh_sim::scenario::Stream;
 use receiver::{Received, Receiver};
-use source::{Sent, Source};
+use source::{Sent, StreamSource};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
@@ -38,7 +38,7 @@ struct Seen {
 
 /// Result of one task: numbers of the stream and the receiver, and counts.
 enum Ended {
-    Source(usize, Sent),
+    Sender(usize, Sent),
     Receiver(usize, usize, Received),
 }
 
@@ -108,7 +108,7 @@ impl Lab {
         while !running.is_empty() {
             tokio::select! {
                 Some(ended) = running.join_next() => match ended.map_err(io::Error::other)?? {
-                    Ended::Source(stream, its) => drop(sent.insert(stream, its)),
+                    Ended::Sender(stream, its) => drop(sent.insert(stream, its)),
                     Ended::Receiver(stream, n, its) => drop(received.insert((stream, n), its)),
                 },
                 () = sleep_until(sample_at) => {
@@ -147,8 +147,8 @@ impl Lab {
             let times = Times::of(stream, start);
             let packet = stream.packet.unwrap_or(PACKET);
             let client = self.client(stream.from).clone();
-            let source = Source { client, stream: stream.clone(), packet, start, times };
-            running.spawn(async move { Ok(Ended::Source(number, source.run().await?)) });
+            let source = StreamSource { client, stream: stream.clone(), packet, start, times };
+            running.spawn(async move { Ok(Ended::Sender(number, source.run().await?)) });
             for (n, receiver) in stream.receivers.iter().enumerate() {
                 let client = self.client(receiver.node).clone();
                 let names = stream.layers.iter().map(|layer| layer.name.clone()).collect();

@@ -21,7 +21,7 @@ const TRIES: u32 = 10;
 const TIMER_RESOLUTION: Duration = Duration::from_millis(1);
 
 /// Source of a stream.
-pub(super) struct Source {
+pub(super) struct StreamSource {
     pub(super) client: ApiClient,
     pub(super) stream: Stream,
     /// Length of the packets, bytes.
@@ -37,7 +37,7 @@ pub(super) struct Sent {
     pub(super) counted: Vec<u64>,
 }
 
-impl Source {
+impl StreamSource {
     /// Sends the stream from its start to its end.
     pub(super) async fn run(self) -> Result<Sent, LabError> {
         sleep_until(self.times.begins).await;

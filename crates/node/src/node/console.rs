@@ -7,7 +7,7 @@
 
 use super::Node;
 use ncmesh_console::schema::{
-    Count, Event, Flow, FlowState, Happening, Hop, KEY_S, Key, Layer, Link, LinkTable, Meta,
+    Count, Event, EventKind, Flow, FlowState, Hop, KEY_S, Key, Layer, Link, LinkTable, Meta,
     NodeTable, ReceiverState, SCHEMA, Source, Stage, Stream, StreamReceiverState, StreamState,
     TICK_S, Transfer, TransferState,
 };
@@ -60,7 +60,7 @@ impl View {
         std::mem::take(&mut self.events)
     }
 
-    fn note(&mut self, node: NodeId, what: Happening) {
+    fn note(&mut self, node: NodeId, what: EventKind) {
         self.events.push(Event { time_s: self.state.time_s, node: Some(node.0), what });
     }
 }
@@ -167,14 +167,14 @@ impl Node {
             let is_up = view.state.nodes.up[place];
             if was_up != is_up {
                 let node = NodeId(view.meta.nodes[place].id);
-                view.note(node, if is_up { Happening::NodeUp } else { Happening::NodeDown });
+                view.note(node, if is_up { EventKind::NodeUp } else { EventKind::NodeDown });
             }
         }
         for neighbor in inbound.difference(&view.neighbors.clone()) {
-            view.note(self.id(), Happening::NeighborUp { neighbor: neighbor.0 });
+            view.note(self.id(), EventKind::NeighborUp { neighbor: neighbor.0 });
         }
         for neighbor in view.neighbors.clone().difference(&inbound) {
-            view.note(self.id(), Happening::NeighborDown { neighbor: neighbor.0 });
+            view.note(self.id(), EventKind::NeighborDown { neighbor: neighbor.0 });
         }
         view.neighbors = inbound;
     }
@@ -274,14 +274,14 @@ impl Node {
             before.receivers.first().map_or(Stage::Waiting, |r| r.stage)
         };
         if was != stage {
-            view.note(self.id(), Happening::Transfer { transfer, stage });
+            view.note(self.id(), EventKind::Transfer { transfer, stage });
         }
         for receiver in &status.receivers {
             let id = receiver.node.0;
             let was = before.receivers.iter().find(|r| r.node == id).map(|r| r.stage);
             let is_done = receiver_stage(receiver.state) == Stage::Complete;
             if is_done && was.is_some_and(|was| was != Stage::Complete) {
-                view.note(self.id(), Happening::ReceiverDone { transfer, receiver: id });
+                view.note(self.id(), EventKind::ReceiverDone { transfer, receiver: id });
             }
         }
     }
@@ -364,7 +364,7 @@ impl Node {
     fn look_at_problems(&self, view: &mut View) {
         let hints: BTreeSet<String> = self.hints().into_iter().collect();
         for text in hints.difference(&view.hints.clone()) {
-            view.note(self.id(), Happening::Hint { text: text.clone() });
+            view.note(self.id(), EventKind::Hint { text: text.clone() });
         }
         view.hints = hints;
 
@@ -379,7 +379,7 @@ impl Node {
             if frames as f64 >= MANY_DROPS as f64 * seconds {
                 let frames = u32::try_from(frames).unwrap_or(u32::MAX);
                 let reason = reason.name().to_owned();
-                view.note(self.id(), Happening::Drops { reason, frames, seconds });
+                view.note(self.id(), EventKind::Drops { reason, frames, seconds });
             }
         }
     }

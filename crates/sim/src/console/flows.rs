@@ -9,7 +9,7 @@ use crate::host::Host;
 use crate::observe::Snapshot;
 use crate::scenario::Scenario;
 use crate::simulation::node_id;
-use ncmesh_console::schema::{FlowState, Happening};
+use ncmesh_console::schema::{EventKind, FlowState};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
@@ -109,7 +109,7 @@ impl Flows {
     pub(super) fn look(
         &mut self,
         snapshot: &Snapshot<'_>,
-        events: &mut Vec<(usize, Happening)>,
+        events: &mut Vec<(usize, EventKind)>,
     ) -> Vec<FlowState> {
         let is_lost = |at: Instant| snapshot.at.since(at) > LOST;
         while let Some((at, hash)) = self.order.front().copied().filter(|(at, _)| is_lost(*at)) {
@@ -138,7 +138,7 @@ impl Flows {
     fn look_at_coding(
         &mut self,
         snapshot: &Snapshot<'_>,
-        events: &mut Vec<(usize, Happening)>,
+        events: &mut Vec<(usize, EventKind)>,
     ) -> (Option<f64>, String) {
         let (mut now, mut codes, mut reasons) = ((0, 0), false, BTreeSet::new());
         let mut stopped = BTreeSet::new();
@@ -158,7 +158,7 @@ impl Flows {
             }
         }
         for (node, text) in stopped.difference(&self.stopped) {
-            events.push((*node, Happening::Hint { text: text.clone() }));
+            events.push((*node, EventKind::Hint { text: text.clone() }));
         }
         self.stopped = stopped;
 

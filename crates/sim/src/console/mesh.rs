@@ -4,7 +4,7 @@ use super::share;
 use crate::host::Host;
 use crate::observe::Snapshot;
 use crate::simulation::{Knowledge, SimulationConfig, node_id};
-use ncmesh_console::schema::{Count, Happening, Link, LinkTable, Meta, NodeTable};
+use ncmesh_console::schema::{Count, EventKind, Link, LinkTable, Meta, NodeTable};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_stack::Stack;
@@ -52,7 +52,7 @@ impl Mesh {
         &mut self,
         snapshot: &Snapshot<'_>,
         meta: &mut Meta,
-        events: &mut Vec<(usize, Happening)>,
+        events: &mut Vec<(usize, EventKind)>,
     ) -> (NodeTable, LinkTable) {
         // The channel's own counters. A link that the scenario does not list has a power so low
         // that hardly a frame arrives; it is shown once one did.
@@ -110,13 +110,13 @@ impl Mesh {
         node: usize,
         host: &Host,
         links: &mut LinkTable,
-        events: &mut Vec<(usize, Happening)>,
+        events: &mut Vec<(usize, EventKind)>,
     ) {
         let known = &mut self.nodes[node];
         let is_up = host.stack().is_some();
         let was_up = known.up.replace(is_up);
         if was_up.is_some_and(|was_up| was_up != is_up) {
-            events.push((node, if is_up { Happening::NodeUp } else { Happening::NodeDown }));
+            events.push((node, if is_up { EventKind::NodeUp } else { EventKind::NodeDown }));
             known.drops.clear();
         }
 
@@ -128,16 +128,16 @@ impl Mesh {
             }
         }
         for neighbor in neighbors.difference(&known.neighbors) {
-            events.push((node, Happening::NeighborUp { neighbor: neighbor.0 }));
+            events.push((node, EventKind::NeighborUp { neighbor: neighbor.0 }));
         }
         for neighbor in known.neighbors.difference(&neighbors) {
-            events.push((node, Happening::NeighborDown { neighbor: neighbor.0 }));
+            events.push((node, EventKind::NeighborDown { neighbor: neighbor.0 }));
         }
         known.neighbors = neighbors;
     }
 
     /// Notes the nodes that dropped many frames since the last look at drops.
-    fn note_drops(&mut self, snapshot: &Snapshot<'_>, events: &mut Vec<(usize, Happening)>) {
+    fn note_drops(&mut self, snapshot: &Snapshot<'_>, events: &mut Vec<(usize, EventKind)>) {
         let seconds = snapshot.at.since(self.drops_at).as_secs_f64();
         self.drops_at = snapshot.at;
         for (node, host) in snapshot.hosts.iter().enumerate() {
@@ -148,7 +148,7 @@ impl Mesh {
                 if frames >= MANY_DROPS {
                     let frames = u32::try_from(frames).unwrap_or(u32::MAX);
                     let reason = reason.name().to_owned();
-                    events.push((node, Happening::Drops { reason, frames, seconds }));
+                    events.push((node, EventKind::Drops { reason, frames, seconds }));
                 }
             }
         }

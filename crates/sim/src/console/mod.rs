@@ -25,7 +25,7 @@ use crate::simulation::{SimulationConfig, node_id};
 use flows::Flows;
 use mesh::Mesh;
 use ncmesh_console::schema::{
-    self, Happening, KEY_S, Key, Link, Message, Meta, Node, SCHEMA, Source, Stage, TICK_S,
+    self, EventKind, KEY_S, Key, Link, Message, Meta, Node, SCHEMA, Source, Stage, TICK_S,
 };
 use ncmesh_console::{Sampler, Sink};
 use ncmesh_engine::time::{Duration, Instant};
@@ -74,7 +74,7 @@ impl<S: Sink> Console<S> {
     }
 
     /// Tells an event that is not part of a look.
-    fn note(&mut self, at: Instant, node: Option<usize>, what: Happening) {
+    fn note(&mut self, at: Instant, node: Option<usize>, what: EventKind) {
         let node = node.map(|node| node_id(node).0);
         self.events.push(schema::Event { time_s: seconds(at), node, what });
     }
@@ -87,7 +87,7 @@ impl<S: Sink> Observer for Console<S> {
             What::Offered(packet) => self.flows.offered(packet, event.at),
             What::Arrived(packet) => self.flows.arrived(packet, event.at),
             What::Happened(observation) => {
-                if let Some(what) = happening(&self.transfers, observation) {
+                if let Some(what) = kind_of(&self.transfers, observation) {
                     self.note(event.at, Some(event.node), what);
                 }
             }
@@ -128,7 +128,7 @@ impl<S: Sink> Observer for Console<S> {
 
     fn finish(&mut self) -> io::Result<()> {
         let time_s = self.sampler.state().map_or(0.0, |state| state.time_s);
-        let end = schema::Event { time_s, node: None, what: Happening::End };
+        let end = schema::Event { time_s, node: None, what: EventKind::End };
         self.sink.tell(&Message::Event(end))?;
         self.sink.finish()
     }
@@ -200,14 +200,14 @@ fn layer(layer: &scenario::Layer) -> schema::Layer {
 }
 
 /// Returns the event of an observation, if its transfer is known.
-fn happening(transfers: &Transfers, observation: &Observation) -> Option<Happening> {
-    let stage = |flow, stage| Some(Happening::Transfer { transfer: transfers.place(flow)?, stage });
+fn kind_of(transfers: &Transfers, observation: &Observation) -> Option<EventKind> {
+    let stage = |flow, stage| Some(EventKind::Transfer { transfer: transfers.place(flow)?, stage });
     match *observation {
         Observation::Delivered(flow) | Observation::SendEnded(flow) => stage(flow, Stage::Complete),
         Observation::SendFailed(flow) => stage(flow, Stage::Failed),
         Observation::Withdrawn(flow) => stage(flow, Stage::Withdrawn),
         Observation::ReceiverDone(flow, node) => {
-            Some(Happening::ReceiverDone { transfer: transfers.place(flow)?, receiver: node.0 })
+            Some(EventKind::ReceiverDone { transfer: transfers.place(flow)?, receiver: node.0 })
         }
     }
 }

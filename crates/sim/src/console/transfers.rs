@@ -4,7 +4,7 @@ use crate::host::Host;
 use crate::observe::Snapshot;
 use crate::simulation::node_id;
 use ncmesh_console::schema::{
-    Happening, Meta, Rank, ReceiverState, Stage, Transfer, TransferState,
+    EventKind, Meta, Rank, ReceiverState, Stage, Transfer, TransferState,
 };
 use ncmesh_engine::file::{self, Direction, TransferStatus};
 use ncmesh_stack::Stack;
@@ -34,7 +34,7 @@ impl Transfers {
         &mut self,
         snapshot: &Snapshot<'_>,
         meta: &mut Meta,
-        events: &mut Vec<(usize, Happening)>,
+        events: &mut Vec<(usize, EventKind)>,
     ) -> Vec<TransferState> {
         for (node, host) in snapshot.hosts.iter().enumerate() {
             for (scheme, outgoing) in &host.outgoing {
@@ -75,7 +75,7 @@ impl Transfers {
         &mut self,
         place: usize,
         snapshot: &Snapshot<'_>,
-        events: &mut Vec<(usize, Happening)>,
+        events: &mut Vec<(usize, EventKind)>,
     ) {
         let (flow, state) = (self.flows[place], &mut self.states[place]);
         let transfer = u32::try_from(place).unwrap_or(u32::MAX);
@@ -120,7 +120,7 @@ fn enter(
     status: &TransferStatus,
     transfer: u32,
     node: usize,
-    events: &mut Vec<(usize, Happening)>,
+    events: &mut Vec<(usize, EventKind)>,
 ) {
     let stage = match status.stage {
         file::Stage::Open => Stage::Open,
@@ -131,7 +131,7 @@ fn enter(
         file::Stage::Failed(_) => Stage::Failed,
     };
     if *known != stage && matches!(stage, Stage::Open | Stage::Verifying | Stage::Refused) {
-        events.push((node, Happening::Transfer { transfer, stage }));
+        events.push((node, EventKind::Transfer { transfer, stage }));
     }
     *known = stage;
 }

@@ -55,7 +55,7 @@ const DUPLICATE: Duration = Duration::from_secs(300);
 
 /// What an authentic frame is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Trust {
     /// It is of a current start. A late one was overtaken by another, and is no sign of life.
     Current {
         /// Whether it was overtaken.
@@ -150,7 +150,7 @@ impl Peers {
 
     /// Records an authentic frame, for which [`is_new`](Self::is_new) returned true. Returns what it
     /// is worth.
-    pub(crate) fn record(&mut self, header: &Header, cipher: &Cipher, now: Instant) -> Standing {
+    pub(crate) fn record(&mut self, header: &Header, cipher: &Cipher, now: Instant) -> Trust {
         let (trusting, counter) = (self.trusting, self.ours.1);
         let sender = self.sender(header.sender, now);
         // A start that was not heard before. It is believed at once only if the current start
@@ -167,7 +167,7 @@ impl Peers {
             }
         }
         let Some(start) = sender.starts.iter_mut().find(|s| s.salt == header.salt) else {
-            return Standing::Unproven;
+            return Trust::Unproven;
         };
 
         // A late frame counts as received, but is no sign that the sender is there now.
@@ -184,10 +184,10 @@ impl Peers {
             start.state = State::Unproven;
             sender.floor = counter + 1;
         } else if start.state == State::Current {
-            return Standing::Current { is_late };
+            return Trust::Current { is_late };
         }
         start.asks = REPEATS;
-        Standing::Unproven
+        Trust::Unproven
     }
 
     /// Handles the proofs of a hello that was recorded. Returns whether its start is current now.

@@ -42,7 +42,7 @@ impl Peers {
     /// Hears a frame. Returns whether it is of a current start.
     fn hear(&mut self, header: &Header, now: Instant) -> bool {
         assert!(self.is_new(header), "{header:?} was heard before");
-        self.record(header, &Cipher::Null, now) != Standing::Unproven
+        self.record(header, &Cipher::Null, now) != Trust::Unproven
     }
 
     /// Hears a hello with these proofs. Returns whether its start is current.
@@ -79,7 +79,7 @@ fn nothing_from_before_the_proof_is_heard_again() {
     assert!(!p.is_new(&header(PEER, FIRST, 499)) && !p.is_new(&header(PEER, FIRST, 1)));
     assert!(p.hear(&header(PEER, FIRST, 502), at(0)));
     let late = p.record(&header(PEER, FIRST, 501), &Cipher::Null, at(0));
-    assert_eq!(late, Standing::Current { is_late: true });
+    assert_eq!(late, Trust::Current { is_late: true });
 }
 
 #[test]

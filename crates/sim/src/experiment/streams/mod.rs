@@ -1,6 +1,6 @@
 //! Live streams of a scenario.
 //!
-//! Each stream has a [`Source`], which offers packets of every layer at that layer's rate and
+//! Each stream has a [`StreamSource`], which offers packets of every layer at that layer's rate and
 //! checks what its receivers get. Receivers join and leave at the times that the scenario gives.
 //! Every second, the run samples the queues of all nodes and the problems that receivers report.
 
@@ -12,7 +12,7 @@ use crate::outcome::{StreamOutcome, StreamQueueOutcome, StreamsOutcome};
 use crate::simulation::Simulation;
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::time::{Duration, Instant};
-use source::Source;
+use source::StreamSource;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -68,7 +68,7 @@ pub(super) fn run<P: FnMut(&Simulation) -> ControlFlow<()>>(
 fn sources<P: FnMut(&Simulation) -> ControlFlow<()>>(
     run: &Run<'_, P>,
     start: Instant,
-) -> Result<Vec<Source>, RunError> {
+) -> Result<Vec<StreamSource>, RunError> {
     let scheme = run.scheme;
     let source = |(number, stream): (usize, &crate::scenario::Stream)| {
         // Packets must have room for their stamp, and fit into the scheme's frames.
@@ -87,7 +87,7 @@ fn sources<P: FnMut(&Simulation) -> ControlFlow<()>>(
             packet_bytes: packet,
             ..StreamOutcome::default()
         };
-        Ok(Source::new(scheme, number, stream.clone(), outcome, names, start))
+        Ok(StreamSource::new(scheme, number, stream.clone(), outcome, names, start))
     };
     run.scenario.streams.iter().enumerate().map(source).collect()
 }

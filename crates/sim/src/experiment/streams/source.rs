@@ -15,7 +15,7 @@ use ncmesh_wire::FlowId;
 pub(super) const STAMP: usize = 9;
 
 /// A stream under way.
-pub(super) struct Source {
+pub(super) struct StreamSource {
     scheme: &'static str,
     stream: Stream,
     /// Index of the stream in the scenario.
@@ -42,7 +42,7 @@ struct Offered {
     counted: u64,
 }
 
-impl Source {
+impl StreamSource {
     /// Returns the source of a stream that begins `stream.start` after `start`. `outcome` has what
     /// is known of its result, `names` are the names of the receivers.
     pub(super) fn new(
