@@ -65,6 +65,7 @@ test("keys play, step, jump, change views, and help", async ({ page, open }) => 
   await page.keyboard.press("?");
   await expect(page.getByRole("dialog", { name: "Keys" })).toBeVisible();
   await page.keyboard.press("Escape");
+  await expect(page.getByRole("dialog", { name: "Keys" })).toBeHidden();
   await page.keyboard.press("t");
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
 });
