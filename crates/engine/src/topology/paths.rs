@@ -136,7 +136,8 @@ impl Cache {
             }
         }
 
-        // Whoever needs paths from so many roots would push out one after the other, so all go.
+        // A caller that needs so many roots in turn would evict each before it comes back to it, so
+        // that evicting one at a time would keep nothing of use.
         if cache.len() >= MAX_ROOTS && !cache.contains_key(&key) {
             cache.clear();
         }

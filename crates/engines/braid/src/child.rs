@@ -31,10 +31,11 @@ const DOUBLE_AFTER: f64 = 1.5;
 const LEAST_CHANCE: f64 = 0.05;
 /// Answers that should have come from which on it is asked by frames without packets.
 const SILENT: f64 = 1.5;
-/// While more packets are to come it is asked once so many of those sent should be missing there,
-/// were sent since it was heard, or packet times passed since then.
+/// Number of packets that the next hop should be missing before it is asked, while more follow.
 const UNCERTAIN: f64 = 0.3;
+/// Number of packets sent since it was heard after which it is asked in any case.
 const UNASKED: f64 = 8.0;
+/// Packet times since it was heard after which it is asked in any case.
 const UNASKED_TIMES: f64 = 24.0;
 /// It gets only polls once this many answers should have arrived and none did.
 const MISSING_ANSWERS: f64 = 4.0;

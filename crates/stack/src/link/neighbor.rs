@@ -171,8 +171,8 @@ impl Neighbor {
         self.counted = counted;
         let Some((measured, frames)) = self.delivery(now, exponent) else { return false };
 
-        // The standard deviation of a share of so many frames says how far chance alone takes it.
-        // Thus a link with few frames is told anew for a large change only.
+        // Chance alone moves a measured share by about its standard deviation, which is large while
+        // few frames were counted. Only a change beyond that is worth a state.
         let variance = (measured * (1.0 - measured)).max(LEAST_VARIANCE) / (frames + 1.0);
         let is_news = |told: f64| (measured - told).abs() > CHANCE * libm::sqrt(variance);
         let is_news = self.told.is_none_or(is_news);

@@ -316,7 +316,7 @@ impl Repair {
 
     /// Queues the requests that are due, with those that will be soon.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        // Requests to one neighbour share a frame, so those that will be due soon go along.
+        // Nothing is due yet. Otherwise requests that fall due soon go out too: they share a frame.
         if self.wanted.values().all(|want| want.due > now) {
             return;
         }
