@@ -8,9 +8,11 @@
 //! - [`files`]: what to do about every file that is announced or sent
 //! - [`gateway`]: IP packets between a host and a tunnel of the mesh, with a queue for each
 //!   connection
+//! - [`console`]: what a console shows of a stack
 //! - [`streams`]: what the host's ports are connected to
 //! - [`saving`]: values that must outlive the host, written until that succeeds
 
+pub mod console;
 pub mod files;
 pub mod gateway;
 pub mod saving;

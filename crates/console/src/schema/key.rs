@@ -44,6 +44,24 @@ pub struct NodeTable {
     pub queue: Vec<u32>,
 }
 
+impl NodeTable {
+    /// Returns the table of nodes that are down and have sent nothing.
+    #[must_use]
+    pub fn of(rows: usize) -> Self {
+        let zeros = || vec![Count(0); rows];
+        Self {
+            up: vec![false; rows],
+            control: zeros(),
+            data: zeros(),
+            coded: zeros(),
+            control_us: zeros(),
+            data_us: zeros(),
+            coded_us: zeros(),
+            queue: vec![0; rows],
+        }
+    }
+}
+
 /// State of all links, a row for each link. Frames are those on the air, repetitions by the MAC
 /// included. Where the channel tells of no losses, because it is a real one, both kinds are 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
@@ -62,6 +80,22 @@ pub struct LinkTable {
     /// Share of the long frames that arrives, as the receiver has measured it, 0 to 1. It is 0
     /// while the nodes are no neighbours.
     pub delivery: Vec<f64>,
+}
+
+impl LinkTable {
+    /// Returns the table of links that have carried nothing.
+    #[must_use]
+    pub fn of(rows: usize) -> Self {
+        let zeros = || vec![Count(0); rows];
+        Self {
+            heard: zeros(),
+            channel: zeros(),
+            collision: zeros(),
+            innovative: zeros(),
+            redundant: zeros(),
+            delivery: vec![0.0; rows],
+        }
+    }
 }
 
 /// State of a transfer.

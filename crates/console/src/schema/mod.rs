@@ -61,6 +61,18 @@ pub enum Message {
     Event(Event),
 }
 
+/// Returns a time as messages have it: seconds, rounded to microseconds.
+#[must_use]
+pub fn seconds(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
+}
+
+/// Returns a share as messages have it, 0 to 1, rounded to hundredths so that noise makes no ticks.
+#[must_use]
+pub fn share(share: f64) -> f64 {
+    (share.clamp(0.0, 1.0) * 100.0).round() / 100.0
+}
+
 /// Returns the types of the schema in TypeScript, as the console's source has them.
 #[must_use]
 pub fn typescript() -> String {

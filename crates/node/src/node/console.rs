@@ -9,13 +9,14 @@ use super::Node;
 use ncmesh_console::schema::{
     Count, Event, EventKind, Flow, FlowState, Hop, KEY_S, Key, Layer, Link, LinkTable, Meta,
     NodeTable, ReceiverState, SCHEMA, Source, Stage, Stream, StreamReceiverState, StreamState,
-    TICK_S, Transfer, TransferState,
+    TICK_S, Transfer, TransferState, seconds, share,
 };
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{self, Direction, TransferStatus};
 use ncmesh_engine::name::harmless;
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
+use ncmesh_host::console::{set_sent, stage};
 use ncmesh_wire::{FlowId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -104,7 +105,7 @@ impl Node {
 
     /// Brings a view up to date.
     pub fn look(&self, view: &mut View) {
-        view.state.time_s = (self.clock.now().as_secs_f64() * 1e6).round() / 1e6;
+        view.state.time_s = seconds(self.clock.now().as_secs_f64());
         self.look_at_nodes(view);
         self.look_at_links(view);
         for status in self.stack.transfers() {
@@ -136,33 +137,14 @@ impl Node {
             view.meta.nodes[place].name = harmless(&self.name_of(*node));
         }
 
-        let rows = view.meta.nodes.len();
-        let zeros = || vec![Count(0); rows];
-        let up = view.meta.nodes.iter().map(|node| there.contains(&NodeId(node.id))).collect();
-        let before = std::mem::replace(
-            &mut view.state.nodes,
-            NodeTable {
-                up,
-                control: zeros(),
-                data: zeros(),
-                coded: zeros(),
-                control_us: zeros(),
-                data_us: zeros(),
-                coded_us: zeros(),
-                queue: vec![0; rows],
-            },
-        );
+        let mut table = NodeTable::of(view.meta.nodes.len());
+        table.up = view.meta.nodes.iter().map(|node| there.contains(&NodeId(node.id))).collect();
         let own = view.nodes[&self.id()];
-        let carried = self.stack.counters().carried();
-        let micros = |time: std::time::Duration| Count(time.as_micros() as u64);
-        let table = &mut view.state.nodes;
-        (table.control[own], table.control_us[own]) =
-            (carried.control.0.into(), micros(carried.control.1));
-        (table.data[own], table.data_us[own]) = (carried.native.0.into(), micros(carried.native.1));
-        (table.coded[own], table.coded_us[own]) = (carried.coded.0.into(), micros(carried.coded.1));
+        set_sent(&mut table, own, self.stack.counters());
         let queued: u64 = self.stack.flows().iter().map(|(_, flow)| flow.credits).sum();
         table.queue[own] = u32::try_from(queued).unwrap_or(u32::MAX);
 
+        let before = std::mem::replace(&mut view.state.nodes, table);
         for (place, was_up) in before.up.into_iter().enumerate() {
             let is_up = view.state.nodes.up[place];
             if was_up != is_up {
@@ -170,10 +152,11 @@ impl Node {
                 view.note(node, if is_up { EventKind::NodeUp } else { EventKind::NodeDown });
             }
         }
-        for neighbor in inbound.difference(&view.neighbors.clone()) {
+        let before = std::mem::take(&mut view.neighbors);
+        for neighbor in inbound.difference(&before) {
             view.note(self.id(), EventKind::NeighborUp { neighbor: neighbor.0 });
         }
-        for neighbor in view.neighbors.clone().difference(&inbound) {
+        for neighbor in before.difference(&inbound) {
             view.note(self.id(), EventKind::NeighborDown { neighbor: neighbor.0 });
         }
         view.neighbors = inbound;
@@ -181,7 +164,6 @@ impl Node {
 
     fn look_at_links(&self, view: &mut View) {
         let (topology, me) = (self.stack.topology(), self.id());
-        let share = |delivery: f64| (delivery.clamp(0.0, 1.0) * 100.0).round() / 100.0;
         let told = topology.states().flat_map(|(to, state)| {
             state.hears.iter().map(move |(from, delivery)| ((*from, to), *delivery))
         });
@@ -196,16 +178,7 @@ impl Node {
             }
         }
 
-        let rows = view.meta.links.len();
-        let zeros = || vec![Count(0); rows];
-        let mut table = LinkTable {
-            heard: zeros(),
-            channel: zeros(),
-            collision: zeros(),
-            innovative: zeros(),
-            redundant: zeros(),
-            delivery: vec![0.0; rows],
-        };
+        let mut table = LinkTable::of(view.meta.links.len());
         for ((from, to), place) in &view.links {
             let delivery = deliveries.get(&(*from, *to)).copied().unwrap_or(0.0);
             table.delivery[*place] = share(delivery);
@@ -309,14 +282,13 @@ impl Node {
                 }
             };
             let coding = coding.iter().find(|(name, _)| *name == scheme).map(|(_, status)| status);
-            let share = coding.and_then(CodingStatus::ratio);
             let why = coding.map(|status| status.why_not.join("; ")).unwrap_or_default();
             let state = &mut view.state.flows[place];
             state.delivered = status.delivered.into();
             state.queue = u32::try_from(status.credits).unwrap_or(u32::MAX);
             scheme.clone_into(&mut state.scheme);
             state.why = why;
-            state.coded_share = share.map(|share| (share * 100.0).round() / 100.0);
+            state.coded_share = coding.and_then(CodingStatus::ratio).map(share);
         }
     }
 
@@ -363,7 +335,8 @@ impl Node {
 
     fn look_at_problems(&self, view: &mut View) {
         let hints: BTreeSet<String> = self.hints().into_iter().collect();
-        for text in hints.difference(&view.hints.clone()) {
+        let before = std::mem::take(&mut view.hints);
+        for text in hints.difference(&before) {
             view.note(self.id(), EventKind::Hint { text: text.clone() });
         }
         view.hints = hints;
@@ -382,17 +355,6 @@ impl Node {
                 view.note(self.id(), EventKind::Drops { reason, frames, seconds });
             }
         }
-    }
-}
-
-fn stage(stage: file::Stage) -> Stage {
-    match stage {
-        file::Stage::Open => Stage::Open,
-        file::Stage::Verifying => Stage::Verifying,
-        file::Stage::Complete => Stage::Complete,
-        file::Stage::Withdrawn => Stage::Withdrawn,
-        file::Stage::Refused(_) => Stage::Refused,
-        file::Stage::Failed(_) => Stage::Failed,
     }
 }
 

@@ -3,13 +3,12 @@
 //! The gateways tell each packet that a host offers and each that arrives. A packet is recognised
 //! by its hash, so that its delay is known whatever the scheme did to it meanwhile.
 
-use super::share;
 use crate::experiment::addresses;
 use crate::host::Host;
 use crate::observe::Snapshot;
 use crate::scenario::Scenario;
 use crate::simulation::node_id;
-use ncmesh_console::schema::{EventKind, FlowState};
+use ncmesh_console::schema::{EventKind, FlowState, share};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;

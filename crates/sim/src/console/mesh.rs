@@ -1,12 +1,12 @@
 //! Nodes, links and neighbours.
 
-use super::share;
 use crate::host::Host;
 use crate::observe::Snapshot;
 use crate::simulation::{Knowledge, SimulationConfig, node_id};
-use ncmesh_console::schema::{Count, EventKind, Link, LinkTable, Meta, NodeTable};
+use ncmesh_console::schema::{EventKind, Link, LinkTable, Meta, NodeTable, share};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_host::console::set_sent;
 use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,15 +63,7 @@ impl Mesh {
                 meta.links.push(Link { from: link.0, to: link.1, loss: None });
             }
         }
-        let zeros = vec![Count(0); meta.links.len()];
-        let mut links = LinkTable {
-            heard: zeros.clone(),
-            channel: zeros.clone(),
-            collision: zeros.clone(),
-            innovative: zeros.clone(),
-            redundant: zeros,
-            delivery: vec![0.0; meta.links.len()],
-        };
+        let mut links = LinkTable::of(meta.links.len());
         for (from, to, counters) in snapshot.medium.link_statistics() {
             if let Some(place) = self.places.get(&(node_id(from.0).0, node_id(to.0).0)) {
                 links.heard[*place] = counters.decoded.into();
@@ -93,9 +85,9 @@ impl Mesh {
             }
         }
 
-        let mut nodes = NodeTable::default();
+        let mut nodes = NodeTable::of(snapshot.hosts.len());
         for (node, host) in snapshot.hosts.iter().enumerate() {
-            push(&mut nodes, host);
+            set_row(&mut nodes, node, host);
             self.note_neighbors(node, host, &mut links, events);
         }
         if snapshot.at.since(self.drops_at) >= DROPS_EVERY {
@@ -155,25 +147,20 @@ impl Mesh {
     }
 }
 
-/// Appends the row of a node.
-fn push(nodes: &mut NodeTable, host: &Host) {
-    let carried = host.stack().map(|stack| stack.counters().carried()).unwrap_or_default();
-    let micros = |time: Duration| Count(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
-    nodes.up.push(host.stack().is_some());
-    nodes.control.push(carried.control.0.into());
-    nodes.data.push(carried.native.0.into());
-    nodes.coded.push(carried.coded.0.into());
-    nodes.control_us.push(micros(carried.control.1));
-    nodes.data_us.push(micros(carried.native.1));
-    nodes.coded_us.push(micros(carried.coded.1));
+/// Sets the row of a node.
+fn set_row(nodes: &mut NodeTable, node: usize, host: &Host) {
+    let stack = host.stack();
+    nodes.up[node] = stack.is_some();
+    if let Some(stack) = stack {
+        set_sent(nodes, node, stack.counters());
+    }
 
     // Packets wait in the gateway, in the schemes of tunnels, and in the queues of streams.
-    let stack = host.stack();
     let flows: u64 =
         stack.map(Stack::flows).into_iter().flatten().map(|(_, flow)| flow.credits).sum();
     let streams = stack.map(Stack::streams).into_iter().flatten();
     let queues = streams.flat_map(|(_, stream)| stream.queues);
     let held: u64 = queues.map(|queue| queue.held.iter().map(|n| u64::from(*n)).sum::<u64>()).sum();
     let gateway = host.gateway.as_ref().map_or(0, |gateway| gateway.waiting() as u64);
-    nodes.queue.push(u32::try_from(flows + held + gateway).unwrap_or(u32::MAX));
+    nodes.queue[node] = u32::try_from(flows + held + gateway).unwrap_or(u32::MAX);
 }

@@ -134,14 +134,9 @@ impl<S: Sink> Observer for Console<S> {
     }
 }
 
-/// Returns a time as messages have it: seconds, rounded to microseconds.
+/// Returns a time as messages have it.
 fn seconds(at: Instant) -> f64 {
-    (at.as_secs_f64() * 1e6).round() / 1e6
-}
-
-/// Returns a share as messages have it, rounded to hundredths, so that noise makes no messages.
-fn share(share: f64) -> f64 {
-    (share.clamp(0.0, 1.0) * 100.0).round() / 100.0
+    schema::seconds(at.as_secs_f64())
 }
 
 /// Returns what there is in a scenario. Transfers come when they begin.

@@ -7,6 +7,7 @@ use ncmesh_console::schema::{
     EventKind, Meta, Rank, ReceiverState, Stage, Transfer, TransferState,
 };
 use ncmesh_engine::file::{self, Direction, TransferStatus};
+use ncmesh_host::console::stage;
 use ncmesh_stack::Stack;
 use ncmesh_wire::FlowId;
 use std::collections::BTreeMap;
@@ -122,14 +123,7 @@ fn enter(
     node: usize,
     events: &mut Vec<(usize, EventKind)>,
 ) {
-    let stage = match status.stage {
-        file::Stage::Open => Stage::Open,
-        file::Stage::Verifying => Stage::Verifying,
-        file::Stage::Complete => Stage::Complete,
-        file::Stage::Withdrawn => Stage::Withdrawn,
-        file::Stage::Refused(_) => Stage::Refused,
-        file::Stage::Failed(_) => Stage::Failed,
-    };
+    let stage = stage(status.stage);
     if *known != stage && matches!(stage, Stage::Open | Stage::Verifying | Stage::Refused) {
         events.push((node, EventKind::Transfer { transfer, stage }));
     }
