@@ -23,6 +23,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most transfers, flows and streams that are shown of one start of the daemon.
 const MOST: usize = 4096;
 
+/// Most links that are shown of one start of the daemon. Nodes come and go, and a member may tell
+/// of links that do not exist.
+const MOST_LINKS: usize = 1 << 16;
+
 /// Drops of one reason in a second that make an event.
 const MANY_DROPS: u64 = 10;
 
@@ -172,7 +176,7 @@ impl Node {
             told.filter(|((_, to), _)| *to != me).collect();
         deliveries.extend(self.stack.inbound().map(|(from, delivery)| ((from, me), delivery)));
         for link in deliveries.keys() {
-            if !view.links.contains_key(link) {
+            if !view.links.contains_key(link) && view.links.len() < MOST_LINKS {
                 view.links.insert(*link, view.meta.links.len());
                 view.meta.links.push(Link { from: link.0.0, to: link.1.0, loss: None });
             }
