@@ -74,10 +74,17 @@ pub struct Contradiction {
 }
 
 impl Contradiction {
-    /// Notes a frame for this node, which `fits` its state or looks far too old. Returns whether
+    /// Notes a frame for this node, of the instance `heard`, where it believes in `known`. The
+    /// frame fits if its instance is later, or the same and its packets are recent. Returns whether
     /// the state must be wrong.
-    pub fn note(&mut self, fits: bool, now: Instant) -> bool {
-        if fits {
+    pub fn note(
+        &mut self,
+        known: FlowInstance,
+        heard: FlowInstance,
+        is_recent: bool,
+        now: Instant,
+    ) -> bool {
+        if heard.is_later(known) || (heard == known && is_recent) {
             *self = Self::default();
             return false;
         }
@@ -95,16 +102,36 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
 
+    fn instance(incarnation: u32) -> FlowInstance {
+        FlowInstance { source: NodeId(1), destination: NodeId(2), incarnation }
+    }
+
+    impl Contradiction {
+        /// Notes a frame of the instance that is known.
+        fn note_same(&mut self, is_recent: bool, now: Instant) -> bool {
+            self.note(instance(5), instance(5), is_recent, now)
+        }
+    }
+
+    #[test]
+    fn an_earlier_instance_contradicts_and_a_later_one_fits() {
+        let mut contradiction = Contradiction::default();
+        let mut note = |heard, ms| contradiction.note(instance(5), instance(heard), true, at(ms));
+        assert!((0..7).all(|i| !note(4, 1000 * i)));
+        assert!(note(4, 7000));
+        assert!(!note(6, 7000) && !note(4, 7000), "it begins to count anew");
+    }
+
     #[test]
     fn only_many_frames_for_long_without_one_that_fits_are_believed() {
         let mut few = Contradiction::default();
-        assert!((0..7).all(|i| !few.note(false, at(1000 * i))));
-        assert!(few.note(false, at(7000)));
+        assert!((0..7).all(|i| !few.note_same(false, at(1000 * i))));
+        assert!(few.note_same(false, at(7000)));
 
         let mut brief = Contradiction::default();
-        assert!((0..2999).all(|ms| !brief.note(false, at(ms))));
-        assert!(!brief.note(true, at(2999)), "one that fits");
-        assert!((3000..6000).all(|ms| !brief.note(false, at(ms))));
-        assert!(brief.note(false, at(6000)));
+        assert!((0..2999).all(|ms| !brief.note_same(false, at(ms))));
+        assert!(!brief.note_same(true, at(2999)), "one that fits");
+        assert!((3000..6000).all(|ms| !brief.note_same(false, at(ms))));
+        assert!(brief.note_same(false, at(6000)));
     }
 }

@@ -220,9 +220,8 @@ impl Flow {
     /// Notes a frame for this node, of packets from `first` on. Returns whether all such frames for
     /// long were of an earlier instance, or far behind what this node needs.
     pub(crate) fn is_contradicted(&mut self, id: FlowInstance, first: u32, now: Instant) -> bool {
-        let is_far_behind = first.saturating_add(CAPACITY) < self.needs;
-        let fits = id.is_later(self.id) || (id == self.id && !is_far_behind);
-        self.contradiction.note(fits, now)
+        let is_recent = first.saturating_add(CAPACITY) >= self.needs;
+        self.contradiction.note(self.id, id, is_recent, now)
     }
 
     /// Counts up the packets that are here without a gap.

@@ -50,7 +50,7 @@ pub(crate) struct Flow {
     /// Number of the oldest generation that is not finished.
     pub oldest: u32,
     /// Whether frames from the previous hop contradict this state.
-    pub contradiction: Contradiction,
+    contradiction: Contradiction,
     /// When a frame of it was last heard.
     pub last_heard: Instant,
     /// When this node last sent data of it, or took a packet for it.
@@ -111,11 +111,11 @@ impl Flow {
 
     // ---- receiving
 
-    /// Returns whether a frame of the flow may be of this state: it is of this instance or a later
-    /// one, and of no generation that was finished long ago.
-    pub(crate) fn fits(&self, id: GenerationId) -> bool {
+    /// Notes a frame of the previous hop. Returns whether all its frames for long were of an
+    /// earlier instance, or of generations that were finished long ago.
+    pub(crate) fn is_contradicted(&mut self, id: GenerationId, now: Instant) -> bool {
         let is_recent = id.number.saturating_add(u32::from(MAX_WINDOW)) >= self.oldest;
-        id.flow.is_later(self.instance) || (id.flow == self.instance && is_recent)
+        self.contradiction.note(self.instance, id.flow, is_recent, now)
     }
 
     /// Takes over what a frame says of its generation, and begins the generation if it is new. If

@@ -154,10 +154,8 @@ impl Flow {
     /// Notes a frame of the flow. Returns whether all frames for long were of an earlier instance
     /// or of generations that left the window long ago.
     pub(crate) fn is_contradicted(&mut self, header: &GenerationHeader, now: Instant) -> bool {
-        let instance = header.instance();
         let is_recent = header.generation.saturating_add(WINDOW) >= self.oldest_wanted();
-        let is_current = instance == self.instance && is_recent;
-        self.contradiction.note(is_current || instance.is_later(self.instance), now)
+        self.contradiction.note(self.instance, header.instance(), is_recent, now)
     }
 
     fn drop_before(&mut self, oldest: u32) {
