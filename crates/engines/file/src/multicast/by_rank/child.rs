@@ -1,6 +1,6 @@
 //! A child: what it wants, and what it should have by now of what it was sent.
 
-use super::wants::Wants;
+use crate::multicast::frame::Wants;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};

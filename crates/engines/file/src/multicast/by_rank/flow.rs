@@ -3,8 +3,8 @@
 use super::child::Child;
 use super::held::{Held, Role};
 use super::upstream::Upstream;
-use super::wants::{UNWANTED, Wants};
 use crate::multicast::frame::{RankReport, RankedHeader};
+use crate::multicast::frame::{UNWANTED, Wants};
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};

@@ -24,18 +24,16 @@
 //! | `held` | what it holds, and whether that is genuine |
 //! | `child` | what a child wants and should have by now |
 //! | `upstream` | which node is the parent, and when to report to it |
-//! | `wants` | what a node wants, as frames say it |
 
 mod child;
 mod flow;
 mod held;
 mod upstream;
-mod wants;
 
 #[cfg(test)]
 mod tests;
 
-use super::frame::{RankReport, Ranked, RankedHeader};
+use super::frame::{RankReport, Ranked, RankedHeader, Wants};
 use flow::Flow;
 use held::{Held, Role, Taken};
 use ncmesh_engine::counters::DropReason;
@@ -49,7 +47,6 @@ use ncmesh_engine::{Context, TxReport};
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
 use std::collections::BTreeMap;
-pub(super) use wants::{MOST_RANKS, Wants};
 
 /// Data go down a link and reports go up, if need be by another way.
 const METRIC: Metric = Metric::Answered;

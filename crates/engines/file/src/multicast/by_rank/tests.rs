@@ -2,7 +2,7 @@
 
 use super::super::engine::{FileMulticast, PacketConfig};
 use super::super::frame::{self, Coding, RankReport, Ranked, RankedHeader};
-use super::wants::Wants;
+use crate::multicast::frame::Wants;
 use ncmesh_engine::counters::{Counters, DropReason};
 use ncmesh_engine::file::{BatchSet, FileLimits, Geometry, Manifest, Outgoing, Stage, merkle};
 use ncmesh_engine::rng::{stream, unit};

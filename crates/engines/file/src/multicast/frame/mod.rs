@@ -19,6 +19,7 @@ mod ranked;
 mod report;
 mod turn_id;
 mod version;
+mod wants;
 
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ pub(crate) use ranked::{RankReport, Ranked, RankedHeader};
 pub(crate) use report::Report;
 pub(crate) use turn_id::TurnId;
 pub(crate) use version::Version;
+pub(crate) use wants::{UNWANTED, Wants};
 
 use ncmesh_engine::Summary;
 

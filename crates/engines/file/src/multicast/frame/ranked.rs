@@ -3,7 +3,7 @@
 
 use super::Coding;
 use super::coding::SYSTEMATIC;
-use crate::multicast::by_rank::{MOST_RANKS, Wants};
+use super::wants::{MOST_RANKS, Wants};
 use ncmesh_engine::Malformed;
 use ncmesh_wire::{FlowId, NodeId, Reader, Writer};
 

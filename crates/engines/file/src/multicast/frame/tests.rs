@@ -1,8 +1,8 @@
 //! The golden vectors of `docs/reference/wire-format.md`, and what holds for frames of unknown
 //! bytes.
 
+use super::wants::Wants;
 use super::*;
-use crate::multicast::by_rank::Wants;
 use crate::multicast::packet_set::PacketSet;
 use crate::multicast::routing::{Cast, Forwarder, Forwarding, Hop, Routing, Upstream};
 use ncmesh_engine::Malformed;

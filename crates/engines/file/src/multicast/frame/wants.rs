@@ -47,13 +47,13 @@ impl Default for Wants {
 
 impl Wants {
     /// Returns the wants of a node that needs nothing more.
-    pub(super) fn nothing() -> Self {
+    pub(crate) fn nothing() -> Self {
         Self { first: NONE, ..Self::default() }
     }
 
     /// Returns the wants of a node that holds `ranks` of the generation `first` and those behind,
     /// for a frame that lists at most `room` of them.
-    pub(super) fn from(first: u32, ranks: impl Iterator<Item = u8>, room: usize) -> Self {
+    pub(crate) fn from(first: u32, ranks: impl Iterator<Item = u8>, room: usize) -> Self {
         let mut ranks: Vec<u8> = ranks.take(room).collect();
         let is_cut = ranks.len() == room;
         while !is_cut && ranks.last() == Some(&0) {
@@ -63,7 +63,7 @@ impl Wants {
     }
 
     /// Adds to a list that is cut what was known `before` of the generations behind it.
-    pub(super) fn complete(&mut self, before: &Self) {
+    pub(crate) fn complete(&mut self, before: &Self) {
         if !self.is_cut {
             return;
         }
@@ -75,12 +75,12 @@ impl Wants {
     }
 
     /// Returns the lowest generation that is wanted, if one is.
-    pub(super) fn lowest(&self) -> Option<u32> {
+    pub(crate) fn lowest(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
 
     /// Returns the rank held of a generation, if it is wanted.
-    pub(super) fn rank(&self, generation: u32) -> Option<u8> {
+    pub(crate) fn rank(&self, generation: u32) -> Option<u8> {
         let place = generation.checked_sub(self.first)?;
         let rank = self.ranks.get(place as usize).copied().unwrap_or(0);
         (rank != UNWANTED && self.first != NONE).then_some(rank)
