@@ -10,8 +10,10 @@
 //!
 //! [`Hub`] has the messages of a live mesh, for any number of browsers. [`Server`] answers them.
 //! [`guard`] says which requests are answered at all: those of pages that this server gave.
-//! [`page`] makes a page that is one file. This crate knows no simulator and no daemon.
+//! [`page`] makes a page that is one file. This crate knows no simulator and no daemon; what it
+//! does for connections, [`Limits`], serves a daemon's API too.
 
+mod connections;
 mod files;
 pub mod guard;
 mod hub;
@@ -19,6 +21,7 @@ pub mod page;
 mod server;
 mod site;
 
+pub use connections::Limits;
 pub use hub::{Hub, Listener};
 pub use server::{BindError, Server};
 pub use site::{DemoError, DemoRequest, Demonstration, Offered, Recording, Site};

@@ -1,10 +1,11 @@
-//! The server: connections, paths, answers.
+//! The server: paths and answers.
 
+use crate::connections::Limits;
 use crate::files;
 use crate::guard::{self, Guard};
 use crate::hub::Listener;
 use crate::site::{DemoError, DemoRequest, Link, Offered, Site};
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
@@ -13,33 +14,28 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use futures_util::stream::{self, Stream};
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use serde::Serialize;
+use socket2::SockRef;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::Context;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::net::TcpListener;
 
-/// Most connections that are served at once: a hundred consoles, each with one for messages and one
-/// more while it loads. Others wait.
-const MAX_CONNECTIONS: usize = 256;
-/// Longest time for the header of a request.
-const HEADER_TIME: Duration = Duration::from_secs(10);
-/// Longest body of a request, bytes, and longest time for it.
-const MAX_BODY: usize = 64 << 10;
-const BODY_TIME: Duration = Duration::from_secs(5);
+/// A hundred consoles, each with one connection for messages and one more while it loads.
+const LIMITS: Limits = Limits {
+    server: "the console",
+    connections: 256,
+    header_time: Duration::from_secs(10),
+    body_time: Duration::from_secs(5),
+    body: 64 << 10,
+};
 /// Pause between comments to a listener to whom nothing is told, which show that it is gone.
 const ALIVE: Duration = Duration::from_secs(15);
 /// Time after which a browser that takes nothing is given up.
 const GIVE_UP: Duration = Duration::from_secs(30);
-/// Pause after a connection could not be accepted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// Why a server cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -83,50 +79,29 @@ impl Server {
     /// the runtime ends.
     pub async fn serve(self, site: Site, names: &[String]) {
         let router = router(site, Guard::new(self.address, names));
-        let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        loop {
-            // The semaphore is never closed.
-            let Ok(permit) = free.clone().acquire_owned().await else { return };
-            let stream = match self.listener.accept().await {
-                Ok((stream, _)) => stream,
-                Err(e) => {
-                    tracing::debug!("the console accepts no connection: {e}");
-                    sleep(ACCEPT_PAUSE).await;
-                    continue;
-                }
-            };
-            let router = router.clone();
-            tokio::spawn(async move {
-                let _permit = permit;
-                serve_connection(stream, router).await;
-            });
-        }
-    }
-}
-
-async fn serve_connection(stream: TcpStream, router: Router) {
-    // A browser that has vanished must not keep its place for the quarter of an hour that the
-    // kernel would try. Where the option is missing, it does.
-    let _ = socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(GIVE_UP));
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIME)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    if let Err(e) = connection.await {
-        tracing::debug!("a connection of the console ended: {e}");
+        let accept = |cx: &mut Context<'_>| {
+            self.listener.poll_accept(cx).map_ok(|(stream, _)| {
+                // A browser that has vanished must not keep its place for the quarter of an hour
+                // that the kernel would try. Where the option is missing, it does.
+                let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(GIVE_UP));
+                stream
+            })
+        };
+        LIMITS.serve(accept, router).await;
     }
 }
 
 /// Returns the paths of a site.
 fn router(site: Site, guard: Guard) -> Router {
-    let api = site.api.clone();
+    let (api, pages) = (site.api.clone(), site.pages.clone());
     let mut router: Router = Router::new()
         .route("/console.json", get(offered))
         .route("/messages", get(messages))
         .route("/recordings/{number}", get(recording))
         .route("/demo/run", post(run_demo))
         .route("/demo/recordings/{number}", get(demo_recording))
-        .with_state(site);
+        .with_state(site)
+        .merge(pages);
     if let Some(api) = api {
         let token = api.token;
         let check = move |request: Request, next: Next| {
@@ -149,14 +124,13 @@ fn router(site: Site, guard: Guard) -> Router {
 
 /// Checks a request, reads its body, and adds the headers of every answer.
 async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    let (head, body) = request.into_parts();
-    let mut response = match guard.check(&head.method, &head.headers) {
-        Err(refused) => refused.into_response(),
-        Ok(()) => match timeout(BODY_TIME, to_bytes(body, MAX_BODY)).await {
-            Ok(Ok(body)) => next.run(Request::from_parts(head, Body::from(body))).await,
-            Ok(Err(_)) => StatusCode::PAYLOAD_TOO_LARGE.into_response(),
-            Err(_) => StatusCode::REQUEST_TIMEOUT.into_response(),
-        },
+    let answer = match guard.check(request.method(), request.headers()) {
+        Err(refused) => Err(refused.into_response()),
+        Ok(()) => LIMITS.read_body(request).await.map_err(IntoResponse::into_response),
+    };
+    let mut response = match answer {
+        Ok(request) => next.run(request).await,
+        Err(refused) => refused,
     };
     response.headers_mut().extend(guard::HEADERS);
     let unsaved = header::HeaderValue::from_static("no-cache");

@@ -87,6 +87,8 @@ pub struct Site {
     recordings: Arc<Mutex<Vec<Recording>>>,
     demo: Option<Demo>,
     pub(crate) api: Option<Api>,
+    /// Paths beside those of the console, for everybody.
+    pub(crate) pages: Router,
 }
 
 /// Commands, for who has the token.
@@ -123,6 +125,12 @@ impl Site {
             latest: Arc::default(),
         };
         Self { demo: Some(demo), ..Self::default() }
+    }
+
+    /// Offers the paths of `router`, which change nothing, to everybody.
+    #[must_use]
+    pub fn with_pages(self, router: Router) -> Self {
+        Self { pages: router, ..self }
     }
 
     /// Offers commands, the paths of `router` below `/v1`, to who has the token.

@@ -1,69 +1,30 @@
-//! Connections of the API, and what each may take.
-//!
-//! Clients are local, but a script that leaks connections must not take the descriptors that the
-//! daemon needs for files. So connections are few, and each must send its request within some
-//! seconds. A connection beyond the limit waits in the socket's queue until another one ends.
+//! What the API's clients may take. They are local, but a script may leak connections.
 
-use axum::Router;
-use axum::body::{Body, to_bytes};
+use super::types::{ApiError, ErrorCode};
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use std::io;
-use std::sync::Arc;
+use axum::{Json, Router};
+use ncmesh_web::Limits;
+use std::task::Context;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixListener;
-use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
 
-use super::types::{ApiError, ErrorCode};
-
-/// Most connections that are served at once.
-const MAX_CONNECTIONS: usize = 32;
-/// Longest time for the header of a request, counted from the connection or the answer before.
-const HEADER_TIME: Duration = Duration::from_secs(5);
-/// Longest time for the body of a request.
-const BODY_TIME: Duration = Duration::from_secs(5);
-/// Length of the largest body, bytes: a list of many receivers by name.
-const MAX_BODY: usize = 1 << 20;
-/// Pause after a connection could not be accepted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+const LIMITS: Limits = Limits {
+    server: "the API",
+    connections: 32,
+    header_time: Duration::from_secs(5),
+    body_time: Duration::from_secs(5),
+    // A list of many receivers by name.
+    body: 1 << 20,
+};
 
 /// Answers requests until the runtime ends.
 pub(super) async fn serve(listener: UnixListener, router: Router) {
-    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut refused = false;
-    loop {
-        // The semaphore is never closed.
-        let Ok(permit) = free.clone().acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(e) => {
-                note_refusal(&e, &mut refused);
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        refused = false;
-        let router = router.clone();
-        tokio::spawn(async move {
-            let _permit = permit;
-            serve_connection(stream, router).await;
-        });
-    }
-}
-
-/// Logs once that connections cannot be accepted, for instance because no descriptor is left.
-fn note_refusal(e: &io::Error, refused: &mut bool) {
-    if !*refused {
-        tracing::warn!("the API accepts no connections for now: {e}");
-    }
-    *refused = true;
+    let accept = |cx: &mut Context<'_>| listener.poll_accept(cx).map_ok(|(stream, _)| stream);
+    LIMITS.serve(accept, router.layer(from_fn(read_body))).await;
 }
 
 /// Answers the requests of one connection.
@@ -71,32 +32,20 @@ pub(super) async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     router: Router,
 ) {
-    let router = router.layer(from_fn(read_body));
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIME)
-        // A client may close its side after the request, as `nc -N` does.
-        .half_close(true)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    // A client that sends nonsense, too slowly, or goes away concerns nobody else.
-    if let Err(e) = connection.await {
-        tracing::debug!("a connection of the API ended: {e}");
-    }
+    LIMITS.serve_connection(stream, router.layer(from_fn(read_body))).await;
 }
 
 /// Reads the whole body before a handler sees the request.
 async fn read_body(request: Request, next: Next) -> Response {
-    let refused =
-        |status, why: &str| (status, axum::Json(ApiError::new(ErrorCode::BadRequest, why)));
-    let (head, body) = request.into_parts();
-    match timeout(BODY_TIME, to_bytes(body, MAX_BODY)).await {
-        Ok(Ok(body)) => next.run(Request::from_parts(head, Body::from(body))).await,
-        Ok(Err(_)) => refused(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long or was cut off")
-            .into_response(),
-        Err(_) => {
-            refused(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time").into_response()
-        }
-    }
+    let status = match LIMITS.read_body(request).await {
+        Ok(request) => return next.run(request).await,
+        Err(status) => status,
+    };
+    let why = match status {
+        StatusCode::REQUEST_TIMEOUT => "the body did not arrive in time",
+        _ => "the body is too long or was cut off",
+    };
+    (status, Json(ApiError::new(ErrorCode::BadRequest, why))).into_response()
 }
 
 #[cfg(test)]
@@ -130,7 +79,7 @@ mod tests {
             )
         };
         assert!(answer(&socket, request(5, "hello").as_bytes()).await.ends_with("hello"));
-        let long = request(MAX_BODY + 1, &"x".repeat(MAX_BODY + 1));
+        let long = request(LIMITS.body + 1, &"x".repeat(LIMITS.body + 1));
         let refused = answer(&socket, long.as_bytes()).await;
         assert!(
             refused.starts_with("HTTP/1.1 413") && refused.contains("bad_request"),
@@ -141,7 +90,7 @@ mod tests {
 
         // As many idle clients as are served: the next one is served when one of them leaves.
         let mut idle = Vec::new();
-        for _ in 0..MAX_CONNECTIONS {
+        for _ in 0..LIMITS.connections {
             idle.push(UnixStream::connect(&socket).await.unwrap());
         }
         let hello = request(5, "hello");
