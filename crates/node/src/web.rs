@@ -24,7 +24,8 @@ pub async fn serve(
 ) -> Result<SocketAddr, NodeError> {
     let server = Server::bind(web.listen).await.map_err(NodeError::Web)?;
     let hub = Hub::new();
-    let mut site = Site::live(hub.clone());
+    let pages = api::routes::metrics(handle.clone());
+    let mut site = Site::live(hub.clone()).with_pages(pages);
     if let Some(file) = &web.token_file {
         let token = config.token(file)?;
         site = site.with_api(api::routes::commands(handle.clone()), &token);

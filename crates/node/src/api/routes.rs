@@ -9,12 +9,12 @@ use super::types::{
     ApiError, ErrorCode, Inbox, JoinedGroup, Peer, SendRequest, Started, Status, Stream, Transfer,
     TunnelChange,
 };
-use crate::node::{Handle, Node, no_such_transfer};
+use crate::node::{Handle, METRICS_TYPE, Node, no_such_transfer};
 use crate::store::reception::check_inbox;
 use crate::stream::{ReceiveStream, SendStream};
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, put};
 use axum::{Json, Router};
@@ -25,7 +25,7 @@ type Answer<T> = Result<Json<T>, ApiError>;
 
 /// Returns the paths of the API, with an answer to all others.
 pub(super) fn router(handle: Handle) -> Router {
-    commands(handle).fallback(async || {
+    commands(handle.clone()).merge(metrics(handle)).fallback(async || {
         ApiError::new(ErrorCode::NotFound, "no such path; see docs/reference/api.md")
     })
 }
@@ -46,6 +46,17 @@ pub(crate) fn commands(handle: Handle) -> Router {
         .route("/v1/streams/received", get(joined_groups).put(receive_stream))
         .route("/v1/streams/received/{group}", delete(stop_receiving))
         .with_state(handle)
+}
+
+/// Returns the path that programs read counters from.
+pub(crate) fn metrics(handle: Handle) -> Router {
+    Router::new().route("/metrics", get(show_metrics)).with_state(handle)
+}
+
+async fn show_metrics(State(handle): State<Handle>) -> Result<Response, ApiError> {
+    let text = handle.call(|node| node.metrics()).await?;
+    let text = text.map_err(|e| ApiError::new(ErrorCode::Stopping, format!("no metrics: {e}")))?;
+    Ok(([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response())
 }
 
 impl IntoResponse for ApiError {

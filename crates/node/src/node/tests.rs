@@ -14,7 +14,7 @@ const CONFIG: &str = "[node]\nid = 3\nkey = \"000102030405060708090a0b0c0d0e0f10
                       1415161718191a1b1c1d1e1f\"\n[radio]\nkind = \"udp\"\ninterface = \"lo\"\n";
 
 /// A node, the calls that other threads make on it, and its state directory.
-fn node() -> (Node, UnboundedReceiver<Command>, TempDir) {
+pub(super) fn node() -> (Node, UnboundedReceiver<Command>, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::open(dir.path()).unwrap();
     let file = dir.path().join("node.toml");
@@ -261,6 +261,12 @@ async fn a_mesh_of_one_node_is_shown_in_the_browser() {
         let meta = told(&mut stream, "\"type\":\"meta\"").await;
         assert!(meta.contains("\"source\":\"daemon\"") && meta.contains("\"name\":\"n03\""));
         told(&mut stream, "\"type\":\"tick\"").await;
+
+        // Counters are for everybody who may look.
+        let mut stream = asked(address, "GET /metrics", "").await;
+        told(&mut stream, "content-type: application/openmetrics-text").await;
+        let mut stream = asked(address, "GET /metrics", "").await;
+        told(&mut stream, "ncmesh_neighbors 0.0").await;
 
         // Commands take the token, the same as for the API on its socket.
         let refused = told(&mut asked(address, "GET /v1/status", "").await, "HTTP").await;

@@ -1,0 +1,367 @@
+//! The node's counters as OpenMetrics text, for Prometheus and programs like it.
+//!
+//! [`METRICS`] lists each metric once: name, help, and how its values are read. They are read anew
+//! for each scrape, so nothing has to be kept in step. Labels are bounded: peers are those heard
+//! directly, kinds of frames are known ones, transfers are the newest that are under way.
+
+use super::Node;
+use crate::api::types::{Direction, Status, Transfer};
+use ncmesh_engines::REGISTRY;
+use ncmesh_stack::summary::services;
+use ncmesh_wire::{NodeId, ServiceId};
+use prometheus_client::encoding::text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+
+/// Media type of the text.
+pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Most transfers that are shown one by one.
+const MOST_TRANSFERS: usize = 32;
+
+type Labels = Vec<(&'static str, String)>;
+type Values = Vec<(Labels, f64)>;
+
+/// Whether a metric can fall.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Only grows, from the daemon's start on. Its name in the text ends in `_total`.
+    Counter,
+    Gauge,
+}
+use Kind::{Counter as Grows, Gauge as Varies};
+
+/// Name without the prefix `ncmesh_`, kind, help, and what reads the values.
+struct Metric(&'static str, Kind, &'static str, fn(&Look<'_>) -> Values);
+
+/// What the values are read from.
+struct Look<'a> {
+    node: &'a Node,
+    status: Status,
+    transfers: Vec<Transfer>,
+}
+
+/// Every metric, in the order of the text.
+const METRICS: &[Metric] = &[
+    Metric("node_info", Varies, "Who this is; always 1", |look| {
+        let Status { id, name, version, radio, .. } = &look.status;
+        let labels = [("id", id.to_string()), ("name", name.clone())];
+        let more = [("version", version.clone()), ("radio", radio.clone())];
+        vec![(labels.into_iter().chain(more).collect(), 1.0)]
+    }),
+    Metric("uptime_seconds", Varies, "Time since the daemon started", |look| {
+        one(look.status.uptime_s)
+    }),
+    Metric("hints", Varies, "Problems that `ncmesh status` names", |look| {
+        one(look.status.hints.len() as f64)
+    }),
+    Metric("neighbors", Varies, "Nodes that are heard directly", |look| {
+        one(look.status.neighbors as f64)
+    }),
+    Metric("nodes", Varies, "Other nodes of the mesh that are known", |look| {
+        one(look.status.nodes as f64)
+    }),
+    Metric("link_delivery_ratio", Varies, "Share of broadcast frames that arrive", |look| {
+        let both = |(peer, name): (NodeId, String)| {
+            let to = look.node.stack.topology().delivery(look.node.id(), peer);
+            let inbound = look.node.stack.inbound().find(|(node, _)| *node == peer);
+            let from = inbound.map_or(0.0, |(_, delivery)| delivery);
+            [("to", to), ("from", from)].map(|(direction, share)| {
+                (vec![("peer", name.clone()), ("direction", direction.into())], share)
+            })
+        };
+        look.neighbors().flat_map(both).collect()
+    }),
+    Metric("peer_frames", Grows, "Frames with payload heard from a peer", |look| {
+        let both = |(peer, name): (NodeId, String)| {
+            let heard = look.node.stack.counters().usefulness(peer);
+            [("innovative", heard.innovative), ("redundant", heard.redundant)].map(
+                |(payload, n)| {
+                    (vec![("peer", name.clone()), ("payload", payload.into())], n as f64)
+                },
+            )
+        };
+        look.neighbors().flat_map(both).collect()
+    }),
+    Metric("sent_frames", Grows, "Frames sent", |look| {
+        let all = look.node.stack.counters().all_sent();
+        by_kind(all.map(|(kind, tally)| (kind, tally.frames as f64)))
+    }),
+    Metric("sent_bytes", Grows, "Bytes of the frames sent", |look| {
+        let all = look.node.stack.counters().all_sent();
+        by_kind(all.map(|(kind, tally)| (kind, tally.bytes as f64)))
+    }),
+    Metric("airtime_seconds", Grows, "Time for which own frames used the channel", |look| {
+        let counters = look.node.stack.counters();
+        let airtime = |(service, kind)| counters.airtime(service, kind).as_secs_f64();
+        by_kind(counters.all_sent().map(|(kind, _)| (kind, airtime(kind))))
+    }),
+    Metric("heard_frames", Grows, "Frames heard", |look| {
+        let all = look.node.stack.counters().all_heard();
+        by_kind(all.map(|(kind, tally)| (kind, tally.frames as f64)))
+    }),
+    Metric("heard_bytes", Grows, "Bytes of the frames heard", |look| {
+        let all = look.node.stack.counters().all_heard();
+        by_kind(all.map(|(kind, tally)| (kind, tally.bytes as f64)))
+    }),
+    Metric("dropped_frames", Grows, "Frames heard and dropped", |look| {
+        by("reason", &look.status.drops)
+    }),
+    Metric("carried_frames", Grows, "Frames sent, by what they carry", |look| {
+        let carried = look.node.stack.counters().carried();
+        let all =
+            [("control", carried.control), ("native", carried.native), ("coded", carried.coded)];
+        all.map(|(payload, (n, _))| (vec![("payload", payload.into())], n as f64)).into()
+    }),
+    Metric("coding_gain_ratio", Varies, "Frames forwarding would have sent, per one", |look| {
+        let gain = |c: &crate::api::types::Coding| {
+            c.gain.map(|gain| (vec![("scheme", c.scheme.clone())], gain))
+        };
+        look.status.coding.iter().filter_map(gain).collect()
+    }),
+    Metric("tunnel_packets", Grows, "IP packets of the host", |look| {
+        both_ways(look, |tunnel| [tunnel.packets_out, tunnel.packets_in])
+    }),
+    Metric("tunnel_bytes", Grows, "Bytes of the IP packets of the host", |look| {
+        both_ways(look, |tunnel| [tunnel.bytes_out, tunnel.bytes_in])
+    }),
+    Metric("tunnel_waiting_packets", Varies, "IP packets that wait for the scheme", |look| {
+        look.status.tunnel.iter().map(|t| (Vec::new(), t.waiting as f64)).collect()
+    }),
+    Metric("tunnel_dropped_packets", Grows, "IP packets that were dropped", |look| {
+        look.status.tunnel.as_ref().map_or_else(Vec::new, |tunnel| by("reason", &tunnel.drops))
+    }),
+    Metric("flow_queue_packets", Varies, "Packets of a flow still to be sent here", |look| {
+        of_flows(look, |flow| flow.credits)
+    }),
+    Metric("flow_innovative_frames", Grows, "Frames of a flow that were new here", |look| {
+        of_flows(look, |flow| flow.innovative)
+    }),
+    Metric("flow_delivered_packets", Grows, "Packets of a flow for this host", |look| {
+        of_flows(look, |flow| flow.delivered)
+    }),
+    Metric("flow_lost_packets", Grows, "Packets of a flow lost at this node", |look| {
+        of_flows(look, |flow| flow.lost)
+    }),
+    Metric("transfers", Varies, "Transfers that this node remembers", |look| {
+        let mut numbers = BTreeMap::<_, f64>::new();
+        for transfer in &look.transfers {
+            let state = if transfer.ended { "ended" } else { "open" };
+            *numbers.entry((direction(transfer), state)).or_default() += 1.0;
+        }
+        let labels = |direction: &str, state: &str| {
+            vec![("direction", direction.into()), ("state", state.into())]
+        };
+        numbers.into_iter().map(|((way, state), n)| (labels(way, state), n)).collect()
+    }),
+    Metric("transfer_size_bytes", Varies, "Size of a file under way", |look| {
+        look.open_transfers().map(|t| (vec![("transfer", t.id.clone())], t.size as f64)).collect()
+    }),
+    Metric("transfer_received_bytes", Varies, "Bytes that a receiver has of a file", |look| {
+        let mine = look.status.name.as_str();
+        let of = |t: &Transfer| -> Values {
+            let labels = |receiver: &str| {
+                vec![("transfer", t.id.clone()), ("receiver", receiver.to_owned())]
+            };
+            match t.direction {
+                Direction::Receiving => vec![(labels(mine), t.bytes as f64)],
+                Direction::Sending => {
+                    t.receivers.iter().map(|r| (labels(&r.name), r.bytes as f64)).collect()
+                }
+            }
+        };
+        look.open_transfers().flat_map(of).collect()
+    }),
+    Metric("stream_queue_packets", Varies, "Packets of a stream held for a next hop", |look| {
+        let queues = look
+            .status
+            .streams
+            .iter()
+            .flat_map(|stream| stream.queues.iter().map(move |queue| (stream, queue)));
+        queues
+            .map(|(stream, queue)| {
+                let held: u32 = queue.held.iter().sum();
+                let labels = vec![("stream", stream.id.clone()), ("to", queue.to.clone())];
+                (labels, f64::from(held))
+            })
+            .collect()
+    }),
+    Metric("stream_received_bytes", Grows, "Bytes received of a layer of a stream", |look| {
+        let layers = look.status.streams.iter().filter_map(|stream| {
+            let received = stream.receiving.as_ref()?;
+            Some(stream.layers.iter().zip(&received.bytes).map(|(layer, bytes)| {
+                let labels = vec![("stream", stream.id.clone()), ("layer", layer.clone())];
+                (labels, *bytes as f64)
+            }))
+        });
+        layers.flatten().collect()
+    }),
+];
+
+impl Look<'_> {
+    /// Returns the nodes heard directly, with their names.
+    fn neighbors(&self) -> impl Iterator<Item = (NodeId, String)> + '_ {
+        self.node.stack.inbound().map(|(node, _)| (node, self.node.name_of(node)))
+    }
+
+    /// Returns the newest transfers that are under way.
+    fn open_transfers(&self) -> impl Iterator<Item = &Transfer> {
+        self.transfers.iter().rev().filter(|t| !t.ended).take(MOST_TRANSFERS)
+    }
+}
+
+fn one(value: f64) -> Values {
+    vec![(Vec::new(), value)]
+}
+
+fn by(label: &'static str, counts: &BTreeMap<String, u64>) -> Values {
+    counts.iter().map(|(name, n)| (vec![(label, name.clone())], *n as f64)).collect()
+}
+
+/// Sums values by the names of service and kind. Those without a name are `other`.
+fn by_kind(values: impl Iterator<Item = ((ServiceId, u8), f64)>) -> Values {
+    let mut sums = BTreeMap::<(&str, &str), f64>::new();
+    for ((service, kind), value) in values {
+        let name =
+            services(REGISTRY).find(|(id, ..)| *id == service).and_then(|(_, name, layouts)| {
+                let layout = layouts.iter().find(|layout| layout.kind == kind)?;
+                Some((name, layout.name))
+            });
+        *sums.entry(name.unwrap_or(("other", "other"))).or_default() += value;
+    }
+    let labels =
+        |service: &str, kind: &str| vec![("service", service.into()), ("kind", kind.into())];
+    sums.into_iter().map(|((service, kind), sum)| (labels(service, kind), sum)).collect()
+}
+
+fn both_ways(look: &Look<'_>, read: fn(&crate::api::types::Tunnel) -> [u64; 2]) -> Values {
+    let Some(tunnel) = &look.status.tunnel else { return Vec::new() };
+    let [out, inward] = read(tunnel);
+    let labels = |direction: &str| vec![("direction", direction.to_owned())];
+    vec![(labels("out"), out as f64), (labels("in"), inward as f64)]
+}
+
+fn of_flows(look: &Look<'_>, read: fn(&crate::api::types::Flow) -> u64) -> Values {
+    // One node may have had several flows to another one; they count together.
+    let mut sums = BTreeMap::<_, f64>::new();
+    for flow in &look.status.flows {
+        let ends = (flow.scheme.clone(), flow.source.clone(), flow.destination.clone());
+        *sums.entry(ends).or_default() += read(flow) as f64;
+    }
+    sums.into_iter()
+        .map(|((scheme, source, destination), sum)| {
+            let labels = vec![("scheme", scheme), ("source", source), ("destination", destination)];
+            (labels, sum)
+        })
+        .collect()
+}
+
+fn direction(transfer: &Transfer) -> &'static str {
+    match transfer.direction {
+        Direction::Sending => "sending",
+        Direction::Receiving => "receiving",
+    }
+}
+
+impl Node {
+    /// `GET /metrics`: OpenMetrics text of type [`MEDIA_TYPE`].
+    ///
+    /// # Errors
+    /// Those of the encoder.
+    pub fn metrics(&self) -> Result<String, fmt::Error> {
+        let look = Look { node: self, status: self.status(), transfers: self.transfers() };
+        let mut registry = Registry::with_prefix("ncmesh");
+        for Metric(name, kind, help, read) in METRICS {
+            let values = read(&look);
+            match kind {
+                _ if values.is_empty() => {}
+                Grows => {
+                    let family = Family::<Labels, Counter<f64, AtomicU64>>::default();
+                    for (labels, value) in values {
+                        family.get_or_create(&labels).inc_by(value);
+                    }
+                    registry.register(*name, *help, family);
+                }
+                Varies => {
+                    let family = Family::<Labels, Gauge<f64, AtomicU64>>::default();
+                    for (labels, value) in values {
+                        family.get_or_create(&labels).set(value);
+                    }
+                    registry.register(*name, *help, family);
+                }
+            }
+        }
+        let mut text = String::new();
+        text::encode(&mut text, &registry)?;
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::node;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Name in the text, without labels.
+    fn full_name(Metric(name, kind, ..): &Metric) -> String {
+        let suffix = if *kind == Grows { "_total" } else { "" };
+        format!("ncmesh_{name}{suffix}")
+    }
+
+    /// Every name that begins as ours do.
+    fn names_in(text: &str) -> BTreeSet<String> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let words = text.split(|c| !is_part(c)).filter(|word| word.starts_with("ncmesh_"));
+        words.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_metric_is_documented_and_the_dashboard_asks_for_no_other() {
+        let ours: BTreeSet<String> = METRICS.iter().map(full_name).collect();
+        let read = |file: &str| {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/");
+            std::fs::read_to_string(format!("{folder}{file}")).unwrap()
+        };
+        assert_eq!(names_in(&read("metrics.md")), ours);
+        let asked = names_in(&read("grafana-dashboard.json"));
+        assert!(asked.len() > 10 && asked.is_subset(&ours), "{asked:?}");
+    }
+
+    #[test]
+    fn frames_of_unknown_kinds_count_as_one() {
+        let values = [((ServiceId(250), 7), 1.0), ((ServiceId(250), 8), 2.0)];
+        let labels = vec![("service", "other".to_owned()), ("kind", "other".to_owned())];
+        assert_eq!(by_kind(values.into_iter()), [(labels, 3.0)]);
+    }
+
+    #[tokio::test]
+    async fn the_text_is_openmetrics() {
+        let (mut node, _calls, _dir) = node();
+        assert_eq!(node.handle_datagram(&[0; 60]), None);
+        let text = node.metrics().unwrap();
+        let line = |line: &str| assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
+        line("# TYPE ncmesh_dropped_frames counter");
+        line("ncmesh_dropped_frames_total{reason=\"foreign\"} 1.0");
+        line("ncmesh_neighbors 0.0");
+        assert!(text.ends_with("# EOF\n"), "{text}");
+
+        // Each family is described before its values, which stand together, no series twice.
+        let mut family = "";
+        let (mut families, mut series) = (BTreeSet::new(), BTreeSet::new());
+        for line in text.lines().take_while(|line| *line != "# EOF") {
+            if let Some(rest) = line.strip_prefix("# HELP ") {
+                family = rest.split(' ').next().unwrap();
+                assert!(families.insert(family), "{family} is described twice");
+            } else if !line.starts_with('#') {
+                let (name, value) = line.rsplit_once(' ').unwrap();
+                assert!(name.starts_with(family) && series.insert(name), "{line}");
+                assert!(value.parse::<f64>().is_ok_and(f64::is_finite), "{line}");
+            }
+        }
+    }
+}
