@@ -2,8 +2,10 @@
 
 Three radios stand in a row, each in a network namespace: `a` and `c` hear `b`, not each other.
 hwsim delivers every frame at once and loses none, so losses are made by nftables, and nothing is
-said about speed. Arguments: the program, a folder with expectations of the simulator (JSON by loss
-in percent), and words of which a test's name must contain one.
+said about speed. Daemons send as slowly as the standard allows, so that the time which the emulated
+processor takes for a frame is small beside the frame's. Arguments: the program, a folder with
+outcomes of the simulator (LOSS-SEED.json, loss in percent), and words of which a test's name must
+contain one.
 """
 
 import hashlib
@@ -28,6 +30,8 @@ CELL = "02:ca:fe:00:00:01"
 # share of that is large.
 RECOVERY = 10.0
 PATIENCE = 90.0
+# Files whose packets are counted, for one alone varies by a tenth.
+FILES = 3
 
 
 def run(*command: str, check: bool = True) -> str:
@@ -86,7 +90,9 @@ class Node:
     def join(self) -> None:
         cell = ["iw", "dev", self.device]
         if self.is_ibss():
-            self.inside(*cell, "ibss", "join", "ncmesh", "2412", "HT20", "fixed-freq", CELL)
+            # Without block acknowledgments: mac80211 keeps a peer's reorder window while the peer
+            # is away, and drops its unicast frames afterwards, for their numbers begin anew.
+            self.inside(*cell, "ibss", "join", "ncmesh", "2412", "NOHT", "fixed-freq", CELL)
         else:
             self.inside(*cell, "mesh", "join", "ncmesh", "freq", "2412")
             self.inside(*cell, "set", "mesh_param", "mesh_fwding", "0")
@@ -117,7 +123,7 @@ class Node:
         file.write_text(
             f'[node]\nid = {self.index + 1}\nname = "{self.name}"\nkey = "{KEY}"\n'
             f'state_dir = "state"\n[radio]\nkind = "udp"\ninterface = "{self.device}"\n'
-            f'rate = "2M"\n[inbox]\ndir = "in"\n{more}'
+            f'rate = "1M"\n[inbox]\ndir = "in"\n{more}'
         )
 
     def start(self) -> None:
@@ -217,12 +223,18 @@ class Mesh:
 
 def compares_with_the_simulator(mesh: Mesh, percent: int) -> None:
     mesh.start(percent)
-    contents, transfer = mesh.begin_file(200_000)
-    mesh.check_file(contents, transfer)
-    sent = sum(node.transmissions() for node in mesh.nodes)
-    expected = json.loads((EXPECTED / f"{percent}.json").read_text())["transmissions"]
-    print(f"    data packets sent: {sent}, in the simulator {expected}", flush=True)
-    assert abs(sent / expected - 1) <= 0.15
+    for _ in range(FILES):
+        contents, transfer = mesh.begin_file(200_000)
+        mesh.check_file(contents, transfer)
+        for receiver in mesh.nodes[1:]:
+            (receiver.dir / "in" / "file").unlink()
+    sent = sum(node.transmissions() for node in mesh.nodes) / FILES
+    outcomes = [json.loads(file.read_text()) for file in EXPECTED.glob(f"{percent}-*.json")]
+    counts = [outcome["transmissions"] for outcome in outcomes]
+    least, most, mean = min(counts), max(counts), sum(counts) / len(counts)
+    simulated = f"in the simulator {mean:.0f} ({least} to {most})"
+    print(f"    data packets sent for a file: {sent:.0f}, {simulated}", flush=True)
+    assert abs(sent / mean - 1) <= 0.15, f"{sent / mean:.2f} times as many as simulated"
 
 
 def file_without_loss(mesh: Mesh) -> None:
