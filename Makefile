@@ -26,10 +26,9 @@ all:
 # Builds everything, starts the mesh of scenarios/building.toml, sends a real file and verifies it.
 # Without FILE it sends this source tree, packed.
 demo:
-	$(CARGO) build --release -p ncmesh
-	@mkdir -p target/demo
+	$(CARGO) build --profile demo -p ncmesh
 	@tar -czf target/demo/ncmesh-source.tar.gz crates docs scenarios
-	target/release/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
+	target/demo/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
 test: test-deps lint python-lint doc docs fuzz unit lean floor python-test console-test
@@ -69,9 +68,9 @@ fuzz:
 
 # Both Python packages, editable, with what their tests need: the product, and the papers beside it.
 python: $(VENV)/bin/maturin
-	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --release --quiet --extras test
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --profile demo --quiet --extras test
 	cd papers && VIRTUAL_ENV=$(abspath $(VENV)) \
-	  $(abspath $(VENV))/bin/maturin develop --release --quiet
+	  $(abspath $(VENV))/bin/maturin develop --profile demo --quiet
 
 $(VENV)/bin/maturin:
 	$(PYTHON) -m venv $(VENV)

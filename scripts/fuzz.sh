@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../fuzz"
 export CARGO_TARGET_DIR="$PWD/target"
 export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
--Cdebug-assertions -Coverflow-checks -Ccodegen-units=1"
+-Cdebug-assertions -Coverflow-checks"
 seconds=${FUZZ_SECONDS:-10}
 cargo build --release --target "$(rustc -vV | sed -n 's/^host: //p')"
 bin="$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/release"
