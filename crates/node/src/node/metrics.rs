@@ -274,38 +274,54 @@ impl Node {
     /// Those of the encoder.
     pub fn metrics(&self) -> Result<String, fmt::Error> {
         let look = Look { node: self, status: self.status(), transfers: self.transfers() };
-        let mut registry = Registry::with_prefix("ncmesh");
-        for Metric(name, kind, help, read) in METRICS {
-            let values = read(&look);
-            match kind {
-                _ if values.is_empty() => {}
-                Grows => {
-                    let family = Family::<Labels, Counter<f64, AtomicU64>>::default();
-                    for (labels, value) in values {
-                        family.get_or_create(&labels).inc_by(value);
-                    }
-                    registry.register(*name, *help, family);
+        text_of(METRICS.iter().map(|metric| (metric, (metric.3)(&look))))
+    }
+}
+
+/// Writes metrics with their values. A metric without values is left out.
+fn text_of<'a>(all: impl Iterator<Item = (&'a Metric, Values)>) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("ncmesh");
+    for (Metric(name, kind, help, _), values) in all {
+        match kind {
+            _ if values.is_empty() => {}
+            Grows => {
+                let family = Family::<Labels, Counter<f64, AtomicU64>>::default();
+                for (labels, value) in values {
+                    family.get_or_create(&labels).inc_by(value);
                 }
-                Varies => {
-                    let family = Family::<Labels, Gauge<f64, AtomicU64>>::default();
-                    for (labels, value) in values {
-                        family.get_or_create(&labels).set(value);
-                    }
-                    registry.register(*name, *help, family);
+                registry.register(*name, *help, family);
+            }
+            Varies => {
+                let family = Family::<Labels, Gauge<f64, AtomicU64>>::default();
+                for (labels, value) in values {
+                    family.get_or_create(&labels).set(value);
                 }
+                registry.register(*name, *help, family);
             }
         }
-        let mut text = String::new();
-        text::encode(&mut text, &registry)?;
-        Ok(text)
     }
+    let mut text = String::new();
+    text::encode(&mut text, &registry)?;
+    Ok(text)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::node;
+    use super::super::tests::{CONFIG, node};
     use super::*;
+    use crate::config::NodeConfig;
+    use axum::Router;
+    use axum::routing::get;
+    use serde_json::Value;
     use std::collections::BTreeSet;
+    use std::net::SocketAddr;
+    use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    /// A name that a member with the key may tell.
+    const HOSTILE: &str = "\" 1\\\n# EOF\nncmesh_forged{a=\"</script>";
 
     /// Name in the text, without labels.
     fn full_name(Metric(name, kind, ..): &Metric) -> String {
@@ -362,6 +378,127 @@ mod tests {
                 assert!(name.starts_with(family) && series.insert(name), "{line}");
                 assert!(value.parse::<f64>().is_ok_and(f64::is_finite), "{line}");
             }
+        }
+    }
+
+    /// A Prometheus that runs until the test ends.
+    struct Prometheus {
+        process: Child,
+        address: SocketAddr,
+    }
+
+    impl Drop for Prometheus {
+        fn drop(&mut self) {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+    }
+
+    impl Prometheus {
+        /// Starts one that reads each of `targets` ten times a second; `None` if there is no such
+        /// program.
+        async fn start(dir: &std::path::Path, targets: [SocketAddr; 2]) -> Option<Self> {
+            // The kernel gives a port that is free now to nobody else for a while.
+            let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = free.local_addr().unwrap();
+            drop(free);
+            let config = format!(
+                "global: {{scrape_interval: 100ms, scrape_timeout: 100ms}}\n\
+                 scrape_configs: [{{job_name: a, static_configs: [{{targets: {:?}}}]}}]\n",
+                targets.map(|target| target.to_string())
+            );
+            let file = dir.join("prometheus.yml");
+            std::fs::write(&file, config).unwrap();
+            let process = Command::new("prometheus")
+                .arg(format!("--config.file={}", file.display()))
+                .arg(format!("--storage.tsdb.path={}", dir.join("data").display()))
+                .arg(format!("--web.listen-address={address}"))
+                .stderr(Stdio::null())
+                .spawn();
+            match process {
+                Ok(process) => Some(Self { process, address }),
+                Err(e) => {
+                    assert!(std::env::var_os("CI").is_none(), "prometheus cannot run: {e}");
+                    eprintln!("skipped: prometheus cannot run: {e}");
+                    None
+                }
+            }
+        }
+
+        /// Asks its API. Null while it does not answer yet.
+        async fn ask(&mut self, path: &str) -> Value {
+            assert_eq!(self.process.try_wait().unwrap(), None, "prometheus has ended");
+            let Ok(mut stream) = TcpStream::connect(self.address).await else {
+                return Value::Null;
+            };
+            let mut answer = String::new();
+            let request = format!("GET /api/v1/{path} HTTP/1.0\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            stream.read_to_string(&mut answer).await.unwrap();
+            let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+            serde_json::from_str(body).unwrap_or_default()
+        }
+
+        /// Waits until it has read each target 20 times. A target that it cannot parse fails.
+        async fn read_often(&mut self) {
+            loop {
+                let targets = self.ask("targets").await;
+                for target in targets["data"]["activeTargets"].as_array().into_iter().flatten() {
+                    let error = target["lastError"].as_str().unwrap();
+                    // A machine with much to do may be late.
+                    assert!(error.is_empty() || error.contains("deadline"), "{target}");
+                }
+                let sums = self.ask("query?query=sum_over_time(up%5B5m%5D)").await;
+                let sums = sums["data"]["result"].as_array().cloned().unwrap_or_default();
+                let reads = sums.iter().filter_map(|sum| sum["value"][1].as_str()?.parse().ok());
+                if reads.filter(|n: &f64| *n >= 20.0).count() == 2 {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn prometheus_reads_it_ten_times_a_second_and_hostile_names_stay_names() {
+        let (mut node, mut calls, dir) = node();
+        let file = dir.path().join("node.toml");
+        std::fs::write(&file, format!("{CONFIG}[web]\nlisten = \"127.0.0.1:0\"\n")).unwrap();
+        let config = NodeConfig::read(&file).unwrap();
+        let web = config.web.clone().unwrap();
+        let daemon = crate::web::serve(&config, &web, node.handle.clone()).await.unwrap();
+
+        // Every metric, with a label that a member chose.
+        let labels = || vec![("peer", HOSTILE.to_owned())];
+        let text = text_of(METRICS.iter().map(|metric| (metric, vec![(labels(), 1.0)]))).unwrap();
+        assert_eq!(text.lines().count(), 3 * METRICS.len() + 1, "{text}");
+        let answer = ([(axum::http::header::CONTENT_TYPE, MEDIA_TYPE)], text);
+        let router = Router::new().route("/metrics", get(async || answer));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let hostile = listener.local_addr().unwrap();
+        tokio::spawn(async { axum::serve(listener, router).await });
+
+        let Some(mut prometheus) = Prometheus::start(dir.path(), [daemon, hostile]).await else {
+            return;
+        };
+        let reading = async {
+            prometheus.read_often().await;
+            let names = prometheus.ask("label/__name__/values").await;
+            let names: BTreeSet<_> =
+                names["data"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+            let names = names.into_iter().filter(|name| name.starts_with("ncmesh_"));
+            let ours: BTreeSet<_> = METRICS.iter().map(full_name).collect();
+            assert_eq!(names.map(str::to_owned).collect::<BTreeSet<_>>(), ours);
+            assert_eq!(prometheus.ask("label/peer/values").await["data"][0], HOSTILE);
+        };
+        let answering = async {
+            while let Some(call) = calls.recv().await {
+                call(&mut node);
+            }
+        };
+        tokio::select! {
+            () = reading => {}
+            () = answering => panic!("nobody asks the node"),
         }
     }
 }

@@ -10,7 +10,7 @@ use ncmesh_engine::storage::Storage;
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-const CONFIG: &str = "[node]\nid = 3\nkey = \"000102030405060708090a0b0c0d0e0f10111213\
+pub(super) const CONFIG: &str = "[node]\nid = 3\nkey = \"000102030405060708090a0b0c0d0e0f10111213\
                       1415161718191a1b1c1d1e1f\"\n[radio]\nkind = \"udp\"\ninterface = \"lo\"\n";
 
 /// A node, the calls that other threads make on it, and its state directory.
