@@ -13,7 +13,7 @@ TUNNEL_FLOOR := building freifunk line-2-20 line-3-0 line-4-0 line-4-40 line-6-2
 # Those in Python that are run as they are.
 SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare \
   bench/scale bench/scale/run bench/wifi/inside.py scenarios/meshes/convert.py \
-  scripts/check-columns.py scripts/check-house.py \
+  scripts/check-columns.py scripts/check-house.py scripts/notebooks.py \
   scripts/readme-picture.py scripts/result-types.py scripts/site_hooks.py
 
 .PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
@@ -77,7 +77,8 @@ $(VENV)/bin/maturin:
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check "maturin>=1.9.4,<2"
 
 $(VENV)/bin/mkdocs: $(VENV)/bin/maturin
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check "mkdocs-material>=9.6,<10"
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check "mkdocs-material>=9.6,<10" \
+	  "mkdocs-jupyter>=0.25"
 
 # Style, types, stubs against the compiled module.
 python-lint: python

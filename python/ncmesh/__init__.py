@@ -7,7 +7,7 @@ are a command: `python -m ncmesh --help`. The papers' models and figures are a p
 `ncmesh_papers`.
 """
 
-from ncmesh import gf, more, pacifier
+from ncmesh import gf, graph, more, pacifier
 from ncmesh._ncmesh import (
     Decoder,
     Encoder,
@@ -19,6 +19,7 @@ from ncmesh._ncmesh import (
     loss_matrix,
     simulate,
 )
+from ncmesh.extras import MissingExtraError
 from ncmesh.outcome import Flow, Receiver, Stream, StreamLayer, StreamReceiver
 from ncmesh.result import Result, run
 
@@ -26,6 +27,7 @@ __all__ = [
     "Decoder",
     "Encoder",
     "Flow",
+    "MissingExtraError",
     "Receiver",
     "Recoder",
     "Result",
@@ -37,6 +39,7 @@ __all__ = [
     "__version__",
     "check",
     "gf",
+    "graph",
     "loss_matrix",
     "more",
     "pacifier",

@@ -1,5 +1,5 @@
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 
 import numpy as np
@@ -22,6 +22,7 @@ __all__ = [
     "field_order",
     "field_rank",
     "loss_matrix",
+    "mesh",
     "more_largest_threshold",
     "more_plan",
     "pacifier_plan",
@@ -77,7 +78,7 @@ def more_plan(
 def more_largest_threshold(loss: ArrayLike, source: int, receivers: Iterable[int]) -> float: ...
 def check(
     scenario: Mapping[str, Any] | str | os.PathLike[str],
-    seed: int,
+    seed: int | None = None,
     *,
     scheme: str | None = None,
     mac: str | None = None,
@@ -85,19 +86,23 @@ def check(
 ) -> None: ...
 def loss_matrix(
     scenario: Mapping[str, Any] | str | os.PathLike[str],
-    seed: int,
+    seed: int | None = None,
     *,
     mac: str | None = None,
     set: Mapping[str, Any] | None = None,
 ) -> NDArray[np.float64]: ...
+def mesh(
+    scenario: Mapping[str, Any] | str | os.PathLike[str], seed: int | None = None
+) -> tuple[list[tuple[str, tuple[float, float, float] | None]], list[tuple[int, int, float]]]: ...
 def result_schema() -> dict[str, Any]: ...
 def schemes() -> list[tuple[str, str]]: ...
 def simulate(
     scenario: Mapping[str, Any] | str | os.PathLike[str],
-    seed: int,
+    seed: int | None = None,
     *,
     scheme: str | None = None,
     mac: str | None = None,
     set: Mapping[str, Any] | None = None,
     limit_s: float | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> dict[str, Any]: ...

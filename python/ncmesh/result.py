@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ncmesh import _ncmesh
+from tqdm import tqdm
+
+from ncmesh import _ncmesh, extras, summary
 from ncmesh.outcome import Outcome
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 Scenario = Mapping[str, Any] | str | os.PathLike[str]
@@ -42,6 +47,37 @@ class Result(Outcome):
         from ncmesh.arrow import per_receiver
 
         return per_receiver([self.to_dict()])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """
+        Return the table of `to_arrow` for pandas.
+
+        Raises `MissingExtraError` without pandas: `pip install 'ncmesh[pandas]'`.
+        """
+        extras.load("pandas")
+        table: pd.DataFrame = self.to_arrow().to_pandas()
+        return table
+
+    def to_polars(self) -> pl.DataFrame:
+        """
+        Return the table of `to_arrow` for Polars.
+
+        Raises `MissingExtraError` without Polars: `pip install 'ncmesh[polars]'`.
+        """
+        table: pl.DataFrame = extras.load("polars").from_arrow(self.to_arrow())
+        return table
+
+    def plot(self, ax: Any = None) -> Any:  # noqa: ANN401 (of matplotlib)
+        """
+        Draw the rate of each receiver or flow, and return the axes.
+
+        `ax` are axes of matplotlib; without them a figure is made. Raises `MissingExtraError`
+        without matplotlib: `pip install 'ncmesh[plot]'`.
+        """
+        return summary.plot(self, ax)
+
+    def _repr_html_(self) -> str:
+        return summary.as_html(self)
 
 
 # Fields whose names are keywords of Python have an underscore behind them there.
@@ -86,29 +122,61 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (any value of a result)
 
 def run(
     scenario: Scenario,
-    seed: int,
+    seed: int | None = None,
     *,
     scheme: str | None = None,
     mac: str | None = None,
     paths: int | None = None,
     set: Mapping[str, Any] | None = None,
     limit_s: float | None = None,
+    progress: bool = False,
 ) -> Result:
     """
-    Simulate the file transfer, flows or streams of `scenario`. `seed` names all random draws.
+    Simulate the file transfer, flows or streams of `scenario`.
 
+    `seed` names all random draws; without it the scenario's own counts, which is 1 by default.
     `scenario` is a scenario file, or a dict of the same shape; file names in a dict are relative to
     the current directory. `scheme` carries the file, the flows if it is a tunnel, the streams if it
     is `multirate`; `auto`, the default, is `cascade` for a file, else `braid` for flows, else
     `multirate`. `mac` is the setting `medium.mac`, `paths` is `protocol.mc2.paths`; `set` changes
     other settings, keys joined by dots, as in `{"protocol.pacifier.knob": 0.5}`. The run ends with
-    the transfer, or after `limit_s` seconds of the mesh's clock. Other threads run meanwhile.
+    the transfer, or after `limit_s` seconds of the mesh's clock. `progress` shows a bar on standard
+    error. Other threads run meanwhile.
+
+    Rates and sizes are whole numbers, in bit/s and bytes, or text such as "2M". Scalars of NumPy
+    count as numbers, arrays as lists.
 
     Raises `ScenarioError` for a wrong scenario, seed, scheme or setting, `UnreachableError` if no
-    path leads to a receiver, and `OSError` if the file to send cannot be read.
+    path leads to a receiver, `OSError` if the file to send cannot be read, and `TypeError` for a
+    limit that is no number.
     """
     changes = dict(set or {})
     if paths is not None:
         changes["protocol.mc2.paths"] = paths
-    outcome = _ncmesh.simulate(scenario, seed, scheme=scheme, mac=mac, set=changes, limit_s=limit_s)
+    with _shown(progress) as show:
+        outcome = _ncmesh.simulate(
+            scenario,
+            seed,
+            scheme=scheme,
+            mac=mac,
+            set=changes,
+            limit_s=limit_s,
+            progress=show,
+        )
     return Result.of(outcome)
+
+
+@contextlib.contextmanager
+def _shown(progress: bool) -> Iterator[Callable[[float], None] | None]:
+    """Return what draws the share of a run that is done, if it is to be drawn."""
+    if not progress:
+        yield None
+        return
+    form = "{l_bar}{bar}| {elapsed}<{remaining}"
+    with tqdm(total=1.0, desc="simulating", bar_format=form) as bar:
+
+        def show(share: float) -> None:
+            bar.update(share - bar.n)
+
+        yield show
+        bar.update(1.0 - bar.n)

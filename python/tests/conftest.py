@@ -36,6 +36,7 @@ def diamond() -> dict:
 
 CAMPAIGN = """
 scenario = "line.toml"
+schemes = ["pacifier"]
 seeds = "1-4"
 [parameters]
 protocol.pacifier.knob = [0, 0.5]

@@ -53,17 +53,18 @@ def test_a_file_means_parameters_times_schemes_times_seeds(campaign_file):
         (("[0, 0.5]", "[]"), "parameters.protocol.pacifier.knob: give a list"),
         (("protocol.pacifier.knob", "seed"), "`seeds` says which seeds there are"),
         (("[parameters]", "limit_s = -1\n[parameters]"), "limit_s = -1"),
-        (("[parameters]", "schemes = []\n[parameters]"), "`schemes` a list of names"),
+        (('["pacifier"]', "[]"), "`schemes` a list of names"),
         (('"line.toml"', "3"), "`scenario` is missing"),
-        (("[parameters]", "[parameters"), "line 4"),
+        (("[parameters]", "[parameters"), "line 5"),
         (("[0, 0.5]", str(list(range(300_000)))), "1200000 runs: allowed are 1000000"),
         (('"line.toml"', '"none.toml"'), "none.toml: No such file"),
+        (('["pacifier"]', '["more", "auto"]'), "concerns none of the schemes: more, cascade"),
         # These are found when the campaign is about to begin.
         (
             ("[0, 0.5]", "[0, 7]"),
             "seed 1, protocol.pacifier.knob = 7: [pacifier] knob = 7: allowed is",
         ),
-        (("[parameters]", 'schemes = ["more2"]\n[parameters]'), 'no file scheme is called "more2"'),
+        (('["pacifier"]', '["more2"]'), 'no file scheme is called "more2"'),
         (("protocol.pacifier.knob", "topology.links"), "invalid type"),
     ],
 )
@@ -130,6 +131,9 @@ def test_only_what_is_missing_is_run(campaign_file, capsys):
 
 
 def test_rows_say_where_they_come_from(campaign_file):
+    text = campaign_file.read_text().replace('schemes = ["pacifier"]', "")
+    text = text.replace("protocol.pacifier.knob = [0, 0.5]", 'medium.bit_rate = ["2M", "11M"]')
+    campaign_file.write_text(text)
     run("run", campaign_file, "--jobs", 1)
     row = store_of(campaign_file).table().to_pylist()[0]
     made = campaign.load(campaign_file).runs[row["run"]]
@@ -285,3 +289,48 @@ def test_a_worker_that_dies_ends_the_campaign_with_a_line(endless):
 def test_another_build_is_no_worker():
     with pytest.raises(FailureError, match="another build of ncmesh"):
         replace(RUN, build="another").perform()
+
+
+def test_a_parameter_of_another_scheme_repeats_no_run(campaign_file, tmp_path):
+    text = campaign_file.read_text().replace('["pacifier"]', '["pacifier", "more"]')
+    campaign_file.write_text(text + 'medium.bit_rate = ["2M", "11M"]\n')
+    runs = campaign.load(campaign_file).runs.values()
+    by_scheme = {name: [run for run in runs if run.scheme == name] for name in ("pacifier", "more")}
+    assert {name: len(of) for name, of in by_scheme.items()} == {"pacifier": 16, "more": 8}
+    assert {tuple(run.parameters) for run in by_scheme["more"]} == {("medium.bit_rate",)}
+
+    # What is left out would indeed have changed nothing.
+    first = by_scheme["more"][0]
+    other = replace(first, scenario=first.scenario.varied({"protocol.pacifier.knob": 0.5}))
+    assert first.outcome()["trace_hash"] == other.outcome()["trace_hash"]
+
+    assert run("run", campaign_file) == 0
+    output = tmp_path / "runs.csv"
+    assert run("export", campaign_file, output) == 0
+    table = pa.csv.read_csv(output)
+    assert table.num_rows == 48
+    assert table["protocol.pacifier.knob"].null_count == 16
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_a_campaign_becomes_a_picture(campaign_file, tmp_path, ending):
+    text = campaign_file.read_text().replace('["pacifier"]', '["pacifier", "more"]')
+    campaign_file.write_text('name = "$x{"\n' + text.replace("1-4", "1-2"))
+    assert run("run", campaign_file) == 0
+    output = tmp_path / f"rates.{ending}"
+    assert run("plot", campaign_file, output) == 0
+    assert output.stat().st_size > 1000
+    if ending == "svg":
+        assert "protocol.pacifier.knob" in output.read_text()
+
+
+def test_a_picture_that_cannot_be_drawn_is_told_in_a_line(campaign_file, tmp_path, capsys):
+    assert run("plot", campaign_file, tmp_path / "x.png") == Kind.OTHER
+    assert "there is no run to draw" in capsys.readouterr().err
+    assert run("plot", campaign_file, tmp_path / "x.gif") == Kind.USAGE
+    assert "must end in .pdf, .png, .svg" in capsys.readouterr().err
+    assert run("run", campaign_file) == 0
+    capsys.readouterr()
+    assert run("plot", campaign_file, tmp_path / "x.png", "--x", "seed") == Kind.USAGE
+    assert "parameters are protocol.pacifier.knob" in capsys.readouterr().err
+    assert run("plot", campaign_file, tmp_path / "none" / "x.png") == Kind.FILE

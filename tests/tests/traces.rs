@@ -8,7 +8,7 @@
 
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{SimulationConfig, run};
+use ncmesh_sim::{SimulationConfig, Step, run};
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn shipped_scenarios_give_their_recorded_traces() {
         let mut scenario = Scenario::load(&path).unwrap();
         scenario.set("seed=7").unwrap();
         let config = SimulationConfig::from_scenario(&scenario).unwrap();
-        let go_on = |_: &_| ControlFlow::Continue(());
+        let go_on = |_: &Step<'_>| ControlFlow::Continue(());
         let outcome = run(&scenario, config, scheme, LIMIT, vec![], go_on).unwrap();
         let trace = outcome.trace.unwrap();
         writeln!(found, "{name} {scheme} {} {}", trace.events, trace.trace_hash).unwrap();

@@ -6,6 +6,7 @@
 
 mod coders;
 mod fields;
+mod plain;
 mod plans;
 mod signals;
 mod simulate;
@@ -34,7 +35,7 @@ mod _ncmesh {
     #[pymodule_export]
     use super::plans::{more_largest_threshold, more_plan, pacifier_plan};
     #[pymodule_export]
-    use super::simulate::{check, loss_matrix, result_schema, schemes, simulate};
+    use super::simulate::{check, loss_matrix, mesh, result_schema, schemes, simulate};
     #[pymodule_export]
     use super::{ScenarioError, UnreachableError};
 

@@ -1,18 +1,18 @@
 //! Runs of scenarios in virtual time.
 
+use crate::plain;
 use crate::signals::Signals;
 use crate::{ScenarioError, UnreachableError};
 use ncmesh_engine::registry::AUTO;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;
-use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Knowledge, RunError, Simulation, SimulationConfig, check_traffic, measure};
+use ncmesh_sim::scenario::{Node, Scenario};
+use ncmesh_sim::{Knowledge, RunError, Simulation, SimulationConfig, Step, check_traffic, measure};
 use numpy::PyArray2;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pythonize::{depythonize, pythonize};
-use std::collections::BTreeMap;
+use pythonize::pythonize;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ impl Request {
     /// Checks the arguments of a run.
     fn new(
         scenario: &Bound<'_, PyAny>,
-        seed: &Bound<'_, PyAny>,
+        seed: Option<&Bound<'_, PyAny>>,
         scheme: Option<&str>,
         mac: Option<&str>,
         set: Option<&Bound<'_, PyDict>>,
@@ -50,24 +50,25 @@ impl Request {
 /// Reads a scenario from a file or a table and applies the changed settings.
 fn read(
     scenario: &Bound<'_, PyAny>,
-    seed: &Bound<'_, PyAny>,
+    seed: Option<&Bound<'_, PyAny>>,
     mac: Option<&str>,
     set: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Scenario> {
     // A path or a string names a file. Anything else must be a table.
     let mut scenario = match scenario.extract::<PathBuf>() {
         Ok(path) => Scenario::load(&path),
-        Err(_) => Scenario::from_table(&depythonize(scenario).map_err(wrong)?, Path::new("")),
+        Err(_) => Scenario::from_table(&plain::table(scenario, "").map_err(wrong)?, Path::new("")),
     }
     .map_err(wrong)?;
 
     // Arguments of their own come last, so that they prevail over `set`. All are overrides, and
     // pass the checks of a file.
-    let settings: BTreeMap<String, toml::Value> =
-        set.map(|set| depythonize(set)).transpose().map_err(wrong)?.unwrap_or_default();
+    let settings = set.map(|set| plain::table(set, "set")).transpose().map_err(wrong)?;
+    let settings = settings.unwrap_or_default();
     let mac = mac.map(|mac| ("medium.mac".to_owned(), toml::Value::from(mac)));
-    let seed = ("seed".to_owned(), toml::Value::from(checked_seed(seed)?));
-    for (key, value) in settings.into_iter().chain(mac).chain([seed]) {
+    let seed = seed.map(checked_seed).transpose()?;
+    let seed = seed.map(|seed| ("seed".to_owned(), toml::Value::from(seed)));
+    for (key, value) in settings.into_iter().chain(mac).chain(seed) {
         scenario.set(&format!("{key}={value}")).map_err(wrong)?;
     }
     Ok(scenario)
@@ -88,10 +89,10 @@ pub(crate) fn schemes() -> Vec<(&'static str, &'static str)> {
 
 /// Raises an exception if a run has wrong arguments, without simulating.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, *, scheme=None, mac=None, set=None))]
+#[pyo3(signature = (scenario, seed=None, *, scheme=None, mac=None, set=None))]
 pub(crate) fn check(
     scenario: &Bound<'_, PyAny>,
-    seed: &Bound<'_, PyAny>,
+    seed: Option<&Bound<'_, PyAny>>,
     scheme: Option<&str>,
     mac: Option<&str>,
     set: Option<&Bound<'_, PyDict>>,
@@ -103,11 +104,11 @@ pub(crate) fn check(
 
 /// Returns the loss matrix that nodes know at the start.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, *, mac=None, set=None))]
+#[pyo3(signature = (scenario, seed=None, *, mac=None, set=None))]
 pub(crate) fn loss_matrix<'py>(
     py: Python<'py>,
     scenario: &Bound<'py, PyAny>,
-    seed: &Bound<'py, PyAny>,
+    seed: Option<&Bound<'py, PyAny>>,
     mac: Option<&str>,
     set: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -130,25 +131,44 @@ pub(crate) fn loss_matrix<'py>(
     Ok(PyArray2::from_vec2(py, &loss)?)
 }
 
+/// Nodes by index: name and position. Links by index: from, to, loss.
+type Mesh = (Vec<(String, Option<(f64, f64, f64)>)>, Vec<(usize, usize, f64)>);
+
+/// Returns the nodes of a scenario and its directed links.
+#[pyfunction]
+#[pyo3(signature = (scenario, seed=None))]
+pub(crate) fn mesh(scenario: &Bound<'_, PyAny>, seed: Option<&Bound<'_, PyAny>>) -> PyResult<Mesh> {
+    let scenario = read(scenario, seed, None, None)?;
+    let links = scenario.loss().links().map(|(from, to, loss)| (from.0, to.0, loss)).collect();
+    let position = |node: &Node| node.position.map(|at| (at.x, at.y, at.z));
+    let nodes = scenario.nodes.iter().map(|node| (node.name.clone(), position(node))).collect();
+    Ok((nodes, links))
+}
+
 /// Returns the JSON schema of what `simulate` returns, and of what `ncmesh lab --json` prints.
 #[pyfunction]
 pub(crate) fn result_schema(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     Ok(pythonize(py, &ncmesh_sim::outcome::schema())?)
 }
 
-/// Runs a scenario in virtual time, without the GIL.
+/// Runs a scenario in virtual time, without the GIL. `progress` is called with the share that is
+/// done, 0 to 1, now and then; what it raises ends the run.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, *, scheme=None, mac=None, set=None, limit_s=None))]
+#[pyo3(signature = (
+    scenario, seed=None, *, scheme=None, mac=None, set=None, limit_s=None, progress=None
+))]
+#[allow(clippy::too_many_arguments, reason = "named arguments of Python")]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
     scenario: &Bound<'py, PyAny>,
-    seed: &Bound<'py, PyAny>,
+    seed: Option<&Bound<'py, PyAny>>,
     scheme: Option<&str>,
     mac: Option<&str>,
     set: Option<&Bound<'py, PyDict>>,
-    limit_s: Option<f64>,
+    limit_s: Option<&Bound<'py, PyAny>>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let limit = limit_s.unwrap_or(NEVER_S);
+    let limit = limit_s.map(plain::seconds).transpose()?.unwrap_or(NEVER_S);
     if limit.is_nan() || limit <= 0.0 {
         return Err(wrong(format!("limit_s = {limit}: allowed is above 0")));
     }
@@ -157,8 +177,8 @@ pub(crate) fn simulate<'py>(
 
     // Without the GIL other threads of Python run, but so do not signal handlers: the run looks for
     // signals itself. The exception of a handler is raised in place of the run's own error.
-    let mut signals = Signals::new();
-    let look = |_: &_| signals.check();
+    let mut signals = Signals::new(progress);
+    let look = |step: &Step<'_>| signals.check(|| step.share());
     let outcome = py.detach(|| ncmesh_sim::run(&scenario, config, scheme, limit, vec![], look));
     signals.raised()?;
     Ok(pythonize(py, &outcome.map_err(failed)?)?)

@@ -9,7 +9,7 @@ use ncmesh_engine::time::Duration;
 use ncmesh_medium::{Access, Medium, MediumConfig, Output, RadioId};
 use ncmesh_sim::outcome::TransferOutcome;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Outcome, SimulationConfig, run};
+use ncmesh_sim::{Outcome, SimulationConfig, Step, run};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
@@ -78,7 +78,7 @@ fn simulate(name: &str, settings: &[&str], seed: u64) -> Result<(Outcome, f64), 
     let config = SimulationConfig::from_scenario(&scenario)?;
     let begun = Instant::now();
     let limit = Duration::from_secs(100_000);
-    let show = |_: &_| ControlFlow::Continue(());
+    let show = |_: &Step<'_>| ControlFlow::Continue(());
     let outcome = run(&scenario, config, "pacifier", limit, vec![], show)?;
     Ok((outcome, begun.elapsed().as_secs_f64()))
 }

@@ -24,7 +24,7 @@ mod trace;
 pub use capture::{Capture, CapturePoints};
 pub use console::Console;
 pub use event_lines::EventLines;
-pub use experiment::{RunError, check_traffic, contents, run, settling_time};
+pub use experiment::{RunError, Stage, Step, check_traffic, contents, run, settling_time};
 pub use host::{Host, Observation};
 pub use measure::measure;
 pub use observe::{Event, Observer, Snapshot, What};

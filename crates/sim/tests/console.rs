@@ -5,7 +5,7 @@ use ncmesh_console::recording::Reader;
 use ncmesh_console::schema::{EventKind, Key, Message, Meta, Stage};
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Console, Observer, Simulation, SimulationConfig};
+use ncmesh_sim::{Console, Observer, Simulation, SimulationConfig, Step};
 use std::cell::RefCell;
 use std::io;
 use std::ops::ControlFlow;
@@ -37,7 +37,7 @@ fn run(name: &str, seconds: u64, scheme: &'static str) -> Vec<Message> {
     let hash = |observers| {
         let config = SimulationConfig::from_scenario(&scenario).expect("valid");
         let limit = Duration::from_secs(seconds);
-        let go_on = |_: &Simulation| ControlFlow::Continue(());
+        let go_on = |_: &Step<'_>| ControlFlow::Continue(());
         let outcome = ncmesh_sim::run(&scenario, config, scheme, limit, observers, go_on);
         outcome.expect("it runs").trace.expect("simulated").trace_hash
     };

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ncmesh import extras
 from ncmesh.bench.compare import Cell, cases, geometric_mean, meshes, schemes
 from ncmesh.bench.files import replace
-from ncmesh.failure import FailureError, Kind
 
 # The colours of a cell end here: five times better or worse than the best other.
 MOST_COLOURED = 5.0
@@ -133,15 +133,10 @@ def shares(of: Sequence[Cell], file: Path) -> None:
 
 
 def _matplotlib() -> tuple[Any, Any, Any]:
-    """Import what is drawn with; it takes a second, and only pages need it."""
-    try:
-        import matplotlib
-        from matplotlib.colors import Normalize
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        message = "pictures need the package matplotlib: pip install 'ncmesh[bench]'"
-        raise FailureError(Kind.OTHER, message) from error
-    return Figure, Normalize, matplotlib.colormaps
+    """Return the class of figures, that of scales of colours, and the maps of colours."""
+    figure = extras.load("matplotlib.figure").Figure
+    normal = extras.load("matplotlib.colors").Normalize
+    return figure, normal, extras.load("matplotlib").colormaps
 
 
 def _parts(of: Sequence[Cell]) -> list[list[Cell]]:

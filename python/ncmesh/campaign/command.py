@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from ncmesh.arrow import per_receiver
+from ncmesh.campaign import picture
 from ncmesh.campaign.file import Campaign, load
 from ncmesh.campaign.schedule import execute
 from ncmesh.campaign.store import Store
@@ -31,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     status.set_defaults(perform=_status)
     export = commands.add_parser("export", help="write a row per run and receiver")
     export.set_defaults(perform=_export)
-    for command in (run, status, export):
+    plot = commands.add_parser("plot", help="draw the rates of its runs")
+    plot.set_defaults(perform=_plot)
+    for command in (run, status, export, plot):
         command.add_argument("file", type=Path, metavar="FILE", help="the campaign, in TOML")
         command.add_argument(
             "--results",
@@ -40,6 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help="where results are [default: FILE with .results for its ending]",
         )
     export.add_argument("output", type=Path, metavar="OUTPUT", help="a file .csv or .parquet")
+    plot.add_argument("output", type=Path, metavar="OUTPUT", help="a file .pdf, .png or .svg")
+    plot.add_argument(
+        "--x", metavar="KEY", help="parameter of the horizontal axis [default: the first numeric]"
+    )
 
 
 def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
@@ -108,20 +115,27 @@ def _export(args: argparse.Namespace) -> None:
         raise FailureError(Kind.FILE, f"cannot write {args.output}: {error}") from error
 
 
+def _plot(args: argparse.Namespace) -> None:
+    campaign, store = _campaign(args)
+    rows = store.table(campaign.runs.keys()).to_pylist(maps_as_pydicts="lossy")
+    picture.draw(rows, campaign.name, args.output, args.x)
+
+
 def _exported(runs: pa.Table) -> pa.Table:
     """A row per run and receiver, with a column per parameter in place of `parameters`."""
     runs = runs.sort_by([("scheme", "ascending"), ("seed", "ascending")])
     rows = runs.to_pylist()
     columns = per_receiver(rows, runs.schema).drop_columns(["parameters"])
     varied = [json.loads(row["parameters"]) for row in rows for _ in row["receivers"] or [None]]
-    for key in varied[0] if varied else ():
-        columns = columns.append_column(key, _column([values[key] for values in varied]))
+    # A run lacks the parameters that do not concern its scheme.
+    for key in dict.fromkeys(key for values in varied for key in values):
+        columns = columns.append_column(key, _column([values.get(key) for values in varied]))
     return columns
 
 
 def _column(values: list[Any]) -> pa.Array:
     """Numbers as they are; what is of several kinds, or no single value, as JSON."""
-    kinds = {type(value) for value in values}
+    kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} or kinds == {str} or kinds == {bool}:
         return pa.array(values)
-    return pa.array([json.dumps(value) for value in values])
+    return pa.array([None if value is None else json.dumps(value) for value in values])

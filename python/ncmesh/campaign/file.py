@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ncmesh import _ncmesh
 from ncmesh.campaign.runs import Run
 from ncmesh.campaign.scenario import Scenario, read_toml
 from ncmesh.failure import FailureError, Kind
@@ -43,12 +44,38 @@ def load(path: Path) -> Campaign:
     count = len(schemes) * len(seeds) * math.prod(map(len, grid.values()))
     if count > MOST_RUNS:
         raise _wrong(path, f"{count} runs: allowed are {MOST_RUNS}")
-    runs = []
-    for values in itertools.product(*grid.values()):
-        parameters = dict(zip(grid, values, strict=True))
-        varied = scenario.varied(parameters).in_directory(path.parent)
-        runs += [Run(varied, s, seed, limit, parameters) for s in schemes for seed in seeds]
+    for key in grid:
+        if not any(_concerns(key, scheme, scenario) for scheme in schemes):
+            among = ", ".join(_named(scheme, scenario) for scheme in schemes)
+            raise _wrong(path, f"parameters.{key} concerns none of the schemes: {among}")
+
+    # Combinations that differ in settings of other schemes only are one run.
+    runs: list[Run] = []
+    for scheme in schemes:
+        of = {key: choices for key, choices in grid.items() if _concerns(key, scheme, scenario)}
+        for values in itertools.product(*of.values()):
+            parameters = dict(zip(of, values, strict=True))
+            varied = scenario.varied(parameters).in_directory(path.parent)
+            runs += [Run(varied, scheme, seed, limit, parameters) for seed in seeds]
     return Campaign(name, {run.key: run for run in runs})
+
+
+def _concerns(key: str, scheme: str, scenario: Scenario) -> bool:
+    """Return whether a setting can change what a scheme does: other engines' settings cannot."""
+    engines = {name for name, _ in _ncmesh.schemes()}
+    first, _, rest = key.partition(".")
+    owner = rest.partition(".")[0]
+    named = _named(scheme, scenario)
+    return first != "protocol" or owner not in engines or named not in engines or owner == named
+
+
+def _named(scheme: str, scenario: Scenario) -> str:
+    """Return the scheme itself where a campaign says `auto`."""
+    if scheme != "auto":
+        return scheme
+    services = {"traffic": "file", "flow": "tunnel", "stream": "stream"}
+    service = next((of for key, of in services.items() if key in scenario.table), "file")
+    return next(name for name, served in _ncmesh.schemes() if served == service)
 
 
 def _scenario(path: Path, table: Mapping[str, Any]) -> Scenario:

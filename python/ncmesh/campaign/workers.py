@@ -13,6 +13,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from ncmesh import extras
 from ncmesh.failure import FailureError, Kind
 
 # A scheduler that does not answer in this time is dead.
@@ -68,14 +69,12 @@ def _end_with_parent() -> None:
 
 @contextlib.contextmanager
 def _cluster(address: str) -> Iterator[Executor]:
-    # Imported here: it takes a second.
-    from distributed import Client
-    from distributed.comm import get_address_host_port
-
+    # Imported here: it takes a second, and not everybody has it.
+    distributed = extras.load("distributed")
     _silence("distributed")
     try:
-        get_address_host_port(address)
-        client: Any = Client(address, timeout=CONNECT_S, set_as_default=False)
+        extras.load("distributed.comm").get_address_host_port(address)
+        client: Any = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         message = f"no Dask scheduler answers at {address}: {error}"
         raise FailureError(Kind.NO_SCHEDULER, message) from error

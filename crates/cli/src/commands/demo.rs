@@ -9,7 +9,7 @@ use crate::web::{Background, Memory};
 use ncmesh_console::recording::Writer;
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Console, Observer, Simulation, SimulationConfig};
+use ncmesh_sim::{Console, Observer, SimulationConfig, Step};
 use ncmesh_web::{DemoError, DemoRequest, Recording, Site};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -98,7 +98,7 @@ fn simulate(scenario: &Scenario, scheme: &'static str) -> Result<Recording, Demo
     let recorded = Memory::default();
     let console = Console::new(scenario, &config, scheme, Writer::new(recorded.clone()));
     let observers = vec![Box::new(console) as Box<dyn Observer>];
-    let go_on = |_: &Simulation| ControlFlow::Continue(());
+    let go_on = |_: &Step<'_>| ControlFlow::Continue(());
     ncmesh_sim::run(scenario, config, scheme, LONGEST, observers, go_on).map_err(|e| failed(&e))?;
     Ok(Recording { name: scheme.to_owned(), bytes: recorded.take().into() })
 }

@@ -10,7 +10,7 @@ use crate::web;
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::outcome::TraceOutcome;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{RunError, Simulation, SimulationConfig, Spent};
+use ncmesh_sim::{RunError, Simulation, SimulationConfig, Spent, Step};
 use ncmesh_stack::Stack;
 use std::ops::ControlFlow;
 
@@ -38,9 +38,9 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     // The simulation belongs to the run, so the time of its parts is copied while it is there.
     let mut progress = Progress::new(json);
     let mut spent = None;
-    let show = |s: &Simulation| {
-        show_progress(&mut progress, &scenario, s);
-        spent = s.time_spent().cloned();
+    let show = |step: &Step<'_>| {
+        show_progress(&mut progress, &scenario, step.sim);
+        spent = step.sim.time_spent().cloned();
         ControlFlow::Continue(())
     };
     let outcome = ncmesh_sim::run(&scenario, config, scheme.name, limit, observers, show)?;

@@ -9,7 +9,7 @@ use ncmesh_engine::time::Duration;
 use ncmesh_lab::{Lab, LabOptions};
 use ncmesh_node::api::types::{Peer, Status, Traffic};
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Outcome, SimulationConfig, run};
+use ncmesh_sim::{Outcome, SimulationConfig, Step, run};
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 3;
 fn simulated(scenario: &Scenario, scheme: &str) -> f64 {
     let config = SimulationConfig::from_scenario(scenario).unwrap();
     let limit = Duration::from_secs(3600);
-    let go_on = |_: &_| ControlFlow::Continue(());
+    let go_on = |_: &Step<'_>| ControlFlow::Continue(());
     total(&run(scenario, config, scheme, limit, vec![], go_on).unwrap())
 }
 

@@ -5,6 +5,7 @@
 //! asks of that service, and collects its results.
 
 mod flows;
+mod step;
 mod streams;
 mod transfer;
 
@@ -22,6 +23,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 pub(crate) use flows::addresses;
+pub use step::{Stage, Step};
 pub use transfer::contents;
 
 /// Reason why a scenario cannot be run, or a run ended early.
@@ -134,7 +136,7 @@ pub fn run(
     scheme: &str,
     limit: Duration,
     observers: Vec<Box<dyn Observer>>,
-    progress: impl FnMut(&Simulation) -> ControlFlow<()>,
+    progress: impl FnMut(&Step<'_>) -> ControlFlow<()>,
 ) -> Result<Outcome, RunError> {
     let entry = check_traffic(scenario, scheme)?;
 
@@ -142,7 +144,7 @@ pub fn run(
     let settling = settling_time(&config.link);
     let mut sim = Simulation::new(config)?;
     observers.into_iter().for_each(|observer| sim.observe(observer));
-    let mut run = Run { scenario, scheme: entry.name, sim, progress };
+    let mut run = Run { scenario, scheme: entry.name, sim, stage: Stage::Measuring, progress };
     run.advance(Instant::default() + settling, |_| false)?;
     run.await_paths(entry.service())?;
     let start = run.sim.now();
@@ -175,10 +177,11 @@ struct Run<'a, P> {
     scenario: &'a Scenario,
     scheme: &'static str,
     sim: Simulation,
+    stage: Stage,
     progress: P,
 }
 
-impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
+impl<P: FnMut(&Step<'_>) -> ControlFlow<()>> Run<'_, P> {
     /// Runs until `over` returns true or the clock reaches `until`, and reports progress every half
     /// second of virtual time. Returns whether `over` returned true.
     fn advance(
@@ -197,7 +200,8 @@ impl<P: FnMut(&Simulation) -> ControlFlow<()>> Run<'_, P> {
                 self.sim.finish().map_err(RunError::Observer)?;
                 return Ok(ended);
             }
-            if (self.progress)(&self.sim).is_break() {
+            let step = Step { sim: &self.sim, stage: self.stage };
+            if (self.progress)(&step).is_break() {
                 return Err(RunError::Interrupted);
             }
         }

@@ -1,6 +1,6 @@
 //! The file transfer of a scenario: sends the file, waits for the end, and checks what arrived.
 
-use super::{Run, RunError};
+use super::{Run, RunError, Stage, Step};
 use crate::host::Observation;
 use crate::outcome::{ReceiverOutcome, TransferOutcome};
 use crate::scenario::{Content, Traffic};
@@ -13,7 +13,7 @@ use rand_core::RngCore;
 use std::ops::ControlFlow;
 
 /// Runs the file transfer, for at most `limit`.
-pub(super) fn run<P: FnMut(&Simulation) -> ControlFlow<()>>(
+pub(super) fn run<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
     run: &mut Run<'_, P>,
     traffic: &Traffic,
     limit: Duration,
@@ -22,6 +22,8 @@ pub(super) fn run<P: FnMut(&Simulation) -> ControlFlow<()>>(
 
     let start = run.sim.now();
     let flow = run.sim.send_file(run.scheme, traffic.from, Some(&traffic.to), contents.clone())?;
+
+    run.stage = Stage::Transfer { from: traffic.from };
 
     // The transfer is over when its source has ended it. Only new observations are searched.
     let mut seen = 0;
@@ -52,7 +54,7 @@ pub fn contents(content: &Content, seed: u64) -> Result<Vec<u8>, RunError> {
 }
 
 /// Returns the result of the transfer `flow`, which began at `start`.
-fn outcome<P: FnMut(&Simulation) -> ControlFlow<()>>(
+fn outcome<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
     run: &Run<'_, P>,
     traffic: &Traffic,
     flow: FlowId,

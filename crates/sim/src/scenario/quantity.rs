@@ -1,8 +1,8 @@
 //! Numbers with decimal or binary multipliers: bit rates such as `11M` and `5.5M`, sizes such as
 //! `2.3MB` and `64KiB`.
 //!
-//! A value in a scenario is a TOML integer or a string. A string is a decimal number, a multiplier
-//! and, for sizes, the unit `B`. The product must be a whole number.
+//! A value in a scenario is a whole TOML number or a string. A string is a decimal number, a
+//! multiplier and, for sizes, the unit `B`. The product must be a whole number.
 
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
@@ -73,6 +73,13 @@ impl Visitor<'_> for Reader {
     fn visit_i64<E: Error>(self, value: i64) -> Result<Quantity, E> {
         let invalid = |_| E::invalid_value(Unexpected::Signed(value), &self);
         u64::try_from(value).map(Quantity).map_err(invalid)
+    }
+
+    // A table from Python may have 2e6 where a file has 2000000.
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Quantity, E> {
+        let whole = (0.0..9e15).contains(&value) && value.fract() == 0.0;
+        let invalid = || E::invalid_value(Unexpected::Float(value), &self);
+        whole.then_some(Quantity(value as u64)).ok_or_else(invalid)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Quantity, E> {

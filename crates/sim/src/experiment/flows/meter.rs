@@ -1,6 +1,6 @@
 //! Measurement of a flow from outside, whatever its transport protocol.
 
-use super::{Run, RunError};
+use super::{Run, RunError, Step};
 use crate::outcome::FlowOutcome;
 use crate::scenario::Flow;
 use crate::simulation::{Simulation, node_id};
@@ -121,7 +121,7 @@ impl FlowMeter {
     }
 
     /// Appends a sample to the time series.
-    pub(super) fn sample<P: FnMut(&Simulation) -> ControlFlow<()>>(&mut self, run: &Run<'_, P>) {
+    pub(super) fn sample<P: FnMut(&Step<'_>) -> ControlFlow<()>>(&mut self, run: &Run<'_, P>) {
         let now = run.sim.now();
         if now < self.begins {
             return;

@@ -8,7 +8,7 @@ mod meter;
 mod packets;
 mod tcp;
 
-use super::{Run, RunError};
+use super::{Run, RunError, Stage, Step};
 use crate::outcome::{CodingOutcome, FlowOutcome, FlowsOutcome};
 use crate::scenario::{Flow, Transport};
 use crate::simulation::{IpArrival, Simulation, node_id};
@@ -58,7 +58,7 @@ struct RunningFlow {
 }
 
 /// Runs the scenario's flows, for at most `limit`.
-pub(super) fn run<P: FnMut(&Simulation) -> ControlFlow<()>>(
+pub(super) fn run<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
     run: &mut Run<'_, P>,
     limit: Duration,
 ) -> Result<FlowsOutcome, RunError> {
@@ -66,6 +66,7 @@ pub(super) fn run<P: FnMut(&Simulation) -> ControlFlow<()>>(
     let mut flows = running_flows(run, start)?;
     open_gateways(run, &flows);
     let end = flows.iter().map(|flow| flow.meter.ends).max().unwrap_or(start).min(start + limit);
+    run.stage = Stage::Timed { begins: start, ends: end };
     let every = (end - start) / SAMPLES;
     let mut sample_at = start;
     while run.sim.now() < end && !flows.iter().all(|flow| flow.traffic.is_over()) {
@@ -109,7 +110,7 @@ pub(super) fn run<P: FnMut(&Simulation) -> ControlFlow<()>>(
 }
 
 /// Returns all flows of the scenario, after checking that their packets fit into frames.
-fn running_flows<P: FnMut(&Simulation) -> ControlFlow<()>>(
+fn running_flows<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
     run: &Run<'_, P>,
     start: Instant,
 ) -> Result<Vec<RunningFlow>, RunError> {
@@ -188,7 +189,7 @@ fn slot_seconds(sim: &Simulation) -> Option<f64> {
 }
 
 /// Returns the coding statistics of each node, for schemes that have them.
-fn coding<P: FnMut(&Simulation) -> ControlFlow<()>>(
+fn coding<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
     run: &Run<'_, P>,
 ) -> BTreeMap<String, CodingOutcome> {
     let of = |node: usize| {

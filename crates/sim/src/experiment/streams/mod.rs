@@ -7,9 +7,8 @@
 mod receiver;
 mod source;
 
-use super::{Run, RunError};
+use super::{Run, RunError, Stage, Step};
 use crate::outcome::{StreamOutcome, StreamQueueOutcome, StreamsOutcome};
-use crate::simulation::Simulation;
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::time::{Duration, Instant};
 use source::StreamSource;
@@ -20,13 +19,14 @@ use std::ops::ControlFlow;
 const SAMPLE: Duration = Duration::from_secs(1);
 
 /// Runs the scenario's streams, for at most `limit`.
-pub(super) fn run<P: FnMut(&Simulation) -> ControlFlow<()>>(
+pub(super) fn run<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
     run: &mut Run<'_, P>,
     limit: Duration,
 ) -> Result<StreamsOutcome, RunError> {
     let start = run.sim.now();
     let mut sources = sources(run, start)?;
     let end = sources.iter().map(|source| source.ends).max().unwrap_or(start).min(start + limit);
+    run.stage = Stage::Timed { begins: start, ends: end };
     let mut queues = Queues::default();
     let mut sample_at = start + SAMPLE;
     while run.sim.now() < end && !run.sim.is_stopped() {
@@ -65,7 +65,7 @@ pub(super) fn run<P: FnMut(&Simulation) -> ControlFlow<()>>(
 }
 
 /// Returns the sources of all streams, after checking that their packets fit into frames.
-fn sources<P: FnMut(&Simulation) -> ControlFlow<()>>(
+fn sources<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
     run: &Run<'_, P>,
     start: Instant,
 ) -> Result<Vec<StreamSource>, RunError> {
@@ -100,7 +100,7 @@ struct Queues {
 
 impl Queues {
     /// Samples the queues of all nodes.
-    fn sample<P: FnMut(&Simulation) -> ControlFlow<()>>(&mut self, run: &Run<'_, P>) {
+    fn sample<P: FnMut(&Step<'_>) -> ControlFlow<()>>(&mut self, run: &Run<'_, P>) {
         for node in 0..run.sim.len() {
             let Some(stack) = run.sim.host(node).stack() else { continue };
             for (_, status) in stack.streams().iter().filter(|(scheme, _)| *scheme == run.scheme) {
@@ -110,7 +110,7 @@ impl Queues {
     }
 
     /// Samples the queues of one stream at one node.
-    fn sample_stream<P: FnMut(&Simulation) -> ControlFlow<()>>(
+    fn sample_stream<P: FnMut(&Step<'_>) -> ControlFlow<()>>(
         &mut self,
         run: &Run<'_, P>,
         node: usize,

@@ -1,0 +1,57 @@
+//! Progress of a run, for callers that show it.
+
+use crate::simulation::Simulation;
+use ncmesh_engine::time::Instant;
+use ncmesh_stack::Stack;
+
+/// Stage of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The mesh measures its links. Nothing is sent yet.
+    Measuring,
+    /// A file is being sent.
+    Transfer {
+        /// Node that sends it.
+        from: usize,
+    },
+    /// Flows or streams are running.
+    Timed {
+        /// Instant at which the first began.
+        begins: Instant,
+        /// Instant at which the last ends.
+        ends: Instant,
+    },
+}
+
+/// A run at one instant.
+pub struct Step<'a> {
+    /// The mesh.
+    pub sim: &'a Simulation,
+    /// What it is doing.
+    pub stage: Stage,
+}
+
+impl Step<'_> {
+    /// Returns how much of the run is done, 0 to 1: of a file, the share of its bytes that the
+    /// receivers have, as the source knows it; of flows and streams, the share of their time.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        match self.stage {
+            Stage::Measuring => 0.0,
+            Stage::Timed { begins, ends } if ends <= begins => 1.0,
+            Stage::Timed { begins, ends } => {
+                let done = self.sim.now().min(ends) - begins;
+                done.as_secs_f64() / (ends - begins).as_secs_f64()
+            }
+            Stage::Transfer { from } => {
+                let transfers = self.sim.host(from).stack().map(Stack::transfers);
+                let (mut have, mut all) = (0, 0);
+                for transfer in transfers.iter().flatten() {
+                    all += transfer.size * transfer.receivers.len() as u64;
+                    have += transfer.receivers.iter().map(|receiver| receiver.bytes).sum::<u64>();
+                }
+                if all == 0 { 0.0 } else { have as f64 / all as f64 }
+            }
+        }
+    }
+}
