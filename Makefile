@@ -11,14 +11,14 @@ PYTHON ?= python3
 # Meshes on which the default tunnel scheme is compared with others by `make floor`.
 TUNNEL_FLOOR := building freifunk line-2-20 line-3-0 line-4-0 line-4-40 line-6-20 mesh-1
 # Those in Python that are run as they are.
-SCRIPTS := bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare \
+SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare \
   bench/scale bench/scale/run bench/wifi/inside.py scenarios/meshes/convert.py \
   scripts/check-columns.py scripts/check-house.py scripts/notebooks.py \
   scripts/readme-picture.py scripts/result-types.py scripts/site_hooks.py
 
 .PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
   python python-lint python-test validation scale scoreboard scoreboard-quick floor wifi-test \
-  console console-test
+  console console-test header package-check dist dist-test
 
 all:
 	$(CARGO) build --release --workspace
@@ -31,7 +31,8 @@ demo:
 	target/demo/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
-test: test-deps lint python-lint doc docs fuzz unit lean floor python-test console-test
+test: test-deps lint python-lint doc docs fuzz unit lean floor python-test console-test \
+  package-check
 
 test-deps:
 	scripts/install-test-deps.sh
@@ -134,6 +135,23 @@ console-test: console/node_modules
 console/node_modules: console/package-lock.json
 	cd console && npm ci --no-audit --no-fund
 	@touch console/node_modules
+
+# The C library's header, from its source.
+header:
+	NCMESH_WRITE_HEADER=1 $(CARGO) test -p ncmesh-ffi --test c header
+
+# Packages before they are built: unit, OpenWrt's configuration, metadata.
+package-check: python
+	$(VENV)/bin/pytest packaging/tests/test_sources.py
+
+# Packages of a release in target/dist; the last lines say what was skipped and why. PARTS names
+# some: binaries wheel deb openwrt oci.
+dist: $(VENV)/bin/maturin
+	VENV=$(VENV) packaging/dist.py $(PARTS)
+
+# Installs and runs each of them, as root the .deb too.
+dist-test: python
+	$(VENV)/bin/pytest -rs packaging/tests/test_dist.py
 
 # Daemons on Linux's Wi-Fi stack, in a virtual machine. As root. TESTS names some of its tests.
 wifi-test:

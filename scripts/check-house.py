@@ -42,7 +42,7 @@ LAYERS = [
     {"ncmesh-host"},
     {"ncmesh-sim", "ncmesh-node"},
     {"ncmesh-lab"},
-    {"ncmesh", "ncmesh-py"},
+    {"ncmesh", "ncmesh-ffi", "ncmesh-py"},
 ]
 
 LONGEST = 600

@@ -4,12 +4,14 @@ use crate::failure::EXIT_CODES;
 use crate::stream_args::StreamCommand;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueHint};
+#[cfg(feature = "manual")]
 use clap_complete::Shell;
 use ncmesh_engine::registry::AUTO;
 use ncmesh_engine::tunnel::RelayMode;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
+#[cfg(feature = "lab")]
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,7 +30,8 @@ pub(crate) struct Cli {
 /// Options of all commands: the daemon's address and the form of the output.
 #[derive(Debug, Args)]
 pub(crate) struct Remote {
-    /// The daemon's API socket [default: api.sock in the daemon's default state directory]
+    /// The daemon's API socket [default: api.sock in the daemon's default state directory, else
+    /// /run/ncmesh/api.sock]
     #[arg(
         long, global = true, env = "NCMESH_API", value_name = "SOCKET",
         value_hint = ValueHint::FilePath
@@ -74,21 +77,27 @@ pub(crate) enum Command {
     /// Make a network key. Every node of a network needs the same one
     #[command(after_help = "Examples:\n  ncmesh keygen network.key\n  ncmesh keygen > network.key")]
     Keygen(KeygenArgs),
+    #[cfg(feature = "lab")]
     /// Run a scenario over an emulated mesh of real daemons. Flows need root
     #[command(after_help = LAB_EXAMPLES)]
     Lab(LabArgs),
+    #[cfg(feature = "lab")]
     /// Run a scenario over a simulated mesh: fast and repeatable
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateArgs),
+    #[cfg(feature = "lab")]
     /// Show a recorded run in the browser
     #[command(after_help = REPLAY_EXAMPLES)]
     Replay(ReplayArgs),
+    #[cfg(feature = "lab")]
     /// Show in the browser what coding gains: the same mesh and seed, forwarded and coded
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoArgs),
+    #[cfg(feature = "manual")]
     /// Print the completions of a shell
     #[command(after_help = "Examples:\n  ncmesh completions bash > /etc/bash_completion.d/ncmesh")]
     Completions(CompletionsArgs),
+    #[cfg(feature = "manual")]
     /// Write the man pages into a directory
     #[command(after_help = "Examples:\n  ncmesh man /usr/local/share/man/man1")]
     Man(ManArgs),
@@ -160,6 +169,7 @@ The change lasts until the daemon stops. [tunnel] scheme, [core_nc] relay, [core
 how it relays; it receives packets of every scheme. Generations in flight end as they began. \
 Sources and destinations need not know of a relay's choice.";
 
+#[cfg(feature = "lab")]
 const LAB_EXAMPLES: &str = "\
 Examples:
   ncmesh lab scenarios/building.toml --send photo.jpg --from n01 --to n05,n09,n14,n20
@@ -173,17 +183,20 @@ Every node is an `ncmesh node` process with its own state directory and inbox; o
 channel is emulated. Each end of a flow has a tunnel device in a network namespace. Interrupting \
 the command ends everything.";
 
+#[cfg(feature = "lab")]
 const REPLAY_EXAMPLES: &str = "\
 Examples:
   ncmesh simulate building --record building.ncrec
   ncmesh replay building.ncrec
   ncmesh replay building.ncrec --html building.html    # one file, for others to open";
 
+#[cfg(feature = "lab")]
 const DEMO_EXAMPLES: &str = "\
 Examples:
   ncmesh demo
   ncmesh demo --no-browser --listen 127.0.0.1:8000";
 
+#[cfg(feature = "lab")]
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
   ncmesh simulate scenarios/building.toml
@@ -276,6 +289,7 @@ pub(crate) struct KeygenArgs {
     pub(crate) file: Option<PathBuf>,
 }
 
+#[cfg(feature = "lab")]
 /// Options of `lab` and `simulate`: the scenario and its changes.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
@@ -304,6 +318,7 @@ pub(crate) struct RunArgs {
     pub(crate) timeout: Option<Duration>,
 }
 
+#[cfg(feature = "lab")]
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {
     #[command(flatten)]
@@ -325,6 +340,7 @@ pub(crate) struct LabArgs {
     pub(crate) max_lag: Duration,
 }
 
+#[cfg(feature = "lab")]
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
     #[command(flatten)]
@@ -351,6 +367,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) traces: TraceArgs,
 }
 
+#[cfg(feature = "lab")]
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
     /// The recording
@@ -364,6 +381,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) html: Option<PathBuf>,
 }
 
+#[cfg(feature = "lab")]
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     #[command(flatten)]
@@ -373,6 +391,7 @@ pub(crate) struct DemoArgs {
     pub(crate) no_browser: bool,
 }
 
+#[cfg(feature = "lab")]
 /// Where the console is served.
 #[derive(Debug, Args)]
 pub(crate) struct ListenArgs {
@@ -381,6 +400,7 @@ pub(crate) struct ListenArgs {
     pub(crate) listen: SocketAddr,
 }
 
+#[cfg(feature = "lab")]
 /// Options for files that record a run event by event.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
@@ -400,16 +420,17 @@ pub(crate) struct TraceArgs {
     pub(crate) record: Option<PathBuf>,
 }
 
+#[cfg(feature = "manual")]
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: Shell,
 }
 
+#[cfg(feature = "manual")]
 #[derive(Debug, Args)]
-/// Directory for the pages, made if it is absent
 pub(crate) struct ManArgs {
-    /// The directory; made if it is not there
+    /// Directory for the pages, made if it is absent
     #[arg(value_hint = ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
 }

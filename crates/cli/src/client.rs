@@ -23,6 +23,16 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
+/// Socket of the daemon that the system runs, if it is there and the user has none of his own.
+const SYSTEM_SOCKET: &str = "/run/ncmesh/api.sock";
+
+/// Returns the socket of the daemon that a command talks to unless it is told another one.
+fn default_socket() -> PathBuf {
+    let own = default_state_dir().join("api.sock");
+    let system = PathBuf::from(SYSTEM_SOCKET);
+    if !own.exists() && system.exists() { system } else { own }
+}
+
 /// Connection to a daemon, with the runtime that waits for its answers.
 pub(crate) struct Client {
     daemon: ApiClient,
@@ -32,7 +42,7 @@ pub(crate) struct Client {
 impl Client {
     /// Returns a client of the daemon that the command line names. It connects with each request.
     pub(crate) fn new(remote: &Remote) -> Result<Self, Failure> {
-        let socket = remote.api.clone().unwrap_or_else(|| default_state_dir().join("api.sock"));
+        let socket = remote.api.clone().unwrap_or_else(default_socket);
         let runtime = Builder::new_current_thread().enable_all().build()?;
         Ok(Self { daemon: ApiClient::new(socket), runtime })
     }

@@ -7,11 +7,14 @@ mod args;
 mod client;
 mod commands;
 mod failure;
+#[cfg(feature = "lab")]
 mod plan;
 mod progress;
 mod show;
 mod stream_args;
+#[cfg(feature = "lab")]
 mod traces;
+#[cfg(feature = "lab")]
 mod web;
 
 use args::{Cli, Command};
@@ -44,11 +47,17 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Cancel(args) => commands::cancel::run(&remote, &args),
         Command::Tunnel(args) => commands::tunnel::run(&remote, args),
         Command::Keygen(args) => commands::keygen::run(&args),
+        #[cfg(feature = "lab")]
         Command::Lab(args) => commands::lab::run(remote.json, &args),
+        #[cfg(feature = "lab")]
         Command::Simulate(args) => commands::simulate::run(remote.json, args),
+        #[cfg(feature = "lab")]
         Command::Replay(args) => commands::replay::run(&args),
+        #[cfg(feature = "lab")]
         Command::Demo(args) => commands::demo::run(&args),
+        #[cfg(feature = "manual")]
         Command::Completions(args) => commands::generate::completions(&args),
+        #[cfg(feature = "manual")]
         Command::Man(args) => commands::generate::man(&args),
     }
 }

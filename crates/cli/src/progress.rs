@@ -39,6 +39,7 @@ impl Progress {
     }
 
     /// Prints a message.
+    #[cfg(feature = "lab")]
     pub(crate) fn note(&self, what: &str) {
         match self {
             Self::Silent => {}
@@ -49,6 +50,7 @@ impl Progress {
     }
 
     /// Shows one receiver of a file of `size` bytes.
+    #[cfg(feature = "lab")]
     pub(crate) fn show_receiver(&mut self, name: &str, state: State, bytes: u64, size: u64) {
         self.show(&Item { label: name, state, reason: None, bytes, size });
     }

@@ -1,8 +1,8 @@
 //! Command line of `ncmesh stream`. The doc comments are the texts of `--help`.
 
 use clap::{Args, Subcommand};
+use ncmesh_node::config::Rate;
 use ncmesh_node::stream::Layer;
-use ncmesh_sim::scenario::Quantity;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StreamCommand {
@@ -94,6 +94,6 @@ pub(crate) struct StreamStopArgs {
 
 /// Parses a bit rate.
 fn rate(text: &str) -> Result<u64, String> {
-    let rate = Quantity::parse(text, "").map(|Quantity(bps)| bps);
-    rate.ok_or_else(|| "allowed is a bit rate such as 500k or 1.7M, in bit/s".into())
+    let rate = text.parse::<Rate>().map(|rate| rate.bits_per_second.round() as u64);
+    rate.map_err(|_| "allowed is a bit rate such as 500k or 1.7M, in bit/s".into())
 }

@@ -49,6 +49,8 @@ pub struct NodeConfig {
     pub inbox_limits: InboxLimits,
     /// Path of the HTTP API's Unix socket.
     pub api_socket: PathBuf,
+    /// Whether members of the daemon's group may use that socket too.
+    pub api_group: bool,
     /// `[web]`, if the console is served.
     pub web: Option<WebConfig>,
     /// `[radio]`.
@@ -133,7 +135,9 @@ fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ApiSection {
-    socket: PathBuf,
+    socket: Option<PathBuf>,
+    #[serde(default)]
+    group: bool,
 }
 
 impl NodeConfig {
@@ -174,8 +178,10 @@ impl NodeConfig {
             key,
             inbox_limits: inbox.as_ref().map(InboxLimits::from).unwrap_or_default(),
             inbox: inbox.map(|section| source.resolve(&section.dir)),
+            api_group: api.as_ref().is_some_and(|api| api.group),
             api_socket: api
-                .map_or_else(|| state_dir.join("api.sock"), |api| source.resolve(&api.socket)),
+                .and_then(|api| api.socket)
+                .map_or_else(|| state_dir.join("api.sock"), |socket| source.resolve(&socket)),
             state_dir,
             web,
             radio,

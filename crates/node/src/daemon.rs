@@ -16,9 +16,11 @@ use crate::state::StateDir;
 use crate::store::reception::check_inbox;
 use crate::stream::{IngressPackets, Ports};
 use crate::tunnel::device::{Device, DeviceError};
+#[cfg(feature = "web")]
 use crate::web;
 use ncmesh_host::streams::IngressPacket;
 use ncmesh_wire::Salt;
+use sd_notify::NotifyState;
 use std::future::pending;
 use std::io;
 use std::time::Duration;
@@ -62,6 +64,10 @@ async fn serve<R: Radio>(
     open_radio: impl AsyncFnOnce() -> Result<R, NodeError>,
 ) -> Result<(), NodeError> {
     // What can be wrong with the configuration is found first, before anything is sent.
+    #[cfg(not(feature = "web"))]
+    if config.web.is_some() {
+        return Err(config.blame("web", "this program was built without the console").into());
+    }
     let state = StateDir::open(&config.state_dir)?;
     if let Some(inbox) = &config.inbox {
         check_inbox(inbox).map_err(|e| NodeError::Inbox(inbox.clone(), e))?;
@@ -84,13 +90,25 @@ async fn serve<R: Radio>(
     node.begin_streams(&config.stream).map_err(|problem| config.blame("stream", &problem))?;
     let device = node.device().map(|(tunnel, mtu)| Device::open(tunnel, mtu)).transpose()?;
     // Commands are answered from here on, and transfers of an earlier start go on.
-    ApiSocket::bind(&config.api_socket)?.serve(handle.clone());
+    ApiSocket::bind(&config.api_socket, config.api_group)?.serve(handle.clone());
+    #[cfg(feature = "web")]
     if let Some(web) = &config.web {
         web::serve(config, web, handle.clone()).await?;
     }
     tokio::spawn(api::resume(handle));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
-    Loop::new(node, radio, device, (calls, ingress))?.run().await
+    let mesh = Loop::new(node, radio, device, (calls, ingress))?;
+    tell_supervisor(NotifyState::Ready);
+    let result = mesh.run().await;
+    tell_supervisor(NotifyState::Stopping);
+    result
+}
+
+/// Tells systemd, or who else started this daemon with `NOTIFY_SOCKET` set, what it does now.
+fn tell_supervisor(state: NotifyState<'_>) {
+    if let Err(e) = sd_notify::notify(&[state]) {
+        tracing::warn!("NOTIFY_SOCKET cannot be told: {e}");
+    }
 }
 
 /// Draws the salt of this start. Nonces differ from those of all other starts only by it.

@@ -53,6 +53,7 @@ pub enum NodeError {
     )]
     Socket(PathBuf, io::Error),
     /// The console's server cannot listen.
+    #[cfg(feature = "web")]
     #[error("{0}; set another [web] listen")]
     Web(#[source] ncmesh_web::BindError),
     /// The radio has failed.
@@ -67,12 +68,15 @@ impl NodeError {
     /// Returns whether another program uses something that the daemon needs.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
+        #[cfg(feature = "web")]
+        if matches!(self, Self::Web(ncmesh_web::BindError::InUse(_))) {
+            return true;
+        }
         matches!(
             self,
             Self::State(StateError::InUse(_))
                 | Self::Udp(UdpError::PortInUse { .. })
                 | Self::SocketInUse(_)
-                | Self::Web(ncmesh_web::BindError::InUse(_))
                 | Self::Device(DeviceError::InUse(_))
         )
     }

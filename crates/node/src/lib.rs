@@ -18,6 +18,7 @@ pub mod state;
 pub mod store;
 pub mod stream;
 pub mod tunnel;
+#[cfg(feature = "web")]
 pub mod web;
 
 pub use config::NodeConfig;

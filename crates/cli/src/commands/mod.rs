@@ -1,16 +1,22 @@
 //! Subcommands, one module for each.
 
 pub(crate) mod cancel;
+#[cfg(feature = "lab")]
 pub(crate) mod demo;
+#[cfg(feature = "lab")]
 pub(crate) mod flows;
+#[cfg(feature = "manual")]
 pub(crate) mod generate;
 pub(crate) mod keygen;
+#[cfg(feature = "lab")]
 pub(crate) mod lab;
 pub(crate) mod node;
 pub(crate) mod peers;
 pub(crate) mod receive;
+#[cfg(feature = "lab")]
 pub(crate) mod replay;
 pub(crate) mod send;
+#[cfg(feature = "lab")]
 pub(crate) mod simulate;
 pub(crate) mod status;
 pub(crate) mod stream;

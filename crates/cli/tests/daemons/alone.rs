@@ -1,11 +1,12 @@
 //! The command without a mesh: wrong usage, wrong configuration, no daemon.
 
-use crate::support::{KEY, assert_fails, closed_pipe, ncmesh, run, wait_until};
+use crate::support::{KEY, TIMEOUT, assert_fails, closed_pipe, ncmesh, run, wait_until};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::process::{Command, Stdio};
 
 #[test]
 fn without_a_daemon_it_says_how_to_start_one() {
@@ -121,4 +122,36 @@ fn configuration_errors_name_file_line_and_what_is_allowed() {
         3,
         &["/nonexistent/node.toml"],
     );
+}
+
+#[test]
+fn a_supervisor_is_told_and_the_group_may_use_the_socket() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let config = format!(
+        "[node]\nid = 3\nkey = \"{KEY}\"\nstate_dir = \"state\"\n[api]\ngroup = true\n\
+         [radio]\nkind = \"udp\"\ninterface = \"lo\"\nport = 17117\n\
+         broadcast = \"127.255.255.255\"\n"
+    );
+    fs::write(path("node.toml"), config).unwrap();
+    let supervisor = UnixDatagram::bind(path("notify")).unwrap();
+    supervisor.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let told = || {
+        let mut message = [0; 64];
+        let length = supervisor.recv(&mut message).unwrap();
+        String::from_utf8(message[..length].to_vec()).unwrap()
+    };
+
+    let mut daemon = ncmesh();
+    daemon.args(["node", "--config"]).arg(path("node.toml")).env("NOTIFY_SOCKET", path("notify"));
+    let mut daemon = daemon.stdin(Stdio::null()).spawn().unwrap();
+    assert_eq!(told(), "READY=1\n");
+    // Once it is ready it answers, the group too.
+    let socket = path("state/api.sock");
+    assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o660);
+    assert!(run(&["status", "--api", socket.to_str().unwrap()]).status.success());
+    let id = daemon.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert_eq!(told(), "STOPPING=1\n");
+    assert!(daemon.wait().unwrap().success());
 }

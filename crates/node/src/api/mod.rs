@@ -1,4 +1,4 @@
-//! HTTP/1.1 API with JSON, on a Unix socket that only its owner can use.
+//! HTTP/1.1 API with JSON, on a Unix socket for its owner, and for its group if so configured.
 
 mod blocking;
 pub mod client;
@@ -25,19 +25,20 @@ pub struct ApiSocket {
 }
 
 impl ApiSocket {
-    /// Makes the socket `path` with mode 0600. Replaces a socket that no daemon answers on.
+    /// Makes the socket `path` with mode 0600, or 0660 if the daemon's `group` may use it too.
+    /// Replaces a socket that no daemon answers on.
     ///
     /// # Errors
     /// [`NodeError::SocketInUse`] if a daemon answers there, [`NodeError::NoSocket`] if `path` is
     /// something other than a socket, [`NodeError::Socket`] if it cannot be made.
-    pub fn bind(path: &Path) -> Result<Self, NodeError> {
+    pub fn bind(path: &Path, group: bool) -> Result<Self, NodeError> {
         if let Some(what) = other_than_socket(path) {
             return Err(NodeError::NoSocket(path.to_owned(), what));
         }
         if UnixStream::connect(path).is_ok() {
             return Err(NodeError::SocketInUse(path.to_owned()));
         }
-        let listener = bind_anew(path).map_err(|e| NodeError::Socket(path.to_owned(), e))?;
+        let listener = bind_anew(path, group).map_err(|e| NodeError::Socket(path.to_owned(), e))?;
         Ok(Self { path: path.to_owned(), listener })
     }
 
@@ -75,7 +76,7 @@ fn other_than_socket(path: &Path) -> Option<&'static str> {
     }
 }
 
-fn bind_anew(path: &Path) -> io::Result<UnixListener> {
+fn bind_anew(path: &Path, group: bool) -> io::Result<UnixListener> {
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir)?;
     }
@@ -84,7 +85,8 @@ fn bind_anew(path: &Path) -> io::Result<UnixListener> {
         removed => removed?,
     }
     // Set the mask before binding, because the socket must never be open to others.
-    let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
+    let mask = rustix::fs::Mode::from_raw_mode(if group { 0o117 } else { 0o177 });
+    let before = rustix::process::umask(mask);
     let listener = UnixListener::bind(path);
     rustix::process::umask(before);
     listener
@@ -114,7 +116,7 @@ mod tests {
         for (name, what) in
             [("notes", "a file"), ("dir", "a directory"), ("link", "a symbolic link")]
         {
-            let refused = ApiSocket::bind(&path(name)).unwrap_err();
+            let refused = ApiSocket::bind(&path(name), false).unwrap_err();
             assert!(matches!(refused, NodeError::NoSocket(..)), "{refused}");
             let message = refused.to_string();
             assert!(message.contains(what) && message.contains("[api] socket"), "{message}");
@@ -125,6 +127,6 @@ mod tests {
         assert_eq!(other_than_socket(&path("left")), None);
         assert_eq!(other_than_socket(&path("nowhere")), None);
         let _answers = Listener::bind(path("used")).unwrap();
-        assert!(matches!(ApiSocket::bind(&path("used")), Err(NodeError::SocketInUse(_))));
+        assert!(matches!(ApiSocket::bind(&path("used"), true), Err(NodeError::SocketInUse(_))));
     }
 }

@@ -30,6 +30,10 @@ fn paths_are_relative_to_the_file() {
     assert_eq!(config.inbox.unwrap(), Path::new("/etc/ncmesh/in"));
     assert_eq!(config.inbox_limits, InboxLimits::default());
     assert_eq!(config.api_socket, Path::new("/run/x.sock"));
+    assert!(!config.api_group);
+    let grouped = parse(&format!("{SMALLEST}[api]\ngroup = true\n")).unwrap();
+    assert!(grouped.api_group);
+    assert_eq!(grouped.api_socket, grouped.state_dir.join("api.sock"));
 }
 
 #[test]

@@ -1,0 +1,177 @@
+"""Packages before they are built: unit, default configuration, OpenWrt's files, versions."""
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGING = ROOT / "packaging"
+OPENWRT = PACKAGING / "openwrt"
+WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
+COMMAND = tomllib.loads((ROOT / "crates" / "cli" / "Cargo.toml").read_text())
+
+# What OpenWrt's /lib/functions.sh offers to scripts, over variables instead of UCI's parser.
+FUNCTIONS = """
+config_get() { eval "$1=\\"\\${$2__$3:-}\\""; }
+config_list_foreach() {
+  eval "count=\\"\\${$1__$2__count:-0}\\""
+  index=0
+  while [ "$index" -lt "$count" ]; do
+    eval "item=\\"\\${$1__$2__$index}\\""
+    index=$((index + 1))
+    "$3" "$item"
+  done
+}
+config_foreach() { for section in $SECTIONS; do
+  config_get type "$section" TYPE
+  [ "$type" != "$2" ] || "$1" "$section"
+done; }
+"""
+LINE = re.compile(r"\s*(config|option|list)\s+(\w+)(?:\s+'(.*)')?\s*")
+
+
+def translated(uci):
+    """node.toml of a UCI configuration, by the script that routers run."""
+    env = {"PATH": os.environ["PATH"]}
+    sections, section = [], ""
+    for line in uci.splitlines():
+        if not (found := LINE.fullmatch(line.split("#")[0] if "'" not in line else line)):
+            continue
+        word, name, value = found.groups()
+        if word == "config":
+            section = value or f"unnamed{len(sections)}"
+            sections.append(section)
+            env[f"{section}__TYPE"] = name
+        elif word == "option":
+            env[f"{section}__{name}"] = value
+        else:
+            count = int(env.get(f"{section}__{name}__count", "0"))
+            env[f"{section}__{name}__{count}"] = value
+            env[f"{section}__{name}__count"] = str(count + 1)
+    script = f"{FUNCTIONS}\nSECTIONS='{' '.join(sections)}'\n. '{OPENWRT}/files/node-toml.sh'\n"
+    shell = shutil.which("dash") or "sh"
+    done = subprocess.run(
+        [shell, "-c", f"{script}node_toml"], env=env, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_uci_is_translated():
+    text = translated(
+        """
+config node 'node'
+    option enabled '1'
+    option id '3'
+    option name 'roof-east'
+    option key_file '/etc/ncmesh/network.key'
+config radio 'radio'
+    option interface 'mesh0'
+    option rate '6M'
+    option port '7118'
+config inbox 'inbox'
+    option dir '/tmp/ncmesh'
+    list allow_from 'barn'
+    list allow_from 'with "quotes" and \\ and $(id)'
+config tunnel 'tunnel'
+    list address '10.44.0.3/24'
+    list address 'fd44::3/64'
+    option clamp_mss '0'
+config route
+    option prefix '192.168.7.0/24'
+    option via '5'
+config route
+    option prefix '10.44.0.5'
+    option via 'barn'
+"""
+    )
+    assert tomllib.loads(text) == {
+        "node": {"id": 3, "name": "roof-east", "key_file": "/etc/ncmesh/network.key"},
+        "radio": {"kind": "udp", "interface": "mesh0", "port": 7118, "rate": "6M"},
+        "inbox": {
+            "dir": "/tmp/ncmesh",
+            "allow_from": ["barn", 'with "quotes" and \\ and $(id)'],
+        },
+        "tunnel": {
+            "address": ["10.44.0.3/24", "fd44::3/64"],
+            "clamp_mss": False,
+            "routes": {"192.168.7.0/24": 5, "10.44.0.5": "barn"},
+        },
+    }
+
+
+def test_a_value_of_uci_cannot_add_settings():
+    text = translated("config node 'node'\n    option id '3x'\n    option name 'a\"b'\n")
+    assert tomllib.loads(text) == {"node": {"id": "3x", "name": 'a"b'}}
+
+
+def test_the_shipped_uci_file_is_a_node():
+    text = translated((OPENWRT / "files" / "ncmesh.config").read_text())
+    node = tomllib.loads(text)
+    assert node["node"]["key_file"] == "/etc/ncmesh/network.key"
+    assert node["radio"] == {"kind": "udp", "interface": "mesh0"}
+
+
+def test_every_package_has_the_version_of_the_workspace():
+    version = WORKSPACE["package"]["version"]
+    assert f"PKG_VERSION:={version}\n" in (OPENWRT / "Makefile").read_text()
+
+
+def test_a_router_has_every_engine_and_no_lab():
+    features = COMMAND["features"]
+    listed = re.search(r"RUST_PKG_FEATURES:=(\S+)", (OPENWRT / "Makefile").read_text())[1]
+    assert set(listed.split(",")) == set(features["default"]) - {"lab", "manual", "web"}
+    assert f'ENGINES = "{listed}"' in (PACKAGING / "dist.py").read_text()
+
+
+def test_the_default_configuration_has_no_key():
+    node = tomllib.loads((PACKAGING / "node.toml").read_text())
+    assert "key" not in node["node"]
+    assert node["api"] == {"socket": "/run/ncmesh/api.sock", "group": True}
+
+
+def test_the_unit_and_the_configuration_agree():
+    unit = (PACKAGING / "systemd" / "ncmesh.service").read_text().splitlines()
+    node = tomllib.loads((PACKAGING / "node.toml").read_text())
+    assert "Type=notify" in unit
+    assert f"StateDirectory={Path(node['node']['state_dir']).name}" in unit
+    assert f"RuntimeDirectory={Path(node['api']['socket']).parent.name}" in unit
+    assert f"ConditionPathExists=/etc/ncmesh/{node['node']['key_file']}" in unit
+
+
+def test_systemd_accepts_the_unit(tmp_path):
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd-analyze is missing")
+    unit = (PACKAGING / "systemd" / "ncmesh.service").read_text()
+    # The program and its manual are not installed here.
+    unit = unit.replace("/usr/bin/ncmesh", "/bin/true").replace("man:ncmesh-node(1) ", "")
+    (tmp_path / "ncmesh.service").write_text(unit)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(tmp_path / "ncmesh.service")],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Unknown key" not in done.stderr, done.stderr
+
+
+def test_what_the_debian_package_names_is_there():
+    metadata = COMMAND["package"]["metadata"]["deb"]
+    folder = ROOT / "crates" / "cli"
+    for source, _, _ in metadata["assets"]:
+        if not source.startswith(("target/", "../../target/")):
+            assert (folder / source).exists(), source
+    assert f'MAINTAINER = "{metadata["maintainer"]}"' in (PACKAGING / "dist.py").read_text()
+    for script in ("postinst", "postrm"):
+        file = folder / metadata["maintainer-scripts"] / script
+        subprocess.run(["sh", "-n", str(file)], check=True)
+
+
+def test_scripts_are_shell():
+    for file in OPENWRT.joinpath("files").iterdir():
+        if file.name != "ncmesh.config":
+            subprocess.run(["sh", "-n", str(file)], check=True)
