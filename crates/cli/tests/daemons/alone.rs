@@ -86,7 +86,7 @@ fn a_daemon_outlives_its_log() {
     wait_until("the daemon is up", || UnixStream::connect(&socket).is_ok());
     let id = daemon.id().to_string();
     assert!(run(&["status", "--api", socket.to_str().unwrap()]).status.success());
-    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert_eq!(daemon.wait().unwrap().code(), Some(0));
 }
 
