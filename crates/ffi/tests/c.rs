@@ -24,18 +24,19 @@ fn the_header_is_that_of_the_library() {
 /// The static library, which cargo builds with this test.
 fn library() -> PathBuf {
     // target/PROFILE/deps/c-...: the library is two folders up, or beside, as cargo likes it.
-    let test = std::env::current_exe().unwrap();
-    let deps = test.parent().unwrap();
+    let test = std::env::current_exe().expect("this test's path");
+    let deps = test.parent().expect("a folder");
     let newest = |folder: &Path, name: &str| {
-        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        let files =
+            std::fs::read_dir(folder).expect("a folder").map(|file| file.expect("an entry").path());
         files
             .filter(|file| {
-                let text = file.file_name().unwrap().to_string_lossy().into_owned();
+                let text = file.file_name().expect("a name").to_string_lossy().into_owned();
                 text.starts_with(name) && text.ends_with(".a")
             })
-            .max_by_key(|file| file.metadata().unwrap().modified().unwrap())
+            .max_by_key(|file| file.metadata().and_then(|m| m.modified()).expect("a time"))
     };
-    newest(deps, "libncmesh-").or_else(|| newest(deps, "libncmesh.")).unwrap()
+    newest(deps, "libncmesh-").or_else(|| newest(deps, "libncmesh.")).expect("cargo built it")
 }
 
 #[test]
