@@ -230,10 +230,11 @@ def openwrt() -> None:
     there = DIST / "bin" / "router-aarch64" / "ncmesh"
     there.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(node, there)
-    size = there.stat().st_size
-    print(f"a node for routers: {size:,} bytes, {len(gzip.compress(there.read_bytes())):,} packed")
-    if size > ROUTER_LIMIT:
-        raise SystemExit(f"error: more than {ROUTER_LIMIT:,} bytes")
+    # A router's packages and its file system hold it packed.
+    packed = len(gzip.compress(there.read_bytes()))
+    print(f"a node for routers: {there.stat().st_size:,} bytes, {packed:,} packed")
+    if packed > ROUTER_LIMIT:
+        raise SystemExit(f"error: more than {ROUTER_LIMIT:,} bytes packed")
 
 
 def oci() -> None:
