@@ -4,7 +4,7 @@
 
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{Outcome, SimulationConfig, run};
+use ncmesh_sim::{Outcome, SimulationConfig, Step, run};
 use std::error::Error;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for scheme in ["tree_flood", "cascade"] {
         let config = SimulationConfig::from_scenario(&scenario)?;
         let limit = Duration::from_secs(60);
-        let go_on = |_: &_| ControlFlow::Continue(());
+        let go_on = |_: &Step<'_>| ControlFlow::Continue(());
         let outcome: Outcome = run(&scenario, config, scheme, limit, Vec::new(), go_on)?;
         println!("{scheme}: {} frames, {:.2} s", outcome.transmissions, outcome.seconds);
     }
