@@ -131,6 +131,30 @@ unsafe fn output<'a>(bytes: *mut u8, length: usize) -> Result<&'a mut [u8], Ncme
     }
 }
 
+/// Returns the coefficients and the payload of a packet that a caller points to.
+///
+/// # Safety
+/// As for [`input`], of both.
+unsafe fn packet<'a>(
+    coefficients: (*const u8, usize),
+    payload: (*const u8, usize),
+) -> Result<(&'a [u8], &'a [u8]), NcmeshStatus> {
+    // SAFETY: the caller's promise.
+    unsafe { Ok((input(coefficients.0, coefficients.1)?, input(payload.0, payload.1)?)) }
+}
+
+/// Returns the room for a packet that a caller points to: coefficients and payload.
+///
+/// # Safety
+/// As for [`output`], of both.
+unsafe fn room<'a>(
+    coefficients: (*mut u8, usize),
+    payload: (*mut u8, usize),
+) -> Result<(&'a mut [u8], &'a mut [u8]), NcmeshStatus> {
+    // SAFETY: the caller's promise.
+    unsafe { Ok((output(coefficients.0, coefficients.1)?, output(payload.0, payload.1)?)) }
+}
+
 /// Returns what a handle leads to.
 ///
 /// # Safety
@@ -261,10 +285,9 @@ pub unsafe extern "C" fn ncmesh_encoder_draw(
     call(|| {
         // SAFETY: the caller's promise.
         let NcmeshEncoder { encoder, rng } = unsafe { open(encoder) }?;
-        // SAFETY: the caller's promise.
-        let coefficients = unsafe { output(coefficients, coefficients_length) }?;
-        // SAFETY: the caller's promise.
-        let payload = unsafe { output(payload, payload_length) }?;
+        let (coefficients, payload) =
+            // SAFETY: the caller's promise.
+            unsafe { room((coefficients, coefficients_length), (payload, payload_length)) }?;
         let shape = encoder.shape();
         // Checked here, so that a wrong length leaves the coefficients as they were.
         if (coefficients.len(), payload.len()) != (shape.generation_size(), shape.symbol_size()) {
@@ -323,10 +346,9 @@ pub unsafe extern "C" fn ncmesh_recoder_absorb(
     call(|| {
         // SAFETY: the caller's promise.
         let recoder = unsafe { open(recoder) }?;
-        // SAFETY: the caller's promise.
-        let coefficients = unsafe { input(coefficients, coefficients_length) }?;
-        // SAFETY: the caller's promise.
-        let payload = unsafe { input(payload, payload_length) }?;
+        let (coefficients, payload) =
+            // SAFETY: the caller's promise.
+            unsafe { packet((coefficients, coefficients_length), (payload, payload_length)) }?;
         let absorbed = recoder.recoder.absorb(coefficients, payload)?;
         // SAFETY: the caller's promise.
         unsafe { tell(innovative, absorbed == Absorbed::Innovative) };
@@ -350,10 +372,9 @@ pub unsafe extern "C" fn ncmesh_recoder_recode(
     call(|| {
         // SAFETY: the caller's promise.
         let NcmeshRecoder { recoder, rng } = unsafe { open(recoder) }?;
-        // SAFETY: the caller's promise.
-        let coefficients = unsafe { output(coefficients, coefficients_length) }?;
-        // SAFETY: the caller's promise.
-        let payload = unsafe { output(payload, payload_length) }?;
+        let (coefficients, payload) =
+            // SAFETY: the caller's promise.
+            unsafe { room((coefficients, coefficients_length), (payload, payload_length)) }?;
         let written = recoder.recode(rng, coefficients, payload)?;
         if written { Ok(()) } else { Err(NcmeshStatus::NotReady) }
     })
@@ -414,10 +435,9 @@ pub unsafe extern "C" fn ncmesh_decoder_absorb(
     call(|| {
         // SAFETY: the caller's promise.
         let decoder = unsafe { open(decoder) }?;
-        // SAFETY: the caller's promise.
-        let coefficients = unsafe { input(coefficients, coefficients_length) }?;
-        // SAFETY: the caller's promise.
-        let payload = unsafe { input(payload, payload_length) }?;
+        let (coefficients, payload) =
+            // SAFETY: the caller's promise.
+            unsafe { packet((coefficients, coefficients_length), (payload, payload_length)) }?;
         let absorbed = decoder.0.absorb(coefficients, payload)?;
         // SAFETY: the caller's promise.
         unsafe { tell(innovative, absorbed == Absorbed::Innovative) };

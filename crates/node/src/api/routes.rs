@@ -55,8 +55,10 @@ pub(crate) fn metrics(handle: Handle) -> Router {
 
 async fn show_metrics(State(handle): State<Handle>) -> Result<Response, ApiError> {
     let text = handle.call(|node| node.metrics()).await?;
-    let text = text.map_err(|e| ApiError::new(ErrorCode::Stopping, format!("no metrics: {e}")))?;
-    Ok(([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response())
+    Ok(match text {
+        Ok(text) => ([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    })
 }
 
 impl IntoResponse for ApiError {

@@ -29,11 +29,12 @@ type Values = Vec<(Labels, f64)>;
 /// Whether a metric can fall.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Only grows, from the daemon's start on. Its name in the text ends in `_total`.
-    Counter,
-    Gauge,
+    /// A counter: it only grows, from the daemon's start on. Its name in the text ends in `_total`.
+    Grows,
+    /// A gauge.
+    Varies,
 }
-use Kind::{Counter as Grows, Gauge as Varies};
+use Kind::{Grows, Varies};
 
 /// Name without the prefix `ncmesh_`, kind, help, and what reads the values.
 struct Metric(&'static str, Kind, &'static str, fn(&Look<'_>) -> Values);
@@ -66,26 +67,14 @@ const METRICS: &[Metric] = &[
         one(look.status.nodes as f64)
     }),
     Metric("link_delivery_ratio", Varies, "Share of broadcast frames that arrive", |look| {
-        let both = |(peer, name): (NodeId, String)| {
-            let to = look.node.stack.topology().delivery(look.node.id(), peer);
-            let inbound = look.node.stack.inbound().find(|(node, _)| *node == peer);
-            let from = inbound.map_or(0.0, |(_, delivery)| delivery);
-            [("to", to), ("from", from)].map(|(direction, share)| {
-                (vec![("peer", name.clone()), ("direction", direction.into())], share)
-            })
-        };
-        look.neighbors().flat_map(both).collect()
+        let to = |peer| look.node.stack.topology().delivery(look.node.id(), peer);
+        look.of_peers("direction", |peer, from| [("to", to(peer)), ("from", from)])
     }),
     Metric("peer_frames", Grows, "Frames with payload heard from a peer", |look| {
-        let both = |(peer, name): (NodeId, String)| {
+        look.of_peers("payload", |peer, _| {
             let heard = look.node.stack.counters().usefulness(peer);
-            [("innovative", heard.innovative), ("redundant", heard.redundant)].map(
-                |(payload, n)| {
-                    (vec![("peer", name.clone()), ("payload", payload.into())], n as f64)
-                },
-            )
-        };
-        look.neighbors().flat_map(both).collect()
+            [("innovative", heard.innovative as f64), ("redundant", heard.redundant as f64)]
+        })
     }),
     Metric("sent_frames", Grows, "Frames sent", |look| {
         let all = look.node.stack.counters().all_sent();
@@ -203,9 +192,20 @@ const METRICS: &[Metric] = &[
 ];
 
 impl Look<'_> {
-    /// Returns the nodes heard directly, with their names.
-    fn neighbors(&self) -> impl Iterator<Item = (NodeId, String)> + '_ {
-        self.node.stack.inbound().map(|(node, _)| (node, self.node.name_of(node)))
+    /// Returns two values of each node heard directly, told apart by `label`. `read` is given the
+    /// node and the share of its broadcasts that arrives here.
+    fn of_peers(
+        &self,
+        label: &'static str,
+        read: impl Fn(NodeId, f64) -> [(&'static str, f64); 2],
+    ) -> Values {
+        let both = |(peer, delivery)| {
+            let name = self.node.name_of(peer);
+            read(peer, delivery).map(|(which, value)| {
+                (vec![("peer", name.clone()), (label, which.to_owned())], value)
+            })
+        };
+        self.node.stack.inbound().flat_map(both).collect()
     }
 
     /// Returns the newest transfers that are under way.
