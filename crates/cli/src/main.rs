@@ -8,6 +8,8 @@ mod client;
 mod commands;
 mod failure;
 #[cfg(feature = "lab")]
+mod lab_args;
+#[cfg(feature = "lab")]
 mod plan;
 mod progress;
 mod show;

@@ -1,9 +1,9 @@
 //! Plan of a run of `lab` or `simulate`: the scenario as changed by the command line, and the
 //! tables for its result.
 
-use crate::args::RunArgs;
 use crate::client::absolute;
 use crate::failure::{Failure, Kind};
+use crate::lab_args::RunArgs;
 use crate::show::{self, Table};
 use ncmesh_engine::file::is_safe_name;
 use ncmesh_engine::registry::Entry;

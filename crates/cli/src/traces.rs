@@ -1,7 +1,7 @@
 //! Files that record a simulation event by event: captures and event lines.
 
-use crate::args::TraceArgs;
 use crate::failure::{Failure, Kind};
+use crate::lab_args::TraceArgs;
 use crate::plan;
 use ncmesh_console::recording;
 use ncmesh_sim::scenario::Scenario;

@@ -1,7 +1,7 @@
 //! The console's server beside a command, and pages that are one file.
 
-use crate::args::{ListenArgs, SimulateArgs};
 use crate::failure::{Failure, Kind};
+use crate::lab_args::{ListenArgs, SimulateArgs};
 use crate::{show, traces};
 use ncmesh_console::recording::Writer;
 use ncmesh_sim::scenario::Scenario;

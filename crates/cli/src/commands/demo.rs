@@ -3,8 +3,8 @@
 //! The page asks for a demonstration with a loss and a seed. The simulator runs it twice, without
 //! and with coding, and the page shows the two runs side by side.
 
-use crate::args::DemoArgs;
 use crate::failure::Failure;
+use crate::lab_args::DemoArgs;
 use crate::web::{Background, Memory};
 use ncmesh_console::recording::Writer;
 use ncmesh_engine::time::Duration;

@@ -1,8 +1,8 @@
 //! `ncmesh lab`: runs a scenario over a mesh of real daemons.
 
 use super::flows;
-use crate::args::{LabArgs, RunArgs};
 use crate::failure::{Failure, Kind};
+use crate::lab_args::{LabArgs, RunArgs};
 use crate::plan;
 use crate::progress::Progress;
 use crate::show;

@@ -1,7 +1,7 @@
 //! `ncmesh replay`: shows a recorded run in the browser.
 
-use crate::args::ReplayArgs;
 use crate::failure::{Failure, Kind};
+use crate::lab_args::ReplayArgs;
 use crate::web::{Background, write_page};
 use ncmesh_console::recording::Reader;
 use ncmesh_web::{Recording, Site};

@@ -1,7 +1,7 @@
 //! `ncmesh simulate`: runs a scenario in virtual time.
 
-use crate::args::SimulateArgs;
 use crate::failure::{Failure, Kind};
+use crate::lab_args::SimulateArgs;
 use crate::plan;
 use crate::progress::Progress;
 use crate::show;

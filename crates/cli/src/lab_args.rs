@@ -1,0 +1,170 @@
+//! Command line of meshes on one machine: `lab`, `simulate`, `replay` and `demo`.
+
+use crate::args::seconds;
+use clap::{Args, ValueHint};
+use ncmesh_engine::registry::AUTO;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) const LAB_EXAMPLES: &str = "\
+Examples:
+  ncmesh lab scenarios/building.toml --send photo.jpg --from n01 --to n05,n09,n14,n20
+  ncmesh lab scenarios/pair.toml                              # the traffic the scenario names
+  ncmesh lab scenarios/line.toml --set medium.bit_rate=2M --set protocol.pacifier.variant=tree
+  ncmesh lab scenarios/building.toml --send photo.jpg --dir lab --json
+  ncmesh lab scenarios/tunnel.toml --scheme mc2                  # as root: flows, by iperf3
+  ncmesh lab scenarios/hub.toml --compare forward                # TCP with and without coding
+
+Every node is an `ncmesh node` process with its own state directory and inbox; only the radio \
+channel is emulated. Each end of a flow has a tunnel device in a network namespace. Interrupting \
+the command ends everything.";
+
+pub(crate) const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  ncmesh simulate scenarios/building.toml
+  ncmesh simulate scenarios/building.toml --seed 7 --set medium.bit_rate=2M --set traffic.size=12MB
+  ncmesh simulate scenarios/line.toml --send photo.jpg --from a --to d --json
+  ncmesh simulate scenarios/cross.toml --scheme core_nc        # the scenario's flows
+  ncmesh simulate scenarios/stream.toml                        # the scenario's streams
+  ncmesh simulate cross --web                                  # a built-in one, in the browser
+  ncmesh simulate scenarios/diamond.toml --unsealed --pcap diamond.pcapng
+  wireshark -X lua_script:wireshark/ncmesh.lua diamond.pcapng
+  ncmesh simulate scenarios/building.toml --pcap n09.pcapng --pcap-node n09 --events events.jsonl
+
+The same scenario, settings and seed give the same run, frame for frame, and the same trace hash.";
+
+pub(crate) const REPLAY_EXAMPLES: &str = "\
+Examples:
+  ncmesh simulate building --record building.ncrec
+  ncmesh replay building.ncrec
+  ncmesh replay building.ncrec --html building.html    # one file, for others to open";
+
+pub(crate) const DEMO_EXAMPLES: &str = "\
+Examples:
+  ncmesh demo
+  ncmesh demo --no-browser --listen 127.0.0.1:8000";
+
+/// Options of `lab` and `simulate`: the scenario and its changes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The scenario file
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
+    pub(crate) scenario: PathBuf,
+    /// The file to send [default: the content of the scenario's traffic]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) send: Option<PathBuf>,
+    /// Name of the source [default: the scenario's]
+    #[arg(long, value_name = "NODE")]
+    pub(crate) from: Option<String>,
+    /// Names of the receivers, separated by commas; or `all` [default: the scenario's]
+    #[arg(long, value_delimiter = ',', value_name = "NODES")]
+    pub(crate) to: Vec<String>,
+    /// Change a setting of the scenario, for instance medium.bit_rate=2M. May be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// The scheme: cascade, pacifier, more, etx_unicast or tree_flood for a file; braid,
+    /// forward, xor, mc2, core_nc or cope for flows; multirate for streams; or auto, which is
+    /// cascade if a file is sent, else braid for flows, else multirate
+    #[arg(long, default_value = AUTO)]
+    pub(crate) scheme: String,
+    /// Stop after this many seconds of the mesh's clock (exit code 7) [default: never]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    /// Run the flows by this tunnel scheme first, and show how --scheme changes throughput, losses
+    /// and round-trip times with and without load
+    #[arg(long, value_name = "SCHEME")]
+    pub(crate) compare: Option<String>,
+    /// Keep the nodes' configurations, logs, states and inboxes in this directory [default: a
+    /// temporary directory]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Interval in seconds for counting each flow's delivered packets; --json shows them as samples
+    /// [default: no samples]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) sample: Option<Duration>,
+    /// Stop if the machine lags this many seconds behind the emulated channel for a second
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.25")]
+    pub(crate) max_lag: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    /// Seed of all random draws [default: the scenario's]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Do not encrypt frames, so that captures show their contents. Nothing else changes
+    #[arg(long)]
+    pub(crate) unsealed: bool,
+    /// Say on standard error what took the time: the medium, timers, frames of each service
+    #[arg(long)]
+    pub(crate) time_parts: bool,
+    /// Serve the console while the scenario runs and afterwards, until interrupted
+    #[arg(long)]
+    pub(crate) web: bool,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    /// Write the console with the run in it as one page to this file. An existing file is
+    /// overwritten
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) traces: TraceArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The recording
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    /// Write the console with the run in it as one page to this file, and serve nothing. An
+    /// existing file is overwritten
+    #[arg(long, value_name = "PAGE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    /// Open no browser
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+}
+
+/// Where the console is served.
+#[derive(Debug, Args)]
+pub(crate) struct ListenArgs {
+    /// Address and port for the console's server; port 0 is any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7180")]
+    pub(crate) listen: SocketAddr,
+}
+
+/// Options for files that record a run event by event.
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// Write the frames on the air to this file as pcapng. An existing file is overwritten
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Capture what these nodes send and hear: names separated by commas, or `all` [default: each
+    /// frame once, at its sender]
+    #[arg(long, value_delimiter = ',', value_name = "NODES", requires = "pcap")]
+    pub(crate) pcap_node: Vec<String>,
+    /// Write every event to this file, one line of JSON each. An existing file is overwritten
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) events: Option<PathBuf>,
+    /// Record the run for the console into this file, for `ncmesh replay`. An existing file is
+    /// overwritten
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) record: Option<PathBuf>,
+}
