@@ -23,7 +23,8 @@ export interface Actions {
 export function handleKey(event: KeyboardEvent, player: Player, actions: Actions): void {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const target = event.target instanceof Element ? event.target : null;
-  if (target?.closest("input:not([type=range]), select, textarea, dialog")) return;
+  // A dialog that has just closed may still have the focus.
+  if (target?.closest("input:not([type=range]), select, textarea, dialog[open]")) return;
   // A slider has its own use for these, and for no others.
   if (target?.matches("input") && /^(Arrow|Home|End)/.test(event.key)) return;
   // The space bar presses a focused button.
