@@ -268,7 +268,7 @@ fn direction(transfer: &Transfer) -> &'static str {
 }
 
 impl Node {
-    /// `GET /metrics`: OpenMetrics text of type [`MEDIA_TYPE`].
+    /// `GET /metrics`: the counters as OpenMetrics text.
     ///
     /// # Errors
     /// Those of the encoder.
