@@ -3,6 +3,7 @@
 use crate::failure::EXIT_CODES;
 #[cfg(feature = "lab")]
 use crate::lab_args::{self, DemoArgs, LabArgs, ReplayArgs, SimulateArgs};
+use crate::seconds::seconds;
 use crate::stream_args::StreamCommand;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -265,12 +266,6 @@ pub(crate) struct ManArgs {
 /// Parses a relay mode by the names that configuration files use.
 fn relay(text: &str) -> Result<RelayMode, String> {
     RelayMode::deserialize(text.into_deserializer()).map_err(|e: Error| e.to_string())
-}
-
-/// Parses a number of seconds.
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
-    seconds.ok_or_else(|| "allowed are seconds, 0 or more".into())
 }
 
 #[cfg(test)]

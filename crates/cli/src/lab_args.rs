@@ -1,6 +1,6 @@
 //! Command line of meshes on one machine: `lab`, `simulate`, `replay` and `demo`.
 
-use crate::args::seconds;
+use crate::seconds::seconds;
 use clap::{Args, ValueHint};
 use ncmesh_engine::registry::AUTO;
 use std::net::SocketAddr;

@@ -12,6 +12,7 @@ mod lab_args;
 #[cfg(feature = "lab")]
 mod plan;
 mod progress;
+mod seconds;
 mod show;
 mod stream_args;
 #[cfg(feature = "lab")]
