@@ -17,7 +17,7 @@ SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/validation be
   scripts/readme-picture.py scripts/result-types.py scripts/site_hooks.py
 
 .PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
-  python python-lint python-test validation scale scoreboard scoreboard-quick floor wifi-test \
+  python python-lint python-test soak validation scale scoreboard scoreboard-quick floor wifi-test \
   console console-test header package-check dist dist-test
 
 all:
@@ -62,7 +62,8 @@ unit:
 
 # A program with fewer engines: each is a Cargo feature of the command.
 lean:
-	$(CARGO) build -p ncmesh --no-default-features --features file,forward
+	$(CARGO) build -p ncmesh --no-default-features --features file,forward \
+	  --config profile.dev.opt-level=0 --config profile.dev.debug=false
 
 fuzz:
 	FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh
@@ -156,6 +157,11 @@ dist-test: python
 # Daemons on Linux's Wi-Fi stack, in a virtual machine. As root. TESTS names some of its tests.
 wifi-test:
 	bench/wifi/run $(TESTS)
+
+# Hours of crashes: 1,000 kills, nodes that come and go, power cuts, shortages. As root.
+# NCMESH_SOAK_KILLS, _SECONDS, _CUTS and _SHORTAGES set how much, NCMESH_SOAK_SEED draws.
+soak:
+	$(CARGO) test -p ncmesh --test daemons soak -- --ignored --nocapture --test-threads=1
 
 # What the way through the tunnel costs, beside a kernel bridge and a plain relay. As root.
 gateway:

@@ -4,7 +4,7 @@ import type { Run } from "../model/run";
 import { fetchRecording, type Offer } from "./recording";
 
 /** What is simulated. */
-export interface Wish {
+export interface DemoRequest {
   demonstration: "cross" | "building" | "hub";
   /** Loss of every link, 0 to 1; null leaves the links as the scenario has them. */
   loss: number | null;
@@ -21,11 +21,11 @@ interface Answer {
  *
  * Throws `BadMessage` if the server cannot.
  */
-export async function demonstrate(wish: Wish, signal: AbortSignal): Promise<[Run, Run]> {
+export async function demonstrate(request: DemoRequest, signal: AbortSignal): Promise<[Run, Run]> {
   const answer = await fetch("demo/run", {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify(wish),
+    body: JSON.stringify(request),
     signal,
   });
   if (!answer.ok) {

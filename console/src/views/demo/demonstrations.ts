@@ -1,8 +1,8 @@
 /** What the demo shows, in its order. */
-import type { Wish } from "../../sources/demo";
+import type { DemoRequest } from "../../sources/demo";
 
 export interface About {
-  id: Wish["demonstration"];
+  id: DemoRequest["demonstration"];
   title: string;
   text: string;
   /** What both sides are called. */

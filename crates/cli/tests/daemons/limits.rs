@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// File system of `size` in memory, which goes when this is dropped. Drop the daemons first.
-struct Disk(PathBuf);
+pub(crate) struct Disk(PathBuf);
 
 impl Disk {
-    fn mount(dir: &Path, size: &str) -> Option<Self> {
+    pub(crate) fn mount(dir: &Path, size: &str) -> Option<Self> {
         fs::create_dir(dir).unwrap();
         let options = format!("size={size}");
         let mount = ["-t", "tmpfs", "-o", &options, "none", dir.to_str().unwrap()];
@@ -20,6 +20,10 @@ impl Disk {
         }
         println!("SKIPPED: no file system can be mounted here");
         None
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 }
 
@@ -58,11 +62,11 @@ fn a_disk_that_is_full_for_a_while_delays_a_file() {
     let Some(segment) = Segment::new(2) else { return };
     let dir = tempfile::tempdir().unwrap();
     let Some(disk) = Disk::mount(&dir.path().join("disk"), "4m") else { return };
-    let inbox = format!("[inbox]\ndir = \"{}\"\nreserve = 0\n", disk.0.display());
+    let inbox = format!("[inbox]\ndir = \"{}\"\nreserve = 0\n", disk.path().display());
     let mesh = mesh(&segment, dir.path(), &["", &inbox]);
     send(&mesh[0], "file", &contents(2_500_000, 1), "n2");
     mesh[1].wait_for_bytes(300_000);
-    let ballast = disk.0.join("ballast");
+    let ballast = disk.path().join("ballast");
     // Takes all that is left, and fails at the end.
     let _ = fs::write(&ballast, contents(4 << 20, 2));
     wait_until("the receiver says that it waits", || hints(&mesh[1]).contains("waits"));
@@ -71,7 +75,7 @@ fn a_disk_that_is_full_for_a_while_delays_a_file() {
     mesh[1].wait_for_completion();
     assert!(!hints(&mesh[1]).contains("waits"));
     wait_until("the source knows", || mesh[0].transfers()[0].ended);
-    assert_eq!(fs::read(disk.0.join("file")).unwrap(), contents(2_500_000, 1));
+    assert_eq!(fs::read(disk.path().join("file")).unwrap(), contents(2_500_000, 1));
     drop(mesh);
 }
 

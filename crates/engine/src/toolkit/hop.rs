@@ -204,7 +204,7 @@ impl<T> HopReceiver<T> {
         match ahead(number, buffer.expected) {
             0 => buffer.take(packet, now, &mut out),
             // Behind: handed on if it was given up before, dropped if it is a copy.
-            far if far > NUMBERS / 2 => out.extend(buffer.is_new(number).then_some(packet)),
+            far if far > NUMBERS / 2 => out.extend(buffer.mark_delivered(number).then_some(packet)),
             far if far <= WINDOW => {
                 buffer.waiting.entry(far).or_insert(packet);
                 buffer.note_missing(now);
@@ -265,8 +265,8 @@ impl<T> ReorderBuffer<T> {
         self.missing_since.map(|at| at + timing.timeout)
     }
 
-    /// Returns whether a number before the expected one was given up until now, and records it.
-    fn is_new(&mut self, number: u16) -> bool {
+    /// Records a number before the expected one. Returns whether it had been given up until now.
+    fn mark_delivered(&mut self, number: u16) -> bool {
         let bit = 1_u64.checked_shl(u32::from(ahead(self.expected, number)) - 1).unwrap_or(0);
         let new = bit != 0 && self.delivered & bit == 0;
         self.delivered |= bit;

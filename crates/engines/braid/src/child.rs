@@ -280,7 +280,7 @@ impl Child {
     }
 
     /// Returns whether fewer packets should wait there than may.
-    pub(crate) fn has_room(&self, usual: u8, packet_time: Duration, now: Instant) -> bool {
+    pub(crate) fn can_take(&self, usual: u8, packet_time: Duration, now: Instant) -> bool {
         self.backlog(packet_time, now) < f64::from(self.room(usual))
     }
 

@@ -219,7 +219,7 @@ impl Flow {
 
     /// Notes a frame for this node, of packets from `first` on. Returns whether all such frames for
     /// long were of an earlier instance, or far behind what this node needs.
-    pub(crate) fn is_contradicted(&mut self, id: FlowInstance, first: u32, now: Instant) -> bool {
+    pub(crate) fn note_conflict(&mut self, id: FlowInstance, first: u32, now: Instant) -> bool {
         let is_recent = first.saturating_add(CAPACITY) >= self.needs;
         self.contradiction.note(self.id, id, is_recent, now)
     }
@@ -454,7 +454,7 @@ impl Flow {
             Some(last) if self.is_known(last) => Some(Next::Plain(last)),
             _ => self.unsent().next().map(Next::Plain),
         };
-        if !child.answers() || !child.has_room(room, packet_time, now) {
+        if !child.answers() || !child.can_take(room, packet_time, now) {
             return question;
         }
 

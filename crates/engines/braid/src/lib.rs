@@ -213,7 +213,7 @@ impl Braid {
         // What is sent to this node all the time is right, where it contradicts what it believes.
         if let Some(flow) = self.flows.get_mut(&id.key()).filter(|flow| !flow.is_source())
             && is_for_me
-            && flow.is_contradicted(id, header.oldest, cx.now)
+            && flow.note_conflict(id, header.oldest, cx.now)
         {
             self.flows.remove(&id.key());
         }

@@ -113,7 +113,7 @@ impl Flow {
 
     /// Notes a frame of the previous hop. Returns whether all its frames for long were of an
     /// earlier instance, or of generations that were finished long ago.
-    pub(crate) fn is_contradicted(&mut self, id: GenerationId, now: Instant) -> bool {
+    pub(crate) fn note_conflict(&mut self, id: GenerationId, now: Instant) -> bool {
         let is_recent = id.number.saturating_add(u32::from(MAX_WINDOW)) >= self.oldest;
         self.contradiction.note(self.instance, id.flow, is_recent, now)
     }

@@ -28,7 +28,7 @@ impl FlowTable {
     /// Forgets a flow whose state contradicts for long what the previous hop sends of it.
     pub(crate) fn forget_contradicted(&mut self, id: GenerationId, now: Instant) {
         let key = id.flow.key();
-        if self.flows.get_mut(&key).is_some_and(|flow| flow.is_contradicted(id, now)) {
+        if self.flows.get_mut(&key).is_some_and(|flow| flow.note_conflict(id, now)) {
             self.flows.remove(&key);
         }
     }

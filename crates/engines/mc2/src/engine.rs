@@ -94,7 +94,7 @@ impl Mc2 {
         let instance = data.header.instance();
         let key = instance.key();
         if let Some(flow) = self.flows.get_mut(&key) {
-            let is_wrong = flow.is_contradicted(&data.header, cx.now);
+            let is_wrong = flow.note_conflict(&data.header, cx.now);
             if !is_wrong && !instance.is_later(flow.instance) {
                 return true;
             }

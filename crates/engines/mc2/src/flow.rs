@@ -153,7 +153,7 @@ impl Flow {
 
     /// Notes a frame of the flow. Returns whether all frames for long were of an earlier instance
     /// or of generations that left the window long ago.
-    pub(crate) fn is_contradicted(&mut self, header: &GenerationHeader, now: Instant) -> bool {
+    pub(crate) fn note_conflict(&mut self, header: &GenerationHeader, now: Instant) -> bool {
         let is_recent = header.generation.saturating_add(WINDOW) >= self.oldest_wanted();
         self.contradiction.note(self.instance, header.instance(), is_recent, now)
     }

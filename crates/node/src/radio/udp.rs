@@ -284,17 +284,17 @@ impl UdpRadio {
     }
 
     /// Returns whether the kernel has room for another frame: less than half the buffer is in use.
-    fn has_room(&self) -> bool {
+    fn kernel_accepts(&self) -> bool {
         let Some((sockets, _)) = &self.sockets else { return false };
         // Through tokio, so that it waits for the kernel's next word if there is no room.
-        let has_room = sockets.main.try_io(Interest::WRITABLE, || {
+        let writable = sockets.main.try_io(Interest::WRITABLE, || {
             let mut fds = [PollFd::new(&sockets.main, PollFlags::OUT)];
             match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
                 0 => Err(io::ErrorKind::WouldBlock.into()),
                 _ => Ok(()),
             }
         });
-        !has_room.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+        !writable.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Sends the waiting frame. Returns `None` while the kernel does not accept it.
@@ -435,7 +435,7 @@ impl Radio for UdpRadio {
 
             // What to wait for: room in the kernel, then the time of the next frame.
             let wants = can_send && (self.requested || self.sending.is_some());
-            let waits_for_room = wants && !self.has_room();
+            let waits_for_room = wants && !self.kernel_accepts();
             let due = if waits_for_room {
                 self.is_dirty |= self.pressure.felt();
                 None

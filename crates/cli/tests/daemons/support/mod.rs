@@ -109,10 +109,15 @@ impl Node {
         command
     }
 
-    /// Starts the daemon and waits until it answers.
-    pub(crate) fn start(&mut self) {
+    /// Starts the daemon.
+    pub(crate) fn spawn(&mut self) {
         let log = fs::File::options().create(true).append(true).open(self.dir.join("log")).unwrap();
         self.process = Some(self.daemon().stderr(log).spawn().unwrap());
+    }
+
+    /// Starts the daemon and waits until it answers.
+    pub(crate) fn start(&mut self) {
+        self.spawn();
         wait_until("the daemon answers", || {
             let exited = self.process.as_mut().unwrap().try_wait().unwrap();
             assert_eq!(exited, None, "{}", self.log());
