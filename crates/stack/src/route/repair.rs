@@ -16,7 +16,7 @@ use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// Number of states up to which a range is told as a list.
+/// Longest range that is told as a list, in states. A longer one is split.
 const LIST: usize = 32;
 /// Number of parts into which a longer range is split.
 const PARTS: usize = 16;
@@ -24,39 +24,40 @@ const PARTS: usize = 16;
 const MAX_WAITING: usize = 64;
 /// Most nodes that one frame asks for.
 const MAX_WANTED: usize = 400;
-/// Time before a state is asked for, and before it is asked for again. Each further pause is twice
-/// as long.
+/// Time before the first request for a state. Others may be about to send it.
 const REQUEST_WAIT: Duration = Duration::from_millis(60);
+/// Time before the second request. It doubles with each further one.
 const REQUEST_PAUSE: Duration = Duration::from_millis(300);
 /// Most requests for the same state.
 const MAX_REQUESTS: u32 = 5;
 /// Most ranges of a neighbour that are compared more closely.
 pub(super) const MAX_RANGES: usize = 64;
-/// Time that news may take to reach every neighbour, and how many are remembered. Sums of more
-/// would explain any difference.
+/// Age up to which news may be what a neighbour lacks.
 const NEWS_TIME: Duration = Duration::from_secs(12);
+/// Most news that are remembered. It is below 64: that many random sums explain any difference.
 const MAX_NEWS: usize = 50;
 /// Time for which prepared terms are kept, although news grow old meanwhile.
 const TERMS_TIME: Duration = Duration::from_secs(1);
-/// Time in which news reach a neighbour unless they are lost, and most states that are told again
-/// after one hello.
+/// Time in which news reach a neighbour unless they are lost.
 const ON_ITS_WAY: Duration = Duration::from_millis(400);
+/// Most states that are told again after one hello.
 const MAX_RETOLD: usize = 8;
-/// Time after which a digest that differed is looked at again. A node that knows next to nothing
-/// does not wait.
-const PATIENCE: Duration = Duration::from_secs(4);
-/// The same for a neighbour that has never known the same as we do, once no news come any more.
-const FIRST_PATIENCE: Duration = Duration::from_millis(500);
-/// Pause after a comparison. It doubles after as many in vain as a link of the quality needs for
-/// one that arrives, and is answered.
+/// Time for which a difference may last before the nodes compare. A node that knows next to
+/// nothing does not wait.
+const DIFFERENCE_TIMEOUT: Duration = Duration::from_secs(4);
+/// The same for a neighbour whose digest has never equalled ours, once no news come any more.
+const FIRST_TIMEOUT: Duration = Duration::from_millis(500);
+/// Pause after a comparison. It doubles after a failure; over a poor link, after as many failures
+/// as are to be expected before a question and its answer arrive.
 const PAUSE: Duration = Duration::from_millis(600);
-/// Quality from which questions to a neighbour help.
+/// Least quality of a link over which questions help.
 pub(super) const ASKING_HELPS: f64 = 0.25;
-/// Answers to expect of the comparisons with a neighbour, after which its next digest is awaited.
+/// Expected number of answers to the comparisons with a neighbour, after which its next digest is
+/// awaited.
 const ENOUGH_ANSWERS: f64 = 0.2;
 /// Least quality that is reckoned with.
 const POOREST: f64 = 0.05;
-/// Most doublings.
+/// Most doublings of [`PAUSE`].
 const MAX_DOUBLINGS: u32 = 4;
 
 /// First and last node id of a range.
@@ -130,8 +131,9 @@ struct Difference {
     open: Option<(u64, Instant)>,
     /// Its latest digest.
     latest: u64,
-    /// Comparisons since the digests were last alike, and since we last heard a digest.
+    /// Comparisons since the digests were last alike.
     tries: u32,
+    /// Comparisons since we last heard a digest.
     blind: u32,
     /// When the next comparison may begin.
     next: Instant,
@@ -255,7 +257,7 @@ impl Repair {
         }
         let newcomer = topology.len() <= 2;
         let terms = self.all_terms(topology, ours, now);
-        let quiet = self.news.front().is_none_or(|news| now.since(news.at) >= FIRST_PATIENCE);
+        let quiet = self.news.front().is_none_or(|news| now.since(news.at) >= FIRST_TIMEOUT);
         let mut best = 0.0f64;
         let mut open: Vec<(u32, NodeId, f64)> = Vec::new();
         for (neighbor, difference) in &mut self.differences {
@@ -270,8 +272,8 @@ impl Repair {
             // After a comparison that did not help, the next digest that differs is enough.
             let wait = match difference.tries {
                 0 if newcomer => Duration::ZERO,
-                0 if is_first => FIRST_PATIENCE,
-                0 => PATIENCE,
+                0 if is_first => FIRST_TIMEOUT,
+                0 => DIFFERENCE_TIMEOUT,
                 _ => Duration::ZERO,
             };
             // A neighbour that we hardly hear is asked several times for one of its digests.
