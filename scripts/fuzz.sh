@@ -10,21 +10,25 @@ export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-co
 seconds=${FUZZ_SECONDS:-10}
 cargo build --release --target "$(rustc -vV | sed -n 's/^host: //p')"
 bin="$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/release"
-# What a target begins with, besides what it found before.
-seeds() {
-  case $1 in
-    scenario) echo ../scenarios ../crates/sim/tests/data ;;
-    api | config | stored) echo "seeds/$1" ;;
+# Runs the target of one source file.
+fuzz() {
+  name=$(basename "$1" .rs)
+  # What it begins with, besides what it found before.
+  case $name in
+    scenario) seeds=(../scenarios ../crates/sim/tests/data) ;;
+    api | config | stored) seeds=("seeds/$name") ;;
+    *) seeds=() ;;
   esac
-}
-
-for target in fuzz_targets/*.rs; do
-  name=$(basename "$target" .rs)
   mkdir -p "corpus/$name" "artifacts/$name"
-  echo "fuzz $name for $seconds s"
-  # shellcheck disable=SC2046 # One word for each folder.
-  "$bin/$name" -max_total_time="$seconds" -max_len=8192 -rss_limit_mb=2048 -timeout=10 \
+  status=0
+  said=$("$bin/$name" -max_total_time="$seconds" -max_len=8192 -rss_limit_mb=2048 -timeout=10 \
     -verbosity=0 -print_final_stats=1 -artifact_prefix="artifacts/$name/" \
-    "corpus/$name" $(seeds "$name") 2>&1 | tail -n 12
-done
+    "corpus/$name" "${seeds[@]}" 2>&1) || status=$?
+  # In one piece: targets run side by side.
+  printf 'fuzz %s for %s s\n%s\n' "$name" "$seconds" "$(tail -n 12 <<<"$said")"
+  return "$status"
+}
+export -f fuzz
+export bin seconds
+printf '%s\0' fuzz_targets/*.rs | xargs -0 -P "$(nproc)" -I{} bash -euc 'fuzz {}'
 echo "fuzzing found nothing"
