@@ -3,8 +3,13 @@
 //! A source joins the best k loop-free paths, found by Yen's algorithm, into one graph without
 //! cycles. A path's quality is the product of its links' delivery probabilities. Every data frame
 //! carries the graph, so that relays need no routing state and all count next hops alike.
+//!
+//! Coding over several paths gains nothing where their links conflict, and costs a little. So the
+//! best path is used alone unless the link state promises that the graph carries more
+//! (`prediction`).
 
 use crate::hops::MAX_HOPS;
+use crate::prediction::rate;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::topology::{LEAST_BACK, Topology};
 use ncmesh_wire::{NodeId, Reader, Writer};
@@ -21,6 +26,17 @@ const UNANSWERED: f64 = LEAST_BACK;
 /// paths alike.
 const COST_UNIT: f64 = (1u64 << 32) as f64;
 
+/// How a source chooses the paths of its flows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathChoice {
+    /// Most paths.
+    pub paths: usize,
+    /// Gain over the best path from which on further ones are used. 0 uses them always.
+    pub least_gain: f64,
+    /// Whether the MAC does not know who received a frame, so that next hops report it.
+    pub needs_reports: bool,
+}
+
 /// The nodes of a flow with their next hops, DST(n, c).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathSet {
@@ -31,20 +47,18 @@ pub(crate) struct PathSet {
 }
 
 impl PathSet {
-    /// Joins the best `k` paths from `source` to `destination`. Leaves out a path that together
-    /// with better ones would make a cycle, or exceed [`MAX_NODES`] or [`MAX_HOPS`]. Returns `None`
-    /// if there is no path. Where the MAC does not know who received a frame, the flow
-    /// `needs_reports` of its nodes.
+    /// Joins the best paths from `source` to `destination`. Leaves out a path that together with
+    /// better ones would make a cycle, or exceed [`MAX_NODES`] or [`MAX_HOPS`], and all but the
+    /// best one if they do not promise the least gain. Returns `None` if there is no path.
     pub(crate) fn best(
         topology: &Topology,
         source: NodeId,
         destination: NodeId,
-        k: usize,
-        needs_reports: bool,
+        choice: PathChoice,
     ) -> Option<Self> {
         let links = |from: &NodeId| -> Vec<(NodeId, u64)> {
             let quality = |to, delivery| {
-                let is_silent = needs_reports && topology.delivery(to, *from) == 0.0;
+                let is_silent = choice.needs_reports && topology.delivery(to, *from) == 0.0;
                 if is_silent { UNANSWERED * delivery } else { delivery }
             };
             topology.links_from(*from).map(|(to, d)| (to, cost(quality(to, d)))).collect()
@@ -52,15 +66,24 @@ impl PathSet {
 
         // Yen's algorithm lists loop-free paths by their cost. The best one always fits; each other
         // one is added if the graph stays acyclic and within its bounds.
-        let paths = yen(&source, links, |node| *node == destination, k);
+        let paths = yen(&source, links, |node| *node == destination, choice.paths);
         let (best, _) = paths.first()?;
-        let mut set = Self { nodes: vec![source, destination], next: vec![0; 2] };
-        set.add(best)?;
+        let mut one = Self { nodes: vec![source, destination], next: vec![0; 2] };
+        one.add(best)?;
+        let mut set = one.clone();
         for (path, _) in paths.iter().skip(1) {
             let mut wider = set.clone();
             if wider.add(path).is_some() && wider.is_acyclic() {
                 set = wider;
             }
+        }
+
+        let is_worth_it = || {
+            let enough = (1.0 + choice.least_gain) * rate(&one, topology, f64::INFINITY);
+            rate(&set, topology, enough) >= enough
+        };
+        if set != one && choice.least_gain > 0.0 && !is_worth_it() {
+            set = one;
         }
         Some(set.ordered())
     }
@@ -127,6 +150,11 @@ impl PathSet {
 
     pub(crate) fn destination(&self) -> NodeId {
         self.nodes[1]
+    }
+
+    /// Returns the nodes: the source, the destination, then the relays.
+    pub(crate) fn nodes(&self) -> &[NodeId] {
+        &self.nodes
     }
 
     /// Returns the next hops of a node, in the order in which all nodes number them.

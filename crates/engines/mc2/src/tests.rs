@@ -7,9 +7,10 @@ mod engine;
 mod feedback;
 mod frames;
 mod paths;
+mod prediction;
 
 use crate::frame::{Acknowledgment, FlowState, GenerationCredits, GenerationHeader};
-use crate::paths::PathSet;
+use crate::paths::{PathChoice, PathSet};
 use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::NodeId;
@@ -20,7 +21,8 @@ fn diamond(p: f64, q: f64) -> Topology {
 }
 
 fn best_paths(topology: &Topology, from: u16, to: u16, k: usize) -> Option<PathSet> {
-    PathSet::best(topology, NodeId(from), NodeId(to), k, true)
+    let choice = PathChoice { paths: k, least_gain: 0.0, needs_reports: true };
+    PathSet::best(topology, NodeId(from), NodeId(to), choice)
 }
 
 /// Returns the paths from node 2 to its neighbour node 4.
