@@ -280,7 +280,8 @@ EXPERIMENT = Experiment(
         f"promises {LEAST_GAIN:.0%} more than the best one. The rate counts innovative packets at "
         "the destination per slot; the table has packets delivered in order too. A pair loses if "
         f"it gets more than {NOTHING:.0%} less than on a single path. The optimum is the linear "
-        "program's over the same paths, with our conflicts (`shared_hearer`) and with those of 4.1 (`audible`)."
+        "program's over the same paths, with our conflicts (`shared_hearer`) and with those of 4.1 "
+        "(`audible`)."
     ),
     findings=_findings,
     runs=_runs,
