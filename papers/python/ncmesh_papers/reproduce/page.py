@@ -98,7 +98,7 @@ def _proofs(records: Mapping[str, Record]) -> list[str]:
     lines = ["Verdict **paper**: the paper's own equations contradict the claim.", ""]
     for (name, proof), texts in claims.items():
         said = f"- {name}, *{'*; *'.join(texts)}*: {proof}"
-        lines.append(textwrap.indent(_wrapped(said), "  ").strip())
+        lines.append(_wrapped(said, indent="  "))
     return [*lines, ""]
 
 
@@ -136,5 +136,8 @@ def _section(experiment: Experiment, record: Record, differences: str | None) ->
     ]
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+def _wrapped(text: str, indent: str = "") -> str:
+    """Break lines; all but the first begin with `indent`."""
+    return textwrap.fill(
+        text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )

@@ -70,7 +70,8 @@ def of_order(scheme: str, other: str, places: Sequence[tuple[float, float]]) -> 
             True,
         )
     tie = f"the equations give both {mine[worst]:.2f} transmissions at {at}, "
-    extra = f"and random combinations over GF({FIELD}) need {dependent(FIELD):.4f} more in the mean"
+    more_packets = f"{dependent(FIELD):.4f} packets more in the mean"
+    extra = f"and random combinations over GF({FIELD}) need {more_packets}"
     return Proof(f"{tie}{extra}.", other == "cope" and more > 1 - TIE)
 
 
