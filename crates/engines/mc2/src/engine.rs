@@ -5,12 +5,13 @@
 
 use crate::ID;
 use crate::channel_access::ChannelAccess;
+use crate::choice::PathChoice;
 use crate::config::Mc2Config;
 use crate::credits::Candidate;
 use crate::flow::Flow;
 use crate::frame::{Data, GenerationHeader, REPORT, REQUEST, Report, Request};
 use crate::generation::GenerationShape;
-use crate::paths::{MAX_NODES, PathChoice, PathSet};
+use crate::paths::MAX_NODES;
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::bounded::{IDLE, MAX_FLOWS, make_room};
@@ -72,7 +73,7 @@ impl Mc2 {
     /// Returns how this node chooses the paths of the flows that begin here.
     fn path_choice(&self) -> PathChoice {
         PathChoice {
-            paths: self.config.paths,
+            most: self.config.paths,
             least_gain: self.config.least_gain,
             needs_reports: self.needs_reports,
         }
@@ -182,7 +183,7 @@ impl Mc2 {
         let choice = self.path_choice();
         for flow in self.flows.values_mut().filter(|flow| flow.ingress.is_some()) {
             let FlowInstance { source, destination, .. } = flow.instance;
-            let best = PathSet::best(cx.topology, source, destination, choice);
+            let best = choice.paths(cx.topology, source, destination);
             if let Some(paths) = best {
                 flow.reroute(paths, cx.topology, cx.me);
             }
@@ -332,7 +333,7 @@ impl TunnelEngine for Mc2 {
         // The first packet begins the flow.
         let key = (cx.me, to);
         if !self.flows.contains_key(&key) {
-            let paths = PathSet::best(cx.topology, cx.me, to, self.path_choice());
+            let paths = self.path_choice().paths(cx.topology, cx.me, to);
             let paths = paths.ok_or(PacketError::NoPath(to))?;
             make_room(&mut self.flows, &key, MAX_FLOWS, |flow| flow.heard_at);
             self.flows_begun += 1;

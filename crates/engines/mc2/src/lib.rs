@@ -13,7 +13,7 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | `paths`, `hops` | the graph of a flow; sets of next hops |
-//! | `prediction`, `simplex` | what a graph carries at best; linear programs |
+//! | `choice`, `prediction`, `simplex` | which paths; what they carry at best; linear programs |
 //! | `frame`, `generation` | frames; combinations of one generation |
 //! | `ledger`, `credits` | the paper's algorithm: credits of one generation, of one flow |
 //! | `frame_log`, `downstream` | who received what; when to send, and what to announce |
@@ -24,6 +24,7 @@
 //! Departures from the paper: `ERRATA.md`.
 
 mod channel_access;
+mod choice;
 mod config;
 mod credits;
 mod downstream;

@@ -9,8 +9,9 @@ mod frames;
 mod paths;
 mod prediction;
 
+use crate::choice::PathChoice;
 use crate::frame::{Acknowledgment, FlowState, GenerationCredits, GenerationHeader};
-use crate::paths::{PathChoice, PathSet};
+use crate::paths::PathSet;
 use ncmesh_engine::testing::symmetric;
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::NodeId;
@@ -21,8 +22,8 @@ fn diamond(p: f64, q: f64) -> Topology {
 }
 
 fn best_paths(topology: &Topology, from: u16, to: u16, k: usize) -> Option<PathSet> {
-    let choice = PathChoice { paths: k, least_gain: 0.0, needs_reports: true };
-    PathSet::best(topology, NodeId(from), NodeId(to), choice)
+    let choice = PathChoice { most: k, least_gain: 0.0, needs_reports: true };
+    choice.paths(topology, NodeId(from), NodeId(to))
 }
 
 /// Returns the paths from node 2 to its neighbour node 4.

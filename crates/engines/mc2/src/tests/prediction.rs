@@ -1,7 +1,7 @@
 //! What paths carry at best, against the closed forms of section 2, and the choice that follows.
 
 use super::{best_paths, diamond};
-use crate::paths::{PathChoice, PathSet};
+use crate::choice::PathChoice;
 use crate::prediction::rate;
 use crate::simplex::Program;
 use ncmesh_engine::testing::symmetric;
@@ -17,8 +17,8 @@ fn promised(topology: &Topology, to: u16, k: usize) -> f64 {
 
 /// Returns the number of paths' first hops that a source chooses from two.
 fn chosen(topology: &Topology, to: u16, least_gain: f64) -> usize {
-    let choice = PathChoice { paths: 2, least_gain, needs_reports: false };
-    let set = PathSet::best(topology, NodeId(1), NodeId(to), choice).unwrap();
+    let choice = PathChoice { most: 2, least_gain, needs_reports: false };
+    let set = choice.paths(topology, NodeId(1), NodeId(to)).unwrap();
     set.next_hops(NodeId(1)).len()
 }
 
