@@ -33,9 +33,9 @@ pub(crate) struct PathChoice {
 }
 
 impl PathChoice {
-    /// Joins the best paths from `source` to `destination`. Leaves out a path that does not fit into
-    /// one graph with better ones, and all but the best one if they do not promise the least gain.
-    /// Returns `None` if there is no path.
+    /// Joins the best paths from `source` to `destination`. Leaves out a path that does not fit
+    /// into one graph with better ones, and all but the best one if they do not promise the least
+    /// gain. Returns `None` if there is no path.
     pub(crate) fn paths(
         self,
         topology: &Topology,
