@@ -135,6 +135,7 @@ pub(super) struct Flow {
     pub(super) congestion: Option<String>,
     pub(super) window: Option<Spanned<Size>>,
     pub(super) ack_delay_s: Option<f64>,
+    pub(super) min_rto_s: Option<f64>,
     pub(super) size: Option<Spanned<Size>>,
 }
 

@@ -56,6 +56,7 @@
 //! # congestion = "cubic"                   # of "tcp": or "reno", "none"
 //! # window = "4M"                          # of "tcp": bytes of send and of receive buffer
 //! # ack_delay_s = 0.04                     # of "tcp": longest delay of an acknowledgment, s
+//! # min_rto_s = 0.3                        # of "tcp": least retransmission timeout, s
 //! # size = "1MB"                           # of "tcp": bytes to send; unlimited if absent
 //!
 //! # [[stream]]                             # a live layered stream; any number
@@ -163,6 +164,9 @@ pub struct Tcp {
     /// Time that an acknowledgment waits for a second segment; zero acknowledges each segment, and
     /// the kernel's policy applies if absent. In the lab the kernel always decides itself.
     pub ack_delay: Option<Duration>,
+    /// Least retransmission timeout; without it the smoothed round-trip time and at least 0.2 s, as
+    /// in Linux. In the lab the kernel always decides itself.
+    pub min_rto: Option<Duration>,
     /// Total bytes to send; unlimited if absent.
     pub size: Option<u64>,
 }

@@ -221,10 +221,11 @@ impl Reader<'_> {
 
         // A setting that has no effect is usually a forgotten `protocol`, so it is refused.
         if flow.protocol == file::Protocol::Udp {
-            let tcp = flow.congestion.is_some() || flow.ack_delay_s.is_some();
-            if tcp || window.is_some() || size.is_some() {
+            let timed = flow.ack_delay_s.is_some() || flow.min_rto_s.is_some();
+            if flow.congestion.is_some() || timed || window.is_some() || size.is_some() {
                 return fail(
-                    "`congestion`, `window`, `ack_delay_s` and `size` need `protocol = \"tcp\"`",
+                    "`congestion`, `window`, `ack_delay_s`, `min_rto_s` and `size` need \
+                     `protocol = \"tcp\"`",
                 );
             }
             return Ok(Transport::Udp);
@@ -238,10 +239,14 @@ impl Reader<'_> {
         if flow.ack_delay_s.is_some_and(|delay_s| !(0.0..=1.0).contains(&delay_s)) {
             return fail("`ack_delay_s` must be 0 to 1");
         }
+        if flow.min_rto_s.is_some_and(|least_s| !(0.001..=60.0).contains(&least_s)) {
+            return fail("`min_rto_s` must be 0.001 to 60");
+        }
         let window = window.and_then(|window| usize::try_from(window).ok());
         let congestion = flow.congestion.clone();
         let ack_delay = flow.ack_delay_s.map(Duration::from_secs_f64);
-        Ok(Transport::Tcp(Tcp { congestion, window, ack_delay, size }))
+        let min_rto = flow.min_rto_s.map(Duration::from_secs_f64);
+        Ok(Transport::Tcp(Tcp { congestion, window, ack_delay, min_rto, size }))
     }
 }
 
