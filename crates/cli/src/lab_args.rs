@@ -27,6 +27,7 @@ Examples:
   ncmesh simulate scenarios/line.toml --send photo.jpg --from a --to d --json
   ncmesh simulate scenarios/cross.toml --scheme core_nc        # the scenario's flows
   ncmesh simulate scenarios/stream.toml                        # the scenario's streams
+  ncmesh simulate building --compare all                       # all file schemes
   ncmesh simulate cross --web                                  # a built-in one, in the browser
   ncmesh simulate scenarios/diamond.toml --unsealed --pcap diamond.pcapng
   wireshark -X lua_script:wireshark/ncmesh.lua diamond.pcapng
@@ -68,6 +69,9 @@ pub(crate) struct RunArgs {
     /// cascade if a file is sent, else braid for flows, else multirate
     #[arg(long, default_value = AUTO)]
     pub(crate) scheme: String,
+    /// Print a line of JSON for each step of the run and one for its result. `event` says which
+    #[arg(long)]
+    pub(crate) json_stream: bool,
     /// Stop after this many seconds of the mesh's clock (exit code 7) [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
@@ -77,8 +81,8 @@ pub(crate) struct RunArgs {
 pub(crate) struct LabArgs {
     #[command(flatten)]
     pub(crate) run: RunArgs,
-    /// Run the flows by this tunnel scheme first, and show how --scheme changes throughput, losses
-    /// and round-trip times with and without load
+    /// Run this scheme first, and show how --scheme changes throughput, losses and round-trip times
+    /// of flows, with and without load, or the times and transmissions of a file
     #[arg(long, value_name = "SCHEME")]
     pub(crate) compare: Option<String>,
     /// Keep the nodes' configurations, logs, states and inboxes in this directory [default: a
@@ -101,6 +105,10 @@ pub(crate) struct SimulateArgs {
     /// Seed of all random draws [default: the scenario's]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    /// Run these schemes too, separated by commas, or `all` others of the service, and show how
+    /// --scheme compares: by the seconds and transmissions of a file, or by throughput
+    #[arg(long, value_delimiter = ',', value_name = "SCHEMES")]
+    pub(crate) compare: Vec<String>,
     /// Do not encrypt frames, so that captures show their contents. Nothing else changes
     #[arg(long)]
     pub(crate) unsealed: bool,

@@ -3,6 +3,7 @@
 use crate::support::{KEY, TIMEOUT, assert_fails, closed_pipe, ncmesh, run, wait_until};
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
@@ -20,8 +21,50 @@ fn without_a_daemon_it_says_how_to_start_one() {
 fn wrong_usage_is_told_before_anything_is_tried() {
     assert_fails(&run(&["cancel", "7"]), 2, &["3-09ab12ff"]);
     assert_fails(&run(&["send", "x", "--to", "all,n2"]), 2, &["stands alone"]);
+    assert_fails(&run(&["simulate", "buildng.toml"]), 3, &["did you mean `building`?"]);
+    let misspelled = run(&["simulate", "building", "--from", "n1"]);
+    assert_fails(&misspelled, 6, &["no node `n1`", "did you mean `n01`?"]);
     assert_eq!(run(&["send", "x"]).status.code(), Some(2));
     assert_eq!(run(&["frobnicate"]).status.code(), Some(2));
+}
+
+#[test]
+fn only_commands_that_talk_to_a_daemon_name_one() {
+    let alone = ["node", "keygen", "lab", "simulate", "replay", "demo", "completions", "man"];
+    for command in alone {
+        let help = String::from_utf8(run(&[command, "--help"]).stdout).unwrap();
+        assert!(!help.contains("--api") && !help.contains("SOCKET"), "{command}: {help}");
+    }
+    for command in [&["peers"][..], &["stream", "list"], &["send"]] {
+        let help = String::from_utf8(run(&[command, &["--help"]].concat()).stdout).unwrap();
+        assert!(help.contains("--api") && help.contains("--config"), "{command:?}: {help}");
+    }
+    assert_fails(&run(&["--config", "node.toml", "keygen"]), 2, &["--config", "leave it out"]);
+}
+
+#[test]
+fn a_configuration_says_where_its_daemon_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    let asked = |text: &str, more: &[&str], variable: &str| {
+        fs::write(&file, text).unwrap();
+        let mut command = ncmesh();
+        command.env("NCMESH_API", variable).args(["peers", "--config"]).arg(&file).args(more);
+        command.output().unwrap()
+    };
+
+    // The key is none of a client's business.
+    let state = "[node]\nstate_dir = \"state\"\nkey_file = \"/nonexistent\"\n";
+    let its = |name: &str| dir.path().join(name).display().to_string();
+    assert_fails(&asked(state, &[], "/from/env"), 4, &[&its("state/api.sock")]);
+    let socket = format!("{state}[api]\nsocket = \"own.sock\"\n");
+    assert_fails(&asked(&socket, &[], "/from/env"), 4, &[&its("own.sock")]);
+    assert_fails(&asked(&socket, &["--api", "/from/api"], "/from/env"), 4, &["/from/api"]);
+    assert_fails(&asked("[node]\nstate_dir = 7\n", &[], ""), 3, &["node.toml:2:"]);
+    let absent = run(&["status", "--config", "/nonexistent.toml"]);
+    assert_fails(&absent, 3, &["/nonexistent.toml", "cannot be read"]);
+    let from_env = ncmesh().env("NCMESH_API", "/from/env").arg("status").output().unwrap();
+    assert_fails(&from_env, 4, &["/from/env"]);
 }
 
 #[test]
@@ -85,7 +128,8 @@ fn a_daemon_outlives_its_log() {
     let socket = dir.path().join("state/api.sock");
     wait_until("the daemon is up", || UnixStream::connect(&socket).is_ok());
     let id = daemon.id().to_string();
-    assert!(run(&["status", "--api", socket.to_str().unwrap()]).status.success());
+    let config = dir.path().join("node.toml");
+    assert!(run(&["status", "--config", config.to_str().unwrap()]).status.success());
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert_eq!(daemon.wait().unwrap().code(), Some(0));
 }
@@ -154,4 +198,38 @@ fn a_supervisor_is_told_and_the_group_may_use_the_socket() {
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert_eq!(told(), "STOPPING=1\n");
     assert!(daemon.wait().unwrap().success());
+}
+
+#[test]
+fn a_state_is_shown_again_until_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    let config = format!(
+        "[node]\nid = 4\nkey = \"{KEY}\"\nstate_dir = \"state\"\n[radio]\nkind = \"udp\"\n\
+         interface = \"lo\"\nport = 17118\nbroadcast = \"127.255.255.255\"\n"
+    );
+    fs::write(&file, config).unwrap();
+    let mut daemon = ncmesh();
+    let mut daemon = daemon.args(["node", "--config"]).arg(&file).spawn().unwrap();
+    let socket = dir.path().join("state/api.sock");
+    wait_until("the daemon is up", || UnixStream::connect(&socket).is_ok());
+
+    // Into a pipe, one after the other.
+    for (args, each) in [
+        (&["status", "--watch"][..], "node       n04"),
+        (&["status", "--watch", "--json"], "\"id\":4,"),
+        (&["peers", "--watch"], "no other node"),
+    ] {
+        let mut watch = ncmesh();
+        watch.args(args).arg("--config").arg(&file).stdout(Stdio::piped());
+        let mut watch = watch.spawn().unwrap();
+        let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+        let shown = lines.map(Result::unwrap).filter(|line| line.contains(each)).take(2);
+        assert_eq!(shown.count(), 2, "{args:?}");
+        let id = watch.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        assert_eq!(watch.wait().unwrap().code(), Some(0), "{args:?}");
+    }
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
 }
