@@ -13,6 +13,8 @@ Examples:
   ncmesh lab scenarios/pair.toml                              # the traffic the scenario names
   ncmesh lab scenarios/line.toml --set medium.bit_rate=2M --set protocol.pacifier.variant=tree
   ncmesh lab scenarios/building.toml --send photo.jpg --dir lab --json
+  ncmesh lab building --hold                                     # then talk to its nodes
+  ncmesh lab building --web                                      # each node in the browser
   ncmesh lab scenarios/tunnel.toml --scheme mc2                  # as root: flows, by iperf3
   ncmesh lab scenarios/hub.toml --compare forward                # TCP with and without coding
 
@@ -85,6 +87,15 @@ pub(crate) struct LabArgs {
     /// of flows, with and without load, or the times and transmissions of a file
     #[arg(long, value_name = "SCHEME")]
     pub(crate) compare: Option<String>,
+    /// Keep the mesh up after its traffic until interrupted, and say how to talk to its nodes
+    #[arg(long, conflicts_with = "compare")]
+    pub(crate) hold: bool,
+    /// Serve the console of each node while the mesh is up, and keep it up as --hold does. The
+    /// first is at --listen, the others at the ports behind it
+    #[arg(long, conflicts_with = "compare")]
+    pub(crate) web: bool,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
     /// Keep the nodes' configurations, logs, states and inboxes in this directory [default: a
     /// temporary directory]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

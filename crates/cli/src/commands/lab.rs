@@ -11,10 +11,13 @@ use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_lab::{EtherStatistics, Lab, LabError, LabOptions, POLL_INTERVAL};
 use ncmesh_sim::outcome::{LabOutcome, Outcome, ServiceOutcome};
-use ncmesh_sim::scenario::{Content, Scenario, Traffic};
+use ncmesh_sim::scenario::{Content, Node, Scenario, Traffic};
+use std::cell::Cell;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Runs the command.
@@ -29,14 +32,55 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
     runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-
-        // Dropping the run, here or on a signal, ends the daemons.
-        tokio::select! {
-            done = run_traffic(&scenario, &schemes, args, form) => done,
-            _ = interrupt.recv() => Err(Failure::new(Kind::Incomplete, "interrupted")),
-            _ = terminate.recv() => Err(Failure::new(Kind::Incomplete, "terminated")),
+        let holding = Holding::default();
+        let mut running = pin!(run_traffic(&scenario, &schemes, args, form, &holding));
+        loop {
+            // Dropping the run, here or on a signal, ends the daemons.
+            let why = tokio::select! {
+                done = &mut running => return done,
+                _ = interrupt.recv() => "interrupted",
+                _ = terminate.recv() => "terminated",
+            };
+            if !holding.end() {
+                return Err(Failure::new(Kind::Incomplete, why));
+            }
         }
     })
+}
+
+/// Whether the mesh is kept up after its traffic, and the user's wish to end that.
+#[derive(Default)]
+struct Holding {
+    is_on: Cell<bool>,
+    ended: Notify,
+}
+
+impl Holding {
+    /// Ends it. Returns whether the mesh was kept up: then it ends by itself.
+    fn end(&self) -> bool {
+        self.ended.notify_one();
+        self.is_on.replace(false)
+    }
+
+    /// Says how to talk to the nodes, and keeps the mesh up until the user ends it.
+    async fn hold(&self, lab: &mut Lab, nodes: &[Node], args: &LabArgs) -> Result<(), Failure> {
+        show::note("the mesh stays up until Ctrl-C; its nodes answer");
+        for (index, node) in nodes.iter().enumerate() {
+            let socket = lab.client(index).socket().display();
+            show::note(&format!("  ncmesh --api {socket} peers    # {}", node.name));
+            if args.web {
+                let console = ncmesh_lab::console(args.listen.listen, index)?;
+                show::note(&format!("  http://{console}/"));
+            }
+        }
+        self.is_on.set(true);
+        loop {
+            tokio::select! {
+                () = self.ended.notified() => return Ok(()),
+                () = tokio::time::sleep(POLL_INTERVAL) => lab.check()?,
+            }
+        }
+    }
 }
 
 /// Runs one scheme and prints its result, or runs two and compares them.
@@ -45,10 +89,12 @@ async fn run_traffic(
     schemes: &[&Entry],
     args: &LabArgs,
     form: Form,
+    holding: &Holding,
 ) -> Result<(), Failure> {
     if let [scheme] = schemes {
-        let run = experiment(scenario, args, scheme, args.dir.clone(), form).await?;
-        return conclude(&run.outcome, scenario, form);
+        let run = experiment(scenario, args, scheme, args.dir.clone(), form, holding).await?;
+        let is_shown = args.hold || args.web;
+        return conclude(&run.outcome, scenario, form, is_shown);
     }
 
     // One run after the other, so that they do not compete for the processor.
@@ -56,7 +102,7 @@ async fn run_traffic(
     for scheme in schemes {
         let name = |dir: &PathBuf| dir.join(format!("{}-{}", runs.len() + 1, scheme.name));
         let dir = args.dir.as_ref().map(name);
-        let run = experiment(scenario, args, scheme, dir, form).await?;
+        let run = experiment(scenario, args, scheme, dir, form, holding).await?;
         if form == Form::Text {
             show_outcome(&run.outcome, scenario)?;
         }
@@ -71,12 +117,19 @@ async fn run_traffic(
     compared.flows().iter().try_for_each(|c| flows::show_comparison(c, &scenario.flows))
 }
 
-/// Prints one run. Fails if a transfer is incomplete.
-fn conclude(outcome: &Outcome, scenario: &Scenario, form: Form) -> Result<(), Failure> {
+/// Prints one run, unless people were shown it before. Fails if a transfer is incomplete.
+fn conclude(
+    outcome: &Outcome,
+    scenario: &Scenario,
+    form: Form,
+    is_shown: bool,
+) -> Result<(), Failure> {
     if form != Form::Text {
         plan::show_json(form, outcome)?;
     } else {
-        show_outcome(outcome, scenario)?;
+        if !is_shown {
+            show_outcome(outcome, scenario)?;
+        }
         if let Some(dir) = outcome.lab.as_ref().and_then(|lab| lab.dir.as_ref()) {
             show::line(&format!("the nodes' directories are in {}", dir.display()))?;
         }
@@ -105,11 +158,13 @@ async fn experiment(
     scheme: &Entry,
     dir: Option<PathBuf>,
     form: Form,
+    holding: &Holding,
 ) -> Result<Run, Failure> {
     // Flows need a tunnel device at each of their ends, and with it root.
     let tunnel = (scheme.service() == ServiceKind::Tunnel).then(|| scheme.name.to_owned());
     let (program, max_lag) = (std::env::current_exe()?, args.max_lag);
-    let options = LabOptions { program, dir: dir.clone(), max_lag, tunnel };
+    let web = args.web.then_some(args.listen.listen);
+    let options = LabOptions { program, dir: dir.clone(), max_lag, tunnel, web };
 
     // Start the daemons. They are this program.
     let mut progress = Progress::new(form);
@@ -134,6 +189,14 @@ async fn experiment(
         }
         _ => run_flows(&mut lab, args, &mut progress).await?,
     };
+
+    // What the user does with the mesh afterwards is no part of the result.
+    if args.hold || args.web {
+        if form == Form::Text {
+            show_outcome(&outcome, scenario)?;
+        }
+        holding.hold(&mut lab, &scenario.nodes, args).await?;
+    }
 
     // The lag says how far the results can be trusted.
     let EtherStatistics { lag_mean_ns, lag_max_ns, medium, .. } = lab.stop().await?;
@@ -255,6 +318,7 @@ impl From<LabError> for Failure {
             LabError::Api(e) => return e.into(),
             LabError::Scenario(_) | LabError::TooLong { .. } => Kind::Config,
             LabError::Directory(_) => Kind::File,
+            LabError::Ports(_) => Kind::Usage,
             LabError::Unreachable { .. } => Kind::Receiver,
             LabError::Flow { .. } => Kind::Incomplete,
             _ => Kind::Other,

@@ -4,6 +4,8 @@ use crate::support::{TURN, contents, scenario_file};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engines::REGISTRY;
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -242,4 +244,34 @@ fn steps_of_a_run_are_lines_of_json() {
         assert_eq!((&result["event"], &result["scheme"]), (&"result".into(), &scheme.into()));
         assert!(steps.len() > 1 && steps.iter().all(|line| line["event"] == step), "{steps:?}");
     }
+}
+
+#[test]
+fn a_mesh_that_is_held_can_be_talked_to() {
+    let _turn = TURN.blocking_lock();
+    let more = ["--hold", "--web", "--listen", "127.0.0.1:17190", "--set", "traffic.size=10kB"];
+    let all = [&QUICK[..], &more, &["--max-lag", "20", "--scheme", "cascade"]].concat();
+    let mut lab = ncmesh("lab", "pair.toml", &all);
+    let mut lab = lab.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+
+    // The lines that it prints are those to type.
+    let mut said = BufReader::new(lab.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = said.find(|line| line.contains("--api")).unwrap();
+    let words: Vec<&str> = line.split('#').next().unwrap().split_whitespace().collect();
+    assert_eq!(words[0], "ncmesh");
+    let peers = Command::new(env!("CARGO_BIN_EXE_ncmesh")).args(&words[1..]).output().unwrap();
+    assert!(String::from_utf8(peers.stdout).unwrap().contains("b     2"));
+    assert_eq!(said.next().unwrap().trim(), "http://127.0.0.1:17190/");
+    assert!(said.next().unwrap().ends_with("# b"));
+    assert_eq!(said.next().unwrap().trim(), "http://127.0.0.1:17191/");
+    TcpStream::connect("127.0.0.1:17191").unwrap();
+
+    let id = lab.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let output = lab.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "an interrupt is the end that is asked for");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.matches("VERIFIED").count(), 1, "{text}");
+    let ports = ["--web", "--listen", "127.0.0.1:65535"];
+    fails(&ncmesh("lab", "pair.toml", &ports).output().unwrap(), 2, "not enough ports");
 }
