@@ -3,6 +3,7 @@
 use crate::failure::EXIT_CODES;
 #[cfg(feature = "lab")]
 use crate::lab_args::{self, DemoArgs, LabArgs, ReplayArgs, SimulateArgs};
+use crate::remote_args::{NoArgs, Remote, Remotely, WatchArgs};
 use crate::seconds::seconds;
 use crate::stream_args::StreamCommand;
 use clap::builder::BoolishValueParser;
@@ -30,59 +31,6 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
-
-/// Options of commands that talk to a daemon, before or after the command's name.
-#[derive(Debug, Default, Args)]
-pub(crate) struct Remote {
-    /// The daemon's API socket [env: NCMESH_API] [default: api.sock in the daemon's default state
-    /// directory, else /run/ncmesh/api.sock]
-    #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath)]
-    pub(crate) api: Option<PathBuf>,
-    /// The daemon's configuration file, which says where its socket is. --api goes before it
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) config: Option<PathBuf>,
-    /// Whether the answer is printed as JSON; an option of every command.
-    #[arg(skip)]
-    pub(crate) json: bool,
-}
-
-impl Remote {
-    /// Returns the options after the command's name, completed by those before it.
-    pub(crate) fn or(self, before: Self) -> Self {
-        Self {
-            api: self.api.or(before.api),
-            config: self.config.or(before.config),
-            json: self.json || before.json,
-        }
-    }
-
-    /// Returns the option that names a daemon, if one does.
-    pub(crate) fn given(&self) -> Option<&'static str> {
-        let api = self.api.as_ref().map(|_| "--api");
-        api.or(self.config.as_ref().map(|_| "--config"))
-    }
-}
-
-/// Options of a command that talks to a daemon.
-#[derive(Debug, Args)]
-pub(crate) struct Remotely<A: Args> {
-    #[command(flatten)]
-    pub(crate) args: A,
-    #[command(flatten)]
-    pub(crate) remote: Remote,
-}
-
-/// Options of commands that show a state.
-#[derive(Debug, Args)]
-pub(crate) struct WatchArgs {
-    /// Show it again each second until interrupted; with --json, one line each time
-    #[arg(long)]
-    pub(crate) watch: bool,
-}
-
-/// No options.
-#[derive(Debug, Args)]
-pub(crate) struct NoArgs {}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -143,10 +91,21 @@ pub(crate) enum ClientCommand {
     /// Show the node's state and possible problems
     #[command(after_help = "Examples:\n  ncmesh status\n  ncmesh status --config node.toml")]
     Status(Remotely<WatchArgs>),
+    #[cfg(feature = "top")]
+    /// Show peers, flows and airtime on the terminal as they change
+    #[command(after_help = "Examples:\n  ncmesh top\n  ncmesh top --config node.toml\n\n? shows \
+                            the keys.")]
+    Top(Remotely<NoArgs>),
     /// End a transfer: at its source for all receivers, at a receiver for that one alone. Removes
     /// what is left of a file whose source is gone
     #[command(after_help = "Examples:\n  ncmesh cancel 3-09ab12ff")]
     Cancel(Remotely<CancelArgs>),
+    /// Collect what a report of a problem needs: version, system, interfaces, configuration without
+    /// keys, status, peers, transfers, the last lines of the log
+    #[command(after_help = "Examples:\n  ncmesh doctor --config node.toml > report.md\n  ncmesh \
+                            doctor --json\n\nKeys are never shown. Without --config the file is \
+                            /etc/ncmesh/node.toml, if it exists.")]
+    Doctor(Remotely<NoArgs>),
     /// Change the tunnel scheme or the relay mode of a running node
     #[command(after_help = TUNNEL_EXAMPLES)]
     Tunnel(Remotely<TunnelArgs>),

@@ -1,7 +1,7 @@
 //! Blocking client of the daemon's API, as the commands use it.
 
-use crate::args::Remote;
 use crate::failure::{Failure, Kind};
+use crate::remote_args::Remote;
 use ncmesh_node::api::client::{ApiClient, ClientError};
 use ncmesh_node::api::types::Transfer;
 use ncmesh_node::config::{SOCKET, default_state_dir};
@@ -33,7 +33,7 @@ const SOCKET_VARIABLE: &str = "NCMESH_API";
 
 /// Returns the socket of the daemon that the command line names: by itself, by the daemon's
 /// configuration, or by the environment; else the default one.
-fn socket(remote: &Remote) -> Result<PathBuf, Failure> {
+pub(crate) fn socket(remote: &Remote) -> Result<PathBuf, Failure> {
     if let Some(socket) = &remote.api {
         return Ok(socket.clone());
     }

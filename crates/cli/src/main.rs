@@ -14,18 +14,22 @@ mod lab_args;
 #[cfg(feature = "lab")]
 mod plan;
 mod progress;
+mod remote_args;
 mod seconds;
 mod show;
 mod stream_args;
+#[cfg(feature = "top")]
+mod top;
 #[cfg(feature = "lab")]
 mod traces;
 mod watch;
 #[cfg(feature = "lab")]
 mod web;
 
-use args::{Cli, ClientCommand, Command, Remote};
+use args::{Cli, ClientCommand, Command};
 use clap::Parser;
 use failure::{Failure, Kind};
+use remote_args::Remote;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -74,6 +78,9 @@ fn ask(command: ClientCommand, before: Remote) -> Result<(), Failure> {
         ClientCommand::Stream(command) => commands::stream::run(before, command),
         ClientCommand::Peers(c) => commands::peers::run(&c.remote.or(before), &c.args),
         ClientCommand::Status(c) => commands::status::run(&c.remote.or(before), &c.args),
+        #[cfg(feature = "top")]
+        ClientCommand::Top(c) => commands::top::run(&c.remote.or(before)),
+        ClientCommand::Doctor(c) => commands::doctor::run(&c.remote.or(before)),
         ClientCommand::Cancel(c) => commands::cancel::run(&c.remote.or(before), &c.args),
         ClientCommand::Tunnel(c) => commands::tunnel::run(&c.remote.or(before), c.args),
     }

@@ -37,10 +37,12 @@ pub(crate) enum Progress {
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Line<'a> {
     /// A stage of the run has begun.
+    #[cfg(feature = "lab")]
     Note { text: &'a str },
     /// A receiver of a file has made progress.
     Receiver { name: &'a str, state: State, bytes: u64, size: u64, kbit_s: f64 },
     /// Flows or streams run: the share of their time that is over.
+    #[cfg(feature = "lab")]
     Share { share: f64 },
 }
 

@@ -1,6 +1,6 @@
 //! Command line of `ncmesh stream`. The doc comments are the texts of `--help`.
 
-use crate::args::{NoArgs, Remotely};
+use crate::remote_args::{NoArgs, Remotely};
 use clap::{Args, Subcommand};
 use ncmesh_node::config::Rate;
 use ncmesh_node::stream::Layer;

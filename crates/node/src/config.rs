@@ -13,7 +13,8 @@ pub use locate::line_of_problem;
 use crate::stream::StreamSection;
 use inbox::InboxSection;
 use locate::{line_of, section_name};
-use ncmesh_engine::wording::{in_words, key_at};
+use ncmesh_engine::wording::{did_you_mean, in_words, key_at};
+use ncmesh_engines::REGISTRY;
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_wire::{Key, NodeId};
@@ -28,6 +29,10 @@ pub use web::WebConfig;
 
 /// What a file with the key holds, in warnings.
 const NETWORK_KEY: &str = "the network's key";
+
+/// Sections of a configuration, besides those of the engines.
+const SECTIONS: [&str; 9] =
+    ["node", "radio", "inbox", "api", "web", "tunnel", "stream", "link", "route"];
 
 /// Name of the API's socket in the state directory.
 pub const SOCKET: &str = "api.sock";
@@ -182,6 +187,7 @@ impl NodeConfig {
             toml::from_str(&source.text).map_err(|e| source.toml_error(&e))?;
         let FileSections { node, radio, inbox, api, web, tunnel, stream, link, route, engines } =
             sections;
+        source.check_sections(&engines)?;
         let key = source.key(&node)?;
         let state_dir = node.state_dir.map_or_else(default_state_dir, |dir| source.resolve(&dir));
         let id = NodeId(node.id);
@@ -291,6 +297,18 @@ impl ConfigText {
         let on_line = || locate::key_on(self.text.lines().nth(line? - 1)?);
         let problem = in_words(by_span.or_else(on_line), &problem).into_owned();
         ConfigError { file: self.file.clone(), line, problem }
+    }
+
+    /// Refuses a section that belongs to no engine and whose name is like that of another section.
+    /// Of the others that belong to no engine the stack tells.
+    fn check_sections(&self, engines: &toml::Table) -> Result<(), ConfigError> {
+        for name in engines.keys().filter(|name| REGISTRY.entry(name).is_none()) {
+            let question = did_you_mean(name, SECTIONS);
+            if !question.is_empty() {
+                return Err(self.blame(name, &format!("no such section{question}")));
+            }
+        }
+        Ok(())
     }
 
     fn resolve(&self, path: &Path) -> PathBuf {

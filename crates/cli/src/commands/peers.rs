@@ -1,8 +1,8 @@
 //! `ncmesh peers`: shows the other nodes.
 
-use crate::args::{Remote, WatchArgs};
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::remote_args::{Remote, WatchArgs};
 use crate::show::{self, Table};
 use crate::watch::watch;
 use ncmesh_node::api::types::Peer;

@@ -1,9 +1,10 @@
 //! `ncmesh receive`: shows files as they arrive.
 
-use crate::args::{ReceiveArgs, Remote};
+use crate::args::ReceiveArgs;
 use crate::client::{Client, absolute};
 use crate::failure::{Failure, Kind};
 use crate::progress::{Progress, state_name};
+use crate::remote_args::Remote;
 use crate::show::{self, Form};
 use ncmesh_node::api::types::{Direction, Inbox, State, Transfer};
 use std::collections::BTreeSet;

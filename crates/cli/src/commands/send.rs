@@ -1,9 +1,10 @@
 //! `ncmesh send`: sends a file and shows its progress.
 
-use crate::args::{Remote, SendArgs};
+use crate::args::SendArgs;
 use crate::client::{Client, absolute};
 use crate::failure::{Failure, Kind};
 use crate::progress::{Progress, state_name};
+use crate::remote_args::Remote;
 use crate::show::{self, Form, Table};
 use ncmesh_node::api::types::{All, Recipients, SendRequest, Started, State, Transfer};
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! `ncmesh status`: shows the node's state.
 
-use crate::args::{Remote, WatchArgs};
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::remote_args::{Remote, WatchArgs};
 use crate::show;
 use crate::watch::watch;
 use ncmesh_node::api::types::{Coding, Flow, KeptParts, Status, Stream, Traffic, Tunnel};

@@ -1,8 +1,8 @@
 //! `ncmesh stream`: sends, receives, lists and stops live streams.
 
-use crate::args::Remote;
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::remote_args::Remote;
 use crate::show::{self, Table};
 use crate::stream_args::{StreamCommand, StreamReceiveArgs, StreamSendArgs};
 use crate::watch::Interrupts;

@@ -1,9 +1,10 @@
 //! `ncmesh transfers`: shows the transfers of a node.
 
-use crate::args::{Remote, TransfersArgs};
+use crate::args::TransfersArgs;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::progress::{Progress, state_name};
+use crate::remote_args::Remote;
 use crate::show::{self, Form, Table};
 use crate::watch::Interrupts;
 use ncmesh_node::api::types::{Direction, State, Transfer};

@@ -1,11 +1,12 @@
 //! The command without a mesh: wrong usage, wrong configuration, no daemon.
 
 use crate::support::{KEY, TIMEOUT, assert_fails, closed_pipe, ncmesh, run, wait_until};
+use ncmesh_node::api::client::ApiClient;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::{Command, Stdio};
 
@@ -135,6 +136,26 @@ fn a_daemon_outlives_its_log() {
 }
 
 #[test]
+fn without_a_journal_the_log_stays_on_standard_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, file) = (dir.path().join("log"), dir.path().join("node.toml"));
+    let config = format!(
+        "[node]\nid = 6\nkey = \"{KEY}\"\n[radio]\nkind = \"udp\"\ninterface = \"nope9\"\n"
+    );
+    fs::write(&file, config).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let stderr = File::create(&log).unwrap();
+    let place = stderr.metadata().unwrap();
+    // systemd names standard error's socket, but nobody listens for entries in a container.
+    let stream = format!("{}:{}", place.dev(), place.ino());
+    let mut node = ncmesh();
+    node.args(["node", "--config"]).arg(&file).env("JOURNAL_STREAM", stream);
+    assert_eq!(node.stderr(stderr).status().unwrap().code(), Some(3));
+    let text = fs::read_to_string(log).unwrap();
+    assert!(text.contains("WARN") && text.contains("chmod 600"), "{text}");
+}
+
+#[test]
 fn names_that_are_no_text_are_to_be_changed() {
     let name = OsStr::from_bytes(b"/tmp/photo\xff.jpg");
     let sent = ncmesh().arg("send").arg(name).args(["--to", "all"]).output().unwrap();
@@ -214,6 +235,18 @@ fn a_state_is_shown_again_until_interrupted() {
     let socket = dir.path().join("state/api.sock");
     wait_until("the daemon is up", || UnixStream::connect(&socket).is_ok());
 
+    // What `ncmesh top` reads; it draws on a terminal only.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut messages = ApiClient::new(socket).follow("/v1/messages").await.unwrap();
+        for kind in ["meta", "key", "tick"] {
+            let message = messages.next().await.unwrap().unwrap();
+            assert!(message.starts_with(&format!("{{\"type\":\"{kind}\"")), "{message}");
+        }
+    });
+    let top = run(&["top", "--config", file.to_str().unwrap()]);
+    assert_fails(&top, 2, &["on a terminal", "--watch"]);
+
     // Into a pipe, one after the other.
     for (args, each) in [
         (&["status", "--watch"][..], "node       n04"),
@@ -230,6 +263,51 @@ fn a_state_is_shown_again_until_interrupted() {
         assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
         assert_eq!(watch.wait().unwrap().code(), Some(0), "{args:?}");
     }
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+}
+
+#[test]
+fn a_report_has_everything_but_the_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    let write = |key: &str| {
+        let config = format!(
+            "[node]\nid = 5\n{key}\nstate_dir = \"state\"\n[radio]\nkind = \"udp\"\n\
+             interface = \"lo\"\nport = 17119\nbroadcast = \"127.255.255.255\"\n"
+        );
+        fs::write(&file, config).unwrap();
+    };
+    let report = |more: &[&str]| {
+        let output = ncmesh().args(["doctor", "--config"]).arg(&file).args(more).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let all = format!("{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(!all.to_lowercase().contains(&KEY[..16]), "{all}");
+        text
+    };
+
+    // Without a daemon the report says so.
+    write(&format!("key = \"{KEY}\""));
+    let text = report(&[]);
+    for part in ["## version", "## interfaces", "lo: ", "id = 5", "<removed>", "no daemon answers"]
+    {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+
+    // Wherever the key is: in a comment, in a name that is no name, in a file that is no TOML.
+    write(&format!("key = \"{KEY}\" # {KEY}\nname = \"{KEY}\""));
+    report(&[]);
+    write(&format!("key = {KEY}"));
+    assert!(report(&[]).contains("is not TOML"));
+    fs::write(dir.path().join("network.key"), KEY).unwrap();
+    write("key_file = \"network.key\"");
+    let mut daemon = ncmesh();
+    let mut daemon = daemon.args(["node", "--config"]).arg(&file).spawn().unwrap();
+    let socket = dir.path().join("state/api.sock");
+    wait_until("the daemon is up", || UnixStream::connect(&socket).is_ok());
+    let json: serde_json::Value = serde_json::from_str(&report(&["--json"])).unwrap();
+    assert_eq!((&json["status"]["name"], &json["peers"]), (&"n05".into(), &serde_json::json!([])));
     daemon.kill().unwrap();
     daemon.wait().unwrap();
 }

@@ -117,6 +117,13 @@ fn errors_in_the_radio_are_placed_and_say_what_is_allowed() {
 }
 
 #[test]
+fn a_misspelled_section_is_answered_with_the_one_that_was_meant() {
+    let error = parse(&format!("{SMALLEST}[inbx]\ndir = \"inbox\"\n")).unwrap_err();
+    assert_eq!(error.problem, "[inbx] no such section; did you mean `inbox`?");
+    assert_eq!(error.line, Some(7), "{error}");
+}
+
+#[test]
 fn an_unknown_kind_of_radio_is_answered_with_the_known_ones() {
     let error = parse("[node]\nid = 3\nkey = \"KEY\"\n[radio]\nkind = \"lora\"\n").unwrap_err();
     assert!(error.problem.contains("udp") && error.problem.contains("air"), "{error}");
