@@ -2,7 +2,7 @@
 //! of state.
 
 use crate::show::{self, Form};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ncmesh_node::api::types::{Receiver, State, Transfer};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -227,7 +227,10 @@ fn new_bar(item: &Item<'_>) -> ProgressBar {
 fn bar(label: &str, length: u64, template: &str) -> ProgressBar {
     let style =
         ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::new(length).with_style(style.progress_chars("=> "));
+    // It is drawn with the others, or not at all: by itself it would leave a line behind.
+    let hidden = ProgressDrawTarget::hidden();
+    let bar = ProgressBar::with_draw_target(Some(length), hidden);
+    let bar = bar.with_style(style.progress_chars("=> "));
     bar.set_prefix(label.to_owned());
     bar
 }

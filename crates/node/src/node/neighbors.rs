@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn wrong_keys_are_warned_of_now_and_then() {
         let mut noted = Noted::default();
-        let at = |seconds| Instant::from_nanos(seconds * 1_000_000_000);
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
         assert_eq!(noted.wrong_key(0, at(0)), None);
         assert_eq!(noted.wrong_key(5, at(10)), Some(5));
         assert_eq!(noted.wrong_key(900, at(20)), None);
