@@ -13,6 +13,8 @@ pub use locate::line_of_problem;
 use crate::stream::StreamSection;
 use inbox::InboxSection;
 use locate::{line_of, section_name};
+use ncmesh_engine::wording::{did_you_mean, in_words, key_at};
+use ncmesh_engines::REGISTRY;
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_wire::{Key, NodeId};
@@ -27,6 +29,13 @@ pub use web::WebConfig;
 
 /// What a file with the key holds, in warnings.
 const NETWORK_KEY: &str = "the network's key";
+
+/// Sections of a configuration, besides those of the engines.
+const SECTIONS: [&str; 9] =
+    ["node", "radio", "inbox", "api", "web", "tunnel", "stream", "link", "route"];
+
+/// Name of the API's socket in the state directory.
+pub const SOCKET: &str = "api.sock";
 
 /// Smallest MTU of a tunnel, bytes: every host on the Internet accepts packets of this length (RFC
 /// 791).
@@ -99,6 +108,23 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+/// What a client of the daemon needs of the file. Everything else is the daemon's business.
+#[derive(Deserialize)]
+struct Places {
+    node: Option<StatePlace>,
+    api: Option<SocketPlace>,
+}
+
+#[derive(Deserialize)]
+struct StatePlace {
+    state_dir: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct SocketPlace {
+    socket: Option<PathBuf>,
+}
+
 #[derive(Deserialize)]
 struct FileSections {
     node: NodeSection,
@@ -147,12 +173,8 @@ impl NodeConfig {
     /// [`ConfigError`] if the file is unreadable or not TOML, if a setting is unknown or out of
     /// range, or without a usable key.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(file).map_err(|e| ConfigError {
-            file: file.to_owned(),
-            line: None,
-            problem: format!("cannot be read: {e}"),
-        })?;
-        Self::parse(file, text)
+        let ConfigText { file, text } = ConfigText::read(file)?;
+        Self::parse(&file, text)
     }
 
     /// Checks the contents of a configuration file. Paths in it are relative to `file`.
@@ -165,6 +187,7 @@ impl NodeConfig {
             toml::from_str(&source.text).map_err(|e| source.toml_error(&e))?;
         let FileSections { node, radio, inbox, api, web, tunnel, stream, link, route, engines } =
             sections;
+        source.check_sections(&engines)?;
         let key = source.key(&node)?;
         let state_dir = node.state_dir.map_or_else(default_state_dir, |dir| source.resolve(&dir));
         let id = NodeId(node.id);
@@ -181,7 +204,7 @@ impl NodeConfig {
             api_group: api.as_ref().is_some_and(|api| api.group),
             api_socket: api
                 .and_then(|api| api.socket)
-                .map_or_else(|| state_dir.join("api.sock"), |socket| source.resolve(&socket)),
+                .map_or_else(|| state_dir.join(SOCKET), |socket| source.resolve(&socket)),
             state_dir,
             web,
             radio,
@@ -192,6 +215,22 @@ impl NodeConfig {
             engines,
             source,
         })
+    }
+
+    /// Returns the API socket that a configuration file names, itself or by its `state_dir`; `None`
+    /// if it leaves both to their defaults.
+    ///
+    /// The key is not read: it may be for the daemon's eyes only.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the file is unreadable or not TOML.
+    pub fn socket(file: &Path) -> Result<Option<PathBuf>, ConfigError> {
+        let source = ConfigText::read(file)?;
+        let Places { node, api } =
+            toml::from_str(&source.text).map_err(|e| source.toml_error(&e))?;
+        let state = node.and_then(|node| node.state_dir).map(|dir| dir.join(SOCKET));
+        let socket = api.and_then(|api| api.socket).or(state);
+        Ok(socket.map(|socket| source.resolve(&socket)))
     }
 
     /// Reads the token of the console's commands, the first line of a file.
@@ -224,6 +263,16 @@ impl NodeConfig {
 }
 
 impl ConfigText {
+    fn read(file: &Path) -> Result<Self, ConfigError> {
+        let failed = |e| ConfigError {
+            file: file.to_owned(),
+            line: None,
+            problem: format!("cannot be read: {e}"),
+        };
+        let text = std::fs::read_to_string(file).map_err(failed)?;
+        Ok(Self { file: file.to_owned(), text })
+    }
+
     fn blame(&self, section: &str, problem: &str) -> ConfigError {
         let line = line_of_problem(&self.text, section, problem);
         let problem = format!("[{section}] {problem}");
@@ -242,7 +291,24 @@ impl ConfigText {
         let section = line.and_then(|line| section_name(self.text.lines().nth(line)?));
         let found = section.and_then(|name| line_of_problem(&self.text, name, &problem));
         let line = found.or(line.map(|line| line + 1));
+
+        // Where the parser does not know the key, the line that was found does.
+        let by_span = e.span().and_then(|span| key_at(&self.text, span.start));
+        let on_line = || locate::key_on(self.text.lines().nth(line? - 1)?);
+        let problem = in_words(by_span.or_else(on_line), &problem).into_owned();
         ConfigError { file: self.file.clone(), line, problem }
+    }
+
+    /// Refuses a section that belongs to no engine and whose name is like that of another section.
+    /// Of the others that belong to no engine the stack tells.
+    fn check_sections(&self, engines: &toml::Table) -> Result<(), ConfigError> {
+        for name in engines.keys().filter(|name| REGISTRY.entry(name).is_none()) {
+            let question = did_you_mean(name, SECTIONS);
+            if !question.is_empty() {
+                return Err(self.blame(name, &format!("no such section{question}")));
+            }
+        }
+        Ok(())
     }
 
     fn resolve(&self, path: &Path) -> PathBuf {

@@ -90,7 +90,11 @@ async fn serve<R: Radio>(
     node.begin_streams(&config.stream).map_err(|problem| config.blame("stream", &problem))?;
     let device = node.device().map(|(tunnel, mtu)| Device::open(tunnel, mtu)).transpose()?;
     // Commands are answered from here on, and transfers of an earlier start go on.
-    ApiSocket::bind(&config.api_socket, config.api_group)?.serve(handle.clone());
+    let socket = ApiSocket::bind(&config.api_socket, config.api_group)?;
+    #[cfg(feature = "web")]
+    socket.serve(handle.clone(), web::messages(handle.clone()));
+    #[cfg(not(feature = "web"))]
+    socket.serve(handle.clone(), axum::Router::new());
     #[cfg(feature = "web")]
     if let Some(web) = &config.web {
         web::serve(config, web, handle.clone()).await?;

@@ -61,7 +61,10 @@ fn errors_are_one_line_with_place_and_remedy() {
     let with = |more: &str| fault(&format!("{medium}{more}"));
     let cases = [
         (fault("name = \"x\"\n"), "missing field `medium`"),
-        (fault("name = 3"), "s.toml:1: invalid type: integer `3`, expected a string"),
+        (
+            fault("name = 3"),
+            "s.toml:1: `name` must be text in quotes such as \"a\", not the number `3`",
+        ),
         (fault("name = \"x\"\nnodes = [\n"), "s.toml:2: "),
         (
             fault(&medium.replace("2M", "2X")),
@@ -106,8 +109,13 @@ fn errors_are_one_line_with_place_and_remedy() {
         (with("cw_min = 2000\n"), "s.toml:3: medium timing: the contention window must"),
         (
             with("[[link]]\nfrom = \"a\"\nto = \"z\"\nloss = 0\n"),
-            "s.toml:6: no node `z`: there are a, b",
+            "s.toml:8: no node `z`: there are a, b",
         ),
+        (
+            with("[traffic]\nfrom = \"a\"\nto = \"r\"\nsize = 1\n"),
+            "s.toml:8: `to` must be a list such as [\"a\", \"b\"], not the text \"r\"",
+        ),
+        (fault(&medium.replace("bit_rate", "bitrate")), "`mtu`, `"),
         (
             with("[[link]]\nfrom = \"a\"\nto = \"b\"\nloss = 1.5\n"),
             "s.toml:6: loss 1.5: must be from 0 to 1, between two different",

@@ -3,6 +3,7 @@
 pub(crate) mod cancel;
 #[cfg(feature = "lab")]
 pub(crate) mod demo;
+pub(crate) mod doctor;
 #[cfg(feature = "lab")]
 pub(crate) mod flows;
 #[cfg(feature = "manual")]
@@ -20,5 +21,7 @@ pub(crate) mod send;
 pub(crate) mod simulate;
 pub(crate) mod status;
 pub(crate) mod stream;
+#[cfg(feature = "top")]
+pub(crate) mod top;
 pub(crate) mod transfers;
 pub(crate) mod tunnel;

@@ -229,6 +229,10 @@ pub struct StreamQueue {
     pub lost: u64,
 }
 
+/// Share of coded frames from which on a node is not said to code too little: neighbours that it
+/// does not code for then hardly matter.
+pub const MOSTLY_CODED: f64 = 0.5;
+
 /// Counters of coding across flows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Coding {

@@ -102,18 +102,25 @@ fn errors_in_the_radio_are_placed_and_say_what_is_allowed() {
     for (setting, word) in [
         ("port = 0", "port = 0: allowed is 1 to 65535"),
         ("port = 65536", "allowed is 1 to 65535"),
-        ("port = \"x\"", "invalid type: string \"x\""),
+        ("port = \"x\"", "`port` must be a whole number such as 3, not the text \"x\""),
         ("mtu = -5", "mtu = -5: allowed is 256 to 65507"),
         ("mtu = 70000", "allowed is 256 to 65507"),
-        ("rate = 8000000", "expected a string such as \"8M\""),
+        ("rate = 8000000", "`rate` must be a string such as \"8M\""),
         ("rate = \"fast\"", "allowed is \"1k\" to \"100G\""),
         ("broadcast = \"all\"", "broadcast = \"all\": allowed is an IPv4 address"),
-        ("prot = 7117", "unknown field `prot`"),
+        ("prot = 7117", "did you mean `port`?"),
     ] {
         let error = parse(&format!("{SMALLEST}# more\n{setting} # here\n[link]\n")).unwrap_err();
         assert_eq!(error.line, Some(8), "{error}");
         assert!(error.problem.contains(word), "{error}");
     }
+}
+
+#[test]
+fn a_misspelled_section_is_answered_with_the_one_that_was_meant() {
+    let error = parse(&format!("{SMALLEST}[inbx]\ndir = \"inbox\"\n")).unwrap_err();
+    assert_eq!(error.problem, "[inbx] no such section; did you mean `inbox`?");
+    assert_eq!(error.line, Some(7), "{error}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod events;
 mod graph;
 mod handle;
 mod metrics;
+mod neighbors;
 mod saving;
 mod send;
 mod streams;
@@ -69,6 +70,7 @@ pub struct Node {
     /// Neighbours for whom nothing was coded, when last looked at, by scheme. As many as the
     /// engines keep.
     coding_stopped: BTreeSet<(&'static str, NodeId)>,
+    noted: neighbors::Noted,
 }
 
 /// Maps the machine's clock to the engines' time.
@@ -147,6 +149,7 @@ impl Node {
             tunnel,
             streams: Streams { ports: parts.ports, host: Default::default(), warned: false },
             coding_stopped: BTreeSet::new(),
+            noted: Default::default(),
         };
         node.check_schemes()?;
         Ok(node)

@@ -162,6 +162,7 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         sources,
         last_heard,
         coding_stopped,
+        noted,
         unfinished,
         chores: _,
         savers: _,
@@ -179,6 +180,7 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         ("sources", sources.len(), stack.transfers().len()),
         ("last_heard", last_heard.len(), ids),
         ("coding_stopped", coding_stopped.len(), ids),
+        ("noted", noted.len(), ids),
         ("unfinished", unfinished.len(), 256),
     ]
 }

@@ -79,8 +79,8 @@ pub(super) struct Topology {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Link {
-    pub(super) from: String,
-    pub(super) to: String,
+    pub(super) from: Spanned<String>,
+    pub(super) to: Spanned<String>,
     pub(super) loss: Option<f64>,
     pub(super) loss_back: Option<f64>,
     pub(super) rate: Option<Spanned<Rate>>,

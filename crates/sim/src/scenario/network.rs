@@ -44,7 +44,8 @@ impl Reader<'_> {
         // Links of the scenario come last, so that they replace those of the topology.
         for link in &file.link {
             let (place, link) = (self.place(link), link.as_ref());
-            let (from, to) = (find(&link.from, &place)?, find(&link.to, &place)?);
+            let end = |name: &Spanned<String>| find(name.as_ref(), &self.place(name));
+            let (from, to) = (end(&link.from)?, end(&link.to)?);
             let p = link_loss(link, &place)?;
             set(&mut loss, from, to, p, &place)?;
             set(&mut loss, to, from, link.loss_back.unwrap_or(p), &place)?;
@@ -63,14 +64,15 @@ impl Reader<'_> {
         let index = index_by_name(nodes, self.origin)?;
         let mut kinds = BTreeMap::new();
         for link in &file.link {
-            let (place, link) = (self.place(link), link.as_ref());
+            let link = link.as_ref();
             let rate = link.rate.as_ref().map(|rate| rate.get_ref().0.0);
             let kind = match (link.wired, rate) {
                 (false, None) => continue,
                 (false, Some(bit_rate_bps)) => LinkKind::Air { bit_rate_bps },
                 (true, rate) => LinkKind::Wire { bit_rate_bps: rate.unwrap_or(WIRE_BPS) },
             };
-            let (from, to) = (find(&index, &link.from, &place)?, find(&index, &link.to, &place)?);
+            let end = |name: &Spanned<String>| find(&index, name.as_ref(), &self.place(name));
+            let (from, to) = (end(&link.from)?, end(&link.to)?);
             for pair in [(from, to), (to, from)] {
                 kinds.insert((RadioId(pair.0), RadioId(pair.1)), kind);
             }

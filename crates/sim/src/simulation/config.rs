@@ -6,6 +6,7 @@ use crate::scenario::{Measure, Processing, Scenario};
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::rng;
 use ncmesh_engine::topology::{LinkState, Links, Topology};
+use ncmesh_engine::wording;
 use ncmesh_medium::{MediumConfig, MediumError};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
@@ -167,8 +168,5 @@ fn section<T: Default + DeserializeOwned>(
     name: &str,
 ) -> Result<T, ConfigError> {
     let Some(table) = scenario.protocol.get(name) else { return Ok(T::default()) };
-    toml::Value::Table(table.clone()).try_into().map_err(|e: toml::de::Error| ConfigError {
-        section: name.to_owned(),
-        problem: e.message().to_owned(),
-    })
+    wording::section(table).map_err(|problem| ConfigError { section: name.to_owned(), problem })
 }
