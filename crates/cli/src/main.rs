@@ -48,6 +48,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Peers => commands::peers::run(&remote),
         Command::Status => commands::status::run(&remote),
         Command::Cancel(args) => commands::cancel::run(&remote, &args),
+        Command::Reload => commands::reload::run(&remote),
+        Command::Traceroute(args) => commands::traceroute::run(&remote, &args),
         Command::Tunnel(args) => commands::tunnel::run(&remote, args),
         Command::Keygen(args) => commands::keygen::run(&args),
         #[cfg(feature = "lab")]

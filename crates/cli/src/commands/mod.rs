@@ -13,6 +13,7 @@ pub(crate) mod lab;
 pub(crate) mod node;
 pub(crate) mod peers;
 pub(crate) mod receive;
+pub(crate) mod reload;
 #[cfg(feature = "lab")]
 pub(crate) mod replay;
 pub(crate) mod send;
@@ -20,5 +21,6 @@ pub(crate) mod send;
 pub(crate) mod simulate;
 pub(crate) mod status;
 pub(crate) mod stream;
+pub(crate) mod traceroute;
 pub(crate) mod transfers;
 pub(crate) mod tunnel;
