@@ -22,5 +22,5 @@ pub async fn reload(handle: &Handle) -> Result<Reloaded, ApiError> {
             ApiError::new(ErrorCode::Inbox, format!("{dir} cannot be the inbox: {e}"))
         })?;
     }
-    handle.call(|node| node.reload(config)).await?
+    handle.call(move |node| node.reload(&config)).await?
 }

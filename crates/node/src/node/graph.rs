@@ -1,7 +1,7 @@
 //! The mesh as a NetJSON NetworkGraph (draft-interop-netjson).
 
 use ncmesh_engine::name::is_node_name;
-use ncmesh_engine::topology::Topology;
+use ncmesh_engine::topology::{Position, Topology};
 use ncmesh_wire::NodeId;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -28,9 +28,10 @@ pub(super) fn network_graph(topology: &Topology, router: NodeId) -> Value {
     let nodes = topology.states().map(|(node, state)| {
         let mut properties = Map::from_iter([("node".to_owned(), json!(node.0))]);
         let position = state.profile.position;
-        let metres = position.and_then(|p| p.metres()).map(|m| ["x", "y", "z"].into_iter().zip(m));
+        let metres =
+            position.and_then(Position::metres).map(|m| ["x", "y", "z"].into_iter().zip(m));
         properties.extend(metres.into_iter().flatten().map(|(key, m)| (key.into(), json!(m))));
-        if let Some([latitude, longitude]) = position.and_then(|p| p.degrees()) {
+        if let Some([latitude, longitude]) = position.and_then(Position::degrees) {
             properties.insert("latitude".into(), json!(latitude));
             properties.insert("longitude".into(), json!(longitude));
         }
@@ -62,7 +63,7 @@ pub(super) fn network_graph(topology: &Topology, router: NodeId) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_engine::topology::{LinkState, Position, Profile};
+    use ncmesh_engine::topology::{LinkState, Profile};
     use std::path::Path;
 
     fn topology(names: [&str; 4]) -> Topology {

@@ -23,8 +23,8 @@ impl Node {
     ///
     /// # Errors
     /// The first setting that cannot be. Then nothing has changed.
-    pub(crate) fn reload(&mut self, new: NodeConfig) -> Result<Reloaded, ApiError> {
-        self.check(&new).map_err(|e| refused(&e))?;
+    pub(crate) fn reload(&mut self, new: &NodeConfig) -> Result<Reloaded, ApiError> {
+        self.check(new).map_err(|e| refused(&e))?;
         let mut answer = Reloaded::default();
 
         // The scheme first: it is the only change that may be refused.
@@ -77,7 +77,7 @@ impl Node {
             tunnel.config = old.clone();
         }
 
-        answer.restart = others(&running, &new);
+        answer.restart = others(&running, new);
         tracing::info!("configuration read again: {answer}");
         self.configuration = running;
         Ok(answer)
@@ -157,7 +157,7 @@ mod tests {
         let mut file = read(&text);
         file.state_dir.clone_from(&node.configuration().state_dir);
         file.api_socket.clone_from(&node.configuration().api_socket);
-        let answer = node.reload(file.clone()).unwrap();
+        let answer = node.reload(&file).unwrap();
         let changed =
             ["[node] position", "[inbox] dir", "[inbox] limits", "[inbox] hook", "[radio] rate"];
         assert_eq!(answer.changed, changed);
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(node.take_rate(), None);
 
         // What waits for a restart is named each time, what has changed is not.
-        let again = node.reload(file).unwrap();
+        let again = node.reload(&file).unwrap();
         assert_eq!((again.changed.len(), again.restart.len()), (0, 4));
     }
 
@@ -178,7 +178,7 @@ mod tests {
         let (mut node, _calls, _dir) = node();
         let text =
             CONFIG.replace("id = 3\n", "id = 3\nposition = [1, 2]\n") + "[link]\nhello_s = 99.0\n";
-        let refused = node.reload(read(&text)).unwrap_err();
+        let refused = node.reload(&read(&text)).unwrap_err();
         assert!(refused.error.contains("nothing was changed: /etc/ncmesh/node.toml:"), "{refused}");
         assert!(refused.error.contains("hello_s"), "{refused}");
         assert_eq!(node.configuration().position, None);

@@ -13,7 +13,7 @@ pub(in crate::scenario) fn read(text: &str, file: &str) -> Result<Topology, Scen
     for (i, (line, text)) in lines(text).enumerate() {
         let node = paths.add(format!("n{:0width$}", i + 1), line)?;
         let words: Vec<&str> = text.split_whitespace().collect();
-        if words.len() % 3 != 0 {
+        if !words.len().is_multiple_of(3) {
             let message = format!(
                 "{} numbers: each line is the node's triples of time, x and y (two dimensions)",
                 words.len()
