@@ -12,9 +12,10 @@ PYTHON ?= python3
 TUNNEL_FLOOR := building freifunk line-2-20 line-3-0 line-4-0 line-4-40 line-6-20 mesh-1
 # Those in Python that are run as they are.
 SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare \
-  bench/scale bench/scale/run bench/wifi/inside.py scenarios/meshes/convert.py \
+  bench/scale bench/scale/run bench/wifi/inside.py scenarios/data/movement.py \
+  scenarios/meshes/convert.py \
   scripts/check-columns.py scripts/check-house.py scripts/notebooks.py \
-  scripts/readme-picture.py scripts/result-types.py scripts/site_hooks.py
+  scripts/readme-picture.py scripts/result-types.py scripts/schema.py scripts/site_hooks.py
 
 .PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
   python python-lint python-test soak validation scale scoreboard scoreboard-quick floor wifi-test \

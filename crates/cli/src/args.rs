@@ -88,6 +88,9 @@ pub(crate) enum ClientCommand {
         after_help = "Examples:\n  ncmesh peers\n  ncmesh peers --watch\n  ncmesh peers --json"
     )]
     Peers(Remotely<WatchArgs>),
+    /// Show the path to another node, hop by hop, as the link state has it
+    #[command(after_help = TRACEROUTE_NOTES)]
+    Traceroute(Remotely<TracerouteArgs>),
     /// Show the node's state and possible problems
     #[command(after_help = "Examples:\n  ncmesh status\n  ncmesh status --config node.toml")]
     Status(Remotely<WatchArgs>),
@@ -100,6 +103,9 @@ pub(crate) enum ClientCommand {
     /// what is left of a file whose source is gone
     #[command(after_help = "Examples:\n  ncmesh cancel 3-09ab12ff")]
     Cancel(Remotely<CancelArgs>),
+    /// Let the daemon read its configuration file again, and say what that changed
+    #[command(after_help = RELOAD_NOTES)]
+    Reload(Remotely<NoArgs>),
     /// Collect what a report of a problem needs: version, system, interfaces, configuration without
     /// keys, status, peers, transfers, the last lines of the log
     #[command(after_help = "Examples:\n  ncmesh doctor --config node.toml > report.md\n  ncmesh \
@@ -165,6 +171,24 @@ Examples:
 The directory stays the daemon's inbox until the daemon stops or another one is set. Files begun \
 there are finished there. [inbox] dir in node.toml sets it permanently.";
 
+const TRACEROUTE_NOTES: &str = "\
+Examples:
+  ncmesh traceroute barn
+  ncmesh traceroute 5 --json
+
+OUT and BACK are the shares of broadcasts that arrive, ETX the expected transmissions of a hop \
+with its acknowledgment. They come from what the nodes measured and told; nothing is sent. \
+Schemes that code or overhear may use other nodes too.";
+
+const RELOAD_NOTES: &str = "\
+Examples:
+  ncmesh reload
+  kill -HUP PID             # the same, and the answer is in the daemon's log
+
+Without a restart change: [node] position, all of [inbox], [radio] rate, [tunnel] scheme, \
+clamp_mss and queue. What differs besides is named and holds after a restart. If anything in the \
+file is wrong, nothing changes.";
+
 const TUNNEL_EXAMPLES: &str = "\
 Examples:
   ncmesh tunnel xor
@@ -227,6 +251,12 @@ pub(crate) struct TransfersArgs {
     /// --watch with --json
     #[arg(long)]
     pub(crate) json_stream: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TracerouteArgs {
+    /// Name or id of the node
+    pub(crate) node: String,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 mod inbox;
 mod locate;
+mod position;
 mod radio;
 mod tunnel;
 mod value;
@@ -13,6 +14,7 @@ pub use locate::line_of_problem;
 use crate::stream::StreamSection;
 use inbox::InboxSection;
 use locate::{line_of, section_name};
+use ncmesh_engine::topology::Position;
 use ncmesh_engine::wording::{did_you_mean, in_words, key_at};
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::link::LinkConfig;
@@ -48,6 +50,8 @@ pub struct NodeConfig {
     pub id: NodeId,
     /// Name of the node, announced to the others.
     pub name: String,
+    /// Where the node is, announced to the others.
+    pub position: Option<Position>,
     /// Key of the network.
     pub key: Key,
     /// Directory for what must survive a restart.
@@ -56,6 +60,8 @@ pub struct NodeConfig {
     pub inbox: Option<PathBuf>,
     /// Limits on received files.
     pub inbox_limits: InboxLimits,
+    /// Program that is run after each received file, with its arguments. Empty for none.
+    pub hook: Vec<String>,
     /// Path of the HTTP API's Unix socket.
     pub api_socket: PathBuf,
     /// Whether members of the daemon's group may use that socket too.
@@ -149,6 +155,8 @@ struct NodeSection {
     #[serde(deserialize_with = "id")]
     id: u16,
     name: Option<String>,
+    #[serde(default, deserialize_with = "position::position")]
+    position: Option<Position>,
     state_dir: Option<PathBuf>,
     key: Option<String>,
     key_file: Option<PathBuf>,
@@ -198,8 +206,10 @@ impl NodeConfig {
         Ok(Self {
             id,
             name,
+            position: node.position,
             key,
             inbox_limits: inbox.as_ref().map(InboxLimits::from).unwrap_or_default(),
+            hook: inbox.as_ref().map(|section| source.command(&section.hook)).unwrap_or_default(),
             inbox: inbox.map(|section| source.resolve(&section.dir)),
             api_group: api.as_ref().is_some_and(|api| api.group),
             api_socket: api
@@ -253,6 +263,12 @@ impl NodeConfig {
             return Err(error(problem));
         }
         Ok(token.to_owned())
+    }
+
+    /// Returns the file that it was read from.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.source.file
     }
 
     /// Returns an error that was found later in `section`, with its place in the file.
@@ -309,6 +325,16 @@ impl ConfigText {
             }
         }
         Ok(())
+    }
+
+    /// Returns a command, with a program that is named by a path resolved. Any other is looked for
+    /// as the system does (`PATH`).
+    fn command(&self, words: &[String]) -> Vec<String> {
+        let mut words = words.to_vec();
+        if let Some(program) = words.first_mut().filter(|program| program.contains('/')) {
+            *program = self.resolve(Path::new(program)).display().to_string();
+        }
+        words
     }
 
     fn resolve(&self, path: &Path) -> PathBuf {

@@ -6,6 +6,7 @@ use ncmesh_engine::AnyEngine;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::name::{MAX_NODE_NAME, is_node_name};
 use ncmesh_engine::registry::{Registry, Settings};
+use ncmesh_engine::topology::Profile;
 use ncmesh_engine::wording::did_you_mean;
 use ncmesh_wire::{Cipher, NodeId, Salt};
 use std::ops::RangeInclusive;
@@ -21,6 +22,8 @@ pub struct StackConfig {
     pub node: NodeId,
     /// Its name, told to the others.
     pub name: String,
+    /// What else it tells the others of itself.
+    pub profile: Profile,
     /// Random number of this start of the node.
     pub salt: Salt,
     /// Number of this start of the node, greater than at any start before if possible.

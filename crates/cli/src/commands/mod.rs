@@ -14,6 +14,7 @@ pub(crate) mod lab;
 pub(crate) mod node;
 pub(crate) mod peers;
 pub(crate) mod receive;
+pub(crate) mod reload;
 #[cfg(feature = "lab")]
 pub(crate) mod replay;
 pub(crate) mod send;
@@ -23,5 +24,6 @@ pub(crate) mod status;
 pub(crate) mod stream;
 #[cfg(feature = "top")]
 pub(crate) mod top;
+pub(crate) mod traceroute;
 pub(crate) mod transfers;
 pub(crate) mod tunnel;

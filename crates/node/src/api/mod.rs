@@ -1,7 +1,9 @@
 //! HTTP/1.1 API with JSON, on a Unix socket for its owner, and for its group if so configured.
 
+pub mod answers;
 mod blocking;
 pub mod client;
+mod reload;
 pub(crate) mod routes;
 mod send;
 mod server;
@@ -10,6 +12,7 @@ pub mod types;
 use crate::error::NodeError;
 use crate::node::Handle;
 use axum::Router;
+pub use reload::reload;
 pub use send::resume;
 use std::io;
 use std::os::unix::fs::FileTypeExt;

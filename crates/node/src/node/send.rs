@@ -109,7 +109,7 @@ impl Node {
         Ok(Receivers { listed, open: true })
     }
 
-    fn resolve_name(&self, name: &str) -> Result<NodeId, ApiError> {
+    pub(super) fn resolve_name(&self, name: &str) -> Result<NodeId, ApiError> {
         let topology = self.stack.topology();
         // A name comes first, then an id: a node may be called "7".
         let by_id = || name.parse().ok().map(NodeId).filter(|n| topology.state(*n).is_some());

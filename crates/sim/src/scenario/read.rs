@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ncmesh_engine::time::Duration;
-use ncmesh_medium::{LinkKind, LossMatrix, MAX_FRAME_BYTES, MediumConfig, RadioId};
+use ncmesh_medium::{ChannelConfig, LinkKind, LossMatrix, MAX_FRAME_BYTES, MediumConfig, RadioId};
 use ncmesh_stack::MTUS;
 use toml::Spanned;
 
 use super::file::{self, File};
 use super::medium::Medium;
+use super::network::Mesh;
 use super::reader::{Original, Reader, TIMES, check_name, find, index_by_name};
 use super::{
     Content, Flow, Measure, Node, Processing, Scenario, ScenarioError, Tcp, Traffic, Transport,
@@ -48,11 +49,17 @@ pub(super) fn scenario(
 
     // The network and its medium.
     check_name(file.name.as_ref(), "name", &reader.place(&file.name))?;
-    let (nodes, loss) = reader.network(&file)?;
+    let Mesh { nodes, loss, mobility } = reader.network(&file)?;
     let mtu = reader.mtu(file.medium.get_ref())?;
     let kinds = reader.link_kinds(&file, &nodes)?;
     let network = Network { nodes: &nodes, loss, kinds };
     let medium = reader.medium(&file.medium, network, mtu, file.seed)?;
+    if let (Some(_), ChannelConfig::Radio(radio)) = (&mobility, &medium.channel)
+        && radio.shadowing_db > 0.0
+    {
+        let message = "nodes that move have no `shadowing_db`: it holds for a pair of places";
+        return Err(ScenarioError::value(reader.place(&file.medium), message));
+    }
 
     // Measurement and traffic.
     let measure = file.measure.as_ref().map(|measure| reader.measure(measure)).transpose()?;
@@ -71,6 +78,7 @@ pub(super) fn scenario(
         seed: file.seed,
         sealed: file.sealed,
         nodes,
+        mobility,
         measure,
         processing,
         traffic,
