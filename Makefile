@@ -12,9 +12,10 @@ PYTHON ?= python3
 TUNNEL_FLOOR := building freifunk line-2-20 line-3-0 line-4-0 line-4-40 line-6-20 mesh-1
 # Those in Python that are run as they are.
 SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/validation bench/ns3/compare \
-  bench/scale bench/scale/run bench/wifi/inside.py scenarios/meshes/convert.py \
+  bench/scale bench/scale/run bench/wifi/inside.py scenarios/data/movement.py \
+  scenarios/meshes/convert.py \
   scripts/check-columns.py scripts/check-house.py scripts/notebooks.py \
-  scripts/readme-picture.py scripts/result-types.py scripts/site_hooks.py
+  scripts/readme-picture.py scripts/result-types.py scripts/schema.py scripts/site_hooks.py
 
 .PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
   python python-lint python-test soak validation scale scoreboard scoreboard-quick floor wifi-test \
@@ -23,12 +24,15 @@ SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/validation be
 all:
 	$(CARGO) build --release --workspace
 
-# Builds everything, starts the mesh of scenarios/building.toml, sends a real file and verifies it.
-# Without FILE it sends this source tree, packed.
+# Builds everything, starts the mesh of scenarios/building.toml, sends a real file and verifies it;
+# then simulates the same with every file scheme. Without FILE it sends this source tree, packed.
 demo:
 	$(CARGO) build --profile demo -p ncmesh
 	@tar -czf target/demo/ncmesh-source.tar.gz crates docs scenarios
 	target/demo/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
+	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
+	@echo
+	target/demo/ncmesh simulate scenarios/building.toml --from n01 --to $(TO) --compare all \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
 test: test-deps lint python-lint doc docs fuzz unit lean floor python-test console-test \

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use ncmesh_node::NodeConfig;
 use ncmesh_node::api::serve_connection;
-use ncmesh_node::node::{Command, Handle, Node, Parts};
+use ncmesh_node::node::{Command, Handle, Node, Parts, Start};
 use ncmesh_node::state::StateDir;
 use ncmesh_node::stream::Ports;
 use ncmesh_wire::Salt;
@@ -53,10 +53,8 @@ impl World {
         let (handle, calls) = Handle::new();
         let dir = StateDir::open(state.path()).unwrap();
         let parts = Parts {
-            salt: Salt([1; 16]),
-            epoch: 1,
+            start: Start { salt: Salt([1; 16]), epoch: 1, seed: 1 },
             delivered: dir.delivered().unwrap(),
-            seed: 1,
             handle: handle.clone(),
             radio: "none".into(),
             ports: Ports::new().0,

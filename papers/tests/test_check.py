@@ -10,7 +10,7 @@ from ncmesh_papers import reproduce
 from ncmesh_papers.__main__ import main
 from ncmesh_papers.reproduce import CHEAP, EXPERIMENTS, claims, results
 from ncmesh_papers.reproduce.experiment import Experiment, Findings
-from ncmesh_papers.reproduce.page import Text, page
+from ncmesh_papers.reproduce.page import Text, counts, page
 from ncmesh_papers.reproduce.plots import panels
 
 PAGES = Path(__file__).parents[1] / "pages"
@@ -114,6 +114,12 @@ def test_every_experiment_that_differs_says_why_in_few_sentences(paper):
         for paragraph in sections[name].split("\n\n"):
             sentences = paragraph.replace("\n", " ").rstrip(".").split(". ")
             assert len(sentences) <= 4, f"{name}: {paragraph}"
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_list_of_pages_counts_the_claims_by_verdict(paper):
+    said = f"| [{paper}]({paper}.md) | {counts(results.read(PAGES, paper))} |"
+    assert said in (PAGES / "README.md").read_text()
 
 
 def test_links_of_pages_lead_somewhere():

@@ -65,7 +65,7 @@ def test_a_file_means_parameters_times_schemes_times_seeds(campaign_file):
             "seed 1, protocol.pacifier.knob = 7: [pacifier] knob = 7: allowed is",
         ),
         (('["pacifier"]', '["more2"]'), 'no file scheme is called "more2"'),
-        (("protocol.pacifier.knob", "topology.links"), "invalid type"),
+        (("protocol.pacifier.knob", "topology.links"), "`links` must be text in quotes"),
     ],
 )
 def test_a_bad_file_is_told_in_a_line(campaign_file, capsys, change, message):

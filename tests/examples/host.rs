@@ -21,6 +21,7 @@ fn stack(id: u16) -> Result<Stack, Box<dyn Error>> {
     let config = StackConfig {
         node: NodeId(id),
         name: format!("n{id}"),
+        profile: Default::default(),
         // Drawn anew at each start of a real node: nonces differ by it.
         salt: Salt([id as u8; 16]),
         epoch: 1,

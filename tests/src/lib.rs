@@ -41,6 +41,7 @@ pub fn mesh(loss: LossMatrix, seed: u64) -> SimulationConfig {
         knowledge: Knowledge::Own,
         disturbance: Disturbance::default(),
         processing: None,
+        mobility: None,
         time_parts: false,
     }
 }

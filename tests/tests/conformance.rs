@@ -30,6 +30,7 @@ fn lone_stack() -> Stack {
     let stack = StackConfig {
         node: NodeId(1),
         name: "n01".into(),
+        profile: Default::default(),
         salt: Salt([1; 16]),
         epoch: 1,
         seed: 1,

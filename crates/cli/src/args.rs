@@ -3,6 +3,7 @@
 use crate::failure::EXIT_CODES;
 #[cfg(feature = "lab")]
 use crate::lab_args::{self, DemoArgs, LabArgs, ReplayArgs, SimulateArgs};
+use crate::remote_args::{NoArgs, Remote, Remotely, WatchArgs};
 use crate::seconds::seconds;
 use crate::stream_args::StreamCommand;
 use clap::builder::BoolishValueParser;
@@ -24,23 +25,11 @@ use std::time::Duration;
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) remote: Remote,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-/// Options of all commands: the daemon's address and the form of the output.
-#[derive(Debug, Args)]
-pub(crate) struct Remote {
-    /// The daemon's API socket [default: api.sock in the daemon's default state directory, else
-    /// /run/ncmesh/api.sock]
-    #[arg(
-        long, global = true, env = "NCMESH_API", value_name = "SOCKET",
-        value_hint = ValueHint::FilePath
-    )]
-    pub(crate) api: Option<PathBuf>,
     /// Print the answer as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
@@ -48,33 +37,8 @@ pub(crate) enum Command {
     /// Run a node of the mesh until it is interrupted
     #[command(after_help = NODE_EXAMPLES)]
     Node(NodeArgs),
-    /// Send a file to other nodes
-    #[command(after_help = SEND_EXAMPLES)]
-    Send(SendArgs),
-    /// Receive files into a directory and show each as it arrives
-    #[command(after_help = RECEIVE_EXAMPLES)]
-    Receive(ReceiveArgs),
-    /// Show the transfers this node takes part in
-    #[command(after_help = TRANSFERS_EXAMPLES)]
-    Transfers(TransfersArgs),
-    /// Send and receive live layered streams
-    #[command(subcommand)]
-    Stream(StreamCommand),
-    /// Show the other nodes of the mesh
-    #[command(after_help = "Examples:\n  ncmesh peers\n  ncmesh peers --json")]
-    Peers,
-    /// Show the node's state and possible problems
-    #[command(
-        after_help = "Examples:\n  ncmesh status\n  ncmesh status --api /run/ncmesh/api.sock"
-    )]
-    Status,
-    /// End a transfer: at its source for all receivers, at a receiver for that one alone. Removes
-    /// what is left of a file whose source is gone
-    #[command(after_help = "Examples:\n  ncmesh cancel 3-09ab12ff")]
-    Cancel(CancelArgs),
-    /// Change the tunnel scheme or the relay mode of a running node
-    #[command(after_help = TUNNEL_EXAMPLES)]
-    Tunnel(TunnelArgs),
+    #[command(flatten)]
+    Client(ClientCommand),
     /// Make a network key. Every node of a network needs the same one
     #[command(after_help = "Examples:\n  ncmesh keygen network.key\n  ncmesh keygen > network.key")]
     Keygen(KeygenArgs),
@@ -104,12 +68,61 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
+/// Commands that talk to a daemon.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClientCommand {
+    /// Send a file to other nodes
+    #[command(after_help = SEND_EXAMPLES)]
+    Send(Remotely<SendArgs>),
+    /// Receive files into a directory and show each as it arrives
+    #[command(after_help = RECEIVE_EXAMPLES)]
+    Receive(Remotely<ReceiveArgs>),
+    /// Show the transfers this node takes part in
+    #[command(after_help = TRANSFERS_EXAMPLES)]
+    Transfers(Remotely<TransfersArgs>),
+    /// Send and receive live layered streams
+    #[command(subcommand)]
+    Stream(StreamCommand),
+    /// Show the other nodes of the mesh
+    #[command(
+        after_help = "Examples:\n  ncmesh peers\n  ncmesh peers --watch\n  ncmesh peers --json"
+    )]
+    Peers(Remotely<WatchArgs>),
+    /// Show the path to another node, hop by hop, as the link state has it
+    #[command(after_help = TRACEROUTE_NOTES)]
+    Traceroute(Remotely<TracerouteArgs>),
+    /// Show the node's state and possible problems
+    #[command(after_help = "Examples:\n  ncmesh status\n  ncmesh status --config node.toml")]
+    Status(Remotely<WatchArgs>),
+    #[cfg(feature = "top")]
+    /// Show peers, flows and airtime on the terminal as they change
+    #[command(after_help = "Examples:\n  ncmesh top\n  ncmesh top --config node.toml\n\n? shows \
+                            the keys.")]
+    Top(Remotely<NoArgs>),
+    /// End a transfer: at its source for all receivers, at a receiver for that one alone. Removes
+    /// what is left of a file whose source is gone
+    #[command(after_help = "Examples:\n  ncmesh cancel 3-09ab12ff")]
+    Cancel(Remotely<CancelArgs>),
+    /// Let the daemon read its configuration file again, and say what that changed
+    #[command(after_help = RELOAD_NOTES)]
+    Reload(Remotely<NoArgs>),
+    /// Collect what a report of a problem needs: version, system, interfaces, configuration without
+    /// keys, status, peers, transfers, the last lines of the log
+    #[command(after_help = "Examples:\n  ncmesh doctor --config node.toml > report.md\n  ncmesh \
+                            doctor --json\n\nKeys are never shown. Without --config the file is \
+                            /etc/ncmesh/node.toml, if it exists.")]
+    Doctor(Remotely<NoArgs>),
+    /// Change the tunnel scheme or the relay mode of a running node
+    #[command(after_help = TUNNEL_EXAMPLES)]
+    Tunnel(Remotely<TunnelArgs>),
+}
+
 const TRANSFERS_EXAMPLES: &str = "\
 Examples:
   ncmesh transfers
   ncmesh transfers --watch
   ncmesh transfers --json
-  ncmesh transfers --watch --json
+  ncmesh transfers --json-stream
 
 A file whose source is gone is shown as out of reach. What is there of it is kept for [inbox] \
 keep_days, a week by default.";
@@ -157,6 +170,24 @@ Examples:
 
 The directory stays the daemon's inbox until the daemon stops or another one is set. Files begun \
 there are finished there. [inbox] dir in node.toml sets it permanently.";
+
+const TRACEROUTE_NOTES: &str = "\
+Examples:
+  ncmesh traceroute barn
+  ncmesh traceroute 5 --json
+
+OUT and BACK are the shares of broadcasts that arrive, ETX the expected transmissions of a hop \
+with its acknowledgment. They come from what the nodes measured and told; nothing is sent. \
+Schemes that code or overhear may use other nodes too.";
+
+const RELOAD_NOTES: &str = "\
+Examples:
+  ncmesh reload
+  kill -HUP PID             # the same, and the answer is in the daemon's log
+
+Without a restart change: [node] position, all of [inbox], [radio] rate, [tunnel] scheme, \
+clamp_mss and queue. What differs besides is named and holds after a restart. If anything in the \
+file is wrong, nothing changes.";
 
 const TUNNEL_EXAMPLES: &str = "\
 Examples:
@@ -213,9 +244,19 @@ pub(crate) struct ReceiveArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TransfersArgs {
-    /// Show progress until interrupted; with --json, one line for each transfer and each change
+    /// Show progress until interrupted
     #[arg(long)]
     pub(crate) watch: bool,
+    /// Print a line of JSON for each transfer and each of its changes, until interrupted. So does
+    /// --watch with --json
+    #[arg(long)]
+    pub(crate) json_stream: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TracerouteArgs {
+    /// Name or id of the node
+    pub(crate) node: String,
 }
 
 #[derive(Debug, Args)]
@@ -281,7 +322,23 @@ mod tests {
     #[test]
     fn receivers_are_a_list() {
         let cli = Cli::parse_from(["ncmesh", "send", "f", "--to", "a,b", "--to", "c"]);
-        let Command::Send(args) = cli.command else { panic!("not send") };
-        assert_eq!(args.to, ["a", "b", "c"]);
+        let Command::Client(ClientCommand::Send(args)) = cli.command else { panic!("not send") };
+        assert_eq!(args.args.to, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn the_daemon_is_named_before_or_after_the_command() {
+        let remote = |line: &str| {
+            let cli = Cli::parse_from(line.split(' '));
+            let Command::Client(ClientCommand::Peers(peers)) = cli.command else {
+                panic!("not peers")
+            };
+            let Remote { api, config, .. } = peers.remote.or(cli.remote);
+            [api, config].map(|path| path.map(|path| path.display().to_string()))
+        };
+        let path = |path: &str| Some(path.to_owned());
+        assert_eq!(remote("ncmesh --api a peers"), [path("a"), None]);
+        assert_eq!(remote("ncmesh --config b peers --api a"), [path("a"), path("b")]);
+        assert_eq!(remote("ncmesh --config b peers --config c"), [None, path("c")]);
     }
 }

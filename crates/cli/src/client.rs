@@ -1,12 +1,14 @@
 //! Blocking client of the daemon's API, as the commands use it.
 
-use crate::args::Remote;
 use crate::failure::{Failure, Kind};
+use crate::remote_args::Remote;
 use ncmesh_node::api::client::{ApiClient, ClientError};
 use ncmesh_node::api::types::Transfer;
-use ncmesh_node::config::default_state_dir;
+use ncmesh_node::config::{SOCKET, default_state_dir};
+use ncmesh_node::{NodeConfig, NodeError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::env;
 use std::path::{Path, PathBuf};
 use tokio::runtime::{Builder, Runtime};
 
@@ -26,9 +28,25 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 /// Socket of the daemon that the system runs, if it is there and the user has none of his own.
 const SYSTEM_SOCKET: &str = "/run/ncmesh/api.sock";
 
+/// Names the socket where the command line does not.
+const SOCKET_VARIABLE: &str = "NCMESH_API";
+
+/// Returns the socket of the daemon that the command line names: by itself, by the daemon's
+/// configuration, or by the environment; else the default one.
+pub(crate) fn socket(remote: &Remote) -> Result<PathBuf, Failure> {
+    if let Some(socket) = &remote.api {
+        return Ok(socket.clone());
+    }
+    let named = match &remote.config {
+        Some(file) => NodeConfig::socket(file).map_err(NodeError::from)?,
+        None => env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from),
+    };
+    Ok(named.unwrap_or_else(default_socket))
+}
+
 /// Returns the socket of the daemon that a command talks to unless it is told another one.
 fn default_socket() -> PathBuf {
-    let own = default_state_dir().join("api.sock");
+    let own = default_state_dir().join(SOCKET);
     let system = PathBuf::from(SYSTEM_SOCKET);
     if !own.exists() && system.exists() { system } else { own }
 }
@@ -42,7 +60,7 @@ pub(crate) struct Client {
 impl Client {
     /// Returns a client of the daemon that the command line names. It connects with each request.
     pub(crate) fn new(remote: &Remote) -> Result<Self, Failure> {
-        let socket = remote.api.clone().unwrap_or_else(default_socket);
+        let socket = socket(remote)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         Ok(Self { daemon: ApiClient::new(socket), runtime })
     }

@@ -57,6 +57,11 @@ impl Failure {
         let _ = writeln!(io::stderr(), "{head} {}", self.message);
     }
 
+    /// Returns the message.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Returns the exit code.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.kind as u8)

@@ -13,6 +13,8 @@ Examples:
   ncmesh lab scenarios/pair.toml                              # the traffic the scenario names
   ncmesh lab scenarios/line.toml --set medium.bit_rate=2M --set protocol.pacifier.variant=tree
   ncmesh lab scenarios/building.toml --send photo.jpg --dir lab --json
+  ncmesh lab building --hold                                     # then talk to its nodes
+  ncmesh lab building --web                                      # each node in the browser
   ncmesh lab scenarios/tunnel.toml --scheme mc2                  # as root: flows, by iperf3
   ncmesh lab scenarios/hub.toml --compare forward                # TCP with and without coding
 
@@ -27,6 +29,7 @@ Examples:
   ncmesh simulate scenarios/line.toml --send photo.jpg --from a --to d --json
   ncmesh simulate scenarios/cross.toml --scheme core_nc        # the scenario's flows
   ncmesh simulate scenarios/stream.toml                        # the scenario's streams
+  ncmesh simulate building --compare all                       # all file schemes
   ncmesh simulate cross --web                                  # a built-in one, in the browser
   ncmesh simulate scenarios/diamond.toml --unsealed --pcap diamond.pcapng
   wireshark -X lua_script:wireshark/ncmesh.lua diamond.pcapng
@@ -68,6 +71,9 @@ pub(crate) struct RunArgs {
     /// cascade if a file is sent, else braid for flows, else multirate
     #[arg(long, default_value = AUTO)]
     pub(crate) scheme: String,
+    /// Print a line of JSON for each step of the run and one for its result. `event` says which
+    #[arg(long)]
+    pub(crate) json_stream: bool,
     /// Stop after this many seconds of the mesh's clock (exit code 7) [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
@@ -77,10 +83,19 @@ pub(crate) struct RunArgs {
 pub(crate) struct LabArgs {
     #[command(flatten)]
     pub(crate) run: RunArgs,
-    /// Run the flows by this tunnel scheme first, and show how --scheme changes throughput, losses
-    /// and round-trip times with and without load
+    /// Run this scheme first, and show how --scheme changes throughput, losses and round-trip times
+    /// of flows, with and without load, or the times and transmissions of a file
     #[arg(long, value_name = "SCHEME")]
     pub(crate) compare: Option<String>,
+    /// Keep the mesh up after its traffic until interrupted, and say how to talk to its nodes
+    #[arg(long, conflicts_with = "compare")]
+    pub(crate) hold: bool,
+    /// Serve the console of each node while the mesh is up, and keep it up as --hold does. The
+    /// first is at --listen, the others at the ports behind it
+    #[arg(long, conflicts_with = "compare")]
+    pub(crate) web: bool,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
     /// Keep the nodes' configurations, logs, states and inboxes in this directory [default: a
     /// temporary directory]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -101,6 +116,10 @@ pub(crate) struct SimulateArgs {
     /// Seed of all random draws [default: the scenario's]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    /// Run these schemes too, separated by commas, or `all` others of the service, and show how
+    /// --scheme compares: by the seconds and transmissions of a file, or by throughput
+    #[arg(long, value_delimiter = ',', value_name = "SCHEMES")]
+    pub(crate) compare: Vec<String>,
     /// Do not encrypt frames, so that captures show their contents. Nothing else changes
     #[arg(long)]
     pub(crate) unsealed: bool,

@@ -6,23 +6,30 @@
 mod args;
 mod client;
 mod commands;
+#[cfg(feature = "lab")]
+mod comparison;
 mod failure;
 #[cfg(feature = "lab")]
 mod lab_args;
 #[cfg(feature = "lab")]
 mod plan;
 mod progress;
+mod remote_args;
 mod seconds;
 mod show;
 mod stream_args;
+#[cfg(feature = "top")]
+mod top;
 #[cfg(feature = "lab")]
 mod traces;
+mod watch;
 #[cfg(feature = "lab")]
 mod web;
 
-use args::{Cli, Command};
+use args::{Cli, ClientCommand, Command};
 use clap::Parser;
-use failure::Failure;
+use failure::{Failure, Kind};
+use remote_args::Remote;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -38,22 +45,19 @@ fn main() -> ExitCode {
 
 /// Runs the command that the command line names.
 fn run(cli: Cli) -> Result<(), Failure> {
-    let Cli { remote, command } = cli;
+    let Cli { remote, json, command } = cli;
+    if let (false, Some(option)) = (matches!(command, Command::Client(_)), remote.given()) {
+        let message = format!("{option} is for commands that talk to a daemon: leave it out");
+        return Err(Failure::new(Kind::Usage, message));
+    }
     match command {
+        Command::Client(command) => ask(command, Remote { json, ..remote }),
         Command::Node(args) => commands::node::run(&args),
-        Command::Send(args) => commands::send::run(&remote, args),
-        Command::Receive(args) => commands::receive::run(&remote, &args),
-        Command::Transfers(args) => commands::transfers::run(&remote, &args),
-        Command::Stream(args) => commands::stream::run(&remote, args),
-        Command::Peers => commands::peers::run(&remote),
-        Command::Status => commands::status::run(&remote),
-        Command::Cancel(args) => commands::cancel::run(&remote, &args),
-        Command::Tunnel(args) => commands::tunnel::run(&remote, args),
         Command::Keygen(args) => commands::keygen::run(&args),
         #[cfg(feature = "lab")]
-        Command::Lab(args) => commands::lab::run(remote.json, &args),
+        Command::Lab(args) => commands::lab::run(json, &args),
         #[cfg(feature = "lab")]
-        Command::Simulate(args) => commands::simulate::run(remote.json, args),
+        Command::Simulate(args) => commands::simulate::run(json, args),
         #[cfg(feature = "lab")]
         Command::Replay(args) => commands::replay::run(&args),
         #[cfg(feature = "lab")]
@@ -62,5 +66,24 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Completions(args) => commands::generate::completions(&args),
         #[cfg(feature = "manual")]
         Command::Man(args) => commands::generate::man(&args),
+    }
+}
+
+/// Runs a command that talks to a daemon. `before` are the options before its name.
+fn ask(command: ClientCommand, before: Remote) -> Result<(), Failure> {
+    match command {
+        ClientCommand::Send(c) => commands::send::run(&c.remote.or(before), c.args),
+        ClientCommand::Receive(c) => commands::receive::run(&c.remote.or(before), &c.args),
+        ClientCommand::Transfers(c) => commands::transfers::run(&c.remote.or(before), &c.args),
+        ClientCommand::Stream(command) => commands::stream::run(before, command),
+        ClientCommand::Peers(c) => commands::peers::run(&c.remote.or(before), &c.args),
+        ClientCommand::Status(c) => commands::status::run(&c.remote.or(before), &c.args),
+        #[cfg(feature = "top")]
+        ClientCommand::Top(c) => commands::top::run(&c.remote.or(before)),
+        ClientCommand::Doctor(c) => commands::doctor::run(&c.remote.or(before)),
+        ClientCommand::Traceroute(c) => commands::traceroute::run(&c.remote.or(before), &c.args),
+        ClientCommand::Reload(c) => commands::reload::run(&c.remote.or(before)),
+        ClientCommand::Cancel(c) => commands::cancel::run(&c.remote.or(before), &c.args),
+        ClientCommand::Tunnel(c) => commands::tunnel::run(&c.remote.or(before), c.args),
     }
 }

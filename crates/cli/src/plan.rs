@@ -4,10 +4,11 @@
 use crate::client::absolute;
 use crate::failure::{Failure, Kind};
 use crate::lab_args::RunArgs;
-use crate::show::{self, Table};
+use crate::show::{self, Form, Table};
 use ncmesh_engine::file::is_safe_name;
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::wording::did_you_mean;
 use ncmesh_engines::REGISTRY;
 use ncmesh_node::config::line_of_problem;
 use ncmesh_sim::outcome::{
@@ -16,6 +17,7 @@ use ncmesh_sim::outcome::{
 use ncmesh_sim::scenario::{Content, Place, Scenario, ScenarioError, Traffic};
 use ncmesh_sim::{RunError, Simulation, SimulationConfig, SimulationError};
 use ncmesh_stack::ConfigError;
+use serde::Serialize;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
@@ -171,9 +173,27 @@ pub(crate) fn index(scenario: &Scenario, name: &str) -> Result<usize, Failure> {
         let all = names.len();
         names.truncate(30);
         let more = if all > names.len() { ", ..." } else { "" };
-        let message = format!("there is no node `{name}`; there are {}{more}", names.join(", "));
+        let all = scenario.nodes.iter().map(|node| node.name.as_str());
+        let question = did_you_mean(name, all);
+        let message =
+            format!("there is no node `{name}`; there are {}{more}{question}", names.join(", "));
         Failure::new(Kind::Receiver, message)
     })
+}
+
+/// The last line of JSON of a run.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum End<'a, T> {
+    Result(&'a T),
+}
+
+/// Prints a result as JSON, in the form that the command line asks for.
+pub(crate) fn show_json(form: Form, result: &impl Serialize) -> Result<(), Failure> {
+    match form {
+        Form::JsonLines => show::json_line(&End::Result(result)).map(drop),
+        Form::Json | Form::Text => show::json(result),
+    }
 }
 
 /// Prints the result as tables and lines.
@@ -258,7 +278,8 @@ fn show_transfer(outcome: &Outcome, transfer: &TransferOutcome) -> Result<(), Fa
         listed => format!("; forwarders: {} {}", listed.len(), listed.join(" ")),
     };
     show::line(&format!(
-        "{} bytes by {} in {:.1} s; data transmissions: {}; source redundancy: {:.2}{forwarders}",
+        "{} bytes by {} in {:.1} s; data transmissions: {}; \
+         the source sent {:.2} times the file's bytes (source redundancy){forwarders}",
         transfer.bytes,
         outcome.scheme,
         outcome.seconds,

@@ -6,6 +6,28 @@ use serde::Serialize;
 use std::fmt;
 use std::io::{self, Write};
 
+/// Form of a command's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Tables and lines for people; progress on standard error.
+    Text,
+    /// One JSON document at the end, and no progress.
+    Json,
+    /// A line of JSON for each step, and one for the result.
+    JsonLines,
+}
+
+impl Form {
+    /// Returns the form that `--json` and `--json-stream` ask for.
+    pub(crate) fn of(json: bool, json_stream: bool) -> Self {
+        match (json, json_stream) {
+            (_, true) => Self::JsonLines,
+            (true, false) => Self::Json,
+            (false, false) => Self::Text,
+        }
+    }
+}
+
 /// Prints one JSON document on standard output.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)

@@ -1,5 +1,6 @@
 //! Command line of `ncmesh stream`. The doc comments are the texts of `--help`.
 
+use crate::remote_args::{NoArgs, Remotely};
 use clap::{Args, Subcommand};
 use ncmesh_node::config::Rate;
 use ncmesh_node::stream::Layer;
@@ -8,16 +9,16 @@ use ncmesh_node::stream::Layer;
 pub(crate) enum StreamCommand {
     /// Read live layers from local UDP ports and send them to a group
     #[command(after_help = SEND_EXAMPLES)]
-    Send(StreamSendArgs),
+    Send(Remotely<StreamSendArgs>),
     /// Join a group and write its layers to local UDP ports
     #[command(after_help = RECEIVE_EXAMPLES)]
-    Receive(StreamReceiveArgs),
+    Receive(Remotely<StreamReceiveArgs>),
     /// Show the streams this node knows, with its queues
     #[command(after_help = "Examples:\n  ncmesh stream list\n  ncmesh stream list --json")]
-    List,
+    List(Remotely<NoArgs>),
     /// End the stream that this node sends to a group, or leave the group
     #[command(after_help = "Examples:\n  ncmesh stream stop --group lecture")]
-    Stop(StreamStopArgs),
+    Stop(Remotely<StreamStopArgs>),
 }
 
 const SEND_EXAMPLES: &str = "\

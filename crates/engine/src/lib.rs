@@ -29,6 +29,7 @@ pub mod toolkit;
 pub mod topology;
 pub mod transmission;
 pub mod tunnel;
+pub mod wording;
 
 pub use context::Context;
 pub use engine::{AnyEngine, Engine, FileEngine, StreamEngine, TunnelEngine};

@@ -8,6 +8,7 @@ use crate::engine::{AnyEngine, FileEngine, StreamEngine, TunnelEngine};
 use crate::file::FileLimits;
 use crate::layout::Layout;
 use crate::summary::Summary;
+use crate::wording::{did_you_mean, section};
 use ncmesh_wire::{NodeId, ServiceId};
 use serde::Deserialize;
 
@@ -109,9 +110,7 @@ impl Settings<'_> {
     /// # Errors
     /// One line that names the setting and says what is allowed.
     pub fn parse<T: for<'de> Deserialize<'de>>(&self) -> Result<T, String> {
-        toml::Value::Table(self.section.clone())
-            .try_into()
-            .map_err(|e: toml::de::Error| e.message().to_owned())
+        section(self.section)
     }
 }
 
@@ -126,7 +125,7 @@ pub struct Choice {
 
 /// No scheme of the service has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no {service} scheme is called {name:?}; there are: {known}")]
+#[error("no {service} scheme is called {name:?}; there are: {known}{question}")]
 pub struct UnknownScheme {
     /// The name that the user gave.
     pub name: String,
@@ -134,6 +133,8 @@ pub struct UnknownScheme {
     pub service: &'static str,
     /// Names that are allowed, in a list for people.
     pub known: String,
+    /// Question whether the nearest of them was meant; empty if none is near.
+    pub question: String,
 }
 
 /// The engines of a program, in the order in which nodes ask them. The first entry of a service is
@@ -161,11 +162,12 @@ impl Registry {
         let found = self.of(service).find(|entry| automatic || entry.name == name);
         found.map(|entry| Choice { entry, automatic }).ok_or_else(|| {
             let known: Vec<&str> = self.of(service).map(|entry| entry.name).collect();
+            let question = did_you_mean(name, known.iter().copied());
             let known = match known.as_slice() {
                 [] => "none in this build".into(),
                 names => format!("{AUTO}, {}", names.join(", ")),
             };
-            UnknownScheme { name: name.into(), service: service.name(), known }
+            UnknownScheme { name: name.into(), service: service.name(), known, question }
         })
     }
 

@@ -11,7 +11,13 @@ pub fn directed(links: &[(u16, u16, f64)]) -> Topology {
     for node in nodes {
         let heard = links.iter().filter(|(_, to, _)| *to == node);
         let hears = heard.map(|(from, _, d)| (NodeId(*from), *d)).collect();
-        let state = LinkState { version: (1, 1), base: 1, name: format!("n{node}"), hears };
+        let state = LinkState {
+            version: (1, 1),
+            base: 1,
+            name: format!("n{node}"),
+            hears,
+            ..Default::default()
+        };
         t.learn(NodeId(node), state);
     }
     t

@@ -17,15 +17,25 @@ pub(crate) struct Secrets {
     pub(crate) key: [u8; 32],
 }
 
-/// Returns the configuration of the daemon of node `index`. Relative paths in it are relative to
-/// the file.
+/// What a node has for itself.
+pub(crate) struct Own<'a> {
+    /// Its index in the scenario.
+    pub(crate) index: usize,
+    /// Tunnels of the lab.
+    pub(crate) tunnel: Option<&'a Tunnel>,
+    /// Address of its console.
+    pub(crate) console: Option<SocketAddr>,
+}
+
+/// Returns the configuration of a node's daemon. Relative paths in it are relative to the file.
 pub(crate) fn node_config(
     scenario: &Scenario,
-    index: usize,
+    own: &Own<'_>,
     ether: SocketAddr,
     secrets: &Secrets,
-    tunnel: Option<&Tunnel>,
 ) -> String {
+    let index = own.index;
+
     // The sections that the lab decides: the node's identity, and its radio in the emulator.
     let Secrets { token, key } = secrets;
     let mut hex = String::new();
@@ -47,12 +57,14 @@ pub(crate) fn node_config(
         ("mtu", (scenario.mtu as i64).into()),
     ]);
     let inbox = section([("dir", "inbox".into())]);
+    let web = own.console.map(|address| section([("listen", address.to_string().into())]));
+    let tunnel = own.tunnel.and_then(|tunnel| tunnel.section(index));
 
     // The scenario's protocol sections are passed on unchanged.
-    let own = [("node", node), ("radio", radio), ("inbox", inbox)];
-    let tunnel = tunnel.and_then(|tunnel| tunnel.section(index));
-    let own = own.into_iter().chain(tunnel.map(|section| ("tunnel", section)));
-    own.map(|(name, table)| (name.to_owned(), table))
+    let all = [("node", node), ("radio", radio), ("inbox", inbox)];
+    let more = web.map(|web| ("web", web)).into_iter();
+    let all = all.into_iter().chain(more).chain(tunnel.map(|tunnel| ("tunnel", tunnel)));
+    all.map(|(name, table)| (name.to_owned(), table))
         .chain(scenario.protocol.clone())
         .map(|(name, table)| (name, Value::Table(table)))
         .collect::<Table>()

@@ -4,6 +4,7 @@ use ncmesh_node::api::client::ClientError;
 use ncmesh_node::etherd::{ControlError, EtherError};
 use ncmesh_sim::SimulationError;
 use std::io;
+use std::net::SocketAddr;
 use std::process::ExitStatus;
 
 /// Reason why a lab cannot run. Each is displayed as one line.
@@ -15,6 +16,9 @@ pub enum LabError {
     /// The lab's directory cannot be used.
     #[error("the lab's directory cannot be made: {0}")]
     Directory(io::Error),
+    /// There are not enough ports for the nodes' consoles.
+    #[error("{0}: there are not enough ports behind it for the consoles of all nodes")]
+    Ports(SocketAddr),
     /// The program that runs as daemon cannot be started.
     #[error("{program} cannot be started: {source}")]
     Program {

@@ -28,7 +28,7 @@ pub use flows::RunningFlows;
 pub use ncmesh_node::etherd::EtherStatistics;
 pub use verify::same_contents;
 
-use config::{Secrets, node_config};
+use config::{Own, Secrets, node_config};
 use ether::EtherThread;
 use ncmesh_node::api::client::ApiClient;
 use ncmesh_node::api::types::{Peer, Recipients, SendRequest, Started, Status, Transfer};
@@ -40,7 +40,8 @@ use ncmesh_stack::Usage;
 use process::NodeProcess;
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::os::unix::net::SocketAddr;
+use std::net::SocketAddr;
+use std::os::unix;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -64,6 +65,9 @@ pub struct LabOptions {
     pub max_lag: Duration,
     /// Tunnel scheme for the scenario's flows. `None` if no flows are to be carried.
     pub tunnel: Option<String>,
+    /// Address of the first daemon's console. The others have the ports behind it. `None` if they
+    /// serve none.
+    pub web: Option<SocketAddr>,
 }
 
 /// A running mesh. Dropping it kills the daemons; [`stop`](Self::stop) lets them end properly.
@@ -114,12 +118,21 @@ fn named(path: &Path, problem: impl Display) -> std::io::Error {
     std::io::Error::other(format!("{}: {problem}", path.display()))
 }
 
+/// Returns the address of a node's console.
+///
+/// # Errors
+/// [`LabError::Ports`] if there are not enough ports behind the first.
+pub fn console(first: SocketAddr, node: usize) -> Result<SocketAddr, LabError> {
+    let port = u16::try_from(usize::from(first.port()) + node);
+    Ok(SocketAddr::new(first.ip(), port.map_err(|_| LabError::Ports(first))?))
+}
+
 /// Checks that the paths of the daemons' API sockets are short enough.
 fn check_sockets(places: &[PathBuf]) -> std::io::Result<()> {
     // Linux allows 107 bytes. A daemon could only report that it cannot bind its socket.
     let problem = "too long for a socket's path; choose a shorter directory (--dir)";
     places.iter().map(|place| place.join("state/api.sock")).try_for_each(|socket| {
-        SocketAddr::from_pathname(&socket).map(drop).map_err(|_| named(&socket, problem))
+        unix::net::SocketAddr::from_pathname(&socket).map(drop).map_err(|_| named(&socket, problem))
     })
 }
 
@@ -156,7 +169,9 @@ impl Lab {
         let mut nodes = Vec::new();
         for (index, (node, place)) in scenario.nodes.iter().zip(places).enumerate() {
             let tunnel = tunnel.as_ref();
-            let config = node_config(scenario, index, ether.address(), &secrets, tunnel);
+            let console = options.web.map(|first| console(first, index)).transpose()?;
+            let own = Own { index, tunnel, console };
+            let config = node_config(scenario, &own, ether.address(), &secrets);
             let process = NodeProcess::new(&node.name, place, options.program.clone(), &config);
             nodes.push(process.map_err(LabError::Directory)?);
         }

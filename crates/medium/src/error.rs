@@ -28,6 +28,9 @@ pub enum MediumError {
     /// The losses cannot be set because radios have positions.
     #[error("losses cannot be set: radios here have positions, and power decides who hears whom")]
     NoLossMatrix,
+    /// The radios cannot move because their links have given losses.
+    #[error("radios cannot move: their losses are given, and positions decide nothing here")]
+    NoPositions,
     /// The radio does not exist.
     #[error("{radio} does not exist: there are {radios}, numbered from 0")]
     UnknownRadio {

@@ -107,6 +107,18 @@ impl Medium {
         Ok(())
     }
 
+    /// Moves radios to positions (x, y, z), m. Frames on the air arrive as they began. Computes
+    /// anew who reaches whom, so many moves in one call cost as much as one.
+    ///
+    /// # Errors
+    /// [`MediumError::NoPositions`] if losses are given, [`MediumError::UnknownRadio`], and
+    /// [`MediumError::BadPropagation`] if a position is out of range or the radios have shadowing.
+    pub fn move_to(&mut self, moves: &[(RadioId, [f64; 3])]) -> Result<(), MediumError> {
+        self.air.channel_mut().move_to(moves)?;
+        self.mac.links_changed();
+        Ok(())
+    }
+
     /// Switches a radio on or off. Switching it off drops its request, its grant and its frame
     /// without a report. The energy of a frame on the air lasts to the end of the frame, but nobody
     /// can decode it.

@@ -2,6 +2,7 @@
 
 mod inbox;
 mod locate;
+mod position;
 mod radio;
 mod tunnel;
 mod value;
@@ -13,6 +14,9 @@ pub use locate::line_of_problem;
 use crate::stream::StreamSection;
 use inbox::InboxSection;
 use locate::{line_of, section_name};
+use ncmesh_engine::topology::Position;
+use ncmesh_engine::wording::{did_you_mean, in_words, key_at};
+use ncmesh_engines::REGISTRY;
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_wire::{Key, NodeId};
@@ -28,6 +32,13 @@ pub use web::WebConfig;
 /// What a file with the key holds, in warnings.
 const NETWORK_KEY: &str = "the network's key";
 
+/// Sections of a configuration, besides those of the engines.
+const SECTIONS: [&str; 9] =
+    ["node", "radio", "inbox", "api", "web", "tunnel", "stream", "link", "route"];
+
+/// Name of the API's socket in the state directory.
+pub const SOCKET: &str = "api.sock";
+
 /// Smallest MTU of a tunnel, bytes: every host on the Internet accepts packets of this length (RFC
 /// 791).
 pub const TUNNEL_MTU_MIN: usize = 576;
@@ -39,6 +50,8 @@ pub struct NodeConfig {
     pub id: NodeId,
     /// Name of the node, announced to the others.
     pub name: String,
+    /// Where the node is, announced to the others.
+    pub position: Option<Position>,
     /// Key of the network.
     pub key: Key,
     /// Directory for what must survive a restart.
@@ -47,6 +60,8 @@ pub struct NodeConfig {
     pub inbox: Option<PathBuf>,
     /// Limits on received files.
     pub inbox_limits: InboxLimits,
+    /// Program that is run after each received file, with its arguments. Empty for none.
+    pub hook: Vec<String>,
     /// Path of the HTTP API's Unix socket.
     pub api_socket: PathBuf,
     /// Whether members of the daemon's group may use that socket too.
@@ -99,6 +114,23 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+/// What a client of the daemon needs of the file. Everything else is the daemon's business.
+#[derive(Deserialize)]
+struct Places {
+    node: Option<StatePlace>,
+    api: Option<SocketPlace>,
+}
+
+#[derive(Deserialize)]
+struct StatePlace {
+    state_dir: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct SocketPlace {
+    socket: Option<PathBuf>,
+}
+
 #[derive(Deserialize)]
 struct FileSections {
     node: NodeSection,
@@ -123,6 +155,8 @@ struct NodeSection {
     #[serde(deserialize_with = "id")]
     id: u16,
     name: Option<String>,
+    #[serde(default, deserialize_with = "position::position")]
+    position: Option<Position>,
     state_dir: Option<PathBuf>,
     key: Option<String>,
     key_file: Option<PathBuf>,
@@ -147,12 +181,8 @@ impl NodeConfig {
     /// [`ConfigError`] if the file is unreadable or not TOML, if a setting is unknown or out of
     /// range, or without a usable key.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(file).map_err(|e| ConfigError {
-            file: file.to_owned(),
-            line: None,
-            problem: format!("cannot be read: {e}"),
-        })?;
-        Self::parse(file, text)
+        let ConfigText { file, text } = ConfigText::read(file)?;
+        Self::parse(&file, text)
     }
 
     /// Checks the contents of a configuration file. Paths in it are relative to `file`.
@@ -165,6 +195,7 @@ impl NodeConfig {
             toml::from_str(&source.text).map_err(|e| source.toml_error(&e))?;
         let FileSections { node, radio, inbox, api, web, tunnel, stream, link, route, engines } =
             sections;
+        source.check_sections(&engines)?;
         let key = source.key(&node)?;
         let state_dir = node.state_dir.map_or_else(default_state_dir, |dir| source.resolve(&dir));
         let id = NodeId(node.id);
@@ -175,13 +206,15 @@ impl NodeConfig {
         Ok(Self {
             id,
             name,
+            position: node.position,
             key,
             inbox_limits: inbox.as_ref().map(InboxLimits::from).unwrap_or_default(),
+            hook: inbox.as_ref().map(|section| source.command(&section.hook)).unwrap_or_default(),
             inbox: inbox.map(|section| source.resolve(&section.dir)),
             api_group: api.as_ref().is_some_and(|api| api.group),
             api_socket: api
                 .and_then(|api| api.socket)
-                .map_or_else(|| state_dir.join("api.sock"), |socket| source.resolve(&socket)),
+                .map_or_else(|| state_dir.join(SOCKET), |socket| source.resolve(&socket)),
             state_dir,
             web,
             radio,
@@ -192,6 +225,22 @@ impl NodeConfig {
             engines,
             source,
         })
+    }
+
+    /// Returns the API socket that a configuration file names, itself or by its `state_dir`; `None`
+    /// if it leaves both to their defaults.
+    ///
+    /// The key is not read: it may be for the daemon's eyes only.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the file is unreadable or not TOML.
+    pub fn socket(file: &Path) -> Result<Option<PathBuf>, ConfigError> {
+        let source = ConfigText::read(file)?;
+        let Places { node, api } =
+            toml::from_str(&source.text).map_err(|e| source.toml_error(&e))?;
+        let state = node.and_then(|node| node.state_dir).map(|dir| dir.join(SOCKET));
+        let socket = api.and_then(|api| api.socket).or(state);
+        Ok(socket.map(|socket| source.resolve(&socket)))
     }
 
     /// Reads the token of the console's commands, the first line of a file.
@@ -216,6 +265,12 @@ impl NodeConfig {
         Ok(token.to_owned())
     }
 
+    /// Returns the file that it was read from.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.source.file
+    }
+
     /// Returns an error that was found later in `section`, with its place in the file.
     #[must_use]
     pub fn blame(&self, section: &str, problem: &str) -> ConfigError {
@@ -224,6 +279,16 @@ impl NodeConfig {
 }
 
 impl ConfigText {
+    fn read(file: &Path) -> Result<Self, ConfigError> {
+        let failed = |e| ConfigError {
+            file: file.to_owned(),
+            line: None,
+            problem: format!("cannot be read: {e}"),
+        };
+        let text = std::fs::read_to_string(file).map_err(failed)?;
+        Ok(Self { file: file.to_owned(), text })
+    }
+
     fn blame(&self, section: &str, problem: &str) -> ConfigError {
         let line = line_of_problem(&self.text, section, problem);
         let problem = format!("[{section}] {problem}");
@@ -242,7 +307,34 @@ impl ConfigText {
         let section = line.and_then(|line| section_name(self.text.lines().nth(line)?));
         let found = section.and_then(|name| line_of_problem(&self.text, name, &problem));
         let line = found.or(line.map(|line| line + 1));
+
+        // Where the parser does not know the key, the line that was found does.
+        let by_span = e.span().and_then(|span| key_at(&self.text, span.start));
+        let on_line = || locate::key_on(self.text.lines().nth(line? - 1)?);
+        let problem = in_words(by_span.or_else(on_line), &problem).into_owned();
         ConfigError { file: self.file.clone(), line, problem }
+    }
+
+    /// Refuses a section that belongs to no engine and whose name is like that of another section.
+    /// Of the others that belong to no engine the stack tells.
+    fn check_sections(&self, engines: &toml::Table) -> Result<(), ConfigError> {
+        for name in engines.keys().filter(|name| REGISTRY.entry(name).is_none()) {
+            let question = did_you_mean(name, SECTIONS);
+            if !question.is_empty() {
+                return Err(self.blame(name, &format!("no such section{question}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a command, with a program that is named by a path resolved. Any other is looked for
+    /// as the system does (`PATH`).
+    fn command(&self, words: &[String]) -> Vec<String> {
+        let mut words = words.to_vec();
+        if let Some(program) = words.first_mut().filter(|program| program.contains('/')) {
+            *program = self.resolve(Path::new(program)).display().to_string();
+        }
+        words
     }
 
     fn resolve(&self, path: &Path) -> PathBuf {

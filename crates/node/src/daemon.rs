@@ -8,7 +8,7 @@ use crate::alarm::Alarm;
 use crate::api::{self, ApiSocket};
 use crate::config::{NodeConfig, RadioConfig, UdpConfig};
 use crate::error::NodeError;
-use crate::node::{Command, Handle, Node, Parts};
+use crate::node::{Command, Handle, Node, Parts, Start};
 use crate::radio::air::AirRadio;
 use crate::radio::udp::UdpRadio;
 use crate::radio::{Radio, RadioEvent};
@@ -35,7 +35,7 @@ const BURST: usize = 32;
 /// Length of the longest IP packet, bytes.
 const LONGEST_PACKET: usize = 65_535;
 
-/// Runs a daemon until SIGINT or SIGTERM.
+/// Runs a daemon until SIGINT or SIGTERM. SIGHUP lets it read its configuration again.
 ///
 /// # Errors
 /// [`NodeError`]: why the daemon cannot start, or had to stop.
@@ -76,10 +76,12 @@ async fn serve<R: Radio>(
     let (handle, calls) = Handle::new();
     let (ports, ingress) = Ports::new();
     let parts = Parts {
-        salt: random_salt()?,
-        epoch: state.next_epoch()?,
+        start: Start {
+            salt: random_salt()?,
+            epoch: state.next_epoch()?,
+            seed: getrandom::u64().map_err(io::Error::from)?,
+        },
         delivered: state.delivered()?,
-        seed: getrandom::u64().map_err(io::Error::from)?,
         handle: handle.clone(),
         radio: radio.describe(),
         ports,
@@ -90,14 +92,18 @@ async fn serve<R: Radio>(
     node.begin_streams(&config.stream).map_err(|problem| config.blame("stream", &problem))?;
     let device = node.device().map(|(tunnel, mtu)| Device::open(tunnel, mtu)).transpose()?;
     // Commands are answered from here on, and transfers of an earlier start go on.
-    ApiSocket::bind(&config.api_socket, config.api_group)?.serve(handle.clone());
+    let socket = ApiSocket::bind(&config.api_socket, config.api_group)?;
+    #[cfg(feature = "web")]
+    socket.serve(handle.clone(), web::messages(handle.clone()));
+    #[cfg(not(feature = "web"))]
+    socket.serve(handle.clone(), axum::Router::new());
     #[cfg(feature = "web")]
     if let Some(web) = &config.web {
         web::serve(config, web, handle.clone()).await?;
     }
-    tokio::spawn(api::resume(handle));
+    tokio::spawn(api::resume(handle.clone()));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());
-    let mesh = Loop::new(node, radio, device, (calls, ingress))?;
+    let mesh = Loop::new((node, handle), radio, device, (calls, ingress))?;
     tell_supervisor(NotifyState::Ready);
     let result = mesh.run().await;
     tell_supervisor(NotifyState::Stopping);
@@ -120,6 +126,7 @@ fn random_salt() -> io::Result<Salt> {
 
 struct Loop<R> {
     node: Node,
+    handle: Handle,
     radio: R,
     /// Whether the radio was asked for the medium and has not granted it yet.
     requested: bool,
@@ -130,6 +137,7 @@ struct Loop<R> {
     tidy: Interval,
     interrupt: Signal,
     terminate: Signal,
+    hangup: Signal,
     /// The last frame heard.
     heard: Vec<u8>,
     /// The last frame written.
@@ -142,7 +150,7 @@ struct Loop<R> {
 
 impl<R: Radio> Loop<R> {
     fn new(
-        node: Node,
+        (node, handle): (Node, Handle),
         radio: R,
         device: Option<Device>,
         (calls, ingress): (mpsc::UnboundedReceiver<Command>, IngressPackets),
@@ -152,6 +160,7 @@ impl<R: Radio> Loop<R> {
         tidy.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             node,
+            handle,
             radio,
             requested: false,
             device,
@@ -161,6 +170,7 @@ impl<R: Radio> Loop<R> {
             tidy,
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
             heard: Vec::new(),
             frame: Vec::new(),
             packet: vec![0; LONGEST_PACKET],
@@ -196,13 +206,19 @@ impl<R: Radio> Loop<R> {
                     self.node.handle_ingress(&packet);
                 }
             }
-            Some(call) = self.calls.recv() => call(&mut self.node),
+            Some(call) = self.calls.recv() => {
+                call(&mut self.node);
+                if let Some(rate) = self.node.take_rate() {
+                    self.radio.set_rate(rate);
+                }
+            }
             _ = self.tidy.tick() => {
                 self.node.tidy();
                 self.device.as_ref().map_or(Ok(()), Device::check)?;
             }
             _ = self.interrupt.recv() => return Ok(false),
             _ = self.terminate.recv() => return Ok(false),
+            _ = self.hangup.recv() => drop(tokio::spawn(reload(self.handle.clone()))),
         }
         Ok(true)
     }
@@ -270,6 +286,14 @@ impl<R: Radio> Loop<R> {
             RadioEvent::Changed => self.node.handle_radio_change(self.radio.hints()),
         }
         Ok(())
+    }
+}
+
+/// Reads the configuration again, for whoever sent a signal and gets no answer.
+async fn reload(handle: Handle) {
+    // What changed is logged there.
+    if let Err(e) = api::reload(&handle).await {
+        tracing::error!("SIGHUP: {e}");
     }
 }
 

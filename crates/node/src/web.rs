@@ -6,6 +6,8 @@ use crate::api;
 use crate::config::{NodeConfig, WebConfig};
 use crate::error::NodeError;
 use crate::node::{Handle, View};
+use axum::Router;
+use axum::routing::get;
 use ncmesh_console::schema::TICK_S;
 use ncmesh_console::{Sampler, Sink};
 use ncmesh_web::{Hub, Server, Site};
@@ -36,6 +38,13 @@ pub async fn serve(
     tokio::spawn(async move { server.serve(site, &names).await });
     tokio::spawn(tell(handle, hub));
     Ok(address)
+}
+
+/// Returns the path of the messages, for clients of the API's socket.
+pub fn messages(handle: Handle) -> Router {
+    let hub = Hub::new();
+    tokio::spawn(tell(handle, hub.clone()));
+    Router::new().route("/v1/messages", get(async move || ncmesh_web::live(&hub)))
 }
 
 /// Tells the hub what the node knows, as often as ticks come, while anybody listens.

@@ -78,6 +78,8 @@ pub struct Simulation {
     ip_packets: Vec<IpArrival>,
     stream_packets: Vec<StreamArrival>,
     now: Instant,
+    /// When nodes move next; `None` if all stay where they are.
+    next_move: Option<Instant>,
     /// Buffer for the frame that is being filled.
     out: Vec<u8>,
     /// Whether the medium grants by the weight of offers, so that these must stay up to date.
@@ -113,6 +115,7 @@ impl Simulation {
             ip_packets: Vec::new(),
             stream_packets: Vec::new(),
             now: Instant::default(),
+            next_move: config.mobility.as_ref().map(|mobility| Instant::default() + mobility.step),
             out: Vec::new(),
             known: config.known_beforehand()?,
             is_weighted: matches!(

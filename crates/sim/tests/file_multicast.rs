@@ -23,6 +23,7 @@ fn config(loss: LossMatrix, seed: u64) -> SimulationConfig {
         knowledge: Knowledge::Own,
         disturbance: Disturbance::default(),
         processing: None,
+        mobility: None,
         time_parts: false,
     }
 }

@@ -241,6 +241,8 @@ fn errors_name_what_cannot_be_carried() {
         (r#"from = "a", to = "c", protocol = "tcp", size = 0"#, "`size` above 0"),
         (r#"from = "a", to = "c", protocol = "tcp", window = 100"#, "`window` 4096 to"),
         (r#"from = "a", to = "c", protocol = "tcp", ack_delay_s = 2"#, "must be 0 to 1"),
+        (r#"from = "a", to = "c", min_rto_s = 1"#, "need `protocol = \"tcp\"`"),
+        (r#"from = "a", to = "c", protocol = "tcp", min_rto_s = 0"#, "must be 0.001 to 60"),
     ] {
         let text = format!("{LINE}flow = [{{ {flow} }}]");
         let error = Scenario::parse(&text, "line.toml", Path::new("")).unwrap_err();

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use ncmesh_medium::{ChannelConfig, Fading, MacConfig, Phy, RadioId, Sense};
-use ncmesh_sim::scenario::{Content, Scenario, ScenarioError, netjson};
+use ncmesh_sim::scenario::{Content, Position, Scenario, ScenarioError, netjson};
 use proptest::prelude::*;
 
 const SMALL: &str = r#"
@@ -61,7 +61,10 @@ fn errors_are_one_line_with_place_and_remedy() {
     let with = |more: &str| fault(&format!("{medium}{more}"));
     let cases = [
         (fault("name = \"x\"\n"), "missing field `medium`"),
-        (fault("name = 3"), "s.toml:1: invalid type: integer `3`, expected a string"),
+        (
+            fault("name = 3"),
+            "s.toml:1: `name` must be text in quotes such as \"a\", not the number `3`",
+        ),
         (fault("name = \"x\"\nnodes = [\n"), "s.toml:2: "),
         (
             fault(&medium.replace("2M", "2X")),
@@ -106,8 +109,13 @@ fn errors_are_one_line_with_place_and_remedy() {
         (with("cw_min = 2000\n"), "s.toml:3: medium timing: the contention window must"),
         (
             with("[[link]]\nfrom = \"a\"\nto = \"z\"\nloss = 0\n"),
-            "s.toml:6: no node `z`: there are a, b",
+            "s.toml:8: no node `z`: there are a, b",
         ),
+        (
+            with("[traffic]\nfrom = \"a\"\nto = \"r\"\nsize = 1\n"),
+            "s.toml:8: `to` must be a list such as [\"a\", \"b\"], not the text \"r\"",
+        ),
+        (fault(&medium.replace("bit_rate", "bitrate")), "`mtu`, `"),
         (
             with("[[link]]\nfrom = \"a\"\nto = \"b\"\nloss = 1.5\n"),
             "s.toml:6: loss 1.5: must be from 0 to 1, between two different",
@@ -379,6 +387,44 @@ fn netjson_that_is_written_is_read_back() {
         .map(|link| link["cost"].as_f64().unwrap())
         .collect();
     assert_eq!(costs, [1.0 / 0.5625, 1.0 / 0.5625, 4096.0]);
+}
+
+/// `data/daemon.json` is what a daemon writes; a test of the daemon holds it against that.
+#[test]
+fn the_graph_of_a_daemon_is_read_back_by_name_with_positions() {
+    let scenario = parse(&with_netjson("daemon.json")).unwrap();
+    let at = |x, y, z| Some(Position { x, y, z });
+    let expected = [
+        ("roof-east", at(0.0, 0.0, 0.0)),
+        ("barn", at(120.5, -40.0, 3.0)),
+        ("n7", None),
+        ("shop", at(60.0, 0.0, 0.0)),
+    ];
+    let nodes = scenario.nodes.iter().map(|node| (node.name.as_str(), node.position));
+    assert_eq!(nodes.collect::<Vec<_>>(), expected);
+    let from = scenario.node_index("roof-east").unwrap();
+    let loss = scenario.loss().loss(RadioId(from), RadioId(1));
+    assert!((loss - 0.2).abs() < 1e-12);
+}
+
+#[test]
+fn degrees_become_metres_from_the_first_node_that_has_them() {
+    let graph = |nodes: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let text = format!(r#"{{"type": "NetworkGraph", "nodes": [{nodes}], "links": []}}"#);
+        std::fs::write(directory.path().join("g.json"), text).unwrap();
+        Scenario::parse(&with_netjson("g.json"), "g.toml", directory.path())
+    };
+    let node = |id: &str, place: &str| format!(r#"{{"id": "{id}", "properties": {{{place}}}}}"#);
+    let west = node("west", r#""latitude": 60, "longitude": 179.999"#);
+    let east = node("east", r#""latitude": 60.001, "longitude": -179.999"#);
+    let scenario = graph(&format!("{west}, {east}")).unwrap();
+    let Some(Position { x, y, z }) = scenario.nodes[1].position else { panic!("no position") };
+    // A thousandth of a degree is 111.2 m to the north, and half as many to the east at 60 degrees.
+    assert!((x - 111.2).abs() < 0.1 && (y - 111.2).abs() < 0.1 && z == 0.0, "{x} {y} {z}");
+    let nowhere = node("x", r#""latitude": 91, "longitude": 0"#);
+    let error = graph(&nowhere).unwrap_err().to_string();
+    assert!(error.contains("node `x`: latitude must be"), "{error}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::stack::{Active, Transmission, slot};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{BatchSet, Geometry, Outgoing, Refusal, SendError};
 use ncmesh_engine::stream::{StreamError, StreamPacketError, UtilityConfig};
-use ncmesh_engine::topology::Topology;
+use ncmesh_engine::topology::{Profile, Topology};
 use ncmesh_engine::tunnel::{PacketError, Relaying};
 use ncmesh_engine::{
     AnyEngine, Context, Engine, FileEngine, Filled, Frame, StreamEngine, TunnelEngine, TxReport,
@@ -161,6 +161,11 @@ impl Active<'_> {
         let index = self.engine_named(scheme).ok_or(PacketError::UnknownScheme)?;
         self.with_tunnel(index, |tunnel, cx| tunnel.handle_packet(cx, to, packet))
             .ok_or(PacketError::UnknownScheme)?
+    }
+
+    /// Tells the mesh another profile from now on.
+    pub fn tell(&mut self, profile: Profile) {
+        self.stack.control.route.set_profile(profile);
     }
 
     /// Changes how this node relays, for every tunnel scheme that leaves a choice.

@@ -6,6 +6,8 @@ use ncmesh_engine::AnyEngine;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::name::{MAX_NODE_NAME, is_node_name};
 use ncmesh_engine::registry::{Registry, Settings};
+use ncmesh_engine::topology::Profile;
+use ncmesh_engine::wording::did_you_mean;
 use ncmesh_wire::{Cipher, NodeId, Salt};
 use std::ops::RangeInclusive;
 
@@ -20,6 +22,8 @@ pub struct StackConfig {
     pub node: NodeId,
     /// Its name, told to the others.
     pub name: String,
+    /// What else it tells the others of itself.
+    pub profile: Profile,
     /// Random number of this start of the node.
     pub salt: Salt,
     /// Number of this start of the node, greater than at any start before if possible.
@@ -91,7 +95,8 @@ impl StackConfig {
         // A section that belongs to no engine is a typing error, not something to pass over.
         if let Some(unknown) = self.engines.keys().find(|name| registry.entry(name).is_none()) {
             let known: Vec<&str> = registry.entries().map(|entry| entry.name).collect();
-            let problem = format!("no such engine; there are: {}", known.join(", "));
+            let question = did_you_mean(unknown, known.iter().copied());
+            let problem = format!("no such engine; there are: {}{question}", known.join(", "));
             return Err(error(unknown)(problem));
         }
         Ok(engines)

@@ -94,7 +94,7 @@ impl Stack {
             scratch: Vec::with_capacity(config.mtu),
             control: Control::new(
                 (config.link, config.route),
-                (config.node, &config.name, config.epoch, config.salt),
+                (config.node, (&config.name, config.profile), config.epoch, config.salt),
                 body,
                 now,
             ),

@@ -21,6 +21,7 @@ fn stack_with(cipher: Cipher) -> Stack {
     let config = StackConfig {
         node: NodeId(1),
         name: "n1".into(),
+        profile: Default::default(),
         salt: Salt([1; 16]),
         epoch: 1,
         seed: 1,

@@ -45,6 +45,7 @@ impl Node {
         let config = StackConfig {
             node: id,
             name: format!("n{id}"),
+            profile: Default::default(),
             salt: Salt(core::array::from_fn(|_| rng.next_u32() as u8)),
             epoch: rng.next_u64() >> 8,
             seed: rng.next_u64(),

@@ -23,5 +23,5 @@ mod site;
 
 pub use connections::Limits;
 pub use hub::{Hub, Listener};
-pub use server::{BindError, Server};
+pub use server::{BindError, Server, live};
 pub use site::{DemoError, DemoRequest, Demonstration, Offered, Recording, Site};

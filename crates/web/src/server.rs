@@ -3,7 +3,7 @@
 use crate::connections::Limits;
 use crate::files;
 use crate::guard::{self, Guard};
-use crate::hub::Listener;
+use crate::hub::{Hub, Listener};
 use crate::site::{DemoError, DemoRequest, Link, Offered, Site};
 use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
@@ -144,12 +144,16 @@ async fn offered(State(site): State<Site>) -> Json<Offered> {
 
 async fn messages(State(site): State<Site>) -> Response {
     match &site.hub {
-        Some(hub) => {
-            let keep_alive = KeepAlive::new().interval(ALIVE);
-            Sse::new(events(hub.listen())).keep_alive(keep_alive).into_response()
-        }
+        Some(hub) => live(hub),
         None => (StatusCode::NOT_FOUND, "nothing is live here\n").into_response(),
     }
+}
+
+/// Answers with the messages of a hub, as server-sent events.
+#[must_use]
+pub fn live(hub: &Hub) -> Response {
+    let keep_alive = KeepAlive::new().interval(ALIVE);
+    Sse::new(events(hub.listen())).keep_alive(keep_alive).into_response()
 }
 
 /// Returns the messages of a listener as server-sent events.

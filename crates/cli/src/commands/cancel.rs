@@ -1,8 +1,9 @@
 //! `ncmesh cancel`: ends a transfer.
 
-use crate::args::{CancelArgs, Remote};
+use crate::args::CancelArgs;
 use crate::client::Client;
 use crate::failure::{Failure, Kind};
+use crate::remote_args::Remote;
 use crate::show;
 use ncmesh_node::api::types::Started;
 use ncmesh_wire::FlowId;

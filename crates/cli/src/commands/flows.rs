@@ -4,15 +4,22 @@ use crate::failure::Failure;
 use crate::plan;
 use crate::show::{self, Table};
 use ncmesh_lab::Comparison;
-use ncmesh_sim::outcome::{FlowsOutcome, Outcome};
+use ncmesh_node::api::types::MOSTLY_CODED;
+use ncmesh_sim::outcome::{CodingOutcome, FlowOutcome, FlowsOutcome, Outcome};
+use ncmesh_sim::scenario::{Flow, Transport};
 use std::collections::BTreeMap;
 
 /// Prints the flows of a lab as a table, the coding ratios, and a line about the run.
-pub(crate) fn show(outcome: &Outcome, flows: &FlowsOutcome) -> Result<(), Failure> {
+pub(crate) fn show(
+    outcome: &Outcome,
+    flows: &FlowsOutcome,
+    planned: &[Flow],
+) -> Result<(), Failure> {
     let columns = [
         "FROM",
         "TO",
         "PROTOCOL",
+        "OFFERED",
         "KBIT/S",
         "LOSS",
         "RETRANSMITS",
@@ -21,15 +28,22 @@ pub(crate) fn show(outcome: &Outcome, flows: &FlowsOutcome) -> Result<(), Failur
         "INNOVATIVE",
     ];
     let mut table = Table::new(columns);
-    for flow in &flows.flows {
+    let mut excess = Vec::new();
+    for (flow, planned) in flows.flows.iter().zip(planned) {
+        // What a source offers beyond what its path carries is dropped where it is offered. It
+        // says nothing of the mesh.
+        let too_much = is_unpaced(planned);
+        let beyond = |loss| format!("{} to {} {}", flow.from, flow.to, percent(loss));
+        excess.extend(flow.loss.filter(|_| too_much).map(beyond));
         let innovative = 100.0 * flow.innovative as f64 / flow.heard.max(1) as f64;
         let tcp = flow.tcp.as_ref();
         table.row([
             flow.from.clone(),
             flow.to.clone(),
             flow.protocol.clone(),
+            show::or_dash(offered_bps(flow).map(|bps| format!("{:.0}", bps / 1e3))),
             format!("{:.0}", flow.throughput_bps / 1e3),
-            show::or_dash(flow.loss.map(percent)),
+            show::or_dash(flow.loss.filter(|_| !too_much).map(percent)),
             show::or_dash(tcp.map(|tcp| tcp.retransmissions.to_string())),
             milliseconds(tcp.and_then(|tcp| tcp.rtt_s)),
             milliseconds(flow.jitter_s),
@@ -37,12 +51,16 @@ pub(crate) fn show(outcome: &Outcome, flows: &FlowsOutcome) -> Result<(), Failur
         ]);
     }
     show::line(&table.to_string())?;
+    if !excess.is_empty() {
+        show::line(&format!("{EXCESS}, no losses of the mesh: {}", excess.join(", ")))?;
+    }
 
     // Coding has a line of its own: it belongs to nodes, not to flows.
     let coding = flows.coding.iter().filter(|(_, coding)| coding.coded > 0);
     let ratios = coding.filter_map(|(node, coding)| Some((node.clone(), coding.ratio?)));
     show_ratios(&ratios.collect())?;
-    for (node, coding) in &flows.coding {
+    let little = |coding: &CodingOutcome| coding.ratio.is_none_or(|ratio| ratio < MOSTLY_CODED);
+    for (node, coding) in flows.coding.iter().filter(|(_, coding)| little(coding)) {
         for why in &coding.stopped {
             show::line(&format!("{node} codes less than it could: {why}"))?;
         }
@@ -50,8 +68,22 @@ pub(crate) fn show(outcome: &Outcome, flows: &FlowsOutcome) -> Result<(), Failur
     plan::show_run(outcome)
 }
 
+/// Name of what sources that offer the channel's whole rate offer in vain.
+const EXCESS: &str = "offered beyond what the paths carry";
+
+/// Returns whether the source of a flow offers as much as the channel could carry at most.
+fn is_unpaced(flow: &Flow) -> bool {
+    flow.transport == Transport::Udp && flow.rate_bps.is_none()
+}
+
+/// Returns the rate that the source of a UDP flow offered, bit/s, if anything of it arrived.
+fn offered_bps(flow: &FlowOutcome) -> Option<f64> {
+    let loss = flow.loss.filter(|loss| *loss < 1.0)?;
+    Some(flow.throughput_bps / (1.0 - loss))
+}
+
 /// Prints the comparison of two schemes, one measure in each row.
-pub(crate) fn show_comparison(c: &Comparison) -> Result<(), Failure> {
+pub(crate) fn show_comparison(c: &Comparison, planned: &[Flow]) -> Result<(), Failure> {
     // Changes are relative, except that of the idle round-trip time, which is so small that only
     // the difference says something.
     let mut table = Table::new(["", &c.against.to_uppercase(), &c.scheme.to_uppercase(), "CHANGE"]);
@@ -59,7 +91,8 @@ pub(crate) fn show_comparison(c: &Comparison) -> Result<(), Failure> {
     let kbit_s = c.throughput_bps.map(|bps| format!("{:.0}", bps / 1e3));
     row(&mut table, "throughput, kbit/s", kbit_s, signed(c.throughput_gain));
     let less = c.loss_reduction.map(|reduction| -reduction);
-    row(&mut table, "losses", c.loss.map(percent), signed(less));
+    let name = if planned.iter().all(is_unpaced) { EXCESS } else { "losses" };
+    row(&mut table, name, c.loss.map(percent), signed(less));
     row(&mut table, "round-trip time, ms", c.rtt_s.map(milliseconds), signed(c.rtt_increase));
     let more_ms = c.idle_rtt_s[0].zip(c.idle_rtt_s[1]).map(|(a, b)| (b - a) * 1e3);
     let more_ms = show::or_dash(more_ms.map(|ms| format!("{ms:+.2} ms")));
@@ -90,4 +123,17 @@ fn percent(share: f64) -> String {
 /// Returns a time in ms, or a dash.
 fn milliseconds(seconds: Option<f64>) -> String {
     show::or_dash(seconds.map(|s| format!("{:.1}", s * 1e3)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_offered_follows_from_what_arrived() {
+        let flow = |loss| FlowOutcome { throughput_bps: 1e6, loss, ..FlowOutcome::default() };
+        assert_eq!(offered_bps(&flow(Some(0.75))), Some(4e6));
+        assert_eq!(offered_bps(&flow(Some(1.0))), None);
+        assert_eq!(offered_bps(&flow(None)), None);
+    }
 }

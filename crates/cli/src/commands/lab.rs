@@ -1,58 +1,86 @@
 //! `ncmesh lab`: runs a scenario over a mesh of real daemons.
 
 use super::flows;
+use crate::comparison::{self, Compared, Run};
 use crate::failure::{Failure, Kind};
 use crate::lab_args::{LabArgs, RunArgs};
 use crate::plan;
 use crate::progress::Progress;
-use crate::show;
+use crate::show::{self, Form};
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
-use ncmesh_engines::REGISTRY;
-use ncmesh_lab::{Comparison, EtherStatistics, Lab, LabError, LabOptions, POLL_INTERVAL};
+use ncmesh_lab::{EtherStatistics, Lab, LabError, LabOptions, POLL_INTERVAL};
 use ncmesh_sim::outcome::{LabOutcome, Outcome, ServiceOutcome};
-use ncmesh_sim::scenario::{Content, Scenario, Traffic};
-use serde::Serialize;
+use ncmesh_sim::scenario::{Content, Node, Scenario, Traffic};
+use std::cell::Cell;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 use tokio::time::Instant;
-
-/// Two runs and their comparison.
-#[derive(Serialize)]
-struct Compared {
-    comparison: Comparison,
-    runs: [Outcome; 2],
-}
 
 /// Runs the command.
 pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
+    let form = Form::of(json, args.run.json_stream);
+
     // With --compare the other scheme runs first.
     let (scenario, scheme) = plan::scenario(&args.run)?;
-    let against = args.compare.as_deref().map(|name| compared(scheme, name)).transpose()?;
+    let against = comparison::others(scheme, args.compare.as_slice())?;
     let schemes: Vec<&Entry> = against.into_iter().chain([scheme]).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-
-        // Dropping the run, here or on a signal, ends the daemons.
-        tokio::select! {
-            done = run_traffic(&scenario, &schemes, args, json) => done,
-            _ = interrupt.recv() => Err(Failure::new(Kind::Incomplete, "interrupted")),
-            _ = terminate.recv() => Err(Failure::new(Kind::Incomplete, "terminated")),
+        let holding = Holding::default();
+        let mut running = pin!(run_traffic(&scenario, &schemes, args, form, &holding));
+        loop {
+            // Dropping the run, here or on a signal, ends the daemons.
+            let why = tokio::select! {
+                done = &mut running => return done,
+                _ = interrupt.recv() => "interrupted",
+                _ = terminate.recv() => "terminated",
+            };
+            if !holding.end() {
+                return Err(Failure::new(Kind::Incomplete, why));
+            }
         }
     })
 }
 
-/// Returns the scheme to compare with. Both must be tunnel schemes.
-fn compared(scheme: &Entry, name: &str) -> Result<&'static Entry, Failure> {
-    let wrong = |message| Failure::new(Kind::Usage, message);
-    if scheme.service() != ServiceKind::Tunnel {
-        return Err(wrong(format!("--compare is for flows; {} carries none", scheme.name)));
+/// Whether the mesh is kept up after its traffic, and the user's wish to end that.
+#[derive(Default)]
+struct Holding {
+    is_on: Cell<bool>,
+    ended: Notify,
+}
+
+impl Holding {
+    /// Ends it. Returns whether the mesh was kept up: then it ends by itself.
+    fn end(&self) -> bool {
+        self.ended.notify_one();
+        self.is_on.replace(false)
     }
-    let against = REGISTRY.choose(ServiceKind::Tunnel, name).map_err(|e| wrong(e.to_string()))?;
-    Ok(against.entry)
+
+    /// Says how to talk to the nodes, and keeps the mesh up until the user ends it.
+    async fn hold(&self, lab: &mut Lab, nodes: &[Node], args: &LabArgs) -> Result<(), Failure> {
+        show::note("the mesh stays up until Ctrl-C; its nodes answer");
+        for (index, node) in nodes.iter().enumerate() {
+            let socket = lab.client(index).socket().display();
+            show::note(&format!("  ncmesh --api {socket} peers    # {}", node.name));
+            if args.web {
+                let console = ncmesh_lab::console(args.listen.listen, index)?;
+                show::note(&format!("  http://{console}/"));
+            }
+        }
+        self.is_on.set(true);
+        loop {
+            tokio::select! {
+                () = self.ended.notified() => return Ok(()),
+                () = tokio::time::sleep(POLL_INTERVAL) => lab.check()?,
+            }
+        }
+    }
 }
 
 /// Runs one scheme and prints its result, or runs two and compares them.
@@ -60,38 +88,48 @@ async fn run_traffic(
     scenario: &Scenario,
     schemes: &[&Entry],
     args: &LabArgs,
-    json: bool,
+    form: Form,
+    holding: &Holding,
 ) -> Result<(), Failure> {
     if let [scheme] = schemes {
-        let outcome = experiment(scenario, args, scheme, args.dir.clone(), json).await?;
-        return conclude(&outcome, json);
+        let run = experiment(scenario, args, scheme, args.dir.clone(), form, holding).await?;
+        let is_shown = args.hold || args.web;
+        return conclude(&run.outcome, scenario, form, is_shown);
     }
 
-    // Two runs, one after the other, so that they do not compete for the processor.
+    // One run after the other, so that they do not compete for the processor.
     let mut runs = Vec::new();
     for scheme in schemes {
         let name = |dir: &PathBuf| dir.join(format!("{}-{}", runs.len() + 1, scheme.name));
         let dir = args.dir.as_ref().map(name);
-        runs.push(experiment(scenario, args, scheme, dir, json).await?);
-        if !json {
-            runs.last().map_or(Ok(()), show_outcome)?;
+        let run = experiment(scenario, args, scheme, dir, form, holding).await?;
+        if form == Form::Text {
+            show_outcome(&run.outcome, scenario)?;
         }
+        runs.push(run);
     }
 
-    let Ok([theirs, ours]) = <[Outcome; 2]>::try_from(runs) else { return Ok(()) };
-    let Some(comparison) = Comparison::of(&ours, &theirs) else { return Ok(()) };
-    if json {
-        return show::json(&Compared { comparison, runs: [theirs, ours] });
+    let compared = Compared::of(runs);
+    if form != Form::Text {
+        return plan::show_json(form, &compared);
     }
-    flows::show_comparison(&comparison)
+    compared.show_files("in the lab")?;
+    compared.flows().iter().try_for_each(|c| flows::show_comparison(c, &scenario.flows))
 }
 
-/// Prints one run. Fails if a transfer is incomplete.
-fn conclude(outcome: &Outcome, json: bool) -> Result<(), Failure> {
-    if json {
-        show::json(outcome)?;
+/// Prints one run, unless people were shown it before. Fails if a transfer is incomplete.
+fn conclude(
+    outcome: &Outcome,
+    scenario: &Scenario,
+    form: Form,
+    is_shown: bool,
+) -> Result<(), Failure> {
+    if form != Form::Text {
+        plan::show_json(form, outcome)?;
     } else {
-        show_outcome(outcome)?;
+        if !is_shown {
+            show_outcome(outcome, scenario)?;
+        }
         if let Some(dir) = outcome.lab.as_ref().and_then(|lab| lab.dir.as_ref()) {
             show::line(&format!("the nodes' directories are in {}", dir.display()))?;
         }
@@ -100,10 +138,10 @@ fn conclude(outcome: &Outcome, json: bool) -> Result<(), Failure> {
 }
 
 /// Prints the result as tables and lines, and the processor time of daemons where it was measured.
-fn show_outcome(outcome: &Outcome) -> Result<(), Failure> {
+fn show_outcome(outcome: &Outcome, scenario: &Scenario) -> Result<(), Failure> {
     match &outcome.service {
         ServiceOutcome::Transfer(_) => plan::show_outcome(outcome),
-        ServiceOutcome::Flows(flows) => flows::show(outcome, flows),
+        ServiceOutcome::Flows(flows) => flows::show(outcome, flows, &scenario.flows),
         ServiceOutcome::Streams(streams) => {
             plan::show_outcome(outcome)?;
             let share = |(node, share): (&String, &f64)| format!("{node} {:.1} %", share * 100.0);
@@ -119,15 +157,17 @@ async fn experiment(
     args: &LabArgs,
     scheme: &Entry,
     dir: Option<PathBuf>,
-    silent: bool,
-) -> Result<Outcome, Failure> {
+    form: Form,
+    holding: &Holding,
+) -> Result<Run, Failure> {
     // Flows need a tunnel device at each of their ends, and with it root.
     let tunnel = (scheme.service() == ServiceKind::Tunnel).then(|| scheme.name.to_owned());
     let (program, max_lag) = (std::env::current_exe()?, args.max_lag);
-    let options = LabOptions { program, dir: dir.clone(), max_lag, tunnel };
+    let web = args.web.then_some(args.listen.listen);
+    let options = LabOptions { program, dir: dir.clone(), max_lag, tunnel, web };
 
     // Start the daemons. They are this program.
-    let mut progress = Progress::new(silent);
+    let mut progress = Progress::new(form);
     progress.note(&format!("starting {} daemons", scenario.nodes.len()));
     let mut lab = Lab::start(scenario, &options).await?;
     let settling = lab.settling().as_secs_f64();
@@ -136,15 +176,27 @@ async fn experiment(
         scenario.nodes.len()
     ));
 
+    let mut packets = None;
     let outcome = match &scenario.traffic {
         _ if scheme.service() == ServiceKind::Stream => {
             streams(&mut lab, &args.run, scheme, &mut progress).await?
         }
         Some(traffic) if options.tunnel.is_none() => {
-            transfer(&mut lab, scenario, scheme, traffic, args, &mut progress).await?
+            let (outcome, sent) =
+                transfer(&mut lab, scenario, scheme, traffic, args, &mut progress).await?;
+            packets = sent;
+            outcome
         }
         _ => run_flows(&mut lab, args, &mut progress).await?,
     };
+
+    // What the user does with the mesh afterwards is no part of the result.
+    if args.hold || args.web {
+        if form == Form::Text {
+            show_outcome(&outcome, scenario)?;
+        }
+        holding.hold(&mut lab, &scenario.nodes, args).await?;
+    }
 
     // The lag says how far the results can be trusted.
     let EtherStatistics { lag_mean_ns, lag_max_ns, medium, .. } = lab.stop().await?;
@@ -154,10 +206,10 @@ async fn experiment(
         frames: medium.total().frames_sent,
         dir,
     };
-    Ok(Outcome { lab: Some(lab), ..outcome })
+    Ok(Run { outcome: Outcome { lab: Some(lab), ..outcome }, packets })
 }
 
-/// Sends the scenario's file and returns the result.
+/// Sends the scenario's file and returns the result, with the packets that the file is cut into.
 async fn transfer(
     lab: &mut Lab,
     scenario: &Scenario,
@@ -165,7 +217,7 @@ async fn transfer(
     traffic: &Traffic,
     args: &LabArgs,
     progress: &mut Progress,
-) -> Result<Outcome, Failure> {
+) -> Result<(Outcome, Option<f64>), Failure> {
     lab.wait_for_routes(traffic.from, &traffic.to).await?;
     let file = file_to_send(lab, scenario, traffic)?;
 
@@ -175,7 +227,10 @@ async fn transfer(
     progress.note(&format!("sending {} as {id}", file.display()));
     follow(lab, from, &id, args.run.timeout, progress).await?;
     progress.clear();
-    Ok(lab.outcome(from, to, &id, scheme.name, &file).await?)
+    let sent = lab.transfer(from, &id).await?;
+    let packets = sent.source_packets as f64 / sent.source_redundancy;
+    let outcome = lab.outcome(from, to, &id, scheme.name, &file).await?;
+    Ok((outcome, Some(packets).filter(|packets| packets.is_finite())))
 }
 
 /// Runs the scenario's flows and returns the result.
@@ -263,6 +318,7 @@ impl From<LabError> for Failure {
             LabError::Api(e) => return e.into(),
             LabError::Scenario(_) | LabError::TooLong { .. } => Kind::Config,
             LabError::Directory(_) => Kind::File,
+            LabError::Ports(_) => Kind::Usage,
             LabError::Unreachable { .. } => Kind::Receiver,
             LabError::Flow { .. } => Kind::Incomplete,
             _ => Kind::Other,

@@ -3,6 +3,7 @@
 pub(crate) mod cancel;
 #[cfg(feature = "lab")]
 pub(crate) mod demo;
+pub(crate) mod doctor;
 #[cfg(feature = "lab")]
 pub(crate) mod flows;
 #[cfg(feature = "manual")]
@@ -13,6 +14,7 @@ pub(crate) mod lab;
 pub(crate) mod node;
 pub(crate) mod peers;
 pub(crate) mod receive;
+pub(crate) mod reload;
 #[cfg(feature = "lab")]
 pub(crate) mod replay;
 pub(crate) mod send;
@@ -20,5 +22,8 @@ pub(crate) mod send;
 pub(crate) mod simulate;
 pub(crate) mod status;
 pub(crate) mod stream;
+#[cfg(feature = "top")]
+pub(crate) mod top;
+pub(crate) mod traceroute;
 pub(crate) mod transfers;
 pub(crate) mod tunnel;

@@ -4,9 +4,12 @@ use crate::args::NodeArgs;
 use crate::failure::Failure;
 use ncmesh_node::{NodeConfig, NodeError, daemon};
 use std::io::{self, IsTerminal};
-use tracing::Level;
+#[cfg(feature = "journal")]
+use std::os::unix::fs::MetadataExt;
+use tracing::{Level, Subscriber};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
@@ -14,15 +17,39 @@ use tracing_subscriber::{Layer, fmt};
 pub(crate) fn run(args: &NodeArgs) -> Result<(), Failure> {
     // An invalid filter is ignored: a typing error in a variable must not keep a node down.
     let filter = std::env::var("NCMESH_LOG").ok().and_then(|text| text.parse().ok());
-    let lines = fmt::layer()
+    let filter = filter.unwrap_or_else(|| Targets::new().with_default(Level::INFO));
+    tracing_subscriber::registry().with(log(filter)).init();
+
+    let config = NodeConfig::read(&args.config).map_err(NodeError::from)?;
+    Ok(daemon::run(&config)?)
+}
+
+/// Returns what writes the log: lines on standard error, or entries with fields in systemd's
+/// journal where that is what standard error is.
+fn log<S>(filter: Targets) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    #[cfg(feature = "journal")]
+    if is_journal()
+        && let Ok(journal) = tracing_journald::layer()
+    {
+        return journal.with_filter(filter).boxed();
+    }
+    fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
         // Otherwise an unwritable standard error would be reported there, which panics.
         .log_internal_errors(false)
-        .with_filter(filter.unwrap_or_else(|| Targets::new().with_default(Level::INFO)));
-    tracing_subscriber::registry().with(lines).init();
+        .with_filter(filter)
+        .boxed()
+}
 
-    let config = NodeConfig::read(&args.config).map_err(NodeError::from)?;
-    Ok(daemon::run(&config)?)
+/// Returns whether standard error leads to systemd's journal: systemd says which socket does.
+#[cfg(feature = "journal")]
+fn is_journal() -> bool {
+    let stream = std::env::var("JOURNAL_STREAM").unwrap_or_default();
+    let own = std::fs::metadata("/dev/stderr");
+    own.is_ok_and(|file| stream == format!("{}:{}", file.dev(), file.ino()))
 }

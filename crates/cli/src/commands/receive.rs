@@ -1,10 +1,11 @@
 //! `ncmesh receive`: shows files as they arrive.
 
-use crate::args::{ReceiveArgs, Remote};
+use crate::args::ReceiveArgs;
 use crate::client::{Client, absolute};
 use crate::failure::{Failure, Kind};
 use crate::progress::{Progress, state_name};
-use crate::show;
+use crate::remote_args::Remote;
+use crate::show::{self, Form};
 use ncmesh_node::api::types::{Direction, Inbox, State, Transfer};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,7 +23,7 @@ pub(crate) fn run(remote: &Remote, args: &ReceiveArgs) -> Result<(), Failure> {
     let inbox = choose_inbox(&client, args.dir.as_deref())?;
     show::note(&format!("receiving into {inbox}; Ctrl-C ends the display, not the reception"));
 
-    let mut progress = Progress::new(remote.json);
+    let mut progress = Progress::new(Form::of(remote.json, false));
     loop {
         for transfer in incoming(&client)? {
             if seen.contains(&transfer.id) {

@@ -1,10 +1,11 @@
 //! `ncmesh send`: sends a file and shows its progress.
 
-use crate::args::{Remote, SendArgs};
+use crate::args::SendArgs;
 use crate::client::{Client, absolute};
 use crate::failure::{Failure, Kind};
 use crate::progress::{Progress, state_name};
-use crate::show::{self, Table};
+use crate::remote_args::Remote;
+use crate::show::{self, Form, Table};
 use ncmesh_node::api::types::{All, Recipients, SendRequest, Started, State, Transfer};
 use std::time::{Duration, Instant};
 
@@ -55,7 +56,7 @@ fn follow(
     silent: bool,
 ) -> Result<Transfer, Failure> {
     let started = Instant::now();
-    let mut progress = Progress::new(silent);
+    let mut progress = Progress::new(Form::of(silent, false));
     loop {
         let transfer = client.transfer(id)?;
         progress.show_receivers(&transfer);

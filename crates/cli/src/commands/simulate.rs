@@ -1,16 +1,20 @@
 //! `ncmesh simulate`: runs a scenario in virtual time.
 
+use super::flows;
+use crate::comparison::{self, Compared, Run};
 use crate::failure::{Failure, Kind};
 use crate::lab_args::SimulateArgs;
 use crate::plan;
 use crate::progress::Progress;
-use crate::show;
+use crate::show::{self, Form};
 use crate::traces;
 use crate::web;
+use ncmesh_engine::registry::Entry;
 use ncmesh_engine::time::Duration;
+use ncmesh_node::api::types::Receiver;
 use ncmesh_sim::outcome::TraceOutcome;
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{RunError, Simulation, SimulationConfig, Spent, Step};
+use ncmesh_sim::{Observer, RunError, SimulationConfig, Spent, Stage, Step};
 use ncmesh_stack::Stack;
 use std::ops::ControlFlow;
 
@@ -19,6 +23,7 @@ const NEVER: Duration = Duration::from_secs(1000 * 365 * 86_400);
 
 /// Runs the command.
 pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
+    let form = Form::of(json, args.run.json_stream);
     // Both options are short forms of overrides, and are checked as such.
     if let Some(seed) = args.seed {
         args.run.set.push(format!("seed={seed}"));
@@ -28,6 +33,7 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     }
 
     let (scenario, scheme) = plan::scenario(&args.run)?;
+    let others = comparison::others(scheme, &args.compare)?;
     let mut config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
     config.time_parts = args.time_parts;
     let mut observers = traces::observers(&args.traces, &scenario, &config, scheme.name)?;
@@ -35,32 +41,81 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
     observers.extend(shown.observer(&scenario, &config, scheme.name));
     let limit = args.run.timeout.unwrap_or(NEVER);
 
-    // The simulation belongs to the run, so the time of its parts is copied while it is there.
-    let mut progress = Progress::new(json);
-    let mut spent = None;
-    let show = |step: &Step<'_>| {
-        show_progress(&mut progress, &scenario, step.sim);
-        spent = step.sim.time_spent().cloned();
-        ControlFlow::Continue(())
-    };
-    let outcome = ncmesh_sim::run(&scenario, config, scheme.name, limit, observers, show)?;
+    // The other schemes run first, so that the scheme itself is what is seen last.
+    let mut runs = Vec::new();
+    for other in others {
+        show::note(&format!("simulating {}", other.name));
+        let config = SimulationConfig::from_scenario(&scenario).map_err(RunError::from)?;
+        runs.push(simulate(&scenario, config, other, limit, Vec::new(), form)?.0);
+    }
+    if !runs.is_empty() {
+        show::note(&format!("simulating {}", scheme.name));
+    }
+    let (run, spent) = simulate(&scenario, config, scheme, limit, observers, form)?;
 
-    // Progress and times go to standard error, so that the result can be piped.
-    progress.clear();
+    // Times go to standard error, so that the result can be piped.
     if let Some(spent) = &spent {
         show::note(&parts(spent));
     }
-    if json {
-        show::json(&outcome)?;
-    } else {
+    let outcome = run.outcome.clone();
+    if form == Form::Text {
         plan::show_outcome(&outcome)?;
         if let Some(TraceOutcome { seed, sealed, trace_hash, events }) = &outcome.trace {
             let unsealed = if *sealed { "" } else { "; not encrypted" };
             show::line(&format!("seed {seed}{unsealed}; trace of {events} events: {trace_hash}"))?;
         }
     }
+    if runs.is_empty() {
+        if form != Form::Text {
+            plan::show_json(form, &outcome)?;
+        }
+    } else {
+        runs.push(run);
+        show_comparison(&Compared::of(runs), &scenario, form)?;
+    }
     shown.finish(&scenario.name, scheme.name)?;
     outcome.transfer().map_or(Ok(()), plan::verdict)
+}
+
+/// Prints how schemes compare.
+fn show_comparison(compared: &Compared, scenario: &Scenario, form: Form) -> Result<(), Failure> {
+    if form != Form::Text {
+        return plan::show_json(form, compared);
+    }
+    show::line("")?;
+    compared.show_files("simulated")?;
+    compared.flows().iter().try_for_each(|c| flows::show_comparison(c, &scenario.flows))
+}
+
+/// Runs one scheme. Returns the run, and the time of its parts if the configuration asks for it.
+fn simulate(
+    scenario: &Scenario,
+    config: SimulationConfig,
+    scheme: &'static Entry,
+    limit: Duration,
+    observers: Vec<Box<dyn Observer>>,
+    form: Form,
+) -> Result<(Run, Option<Spent>), Failure> {
+    // The simulation belongs to the run, so what is needed of it is copied while it is there.
+    let mut progress = Progress::new(form);
+    let (mut spent, mut packets) = (None, None);
+    let show = |step: &Step<'_>| {
+        show_progress(&mut progress, scenario, step);
+        spent = step.sim.time_spent().cloned();
+        packets = packets.or_else(|| packets_of(step));
+        ControlFlow::Continue(())
+    };
+    let outcome = ncmesh_sim::run(scenario, config, scheme.name, limit, observers, show)?;
+    progress.clear();
+    Ok((Run { outcome, packets }, spent))
+}
+
+/// Returns how many packets the file is cut into, once its source has sent some.
+fn packets_of(step: &Step<'_>) -> Option<f64> {
+    let Stage::Transfer { from } = step.stage else { return None };
+    let transfers = step.sim.host(from).stack()?.transfers();
+    let sent = transfers.first().filter(|transfer| transfer.source_redundancy > 0.0)?;
+    Some(sent.source_packets as f64 / sent.source_redundancy)
 }
 
 /// Returns a table of the time that each part took.
@@ -83,14 +138,28 @@ fn parts(spent: &Spent) -> String {
     table.to_string()
 }
 
-/// Shows the receivers of the file transfer, as its source sees them.
-fn show_progress(progress: &mut Progress, scenario: &Scenario, s: &Simulation) {
-    let from = scenario.traffic.as_ref().map(|traffic| s.host(traffic.from));
-    let stack = from.and_then(|host| host.stack());
+/// Shows the receivers of the file transfer, as its source sees them, or how much of the time of
+/// flows and streams is over.
+fn show_progress(progress: &mut Progress, scenario: &Scenario, step: &Step<'_>) {
+    let stack = match step.stage {
+        Stage::Measuring => return,
+        Stage::Timed { .. } => return progress.show_share("simulated", step.share()),
+        Stage::Transfer { from } => step.sim.host(from).stack(),
+    };
     for transfer in stack.into_iter().flat_map(Stack::transfers) {
         for r in &transfer.receivers {
-            let name = &scenario.nodes[usize::from(r.node.0) - 1].name;
-            progress.show_receiver(name, r.state.into(), r.bytes, transfer.size);
+            let until = r.finished.unwrap_or_else(|| step.sim.now());
+            let seconds = (until - transfer.started).as_secs_f64();
+            let receiver = Receiver {
+                id: r.node.0,
+                name: scenario.nodes[usize::from(r.node.0) - 1].name.clone(),
+                state: r.state.into(),
+                reason: None,
+                bytes: r.bytes,
+                seconds,
+                kbit_s: r.bytes as f64 * 8.0 / 1e3 / seconds.max(1e-3),
+            };
+            progress.show_receiver(&receiver, transfer.size);
         }
     }
 }

@@ -1,15 +1,23 @@
 //! `ncmesh status`: shows the node's state.
 
-use crate::args::Remote;
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::remote_args::{Remote, WatchArgs};
 use crate::show;
+use crate::watch::watch;
 use ncmesh_node::api::types::{Coding, Flow, KeptParts, Status, Stream, Traffic, Tunnel};
 use std::collections::BTreeMap;
 
+/// Resource of the daemon that the command shows.
+const PATH: &str = "/v1/status";
+
 /// Runs the command.
-pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
-    let status: Status = Client::new(remote)?.read("/v1/status")?;
+pub(crate) fn run(remote: &Remote, args: &WatchArgs) -> Result<(), Failure> {
+    let client = Client::new(remote)?;
+    if args.watch {
+        return watch(&client, remote.json, PATH, text);
+    }
+    let status: Status = client.read(PATH)?;
     if remote.json { show::json(&status) } else { show::line(&text(&status)) }
 }
 

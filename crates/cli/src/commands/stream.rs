@@ -1,27 +1,27 @@
 //! `ncmesh stream`: sends, receives, lists and stops live streams.
 
-use crate::args::Remote;
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::remote_args::Remote;
 use crate::show::{self, Table};
 use crate::stream_args::{StreamCommand, StreamReceiveArgs, StreamSendArgs};
+use crate::watch::Interrupts;
 use ncmesh_node::api::types::{JoinedGroup, Stream, StreamQueue};
 use ncmesh_node::stream::{ReceiveStream, SendStream};
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::sleep;
 
 /// Time between two requests for the streams.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the command.
-pub(crate) fn run(remote: &Remote, command: StreamCommand) -> Result<(), Failure> {
-    let client = Client::new(remote)?;
+pub(crate) fn run(before: Remote, command: StreamCommand) -> Result<(), Failure> {
+    let json = before.json;
+    let client = |remote: Remote| Client::new(&remote.or(before));
     match command {
-        StreamCommand::Send(args) => send(&client, remote.json, args),
-        StreamCommand::Receive(args) => receive(&client, remote.json, args),
-        StreamCommand::List => list(&client, remote.json),
-        StreamCommand::Stop(args) => stop(&client, remote.json, &args.group),
+        StreamCommand::Send(c) => send(&client(c.remote)?, json, c.args),
+        StreamCommand::Receive(c) => receive(&client(c.remote)?, json, c.args),
+        StreamCommand::List(c) => list(&client(c.remote)?, json),
+        StreamCommand::Stop(c) => stop(&client(c.remote)?, json, &c.args.group),
     }
 }
 
@@ -77,7 +77,8 @@ fn watch(
 ) -> Result<(), Failure> {
     let mut before: Vec<Stream> = Vec::new();
     let mut waiting = false;
-    while !interrupted(client)? {
+    let mut interrupts = Interrupts::new(client)?;
+    while !interrupts.within(client, POLL_INTERVAL) {
         let all: Vec<Stream> = client.read("/v1/streams")?;
         let of_group: Vec<Stream> = all.into_iter().filter(|s| s.group == group).collect();
 
@@ -102,19 +103,6 @@ fn watch(
         before = of_group;
     }
     Ok(())
-}
-
-/// Waits for one interval. Returns whether the user interrupted it.
-fn interrupted(client: &Client) -> Result<bool, Failure> {
-    client.block_on(async {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        Ok(tokio::select! {
-            () = sleep(POLL_INTERVAL) => false,
-            _ = interrupt.recv() => true,
-            _ = terminate.recv() => true,
-        })
-    })
 }
 
 /// Returns a line about a stream that this node sends. `last` is its state at the line before.

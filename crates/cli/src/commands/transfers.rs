@@ -1,10 +1,12 @@
 //! `ncmesh transfers`: shows the transfers of a node.
 
-use crate::args::{Remote, TransfersArgs};
+use crate::args::TransfersArgs;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::progress::{Progress, state_name};
-use crate::show::{self, Table};
+use crate::remote_args::Remote;
+use crate::show::{self, Form, Table};
+use crate::watch::Interrupts;
 use ncmesh_node::api::types::{Direction, State, Transfer};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,10 +17,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// Runs the command.
 pub(crate) fn run(remote: &Remote, args: &TransfersArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
-    match (args.watch, remote.json) {
-        (true, false) => return watch(&client),
-        (true, true) => return watch_json(&client),
-        (false, _) => {}
+    if args.json_stream || args.watch && remote.json {
+        return watch_json(&client);
+    }
+    if args.watch {
+        return watch(&client);
     }
     let transfers: Vec<Transfer> = client.read("/v1/transfers")?;
     if remote.json {
@@ -30,21 +33,25 @@ pub(crate) fn run(remote: &Remote, args: &TransfersArgs) -> Result<(), Failure> 
     show::line(&table(&transfers))
 }
 
-/// Shows progress until the command is killed or the daemon ends.
+/// Shows progress until the command is interrupted or the daemon ends.
 fn watch(client: &Client) -> Result<(), Failure> {
-    let mut progress = Progress::new(false);
+    let mut progress = Progress::new(Form::Text);
+    let mut interrupts = Interrupts::new(client)?;
     loop {
         let transfers: Vec<Transfer> = client.read("/v1/transfers")?;
         for transfer in &transfers {
             progress.show_transfer(transfer);
         }
-        std::thread::sleep(POLL_INTERVAL);
+        if interrupts.within(client, POLL_INTERVAL) {
+            return Ok(());
+        }
     }
 }
 
 /// Prints a line for each transfer and for each of its changes.
 fn watch_json(client: &Client) -> Result<(), Failure> {
     let mut shown = BTreeMap::new();
+    let mut interrupts = Interrupts::new(client)?;
     loop {
         let transfers: Vec<Transfer> = client.read("/v1/transfers")?;
         for transfer in transfers {
@@ -60,7 +67,9 @@ fn watch_json(client: &Client) -> Result<(), Failure> {
             }
             shown.insert(transfer.id, now);
         }
-        std::thread::sleep(POLL_INTERVAL);
+        if interrupts.within(client, POLL_INTERVAL) {
+            return Ok(());
+        }
     }
 }
 

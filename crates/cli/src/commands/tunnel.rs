@@ -1,8 +1,9 @@
 //! `ncmesh tunnel`: changes the scheme and the relay mode.
 
-use crate::args::{Remote, TunnelArgs};
+use crate::args::TunnelArgs;
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::remote_args::Remote;
 use crate::show;
 use ncmesh_node::api::types::TunnelChange;
 

@@ -1,10 +1,12 @@
 //! The command without a mesh: wrong usage, wrong configuration, no daemon.
 
 use crate::support::{KEY, TIMEOUT, assert_fails, closed_pipe, ncmesh, run, wait_until};
+use ncmesh_node::api::client::ApiClient;
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::{Command, Stdio};
 
@@ -20,8 +22,50 @@ fn without_a_daemon_it_says_how_to_start_one() {
 fn wrong_usage_is_told_before_anything_is_tried() {
     assert_fails(&run(&["cancel", "7"]), 2, &["3-09ab12ff"]);
     assert_fails(&run(&["send", "x", "--to", "all,n2"]), 2, &["stands alone"]);
+    assert_fails(&run(&["simulate", "buildng.toml"]), 3, &["did you mean `building`?"]);
+    let misspelled = run(&["simulate", "building", "--from", "n1"]);
+    assert_fails(&misspelled, 6, &["no node `n1`", "did you mean `n01`?"]);
     assert_eq!(run(&["send", "x"]).status.code(), Some(2));
     assert_eq!(run(&["frobnicate"]).status.code(), Some(2));
+}
+
+#[test]
+fn only_commands_that_talk_to_a_daemon_name_one() {
+    let alone = ["node", "keygen", "lab", "simulate", "replay", "demo", "completions", "man"];
+    for command in alone {
+        let help = String::from_utf8(run(&[command, "--help"]).stdout).unwrap();
+        assert!(!help.contains("--api") && !help.contains("SOCKET"), "{command}: {help}");
+    }
+    for command in [&["peers"][..], &["stream", "list"], &["send"]] {
+        let help = String::from_utf8(run(&[command, &["--help"]].concat()).stdout).unwrap();
+        assert!(help.contains("--api") && help.contains("--config"), "{command:?}: {help}");
+    }
+    assert_fails(&run(&["--config", "node.toml", "keygen"]), 2, &["--config", "leave it out"]);
+}
+
+#[test]
+fn a_configuration_says_where_its_daemon_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    let asked = |text: &str, more: &[&str], variable: &str| {
+        fs::write(&file, text).unwrap();
+        let mut command = ncmesh();
+        command.env("NCMESH_API", variable).args(["peers", "--config"]).arg(&file).args(more);
+        command.output().unwrap()
+    };
+
+    // The key is none of a client's business.
+    let state = "[node]\nstate_dir = \"state\"\nkey_file = \"/nonexistent\"\n";
+    let its = |name: &str| dir.path().join(name).display().to_string();
+    assert_fails(&asked(state, &[], "/from/env"), 4, &[&its("state/api.sock")]);
+    let socket = format!("{state}[api]\nsocket = \"own.sock\"\n");
+    assert_fails(&asked(&socket, &[], "/from/env"), 4, &[&its("own.sock")]);
+    assert_fails(&asked(&socket, &["--api", "/from/api"], "/from/env"), 4, &["/from/api"]);
+    assert_fails(&asked("[node]\nstate_dir = 7\n", &[], ""), 3, &["node.toml:2:"]);
+    let absent = run(&["status", "--config", "/nonexistent.toml"]);
+    assert_fails(&absent, 3, &["/nonexistent.toml", "cannot be read"]);
+    let from_env = ncmesh().env("NCMESH_API", "/from/env").arg("status").output().unwrap();
+    assert_fails(&from_env, 4, &["/from/env"]);
 }
 
 #[test]
@@ -85,9 +129,30 @@ fn a_daemon_outlives_its_log() {
     let socket = dir.path().join("state/api.sock");
     wait_until("the daemon is up", || UnixStream::connect(&socket).is_ok());
     let id = daemon.id().to_string();
-    assert!(run(&["status", "--api", socket.to_str().unwrap()]).status.success());
+    let config = dir.path().join("node.toml");
+    assert!(run(&["status", "--config", config.to_str().unwrap()]).status.success());
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert_eq!(daemon.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn without_a_journal_the_log_stays_on_standard_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, file) = (dir.path().join("log"), dir.path().join("node.toml"));
+    let config = format!(
+        "[node]\nid = 6\nkey = \"{KEY}\"\n[radio]\nkind = \"udp\"\ninterface = \"nope9\"\n"
+    );
+    fs::write(&file, config).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let stderr = File::create(&log).unwrap();
+    let place = stderr.metadata().unwrap();
+    // systemd names standard error's socket, but nobody listens for entries in a container.
+    let stream = format!("{}:{}", place.dev(), place.ino());
+    let mut node = ncmesh();
+    node.args(["node", "--config"]).arg(&file).env("JOURNAL_STREAM", stream);
+    assert_eq!(node.stderr(stderr).status().unwrap().code(), Some(3));
+    let text = fs::read_to_string(log).unwrap();
+    assert!(text.contains("WARN") && text.contains("chmod 600"), "{text}");
 }
 
 #[test]
@@ -154,4 +219,95 @@ fn a_supervisor_is_told_and_the_group_may_use_the_socket() {
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert_eq!(told(), "STOPPING=1\n");
     assert!(daemon.wait().unwrap().success());
+}
+
+#[test]
+fn a_state_is_shown_again_until_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    let config = format!(
+        "[node]\nid = 4\nkey = \"{KEY}\"\nstate_dir = \"state\"\n[radio]\nkind = \"udp\"\n\
+         interface = \"lo\"\nport = 17118\nbroadcast = \"127.255.255.255\"\n"
+    );
+    fs::write(&file, config).unwrap();
+    let mut daemon = ncmesh();
+    let mut daemon = daemon.args(["node", "--config"]).arg(&file).spawn().unwrap();
+    let socket = dir.path().join("state/api.sock");
+    wait_until("the daemon is up", || UnixStream::connect(&socket).is_ok());
+
+    // What `ncmesh top` reads; it draws on a terminal only.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut messages = ApiClient::new(socket).follow("/v1/messages").await.unwrap();
+        for kind in ["meta", "key", "tick"] {
+            let message = messages.next().await.unwrap().unwrap();
+            assert!(message.starts_with(&format!("{{\"type\":\"{kind}\"")), "{message}");
+        }
+    });
+    let top = run(&["top", "--config", file.to_str().unwrap()]);
+    assert_fails(&top, 2, &["on a terminal", "--watch"]);
+
+    // Into a pipe, one after the other.
+    for (args, each) in [
+        (&["status", "--watch"][..], "node       n04"),
+        (&["status", "--watch", "--json"], "\"id\":4,"),
+        (&["peers", "--watch"], "no other node"),
+    ] {
+        let mut watch = ncmesh();
+        watch.args(args).arg("--config").arg(&file).stdout(Stdio::piped());
+        let mut watch = watch.spawn().unwrap();
+        let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+        let shown = lines.map(Result::unwrap).filter(|line| line.contains(each)).take(2);
+        assert_eq!(shown.count(), 2, "{args:?}");
+        let id = watch.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        assert_eq!(watch.wait().unwrap().code(), Some(0), "{args:?}");
+    }
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+}
+
+#[test]
+fn a_report_has_everything_but_the_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("node.toml");
+    let write = |key: &str| {
+        let config = format!(
+            "[node]\nid = 5\n{key}\nstate_dir = \"state\"\n[radio]\nkind = \"udp\"\n\
+             interface = \"lo\"\nport = 17119\nbroadcast = \"127.255.255.255\"\n"
+        );
+        fs::write(&file, config).unwrap();
+    };
+    let report = |more: &[&str]| {
+        let output = ncmesh().args(["doctor", "--config"]).arg(&file).args(more).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let all = format!("{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(!all.to_lowercase().contains(&KEY[..16]), "{all}");
+        text
+    };
+
+    // Without a daemon the report says so.
+    write(&format!("key = \"{KEY}\""));
+    let text = report(&[]);
+    for part in ["## version", "## interfaces", "lo: ", "id = 5", "<removed>", "no daemon answers"]
+    {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+
+    // Wherever the key is: in a comment, in a name that is no name, in a file that is no TOML.
+    write(&format!("key = \"{KEY}\" # {KEY}\nname = \"{KEY}\""));
+    report(&[]);
+    write(&format!("key = {KEY}"));
+    assert!(report(&[]).contains("is not TOML"));
+    fs::write(dir.path().join("network.key"), KEY).unwrap();
+    write("key_file = \"network.key\"");
+    let mut daemon = ncmesh();
+    let mut daemon = daemon.args(["node", "--config"]).arg(&file).spawn().unwrap();
+    let socket = dir.path().join("state/api.sock");
+    wait_until("the daemon is up", || UnixStream::connect(&socket).is_ok());
+    let json: serde_json::Value = serde_json::from_str(&report(&["--json"])).unwrap();
+    assert_eq!((&json["status"]["name"], &json["peers"]), (&"n05".into(), &serde_json::json!([])));
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
 }

@@ -4,6 +4,8 @@ use crate::support::{TURN, contents, scenario_file};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engines::REGISTRY;
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -130,6 +132,9 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         fails(&output(&["--send", "/tmp"]), 5, "/tmp is not a regular file");
         fails(&output(&["--send", hidden.to_str().unwrap()]), 5, "rename it");
         fails(&output(&["--scheme", "x"]), 2, "there are: auto, cascade, pacifier");
+        fails(&output(&["--scheme", "cascde"]), 2, "did you mean `cascade`?");
+        fails(&output(&["--set", "traffic=7"]), 3, "`traffic` must be a table");
+        fails(&output(&["--set", "mediun.phy=802.11a"]), 3, "did you mean `medium`?");
         fails(&output(&["--set", "medium.bit_rate=0"]), 3, "bit_rate");
         fails(&output(&["--set", "traffic.size=90000GB"]), 3, "up to 4 GB");
         let error = "override `protocol.pacifier.knob=7`: [protocol.pacifier] knob = 7: allowed is";
@@ -145,9 +150,9 @@ fn settings_of_protocols_are_blamed_on_their_line() {
     let lines = pair.lines().count();
     for (section, setting, problem) in [
         ("pacifier", "knob = 5", "knob = 5: allowed is 0 to 1"),
-        ("pacifier", "knbo = 5", "unknown field `knbo`"),
+        ("pacifier", "knbo = 5", "unknown field `knbo`, expected one of"),
         ("pacifier", "variant = \"x\"", "unknown variant `x`"),
-        ("link", "hello_s = \"x\"", "invalid type: string \"x\""),
+        ("link", "hello_s = \"x\"", "`hello_s` must be a number such as 0.5, not the text \"x\""),
     ] {
         let text = format!("{pair}\n[protocol.{section}]\n{setting}\n");
         std::fs::write(&file, text).unwrap();
@@ -193,4 +198,80 @@ fn a_simulation_is_repeated_frame_for_frame() {
     assert_eq!(first, again);
     assert_ne!(first["trace_hash"], other["trace_hash"]);
     assert_eq!(first["receivers"][0]["verified"], true);
+}
+
+#[test]
+fn schemes_are_compared_by_what_a_file_took() {
+    let compare = |more: &[&str]| {
+        let quick = ["--set", "traffic.size=100kB"];
+        ncmesh("simulate", "pair.toml", &[&quick, more].concat()).output().unwrap()
+    };
+    let result = json(&compare(&["--compare", "pacifier,more", "--json"]));
+    let schemes = ["pacifier", "more", "cascade"];
+    for (i, scheme) in schemes.into_iter().enumerate() {
+        let (measures, run) = (&result["comparison"][i], &result["runs"][i]);
+        assert_eq!((&measures["scheme"], &run["scheme"]), (&scheme.into(), &scheme.into()));
+        assert_eq!(measures["last_s"], run["receivers"][0]["seconds"]);
+        assert_eq!(measures["mean_s"], measures["last_s"], "there is one receiver");
+        // The file crosses one link.
+        let each = measures["transmissions_per_packet"].as_f64().unwrap();
+        assert!((1.0..4.0).contains(&each), "{scheme}: {each}");
+    }
+
+    let output = compare(&["--compare", "all"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("TRANSMISSIONS PER PACKET") && text.contains("etx_unicast"), "{text}");
+    assert!(text.contains("simulated: cascade takes"), "{text}");
+    fails(&compare(&["--compare", "cascade"]), 2, "the scheme itself");
+    fails(&compare(&["--compare", "pacifer"]), 2, "did you mean `pacifier`?");
+    let streams = ncmesh("simulate", "stream.toml", &["--compare", "all"]).output().unwrap();
+    fails(&streams, 2, "for files and flows");
+}
+
+#[test]
+fn steps_of_a_run_are_lines_of_json() {
+    let lines = |scenario: &str, more: &[&str]| -> Vec<Value> {
+        let quiet = ncmesh("simulate", scenario, more).arg("--json-stream").output().unwrap();
+        assert!(quiet.status.success() && quiet.stderr.is_empty(), "{quiet:?}");
+        let text = String::from_utf8(quiet.stdout).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    for (scenario, scheme, step) in
+        [("pair.toml", "cascade", "receiver"), ("cross.toml", "braid", "share")]
+    {
+        let all = lines(scenario, &["--scheme", scheme]);
+        let (result, steps) = all.split_last().unwrap();
+        assert_eq!((&result["event"], &result["scheme"]), (&"result".into(), &scheme.into()));
+        assert!(steps.len() > 1 && steps.iter().all(|line| line["event"] == step), "{steps:?}");
+    }
+}
+
+#[test]
+fn a_mesh_that_is_held_can_be_talked_to() {
+    let _turn = TURN.blocking_lock();
+    let more = ["--hold", "--web", "--listen", "127.0.0.1:17190", "--set", "traffic.size=10kB"];
+    let all = [&QUICK[..], &more, &["--max-lag", "20", "--scheme", "cascade"]].concat();
+    let mut lab = ncmesh("lab", "pair.toml", &all);
+    let mut lab = lab.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+
+    // The lines that it prints are those to type.
+    let mut said = BufReader::new(lab.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = said.find(|line| line.contains("--api")).unwrap();
+    let words: Vec<&str> = line.split('#').next().unwrap().split_whitespace().collect();
+    assert_eq!(words[0], "ncmesh");
+    let peers = Command::new(env!("CARGO_BIN_EXE_ncmesh")).args(&words[1..]).output().unwrap();
+    assert!(String::from_utf8(peers.stdout).unwrap().contains("b     2"));
+    assert_eq!(said.next().unwrap().trim(), "http://127.0.0.1:17190/");
+    assert!(said.next().unwrap().ends_with("# b"));
+    assert_eq!(said.next().unwrap().trim(), "http://127.0.0.1:17191/");
+    TcpStream::connect("127.0.0.1:17191").unwrap();
+
+    let id = lab.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let output = lab.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "an interrupt is the end that is asked for");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.matches("VERIFIED").count(), 1, "{text}");
+    let ports = ["--web", "--listen", "127.0.0.1:65535"];
+    fails(&ncmesh("lab", "pair.toml", &ports).output().unwrap(), 2, "not enough ports");
 }

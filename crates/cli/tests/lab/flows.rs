@@ -61,6 +61,7 @@ pub(crate) fn options(scheme: &str) -> LabOptions {
         // The test is about what arrives, not when: a busy machine may lag.
         max_lag: Duration::from_secs(20),
         tunnel: Some(scheme.into()),
+        web: None,
     }
 }
 
@@ -245,7 +246,7 @@ fn one_command_compares_two_schemes() {
     let output = compare("xor", "forward");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let comparison = &outcome["comparison"];
+    let comparison = &outcome["comparison"][0];
     let names = (&comparison["scheme"], &comparison["against"]);
     assert_eq!(names, (&"xor".into(), &"forward".into()));
     assert_eq!((&outcome["runs"][0]["scheme"], &outcome["runs"][1]["scheme"]), (names.1, names.0));

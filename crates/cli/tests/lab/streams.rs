@@ -40,6 +40,7 @@ fn options() -> LabOptions {
         // The test is about what arrives, not when: a busy machine may lag.
         max_lag: Duration::from_secs(20),
         tunnel: None,
+        web: None,
     }
 }
 

@@ -45,8 +45,13 @@ impl Building {
         }
         let program = env!("CARGO_BIN_EXE_ncmesh").into();
         // The test is about what arrives, not when: a busy machine may lag.
-        let options =
-            LabOptions { program, dir: None, max_lag: Duration::from_secs(20), tunnel: None };
+        let options = LabOptions {
+            program,
+            dir: None,
+            max_lag: Duration::from_secs(20),
+            tunnel: None,
+            web: None,
+        };
         let traffic = scenario.traffic.clone().unwrap();
         let mut lab = Lab::start(&scenario, &options).await.unwrap();
         lab.wait_for_routes(traffic.from, &traffic.to).await.unwrap();

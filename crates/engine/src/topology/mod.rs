@@ -12,12 +12,14 @@
 
 mod graph;
 mod paths;
+mod profile;
 
 use graph::{Direction, Graph};
 use litemap::LiteMap;
 use ncmesh_wire::NodeId;
 use paths::Cache;
 pub use paths::Paths;
+pub use profile::{FARTHEST_M, Position, Profile};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -75,6 +77,8 @@ pub struct LinkState {
     pub base: u32,
     /// Name of the node.
     pub name: String,
+    /// What it tells of itself besides.
+    pub profile: Profile,
     /// The links to it.
     pub hears: Links,
 }
@@ -124,7 +128,10 @@ impl Topology {
         let mut topology = Self { unheard_count: true, ..Self::default() };
         for (node, hears) in (1..=u16::MAX).map(NodeId).zip(hears) {
             let name = format!("n{node}");
-            topology.learn(node, LinkState { version: (0, 1), base: 1, name, hears });
+            topology.learn(
+                node,
+                LinkState { version: (0, 1), base: 1, name, hears, ..Default::default() },
+            );
         }
         topology
     }

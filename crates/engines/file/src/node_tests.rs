@@ -15,6 +15,7 @@ fn stack() -> Stack {
     let config = StackConfig {
         node: NodeId(1),
         name: "n1".into(),
+        profile: Default::default(),
         salt: Salt([1; 16]),
         epoch: 1,
         seed: 1,
@@ -87,7 +88,8 @@ fn a_source_that_restarts_is_refused_again_when_the_table_is_full() {
     let mut topology = Topology::new(0.05);
     for (node, heard) in [(1, 2), (2, 1)] {
         let hears = Links::from_iter([(NodeId(heard), 1.0)]);
-        let state = LinkState { version: (0, 1), base: 1, name: "x".into(), hears };
+        let state =
+            LinkState { version: (0, 1), base: 1, name: "x".into(), hears, ..Default::default() };
         topology.learn(NodeId(node), state);
     }
     stack.pin_topology(topology.into());

@@ -168,6 +168,7 @@ impl Node {
         let config = StackConfig {
             node: NodeId(id),
             name: format!("n{id}"),
+            profile: Default::default(),
             salt: Salt([1; 16]),
             epoch: 1,
             seed: 1,

@@ -9,6 +9,9 @@ use serde::Deserialize;
 pub struct Mc2Config {
     /// Paths of each flow, the best by product of delivery probabilities. 1 to 8; default 4.
     pub paths: usize,
+    /// Gain over the best path that the link state must promise before further paths are used, as a
+    /// share. 0 uses them always. 0 to 10; default 0.1.
+    pub least_gain: f64,
     /// Most packets of a generation. Larger ones cost a longer coding vector in every frame. 1 to
     /// 128; default 32.
     pub generation: u8,
@@ -32,6 +35,7 @@ impl Default for Mc2Config {
     fn default() -> Self {
         Self {
             paths: 4,
+            least_gain: 0.1,
             generation: 32,
             k: 3.0,
             queue: 64,
@@ -53,6 +57,9 @@ impl Mc2Config {
         };
         if !(1..=8).contains(&self.paths) {
             return wrong("paths", self.paths.to_string(), "1 to 8");
+        }
+        if !(0.0..=10.0).contains(&self.least_gain) {
+            return wrong("least_gain", self.least_gain.to_string(), "0 to 10");
         }
         if !(1..=MAX_GENERATION_SIZE).contains(&self.generation) {
             return wrong("generation", self.generation.to_string(), "1 to 128 packets");

@@ -5,12 +5,13 @@
 
 use crate::ID;
 use crate::channel_access::ChannelAccess;
+use crate::choice::PathChoice;
 use crate::config::Mc2Config;
 use crate::credits::Candidate;
 use crate::flow::Flow;
 use crate::frame::{Data, GenerationHeader, REPORT, REQUEST, Report, Request};
 use crate::generation::GenerationShape;
-use crate::paths::{MAX_NODES, PathSet};
+use crate::paths::MAX_NODES;
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::bounded::{IDLE, MAX_FLOWS, make_room};
@@ -67,6 +68,15 @@ impl Mc2 {
     /// Returns the length of a combination that fits a frame with the longest header, bytes.
     fn symbol_size(&self, mtu: usize) -> usize {
         mtu.saturating_sub(GenerationHeader::max_len(MAX_NODES, self.config.generation))
+    }
+
+    /// Returns how this node chooses the paths of the flows that begin here.
+    fn path_choice(&self) -> PathChoice {
+        PathChoice {
+            most: self.config.paths,
+            least_gain: self.config.least_gain,
+            needs_reports: self.needs_reports,
+        }
     }
 
     // ---- frames
@@ -170,15 +180,10 @@ impl Mc2 {
     /// Moves the flows that begin here to the best paths of the present mesh. A flow without any
     /// keeps those it has.
     fn reroute(&mut self, cx: &Context<'_>) {
+        let choice = self.path_choice();
         for flow in self.flows.values_mut().filter(|flow| flow.ingress.is_some()) {
             let FlowInstance { source, destination, .. } = flow.instance;
-            let best = PathSet::best(
-                cx.topology,
-                source,
-                destination,
-                self.config.paths,
-                self.needs_reports,
-            );
+            let best = choice.paths(cx.topology, source, destination);
             if let Some(paths) = best {
                 flow.reroute(paths, cx.topology, cx.me);
             }
@@ -328,8 +333,7 @@ impl TunnelEngine for Mc2 {
         // The first packet begins the flow.
         let key = (cx.me, to);
         if !self.flows.contains_key(&key) {
-            let paths =
-                PathSet::best(cx.topology, cx.me, to, self.config.paths, self.needs_reports);
+            let paths = self.path_choice().paths(cx.topology, cx.me, to);
             let paths = paths.ok_or(PacketError::NoPath(to))?;
             make_room(&mut self.flows, &key, MAX_FLOWS, |flow| flow.heard_at);
             self.flows_begun += 1;

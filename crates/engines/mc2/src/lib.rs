@@ -13,6 +13,7 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | `paths`, `hops` | the graph of a flow; sets of next hops |
+//! | `choice`, `prediction`, `simplex` | which paths; what they carry at best; linear programs |
 //! | `frame`, `generation` | frames; combinations of one generation |
 //! | `ledger`, `credits` | the paper's algorithm: credits of one generation, of one flow |
 //! | `frame_log`, `downstream` | who received what; when to send, and what to announce |
@@ -23,6 +24,7 @@
 //! Departures from the paper: `ERRATA.md`.
 
 mod channel_access;
+mod choice;
 mod config;
 mod credits;
 mod downstream;
@@ -37,6 +39,8 @@ mod ingress;
 mod layout;
 mod ledger;
 mod paths;
+mod prediction;
+mod simplex;
 mod upstream;
 
 #[cfg(test)]

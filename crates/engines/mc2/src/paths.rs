@@ -1,25 +1,14 @@
 //! The nodes that carry a flow, with the next hops of each (MC2, 3.1, 4.1).
 //!
-//! A source joins the best k loop-free paths, found by Yen's algorithm, into one graph without
-//! cycles. A path's quality is the product of its links' delivery probabilities. Every data frame
-//! carries the graph, so that relays need no routing state and all count next hops alike.
+//! They are a graph without cycles. Every data frame carries it, so that relays need no routing
+//! state and all count next hops alike.
 
 use crate::hops::MAX_HOPS;
 use ncmesh_engine::Malformed;
-use ncmesh_engine::topology::{LEAST_BACK, Topology};
 use ncmesh_wire::{NodeId, Reader, Writer};
-use pathfinding::directed::yen::yen;
 
 /// Most nodes that carry a flow. The next hops of each are bits of a word.
 pub(crate) const MAX_NODES: usize = 16;
-
-/// Factor on the quality of a link that brings nothing back. A node learns from its next hops what
-/// arrived, so such a link is the last resort.
-const UNANSWERED: f64 = LEAST_BACK;
-
-/// Units of cost for each factor e of delivery. Costs are integers, so that every machine compares
-/// paths alike.
-const COST_UNIT: f64 = (1u64 << 32) as f64;
 
 /// The nodes of a flow with their next hops, DST(n, c).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,43 +20,14 @@ pub(crate) struct PathSet {
 }
 
 impl PathSet {
-    /// Joins the best `k` paths from `source` to `destination`. Leaves out a path that together
-    /// with better ones would make a cycle, or exceed [`MAX_NODES`] or [`MAX_HOPS`]. Returns `None`
-    /// if there is no path. Where the MAC does not know who received a frame, the flow
-    /// `needs_reports` of its nodes.
-    pub(crate) fn best(
-        topology: &Topology,
-        source: NodeId,
-        destination: NodeId,
-        k: usize,
-        needs_reports: bool,
-    ) -> Option<Self> {
-        let links = |from: &NodeId| -> Vec<(NodeId, u64)> {
-            let quality = |to, delivery| {
-                let is_silent = needs_reports && topology.delivery(to, *from) == 0.0;
-                if is_silent { UNANSWERED * delivery } else { delivery }
-            };
-            topology.links_from(*from).map(|(to, d)| (to, cost(quality(to, d)))).collect()
-        };
-
-        // Yen's algorithm lists loop-free paths by their cost. The best one always fits; each other
-        // one is added if the graph stays acyclic and within its bounds.
-        let paths = yen(&source, links, |node| *node == destination, k);
-        let (best, _) = paths.first()?;
-        let mut set = Self { nodes: vec![source, destination], next: vec![0; 2] };
-        set.add(best)?;
-        for (path, _) in paths.iter().skip(1) {
-            let mut wider = set.clone();
-            if wider.add(path).is_some() && wider.is_acyclic() {
-                set = wider;
-            }
-        }
-        Some(set.ordered())
+    /// Returns the ends without any path between them.
+    pub(crate) fn between(source: NodeId, destination: NodeId) -> Self {
+        Self { nodes: vec![source, destination], next: vec![0; 2] }
     }
 
     /// Returns the same graph with its relays in the order of their ids. Paths that only swap ranks
     /// give the same set then, and the flow need not be rerouted.
-    fn ordered(&self) -> Self {
+    pub(crate) fn ordered(&self) -> Self {
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order[2..].sort_by_key(|at| self.nodes[*at]);
         let reordered = |bits: u16| {
@@ -81,16 +41,18 @@ impl PathSet {
         Self { nodes, next }
     }
 
-    /// Adds a path. Returns `None` if that exceeds a bound; the set is of no use then.
-    fn add(&mut self, path: &[NodeId]) -> Option<()> {
+    /// Returns the graph with another path. Returns `None` if that makes a cycle, or exceeds
+    /// [`MAX_NODES`] or [`MAX_HOPS`].
+    pub(crate) fn with(&self, path: &[NodeId]) -> Option<Self> {
+        let mut wider = self.clone();
         for hop in path.windows(2) {
-            let (from, to) = (self.index_or_add(hop[0])?, self.index_or_add(hop[1])?);
-            self.next[from] |= 1 << to;
-            if self.next[from].count_ones() as usize > MAX_HOPS {
+            let (from, to) = (wider.index_or_add(hop[0])?, wider.index_or_add(hop[1])?);
+            wider.next[from] |= 1 << to;
+            if wider.next[from].count_ones() as usize > MAX_HOPS {
                 return None;
             }
         }
-        Some(())
+        wider.is_acyclic().then_some(wider)
     }
 
     /// Returns whether no packet can come back to a node that it was at.
@@ -127,6 +89,11 @@ impl PathSet {
 
     pub(crate) fn destination(&self) -> NodeId {
         self.nodes[1]
+    }
+
+    /// Returns the nodes: the source, the destination, then the relays.
+    pub(crate) fn nodes(&self) -> &[NodeId] {
+        &self.nodes
     }
 
     /// Returns the next hops of a node, in the order in which all nodes number them.
@@ -183,11 +150,4 @@ impl PathSet {
         // The destination has no next hops.
         if set.next[1] != 0 || !set.is_acyclic() { Err(Malformed) } else { Ok(set) }
     }
-}
-
-/// Returns the cost of a link: the sum over a path is lowest where the product of deliveries is
-/// highest.
-fn cost(delivery: f64) -> u64 {
-    // One is added, so that among paths without loss the one with fewest hops is best.
-    (-libm::log(delivery) * COST_UNIT).round() as u64 + 1
 }

@@ -7,7 +7,9 @@ mod engine;
 mod feedback;
 mod frames;
 mod paths;
+mod prediction;
 
+use crate::choice::PathChoice;
 use crate::frame::{Acknowledgment, FlowState, GenerationCredits, GenerationHeader};
 use crate::paths::PathSet;
 use ncmesh_engine::testing::symmetric;
@@ -20,7 +22,8 @@ fn diamond(p: f64, q: f64) -> Topology {
 }
 
 fn best_paths(topology: &Topology, from: u16, to: u16, k: usize) -> Option<PathSet> {
-    PathSet::best(topology, NodeId(from), NodeId(to), k, true)
+    let choice = PathChoice { most: k, least_gain: 0.0, needs_reports: true };
+    choice.paths(topology, NodeId(from), NodeId(to))
 }
 
 /// Returns the paths from node 2 to its neighbour node 4.

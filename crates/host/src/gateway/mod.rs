@@ -121,6 +121,14 @@ impl Gateway {
         Header::read(packet).map_or(0, |header| self.queues.len_of(header.connection))
     }
 
+    /// Changes whether segment sizes are lowered, and how many packets wait for one node at most.
+    /// Packets beyond a lower limit leave in their turn.
+    pub fn adjust(&mut self, clamp_mss: bool, queue: usize) {
+        self.config.clamp_mss = clamp_mss;
+        self.config.queue = queue;
+        self.queues.set_limit(queue);
+    }
+
     // ---- handle
 
     /// Takes a packet that the host sends, and passes on what the scheme asks for.

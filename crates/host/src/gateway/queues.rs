@@ -71,6 +71,11 @@ impl Queues {
         own.map(|(_, queue)| queue.packets.len()).sum()
     }
 
+    /// Changes the limit for one node. Packets that wait already stay.
+    pub(super) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// Adds a packet. Where the limit for its node is reached, drops the oldest packet of that
     /// node's longest queue. Returns whether it dropped one.
     pub(super) fn push(&mut self, key: QueueKey, packet: Vec<u8>, now: Instant) -> bool {

@@ -108,6 +108,17 @@ impl Channel {
         }
     }
 
+    /// Moves radios.
+    ///
+    /// # Errors
+    /// Those of [`RadioChannel::move_to`], and [`MediumError::NoPositions`].
+    pub(crate) fn move_to(&mut self, moves: &[(RadioId, [f64; 3])]) -> Result<(), MediumError> {
+        match self {
+            Self::Links(_) => Err(MediumError::NoPositions),
+            Self::Radio(radio) => radio.move_to(moves),
+        }
+    }
+
     /// Appends the arrivals of a frame of `sender` that begins at `now_ns`, sorted by radio. It is
     /// addressed to `receiver`, or to all.
     ///

@@ -17,8 +17,10 @@ use rand_distr::{Distribution, StandardNormal};
 use super::fader::Fader;
 use super::{Arrival, LinkOutcome};
 use crate::config::RadioConfig;
+use crate::error::MediumError;
 use crate::power::{Power, units_of_dbm};
 use crate::random::{Purpose, stream};
+use crate::types::RadioId;
 
 /// A pair of radios is ignored if its signal exceeds the floor with less than this probability.
 const NEGLIGIBLE_PROBABILITY: f64 = 1e-6;
@@ -47,6 +49,9 @@ struct Heard {
 
 /// Radios with positions, and the mean power of each pair.
 pub(crate) struct RadioChannel {
+    /// The settings, with the present positions.
+    config: RadioConfig,
+    seed: u64,
     fader: Fader,
     /// Time for which an answer meets the fading of what it answers, ns.
     coherence_ns: u64,
@@ -80,30 +85,59 @@ impl RadioChannel {
         } else {
             units_of_dbm(config.interference_floor_dbm)
         };
-        let fader = Fader::new(config.fading);
-        let neighbour = |(radio, mean): (u32, f64)| Neighbour {
-            radio,
-            last_draw: fader.last_draw(floor / mean),
-            mean,
-        };
-        let lists = mean_powers(config, seed);
         let coherence_ns = config.fading_coherence_ns;
-        Self {
+        let mut channel = Self {
+            config: config.clone(),
+            seed,
             coherence_ns,
             heard: vec![None; if coherence_ns > 0 { radios } else { 0 }],
             floor,
             rx_threshold: units_of_dbm(config.rx_threshold_dbm),
             cs_threshold: units_of_dbm(config.cs_threshold_dbm),
-            neighbours: lists
-                .into_iter()
-                .map(|list| list.into_iter().map(neighbour).collect())
-                .collect(),
-            fader,
+            neighbours: Vec::new(),
+            fader: Fader::new(config.fading),
             data_draws: draws(Purpose::Fading),
             control_draws: draws(Purpose::ControlFading),
             random_bytes: Vec::new(),
             reached: Vec::new(),
+        };
+        channel.meet();
+        channel
+    }
+
+    /// Computes who reaches whom from the positions.
+    fn meet(&mut self) {
+        let (fader, floor) = (&self.fader, self.floor);
+        let neighbour = |(radio, mean): (u32, f64)| Neighbour {
+            radio,
+            last_draw: fader.last_draw(floor / mean),
+            mean,
+        };
+        let lists = mean_powers(&self.config, self.seed).into_iter();
+        self.neighbours = lists.map(|list| list.into_iter().map(neighbour).collect()).collect();
+    }
+
+    /// Moves radios; frames on the air arrive as they began. Costs as much as a new channel.
+    ///
+    /// # Errors
+    /// [`MediumError::BadPropagation`] if a position is out of range, or with shadowing: it belongs
+    /// to a pair of places, and no model here says how it changes on the way.
+    pub(super) fn move_to(&mut self, moves: &[(RadioId, [f64; 3])]) -> Result<(), MediumError> {
+        if self.config.shadowing_db > 0.0 {
+            return Err(MediumError::BadPropagation {
+                fault: "radios with `shadowing_db` cannot move: it holds for a pair of places",
+            });
         }
+        let mut config = self.config.clone();
+        let radios = config.positions.len();
+        for &(radio, position) in moves {
+            let known = config.positions.get_mut(radio.0);
+            *known.ok_or(MediumError::UnknownRadio { radio, radios })? = position;
+        }
+        config.validate()?;
+        self.config = config;
+        self.meet();
+        Ok(())
     }
 
     /// Returns the number of radios.

@@ -212,7 +212,7 @@ impl LinksConfig {
 
 impl RadioConfig {
     /// Checks the settings.
-    pub(super) fn validate(&self) -> Result<(), MediumError> {
+    pub(crate) fn validate(&self) -> Result<(), MediumError> {
         self.path_loss.validate()?;
         self.fading.validate()?;
         let dbm = |dbm: f64| (-120.0..=40.0).contains(&dbm);

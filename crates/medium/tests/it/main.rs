@@ -9,6 +9,7 @@ mod fading;
 mod kinds;
 mod mesh;
 mod monte_carlo;
+mod moves;
 mod properties;
 mod reception;
 mod rts;

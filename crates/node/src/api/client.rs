@@ -2,14 +2,15 @@
 
 use super::types::ApiError;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
-use hyper::{Method, Request, header};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
 
 /// Reason why a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +18,7 @@ pub enum ClientError {
     /// No daemon answers on the socket.
     #[error(
         "no daemon answers on {path} ({1}); start one with `ncmesh node --config node.toml`, \
-         or name its socket with --api",
+         or name its configuration with --config, or its socket with --api",
         path = .0.display()
     )]
     Unreachable(PathBuf, io::Error),
@@ -91,6 +92,18 @@ impl ApiClient {
         self.call(Method::PUT, path, json(body)?).await
     }
 
+    /// Follows what the mesh does: server-sent events of `path`, each with one line of data.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn follow(&self, path: &str) -> Result<Messages, ClientError> {
+        let (answer, driven) = self.request(Method::GET, path, Vec::new()).await?;
+        if answer.status() == StatusCode::NOT_FOUND {
+            return Err(strange(&io::Error::other("it has no live messages")));
+        }
+        Ok(Messages { body: answer.into_body(), read: Vec::new(), driven })
+    }
+
     async fn call<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -112,6 +125,21 @@ impl ApiClient {
         path: &str,
         body: Vec<u8>,
     ) -> Result<(bool, Bytes), ClientError> {
+        let (answer, driven) = self.request(method, path, body).await?;
+        let ok = answer.status().is_success();
+        let body = answer.into_body().collect().await.map_err(|e| strange(&e))?.to_bytes();
+        driven.abort();
+        Ok((ok, body))
+    }
+
+    /// Sends one request. Returns the answer, whose body is still to come, and the task that
+    /// drives the connection.
+    async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<(Response<Incoming>, JoinHandle<hyper::Result<()>>), ClientError> {
         let failed = |e: hyper::Error| strange(&e);
         let stream = UnixStream::connect(&self.socket)
             .await
@@ -127,11 +155,47 @@ impl ApiClient {
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(Bytes::from(body)))
             .map_err(|e| ClientError::Impossible(e.to_string()))?;
-        let answer = sender.send_request(request).await.map_err(failed)?;
-        let ok = answer.status().is_success();
-        let body = answer.into_body().collect().await.map_err(failed)?.to_bytes();
-        driven.abort();
-        Ok((ok, body))
+        Ok((sender.send_request(request).await.map_err(failed)?, driven))
+    }
+}
+
+/// Server-sent events of a daemon.
+#[derive(Debug)]
+pub struct Messages {
+    body: Incoming,
+    /// What was read of a line that is not complete.
+    read: Vec<u8>,
+    driven: JoinHandle<hyper::Result<()>>,
+}
+
+impl Messages {
+    /// Waits for the data of the next event. Returns `None` when the daemon has ended.
+    ///
+    /// # Errors
+    /// [`ClientError`] if the answer breaks off.
+    pub async fn next(&mut self) -> Result<Option<String>, ClientError> {
+        loop {
+            while let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.read.drain(..=end).collect();
+                // Other lines are comments and ends of events.
+                if let Some(data) = line.strip_prefix(b"data: ") {
+                    return Ok(Some(String::from_utf8_lossy(data).trim_end().to_owned()));
+                }
+            }
+            match self.body.frame().await {
+                Some(frame) => {
+                    let bytes = frame.map_err(|e| strange(&e))?.into_data();
+                    self.read.extend_from_slice(&bytes.unwrap_or_default());
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+impl Drop for Messages {
+    fn drop(&mut self) {
+        self.driven.abort();
     }
 }
 

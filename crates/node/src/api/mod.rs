@@ -1,7 +1,9 @@
 //! HTTP/1.1 API with JSON, on a Unix socket for its owner, and for its group if so configured.
 
+pub mod answers;
 mod blocking;
 pub mod client;
+mod reload;
 pub(crate) mod routes;
 mod send;
 mod server;
@@ -9,6 +11,8 @@ pub mod types;
 
 use crate::error::NodeError;
 use crate::node::Handle;
+use axum::Router;
+pub use reload::reload;
 pub use send::resume;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -42,12 +46,13 @@ impl ApiSocket {
         Ok(Self { path: path.to_owned(), listener })
     }
 
-    /// Answers requests until the runtime ends.
-    pub fn serve(self, handle: Handle) {
+    /// Answers requests until the runtime ends, also those for the paths of `more`.
+    pub fn serve(self, handle: Handle, more: Router) {
         let remove = RemoveOnDrop(self.path);
+        let router = routes::router(handle).merge(more);
         tokio::spawn(async move {
             let _remove = remove;
-            server::serve(self.listener, routes::router(handle)).await;
+            server::serve(self.listener, router).await;
         });
     }
 }

@@ -3,7 +3,9 @@
 //! A handler checks its input, runs a closure on the node's loop through the [`Handle`], and
 //! answers with JSON.
 
+use super::answers::{self, Reloaded};
 use super::blocking::blocking;
+use super::reload::reload;
 use super::send::send;
 use super::types::{
     ApiError, ErrorCode, Inbox, JoinedGroup, Peer, SendRequest, Started, Status, Stream, Transfer,
@@ -16,7 +18,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, put};
+use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
 use ncmesh_wire::FlowId;
 use serde_json::Value;
@@ -35,9 +37,12 @@ pub(crate) fn commands(handle: Handle) -> Router {
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/peers", get(peers))
+        .route("/v1/paths/{node}", get(path_to))
         .route("/v1/topology", get(topology))
+        .route("/v1/device", get(device))
         .route("/v1/inbox", get(inbox).put(set_inbox))
         .route("/v1/tunnel", put(change_tunnel))
+        .route("/v1/reload", post(reload_configuration))
         .route("/v1/transfers", get(transfers).post(start))
         .route("/v1/transfers/{id}", get(transfer).delete(cancel))
         .route("/v1/streams", get(streams))
@@ -86,8 +91,16 @@ async fn peers(State(handle): State<Handle>) -> Answer<Vec<Peer>> {
     handle.call(|node| node.peers()).await.map(Json)
 }
 
+async fn path_to(State(handle): State<Handle>, Path(node): Path<String>) -> Answer<answers::Path> {
+    handle.call(move |own| own.path_to(&node)).await?.map(Json)
+}
+
 async fn topology(State(handle): State<Handle>) -> Answer<Value> {
     handle.call(|node| node.topology()).await.map(Json)
+}
+
+async fn device(State(handle): State<Handle>) -> Answer<Value> {
+    handle.call(|node| node.device_monitoring()).await.map(Json)
 }
 
 async fn inbox(State(handle): State<Handle>) -> Answer<Inbox> {
@@ -120,6 +133,10 @@ async fn change_tunnel(
     request: Result<Json<TunnelChange>, JsonRejection>,
 ) -> Answer<TunnelChange> {
     carry_out(&handle, request, Node::change_tunnel).await
+}
+
+async fn reload_configuration(State(handle): State<Handle>) -> Answer<Reloaded> {
+    reload(&handle).await.map(Json)
 }
 
 async fn transfers(State(handle): State<Handle>) -> Answer<Vec<Transfer>> {

@@ -1,5 +1,6 @@
 //! JSON types of the HTTP API, which the command line uses too.
 
+use ncmesh_console::schema::Position;
 use ncmesh_engine::file::ReceiverState;
 use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_stack::Usage;
@@ -37,6 +38,9 @@ pub struct Status {
     pub transfers_open: usize,
     /// Parts of files whose sources are gone.
     pub kept: KeptParts,
+    /// Runs of the program after a received file (`[inbox] hook`).
+    #[serde(default)]
+    pub hooks: Hooks,
     /// Use of the channel.
     #[serde(flatten)]
     pub usage: Usage,
@@ -65,6 +69,19 @@ pub struct KeptParts {
     pub files: usize,
     /// Bytes of them that are there.
     pub bytes: u64,
+}
+
+/// Runs of the program after a received file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hooks {
+    /// Number that run now.
+    pub running: usize,
+    /// Number that ended with exit code 0.
+    pub succeeded: u64,
+    /// Number that did not start, ended otherwise, or were killed because they took too long.
+    pub failed: u64,
+    /// Number of files for which none was run because too many waited.
+    pub skipped: u64,
 }
 
 /// Gateway between the host and a tunnel scheme.
@@ -229,6 +246,10 @@ pub struct StreamQueue {
     pub lost: u64,
 }
 
+/// Share of coded frames from which on a node is not said to code too little: neighbours that it
+/// does not code for then hardly matter.
+pub const MOSTLY_CODED: f64 = 0.5;
+
 /// Counters of coding across flows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Coding {
@@ -303,6 +324,9 @@ pub struct Peer {
     pub id: u16,
     /// Name of the node. Absent until its link state was heard.
     pub name: Option<String>,
+    /// Where it says that it is. Absent until it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
     /// Whether the node is heard directly.
     pub neighbor: bool,
     /// Share of this node's broadcasts that the peer receives, 0 to 1.

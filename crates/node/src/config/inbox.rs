@@ -23,6 +23,8 @@ pub(super) struct InboxSection {
     allow_from: Option<Vec<Sender>>,
     #[serde(default = "default_keep_days", deserialize_with = "keep_days")]
     keep_days: u16,
+    #[serde(default, deserialize_with = "hook")]
+    pub(super) hook: Vec<String>,
 }
 
 /// Limits on received files, whichever inbox they go to.
@@ -87,6 +89,17 @@ impl Sender {
             Self::Name(given) => name == Some(given) || given.parse() == Ok(node.0),
         }
     }
+}
+
+/// Reads a program and its arguments.
+fn hook<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let words = Vec::<String>::deserialize(deserializer)?;
+    let has_program = words.first().is_some_and(|program| !program.is_empty());
+    if has_program && !words.iter().any(|word| word.contains('\0')) {
+        return Ok(words);
+    }
+    let allowed = "a program and its arguments, such as [\"/usr/local/bin/received\", \"--quiet\"]";
+    Err(D::Error::custom(format!("hook: allowed are {allowed}")))
 }
 
 fn default_keep_days() -> u16 {

@@ -65,6 +65,11 @@ pub(super) fn section_name(line: &str) -> Option<&str> {
     Some(name.trim())
 }
 
+/// Returns the key of a line of the form `key = value`.
+pub(super) fn key_on(line: &str) -> Option<&str> {
+    line.split_once('=').map(|(key, _)| key.trim())
+}
+
 fn plain(value: &str) -> &str {
     let (quote, rest) = value.split_at(usize::from(value.starts_with(['"', '\''])));
     let end = if quote.is_empty() { rest.find('#') } else { rest.find(quote) };

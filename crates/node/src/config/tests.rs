@@ -1,7 +1,11 @@
 //! Tests of `node.toml`: what it accepts, and the messages for mistakes.
 
 use super::*;
+use ncmesh_engine::file::FileLimits;
+use ncmesh_engine::registry::Settings;
+use ncmesh_engines::REGISTRY;
 use ncmesh_host::gateway::Target;
+use std::collections::BTreeSet;
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
@@ -55,9 +59,93 @@ fn the_inbox_has_limits() {
         ("reserve = -1\n", "64M"),
         ("keep_days = 9999\n", "0 to 3650"),
         ("allow = []\n", "allow_from"),
+        ("hook = []\n", "a program and its arguments"),
+        ("hook = [\"\"]\n", "a program and its arguments"),
+        ("hook = [\"a\", \"\\u0000\"]\n", "a program and its arguments"),
+        ("hook = \"a b\"\n", "sequence"),
     ] {
         let problem = limits(bad).unwrap_err();
         assert_eq!(problem.line, Some(9), "{problem}");
+        assert!(problem.to_string().contains(word), "{problem}");
+    }
+}
+
+#[test]
+fn a_hook_named_by_a_path_is_relative_to_the_file() {
+    let hook = |words: &str| {
+        parse(&format!("{SMALLEST}[inbox]\ndir = \"in\"\nhook = {words}\n")).unwrap().hook
+    };
+    assert_eq!(hook("[\"bin/got\", \"a/b\"]"), ["/etc/ncmesh/bin/got", "a/b"]);
+    assert_eq!(hook("[\"/bin/got\"]"), ["/bin/got"]);
+    assert_eq!(hook("[\"logger\"]"), ["logger"]);
+    assert!(parse(SMALLEST).unwrap().hook.is_empty());
+}
+
+/// Returns the names that an error about an unknown setting lists.
+fn expected(error: &str) -> BTreeSet<String> {
+    let (_, listed) = error.split_once("expected ").unwrap_or_else(|| panic!("{error}"));
+    listed.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// `scripts/schema.py` makes the schema from the reference.
+#[test]
+fn the_schema_has_the_settings_that_there_are() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/node.schema.json");
+    let schema: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let sections = schema["properties"].as_object().unwrap();
+    for (name, section) in sections {
+        let described: BTreeSet<String> =
+            section["properties"].as_object().unwrap().keys().cloned().collect();
+        let error = if let Some(entry) = REGISTRY.entry(name) {
+            let section = toml::Table::from_iter([("zzz".to_owned(), 1.into())]);
+            let settings = Settings { section: &section, file: FileLimits::default() };
+            entry.engine(&settings).map(|_| ()).unwrap_err()
+        } else {
+            let header = format!("[{name}]\n");
+            let unknown = format!("[{name}]\nzzz = 1\n");
+            let text = if SMALLEST.contains(&header) {
+                SMALLEST.replace(&header, &unknown)
+            } else {
+                format!("{SMALLEST}{unknown}")
+            };
+            parse(&text).unwrap_err().problem
+        };
+        // What tells kinds of radios apart is read before the settings of each.
+        let mut known = expected(&error);
+        known.extend((name == "radio").then(|| "kind".to_owned()));
+        assert_eq!(described, known, "[{name}]");
+    }
+    let engines = REGISTRY.entries().map(|entry| entry.name);
+    let known = ["node", "radio", "inbox", "api", "web", "tunnel", "stream", "link", "route"];
+    for name in known.into_iter().chain(engines) {
+        assert!(sections.contains_key(name), "[{name}]");
+    }
+}
+
+#[test]
+fn positions_are_metres_or_degrees() {
+    let position = |text: &str| {
+        let whole = SMALLEST.replace("id = 3\n", &format!("id = 3\nposition = {text}\n"));
+        parse(&whole).map(|config| config.position)
+    };
+    assert_eq!(parse(SMALLEST).unwrap().position, None);
+    assert_eq!(position("[12.5, -3]").unwrap(), Position::plan([12.5, -3.0, 0.0]));
+    assert_eq!(position("[1, 2, 3]").unwrap(), Position::plan([1.0, 2.0, 3.0]));
+    let earth = "{ latitude = -52.5, longitude = 13.405 }";
+    assert_eq!(position(earth).unwrap(), Position::earth(-52.5, 13.405));
+    for (bad, word) in [
+        ("[1]", "in metres"),
+        ("[1, 2, 3, 4]", "in metres"),
+        ("\"here\"", "latitude ="),
+        ("[nan, 0]", "2000000"),
+        ("[0, 2000001]", "2000000"),
+        ("{ latitude = 1 }", "longitude"),
+        ("{ latitude = 1, longitude = 2, height = 3 }", "height"),
+        ("{ latitude = 91, longitude = 0 }", "-90 to 90"),
+    ] {
+        let problem = position(bad).unwrap_err();
+        assert_eq!(problem.line, Some(3), "{problem}");
         assert!(problem.to_string().contains(word), "{problem}");
     }
 }
@@ -102,18 +190,25 @@ fn errors_in_the_radio_are_placed_and_say_what_is_allowed() {
     for (setting, word) in [
         ("port = 0", "port = 0: allowed is 1 to 65535"),
         ("port = 65536", "allowed is 1 to 65535"),
-        ("port = \"x\"", "invalid type: string \"x\""),
+        ("port = \"x\"", "`port` must be a whole number such as 3, not the text \"x\""),
         ("mtu = -5", "mtu = -5: allowed is 256 to 65507"),
         ("mtu = 70000", "allowed is 256 to 65507"),
-        ("rate = 8000000", "expected a string such as \"8M\""),
+        ("rate = 8000000", "`rate` must be a string such as \"8M\""),
         ("rate = \"fast\"", "allowed is \"1k\" to \"100G\""),
         ("broadcast = \"all\"", "broadcast = \"all\": allowed is an IPv4 address"),
-        ("prot = 7117", "unknown field `prot`"),
+        ("prot = 7117", "did you mean `port`?"),
     ] {
         let error = parse(&format!("{SMALLEST}# more\n{setting} # here\n[link]\n")).unwrap_err();
         assert_eq!(error.line, Some(8), "{error}");
         assert!(error.problem.contains(word), "{error}");
     }
+}
+
+#[test]
+fn a_misspelled_section_is_answered_with_the_one_that_was_meant() {
+    let error = parse(&format!("{SMALLEST}[inbx]\ndir = \"inbox\"\n")).unwrap_err();
+    assert_eq!(error.problem, "[inbx] no such section; did you mean `inbox`?");
+    assert_eq!(error.line, Some(7), "{error}");
 }
 
 #[test]

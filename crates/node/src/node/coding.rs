@@ -2,7 +2,7 @@
 //! changes.
 
 use super::Node;
-use crate::api::types::{Coding, Hold, Stopped};
+use crate::api::types::{Coding, Hold, MOSTLY_CODED, Stopped};
 use ncmesh_engine::tunnel::{CodingStatus, HoldStatus};
 use std::collections::BTreeMap;
 
@@ -66,8 +66,23 @@ impl Node {
 
 /// What to know of a scheme that codes less than it could.
 pub(super) fn hints(coding: &Coding) -> impl Iterator<Item = String> {
-    coding.stopped.iter().map(|Stopped { neighbor, reason }| {
+    let is_little = coding.ratio.is_none_or(|ratio| ratio < MOSTLY_CODED);
+    coding.stopped.iter().filter(move |_| is_little).map(|Stopped { neighbor, reason }| {
         let scheme = &coding.scheme;
         format!("{scheme} codes nothing for {neighbor} for now: it {reason}")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_codes_most_frames_is_not_said_to_code_too_little() {
+        let stopped = Stopped { neighbor: "s1".into(), reason: "knows only 0 %".into() };
+        let mut coding = Coding { stopped: vec![stopped], ratio: Some(0.84), ..Coding::default() };
+        assert_eq!(hints(&coding).count(), 0);
+        coding.ratio = Some(0.1);
+        assert_eq!(hints(&coding).count(), 1);
+    }
 }

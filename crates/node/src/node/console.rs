@@ -137,8 +137,9 @@ impl Node {
                 view.meta.nodes.push(node);
                 view.meta.nodes.len() - 1
             });
-            // The name of a neighbour may come later.
+            // Name and position of a neighbour may come later.
             view.meta.nodes[place].name = harmless(&self.name_of(*node));
+            view.meta.nodes[place].position = self.position_of(*node);
         }
 
         let mut table = NodeTable::of(view.meta.nodes.len());

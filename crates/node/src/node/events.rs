@@ -140,7 +140,7 @@ impl Node {
             let path = deliver(&inbox, &manifest)?;
             let delivery = Delivery { hash: manifest.hash, path: Some(path) };
             let noted = append_delivery(&list, flow, &delivery);
-            Ok((delivery, noted))
+            Ok((delivery, noted, manifest))
         };
         self.handle.work(work, move |node, verified: Result<_, Obstacle>| {
             let (delivered, answer) = match verified {
@@ -149,7 +149,7 @@ impl Node {
             };
             let now = node.clock.now();
             if node.files.handle_verified(flow, attempt, answer, now)
-                && let Some((delivery, noted)) = delivered
+                && let Some((delivery, noted, manifest)) = delivered
             {
                 let (list, line) = (node.delivered.file(), delivery.clone());
                 node.check_persisted(
@@ -157,9 +157,10 @@ impl Node {
                     &noted,
                     Arc::new(move || append_delivery(&list, flow, &line)),
                 );
-                let path = delivery.path.as_deref().map(|path| path.display().to_string());
-                tracing::info!("{flow}: received {}", path.unwrap_or_default());
+                let path = delivery.path.clone().unwrap_or_default();
+                tracing::info!("{flow}: received {}", path.display());
                 node.delivered.learn(flow, delivery);
+                node.run_hook(&manifest, path);
             }
             node.do_file_actions();
         });

@@ -1,27 +1,49 @@
 //! The mesh as a NetJSON NetworkGraph (draft-interop-netjson).
 
-use ncmesh_engine::topology::Topology;
+use ncmesh_engine::name::is_node_name;
+use ncmesh_engine::topology::{Position, Topology};
 use ncmesh_wire::NodeId;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The cost of a link on which nothing comes back, so that no unicast gets through.
 const DEAD_COST: f64 = 4096.0;
 
 /// The graph as `router` knows it. A link's cost is its ETX, 1 / (d_f d_r) (De Couto et al.,
 /// MobiCom 2003), its own delivery stands among its properties.
-pub(super) fn network_graph(
-    topology: &Topology,
-    router: NodeId,
-    name_of: impl Fn(NodeId) -> String,
-) -> Value {
-    let nodes =
-        topology.nodes().map(|node| json!({"id": node.to_string(), "label": name_of(node)}));
+///
+/// Nodes are called by their names, so that a reader finds them under what people call them. One
+/// whose name another has too, or that is none, is called `#` and its number.
+pub(super) fn network_graph(topology: &Topology, router: NodeId) -> Value {
+    let mut named: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, state) in topology.states() {
+        *named.entry(&state.name).or_default() += 1;
+    }
+    let id = |node: NodeId| {
+        let name = topology.state(node).map(|state| state.name.as_str());
+        let unique = name.filter(|name| is_node_name(name) && named.get(name) == Some(&1));
+        unique.map_or_else(|| format!("#{node}"), str::to_owned)
+    };
+
+    let nodes = topology.states().map(|(node, state)| {
+        let mut properties = Map::from_iter([("node".to_owned(), json!(node.0))]);
+        let position = state.profile.position;
+        let metres =
+            position.and_then(Position::metres).map(|m| ["x", "y", "z"].into_iter().zip(m));
+        properties.extend(metres.into_iter().flatten().map(|(key, m)| (key.into(), json!(m))));
+        if let Some([latitude, longitude]) = position.and_then(Position::degrees) {
+            properties.insert("latitude".into(), json!(latitude));
+            properties.insert("longitude".into(), json!(longitude));
+        }
+        json!({"id": id(node), "label": state.name, "properties": properties})
+    });
+    let id = &id;
     let links = topology.nodes().flat_map(|from| {
         topology.links_from(from).map(move |(to, delivery)| {
             let etx = 1.0 / (delivery * topology.delivery(to, from));
             json!({
-                "source": from.to_string(),
-                "target": to.to_string(),
+                "source": id(from),
+                "target": id(to),
                 "cost": etx.min(DEAD_COST),
                 "properties": {"delivery": delivery},
             })
@@ -32,7 +54,7 @@ pub(super) fn network_graph(
         "protocol": "ncmesh",
         "version": env!("CARGO_PKG_VERSION"),
         "metric": "ETX",
-        "router_id": router.to_string(),
+        "router_id": id(router),
         "nodes": nodes.collect::<Vec<_>>(),
         "links": links.collect::<Vec<_>>(),
     })
@@ -41,24 +63,69 @@ pub(super) fn network_graph(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ncmesh_engine::topology::LinkState;
+    use ncmesh_engine::topology::{LinkState, Profile};
+    use std::path::Path;
+
+    fn topology(names: [&str; 4]) -> Topology {
+        let mut topology = Topology::new(0.05);
+        let hears: [&[(u16, f64)]; 4] = [&[(2, 0.5)], &[(1, 0.8), (3, 0.5)], &[], &[(1, 1.0)]];
+        let positions = [
+            Position::plan([0.0, 0.0, 0.0]),
+            Position::plan([120.5, -40.0, 3.0]),
+            None,
+            Position::plan([60.0, 0.0, 0.0]),
+        ];
+        for (i, (name, position)) in names.into_iter().zip(positions).enumerate() {
+            let hears = hears[i].iter().map(|(node, d)| (NodeId(*node), *d)).collect();
+            let (name, profile) = (name.into(), Profile { position });
+            let state = LinkState { version: (1, 1), base: 1, name, profile, hears };
+            topology.learn(NodeId(i as u16 + 1), state);
+        }
+        topology
+    }
 
     #[test]
     fn costs_are_etx_of_both_directions() {
-        let mut topology = Topology::new(0.05);
-        for (node, hears) in [(1, vec![(2, 0.5)]), (2, vec![(1, 0.8), (3, 0.5)]), (3, vec![])] {
-            let hears = hears.into_iter().map(|(node, d)| (NodeId(node), d)).collect();
-            let state = LinkState { version: (1, 1), base: 1, name: format!("n{node}"), hears };
-            topology.learn(NodeId(node), state);
-        }
-        let graph = network_graph(&topology, NodeId(1), |node| format!("n{node}"));
+        let graph = network_graph(&topology(["a", "b", "c", "d"]), NodeId(1));
         let link = |link: &Value| {
             let cost = link["cost"].as_f64().unwrap();
             let delivery = link["properties"]["delivery"].as_f64().unwrap();
-            (link["source"] == "3", cost, delivery)
+            (link["source"].as_str().unwrap().to_owned(), cost, delivery)
         };
         let links: Vec<_> = graph["links"].as_array().unwrap().iter().map(link).collect();
-        assert_eq!(links, [(false, 2.5, 0.8), (false, 2.5, 0.5), (true, 4096.0, 0.5)]);
-        assert_eq!(graph["nodes"][0], json!({"id": "1", "label": "n1"}));
+        let expected = [("a", 2.5, 0.8), ("b", 2.5, 0.5), ("c", 4096.0, 0.5)];
+        assert_eq!(links, expected.map(|(from, cost, d)| (from.to_owned(), cost, d)));
+    }
+
+    /// The simulator reads the recorded graph back by name, in its own tests.
+    #[test]
+    fn the_graph_is_the_one_that_the_simulator_reads() {
+        let graph = network_graph(&topology(["roof-east", "barn", "n7", "shop"]), NodeId(2));
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/data/daemon.json");
+        let recorded: Value =
+            serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        // The version of the program differs from release to release.
+        let without_version = |mut graph: Value| {
+            graph["version"] = Value::Null;
+            graph
+        };
+        assert_eq!(without_version(graph.clone()), without_version(recorded), "{graph:#}");
+    }
+
+    #[test]
+    fn nodes_that_cannot_be_told_by_name_are_called_by_number() {
+        let graph = network_graph(&topology(["twin", "twin", "#4", "d"]), NodeId(1));
+        let ids: Vec<_> = (0..4).map(|node| graph["nodes"][node]["id"].clone()).collect();
+        assert_eq!(ids, ["#1", "#2", "#3", "d"]);
+        assert_eq!(
+            (&graph["router_id"], &graph["links"][0]["target"]),
+            (&json!("#1"), &json!("#2"))
+        );
+        let mut earth = LinkState { version: (1, 1), name: "e".into(), ..Default::default() };
+        earth.profile.position = Position::earth(52.5, 13.4);
+        let mut topology = Topology::new(0.05);
+        topology.learn(NodeId(9), earth);
+        let place = &network_graph(&topology, NodeId(9))["nodes"][0]["properties"];
+        assert_eq!(*place, json!({"node": 9, "latitude": 52.5, "longitude": 13.4}));
     }
 }

@@ -39,6 +39,20 @@ impl Handle {
         answered.await.map_err(|_| stopping())
     }
 
+    /// Does `work` in a task of its own, then makes `then` on the node with its result.
+    pub(super) fn task<R: Send + 'static>(
+        &self,
+        work: impl Future<Output = R> + Send + 'static,
+        then: impl FnOnce(&mut Node, R) + Send + 'static,
+    ) {
+        let commands = self.commands.clone();
+        tokio::spawn(async move {
+            let result = work.await;
+            // Nobody wants to know where the daemon has stopped.
+            let _ = commands.send(Box::new(move |node| then(node, result)));
+        });
+    }
+
     /// Does `work` on a thread that may block, then makes `then` on the node with its result.
     pub(super) fn work<R: Send + 'static>(
         &self,

@@ -165,6 +165,12 @@ const METRICS: &[Metric] = &[
         };
         look.open_transfers().flat_map(of).collect()
     }),
+    Metric("hooks", Grows, "Runs of the program after a received file", |look| {
+        let hooks = &look.status.hooks;
+        let results =
+            [("succeeded", hooks.succeeded), ("failed", hooks.failed), ("skipped", hooks.skipped)];
+        results.map(|(result, n)| (vec![("result", result.to_owned())], n as f64)).into()
+    }),
     Metric("stream_queue_packets", Varies, "Packets of a stream held for a next hop", |look| {
         let queues = look
             .status

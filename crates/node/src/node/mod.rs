@@ -6,7 +6,12 @@ mod console;
 mod events;
 mod graph;
 mod handle;
+mod hook;
 mod metrics;
+mod monitoring;
+mod neighbors;
+mod path;
+mod reload;
 mod saving;
 mod send;
 mod streams;
@@ -17,7 +22,7 @@ mod unfinished;
 mod view;
 
 use crate::api::types::{ApiError, ErrorCode};
-use crate::config::{InboxLimits, NodeConfig};
+use crate::config::{InboxLimits, NodeConfig, Rate};
 use crate::state::{Delivered, OutgoingFile, StateDir};
 use crate::store::FileStorage;
 use crate::stream::Ports;
@@ -28,10 +33,12 @@ use ncmesh_engine::TxReport;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Instant;
+use ncmesh_engine::topology::Profile;
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::files::Files;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Salt};
+pub(crate) use reload::refused;
 use saving::Savers;
 pub use send::Receivers;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +49,10 @@ use tunnel::Tunnel;
 
 /// A node.
 pub struct Node {
+    /// The configuration that holds now.
+    configuration: NodeConfig,
+    /// The rate that the radio is to be told of.
+    rate: Option<Option<Rate>>,
     stack: Stack,
     storage: FileStorage,
     clock: Clock,
@@ -52,6 +63,7 @@ pub struct Node {
     delivered: Delivered,
     /// Limits on received files.
     limits: InboxLimits,
+    hooks: hook::Hooks,
     /// What is left in the inboxes of files that nobody sends.
     unfinished: unfinished::Unfinished,
     /// Files that are sent, and ended ones that the stack still shows.
@@ -69,6 +81,7 @@ pub struct Node {
     /// Neighbours for whom nothing was coded, when last looked at, by scheme. As many as the
     /// engines keep.
     coding_stopped: BTreeSet<(&'static str, NodeId)>,
+    noted: neighbors::Noted,
 }
 
 /// Maps the machine's clock to the engines' time.
@@ -103,18 +116,25 @@ pub struct Parts {
     pub state: StateDir,
     /// The list of files received.
     pub delivered: Delivered,
-    /// Random number of this start.
-    pub salt: Salt,
-    /// Number of this start, higher than any before.
-    pub epoch: u64,
-    /// Seeds the node's randomness.
-    pub seed: u64,
+    /// What tells this start from others.
+    pub start: Start,
     /// How other threads reach it.
     pub handle: Handle,
     /// The radio, for people.
     pub radio: String,
     /// The ports of its streams.
     pub ports: Ports,
+}
+
+/// What tells one start of a node from others.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// Random number of this start.
+    pub salt: Salt,
+    /// Number of this start, higher than any before.
+    pub epoch: u64,
+    /// Seeds the node's randomness.
+    pub seed: u64,
 }
 
 impl Node {
@@ -124,10 +144,12 @@ impl Node {
     /// A setting that cannot be, or with which no file could be sent over this radio.
     pub fn new(config: &NodeConfig, parts: Parts) -> Result<Self, ConfigError> {
         let clock = Clock::start();
-        let stack = Stack::new(stack_config(config, &parts), REGISTRY, clock.now())?;
+        let stack = Stack::new(stack_config(config, &parts.start), REGISTRY, clock.now())?;
         let tunnel = Tunnel::new(config, &stack)?;
         let inboxes = parts.state.inboxes();
         let mut node = Self {
+            configuration: config.clone(),
+            rate: None,
             stack,
             storage: FileStorage::new(config.inbox_limits.space),
             clock,
@@ -136,6 +158,7 @@ impl Node {
             files: Files::new(config.inbox.clone(), inboxes.clone()),
             delivered: parts.delivered,
             limits: config.inbox_limits.clone(),
+            hooks: hook::Hooks::new(config.hook.clone()),
             unfinished: Default::default(),
             sources: BTreeMap::new(),
             last_heard: BTreeMap::new(),
@@ -147,6 +170,7 @@ impl Node {
             tunnel,
             streams: Streams { ports: parts.ports, host: Default::default(), warned: false },
             coding_stopped: BTreeSet::new(),
+            noted: Default::default(),
         };
         node.check_schemes()?;
         Ok(node)
@@ -261,13 +285,14 @@ impl Node {
     }
 }
 
-fn stack_config(config: &NodeConfig, parts: &Parts) -> StackConfig {
+fn stack_config(config: &NodeConfig, start: &Start) -> StackConfig {
     StackConfig {
         node: config.id,
         name: config.name.clone(),
-        salt: parts.salt,
-        epoch: parts.epoch,
-        seed: parts.seed,
+        profile: Profile { position: config.position },
+        salt: start.salt,
+        epoch: start.epoch,
+        seed: start.seed,
         mtu: config.radio.mtu(),
         cipher: Cipher::new(&config.key),
         link: config.link.clone(),

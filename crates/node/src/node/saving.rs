@@ -66,6 +66,7 @@ impl Node {
     pub fn tidy(&mut self) {
         self.save_receivers();
         self.note_coding();
+        self.note_neighbors();
         self.forget_idle();
         self.tidy_parts();
     }

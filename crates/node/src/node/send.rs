@@ -5,6 +5,7 @@ use crate::api::types::{ApiError, ErrorCode, Recipients};
 use crate::state::{OutgoingFile, OutgoingJournal};
 use ncmesh_engine::file::{Geometry, Outgoing, SendError, merkle};
 use ncmesh_engine::topology::Metric;
+use ncmesh_engine::wording::did_you_mean;
 use ncmesh_wire::NodeId;
 use std::fs::File;
 
@@ -108,7 +109,7 @@ impl Node {
         Ok(Receivers { listed, open: true })
     }
 
-    fn resolve_name(&self, name: &str) -> Result<NodeId, ApiError> {
+    pub(super) fn resolve_name(&self, name: &str) -> Result<NodeId, ApiError> {
         let topology = self.stack.topology();
         // A name comes first, then an id: a node may be called "7".
         let by_id = || name.parse().ok().map(NodeId).filter(|n| topology.state(*n).is_some());
@@ -128,7 +129,8 @@ impl Node {
             let problem = if known.is_empty() {
                 self.nobody_known()
             } else {
-                format!("no node named {name:?} is known; known are: {known}")
+                let question = did_you_mean(name, known.split(", "));
+                format!("no node named {name:?} is known; known are: {known}{question}")
             };
             return Err(ApiError::new(ErrorCode::UnknownReceiver, problem));
         };

@@ -22,10 +22,8 @@ pub(super) fn node() -> (Node, UnboundedReceiver<Command>, TempDir) {
     let config = NodeConfig::read(&file).unwrap();
     let (handle, calls) = Handle::new();
     let parts = Parts {
-        salt: Salt([1; 16]),
-        epoch: state.next_epoch().unwrap(),
+        start: Start { salt: Salt([1; 16]), epoch: state.next_epoch().unwrap(), seed: 1 },
         delivered: state.delivered().unwrap(),
-        seed: 1,
         handle,
         radio: "none".into(),
         ports: Ports::new().0,
@@ -150,9 +148,10 @@ async fn a_node_whose_epoch_cannot_be_saved_sends_and_saves_it_as_soon_as_it_can
 fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
     let ids = usize::from(u16::MAX);
     let Node {
-        // Bounded by tests of their own crates: the engines' limits, and those of files and
-        // streams.
+        // Bounded by tests of their own: the engines' limits, those of files and streams, and of
+        // hooks.
         stack,
+        hooks: _,
         files: _,
         streams: _,
         tunnel: _,
@@ -162,10 +161,13 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         sources,
         last_heard,
         coding_stopped,
+        noted,
         unfinished,
         chores: _,
         savers: _,
         // Of a fixed size, or the operator's.
+        configuration: _,
+        rate: _,
         clock: _,
         state: _,
         handle: _,
@@ -179,6 +181,7 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         ("sources", sources.len(), stack.transfers().len()),
         ("last_heard", last_heard.len(), ids),
         ("coding_stopped", coding_stopped.len(), ids),
+        ("noted", noted.len(), ids),
         ("unfinished", unfinished.len(), 256),
     ]
 }

@@ -4,6 +4,7 @@ use super::unfinished::SOURCE_GONE;
 use super::{Node, coding, graph};
 use crate::api::types::{Direction, Peer, Receiver, State, Status, Traffic, Transfer};
 use crate::state::to_hex;
+use ncmesh_console::schema::Position;
 use ncmesh_engine::counters::{DropReason, Tally};
 use ncmesh_engine::file::{self, ReceiverState, ReceiverStatus, Stage, TransferStatus};
 use ncmesh_engine::name::harmless;
@@ -36,6 +37,7 @@ impl Node {
             nodes: others.count(),
             transfers_open: transfers.iter().filter(|t| !has_ended(t)).count(),
             kept: self.kept_parts(),
+            hooks: self.hooks.counts,
             usage: self.stack.usage(),
             sent: counters.all_sent().map(traffic).collect(),
             heard: counters.all_heard().map(traffic).collect(),
@@ -108,6 +110,7 @@ impl Node {
         Peer {
             id: node.0,
             name: topology.state(node).map(|state| state.name.clone()),
+            position: self.position_of(node),
             neighbor: inbound.is_some(),
             delivery_to: (to > 0.0).then_some(to),
             delivery_from: inbound,
@@ -121,7 +124,7 @@ impl Node {
     /// `GET /v1/topology`: the mesh as a NetJSON NetworkGraph.
     #[must_use]
     pub fn topology(&self) -> Value {
-        graph::network_graph(self.stack.topology(), self.id(), |node| self.name_of(node))
+        graph::network_graph(self.stack.topology(), self.id())
     }
 
     /// `GET /v1/transfers`: parts whose sources are gone, then the others, oldest first.
@@ -184,6 +187,18 @@ impl Node {
             seconds: (end - started).as_secs_f64(),
             kbit_s: kbit_s(r.bytes, started, end),
         }
+    }
+
+    /// Returns where a node says that it is.
+    pub(super) fn position_of(&self, node: NodeId) -> Option<Position> {
+        let told = self.stack.topology().state(node)?.profile.position?;
+        Some(match (told.metres(), told.degrees()) {
+            (_, Some([latitude, longitude])) => Position::Earth { latitude, longitude },
+            (metres, None) => {
+                let [x, y, z] = metres?;
+                Position::Plan { x, y, z }
+            }
+        })
     }
 
     /// A node's name; its id while its name is unknown.

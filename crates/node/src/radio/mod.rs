@@ -13,6 +13,7 @@ mod pacing;
 pub mod udp;
 mod watch;
 
+use crate::config::Rate;
 use ncmesh_engine::TxReport;
 use ncmesh_wire::NodeId;
 use std::future::Future;
@@ -47,6 +48,12 @@ pub trait Radio {
 
     /// Notes that an authenticated frame of `node` came from `address`.
     fn learn(&mut self, node: NodeId, address: Self::Address);
+
+    /// Sends at this rate at most from now on; as the driver takes frames if absent. A radio
+    /// without a limit of its own ignores it.
+    fn set_rate(&mut self, rate: Option<Rate>) {
+        let _ = rate;
+    }
 
     /// Requests the medium for one frame.
     ///

@@ -1,10 +1,22 @@
 //! Pacing of frames under a rate limit, or by the driver's back-pressure.
 
+use crate::config::Rate;
 use std::time::{Duration, Instant};
 
 /// Largest delay that later frames may make up for. It covers a few scheduling delays of a busy
 /// machine, so that the rate is kept, but not the time a process slept.
 const MAX_CATCH_UP: Duration = Duration::from_millis(20);
+
+/// Most that is sent if neither the configuration nor the driver says more: the lowest rate in the
+/// 2.4 GHz band, at which Wi-Fi sends broadcasts there by default.
+pub(super) const DEFAULT_RATE: Rate = Rate { bits_per_second: 1e6 };
+
+/// Returns what holds frames back under this rate; without one, the driver's back-pressure does, or
+/// the default rate.
+pub(super) fn limits(rate: Option<Rate>, now: Instant) -> (Pacing, BackPressure) {
+    let bits_per_second = rate.unwrap_or(DEFAULT_RATE).bits_per_second;
+    (Pacing::new(bits_per_second, now), BackPressure::new(rate.is_none(), now))
+}
 
 /// Clock that paces frames.
 #[derive(Debug)]

@@ -17,7 +17,7 @@
 use super::addresses::Addresses;
 use super::interface::Trouble;
 use super::mesh80211;
-use super::pacing::{BackPressure, Cost, Pacing};
+use super::pacing::{BackPressure, Cost, DEFAULT_RATE, Pacing, limits};
 use super::watch::Watch;
 use super::{Radio, RadioEvent};
 use crate::alarm::Alarm;
@@ -46,9 +46,6 @@ const SEND_BUFFER_FRAMES: usize = 4;
 /// Memory of a buffer of the kernel around a frame, bytes, and the sizes that buffers have.
 const BUFFER_OVERHEAD: usize = 512;
 const BUFFER_GRAIN: usize = 2048;
-/// Most that is sent if neither the configuration nor the driver says more: the lowest rate in the
-/// 2.4 GHz band, at which Wi-Fi sends broadcasts there by default.
-const DEFAULT_RATE: Rate = Rate { bits_per_second: 1e6 };
 /// Pause after the sockets could not be opened.
 const REBIND_PAUSE: Duration = Duration::from_secs(1);
 /// Least time between two questions for the hardware address of a neighbour.
@@ -167,10 +164,10 @@ impl UdpRadio {
         }
         // Frames that are longer than the interface's MTU would be cut, and a lost half loses both.
         check_mtu(config, watch.interface().mtu())?;
-        let now = Instant::now();
+        let (pacing, pressure) = limits(config.rate, Instant::now());
         let mut radio = Self {
-            pacing: Pacing::new(config.rate.unwrap_or(DEFAULT_RATE).bits_per_second, now),
-            pressure: BackPressure::new(config.rate.is_none(), now),
+            pacing,
+            pressure,
             alarm: Alarm::new().map_err(failed)?,
             config: config.clone(),
             watch,
@@ -382,6 +379,11 @@ impl Radio for UdpRadio {
         self.hints.clone()
     }
 
+    fn set_rate(&mut self, rate: Option<Rate>) {
+        self.config.rate = rate;
+        (self.pacing, self.pressure) = limits(rate, Instant::now());
+    }
+
     fn learn(&mut self, node: NodeId, address: SocketAddr) {
         if let IpAddr::V4(address) = address.ip() {
             self.addresses.learn(node, address, Instant::now());
@@ -505,8 +507,7 @@ fn known_interfaces() -> String {
 fn check_mtu(config: &UdpConfig, mtu: usize) -> Result<(), UdpError> {
     let fits = mtu.saturating_sub(IP_OVERHEAD);
     if config.mtu > fits {
-        let interface = config.interface.clone();
-        return Err(UdpError::Mtu { mtu: config.mtu, interface, fits });
+        return Err(UdpError::Mtu { mtu: config.mtu, interface: config.interface.clone(), fits });
     }
     Ok(())
 }

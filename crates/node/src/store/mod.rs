@@ -61,6 +61,11 @@ impl FileStorage {
         }
     }
 
+    /// Keeps to other limits from now on.
+    pub fn limit(&mut self, limits: SpaceLimits) {
+        self.limits = limits;
+    }
+
     /// Registers the file that is sent as `flow`.
     pub fn provide(&mut self, flow: FlowId, file: File) {
         self.outgoing.insert(flow, file);

@@ -1,5 +1,6 @@
 //! Errors of scenario files, each with the file and line it is about.
 
+use ncmesh_engine::wording::{in_words, key_at};
 use std::fmt;
 use std::ops::Range;
 
@@ -98,6 +99,8 @@ impl ScenarioError {
     /// Returns a syntax error that the TOML parser found in `text`.
     pub(super) fn toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+        let key = error.span().and_then(|span| key_at(text, span.start));
+        let message = in_words(key, &message).into_owned();
         Self::Syntax { place: Place::span(file, text, error.span()), message }
     }
 

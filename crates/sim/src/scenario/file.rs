@@ -63,7 +63,8 @@ pub(super) struct Node {
     pub(super) z: f64,
 }
 
-/// The table `[topology]`. A scenario may have at most one of its keys.
+/// The table `[topology]`. A scenario may have at most one of its keys; `step_s` belongs to those
+/// of nodes that move.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Topology {
@@ -71,6 +72,10 @@ pub(super) struct Topology {
     pub(super) links: Option<Spanned<String>>,
     pub(super) netjson: Option<Spanned<String>>,
     pub(super) positions: Option<Spanned<String>>,
+    pub(super) bonnmotion: Option<Spanned<String>>,
+    pub(super) fcd: Option<Spanned<String>>,
+    pub(super) ns2: Option<Spanned<String>>,
+    pub(super) step_s: Option<Spanned<f64>>,
     pub(super) uniform: Option<Spanned<Uniform>>,
     pub(super) grid: Option<Spanned<Grid>>,
 }
@@ -79,8 +84,8 @@ pub(super) struct Topology {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Link {
-    pub(super) from: String,
-    pub(super) to: String,
+    pub(super) from: Spanned<String>,
+    pub(super) to: Spanned<String>,
     pub(super) loss: Option<f64>,
     pub(super) loss_back: Option<f64>,
     pub(super) rate: Option<Spanned<Rate>>,
@@ -135,6 +140,7 @@ pub(super) struct Flow {
     pub(super) congestion: Option<String>,
     pub(super) window: Option<Spanned<Size>>,
     pub(super) ack_delay_s: Option<f64>,
+    pub(super) min_rto_s: Option<f64>,
     pub(super) size: Option<Spanned<Size>>,
 }
 

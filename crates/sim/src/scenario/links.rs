@@ -8,6 +8,7 @@
 //! - List: the first line is `from,to,loss`. Each further line is one directed link.
 
 use super::error::Place;
+use super::path::Path;
 use super::reader::add_node;
 use super::{Node, ScenarioError};
 
@@ -18,6 +19,8 @@ pub struct Topology {
     pub nodes: Vec<Node>,
     /// Directed links: from and to, as indices into `nodes`, and the loss, 0 to 1.
     pub links: Vec<(usize, usize, f64)>,
+    /// Where each node is at which time, if the nodes move.
+    pub paths: Vec<Path>,
 }
 
 /// Returns the lines that are neither empty nor comments, with their numbers from 1.

@@ -28,6 +28,8 @@
 //! # links = "links.csv"                    # lines of from,to,loss
 //! # netjson = "graph.json"                 # NetJSON NetworkGraph, see `netjson`
 //! # positions = "positions.csv"            # lines of x,y in metres
+//! # bonnmotion = "walk.movements"          # or fcd, ns2: nodes that move, see `mobility`
+//! # step_s = 0.5                           # of these: time between two moves
 //! # uniform = { nodes = 50, width_m = 1000, height_m = 1000 }
 //! # grid = { columns = 5, rows = 4, spacing_m = 100 }
 //!
@@ -56,6 +58,7 @@
 //! # congestion = "cubic"                   # of "tcp": or "reno", "none"
 //! # window = "4M"                          # of "tcp": bytes of send and of receive buffer
 //! # ack_delay_s = 0.04                     # of "tcp": longest delay of an acknowledgment, s
+//! # min_rto_s = 0.3                        # of "tcp": least retransmission timeout, s
 //! # size = "1MB"                           # of "tcp": bytes to send; unlimited if absent
 //!
 //! # [[stream]]                             # a live layered stream; any number
@@ -78,9 +81,11 @@ mod error;
 mod file;
 mod links;
 mod medium;
+mod mobility;
 pub mod netjson;
 mod network;
 mod overrides;
+mod path;
 mod placement;
 mod quantity;
 mod read;
@@ -90,6 +95,7 @@ mod stream;
 
 pub use error::{Place, ScenarioError};
 pub use links::Topology;
+pub use path::{Mobility, Path as NodePath};
 pub use quantity::Quantity;
 pub use shipped::names as shipped;
 pub use stream::{Layer, Stream, StreamReceiver};
@@ -163,6 +169,9 @@ pub struct Tcp {
     /// Time that an acknowledgment waits for a second segment; zero acknowledges each segment, and
     /// the kernel's policy applies if absent. In the lab the kernel always decides itself.
     pub ack_delay: Option<Duration>,
+    /// Least retransmission timeout; without it the smoothed round-trip time and at least 0.2 s, as
+    /// in Linux. In the lab the kernel always decides itself.
+    pub min_rto: Option<Duration>,
     /// Total bytes to send; unlimited if absent.
     pub size: Option<u64>,
 }
@@ -233,6 +242,8 @@ pub struct Scenario {
     pub sealed: bool,
     /// All nodes. The node id is the index + 1, the radio is the index.
     pub nodes: Vec<Node>,
+    /// How the nodes move, if they do. Their positions are those at the beginning.
+    pub mobility: Option<Mobility>,
     /// Measurement of the links before the run, if the scenario asks for one.
     pub measure: Option<Measure>,
     /// Time that simulated nodes spend on each received frame; none if absent.

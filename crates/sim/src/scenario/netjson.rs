@@ -17,6 +17,10 @@
 //!
 //! # Names
 //! A node's name is its `id`. Characters that a scenario does not allow become `-`.
+//!
+//! # Positions
+//! `x`, `y` and `z` among the properties of a node are metres. `latitude` and `longitude`, degrees,
+//! become metres from the first node that has them, on the plane that touches the Earth there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,8 +90,11 @@ pub fn read(text: &str, file: &str) -> Result<Topology, ScenarioError> {
     // here, because links refer to ids.
     let mut topology = Topology::default();
     let mut index = BTreeMap::new();
+    let mut origin = None;
     for node in &graph.nodes {
-        let position = position(&node.properties);
+        let position = position(&node.properties, &mut origin).map_err(|message| {
+            ScenarioError::value(Place::file(file), format!("node `{}`: {message}", node.id))
+        })?;
         add_node(&mut topology.nodes, Node { name: name(&node.id), position }, Place::file(file))?;
         if index.insert(node.id.as_str(), topology.nodes.len() - 1).is_some() {
             return fail(format!("two nodes have the id `{}`", node.id));
@@ -102,15 +109,35 @@ pub fn read(text: &str, file: &str) -> Result<Topology, ScenarioError> {
 }
 
 /// Returns the node name for an id.
-fn name(id: &str) -> String {
+pub(super) fn name(id: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     id.chars().map(|c| if allowed(c) { c } else { '-' }).collect()
 }
 
-/// Returns the position among a node's properties, if there is one.
-fn position(properties: &Map<String, Value>) -> Option<Position> {
+/// Mean radius of the Earth, m (IUGG).
+const EARTH_M: f64 = 6_371_008.8;
+
+/// Returns the position among a node's properties, if there is one. `origin` is the latitude and
+/// longitude of the first node that has them.
+fn position(
+    properties: &Map<String, Value>,
+    origin: &mut Option<(f64, f64)>,
+) -> Result<Option<Position>, String> {
     let number = |key| properties.get(key).and_then(Value::as_f64);
-    Some(Position { x: number("x")?, y: number("y")?, z: number("z").unwrap_or(0.0) })
+    if let (Some(x), Some(y)) = (number("x"), number("y")) {
+        return Ok(Some(Position { x, y, z: number("z").unwrap_or(0.0) }));
+    }
+    let (Some(latitude), Some(longitude)) = (number("latitude"), number("longitude")) else {
+        return Ok(None);
+    };
+    if latitude.abs() > 90.0 || longitude.abs() > 180.0 {
+        return Err("latitude must be -90 to 90, longitude -180 to 180".into());
+    }
+    let (south, west) = *origin.get_or_insert((latitude, longitude));
+    // The shorter way round the Earth, for meshes at 180 degrees.
+    let east = (longitude - west + 540.0).rem_euclid(360.0) - 180.0;
+    let x = EARTH_M * east.to_radians() * libm::cos(south.to_radians());
+    Ok(Some(Position { x, y: EARTH_M * (latitude - south).to_radians(), z: 0.0 }))
 }
 
 /// Returns the directed links (from, to, loss), sorted.

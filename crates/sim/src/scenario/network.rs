@@ -6,23 +6,39 @@
 
 use std::collections::BTreeMap;
 
+use ncmesh_engine::time::Duration;
 use ncmesh_medium::{LinkKind, LossMatrix, RadioId};
 use toml::Spanned;
 
 use super::error::Place;
 use super::file::{self, File};
 use super::links::Topology;
+use super::mobility;
+use super::path::Mobility;
 use super::reader::{Reader, add_node, find, index_by_name, text};
 use super::{Node, Position, ScenarioError, links, netjson, placement};
 
+/// Nodes of a scenario, the loss of each link over the air, and how they move.
+pub(super) struct Mesh {
+    pub(super) nodes: Vec<Node>,
+    pub(super) loss: LossMatrix,
+    pub(super) mobility: Option<Mobility>,
+}
+
+/// Default time between two moves of the nodes, and its range, s. A car in town goes 7 m in the
+/// default time.
+const DEFAULT_STEP_S: f64 = 0.5;
+const STEPS_S: std::ops::RangeInclusive<f64> = 0.01..=60.0;
+
 impl Reader<'_> {
-    /// Returns the nodes of `file`, and the loss of its links.
-    pub(super) fn network(&self, file: &File) -> Result<(Vec<Node>, LossMatrix), ScenarioError> {
+    /// Returns the nodes of `file`, the loss of its links and how they move.
+    pub(super) fn network(&self, file: &File) -> Result<Mesh, ScenarioError> {
         self.check_losses_against_propagation(file)?;
 
         // Listed nodes take precedence, because they fix the order of the indices.
         let topology = self.topology(&file.topology, file.seed)?;
         let listed = self.listed_nodes(file)?;
+        let mobility = self.mobility(file, &topology, !listed.is_empty())?;
         let nodes = if listed.is_empty() { topology.nodes.clone() } else { listed };
         if nodes.is_empty() {
             let message = "no nodes: give `nodes`, `[[node]]` or `[topology]`";
@@ -44,12 +60,48 @@ impl Reader<'_> {
         // Links of the scenario come last, so that they replace those of the topology.
         for link in &file.link {
             let (place, link) = (self.place(link), link.as_ref());
-            let (from, to) = (find(&link.from, &place)?, find(&link.to, &place)?);
+            let end = |name: &Spanned<String>| find(name.as_ref(), &self.place(name));
+            let (from, to) = (end(&link.from)?, end(&link.to)?);
             let p = link_loss(link, &place)?;
             set(&mut loss, from, to, p, &place)?;
             set(&mut loss, to, from, link.loss_back.unwrap_or(p), &place)?;
         }
-        Ok((nodes, loss))
+        Ok(Mesh { nodes, loss, mobility })
+    }
+
+    /// Returns how the nodes of a topology move, if they do.
+    fn mobility(
+        &self,
+        file: &File,
+        topology: &Topology,
+        are_listed: bool,
+    ) -> Result<Option<Mobility>, ScenarioError> {
+        let fail = |place, message: &str| Err(ScenarioError::value(place, message));
+        let place = self.topology_place(&file.topology);
+        let step_s = &file.topology.step_s;
+        if topology.paths.is_empty() {
+            return match step_s {
+                None => Ok(None),
+                Some(step) => fail(
+                    self.place(step),
+                    "`step_s` belongs to nodes that move: `bonnmotion`, `fcd` or `ns2`",
+                ),
+            };
+        }
+        if file.medium.get_ref().propagation.is_none() {
+            let message = "nodes that move need [medium.propagation]: it says how far they reach";
+            return fail(place, message);
+        }
+        if are_listed {
+            return fail(place, "the nodes are those of this file: give no `nodes` or `[[node]]`");
+        }
+        let seconds = step_s.as_ref().map_or(DEFAULT_STEP_S, |step| *step.get_ref());
+        if !STEPS_S.contains(&seconds) {
+            let place = step_s.as_ref().map_or(place, |step| self.place(step));
+            return fail(place, "`step_s` must be 0.01 to 60");
+        }
+        let step = Duration::from_nanos((seconds * 1e9) as u64);
+        Ok(Some(Mobility { step, paths: topology.paths.clone() }))
     }
 
     /// Returns the links that differ from the rest of the medium: cables, and links with a rate of
@@ -63,14 +115,15 @@ impl Reader<'_> {
         let index = index_by_name(nodes, self.origin)?;
         let mut kinds = BTreeMap::new();
         for link in &file.link {
-            let (place, link) = (self.place(link), link.as_ref());
+            let link = link.as_ref();
             let rate = link.rate.as_ref().map(|rate| rate.get_ref().0.0);
             let kind = match (link.wired, rate) {
                 (false, None) => continue,
                 (false, Some(bit_rate_bps)) => LinkKind::Air { bit_rate_bps },
                 (true, rate) => LinkKind::Wire { bit_rate_bps: rate.unwrap_or(WIRE_BPS) },
             };
-            let (from, to) = (find(&index, &link.from, &place)?, find(&index, &link.to, &place)?);
+            let end = |name: &Spanned<String>| find(&index, name.as_ref(), &self.place(name));
+            let (from, to) = (end(&link.from)?, end(&link.to)?);
             for pair in [(from, to), (to, from)] {
                 kinds.insert((RadioId(pair.0), RadioId(pair.1)), kind);
             }
@@ -113,8 +166,10 @@ impl Reader<'_> {
 
     /// Returns the place of every key that `[topology]` has.
     fn topology_places(&self, topology: &file::Topology) -> Vec<Place> {
-        let file::Topology { matrix, links, netjson, positions, uniform, grid } = topology;
-        let names = [matrix, links, netjson, positions].into_iter().flatten();
+        let file::Topology { matrix, links, netjson, positions, uniform, grid, .. } = topology;
+        let file::Topology { bonnmotion, fcd, ns2, .. } = topology;
+        let names = [matrix, links, netjson, positions, bonnmotion, fcd, ns2];
+        let names = names.into_iter().flatten();
         let mut places: Vec<_> = names.map(|name| self.place(name)).collect();
         places.extend(uniform.iter().map(|uniform| self.place(uniform)));
         places.extend(grid.iter().map(|grid| self.place(grid)));
@@ -130,11 +185,11 @@ impl Reader<'_> {
     fn topology(&self, topology: &file::Topology, seed: u64) -> Result<Topology, ScenarioError> {
         let place = self.topology_place(topology);
         if self.topology_places(topology).len() > 1 {
-            let message =
-                "give one of `matrix`, `links`, `netjson`, `positions`, `uniform` and `grid`";
+            let message = "give one of `matrix`, `links`, `netjson`, `positions`, `bonnmotion`, \
+                           `fcd`, `ns2`, `uniform` and `grid`";
             return Err(ScenarioError::value(place, message));
         }
-        let file::Topology { matrix, links, netjson, positions, uniform, grid } = topology;
+        let file::Topology { matrix, links, netjson, positions, uniform, grid, .. } = topology;
         if let Some(name) = matrix {
             self.topology_file(name, links::matrix)
         } else if let Some(name) = links {
@@ -143,6 +198,12 @@ impl Reader<'_> {
             self.topology_file(name, netjson::read)
         } else if let Some(name) = positions {
             self.topology_file(name, placement::positions)
+        } else if let Some(name) = &topology.bonnmotion {
+            self.topology_file(name, mobility::bonnmotion)
+        } else if let Some(name) = &topology.fcd {
+            self.topology_file(name, mobility::fcd)
+        } else if let Some(name) = &topology.ns2 {
+            self.topology_file(name, mobility::ns2)
         } else if let Some(uniform) = uniform {
             placement::uniform(uniform, seed, place)
         } else if let Some(grid) = grid {

@@ -93,5 +93,5 @@ fn named(positions: impl ExactSizeIterator<Item = Position>) -> Topology {
         name: format!("n{:0width$}", i + 1),
         position: Some(position),
     };
-    Topology { nodes: positions.enumerate().map(node).collect(), links: Vec::new() }
+    Topology { nodes: positions.enumerate().map(node).collect(), ..Topology::default() }
 }

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ncmesh_engine::time::Duration;
-use ncmesh_medium::{LinkKind, LossMatrix, MAX_FRAME_BYTES, MediumConfig, RadioId};
+use ncmesh_medium::{ChannelConfig, LinkKind, LossMatrix, MAX_FRAME_BYTES, MediumConfig, RadioId};
 use ncmesh_stack::MTUS;
 use toml::Spanned;
 
 use super::file::{self, File};
 use super::medium::Medium;
+use super::network::Mesh;
 use super::reader::{Original, Reader, TIMES, check_name, find, index_by_name};
 use super::{
     Content, Flow, Measure, Node, Processing, Scenario, ScenarioError, Tcp, Traffic, Transport,
@@ -48,11 +49,17 @@ pub(super) fn scenario(
 
     // The network and its medium.
     check_name(file.name.as_ref(), "name", &reader.place(&file.name))?;
-    let (nodes, loss) = reader.network(&file)?;
+    let Mesh { nodes, loss, mobility } = reader.network(&file)?;
     let mtu = reader.mtu(file.medium.get_ref())?;
     let kinds = reader.link_kinds(&file, &nodes)?;
     let network = Network { nodes: &nodes, loss, kinds };
     let medium = reader.medium(&file.medium, network, mtu, file.seed)?;
+    if let (Some(_), ChannelConfig::Radio(radio)) = (&mobility, &medium.channel)
+        && radio.shadowing_db > 0.0
+    {
+        let message = "nodes that move have no `shadowing_db`: it holds for a pair of places";
+        return Err(ScenarioError::value(reader.place(&file.medium), message));
+    }
 
     // Measurement and traffic.
     let measure = file.measure.as_ref().map(|measure| reader.measure(measure)).transpose()?;
@@ -71,6 +78,7 @@ pub(super) fn scenario(
         seed: file.seed,
         sealed: file.sealed,
         nodes,
+        mobility,
         measure,
         processing,
         traffic,
@@ -221,10 +229,11 @@ impl Reader<'_> {
 
         // A setting that has no effect is usually a forgotten `protocol`, so it is refused.
         if flow.protocol == file::Protocol::Udp {
-            let tcp = flow.congestion.is_some() || flow.ack_delay_s.is_some();
-            if tcp || window.is_some() || size.is_some() {
+            let timed = flow.ack_delay_s.is_some() || flow.min_rto_s.is_some();
+            if flow.congestion.is_some() || timed || window.is_some() || size.is_some() {
                 return fail(
-                    "`congestion`, `window`, `ack_delay_s` and `size` need `protocol = \"tcp\"`",
+                    "`congestion`, `window`, `ack_delay_s`, `min_rto_s` and `size` need \
+                     `protocol = \"tcp\"`",
                 );
             }
             return Ok(Transport::Udp);
@@ -238,10 +247,14 @@ impl Reader<'_> {
         if flow.ack_delay_s.is_some_and(|delay_s| !(0.0..=1.0).contains(&delay_s)) {
             return fail("`ack_delay_s` must be 0 to 1");
         }
+        if flow.min_rto_s.is_some_and(|least_s| !(0.001..=60.0).contains(&least_s)) {
+            return fail("`min_rto_s` must be 0.001 to 60");
+        }
         let window = window.and_then(|window| usize::try_from(window).ok());
         let congestion = flow.congestion.clone();
         let ack_delay = flow.ack_delay_s.map(Duration::from_secs_f64);
-        Ok(Transport::Tcp(Tcp { congestion, window, ack_delay, size }))
+        let min_rto = flow.min_rto_s.map(Duration::from_secs_f64);
+        Ok(Transport::Tcp(Tcp { congestion, window, ack_delay, min_rto, size }))
     }
 }
 

@@ -4,6 +4,7 @@ use super::error::Place;
 use super::shipped;
 use super::{Node, ScenarioError};
 use ncmesh_engine::name::{MAX_NODE_NAME, harmless, is_node_name};
+use ncmesh_engine::wording::did_you_mean;
 use ncmesh_medium::MAX_RADIOS;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -63,7 +64,10 @@ fn advised(path: &Path, error: std::io::Error) -> std::io::Error {
         return error;
     }
     let names = shipped::names().collect::<Vec<_>>().join(", ");
-    std::io::Error::new(error.kind(), format!("no such file; scenarios that are built in: {names}"))
+    let given = path.with_extension("");
+    let question = did_you_mean(&given.to_string_lossy(), shipped::names());
+    let message = format!("no such file; scenarios that are built in: {names}{question}");
+    std::io::Error::new(error.kind(), message)
 }
 
 /// Checks the name of a node and adds the node.
@@ -120,7 +124,9 @@ pub(super) fn find(index: &Index<'_>, name: &str, place: &Place) -> Result<usize
         check_name(name, "node name", place).err().unwrap_or_else(|| {
             let some: Vec<_> = index.keys().take(8).copied().collect();
             let more = if index.len() > some.len() { ", ..." } else { "" };
-            let message = format!("no node `{name}`: there are {}{more}", some.join(", "));
+            let question = did_you_mean(name, index.keys().copied());
+            let message =
+                format!("no node `{name}`: there are {}{more}{question}", some.join(", "));
             ScenarioError::value(place.clone(), message)
         })
     })

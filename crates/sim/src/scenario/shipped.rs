@@ -6,8 +6,9 @@ use std::path::Path;
 pub(super) const DIRECTORY: &str = "<shipped>";
 
 /// Shipped scenarios, by the name of their files.
-const SCENARIOS: [(&str, &str); 10] = [
+const SCENARIOS: [(&str, &str); 13] = [
     ("building", include_str!("../../scenarios/building.toml")),
+    ("cars", include_str!("../../scenarios/cars.toml")),
     ("cross", include_str!("../../scenarios/cross.toml")),
     ("diamond", include_str!("../../scenarios/diamond.toml")),
     ("freifunk", include_str!("../../scenarios/freifunk.toml")),
@@ -15,14 +16,19 @@ const SCENARIOS: [(&str, &str); 10] = [
     ("line", include_str!("../../scenarios/line.toml")),
     ("mesh", include_str!("../../scenarios/mesh.toml")),
     ("pair", include_str!("../../scenarios/pair.toml")),
+    ("patrol", include_str!("../../scenarios/patrol.toml")),
     ("stream", include_str!("../../scenarios/stream.toml")),
     ("tunnel", include_str!("../../scenarios/tunnel.toml")),
+    ("walkers", include_str!("../../scenarios/walkers.toml")),
 ];
 
 /// Files that shipped scenarios name.
-const DATA: [(&str, &str); 2] = [
+const DATA: [(&str, &str); 5] = [
     ("data/building.csv", include_str!("../../scenarios/data/building.csv")),
+    ("data/cars.fcd.xml", include_str!("../../scenarios/data/cars.fcd.xml")),
     ("data/freifunk-leipzig.csv", include_str!("../../scenarios/data/freifunk-leipzig.csv")),
+    ("data/patrol.tcl", include_str!("../../scenarios/data/patrol.tcl")),
+    ("data/walkers.movements", include_str!("../../scenarios/data/walkers.movements")),
 ];
 
 /// Returns the names of the shipped scenarios.

@@ -2,10 +2,11 @@
 
 use super::{SimulationError, node_id};
 use crate::measure::measure;
-use crate::scenario::{Measure, Processing, Scenario};
+use crate::scenario::{Measure, Mobility, Processing, Scenario};
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::rng;
 use ncmesh_engine::topology::{LinkState, Links, Topology};
+use ncmesh_engine::wording;
 use ncmesh_medium::{MediumConfig, MediumError};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
@@ -42,6 +43,8 @@ pub struct SimulationConfig {
     pub knowledge: Knowledge,
     /// Time that nodes spend on each received frame; none if absent.
     pub processing: Option<Processing>,
+    /// How nodes move; they stay if absent.
+    pub mobility: Option<Mobility>,
     /// Disorder of frames on their way from the medium to the nodes.
     pub disturbance: Disturbance,
     /// Whether to measure the time that the machine spends on each part.
@@ -96,6 +99,7 @@ impl SimulationConfig {
             sealed: scenario.sealed,
             knowledge: scenario.measure.map_or(Knowledge::Own, Knowledge::Measured),
             processing: scenario.processing,
+            mobility: scenario.mobility.clone(),
             disturbance: Disturbance::default(),
             time_parts: false,
         })
@@ -117,6 +121,7 @@ impl SimulationConfig {
         StackConfig {
             node: node_id(node),
             name: self.names[node].clone(),
+            profile: Default::default(),
             salt,
             epoch,
             seed: self.seed.wrapping_add(starts << 32),
@@ -154,7 +159,13 @@ impl SimulationConfig {
         }
         let mut topology = Topology::new(self.route.min_delivery);
         for (i, (name, hears)) in self.names.iter().zip(hears).enumerate() {
-            let state = LinkState { version: (0, 1), base: 1, name: name.clone(), hears };
+            let state = LinkState {
+                version: (0, 1),
+                base: 1,
+                name: name.clone(),
+                hears,
+                ..Default::default()
+            };
             topology.learn(node_id(i), state);
         }
         Ok(Some(Arc::new(topology)))
@@ -167,8 +178,5 @@ fn section<T: Default + DeserializeOwned>(
     name: &str,
 ) -> Result<T, ConfigError> {
     let Some(table) = scenario.protocol.get(name) else { return Ok(T::default()) };
-    toml::Value::Table(table.clone()).try_into().map_err(|e: toml::de::Error| ConfigError {
-        section: name.to_owned(),
-        problem: e.message().to_owned(),
-    })
+    wording::section(table).map_err(|problem| ConfigError { section: name.to_owned(), problem })
 }

@@ -59,12 +59,15 @@ impl Simulation {
         let timer = self.timers.first().map(|(at, _)| *at);
         let medium = self.medium.poll_timeout().map(Instant::from_nanos);
         let processed = self.inboxes.as_ref().and_then(Inboxes::next_at);
-        timer.into_iter().chain(medium).chain(processed).min()
+        timer.into_iter().chain(medium).chain(processed).chain(self.next_move).min()
     }
 
     /// Handles everything that is due at `at`.
     fn step(&mut self, at: Instant) {
         self.now = at;
+        if self.next_move.is_some_and(|next| next <= at) {
+            self.move_nodes(at);
+        }
 
         // The medium comes first: a frame that arrives at this instant may make a timer needless.
         if self.medium.poll_timeout().is_some_and(|t| t <= at.as_nanos()) {
@@ -92,6 +95,20 @@ impl Simulation {
             self.handle_due(node);
             self.end(Part::Timers, begun);
         }
+    }
+
+    /// Moves the nodes to where they are at `at`.
+    fn move_nodes(&mut self, at: Instant) {
+        let Some(mobility) = &self.config.mobility else { return };
+        let time_s = at.as_secs_f64();
+        let moves = mobility.paths.iter().enumerate();
+        let moves: Vec<_> = moves.map(|(node, path)| (RadioId(node), path.at(time_s))).collect();
+        // Scenarios are checked: radios have positions, and none has shadowing.
+        let moved = self.medium.move_to(&moves);
+        debug_assert!(moved.is_ok(), "{moved:?}");
+        // Nobody moves after the last point of all paths.
+        let goes_on = mobility.paths.iter().any(|path| path.end() > Some(time_s));
+        self.next_move = goes_on.then_some(at + mobility.step);
     }
 
     /// Handles all outputs of the medium. Observers see each before the node does.

@@ -91,7 +91,8 @@ impl Peer {
 
 fn behaviour() -> Behaviour {
     let (congestion, ack_delay) = (Congestion::Cubic, None);
-    Behaviour { congestion, window: 60_000, ack_delay, packet: 1020, seed: 0xffff_ff00_ffff_ff00 }
+    let seed = 0xffff_ff00_ffff_ff00;
+    Behaviour { congestion, window: 60_000, ack_delay, min_rto: None, packet: 1020, seed }
 }
 
 fn ends() -> [Endpoint; 2] {

@@ -44,6 +44,8 @@ pub(crate) struct Behaviour {
     /// Delay of an acknowledgment that waits for a second segment; with zero each segment is
     /// acknowledged.
     pub ack_delay: Option<Duration>,
+    /// Least retransmission timeout once there is a round-trip time; Linux's policy if absent.
+    pub min_rto: Option<Duration>,
     /// Longest IP packet, bytes.
     pub packet: usize,
     /// Seed of initial sequence numbers.

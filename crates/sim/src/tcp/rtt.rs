@@ -2,7 +2,8 @@
 
 use ncmesh_engine::time::Duration;
 
-/// Smallest allowance for the variation of round-trip times (Linux: `TCP_RTO_MIN`).
+/// Smallest allowance for the variation of round-trip times (Linux: `TCP_RTO_MIN`), where the
+/// scenario states no least timeout.
 pub(super) const MIN_VARIATION: Duration = Duration::from_millis(200);
 
 /// Estimator of round-trip times (RFC 6298). The variation is Linux's: it grows at once and shrinks
@@ -11,6 +12,8 @@ pub(super) const MIN_VARIATION: Duration = Duration::from_millis(200);
 pub(super) struct RttEstimator {
     pub smoothed: Option<Duration>,
     pub min: Option<Duration>,
+    /// Smallest allowance for the variation.
+    min_variation: Duration,
     /// Four times the mean deviation, and its maximum in this round-trip.
     deviation: Duration,
     deviation_max: Duration,
@@ -21,13 +24,15 @@ pub(super) struct RttEstimator {
 }
 
 impl RttEstimator {
-    pub(super) fn new() -> Self {
+    /// Returns an estimator without samples, whose variation is at least `min_variation`.
+    pub(super) fn new(min_variation: Duration) -> Self {
         Self {
             smoothed: None,
             min: None,
+            min_variation,
             deviation: Duration::ZERO,
-            deviation_max: MIN_VARIATION,
-            variation: MIN_VARIATION,
+            deviation_max: min_variation,
+            variation: min_variation,
             round_end: 0,
         }
     }
@@ -40,7 +45,7 @@ impl RttEstimator {
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(rtt);
             self.deviation = rtt * 2;
-            self.variation = self.deviation.max(MIN_VARIATION);
+            self.variation = self.deviation.max(self.min_variation);
             self.deviation_max = self.variation;
             self.round_end = next;
             return;
@@ -70,7 +75,7 @@ impl RttEstimator {
                 self.variation -= (self.variation - self.deviation_max) / 4;
             }
             self.round_end = next;
-            self.deviation_max = MIN_VARIATION;
+            self.deviation_max = self.min_variation;
         }
     }
 }

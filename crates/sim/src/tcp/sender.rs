@@ -24,7 +24,7 @@ mod recovery;
 
 use super::congestion::{Ack, Window};
 use super::receiver::millis;
-use super::rtt::RttEstimator;
+use super::rtt::{MIN_VARIATION, RttEstimator};
 use super::segment::{Endpoint, HEADERS, Segment, Timestamps, WINDOW_SHIFT, offset_of};
 use super::{Behaviour, content};
 use ncmesh_engine::time::{Duration, Instant};
@@ -146,7 +146,11 @@ impl Sender {
             window: Window::new(behaviour.congestion),
             is_window_limited: false,
             undo: None,
-            rtt: RttEstimator::new(),
+            // A least timeout takes the place of Linux's allowance (RFC 6298, 2.4).
+            rtt: RttEstimator::new(match behaviour.min_rto {
+                Some(_) => Duration::ZERO,
+                None => MIN_VARIATION,
+            }),
             rack: 0,
             rack_rtt: Duration::ZERO,
             transmissions: 0,
@@ -448,6 +452,7 @@ impl Sender {
     /// Returns the retransmission timeout, doubled for each consecutive timeout (RFC 6298, 5.5).
     fn timeout(&self) -> Duration {
         let base = self.rtt.smoothed.map_or(RTO_INITIAL, |smoothed| smoothed + self.rtt.variation);
+        let base = base.max(self.behaviour.min_rto.unwrap_or_default());
         (base * (1 << self.backoff)).min(RTO_MAX)
     }
 

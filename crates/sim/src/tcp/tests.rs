@@ -7,7 +7,7 @@ const ADDRESSES: [Ipv4Address; 2] = [Ipv4Address::new(10, 0, 0, 2), Ipv4Address:
 
 fn behaviour(congestion: Congestion) -> Behaviour {
     let ack_delay = Some(Duration::ZERO);
-    Behaviour { congestion, window: 20_000, ack_delay, packet: 1020, seed: 7 }
+    Behaviour { congestion, window: 20_000, ack_delay, min_rto: None, packet: 1020, seed: 7 }
 }
 
 fn connection(behaviour: Behaviour, size: Option<u64>) -> Connection {
@@ -115,6 +115,22 @@ fn a_lost_tail_and_a_dead_path_are_survived() {
     let mut dead = connection(behaviour(Congestion::Cubic), Some(100 * 968));
     carry(&mut dead, 60, &Pipe { loses: |n| (30..52).contains(&n), ..WIDE });
     assert!(dead.is_finished() && dead.wrong() == 0);
+}
+
+#[test]
+fn a_least_timeout_decides_when_a_dead_path_is_tried_again() {
+    // All of a window is lost once, so only the timeout can bring it back.
+    let pipe = Pipe { loses: |n| (30..52).contains(&n), ..WIDE };
+    let seconds = [0.05, 0.3, 1.0].map(|least_s| {
+        let min_rto = Some(Duration::from_secs_f64(least_s));
+        let dying = Behaviour { min_rto, ..behaviour(Congestion::Reno) };
+        let mut one = connection(dying, Some(100 * 968));
+        carry(&mut one, 20, &pipe);
+        one.outcome(Instant::default()).finished_s.unwrap()
+    });
+    // The first timeout and its double each time.
+    let more = [seconds[1] - seconds[0], seconds[2] - seconds[1]];
+    assert!((more[0] - 3.0 * 0.25).abs() < 0.05 && (more[1] - 3.0 * 0.7).abs() < 0.05, "{more:?}");
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use super::{COMPARE, HELLO, PROBE, REQUEST, VERSIONS};
 use crate::link::{MAX_ASKED, MAX_LATE};
+use crate::route::profile::{EQUATOR, GREENWICH};
 use ncmesh_engine::layout::{
-    Charset, Count, Field, FlowOf, Is, Layout, Length, Part, bits, bytes, field, node, scaled,
-    text, u8, u16, u32, u64,
+    Charset, Check, Count, Field, FlowOf, Is, Layout, Length, Part, bits, bytes, field, node,
+    scaled, text, u8, u16, u32, u64,
 };
 
 /// Layouts of the frames of this service.
@@ -210,6 +211,8 @@ const STATE: Part = Part::Group {
             &[
                 field(u64("state.epoch", "Epoch", "of the origin")),
                 field(text("state.name", Charset::Any, "Name", "of the origin, see below")),
+                field(COUNT),
+                Part::When(Is("state.count", 255), &[PROFILE, field(COUNT)]),
             ],
         ),
         Part::When(
@@ -221,10 +224,50 @@ const STATE: Part = Part::Group {
                     "Since",
                     "how many versions ago the links began to change that follow",
                 )),
+                field(COUNT),
             ],
         ),
-        field(u8("state.count", "Links", "how many follow")),
         Part::Repeat(Count::Field("state.count"), &[LINK]),
+    ],
+};
+
+const COUNT: Field = u8(
+    "state.count",
+    "Links",
+    "how many follow; in a whole state 255 stands before a profile, and their number behind it",
+);
+
+const PROFILE: Part = Part::Group {
+    name: "profile",
+    label: "Profile",
+    text: "Profile",
+    parts: &[
+        Part::Byte(&[
+            bits("profile.earth", 0x02, "On the Earth", "whether a position in degrees follows"),
+            bits("profile.plan", 0x01, "On a plan", "whether a position in metres follows"),
+        ]),
+        Part::Check(Check::Differ("profile.earth", "profile.plan")),
+        Part::When(
+            Is("profile.plan", 1),
+            &[
+                field(u32("profile.x", "East", "mm from the origin of the plan, plus 2^31")),
+                field(u32("profile.y", "North", "the same")),
+                field(u32("profile.z", "Up", "the same")),
+            ],
+        ),
+        Part::When(
+            Is("profile.earth", 1),
+            &[
+                field(
+                    u32("profile.latitude", "Latitude", "10^-7 degrees from the south pole")
+                        .within(0, 2 * EQUATOR as u64),
+                ),
+                field(
+                    u32("profile.longitude", "Longitude", "10^-7 degrees east of 180 degrees west")
+                        .within(0, 2 * GREENWICH as u64),
+                ),
+            ],
+        ),
     ],
 };
 

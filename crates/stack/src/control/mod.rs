@@ -15,7 +15,7 @@ use frame::{read_hello, write_hello};
 pub use layout::LAYOUTS;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::topology::Topology;
+use ncmesh_engine::topology::{Profile, Topology};
 use ncmesh_engine::{Class, Context, Filled, Frame, Malformed, Offer, Summary};
 use ncmesh_wire::{Header, NodeId, Reader, Salt, ServiceId, StartId};
 use std::sync::Arc;
@@ -68,11 +68,11 @@ impl Control {
     /// Returns the control of a node that starts at `now`.
     pub(crate) fn new(
         (link, route): (LinkConfig, RouteConfig),
-        (me, name, epoch, salt): (NodeId, &str, u64, Salt),
+        (me, about, epoch, salt): (NodeId, (&str, Profile), u64, Salt),
         mtu: usize,
         now: Instant,
     ) -> Self {
-        let route = Route::new(route, me, name, epoch, mtu.saturating_sub(MAX_HELLO), now);
+        let route = Route::new(route, me, about, epoch, mtu.saturating_sub(MAX_HELLO), now);
         let peers = Peers::new(me, salt);
         Self {
             link: Link::new(link, now),

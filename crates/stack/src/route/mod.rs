@@ -16,6 +16,7 @@ mod config;
 mod doubt;
 mod hearer;
 mod own;
+pub(crate) mod profile;
 mod repair;
 mod spread;
 mod state;
@@ -27,7 +28,7 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_engine::toolkit::backoff::Backoff;
-use ncmesh_engine::topology::{LinkState, Links, Topology};
+use ncmesh_engine::topology::{LinkState, Links, Profile, Topology};
 use ncmesh_engine::{Context, Malformed};
 use ncmesh_wire::{NodeId, Reader};
 use repair::{Question, Repair};
@@ -65,14 +66,16 @@ pub struct Route {
     config: RouteConfig,
     me: NodeId,
     name: String,
+    profile: Profile,
     epoch: u64,
     /// Length of the longest state that a frame has room for, bytes.
     longest: usize,
     started: Instant,
     seq: u32,
     announced_at: Option<Instant>,
-    /// Whether a version of our state goes round that we never told.
-    contradicted: bool,
+    /// Whether the whole mesh must be told the whole state: a version of it goes round that we
+    /// never told, or our profile has changed.
+    is_unlike_told: bool,
     /// How often the epoch was raised, and when it may be raised again.
     raises: u32,
     next_raise: Instant,
@@ -111,7 +114,7 @@ impl Route {
     pub(crate) fn new(
         config: RouteConfig,
         me: NodeId,
-        name: &str,
+        (name, profile): (&str, Profile),
         epoch: u64,
         longest: usize,
         now: Instant,
@@ -122,12 +125,13 @@ impl Route {
             config,
             me,
             name: name.to_owned(),
+            profile,
             epoch,
             longest,
             started: now,
             seq: 0,
             announced_at: None,
-            contradicted: false,
+            is_unlike_told: false,
             raises: 0,
             next_raise: now,
             pace,
@@ -166,6 +170,14 @@ impl Route {
     #[must_use]
     pub(crate) fn is_pinned(&self) -> bool {
         self.pinned
+    }
+
+    /// Tells another profile from now on, with the next announcement.
+    pub(crate) fn set_profile(&mut self, profile: Profile) {
+        if self.profile != profile {
+            self.profile = profile;
+            self.is_unlike_told = true;
+        }
     }
 
     /// Announces this node anew under a greater epoch.
@@ -289,7 +301,7 @@ impl Route {
             if told.origin == self.me {
                 outlived = outlived.max(self.handle_own(&told, cx.now));
             } else {
-                self.handle_state(cx, sender, told);
+                self.handle_state(cx, sender, &told);
             }
         }
 
@@ -325,13 +337,13 @@ impl Route {
             }
             // The next announcement supersedes it.
             self.seq = told.seq;
-            self.contradicted = true;
+            self.is_unlike_told = true;
         }
         None
     }
 
     /// Handles the state of another node: learns it if it is new, and passes it on.
-    fn handle_state(&mut self, cx: &mut Context<'_>, sender: NodeId, told: Told<'_>) {
+    fn handle_state(&mut self, cx: &mut Context<'_>, sender: NodeId, told: &Told<'_>) {
         let origin = told.origin;
         let known = self.topology.state(origin);
         let learned = match told.form {

@@ -60,7 +60,7 @@ impl Route {
         let carried = heard.map(|(node, d)| (node, state::delivery(state::quantum(d))));
         let mut heard: Vec<(NodeId, f64)> = carried.filter(|(_, d)| *d > 0.0).collect();
         heard.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.0.cmp(&b.0)));
-        heard.truncate(state::links_that_fit(self.longest, &self.name));
+        heard.truncate(state::links_that_fit(self.longest, &self.name, &self.profile));
         heard.into_iter().collect()
     }
 
@@ -91,7 +91,7 @@ impl Route {
             changed.filter(|(_, by, detour)| 1.0 / by.high() <= DETOUR * detour).collect();
         let told = self.topology.state(self.me);
         let many_steps = told.is_some_and(|told| self.seq - told.base >= MOST_STEPS);
-        let matters_far = !essential.is_empty() || self.contradicted || many_steps;
+        let matters_far = !essential.is_empty() || self.is_unlike_told || many_steps;
         let is_bridge =
             essential.iter().any(|(_, by, detour)| by.low() == 0.0 && detour.is_infinite());
         // What has just happened is more urgent than that the mesh was told little lately.
@@ -140,7 +140,7 @@ impl Route {
         self.seq += 1;
         let before = self.topology.state(self.me).filter(|known| known.version.0 == self.epoch);
         let since = before.map(|known| known.base);
-        let whole = core::mem::take(&mut self.contradicted);
+        let whole = core::mem::take(&mut self.is_unlike_told);
         let known = before.map_or(&NO_LINKS, |known| &known.hears);
         // Links that have hardly changed stay as they were told: the frame is shorter.
         for (node, delivery) in &mut hears {
@@ -162,8 +162,8 @@ impl Route {
             self.base.clone_from(&hears);
             self.touched.clear();
         }
-        let state =
-            LinkState { version: (self.epoch, self.seq), base, name: self.name.clone(), hears };
+        let (name, profile) = (self.name.clone(), self.profile.clone());
+        let state = LinkState { version: (self.epoch, self.seq), base, name, profile, hears };
         let short = !whole && state::change_len(links.len()) < state::whole_len(&state);
         let change = since.filter(|_| short).map(|since| Change { since, links });
         self.store(self.me, Some(state), now);
@@ -220,6 +220,7 @@ fn changes<'a>(
 mod tests {
     use super::*;
     use crate::route::RouteConfig;
+    use ncmesh_engine::topology::Profile;
 
     const ME: NodeId = NodeId(1);
 
@@ -229,7 +230,8 @@ mod tests {
 
     /// A node of a mesh of 400, a minute after its start, with all its credits spent.
     fn poor() -> Route {
-        let mut route = Route::new(RouteConfig::default(), ME, "n1", 1, 1400, at(0));
+        let mut route =
+            Route::new(RouteConfig::default(), ME, ("n1", Profile::default()), 1, 1400, at(0));
         for node in 2..=400 {
             let state = LinkState { version: (1, 1), base: 1, ..LinkState::default() };
             route.store(NodeId(node), Some(state), at(1));

@@ -4,9 +4,10 @@
 //! that version: whoever has it or a later one can apply the change, because it lists every link
 //! that was touched since, with its present delivery. Whoever does not asks for the whole state.
 
-use ncmesh_engine::name;
-use ncmesh_engine::topology::{LinkState, Links};
-use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
+use super::profile;
+use ncmesh_engine::topology::{LinkState, Links, Profile};
+use ncmesh_engine::{Malformed, name};
+use ncmesh_wire::{NodeId, Reader, Writer};
 
 /// Scope of a state that every node passes on. Smaller ones count down, and end at 0.
 pub(super) const EVERYWHERE: u8 = 63;
@@ -19,14 +20,16 @@ const WHOLE_LEN: usize = 2 + 1 + 4 + 2 + 8 + 1 + 1;
 const CHANGE_LEN: usize = 2 + 1 + 4 + 2 + 2 + 2 + 1;
 /// Length of a link, bytes.
 const LINK_LEN: usize = 3;
+/// Count of links that announces a profile; the true count follows it.
+const PROFILE: u8 = u8::MAX;
 /// Most links of a state.
-pub(super) const MAX_LINKS: usize = u8::MAX as usize;
+pub(super) const MAX_LINKS: usize = PROFILE as usize - 1;
 
 /// A link in a state: neighbour, and delivery in units of 1/255.
 pub(super) type Link = (NodeId, u8);
 
 /// A state as it is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Told<'a> {
     pub origin: NodeId,
     /// How many more times it is passed on.
@@ -41,30 +44,35 @@ pub(super) struct Told<'a> {
 }
 
 /// How much of a state is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Form<'a> {
     /// All of it.
-    Whole { epoch: u64, name: &'a [u8] },
+    Whole { epoch: u64, name: &'a [u8], profile: Profile },
     /// The links that were touched since version `since` of the epoch that ends in these bits.
     Change { epoch_bits: u16, since: u32 },
 }
 
 impl<'a> Told<'a> {
     /// Reads the next state.
-    pub(super) fn read(r: &mut Reader<'a>) -> Result<Self, Truncated> {
+    pub(super) fn read(r: &mut Reader<'a>) -> Result<Self, Malformed> {
         let origin = r.node()?;
         let flags = r.u8()?;
         let seq = r.u32()?;
         // Versions are written as differences to the newest one, since they are close together.
         let base = seq.wrapping_sub(u32::from(r.u16()?));
-        let form = if flags & WHOLE != 0 {
-            Form::Whole { epoch: r.u64()?, name: r.short_bytes()? }
+        let (form, count) = if flags & WHOLE != 0 {
+            let (epoch, name, mut count) = (r.u64()?, r.short_bytes()?, r.u8()?);
+            let mut profile = Profile::default();
+            if count == PROFILE {
+                (profile, count) = (profile::read(r)?, r.u8()?);
+            }
+            (Form::Whole { epoch, name, profile }, count)
         } else {
             let epoch_bits = r.u16()?;
-            Form::Change { epoch_bits, since: seq.wrapping_sub(u32::from(r.u16()?)) }
+            let since = seq.wrapping_sub(u32::from(r.u16()?));
+            (Form::Change { epoch_bits, since }, r.u8()?)
         };
-        let count = usize::from(r.u8()?);
-        let links = r.bytes(LINK_LEN * count)?;
+        let links = r.bytes(LINK_LEN * usize::from(count))?;
         let (scope, urgent) = (flags & EVERYWHERE, flags & URGENT != 0);
         Ok(Self { origin, scope, urgent, seq, base, form, links })
     }
@@ -76,10 +84,11 @@ impl<'a> Told<'a> {
 
     /// Returns the whole state that it tells, if it does.
     pub(super) fn whole(&self) -> Option<LinkState> {
-        let Form::Whole { epoch, name } = self.form else { return None };
+        let Form::Whole { epoch, name, ref profile } = self.form else { return None };
         let hears = self.links().map(|(node, quantum)| (node, delivery(quantum))).collect();
         let version = (epoch, self.seq);
-        Some(LinkState { version, base: self.base, name: name::heard(name), hears })
+        let (name, profile) = (name::heard(name), profile.clone());
+        Some(LinkState { version, base: self.base, name, profile, hears })
     }
 
     /// Returns `known` with the change that this tells; `None` if it does not apply to it.
@@ -117,7 +126,7 @@ pub(super) struct Change {
 
 /// Returns the length of a whole state in a frame, bytes.
 pub(super) fn whole_len(state: &LinkState) -> usize {
-    WHOLE_LEN + state.name.len() + LINK_LEN * state.hears.len()
+    head_len(&state.name, &state.profile) + LINK_LEN * state.hears.len()
 }
 
 /// Returns the length of a change in a frame, bytes.
@@ -125,9 +134,15 @@ pub(super) fn change_len(links: usize) -> usize {
     CHANGE_LEN + LINK_LEN * links
 }
 
-/// Returns how many links of the node `name` fit into `room` bytes.
-pub(super) fn links_that_fit(room: usize, name: &str) -> usize {
-    (room.saturating_sub(WHOLE_LEN + name.len()) / LINK_LEN).min(MAX_LINKS)
+/// Returns the length of a whole state without its links, bytes.
+fn head_len(name: &str, profile: &Profile) -> usize {
+    let profile_len = if profile.is_empty() { 0 } else { profile::len(profile) + 1 };
+    WHOLE_LEN + name.len() + profile_len
+}
+
+/// Returns how many links of a node with this name and profile fit into `room` bytes.
+pub(super) fn links_that_fit(room: usize, name: &str, profile: &Profile) -> usize {
+    (room.saturating_sub(head_len(name, profile)) / LINK_LEN).min(MAX_LINKS)
 }
 
 /// How far a state goes, and whether at once.
@@ -142,7 +157,12 @@ pub(super) fn write_whole(out: &mut Vec<u8>, origin: NodeId, reach: Reach, state
     let (epoch, seq) = state.version;
     let mut w = Writer::new(out);
     w.node(origin).u8(flags(reach) | WHOLE).u32(seq).u16(back(seq, state.base)).u64(epoch);
-    w.short_bytes(state.name.as_bytes()).u8(state.hears.len() as u8);
+    w.short_bytes(state.name.as_bytes());
+    if !state.profile.is_empty() {
+        w.u8(PROFILE);
+        profile::write(&mut w, &state.profile);
+    }
+    w.u8(state.hears.len() as u8);
     for (node, delivery) in &state.hears {
         w.node(*node).u8(quantum(*delivery));
     }
@@ -183,10 +203,11 @@ pub(super) fn delivery(quantum: u8) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ncmesh_engine::topology::Position;
 
     fn state(version: (u64, u32), base: u32, hears: &[(u16, f64)]) -> LinkState {
         let hears = hears.iter().map(|(node, d)| (NodeId(*node), *d)).collect();
-        LinkState { version, base, name: "c".into(), hears }
+        LinkState { version, base, name: "c".into(), hears, ..LinkState::default() }
     }
 
     fn hex(bytes: &[u8]) -> String {
@@ -219,6 +240,54 @@ mod tests {
         assert_eq!(told.applied_to(&known), Some(later));
     }
 
+    /// The golden vectors of the wire format.
+    #[test]
+    fn golden_positions() {
+        let plan = Position::plan([1.5, -2.0, 0.25]);
+        let earth = Position::earth(52.5, -13.25);
+        for (position, golden) in [
+            (
+                plan,
+                "00038300000003000100000000000000070163ff01 800005dc 7ffff830 800000fa 01000500",
+            ),
+            (earth, "00038300000003000100000000000000070163ff02 54efc640 636407e0 01000500"),
+        ] {
+            let mut known = state((7, 3), 2, &[(5, 0.0)]);
+            known.profile.position = position;
+            let mut out = Vec::new();
+            write_whole(&mut out, NodeId(3), (3, false), &known);
+            assert_eq!(hex(&out), golden.replace(' ', ""));
+            assert_eq!(out.len(), whole_len(&known));
+            let told = Told::read(&mut Reader::new(&out)).unwrap();
+            assert_eq!(told.whole(), Some(known.clone()));
+            // Later changes leave the profile as it is.
+            let mut later = state((7, 4), 2, &[(5, 1.0)]);
+            later.profile = known.profile.clone();
+            let change = Change { since: 3, links: vec![(NodeId(5), 255)] };
+            out.clear();
+            write_change(&mut out, NodeId(3), (3, false), &later, &change);
+            let told = Told::read(&mut Reader::new(&out)).unwrap();
+            assert_eq!(told.applied_to(&known), Some(later));
+        }
+    }
+
+    #[test]
+    fn places_that_do_not_exist_are_malformed() {
+        let mut known = state((7, 3), 2, &[]);
+        known.profile.position = Position::earth(90.0, 180.0);
+        let mut out = Vec::new();
+        write_whole(&mut out, NodeId(3), (3, false), &known);
+        let profile = out.len() - 10;
+        assert_eq!(out[profile], 2);
+        // One step too far north or east, no profile after all, and bits that mean nothing.
+        for (at, byte) in [(4, out[profile + 4] + 1), (8, out[profile + 8] + 1), (0, 0), (0, 0x82)]
+        {
+            let mut bad = out.clone();
+            bad[profile + at] = byte;
+            assert_eq!(Told::read(&mut Reader::new(&bad)), Err(Malformed), "{at} {byte}");
+        }
+    }
+
     #[test]
     fn a_change_applies_only_to_what_it_was_made_from_or_to_what_came_between() {
         let mut out = Vec::new();
@@ -241,7 +310,9 @@ mod tests {
     #[test]
     fn truncation_is_noticed_at_every_byte() {
         let mut out = Vec::new();
-        write_whole(&mut out, NodeId(4), (2, false), &state((1, 7), 7, &[(2, 1.0), (9, 0.2)]));
+        let mut told = state((1, 7), 7, &[(2, 1.0), (9, 0.2)]);
+        told.profile.position = Position::plan([1.0, 2.0, 3.0]);
+        write_whole(&mut out, NodeId(4), (2, false), &told);
         for cut in 0..out.len() {
             assert!(Told::read(&mut Reader::new(&out[..cut])).is_err());
         }

@@ -88,6 +88,7 @@ impl Lone {
         let config = StackConfig {
             node: NodeId(ME),
             name: "n1".into(),
+            profile: Default::default(),
             salt: Salt([1; 16]),
             epoch: 1,
             seed: 1,

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from ncmesh_papers.core_nc.arguments import Numbers
 
+# Rounds are counted until destinations lack packets with this probability.
+UNDONE = 1e-9
+
 
 def with_recoding(
     loss: Numbers, unheard: Numbers, generation: NDArray[np.int64], *, stops: bool, whole: bool
@@ -94,3 +97,33 @@ def below(p: float, m: int, rounds: int) -> Numbers:
         arrives = np.exp(m * np.log(p) + np.concatenate([[0.0], np.cumsum(steps)]))
         undone[m:] = np.clip(1 - np.cumsum(arrives), 0.0, 1.0)
     return undone
+
+
+def printed_rounds(loss: float, unheard: float, m: int) -> float:
+    """Return the rounds without feedback by which the mean ranks add up to 2 m (eq. 27)."""
+    return _transmissions(loss, unheard, m, stops=False, whole=False) / 3
+
+
+def least_rounds(loss: float, m: int) -> float:
+    """
+    Return the mean rounds without feedback until both destinations have their flow, at the least.
+
+    Each destination counts as knowing the other flow from the start, so this is a lower bound. Then
+    its rank in its own flow rises with each packet of the relay that arrives while the relay's rank
+    in the flow is higher. The two flows are independent.
+    """
+    relay, destination = np.arange(m + 1)[:, np.newaxis], np.arange(m + 1)[np.newaxis, :]
+    ranks = np.zeros((m + 1, m + 1))
+    ranks[0, 0] = 1.0
+    rounds, undone = 0.0, 1.0
+    while undone > UNDONE:
+        rounds += undone
+        # A source's packet reaches the relay, then the relay's the destination.
+        rises = np.where(relay < m, (1 - loss) * ranks, 0.0)
+        ranks = ranks - rises
+        ranks[1:] += rises[:-1]
+        rises = np.where(destination < relay, (1 - loss) * ranks, 0.0)
+        ranks = ranks - rises
+        ranks[:, 1:] += rises[:, :-1]
+        undone = 1 - float(ranks[m, m]) ** 2
+    return rounds

@@ -5,6 +5,10 @@ A claim is a number, a range of numbers or an order that a paper states. It agre
 within a tolerance that the experiment states beforehand (`within`), or if the order holds
 (`holds`). A claim's text is its name: `--check` finds the recorded verdict by it, so it must not
 contain results.
+
+Some claims cannot hold, because the paper's own equations contradict them. Such a claim has the
+verdict `paper` (`refuted`), with the computation that shows it. `differs` is left for what our
+engines or settings may be the reason of.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -45,15 +49,19 @@ class Claim:
     agrees: bool
     value: float
     """What we find, as a number."""
+    proof: str = ""
+    """The computation that shows that the claim contradicts the paper itself, if one does."""
 
     @property
     def verdict(self) -> str:
-        """`agrees` or `differs`."""
-        return "agrees" if self.agrees else "differs"
+        """`agrees`, `paper` if the paper's own equations contradict the claim, or `differs`."""
+        if self.agrees:
+            return "agrees"
+        return "paper" if self.proof else "differs"
 
     def record(self) -> dict[str, str]:
-        """Return the claim as it is recorded, without `value`."""
-        return {
+        """Return the claim as it is recorded, without `value`. Only verdict `paper` has a proof."""
+        record = {
             "claim": self.text,
             "paper": self.paper,
             "ours": self.ours,
@@ -61,6 +69,7 @@ class Claim:
             "tolerance": self.tolerance,
             "verdict": self.verdict,
         }
+        return record | ({"proof": self.proof} if self.verdict == "paper" else {})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the claim for the command's JSON."""
@@ -122,6 +131,21 @@ def within(
 def holds(text: str, ours: str, truth: bool) -> Claim:
     """Judge an order that the paper states: it holds or it does not."""
     return Claim(text, "holds", ours, "", "the order itself", truth, float(truth))
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A computation from a paper's own equations that contradicts a claim."""
+
+    text: str
+    """What was computed and what it gives, in one or two sentences."""
+    shown: bool
+    """Whether it contradicts the claim."""
+
+
+def refuted(claim: Claim, proof: Proof) -> Claim:
+    """Give a claim the verdict `paper` if it does not agree and the proof shows that it cannot."""
+    return replace(claim, proof=proof.text) if proof.shown else claim
 
 
 def over_topologies(values: Sequence[float]) -> Spread:

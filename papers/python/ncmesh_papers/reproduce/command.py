@@ -281,6 +281,8 @@ def _show(
             print(f"  {claim.verdict:7} {claim.text}: paper {claim.paper}, ours {claim.ours}")
             if claim.spread:
                 print(f"          {claim.spread}; agrees within {claim.tolerance}")
+            if claim.verdict == "paper":
+                print(f"          {claim.proof}")
     print(f"pages, pictures and tables are in {args.out}")
     if args.check:
         print("\n".join(f"changed: {line}" for line in changes) or "every verdict is as recorded")

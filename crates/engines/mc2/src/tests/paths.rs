@@ -1,6 +1,7 @@
 //! Choice of a flow's paths.
 
 use super::{best_paths, diamond};
+use crate::choice::PathChoice;
 use crate::paths::PathSet;
 use ncmesh_engine::testing::{directed, symmetric};
 use ncmesh_wire::{NodeId, Reader};
@@ -32,7 +33,8 @@ fn a_link_that_brings_nothing_back_is_the_last_resort() {
     let mesh = directed(&[around, direct.clone()].concat());
     assert_eq!(best_paths(&mesh, 1, 2, 1).unwrap().next_hops(NodeId(1)), ids(&[3]));
     // Where the MAC knows who received a frame, nobody need answer.
-    let slotted = PathSet::best(&mesh, NodeId(1), NodeId(2), 1, false).unwrap();
+    let choice = PathChoice { most: 1, least_gain: 0.0, needs_reports: false };
+    let slotted = choice.paths(&mesh, NodeId(1), NodeId(2)).unwrap();
     assert_eq!(slotted.next_hops(NodeId(1)), ids(&[2]));
     let mesh = directed(&[direct, vec![(2, 3, 0.9), (3, 1, 0.9)]].concat());
     assert_eq!(best_paths(&mesh, 1, 2, 1).unwrap().next_hops(NodeId(1)), ids(&[2]));

@@ -44,6 +44,7 @@ impl Transfer {
             congestion,
             window: tcp.window.unwrap_or(window),
             ack_delay: tcp.ack_delay,
+            min_rto: tcp.min_rto,
             packet: meter.outcome.packet_bytes,
             seed,
         };

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
 
 from ncmesh_papers.core_nc import decode_probability
-from ncmesh_papers.reproduce.claims import SHARE, Claim, Unit, within
+from ncmesh_papers.reproduce.claims import SHARE, Claim, Unit, refuted, within
+from ncmesh_papers.reproduce.core import proofs
 from ncmesh_papers.reproduce.experiment import Experiment, Findings, Rows, Scale
 from ncmesh_papers.reproduce.plots import panels
 
@@ -25,7 +27,16 @@ def _claims(*, whole: bool) -> list[Claim]:
     how = "g x / r rounded down, as printed" if whole else "g x / r not rounded"
     found = {x: float(decode_probability(60, 0.7, x, whole=whole)) for x in PAPER}
     claims = [
-        within(f"eq. 35, g = 60, r = 0.7, x = {x}, {how}", TWO_DIGITS, p, found[x], absolute=DIGITS)
+        refuted(
+            within(
+                f"eq. 35, g = 60, r = 0.7, x = {x}, {how}",
+                TWO_DIGITS,
+                p,
+                found[x],
+                absolute=DIGITS,
+            ),
+            proofs.of_eq_35(60, Fraction(7, 10), p, DIGITS),
+        )
         for x, p in PAPER.items()
     ]
     more = found[1.1] - found[1.0]

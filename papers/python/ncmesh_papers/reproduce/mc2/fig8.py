@@ -49,7 +49,7 @@ def _runs(scale: Scale) -> Mapping[Case, Run]:
     made = {}
     for name, mesh in MESHES.items():
         for way, paths in PATHS.items():
-            changes = {"protocol.mc2.paths": paths}
+            changes = {"protocol.mc2.paths": paths, "protocol.mc2.least_gain": 0.0}
             for load in LOADS:
                 scenario = _scenario(mesh, load, scale).varied(changes)
                 parameters = {"mesh": mesh.name, "load_bps": load, **changes}

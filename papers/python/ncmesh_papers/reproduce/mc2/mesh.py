@@ -80,10 +80,10 @@ class Mesh:
         slots: Slots,
         settings: Mapping[str, Any] | None = None,
     ) -> Run:
-        """Return MC2's run over `paths` paths, with other settings of it."""
+        """Return MC2's run over `paths` paths, whatever they promise, with other settings of it."""
         changes = {
             f"protocol.mc2.{key}": value
-            for key, value in {"paths": paths, **(settings or {})}.items()
+            for key, value in {"paths": paths, "least_gain": 0.0, **(settings or {})}.items()
         }
         parameters = {"mesh": self.name, "flows": [list(flow) for flow in flows], **changes}
         return Run(self.scenario(flows, slots).varied(changes), "mc2", seed, None, parameters)

@@ -21,6 +21,8 @@ SEVERAL = PATHS[1:]
 # Least delivery of the links that join a pair, in both directions. Nodes use links from half of it
 # on.
 USED = 0.1
+# Gain that the link state must promise before a source uses further paths: the engine's default.
+LEAST_GAIN = 0.1
 # Changes below this share of the ratio are not distinguishable in runs.
 NOTHING = 0.02
 
@@ -115,7 +117,9 @@ def slots(scale: Scale) -> Slots:
 def runs(families: Sequence[Family], flows: int, scale: Scale) -> dict[Case, Run]:
     """Return the runs of all instances over 1, 2, 4 and 6 paths; mesh k has seed k."""
     return {
-        of.case(paths): of.mesh.run(of.flows, paths, of.number, slots(scale))
+        of.case(paths): of.mesh.run(
+            of.flows, paths, of.number, slots(scale), {"least_gain": LEAST_GAIN}
+        )
         for family in families
         for of in instances(family, flows, scale)
         for paths in PATHS

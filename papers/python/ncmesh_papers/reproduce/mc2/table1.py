@@ -41,7 +41,7 @@ MC2, ONE_PATH, FORWARD = "MC2", "a single path", "`forward`"
 WAYS = {
     ONE_PATH: Way("mc2", {"protocol.mc2.paths": 1}),
     FORWARD: Way("forward", {}),
-    MC2: Way("mc2", {"protocol.mc2.paths": 2}),
+    MC2: Way("mc2", {"protocol.mc2.paths": 2, "protocol.mc2.least_gain": 0.0}),
 }
 BASELINES = (ONE_PATH, FORWARD)
 

@@ -1,5 +1,7 @@
 """Huang, Ghaderi, Towsley, Gong: TCP performance in coded wireless mesh networks (SECON 2008)."""
 
-from ncmesh_papers.reproduce.tcp import coding_ratio, fig6, fig8, model, table2
+from ncmesh_papers.reproduce.tcp import coding_ratio, fig6, fig8, model, sweep, table2
 
-EXPERIMENTS = tuple(module.EXPERIMENT for module in (fig6, coding_ratio, fig8, table2, model))
+EXPERIMENTS = tuple(
+    module.EXPERIMENT for module in (fig6, coding_ratio, fig8, table2, sweep, model)
+)

@@ -98,6 +98,13 @@ def coding_ratio(rows: Rows, network: str, treatment: str, node: str) -> float:
     return fmean(ratios)
 
 
+def coded_share(rows: Rows, network: str, treatment: str) -> float:
+    """Return the coded transmissions of all nodes over all their transmissions."""
+    counts = [of for row in runs_of(rows, network, treatment) for _, of in row["coding"]]
+    sent = sum(of["sent"] for of in counts)
+    return sum(of["coded"] for of in counts) / sent if sent else 0.0
+
+
 def table_row(rows: Rows, network: str, treatment: str) -> dict[str, Any]:
     """Return the numbers of a network with one treatment."""
     found = measured(runs_of(rows, network, treatment))

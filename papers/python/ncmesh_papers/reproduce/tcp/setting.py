@@ -63,6 +63,25 @@ TABLE_I: tuple[Path, ...] = (
 
 
 @dataclass(frozen=True)
+class Laptops:
+    """What the paper does not state of the nodes: relays' processing time, and their TCP."""
+
+    processing_s: float = 0.0
+    """Longest time for a received frame; times are even from 0."""
+    min_rto_s: float | None = None
+    """Least retransmission timeout; Linux's policy if absent."""
+
+    @property
+    def name(self) -> str:
+        """Name for tables."""
+        return f"0 to {1e3 * self.processing_s:g} ms a frame, time-out from {self.min_rto_s:g} s"
+
+
+# Figures 6 and 8 and Table II have relays that take no time and hosts like Linux.
+PLAIN = Laptops()
+
+
+@dataclass(frozen=True)
 class Network:
     """Nodes and the paths of flows. A path and its reverse make a flow in each direction."""
 
@@ -70,7 +89,7 @@ class Network:
     nodes: Mapping[str, tuple[float, float]]
     paths: Sequence[Path]
 
-    def scenario(self, seconds: float) -> Scenario:
+    def scenario(self, seconds: float, laptops: Laptops = PLAIN) -> Scenario:
         """Return the scenario with TCP along the paths for `seconds`."""
         numbers = {name: number for number, name in enumerate(self.nodes, 1)}
         ends = {frozenset((path[0], path[-1])): path for path in self.paths}
@@ -81,8 +100,12 @@ class Network:
             "window": WINDOW_BYTES,
             "packet": PACKET_BYTES,
         }
+        if laptops.min_rto_s is not None:
+            flow["min_rto_s"] = laptops.min_rto_s
+        takes = {"processing": {"most_s": laptops.processing_s}} if laptops.processing_s else {}
         return Scenario(
             {
+                **takes,
                 "name": "tcp-coded-mesh",
                 "sealed": False,
                 "medium": MEDIUM,
@@ -171,7 +194,10 @@ LATE = _treatment("1.5 ms, late", hold_time_s=0.0015, late=True)
 
 
 def runs(
-    networks: Mapping[str, Sequence[Network]], treatments: Iterable[Treatment], scale: Scale
+    networks: Mapping[str, Sequence[Network]],
+    treatments: Iterable[Treatment],
+    scale: Scale,
+    laptops: Laptops = PLAIN,
 ) -> dict[Case, Run]:
     """Return the runs of networks with treatments; run k has the k-th network and seed k."""
     made = {}
@@ -180,7 +206,7 @@ def runs(
             settings = {f"protocol.xor.{key}": value for key, value in treatment.settings.items()}
             for k in scale.indices:
                 network = of_each_run[(k - 1) % len(of_each_run)]
-                scenario = network.scenario(scale.flow_s).varied(settings)
+                scenario = network.scenario(scale.flow_s, laptops).varied(settings)
                 parameters = {"network": network.name, "treatment": treatment.name}
                 made[Case(f"{name}: {treatment.name}", k)] = Run(
                     scenario, "xor", k, None, parameters

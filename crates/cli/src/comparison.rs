@@ -1,0 +1,183 @@
+//! Comparison of schemes by what a file transfer took.
+
+use crate::failure::{Failure, Kind};
+use crate::show::{self, Table};
+use ncmesh_engine::registry::{Entry, ServiceKind};
+use ncmesh_engines::REGISTRY;
+use ncmesh_lab::Comparison;
+use ncmesh_sim::outcome::{Outcome, TransferOutcome};
+use serde::Serialize;
+
+/// Stands for all other schemes of the service.
+const ALL: &str = "all";
+
+/// Returns the schemes to compare `scheme` with, in the order in which they are named.
+pub(crate) fn others(scheme: &Entry, names: &[String]) -> Result<Vec<&'static Entry>, Failure> {
+    let wrong = |message: String| Failure::new(Kind::Usage, message);
+    let service = scheme.service();
+    if service == ServiceKind::Stream && !names.is_empty() {
+        let message = format!("--compare is for files and flows; {} carries neither", scheme.name);
+        return Err(wrong(message));
+    }
+    if let [all] = names
+        && all == ALL
+    {
+        return Ok(REGISTRY.of(service).filter(|entry| entry.name != scheme.name).collect());
+    }
+    let chosen = names.iter().map(|name| {
+        let entry = REGISTRY.choose(service, name).map_err(|e| wrong(e.to_string()))?.entry;
+        if entry.name == scheme.name {
+            return Err(wrong(format!("--compare {name}: that is the scheme itself")));
+        }
+        Ok(entry)
+    });
+    chosen.collect()
+}
+
+/// A run and what its outcome does not say.
+pub(crate) struct Run {
+    pub(crate) outcome: Outcome,
+    /// Packets that the file is cut into, if it is a file and its source has sent some.
+    pub(crate) packets: Option<f64>,
+}
+
+/// Runs of several schemes over one scenario, and how they compare.
+#[derive(Serialize)]
+pub(crate) struct Compared {
+    comparison: Measured,
+    runs: Vec<Outcome>,
+}
+
+/// What is compared: of a file its times, of flows their throughput.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Measured {
+    File(Vec<Measures>),
+    Flows(Vec<Comparison>),
+}
+
+/// What a file transfer took.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Measures {
+    scheme: String,
+    /// Time until the last receiver had the file, s. Null if one never had.
+    last_s: Option<f64>,
+    /// Mean time until a receiver had the file, s. Null if one never had.
+    mean_s: Option<f64>,
+    /// Data packets that all nodes sent, for each packet of the file.
+    transmissions_per_packet: Option<f64>,
+}
+
+impl Compared {
+    /// Compares the last run with those before it.
+    pub(crate) fn of(runs: Vec<Run>) -> Self {
+        let measures = |run: &Run| Some(Measures::of(run, run.outcome.transfer()?));
+        let files: Option<Vec<Measures>> = runs.iter().map(measures).collect();
+        let comparison = match (files, runs.split_last()) {
+            (Some(files), _) => Measured::File(files),
+            (None, Some((ours, others))) => {
+                let with = |other: &Run| Comparison::of(&ours.outcome, &other.outcome);
+                Measured::Flows(others.iter().filter_map(with).collect())
+            }
+            (None, None) => Measured::Flows(Vec::new()),
+        };
+        Self { comparison, runs: runs.into_iter().map(|run| run.outcome).collect() }
+    }
+
+    /// Returns the comparisons of flows; empty if files were sent.
+    pub(crate) fn flows(&self) -> &[Comparison] {
+        match &self.comparison {
+            Measured::File(_) => &[],
+            Measured::Flows(flows) => flows,
+        }
+    }
+
+    /// Prints a table of files, the fastest scheme first, and a line of how the last run compares
+    /// with the best of the others. `world` says where the runs took place.
+    pub(crate) fn show_files(&self, world: &str) -> Result<(), Failure> {
+        let Measured::File(all) = &self.comparison else { return Ok(()) };
+        let seconds = |s: Option<f64>| show::or_dash(s.map(|s| format!("{s:.1}")));
+        let mut sorted: Vec<&Measures> = all.iter().collect();
+        sorted.sort_by(|a, b| a.order().total_cmp(&b.order()));
+        let mut table =
+            Table::new(["SCHEME", "LAST RECEIVER, S", "MEAN, S", "TRANSMISSIONS PER PACKET"]);
+        for m in sorted {
+            let per_packet = m.transmissions_per_packet.map(|t| format!("{t:.2}"));
+            let row = [seconds(m.last_s), seconds(m.mean_s), show::or_dash(per_packet)];
+            let [last, mean, sent] = row;
+            table.row([m.scheme.clone(), last, mean, sent]);
+        }
+        show::line(&table.to_string())?;
+        verdict(all, world).map_or(Ok(()), |line| show::line(&line))
+    }
+}
+
+impl Measures {
+    fn of(run: &Run, transfer: &TransferOutcome) -> Self {
+        // A receiver that never had the file has no time, and then there is neither a last nor a
+        // mean one.
+        let times: Option<Vec<f64>> = transfer.receivers.iter().map(|r| r.seconds).collect();
+        let times = times.filter(|times| !times.is_empty());
+        let mean = |times: &Vec<f64>| times.iter().sum::<f64>() / times.len() as f64;
+        Self {
+            scheme: run.outcome.scheme.clone(),
+            last_s: times.as_ref().map(|times| times.iter().copied().fold(0.0, f64::max)),
+            mean_s: times.as_ref().map(mean),
+            transmissions_per_packet: run.packets.map(|n| run.outcome.transmissions as f64 / n),
+        }
+    }
+
+    /// Returns the time to sort by. Incomplete transfers come last.
+    fn order(&self) -> f64 {
+        self.last_s.unwrap_or(f64::INFINITY)
+    }
+}
+
+/// Returns how the last of several transfers compares with the best of the others.
+fn verdict(all: &[Measures], world: &str) -> Option<String> {
+    let (ours, others) = all.split_last()?;
+    let best = others.iter().min_by(|a, b| a.order().total_cmp(&b.order()))?;
+    let (Some(own), Some(other)) = (ours.last_s, best.last_s) else { return None };
+    let (times, than) =
+        if own <= other { (other / own, "as fast as") } else { (own / other, "as slow as") };
+    Some(format!(
+        "{world}: {} takes {own:.1} s, {times:.2} times {than} {}, the best of the others \
+         ({other:.1} s)",
+        ours.scheme, best.scheme
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measures(scheme: &str, last_s: Option<f64>) -> Measures {
+        let mean_s = last_s.map(|s| s / 2.0);
+        Measures { scheme: scheme.into(), last_s, mean_s, transmissions_per_packet: None }
+    }
+
+    #[test]
+    fn the_last_run_is_compared_with_the_best_of_the_others() {
+        let [slow, fast] = [measures("more", Some(40.0)), measures("pacifier", Some(30.0))];
+        let never = measures("tree_flood", None);
+        let all = [slow, never.clone(), fast, measures("cascade", Some(20.0))];
+        let says = verdict(&all, "simulated").unwrap();
+        assert!(says.contains("cascade takes 20.0 s, 1.50 times as fast as pacifier"), "{says}");
+        let says = verdict(&[all[3].clone(), all[0].clone()], "simulated").unwrap();
+        assert!(says.contains("more takes 40.0 s, 2.00 times as slow as cascade"), "{says}");
+        assert_eq!(verdict(&[never, all[0].clone()], "simulated"), None);
+    }
+
+    #[test]
+    fn all_others_are_those_of_the_service() {
+        let cascade = REGISTRY.entry("cascade").unwrap();
+        let named = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            others(cascade, &names).map(|all| all.iter().map(|e| e.name).collect::<Vec<_>>())
+        };
+        assert_eq!(named(&["all"]).unwrap(), ["pacifier", "more", "etx_unicast", "tree_flood"]);
+        assert_eq!(named(&["more", "pacifier"]).unwrap(), ["more", "pacifier"]);
+        assert!(named(&["cascade"]).is_err());
+        assert!(named(&["xor"]).is_err());
+    }
+}

@@ -1,0 +1,196 @@
+//! Mistakes in configurations and command lines, in the words of those who made them.
+
+use serde::de::DeserializeOwned;
+use std::borrow::Cow;
+use toml::{Table, Value};
+
+/// Returns a question to append to a message about an unknown name, such as "; did you mean
+/// \`braid\`?"; empty if no known name is near.
+#[must_use]
+pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+}
+
+/// Returns the known name that is nearest to `name`, if at most a third of the longer one differs.
+fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let near = known.into_iter().filter_map(|known| {
+        let distance = strsim::damerau_levenshtein(&name, &known.to_lowercase());
+        let longest = name.chars().count().max(known.chars().count());
+        (distance * 3 <= longest).then_some((distance, known))
+    });
+    near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+}
+
+/// Returns a message of serde's in the user's words: which key, what it must be, with an example.
+/// Asks whether a known name was meant in place of an unknown one. Other messages stay.
+#[must_use]
+pub fn in_words<'a>(key: Option<&str>, message: &'a str) -> Cow<'a, str> {
+    if let Some(words) = wrong_type(key, message) {
+        return words.into();
+    }
+    match unknown(message) {
+        Some(question) if !question.is_empty() => format!("{message}{question}").into(),
+        _ => message.into(),
+    }
+}
+
+/// Returns what a value of the wrong type must be.
+fn wrong_type(key: Option<&str>, message: &str) -> Option<String> {
+    // The value may itself contain the word that separates it from what was expected.
+    let (value, expected) = message.strip_prefix("invalid type: ")?.rsplit_once(", expected ")?;
+    let wanted = match expected {
+        "a sequence" => "a list such as [\"a\", \"b\"]",
+        "a string" | "path string" => "text in quotes such as \"a\"",
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => "a whole number such as 3",
+        "f32" | "f64" => "a number such as 0.5",
+        "a boolean" => "true or false",
+        "a map" => "a table of keys and values",
+        table if table.starts_with("struct ") => "a table of keys and values",
+        own => own,
+    };
+    let value = value
+        .replacen("string ", "the text ", 1)
+        .replacen("integer ", "the number ", 1)
+        .replacen("floating point ", "the number ", 1)
+        .replacen("boolean ", "", 1)
+        .replacen("sequence", "a list", 1)
+        .replacen("map", "a table", 1);
+    let key = key.map_or_else(|| "the value".to_owned(), |key| format!("`{key}`"));
+    Some(format!("{key} must be {wanted}, not {value}"))
+}
+
+/// Returns a question about an unknown key or variant, from the list in serde's message.
+fn unknown(message: &str) -> Option<String> {
+    let is_one = ["unknown field `", "unknown variant `"];
+    let rest = is_one.iter().find_map(|head| message.strip_prefix(head))?;
+    let (name, known) = rest.split_once("`, expected ")?;
+    // Names stand between backticks: every second part.
+    Some(did_you_mean(name, known.split('`').skip(1).step_by(2)))
+}
+
+/// Parses the table of a section.
+///
+/// # Errors
+/// One line that names the key and says what is allowed.
+pub fn section<T: DeserializeOwned>(table: &Table) -> Result<T, String> {
+    let read = |table: Table| -> Result<T, String> {
+        Value::Table(table).try_into().map_err(|e: toml::de::Error| e.message().to_owned())
+    };
+    read(table.clone()).map_err(|message| {
+        // The message does not name the key: it is the one without which the message is gone.
+        let is_wrong = |key: &&String| {
+            let mut others = table.clone();
+            others.remove(*key);
+            read(others).err().as_ref() != Some(&message)
+        };
+        in_words(table.keys().find(is_wrong).map(String::as_str), &message).into_owned()
+    })
+}
+
+/// Returns the key whose value begins at byte `at` of a TOML text, or which has it in its list.
+#[must_use]
+pub fn key_at(text: &str, at: usize) -> Option<&str> {
+    let before = text.get(..at)?;
+    let line = &before[before.rfind('\n').map_or(0, |end| end + 1)..];
+    let (key, _) = line.rsplit_once('=')?;
+    let key = key.trim_end();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let key = &key[key.rfind(|c| !plain(c)).map_or(0, |end| end + 1)..];
+    (!key.is_empty()).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_near_name_is_asked_for_and_a_far_one_is_not() {
+        let schemes = ["braid", "forward", "core_nc", "mc2"];
+        for (name, near) in [
+            ("brade", "; did you mean `braid`?"),
+            ("Forwrad", "; did you mean `forward`?"),
+            ("corenc", "; did you mean `core_nc`?"),
+            ("carrot", ""),
+            ("x", ""),
+            ("", ""),
+        ] {
+            assert_eq!(did_you_mean(name, schemes), near, "{name}");
+        }
+        assert_eq!(did_you_mean("x", ["a", "b"]), "");
+        assert_eq!(did_you_mean("n1", ["n01", "n10", "n22"]), "; did you mean `n01`?");
+    }
+
+    #[test]
+    fn messages_say_which_key_must_be_what() {
+        for (key, message, words) in [
+            (
+                Some("to"),
+                "invalid type: string \"r\", expected a sequence",
+                "`to` must be a list such as [\"a\", \"b\"], not the text \"r\"",
+            ),
+            (
+                Some("loss"),
+                "invalid type: string \"0.3, expected x\", expected f64",
+                "`loss` must be a number such as 0.5, not the text \"0.3, expected x\"",
+            ),
+            (
+                None,
+                "invalid type: floating point `1.5`, expected u16",
+                "the value must be a whole number such as 3, not the number `1.5`",
+            ),
+            (
+                Some("medium"),
+                "invalid type: integer `3`, expected struct Medium",
+                "`medium` must be a table of keys and values, not the number `3`",
+            ),
+            (
+                None,
+                "unknown field `bitrate`, expected one of `phy`, `bit_rate`, `mtu`",
+                "unknown field `bitrate`, expected one of `phy`, `bit_rate`, `mtu`; \
+                 did you mean `bit_rate`?",
+            ),
+            (
+                None,
+                "unknown field `speed`, expected `phy`",
+                "unknown field `speed`, expected `phy`",
+            ),
+            (Some("x"), "missing field `name`", "missing field `name`"),
+        ] {
+            assert_eq!(in_words(key, message), words);
+        }
+    }
+
+    #[test]
+    fn the_wrong_key_of_a_section_is_named() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Link {
+            #[serde(default)]
+            #[allow(dead_code, reason = "only its type is of interest")]
+            hello_s: f64,
+            #[serde(default)]
+            #[allow(dead_code, reason = "only its type is of interest")]
+            window: u32,
+        }
+        let read = |text: &str| section::<Link>(&toml::from_str(text).unwrap()).map(drop);
+        assert_eq!(read("hello_s = 0.5\nwindow = 3"), Ok(()));
+        assert_eq!(
+            read("hello_s = 0.5\nwindow = \"x\""),
+            Err("`window` must be a whole number such as 3, not the text \"x\"".into())
+        );
+        let unknown = read("hello = 0.5\nwindow = 3").unwrap_err();
+        assert!(unknown.starts_with("unknown field `hello`, expected"), "{unknown}");
+    }
+
+    #[test]
+    fn the_key_before_a_value_is_found() {
+        let text = "[a]\nto = \"r\"\nlist = [1, \"x\"]\nt = { node = 3 }\n[b]\n";
+        let key = |value: &str| key_at(text, text.find(value).unwrap());
+        assert_eq!(key("\"r\""), Some("to"));
+        assert_eq!(key("\"x\""), Some("list"));
+        assert_eq!(key("3"), Some("node"));
+        assert_eq!(key("[b]"), None);
+        assert_eq!(key_at(text, 10_000), None);
+    }
+}

@@ -1,0 +1,232 @@
+//! `[inbox] hook`: a program that is run after each received file.
+//!
+//! It is started without a shell, and knows the file by environment variables. At most
+//! [`MOST_RUNNING`] run at a time, each for [`LONGEST`] at most; later files wait. The daemon never
+//! waits for a hook. A file counts as received whatever its hook does.
+
+use super::Node;
+use crate::api::types::Hooks as Counts;
+use crate::state::to_hex;
+use ncmesh_engine::file::Manifest;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::process::Command;
+
+/// Most hooks that run at a time.
+const MOST_RUNNING: usize = 4;
+/// Most files that wait for a hook. The hook of a file beyond that is skipped.
+const MOST_WAITING: usize = 256;
+/// Time after which a hook and what it started are killed.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Hooks of a node.
+#[derive(Debug, Default)]
+pub(super) struct Hooks {
+    /// The program and its arguments; empty if there is none.
+    command: Vec<String>,
+    waiting: VecDeque<Variables>,
+    pub(super) counts: Counts,
+}
+
+/// Environment variables of one run.
+type Variables = Vec<(&'static str, OsString)>;
+
+/// Reason why a hook failed.
+#[derive(Debug)]
+enum HookError {
+    /// It could not be started, or waited for.
+    Start(io::Error),
+    /// It ended otherwise than with exit code 0.
+    Ended(ExitStatus),
+    /// It was killed after [`LONGEST`].
+    TooLong(Duration),
+}
+
+impl fmt::Display for HookError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(e) => write!(f, "{e}"),
+            Self::Ended(status) => write!(f, "{status}"),
+            Self::TooLong(longest) => write!(f, "killed after {} s", longest.as_secs()),
+        }
+    }
+}
+
+impl Hooks {
+    /// Returns hooks that run `command`.
+    pub(super) fn new(command: Vec<String>) -> Self {
+        Self { command, ..Self::default() }
+    }
+
+    /// Runs another command from now on.
+    pub(super) fn use_command(&mut self, command: Vec<String>) {
+        self.command = command;
+    }
+}
+
+impl Node {
+    /// Runs the hook for a file that was received, at once or when another has ended.
+    pub(super) fn run_hook(&mut self, manifest: &Manifest, path: PathBuf) {
+        if self.hooks.command.is_empty() {
+            return;
+        }
+        if self.hooks.waiting.len() >= MOST_WAITING {
+            self.hooks.counts.skipped += 1;
+            tracing::warn!("{}: hook skipped, {MOST_WAITING} files wait for it", manifest.flow);
+            return;
+        }
+        let source = manifest.flow.source;
+        self.hooks.waiting.push_back(vec![
+            ("NCMESH_PATH", path.into()),
+            ("NCMESH_NAME", manifest.name.clone().into()),
+            ("NCMESH_SIZE", manifest.geometry.size().to_string().into()),
+            ("NCMESH_HASH", to_hex(&manifest.hash).into()),
+            ("NCMESH_TRANSFER", manifest.flow.to_string().into()),
+            ("NCMESH_SENDER", self.name_of(source).into()),
+            ("NCMESH_SENDER_ID", source.to_string().into()),
+        ]);
+        self.start_hooks();
+    }
+
+    fn start_hooks(&mut self) {
+        while self.hooks.counts.running < MOST_RUNNING
+            && let Some(variables) = self.hooks.waiting.pop_front()
+        {
+            self.hooks.counts.running += 1;
+            let command = self.hooks.command.clone();
+            let work = async move { run(&command, variables, LONGEST).await };
+            self.handle.task(work, Self::note_hook);
+        }
+    }
+
+    fn note_hook(&mut self, ended: Result<(), HookError>) {
+        let counts = &mut self.hooks.counts;
+        counts.running -= 1;
+        match ended {
+            Ok(()) => counts.succeeded += 1,
+            Err(e) => {
+                counts.failed += 1;
+                tracing::error!("[inbox] hook {}: {e}", self.hooks.command.join(" "));
+            }
+        }
+        self.start_hooks();
+    }
+}
+
+/// Runs a command for `longest` at most.
+async fn run(command: &[String], variables: Variables, longest: Duration) -> Result<(), HookError> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+    // A process group of its own, so that what it started ends with it. A daemon that stops takes
+    // the program with it.
+    let mut child = Command::new(program)
+        .args(arguments)
+        .envs(variables)
+        .stdin(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(HookError::Start)?;
+    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+    match tokio::time::timeout(longest, child.wait()).await {
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(Ok(status)) => Err(HookError::Ended(status)),
+        Ok(Err(e)) => Err(HookError::Start(e)),
+        Err(_) => {
+            if let Some(group) = group {
+                // It may have ended just now.
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = child.wait().await;
+            Err(HookError::TooLong(longest))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::node;
+    use super::*;
+    use ncmesh_engine::file::Geometry;
+    use ncmesh_wire::{FlowId, NodeId};
+    use std::path::Path;
+
+    fn manifest(serial: u32) -> Manifest {
+        let flow = FlowId { source: NodeId(7), serial };
+        let geometry = Geometry::new(1000, 32, 1400).unwrap();
+        Manifest { flow, name: "a b".into(), geometry, root: [1; 32], hash: [2; 32] }
+    }
+
+    fn shell(script: &str) -> Vec<String> {
+        ["sh", "-c", script].map(str::to_owned).into()
+    }
+
+    #[tokio::test]
+    async fn a_hook_knows_the_file_and_who_sent_it() {
+        let (mut node, mut calls, dir) = node();
+        let seen = dir.path().join("seen");
+        let script = format!("env | grep ^NCMESH_ | sort > '{}'", seen.display());
+        node.hooks = Hooks::new(shell(&script));
+        // A name that a shell would take apart is one word of the environment.
+        node.run_hook(&manifest(1), "/in/a; touch b".into());
+        calls.recv().await.unwrap()(&mut node);
+        assert_eq!(node.status().hooks, Counts { succeeded: 1, ..Counts::default() });
+        let seen = std::fs::read_to_string(seen).unwrap();
+        let expected = [
+            format!("NCMESH_HASH={}", "02".repeat(32)),
+            "NCMESH_NAME=a b".into(),
+            "NCMESH_PATH=/in/a; touch b".into(),
+            "NCMESH_SENDER=7".into(),
+            "NCMESH_SENDER_ID=7".into(),
+            "NCMESH_SIZE=1000".into(),
+            "NCMESH_TRANSFER=7-00000001".into(),
+        ];
+        let seen: Vec<&str> = seen.lines().filter(|line| !line.starts_with("NCMESH_LOG")).collect();
+        assert_eq!(seen, expected);
+        assert!(!Path::new("b").exists());
+    }
+
+    #[tokio::test]
+    async fn failures_are_counted_and_do_not_hold_up_others() {
+        let (mut node, mut calls, _dir) = node();
+        node.hooks = Hooks::new(shell("test $NCMESH_TRANSFER != 7-00000002"));
+        for serial in 0..6 {
+            node.run_hook(&manifest(serial), "x".into());
+        }
+        let counts = node.status().hooks;
+        assert_eq!((counts.running, node.hooks.waiting.len()), (MOST_RUNNING, 2));
+        for _ in 0..6 {
+            calls.recv().await.unwrap()(&mut node);
+        }
+        let expected = Counts { succeeded: 5, failed: 1, ..Counts::default() };
+        assert_eq!(node.status().hooks, expected);
+        node.hooks.use_command(vec!["/nowhere/at-all".into()]);
+        node.run_hook(&manifest(7), "x".into());
+        calls.recv().await.unwrap()(&mut node);
+        assert_eq!(node.status().hooks.failed, 2);
+    }
+
+    #[tokio::test]
+    async fn as_many_wait_as_may() {
+        let (mut node, _calls, _dir) = node();
+        node.hooks = Hooks::new(vec!["true".into()]);
+        for serial in 0..(MOST_RUNNING + MOST_WAITING + 3) as u32 {
+            node.run_hook(&manifest(serial), "x".into());
+        }
+        assert_eq!(node.status().hooks.skipped, 3);
+    }
+
+    #[tokio::test]
+    async fn a_hook_that_takes_too_long_is_killed_with_its_children() {
+        let command = shell("sleep 1000 & sleep 1000");
+        let ended = run(&command, Vec::new(), Duration::from_millis(1)).await;
+        assert!(matches!(ended, Err(HookError::TooLong(_))), "{ended:?}");
+        let ended = run(&shell("exit 3"), Vec::new(), LONGEST).await.unwrap_err();
+        assert!(ended.to_string().contains('3'), "{ended}");
+    }
+}

@@ -1,0 +1,88 @@
+//! This node as a NetJSON DeviceMonitoring object (draft-interop-netjson).
+
+use super::Node;
+use ncmesh_engine::counters::Tally;
+use serde_json::{Value, json};
+use std::time::SystemTime;
+
+impl Node {
+    /// `GET /v1/device`: the node as a NetJSON DeviceMonitoring object. Its interfaces are the
+    /// radio, and the tunnel's device if there is one.
+    #[must_use]
+    pub fn device_monitoring(&self) -> Value {
+        let uptime = self.clock.now().as_secs_f64() as u64;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let (sent, heard) = (self.stack.counters().all_sent(), self.stack.counters().all_heard());
+        let (sent, heard) = (total(sent.map(|(_, t)| t)), total(heard.map(|(_, t)| t)));
+        let dropped: u64 = self.stack.counters().drops().map(|(_, n)| n).sum();
+        let radio = json!({
+            "name": self.radio,
+            "uptime": uptime,
+            "mtu": self.mtu,
+            "statistics": {
+                "tx_packets": sent.frames, "tx_bytes": sent.bytes,
+                "rx_packets": heard.frames, "rx_bytes": heard.bytes, "rx_dropped": dropped,
+            },
+        });
+        let tunnel = self.tunnel_status().map(|tunnel| {
+            let addresses = self.tunnel.iter().flat_map(|tunnel| &tunnel.config.address);
+            let addresses = addresses.map(|own| {
+                let family = if own.addr().is_ipv4() { "ipv4" } else { "ipv6" };
+                json!({
+                    "address": own.addr().to_string(), "mask": own.prefix_len(), "family": family,
+                })
+            });
+            json!({
+                "name": tunnel.device,
+                "uptime": uptime,
+                "mtu": tunnel.mtu,
+                "addresses": addresses.collect::<Vec<_>>(),
+                "statistics": {
+                    "tx_packets": tunnel.packets_out, "tx_bytes": tunnel.bytes_out,
+                    "rx_packets": tunnel.packets_in, "rx_bytes": tunnel.bytes_in,
+                },
+            })
+        });
+        let interfaces: Vec<Value> = std::iter::once(radio).chain(tunnel).collect();
+        json!({
+            "type": "DeviceMonitoring",
+            "general": {
+                "hostname": self.stack.name(),
+                "local_time": now.map_or(0, |now| now.as_secs()),
+                "uptime": uptime,
+            },
+            "interfaces": interfaces,
+        })
+    }
+}
+
+fn total(tallies: impl Iterator<Item = Tally>) -> Tally {
+    tallies.fold(Tally::default(), |sum, tally| Tally {
+        frames: sum.frames + tally.frames,
+        bytes: sum.bytes + tally.bytes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::node;
+
+    #[tokio::test]
+    async fn a_node_without_a_tunnel_has_its_radio() {
+        let (mut node, _calls, _dir) = node();
+        while node.fill(&mut Vec::new()).is_none() {
+            tokio::time::sleep_until(node.poll_timeout().unwrap().into()).await;
+            node.handle_timeout();
+        }
+        let device = node.device_monitoring();
+        assert_eq!(
+            (&device["type"], &device["general"]["hostname"]),
+            (&"DeviceMonitoring".into(), &"n03".into())
+        );
+        let interfaces = device["interfaces"].as_array().unwrap();
+        assert_eq!((interfaces.len(), interfaces[0]["name"].as_str()), (1, Some("none")));
+        let statistics = &interfaces[0]["statistics"];
+        assert_eq!((&statistics["tx_packets"], &statistics["rx_packets"]), (&1.into(), &0.into()));
+        assert!(statistics["tx_bytes"].as_u64().unwrap() >= 41);
+    }
+}

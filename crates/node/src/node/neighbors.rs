@@ -1,0 +1,97 @@
+//! What the log says of neighbours, and of frames that were sealed with another key.
+
+use super::Node;
+use ncmesh_engine::counters::DropReason;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_wire::NodeId;
+use std::collections::BTreeSet;
+
+/// Shortest time between two warnings of frames with a wrong key: whoever sends them must not fill
+/// the log.
+const WARNING_INTERVAL: Duration = Duration::from_secs(600);
+
+/// What was logged last.
+#[derive(Debug, Default)]
+pub(super) struct Noted {
+    /// Neighbours that were there. At most one entry for each id.
+    neighbors: BTreeSet<NodeId>,
+    /// Frames with a wrong key that a warning has counted, and when it was logged.
+    wrong_key: u64,
+    warned: Option<Instant>,
+}
+
+impl Noted {
+    /// Returns how many neighbours it remembers.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.neighbors.len()
+    }
+
+    /// Takes the present neighbours. Returns those that have come and those that have gone.
+    fn neighbors(&mut self, present: BTreeSet<NodeId>) -> [Vec<NodeId>; 2] {
+        let come = present.difference(&self.neighbors).copied().collect();
+        let gone = self.neighbors.difference(&present).copied().collect();
+        self.neighbors = present;
+        [come, gone]
+    }
+
+    /// Takes the number of frames with a wrong key since the start. Returns how many of them are to
+    /// be warned of now.
+    fn wrong_key(&mut self, frames: u64, now: Instant) -> Option<u64> {
+        let is_early = self.warned.is_some_and(|at| now.since(at) < WARNING_INTERVAL);
+        let new = frames - self.wrong_key;
+        if new == 0 || is_early {
+            return None;
+        }
+        (self.wrong_key, self.warned) = (frames, Some(now));
+        Some(new)
+    }
+}
+
+impl Node {
+    /// Logs which neighbours have come and gone since the last call, and warns of frames that were
+    /// sealed with another key.
+    pub(super) fn note_neighbors(&mut self) {
+        let present = self.stack.inbound().map(|(node, _)| node).collect();
+        let [come, gone] = self.noted.neighbors(present);
+        for node in come {
+            tracing::info!("neighbour {} (id {node}) is heard", self.name_of(node));
+        }
+        for node in gone {
+            tracing::info!("neighbour {} (id {node}) is heard no more", self.name_of(node));
+        }
+        let frames = self.stack.counters().dropped(DropReason::Unauthentic);
+        if let Some(new) = self.noted.wrong_key(frames, self.clock.now()) {
+            tracing::warn!(
+                "{new} frames were not sealed with this network's key; if they come from your own \
+                 nodes, give all the same [node] key"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_neighbour_is_told_of_when_it_comes_and_when_it_goes() {
+        let mut noted = Noted::default();
+        let set = |ids: &[u16]| ids.iter().copied().map(NodeId).collect::<BTreeSet<_>>();
+        let list = |ids: &[u16]| ids.iter().copied().map(NodeId).collect::<Vec<_>>();
+        assert_eq!(noted.neighbors(set(&[2, 3])), [list(&[2, 3]), list(&[])]);
+        assert_eq!(noted.neighbors(set(&[2, 3])), [list(&[]), list(&[])]);
+        assert_eq!(noted.neighbors(set(&[3, 4])), [list(&[4]), list(&[2])]);
+    }
+
+    #[test]
+    fn wrong_keys_are_warned_of_now_and_then() {
+        let mut noted = Noted::default();
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+        assert_eq!(noted.wrong_key(0, at(0)), None);
+        assert_eq!(noted.wrong_key(5, at(10)), Some(5));
+        assert_eq!(noted.wrong_key(900, at(20)), None);
+        assert_eq!(noted.wrong_key(1000, at(610)), Some(995));
+        assert_eq!(noted.wrong_key(1000, at(9_000)), None);
+    }
+}

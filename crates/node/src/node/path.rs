@@ -1,0 +1,64 @@
+//! The path from this node to another, hop by hop, as the link state shows it.
+
+use super::Node;
+use crate::api::answers::{Hop, Path};
+use crate::api::types::ApiError;
+use ncmesh_engine::topology::{Metric, Topology};
+use ncmesh_wire::NodeId;
+
+impl Node {
+    /// `GET /v1/paths/{node}`: the best path by ETX of unicast, to a node by name or id.
+    ///
+    /// # Errors
+    /// Those of a receiver of that name: it is unknown, unreachable or this node.
+    pub fn path_to(&self, name: &str) -> Result<Path, ApiError> {
+        let to = self.resolve_name(name)?;
+        let hops = hops(self.stack.topology(), self.id(), to, |node| self.name_of(node));
+        let etx = hops.iter().map(|hop| hop.etx).sum();
+        Ok(Path { id: to.0, name: self.name_of(to), etx, hops })
+    }
+}
+
+fn hops(
+    topology: &Topology,
+    from: NodeId,
+    to: NodeId,
+    name_of: impl Fn(NodeId) -> String,
+) -> Vec<Hop> {
+    let path = topology.paths_from(from, Metric::Unicast).path_to(to);
+    let before = std::iter::once(from).chain(path.iter().copied());
+    before
+        .zip(&path)
+        .map(|(from, to)| {
+            let (delivery, delivery_back) =
+                (topology.delivery(from, *to), topology.delivery(*to, from));
+            let etx = 1.0 / Metric::Unicast.success(delivery, delivery_back);
+            Hop { id: to.0, name: name_of(*to), delivery, delivery_back, etx }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_hop_has_its_own_links_both_ways() {
+        let hears = |all: &[(u16, f64)]| all.iter().map(|(node, d)| (NodeId(*node), *d)).collect();
+        // 1 hears 3 too, but so badly that the way over 2 is better.
+        let topology = Topology::known(vec![
+            hears(&[(2, 0.5), (3, 0.1)]),
+            hears(&[(1, 0.8), (3, 1.0)]),
+            hears(&[(1, 0.1), (2, 0.25)]),
+        ]);
+        let hops = hops(&topology, NodeId(1), NodeId(3), |node| format!("node {node}"));
+        let hop = |id: u16, delivery, delivery_back, etx| Hop {
+            id,
+            name: format!("node {id}"),
+            delivery,
+            delivery_back,
+            etx,
+        };
+        assert_eq!(hops, [hop(2, 0.8, 0.5, 2.5), hop(3, 0.25, 1.0, 4.0)]);
+    }
+}

@@ -1,0 +1,186 @@
+//! A changed configuration file, without a restart.
+//!
+//! The new file is checked completely, and nothing changes if anything in it is wrong. What can
+//! change does; what differs besides is named, and holds from the next start on.
+
+use super::{Node, Start, stack_config};
+use crate::api::answers::Reloaded;
+use crate::api::types::{ApiError, ErrorCode, TunnelChange};
+use crate::config::{ConfigError, NodeConfig, RadioConfig, Rate};
+use ncmesh_engine::topology::Profile;
+use ncmesh_engines::REGISTRY;
+use ncmesh_stack::Stack;
+use ncmesh_wire::Salt;
+
+impl Node {
+    /// Returns the configuration that holds now.
+    #[must_use]
+    pub fn configuration(&self) -> &NodeConfig {
+        &self.configuration
+    }
+
+    /// Takes another configuration.
+    ///
+    /// # Errors
+    /// The first setting that cannot be. Then nothing has changed.
+    pub(crate) fn reload(&mut self, new: &NodeConfig) -> Result<Reloaded, ApiError> {
+        self.check(new).map_err(|e| refused(&e))?;
+        let mut answer = Reloaded::default();
+
+        // The scheme first: it is the only change that may be refused.
+        if let (Some(old), Some(tunnel)) = (&self.configuration.tunnel, &new.tunnel)
+            && old.scheme != tunnel.scheme
+        {
+            let scheme = tunnel.scheme.clone();
+            self.change_tunnel(&TunnelChange { scheme: Some(scheme), relay: None, coding: None })?;
+            answer.changed.push("[tunnel] scheme".into());
+        }
+        let now = self.clock.now();
+        let mut running = self.configuration.clone();
+        let mut changed = |setting: &str| answer.changed.push(setting.to_owned());
+        if differs(&mut running.position, &new.position) {
+            changed("[node] position");
+            self.stack.at(now, &mut self.storage).tell(Profile { position: new.position });
+        }
+        if let Some(dir) = new.inbox.clone()
+            && differs(&mut running.inbox, &new.inbox)
+        {
+            changed("[inbox] dir");
+            self.use_inbox(dir);
+        }
+        if differs(&mut running.inbox_limits, &new.inbox_limits) {
+            changed("[inbox] limits");
+            self.limits = new.inbox_limits.clone();
+            self.storage.limit(new.inbox_limits.space);
+        }
+        if differs(&mut running.hook, &new.hook) {
+            changed("[inbox] hook");
+            self.hooks.use_command(new.hook.clone());
+        }
+        if let (RadioConfig::Udp(old), RadioConfig::Udp(udp)) = (&mut running.radio, &new.radio)
+            && differs(&mut old.rate, &udp.rate)
+        {
+            changed("[radio] rate");
+            self.rate = Some(udp.rate);
+        }
+        if let (Some(old), Some(new), Some(tunnel)) =
+            (&mut running.tunnel, &new.tunnel, &mut self.tunnel)
+        {
+            old.scheme.clone_from(&new.scheme);
+            if differs(&mut old.clamp_mss, &new.clamp_mss) {
+                changed("[tunnel] clamp_mss");
+            }
+            if differs(&mut old.queue, &new.queue) {
+                changed("[tunnel] queue");
+            }
+            tunnel.gateway.adjust(new.clamp_mss, new.queue);
+            tunnel.config = old.clone();
+        }
+
+        answer.restart = others(&running, new);
+        tracing::info!("configuration read again: {answer}");
+        self.configuration = running;
+        Ok(answer)
+    }
+
+    /// Returns the rate that the radio is to send at from now on, once after each change.
+    pub(crate) fn take_rate(&mut self) -> Option<Option<Rate>> {
+        self.rate.take()
+    }
+
+    /// Checks what only the stack and the engines can check.
+    fn check(&self, new: &NodeConfig) -> Result<(), ConfigError> {
+        let start = Start { salt: Salt([0; 16]), epoch: 0, seed: 0 };
+        let stack = Stack::new(stack_config(new, &start), REGISTRY, self.clock.now());
+        let tunnel = stack.and_then(|stack| super::Tunnel::new(new, &stack));
+        tunnel.map(|_| ()).map_err(|e| new.blame(&e.section, &e.problem))
+    }
+}
+
+/// Returns whether two values differ. Then the first becomes the second.
+fn differs<T: PartialEq + Clone>(old: &mut T, new: &T) -> bool {
+    let differs = old != new;
+    if differs {
+        old.clone_from(new);
+    }
+    differs
+}
+
+/// Returns the sections and settings that differ still.
+fn others(running: &NodeConfig, new: &NodeConfig) -> Vec<String> {
+    let sections = [
+        ("[node] id", running.id != new.id),
+        ("[node] name", running.name != new.name),
+        ("[node] key", running.key != new.key),
+        ("[node] state_dir", running.state_dir != new.state_dir),
+        ("[inbox] dir", running.inbox != new.inbox),
+        ("[api]", (&running.api_socket, running.api_group) != (&new.api_socket, new.api_group)),
+        ("[web]", running.web != new.web),
+        ("[radio]", running.radio != new.radio),
+        ("[tunnel]", running.tunnel != new.tunnel),
+        ("[stream]", running.stream != new.stream),
+        ("[link]", running.link != new.link),
+        ("[route]", running.route != new.route),
+    ];
+    let differing = sections.into_iter().filter(|(_, differs)| *differs);
+    let mut names: Vec<String> = differing.map(|(name, _)| name.to_owned()).collect();
+    let engines = REGISTRY.entries().map(|entry| entry.name);
+    let differing = engines.filter(|name| running.engines.get(*name) != new.engines.get(*name));
+    names.extend(differing.map(|name| format!("[{name}]")));
+    names
+}
+
+/// Returns the error of a configuration that cannot be.
+pub(crate) fn refused(e: &ConfigError) -> ApiError {
+    ApiError::new(ErrorCode::BadRequest, format!("nothing was changed: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{CONFIG, node};
+    use super::*;
+    use std::path::Path;
+
+    fn read(text: &str) -> NodeConfig {
+        NodeConfig::parse(Path::new("/etc/ncmesh/node.toml"), text.to_owned()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_can_change_does_and_the_rest_is_named() {
+        let (mut node, _calls, dir) = node();
+        let inbox = dir.path().join("in");
+        let text = CONFIG.replace("id = 3\n", "id = 3\nname = \"barn\"\nposition = [1, 2]\n")
+            + &format!(
+                "rate = \"5M\"\nport = 7000\n[inbox]\ndir = {inbox:?}\nhook = [\"true\"]\n\
+                 max_bytes = \"1M\"\n[link]\nhello_s = 2.0\n[forward]\nqueue = 9\n"
+            );
+        let mut file = read(&text);
+        file.state_dir.clone_from(&node.configuration().state_dir);
+        file.api_socket.clone_from(&node.configuration().api_socket);
+        let answer = node.reload(&file).unwrap();
+        let changed =
+            ["[node] position", "[inbox] dir", "[inbox] limits", "[inbox] hook", "[radio] rate"];
+        assert_eq!(answer.changed, changed);
+        let restart = ["[node] name", "[radio]", "[link]", "[forward]"];
+        assert_eq!(answer.restart, restart);
+        assert_eq!(node.inbox(), Some(&inbox));
+        assert_eq!(node.limits.space.max_bytes, Some(1_000_000));
+        assert_eq!(node.take_rate().flatten().map(|rate| rate.bits_per_second), Some(5e6));
+        assert_eq!(node.take_rate(), None);
+
+        // What waits for a restart is named each time, what has changed is not.
+        let again = node.reload(&file).unwrap();
+        assert_eq!((again.changed.len(), again.restart.len()), (0, 4));
+    }
+
+    #[tokio::test]
+    async fn a_file_with_a_mistake_changes_nothing() {
+        let (mut node, _calls, _dir) = node();
+        let text =
+            CONFIG.replace("id = 3\n", "id = 3\nposition = [1, 2]\n") + "[link]\nhello_s = 99.0\n";
+        let refused = node.reload(&read(&text)).unwrap_err();
+        assert!(refused.error.contains("nothing was changed: /etc/ncmesh/node.toml:"), "{refused}");
+        assert!(refused.error.contains("hello_s"), "{refused}");
+        assert_eq!(node.configuration().position, None);
+    }
+}
