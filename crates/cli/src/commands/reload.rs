@@ -1,8 +1,8 @@
 //! `ncmesh reload`: lets the daemon read its configuration file again.
 
-use crate::args::Remote;
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::remote_args::Remote;
 use crate::show;
 use ncmesh_node::api::answers::Reloaded;
 

@@ -1,8 +1,9 @@
 //! `ncmesh traceroute`: shows the path to another node.
 
-use crate::args::{Remote, TracerouteArgs};
+use crate::args::TracerouteArgs;
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::remote_args::Remote;
 use crate::show::{self, Table};
 use ncmesh_node::api::answers::Path;
 
