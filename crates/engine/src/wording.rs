@@ -123,7 +123,7 @@ mod tests {
     fn a_near_name_is_asked_for_and_a_far_one_is_not() {
         let schemes = ["braid", "forward", "core_nc", "mc2"];
         for (name, near) in [
-            ("brade", "; did you mean `braid`?"),
+            ("braidd", "; did you mean `braid`?"),
             ("Forwrad", "; did you mean `forward`?"),
             ("corenc", "; did you mean `core_nc`?"),
             ("carrot", ""),
