@@ -14,9 +14,14 @@ pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
 /// Returns the known name that is nearest to `name`, if at most a third of the longer one differs.
 fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
+    let length = name.chars().count();
     let near = known.into_iter().filter_map(|known| {
+        // A difference in length is one in letters: a name of a megabyte is not looked at.
+        let (own, longest) = (known.chars().count(), length.max(known.chars().count()));
+        if own.abs_diff(length) * 3 > longest {
+            return None;
+        }
         let distance = strsim::damerau_levenshtein(&name, &known.to_lowercase());
-        let longest = name.chars().count().max(known.chars().count());
         (distance * 3 <= longest).then_some((distance, known))
     });
     near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
@@ -35,27 +40,38 @@ pub fn in_words<'a>(key: Option<&str>, message: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// Returns what a value of the wrong type must be.
+/// Returns what a value of the wrong type, or a number that is too small or large, must be.
 fn wrong_type(key: Option<&str>, message: &str) -> Option<String> {
-    // The value may itself contain the word that separates it from what was expected.
-    let (value, expected) = message.strip_prefix("invalid type: ")?.rsplit_once(", expected ")?;
-    let wanted = match expected {
-        "a sequence" => "a list such as [\"a\", \"b\"]",
-        "a string" | "path string" => "text in quotes such as \"a\"",
-        "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => "a whole number such as 3",
-        "f32" | "f64" => "a number such as 0.5",
-        "a boolean" => "true or false",
-        "a map" => "a table of keys and values",
-        table if table.starts_with("struct ") => "a table of keys and values",
-        own => own,
+    let of_type = message.strip_prefix("invalid type: ");
+    let problem = of_type.or_else(|| message.strip_prefix("invalid value: "))?;
+    // The value may itself contain the words that separate it from what was expected.
+    let (value, expected) = problem.rsplit_once(", expected ")?;
+    let wanted = match (expected, of_type) {
+        ("u8" | "u16" | "u32" | "u64" | "usize" | "i64", Some(_)) => "a whole number such as 3",
+        ("u8", None) => "a whole number from 0 to 255",
+        ("u16", None) => "a whole number from 0 to 65535",
+        ("u32", None) => "a whole number from 0 to 4294967295",
+        ("u64" | "usize", None) => "a whole number from 0 on",
+        // Other values are judged by their readers, whose messages are for people.
+        (_, None) => return None,
+        ("a sequence", _) => "a list such as [\"a\", \"b\"]",
+        ("a string" | "path string", _) => "text in quotes such as \"a\"",
+        ("f32" | "f64", _) => "a number such as 0.5",
+        ("a boolean", _) => "true or false",
+        ("a map", _) => "a table of keys and values",
+        (table, _) if table.starts_with("struct ") => "a table of keys and values",
+        (own, _) => own,
     };
-    let value = value
-        .replacen("string ", "the text ", 1)
-        .replacen("integer ", "the number ", 1)
-        .replacen("floating point ", "the number ", 1)
-        .replacen("boolean ", "", 1)
-        .replacen("sequence", "a list", 1)
-        .replacen("map", "a table", 1);
+    let kinds = [
+        ("string ", "the text "),
+        ("integer ", "the number "),
+        ("floating point ", "the number "),
+        ("boolean ", ""),
+        ("sequence", "a list"),
+        ("map", "a table"),
+    ];
+    let found = kinds.iter().find_map(|(kind, ours)| Some((ours, value.strip_prefix(kind)?)));
+    let value = found.map_or_else(|| value.to_owned(), |(ours, rest)| format!("{ours}{rest}"));
     let key = key.map_or_else(|| "the value".to_owned(), |key| format!("`{key}`"));
     Some(format!("{key} must be {wanted}, not {value}"))
 }
@@ -94,9 +110,8 @@ pub fn key_at(text: &str, at: usize) -> Option<&str> {
     let before = text.get(..at)?;
     let line = &before[before.rfind('\n').map_or(0, |end| end + 1)..];
     let (key, _) = line.rsplit_once('=')?;
-    let key = key.trim_end();
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let key = &key[key.rfind(|c| !plain(c)).map_or(0, |end| end + 1)..];
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let key = key.trim_end().rsplit(|c| !is_plain(c)).next()?;
     (!key.is_empty()).then_some(key)
 }
 
@@ -108,10 +123,11 @@ mod tests {
     fn a_near_name_is_asked_for_and_a_far_one_is_not() {
         let schemes = ["braid", "forward", "core_nc", "mc2"];
         for (name, near) in [
-            ("brade", "; did you mean `braid`?"),
+            ("braidd", "; did you mean `braid`?"),
             ("Forwrad", "; did you mean `forward`?"),
             ("corenc", "; did you mean `core_nc`?"),
             ("carrot", ""),
+            (&"braid".repeat(1_000_000), ""),
             ("x", ""),
             ("", ""),
         ] {
@@ -131,13 +147,23 @@ mod tests {
             ),
             (
                 Some("loss"),
-                "invalid type: string \"0.3, expected x\", expected f64",
-                "`loss` must be a number such as 0.5, not the text \"0.3, expected x\"",
+                "invalid type: string \"map, expected x\", expected f64",
+                "`loss` must be a number such as 0.5, not the text \"map, expected x\"",
             ),
             (
                 None,
                 "invalid type: floating point `1.5`, expected u16",
                 "the value must be a whole number such as 3, not the number `1.5`",
+            ),
+            (
+                Some("seed"),
+                "invalid value: integer `-1`, expected u64",
+                "`seed` must be a whole number from 0 on, not the number `-1`",
+            ),
+            (
+                Some("rate"),
+                "invalid value: string \"2X\", expected a bit rate such as \"2M\"",
+                "invalid value: string \"2X\", expected a bit rate such as \"2M\"",
             ),
             (
                 Some("medium"),
@@ -191,6 +217,9 @@ mod tests {
         assert_eq!(key("\"x\""), Some("list"));
         assert_eq!(key("3"), Some("node"));
         assert_eq!(key("[b]"), None);
+        assert_eq!(key_at("¥b = 1", 6), Some("b"));
+        assert_eq!(key_at("¥ = 1", 5), None);
+        assert_eq!(key_at("¥ = 1", 1), None, "no place where a letter begins");
         assert_eq!(key_at(text, 10_000), None);
     }
 }

@@ -191,11 +191,11 @@ impl NodeConfig {
     /// As [`read`](Self::read).
     pub fn parse(file: &Path, text: String) -> Result<Self, ConfigError> {
         let source = ConfigText { file: file.to_owned(), text };
-        let sections: FileSections =
-            toml::from_str(&source.text).map_err(|e| source.toml_error(&e))?;
+        let syntax = |e| source.toml_error(&e);
+        source.check_sections(&toml::from_str(&source.text).map_err(syntax)?)?;
+        let sections: FileSections = toml::from_str(&source.text).map_err(syntax)?;
         let FileSections { node, radio, inbox, api, web, tunnel, stream, link, route, engines } =
             sections;
-        source.check_sections(&engines)?;
         let key = source.key(&node)?;
         let state_dir = node.state_dir.map_or_else(default_state_dir, |dir| source.resolve(&dir));
         let id = NodeId(node.id);
@@ -315,10 +315,11 @@ impl ConfigText {
         ConfigError { file: self.file.clone(), line, problem }
     }
 
-    /// Refuses a section that belongs to no engine and whose name is like that of another section.
-    /// Of the others that belong to no engine the stack tells.
-    fn check_sections(&self, engines: &toml::Table) -> Result<(), ConfigError> {
-        for name in engines.keys().filter(|name| REGISTRY.entry(name).is_none()) {
+    /// Refuses a section that is unknown and whose name is like that of a known one. What it was
+    /// meant to be would be missed otherwise. Other unknown sections are left to the stack.
+    fn check_sections(&self, all: &toml::Table) -> Result<(), ConfigError> {
+        let is_known = |name: &str| SECTIONS.contains(&name) || REGISTRY.entry(name).is_some();
+        for name in all.keys().filter(|name| !is_known(name)) {
             let question = did_you_mean(name, SECTIONS);
             if !question.is_empty() {
                 return Err(self.blame(name, &format!("no such section{question}")));

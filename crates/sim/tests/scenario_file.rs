@@ -201,11 +201,11 @@ fn faulty_overrides_are_refused_and_change_nothing() {
         ("seed", "must read key=value"),
         ("medium.bitrate=2M", "unknown field `bitrate`, expected one of"),
         ("medium.bit_rate=fast", "expected a bit rate such as"),
-        ("seed=-1", "expected u64"),
+        ("seed=-1", "`seed` must be a whole number from 0 on, not the number `-1`"),
         ("name.first=x", "`name` is not a table"),
         ("=3", "`` is no key"),
         ("a..b=3", "`a..b` is no key"),
-        ("seed=1\nname=\"y\"", "expected u64"),
+        ("seed=1\nname=\"y\"", "`seed` must be a whole number such as 3, not the text"),
         ("traffic.to=a,b", "a receiver must not be the source"),
     ];
     for (assignment, expected) in cases {

@@ -209,6 +209,8 @@ fn a_misspelled_section_is_answered_with_the_one_that_was_meant() {
     let error = parse(&format!("{SMALLEST}[inbx]\ndir = \"inbox\"\n")).unwrap_err();
     assert_eq!(error.problem, "[inbx] no such section; did you mean `inbox`?");
     assert_eq!(error.line, Some(7), "{error}");
+    let error = parse(&SMALLEST.replace("[radio]", "[radoi]")).unwrap_err();
+    assert_eq!(error.problem, "[radoi] no such section; did you mean `radio`?");
 }
 
 #[test]
