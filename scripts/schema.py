@@ -49,7 +49,8 @@ def cells(line: str) -> list[str]:
 def rows(text: str) -> list[tuple[str, dict[str, str]]]:
     """Return the rows of all tables of settings, each with its heading, or the table it names."""
     found: list[tuple[str, dict[str, str]]] = []
-    heading, columns = "", []
+    heading = ""
+    columns: list[str] = []
     for line in text.splitlines():
         if line.startswith("#"):
             heading, columns = re.sub(r" \{.*\}$", "", line.lstrip("# ")), []

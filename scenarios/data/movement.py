@@ -28,7 +28,7 @@ def walkers() -> str:
     lines = ["# Made by movement.py. A line for each node: time (s), x, y (m), and so on."]
     for person in range(8):
         # The first two stand at the ends of the park, so that there is somebody to send to.
-        x, y = (20 + 260 * person, 100) if person < 2 else (draw.uniform(0, 300), 100)
+        x, y = (20.0 + 260 * person, 100.0) if person < 2 else (draw.uniform(0, 300), 100.0)
         time, points = 0.0, [(0.0, x, y)]
         while person >= 2 and time < SECONDS:
             to = draw.uniform(0, 300), draw.uniform(0, 200)

@@ -131,9 +131,10 @@ fn stream(s: &mut Simulation, scheme: &str) {
 }
 
 /// Titles of the golden vectors in the wire format: sender, service and kind.
-const GOLDEN: [(&str, u16, u8, u8); 34] = [
+const GOLDEN: [(&str, u16, u8, u8); 35] = [
     ("Hello.", 3, 0, 0),
     ("Hello with states.", 3, 0, 0),
+    ("Hello with profiles.", 3, 0, 0),
     ("Probe.", 3, 0, 1),
     ("Comparison.", 3, 0, 2),
     ("Versions.", 3, 0, 3),

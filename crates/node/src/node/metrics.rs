@@ -66,6 +66,13 @@ const METRICS: &[Metric] = &[
     Metric("nodes", Varies, "Other nodes of the mesh that are known", |look| {
         one(look.status.nodes as f64)
     }),
+    // Peers are told apart by id: one that is given another name goes on with its series.
+    Metric("peer_info", Varies, "Who a peer is; always 1", |look| {
+        let info = |(peer, _): (NodeId, f64)| {
+            (vec![("peer", peer.to_string()), ("name", look.node.name_of(peer))], 1.0)
+        };
+        look.node.stack.inbound().map(info).collect()
+    }),
     Metric("link_delivery_ratio", Varies, "Share of broadcast frames that arrive", |look| {
         let to = |peer| look.node.stack.topology().delivery(look.node.id(), peer);
         look.of_peers("direction", |peer, from| [("to", to(peer)), ("from", from)])
@@ -206,9 +213,8 @@ impl Look<'_> {
         read: impl Fn(NodeId, f64) -> [(&'static str, f64); 2],
     ) -> Values {
         let both = |(peer, delivery)| {
-            let name = self.node.name_of(peer);
             read(peer, delivery).map(|(which, value)| {
-                (vec![("peer", name.clone()), (label, which.to_owned())], value)
+                (vec![("peer", peer.to_string()), (label, which.to_owned())], value)
             })
         };
         self.node.stack.inbound().flat_map(both).collect()

@@ -220,7 +220,7 @@ fn changes<'a>(
 mod tests {
     use super::*;
     use crate::route::RouteConfig;
-    use ncmesh_engine::topology::Profile;
+    use ncmesh_engine::topology::{Position, Profile};
 
     const ME: NodeId = NodeId(1);
 
@@ -254,6 +254,22 @@ mod tests {
             told += usize::from(route.topology.state(ME).map(|state| state.base) != before);
         }
         told
+    }
+
+    #[test]
+    fn another_profile_is_told_to_the_whole_mesh_once() {
+        let about = ("n1", Profile::default());
+        let mut route = Route::new(RouteConfig::default(), ME, about, 1, 1400, at(0));
+        route.announce_if_worth(links(0.9), at(2));
+        let profile = Profile { position: Position::plan([1.0, 2.0, 3.0]) };
+        route.set_profile(profile.clone());
+        for second in [20, 40] {
+            route.announce_if_worth(links(0.9), at(second));
+            let told = route.topology.state(ME).unwrap();
+            assert_eq!((told.version.1, told.base, &told.profile), (2, 2, &profile));
+        }
+        // A change would leave the profile out.
+        assert!(route.spread.told(ME).is_some_and(|(_, change)| change.is_none()));
     }
 
     #[test]
