@@ -99,8 +99,8 @@ python-lint: python
 
 # The papers' tests include `reproduce cheap --check`.
 python-test: python
-	$(VENV)/bin/pytest
-	cd papers && $(abspath $(VENV))/bin/pytest
+	$(VENV)/bin/pytest -n auto
+	cd papers && $(abspath $(VENV))/bin/pytest -n auto
 
 # docs/results/validation.md, by running everything the channel is compared in.
 validation: python
