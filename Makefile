@@ -24,8 +24,8 @@ SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/validation be
 all:
 	$(CARGO) build --release --workspace
 
-# Builds everything, starts the mesh of scenarios/building.toml, sends a real file and verifies it;
-# then simulates the same with other file schemes; `more` is left out, which takes ten times as
+# Builds everything, starts the mesh of scenarios/building.toml, sends a real file and verifies it.
+# Then simulates the same transfer with other file schemes, but not `more`, which takes ten times as
 # long. Without FILE it sends this source tree, packed.
 demo:
 	$(CARGO) build --profile demo -p ncmesh
@@ -165,7 +165,7 @@ wifi-test:
 	bench/wifi/run $(TESTS)
 
 # Hours of crashes: 1,000 kills, nodes that come and go, power cuts, shortages. As root.
-# NCMESH_SOAK_KILLS, _SECONDS, _CUTS and _SHORTAGES set how much, NCMESH_SOAK_SEED draws.
+# NCMESH_SOAK_KILLS, _SECONDS, _CUTS and _SHORTAGES set how many, NCMESH_SOAK_SEED the random seed.
 soak:
 	$(CARGO) test -p ncmesh --test daemons soak -- --ignored --nocapture --test-threads=1
 

@@ -88,7 +88,7 @@ pub(crate) enum ClientCommand {
         after_help = "Examples:\n  ncmesh peers\n  ncmesh peers --watch\n  ncmesh peers --json"
     )]
     Peers(Remotely<WatchArgs>),
-    /// Show the path to another node, hop by hop, as the link state has it
+    /// Show the best path to another node by link state, hop by hop
     #[command(after_help = TRACEROUTE_NOTES)]
     Traceroute(Remotely<TracerouteArgs>),
     /// Show the node's state and possible problems
@@ -103,7 +103,7 @@ pub(crate) enum ClientCommand {
     /// what is left of a file whose source is gone
     #[command(after_help = "Examples:\n  ncmesh cancel 3-09ab12ff")]
     Cancel(Remotely<CancelArgs>),
-    /// Let the daemon read its configuration file again, and say what that changed
+    /// Make the daemon read its configuration file again, and show what changed
     #[command(after_help = RELOAD_NOTES)]
     Reload(Remotely<NoArgs>),
     /// Collect what a report of a problem needs: version, system, interfaces, configuration without
@@ -176,18 +176,18 @@ Examples:
   ncmesh traceroute barn
   ncmesh traceroute 5 --json
 
-OUT and BACK are the shares of broadcasts that arrive, ETX the expected transmissions of a hop \
-with its acknowledgment. They come from what the nodes measured and told; nothing is sent. \
-Schemes that code or overhear may use other nodes too.";
+OUT and BACK are the shares of broadcasts that arrive in each direction. ETX is the expected \
+number of transmissions of a hop with its acknowledgment. All come from the link state; the \
+command sends nothing over the mesh. Schemes that code or overhear may use other nodes too.";
 
 const RELOAD_NOTES: &str = "\
 Examples:
   ncmesh reload
-  kill -HUP PID             # the same, and the answer is in the daemon's log
+  kill -HUP PID             # the same; the answer is in the daemon's log
 
-Without a restart change: [node] position, all of [inbox], [radio] rate, [tunnel] scheme, \
-clamp_mss and queue. What differs besides is named and holds after a restart. If anything in the \
-file is wrong, nothing changes.";
+These settings change without a restart: [node] position, all of [inbox], [radio] rate, [tunnel] \
+scheme, clamp_mss and queue. The answer names all others that differ; they take effect after a \
+restart. If anything in the file is wrong, nothing changes.";
 
 const TUNNEL_EXAMPLES: &str = "\
 Examples:
@@ -247,8 +247,8 @@ pub(crate) struct TransfersArgs {
     /// Show progress until interrupted
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Print a line of JSON for each transfer and each of its changes, until interrupted. So does
-    /// --watch with --json
+    /// Print a line of JSON for each transfer and each of its changes, until interrupted; the same
+    /// as --watch with --json
     #[arg(long)]
     pub(crate) json_stream: bool,
 }

@@ -1,11 +1,15 @@
-//! Comparison of schemes by what a file transfer took.
+//! Comparison of schemes: of file transfers by their times and transmissions, of flows by their
+//! throughput.
 
+use crate::commands::flows;
 use crate::failure::{Failure, Kind};
-use crate::show::{self, Table};
+use crate::plan;
+use crate::show::{self, Form, Table};
 use ncmesh_engine::registry::{Entry, ServiceKind};
 use ncmesh_engines::REGISTRY;
 use ncmesh_lab::Comparison;
 use ncmesh_sim::outcome::{Outcome, TransferOutcome};
+use ncmesh_sim::scenario::Flow;
 use serde::Serialize;
 
 /// Stands for all other schemes of the service.
@@ -34,7 +38,24 @@ pub(crate) fn others(scheme: &Entry, names: &[String]) -> Result<Vec<&'static En
     chosen.collect()
 }
 
-/// A run and what its outcome does not say.
+/// Prints how schemes compare. `world` says where the runs took place, `planned` are the scenario's
+/// flows.
+pub(crate) fn show(
+    compared: &Compared,
+    world: &str,
+    planned: &[Flow],
+    form: Form,
+) -> Result<(), Failure> {
+    if form != Form::Text {
+        return plan::show_json(form, compared);
+    }
+    match &compared.comparison {
+        Measured::File(all) => show_files(all, world),
+        Measured::Flows(all) => all.iter().try_for_each(|c| flows::show_comparison(c, planned)),
+    }
+}
+
+/// A run, and the number of packets that its outcome does not have.
 pub(crate) struct Run {
     pub(crate) outcome: Outcome,
     /// Packets that the file is cut into, if it is a file and its source has sent some.
@@ -83,33 +104,23 @@ impl Compared {
         };
         Self { comparison, runs: runs.into_iter().map(|run| run.outcome).collect() }
     }
+}
 
-    /// Returns the comparisons of flows; empty if files were sent.
-    pub(crate) fn flows(&self) -> &[Comparison] {
-        match &self.comparison {
-            Measured::File(_) => &[],
-            Measured::Flows(flows) => flows,
-        }
+/// Prints a table of files, the fastest scheme first, and a line of how the last run compares with
+/// the best of the others.
+fn show_files(all: &[Measures], world: &str) -> Result<(), Failure> {
+    let seconds = |s: Option<f64>| show::or_dash(s.map(|s| format!("{s:.1}")));
+    let mut sorted: Vec<&Measures> = all.iter().collect();
+    sorted.sort_by(|a, b| a.order().total_cmp(&b.order()));
+    let mut table =
+        Table::new(["SCHEME", "LAST RECEIVER, S", "MEAN, S", "TRANSMISSIONS PER PACKET"]);
+    for m in sorted {
+        let per_packet = m.transmissions_per_packet.map(|t| format!("{t:.2}"));
+        let (last, mean) = (seconds(m.last_s), seconds(m.mean_s));
+        table.row([m.scheme.clone(), last, mean, show::or_dash(per_packet)]);
     }
-
-    /// Prints a table of files, the fastest scheme first, and a line of how the last run compares
-    /// with the best of the others. `world` says where the runs took place.
-    pub(crate) fn show_files(&self, world: &str) -> Result<(), Failure> {
-        let Measured::File(all) = &self.comparison else { return Ok(()) };
-        let seconds = |s: Option<f64>| show::or_dash(s.map(|s| format!("{s:.1}")));
-        let mut sorted: Vec<&Measures> = all.iter().collect();
-        sorted.sort_by(|a, b| a.order().total_cmp(&b.order()));
-        let mut table =
-            Table::new(["SCHEME", "LAST RECEIVER, S", "MEAN, S", "TRANSMISSIONS PER PACKET"]);
-        for m in sorted {
-            let per_packet = m.transmissions_per_packet.map(|t| format!("{t:.2}"));
-            let row = [seconds(m.last_s), seconds(m.mean_s), show::or_dash(per_packet)];
-            let [last, mean, sent] = row;
-            table.row([m.scheme.clone(), last, mean, sent]);
-        }
-        show::line(&table.to_string())?;
-        verdict(all, world).map_or(Ok(()), |line| show::line(&line))
-    }
+    show::line(&table.to_string())?;
+    with_best_other(all, world).map_or(Ok(()), |line| show::line(&line))
 }
 
 impl Measures {
@@ -134,7 +145,7 @@ impl Measures {
 }
 
 /// Returns how the last of several transfers compares with the best of the others.
-fn verdict(all: &[Measures], world: &str) -> Option<String> {
+fn with_best_other(all: &[Measures], world: &str) -> Option<String> {
     let (ours, others) = all.split_last()?;
     let best = others.iter().min_by(|a, b| a.order().total_cmp(&b.order()))?;
     let (Some(own), Some(other)) = (ours.last_s, best.last_s) else { return None };
@@ -161,11 +172,11 @@ mod tests {
         let [slow, fast] = [measures("more", Some(40.0)), measures("pacifier", Some(30.0))];
         let never = measures("tree_flood", None);
         let all = [slow, never.clone(), fast, measures("cascade", Some(20.0))];
-        let says = verdict(&all, "simulated").unwrap();
+        let says = with_best_other(&all, "simulated").unwrap();
         assert!(says.contains("cascade takes 20.0 s, 1.50 times as fast as pacifier"), "{says}");
-        let says = verdict(&[all[3].clone(), all[0].clone()], "simulated").unwrap();
+        let says = with_best_other(&[all[3].clone(), all[0].clone()], "simulated").unwrap();
         assert!(says.contains("more takes 40.0 s, 2.00 times as slow as cascade"), "{says}");
-        assert_eq!(verdict(&[never, all[0].clone()], "simulated"), None);
+        assert_eq!(with_best_other(&[never, all[0].clone()], "simulated"), None);
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub(crate) struct RunArgs {
     /// cascade if a file is sent, else braid for flows, else multirate
     #[arg(long, default_value = AUTO)]
     pub(crate) scheme: String,
-    /// Print a line of JSON for each step of the run and one for its result. `event` says which
+    /// Print a line of JSON for each step of the run and one for its result. Its `event` says which
     #[arg(long)]
     pub(crate) json_stream: bool,
     /// Stop after this many seconds of the mesh's clock (exit code 7) [default: never]
@@ -83,8 +83,9 @@ pub(crate) struct RunArgs {
 pub(crate) struct LabArgs {
     #[command(flatten)]
     pub(crate) run: RunArgs,
-    /// Run this scheme first, and show how --scheme changes throughput, losses and round-trip times
-    /// of flows, with and without load, or the times and transmissions of a file
+    /// Run this scheme first, or `all` others of the service, and compare --scheme with it: by
+    /// throughput, losses and round-trip times of flows, with and without load, or by the times and
+    /// transmissions of a file
     #[arg(long, value_name = "SCHEME")]
     pub(crate) compare: Option<String>,
     /// Keep the mesh up after its traffic until interrupted, and say how to talk to its nodes
@@ -116,8 +117,8 @@ pub(crate) struct SimulateArgs {
     /// Seed of all random draws [default: the scenario's]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Run these schemes too, separated by commas, or `all` others of the service, and show how
-    /// --scheme compares: by the seconds and transmissions of a file, or by throughput
+    /// Run these schemes too, separated by commas, or `all` others of the service, and compare
+    /// --scheme with them: by the times and transmissions of a file, or by the throughput of flows
     #[arg(long, value_delimiter = ',', value_name = "SCHEMES")]
     pub(crate) compare: Vec<String>,
     /// Do not encrypt frames, so that captures show their contents. Nothing else changes

@@ -1,5 +1,5 @@
-//! Progress of transfers: bars on a terminal, otherwise a line at every tenth and at every change
-//! of state.
+//! Progress of transfers and runs: bars on a terminal, otherwise a line at every tenth and at every
+//! change of state. Programs get lines of JSON at every hundredth.
 
 use crate::show::{self, Form};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -47,8 +47,8 @@ enum Line<'a> {
 }
 
 impl Progress {
-    /// Chooses bars if standard error is a terminal and lines if it is not; for programs lines of
-    /// JSON, or nothing where they get one document.
+    /// Chooses bars if standard error is a terminal, and lines if it is not. For programs it prints
+    /// lines of JSON, or nothing if they get one document at the end.
     pub(crate) fn new(form: Form) -> Self {
         let shown = BTreeMap::new();
         match form {

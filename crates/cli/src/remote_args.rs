@@ -1,4 +1,4 @@
-//! Options that commands of several kinds share: how they find their daemon, and how they show it.
+//! Options that several commands share: which daemon they talk to, and how they show its answer.
 
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ pub(crate) struct Remote {
     /// directory, else /run/ncmesh/api.sock]
     #[arg(long, value_name = "SOCKET", value_hint = ValueHint::FilePath)]
     pub(crate) api: Option<PathBuf>,
-    /// The daemon's configuration file, which says where its socket is. --api goes before it
+    /// The daemon's configuration file, which names its socket. --api takes precedence
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
     /// Whether the answer is printed as JSON; an option of every command.
@@ -47,7 +47,7 @@ pub(crate) struct Remotely<A: Args> {
 /// Options of commands that show a state.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// Show it again each second until interrupted; with --json, one line each time
+    /// Show the answer again each second until interrupted; with --json, one line each time
     #[arg(long)]
     pub(crate) watch: bool,
 }

@@ -12,14 +12,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Time between two requests.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The user's wish to end a command.
+/// Signals by which the user ends a command.
 pub(crate) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Interrupts {
-    /// Listens from now on. Before, an interrupt ends the process at once.
+    /// Listens for signals. Until then an interrupt ends the process at once.
     pub(crate) fn new(client: &Client) -> Result<Self, Failure> {
         client.block_on(async {
             let interrupt = signal(SignalKind::interrupt())?;
@@ -27,8 +27,8 @@ impl Interrupts {
         })
     }
 
-    /// Waits for a time. Returns whether the user ended it.
-    pub(crate) fn within(&mut self, client: &Client, time: Duration) -> bool {
+    /// Waits for `time`, or until the user ends the command. Returns whether the user did.
+    pub(crate) fn come_within(&mut self, client: &Client, time: Duration) -> bool {
         client.block_on(async {
             tokio::select! {
                 () = tokio::time::sleep(time) => false,
@@ -39,8 +39,9 @@ impl Interrupts {
     }
 }
 
-/// Shows the resource `path` each second: over the last one on a terminal, else one below the
-/// other; with `json` as a line for each.
+/// Shows the resource `path` each second until the user ends the command. A terminal shows the
+/// latest answer in place of the one before; otherwise answers follow each other. With `json` each
+/// answer is a line.
 pub(crate) fn watch<T: Serialize + DeserializeOwned>(
     client: &Client,
     json: bool,
@@ -59,7 +60,7 @@ pub(crate) fn watch<T: Serialize + DeserializeOwned>(
         } else {
             show::endless_line(&format!("{}\n", text(&answer)))?
         };
-        if !read_on || interrupts.within(client, INTERVAL) {
+        if !read_on || interrupts.come_within(client, INTERVAL) {
             return Ok(());
         }
     }
@@ -67,7 +68,7 @@ pub(crate) fn watch<T: Serialize + DeserializeOwned>(
 
 /// Writes the text over what the terminal shows.
 fn redraw(text: &str) -> io::Result<()> {
-    // Each line is cleared behind its end, and all below the last. Clearing everything first would
+    // Clears the rest of each line, and everything below the last. Clearing the screen first would
     // flicker.
     let lines: String = text.lines().map(|line| format!("{line}\x1b[K\n")).collect();
     let mut out = io::stdout();

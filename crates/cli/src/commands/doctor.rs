@@ -1,4 +1,4 @@
-//! `ncmesh doctor`: what a report of a problem needs, without secrets.
+//! `ncmesh doctor`: collects what a report of a problem needs, without secrets.
 
 use crate::client::Client;
 use crate::failure::{Failure, Kind};
@@ -17,7 +17,7 @@ const SYSTEM_CONFIG: &str = "/etc/ncmesh/node.toml";
 /// Name of the service that the packages install.
 const SERVICE: &str = "ncmesh";
 
-/// Lines of the log that are shown.
+/// Number of lines of the log that are shown.
 const LOG_LINES: &str = "50";
 
 /// What stands in place of a secret.
@@ -30,11 +30,9 @@ const KEY_DIGITS: usize = 32;
 pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
     let system = PathBuf::from(SYSTEM_CONFIG);
     let config = remote.config.clone().or_else(|| Some(system).filter(|file| file.exists()));
-    let json = remote.json;
-    let remote = Remote { api: remote.api.clone(), config: config.clone(), json };
 
-    // A daemon that does not answer is a part of the report, not the end of it.
-    let client = Client::new(&remote);
+    // The daemon is the one that other commands find. If it does not answer, the report says so.
+    let client = Client::new(remote);
     let sections = [
         ("version", Value::from(env!("CARGO_PKG_VERSION"))),
         ("system", system_state()),
@@ -45,7 +43,7 @@ pub(crate) fn run(remote: &Remote) -> Result<(), Failure> {
         ("transfers", ask::<Vec<Transfer>>(&client, "/v1/transfers")),
         ("log", log()),
     ];
-    if json {
+    if remote.json {
         let all: Map<String, Value> =
             sections.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
         return show::line(&without_keys(&pretty(&Value::Object(all))?));
@@ -82,7 +80,7 @@ fn ask<T: DeserializeOwned + serde::Serialize>(
     }
 }
 
-/// Returns what the machine runs.
+/// Returns distribution, kernel and processor of the machine.
 fn system_state() -> Value {
     let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let release = line("/etc/os-release");
@@ -119,7 +117,7 @@ fn configuration(file: &Path) -> Value {
         Ok(text) => text,
         Err(e) => return format!("{shown} cannot be read: {e}").into(),
     };
-    // The text of a file that cannot be parsed stays here: nobody knows what of it is a key.
+    // The text of a file that cannot be parsed is left out: it may have a key anywhere.
     match text.parse::<toml::Table>() {
         Ok(mut table) => {
             remove_secrets(&mut table);
@@ -129,11 +127,15 @@ fn configuration(file: &Path) -> Value {
     }
 }
 
-/// Replaces values whose names say that they are secret.
+/// Replaces the values of settings that are secret, or may be.
 fn remove_secrets(table: &mut toml::Table) {
     for (name, value) in table.iter_mut() {
         match value {
             toml::Value::Table(inner) => remove_secrets(inner),
+            // Arguments of the hook may be passwords or tokens.
+            toml::Value::Array(words) if name == "hook" => {
+                words.iter_mut().skip(1).for_each(|argument| *argument = REMOVED.into());
+            }
             toml::Value::Array(all) => {
                 all.iter_mut().filter_map(toml::Value::as_table_mut).for_each(remove_secrets);
             }
@@ -143,7 +145,7 @@ fn remove_secrets(table: &mut toml::Table) {
     }
 }
 
-/// Returns a text in which whatever could be a key is removed, wherever it came from.
+/// Returns the text without anything that could be a key.
 fn without_keys(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;
@@ -185,6 +187,14 @@ mod tests {
             let safe = without_keys(&text);
             assert!(safe.contains(REMOVED) && !safe.contains(&key[..16]), "{safe}");
         }
+        let mut table =
+            "[node]\nid = 3\nkey = \"short\"\n[inbox]\nhook = [\"put\", \"-p\", \"word\"]\n"
+                .parse::<toml::Table>()
+                .unwrap();
+        remove_secrets(&mut table);
+        let text = table.to_string();
+        assert!(text.contains("id = 3") && text.contains("put"), "{text}");
+        assert!(!text.contains("short") && !text.contains("word"), "{text}");
         let harmless = "3-09ab12ff, 10.0.0.1, é, face";
         assert_eq!(without_keys(harmless), harmless);
     }

@@ -68,7 +68,7 @@ pub(crate) fn show(
     plan::show_run(outcome)
 }
 
-/// Name of what sources that offer the channel's whole rate offer in vain.
+/// Heading of the share that is dropped at sources that offer the channel's whole rate.
 const EXCESS: &str = "offered beyond what the paths carry";
 
 /// Returns whether the source of a flow offers as much as the channel could carry at most.

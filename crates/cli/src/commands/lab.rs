@@ -83,7 +83,8 @@ impl Holding {
     }
 }
 
-/// Runs one scheme and prints its result, or runs two and compares them.
+/// Runs one scheme and prints its result, or runs several and compares them. Fails if a transfer of
+/// the last one is incomplete.
 async fn run_traffic(
     scenario: &Scenario,
     schemes: &[&Entry],
@@ -109,12 +110,10 @@ async fn run_traffic(
         runs.push(run);
     }
 
-    let compared = Compared::of(runs);
-    if form != Form::Text {
-        return plan::show_json(form, &compared);
-    }
-    compared.show_files("in the lab")?;
-    compared.flows().iter().try_for_each(|c| flows::show_comparison(c, &scenario.flows))
+    let transfer = runs.last().and_then(|run| run.outcome.transfer());
+    let verdict = transfer.map_or(Ok(()), plan::verdict);
+    comparison::show(&Compared::of(runs), "in the lab", &scenario.flows, form)?;
+    verdict
 }
 
 /// Prints one run, unless people were shown it before. Fails if a transfer is incomplete.

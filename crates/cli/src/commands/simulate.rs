@@ -1,6 +1,5 @@
 //! `ncmesh simulate`: runs a scenario in virtual time.
 
-use super::flows;
 use crate::comparison::{self, Compared, Run};
 use crate::failure::{Failure, Kind};
 use crate::lab_args::SimulateArgs;
@@ -71,20 +70,13 @@ pub(crate) fn run(json: bool, mut args: SimulateArgs) -> Result<(), Failure> {
         }
     } else {
         runs.push(run);
-        show_comparison(&Compared::of(runs), &scenario, form)?;
+        if form == Form::Text {
+            show::line("")?;
+        }
+        comparison::show(&Compared::of(runs), "simulated", &scenario.flows, form)?;
     }
     shown.finish(&scenario.name, scheme.name)?;
     outcome.transfer().map_or(Ok(()), plan::verdict)
-}
-
-/// Prints how schemes compare.
-fn show_comparison(compared: &Compared, scenario: &Scenario, form: Form) -> Result<(), Failure> {
-    if form != Form::Text {
-        return plan::show_json(form, compared);
-    }
-    show::line("")?;
-    compared.show_files("simulated")?;
-    compared.flows().iter().try_for_each(|c| flows::show_comparison(c, &scenario.flows))
 }
 
 /// Runs one scheme. Returns the run, and the time of its parts if the configuration asks for it.

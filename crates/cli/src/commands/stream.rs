@@ -78,7 +78,7 @@ fn watch(
     let mut before: Vec<Stream> = Vec::new();
     let mut waiting = false;
     let mut interrupts = Interrupts::new(client)?;
-    while !interrupts.within(client, POLL_INTERVAL) {
+    while !interrupts.come_within(client, POLL_INTERVAL) {
         let all: Vec<Stream> = client.read("/v1/streams")?;
         let of_group: Vec<Stream> = all.into_iter().filter(|s| s.group == group).collect();
 

@@ -1,4 +1,4 @@
-//! `ncmesh top`: the mesh in a terminal, as the daemon tells it.
+//! `ncmesh top`: shows peers, flows and airtime on the terminal.
 
 use crate::client::socket;
 use crate::failure::{Failure, Kind};
@@ -17,7 +17,7 @@ use tokio::runtime::Builder;
 /// Longest time that a key or a change waits until it is shown.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What the daemon tells, until it ends.
+/// Message of the daemon, or why no more come.
 type Told = Result<Message, Failure>;
 
 /// Runs the command. Returns when the user ends it.
@@ -65,7 +65,7 @@ fn listen(socket: PathBuf, sender: &Sender<Told>) {
     let _ = sender.send(Err(failure));
 }
 
-/// Draws what is told and obeys keys until the user ends it.
+/// Draws the messages and obeys keys until the user ends the command.
 fn show(
     terminal: &mut DefaultTerminal,
     top: &mut Top,
@@ -101,7 +101,7 @@ fn press(event: &Event) -> Option<Press> {
         KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Press::End,
         KeyCode::Char('q') | KeyCode::Esc => Press::Quit,
         KeyCode::Tab | KeyCode::Right => Press::NextTab,
-        KeyCode::BackTab | KeyCode::Left => Press::LastTab,
+        KeyCode::BackTab | KeyCode::Left => Press::PreviousTab,
         KeyCode::Up | KeyCode::Char('k') => Press::Up,
         KeyCode::Down | KeyCode::Char('j') => Press::Down,
         KeyCode::Char('?' | 'h') => Press::Help,
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Press::End));
         assert_eq!(plain(KeyCode::Char('c')), None);
         assert_eq!(plain(KeyCode::Tab), Some(Press::NextTab));
-        assert_eq!(plain(KeyCode::Left), Some(Press::LastTab));
+        assert_eq!(plain(KeyCode::Left), Some(Press::PreviousTab));
         assert_eq!(plain(KeyCode::Char('?')), Some(Press::Help));
         assert_eq!(press(&Event::Resize(80, 24)), None);
     }

@@ -42,7 +42,7 @@ fn watch(client: &Client) -> Result<(), Failure> {
         for transfer in &transfers {
             progress.show_transfer(transfer);
         }
-        if interrupts.within(client, POLL_INTERVAL) {
+        if interrupts.come_within(client, POLL_INTERVAL) {
             return Ok(());
         }
     }
@@ -67,7 +67,7 @@ fn watch_json(client: &Client) -> Result<(), Failure> {
             }
             shown.insert(transfer.id, now);
         }
-        if interrupts.within(client, POLL_INTERVAL) {
+        if interrupts.come_within(client, POLL_INTERVAL) {
             return Ok(());
         }
     }

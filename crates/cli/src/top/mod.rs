@@ -1,4 +1,4 @@
-//! A mesh in a terminal: what `ncmesh top` keeps of the console's messages, and draws of it.
+//! State and screen of `ncmesh top`, made from the console's messages.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ const MOST_STATES: usize = 64;
 /// Most lines of what happened that are kept.
 const MOST_EVENTS: usize = 100;
 
-/// What the screen shows.
+/// Page of the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tab {
     #[default]
@@ -39,14 +39,14 @@ impl Tab {
         }
     }
 
-    /// Returns the tab so many places to the right; after the last comes the first.
+    /// Returns the tab `places` to the right; the first follows the last.
     fn after(self, places: usize) -> Self {
         let at = Self::ALL.iter().position(|tab| *tab == self).unwrap_or(0);
         Self::ALL[(at + places) % Self::ALL.len()]
     }
 }
 
-/// A key that the user pressed, as far as it means something.
+/// Meaning of a key that the user pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Press {
     /// Ends the help, or else the command.
@@ -54,7 +54,7 @@ pub(crate) enum Press {
     /// Ends the command.
     End,
     NextTab,
-    LastTab,
+    PreviousTab,
     Up,
     Down,
     Help,
@@ -69,12 +69,12 @@ pub(crate) struct Top {
     /// What happened, the latest last.
     events: VecDeque<String>,
     tab: Tab,
-    /// Rows that are scrolled away above.
+    /// Number of rows above those that are shown.
     scrolled: usize,
-    has_help: bool,
+    shows_help: bool,
 }
 
-/// The source speaks another version.
+/// The source has another version of the messages.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Foreign;
 
@@ -121,11 +121,11 @@ impl Top {
     pub(crate) fn press(&mut self, press: Press) -> bool {
         match press {
             Press::End => return false,
-            Press::Quit if !self.has_help => return false,
-            Press::Quit => self.has_help = false,
-            Press::Help => self.has_help = !self.has_help,
+            Press::Quit if !self.shows_help => return false,
+            Press::Quit => self.shows_help = false,
+            Press::Help => self.shows_help = !self.shows_help,
             Press::NextTab => (self.tab, self.scrolled) = (self.tab.after(1), 0),
-            Press::LastTab => {
+            Press::PreviousTab => {
                 (self.tab, self.scrolled) = (self.tab.after(Tab::ALL.len() - 1), 0);
             }
             Press::Up => self.scrolled = self.scrolled.saturating_sub(1),

@@ -16,8 +16,8 @@ const BAR: usize = 30;
 
 const HELP: &str = "\
 Tab, Right  next page
-Left        page before
-Up, Down    scroll
+Left        previous page
+Up, Down    scroll (also k, j)
 ?           this help
 q, Ctrl-C   end
 
@@ -58,7 +58,7 @@ pub(crate) fn draw(top: &mut Top, frame: &mut Frame<'_>) {
     let block = Block::new().borders(ratatui::widgets::Borders::TOP).title("Events");
     frame.render_widget(Paragraph::new(lines).block(block), events);
     frame.render_widget(Line::from("Tab page  Up/Down scroll  ? help  q end"), keys);
-    if top.has_help {
+    if top.shows_help {
         draw_help(frame);
     }
 }
@@ -86,7 +86,7 @@ impl Top {
         format!("ncmesh {}{}  {up} nodes  {time:.0} s", meta.version, observer.unwrap_or_default())
     }
 
-    /// Returns what is said of a page without rows.
+    /// Returns the text of a page without rows.
     fn nothing(&self) -> &'static str {
         match (self.states.is_empty(), self.tab) {
             (true, _) => "waiting for the first state",
@@ -107,7 +107,7 @@ impl Top {
         }
     }
 
-    /// Returns a row for each other node, or for all if nobody in particular tells.
+    /// Returns a row for each node but the one that observes, if one does.
     fn peers(&self, meta: &Meta, key: &Key) -> Page {
         let head = vec!["NAME", "ID", "STATE", "OUT", "IN", "FRAMES/S", "NEW"];
         let widths = [20, 6, 6, 6, 6, 9, 6].map(Constraint::Length).to_vec();
@@ -178,7 +178,7 @@ impl Top {
         for (place, (file, state)) in meta.transfers.iter().zip(&key.transfers).enumerate().rev() {
             for (at, receiver) in state.receivers.iter().enumerate() {
                 let bytes = |key: &Key| Some(key.transfers.get(place)?.receivers.get(at)?.bytes);
-                // What is over has no rate.
+                // A receiver that is done has no rate.
                 let is_open = matches!(receiver.stage, Stage::Open);
                 let rate = self.rate(bytes).filter(|_| is_open);
                 let done = receiver.bytes.0 as f64 / file.bytes.0.max(1) as f64;

@@ -163,6 +163,7 @@ fn memory_and_descriptors_stay_flat_while_others_come_and_go() {
     }
     // The first quarter fills tables and caches, which have bounds.
     let quarter = held.len() / 4;
+    assert!(quarter > 0, "too few transfers to compare; raise NCMESH_SOAK_SECONDS");
     let before = Held::most(&held[quarter..2 * quarter]);
     let after = Held::most(&held[held.len() - quarter..]);
     println!("{} transfers: {before:?} in the second quarter, {after:?} in the last", held.len());

@@ -44,7 +44,7 @@ impl fmt::Display for Reloaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { changed, restart } = self;
         match (changed.is_empty(), restart.is_empty()) {
-            (true, true) => f.write_str("nothing differs from what holds already"),
+            (true, true) => f.write_str("nothing differs from the running configuration"),
             (false, true) => write!(f, "changed: {}", changed.join(", ")),
             (true, false) => write!(f, "holds after a restart: {}", restart.join(", ")),
             (false, false) => write!(

@@ -1,8 +1,8 @@
 //! `[inbox] hook`: a program that is run after each received file.
 //!
-//! It is started without a shell, and knows the file by environment variables. At most
-//! [`MOST_RUNNING`] run at a time, each for [`LONGEST`] at most; later files wait. The daemon never
-//! waits for a hook. A file counts as received whatever its hook does.
+//! The program is started without a shell. Environment variables tell it about the file. At most
+//! [`MOST_RUNNING`] hooks run at a time, each for [`LONGEST`] at most; later files wait. The daemon
+//! never waits for a hook. A file counts as received whatever its hook does.
 
 use super::Node;
 use crate::api::types::Hooks as Counts;
@@ -64,8 +64,13 @@ impl Hooks {
         Self { command, ..Self::default() }
     }
 
-    /// Runs another command from now on.
+    /// Runs another command from now on, also for files that wait. Without one their hooks are
+    /// skipped.
     pub(super) fn use_command(&mut self, command: Vec<String>) {
+        if command.is_empty() {
+            self.counts.skipped += self.waiting.len() as u64;
+            self.waiting.clear();
+        }
         self.command = command;
     }
 }
@@ -122,28 +127,40 @@ impl Node {
 /// Runs a command for `longest` at most.
 async fn run(command: &[String], variables: Variables, longest: Duration) -> Result<(), HookError> {
     let Some((program, arguments)) = command.split_first() else { return Ok(()) };
-    // A process group of its own, so that what it started ends with it. A daemon that stops takes
-    // the program with it.
     let mut child = Command::new(program)
         .args(arguments)
         .envs(variables)
         .stdin(Stdio::null())
         .process_group(0)
-        .kill_on_drop(true)
         .spawn()
         .map_err(HookError::Start)?;
-    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    match tokio::time::timeout(longest, child.wait()).await {
+    let mut group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+    let ended = tokio::time::timeout(longest, child.wait()).await;
+    if ended.is_ok() {
+        // The id is free for others. What the program left running is its own affair.
+        group.0 = None;
+    }
+    drop(group);
+    match ended {
         Ok(Ok(status)) if status.success() => Ok(()),
         Ok(Ok(status)) => Err(HookError::Ended(status)),
         Ok(Err(e)) => Err(HookError::Start(e)),
         Err(_) => {
-            if let Some(group) = group {
-                // It may have ended just now.
-                let _ = kill_process_group(group, Signal::KILL);
-            }
             let _ = child.wait().await;
             Err(HookError::TooLong(longest))
+        }
+    }
+}
+
+/// Process group of a hook that runs: the program and what it started. Dropping it kills them all,
+/// after a timeout as when the daemon stops.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // It may have ended just now.
+            let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }
@@ -154,7 +171,9 @@ mod tests {
     use super::*;
     use ncmesh_engine::file::Geometry;
     use ncmesh_wire::{FlowId, NodeId};
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
     use std::path::Path;
+    use tokio::net::unix::pipe::{OpenOptions, Receiver};
 
     fn manifest(serial: u32) -> Manifest {
         let flow = FlowId { source: NodeId(7), serial };
@@ -219,10 +238,42 @@ mod tests {
             node.run_hook(&manifest(serial), "x".into());
         }
         assert_eq!(node.status().hooks.skipped, 3);
+        // Without a command nothing is left to wait for.
+        node.hooks.use_command(Vec::new());
+        assert_eq!(node.status().hooks.skipped, 3 + MOST_WAITING as u64);
+        assert!(node.hooks.waiting.is_empty());
+    }
+
+    /// Returns the length of what is written into a pipe next, 0 when the last writer is gone.
+    async fn next_len(pipe: &Receiver) -> usize {
+        loop {
+            pipe.readable().await.unwrap();
+            match pipe.try_read(&mut [0; 64]) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read.unwrap(),
+            }
+        }
     }
 
     #[tokio::test]
-    async fn a_hook_that_takes_too_long_is_killed_with_its_children() {
+    async fn a_hook_ends_with_its_children_when_nobody_waits_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe");
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let pipe = OpenOptions::new().open_receiver(&path).unwrap();
+        // The child alone holds the pipe open.
+        let command = shell(&format!("(echo up; exec sleep 1000) > '{}' & wait", path.display()));
+        let mut running = Box::pin(run(&command, Vec::new(), LONGEST));
+        tokio::select! {
+            ended = &mut running => panic!("{ended:?}"),
+            read = next_len(&pipe) => assert_eq!(read, "up\n".len()),
+        }
+        drop(running);
+        assert_eq!(next_len(&pipe).await, 0);
+    }
+
+    #[tokio::test]
+    async fn a_hook_that_takes_too_long_fails() {
         let command = shell("sleep 1000 & sleep 1000");
         let ended = run(&command, Vec::new(), Duration::from_millis(1)).await;
         assert!(matches!(ended, Err(HookError::TooLong(_))), "{ended:?}");

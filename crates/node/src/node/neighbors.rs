@@ -1,4 +1,4 @@
-//! What the log says of neighbours, and of frames that were sealed with another key.
+//! Log entries about neighbours, and about frames that were sealed with another key.
 
 use super::Node;
 use ncmesh_engine::counters::DropReason;
@@ -6,7 +6,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
 use std::collections::BTreeSet;
 
-/// Shortest time between two warnings of frames with a wrong key: whoever sends them must not fill
+/// Shortest time between two warnings of frames with a wrong key, so that their sender cannot fill
 /// the log.
 const WARNING_INTERVAL: Duration = Duration::from_secs(600);
 

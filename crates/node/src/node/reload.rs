@@ -1,7 +1,8 @@
 //! A changed configuration file, without a restart.
 //!
-//! The new file is checked completely, and nothing changes if anything in it is wrong. What can
-//! change does; what differs besides is named, and holds from the next start on.
+//! The whole new file is checked first, and nothing changes if anything in it is wrong. Settings
+//! that can change take effect at once. The answer names all others that differ; they take effect
+//! with the next start.
 
 use super::{Node, Start, stack_config};
 use crate::api::answers::Reloaded;
@@ -13,7 +14,7 @@ use ncmesh_stack::Stack;
 use ncmesh_wire::Salt;
 
 impl Node {
-    /// Returns the configuration that holds now.
+    /// Returns the running configuration.
     #[must_use]
     pub fn configuration(&self) -> &NodeConfig {
         &self.configuration
@@ -38,27 +39,27 @@ impl Node {
         let now = self.clock.now();
         let mut running = self.configuration.clone();
         let mut changed = |setting: &str| answer.changed.push(setting.to_owned());
-        if differs(&mut running.position, &new.position) {
+        if update(&mut running.position, &new.position) {
             changed("[node] position");
             self.stack.at(now, &mut self.storage).tell(Profile { position: new.position });
         }
         if let Some(dir) = new.inbox.clone()
-            && differs(&mut running.inbox, &new.inbox)
+            && update(&mut running.inbox, &new.inbox)
         {
             changed("[inbox] dir");
             self.use_inbox(dir);
         }
-        if differs(&mut running.inbox_limits, &new.inbox_limits) {
+        if update(&mut running.inbox_limits, &new.inbox_limits) {
             changed("[inbox] limits");
             self.limits = new.inbox_limits.clone();
             self.storage.limit(new.inbox_limits.space);
         }
-        if differs(&mut running.hook, &new.hook) {
+        if update(&mut running.hook, &new.hook) {
             changed("[inbox] hook");
             self.hooks.use_command(new.hook.clone());
         }
         if let (RadioConfig::Udp(old), RadioConfig::Udp(udp)) = (&mut running.radio, &new.radio)
-            && differs(&mut old.rate, &udp.rate)
+            && update(&mut old.rate, &udp.rate)
         {
             changed("[radio] rate");
             self.rate = Some(udp.rate);
@@ -67,10 +68,10 @@ impl Node {
             (&mut running.tunnel, &new.tunnel, &mut self.tunnel)
         {
             old.scheme.clone_from(&new.scheme);
-            if differs(&mut old.clamp_mss, &new.clamp_mss) {
+            if update(&mut old.clamp_mss, &new.clamp_mss) {
                 changed("[tunnel] clamp_mss");
             }
-            if differs(&mut old.queue, &new.queue) {
+            if update(&mut old.queue, &new.queue) {
                 changed("[tunnel] queue");
             }
             tunnel.gateway.adjust(new.clamp_mss, new.queue);
@@ -97,8 +98,8 @@ impl Node {
     }
 }
 
-/// Returns whether two values differ. Then the first becomes the second.
-fn differs<T: PartialEq + Clone>(old: &mut T, new: &T) -> bool {
+/// Sets `old` to `new`. Returns whether they differed.
+fn update<T: PartialEq + Clone>(old: &mut T, new: &T) -> bool {
     let differs = old != new;
     if differs {
         old.clone_from(new);
@@ -106,7 +107,7 @@ fn differs<T: PartialEq + Clone>(old: &mut T, new: &T) -> bool {
     differs
 }
 
-/// Returns the sections and settings that differ still.
+/// Returns the sections and settings in which the new configuration still differs.
 fn others(running: &NodeConfig, new: &NodeConfig) -> Vec<String> {
     let sections = [
         ("[node] id", running.id != new.id),

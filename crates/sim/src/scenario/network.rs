@@ -25,9 +25,9 @@ pub(super) struct Mesh {
     pub(super) mobility: Option<Mobility>,
 }
 
-/// Default time between two moves of the nodes, and its range, s. A car in town goes 7 m in the
-/// default time.
+/// Default time between two moves of the nodes, s. A car in town goes 7 m meanwhile.
 const DEFAULT_STEP_S: f64 = 0.5;
+/// Range of that time, s.
 const STEPS_S: std::ops::RangeInclusive<f64> = 0.01..=60.0;
 
 impl Reader<'_> {

@@ -62,6 +62,7 @@ mod tests {
             ("5 1 2 4 3 4\n", "m:1: `n1`: time 4 is not later than 5"),
             ("-1 1 2\n", "m:1: time -1: must be 0 to"),
             ("0 inf 2\n", "m:1: `0 inf 2`: must be"),
+            ("0 1 2 9 -1e308 2\n", "m:1: position -1e308: must be within 1e7 m"),
         ] {
             let error = read(text, "m").unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");

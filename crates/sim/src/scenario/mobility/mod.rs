@@ -6,8 +6,8 @@
 //! | `fcd` | SUMO's floating car data: XML with the position of each vehicle by time | the vehicles' ids |
 //! | `ns2` | ns-2's movement files: `set X_` and `setdest` for each node | n1 is `$node_(0)` |
 //!
-//! A node moves in straight lines between the points of its [`Path`]. Before the first it stands at
-//! that one, after the last at the last. `[medium.propagation]` says how far it is heard.
+//! A node moves in straight lines between the points of its [`Path`]. It stands at the first until
+//! that one's time, and stays at the last. `[medium.propagation]` says how far it is heard.
 
 mod bonnmotion;
 mod fcd;
@@ -28,6 +28,9 @@ const MAX_POINTS: usize = 4_000_000;
 
 /// Latest time of a point, s.
 const LATEST_S: f64 = 1e9;
+
+/// Greatest distance of a point from the origin along an axis, m: that of the medium.
+const FARTHEST_M: f64 = 1e7;
 
 /// Paths being read.
 struct Paths<'a> {
@@ -64,8 +67,9 @@ impl<'a> Paths<'a> {
         if !(0.0..=LATEST_S).contains(&time) {
             return Err(self.error(line, format!("time {time}: must be 0 to {LATEST_S:e} s")));
         }
-        if position.iter().any(|m| !m.is_finite()) {
-            return Err(self.error(line, "positions must be finite numbers, in metres"));
+        if let Some(m) = position.iter().find(|m| !(-FARTHEST_M..=FARTHEST_M).contains(*m)) {
+            let message = format!("position {m:e}: must be within {FARTHEST_M:e} m of the origin");
+            return Err(self.error(line, message));
         }
         if let Some(end) = self.paths[node].end().filter(|end| *end >= time) {
             let name = &self.nodes[node].name;
