@@ -159,6 +159,9 @@ impl ApiClient {
     }
 }
 
+/// Longest line of a daemon's messages, bytes: several times that of a mesh of 65,536 links.
+const LONGEST_LINE: usize = 32 << 20;
+
 /// Server-sent events of a daemon.
 #[derive(Debug)]
 pub struct Messages {
@@ -186,6 +189,9 @@ impl Messages {
                 Some(frame) => {
                     let bytes = frame.map_err(|e| strange(&e))?.into_data();
                     self.read.extend_from_slice(&bytes.unwrap_or_default());
+                    if self.read.len() > LONGEST_LINE {
+                        return Err(ClientError::Strange("a message without an end".into()));
+                    }
                 }
                 None => return Ok(None),
             }

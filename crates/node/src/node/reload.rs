@@ -49,8 +49,18 @@ impl Node {
             changed("[inbox] dir");
             self.use_inbox(dir);
         }
-        if update(&mut running.inbox_limits, &new.inbox_limits) {
-            changed("[inbox] limits");
+        let (old, limits) = (running.inbox_limits.clone(), &new.inbox_limits);
+        if update(&mut running.inbox_limits, limits) {
+            for (is_changed, setting) in [
+                (old.space.max_bytes != limits.space.max_bytes, "[inbox] max_bytes"),
+                (old.space.reserve != limits.space.reserve, "[inbox] reserve"),
+                (old.allow_from != limits.allow_from, "[inbox] allow_from"),
+                (old.keep != limits.keep, "[inbox] keep_days"),
+            ] {
+                if is_changed {
+                    changed(setting);
+                }
+            }
             self.limits = new.inbox_limits.clone();
             self.storage.limit(new.inbox_limits.space);
         }
@@ -160,7 +170,7 @@ mod tests {
         file.api_socket.clone_from(&node.configuration().api_socket);
         let answer = node.reload(&file).unwrap();
         let changed =
-            ["[node] position", "[inbox] dir", "[inbox] limits", "[inbox] hook", "[radio] rate"];
+            ["[node] position", "[inbox] dir", "[inbox] max_bytes", "[inbox] hook", "[radio] rate"];
         assert_eq!(answer.changed, changed);
         let restart = ["[node] name", "[radio]", "[link]", "[forward]"];
         assert_eq!(answer.restart, restart);

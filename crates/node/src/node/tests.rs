@@ -62,6 +62,9 @@ async fn inboxes_that_cannot_be_saved_are_saved_as_soon_as_they_can() {
     let now = node.clock.now();
     node.files.handle_event(Event::Announced(Box::new(manifest)), now, |_| None);
     node.handle_events();
+    // Two threads answer, in either order: the one that prepares the file's place, and the one that
+    // cannot save.
+    answered(&mut node, &mut calls).await;
     answered(&mut node, &mut calls).await;
     assert!(node.state.inboxes().is_empty());
 
