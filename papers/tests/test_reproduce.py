@@ -188,7 +188,9 @@ def test_list_names_every_figure(capsys):
     cross = [f"core-fig{number}" for number in (3, 4, 5, 7, 9, 10)]
     mmu = ("fig4", "bounds", "table2", "fig6-slotted", "fig6", "fig6-cpu", "fig7")
     of_mmu = [f"mmu-{figure}" for figure in mmu]
-    of_tcp = [f"tcp-{name}" for name in ("fig6", "coding-ratio", "fig8", "table2", "model")]
+    of_tcp = [
+        f"tcp-{name}" for name in ("fig6", "coding-ratio", "fig8", "table2", "sweep", "model")
+    ]
     of_mc2 = [
         f"mc2-{figure}" for figure in ("fig2", "fig4", "fig6", "fig7", "fig8", "optimum", "table1")
     ]
@@ -275,16 +277,17 @@ def test_every_experiment_is_as_large_as_the_papers():
         cases = found.runs(FULL)
         if not cases:
             continue
-        numbers = {"mmu-fig6-cpu": {1}, "mc2-optimum": set(range(1, 13))}.get(
-            name, set(range(1, 11))
-        )
+        # The sweep has as many points as other figures have runs.
+        few = {"mmu-fig6-cpu": {1}, "tcp-sweep": {1}, "mc2-optimum": set(range(1, 13))}
+        numbers = few.get(name, set(range(1, 11)))
         assert {case.topology for case in cases} == numbers, name
         for run in cases.values():
             if name.startswith("mmu-"):
                 assert all(stream["seconds"] >= 20 for stream in run.scenario.table["stream"])
                 continue
             if name.startswith("tcp-"):
-                assert all(flow["seconds"] == 90 for flow in run.scenario.table["flow"])
+                seconds = 30 if name == "tcp-sweep" else 90
+                assert all(flow["seconds"] == seconds for flow in run.scenario.table["flow"])
                 continue
             if name in ("mc2-fig8", "mc2-table1"):
                 assert run.scenario.table["flow"][0]["seconds"] >= 6
