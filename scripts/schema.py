@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 DIRECTORY = Path(__file__).parent.parent / "docs/reference"
-SITE = "https://ncmesh.github.io/ncmesh/reference"
 DRAFT = "http://json-schema.org/draft-07/schema#"
 Schema = dict[str, Any]
 
@@ -145,7 +144,7 @@ def node() -> Schema:
     parts["tunnel"]["properties"]["routes"]["type"] = "object"
     return {
         "$schema": DRAFT,
-        "$id": f"{SITE}/node.schema.json",
+        "$id": "urn:ncmesh:node",
         "title": "Configuration of an ncmesh node",
         **section(parts, ["node", "radio"]),
     }
@@ -171,7 +170,7 @@ def scenario() -> Schema:
     parts["protocol"] = section(settings | engines(), [])
     return {
         "$schema": DRAFT,
-        "$id": f"{SITE}/scenario.schema.json",
+        "$id": "urn:ncmesh:scenario",
         "title": "Scenario of ncmesh",
         **section(top | parts, ["name", "medium"]),
     }
