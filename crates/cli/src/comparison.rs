@@ -55,6 +55,12 @@ pub(crate) fn show(
     }
 }
 
+/// Returns how many packets a file is cut into, from the packets that its source has sent and the
+/// redundancy that they are of; `None` while it has sent none.
+pub(crate) fn packets(sent: u64, redundancy: f64) -> Option<f64> {
+    (redundancy > 0.0).then(|| sent as f64 / redundancy)
+}
+
 /// A run, and the number of packets that its outcome does not have.
 pub(crate) struct Run {
     pub(crate) outcome: Outcome,

@@ -110,6 +110,13 @@ pub(crate) struct LabArgs {
     pub(crate) max_lag: Duration,
 }
 
+impl LabArgs {
+    /// Returns whether the mesh stays up after its traffic.
+    pub(crate) fn holds(&self) -> bool {
+        self.hold || self.web
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
     #[command(flatten)]

@@ -193,14 +193,14 @@ mod tests {
         #[serde(deny_unknown_fields)]
         struct Link {
             #[serde(default)]
-            #[allow(dead_code, reason = "only its type is of interest")]
             hello_s: f64,
             #[serde(default)]
-            #[allow(dead_code, reason = "only its type is of interest")]
             window: u32,
         }
-        let read = |text: &str| section::<Link>(&toml::from_str(text).unwrap()).map(drop);
-        assert_eq!(read("hello_s = 0.5\nwindow = 3"), Ok(()));
+        let read = |text: &str| {
+            section(&toml::from_str(text).unwrap()).map(|link: Link| (link.hello_s, link.window))
+        };
+        assert_eq!(read("hello_s = 0.5\nwindow = 3"), Ok((0.5, 3)));
         assert_eq!(
             read("hello_s = 0.5\nwindow = \"x\""),
             Err("`window` must be a whole number such as 3, not the text \"x\"".into())

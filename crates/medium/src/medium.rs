@@ -107,8 +107,8 @@ impl Medium {
         Ok(())
     }
 
-    /// Moves radios to positions (x, y, z), m. Frames on the air arrive as they began. Computes
-    /// anew who reaches whom, so many moves in one call cost as much as one.
+    /// Moves radios to positions (x, y, z), m. Frames on the air arrive as they began. Each call
+    /// computes again who reaches whom, however many radios it moves.
     ///
     /// # Errors
     /// [`MediumError::NoPositions`] if losses are given, [`MediumError::UnknownRadio`], and

@@ -94,12 +94,14 @@ async fn serve<R: Radio>(
     // Commands are answered from here on, and transfers of an earlier start go on.
     let socket = ApiSocket::bind(&config.api_socket, config.api_group)?;
     #[cfg(feature = "web")]
-    socket.serve(handle.clone(), web::messages(handle.clone()));
+    let hub = web::hub(handle.clone());
+    #[cfg(feature = "web")]
+    socket.serve(handle.clone(), web::messages(hub.clone()));
     #[cfg(not(feature = "web"))]
     socket.serve(handle.clone(), axum::Router::new());
     #[cfg(feature = "web")]
     if let Some(web) = &config.web {
-        web::serve(config, web, handle.clone()).await?;
+        web::serve(config, web, handle.clone(), hub).await?;
     }
     tokio::spawn(api::resume(handle.clone()));
     tracing::info!("{} is up: id {}, {}", config.name, config.id, radio.describe());

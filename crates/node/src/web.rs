@@ -23,11 +23,11 @@ pub async fn serve(
     config: &NodeConfig,
     web: &WebConfig,
     handle: Handle,
+    hub: Hub,
 ) -> Result<SocketAddr, NodeError> {
     let server = Server::bind(web.listen).await.map_err(NodeError::Web)?;
-    let hub = Hub::new();
     let pages = api::routes::metrics(handle.clone());
-    let mut site = Site::live(hub.clone()).with_pages(pages);
+    let mut site = Site::live(hub).with_pages(pages);
     if let Some(file) = &web.token_file {
         let token = config.token(file)?;
         site = site.with_api(api::routes::commands(handle.clone()), &token);
@@ -36,14 +36,18 @@ pub async fn serve(
     tracing::info!("the console is at http://{address}/");
     let names = web.names.clone();
     tokio::spawn(async move { server.serve(site, &names).await });
-    tokio::spawn(tell(handle, hub));
     Ok(address)
 }
 
-/// Returns the path of the messages, for clients of the API's socket.
-pub fn messages(handle: Handle) -> Router {
+/// Returns what tells everybody what this node knows, browsers and clients of the API's socket.
+pub fn hub(handle: Handle) -> Hub {
     let hub = Hub::new();
     tokio::spawn(tell(handle, hub.clone()));
+    hub
+}
+
+/// Returns the path of the messages, for clients of the API's socket.
+pub fn messages(hub: Hub) -> Router {
     Router::new().route("/v1/messages", get(async move || ncmesh_web::live(&hub)))
 }
 
@@ -54,11 +58,11 @@ async fn tell(handle: Handle, mut hub: Hub) {
     let mut sampler = Sampler::new();
     let Ok(mut view) = handle.call(|node| node.view()).await else { return };
     loop {
-        ticks.tick().await;
         // A first look without listeners, so that the first of them has a state at once.
-        if hub.listeners() == 0 && sampler.meta().is_some() {
-            continue;
+        if sampler.meta().is_some() {
+            hub.wait_for_listener().await;
         }
+        ticks.tick().await;
         let look = move |node: &mut crate::node::Node| {
             node.look(&mut view);
             view

@@ -10,6 +10,7 @@ use ncmesh_console::schema::{EventKind, Message};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 
@@ -43,6 +44,8 @@ struct Latest {
 pub struct Hub {
     latest: Arc<Mutex<Latest>>,
     sender: Sender<Told>,
+    /// Wakes the source when somebody begins to listen.
+    listened: Arc<Notify>,
 }
 
 impl Default for Hub {
@@ -55,7 +58,11 @@ impl Hub {
     /// Returns a hub that was told nothing yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { latest: Arc::default(), sender: broadcast::channel(QUEUE).0 }
+        Self {
+            latest: Arc::default(),
+            sender: broadcast::channel(QUEUE).0,
+            listened: Arc::default(),
+        }
     }
 
     /// Returns a listener.
@@ -66,6 +73,7 @@ impl Hub {
         let begin = [&latest.meta, &latest.key].into_iter().flatten();
         let begin = begin.chain(&latest.since).map(|told| Arc::clone(&told.json)).collect();
         let receiver = self.sender.subscribe();
+        self.listened.notify_one();
         Listener { begin, receiver, is_behind: false, has_ended: latest.has_ended }
     }
 
@@ -73,6 +81,13 @@ impl Hub {
     #[must_use]
     pub fn listeners(&self) -> usize {
         self.sender.receiver_count()
+    }
+
+    /// Waits until somebody listens. Only one task may wait, the source.
+    pub async fn wait_for_listener(&self) {
+        while self.listeners() == 0 {
+            self.listened.notified().await;
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Latest> {

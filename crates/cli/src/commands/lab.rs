@@ -48,7 +48,7 @@ pub(crate) fn run(json: bool, args: &LabArgs) -> Result<(), Failure> {
     })
 }
 
-/// Whether the mesh is kept up after its traffic, and the user's wish to end that.
+/// Whether the mesh is kept up after its traffic, and the user's request to end that.
 #[derive(Default)]
 struct Holding {
     is_on: Cell<bool>,
@@ -94,7 +94,7 @@ async fn run_traffic(
 ) -> Result<(), Failure> {
     if let [scheme] = schemes {
         let run = experiment(scenario, args, scheme, args.dir.clone(), form, holding).await?;
-        let is_shown = args.hold || args.web;
+        let is_shown = args.holds();
         return conclude(&run.outcome, scenario, form, is_shown);
     }
 
@@ -190,7 +190,7 @@ async fn experiment(
     };
 
     // What the user does with the mesh afterwards is no part of the result.
-    if args.hold || args.web {
+    if args.holds() {
         if form == Form::Text {
             show_outcome(&outcome, scenario)?;
         }
@@ -227,9 +227,9 @@ async fn transfer(
     follow(lab, from, &id, args.run.timeout, progress).await?;
     progress.clear();
     let sent = lab.transfer(from, &id).await?;
-    let packets = sent.source_packets as f64 / sent.source_redundancy;
+    let packets = comparison::packets(sent.source_packets, sent.source_redundancy);
     let outcome = lab.outcome(from, to, &id, scheme.name, &file).await?;
-    Ok((outcome, Some(packets).filter(|packets| packets.is_finite())))
+    Ok((outcome, packets))
 }
 
 /// Runs the scenario's flows and returns the result.

@@ -106,8 +106,8 @@ fn simulate(
 fn packets_of(step: &Step<'_>) -> Option<f64> {
     let Stage::Transfer { from } = step.stage else { return None };
     let transfers = step.sim.host(from).stack()?.transfers();
-    let sent = transfers.first().filter(|transfer| transfer.source_redundancy > 0.0)?;
-    Some(sent.source_packets as f64 / sent.source_redundancy)
+    let sent = transfers.first()?;
+    comparison::packets(sent.source_packets, sent.source_redundancy)
 }
 
 /// Returns a table of the time that each part took.

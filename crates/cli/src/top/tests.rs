@@ -40,7 +40,7 @@ fn meta() -> Meta {
     }
 }
 
-/// State after so many seconds.
+/// Returns the state that a mesh has `s` seconds after the start.
 fn key(s: u64) -> Key {
     let mut nodes = NodeTable::of(3);
     nodes.up = vec![true, true, false];

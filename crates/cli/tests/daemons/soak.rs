@@ -242,7 +242,7 @@ fn power_cuts_lose_no_file() {
         // The disk is the receiver's, or the source's.
         let from = draw.below(2) as usize;
         let sent = Sent::new(&mesh, from, round, &mut draw);
-        // What is sent is the user's to keep.
+        // The user keeps the file that is sent; the daemon need not make it durable.
         assert!(
             Command::new("sync").arg(mesh[from].dir.join(&sent.name)).status().unwrap().success()
         );

@@ -1,11 +1,10 @@
 //! `POST /v1/reload`, and SIGHUP: reads the configuration file again.
 
 use super::answers::Reloaded;
-use super::blocking::blocking;
-use super::types::{ApiError, ErrorCode};
+use super::blocking::{blocking, check_usable};
+use super::types::ApiError;
 use crate::config::NodeConfig;
 use crate::node::{Handle, refused};
-use crate::store::reception::check_inbox;
 
 /// Reads the node's configuration file again and takes what can change.
 ///
@@ -16,11 +15,7 @@ pub async fn reload(handle: &Handle) -> Result<Reloaded, ApiError> {
     let file = handle.call(|node| node.configuration().file().to_owned()).await?;
     let config = blocking(move || NodeConfig::read(&file)).await?.map_err(|e| refused(&e))?;
     if let Some(dir) = config.inbox.clone() {
-        let checked = dir.clone();
-        blocking(move || check_inbox(&checked)).await?.map_err(|e| {
-            let dir = dir.display();
-            ApiError::new(ErrorCode::Inbox, format!("{dir} cannot be the inbox: {e}"))
-        })?;
+        check_usable(dir).await?;
     }
     handle.call(move |node| node.reload(&config)).await?
 }

@@ -4,7 +4,7 @@
 //! answers with JSON.
 
 use super::answers::{self, Reloaded};
-use super::blocking::blocking;
+use super::blocking::check_usable;
 use super::reload::reload;
 use super::send::send;
 use super::types::{
@@ -12,7 +12,6 @@ use super::types::{
     TunnelChange,
 };
 use crate::node::{Handle, METRICS_TYPE, Node, no_such_transfer};
-use crate::store::reception::check_inbox;
 use crate::stream::{ReceiveStream, SendStream};
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
@@ -115,10 +114,7 @@ async fn set_inbox(
     let Some(dir) = dir.filter(|dir| dir.is_absolute()) else {
         return Err(ApiError::new(ErrorCode::BadRequest, "dir must be an absolute path"));
     };
-    let checked = dir.clone();
-    blocking(move || check_inbox(&checked)).await?.map_err(|e| {
-        ApiError::new(ErrorCode::Inbox, format!("{} cannot be the inbox: {e}", dir.display()))
-    })?;
+    check_usable(dir.clone()).await?;
     handle
         .call(move |node| {
             node.use_inbox(dir);

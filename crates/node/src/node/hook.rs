@@ -117,7 +117,9 @@ impl Node {
             Ok(()) => counts.succeeded += 1,
             Err(e) => {
                 counts.failed += 1;
-                tracing::error!("[inbox] hook {}: {e}", self.hooks.command.join(" "));
+                // Without its arguments: they may be passwords.
+                let program = self.hooks.command.first().map_or("", String::as_str);
+                tracing::error!("[inbox] hook {program}: {e}");
             }
         }
         self.start_hooks();

@@ -478,7 +478,8 @@ mod tests {
         std::fs::write(&file, format!("{CONFIG}[web]\nlisten = \"127.0.0.1:0\"\n")).unwrap();
         let config = NodeConfig::read(&file).unwrap();
         let web = config.web.clone().unwrap();
-        let daemon = crate::web::serve(&config, &web, node.handle.clone()).await.unwrap();
+        let hub = crate::web::hub(node.handle.clone());
+        let daemon = crate::web::serve(&config, &web, node.handle.clone(), hub).await.unwrap();
 
         // Every metric, with a label that a member chose.
         let labels = || vec![("peer", HOSTILE.to_owned())];
