@@ -9,8 +9,8 @@ use crate::node::{Handle, refused};
 /// Reads the node's configuration file again and takes what can change.
 ///
 /// # Errors
-/// [`ErrorCode::BadRequest`] if the file has a mistake, [`ErrorCode::Inbox`] if its inbox cannot
-/// be used. Then nothing has changed.
+/// `bad_request` if the file has a mistake, `inbox` if its inbox cannot be used. Then nothing has
+/// changed.
 pub async fn reload(handle: &Handle) -> Result<Reloaded, ApiError> {
     let file = handle.call(|node| node.configuration().file().to_owned()).await?;
     let config = blocking(move || NodeConfig::read(&file)).await?.map_err(|e| refused(&e))?;
