@@ -21,7 +21,7 @@ use ncmesh_engine::file::merkle;
 use ncmesh_engine::file::{Manifest, Outgoing};
 use ncmesh_engine::rng;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::topology::{Metric, Topology};
+use ncmesh_engine::topology::{Metric, SharedStates, Topology};
 use ncmesh_engine::tunnel::Relaying;
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::gateway::{GatewayConfig, GatewayCounters};
@@ -86,6 +86,8 @@ pub struct Simulation {
     is_weighted: bool,
     /// Topology that all nodes know from the start; `None` if they measure it.
     known: Option<Arc<Topology>>,
+    /// Link states that the nodes have learned.
+    states: SharedStates,
     /// Time of the machine spent on each part, if it is measured.
     spent: Option<Spent>,
     /// Service of each node's latest frame.
@@ -118,6 +120,7 @@ impl Simulation {
             next_move: config.mobility.as_ref().map(|mobility| Instant::default() + mobility.step),
             out: Vec::new(),
             known: config.known_beforehand()?,
+            states: SharedStates::default(),
             is_weighted: matches!(
                 config.medium.mac,
                 MacConfig::Slotted { order: SlotOrder::Weight, .. }
@@ -262,6 +265,7 @@ impl Simulation {
         // Every start has an epoch and random draws of its own, as a daemon's has.
         let config = self.config.stack(node, self.hosts[node].starts);
         let mut stack = Stack::new(config, REGISTRY, self.now)?;
+        stack.share_states(self.states.clone());
         if let Some(known) = &self.known {
             stack.pin_topology(Arc::clone(known));
         }

@@ -18,7 +18,7 @@ use ncmesh_engine::rng;
 use ncmesh_engine::storage::Storage;
 use ncmesh_engine::stream::StreamStatus;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::topology::Topology;
+use ncmesh_engine::topology::{SharedStates, Topology};
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
 use ncmesh_engine::{AnyEngine, Event, Offer, StreamEngine, TunnelEngine};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, frame};
@@ -271,6 +271,11 @@ impl Stack {
     /// Uses `topology` instead of measuring.
     pub fn pin_topology(&mut self, topology: Arc<Topology>) {
         self.control.pin(topology);
+    }
+
+    /// Keeps link states together with the other nodes that were given `states`.
+    pub fn share_states(&mut self, states: SharedStates) {
+        self.control.route.share_states(states);
     }
 
     /// Takes every start of another node for current, without a proof that it is there now. For

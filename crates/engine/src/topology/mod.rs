@@ -13,6 +13,7 @@
 mod graph;
 mod paths;
 mod profile;
+mod shared;
 
 use graph::{Direction, Graph};
 use litemap::LiteMap;
@@ -21,6 +22,7 @@ use paths::Cache;
 pub use paths::Paths;
 pub use profile::{FARTHEST_M, Position, Profile};
 use serde::Deserialize;
+pub use shared::SharedStates;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 

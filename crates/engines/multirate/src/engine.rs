@@ -25,7 +25,7 @@ use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TxReport, TxRe
 use ncmesh_wire::{FlowId, NodeId, ServiceId};
 use report::ReportSchedule;
 use schedule::{Medium, QueueKey};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Service number of its frames.
 pub const ID: ServiceId = ServiceId(24);
@@ -171,8 +171,7 @@ impl Multirate {
         }
 
         // Announcements that all neighbours have need no repetition.
-        let neighbors: BTreeSet<NodeId> = cx.topology.links_from(cx.me).map(|(to, _)| to).collect();
-        self.flood.drop_acknowledged(&neighbors);
+        self.flood.drop_acknowledged(|| cx.topology.links_from(cx.me).map(|(to, _)| to));
 
         // Rates of links without a child. This bounds the table, and a neighbour that comes back
         // is measured anew.

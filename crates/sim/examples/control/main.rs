@@ -22,8 +22,9 @@
 //!
 //! Truth is `MediumConfig::expected_loss` of frames of the MTU, which knows no interference. A path
 //! costs the sum of 1/(d_f d_r) of its links. Nodes are asked for their paths as engines are, by
-//! `Topology::paths_from`. The time this takes does not count as time of the simulation. In meshes
-//! of more than 1,000 nodes, 1,000 are asked which nodes they know.
+//! `Topology::paths_from`, at the end and during events. The time that questions take does not count
+//! as time of the simulation. In meshes of more than 1,000 nodes, 1,000 are asked which nodes they
+//! know.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
@@ -208,13 +209,16 @@ fn spares(mesh: &Mesh, running: &mut [bool], count: usize) -> Result<Vec<usize>,
 /// first had paths to all others.
 fn windows(run: &mut Run, air: &RefCell<Air>, options: &Options) -> (Vec<Value>, Option<f64>) {
     let (mut reports, mut complete_s) = (Vec::new(), None);
+    // A node that had no path to some other is asked first the next time.
+    let mut incomplete = Some(0);
     let end = run.simulation.now() + seconds(options.seconds);
     while run.simulation.now() < end {
         let (from, wall) = (run.simulation.now(), run.wall);
         let to = end.min(from + WINDOW);
         while run.simulation.now() < to {
             run.advance(CHECK.min(to.since(run.simulation.now())));
-            if complete_s.is_none() && routes::are_complete(&run.simulation) {
+            incomplete = incomplete.and_then(|node| routes::incomplete(&run.simulation, node));
+            if complete_s.is_none() && incomplete.is_none() {
                 complete_s = Some(run.simulation.now().as_secs_f64());
             }
         }

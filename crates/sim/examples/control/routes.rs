@@ -3,10 +3,11 @@
 use crate::graph::Graph;
 use crate::statistics::{mean, percentile};
 use ncmesh_engine::rng;
-use ncmesh_engine::topology::{Metric, Paths};
+use ncmesh_engine::topology::{Metric, Paths, Topology};
 use ncmesh_sim::{Simulation, node_id};
 use ncmesh_wire::NodeId;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Random nodes to which paths are judged, and random nodes from which, for each: 2,000 pairs.
@@ -31,9 +32,13 @@ pub(crate) fn is_complete(simulation: &Simulation, node: usize) -> bool {
     missing(simulation, node) == 0
 }
 
-/// Returns whether all nodes have paths to all nodes that run.
-pub(crate) fn are_complete(simulation: &Simulation) -> bool {
-    asked(simulation).into_iter().all(|node| is_complete(simulation, node))
+/// Returns the first node from `from` on, and then from 0 on, that has no path to some node that
+/// runs.
+pub(crate) fn incomplete(simulation: &Simulation, from: usize) -> Option<usize> {
+    let mut asked = asked(simulation);
+    let start = asked.partition_point(|&node| node < from);
+    asked.rotate_left(start);
+    asked.into_iter().find(|&node| !is_complete(simulation, node))
 }
 
 /// Returns the share of ordered pairs of running nodes for which the first has a path to the other.
@@ -44,10 +49,27 @@ pub(crate) fn reach(simulation: &Simulation) -> f64 {
     1.0 - missing as f64 / (asked.len() * others).max(1) as f64
 }
 
+/// Returns how many nodes that run a node has no path to.
 fn missing(simulation: &Simulation, node: usize) -> usize {
-    let Some(paths) = paths(simulation, node) else { return 0 };
+    let Some(stack) = simulation.host(node).stack() else { return 0 };
+    let reached = reached(stack.topology(), node_id(node));
     let others = running_nodes(simulation).into_iter();
-    others.filter(|&other| !paths.reaches(node_id(other))).count()
+    others.filter(|&other| !reached.contains(&node_id(other))).count()
+}
+
+/// Returns the nodes to which paths of unicast lead. A node that is asked for paths keeps a graph
+/// of the mesh up to date from then on, which takes time that nodes at rest do not spend.
+fn reached(topology: &Topology, root: NodeId) -> BTreeSet<NodeId> {
+    let mut reached = BTreeSet::from([root]);
+    let mut open = vec![root];
+    while let Some(at) = open.pop() {
+        let heard = topology.state(at).into_iter().flat_map(|state| state.hears.keys());
+        let passes = |next: &NodeId| {
+            topology.delivery(at, *next) > 0.0 && topology.delivery(*next, at) > 0.0
+        };
+        open.extend(heard.filter(|next| passes(next) && reached.insert(**next)));
+    }
+    reached
 }
 
 fn running_nodes(simulation: &Simulation) -> Vec<usize> {

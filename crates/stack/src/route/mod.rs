@@ -28,10 +28,11 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
 use ncmesh_engine::toolkit::backoff::Backoff;
-use ncmesh_engine::topology::{LinkState, Links, Profile, Topology};
+use ncmesh_engine::topology::{LinkState, Links, Profile, SharedStates, Topology};
 use ncmesh_engine::{Context, Malformed};
 use ncmesh_wire::{NodeId, Reader};
-use repair::{Question, Repair};
+use repair::Repair;
+pub(crate) use repair::{Asked, is_question_well_formed};
 use spread::Spread;
 use state::{Change, EVERYWHERE, Form, Told};
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,6 +105,8 @@ pub struct Route {
     digest: u64,
     /// Shared if it was given to all nodes of a simulation.
     topology: Arc<Topology>,
+    /// What the other nodes of a simulation know.
+    shared: Option<SharedStates>,
     /// Whether the topology was given: then nothing is announced or learned.
     pinned: bool,
 }
@@ -150,6 +153,7 @@ impl Route {
             repair: Repair::default(),
             digest: 0,
             topology,
+            shared: None,
             pinned: false,
         }
     }
@@ -164,6 +168,11 @@ impl Route {
     pub(crate) fn pin(&mut self, topology: Arc<Topology>) {
         self.topology = topology;
         self.pinned = true;
+    }
+
+    /// Keeps states together with other nodes from now on.
+    pub(crate) fn share_states(&mut self, shared: SharedStates) {
+        self.shared = Some(shared);
     }
 
     /// Returns whether the topology was given.
@@ -540,11 +549,7 @@ impl Route {
     /// Writes a question to a neighbour. Returns what it is.
     pub(crate) fn fill_question(&mut self, mtu: usize, out: &mut Vec<u8>) -> Option<Asked> {
         let (to, question) = self.repair.pop()?;
-        let asked = match question {
-            Question::Compare(_) => Asked::Compare,
-            Question::Versions(_) => Asked::Versions,
-            Question::Request(_) => Asked::Request,
-        };
+        let asked = question.kind();
         if let Some(rest) = repair::write(out, mtu, (to, question), &self.topology) {
             self.repair.put_back(to, rest);
         }
@@ -557,6 +562,11 @@ impl Route {
         let changed = before ^ repair::hash(node, state.as_ref());
         self.digest ^= changed;
         self.repair.note_news(node, changed, now);
+        let shared = &self.shared;
+        let state = state.map(|state| match shared {
+            Some(shared) => shared.share(node, state),
+            None => Arc::new(state),
+        });
         let topology = Arc::make_mut(&mut self.topology);
         match state {
             Some(state) => drop(topology.learn(node, state)),
@@ -570,14 +580,6 @@ fn soon(cx: &mut Context<'_>) -> Instant {
     cx.now + spread::WAIT.mul_f64(unit(cx.rng))
 }
 
-/// Kind of a question to a neighbour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
-    Compare,
-    Versions,
-    Request,
-}
-
 /// Reads the states of a hello. Returns whether they follow the format.
 pub(crate) fn are_well_formed(mut states: Reader<'_>) -> bool {
     while states.remaining() > 0 {
@@ -586,15 +588,4 @@ pub(crate) fn are_well_formed(mut states: Reader<'_>) -> bool {
         }
     }
     true
-}
-
-/// Returns whether the body of a question follows the format.
-pub(crate) fn is_question_well_formed(asked: Asked, body: &[u8]) -> bool {
-    let mut r = Reader::new(body);
-    repair::read_addressee(&mut r).is_ok()
-        && match asked {
-            Asked::Compare => repair::read_digests(&mut r).is_ok(),
-            Asked::Versions => repair::read_versions(&mut r).is_ok(),
-            Asked::Request => repair::read_request(&mut r).is_ok(),
-        }
 }

@@ -74,6 +74,24 @@ pub(super) enum Question {
     Request(Vec<NodeId>),
 }
 
+/// Kind of a question to a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Compare,
+    Versions,
+    Request,
+}
+
+impl Question {
+    pub(super) fn kind(&self) -> Asked {
+        match self {
+            Self::Compare(_) => Asked::Compare,
+            Self::Versions(_) => Asked::Versions,
+            Self::Request(_) => Asked::Request,
+        }
+    }
+}
+
 /// Version of a state that goes everywhere, as comparisons see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Listed {
@@ -538,6 +556,17 @@ pub(super) fn read_request(r: &mut Reader<'_>) -> Result<Vec<NodeId>, Truncated>
         origins.push(r.node()?);
     }
     Ok(origins)
+}
+
+/// Returns whether the body of a question follows the format.
+pub(crate) fn is_question_well_formed(asked: Asked, body: &[u8]) -> bool {
+    let mut r = Reader::new(body);
+    read_addressee(&mut r).is_ok()
+        && match asked {
+            Asked::Compare => read_digests(&mut r).is_ok(),
+            Asked::Versions => read_versions(&mut r).is_ok(),
+            Asked::Request => read_request(&mut r).is_ok(),
+        }
 }
 
 #[cfg(test)]

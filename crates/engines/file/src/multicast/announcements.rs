@@ -11,7 +11,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::flood::Flood;
 use ncmesh_wire::{FlowId, NodeId};
 use rand_core::RngCore;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Most transfers that a node keeps an announcement of.
 const MAX_KEPT: usize = 256;
@@ -77,7 +77,10 @@ impl Announcements {
     }
 
     /// Stops repeating announcements that all `neighbors` have.
-    pub(super) fn drop_acknowledged(&mut self, neighbors: &BTreeSet<NodeId>) {
+    pub(super) fn drop_acknowledged<I: Iterator<Item = NodeId>>(
+        &mut self,
+        neighbors: impl Fn() -> I,
+    ) {
         self.flood.drop_acknowledged(neighbors);
     }
 

@@ -26,8 +26,8 @@ use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::DurationAverage;
 use ncmesh_engine::{Class, Context, Engine, Filled, Frame, Offer, TxReport};
-use ncmesh_wire::{FlowId, NodeId, ServiceId};
-use std::collections::{BTreeMap, BTreeSet};
+use ncmesh_wire::{FlowId, ServiceId};
+use std::collections::BTreeMap;
 
 /// Interval of housekeeping.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
@@ -194,8 +194,7 @@ impl FileMulticast {
 
     /// Stops repeating announcements that all neighbours have.
     fn drop_known_announcements(&mut self, cx: &Context<'_>) {
-        let neighbors: BTreeSet<NodeId> = cx.topology.links_from(cx.me).map(|(n, _)| n).collect();
-        self.announcements.drop_acknowledged(&neighbors);
+        self.announcements.drop_acknowledged(|| cx.topology.links_from(cx.me).map(|(to, _)| to));
     }
 
     /// Returns whether nothing needs housekeeping.
