@@ -1,6 +1,6 @@
 //! `ncmesh lab` and `ncmesh simulate` as a user calls them.
 
-use crate::support::{TURN, contents, scenario_file};
+use crate::support::{contents, room, scenario_file, wait};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engines::REGISTRY;
 use serde_json::Value;
@@ -34,7 +34,7 @@ fn fails(output: &Output, code: i32, word: &str) {
 
 #[test]
 fn a_users_file_arrives_and_the_run_is_told() {
-    let _turn = TURN.blocking_lock();
+    let _room = wait(room());
     let dir = tempfile::tempdir().unwrap();
     let (file, kept) = (dir.path().join("photo.jpg"), dir.path().join("lab"));
     std::fs::write(&file, contents(100_000)).unwrap();
@@ -102,7 +102,7 @@ fn the_scheme_is_by_default_that_of_what_the_scenario_carries() {
 
 #[test]
 fn data_goes_by_unicast_between_daemons_too() {
-    let _turn = TURN.blocking_lock();
+    let _room = wait(room());
     let more =
         ["--scheme", "etx_unicast", "--set", "traffic.size=100kB", "--max-lag", "20", "--json"];
     let outcome =
@@ -167,7 +167,7 @@ fn settings_of_protocols_are_blamed_on_their_line() {
 
 #[test]
 fn a_terminated_lab_takes_its_daemons_with_it() {
-    let _turn = TURN.blocking_lock();
+    let _room = wait(room());
     let dir = tempfile::tempdir().unwrap();
     let kept = dir.path().join("lab");
     let more = ["--dir", kept.to_str().unwrap(), "--max-lag", "20", "--set", "traffic.size=100MB"];
@@ -248,7 +248,7 @@ fn steps_of_a_run_are_lines_of_json() {
 
 #[test]
 fn a_mesh_that_is_held_can_be_talked_to() {
-    let _turn = TURN.blocking_lock();
+    let _room = wait(room());
     let more = ["--hold", "--web", "--listen", "127.0.0.1:17190", "--set", "traffic.size=10kB"];
     let all = [&QUICK[..], &more, &["--max-lag", "20", "--scheme", "cascade"]].concat();
     let mut lab = ncmesh("lab", "pair.toml", &all);

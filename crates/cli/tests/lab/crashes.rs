@@ -1,13 +1,13 @@
 //! Daemons killed in the middle of a transfer resume it.
 
-use crate::support::{Building, TURN};
+use crate::support::{Building, room};
 use ncmesh_node::api::types::State;
 
 const LENGTH: usize = 2_300_000;
 
 #[tokio::test]
 async fn a_killed_receiver_keeps_what_it_has_and_holds_nobody_up() {
-    let _turn = TURN.lock().await;
+    let _room = room().await;
     let mut mesh = Building::start().await;
     let victim = mesh.node("n05");
     let id = mesh.send("photo", LENGTH).await;
@@ -30,7 +30,7 @@ async fn a_killed_receiver_keeps_what_it_has_and_holds_nobody_up() {
 
 #[tokio::test]
 async fn a_killed_forwarder_is_replaced_and_used_again() {
-    let _turn = TURN.lock().await;
+    let _room = room().await;
     let mut mesh = Building::start().await;
     let id = mesh.send("photo", LENGTH).await;
     let far = mesh.node("n20");
@@ -49,7 +49,7 @@ async fn a_killed_forwarder_is_replaced_and_used_again() {
 
 #[tokio::test]
 async fn a_killed_source_sends_on() {
-    let _turn = TURN.lock().await;
+    let _room = room().await;
     let mut mesh = Building::start().await;
     let id = mesh.send("photo", LENGTH).await;
     let (source, near) = (mesh.from, mesh.node("n05"));

@@ -2,7 +2,7 @@
 //! forwarding.
 
 use crate::flows::{delivered, is_possible, options};
-use crate::support::{TURN, scenario_file};
+use crate::support::{room, scenario_file};
 use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_lab::{Lab, POLL_INTERVAL};
 use ncmesh_node::api::types::{Coding, Status, TunnelChange};
@@ -35,7 +35,7 @@ async fn flows_that_cross_at_a_relay_arrive_by_every_scheme_of_core() {
     if !is_possible() {
         return;
     }
-    let _turn = TURN.lock().await;
+    let _room = room().await;
     let scenario = cross(3);
     for scheme in ["core_nc", "cope", "forward"] {
         let mut lab = Lab::start(&scenario, &options(scheme)).await.unwrap();
@@ -81,7 +81,7 @@ async fn connections_that_cross_at_a_relay_get_through() {
     if !is_possible() {
         return;
     }
-    let _turn = TURN.lock().await;
+    let _room = room().await;
     let mut scenario = cross(3);
     for flow in &mut scenario.flows {
         flow.transport = Transport::Tcp(Tcp::default());

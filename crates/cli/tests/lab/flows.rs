@@ -1,7 +1,7 @@
 //! Flows through tunnels: kernel UDP and TCP between network namespaces, over a line of three
 //! daemons.
 
-use crate::support::{TURN, scenario_file};
+use crate::support::{room, room_alone, scenario_file, wait};
 use ncmesh_lab::{Lab, LabOptions, POLL_INTERVAL};
 use ncmesh_node::api::types::Status;
 use ncmesh_sim::outcome::{FlowOutcome, FlowsOutcome, Outcome};
@@ -81,7 +81,7 @@ async fn udp_and_tcp_go_on_when_the_relay_is_killed_and_started_again() {
     if !is_possible() {
         return;
     }
-    let _turn = TURN.lock().await;
+    let _room = room_alone().await;
     let scenario = Scenario::parse(LINE, "line.toml", Path::new("")).unwrap();
     let mut lab = Lab::start(&scenario, &options("forward")).await.unwrap();
     lab.settle_flows().await.unwrap();
@@ -130,7 +130,7 @@ async fn schemes_that_code_within_flows_carry_them_too() {
     if !is_possible() {
         return;
     }
-    let _turn = TURN.lock().await;
+    let _room = room().await;
     let short = LINE.replace("seconds = 12", "seconds = 5");
     let scenario = Scenario::parse(&short, "line.toml", Path::new("")).unwrap();
     for scheme in ["mc2", "core_nc"] {
@@ -167,7 +167,7 @@ async fn tcp_that_crosses_is_coded_and_the_daemons_say_how_much() {
     if !is_possible() {
         return;
     }
-    let _turn = TURN.lock().await;
+    let _room = room().await;
     let scenario = Scenario::parse(HUB, "hub.toml", Path::new("")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let kept = LabOptions { dir: Some(dir.path().join("lab")), ..options("xor") };
@@ -200,7 +200,7 @@ async fn a_relay_stops_coding_for_who_decodes_too_little_and_says_why() {
     if !is_possible() {
         return;
     }
-    let _turn = TURN.lock().await;
+    let _room = room().await;
     let udp = HUB.replace(
         "protocol = \"tcp\", packet = 1000, seconds = 4",
         "rate = \"250k\", packet = 400, seconds = 8",
@@ -234,7 +234,7 @@ fn one_command_compares_two_schemes() {
     if !is_possible() {
         return;
     }
-    let _turn = TURN.blocking_lock();
+    let _room = wait(room_alone());
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("hub.toml");
     std::fs::write(&file, HUB).unwrap();
@@ -281,7 +281,7 @@ fn the_command_carries_flows_and_cleans_up_after_a_killed_lab() {
     if !is_possible() {
         return;
     }
-    let _turn = TURN.blocking_lock();
+    let _room = wait(room());
     let mut gone = Command::new("true").spawn().unwrap();
     let left_behind = format!("ncmesh-lab-{}-1", gone.id());
     gone.wait().unwrap();

@@ -4,7 +4,7 @@
 //! in the lab and the simulator's own, and what a real daemon's loop and the emulator's clock cost.
 
 use crate::flows::{is_possible, options};
-use crate::support::{TURN, scenario_file};
+use crate::support::{room_alone, scenario_file};
 use ncmesh_engine::time::Duration;
 use ncmesh_lab::{Lab, LabOptions};
 use ncmesh_node::api::types::{Peer, Status, Traffic};
@@ -89,7 +89,7 @@ async fn compare(file: &str, (warm_up, seconds): (u64, u64)) {
     if !is_possible() {
         return;
     }
-    let _turn = TURN.lock().await;
+    let _room = room_alone().await;
     for scheme in ["forward", "xor"] {
         let mut sums = [0.0; 2];
         for seed in SEEDS {

@@ -1,10 +1,10 @@
 //! Files of any size arrive at all receivers.
 
-use crate::support::{Building, TURN};
+use crate::support::{Building, room};
 
 #[tokio::test]
 async fn files_of_all_sizes_arrive() {
-    let _turn = TURN.lock().await;
+    let _room = room().await;
     let mut mesh = Building::start().await;
     for (name, length) in [("empty", 0), ("one", 1), ("photo", 2_300_000)] {
         let id = mesh.send(name, length).await;

@@ -1,7 +1,7 @@
 //! Live streams through real daemons: the lab's own, the command's, and video that ffmpeg makes and
 //! checks.
 
-use crate::support::TURN;
+use crate::support::{room, room_alone};
 use ncmesh_lab::{Lab, LabOptions, POLL_INTERVAL};
 use ncmesh_node::api::types::{JoinedGroup, Status, Stream};
 use ncmesh_sim::scenario::Scenario;
@@ -53,7 +53,7 @@ async fn line() -> Lab {
 
 #[tokio::test]
 async fn more_than_the_mesh_carries_is_dropped_from_the_enhancement() {
-    let _turn = TURN.lock().await;
+    let _room = room().await;
     let mut lab = line().await;
     let outcome = lab.run_streams("multirate").await.unwrap();
     let streams = outcome.streams().unwrap();
@@ -129,7 +129,7 @@ async fn until(lab: &mut Lab, node: usize, wanted: impl Fn(&[Stream]) -> bool) {
 
 #[tokio::test]
 async fn streams_are_begun_joined_listed_and_ended_by_command() {
-    let _turn = TURN.lock().await;
+    let _room = room().await;
     let mut lab = line().await;
     let (base, out) = (free_port(), UdpSocket::bind("127.0.0.1:0").unwrap());
     let layer = format!("base=udp:{base}");
@@ -171,7 +171,7 @@ async fn streams_are_begun_joined_listed_and_ended_by_command() {
 
 #[tokio::test]
 async fn a_receiver_says_what_keeps_it_from_its_rate() {
-    let _turn = TURN.lock().await;
+    let _room = room().await;
     let mut lab = line().await;
     let played = format!("base=udp:{}", free_port());
     let join = ["receive", "--no-wait", "--layer", &played, "--min-rate", "9M", "--group"];
@@ -285,7 +285,7 @@ async fn the_base_of_a_video_is_whole_at_every_receiver() {
     if !has_ffmpeg() {
         return;
     }
-    let _turn = TURN.lock().await;
+    let _room = room_alone().await;
     let dir = tempfile::tempdir().unwrap();
     let mut lab = line().await;
     let (base, enhancement) = (free_port(), free_port());

@@ -6,13 +6,28 @@ use ncmesh_sim::scenario::Scenario;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tokio::sync::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Timeout of every wait in a test.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Lock that lets whole meshes run one at a time, because together they would slow each other down.
-pub(crate) static TURN: Mutex<()> = Mutex::const_new(());
+/// Room for two whole meshes on this machine. More would slow each other down.
+static ROOM: Semaphore = Semaphore::const_new(2);
+
+/// Waits until a mesh can run, perhaps beside one of another test.
+pub(crate) async fn room() -> SemaphorePermit<'static> {
+    ROOM.acquire().await.unwrap()
+}
+
+/// Waits until a mesh can run that is compared with figures, or with what is left on the machine.
+pub(crate) async fn room_alone() -> SemaphorePermit<'static> {
+    ROOM.acquire_many(2).await.unwrap()
+}
+
+/// Waits for `permit` where no runtime runs.
+pub(crate) fn wait<T>(permit: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(permit)
+}
 
 /// Reads a shipped scenario.
 pub(crate) fn scenario_file(name: &str) -> PathBuf {
