@@ -30,9 +30,28 @@ const TICK: Duration = Duration::from_millis(1);
 /// Which nodes each node hears.
 type Hears = Vec<(NodeId, Vec<NodeId>)>;
 
+/// A clock of a node.
+#[derive(Clone, Copy)]
+struct Clock {
+    /// What it shows when the test begins.
+    origin: Instant,
+    /// Its seconds in a second.
+    rate: f64,
+}
+
+impl Clock {
+    const RIGHT: Self = Self { origin: Instant::from_nanos(0), rate: 1.0 };
+
+    /// Returns what it shows at `now`.
+    fn at(self, now: Instant) -> Instant {
+        self.origin + now.since(Instant::default()).mul_f64(self.rate)
+    }
+}
+
 struct Node {
     stack: Stack,
     storage: MemoryStorage,
+    clock: Clock,
     /// From when to when it stalls.
     stalls: Vec<(Instant, Instant)>,
     /// Frames that have come and were not looked at yet.
@@ -41,7 +60,7 @@ struct Node {
 
 impl Node {
     /// Returns a node that stalls `stalls` times.
-    fn new(id: NodeId, stalls: usize, rng: &mut ChaCha8Rng) -> Self {
+    fn new(id: NodeId, clock: Clock, stalls: usize, rng: &mut ChaCha8Rng) -> Self {
         let config = StackConfig {
             node: id,
             name: format!("n{id}"),
@@ -61,8 +80,8 @@ impl Node {
             (begin, begin + LONGEST.mul_f64(unit(rng) * unit(rng)))
         };
         let stalls = (0..stalls).map(stall).collect();
-        let stack = Stack::new(config, Registry(&[]), Instant::default()).unwrap();
-        Self { stack, storage: MemoryStorage::default(), stalls, waiting: Vec::new() }
+        let stack = Stack::new(config, Registry(&[]), clock.origin).unwrap();
+        Self { stack, storage: MemoryStorage::default(), clock, stalls, waiting: Vec::new() }
     }
 
     fn is_stalled(&self, now: Instant) -> bool {
@@ -74,6 +93,7 @@ impl Node {
         if self.is_stalled(now) {
             return;
         }
+        let now = self.clock.at(now);
         if self.stack.poll_timeout().is_some_and(|at| at <= now) {
             self.stack.at(now, &mut self.storage).handle_timeout();
         }
@@ -85,7 +105,9 @@ impl Node {
     /// Returns the frame that it sends now, if it has one.
     fn send(&mut self, now: Instant) -> Option<Vec<u8>> {
         let mut frame = Vec::new();
-        let may_send = !self.is_stalled(now) && self.stack.offer(now).is_some();
+        let is_stalled = self.is_stalled(now);
+        let now = self.clock.at(now);
+        let may_send = !is_stalled && self.stack.offer(now).is_some();
         may_send.then(|| self.stack.at(now, &mut self.storage).fill(&mut frame))??;
         let airtime = PREAMBLE + PER_BYTE * frame.len() as u32;
         let report = TxReport { result: TxResult::Sent, airtime, heard_by: None };
@@ -104,47 +126,104 @@ fn id(index: usize) -> NodeId {
     NodeId(index as u16 + 1)
 }
 
-/// Runs a mesh, in which `delivery[from][to]` is the share of frames that arrives, until all nodes
-/// know it as they should, after the last stall. Returns whether they do in time.
+/// A mesh in which `delivery[from][to]` is the share of frames that arrives.
+struct Mesh<'a> {
+    delivery: &'a [Vec<f64>],
+    nodes: Vec<Node>,
+    now: Instant,
+    rng: ChaCha8Rng,
+}
+
+impl<'a> Mesh<'a> {
+    fn new(
+        delivery: &'a [Vec<f64>],
+        clock: impl Fn(usize) -> Clock,
+        stalls: usize,
+        seed: u64,
+    ) -> Self {
+        let mut rng = stream(seed, NodeId(0), "agreement", "test");
+        let node = |index| Node::new(id(index), clock(index), stalls, &mut rng);
+        let nodes = (0..delivery.len()).map(node).collect();
+        Self { delivery, nodes, now: Instant::default(), rng }
+    }
+
+    /// Runs for a tick.
+    fn step(&mut self) {
+        self.now = self.now + TICK;
+        let now = self.now;
+        self.nodes.iter_mut().for_each(|node| node.wake(now));
+        // The channel takes one frame at a time, of whoever comes first.
+        let first = self.rng.next_u32() as usize;
+        let mut order = (0..self.nodes.len()).map(|i| (first + i) % self.delivery.len());
+        let sent = order.find_map(|i| Some((i, self.nodes[i].send(now)?)));
+        let Some((sender, frame)) = sent else { return };
+        for (to, node) in self.nodes.iter_mut().enumerate() {
+            if unit(&mut self.rng) < self.delivery[sender][to] {
+                node.waiting.push(frame.clone());
+            }
+        }
+    }
+
+    /// Runs until all nodes know the mesh as they should, from `calm` on. Returns whether they do
+    /// in time.
+    fn agrees(&mut self, calm: Instant, is_right: impl Fn(&Hears) -> bool) -> bool {
+        while self.now < calm + PATIENCE {
+            self.step();
+            if self.now >= calm && self.nodes.iter().all(|node| is_right(&node.knows())) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Returns whether all nodes of a mesh know it as they should in time after the last stall.
 fn agree(
     delivery: &[Vec<f64>],
     stalls: usize,
     seed: u64,
     is_right: impl Fn(&Hears) -> bool,
 ) -> bool {
-    let indices = 0..delivery.len();
-    let mut rng = stream(seed, NodeId(0), "agreement", "test");
-    let node = |index| Node::new(id(index), stalls, &mut rng);
-    let mut nodes: Vec<Node> = indices.clone().map(node).collect();
     let trouble = if stalls > 0 { TROUBLE + LONGEST } else { Duration::ZERO };
-    let (mut now, calm) = (Instant::default(), Instant::default() + trouble);
-    while now < calm + PATIENCE {
-        now = now + TICK;
-        nodes.iter_mut().for_each(|node| node.wake(now));
-        if now >= calm && nodes.iter().all(|node| is_right(&node.knows())) {
-            return true;
-        }
-        // The channel takes one frame at a time, of whoever comes first.
-        let first = rng.next_u32() as usize;
-        let mut order = indices.clone().map(|i| (first + i) % delivery.len());
-        let sent = order.find_map(|i| Some((i, nodes[i].send(now)?)));
-        let Some((sender, frame)) = sent else { continue };
-        for (to, node) in nodes.iter_mut().enumerate() {
-            if unit(&mut rng) < delivery[sender][to] {
-                node.waiting.push(frame.clone());
-            }
-        }
-    }
-    false
+    let mut mesh = Mesh::new(delivery, |_| Clock::RIGHT, stalls, seed);
+    mesh.agrees(Instant::default() + trouble, is_right)
+}
+
+/// A line of three nodes whose links deliver a share `d`, and what each of them should know.
+fn line(d: f64) -> ([Vec<f64>; 3], Hears) {
+    let delivery = [[0.0, d, 0.0], [d, 0.0, d], [0.0, d, 0.0]].map(Vec::from);
+    let hears = [(0, vec![1]), (1, vec![0, 2]), (2, vec![1])];
+    let hears = hears.map(|(node, hears)| (id(node), hears.into_iter().map(id).collect()));
+    (delivery, hears.into())
 }
 
 #[test]
 fn nodes_that_stall_know_the_mesh_again() {
-    let line = [[0.0, 0.9, 0.0], [0.9, 0.0, 0.9], [0.0, 0.9, 0.0]].map(Vec::from);
-    let mesh = [(0, vec![1]), (1, vec![0, 2]), (2, vec![1])];
-    let mesh = mesh.map(|(node, hears)| (id(node), hears.into_iter().map(id).collect()));
+    let (line, mesh) = line(0.9);
     for seed in 0..300 {
         assert!(agree(&line, 3, seed, |knows| *knows == mesh), "seed {seed}");
+    }
+}
+
+/// Clocks show times that are years apart, and one is a twentieth faster than another.
+#[test]
+fn nodes_whose_clocks_disagree_know_the_mesh_and_go_on_knowing_it() {
+    // A link that loses frames may be taken for gone by chance, whatever clocks show.
+    let (line, hears) = line(1.0);
+    let clocks = [(0, 1.0), (10 * 365 * 86_400, 1.03), (3, 0.98)];
+    let clock = |index: usize| {
+        let (seconds, rate) = clocks[index];
+        Clock { origin: Instant::from_nanos(seconds * 1_000_000_000), rate }
+    };
+    for seed in 0..20 {
+        let mut mesh = Mesh::new(&line, clock, 0, seed);
+        assert!(mesh.agrees(Instant::default(), |knows| *knows == hears), "seed {seed}");
+        let end = mesh.now + PATIENCE;
+        while mesh.now < end {
+            mesh.step();
+            let lost = mesh.nodes.iter().find(|node| node.knows() != hears);
+            assert!(lost.is_none(), "seed {seed} at {:?}: {:?}", mesh.now, lost.map(Node::knows));
+        }
     }
 }
 

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 const START: Duration = Duration::from_secs(10);
 /// Size of a file, bytes, and the scheme that carries it.
 const FILE_BYTES: u64 = 3_000_000;
-const FILE_SCHEME: &str = "pacifier";
+const FILE_SCHEME: &str = "cascade";
 /// Number of flows, the scheme that carries them, and their packets: 80 kbit/s for each flow.
 const FLOWS: usize = 8;
-const FLOW_SCHEME: &str = "forward";
+const FLOW_SCHEME: &str = "braid";
 const PACKET_BYTES: usize = 1_000;
 const PACKET_INTERVAL: Duration = Duration::from_millis(100);
 

@@ -22,9 +22,9 @@
 //!
 //! Truth is `MediumConfig::expected_loss` of frames of the MTU, which knows no interference. A path
 //! costs the sum of 1/(d_f d_r) of its links. Nodes are asked for their paths as engines are, by
-//! `Topology::paths_from`, at the end and during events. The time that questions take does not count
-//! as time of the simulation. In meshes of more than 1,000 nodes, 1,000 are asked which nodes they
-//! know.
+//! `Topology::paths_from`, at the end and during events. The time that questions take does not
+//! count as time of the simulation. In meshes of more than 1,000 nodes, 1,000 are asked which nodes
+//! they know.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 

@@ -172,6 +172,9 @@ impl Spread {
 
     /// Notes that a neighbour knows every state that goes everywhere.
     pub(super) fn note_complete(&mut self, node: NodeId) {
+        if self.items.is_empty() {
+            return;
+        }
         let Some(index) = self.index(node) else { return };
         let mut useless = Vec::new();
         for (origin, item) in &mut self.items {
