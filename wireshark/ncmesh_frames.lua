@@ -86,10 +86,11 @@ return {
                           { "group", "profile", "Profile", "Profile",
                             {
                               { "byte",
+                                { "bits", "profile.announces", "Announces", 0x04 },
                                 { "bits", "profile.earth", "On the Earth", 0x02 },
                                 { "bits", "profile.plan", "On a plan", 0x01 },
                               },
-                              { "check", "differ", "profile.earth", "profile.plan" },
+                              { "check", "excludes", "profile.earth", "profile.plan" },
                               { "when", "profile.plan", 1,
                                 {
                                   { "number", "profile.x", "East", 4 },
@@ -101,6 +102,32 @@ return {
                                 {
                                   { "number", "profile.latitude", "Latitude", 4, max = 1800000000 },
                                   { "number", "profile.longitude", "Longitude", 4, max = 3600000000,
+                                  },
+                                },
+                              },
+                              { "when", "profile.announces", 1,
+                                {
+                                  { "number", "profile.v4", "IPv4", 1, max = 32 },
+                                  { "number", "profile.v6", "IPv6", 1, max = 32 },
+                                  { "repeat", "profile.v4",
+                                    {
+                                      { "group", "v4", "Prefix", "Prefix of IPv4",
+                                        {
+                                          { "number", "v4.length", "Length", 1, max = 32 },
+                                          { "bytes", "v4.address", "Address", fixed = 4 },
+                                        },
+                                      },
+                                    },
+                                  },
+                                  { "repeat", "profile.v6",
+                                    {
+                                      { "group", "v6", "Prefix", "Prefix of IPv6",
+                                        {
+                                          { "number", "v6.length", "Length", 1, max = 128 },
+                                          { "bytes", "v6.address", "Address", fixed = 16 },
+                                        },
+                                      },
+                                    },
                                   },
                                 },
                               },

@@ -8,11 +8,14 @@ use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Simulation, node_id};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv4Addr;
 use toml::{Table, Value};
 
 /// Smallest MTU of IPv6, bytes (RFC 8200, section 5).
 const V6_MTU_MIN: usize = 1280;
+/// Networks of the lab's nodes. That of IPv6 is unique local (RFC 4193).
+const NETWORK_V4: &str = "10.200.0.0/16";
+const NETWORK_V6: &str = "fd6e:636d:6573:6800::/64";
 
 /// Network namespaces of the flows' ends, and the settings of their devices.
 pub(crate) struct Tunnel {
@@ -64,24 +67,17 @@ impl Tunnel {
 
     /// Returns the `[tunnel]` section of a node, or `None` if no flow ends there.
     pub(crate) fn section(&self, node: usize) -> Option<Table> {
-        // Routes name every other end by its node id, so that no name has to be looked up.
         let namespace = self.ends.get(&node)?;
-        let mut address = vec![Value::from(format!("{}/16", address_v4(node)))];
-        let others = || self.ends.keys().filter(|end| **end != node);
-        let id = |end: &usize| Value::from(i64::from(node_id(*end).0));
-        let mut routes: Table =
-            others().map(|end| (address_v4(*end).to_string(), id(end))).collect();
-
-        // The kernel does not set up IPv6 on a device with a smaller MTU.
-        if self.mtu >= V6_MTU_MIN {
-            address.push(format!("{}/64", address_v6(node)).into());
-            routes.extend(others().map(|end| (address_v6(*end).to_string(), id(end))));
-        }
+        // Nodes take their addresses in these networks by id, and announce them to each other. The
+        // kernel does not set up IPv6 on a device with a smaller MTU.
+        let v6 = (self.mtu >= V6_MTU_MIN).then(|| Value::from(NETWORK_V6));
         Some(Table::from_iter([
             ("scheme".to_owned(), self.scheme.as_str().into()),
             ("namespace".to_owned(), namespace.as_str().into()),
-            ("address".to_owned(), address.into()),
-            ("routes".to_owned(), routes.into()),
+            (
+                "address".to_owned(),
+                Some(NETWORK_V4.into()).into_iter().chain(v6).collect::<Vec<_>>().into(),
+            ),
         ]))
     }
 }
@@ -90,9 +86,4 @@ impl Tunnel {
 pub(crate) fn address_v4(node: usize) -> Ipv4Addr {
     let [high, low] = node_id(node).0.to_be_bytes();
     Ipv4Addr::new(10, 200, high, low)
-}
-
-/// Returns the IPv6 address of a node of the lab: a unique local address (RFC 4193).
-fn address_v6(node: usize) -> Ipv6Addr {
-    Ipv6Addr::new(0xfd6e, 0x636d, 0x6573, 0x6800, 0, 0, 0, node_id(node).0)
 }

@@ -14,7 +14,7 @@ pub use locate::line_of_problem;
 use crate::stream::StreamSection;
 use inbox::InboxSection;
 use locate::{line_of, section_name};
-use ncmesh_engine::topology::Position;
+use ncmesh_engine::topology::{Position, Profile};
 use ncmesh_engine::wording::{did_you_mean, in_words, key_at};
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::link::LinkConfig;
@@ -175,6 +175,13 @@ struct ApiSection {
 }
 
 impl NodeConfig {
+    /// Returns what the node tells the others of itself.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        let prefixes = self.tunnel.as_ref().map(TunnelConfig::announced).unwrap_or_default();
+        Profile { position: self.position, prefixes }
+    }
+
     /// Reads and checks a configuration file.
     ///
     /// # Errors
@@ -200,9 +207,8 @@ impl NodeConfig {
         let state_dir = node.state_dir.map_or_else(default_state_dir, |dir| source.resolve(&dir));
         let id = NodeId(node.id);
         let name = node.name.unwrap_or_else(|| format!("n{:02}", node.id));
-        if let Some(Err(problem)) = tunnel.as_ref().map(|tunnel| tunnel.check(id, &name)) {
-            return Err(source.blame("tunnel", &problem));
-        }
+        let tunnel = tunnel.map(|tunnel| tunnel.completed(id, &name)).transpose();
+        let tunnel = tunnel.map_err(|problem| source.blame("tunnel", &problem))?;
         Ok(Self {
             id,
             name,

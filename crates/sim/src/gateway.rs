@@ -1,5 +1,6 @@
 //! Gateway of a simulated node: the daemon's gateway, and a count of what its scheme took.
 
+use ipnet::IpNet;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::PacketError;
@@ -95,6 +96,18 @@ impl Mesh for CountingMesh<'_> {
 
     fn named(&self, name: &str) -> Option<NodeId> {
         self.mesh.named(name)
+    }
+
+    fn each_announced(&self, take: &mut dyn FnMut(NodeId, IpNet)) {
+        self.mesh.each_announced(take);
+    }
+
+    fn reaches(&self, node: NodeId) -> bool {
+        self.mesh.reaches(node)
+    }
+
+    fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId> {
+        self.mesh.nearest(nodes)
     }
 
     fn below_low_watermark(&self, to: NodeId) -> bool {

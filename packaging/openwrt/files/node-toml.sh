@@ -83,6 +83,8 @@ node_toml() {
 		toml_option tunnel scheme string
 		toml_option tunnel device string
 		toml_list tunnel address
+		toml_list tunnel announce
+		toml_list tunnel accept
 		toml_option tunnel mtu number
 		toml_option tunnel clamp_mss bool
 		toml_option tunnel queue number

@@ -5,11 +5,15 @@ use crate::failure::Failure;
 use crate::remote_args::{Remote, WatchArgs};
 use crate::show;
 use crate::watch::watch;
-use ncmesh_node::api::types::{Coding, Flow, KeptParts, Status, Stream, Traffic, Tunnel};
+use ncmesh_node::api::types::{
+    Coding, Flow, KeptParts, Status, Stream, Traffic, Tunnel, TunnelRoute,
+};
 use std::collections::BTreeMap;
 
 /// Resource of the daemon that the command shows.
 const PATH: &str = "/v1/status";
+/// Most routes of the tunnel that are shown as text.
+const MOST_ROUTES: usize = 8;
 
 /// Runs the command.
 pub(crate) fn run(remote: &Remote, args: &WatchArgs) -> Result<(), Failure> {
@@ -91,10 +95,26 @@ fn tunnel(t: &Tunnel) -> Vec<String> {
             t.packets_out, t.packets_in, t.waiting
         ),
     ];
+    lines.extend(routes(&t.routes));
     if !t.drops.is_empty() {
         lines.push(format!("           dropped {}", drops(&t.drops)));
     }
     lines
+}
+
+/// Returns lines about where the tunnel leads: the first addresses, and how many there are.
+fn routes(routes: &[TunnelRoute]) -> impl Iterator<Item = String> + '_ {
+    let node = |route: &TunnelRoute| match &route.node {
+        Some(node) => format!("to {node}"),
+        None => "nowhere now".into(),
+    };
+    let line = move |route: &TunnelRoute| {
+        let kind = if route.announced_by.is_empty() { "" } else { ", as announced" };
+        format!("           {} leads {}{kind}", route.prefix, node(route))
+    };
+    let more = routes.len().saturating_sub(MOST_ROUTES);
+    let rest = (more > 0).then(|| format!("           {more} more routes: --json"));
+    routes.iter().take(MOST_ROUTES).map(line).chain(rest)
 }
 
 /// Returns a line about a flow.

@@ -77,6 +77,54 @@ fn hosts_reach_each_other_in_both_versions_of_ip() {
     assert!(shown.contains(by), "{shown}");
 }
 
+/// Nobody is told a route: each node has an address by its id and announces it, and one announces
+/// the network behind it.
+#[test]
+fn hosts_reach_what_other_nodes_announce() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let own = |id: u16| match id {
+        1 => "announce = [\"192.168.7.0/24\"]",
+        _ => "accept = [\"192.168.0.0/16\"]",
+    };
+    let pair = [1, 2].map(|id: u16| {
+        let address = "address = [\"10.44.0.0/16\", \"fd44::/64\"]";
+        let config = format!("[tunnel]\n{address}\n{}\n", own(id));
+        let host = segment.host(id.into());
+        let mut node = Node::new(&dir.path().join(format!("n{id}")), host, id, &config);
+        node.start();
+        node
+    });
+    does(&segment, 1, "ip address add 192.168.7.1/24 dev lo");
+    pair[0].wait_for_peers(&["n2"]);
+    pair[1].wait_for_peers(&["n1"]);
+    does(&segment, 1, "ping -n -c 3 -i 0.2 -W 5 10.44.0.2");
+    does(&segment, 1, "ping -n -c 3 -i 0.2 -W 5 fd44::2");
+    does(&segment, 2, "ping -n -c 3 -i 0.2 -W 5 10.44.0.1");
+    does(&segment, 2, "ping -n -c 3 -i 0.2 -W 5 192.168.7.1");
+    // Nobody announces it.
+    assert!(ping_fails(&segment, 2, "192.168.8.1").contains("Destination Net Unreachable"));
+
+    let routes = pair[1].status().tunnel.unwrap().routes;
+    let routes: Vec<_> =
+        routes.iter().map(|route| (route.prefix.as_str(), route.node.as_deref())).collect();
+    let n1 = Some("n1");
+    let expected = [("10.44.0.1/32", n1), ("192.168.7.0/24", n1), ("fd44::1/128", n1)];
+    assert_eq!(routes, expected);
+    let shown = String::from_utf8(pair[1].call(&["status"]).stdout).unwrap();
+    assert!(shown.contains("192.168.7.0/24 leads to n1, as announced"), "{shown}");
+
+    // The network is taken back without a restart.
+    let file = dir.path().join("n1/node.toml");
+    let text = std::fs::read_to_string(&file).unwrap().replace(own(1), "");
+    std::fs::write(&file, text).unwrap();
+    let said = String::from_utf8(pair[0].call(&["reload"]).stdout).unwrap();
+    assert!(said.contains("[tunnel] announce"), "{said}");
+    wait_until("the other forgets the network", || {
+        pair[1].status().tunnel.unwrap().routes.len() == 2
+    });
+}
+
 #[test]
 fn the_scheme_is_changed_while_it_runs() {
     let Some(segment) = Segment::new(2) else { return };

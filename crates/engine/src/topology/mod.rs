@@ -20,7 +20,7 @@ use litemap::LiteMap;
 use ncmesh_wire::NodeId;
 use paths::Cache;
 pub use paths::Paths;
-pub use profile::{FARTHEST_M, Position, Profile};
+pub use profile::{FARTHEST_M, MAX_PREFIXES, Position, Profile};
 use serde::Deserialize;
 pub use shared::SharedStates;
 use std::collections::BTreeSet;
@@ -85,6 +85,13 @@ pub struct LinkState {
     pub hears: Links,
 }
 
+impl LinkState {
+    /// Returns what the node tells of itself besides its links.
+    fn description(&self) -> (&str, &Profile) {
+        (&self.name, &self.profile)
+    }
+}
+
 /// What is known of a node.
 #[derive(Clone, Debug, Default)]
 struct Known {
@@ -111,6 +118,8 @@ pub struct Topology {
     /// Whether links to a node count that no other node hears.
     unheard_count: bool,
     version: u64,
+    /// Grows whenever a node tells another name or profile.
+    self_descriptions: u64,
     /// Usable links, once somebody has asked for them.
     graph: OnceLock<Graph>,
     paths: Cache,
@@ -142,6 +151,13 @@ impl Topology {
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Returns a number that grows whenever a node tells another name or profile, or tells nothing
+    /// any more.
+    #[must_use]
+    pub fn self_descriptions(&self) -> u64 {
+        self.self_descriptions
     }
 
     /// Stores the state of a node if it is newer than the one known. Returns whether it was.
@@ -306,6 +322,9 @@ impl Topology {
         let known = self.nodes.entry(node).or_default();
         let old = core::mem::replace(&mut known.state, state.cloned());
         self.told = self.told + usize::from(state.is_some()) - usize::from(old.is_some());
+        if old.as_deref().map(LinkState::description) != state.map(|new| new.description()) {
+            self.self_descriptions += 1;
+        }
         let none = Links::new();
         let before = old.as_ref().map_or(&none, |old| &old.hears);
         let after = state.map_or(&none, |state| &state.hears);
@@ -394,6 +413,7 @@ impl Clone for Topology {
             min_delivery: self.min_delivery,
             unheard_count: self.unheard_count,
             version: self.version,
+            self_descriptions: self.self_descriptions,
             graph: OnceLock::new(),
             paths: Cache::default(),
         }

@@ -1,10 +1,17 @@
 //! What a node tells of itself besides its links.
 
+use ipnet::IpNet;
+
+/// Most prefixes that a node announces.
+pub const MAX_PREFIXES: usize = 32;
+
 /// What a node tells of itself besides its links. Most nodes tell nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     /// Where the node is.
     pub position: Option<Position>,
+    /// Addresses that are reached through it, at most [`MAX_PREFIXES`] prefixes.
+    pub prefixes: Vec<IpNet>,
 }
 
 impl Profile {

@@ -1,11 +1,14 @@
 //! The mesh behind a gateway: one scheme of the node's stack.
 
 use super::Mesh;
+use ipnet::IpNet;
 use ncmesh_engine::storage::Storage;
 use ncmesh_engine::time::Instant;
+use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_engine::tunnel::PacketError;
 use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
+use std::sync::Arc;
 
 /// A stack as its gateway sees it.
 pub struct StackMesh<'a> {
@@ -19,9 +22,33 @@ pub struct StackMesh<'a> {
     pub now: Instant,
 }
 
+impl StackMesh<'_> {
+    fn paths(&self) -> Arc<Paths> {
+        self.stack.topology().paths_from(self.stack.node(), Metric::Unicast)
+    }
+}
+
 impl Mesh for StackMesh<'_> {
     fn version(&self) -> u64 {
-        self.stack.topology().version()
+        let topology = self.stack.topology();
+        topology.version() + topology.self_descriptions()
+    }
+
+    fn each_announced(&self, take: &mut dyn FnMut(NodeId, IpNet)) {
+        let me = self.stack.node();
+        for (node, state) in self.stack.topology().states().filter(|(node, _)| *node != me) {
+            state.profile.prefixes.iter().for_each(|prefix| take(node, *prefix));
+        }
+    }
+
+    fn reaches(&self, node: NodeId) -> bool {
+        self.paths().reaches(node)
+    }
+
+    fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId> {
+        let paths = self.paths();
+        let reached = nodes.iter().copied().filter(|node| paths.reaches(*node));
+        reached.min_by_key(|node| paths.distance(*node))
     }
 
     fn named(&self, name: &str) -> Option<NodeId> {

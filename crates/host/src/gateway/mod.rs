@@ -24,7 +24,7 @@ mod tests;
 
 pub use counters::{Dropped, GatewayCounters, PacketCount};
 pub use mesh::StackMesh;
-pub use routes::Target;
+pub use routes::{Leads, Target};
 
 use header::Header;
 use icmp::Problem;
@@ -48,6 +48,11 @@ pub struct GatewayConfig {
     /// Node that each prefix is reached through. A packet from that node may have a source address
     /// of the prefix.
     pub routes: Vec<(IpNet, Target)>,
+    /// Prefixes of addresses that other nodes may announce: each is then reached through the node
+    /// that announces it, as if there were a route.
+    pub accept: Vec<IpNet>,
+    /// What this node announces itself.
+    pub announce: Vec<IpNet>,
     /// Longest IP packet, bytes.
     pub mtu: usize,
     /// Lowers the segment size that TCP connections offer to what fits the MTU.
@@ -61,8 +66,15 @@ pub const DEFAULT_QUEUE: usize = 128;
 
 /// The mesh as the gateway sees it.
 pub trait Mesh {
-    /// Number that changes whenever a name may stand for another node.
+    /// Number that changes whenever a name may stand for another node, another node may announce a
+    /// prefix, or a node may be nearer than before.
     fn version(&self) -> u64;
+    /// Passes every prefix that another node announces to `take`, with the node.
+    fn each_announced(&self, take: &mut dyn FnMut(NodeId, IpNet));
+    /// Returns whether there is a path to a node.
+    fn reaches(&self, node: NodeId) -> bool;
+    /// Returns the nearest of `nodes` to which there is a path.
+    fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId>;
     /// Returns the only node of that name, or the node with that id where none has the name.
     fn named(&self, name: &str) -> Option<NodeId>;
     /// Returns whether a packet offered for `to` now would be sent soon. While it would not,
@@ -92,7 +104,7 @@ impl Gateway {
     #[must_use]
     pub fn new(config: GatewayConfig) -> Self {
         Self {
-            routes: Routes::new(&config.routes),
+            routes: Routes::new(&config),
             queues: Queues::new(config.queue),
             config,
             inbound: VecDeque::new(),
@@ -121,12 +133,16 @@ impl Gateway {
         Header::read(packet).map_or(0, |header| self.queues.len_of(header.connection))
     }
 
-    /// Changes whether segment sizes are lowered, and how many packets wait for one node at most.
-    /// Packets beyond a lower limit leave in their turn.
-    pub fn adjust(&mut self, clamp_mss: bool, queue: usize) {
-        self.config.clamp_mss = clamp_mss;
-        self.config.queue = queue;
-        self.queues.set_limit(queue);
+    /// Returns which node each prefix was reached through when the mesh was looked at last.
+    pub fn routes(&self) -> impl Iterator<Item = Leads> + '_ {
+        self.routes.all()
+    }
+
+    /// Uses other settings from now on. Packets beyond a lower limit leave in their turn.
+    pub fn adjust(&mut self, config: GatewayConfig) {
+        self.queues.set_limit(config.queue);
+        self.routes.use_settings(&config);
+        self.config = config;
     }
 
     // ---- handle
@@ -139,7 +155,8 @@ impl Gateway {
         if is_group_address(header.destination) {
             return self.counters.drop(Dropped::Multicast);
         }
-        let to = match self.find(header.destination, mesh) {
+        self.routes.refresh(mesh);
+        let to = match self.routes.find(header.destination) {
             NextHop::Node(node) => node,
             NextHop::UnknownName => return self.refuse(&packet, Dropped::NoPath, now),
             NextHop::NoRoute => return self.refuse(&packet, Dropped::NoRoute, now),
@@ -164,8 +181,10 @@ impl Gateway {
             return self.counters.drop(Dropped::Malformed);
         };
 
-        // A node may send only from addresses that are routed to it, and never from the host's own.
-        let is_routed_back = self.find(header.source, mesh) == NextHop::Node(from);
+        // A node may send only from addresses that are routed to it or that it announces, and never
+        // from the host's own.
+        self.routes.refresh(mesh);
+        let is_routed_back = self.routes.may_send(from, header.source);
         if !is_routed_back || self.config.addresses.contains(&header.source) {
             return self.counters.drop(Dropped::Spoofed);
         }
@@ -185,6 +204,7 @@ impl Gateway {
     /// Passes on waiting packets as far as the scheme asks for them. Call it after everything that
     /// the stack was told, since each may make room.
     pub fn drain(&mut self, mesh: &mut impl Mesh, now: Instant) {
+        self.routes.refresh(mesh);
         self.queues.expire(now);
         while let Some((to, packet)) = self.queues.pop(|to| mesh.below_low_watermark(to), now) {
             match mesh.send(to, &packet) {
@@ -208,11 +228,6 @@ impl Gateway {
     }
 
     // ---- inside
-
-    fn find(&mut self, address: IpAddr, mesh: &impl Mesh) -> NextHop {
-        self.routes.refresh(mesh.version(), |name| mesh.named(name));
-        self.routes.find(address)
-    }
 
     fn clamp_mss(&mut self, packet: &mut [u8]) {
         if self.config.clamp_mss && mss::clamp(packet, self.config.mtu) {

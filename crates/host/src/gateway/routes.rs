@@ -1,8 +1,14 @@
-//! Which node an address is reached through.
+//! Which node an address is reached through: what the configuration says, and what nodes announce.
 
+use super::{GatewayConfig, Mesh};
 use ipnet::IpNet;
 use ncmesh_wire::NodeId;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+
+/// Most prefixes that are learned.
+const MAX_LEARNED: usize = 4096;
 
 /// Node that a route leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,96 +24,257 @@ pub enum Target {
 pub(super) enum NextHop {
     /// This node.
     Node(NodeId),
-    /// A node by a name that no node has, or more than one.
+    /// A node by a name that no node has, or more than one; or nodes to which no path leads.
     UnknownName,
     /// No route leads there.
     NoRoute,
 }
 
+/// Where a prefix leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leads {
+    /// The addresses.
+    pub prefix: IpNet,
+    /// The node, if one is known.
+    pub node: Option<NodeId>,
+    /// Nodes that announce the prefix; none for a route of the configuration.
+    pub announced_by: Vec<NodeId>,
+}
+
 /// Routing table with lookup by longest prefix.
 #[derive(Debug)]
 pub(super) struct Routes {
-    /// Longest prefixes first.
-    entries: Vec<Route>,
-    /// Version of the mesh for which names were resolved.
+    /// Routes of the configuration. They go before announcements of the same prefix.
+    fixed: Vec<(IpNet, Target)>,
+    accept: Vec<IpNet>,
+    /// Prefixes that are this node's own.
+    own: Vec<IpNet>,
+    table: BTreeMap<IpNet, Way>,
+    /// Lengths of the prefixes in the table, the longest first.
+    lengths: Vec<u8>,
+    /// Version of the mesh for which the table was made.
     version: Option<u64>,
 }
 
-#[derive(Debug)]
-struct Route {
-    prefix: IpNet,
-    target: Target,
-    /// The target, if it could be resolved.
+/// Where a prefix of the table leads.
+#[derive(Debug, Default)]
+struct Way {
     node: Option<NodeId>,
+    announced_by: Vec<NodeId>,
 }
 
 impl Routes {
-    pub(super) fn new(routes: &[(IpNet, Target)]) -> Self {
-        let route = |(prefix, target): &(IpNet, Target)| Route {
-            prefix: *prefix,
-            target: target.clone(),
-            node: None,
-        };
-        let mut entries: Vec<_> = routes.iter().map(route).collect();
-        entries.sort_by_key(|route| std::cmp::Reverse(route.prefix.prefix_len()));
-        Self { entries, version: None }
+    pub(super) fn new(config: &GatewayConfig) -> Self {
+        Self {
+            fixed: config.routes.clone(),
+            accept: config.accept.clone(),
+            own: config.announce.clone(),
+            table: BTreeMap::new(),
+            lengths: Vec::new(),
+            version: None,
+        }
     }
 
-    /// Resolves names by `named`, unless that was done for this version of the mesh.
-    pub(super) fn refresh(&mut self, version: u64, named: impl Fn(&str) -> Option<NodeId>) {
+    /// Uses other settings. Gateways that were chosen stay so if they still can be.
+    pub(super) fn use_settings(&mut self, config: &GatewayConfig) {
+        let table = core::mem::take(&mut self.table);
+        *self = Self { table, ..Self::new(config) };
+    }
+
+    /// Makes the table anew, unless that was done for this version of the mesh.
+    pub(super) fn refresh(&mut self, mesh: &impl Mesh) {
+        let version = mesh.version();
         if self.version == Some(version) {
             return;
         }
         self.version = Some(version);
-        for route in &mut self.entries {
-            route.node = match &route.target {
+        let before = core::mem::take(&mut self.table);
+        for (prefix, target) in &self.fixed {
+            let node = match target {
                 Target::Id(id) => Some(*id),
-                Target::Name(name) => named(name),
+                Target::Name(name) => mesh.named(name),
             };
+            self.table.insert(*prefix, Way { node, announced_by: Vec::new() });
         }
+        let mut learned: BTreeMap<IpNet, Vec<NodeId>> = BTreeMap::new();
+        mesh.each_announced(&mut |node, prefix| {
+            let is_accepted = self.accept.iter().any(|wide| wide.contains(&prefix));
+            let is_taken = self.table.contains_key(&prefix) || self.own.contains(&prefix);
+            let has_room = learned.len() < MAX_LEARNED || learned.contains_key(&prefix);
+            if is_accepted && !is_taken && has_room {
+                learned.entry(prefix).or_default().push(node);
+            }
+        });
+        for (prefix, announced_by) in learned {
+            // Where several nodes lead to the same network, packets keep to the one that was
+            // nearest first: connections would not survive a change of the gateway.
+            let node = match *announced_by {
+                [only] => Some(only),
+                _ => {
+                    let kept = before.get(&prefix).and_then(|way| way.node);
+                    let kept = kept.filter(|n| announced_by.contains(n) && mesh.reaches(*n));
+                    kept.or_else(|| mesh.nearest(&announced_by))
+                }
+            };
+            self.table.insert(prefix, Way { node, announced_by });
+        }
+        let lengths: BTreeSet<_> = self.table.keys().map(|p| Reverse(p.prefix_len())).collect();
+        self.lengths = lengths.into_iter().map(|Reverse(length)| length).collect();
     }
 
     /// Returns the next hop for an address.
     pub(super) fn find(&self, address: IpAddr) -> NextHop {
-        match self.entries.iter().find(|route| route.prefix.contains(&address)) {
-            Some(Route { node: Some(node), .. }) => NextHop::Node(*node),
+        match self.way(address) {
+            Some(Way { node: Some(node), .. }) => NextHop::Node(*node),
             Some(_) => NextHop::UnknownName,
             None => NextHop::NoRoute,
         }
+    }
+
+    /// Returns whether a node may send packets from an address: it is reached through the node, or
+    /// the node is one of several that announce it.
+    pub(super) fn may_send(&self, from: NodeId, source: IpAddr) -> bool {
+        let way = self.way(source);
+        way.is_some_and(|way| way.node == Some(from) || way.announced_by.contains(&from))
+    }
+
+    /// Returns where each prefix leads.
+    pub(super) fn all(&self) -> impl Iterator<Item = Leads> + '_ {
+        self.table.iter().map(|(prefix, way)| Leads {
+            prefix: *prefix,
+            node: way.node,
+            announced_by: way.announced_by.clone(),
+        })
+    }
+
+    fn way(&self, address: IpAddr) -> Option<&Way> {
+        // A length that the address does not have is of the other family.
+        let prefixes = self.lengths.iter().filter_map(|len| IpNet::new(address, *len).ok());
+        let mut ways = prefixes.filter_map(|prefix| self.table.get(&prefix.trunc()));
+        ways.next()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::FakeMesh;
     use super::*;
     use proptest::prelude::*;
 
-    fn routes(all: &[(&str, Target)]) -> Routes {
-        let all: Vec<_> = all.iter().map(|(p, t)| (p.parse().unwrap(), t.clone())).collect();
-        Routes::new(&all)
+    const A: NodeId = NodeId(1);
+    const B: NodeId = NodeId(2);
+
+    fn routes(all: &[(&str, Target)], accept: &[&str]) -> Routes {
+        let prefix = |text: &&str| text.parse().unwrap();
+        Routes::new(&GatewayConfig {
+            addresses: Vec::new(),
+            routes: all.iter().map(|(p, t)| (p.parse().unwrap(), t.clone())).collect(),
+            accept: accept.iter().map(prefix).collect(),
+            announce: vec!["10.1.0.7/32".parse().unwrap()],
+            mtu: 1400,
+            clamp_mss: false,
+            queue: 1,
+        })
+    }
+
+    fn mesh(version: u64, announced: &[(NodeId, &str)]) -> FakeMesh {
+        let announced = announced.iter().map(|(node, p)| (*node, p.parse().unwrap())).collect();
+        FakeMesh { version, announced, ..FakeMesh::default() }
+    }
+
+    fn find(routes: &Routes, address: &str) -> NextHop {
+        routes.find(address.parse().unwrap())
     }
 
     #[test]
     fn the_longest_prefix_decides_and_names_follow_the_mesh() {
         let id = |id| Target::Id(NodeId(id));
-        let mut routes = routes(&[
-            ("0.0.0.0/0", id(1)),
-            ("10.0.0.0/8", id(2)),
-            ("10.7.0.0/16", Target::Name("barn".into())),
-            ("fd00::/8", id(3)),
-        ]);
-        let find = |routes: &Routes, address: &str| routes.find(address.parse().unwrap());
-        routes.refresh(1, |_| None);
+        let mut routes = routes(
+            &[
+                ("0.0.0.0/0", id(1)),
+                ("10.0.0.0/8", id(2)),
+                ("10.7.0.0/16", Target::Name("barn".into())),
+                ("fd00::/8", id(3)),
+            ],
+            &[],
+        );
+        let mut mesh = FakeMesh { version: 1, nameless: true, ..FakeMesh::default() };
+        routes.refresh(&mesh);
         assert_eq!(find(&routes, "9.9.9.9"), NextHop::Node(NodeId(1)));
         assert_eq!(find(&routes, "10.8.0.1"), NextHop::Node(NodeId(2)));
         assert_eq!(find(&routes, "10.7.0.1"), NextHop::UnknownName);
         assert_eq!(find(&routes, "fd00::9"), NextHop::Node(NodeId(3)));
         assert_eq!(find(&routes, "2001:db8::1"), NextHop::NoRoute);
-        let barn = |name: &str| (name == "barn").then_some(NodeId(9));
-        routes.refresh(1, barn);
+        mesh.nameless = false;
+        routes.refresh(&mesh);
         assert_eq!(find(&routes, "10.7.0.1"), NextHop::UnknownName, "the mesh is as it was");
-        routes.refresh(2, barn);
-        assert_eq!(find(&routes, "10.7.0.1"), NextHop::Node(NodeId(9)));
+        mesh.version = 2;
+        routes.refresh(&mesh);
+        assert_eq!(find(&routes, "10.7.0.1"), NextHop::Node(NodeId(5)));
+    }
+
+    #[test]
+    fn announcements_are_routes_where_they_are_accepted() {
+        let mut routes =
+            routes(&[("10.1.0.9/32", Target::Id(B))], &["10.1.0.0/16", "192.168.0.0/16"]);
+        routes.refresh(&mesh(
+            1,
+            &[
+                (A, "10.1.0.5/32"),
+                (A, "192.168.7.0/24"),
+                // Not accepted; wider than what is; one that the configuration has; our own.
+                (A, "8.8.8.0/24"),
+                (A, "10.0.0.0/8"),
+                (A, "10.1.0.9/32"),
+                (A, "10.1.0.7/32"),
+            ],
+        ));
+        for (address, next) in [
+            ("10.1.0.5", NextHop::Node(A)),
+            ("192.168.7.9", NextHop::Node(A)),
+            ("8.8.8.8", NextHop::NoRoute),
+            ("10.2.0.1", NextHop::NoRoute),
+            ("10.1.0.9", NextHop::Node(B)),
+            ("10.1.0.7", NextHop::NoRoute),
+        ] {
+            assert_eq!(find(&routes, address), next, "{address}");
+        }
+        assert!(routes.may_send(A, "192.168.7.1".parse().unwrap()));
+        assert!(!routes.may_send(A, "10.1.0.9".parse().unwrap()));
+        routes.refresh(&mesh(2, &[]));
+        assert_eq!(find(&routes, "10.1.0.5"), NextHop::NoRoute);
+        assert_eq!(routes.all().count(), 1);
+    }
+
+    #[test]
+    fn of_several_gateways_the_nearest_is_kept_while_it_can_be_reached() {
+        let mut routes = routes(&[], &["0.0.0.0/0"]);
+        let both = [(A, "0.0.0.0/0"), (B, "0.0.0.0/0")];
+        let mut mesh = mesh(1, &both);
+        mesh.near = vec![B, A];
+        routes.refresh(&mesh);
+        assert_eq!(find(&routes, "8.8.8.8"), NextHop::Node(B));
+        // Answers may come by either.
+        assert!([A, B].iter().all(|node| routes.may_send(*node, "8.8.8.8".parse().unwrap())));
+        for (version, near, next) in [
+            (2, vec![A, B], NextHop::Node(B)),
+            (3, vec![A], NextHop::Node(A)),
+            (4, vec![B, A], NextHop::Node(A)),
+            (5, vec![], NextHop::UnknownName),
+        ] {
+            (mesh.version, mesh.near) = (version, near);
+            routes.refresh(&mesh);
+            assert_eq!(find(&routes, "8.8.8.8"), next, "{version}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_announces_without_end_fills_a_bounded_table() {
+        let mut routes = routes(&[], &["10.0.0.0/8"]);
+        let host = |i: u32| (A, IpNet::from(IpAddr::from((0x0A00_0000 | i).to_be_bytes())));
+        let announced = (0..MAX_LEARNED as u32 + 9).map(host).collect();
+        routes.refresh(&FakeMesh { version: 1, announced, ..FakeMesh::default() });
+        assert_eq!(routes.all().count(), MAX_LEARNED);
     }
 
     proptest! {
@@ -120,13 +287,13 @@ mod tests {
                 let net = ipnet::Ipv4Net::new(bits.into(), len).unwrap();
                 IpNet::from(net.trunc())
             };
-            let all: std::collections::BTreeMap<_, _> = prefixes
+            let all: BTreeMap<_, _> = prefixes
                 .iter()
                 .map(|((bits, len), node)| (net(*bits & 0xc000_0000, *len), *node))
                 .collect();
-            let list: Vec<_> = all.iter().map(|(p, n)| (*p, Target::Id(NodeId(*n)))).collect();
-            let mut routes = Routes::new(&list);
-            routes.refresh(1, |_| None);
+            let mut routes = routes(&[], &["0.0.0.0/0"]);
+            routes.fixed = all.iter().map(|(p, n)| (*p, Target::Id(NodeId(*n)))).collect();
+            routes.refresh(&mesh(1, &[]));
             let address = IpAddr::from(std::net::Ipv4Addr::from(address));
             let covering = all.iter().filter(|(prefix, _)| prefix.contains(&address));
             let longest = covering.max_by_key(|(prefix, _)| prefix.prefix_len());

@@ -9,21 +9,39 @@ const ROOF: NodeId = NodeId(6);
 const MTU: usize = 1400;
 
 #[derive(Default)]
-struct FakeMesh {
-    room: usize,
+pub(super) struct FakeMesh {
+    pub(super) version: u64,
+    /// Whether no node has a name yet.
+    pub(super) nameless: bool,
+    pub(super) announced: Vec<(NodeId, IpNet)>,
+    /// Nodes that can be reached, the nearest first.
+    pub(super) near: Vec<NodeId>,
+    pub(super) room: usize,
     /// Node that has no room though others have.
-    stuck: Option<NodeId>,
-    cut_off: bool,
-    sent: Vec<(NodeId, Vec<u8>)>,
+    pub(super) stuck: Option<NodeId>,
+    pub(super) cut_off: bool,
+    pub(super) sent: Vec<(NodeId, Vec<u8>)>,
 }
 
 impl Mesh for FakeMesh {
     fn version(&self) -> u64 {
-        1
+        self.version
+    }
+
+    fn each_announced(&self, take: &mut dyn FnMut(NodeId, IpNet)) {
+        self.announced.iter().for_each(|(node, prefix)| take(*node, *prefix));
+    }
+
+    fn reaches(&self, node: NodeId) -> bool {
+        self.near.contains(&node)
+    }
+
+    fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId> {
+        self.near.iter().find(|node| nodes.contains(node)).copied()
     }
 
     fn named(&self, name: &str) -> Option<NodeId> {
-        (name == "barn").then_some(BARN)
+        (name == "barn" && !self.nameless).then_some(BARN)
     }
 
     fn below_low_watermark(&self, to: NodeId) -> bool {
@@ -46,6 +64,8 @@ fn config() -> GatewayConfig {
         mtu: MTU,
         clamp_mss: true,
         queue: 4,
+        accept: Vec::new(),
+        announce: Vec::new(),
         routes: [
             ("10.44.0.5/32", Target::Name("barn".into())),
             ("192.168.5.0/24", Target::Name("barn".into())),

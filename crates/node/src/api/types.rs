@@ -97,6 +97,8 @@ pub struct Tunnel {
     pub namespace: Option<String>,
     /// Addresses of this node, with prefix lengths.
     pub addresses: Vec<String>,
+    /// Where addresses lead: routes of the configuration and announcements that are accepted.
+    pub routes: Vec<TunnelRoute>,
     /// Length of the longest IP packet, bytes.
     pub mtu: usize,
     /// Packets that wait because the scheme's queue is full.
@@ -115,6 +117,17 @@ pub struct Tunnel {
     pub icmp_sent: u64,
     /// TCP connections whose segment size was lowered, counted for each direction.
     pub mss_clamped: u64,
+}
+
+/// Addresses that are reached through a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TunnelRoute {
+    /// The addresses.
+    pub prefix: String,
+    /// Name or id of the node; none while no node has the name, or no path leads there.
+    pub node: Option<String>,
+    /// Nodes that announce the prefix; none for a route of the configuration.
+    pub announced_by: Vec<String>,
 }
 
 /// Flow of packets from one node to another, as this node sees it.

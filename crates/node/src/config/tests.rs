@@ -1,6 +1,7 @@
 //! Tests of `node.toml`: what it accepts, and the messages for mistakes.
 
 use super::*;
+use ipnet::IpNet;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::registry::Settings;
 use ncmesh_engines::REGISTRY;
@@ -269,7 +270,7 @@ fn the_examples_of_the_guide_are_configurations() {
         parse(&format!("{smallest}{section}")).unwrap();
         count += 1;
     }
-    assert_eq!(count, 3, "two ends of a tunnel, and streams");
+    assert_eq!(count, 4, "a tunnel, networks announced and accepted, and streams");
 }
 
 const TUNNEL: &str = "[tunnel]\naddress = [\"10.44.0.3/24\", \"fd44::3/64\"]\n";
@@ -297,6 +298,46 @@ fn routes_name_nodes_by_name_or_id() {
 }
 
 #[test]
+fn a_network_stands_for_the_address_by_id_in_it() {
+    let with_id = |id: u16, address: &str| {
+        let smallest = SMALLEST.replace("id = 3", &format!("id = {id}"));
+        let tunnel = parse(&format!("{smallest}[tunnel]\naddress = [\"{address}\"]\n"));
+        tunnel.map(|config| config.tunnel.unwrap().address[0].to_string())
+    };
+    for (id, given, own) in [
+        (3, "10.44.0.0/16", "10.44.0.3/16"),
+        (700, "10.44.0.0/16", "10.44.2.188/16"),
+        (254, "10.44.0.0/24", "10.44.0.254/24"),
+        (65534, "fd44::/64", "fd44::fffe/64"),
+        (3, "10.44.0.9/24", "10.44.0.9/24"),
+        // Each address of so small a network is one of a host.
+        (3, "10.44.0.0/31", "10.44.0.0/31"),
+    ] {
+        assert_eq!(with_id(id, given).unwrap(), own, "{id} in {given}");
+    }
+    for (id, given) in [(255, "10.44.0.0/24"), (700, "10.44.0.0/24")] {
+        let problem = with_id(id, given).unwrap_err().problem;
+        assert!(problem.contains("does not fit into 10.44.0.0/24"), "{problem}");
+    }
+}
+
+#[test]
+fn what_is_announced_and_accepted_is_told_to_the_gateway() {
+    let more = "announce = [\"192.168.7.0/24\"]\naccept = [\"0.0.0.0/0\", \"10.44.0.0/25\"]\n";
+    let config = parse(&format!("{SMALLEST}{TUNNEL}{more}")).unwrap();
+    let texts = |all: &[IpNet]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let own = ["10.44.0.3/32", "fd44::3/128", "192.168.7.0/24"];
+    assert_eq!(texts(&config.profile().prefixes), own);
+    let tunnel = config.tunnel.unwrap();
+    let gateway = tunnel.gateway(1400);
+    assert_eq!(texts(&gateway.announce), own);
+    let accepted = ["10.44.0.0/24", "fd44::/64", "0.0.0.0/0", "10.44.0.0/25"];
+    assert_eq!(texts(&gateway.accept), accepted);
+    // The kernel knows from the addresses where the rest is.
+    assert_eq!(texts(&tunnel.beyond_addresses().collect::<Vec<_>>()), ["0.0.0.0/0"]);
+}
+
+#[test]
 fn errors_in_the_tunnel_are_placed_and_say_what_is_allowed() {
     for (setting, word) in [
         ("scheme = \"pacifier\"", "there are: auto, braid, forward"),
@@ -306,6 +347,9 @@ fn errors_in_the_tunnel_are_placed_and_say_what_is_allowed() {
         ("mtu = 500", "mtu = 500: allowed is 576 to 65535"),
         ("queue = 0", "allowed is 1 to 10000"),
         ("clamp = true", "unknown field `clamp`"),
+        ("announce = [\"10.0.0.1/24\"]", "announce: \"10.0.0.1/24\" has bits beyond"),
+        ("accept = [\"10.0.0.0/8\", \"10.0.0.0/8\"]", "accept: 10.0.0.0/8 stands there twice"),
+        ("accept = [\"ten\"]", "an address or a prefix"),
         ("routes = { \"10.0.0.1/24\" = 5 }", "write \"10.0.0.0/24\""),
         ("routes = { \"10.0.0.0/33\" = 5 }", "an address or a prefix"),
         ("routes = { \"10.0.0.1\" = 5, \"10.0.0.1/32\" = 6 }", "stands there twice"),

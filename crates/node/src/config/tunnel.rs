@@ -4,14 +4,15 @@ use super::value;
 use ipnet::IpNet;
 use ncmesh_engine::name::is_node_name;
 use ncmesh_engine::registry::{AUTO, Choice, ServiceKind, UnknownScheme};
+use ncmesh_engine::topology::MAX_PREFIXES;
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::gateway::{DEFAULT_QUEUE, GatewayConfig, Target};
 use ncmesh_wire::NodeId;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Largest number of routes.
 const MAX_ROUTES: usize = 4096;
@@ -31,9 +32,17 @@ pub struct TunnelConfig {
     /// Network namespace for the device, as `ip netns` names it. The daemon's own if absent.
     #[serde(default, deserialize_with = "namespace")]
     pub namespace: Option<String>,
-    /// Addresses of this node. Each prefix is reached through the device.
+    /// Addresses of this node. Each prefix is reached through the device. As they stand in the
+    /// file, the address of a whole network stands for this node's by its id.
     #[serde(deserialize_with = "addresses")]
     pub address: Vec<IpNet>,
+    /// Networks behind this node, announced to the others.
+    #[serde(default, deserialize_with = "announce")]
+    pub announce: Vec<IpNet>,
+    /// Prefixes in which other nodes' announcements are taken for routes, besides those of
+    /// `address`. They are reached through the device.
+    #[serde(default, deserialize_with = "accept")]
+    pub accept: Vec<IpNet>,
     /// Length of the longest IP packet, bytes. The longest that the scheme carries if absent.
     #[serde(default, deserialize_with = "mtu")]
     pub mtu: Option<usize>,
@@ -56,14 +65,40 @@ impl TunnelConfig {
         GatewayConfig {
             addresses: self.address.iter().map(IpNet::addr).collect(),
             routes: self.routes.clone(),
+            accept: self.address.iter().map(IpNet::trunc).chain(self.accept.clone()).collect(),
+            announce: self.announced(),
             mtu,
             clamp_mss: self.clamp_mss,
             queue: self.queue,
         }
     }
 
-    /// Checks settings that depend on each other, for the node with this id and name.
-    pub(super) fn check(&self, id: NodeId, name: &str) -> Result<(), String> {
+    /// Returns what the other nodes are told to be reached through this one: its addresses, and the
+    /// networks behind it.
+    #[must_use]
+    pub fn announced(&self) -> Vec<IpNet> {
+        let own = self.address.iter().map(|own| IpNet::from(own.addr()));
+        own.chain(self.announce.clone()).collect()
+    }
+
+    /// Returns the prefixes that are reached through the device, other than by its addresses.
+    pub fn beyond_addresses(&self) -> impl Iterator<Item = IpNet> + '_ {
+        let routed = self.routes.iter().map(|(prefix, _)| *prefix);
+        let all: BTreeSet<IpNet> = routed.chain(self.accept.iter().copied()).collect();
+        all.into_iter().filter(|prefix| !self.address.iter().any(|own| own.contains(prefix)))
+    }
+
+    /// Gives this node its addresses in the networks of which it names none, by its id; and checks
+    /// settings that depend on each other.
+    pub(super) fn completed(mut self, id: NodeId, name: &str) -> Result<Self, String> {
+        for own in &mut self.address {
+            *own = by_id(*own, id)?;
+        }
+        if self.address.len() + self.announce.len() > MAX_PREFIXES {
+            return Err(format!(
+                "announce: allowed are up to {MAX_PREFIXES} prefixes and addresses together"
+            ));
+        }
         let own = |target: &Target| match target {
             Target::Id(node) => *node == id,
             Target::Name(node) => node == name,
@@ -77,9 +112,30 @@ impl TunnelConfig {
         };
         match self.address.iter().enumerate().find(|own| twice(*own)) {
             Some((_, own)) => Err(format!("address: {} stands there twice", own.addr())),
-            None => Ok(()),
+            None => Ok(self),
         }
     }
+}
+
+/// Returns the address of a node in a network that is given as a whole: the host part is its id.
+/// Another address stays as it is.
+fn by_id(given: IpNet, id: NodeId) -> Result<IpNet, String> {
+    let host_bits = given.max_prefix_len() - given.prefix_len();
+    if given != given.trunc() || host_bits < 2 {
+        return Ok(given);
+    }
+    // The last address of a network of IPv4 is its broadcast address.
+    let most = if host_bits >= 16 { u32::from(u16::MAX) } else { (1 << host_bits) - 2 };
+    if u32::from(id.0) > most {
+        return Err(format!(
+            "address: the id {id} does not fit into {given}; write an address, or a wider network"
+        ));
+    }
+    let address = match given.addr() {
+        IpAddr::V4(v4) => IpAddr::from(Ipv4Addr::from(u32::from(v4) | u32::from(id.0))),
+        IpAddr::V6(v6) => IpAddr::from(Ipv6Addr::from(u128::from(v6) | u128::from(id.0))),
+    };
+    IpNet::new(address, given.prefix_len()).map_err(|e| e.to_string())
 }
 
 fn default_scheme() -> String {
@@ -144,7 +200,8 @@ fn addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D
         let usable = |net: &IpNet| is_host(net.addr());
         text.parse().ok().filter(usable).ok_or_else(|| {
             let allowed =
-                "a host's address with the length of its prefix, for instance \"10.44.0.3/24\"";
+                "a host's address with the length of its prefix, for instance \"10.44.0.3/24\", \
+                 or a network, in which the id makes the address";
             Error::custom(format!("address = {text:?}: allowed is {allowed}"))
         })
     };
@@ -170,7 +227,7 @@ fn routes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(IpNet, Targ
     }
     let mut routes = BTreeMap::new();
     for (text, RouteTarget(target)) in texts {
-        let prefix = prefix(&text).map_err(Error::custom)?;
+        let prefix = prefix("routes", &text).map_err(Error::custom)?;
         if routes.insert(prefix, target).is_some() {
             return Err(Error::custom(format!("routes: {prefix} stands there twice")));
         }
@@ -178,16 +235,39 @@ fn routes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(IpNet, Targ
     Ok(routes.into_iter().collect())
 }
 
-fn prefix(text: &str) -> Result<IpNet, String> {
+fn announce<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    prefixes("announce", deserializer)
+}
+
+fn accept<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    prefixes("accept", deserializer)
+}
+
+fn prefixes<'de, D: Deserializer<'de>>(
+    setting: &str,
+    deserializer: D,
+) -> Result<Vec<IpNet>, D::Error> {
+    let mut prefixes = BTreeSet::new();
+    for text in Vec::<String>::deserialize(deserializer)? {
+        let prefix = prefix(setting, &text).map_err(Error::custom)?;
+        if !prefixes.insert(prefix) {
+            return Err(Error::custom(format!("{setting}: {prefix} stands there twice")));
+        }
+    }
+    Ok(prefixes.into_iter().collect())
+}
+
+/// Reads a prefix of a setting.
+fn prefix(setting: &str, text: &str) -> Result<IpNet, String> {
     let host = || text.parse::<IpAddr>().ok().map(IpNet::from);
     let Some(prefix) = text.parse().ok().or_else(host) else {
         let allowed = "an address or a prefix, for instance \"192.168.7.0/24\"";
-        return Err(format!("routes: {text:?}: allowed is {allowed}"));
+        return Err(format!("{setting}: {text:?}: allowed is {allowed}"));
     };
     if prefix == prefix.trunc() {
         return Ok(prefix);
     }
-    Err(format!("routes: {text:?} has bits beyond its prefix; write \"{}\"", prefix.trunc()))
+    Err(format!("{setting}: {text:?} has bits beyond its prefix; write \"{}\"", prefix.trunc()))
 }
 
 /// The node that a route of the file leads to: a name or an id.

@@ -33,7 +33,6 @@ use ncmesh_engine::TxReport;
 use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::topology::Profile;
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::files::Files;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
@@ -289,7 +288,7 @@ fn stack_config(config: &NodeConfig, start: &Start) -> StackConfig {
     StackConfig {
         node: config.id,
         name: config.name.clone(),
-        profile: Profile { position: config.position },
+        profile: config.profile(),
         salt: start.salt,
         epoch: start.epoch,
         seed: start.seed,

@@ -8,7 +8,6 @@ use super::{Node, Start, stack_config};
 use crate::api::answers::Reloaded;
 use crate::api::types::{ApiError, ErrorCode, TunnelChange};
 use crate::config::{ConfigError, NodeConfig, RadioConfig, Rate};
-use ncmesh_engine::topology::Profile;
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::Stack;
 use ncmesh_wire::Salt;
@@ -41,7 +40,6 @@ impl Node {
         let mut changed = |setting: &str| answer.changed.push(setting.to_owned());
         if update(&mut running.position, &new.position) {
             changed("[node] position");
-            self.stack.at(now, &mut self.storage).tell(Profile { position: new.position });
         }
         if let Some(dir) = new.inbox.clone()
             && update(&mut running.inbox, &new.inbox)
@@ -84,9 +82,22 @@ impl Node {
             if update(&mut old.queue, &new.queue) {
                 changed("[tunnel] queue");
             }
-            tunnel.gateway.adjust(new.clamp_mss, new.queue);
+            if update(&mut old.announce, &new.announce) {
+                changed("[tunnel] announce");
+            }
+            // What else is reached through the device, the kernel was told when it was made.
+            if old.beyond_addresses().eq(new.beyond_addresses()) {
+                if update(&mut old.routes, &new.routes) {
+                    changed("[tunnel] routes");
+                }
+                if update(&mut old.accept, &new.accept) {
+                    changed("[tunnel] accept");
+                }
+            }
+            tunnel.gateway.adjust(old.gateway(tunnel.mtu));
             tunnel.config = old.clone();
         }
+        self.stack.at(now, &mut self.storage).tell(running.profile());
 
         answer.restart = others(&running, new);
         tracing::info!("configuration read again: {answer}");

@@ -7,7 +7,7 @@ use ncmesh_engine::registry::Choice;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::{FlowStatus, Relaying};
 use ncmesh_engines::reason;
-use ncmesh_host::gateway::{Gateway, StackMesh};
+use ncmesh_host::gateway::{Gateway, Leads, StackMesh};
 use ncmesh_stack::{ConfigError, Stack};
 use ncmesh_wire::NodeId;
 
@@ -43,7 +43,7 @@ fn mtu(tunnel: &TunnelConfig, scheme: &str, stack: &Stack, frame: usize) -> Resu
     let longest = stack.longest_packet(scheme).unwrap_or(0).min(65_535);
     // IP demands a least MTU, and more of IPv6 than of IPv4.
     let has_v6 = tunnel.address.iter().any(|own| own.addr().is_ipv6())
-        || tunnel.routes.iter().any(|(prefix, _)| prefix.addr().is_ipv6());
+        || tunnel.beyond_addresses().any(|prefix| prefix.addr().is_ipv6());
     let (family, least) = if has_v6 { ("IPv6", V6_MTU_MIN) } else { ("IPv4", TUNNEL_MTU_MIN) };
     if longest < least {
         let more = frame + least - longest;
@@ -162,6 +162,7 @@ impl Node {
             device: config.device.clone(),
             namespace: config.namespace.clone(),
             addresses: config.address.iter().map(ToString::to_string).collect(),
+            routes: gateway.routes().map(|leads| self.route(leads)).collect(),
             mtu: *mtu,
             waiting: gateway.waiting(),
             packets_out: counters.outbound.packets,
@@ -171,6 +172,32 @@ impl Node {
             drops: counters.drops.iter().map(|(why, n)| (why.name().into(), *n)).collect(),
             icmp_sent: counters.icmp_sent,
             mss_clamped: counters.clamped,
+        })
+    }
+
+    fn route(&self, leads: Leads) -> types::TunnelRoute {
+        let names = leads.announced_by.into_iter().map(|node| self.name_of(node));
+        types::TunnelRoute {
+            prefix: leads.prefix.to_string(),
+            node: leads.node.map(|node| self.name_of(node)),
+            announced_by: names.collect(),
+        }
+    }
+
+    /// Returns hints about addresses that several nodes announce. A network may have several
+    /// gateways, but an address belongs to one node.
+    pub(super) fn address_hints(&self) -> impl Iterator<Item = String> + '_ {
+        let leads = self.tunnel.iter().flat_map(|tunnel| tunnel.gateway.routes());
+        let twice = leads.filter(|leads| {
+            let is_address = leads.prefix.prefix_len() == leads.prefix.max_prefix_len();
+            is_address && leads.announced_by.len() > 1
+        });
+        twice.map(|leads| {
+            let types::TunnelRoute { announced_by, .. } = self.route(leads.clone());
+            let (address, nodes) = (leads.prefix.addr(), announced_by.join(", "));
+            format!(
+                "{address} belongs to several nodes ({nodes}); give each its own [tunnel] address"
+            )
         })
     }
 

@@ -86,6 +86,7 @@ impl Node {
                  directory and the inbox; it is tried again, and a restart until then forgets it"
             )
         }));
+        hints.extend(self.address_hints());
         hints.extend(self.stream_hints());
         hints.extend(self.coding().iter().flat_map(coding::hints));
         hints

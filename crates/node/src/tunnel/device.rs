@@ -53,7 +53,7 @@ pub enum DeviceError {
     /// There is such a route already, or it cannot be.
     #[error(
         "the route to {0} cannot be made: {1}; remove what is there (`ip route`), or the one in \
-         [tunnel] routes"
+         [tunnel] routes or accept"
     )]
     Route(IpNet, io::Error),
     /// Anything else.
@@ -174,11 +174,9 @@ async fn set_up(config: &TunnelConfig, index: u32, mtu: usize) -> Result<(), Dev
         let added = handle.address().add(index, own.addr(), own.prefix_len()).execute().await;
         added.map_err(|e| DeviceError::Address(*own, reason(e)))?;
     }
-    for (prefix, _) in &config.routes {
-        // What the addresses' prefixes cover leads there already.
-        if !config.address.iter().any(|own| own.contains(prefix)) {
-            add_route(&handle, index, *prefix).await.map_err(|e| DeviceError::Route(*prefix, e))?;
-        }
+    // What the addresses' prefixes cover leads there already.
+    for prefix in config.beyond_addresses() {
+        add_route(&handle, index, prefix).await.map_err(|e| DeviceError::Route(prefix, e))?;
     }
     driven.abort();
     Ok(())

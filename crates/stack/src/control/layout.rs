@@ -7,6 +7,7 @@ use ncmesh_engine::layout::{
     Charset, Check, Count, Field, FlowOf, Is, Layout, Length, Part, bits, bytes, field, node,
     scaled, text, u8, u16, u32, u64,
 };
+use ncmesh_engine::topology::MAX_PREFIXES;
 
 /// Layouts of the frames of this service.
 pub const LAYOUTS: &[Layout] = &[
@@ -243,10 +244,11 @@ const PROFILE: Part = Part::Group {
     text: "Profile",
     parts: &[
         Part::Byte(&[
+            bits("profile.announces", 0x04, "Announces", "whether prefixes follow"),
             bits("profile.earth", 0x02, "On the Earth", "whether a position in degrees follows"),
             bits("profile.plan", 0x01, "On a plan", "whether a position in metres follows"),
         ]),
-        Part::Check(Check::Differ("profile.earth", "profile.plan")),
+        Part::Check(Check::Excludes("profile.earth", "profile.plan")),
         Part::When(
             Is("profile.plan", 1),
             &[
@@ -268,6 +270,38 @@ const PROFILE: Part = Part::Group {
                 ),
             ],
         ),
+        Part::When(
+            Is("profile.announces", 1),
+            &[
+                field(u8("profile.v4", "IPv4", "how many prefixes follow").within(0, PREFIXES)),
+                field(u8("profile.v6", "IPv6", "the same").within(0, PREFIXES)),
+                Part::Repeat(Count::Field("profile.v4"), &[PREFIX_V4]),
+                Part::Repeat(Count::Field("profile.v6"), &[PREFIX_V6]),
+            ],
+        ),
+    ],
+};
+
+/// Most prefixes of each version of IP.
+const PREFIXES: u64 = MAX_PREFIXES as u64;
+
+const PREFIX_V4: Part = Part::Group {
+    name: "v4",
+    label: "Prefix",
+    text: "Prefix of IPv4",
+    parts: &[
+        field(u8("v4.length", "Length", "bits of the address that count").within(0, 32)),
+        field(bytes("v4.address", Length::Fixed(4), "Address", "")),
+    ],
+};
+
+const PREFIX_V6: Part = Part::Group {
+    name: "v6",
+    label: "Prefix",
+    text: "Prefix of IPv6",
+    parts: &[
+        field(u8("v6.length", "Length", "bits of the address that count").within(0, 128)),
+        field(bytes("v6.address", Length::Fixed(16), "Address", "")),
     ],
 };
 

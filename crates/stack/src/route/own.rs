@@ -261,7 +261,7 @@ mod tests {
         let about = ("n1", Profile::default());
         let mut route = Route::new(RouteConfig::default(), ME, about, 1, 1400, at(0));
         route.announce_if_worth(links(0.9), at(2));
-        let profile = Profile { position: Position::plan([1.0, 2.0, 3.0]) };
+        let profile = Profile { position: Position::plan([1.0, 2.0, 3.0]), ..Profile::default() };
         route.set_profile(profile.clone());
         for second in [20, 40] {
             route.announce_if_worth(links(0.9), at(second));
