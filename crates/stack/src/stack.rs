@@ -21,7 +21,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{SharedStates, Topology};
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
 use ncmesh_engine::{AnyEngine, Event, Offer, StreamEngine, TunnelEngine};
-use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, frame};
+use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Sealer, ServiceId, frame};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -163,6 +163,13 @@ impl Stack {
         self.control.link.inbound()
     }
 
+    /// Returns the address of a neighbour's radio, as it told it itself in its last hello. Where a
+    /// frame came from does not matter: anybody can send on what he hears.
+    #[must_use]
+    pub fn address_of(&self, neighbor: NodeId) -> Option<RadioAddress> {
+        self.control.link.address_of(neighbor)
+    }
+
     /// Returns this node's counters.
     #[must_use]
     pub fn counters(&self) -> &Counters {
@@ -276,6 +283,11 @@ impl Stack {
     /// Keeps link states together with the other nodes that were given `states`.
     pub fn share_states(&mut self, states: SharedStates) {
         self.control.route.share_states(states);
+    }
+
+    /// Tells the neighbours this address of this node's radio from now on.
+    pub fn set_address(&mut self, address: Option<RadioAddress>) {
+        self.control.link.set_address(address);
     }
 
     /// Takes every start of another node for current, without a proof that it is there now. For

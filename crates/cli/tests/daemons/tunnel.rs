@@ -6,7 +6,7 @@ use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_node::api::types::TunnelChange;
 use ncmesh_node::tunnel::device::Device;
 use serde_json::json;
-use std::process::{Command, Output};
+use std::process::Command;
 
 /// Returns `[tunnel]` of node `id` of two, with `routes` besides the one to the other node.
 fn tunnel(id: u16, more: &str, routes: &str) -> String {
@@ -33,14 +33,9 @@ fn pair(segment: &Segment, dir: &std::path::Path, routes: &str) -> [Node; 2] {
     pair
 }
 
-fn inside(segment: &Segment, host: usize, command: &str) -> Output {
-    let words = ["netns", "exec", segment.host(host)].into_iter().chain(command.split(' '));
-    Command::new("ip").args(words).output().unwrap()
-}
-
 #[track_caller]
 fn does(segment: &Segment, host: usize, command: &str) {
-    let output = inside(segment, host, command);
+    let output = segment.run(host, command);
     let said = [output.stdout, output.stderr].concat();
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&said));
 }
@@ -48,7 +43,7 @@ fn does(segment: &Segment, host: usize, command: &str) {
 /// Returns the output of a ping that fails.
 #[track_caller]
 fn ping_fails(segment: &Segment, host: usize, more: &str) -> String {
-    let output = inside(segment, host, &format!("ping -n -c 2 -i 0.2 -W 2 {more}"));
+    let output = segment.run(host, &format!("ping -n -c 2 -i 0.2 -W 2 {more}"));
     assert!(!output.status.success(), "{more} got through");
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
@@ -199,7 +194,7 @@ fn a_device_that_is_removed_ends_the_daemon_with_a_word() {
     node.start();
     does(&segment, 1, "ip link show ncmesh0");
     assert_eq!(node.stop(), 0);
-    let gone = inside(&segment, 1, "ip link show ncmesh0");
+    let gone = segment.run(1, "ip link show ncmesh0");
     assert!(!gone.status.success(), "the device goes with the daemon");
 }
 

@@ -37,7 +37,7 @@ use ncmesh_engine::topology::Profile;
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::files::Files;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
-use ncmesh_wire::{Cipher, FlowId, NodeId, Salt};
+use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt};
 pub(crate) use reload::refused;
 use saving::Savers;
 pub use send::Receivers;
@@ -240,12 +240,19 @@ impl Node {
         self.stack.offer(self.clock.now()).is_some()
     }
 
-    /// Writes the frame to transmit now; says to whom (`Some(None)`: to all).
-    pub fn fill(&mut self, out: &mut Vec<u8>) -> Option<Option<NodeId>> {
+    /// Tells neighbours where to send frames that are for this node alone.
+    pub fn set_address(&mut self, address: Option<RadioAddress>) {
+        self.stack.set_address(address);
+    }
+
+    /// Writes the frame to transmit now. Returns the address that it goes to, `Some(None)` for all:
+    /// also one for a neighbour that told no address.
+    pub fn fill(&mut self, out: &mut Vec<u8>) -> Option<Option<RadioAddress>> {
         if !self.wants_radio() {
             return None;
         }
-        self.stack.at(self.clock.now(), &mut self.storage).fill(out).map(|t| t.to)
+        let filled = self.stack.at(self.clock.now(), &mut self.storage).fill(out)?;
+        Some(filled.to.and_then(|neighbor| self.stack.address_of(neighbor)))
     }
 
     /// Ends a transfer.
