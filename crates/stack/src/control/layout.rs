@@ -34,7 +34,16 @@ pub const LAYOUTS: &[Layout] = &[
             field(
                 u64("hello.digest", "Digest", "of the link states that it knows, see below").hex(),
             ),
-            field(u8("hello.asks", "Nodes asked", "how many follow").within(0, MAX_ASKED as u64)),
+            Part::Byte(&[
+                bits(
+                    "hello.newer",
+                    0xE0,
+                    "Newer versions",
+                    "how many versions the sender understands that are newer than this frame's",
+                ),
+                bits("hello.asks", 0x1F, "Nodes asked", "how many follow")
+                    .within(0, MAX_ASKED as u64),
+            ]),
             Part::Byte(&[
                 bits("hello.has_address", 0x80, "Has an address", "whether one follows the lists"),
                 bits("hello.late", 0x7F, "Nodes missed", "how many follow behind those")

@@ -46,6 +46,7 @@ impl Lone {
             digest: 0,
             asks: Vec::new(),
             late: late.to_vec(),
+            newer: 0,
             address: None,
         };
         let start = StartId(1);
