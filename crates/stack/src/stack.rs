@@ -311,6 +311,16 @@ impl Stack {
         self.control.link.set_address(address);
     }
 
+    /// Arranges that every tunnel scheme carries packets of `packet` bytes, as far as frames have
+    /// room for it.
+    pub fn make_room(&mut self, packet: usize) {
+        for engine in &mut self.engines {
+            if let AnyEngine::Tunnel(tunnel) = engine {
+                tunnel.make_room(self.mtu - frame::OVERHEAD, packet);
+            }
+        }
+    }
+
     /// Takes every start of another node for current, without a proof that it is there now. For
     /// frames that no node sent.
     pub fn trust_all(&mut self) {

@@ -2,7 +2,9 @@
 
 use crate::support::net::Segment;
 use crate::support::{Node, assert_fails, wait_until};
+use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::tunnel::RelayMode;
+use ncmesh_engines::REGISTRY;
 use ncmesh_node::api::types::TunnelChange;
 use ncmesh_node::tunnel::device::Device;
 use serde_json::json;
@@ -70,6 +72,33 @@ fn hosts_reach_each_other_in_both_versions_of_ip() {
     let shown = String::from_utf8(pair[0].call(&["status"]).stdout).unwrap();
     let by = "tunnel     ncmesh0 by braid (auto: carries most over the measured meshes): 10.44.0.1";
     assert!(shown.contains(by), "{shown}");
+}
+
+#[test]
+fn all_schemes_but_mc2_carry_the_packets_that_ipv6_demands() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    // The scheme that leaves least of a frame, with its defaults.
+    let pair = [1, 2].map(|id: u16| {
+        let config = tunnel(id, "scheme = \"core_nc\"", "");
+        let host = segment.host(id.into());
+        let mut node = Node::new(&dir.path().join(format!("n{id}")), host, id, &config);
+        node.start();
+        node
+    });
+    pair[0].wait_for_peers(&["n2"]);
+    pair[1].wait_for_peers(&["n1"]);
+    assert_eq!(pair[0].status().tunnel.unwrap().mtu, 1280);
+    // Headers of mc2 name paths and credits: IPv6 needs frames of 1,530 bytes there.
+    let schemes = REGISTRY.of(ServiceKind::Tunnel).filter(|entry| entry.name != "mc2");
+    for entry in schemes {
+        for node in &pair {
+            let changed = node.call(&["tunnel", entry.name]);
+            assert!(changed.status.success(), "{}: {changed:?}", entry.name);
+        }
+        // With the headers of IPv6 and ICMPv6 1,280 bytes, which nobody may fragment.
+        does(&segment, 1, "ping -6 -n -c 3 -i 0.2 -W 5 -M do -s 1232 fd44::2");
+    }
 }
 
 #[test]

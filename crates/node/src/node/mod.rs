@@ -144,7 +144,8 @@ impl Node {
     /// A setting that cannot be, or with which no file could be sent over this radio.
     pub fn new(config: &NodeConfig, parts: Parts) -> Result<Self, ConfigError> {
         let clock = Clock::start();
-        let stack = Stack::new(stack_config(config, &parts.start), REGISTRY, clock.now())?;
+        let mut stack = Stack::new(stack_config(config, &parts.start), REGISTRY, clock.now())?;
+        stack.make_room(tunnel::V6_MTU_MIN);
         let tunnel = Tunnel::new(config, &stack)?;
         let inboxes = parts.state.inboxes();
         let mut node = Self {
