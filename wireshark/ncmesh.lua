@@ -1,4 +1,4 @@
--- Wireshark dissector for ncmesh frames, version 1 (docs/reference/wire-format.md). How to load
+-- Wireshark dissector for ncmesh frames, version 2 (docs/reference/wire-format.md). How to load
 -- it: docs/guide/traces.md.
 --
 -- How bodies are laid out is in ncmesh_frames.lua, beside this file, which is generated from the
@@ -11,7 +11,7 @@
 local ETHERTYPE = 0x88B5
 local UDP_PORT = 7117
 local MARK = 0xC
-local VERSION = 1
+local VERSION = 2
 local HEADER_LEN = 23
 local TAG_LEN = 16
 local SHORTEST = HEADER_LEN + 2 + TAG_LEN

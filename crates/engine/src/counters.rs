@@ -60,7 +60,7 @@ impl From<OpenError> for DropReason {
     fn from(e: OpenError) -> Self {
         match e {
             OpenError::Foreign => Self::Foreign,
-            OpenError::Version => Self::Version,
+            OpenError::Version { .. } => Self::Version,
             OpenError::Unauthentic => Self::Unauthentic,
         }
     }

@@ -73,6 +73,12 @@ pub trait TunnelEngine: Engine {
     /// Returns the longest packet it carries where frame bodies have up to `mtu` bytes, bytes.
     fn longest(&self, mtu: usize) -> usize;
 
+    /// Arranges, as far as it can be, that packets of `packet` bytes fit into frames with bodies of
+    /// `mtu` bytes. A host calls it before the first packet.
+    fn make_room(&mut self, mtu: usize, packet: usize) {
+        let _ = (mtu, packet);
+    }
+
     /// Returns whether a packet for `to` would be taken now, if a path leads there and it is not
     /// too long.
     fn can_send(&self, to: NodeId) -> bool;

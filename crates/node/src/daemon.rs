@@ -255,26 +255,22 @@ impl<R: Radio> Loop<R> {
         }
     }
 
-    /// Handles the frame that was heard last.
-    fn handle_frame(&mut self, from: R::Address) {
-        if let Some(sender) = self.node.handle_datagram(&self.heard) {
-            self.radio.learn(sender, from);
-        }
-    }
-
-    async fn handle_radio(&mut self, event: RadioEvent<R::Address>) -> io::Result<()> {
+    async fn handle_radio(&mut self, event: RadioEvent) -> io::Result<()> {
         match event {
-            RadioEvent::Received { from } => {
+            RadioEvent::Received => {
                 // Whoever floods the radio costs little more than reading what he sends: what is
                 // done after each event is done once for all frames that have come.
-                self.handle_frame(from);
+                self.node.handle_datagram(&self.heard);
                 for _ in 1..BURST {
-                    let Some(from) = self.radio.try_receive(&mut self.heard) else { break };
-                    self.handle_frame(from);
+                    if !self.radio.try_receive(&mut self.heard) {
+                        break;
+                    }
+                    self.node.handle_datagram(&self.heard);
                 }
             }
             RadioEvent::Grant => {
                 self.requested = false;
+                self.node.set_address(self.radio.address());
                 match self.node.fill(&mut self.frame) {
                     Some(to) => {
                         // Requested first, so that the next frame takes part in the next backoff.

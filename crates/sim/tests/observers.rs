@@ -223,7 +223,7 @@ fn ids_without_a_node_are_written_as_numbers() {
     let mut lines = EventLines::new(out.clone(), s.config());
     let mut capture = Capture::new(io::sink(), s.config(), &CapturePoints::Senders).unwrap();
     for (to, written) in [(node_id(1), "r1"), (NodeId(0), "0"), (NodeId(700), "700")] {
-        let what = What::Sent { to: Some(to), frame: &[0xC1; 9] };
+        let what = What::Sent { to: Some(to), frame: &[0xC2; 9] };
         let event = Event { at: Instant::from_nanos(5), node: 0, what };
         lines.observe(&event).unwrap();
         capture.observe(&event).unwrap();

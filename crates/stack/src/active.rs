@@ -16,7 +16,7 @@ use ncmesh_engine::tunnel::{PacketError, Relaying};
 use ncmesh_engine::{
     AnyEngine, Context, Engine, FileEngine, Filled, Frame, StreamEngine, TunnelEngine, TxReport,
 };
-use ncmesh_wire::{FlowId, NodeId, Sealer, frame};
+use ncmesh_wire::{FlowId, NodeId, OpenError, Sealer, frame};
 
 /// The context of one slot, borrowing the stack's other parts.
 macro_rules! context {
@@ -245,7 +245,16 @@ impl Active<'_> {
 
         // What is cheap to check comes first. Nothing is kept of a frame before it is authentic: a
         // forged counter must not block genuine frames.
-        let sealed = frame::parse(datagram).map_err(|e| stack.counters.drop(e.into())).ok()?;
+        let sealed = match frame::parse(datagram) {
+            Ok(sealed) => sealed,
+            Err(e) => {
+                stack.counters.drop(e.into());
+                if let OpenError::Version { version, sender: Some(sender) } = e {
+                    stack.strangers.note(sender, version, now);
+                }
+                return None;
+            }
+        };
         let header = sealed.header;
         if header.sender == me && header.salt == stack.sealer.salt() {
             // Our own frame came back.

@@ -15,6 +15,7 @@ pub mod link;
 mod peers;
 pub mod route;
 mod stack;
+mod strangers;
 pub mod summary;
 mod transfers;
 mod usage;

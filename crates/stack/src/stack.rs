@@ -10,6 +10,7 @@
 use crate::config::{ConfigError, StackConfig};
 use crate::control::{self, Control};
 use crate::egress::Egress;
+use crate::strangers::Strangers;
 use crate::transfers::{self, Transfers};
 use ncmesh_engine::counters::Counters;
 use ncmesh_engine::file::TransferStatus;
@@ -21,7 +22,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{SharedStates, Topology};
 use ncmesh_engine::tunnel::{CodingStatus, FlowStatus};
 use ncmesh_engine::{AnyEngine, Event, Offer, StreamEngine, TunnelEngine};
-use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, frame};
+use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Sealer, ServiceId, Versions, frame};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -54,6 +55,7 @@ pub struct Stack {
     /// Buffer for opened frames.
     pub(crate) scratch: Vec<u8>,
     pub(crate) control: Control,
+    pub(crate) strangers: Strangers,
     pub(crate) registry: Registry,
     pub(crate) engines: Vec<AnyEngine>,
     pub(crate) transfers: Transfers,
@@ -98,6 +100,7 @@ impl Stack {
                 body,
                 now,
             ),
+            strangers: Strangers::default(),
             rngs: rngs.collect(),
             egress: Egress::new(slot::ENGINES + engines.len()),
             registry,
@@ -161,6 +164,31 @@ impl Stack {
     /// Returns the neighbours heard, with the share of their long frames that arrives here.
     pub fn inbound(&self) -> impl Iterator<Item = (NodeId, f64)> + '_ {
         self.control.link.inbound()
+    }
+
+    /// Returns the address of a neighbour's radio, as it told it itself in its last hello. Where a
+    /// frame came from does not matter: anybody can send on what he hears.
+    #[must_use]
+    pub fn address_of(&self, neighbor: NodeId) -> Option<RadioAddress> {
+        self.control.link.address_of(neighbor)
+    }
+
+    /// Returns the versions of the wire format that a neighbour understands, by its last hello.
+    #[must_use]
+    pub fn versions_of(&self, neighbor: NodeId) -> Option<Versions> {
+        self.control.link.versions_of(neighbor)
+    }
+
+    /// Returns the newest version that this node and all its neighbours understand.
+    #[must_use]
+    pub fn shared_version(&self) -> u8 {
+        self.control.link.shared_version()
+    }
+
+    /// Returns the nodes whose frames this one did not understand lately, with their versions.
+    /// Nothing proves who sent such frames.
+    pub fn strangers(&self) -> impl Iterator<Item = (NodeId, u8)> + '_ {
+        self.strangers.heard(self.now)
     }
 
     /// Returns this node's counters.
@@ -276,6 +304,21 @@ impl Stack {
     /// Keeps link states together with the other nodes that were given `states`.
     pub fn share_states(&mut self, states: SharedStates) {
         self.control.route.share_states(states);
+    }
+
+    /// Tells the neighbours this address of this node's radio from now on.
+    pub fn set_address(&mut self, address: Option<RadioAddress>) {
+        self.control.link.set_address(address);
+    }
+
+    /// Arranges that every tunnel scheme carries packets of `packet` bytes, as far as frames have
+    /// room for it.
+    pub fn make_room(&mut self, packet: usize) {
+        for engine in &mut self.engines {
+            if let AnyEngine::Tunnel(tunnel) = engine {
+                tunnel.make_room(self.mtu - frame::OVERHEAD, packet);
+            }
+        }
     }
 
     /// Takes every start of another node for current, without a proof that it is there now. For

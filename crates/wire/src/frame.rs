@@ -3,7 +3,7 @@
 //! ```text
 //!  0      1         3              19          23                       n-16      n
 //!  +------+---------+--------------+-----------+------------------------+---------+
-//!  | 0xC1 | sender  | salt         | counter   | sealed body            | tag     |
+//!  | 0xC2 | sender  | salt         | counter   | sealed body            | tag     |
 //!  +------+---------+--------------+-----------+------------------------+---------+
 //! ```
 //! The high half of the first byte marks an ncmesh frame; the low half is the version. The body
@@ -22,8 +22,29 @@ pub const OVERHEAD: usize = HEADER_LEN + 2 + TAG_LEN;
 
 /// The high half of the first byte of every frame.
 const MARK: u8 = 0xC0;
-/// The version of the frame format.
-const VERSION: u8 = 1;
+/// The version of the frames that this program sends and understands.
+const VERSION: u8 = 2;
+
+/// Versions of the wire format that a program understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// The oldest one, in which hellos are sent, so that all who share a version understand them.
+    pub oldest: u8,
+    /// The newest one.
+    pub newest: u8,
+}
+
+impl Versions {
+    /// The versions of this program.
+    pub const OWN: Self = Self { oldest: VERSION, newest: VERSION };
+
+    /// Returns the newest version that this program shares with all `others`; its oldest one if
+    /// there is none.
+    #[must_use]
+    pub fn shared(self, others: impl Iterator<Item = Self>) -> u8 {
+        others.fold(self.newest, |newest, other| newest.min(other.newest)).max(self.oldest)
+    }
+}
 
 /// A field of the clear header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +65,7 @@ pub const HEADER: [HeaderField; 4] = [
         offset: 0,
         len: 1,
         label: "mark and version",
-        doc: "`0xC1`: the high half `0xC` marks an ncmesh frame, the low half is the version",
+        doc: "`0xC2`: the high half `0xC` marks an ncmesh frame, the low half is the version",
     },
     HeaderField {
         offset: 1,
@@ -95,8 +116,13 @@ pub enum OpenError {
     #[error("not an ncmesh frame")]
     Foreign,
     /// The frame has a version that this program does not support.
-    #[error("an ncmesh frame of another version")]
-    Version,
+    #[error("an ncmesh frame of version {version}")]
+    Version {
+        /// The version.
+        version: u8,
+        /// Who says that he sent it. All versions have the sender behind the first byte.
+        sender: Option<NodeId>,
+    },
     /// The frame is not sealed with the network's key, or was changed in transit.
     #[error("not sealed with this network's key")]
     Unauthentic,
@@ -126,8 +152,9 @@ pub fn parse(datagram: &[u8]) -> Result<SealedFrame<'_>, OpenError> {
     if mark & 0xF0 != MARK {
         return Err(OpenError::Foreign);
     }
-    if mark & 0x0F != VERSION {
-        return Err(OpenError::Version);
+    let version = mark & 0x0F;
+    if version != VERSION {
+        return Err(OpenError::Version { version, sender: r.node().ok() });
     }
     if datagram.len() < OVERHEAD {
         return Err(OpenError::Foreign);
@@ -172,12 +199,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn nodes_share_the_newest_version_that_all_understand() {
+        let versions = |oldest, newest| Versions { oldest, newest };
+        let shared = |others: &[Versions]| versions(2, 4).shared(others.iter().copied());
+        assert_eq!(shared(&[]), 4);
+        assert_eq!(shared(&[versions(3, 5), versions(2, 4)]), 4);
+        assert_eq!(shared(&[versions(3, 5), versions(2, 3)]), 3);
+        // It cannot say more to those with whom it shares none.
+        assert_eq!(shared(&[versions(1, 1)]), 2);
+    }
+
+    #[test]
     fn fields_of_the_header_are_where_their_description_says() {
         let header = Header { sender: NodeId(0x0203), salt: Salt([4; 16]), counter: 0x0506_0708 };
         let mut head = [0; HEADER_LEN];
         header.write(&mut head);
         let written = HEADER.map(|field| head[field.offset..field.offset + field.len].to_vec());
-        assert_eq!(written, [vec![0xC1], vec![2, 3], vec![4; 16], vec![5, 6, 7, 8]]);
+        assert_eq!(written, [vec![0xC2], vec![2, 3], vec![4; 16], vec![5, 6, 7, 8]]);
         let ends = HEADER.map(|field| field.offset + field.len);
         let begins = HEADER.map(|field| field.offset);
         assert_eq!((begins[0], &begins[1..], ends[3]), (0, &ends[..3], HEADER_LEN));

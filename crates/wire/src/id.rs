@@ -23,6 +23,11 @@ pub struct FlowId {
     pub serial: u32,
 }
 
+/// Address of a radio among those that can hear it: the IPv4 address that it sends from, or its
+/// number at the channel emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RadioAddress(pub [u8; 4]);
+
 /// Random number of 128 bits that a node draws at each start. No two starts have the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Salt(pub [u8; 16]);

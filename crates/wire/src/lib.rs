@@ -13,7 +13,7 @@ mod replay;
 mod seal;
 
 pub use cursor::{Reader, Truncated, Writer};
-pub use frame::{Header, OpenError, Opened, SealedFrame};
-pub use id::{FlowId, NodeId, Salt, ServiceId, StartId};
+pub use frame::{Header, OpenError, Opened, SealedFrame, Versions};
+pub use id::{FlowId, NodeId, RadioAddress, Salt, ServiceId, StartId};
 pub use replay::ReplayWindow;
 pub use seal::{Cipher, Key, KeyError, Sealer};

@@ -34,7 +34,7 @@ fn golden_frame() {
     let frame = sealed(&mut Sealer::new(cipher.clone(), NodeId(258), salt), b"ncmesh");
     assert_eq!(
         hex(&frame),
-        "c10102000102030405060708090a0b0c0d0e0f0000000104c8b749a400c7d38885f7b7733f86c87a44423a6bea31c3",
+        "c20102000102030405060708090a0b0c0d0e0f0000000104c8b749a400c7d3e5566e4d048671f81c793f48eb8cec4a",
     );
     let next = cipher.next_salt(NodeId(258), salt).to_string();
     assert_eq!(next, "ac8f5de078e62836cb5edea47d7ca1ac");
@@ -95,12 +95,17 @@ fn foreign_versions_are_told_apart_from_noise() {
     let mut frame = sealed(&mut sealer(), b"x");
     let cipher = Cipher::new(&key(1));
     let mut scratch = Vec::new();
-    frame[0] = 0xC2;
-    assert_eq!(cipher.open(&frame, &mut scratch).unwrap_err(), OpenError::Version);
+    for version in [1, 3] {
+        frame[0] = 0xC0 | version;
+        let other = OpenError::Version { version, sender: Some(NodeId(5)) };
+        assert_eq!(cipher.open(&frame, &mut scratch).unwrap_err(), other);
+        let short = OpenError::Version { version, sender: None };
+        assert_eq!(cipher.open(&frame[..2], &mut scratch).unwrap_err(), short);
+    }
     frame[0] = 0x45;
     assert_eq!(cipher.open(&frame, &mut scratch).unwrap_err(), OpenError::Foreign);
     assert_eq!(cipher.open(&[], &mut scratch).unwrap_err(), OpenError::Foreign);
-    assert_eq!(cipher.open(&[0xC1; 20], &mut scratch).unwrap_err(), OpenError::Foreign);
+    assert_eq!(cipher.open(&[0xC2; 20], &mut scratch).unwrap_err(), OpenError::Foreign);
 }
 
 #[test]

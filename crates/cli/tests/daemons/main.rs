@@ -5,6 +5,7 @@ mod alone;
 mod interface;
 mod limits;
 mod refused;
+mod relayed;
 mod soak;
 mod support;
 mod transfer;

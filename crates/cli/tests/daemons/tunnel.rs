@@ -2,11 +2,13 @@
 
 use crate::support::net::Segment;
 use crate::support::{Node, assert_fails, wait_until};
+use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::tunnel::RelayMode;
+use ncmesh_engines::REGISTRY;
 use ncmesh_node::api::types::TunnelChange;
 use ncmesh_node::tunnel::device::Device;
 use serde_json::json;
-use std::process::{Command, Output};
+use std::process::Command;
 
 /// Returns `[tunnel]` of node `id` of two, with `routes` besides the one to the other node.
 fn tunnel(id: u16, more: &str, routes: &str) -> String {
@@ -33,14 +35,9 @@ fn pair(segment: &Segment, dir: &std::path::Path, routes: &str) -> [Node; 2] {
     pair
 }
 
-fn inside(segment: &Segment, host: usize, command: &str) -> Output {
-    let words = ["netns", "exec", segment.host(host)].into_iter().chain(command.split(' '));
-    Command::new("ip").args(words).output().unwrap()
-}
-
 #[track_caller]
 fn does(segment: &Segment, host: usize, command: &str) {
-    let output = inside(segment, host, command);
+    let output = segment.run(host, command);
     let said = [output.stdout, output.stderr].concat();
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&said));
 }
@@ -48,7 +45,7 @@ fn does(segment: &Segment, host: usize, command: &str) {
 /// Returns the output of a ping that fails.
 #[track_caller]
 fn ping_fails(segment: &Segment, host: usize, more: &str) -> String {
-    let output = inside(segment, host, &format!("ping -n -c 2 -i 0.2 -W 2 {more}"));
+    let output = segment.run(host, &format!("ping -n -c 2 -i 0.2 -W 2 {more}"));
     assert!(!output.status.success(), "{more} got through");
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
@@ -123,6 +120,33 @@ fn hosts_reach_what_other_nodes_announce() {
     wait_until("the other forgets the network", || {
         pair[1].status().tunnel.unwrap().routes.len() == 2
     });
+}
+
+#[test]
+fn all_schemes_but_mc2_carry_the_packets_that_ipv6_demands() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    // The scheme that leaves least of a frame, with its defaults.
+    let pair = [1, 2].map(|id: u16| {
+        let config = tunnel(id, "scheme = \"core_nc\"", "");
+        let host = segment.host(id.into());
+        let mut node = Node::new(&dir.path().join(format!("n{id}")), host, id, &config);
+        node.start();
+        node
+    });
+    pair[0].wait_for_peers(&["n2"]);
+    pair[1].wait_for_peers(&["n1"]);
+    assert_eq!(pair[0].status().tunnel.unwrap().mtu, 1280);
+    // Headers of mc2 name paths and credits: IPv6 needs frames of 1,530 bytes there.
+    let schemes = REGISTRY.of(ServiceKind::Tunnel).filter(|entry| entry.name != "mc2");
+    for entry in schemes {
+        for node in &pair {
+            let changed = node.call(&["tunnel", entry.name]);
+            assert!(changed.status.success(), "{}: {changed:?}", entry.name);
+        }
+        // With the headers of IPv6 and ICMPv6 1,280 bytes, which nobody may fragment.
+        does(&segment, 1, "ping -6 -n -c 3 -i 0.2 -W 5 -M do -s 1232 fd44::2");
+    }
 }
 
 #[test]
@@ -247,7 +271,7 @@ fn a_device_that_is_removed_ends_the_daemon_with_a_word() {
     node.start();
     does(&segment, 1, "ip link show ncmesh0");
     assert_eq!(node.stop(), 0);
-    let gone = inside(&segment, 1, "ip link show ncmesh0");
+    let gone = segment.run(1, "ip link show ncmesh0");
     assert!(!gone.status.success(), "the device goes with the daemon");
 }
 

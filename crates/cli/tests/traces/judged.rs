@@ -178,7 +178,7 @@ fn noise(rng: &mut impl RngCore) -> Vec<u8> {
     let mut out = vec![0; below(rng, 300)];
     rng.fill_bytes(&mut out);
     if let Some(first) = out.first_mut() {
-        *first = [0xC1, 0xC0 | *first, *first][below(rng, 3)];
+        *first = [0xC2, 0xC0 | *first, *first][below(rng, 3)];
     }
     out
 }
@@ -190,7 +190,7 @@ fn verdict(datagram: &[u8]) -> &'static str {
         return "foreign";
     }
     let opened = match Cipher::Null.open(datagram, &mut scratch) {
-        Err(OpenError::Version) => return "foreign_version",
+        Err(OpenError::Version { .. }) => return "foreign_version",
         Err(_) => return "malformed",
         Ok(_) if datagram[datagram.len() - frame::TAG_LEN..].iter().any(|byte| *byte != 0) => {
             return "sealed";

@@ -19,6 +19,12 @@ pub struct Status {
     pub name: String,
     /// Number of this start of the node (epoch).
     pub epoch: u64,
+    /// Newest version of the wire format that this node and all its neighbours understand.
+    pub wire_version: u8,
+    /// Nodes whose frames are of a version that this node does not understand, with that version.
+    /// Nothing proves who sent such frames.
+    #[serde(default)]
+    pub strangers: BTreeMap<u16, u8>,
     /// Ids that two nodes use, this node's own among them, as was noticed in the last minutes.
     #[serde(default)]
     pub duplicates: Vec<u16>,
@@ -353,6 +359,9 @@ pub struct Peer {
     pub hops: Option<usize>,
     /// Name of the first hop of that path.
     pub next_hop: Option<String>,
+    /// Oldest and newest version of the wire format that a neighbour understands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire_versions: Option<[u8; 2]>,
     /// Seconds since a frame of the peer was heard directly.
     pub last_heard_s: Option<f64>,
 }

@@ -36,7 +36,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::files::Files;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
-use ncmesh_wire::{Cipher, FlowId, NodeId, Salt};
+use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt};
 pub(crate) use reload::refused;
 use saving::Savers;
 pub use send::Receivers;
@@ -143,7 +143,8 @@ impl Node {
     /// A setting that cannot be, or with which no file could be sent over this radio.
     pub fn new(config: &NodeConfig, parts: Parts) -> Result<Self, ConfigError> {
         let clock = Clock::start();
-        let stack = Stack::new(stack_config(config, &parts.start), REGISTRY, clock.now())?;
+        let mut stack = Stack::new(stack_config(config, &parts.start), REGISTRY, clock.now())?;
+        stack.make_room(tunnel::V6_MTU_MIN);
         let tunnel = Tunnel::new(config, &stack)?;
         let inboxes = parts.state.inboxes();
         let mut node = Self {
@@ -239,12 +240,19 @@ impl Node {
         self.stack.offer(self.clock.now()).is_some()
     }
 
-    /// Writes the frame to transmit now; says to whom (`Some(None)`: to all).
-    pub fn fill(&mut self, out: &mut Vec<u8>) -> Option<Option<NodeId>> {
+    /// Tells neighbours where to send frames that are for this node alone.
+    pub fn set_address(&mut self, address: Option<RadioAddress>) {
+        self.stack.set_address(address);
+    }
+
+    /// Writes the frame to transmit now. Returns the address that it goes to, `Some(None)` for all:
+    /// also one for a neighbour that told no address.
+    pub fn fill(&mut self, out: &mut Vec<u8>) -> Option<Option<RadioAddress>> {
         if !self.wants_radio() {
             return None;
         }
-        self.stack.at(self.clock.now(), &mut self.storage).fill(out).map(|t| t.to)
+        let filled = self.stack.at(self.clock.now(), &mut self.storage).fill(out)?;
+        Some(filled.to.and_then(|neighbor| self.stack.address_of(neighbor)))
     }
 
     /// Ends a transfer.

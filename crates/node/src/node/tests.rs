@@ -309,3 +309,22 @@ fn a_token_must_be_there_and_long() {
     let error = NodeConfig::parse(&file, text).unwrap_err().to_string();
     assert!(error.contains("node.toml:8") && error.contains("listen: allowed"), "{error}");
 }
+
+#[tokio::test]
+async fn who_speaks_another_version_is_named_with_what_to_do() {
+    let (mut node, _calls, _dir) = node();
+    assert_eq!((node.status().wire_version, node.status().strangers.len()), (2, 0));
+    // Of a frame of another version only the version and the sender can be read.
+    for (version, sender) in [(1, 7), (3, 8)] {
+        assert_eq!(node.handle_datagram(&[0xC0 | version, 0, sender, 0xFF]), None);
+    }
+    assert_eq!(node.status().strangers, BTreeMap::from([(7, 1), (8, 3)]));
+    let hints = node.status().hints;
+    for hint in [
+        "node 7 sends frames of version 1, and this node understands 2; run a newer ncmesh there",
+        "node 8 sends frames of version 3, and this node understands 2; run a newer ncmesh here",
+    ] {
+        assert!(hints.iter().any(|told| told == hint), "{hints:?}");
+    }
+    assert_eq!(node.status().drops["version"], 2);
+}

@@ -12,7 +12,7 @@ use ncmesh_stack::{ConfigError, Stack};
 use ncmesh_wire::NodeId;
 
 /// The least MTU of IPv6, bytes (RFC 8200, 5).
-const V6_MTU_MIN: usize = 1280;
+pub(super) const V6_MTU_MIN: usize = 1280;
 
 /// Gateway of a node, and what it was made of.
 pub(super) struct Tunnel {

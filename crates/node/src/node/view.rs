@@ -12,7 +12,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{Metric, Paths};
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::control;
-use ncmesh_wire::{NodeId, ServiceId};
+use ncmesh_wire::{NodeId, ServiceId, Versions};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +28,8 @@ impl Node {
             id: self.id().0,
             name: self.stack.name().into(),
             epoch: self.stack.epoch(),
+            wire_version: self.stack.shared_version(),
+            strangers: self.stack.strangers().map(|(id, version)| (id.0, version)).collect(),
             duplicates: self.stack.duplicates().map(|id| id.0).collect(),
             uptime_s: self.clock.now().as_secs_f64(),
             radio: self.radio.clone(),
@@ -69,11 +71,16 @@ impl Node {
                 format!("two nodes use id {id}; give each node its own [node] id")
             });
         }
-        let versions = dropped(DropReason::Version);
-        if versions > 0 {
+        for (id, version) in self.stack.strangers() {
+            let Versions { oldest, newest } = Versions::OWN;
+            let own = match oldest {
+                oldest if oldest == newest => newest.to_string(),
+                _ => format!("{oldest} to {newest}"),
+            };
+            let older = if version < oldest { "there" } else { "here" };
             hints.push(format!(
-                "{versions} frames were of another version of ncmesh; run the same version on all \
-                 nodes"
+                "node {id} sends frames of version {version}, and this node understands {own}; \
+                 run a newer ncmesh {older}"
             ));
         }
         let waiting = self.files.waiting().chain(self.storage.unread());
@@ -118,6 +125,10 @@ impl Node {
             etx: paths.etx(node),
             hops: paths.reaches(node).then_some(path.len()),
             next_hop: path.first().map(|next| self.name_of(*next)),
+            wire_versions: self
+                .stack
+                .versions_of(node)
+                .map(|Versions { oldest, newest }| [oldest, newest]),
             last_heard_s: self.last_heard.get(&node).map(|at| now.since(*at).as_secs_f64()),
         }
     }

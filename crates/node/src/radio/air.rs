@@ -6,15 +6,12 @@ use crate::etherd::client::{EtherClient, EtherClientError, EtherEvent};
 use crate::etherd::datagram::{Access, Outcome};
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::{TxReport, TxResult};
-use ncmesh_wire::NodeId;
-use std::collections::HashMap;
+use ncmesh_wire::RadioAddress;
 use std::io;
 
 /// Radio of the channel emulator.
 pub struct AirRadio {
     client: EtherClient,
-    /// Radio index of each node heard.
-    indices: HashMap<NodeId, u32>,
 }
 
 impl AirRadio {
@@ -24,13 +21,11 @@ impl AirRadio {
     /// [`EtherClientError`]: there is no emulator, or it refuses this radio.
     pub async fn attach(config: &AirConfig) -> Result<Self, EtherClientError> {
         let client = EtherClient::attach(config.ether, config.token, config.index).await?;
-        Ok(Self { client, indices: HashMap::new() })
+        Ok(Self { client })
     }
 }
 
 impl Radio for AirRadio {
-    type Address = u32;
-
     fn describe(&self) -> String {
         format!("air, radio {} of {}", self.client.radio(), self.client.radios())
     }
@@ -39,17 +34,17 @@ impl Radio for AirRadio {
         Vec::new()
     }
 
-    fn learn(&mut self, node: NodeId, address: u32) {
-        self.indices.insert(node, address);
+    fn address(&self) -> Option<RadioAddress> {
+        Some(RadioAddress(self.client.radio().to_be_bytes()))
     }
 
     async fn request(&mut self) -> io::Result<()> {
         self.client.request().await.map_err(io::Error::other)
     }
 
-    async fn transmit(&mut self, frame: &[u8], to: Option<NodeId>) -> io::Result<()> {
-        let index = to.and_then(|node| self.indices.get(&node));
-        let access = index.map_or(Access::Broadcast, |index| Access::Unicast(*index));
+    async fn transmit(&mut self, frame: &[u8], to: Option<RadioAddress>) -> io::Result<()> {
+        let unicast = |RadioAddress(index)| Access::Unicast(u32::from_be_bytes(index));
+        let access = to.map_or(Access::Broadcast, unicast);
         self.client.answer(access, frame).await.map_err(io::Error::other)
     }
 
@@ -57,12 +52,12 @@ impl Radio for AirRadio {
         self.client.decline().await.map_err(io::Error::other)
     }
 
-    async fn event(&mut self, buffer: &mut Vec<u8>) -> io::Result<RadioEvent<u32>> {
+    async fn event(&mut self, buffer: &mut Vec<u8>) -> io::Result<RadioEvent> {
         Ok(match self.client.event().await.map_err(io::Error::other)? {
             EtherEvent::Grant => RadioEvent::Grant,
-            EtherEvent::Received { from, bytes } => {
+            EtherEvent::Received { bytes, .. } => {
                 *buffer = bytes;
-                RadioEvent::Received { from }
+                RadioEvent::Received
             }
             EtherEvent::Report { outcome, airtime_ns, .. } => RadioEvent::Report(TxReport {
                 result: match outcome {

@@ -5,30 +5,27 @@
 //! [`transmit`](Radio::transmit), a frame made at that moment, or with [`decline`](Radio::decline).
 //! The outcome follows as [`RadioEvent::Report`]. At most one frame therefore waits in a radio.
 
-mod addresses;
 pub mod air;
 mod interface;
 mod mesh80211;
 mod pacing;
+mod sockets;
 pub mod udp;
 mod watch;
 
 use crate::config::Rate;
 use ncmesh_engine::TxReport;
-use ncmesh_wire::NodeId;
+use ncmesh_wire::RadioAddress;
 use std::future::Future;
 use std::io;
 
 /// Event of a radio.
 #[derive(Clone, Debug, PartialEq)]
-pub enum RadioEvent<A> {
+pub enum RadioEvent {
     /// The medium is free: transmit or decline.
     Grant,
     /// A frame was heard and is in the buffer.
-    Received {
-        /// Address of its sender, as far as the radio knows it.
-        from: A,
-    },
+    Received,
     /// The last frame was sent or given up.
     Report(TxReport),
     /// What [`hints`](Radio::hints) returns has changed.
@@ -37,17 +34,14 @@ pub enum RadioEvent<A> {
 
 /// Radio of a node. After any error it cannot be used any more.
 pub trait Radio {
-    /// Address by which the radio tells its neighbours apart.
-    type Address: Copy;
-
     /// Returns a description for people, for instance `udp on wlan0, port 7117`.
     fn describe(&self) -> String;
 
     /// Returns what keeps the radio from sending, or slows it down, and what to do about it.
     fn hints(&self) -> Vec<String>;
 
-    /// Notes that an authenticated frame of `node` came from `address`.
-    fn learn(&mut self, node: NodeId, address: Self::Address);
+    /// Returns the address that frames for this node alone are to be sent to, if it can be told.
+    fn address(&self) -> Option<RadioAddress>;
 
     /// Sends at this rate at most from now on; as the driver takes frames if absent. A radio
     /// without a limit of its own ignores it.
@@ -62,26 +56,23 @@ pub trait Radio {
     fn request(&mut self) -> impl Future<Output = io::Result<()>>;
 
     /// Answers a grant with `frame`: broadcast if `to` is `None`, otherwise with the MAC's
-    /// acknowledgment to one neighbour.
+    /// acknowledgment to the neighbour with that address.
     fn transmit(
         &mut self,
         frame: &[u8],
-        to: Option<NodeId>,
+        to: Option<RadioAddress>,
     ) -> impl Future<Output = io::Result<()>>;
 
     /// Answers a grant without a frame.
     fn decline(&mut self) -> impl Future<Output = io::Result<()>>;
 
-    /// Takes a frame that has come already. It replaces the contents of `buffer`. Returns the
-    /// address that it came from, or `None` if the radio knows of no frame.
-    fn try_receive(&mut self, buffer: &mut Vec<u8>) -> Option<Self::Address> {
+    /// Takes a frame that has come already. It replaces the contents of `buffer`. Returns whether
+    /// there was one.
+    fn try_receive(&mut self, buffer: &mut Vec<u8>) -> bool {
         let _ = buffer;
-        None
+        false
     }
 
     /// Waits for the next event. A received frame replaces the contents of `buffer`. Cancel-safe.
-    fn event(
-        &mut self,
-        buffer: &mut Vec<u8>,
-    ) -> impl Future<Output = io::Result<RadioEvent<Self::Address>>>;
+    fn event(&mut self, buffer: &mut Vec<u8>) -> impl Future<Output = io::Result<RadioEvent>>;
 }

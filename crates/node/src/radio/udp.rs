@@ -6,46 +6,40 @@
 //! frame as soon as they have it give no such back-pressure; then the rate limit alone holds frames
 //! back.
 //!
-//! Unicast frames go to the address that their receiver was last heard from, if the kernel knows
+//! Unicast frames go to the address that their receiver tells in its hellos, if the kernel knows
 //! its hardware address. Otherwise they go out as broadcasts, and the kernel is made to ask for the
 //! address: a frame that waits for an answer to ARP would hold back all frames behind it for up to
 //! three seconds. A socket of their own makes sure of that.
 //!
+//! What this node tells is the address that the kernel puts into its broadcasts. Where a frame came
+//! from means nothing, because anybody can send on what he hears. A node behind a translation of
+//! addresses tells one that nobody can resolve, so frames for it stay broadcasts.
+//!
 //! What the interface can do is watched by rtnetlink. While it cannot send, nothing is asked of the
 //! node, and nothing is lost. Only IPv4 is used, because IPv6 has no broadcast.
 
-use super::addresses::Addresses;
 use super::interface::Trouble;
 use super::mesh80211;
 use super::pacing::{BackPressure, Cost, DEFAULT_RATE, Pacing, limits};
+use super::sockets::{Sockets, WIRE_OVERHEAD, source};
 use super::watch::Watch;
 use super::{Radio, RadioEvent};
 use crate::alarm::Alarm;
 use crate::config::{Rate, UdpConfig};
 use ncmesh_engine::{TxReport, TxResult};
-use ncmesh_wire::NodeId;
+use ncmesh_wire::RadioAddress;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::future::pending;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket as StdSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::{Duration, Instant};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-/// Length of the Ethernet (14), IPv4 (20) and UDP (8) headers around a frame, bytes.
-const WIRE_OVERHEAD: usize = 42;
 /// Length of the IPv4 and UDP headers, which count towards the interface's MTU, bytes.
 const IP_OVERHEAD: usize = 28;
-/// Size of the kernel's buffer for frames heard while the loop is busy, bytes.
-const RECEIVE_BUFFER: usize = 4 << 20;
-/// Frames that the kernel's send buffer has room for. It wakes the sender when less than half of it
-/// is in use.
-const SEND_BUFFER_FRAMES: usize = 4;
-/// Memory of a buffer of the kernel around a frame, bytes, and the sizes that buffers have.
-const BUFFER_OVERHEAD: usize = 512;
-const BUFFER_GRAIN: usize = 2048;
 /// Pause after the sockets could not be opened.
 const REBIND_PAUSE: Duration = Duration::from_secs(1);
 /// Least time between two questions for the hardware address of a neighbour.
@@ -115,9 +109,10 @@ pub struct UdpRadio {
     watch: Watch,
     /// The sockets, once the interface was able to send, and the index of that interface.
     sockets: Option<(Sockets, u32)>,
-    addresses: Addresses<Ipv4Addr>,
-    /// When the kernel was last made to ask for the hardware address of a neighbour.
-    asked_at: BTreeMap<NodeId, Instant>,
+    /// Address that the kernel sends broadcasts from.
+    source: Option<Ipv4Addr>,
+    /// When the kernel was made to ask for the hardware addresses of neighbours, for `ASK_PAUSE`.
+    asked_at: BTreeMap<Ipv4Addr, Instant>,
     pacing: Pacing,
     alarm: Alarm,
     /// Whether the daemon waits for a grant.
@@ -131,15 +126,6 @@ pub struct UdpRadio {
     hints: Vec<String>,
     /// Whether the kernel refuses frames, which is logged once.
     refused: bool,
-}
-
-/// Sockets bound to the interface.
-#[derive(Debug)]
-struct Sockets {
-    /// Sends broadcasts and receives everything.
-    main: UdpSocket,
-    /// Sends unicasts, from another port: what waits here holds back nothing.
-    unicast: StdSocket,
 }
 
 /// Where a frame goes.
@@ -172,7 +158,7 @@ impl UdpRadio {
             config: config.clone(),
             watch,
             sockets: None,
-            addresses: Addresses::new(),
+            source: None,
             asked_at: BTreeMap::new(),
             requested: false,
             sending: None,
@@ -210,7 +196,14 @@ impl UdpRadio {
             && self.trouble().is_none()
             && !self.is_bound()
         {
-            self.sockets = Some((open_sockets(&self.config)?, index));
+            let UdpConfig { interface, port, .. } = &self.config;
+            let sockets = Sockets::open(&self.config).map_err(|e| match e.kind() {
+                io::ErrorKind::AddrInUse => {
+                    UdpError::PortInUse { port: *port, interface: interface.clone() }
+                }
+                _ => UdpError::Io(interface.clone(), e),
+            })?;
+            self.sockets = Some((sockets, index));
             self.pressure = BackPressure::new(self.config.rate.is_none(), Instant::now());
         }
         Ok(())
@@ -219,6 +212,7 @@ impl UdpRadio {
     /// Does what a change of the interface asks for. Returns whether the hints changed.
     fn handle_change(&mut self) -> bool {
         self.is_dirty = false;
+        self.source = self.everyone().and_then(|everyone| source(&self.config, everyone).ok());
         let name = &self.config.interface;
         let trouble = self.trouble().map(|trouble| trouble.text(name));
         let problem = trouble.or_else(|| self.bind().err().map(|e| e.to_string()));
@@ -234,8 +228,7 @@ impl UdpRadio {
             tracing::warn!("{hint}");
         }
         if self.trouble().is_none() {
-            let address = self.watch.interface().address();
-            let address = address.map_or("?".into(), |address| address.own.to_string());
+            let address = self.source.map_or("?".into(), |address| address.to_string());
             tracing::info!("{} can send, from {address}", self.config.interface);
         }
         self.hints = hints;
@@ -295,7 +288,7 @@ impl UdpRadio {
     }
 
     /// Sends the waiting frame. Returns `None` while the kernel does not accept it.
-    fn try_send(&mut self) -> Option<RadioEvent<SocketAddr>> {
+    fn try_send(&mut self) -> Option<RadioEvent> {
         let (frame, to) = self.sending.as_ref()?;
         let (sockets, _) = self.sockets.as_ref()?;
         let port = self.config.port;
@@ -344,16 +337,16 @@ impl UdpRadio {
         }
     }
 
-    /// Returns where a frame for `node` goes. Makes the kernel ask for a hardware address that it
-    /// does not know.
-    fn destination(&mut self, node: NodeId) -> Destination {
-        let Some(address) = self.addresses.get(node) else { return Destination::Everyone };
+    /// Returns where a frame for a neighbour goes. Makes the kernel ask for a hardware address that
+    /// it does not know.
+    fn destination(&mut self, address: Ipv4Addr) -> Destination {
         if self.watch.interface().is_resolved(address) {
             return Destination::One(address);
         }
         let now = Instant::now();
-        if self.asked_at.get(&node).is_none_or(|at| now - *at >= ASK_PAUSE) {
-            self.asked_at.insert(node, now);
+        self.asked_at.retain(|_, at| now - *at < ASK_PAUSE);
+        if let Entry::Vacant(entry) = self.asked_at.entry(address) {
+            entry.insert(now);
             if let Some((sockets, _)) = &self.sockets {
                 // If this is not sent, the next frame asks again after the pause.
                 let _ = sockets.unicast.send_to(&[], (address, DISCARD_PORT));
@@ -369,8 +362,6 @@ impl UdpRadio {
 }
 
 impl Radio for UdpRadio {
-    type Address = SocketAddr;
-
     fn describe(&self) -> String {
         format!("udp on {}, port {}", self.config.interface, self.config.port)
     }
@@ -384,10 +375,8 @@ impl Radio for UdpRadio {
         (self.pacing, self.pressure) = limits(rate, Instant::now());
     }
 
-    fn learn(&mut self, node: NodeId, address: SocketAddr) {
-        if let IpAddr::V4(address) = address.ip() {
-            self.addresses.learn(node, address, Instant::now());
-        }
+    fn address(&self) -> Option<RadioAddress> {
+        self.source.map(|address| RadioAddress(address.octets()))
     }
 
     async fn request(&mut self) -> io::Result<()> {
@@ -395,8 +384,9 @@ impl Radio for UdpRadio {
         Ok(())
     }
 
-    async fn transmit(&mut self, frame: &[u8], to: Option<NodeId>) -> io::Result<()> {
-        let to = to.map_or(Destination::Everyone, |node| self.destination(node));
+    async fn transmit(&mut self, frame: &[u8], to: Option<RadioAddress>) -> io::Result<()> {
+        let one = |RadioAddress(address)| self.destination(Ipv4Addr::from(address));
+        let to = to.map_or(Destination::Everyone, one);
         self.sending = Some((frame.to_vec(), to));
         Ok(())
     }
@@ -405,19 +395,19 @@ impl Radio for UdpRadio {
         Ok(())
     }
 
-    fn try_receive(&mut self, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+    fn try_receive(&mut self, buffer: &mut Vec<u8>) -> bool {
         buffer.resize(self.config.mtu + 1, 0);
-        let (sockets, _) = self.sockets.as_ref()?;
-        loop {
-            let (length, from) = sockets.main.try_recv_from(buffer).ok()?;
+        let Some((sockets, _)) = &self.sockets else { return false };
+        while let Ok((length, from)) = sockets.main.try_recv_from(buffer) {
             if !self.is_own(from) {
                 buffer.truncate(length);
-                return Some(from);
+                return true;
             }
         }
+        false
     }
 
-    async fn event(&mut self, buffer: &mut Vec<u8>) -> io::Result<RadioEvent<SocketAddr>> {
+    async fn event(&mut self, buffer: &mut Vec<u8>) -> io::Result<RadioEvent> {
         // One byte more than the largest frame, so that longer frames are recognised and dropped.
         buffer.resize(self.config.mtu + 1, 0);
         loop {
@@ -459,7 +449,7 @@ impl Radio for UdpRadio {
                     // The error is an ICMP answer to an earlier frame. Nothing was heard.
                     if let Ok((length, from)) = heard && !self.is_own(from) {
                         buffer.truncate(length);
-                        return Ok(RadioEvent::Received { from });
+                        return Ok(RadioEvent::Received);
                     }
                 }
                 () = self.alarm.wait_until(due) => {
@@ -512,39 +502,6 @@ fn check_mtu(config: &UdpConfig, mtu: usize) -> Result<(), UdpError> {
     Ok(())
 }
 
-fn open_sockets(config: &UdpConfig) -> Result<Sockets, UdpError> {
-    let name = &config.interface;
-    let failed = |e: io::Error| match e.kind() {
-        io::ErrorKind::AddrInUse => {
-            UdpError::PortInUse { port: config.port, interface: name.clone() }
-        }
-        _ => UdpError::Io(name.clone(), e),
-    };
-    let main = bound_socket(config, config.port).map_err(failed)?;
-    main.set_broadcast(true).map_err(failed)?;
-    main.set_recv_buffer_size(RECEIVE_BUFFER).map_err(failed)?;
-    let main = UdpSocket::from_std(main.into()).map_err(failed)?;
-    let unicast = bound_socket(config, 0).map_err(failed)?.into();
-    Ok(Sockets { main, unicast })
-}
-
-/// Returns a socket on the interface, with room for a few frames to send.
-fn bound_socket(config: &UdpConfig, port: u16) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_nonblocking(true)?;
-    // The kernel counts whole buffers, and doubles what it is asked for.
-    let frame = (config.mtu + WIRE_OVERHEAD + BUFFER_OVERHEAD).next_multiple_of(BUFFER_GRAIN);
-    socket.set_send_buffer_size(SEND_BUFFER_FRAMES * frame / 2)?;
-    if let Err(e) = socket.bind_device(Some(config.interface.as_bytes())) {
-        tracing::warn!(
-            "frames of other interfaces are heard too: cannot bind to {}: {e}",
-            config.interface
-        );
-    }
-    socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).into())?;
-    Ok(socket)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -559,18 +516,15 @@ mod tests {
             mtu: 1472,
         };
         let mut radio = UdpRadio::open(&config).unwrap();
-        let (node, neighbor) = (NodeId(7), Ipv4Addr::new(127, 0, 0, 7));
-        radio.transmit(b"frame", Some(node)).await.unwrap();
-        assert_eq!(radio.sending, Some((b"frame".to_vec(), Destination::Everyone)));
-
+        let neighbor = Ipv4Addr::new(127, 0, 0, 7);
+        let to = Some(RadioAddress(neighbor.octets()));
         // The kernel is made to ask, once in a while, and nothing waits for its answer.
-        radio.learn(node, (neighbor, 7171).into());
-        radio.transmit(b"frame", Some(node)).await.unwrap();
+        radio.transmit(b"frame", to).await.unwrap();
         assert_eq!(radio.sending, Some((b"frame".to_vec(), Destination::Everyone)));
-        let asked_at = radio.asked_at.get(&node).copied();
+        let asked_at = radio.asked_at.get(&neighbor).copied();
         assert!(asked_at.is_some());
-        radio.transmit(b"frame", Some(node)).await.unwrap();
-        assert_eq!(radio.asked_at.get(&node).copied(), asked_at);
+        radio.transmit(b"frame", to).await.unwrap();
+        assert_eq!(radio.asked_at.get(&neighbor).copied(), asked_at);
         let event = radio.event(&mut Vec::new()).await.unwrap();
         let RadioEvent::Report(report) = event else { panic!("{event:?}") };
         assert_eq!(report.result, TxResult::Sent);
@@ -590,11 +544,10 @@ mod tests {
         }
         let mut frame = Vec::new();
         let event = radio.event(&mut frame).await.unwrap();
-        assert!(matches!(event, RadioEvent::Received { .. }) && frame == [0; 50]);
+        assert!(event == RadioEvent::Received && frame == [0; 50]);
         for number in 1..3 {
-            assert_eq!(radio.try_receive(&mut frame), Some(other.local_addr().unwrap()));
-            assert_eq!(frame, [number; 50]);
+            assert!(radio.try_receive(&mut frame) && frame == [number; 50]);
         }
-        assert_eq!(radio.try_receive(&mut frame), None);
+        assert!(!radio.try_receive(&mut frame));
     }
 }

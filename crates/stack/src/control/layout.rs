@@ -35,11 +35,21 @@ pub const LAYOUTS: &[Layout] = &[
             field(
                 u64("hello.digest", "Digest", "of the link states that it knows, see below").hex(),
             ),
-            field(u8("hello.asks", "Nodes asked", "how many follow").within(0, MAX_ASKED as u64)),
-            field(
-                u8("hello.late", "Nodes missed", "how many follow behind those")
+            Part::Byte(&[
+                bits(
+                    "hello.newer",
+                    0xE0,
+                    "Newer versions",
+                    "how many versions the sender understands that are newer than this frame's",
+                ),
+                bits("hello.asks", 0x1F, "Nodes asked", "how many follow")
+                    .within(0, MAX_ASKED as u64),
+            ]),
+            Part::Byte(&[
+                bits("hello.has_address", 0x80, "Has an address", "whether one follows the lists"),
+                bits("hello.late", 0x7F, "Nodes missed", "how many follow behind those")
                     .within(0, MAX_LATE as u64),
-            ),
+            ]),
             Part::Repeat(
                 Count::Field("hello.asks"),
                 &[field(node("hello.asked", "Asked", "is to say hello at once"))],
@@ -51,6 +61,18 @@ pub const LAYOUTS: &[Layout] = &[
                     "Missed",
                     "did not send a frame within the time that it promised",
                 ))],
+            ),
+            Part::When(
+                Is("hello.has_address", 1),
+                &[field(
+                    u32(
+                        "hello.address",
+                        "Address",
+                        "of the sender's radio: the IPv4 address that it sends from, or its \
+                         number at the channel emulator",
+                    )
+                    .hex(),
+                )],
             ),
             Part::Byte(&[
                 bits("proofs.asked", 0xF0, "Proofs asked", "how many nodes follow"),

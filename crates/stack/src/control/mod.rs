@@ -34,7 +34,7 @@ pub const VERSIONS: u8 = 3;
 pub const REQUEST: u8 = 4;
 
 /// Greatest length of a hello without states, bytes.
-const MAX_HELLO: usize = frame::HELLO_LEN + 2 * (MAX_ASKED + MAX_LATE);
+const MAX_HELLO: usize = frame::HELLO_LEN + 2 * (MAX_ASKED + MAX_LATE) + frame::ADDRESS_LEN;
 /// Length of the body of a probe, bytes.
 const PROBE_LEN: usize = 1000;
 /// Share of the airtime around a node that it and its neighbours may use for link states.

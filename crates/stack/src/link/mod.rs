@@ -18,7 +18,7 @@ mod share;
 pub use config::LinkConfig;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
-use ncmesh_wire::{NodeId, StartId};
+use ncmesh_wire::{NodeId, RadioAddress, StartId, Versions};
 use neighbor::Neighbor;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,6 +76,11 @@ pub(crate) struct Hello {
     pub asks: Vec<NodeId>,
     /// Others that it did not hear when they promised.
     pub late: Vec<NodeId>,
+    /// Number of versions of the wire format that its sender understands beyond its oldest one, in
+    /// which hellos are.
+    pub newer: u8,
+    /// Address of its radio, if that has one.
+    pub address: Option<RadioAddress>,
 }
 
 impl Hello {
@@ -112,6 +117,8 @@ pub(crate) struct FrameHeard {
 #[derive(Debug)]
 pub struct Link {
     config: LinkConfig,
+    /// Address of this node's radio, which its hellos tell.
+    address: Option<RadioAddress>,
     next_hello: Instant,
     /// When the last hello was sent.
     said_hello: Instant,
@@ -142,6 +149,7 @@ impl Link {
     #[must_use]
     pub fn new(config: LinkConfig, now: Instant) -> Self {
         Self {
+            address: None,
             next_hello: now,
             said_hello: now,
             interval: seconds(config.quick_hello_s),
@@ -163,6 +171,26 @@ impl Link {
     /// Returns the neighbours heard, with the share of their long frames that arrives here.
     pub fn inbound(&self) -> impl Iterator<Item = (NodeId, f64)> + '_ {
         self.neighbors.iter().filter_map(|(node, n)| Some((*node, n.told()?)))
+    }
+
+    /// Tells `address` in hellos from now on.
+    pub(crate) fn set_address(&mut self, address: Option<RadioAddress>) {
+        self.address = address;
+    }
+
+    /// Returns the address of a neighbour's radio, as its last hello told it.
+    pub(crate) fn address_of(&self, node: NodeId) -> Option<RadioAddress> {
+        self.neighbors.get(&node).and_then(Neighbor::address)
+    }
+
+    /// Returns the versions of the wire format that a neighbour understands.
+    pub(crate) fn versions_of(&self, node: NodeId) -> Option<Versions> {
+        self.neighbors.get(&node).map(Neighbor::versions)
+    }
+
+    /// Returns the newest version that this node and all its neighbours understand.
+    pub(crate) fn shared_version(&self) -> u8 {
+        Versions::OWN.shared(self.neighbors.values().map(Neighbor::versions))
     }
 
     /// Returns the number of nodes that share the channel around this node or around a neighbour,
@@ -419,6 +447,8 @@ impl Link {
             digest,
             asks,
             late,
+            newer: Versions::OWN.newest - Versions::OWN.oldest,
+            address: self.address,
         }
     }
 

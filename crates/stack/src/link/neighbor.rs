@@ -11,7 +11,7 @@
 use super::share::Share;
 use super::{Hello, Received};
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_wire::{NodeId, StartId};
+use ncmesh_wire::{NodeId, RadioAddress, StartId, Versions};
 
 /// Least number of frames sent before delivery is reported.
 const MIN_SENT: f64 = 4.0;
@@ -70,6 +70,10 @@ pub(super) struct Neighbor {
     /// Neighbours that it missed when it said its last hello, and the number of all.
     missing: Vec<NodeId>,
     neighbors: u16,
+    /// Versions that it understands beyond that of its hellos.
+    newer: u8,
+    /// Address of its radio.
+    address: Option<RadioAddress>,
     /// How long the channel had been busy in all when the last frame arrived.
     pub busy_before: Duration,
     /// Questions since the last frame, and when the last one was sent.
@@ -93,6 +97,8 @@ impl Neighbor {
             counted: (received.counter, 0),
             missing: hello.missing().collect(),
             neighbors: hello.neighbors,
+            newer: hello.newer,
+            address: hello.address,
             busy_before: Duration::ZERO,
             asks: 0,
             asked_at: received.at,
@@ -122,6 +128,20 @@ impl Neighbor {
         self.interval = hello.interval;
         self.missing = hello.missing().collect();
         self.neighbors = hello.neighbors;
+        self.newer = hello.newer;
+        self.address = hello.address;
+    }
+
+    /// Returns the versions of the wire format that it understands.
+    pub(super) fn versions(&self) -> Versions {
+        // Its hellos are in its oldest one, which is ours: we have understood them.
+        let oldest = Versions::OWN.oldest;
+        Versions { oldest, newest: oldest + self.newer }
+    }
+
+    /// Returns the address of its radio.
+    pub(super) fn address(&self) -> Option<RadioAddress> {
+        self.address
     }
 
     /// Returns how many neighbours it has.
@@ -302,7 +322,17 @@ mod tests {
 
     fn hello(short_sent: u32, long_sent: u16) -> Hello {
         let (short_sent, asks, late) = (short_sent as u16, Vec::new(), Vec::new());
-        Hello { interval: SECOND, short_sent, long_sent, neighbors: 1, digest: 0, asks, late }
+        Hello {
+            interval: SECOND,
+            short_sent,
+            long_sent,
+            neighbors: 1,
+            digest: 0,
+            asks,
+            late,
+            newer: 0,
+            address: None,
+        }
     }
 
     fn received(counter: u32, ms: u64) -> Received {

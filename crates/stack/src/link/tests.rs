@@ -46,6 +46,8 @@ impl Lone {
             digest: 0,
             asks: Vec::new(),
             late: late.to_vec(),
+            newer: 0,
+            address: None,
         };
         let start = StartId(1);
         let received = Received { start, counter: u32::from(self.sent), at: at(ms) };
@@ -80,4 +82,25 @@ fn a_neighbour_that_most_miss_is_asked_although_one_heard_it_by_luck() {
     let (all, most, few) = (asked_after(6), asked_after(5), asked_after(2));
     assert!(all <= 2 && most <= 2, "asked after {all} and {most} s");
     assert!(few > most, "asked after {few} s");
+}
+
+#[test]
+fn a_neighbour_is_where_its_latest_hello_says() {
+    let (me, neighbor) = (ME, NodeId(2));
+    let told = |link: &mut Link, counter: u32, address: Option<RadioAddress>| {
+        let mut rng = stream(1, ME, "test", "link");
+        link.set_address(address);
+        let hello = link.hello(0, at(0), &mut rng);
+        let received = Received { start: StartId(1), counter, at: at(0) };
+        link.handle_hello((me, neighbor), &hello, received, &mut rng);
+        link.address_of(neighbor)
+    };
+    let mut link = Link::new(LinkConfig::default(), at(0));
+    let [first, second] = [1, 2].map(|last| Some(RadioAddress([10, 0, 0, last])));
+    assert_eq!(link.address_of(neighbor), None);
+    assert_eq!(told(&mut link, 5, first), first);
+    assert_eq!(told(&mut link, 6, second), second);
+    // It was overtaken on its way.
+    assert_eq!(told(&mut link, 4, first), second);
+    assert_eq!(told(&mut link, 7, None), None);
 }

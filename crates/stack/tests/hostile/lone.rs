@@ -146,7 +146,7 @@ impl Lone {
         body: &[u8],
     ) {
         self.senders.insert(sender, (start, counter));
-        let mut frame = vec![0xC1];
+        let mut frame = vec![0xC2];
         Writer::new(&mut frame).node(NodeId(sender)).bytes(&[start; 16]).u32(counter);
         Writer::new(&mut frame).u8(SERVICE.0).u8(kind);
         frame.extend_from_slice(body);

@@ -1,6 +1,6 @@
 //! Network namespaces joined by a bridge: several hosts on one segment of one machine. Needs root.
 
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static SEGMENTS: AtomicU32 = AtomicU32::new(0);
@@ -35,17 +35,33 @@ impl Segment {
     /// Drops `percent` of the UDP frames that reach host `i`. Returns whether that is possible; if
     /// not, prints the reason, and the test must be skipped.
     pub(crate) fn lose(&self, i: usize, percent: u32) -> bool {
+        self.drop_udp(i, &format!("numgen random mod 100 < {percent}"))
+    }
+
+    /// Drops the UDP frames from `address` that reach host `i`. Returns whether that is possible;
+    /// if not, prints the reason, and the test must be skipped.
+    pub(crate) fn silence(&self, i: usize, address: &str) -> bool {
+        self.drop_udp(i, &format!("ip saddr {address}"))
+    }
+
+    /// Drops the UDP frames that reach host `i` and `which` fits, in the language of nftables.
+    fn drop_udp(&self, i: usize, which: &str) -> bool {
         let rules = format!(
             "add table ip loss; \
              add chain ip loss arriving {{ type filter hook prerouting priority -300; }}; \
-             add rule ip loss arriving iifname mesh0 ip protocol udp \
-             numgen random mod 100 < {percent} drop"
+             add rule ip loss arriving iifname mesh0 ip protocol udp {which} drop"
         );
         let added = run("ip", &["netns", "exec", self.host(i), "nft", &rules]);
         if let Err(reason) = &added {
             println!("SKIPPED: nftables cannot lose frames here: {reason}");
         }
         added.is_ok()
+    }
+
+    /// Runs a command in the namespace of host `i`.
+    pub(crate) fn run(&self, i: usize, command: &str) -> Output {
+        let words = ["netns", "exec", self.host(i)].into_iter().chain(command.split(' '));
+        Command::new("ip").args(words).output().unwrap()
     }
 
     fn build(&self) -> Result<(), String> {

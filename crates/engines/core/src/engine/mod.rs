@@ -195,6 +195,13 @@ impl TunnelEngine for Core {
         self.symbol_size(mtu).saturating_sub(PREFIX)
     }
 
+    fn make_room(&mut self, mtu: usize, packet: usize) {
+        // Coding vectors grow with the generation, so a smaller one leaves more for the packet.
+        let fits = |size: &u8| mtu >= DataFrame::overhead(*size) + PREFIX + packet;
+        let size = (1..=self.parameters.generation_size).rev().find(fits);
+        self.parameters.generation_size = size.unwrap_or(self.parameters.generation_size);
+    }
+
     fn can_send(&self, to: NodeId) -> bool {
         // Of all flows to this destination only the one that begins here has a queue.
         let ingress = self.flows.iter().find_map(|flow| match &flow.role {
