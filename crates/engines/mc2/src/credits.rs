@@ -65,9 +65,10 @@ pub(crate) struct Candidate {
 pub(crate) struct Announcement {
     /// Credits that each hop was given, by generation; the frame's own generation comes first.
     pub credits: Vec<GenerationCredits>,
-    /// Hop to which the frame assigns one credit of its own generation, which is not backed before
-    /// the hop receives this very frame.
-    pub assigned_hop: Option<usize>,
+    /// Hops to each of which the frame assigns one credit of its own generation, which is not
+    /// backed before the hop receives this very frame. More than one only if it is a single credit,
+    /// the last.
+    pub assigned: HopSet,
 }
 
 impl Credits {
@@ -277,12 +278,14 @@ impl Credits {
     ///
     /// One hop is assigned a credit more, which the frame itself backs if the hop receives it. So
     /// packet and credit arrive together, as the paper has it. `assigned_in_flight` counts the
-    /// frames in flight that do so already, by hop.
+    /// frames in flight that do so already, by hop. Any of
+    /// the `takers`, if there are some, may have the credit instead.
     pub(crate) fn announce(
         &self,
         generation: u32,
         assigned_in_flight: [u16; MAX_HOPS],
         max_generations: usize,
+        takers: HopSet,
     ) -> Announcement {
         let Some(own) = self.generations.get(&generation) else { return Announcement::default() };
 
@@ -290,12 +293,10 @@ impl Credits {
         let unannounced = |hop: &usize| {
             own.transferred[*hop].saturating_sub(own.announced[*hop] + assigned_in_flight[*hop])
         };
-        let assigned_hop =
-            (0..self.hops).max_by_key(unannounced).filter(|hop| unannounced(hop) > 0);
+        let to_one = (0..self.hops).max_by_key(unannounced).filter(|hop| unannounced(hop) > 0);
+        let assigned = if takers.is_empty() { to_one.into_iter().collect() } else { takers };
         let mut totals = own.announced;
-        if let Some(hop) = assigned_hop {
-            totals[hop] += 1;
-        }
+        assigned.iter().for_each(|hop| totals[hop] += 1);
 
         // Other generations are repeated as long as some hop does not know all of them: the frame
         // that announced them may have been lost.
@@ -308,7 +309,15 @@ impl Credits {
             generation,
             by_hop: totals[..self.hops].to_vec(),
         });
-        Announcement { credits: credits.collect(), assigned_hop }
+        Announcement { credits: credits.collect(), assigned }
+    }
+
+    /// Returns the hops that a frame of `generation` may assign the same credit to: all, if this
+    /// node has no more than single packets to send on and `generation` is one of them.
+    pub(crate) fn takers(&self, generation: u32) -> HopSet {
+        let is_idle = self.held() == 0 && self.generations.values().all(|of| of.open() <= 1);
+        let is_single = self.generations.get(&generation).map(Ledger::open) == Some(1);
+        if is_idle && is_single { HopSet::all(self.hops) } else { HopSet::default() }
     }
 
     // ---- feedback
@@ -333,7 +342,10 @@ impl Credits {
         self.generations.values_mut().for_each(Ledger::clear_pending);
         for frame in frames {
             // A set that has the frame for certain is counted in its receptions, not here.
+            // A credit that several hops may take is owed to them together only.
+            let is_shared = frame.assigned.len() > 1;
             let likely = |set: HopSet| {
+                let set = if is_shared { set.union(frame.assigned) } else { set };
                 if set.intersects(frame.receivers) { 0.0 } else { self.quality_of(set) as f32 }
             };
             let empty = core::iter::once(HopSet::default());

@@ -2,9 +2,9 @@
 
 /// Numbers below this are rounding errors.
 const ACCURACY: f64 = 1e-9;
-/// Most that a limit is raised by. Most limits are 0, so that most pivots would change nothing; with
-/// limits that are all a little different each one gains. The maximum is too high by no more than
-/// this for each limit.
+/// Most that a limit is raised by. Most limits are 0, so that most pivots would change nothing;
+/// with limits that are all a little different each one gains. The maximum is too high by no more
+/// than this for each limit.
 const MAX_RAISE: f64 = 1e-8;
 /// Multiples of it, without their whole part, are spread evenly.
 const GOLDEN_RATIO: f64 = 1.618_033_988_749_895;
@@ -43,8 +43,8 @@ impl Program {
     /// Returns the maximum, or a value of at least `enough` as soon as one is found. Returns `None`
     /// if neither is found within [`MAX_PIVOTS`].
     pub(crate) fn maximum(mut self, enough: f64) -> Option<f64> {
-        // Each column stands for a variable that is 0, each row for one that is not. Which ones they
-        // are does not matter for the value.
+        // Each column stands for a variable that is 0, each row for one that is not. Which ones
+        // they are does not matter for the value.
         let (columns, rows) = (self.objective.len(), self.limits.len());
         let mut value = 0.0;
         for _ in 0..MAX_PIVOTS {
