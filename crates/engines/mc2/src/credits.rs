@@ -340,19 +340,18 @@ impl Credits {
     /// Replaces the frames that some hop has not reported on.
     pub(crate) fn set_pending<'a>(&mut self, frames: impl Iterator<Item = PendingFrame<'a>>) {
         self.generations.values_mut().for_each(Ledger::clear_pending);
-        for frame in frames {
-            // A set that has the frame for certain is counted in its receptions, not here.
-            // A credit that several hops may take is owed to them together only.
-            let is_shared = frame.assigned.len() > 1;
-            let likely = |set: HopSet| {
-                let set = if is_shared { set.union(frame.assigned) } else { set };
-                if set.intersects(frame.receivers) { 0.0 } else { self.quality_of(set) as f32 }
-            };
-            let empty = core::iter::once(HopSet::default());
-            let sets = empty.chain(HopSet::nonempty(self.hops));
-            let likely: Vec<f32> = sets.map(likely).collect();
+        let mut quality = [0.0; 1 << MAX_HOPS];
+        for set in HopSet::nonempty(self.hops) {
+            quality[set.index()] = self.quality_of(set) as f32;
+        }
+
+        // Most frames in the log are settled, and all hops have reported on them.
+        let all = HopSet::all(self.hops);
+        let is_pending =
+            |frame: &PendingFrame<'_>| frame.in_flight || !all.without(frame.resolved).is_empty();
+        for frame in frames.filter(is_pending) {
             if let Some(ledger) = self.generations.get_mut(&frame.generation) {
-                ledger.add_pending(&frame, &likely);
+                ledger.add_pending(&frame, &quality);
             }
         }
     }

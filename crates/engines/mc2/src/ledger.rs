@@ -174,9 +174,9 @@ impl Ledger {
     }
 
     /// Counts a frame that some hop has not reported on. While it is in flight each set counts as
-    /// having received it with the probability in `likely`, so that a node does not send for the
-    /// same credit twice before it can know whether that is needed.
-    pub(crate) fn add_pending(&mut self, frame: &PendingFrame<'_>, likely: &[f32]) {
+    /// having received it with its probability in `quality`, by index of the set, so that a node
+    /// does not send for the same credit twice before it can know whether that is needed.
+    pub(crate) fn add_pending(&mut self, frame: &PendingFrame<'_>, quality: &[f32]) {
         let may_receive = |hop: usize| !frame.resolved.contains(hop);
         // If an assigned hop may have it, its delivery is kept for that credit.
         if frame.assigned.iter().any(may_receive) {
@@ -188,8 +188,17 @@ impl Ledger {
                 self.assigned[hop] = self.assigned[hop].max(*announced);
             }
         }
-        if frame.in_flight {
-            self.expected.iter_mut().zip(likely).for_each(|(all, one)| *all += one);
+        if !frame.in_flight {
+            return;
+        }
+        for set in HopSet::nonempty(self.hops) {
+            // A credit that several hops may take is owed to them together only.
+            let is_shared = frame.assigned.len() > 1;
+            let together = if is_shared { set.union(frame.assigned) } else { set };
+            // A set that has the frame for certain is counted in its receptions, not here.
+            if !together.intersects(frame.receivers) {
+                self.expected[set.index()] += quality[together.index()];
+            }
         }
     }
 
