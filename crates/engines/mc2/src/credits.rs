@@ -29,6 +29,10 @@ const GONE_AFTER: u16 = 128;
 /// Frames that a hop may have sent for each that arrived from it, times the share that arrives. The
 /// mean is 1, and twice as many are nothing unusual.
 const SENT_PER_HEARD: f64 = 2.0;
+/// Least share of a hop's frames that arrives if it may take a credit of several. Of eight reports
+/// over such a link one arrives with probability 0.9. A credit that a hop took unheard is not
+/// counted here, and the next one of its generation would be lost there.
+const HEARD: f64 = 0.25;
 /// Weight of the newest frame in the average of a hop's reception.
 const QUALITY_WEIGHT: f64 = 1.0 / 32.0;
 
@@ -313,11 +317,14 @@ impl Credits {
     }
 
     /// Returns the hops that a frame of `generation` may assign the same credit to: all, if this
-    /// node has no more than single packets to send on and `generation` is one of them.
+    /// node has no more than single packets to send on, `generation` is one of them, and all hops
+    /// are heard well enough to tell that they have it.
     pub(crate) fn takers(&self, generation: u32) -> HopSet {
         let is_idle = self.held() == 0 && self.generations.values().all(|of| of.open() <= 1);
-        let is_single = self.generations.get(&generation).map(Ledger::open) == Some(1);
-        if is_idle && is_single { HopSet::all(self.hops) } else { HopSet::default() }
+        let own = self.generations.get(&generation);
+        let is_single = own.is_some_and(|of| of.open() == 1 && of.total == 1);
+        let are_heard = self.quality_back[..self.hops].iter().all(|back| *back >= HEARD);
+        if is_idle && is_single && are_heard { HopSet::all(self.hops) } else { HopSet::default() }
     }
 
     // ---- feedback

@@ -174,7 +174,8 @@ impl Downstream {
         // would cost a frame of its own. So whichever hop receives the packet has the credit. If
         // several do, they all send it on, in time that nothing else needs.
         let wants_ack = !access.mac_reports;
-        let takers = if wants_ack { self.credits.takers(generation) } else { HopSet::default() };
+        let is_idle = wants_ack && !self.log.is_waiting();
+        let takers = if is_idle { self.credits.takers(generation) } else { HopSet::default() };
 
         // Count the frame as sent, to see whether anything is due after it. If not, nothing is sent
         // before the hops have answered, and they should do so at once.

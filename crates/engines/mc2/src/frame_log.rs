@@ -70,6 +70,11 @@ impl FrameLog {
         self.frames.back().map(|frame| frame.sent_at)
     }
 
+    /// Returns whether a frame is in flight that no hop is known to have received.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.frames.iter().any(|frame| frame.in_flight && frame.receivers.is_empty())
+    }
+
     /// Counts by hop the frames in flight that assign it a credit of `generation`.
     pub(crate) fn assigned_in_flight(&self, generation: u32) -> [u16; MAX_HOPS] {
         let mut assigned = [0; MAX_HOPS];

@@ -256,13 +256,22 @@ fn a_second_hop_with_the_same_credit_is_owed_nothing() {
     }
 }
 
-/// A node that holds more sends on more than single packets, and names one hop for each credit.
+/// A node that holds more has more than single packets to send on. Of a hop that is seldom heard it
+/// would not know that it has the credit.
 #[test]
-fn a_credit_is_shared_only_where_nothing_waits() {
+fn a_credit_is_shared_only_where_nothing_waits_and_hops_are_heard() {
     let mut credits = Credits::new(&[0.5, 0.5], None);
     credits.add(7, 2);
     credits.transfer(&mut test_rng());
     assert_eq!(credits.held(), 1);
     assert!(credits.takers(7).is_empty());
     assert_eq!(credits.announce(7, [0; 6], 1, credits.takers(7)).assigned.len(), 1);
+
+    for (back, hops) in [([0.3, 0.3], 2), ([0.3, 0.2], 0)] {
+        let mut credits = Credits::new(&[0.5, 0.5], None);
+        credits.set_quality_back(&back);
+        credits.add(7, 1);
+        credits.transfer(&mut test_rng());
+        assert_eq!(credits.takers(7).len(), hops, "{back:?}");
+    }
 }
