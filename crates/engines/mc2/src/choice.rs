@@ -63,13 +63,16 @@ impl PathChoice {
         Some(chosen.ordered())
     }
 
-    /// Returns whether the link state promises the least gain from more paths than one.
+    /// Returns whether the link state promises the least gain from more paths than one. One path is
+    /// enough if that takes too long to find out.
     fn is_worth_it(self, one: &PathSet, joined: &PathSet, topology: &Topology) -> bool {
         if self.least_gain == 0.0 || one == joined {
             return true;
         }
-        let enough = (1.0 + self.least_gain) * rate(one, topology, f64::INFINITY);
-        rate(joined, topology, enough) >= enough
+        rate(one, topology, f64::INFINITY).is_some_and(|alone| {
+            let enough = (1.0 + self.least_gain) * alone;
+            rate(joined, topology, enough).is_some_and(|rate| rate >= enough)
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use crate::flow::Flow;
 use crate::frame::{Data, GenerationHeader, REPORT, REQUEST, Report, Request};
 use crate::generation::GenerationShape;
 use crate::paths::MAX_NODES;
+use crate::share::{FlowKey, RecentFlows, longest_wait};
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::bounded::{IDLE, MAX_FLOWS, make_room};
@@ -29,15 +30,13 @@ const MAX_REQUESTS: usize = 64;
 /// packets are told apart.
 const WEIGHT_UNITS: f64 = 1024.0;
 
-/// Ends of a flow: source and destination.
-type FlowKey = (NodeId, NodeId);
-
 /// Multipath code casting at one node.
 pub struct Mc2 {
     config: Mc2Config,
     flows: BTreeMap<FlowKey, Flow>,
     /// Requests of other nodes, to be forwarded towards the source.
     requests: VecDeque<Request>,
+    recent: RecentFlows,
     /// Flow of the data frame that the MAC has.
     on_air: Option<FlowKey>,
     access: ChannelAccess,
@@ -57,6 +56,7 @@ impl Mc2 {
             config,
             flows: BTreeMap::new(),
             requests: VecDeque::new(),
+            recent: RecentFlows::default(),
             on_air: None,
             access: ChannelAccess::default(),
             flows_begun: 0,
@@ -86,6 +86,7 @@ impl Mc2 {
             return cx.counters.drop(DropReason::Malformed);
         };
         let instance = data.header.instance();
+        self.recent.note(instance.key(), cx.now);
         if instance.source != cx.me && !self.ensure_flow(&data, cx) {
             return;
         }
@@ -190,13 +191,25 @@ impl Mc2 {
         }
     }
 
-    /// Returns the flow with the largest W(n, c) of those with something to send (3.4).
+    /// Returns the flow with the largest W(n, c) of those with something to send (3.4). One that
+    /// waited too long beside others goes before all, also before other nodes.
     fn heaviest_flow(&self, now: Instant) -> Option<(FlowKey, Candidate)> {
-        let candidates = self
-            .flows
-            .iter()
-            .filter_map(|(key, flow)| Some((*key, flow.candidate(self.access, now)?)));
+        let candidates = self.flows.iter().filter_map(|(key, flow)| {
+            let mut candidate = flow.candidate(self.access, now)?;
+            if self.turn_at(*key, flow).is_some_and(|at| at <= now) {
+                candidate.weight = f64::INFINITY;
+            }
+            Some((*key, candidate))
+        });
         candidates.max_by(|(_, a), (_, b)| a.weight.total_cmp(&b.weight))
+    }
+
+    /// Returns when a flow goes first; `None` if no other flow was heard since it last sent.
+    fn turn_at(&self, key: FlowKey, flow: &Flow) -> Option<Instant> {
+        let (beside, latest) = (self.recent.beside(key)?, flow.latest_at());
+        let had_turn = latest.is_some_and(|latest| beside <= latest);
+        let turn_at = latest.map_or(beside, |at| at + longest_wait(self.access.frame_time()));
+        (!had_turn).then_some(turn_at)
     }
 
     // ---- filling
@@ -236,6 +249,7 @@ impl Mc2 {
         flow.fill_data(candidate.generation, self.access, cx.rng, cx.now, out)?;
         cx.counters.note_filled(Payload::Coded);
         self.on_air = Some(key);
+        self.recent.note(key, cx.now);
         Some(Filled { kind: DATA, to: None })
     }
 }
@@ -260,8 +274,12 @@ impl Engine for Mc2 {
     }
 
     fn poll_timeout(&self, after: Instant) -> Option<Instant> {
-        let flows = self.flows.values();
-        flows.filter_map(|flow| flow.poll_timeout(&self.config, self.access, after)).min()
+        let due = |(key, flow): (&FlowKey, &Flow)| {
+            let turn = self.turn_at(*key, flow).filter(|at| *at > after);
+            let other = flow.poll_timeout(&self.config, self.access, after);
+            [turn, other].into_iter().flatten().min()
+        };
+        self.flows.iter().filter_map(due).min()
     }
 
     fn offer(&self, now: Instant) -> Option<Offer> {

@@ -283,6 +283,11 @@ impl Flow {
         self.downstream.candidate(access, now)
     }
 
+    /// Returns when this node sent the latest data frame of the flow over its present paths.
+    pub(crate) fn latest_at(&self) -> Option<Instant> {
+        self.downstream.latest_at()
+    }
+
     /// Returns whether a report is due that no data frame will make needless.
     pub(crate) fn is_report_due(&self, access: ChannelAccess, now: Instant) -> bool {
         let is_due = self.upstream.values().any(|upstream| upstream.is_report_due(now));

@@ -20,6 +20,7 @@
 //! | `upstream` | acknowledgments and credits of previous hops |
 //! | `ingress`, `egress` | the flow's ends: rate of insertion, order and end-to-end recovery |
 //! | `flow`, `engine` | all of that for one flow; the engine with its flows |
+//! | `share` | which flow goes first although others weigh more |
 //!
 //! Departures from the paper: `ERRATA.md`.
 
@@ -40,6 +41,7 @@ mod layout;
 mod ledger;
 mod paths;
 mod prediction;
+mod share;
 mod simplex;
 mod upstream;
 

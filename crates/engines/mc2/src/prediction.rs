@@ -14,8 +14,8 @@ use ncmesh_wire::NodeId;
 use std::collections::BTreeSet;
 
 /// Returns the most packets per slot that coding carries over `paths`, or a rate of at least
-/// `enough` that it carries.
-pub(crate) fn rate(paths: &PathSet, topology: &Topology, enough: f64) -> f64 {
+/// `enough` that it carries. Returns `None` if that takes too long to find out.
+pub(crate) fn rate(paths: &PathSet, topology: &Topology, enough: f64) -> Option<f64> {
     let nodes = paths.nodes();
     let senders: Vec<NodeId> =
         nodes.iter().copied().filter(|node| *node != paths.destination()).collect();

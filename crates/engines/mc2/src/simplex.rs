@@ -2,8 +2,14 @@
 
 /// Numbers below this are rounding errors.
 const ACCURACY: f64 = 1e-9;
-/// Most pivots. Each leaves a feasible solution, so that what was found by then is a lower bound.
-const MAX_PIVOTS: usize = 2000;
+/// Most that a limit is raised by. Most limits are 0, so that most pivots would change nothing;
+/// with limits that are all a little different each one gains. The maximum is too high by no more
+/// than this for each limit.
+const MAX_RAISE: f64 = 1e-8;
+/// Multiples of it, without their whole part, are spread evenly.
+const GOLDEN_RATIO: f64 = 1.618_033_988_749_895;
+/// Most pivots. The largest programs that paths pose take 200 to 400, some 10 ms.
+const MAX_PIVOTS: usize = 1000;
 
 /// Program: maximise a sum of variables, each at least 0, under limits on other sums of them.
 #[derive(Debug)]
@@ -29,37 +35,37 @@ impl Program {
             row[variable] += factor;
         }
         self.factors.push(row);
-        self.limits.push(limit);
+        // Between a half and the whole of the most, each limit another share.
+        let share = (1.0 + (self.limits.len() as f64 * GOLDEN_RATIO).fract()) / 2.0;
+        self.limits.push(limit + MAX_RAISE * share);
     }
 
-    /// Returns the maximum, or a value of at least `enough` as soon as one is found.
-    pub(crate) fn maximum(mut self, enough: f64) -> f64 {
-        // Each column stands for a variable that is 0, each row for one that is not. Variables are
-        // numbered first, then the slack of each limit.
+    /// Returns the maximum, or a value of at least `enough` as soon as one is found. Returns `None`
+    /// if neither is found within [`MAX_PIVOTS`].
+    pub(crate) fn maximum(mut self, enough: f64) -> Option<f64> {
+        // Each column stands for a variable that is 0, each row for one that is not. Which ones
+        // they are does not matter for the value.
         let (columns, rows) = (self.objective.len(), self.limits.len());
-        let mut zero: Vec<usize> = (0..columns).collect();
-        let mut basic: Vec<usize> = (columns..columns + rows).collect();
         let mut value = 0.0;
-
-        // Bland's rule: of the columns that improve the sum, and of the rows that limit the step,
-        // the variable with the lowest number. It never cycles, although most limits are 0.
         for _ in 0..MAX_PIVOTS {
+            // The column that improves the sum most for each unit, and of the rows the one that
+            // limits the step.
             let improving = (0..columns).filter(|column| self.objective[*column] > ACCURACY);
-            let Some(column) = improving.min_by_key(|column| zero[*column]) else { break };
+            let steepest =
+                improving.max_by(|a, b| self.objective[*a].total_cmp(&self.objective[*b]));
+            let Some(column) = steepest else { return Some(value) };
             let step = |row: usize| self.limits[row] / self.factors[row][column];
             let limiting = (0..rows).filter(|row| self.factors[*row][column] > ACCURACY);
-            let nearest = limiting
-                .min_by(|a, b| step(*a).total_cmp(&step(*b)).then(basic[*a].cmp(&basic[*b])));
-            let Some(row) = nearest else { return f64::INFINITY };
+            let nearest = limiting.min_by(|a, b| step(*a).total_cmp(&step(*b)));
+            let Some(row) = nearest else { return Some(f64::INFINITY) };
 
             value += self.objective[column] * step(row);
             self.pivot(row, column);
-            std::mem::swap(&mut zero[column], &mut basic[row]);
             if value >= enough {
-                break;
+                return Some(value);
             }
         }
-        value
+        None
     }
 
     /// Exchanges the variable of a column for that of a row.

@@ -8,6 +8,7 @@ mod feedback;
 mod frames;
 mod paths;
 mod prediction;
+mod share;
 
 use crate::choice::PathChoice;
 use crate::frame::{Acknowledgment, FlowState, GenerationCredits, GenerationHeader};

@@ -25,7 +25,7 @@ from ncmesh.campaign import Campaign, Run, Store, Workers
 from ncmesh.campaign.command import add_worker_arguments, perform, workers_of
 from ncmesh.failure import FailureError, Kind
 from ncmesh_papers._models import __version__
-from ncmesh_papers.reproduce import CHEAP, EXPERIMENTS, SCHEMES, Experiment, results
+from ncmesh_papers.reproduce import CHEAP, EXPERIMENTS, SCHEMES, Experiment, beside, results
 from ncmesh_papers.reproduce.experiment import Case, Findings, Rows, Scale
 from ncmesh_papers.reproduce.lab import LabRun
 from ncmesh_papers.reproduce.page import page
@@ -247,6 +247,7 @@ def _write_pages(records: Mapping[str, Record], out: Path) -> None:
         merged = results.merge(results.read(out, paper), new, EXPERIMENTS)
         try:
             results.write(out, paper, merged)
+            beside.write(new, out)
             (out / f"{paper}.md").write_text(page(paper, merged, EXPERIMENTS))
         except OSError as error:
             raise _not_written(out, error) from error

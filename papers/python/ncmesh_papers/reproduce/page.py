@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
+from ncmesh_papers.reproduce import beside
 from ncmesh_papers.reproduce.experiment import Experiment
 from ncmesh_papers.reproduce.results import Record
 
@@ -127,6 +128,7 @@ def _section(experiment: Experiment, record: Record, differences: str | None) ->
         "",
         f"![{experiment.title}]({name}.png)",
         "",
+        *([f"![{beside.ALT}]({beside.name(name)})", ""] if beside.rows(record.claims) else []),
         *([differences, ""] if differences else []),
         _wrapped(
             f"{made}, by `{record.command}`. {size[:1].upper()}{size[1:]}{'. ' if size else ''}"

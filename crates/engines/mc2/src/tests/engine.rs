@@ -9,7 +9,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::tunnel::{DATA, PacketError};
-use ncmesh_engine::{Context, Engine, Frame, TunnelEngine, rng};
+use ncmesh_engine::{Class, Context, Engine, Frame, TunnelEngine, rng};
 use ncmesh_wire::{NodeId, StartId};
 use std::collections::VecDeque;
 
@@ -29,9 +29,13 @@ impl Node {
     }
 
     fn with<T>(&mut self, act: impl FnOnce(&mut Mc2, &mut Context<'_>) -> T) -> T {
+        self.at(Instant::default(), act)
+    }
+
+    fn at<T>(&mut self, now: Instant, act: impl FnOnce(&mut Mc2, &mut Context<'_>) -> T) -> T {
         let me = NodeId(self.me);
         let mut cx = Context {
-            now: Instant::default(),
+            now,
             me,
             epoch: 1,
             mtu: self.mtu,
@@ -110,6 +114,36 @@ fn reports_of_flows_that_pass_by_do_not_count_as_dropped() {
     assert_eq!(node.counters.drops().count(), 0);
     node.handle_frame(3, REPORT, &report(2));
     assert_eq!(node.counters.dropped(DropReason::UnknownFlow), 1);
+}
+
+/// A relay sent its packet once, which nobody acknowledged. A frame of another flow, which passes
+/// by, makes it go first once it has waited for the time of 64 frames of 2 ms.
+#[test]
+fn a_flow_that_waited_too_long_beside_others_goes_first() {
+    let at_ms = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+    let mut node = Node::new(2, 1400);
+    node.handle_announcement(1, 100);
+    let mut out = Vec::new();
+    assert_eq!(node.with(|engine, cx| engine.fill(cx, &mut out)).map(|f| f.kind), Some(DATA));
+    node.at(at_ms(100), Engine::handle_timeout);
+    let is_first = |node: &Node, ms| {
+        let offer = node.engine.offer(at_ms(ms)).expect("the packet is due again");
+        assert_eq!(offer.class, Class::Data);
+        offer.weight == u32::MAX
+    };
+    assert!(!is_first(&node, 500), "it is alone");
+
+    let passing = best_paths(&node.topology, 3, 4, 1).unwrap();
+    let mut body = Vec::new();
+    GenerationHeader { symbol_size: 100, ..header(passing) }.write(&mut body);
+    body.extend_from_slice(&[1, 0]);
+    body.resize(body.len() + 100, 1);
+    let (sender, start) = (NodeId(3), StartId(1));
+    let frame = Frame { sender, start, service: ID, kind: DATA, body: &body };
+    node.at(at_ms(101), |engine, cx| engine.handle_frame(cx, &frame));
+    assert!(!is_first(&node, 127));
+    assert!(is_first(&node, 128));
+    assert_eq!(node.engine.poll_timeout(at_ms(127)), Some(at_ms(128)));
 }
 
 #[test]

@@ -74,7 +74,7 @@ class Laptops:
     @property
     def name(self) -> str:
         """Name for tables."""
-        return f"0 to {1e3 * self.processing_s:g} ms a frame, time-out from {self.min_rto_s:g} s"
+        return f"0 to {1e3 * self.processing_s:g} ms a frame, timeout from {self.min_rto_s:g} s"
 
 
 # Figures 6 and 8 and Table II have relays that take no time and hosts like Linux.

@@ -144,11 +144,11 @@ def _size(scale: Scale) -> dict[str, str]:
 
 EXPERIMENT = Experiment(
     name="tcp-sweep",
-    title="gains by processing time and least time-out",
+    title="gains by processing time and least timeout",
     reading=(
-        "The paper states neither how long its laptops take for a frame nor the least time-out of "
+        "The paper states neither how long its laptops take for a frame nor the least timeout of "
         "their TCP. Here a frame takes 0, 0 to 0.3 or 0 to 1 ms (`[processing]`), and the least "
-        "time-out is 0.3 s (Windows XP) or 1 s (RFC 6298). Black are the paper's gains, where it "
+        "timeout is 0.3 s (Windows XP) or 1 s (RFC 6298). Black are the paper's gains, where it "
         "states them. A gain is due to coding if it is more than twice that of packets that are "
         "held as long, 1.5 ms, and never coded. No point is chosen; the table has them all."
     ),
