@@ -459,4 +459,6 @@ impl Link {
 }
 
 #[cfg(test)]
+mod following;
+#[cfg(test)]
 mod tests;
