@@ -16,7 +16,7 @@ fuzz() {
   # What it begins with, besides what it found before.
   case $name in
     scenario) seeds=(../scenarios ../crates/sim/tests/data) ;;
-    api | config | stored) seeds=("seeds/$name") ;;
+    api | config | stack | stored) seeds=("seeds/$name") ;;
     *) seeds=() ;;
   esac
   mkdir -p "corpus/$name" "artifacts/$name"

@@ -13,7 +13,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId};
 
 /// Control, and the services of all engines.
-const SERVICES: [u8; 12] = [0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26];
+const SERVICES: [u8; 13] = [0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
 
 fn stack(storage: &mut MemoryStorage) -> Stack {
     let config = StackConfig {

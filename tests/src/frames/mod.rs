@@ -1,7 +1,9 @@
-//! What is generated from the descriptions of frames: tables for Wireshark and for the wire format.
+//! What is generated from the descriptions of frames: tables for Wireshark and for the wire format,
+//! and from its golden vectors: seeds for fuzzing.
 //!
-//! `cargo run -p ncmesh-tests --example frames` writes both; a test compares them with the files.
+//! `cargo run -p ncmesh-tests --example frames` writes them; a test compares them with the files.
 
+mod golden;
 mod lua;
 mod markdown;
 
@@ -10,6 +12,7 @@ use ncmesh_engines::REGISTRY;
 use ncmesh_stack::summary::services;
 use std::path::PathBuf;
 
+pub use golden::{Body, golden, hex, seeds};
 pub use lua::dissector;
 pub use markdown::{document, marks};
 
@@ -17,6 +20,9 @@ pub use markdown::{document, marks};
 pub const DISSECTOR: &str = "wireshark/ncmesh_frames.lua";
 /// The wire format, relative to the root of the repository.
 pub const DOCUMENT: &str = "docs/reference/wire-format.md";
+
+/// Frames that fuzzing begins with, relative to the root of the repository.
+pub const SEEDS: &str = "fuzz/seeds/stack";
 
 /// Returns the root of the repository.
 #[must_use]

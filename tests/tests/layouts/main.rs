@@ -8,15 +8,21 @@
 
 mod frames;
 
-use frames::{Body, golden, simulated};
+use frames::simulated;
 use ncmesh_engine::layout::{Check, Count, FlowOf, Layout, Length, Part, Shape, read};
 use ncmesh_engine::{Summary, rng};
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::summary::{services, summarise};
-use ncmesh_tests::frames::{DISSECTOR, DOCUMENT, are_alike, dissector, document, marks, root};
+use ncmesh_tests::frames::{
+    Body, DISSECTOR, DOCUMENT, SEEDS, are_alike, dissector, document, golden, marks, root, seeds,
+};
 use ncmesh_wire::{NodeId, ServiceId};
 use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet};
+
+fn golden_bodies() -> Vec<Body> {
+    golden().into_iter().map(|(_, body)| body).collect()
+}
 
 fn layout_of(service: ServiceId, kind: u8) -> Option<(&'static str, &'static Layout)> {
     let (_, name, layouts) = services(REGISTRY).find(|(id, ..)| *id == service)?;
@@ -64,7 +70,7 @@ fn every_kind_of_frame_is_sent_and_read_exactly() {
 
 #[test]
 fn golden_vectors_are_read_exactly() {
-    let bodies = golden();
+    let bodies = golden_bodies();
     for body in &bodies {
         assert!(judged_alike(body).is_some(), "{body:02x?}");
     }
@@ -95,7 +101,7 @@ fn a_body_that_is_cut_or_changed_is_judged_as_the_parser_does() {
         }
     }
     // Short ones changed everywhere too.
-    for body in golden() {
+    for body in golden_bodies() {
         for cut in 0..=body.bytes.len() {
             for (at, value) in (0..cut).flat_map(|at| VALUES.map(|value| (at, value))) {
                 let mut bytes = body.bytes[..cut].to_vec();
@@ -111,7 +117,7 @@ fn a_body_that_is_cut_or_changed_is_judged_as_the_parser_does() {
 fn noise_is_judged_as_the_parser_does() {
     let mut rng = rng::stream(4, NodeId(0), "test", "noise");
     let mut below = |bound: usize| rng.next_u32() as usize % bound;
-    let bodies = [simulated(), golden()].concat();
+    let bodies = [simulated(), golden_bodies()].concat();
     for _ in 0..60_000 {
         let mut body = bodies[below(bodies.len())].clone();
         for _ in 0..below(6) {
@@ -253,6 +259,10 @@ fn generated_files_are_as_the_generator_writes_them() {
     assert!(read(DISSECTOR) == dissector(), "{DISSECTOR} is out of date; {advice}");
     let written = read(DOCUMENT);
     assert!(written == document(&written), "{DOCUMENT} is out of date; {advice}");
+    for (name, bytes) in seeds() {
+        let path = root().join(SEEDS).join(&name);
+        assert!(std::fs::read(path).unwrap() == bytes, "{SEEDS}/{name} is out of date; {advice}");
+    }
     // Every kind has its table, and the tables are of kinds that there are.
     for (kind, marks) in marks(&written) {
         assert_eq!(marks, 1, "{DOCUMENT} has {marks} tables of {kind}");
