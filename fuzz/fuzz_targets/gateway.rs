@@ -1,6 +1,7 @@
 //! Arbitrary packets from the host and from the mesh at the tunnel's gateway.
 #![no_main]
 
+use ipnet::IpNet;
 use libfuzzer_sys::fuzz_target;
 use ncmesh_host::gateway::{Gateway, Mesh};
 use ncmesh_node::config::TunnelConfig;
@@ -12,16 +13,33 @@ const MTU: usize = 1280;
 const CONFIG: &str = r#"
 address = ["10.44.0.1/24", "fd44::1/64"]
 queue = 2
+accept = ["192.168.0.0/16"]
 routes = { "0.0.0.0/0" = 5, "10.0.0.0/8" = "six", "::/0" = 5, "fd00::/8" = 7 }
 "#;
 
 /// Network in which node 5 accepts packets, the queue for node 6 is full, and node 7 is
-/// unreachable.
+/// unreachable. All announce the same.
 struct ThreeNodes;
 
 impl Mesh for ThreeNodes {
     fn version(&self) -> u64 {
         1
+    }
+
+    fn each_announced(&self, take: &mut dyn FnMut(NodeId, IpNet)) {
+        for node in [5, 6, 7].map(NodeId) {
+            for prefix in ["192.168.0.0/17", "192.168.7.0/24", "8.8.8.8/32"] {
+                take(node, prefix.parse().expect("it is valid"));
+            }
+        }
+    }
+
+    fn reaches(&self, node: NodeId) -> bool {
+        node != NodeId(7)
+    }
+
+    fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId> {
+        nodes.first().copied()
     }
 
     fn named(&self, name: &str) -> Option<NodeId> {
