@@ -282,8 +282,8 @@ impl Credits {
     ///
     /// One hop is assigned a credit more, which the frame itself backs if the hop receives it. So
     /// packet and credit arrive together, as the paper has it. `assigned_in_flight` counts the
-    /// frames in flight that do so already, by hop. Any of
-    /// the `takers`, if there are some, may have the credit instead.
+    /// frames in flight that do so already, by hop. Any of the `takers`, if there are some, may
+    /// have the credit instead.
     pub(crate) fn announce(
         &self,
         generation: u32,

@@ -236,8 +236,8 @@ impl Ledger {
         }
 
         // The frame assigned a credit to some hops. Those among the receivers have read of it
-        // already, and the frame itself backs it.
-        // If it assigned one credit to several, the first of them has it.
+        // already, and the frame itself backs it. If it assigned one credit to several, the first
+        // of them has it.
         let mut before = already;
         for hop in new.iter().filter(|hop| reception.assigned.contains(*hop)) {
             let is_first = !before.intersects(reception.assigned);
