@@ -7,11 +7,15 @@ use crate::LabError;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Directory in which `ip netns` keeps namespaces.
 const PLACE: &str = "/run/netns";
-/// Prefix of the names; the lab's process id and the node's number follow.
+/// Prefix of the names; the lab's process id and a number follow.
 const PREFIX: &str = "ncmesh-lab-";
+
+/// Namespaces that this process has made. It may run several labs.
+static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// Set of namespaces that are removed when this is dropped.
 pub(crate) struct Namespaces {
@@ -27,9 +31,10 @@ impl Namespaces {
         Self { names: Vec::new() }
     }
 
-    /// Makes the namespace of a node and returns its name.
-    pub(crate) fn add(&mut self, node: usize) -> Result<String, LabError> {
-        let name = format!("{PREFIX}{}-{}", std::process::id(), node + 1);
+    /// Makes a namespace and returns its name.
+    pub(crate) fn add(&mut self) -> Result<String, LabError> {
+        let number = MADE.fetch_add(1, Ordering::Relaxed) + 1;
+        let name = format!("{PREFIX}{}-{number}", std::process::id());
         // The name is kept as soon as the namespace exists, so that it is removed whatever follows.
         ip(&["netns", "add", &name]).map_err(LabError::Namespaces)?;
         self.names.push(name.clone());
@@ -53,8 +58,8 @@ fn left_behind() -> Vec<String> {
 
 /// Returns the process id of the lab that made a namespace, or `None` for other namespaces.
 fn owner(name: &str) -> Option<u32> {
-    let (lab, node) = name.strip_prefix(PREFIX)?.split_once('-')?;
-    node.parse::<u32>().ok()?;
+    let (lab, number) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    number.parse::<u32>().ok()?;
     lab.parse().ok()
 }
 

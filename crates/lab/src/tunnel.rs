@@ -54,7 +54,7 @@ impl Tunnel {
         let mut ends = BTreeMap::new();
         for node in flows.iter().flat_map(|flow| [flow.from, flow.to]) {
             if let Entry::Vacant(place) = ends.entry(node) {
-                place.insert(namespaces.add(node)?);
+                place.insert(namespaces.add()?);
             }
         }
         Ok(Self { scheme: scheme.to_owned(), mtu, ends, _namespaces: namespaces })
