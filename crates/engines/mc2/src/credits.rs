@@ -29,10 +29,6 @@ const GONE_AFTER: u16 = 128;
 /// Frames that a hop may have sent for each that arrived from it, times the share that arrives. The
 /// mean is 1, and twice as many are nothing unusual.
 const SENT_PER_HEARD: f64 = 2.0;
-/// Least share of a hop's frames that arrives if it may take a credit of several. Of eight reports
-/// over such a link one arrives with probability 0.9. A credit that a hop took unheard is not
-/// counted here, and the next one of its generation would be lost there.
-const HEARD: f64 = 0.25;
 /// Weight of the newest frame in the average of a hop's reception.
 const QUALITY_WEIGHT: f64 = 1.0 / 32.0;
 
@@ -69,10 +65,9 @@ pub(crate) struct Candidate {
 pub(crate) struct Announcement {
     /// Credits that each hop was given, by generation; the frame's own generation comes first.
     pub credits: Vec<GenerationCredits>,
-    /// Hops to each of which the frame assigns one credit of its own generation, which is not
-    /// backed before the hop receives this very frame. More than one only if it is a single credit,
-    /// the last.
-    pub assigned: HopSet,
+    /// Hop to which the frame assigns one credit of its own generation, which is not backed before
+    /// the hop receives this very frame.
+    pub assigned_hop: Option<usize>,
 }
 
 impl Credits {
@@ -282,14 +277,12 @@ impl Credits {
     ///
     /// One hop is assigned a credit more, which the frame itself backs if the hop receives it. So
     /// packet and credit arrive together, as the paper has it. `assigned_in_flight` counts the
-    /// frames in flight that do so already, by hop. Any of the `takers`, if there are some, may
-    /// have the credit instead.
+    /// frames in flight that do so already, by hop.
     pub(crate) fn announce(
         &self,
         generation: u32,
         assigned_in_flight: [u16; MAX_HOPS],
         max_generations: usize,
-        takers: HopSet,
     ) -> Announcement {
         let Some(own) = self.generations.get(&generation) else { return Announcement::default() };
 
@@ -297,10 +290,12 @@ impl Credits {
         let unannounced = |hop: &usize| {
             own.transferred[*hop].saturating_sub(own.announced[*hop] + assigned_in_flight[*hop])
         };
-        let to_one = (0..self.hops).max_by_key(unannounced).filter(|hop| unannounced(hop) > 0);
-        let assigned = if takers.is_empty() { to_one.into_iter().collect() } else { takers };
+        let assigned_hop =
+            (0..self.hops).max_by_key(unannounced).filter(|hop| unannounced(hop) > 0);
         let mut totals = own.announced;
-        assigned.iter().for_each(|hop| totals[hop] += 1);
+        if let Some(hop) = assigned_hop {
+            totals[hop] += 1;
+        }
 
         // Other generations are repeated as long as some hop does not know all of them: the frame
         // that announced them may have been lost.
@@ -313,18 +308,7 @@ impl Credits {
             generation,
             by_hop: totals[..self.hops].to_vec(),
         });
-        Announcement { credits: credits.collect(), assigned }
-    }
-
-    /// Returns the hops that a frame of `generation` may assign the same credit to: all, if this
-    /// node has no more than single packets to send on, `generation` is one of them, and all hops
-    /// are heard well enough to tell that they have it.
-    pub(crate) fn takers(&self, generation: u32) -> HopSet {
-        let is_idle = self.held() == 0 && self.generations.values().all(|of| of.open() <= 1);
-        let own = self.generations.get(&generation);
-        let is_single = own.is_some_and(|of| of.open() == 1 && of.total == 1);
-        let are_heard = self.quality_back[..self.hops].iter().all(|back| *back >= HEARD);
-        if is_idle && is_single && are_heard { HopSet::all(self.hops) } else { HopSet::default() }
+        Announcement { credits: credits.collect(), assigned_hop }
     }
 
     // ---- feedback

@@ -170,24 +170,18 @@ impl Downstream {
 
     /// Returns what a frame of `generation` says to the hops.
     pub(crate) fn frame_fields(&mut self, generation: u32, access: ChannelAccess) -> FrameFields {
-        // At low load a packet is alone, and telling another hop than the one that has the credit
-        // would cost a frame of its own. So whichever hop receives the packet has the credit. If
-        // several do, they all send it on, in time that nothing else needs.
-        let wants_ack = !access.mac_reports;
-        let is_idle = wants_ack && !self.log.is_waiting();
-        let takers = if is_idle { self.credits.takers(generation) } else { HopSet::default() };
-
         // Count the frame as sent, to see whether anything is due after it. If not, nothing is sent
         // before the hops have answered, and they should do so at once.
-        self.log.update_pending(&mut self.credits, Some((generation, takers)));
+        self.log.update_pending(&mut self.credits, Some(generation));
         let is_last = self.credits.due().is_none();
         let is_overdue = self.log.since_ack() >= MAX_UNACKNOWLEDGED;
+        let wants_ack = !access.mac_reports;
         let assigned = self.log.assigned_in_flight(generation);
         FrameFields {
             serial: self.log.next_serial(),
             wants_ack,
             waits_for_ack: wants_ack && (is_overdue || is_last),
-            announcement: self.credits.announce(generation, assigned, MAX_ANNOUNCED, takers),
+            announcement: self.credits.announce(generation, assigned, MAX_ANNOUNCED),
         }
     }
 

@@ -70,18 +70,15 @@ impl FrameLog {
         self.frames.back().map(|frame| frame.sent_at)
     }
 
-    /// Returns whether a frame is in flight that no hop is known to have received.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.frames.iter().any(|frame| frame.in_flight && frame.receivers.is_empty())
-    }
-
     /// Counts by hop the frames in flight that assign it a credit of `generation`.
     pub(crate) fn assigned_in_flight(&self, generation: u32) -> [u16; MAX_HOPS] {
         let mut assigned = [0; MAX_HOPS];
         let frames = self.frames.iter();
         for frame in frames.filter(|frame| frame.in_flight && frame.generation == generation) {
-            let open = frame.announcement.assigned.without(frame.resolved);
-            open.iter().for_each(|hop| assigned[hop] += 1);
+            match frame.announcement.assigned_hop {
+                Some(hop) if !frame.resolved.contains(hop) => assigned[hop] += 1,
+                _ => {}
+            }
         }
         assigned
     }
@@ -182,12 +179,12 @@ impl FrameLog {
     }
 
     /// Tells the credits which frames are pending; `next` is the generation of one that is about to
-    /// be sent, with the hops that may take its credit if there are several.
-    pub(crate) fn update_pending(&self, credits: &mut Credits, next: Option<(u32, HopSet)>) {
-        let next = next.map(|(generation, assigned)| PendingFrame {
+    /// be sent.
+    pub(crate) fn update_pending(&self, credits: &mut Credits, next: Option<u32>) {
+        let next = next.map(|generation| PendingFrame {
             generation,
             serial: self.next_serial,
-            assigned,
+            assigned_hop: None,
             in_flight: true,
             receivers: HopSet::default(),
             resolved: HopSet::default(),
@@ -202,7 +199,7 @@ impl SentFrame {
         PendingFrame {
             generation: self.generation,
             serial: self.serial,
-            assigned: self.announcement.assigned,
+            assigned_hop: self.announcement.assigned_hop,
             in_flight: self.in_flight,
             receivers: self.receivers,
             resolved: self.resolved,
@@ -222,7 +219,7 @@ impl SentFrame {
             already: self.receivers,
             new,
             total_when_sent: self.total_when_sent,
-            assigned: self.announcement.assigned,
+            assigned_hop: self.announcement.assigned_hop,
         });
         for hop in new.iter() {
             credits.acknowledge(hop, &self.announcement.credits);

@@ -59,8 +59,8 @@ pub(crate) struct Ledger {
 pub(crate) struct PendingFrame<'a> {
     pub generation: u32,
     pub serial: u16,
-    /// The next hops that it assigns a credit to.
-    pub assigned: HopSet,
+    /// The next hop that it assigns a credit to.
+    pub assigned_hop: Option<usize>,
     /// Whether hops may still be heard to report on it.
     pub in_flight: bool,
     /// Hops that are known to have received it.
@@ -82,8 +82,8 @@ pub(crate) struct Reception {
     pub new: HopSet,
     /// Credits of the generation that the sender had received when it sent the frame.
     pub total_when_sent: u32,
-    /// The next hops that it assigns a credit to.
-    pub assigned: HopSet,
+    /// The next hop that it assigns a credit to.
+    pub assigned_hop: Option<usize>,
 }
 
 /// |C| of this node and of its next hops, as far as this node knows.
@@ -144,11 +144,6 @@ impl Ledger {
         u32::from(self.transferred[hop] - self.acknowledged[hop])
     }
 
-    /// Returns the credits that were transferred and are not announced yet.
-    pub(crate) fn open(&self) -> u32 {
-        (0..self.hops).map(|hop| u32::from(self.transferred[hop] - self.announced[hop])).sum()
-    }
-
     /// Returns whether a hop is known to know of all that is announced to it.
     pub(crate) fn is_acknowledged(&self, hop: usize) -> bool {
         self.announced[hop] == self.acknowledged[hop]
@@ -178,8 +173,8 @@ impl Ledger {
     /// does not send for the same credit twice before it can know whether that is needed.
     pub(crate) fn add_pending(&mut self, frame: &PendingFrame<'_>, quality: &[f32]) {
         let may_receive = |hop: usize| !frame.resolved.contains(hop);
-        // If an assigned hop may have it, its delivery is kept for that credit.
-        if frame.assigned.iter().any(may_receive) {
+        // If the assigned hop may have it, its delivery is kept for that credit.
+        if frame.assigned_hop.is_some_and(may_receive) {
             self.reserved.push(frame.serial);
         }
         // A hop that may have it may know of the credits that it announces, so they stay there.
@@ -191,14 +186,9 @@ impl Ledger {
         if !frame.in_flight {
             return;
         }
-        for set in HopSet::nonempty(self.hops) {
-            // A credit that several hops may take is owed to them together only.
-            let is_shared = frame.assigned.len() > 1;
-            let together = if is_shared { set.union(frame.assigned) } else { set };
-            // A set that has the frame for certain is counted in its receptions, not here.
-            if !together.intersects(frame.receivers) {
-                self.expected[set.index()] += quality[together.index()];
-            }
+        // A set that has the frame for certain is counted in its receptions, not here.
+        for set in HopSet::nonempty(self.hops).filter(|set| !set.intersects(frame.receivers)) {
+            self.expected[set.index()] += quality[set.index()];
         }
     }
 
@@ -213,13 +203,11 @@ impl Ledger {
         // useful packets than the sender had credits then: what exceeds them may be what another
         // node sent already, and credits that came later need packets that are not in it.
         let (mut innovative, mut useful) = (false, false);
-        let mut counted = 0u64;
         for set in HopSet::nonempty(self.hops) {
             let received = &mut self.received[set.index()];
             let is_first = !set.intersects(already) && set.intersects(new);
             let counts = is_first && u32::from(*received) < total_when_sent;
             *received += u16::from(counts);
-            counted |= u64::from(counts) << set.index();
             useful |= counts;
             // The last set is that of all hops.
             innovative = counts;
@@ -235,50 +223,9 @@ impl Ledger {
             self.deliveries.push(Delivery { serial, receivers: new, innovative, backs });
         }
 
-        // The frame assigned a credit to some hops. Those among the receivers have read of it
-        // already, and the frame itself backs it. If it assigned one credit to several, the first
-        // of them has it.
-        let mut before = already;
-        for hop in new.iter().filter(|hop| reception.assigned.contains(*hop)) {
-            let is_first = !before.intersects(reception.assigned);
-            if reception.assigned.len() == 1 || is_first && self.take_over(hop) {
-                self.back_assigned(hop, serial);
-            } else {
-                self.duplicate(hop, |set| {
-                    set.intersects(before) || counted >> set.index() & 1 == 0
-                });
-            }
-            before = before.union(HopSet::single(hop));
-        }
-    }
-
-    /// Moves a credit that is not announced to `hop`, unless it has one. Returns whether it has one
-    /// now.
-    fn take_over(&mut self, hop: usize) -> bool {
-        let is_open = |hop: &usize| self.announced[*hop] < self.transferred[*hop];
-        if is_open(&hop) {
-            return true;
-        }
-        let Some(from) = (0..self.hops).find(is_open) else { return false };
-        self.transferred[from] -= 1;
-        self.transferred[hop] += 1;
-        true
-    }
-
-    /// Adds a second credit for the same packet, which `hop` has because a frame assigned it to
-    /// several. Nothing is owed for it: the sets of which the packet backs another credit, by
-    /// `is_used`, count it again.
-    fn duplicate(&mut self, hop: usize, is_used: impl Fn(HopSet) -> bool) {
-        self.total += 1;
-        self.transferred[hop] += 1;
-        self.announced[hop] += 1;
-        for set in HopSet::nonempty(self.hops).filter(|set| set.contains(hop) && is_used(*set)) {
-            self.received[set.index()] += 1;
-        }
-    }
-
-    /// Announces to `hop` the credit that it read of in the frame `serial`.
-    fn back_assigned(&mut self, hop: usize, serial: u16) {
+        // The frame assigned a credit to one hop. If that hop is among the receivers it has read of
+        // the credit already, and the frame itself backs it.
+        let Some(hop) = reception.assigned_hop.filter(|hop| new.contains(*hop)) else { return };
         if self.announced[hop] >= self.transferred[hop] {
             return;
         }

@@ -1,7 +1,7 @@
 //! Transfer of credits, transmission credits and announcements (3.4).
 
 use crate::NAME;
-use crate::credits::{Announcement, Credits};
+use crate::credits::Credits;
 use crate::hops::HopSet;
 use crate::ledger::Reception;
 use ncmesh_engine::rng;
@@ -15,10 +15,10 @@ fn test_rng() -> ChaCha8Rng {
 
 /// Returns the credits that are announced to each hop, less the one that a next frame assigns.
 pub(super) fn announced(credits: &Credits, generation: u32) -> Vec<u16> {
-    let announcement = credits.announce(generation, [0; 6], 1, HopSet::default());
+    let announcement = credits.announce(generation, [0; 6], 1);
     let own = announcement.credits.into_iter().next();
     let mut totals = own.map_or_else(Vec::new, |credits| credits.by_hop);
-    announcement.assigned.iter().for_each(|hop| totals[hop] -= 1);
+    announcement.assigned_hop.iter().for_each(|hop| totals[*hop] -= 1);
     totals
 }
 
@@ -30,7 +30,7 @@ fn receive(credits: &mut Credits, generation: u32, serial: u16, hops: &[usize], 
         already: HopSet::default(),
         new: hops.iter().copied().collect(),
         total_when_sent: total,
-        assigned: HopSet::default(),
+        assigned_hop: None,
     });
 }
 
@@ -199,79 +199,5 @@ proptest! {
         }
         credits.reroute(&[0.5], None);
         prop_assert_eq!(credits.held(), all);
-    }
-}
-
-/// Returns credits of which one is transferred to the first hop of two, with the announcement of a
-/// frame whose credit either may take.
-fn shared_credit() -> (Credits, Announcement) {
-    let mut credits = Credits::new(&[0.5, 0.5], None);
-    credits.handle_backlog(1, 5);
-    credits.add(7, 1);
-    assert!(credits.transfer(&mut test_rng()));
-    credits.handle_backlog(1, 0);
-    let announcement = credits.announce(7, [0; 6], 1, credits.takers(7));
-    assert_eq!(announcement.credits[0].by_hop, [1, 1]);
-    (credits, announcement)
-}
-
-fn receive_shared(credits: &mut Credits, serial: u16, already: &[usize], hop: usize) {
-    credits.handle_reception(&Reception {
-        generation: 7,
-        serial,
-        already: already.iter().copied().collect(),
-        new: HopSet::single(hop),
-        total_when_sent: 1,
-        assigned: HopSet::all(2),
-    });
-}
-
-#[test]
-fn whichever_hop_receives_a_single_packet_has_its_credit() {
-    for hop in 0..2 {
-        let (mut credits, announcement) = shared_credit();
-        receive_shared(&mut credits, 0, &[], hop);
-        credits.acknowledge(hop, &announcement.credits);
-        assert_eq!(announced(&credits, 7)[hop], 1);
-        assert_eq!((credits.due(), credits.unacknowledged()), (None, None), "hop {hop}");
-    }
-}
-
-/// Both hops send on the packet, be it of one frame or of two, and nothing more is owed. What comes
-/// later counts as if each had been given its credit.
-#[test]
-fn a_second_hop_with_the_same_credit_is_owed_nothing() {
-    for (serial, already) in [(0, &[0][..]), (1, &[])] {
-        let (mut credits, announcement) = shared_credit();
-        receive_shared(&mut credits, 0, &[], 0);
-        receive_shared(&mut credits, serial, already, 1);
-        (0..2).for_each(|hop| credits.acknowledge(hop, &announcement.credits));
-        assert_eq!(announced(&credits, 7), [1, 1]);
-        assert_eq!((credits.due(), credits.unacknowledged()), (None, None), "frame {serial}");
-
-        credits.add(7, 1);
-        credits.transfer(&mut test_rng());
-        let weight = credits.due().expect("a packet that no hop has is owed").weight;
-        assert!((weight - (0.5 + 0.75)).abs() < 1e-12, "{weight}");
-    }
-}
-
-/// A node that holds more has more than single packets to send on. Of a hop that is seldom heard it
-/// would not know that it has the credit.
-#[test]
-fn a_credit_is_shared_only_where_nothing_waits_and_hops_are_heard() {
-    let mut credits = Credits::new(&[0.5, 0.5], None);
-    credits.add(7, 2);
-    credits.transfer(&mut test_rng());
-    assert_eq!(credits.held(), 1);
-    assert!(credits.takers(7).is_empty());
-    assert_eq!(credits.announce(7, [0; 6], 1, credits.takers(7)).assigned.len(), 1);
-
-    for (back, hops) in [([0.3, 0.3], 2), ([0.3, 0.2], 0)] {
-        let mut credits = Credits::new(&[0.5, 0.5], None);
-        credits.set_quality_back(&back);
-        credits.add(7, 1);
-        credits.transfer(&mut test_rng());
-        assert_eq!(credits.takers(7).len(), hops, "{back:?}");
     }
 }

@@ -31,11 +31,10 @@ fn a_frame_assigns_a_credit_that_counts_if_it_arrives() {
     for frame in 0..3 {
         credits.transfer(&mut rng);
         assert_eq!(log.assigned_in_flight(1)[0], frame);
-        let announcement = credits.announce(1, log.assigned_in_flight(1), 3, HopSet::default());
+        let announcement = credits.announce(1, log.assigned_in_flight(1), 3);
         // A hop that hears one of them has one packet, and reads of one credit: not of those in
         // frames that it missed.
-        let expected =
-            Announcement { credits: vec![credits_of(1, &[1])], assigned: HopSet::single(0) };
+        let expected = Announcement { credits: vec![credits_of(1, &[1])], assigned_hop: Some(0) };
         assert_eq!(announcement, expected);
         log.push(1, 8, announcement, Instant::from_nanos(0));
     }
@@ -47,8 +46,8 @@ fn a_frame_assigns_a_credit_that_counts_if_it_arrives() {
     // The same again is no news.
     log.handle_ack(0, ack, &mut credits);
     assert_eq!((announced(&credits, 1), log.assigned_in_flight(1)[0]), (vec![2], 0));
-    let announcement = credits.announce(1, log.assigned_in_flight(1), 3, HopSet::default());
-    let expected = Announcement { credits: vec![credits_of(1, &[3])], assigned: HopSet::single(0) };
+    let announcement = credits.announce(1, log.assigned_in_flight(1), 3);
+    let expected = Announcement { credits: vec![credits_of(1, &[3])], assigned_hop: Some(0) };
     assert_eq!(announcement, expected);
     log.push(1, 8, announcement, Instant::from_nanos(0));
     assert_eq!(log.assigned_in_flight(1)[0], 1);
@@ -61,8 +60,7 @@ fn a_frame_assigns_a_credit_that_counts_if_it_arrives() {
 fn a_reception_by_a_hop_that_cannot_exist_is_ignored() {
     let mut credits = eight_credits();
     let mut log = FrameLog::default();
-    let announcement =
-        Announcement { credits: vec![credits_of(1, &[1; 8])], assigned: HopSet::default() };
+    let announcement = Announcement { credits: vec![credits_of(1, &[1; 8])], assigned_hop: None };
     log.push(1, 8, announcement, Instant::from_nanos(0));
     let receivers: HopSet = [6, 7].into_iter().collect();
     log.handle_mac_report(receivers, 1, &mut credits);
