@@ -97,11 +97,13 @@ async fn what_is_left_of_a_file_is_shown_and_can_be_removed() {
     assert_eq!(shown[0].state, State::Lost);
     assert_eq!(node.status().kept, KeptParts { files: 1, bytes: 1000 });
 
+    // Other threads answer too, in any order: those that save what the node has learned.
     node.cancel(flow).unwrap();
-    answered(&mut node, &mut calls).await;
-    answered(&mut node, &mut calls).await;
+    let left = || std::fs::read_dir(inbox.join(".ncmesh")).unwrap().count();
+    while left() > 0 {
+        answered(&mut node, &mut calls).await;
+    }
     assert_eq!(node.transfers(), []);
-    assert_eq!(std::fs::read_dir(inbox.join(".ncmesh")).unwrap().count(), 0);
 }
 
 #[tokio::test]
