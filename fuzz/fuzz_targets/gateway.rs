@@ -34,12 +34,8 @@ impl Mesh for ThreeNodes {
         }
     }
 
-    fn reaches(&self, node: NodeId) -> bool {
-        node != NodeId(7)
-    }
-
     fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId> {
-        nodes.first().copied()
+        nodes.iter().find(|node| **node != NodeId(7)).copied()
     }
 
     fn named(&self, name: &str) -> Option<NodeId> {

@@ -3,16 +3,14 @@
 use crate::LabError;
 use crate::iperf;
 use crate::namespaces::Namespaces;
-use ncmesh_node::config::TUNNEL_MTU_MIN;
+use ncmesh_node::config::{TUNNEL_MTU_MIN, V6_MTU_MIN};
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Simulation, node_id};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::Ipv4Addr;
-use toml::{Table, Value};
+use toml::Table;
 
-/// Smallest MTU of IPv6, bytes (RFC 8200, section 5).
-const V6_MTU_MIN: usize = 1280;
 /// Networks of the lab's nodes. That of IPv6 is unique local (RFC 4193).
 const NETWORK_V4: &str = "10.200.0.0/16";
 const NETWORK_V6: &str = "fd6e:636d:6573:6800::/64";
@@ -70,14 +68,12 @@ impl Tunnel {
         let namespace = self.ends.get(&node)?;
         // Nodes take their addresses in these networks by id, and announce them to each other. The
         // kernel does not set up IPv6 on a device with a smaller MTU.
-        let v6 = (self.mtu >= V6_MTU_MIN).then(|| Value::from(NETWORK_V6));
+        let v6 = (self.mtu >= V6_MTU_MIN).then_some(NETWORK_V6);
+        let address: Vec<&str> = [NETWORK_V4].into_iter().chain(v6).collect();
         Some(Table::from_iter([
             ("scheme".to_owned(), self.scheme.as_str().into()),
             ("namespace".to_owned(), namespace.as_str().into()),
-            (
-                "address".to_owned(),
-                Some(NETWORK_V4.into()).into_iter().chain(v6).collect::<Vec<_>>().into(),
-            ),
+            ("address".to_owned(), address.into()),
         ]))
     }
 }

@@ -42,6 +42,8 @@ pub const SOCKET: &str = "api.sock";
 /// Smallest MTU of a tunnel, bytes: every host on the Internet accepts packets of this length (RFC
 /// 791).
 pub const TUNNEL_MTU_MIN: usize = 576;
+/// The same with IPv6, bytes (RFC 8200, 5).
+pub const V6_MTU_MIN: usize = 1280;
 
 /// Configuration of a daemon. Relative paths in the file are relative to the file.
 #[derive(Clone, Debug)]

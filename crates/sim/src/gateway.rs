@@ -102,10 +102,6 @@ impl Mesh for CountingMesh<'_> {
         self.mesh.each_announced(take);
     }
 
-    fn reaches(&self, node: NodeId) -> bool {
-        self.mesh.reaches(node)
-    }
-
     fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId> {
         self.mesh.nearest(nodes)
     }

@@ -4,6 +4,7 @@
 //! this is told to people, and nothing is decided by it.
 
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::bounded::make_room;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
 
@@ -19,12 +20,8 @@ pub(crate) struct Strangers(BTreeMap<NodeId, (u8, Instant)>);
 impl Strangers {
     /// Notes a frame of another version.
     pub(crate) fn note(&mut self, sender: NodeId, version: u8, now: Instant) {
-        if !self.0.contains_key(&sender) && self.0.len() >= MAX_STRANGERS {
-            self.0.retain(|_, (_, at)| now.since(*at) < KEPT);
-        }
-        if self.0.contains_key(&sender) || self.0.len() < MAX_STRANGERS {
-            self.0.insert(sender, (version, now));
-        }
+        make_room(&mut self.0, &sender, MAX_STRANGERS, |(_, at)| *at);
+        self.0.insert(sender, (version, now));
     }
 
     /// Returns the nodes heard lately, with the version of their last frame.

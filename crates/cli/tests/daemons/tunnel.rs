@@ -8,6 +8,7 @@ use ncmesh_engines::REGISTRY;
 use ncmesh_node::api::types::TunnelChange;
 use ncmesh_node::tunnel::device::Device;
 use serde_json::json;
+use std::path::Path;
 use std::process::Command;
 
 /// Returns `[tunnel]` of node `id` of two, with `routes` besides the one to the other node.
@@ -21,15 +22,18 @@ fn tunnel(id: u16, more: &str, routes: &str) -> String {
 }
 
 /// Starts two nodes with tunnels and waits until they know each other.
-fn pair(segment: &Segment, dir: &std::path::Path, routes: &str) -> [Node; 2] {
-    let node = |id: u16| {
-        let config = tunnel(id, "", routes);
+fn pair(segment: &Segment, dir: &Path, routes: &str) -> [Node; 2] {
+    pair_of(segment, dir, |id| tunnel(id, "", routes))
+}
+
+/// Starts two nodes with these configurations and waits until they know each other.
+fn pair_of(segment: &Segment, dir: &Path, config: impl Fn(u16) -> String) -> [Node; 2] {
+    let pair = [1, 2].map(|id: u16| {
         let host = segment.host(id.into());
-        let mut node = Node::new(&dir.join(format!("n{id}")), host, id, &config);
+        let mut node = Node::new(&dir.join(format!("n{id}")), host, id, &config(id));
         node.start();
         node
-    };
-    let pair = [node(1), node(2)];
+    });
     pair[0].wait_for_peers(&["n2"]);
     pair[1].wait_for_peers(&["n1"]);
     pair
@@ -84,17 +88,10 @@ fn hosts_reach_what_other_nodes_announce() {
         1 => "announce = [\"192.168.7.0/24\"]",
         _ => "accept = [\"192.168.0.0/16\"]",
     };
-    let pair = [1, 2].map(|id: u16| {
-        let address = "address = [\"10.44.0.0/16\", \"fd44::/64\"]";
-        let config = format!("[tunnel]\n{address}\n{}\n", own(id));
-        let host = segment.host(id.into());
-        let mut node = Node::new(&dir.path().join(format!("n{id}")), host, id, &config);
-        node.start();
-        node
-    });
+    let address = "address = [\"10.44.0.0/16\", \"fd44::/64\"]";
+    let config = |id| format!("[tunnel]\n{address}\n{}\n", own(id));
+    let pair = pair_of(&segment, dir.path(), config);
     does(&segment, 1, "ip address add 192.168.7.1/24 dev lo");
-    pair[0].wait_for_peers(&["n2"]);
-    pair[1].wait_for_peers(&["n1"]);
     does(&segment, 1, "ping -n -c 3 -i 0.2 -W 5 10.44.0.2");
     does(&segment, 1, "ping -n -c 3 -i 0.2 -W 5 fd44::2");
     does(&segment, 2, "ping -n -c 3 -i 0.2 -W 5 10.44.0.1");
@@ -127,15 +124,7 @@ fn all_schemes_but_mc2_carry_the_packets_that_ipv6_demands() {
     let Some(segment) = Segment::new(2) else { return };
     let dir = tempfile::tempdir().unwrap();
     // The scheme that leaves least of a frame, with its defaults.
-    let pair = [1, 2].map(|id: u16| {
-        let config = tunnel(id, "scheme = \"core_nc\"", "");
-        let host = segment.host(id.into());
-        let mut node = Node::new(&dir.path().join(format!("n{id}")), host, id, &config);
-        node.start();
-        node
-    });
-    pair[0].wait_for_peers(&["n2"]);
-    pair[1].wait_for_peers(&["n1"]);
+    let pair = pair_of(&segment, dir.path(), |id| tunnel(id, "scheme = \"core_nc\"", ""));
     assert_eq!(pair[0].status().tunnel.unwrap().mtu, 1280);
     // Headers of mc2 name paths and credits: IPv6 needs frames of 1,530 bytes there.
     let schemes = REGISTRY.of(ServiceKind::Tunnel).filter(|entry| entry.name != "mc2");
@@ -153,15 +142,7 @@ fn all_schemes_but_mc2_carry_the_packets_that_ipv6_demands() {
 fn the_scheme_is_changed_while_it_runs() {
     let Some(segment) = Segment::new(2) else { return };
     let dir = tempfile::tempdir().unwrap();
-    let pair = [1, 2].map(|id: u16| {
-        let config = tunnel(id, "mtu = 1300", "");
-        let host = segment.host(id.into());
-        let mut node = Node::new(&dir.path().join(format!("n{id}")), host, id, &config);
-        node.start();
-        node
-    });
-    pair[0].wait_for_peers(&["n2"]);
-    pair[1].wait_for_peers(&["n1"]);
+    let pair = pair_of(&segment, dir.path(), |id| tunnel(id, "mtu = 1300", ""));
     let set = pair[0].call(&["tunnel", "xor"]);
     assert_eq!(String::from_utf8(set.stdout).unwrap(), "packets leave by xor\n");
     // Out by one scheme, back by the other.

@@ -4,11 +4,10 @@ use super::Mesh;
 use ipnet::IpNet;
 use ncmesh_engine::storage::Storage;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::topology::{Metric, Paths};
+use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::PacketError;
 use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
-use std::sync::Arc;
 
 /// A stack as its gateway sees it.
 pub struct StackMesh<'a> {
@@ -20,12 +19,6 @@ pub struct StackMesh<'a> {
     pub scheme: &'a str,
     /// The time of the call.
     pub now: Instant,
-}
-
-impl StackMesh<'_> {
-    fn paths(&self) -> Arc<Paths> {
-        self.stack.topology().paths_from(self.stack.node(), Metric::Unicast)
-    }
 }
 
 impl Mesh for StackMesh<'_> {
@@ -41,12 +34,8 @@ impl Mesh for StackMesh<'_> {
         }
     }
 
-    fn reaches(&self, node: NodeId) -> bool {
-        self.paths().reaches(node)
-    }
-
     fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId> {
-        let paths = self.paths();
+        let paths = self.stack.topology().paths_from(self.stack.node(), Metric::Unicast);
         let reached = nodes.iter().copied().filter(|node| paths.reaches(*node));
         reached.min_by_key(|node| paths.distance(*node))
     }

@@ -71,8 +71,6 @@ pub trait Mesh {
     fn version(&self) -> u64;
     /// Passes every prefix that another node announces to `take`, with the node.
     fn each_announced(&self, take: &mut dyn FnMut(NodeId, IpNet));
-    /// Returns whether there is a path to a node.
-    fn reaches(&self, node: NodeId) -> bool;
     /// Returns the nearest of `nodes` to which there is a path.
     fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId>;
     /// Returns the only node of that name, or the node with that id where none has the name.
@@ -158,7 +156,7 @@ impl Gateway {
         self.routes.refresh(mesh);
         let to = match self.routes.find(header.destination) {
             NextHop::Node(node) => node,
-            NextHop::UnknownName => return self.refuse(&packet, Dropped::NoPath, now),
+            NextHop::NoNode => return self.refuse(&packet, Dropped::NoPath, now),
             NextHop::NoRoute => return self.refuse(&packet, Dropped::NoRoute, now),
         };
         if packet.len() > self.config.mtu {

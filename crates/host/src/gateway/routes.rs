@@ -24,8 +24,9 @@ pub enum Target {
 pub(super) enum NextHop {
     /// This node.
     Node(NodeId),
-    /// A node by a name that no node has, or more than one; or nodes to which no path leads.
-    UnknownName,
+    /// No node is known: none or several have the name of the route, or no path leads to any of
+    /// those that announce the prefix.
+    NoNode,
     /// No route leads there.
     NoRoute,
 }
@@ -112,7 +113,8 @@ impl Routes {
                 [only] => Some(only),
                 _ => {
                     let kept = before.get(&prefix).and_then(|way| way.node);
-                    let kept = kept.filter(|n| announced_by.contains(n) && mesh.reaches(*n));
+                    let is_there = |node| mesh.nearest(&[node]).is_some();
+                    let kept = kept.filter(|n| announced_by.contains(n) && is_there(*n));
                     kept.or_else(|| mesh.nearest(&announced_by))
                 }
             };
@@ -126,7 +128,7 @@ impl Routes {
     pub(super) fn find(&self, address: IpAddr) -> NextHop {
         match self.way(address) {
             Some(Way { node: Some(node), .. }) => NextHop::Node(*node),
-            Some(_) => NextHop::UnknownName,
+            Some(_) => NextHop::NoNode,
             None => NextHop::NoRoute,
         }
     }
@@ -202,12 +204,12 @@ mod tests {
         routes.refresh(&mesh);
         assert_eq!(find(&routes, "9.9.9.9"), NextHop::Node(NodeId(1)));
         assert_eq!(find(&routes, "10.8.0.1"), NextHop::Node(NodeId(2)));
-        assert_eq!(find(&routes, "10.7.0.1"), NextHop::UnknownName);
+        assert_eq!(find(&routes, "10.7.0.1"), NextHop::NoNode);
         assert_eq!(find(&routes, "fd00::9"), NextHop::Node(NodeId(3)));
         assert_eq!(find(&routes, "2001:db8::1"), NextHop::NoRoute);
         mesh.nameless = false;
         routes.refresh(&mesh);
-        assert_eq!(find(&routes, "10.7.0.1"), NextHop::UnknownName, "the mesh is as it was");
+        assert_eq!(find(&routes, "10.7.0.1"), NextHop::NoNode, "the mesh is as it was");
         mesh.version = 2;
         routes.refresh(&mesh);
         assert_eq!(find(&routes, "10.7.0.1"), NextHop::Node(NodeId(5)));
@@ -260,7 +262,7 @@ mod tests {
             (2, vec![A, B], NextHop::Node(B)),
             (3, vec![A], NextHop::Node(A)),
             (4, vec![B, A], NextHop::Node(A)),
-            (5, vec![], NextHop::UnknownName),
+            (5, vec![], NextHop::NoNode),
         ] {
             (mesh.version, mesh.near) = (version, near);
             routes.refresh(&mesh);

@@ -32,10 +32,6 @@ impl Mesh for FakeMesh {
         self.announced.iter().for_each(|(node, prefix)| take(*node, *prefix));
     }
 
-    fn reaches(&self, node: NodeId) -> bool {
-        self.near.contains(&node)
-    }
-
     fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId> {
         self.near.iter().find(|node| nodes.contains(node)).copied()
     }

@@ -32,8 +32,8 @@ pub struct TunnelConfig {
     /// Network namespace for the device, as `ip netns` names it. The daemon's own if absent.
     #[serde(default, deserialize_with = "namespace")]
     pub namespace: Option<String>,
-    /// Addresses of this node. Each prefix is reached through the device. As they stand in the
-    /// file, the address of a whole network stands for this node's by its id.
+    /// Addresses of this node. Each prefix is reached through the device. The file may give a whole
+    /// network; the node's id then makes the address in it.
     #[serde(deserialize_with = "addresses")]
     pub address: Vec<IpNet>,
     /// Networks behind this node, announced to the others.
@@ -88,8 +88,8 @@ impl TunnelConfig {
         all.into_iter().filter(|prefix| !self.address.iter().any(|own| own.contains(prefix)))
     }
 
-    /// Gives this node its addresses in the networks of which it names none, by its id; and checks
-    /// settings that depend on each other.
+    /// Makes the addresses in networks that the file gives as a whole, and checks settings that
+    /// depend on each other.
     pub(super) fn completed(mut self, id: NodeId, name: &str) -> Result<Self, String> {
         for own in &mut self.address {
             *own = by_id(*own, id)?;

@@ -22,7 +22,7 @@ mod unfinished;
 mod view;
 
 use crate::api::types::{ApiError, ErrorCode};
-use crate::config::{InboxLimits, NodeConfig, Rate};
+use crate::config::{InboxLimits, NodeConfig, Rate, V6_MTU_MIN};
 use crate::state::{Delivered, OutgoingFile, StateDir};
 use crate::store::FileStorage;
 use crate::stream::Ports;
@@ -144,7 +144,7 @@ impl Node {
     pub fn new(config: &NodeConfig, parts: Parts) -> Result<Self, ConfigError> {
         let clock = Clock::start();
         let mut stack = Stack::new(stack_config(config, &parts.start), REGISTRY, clock.now())?;
-        stack.make_room(tunnel::V6_MTU_MIN);
+        stack.make_room(V6_MTU_MIN);
         let tunnel = Tunnel::new(config, &stack)?;
         let inboxes = parts.state.inboxes();
         let mut node = Self {
@@ -245,8 +245,8 @@ impl Node {
         self.stack.set_address(address);
     }
 
-    /// Writes the frame to transmit now. Returns the address that it goes to, `Some(None)` for all:
-    /// also one for a neighbour that told no address.
+    /// Writes the frame to transmit now. Returns the address that it goes to; `Some(None)` if it is
+    /// for all, or for a neighbour that told no address.
     pub fn fill(&mut self, out: &mut Vec<u8>) -> Option<Option<RadioAddress>> {
         if !self.wants_radio() {
             return None;

@@ -2,7 +2,7 @@
 
 use super::Node;
 use crate::api::types::{self, ApiError, ErrorCode, Flow, TunnelChange};
-use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, choose};
+use crate::config::{NodeConfig, TUNNEL_MTU_MIN, TunnelConfig, V6_MTU_MIN, choose};
 use ncmesh_engine::registry::Choice;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::{FlowStatus, Relaying};
@@ -10,9 +10,6 @@ use ncmesh_engines::reason;
 use ncmesh_host::gateway::{Gateway, Leads, StackMesh};
 use ncmesh_stack::{ConfigError, Stack};
 use ncmesh_wire::NodeId;
-
-/// The least MTU of IPv6, bytes (RFC 8200, 5).
-pub(super) const V6_MTU_MIN: usize = 1280;
 
 /// Gateway of a node, and what it was made of.
 pub(super) struct Tunnel {

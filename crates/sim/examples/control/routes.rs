@@ -57,8 +57,8 @@ fn missing(simulation: &Simulation, node: usize) -> usize {
     others.filter(|&other| !reached.contains(&node_id(other))).count()
 }
 
-/// Returns the nodes to which paths of unicast lead. A node that is asked for paths keeps a graph
-/// of the mesh up to date from then on, which takes time that nodes at rest do not spend.
+/// Returns the nodes to which paths of unicast lead, without asking for the paths: a node keeps a
+/// graph of the mesh up to date once it was asked, which nodes at rest do not.
 fn reached(topology: &Topology, root: NodeId) -> BTreeSet<NodeId> {
     let mut reached = BTreeSet::from([root]);
     let mut open = vec![root];

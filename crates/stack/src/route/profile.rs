@@ -5,6 +5,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::topology::{MAX_PREFIXES, Position, Profile};
 use ncmesh_wire::{Reader, Writer};
+use std::net::IpAddr;
 
 /// Bits of the first byte: a position on a plan, one on the Earth, and prefixes.
 const PLAN: u8 = 0x01;
@@ -15,6 +16,7 @@ const ORIGIN: u32 = 1 << 31;
 /// ... of latitudes, and of longitudes.
 pub(crate) const EQUATOR: u32 = 900_000_000;
 pub(crate) const GREENWICH: u32 = 1_800_000_000;
+
 /// Returns the length of a profile in a frame, bytes.
 pub(super) fn len(profile: &Profile) -> usize {
     let position = match profile.position {
@@ -48,18 +50,15 @@ pub(super) fn write(w: &mut Writer<'_>, profile: &Profile) {
     if profile.prefixes.is_empty() {
         return;
     }
-    let of_v4 = profile.prefixes.iter().filter(|prefix| matches!(prefix, IpNet::V4(_)));
-    let v4 = of_v4.count();
-    w.u8(v4 as u8).u8((profile.prefixes.len() - v4) as u8);
-    for prefix in &profile.prefixes {
-        if let IpNet::V4(prefix) = prefix {
-            w.u8(prefix.prefix_len()).bytes(&prefix.addr().octets());
-        }
-    }
-    for prefix in &profile.prefixes {
-        if let IpNet::V6(prefix) = prefix {
-            w.u8(prefix.prefix_len()).bytes(&prefix.addr().octets());
-        }
+    let (v4, v6): (Vec<&IpNet>, Vec<&IpNet>) =
+        profile.prefixes.iter().partition(|p| p.addr().is_ipv4());
+    w.u8(v4.len() as u8).u8(v6.len() as u8);
+    for prefix in v4.into_iter().chain(v6) {
+        w.u8(prefix.prefix_len());
+        match prefix.addr() {
+            IpAddr::V4(address) => w.bytes(&address.octets()),
+            IpAddr::V6(address) => w.bytes(&address.octets()),
+        };
     }
 }
 

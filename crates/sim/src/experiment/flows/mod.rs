@@ -170,10 +170,10 @@ fn open_gateways<P>(run: &mut Run<'_, P>, flows: &[RunningFlow]) {
             (IpAddr::from(*address).into(), Target::Id(node_id(*at)))
         };
         let config = GatewayConfig {
-            accept: Vec::new(),
-            announce: Vec::new(),
             addresses: own.into_iter().map(|(address, _)| (*address).into()).collect(),
             routes: others.into_iter().map(route).collect(),
+            accept: Vec::new(),
+            announce: Vec::new(),
             mtu,
             clamp_mss: true,
             queue: DEFAULT_QUEUE,
