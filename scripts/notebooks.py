@@ -9,11 +9,14 @@ Pictures are compared by their presence: their bytes depend on the version of ma
 
 from __future__ import annotations
 
+import difflib
+import json
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import matplotlib.font_manager  # noqa: F401 (its cache is built here, not in a notebook)
 import nbformat
 from nbclient import NotebookClient
 
@@ -28,8 +31,13 @@ def run(path: Path) -> Any:  # noqa: ANN401 (a notebook)
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as directory:
         resources = {"metadata": {"path": directory}}
+        # How a command's output is cut into pieces depends on the machine's load.
         client = NotebookClient(
-            notebook, timeout=TIMEOUT_S, resources=resources, record_timing=False
+            notebook,
+            timeout=TIMEOUT_S,
+            resources=resources,
+            record_timing=False,
+            coalesce_streams=True,
         )
         client.execute()
     # What depends on the machine and not on the run.
@@ -57,8 +65,14 @@ def main() -> int:
         fresh = run(path)
         if not check:
             nbformat.write(fresh, path)
-        elif text(fresh) != text(nbformat.read(path, as_version=4)):
+            continue
+        stored, now = (
+            json.dumps(text(notebook), indent=1, sort_keys=True).splitlines()
+            for notebook in (nbformat.read(path, as_version=4), fresh)
+        )
+        if stored != now:
             print(f"{path}: its output is not what a run gives; run scripts/notebooks.py")
+            print("\n".join(difflib.unified_diff(stored, now, "stored", "run", lineterm="")))
             stale = 1
     return stale
 
