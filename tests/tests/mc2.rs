@@ -8,12 +8,17 @@ use ncmesh_tests::{links, mesh, settled};
 
 const SCHEME: &str = ncmesh_engine_mc2::NAME;
 
-/// Offers a packet each 20 ms and runs for four seconds more. Returns how many accepted packets
-/// arrived.
+/// Offers a packet of 300 bytes each 20 ms and runs for four seconds more. Returns how many accepted
+/// packets arrived.
 fn carry(s: &mut Simulation, to: usize, packets: u8) -> (usize, usize) {
+    carry_long(s, to, packets, 300)
+}
+
+/// The same with packets of this length.
+fn carry_long(s: &mut Simulation, to: usize, packets: u8, bytes: usize) -> (usize, usize) {
     let mut taken = 0;
     for number in 0..packets {
-        match s.send_packet(SCHEME, 0, to, &[number; 300]) {
+        match s.send_packet(SCHEME, 0, to, &vec![number; bytes]) {
             Ok(()) => taken += 1,
             Err(SimulationError::Packet(_)) => {}
             Err(e) => panic!("{e}"),
@@ -22,7 +27,7 @@ fn carry(s: &mut Simulation, to: usize, packets: u8) -> (usize, usize) {
     }
     s.run_for(Duration::from_secs(4));
     let arrived = s.take_packets();
-    assert!(arrived.iter().all(|arrival| arrival.to == to && arrival.packet.len() == 300));
+    assert!(arrived.iter().all(|arrival| arrival.to == to && arrival.packet.len() == bytes));
     (arrived.len(), taken)
 }
 
@@ -57,6 +62,18 @@ fn links_that_go_and_come_while_packets_flow() {
         let (arrived, taken) = carry(&mut s, 3, 100);
         assert!(taken >= 90 && arrived >= 90, "{arrived} of {taken} with {dead} cut off");
     }
+}
+
+/// They leave a frame room for one acknowledgment and one announcement.
+#[test]
+fn the_longest_packets_pass_over_lossy_links() {
+    let mut config = mesh(links(4, &[(0, 1, 0.2), (0, 2, 0.2), (1, 3, 0.2), (2, 3, 0.2)]), 5);
+    config.mtu = 1472;
+    let mut s = settled(config);
+    let longest = s.host(0).stack().unwrap().longest_packet(SCHEME).unwrap();
+    assert_eq!(longest, 1278);
+    let (arrived, taken) = carry_long(&mut s, 3, 150, longest);
+    assert!(taken >= 140 && arrived * 100 >= taken * 95, "{arrived} of {taken}");
 }
 
 #[test]

@@ -8,7 +8,7 @@
 
 use crate::channel_access::ChannelAccess;
 use crate::credits::{Announcement, Candidate, Credits};
-use crate::frame::{Acknowledgment, MAX_ANNOUNCED};
+use crate::frame::Acknowledgment;
 use crate::frame_log::FrameLog;
 use crate::hops::HopSet;
 use crate::paths::PathSet;
@@ -74,6 +74,11 @@ impl Downstream {
     /// Returns whether there are none: this node is the destination.
     pub(crate) fn is_empty(&self) -> bool {
         self.hops.is_empty()
+    }
+
+    /// Returns the number of hops.
+    pub(crate) fn hops(&self) -> usize {
+        self.hops.len()
     }
 
     // ---- handle
@@ -168,8 +173,14 @@ impl Downstream {
         self.log.latest_at()
     }
 
-    /// Returns what a frame of `generation` says to the hops.
-    pub(crate) fn frame_fields(&mut self, generation: u32, access: ChannelAccess) -> FrameFields {
+    /// Returns what a frame of `generation` says to the hops, with credits of at most `announced`
+    /// generations.
+    pub(crate) fn frame_fields(
+        &mut self,
+        generation: u32,
+        access: ChannelAccess,
+        announced: usize,
+    ) -> FrameFields {
         // Count the frame as sent, to see whether anything is due after it. If not, nothing is sent
         // before the hops have answered, and they should do so at once.
         self.log.update_pending(&mut self.credits, Some(generation));
@@ -181,7 +192,7 @@ impl Downstream {
             serial: self.log.next_serial(),
             wants_ack,
             waits_for_ack: wants_ack && (is_overdue || is_last),
-            announcement: self.credits.announce(generation, assigned, MAX_ANNOUNCED),
+            announcement: self.credits.announce(generation, assigned, announced),
         }
     }
 

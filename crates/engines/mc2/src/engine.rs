@@ -9,9 +9,8 @@ use crate::choice::PathChoice;
 use crate::config::Mc2Config;
 use crate::credits::Candidate;
 use crate::flow::Flow;
-use crate::frame::{Data, GenerationHeader, REPORT, REQUEST, Report, Request};
+use crate::frame::{Data, GenerationHeader, MAX_ACKS, REPORT, REQUEST, Report, Request};
 use crate::generation::GenerationShape;
-use crate::paths::MAX_NODES;
 use crate::share::{FlowKey, RecentFlows, longest_wait};
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::time::Instant;
@@ -65,9 +64,9 @@ impl Mc2 {
         }
     }
 
-    /// Returns the length of a combination that fits a frame with the longest header, bytes.
+    /// Returns the length of a combination that fits every frame of the flow, bytes.
     fn symbol_size(&self, mtu: usize) -> usize {
-        mtu.saturating_sub(GenerationHeader::max_len(MAX_NODES, self.config.generation))
+        mtu.saturating_sub(GenerationHeader::reserved(self.config.generation))
     }
 
     /// Returns how this node chooses the paths of the flows that begin here.
@@ -238,7 +237,7 @@ impl Mc2 {
     fn fill_report(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Filled> {
         let mut flows = self.flows.values_mut();
         let flow = flows.find(|flow| flow.is_report_due(self.access, now))?;
-        let state = flow.take_state(now);
+        let state = flow.take_state(MAX_ACKS, now);
         Report { flow: flow.instance, state }.write(out);
         Some(Filled { kind: REPORT, to: None })
     }
@@ -246,7 +245,7 @@ impl Mc2 {
     fn fill_data(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Option<Filled> {
         let (key, candidate) = self.heaviest_flow(cx.now)?;
         let flow = self.flows.get_mut(&key)?;
-        flow.fill_data(candidate.generation, self.access, cx.rng, cx.now, out)?;
+        flow.fill_data(candidate.generation, self.access, cx, out)?;
         cx.counters.note_filled(Payload::Coded);
         self.on_air = Some(key);
         self.recent.note(key, cx.now);
@@ -328,6 +327,13 @@ impl Engine for Mc2 {
 impl TunnelEngine for Mc2 {
     fn longest(&self, mtu: usize) -> usize {
         self.symbol_size(mtu).saturating_sub(PREFIX)
+    }
+
+    fn make_room(&mut self, mtu: usize, packet: usize) {
+        // Coding vectors grow with the generation, so a smaller one leaves more for the packet.
+        let fits = |size: &u8| mtu >= GenerationHeader::reserved(*size) + PREFIX + packet;
+        let size = (1..=self.config.generation).rev().find(fits);
+        self.config.generation = size.unwrap_or(self.config.generation);
     }
 
     fn can_send(&self, to: NodeId) -> bool {

@@ -17,7 +17,7 @@ use crate::config::Mc2Config;
 use crate::credits::Candidate;
 use crate::downstream::Downstream;
 use crate::egress::{Egress, NeededPackets};
-use crate::frame::{Data, FlowState, GenerationHeader, MAX_ACKS, Request};
+use crate::frame::{Data, FlowState, GenerationHeader, Request};
 use crate::generation::{Generation, GenerationShape};
 use crate::ingress::Ingress;
 use crate::paths::PathSet;
@@ -27,7 +27,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::flow::{Contradiction, FlowInstance};
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::NodeId;
-use rand_core::RngCore;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Generations of a flow that a node keeps. Older ones are dropped.
@@ -306,15 +306,15 @@ impl Flow {
         }
     }
 
-    /// Returns this node's state, and counts the acknowledgments in it as sent.
-    pub(crate) fn take_state(&mut self, now: Instant) -> FlowState {
-        // Previous hops with new frames go first. The others are told again what they may have
-        // missed.
+    /// Returns this node's state with at most so many acknowledgments, and counts them as sent.
+    pub(crate) fn take_state(&mut self, acks: usize, now: Instant) -> FlowState {
+        // Previous hops with most new frames go first. Those without are told again what they may
+        // have missed.
         let mut upstream: Vec<&mut Upstream> =
             self.upstream.values_mut().filter(|upstream| upstream.wants_ack).collect();
-        upstream.sort_by_key(|upstream| upstream.unacknowledged == 0);
+        upstream.sort_by_key(|upstream| Reverse(upstream.unacknowledged));
         let acks =
-            upstream.into_iter().take(MAX_ACKS).map(|upstream| upstream.acknowledge(now)).collect();
+            upstream.into_iter().take(acks).map(|upstream| upstream.acknowledge(now)).collect();
         FlowState {
             credits: self.credits().min(u32::from(u16::MAX)) as u16,
             done: self.egress.as_ref().map_or(0, Egress::oldest),
@@ -327,18 +327,24 @@ impl Flow {
         &mut self,
         generation: u32,
         access: ChannelAccess,
-        rng: &mut impl RngCore,
-        now: Instant,
+        cx: &mut Context<'_>,
         out: &mut Vec<u8>,
     ) -> Option<()> {
-        let state = self.take_state(now);
+        // The combination is made only now, from everything that has arrived so far. Its length says
+        // how much feedback the frame has room for.
+        let combinations = self.generations.get(&generation)?;
+        let mut combination = Vec::new();
+        combinations.recode(cx.rng, &mut combination)?;
+        let (packets, packets_before) = (combinations.packets, combinations.packets_before);
+        let (nodes, hops) = (self.paths.nodes().len(), self.downstream.hops());
+        let feedback = GenerationHeader::feedback(cx.mtu, combination.len(), nodes, hops);
+        let state = self.take_state(feedback.acks, cx.now);
 
         // The frame also tells how many packets the previous generation has: all of its own frames
         // may have been sent before it was closed.
-        let combinations = self.generations.get(&generation)?;
         let before = self.generations.get(&generation.wrapping_sub(1));
-        let packets_before = before.map_or(0, |before| before.packets);
-        let fields = self.downstream.frame_fields(generation, access);
+        let packets_before = before.map_or(0, |before| before.packets).max(packets_before);
+        let fields = self.downstream.frame_fields(generation, access, feedback.announced);
         let header = GenerationHeader {
             incarnation: self.instance.incarnation,
             paths: self.paths.clone(),
@@ -350,16 +356,14 @@ impl Flow {
             announced: fields.announcement.credits.clone(),
             generation,
             generation_size: self.shape.generation_size,
-            packets: combinations.packets,
-            packets_before: packets_before.max(combinations.packets_before),
+            packets,
+            packets_before,
             symbol_size: self.shape.symbol_size as u16,
         };
         header.write(out);
-
-        // The combination is made only now, from everything that has arrived so far.
-        combinations.recode(rng, out)?;
-        self.downstream.note_sent(generation, fields.announcement, access, rng, now);
-        self.sent_at = now;
+        out.extend_from_slice(&combination);
+        self.downstream.note_sent(generation, fields.announcement, access, cx.rng, cx.now);
+        self.sent_at = cx.now;
         Some(())
     }
 

@@ -6,7 +6,7 @@
 
 use crate::NAME;
 use crate::hops::MAX_HOPS;
-use crate::paths::PathSet;
+use crate::paths::{MAX_NODES, PathSet};
 use ncmesh_engine::Malformed;
 use ncmesh_engine::Summary;
 use ncmesh_engine::toolkit::flow::FlowInstance;
@@ -61,10 +61,28 @@ pub(crate) struct GenerationCredits {
     pub by_hop: Vec<u16>,
 }
 
-impl FlowState {
-    /// Length with most acknowledgments, bytes.
-    const MAX_LEN: usize = 7 + 8 * MAX_ACKS;
+/// How much feedback a data frame has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Feedback {
+    /// Nodes whose frames it acknowledges.
+    pub acks: usize,
+    /// Generations of which it announces credits; its own is one of them.
+    pub announced: usize,
+}
 
+impl Acknowledgment {
+    /// Length in a frame, bytes.
+    const LEN: usize = 8;
+}
+
+impl GenerationCredits {
+    /// Returns the length in a frame of a node with this number of next hops, bytes.
+    const fn len(hops: usize) -> usize {
+        4 + 2 * hops
+    }
+}
+
+impl FlowState {
     fn write(&self, out: &mut Vec<u8>) {
         Writer::new(out).u16(self.credits).u32(self.done).u8(self.acks.len() as u8);
         for ack in &self.acks {
@@ -127,14 +145,32 @@ impl GenerationHeader {
         FlowInstance { source, destination, incarnation: self.incarnation }
     }
 
-    /// Returns how long a header can be with `nodes` on the paths and most announcements and
-    /// acknowledgments, bytes. The coding vector of `generation_size` is included.
-    pub(crate) fn max_len(nodes: usize, generation_size: u8) -> usize {
+    /// Returns the length of a header over this number of nodes, without acknowledgments,
+    /// announcements and the coding vector, bytes.
+    const fn fixed_len(nodes: usize) -> usize {
+        // Incarnation, paths, revision, serial, flags; state; the number of announcements and that
+        // of hops; generation, three sizes and that of symbols.
         let paths = 1 + 4 * nodes;
-        // Incarnation, paths, revision, serial, flags; generation, three sizes and that of symbols.
-        let fixed = 4 + paths + 1 + 2 + 1 + 4 + 3 + 2;
-        let announced = 2 + MAX_ANNOUNCED * (4 + 2 * MAX_HOPS);
-        fixed + FlowState::MAX_LEN + announced + usize::from(generation_size)
+        4 + paths + 1 + 2 + 1 + 7 + 2 + 4 + 3 + 2
+    }
+
+    /// Returns how many bytes of a frame are kept from the payload: a header over the longest paths,
+    /// with one acknowledgment and one announcement, and a coding vector of `generation_size`.
+    pub(crate) fn reserved(generation_size: u8) -> usize {
+        let feedback = Acknowledgment::LEN + GenerationCredits::len(MAX_HOPS);
+        Self::fixed_len(MAX_NODES) + feedback + usize::from(generation_size)
+    }
+
+    /// Returns how much feedback fits a frame body of `mtu` bytes beside a coding vector and payload
+    /// of `combination` bytes, of a node with `hops` next hops on paths over `nodes`.
+    pub(crate) fn feedback(mtu: usize, combination: usize, nodes: usize, hops: usize) -> Feedback {
+        let room = mtu.saturating_sub(Self::fixed_len(nodes) + combination);
+        let announcement = GenerationCredits::len(hops);
+        // Acknowledgments come first: other frames announce what this one leaves out, but a previous
+        // hop may wait.
+        let acks = (room.saturating_sub(announcement) / Acknowledgment::LEN).min(MAX_ACKS);
+        let left = room.saturating_sub(acks * Acknowledgment::LEN);
+        Feedback { acks, announced: (left / announcement).clamp(1, MAX_ANNOUNCED) }
     }
 
     /// Appends the header to a frame body.

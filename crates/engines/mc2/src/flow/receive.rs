@@ -2,7 +2,6 @@
 
 use super::Flow;
 use crate::frame::{Data, GenerationHeader};
-use crate::paths::MAX_NODES;
 use crate::upstream::Upstream;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::{Context, Malformed};
@@ -42,10 +41,10 @@ impl Flow {
         {
             return Err(DropReason::Malformed);
         }
-        // A combination that this node sends on has to fit its own frames with the longest header.
-        let max_len = GenerationHeader::max_len(MAX_NODES, self.shape.generation_size)
-            + self.shape.symbol_size;
-        if !self.downstream.is_empty() && max_len > cx.mtu {
+        // A combination that this node sends on has to fit its own frames.
+        let needed =
+            GenerationHeader::reserved(self.shape.generation_size) + self.shape.symbol_size;
+        if !self.downstream.is_empty() && needed > cx.mtu {
             return Err(DropReason::Malformed);
         }
 

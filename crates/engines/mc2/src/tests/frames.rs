@@ -1,7 +1,10 @@
 //! Frames by their bytes.
 
-use super::{header, one_hop};
-use crate::frame::{Data, FlowState, Report, Request};
+use super::{credits_of, header, one_hop};
+use crate::frame::{
+    Acknowledgment, Data, Feedback, FlowState, GenerationHeader, MAX_ACKS, MAX_ANNOUNCED, Report,
+    Request,
+};
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_wire::NodeId;
 use proptest::prelude::*;
@@ -33,6 +36,34 @@ fn golden_frames() {
 }
 
 proptest! {
+    /// Feedback of every allowed size, computed and written, ends where the frame does.
+    #[test]
+    fn feedback_takes_the_room_that_a_combination_leaves(
+        spare in 0usize..200, hops in 1usize..=6, nodes in 2usize..=16, generation in 1u8..=128,
+    ) {
+        let mtu = GenerationHeader::reserved(generation) + 1000 + spare;
+        let combination = 1000 + usize::from(generation);
+        let Feedback { acks, announced } =
+            GenerationHeader::feedback(mtu, combination, nodes, hops);
+        prop_assert!((1..=MAX_ACKS).contains(&acks) && (1..=MAX_ANNOUNCED).contains(&announced));
+
+        let ack = Acknowledgment { of: NodeId(1), latest: 1, before: 0 };
+        let mut written = GenerationHeader {
+            state: FlowState { acks: vec![ack; acks], ..FlowState::default() },
+            announced: vec![credits_of(1, &vec![0; hops]); announced],
+            ..header(one_hop())
+        };
+        let mut out = Vec::new();
+        written.write(&mut out);
+        // The paths of `header` are over two nodes, each of which takes four bytes.
+        let length = out.len() + 4 * (nodes - 2) + combination;
+        prop_assert!(length <= mtu, "{length} of {mtu}");
+
+        // One acknowledgment more does not fit, unless a frame never has more.
+        written.state.acks.push(ack);
+        prop_assert!(acks == MAX_ACKS || length + 8 > mtu || announced > 1);
+    }
+
     #[test]
     fn parsing_never_panics_and_writing_restores_what_was_parsed(
         body in prop::collection::vec(any::<u8>(), 0..90),
