@@ -136,6 +136,22 @@ fn all_schemes_carry_the_packets_that_ipv6_demands() {
     }
 }
 
+/// A frame for a hardware address that nobody tells would wait for it, and others behind it.
+#[test]
+fn a_neighbor_that_answers_no_arp_is_sent_its_frames_all_the_same() {
+    let Some(segment) = Segment::new(2) else { return };
+    // A question would also tell the address of whoever asks.
+    if ![1, 2].into_iter().all(|host| segment.drop_arp(host)) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let _pair = pair_of(&segment, dir.path(), |id| tunnel(id, "scheme = \"forward\"", ""));
+    does(&segment, 1, "ping -n -c 10 -i 0.2 -W 2 10.44.0.2");
+    let known = segment.run(1, "ip neigh show 10.77.0.2");
+    let known = String::from_utf8(known.stdout).unwrap();
+    assert!(known.contains("FAILED") || known.contains("INCOMPLETE"), "{known}");
+}
+
 #[test]
 fn the_scheme_is_changed_while_it_runs() {
     let Some(segment) = Segment::new(2) else { return };

@@ -44,6 +44,16 @@ impl Segment {
         self.drop_udp(i, &format!("ip saddr {address}"))
     }
 
+    /// Drops all questions and answers of ARP that reach host `i`. Returns whether that is possible;
+    /// if not, prints the reason, and the test must be skipped.
+    pub(crate) fn drop_arp(&self, i: usize) -> bool {
+        self.filter(
+            i,
+            "add table arp loss; \
+             add chain arp loss arriving { type filter hook input priority 0; policy drop; }",
+        )
+    }
+
     /// Drops the UDP frames that reach host `i` and `which` fits, in the language of nftables.
     fn drop_udp(&self, i: usize, which: &str) -> bool {
         let rules = format!(
@@ -51,7 +61,12 @@ impl Segment {
              add chain ip loss arriving {{ type filter hook prerouting priority -300; }}; \
              add rule ip loss arriving iifname mesh0 ip protocol udp {which} drop"
         );
-        let added = run("ip", &["netns", "exec", self.host(i), "nft", &rules]);
+        self.filter(i, &rules)
+    }
+
+    /// Adds rules of nftables at host `i`. Returns whether that is possible.
+    fn filter(&self, i: usize, rules: &str) -> bool {
+        let added = run("ip", &["netns", "exec", self.host(i), "nft", rules]);
         if let Err(reason) = &added {
             println!("SKIPPED: nftables cannot lose frames here: {reason}");
         }
