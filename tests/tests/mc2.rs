@@ -8,8 +8,8 @@ use ncmesh_tests::{links, mesh, settled};
 
 const SCHEME: &str = ncmesh_engine_mc2::NAME;
 
-/// Offers a packet of 300 bytes each 20 ms and runs for four seconds more. Returns how many accepted
-/// packets arrived.
+/// Offers a packet of 300 bytes each 20 ms and runs for four seconds more. Returns how many
+/// accepted packets arrived.
 fn carry(s: &mut Simulation, to: usize, packets: u8) -> (usize, usize) {
     carry_long(s, to, packets, 300)
 }

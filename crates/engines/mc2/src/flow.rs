@@ -330,8 +330,8 @@ impl Flow {
         cx: &mut Context<'_>,
         out: &mut Vec<u8>,
     ) -> Option<()> {
-        // The combination is made only now, from everything that has arrived so far. Its length says
-        // how much feedback the frame has room for.
+        // The combination is made only now, from everything that has arrived so far. Its length
+        // says how much feedback the frame has room for.
         let combinations = self.generations.get(&generation)?;
         let mut combination = Vec::new();
         combinations.recode(cx.rng, &mut combination)?;

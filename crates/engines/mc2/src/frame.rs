@@ -154,20 +154,21 @@ impl GenerationHeader {
         4 + paths + 1 + 2 + 1 + 7 + 2 + 4 + 3 + 2
     }
 
-    /// Returns how many bytes of a frame are kept from the payload: a header over the longest paths,
-    /// with one acknowledgment and one announcement, and a coding vector of `generation_size`.
+    /// Returns how many bytes of a frame are kept from the payload: a header over the longest
+    /// paths, with one acknowledgment and one announcement, and a coding vector of
+    /// `generation_size`.
     pub(crate) fn reserved(generation_size: u8) -> usize {
         let feedback = Acknowledgment::LEN + GenerationCredits::len(MAX_HOPS);
         Self::fixed_len(MAX_NODES) + feedback + usize::from(generation_size)
     }
 
-    /// Returns how much feedback fits a frame body of `mtu` bytes beside a coding vector and payload
-    /// of `combination` bytes, of a node with `hops` next hops on paths over `nodes`.
+    /// Returns how much feedback fits a frame body of `mtu` bytes beside a coding vector and
+    /// payload of `combination` bytes, of a node with `hops` next hops on paths over `nodes`.
     pub(crate) fn feedback(mtu: usize, combination: usize, nodes: usize, hops: usize) -> Feedback {
         let room = mtu.saturating_sub(Self::fixed_len(nodes) + combination);
         let announcement = GenerationCredits::len(hops);
-        // Acknowledgments come first: other frames announce what this one leaves out, but a previous
-        // hop may wait.
+        // Acknowledgments come first: other frames announce what this one leaves out, but a
+        // previous hop may wait.
         let acks = (room.saturating_sub(announcement) / Acknowledgment::LEN).min(MAX_ACKS);
         let left = room.saturating_sub(acks * Acknowledgment::LEN);
         Feedback { acks, announced: (left / announcement).clamp(1, MAX_ANNOUNCED) }

@@ -44,8 +44,8 @@ impl Segment {
         self.drop_udp(i, &format!("ip saddr {address}"))
     }
 
-    /// Drops all questions and answers of ARP that reach host `i`. Returns whether that is possible;
-    /// if not, prints the reason, and the test must be skipped.
+    /// Drops all questions and answers of ARP that reach host `i`. Returns whether that is
+    /// possible; if not, prints the reason, and the test must be skipped.
     pub(crate) fn drop_arp(&self, i: usize) -> bool {
         self.filter(
             i,
