@@ -295,6 +295,13 @@ fn where_there_can_be_no_tunnel_it_says_what_to_do() {
     fails(&node(1, "namespace = \"nowhere\""), 1, &["\"nowhere\"", "ip netns add nowhere"]);
     fails(&node(1, "mtu = 1334"), 3, &["node.toml:", "mtu = 1334", "up to 1333"]);
     fails(&node(1, "mtu = 1279"), 3, &["node.toml:", "IPv6 needs packets of 1280 bytes"]);
+    let announces = Node::new(
+        &dir.path().join("n2"),
+        segment.host(1),
+        1,
+        "[tunnel]\naddress = [\"10.44.0.1/24\"]\nannounce = [\"fd45::/64\"]\nmtu = 1279\n",
+    );
+    fails(&announces, 3, &["node.toml:", "IPv6 needs packets of 1280 bytes"]);
     let small = node(1, "");
     small.edit("rate = \"8M\"", "rate = \"8M\"\nmtu = 1000");
     fails(&small, 3, &["node.toml:", "IPv6", "set [radio] mtu = 1419 or more"]);

@@ -39,8 +39,8 @@ impl Tunnel {
 fn mtu(tunnel: &TunnelConfig, scheme: &str, stack: &Stack, frame: usize) -> Result<usize, String> {
     let longest = stack.longest_packet(scheme).unwrap_or(0).min(65_535);
     // IP demands a least MTU, and more of IPv6 than of IPv4.
-    let has_v6 = tunnel.address.iter().any(|own| own.addr().is_ipv6())
-        || tunnel.beyond_addresses().any(|prefix| prefix.addr().is_ipv6());
+    let mut prefixes = tunnel.announced().into_iter().chain(tunnel.beyond_addresses());
+    let has_v6 = prefixes.any(|prefix| prefix.addr().is_ipv6());
     let (family, least) = if has_v6 { ("IPv6", V6_MTU_MIN) } else { ("IPv4", TUNNEL_MTU_MIN) };
     if longest < least {
         let more = frame + least - longest;
