@@ -1,9 +1,11 @@
-//! Arbitrary packets from the host and from the mesh at the tunnel's gateway.
+//! Arbitrary packets from the host and from the mesh at the tunnel's gateway, and those of
+//! measurements at the node's.
 #![no_main]
 
 use ipnet::IpNet;
 use libfuzzer_sys::fuzz_target;
 use ncmesh_host::gateway::{Gateway, Mesh};
+use ncmesh_host::measure::{MAX_RUNS, Measurements, RunSettings, is_measurement};
 use ncmesh_node::config::TunnelConfig;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::tunnel::PacketError;
@@ -56,6 +58,12 @@ fuzz_target!(|packets: Vec<(bool, bool, Vec<u8>)>| {
     let config: TunnelConfig = toml::from_str(CONFIG).expect("it is valid");
     let (mut gateway, mut mesh) = (Gateway::new(config.gateway(MTU)), ThreeNodes);
     let mut now = Instant::default();
+    // Its first token is 1, and that of its run 2.
+    let mut measurements = Measurements::new(0);
+    let duration = Duration::from_millis(50);
+    measurements.echo(NodeId(5), (), now, now + duration);
+    let settings = RunSettings { to: NodeId(5), bytes: 9, duration, interval: Some(duration / 5) };
+    measurements.begin_run(settings, (), now);
     for (outbound, whole, mut packet) in packets {
         now = now + Duration::from_millis(7);
         if whole {
@@ -63,6 +71,10 @@ fuzz_target!(|packets: Vec<(bool, bool, Vec<u8>)>| {
         }
         if outbound {
             gateway.handle_outbound(packet, &mut mesh, now);
+        } else if is_measurement(&packet) {
+            let _ = measurements.handle_packet(NodeId(5), &packet, &mut mesh, now);
+            measurements.drain(&mut mesh, now);
+            assert!(measurements.runs() <= MAX_RUNS);
         } else {
             gateway.handle_inbound(NodeId(5), packet, &mesh);
         }

@@ -12,10 +12,12 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use ncmesh_engine::registry::AUTO;
 use ncmesh_engine::tunnel::RelayMode;
+use ncmesh_node::config::Rate;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Network coding for wireless meshes: reliable files to many receivers, an IP tunnel, and live
@@ -88,9 +90,12 @@ pub(crate) enum ClientCommand {
         after_help = "Examples:\n  ncmesh peers\n  ncmesh peers --watch\n  ncmesh peers --json"
     )]
     Peers(Remotely<WatchArgs>),
-    /// Show the best path to another node by link state, hop by hop
+    /// Show the best path to another node by link state, hop by hop, with measured round trips
     #[command(after_help = TRACEROUTE_NOTES)]
     Traceroute(Remotely<TracerouteArgs>),
+    /// Measure how much the tunnel's scheme carries to another node
+    #[command(after_help = BANDWIDTH_NOTES)]
+    Bandwidth(Remotely<BandwidthArgs>),
     /// Show the node's state and possible problems
     #[command(after_help = "Examples:\n  ncmesh status\n  ncmesh status --config node.toml")]
     Status(Remotely<WatchArgs>),
@@ -175,10 +180,26 @@ const TRACEROUTE_NOTES: &str = "\
 Examples:
   ncmesh traceroute barn
   ncmesh traceroute 5 --json
+  ncmesh traceroute barn --count 0            # sends nothing over the mesh
 
 OUT and BACK are the shares of broadcasts that arrive in each direction. ETX is the expected \
-number of transmissions of a hop with its acknowledgment. All come from the link state; the \
-command sends nothing over the mesh. Schemes that code or overhear may use other nodes too.";
+number of transmissions of a hop with its acknowledgment. All come from the link state; schemes \
+that code or overhear may use other nodes too. RTT is the median of measured round trips from \
+this node to the end of the hop, by the scheme of the tunnel, with a [tunnel] or without; '-' if \
+nothing came back within 2 s, for instance because the node's ncmesh is older.";
+
+const BANDWIDTH_NOTES: &str = "\
+Examples:
+  ncmesh bandwidth barn
+  ncmesh bandwidth barn --seconds 20 --rate 2M
+  ncmesh bandwidth 5 --bytes 200 --json
+
+The packets go by the scheme that the tunnel's packets leave by (`ncmesh tunnel` changes it), with \
+a [tunnel] or without. Without --rate they take all that the host's own packets to that node \
+leave. Goodput is what arrived: bytes of packets, as IP packets would be, over the time for which \
+they were sent, or in which they arrived if that is longer. If the node does not answer, the exit \
+code is 6; it is 8 while another measurement of a bandwidth goes on. Interrupting this command \
+does not end the measurement; it ends by itself.";
 
 const RELOAD_NOTES: &str = "\
 Examples:
@@ -258,6 +279,25 @@ pub(crate) struct TransfersArgs {
 pub(crate) struct TracerouteArgs {
     /// Name or id of the node
     pub(crate) node: String,
+    /// Round trips to measure for each hop; 0 measures nothing
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(..=20))]
+    pub(crate) count: u8,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BandwidthArgs {
+    /// Name or id of the node
+    pub(crate) node: String,
+    /// Time for which packets are sent, 0.1 to 60
+    #[arg(long, default_value = "5", value_parser = seconds)]
+    pub(crate) seconds: Duration,
+    /// Length of each packet, up to what the scheme carries
+    #[arg(long, default_value_t = 1200)]
+    pub(crate) bytes: usize,
+    /// Rate at which packets are sent, bit/s, for instance 500k or 2M [default: as fast as the
+    /// scheme takes them]
+    #[arg(long, value_parser = Rate::from_str)]
+    pub(crate) rate: Option<Rate>,
 }
 
 #[derive(Debug, Args)]

@@ -17,7 +17,7 @@ Exit codes:
   5  a file or directory cannot be read or written, or cannot be sent
   6  a receiver is unknown or cannot be reached
   7  a named receiver, or with --to all every one, has not got the file, or the transfer was ended
-  8  a state directory, port or socket is in use by another program
+  8  a state directory, port or socket is in use by another program, or a measurement goes on
   9  no such transfer or group";
 
 /// Kind of a failure. Its value is the exit code.
@@ -75,7 +75,7 @@ impl From<ApiError> for Failure {
             ErrorCode::NotFound => Kind::NoTransfer,
             ErrorCode::File | ErrorCode::Inbox => Kind::File,
             ErrorCode::UnknownReceiver | ErrorCode::UnreachableReceiver => Kind::Receiver,
-            ErrorCode::Port => Kind::InUse,
+            ErrorCode::Port | ErrorCode::Busy => Kind::InUse,
             ErrorCode::Ended => Kind::Incomplete,
             ErrorCode::Stopping => Kind::NoDaemon,
         };

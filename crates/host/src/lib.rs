@@ -10,11 +10,14 @@
 //!   connection
 //! - [`console`]: what a console shows of a stack
 //! - [`streams`]: what the host's ports are connected to
+//! - [`measure`]: round trips and bandwidth to other nodes, by packets of ncmesh's own
 //! - [`saving`]: values that must outlive the host, written until that succeeds
 
 pub mod console;
 pub mod files;
 pub mod gateway;
+pub mod measure;
+mod rate_limit;
 pub mod saving;
 pub mod streams;
 

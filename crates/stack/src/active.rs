@@ -163,6 +163,11 @@ impl Active<'_> {
             .ok_or(PacketError::UnknownScheme)?
     }
 
+    /// Counts a packet from the mesh that the host's own protocols drop.
+    pub fn note_drop(&mut self, why: DropReason) {
+        self.stack.counters.drop(why);
+    }
+
     /// Tells the mesh another profile from now on.
     pub fn tell(&mut self, profile: Profile) {
         self.stack.control.route.set_profile(profile);

@@ -1,5 +1,6 @@
 //! Subcommands, one module for each.
 
+pub(crate) mod bandwidth;
 pub(crate) mod cancel;
 #[cfg(feature = "lab")]
 pub(crate) mod demo;

@@ -1,19 +1,21 @@
-//! `ncmesh traceroute`: shows the path to another node.
+//! `ncmesh traceroute`: shows the path to another node and measures round trips.
 
 use crate::args::TracerouteArgs;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::remote_args::Remote;
 use crate::show::{self, Table};
-use ncmesh_node::api::answers::Path;
+use ncmesh_node::api::answers::{EchoRequest, Path};
 
 /// Runs the command.
 pub(crate) fn run(remote: &Remote, args: &TracerouteArgs) -> Result<(), Failure> {
-    let path: Path = Client::new(remote)?.read(&format!("/v1/paths/{}", encoded(&args.node)))?;
+    let request = EchoRequest { count: args.count };
+    let path = format!("/v1/paths/{}", encoded(&args.node));
+    let path: Path = Client::new(remote)?.post(&path, &request)?;
     if remote.json {
         return show::json(&path);
     }
-    let mut table = Table::new(["HOP", "NAME", "ID", "OUT", "BACK", "ETX"]);
+    let mut table = Table::new(["HOP", "NAME", "ID", "OUT", "BACK", "ETX", "RTT"]);
     let share = |delivery: f64| format!("{:.0} %", delivery * 100.0);
     for (n, hop) in (1..).zip(&path.hops) {
         table.row([
@@ -23,6 +25,7 @@ pub(crate) fn run(remote: &Remote, args: &TracerouteArgs) -> Result<(), Failure>
             share(hop.delivery),
             share(hop.delivery_back),
             format!("{:.2}", hop.etx),
+            show::or_dash(hop.rtt_s.map(|s| format!("{:.1} ms", s * 1e3))),
         ]);
     }
     show::line(&table.to_string())?;

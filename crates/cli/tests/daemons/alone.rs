@@ -72,7 +72,18 @@ fn a_configuration_says_where_its_daemon_is() {
 fn every_subcommand_has_help_with_examples() {
     let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
     assert!(help.contains("Exit codes"));
-    for command in ["node", "send", "receive", "transfers", "peers", "status", "cancel", "keygen"] {
+    for command in [
+        "node",
+        "send",
+        "receive",
+        "transfers",
+        "peers",
+        "status",
+        "traceroute",
+        "bandwidth",
+        "cancel",
+        "keygen",
+    ] {
         let help = String::from_utf8(run(&[command, "--help"]).stdout).unwrap();
         assert!(help.contains("Examples:\n  ncmesh "), "{command}");
     }

@@ -4,6 +4,7 @@
 mod alone;
 mod interface;
 mod limits;
+mod measure;
 mod refused;
 mod relayed;
 mod soak;

@@ -26,10 +26,11 @@ pub use counters::{Dropped, GatewayCounters, PacketCount};
 pub use mesh::StackMesh;
 pub use routes::{Leads, Target};
 
+use crate::rate_limit::RateLimit;
 use header::Header;
 use icmp::Problem;
 use ipnet::IpNet;
-use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::PacketError;
 use ncmesh_wire::NodeId;
 use queues::{QueueKey, Queues};
@@ -106,7 +107,7 @@ impl Gateway {
             queues: Queues::new(config.queue),
             config,
             inbound: VecDeque::new(),
-            icmp_limit: RateLimit::default(),
+            icmp_limit: RateLimit::new(ICMP_PER_SECOND),
             counters: GatewayCounters::default(),
         }
     }
@@ -254,22 +255,4 @@ impl Gateway {
 fn is_group_address(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     broadcast || address.is_multicast() || address.is_unspecified()
-}
-
-/// Counter that allows [`ICMP_PER_SECOND`] messages in each second.
-#[derive(Debug, Default)]
-struct RateLimit {
-    window_start: Option<Instant>,
-    taken: u32,
-}
-
-impl RateLimit {
-    /// Takes one message from the limit. Returns whether there was one left.
-    fn take(&mut self, now: Instant) -> bool {
-        if self.window_start.is_none_or(|start| now >= start + Duration::from_secs(1)) {
-            *self = Self { window_start: Some(now), taken: 0 };
-        }
-        self.taken += 1;
-        self.taken <= ICMP_PER_SECOND
-    }
 }

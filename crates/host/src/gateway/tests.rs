@@ -2,6 +2,7 @@
 
 use super::packets::{options_of, segment, udp_v4, udp_v6};
 use super::*;
+use ncmesh_engine::time::Duration;
 use proptest::prelude::*;
 
 const BARN: NodeId = NodeId(5);

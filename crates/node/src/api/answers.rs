@@ -29,6 +29,55 @@ pub struct Hop {
     pub delivery_back: f64,
     /// Expected number of transmissions of this hop, with the MAC's acknowledgment.
     pub etx: f64,
+    /// Median of measured round trips from this node to the end of the hop, s. Absent if none was
+    /// measured, or nothing came back.
+    pub rtt_s: Option<f64>,
+}
+
+/// Body of `POST /v1/paths/{node}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EchoRequest {
+    /// Echo requests to each hop, 0 to 20.
+    pub count: u8,
+}
+
+/// Body of `POST /v1/bandwidth`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BandwidthRequest {
+    /// Receiver, by name or id.
+    pub node: String,
+    /// Time for which packets are sent, 0.1 to 60 s.
+    pub seconds: f64,
+    /// Length of each packet, bytes.
+    pub bytes: usize,
+    /// Rate at which packets are sent, bit/s. As fast as the scheme takes them if absent.
+    #[serde(default)]
+    pub rate_bps: Option<f64>,
+}
+
+/// Answer to `POST /v1/bandwidth`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Id of the receiver.
+    pub id: u16,
+    /// Name of the receiver.
+    pub name: String,
+    /// Scheme that carried the packets.
+    pub scheme: String,
+    /// Time for which packets were sent, or in which they arrived if that is longer, s.
+    pub seconds: f64,
+    /// Length of each packet, bytes.
+    pub bytes: usize,
+    /// Packets that the scheme took.
+    pub sent: u32,
+    /// Packets that arrived.
+    pub received: u32,
+    /// Share of packets that did not arrive, 0 to 1.
+    pub lost: f64,
+    /// Rate at which bytes of packets arrived, bit/s.
+    pub goodput_bps: f64,
 }
 
 /// Answer to `POST /v1/reload`: what became of the settings that differ.

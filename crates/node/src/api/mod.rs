@@ -3,6 +3,7 @@
 pub mod answers;
 mod blocking;
 pub mod client;
+mod measure;
 mod reload;
 pub(crate) mod routes;
 mod send;

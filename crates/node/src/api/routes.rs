@@ -3,8 +3,9 @@
 //! A handler checks its input, runs a closure on the node's loop through the [`Handle`], and
 //! answers with JSON.
 
-use super::answers::{self, Reloaded};
+use super::answers::{self, BandwidthRequest, EchoRequest, Measured, Reloaded};
 use super::blocking::check_usable;
+use super::measure;
 use super::reload::reload;
 use super::send::send;
 use super::types::{
@@ -36,7 +37,8 @@ pub(crate) fn commands(handle: Handle) -> Router {
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/peers", get(peers))
-        .route("/v1/paths/{node}", get(path_to))
+        .route("/v1/paths/{node}", get(path_to).post(echo_path))
+        .route("/v1/bandwidth", post(bandwidth))
         .route("/v1/topology", get(topology))
         .route("/v1/device", get(device))
         .route("/v1/inbox", get(inbox).put(set_inbox))
@@ -70,7 +72,7 @@ impl IntoResponse for ApiError {
         let status = match self.code {
             ErrorCode::BadRequest => StatusCode::BAD_REQUEST,
             ErrorCode::NotFound => StatusCode::NOT_FOUND,
-            ErrorCode::Ended => StatusCode::CONFLICT,
+            ErrorCode::Ended | ErrorCode::Busy => StatusCode::CONFLICT,
             ErrorCode::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::File
             | ErrorCode::Inbox
@@ -92,6 +94,21 @@ async fn peers(State(handle): State<Handle>) -> Answer<Vec<Peer>> {
 
 async fn path_to(State(handle): State<Handle>, Path(node): Path<String>) -> Answer<answers::Path> {
     handle.call(move |own| own.path_to(&node)).await?.map(Json)
+}
+
+async fn echo_path(
+    State(handle): State<Handle>,
+    Path(node): Path<String>,
+    request: Result<Json<EchoRequest>, JsonRejection>,
+) -> Answer<answers::Path> {
+    measure::echo_path(&handle, node, body(request)?).await.map(Json)
+}
+
+async fn bandwidth(
+    State(handle): State<Handle>,
+    request: Result<Json<BandwidthRequest>, JsonRejection>,
+) -> Answer<Measured> {
+    measure::bandwidth(&handle, body(request)?).await.map(Json)
 }
 
 async fn topology(State(handle): State<Handle>) -> Answer<Value> {

@@ -559,6 +559,8 @@ pub enum ErrorCode {
     Port,
     /// The transfer has ended already.
     Ended,
+    /// It can be done once at a time, and is being done.
+    Busy,
     /// The daemon is stopping.
     Stopping,
 }

@@ -1,5 +1,5 @@
 //! Events of the stack. [`ncmesh_host::files`] decides about files, which is done here on the disk;
-//! packets go to the gateway and the streams.
+//! packets go to the gateway, the measurements and the streams.
 
 use super::Node;
 use crate::config::InboxLimits;
@@ -9,6 +9,7 @@ use crate::store::reception::{Prepared as Place, discard, prepare};
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Manifest, Refusal};
 use ncmesh_host::files::{Action, Attempt, Known, Obstacle, Prepared};
+use ncmesh_host::measure::is_measurement;
 use ncmesh_stack::Stack;
 use ncmesh_wire::FlowId;
 use std::path::PathBuf;
@@ -27,6 +28,9 @@ impl Node {
                 None => None,
             };
             match self.files.handle_event(event, self.clock.now(), known) {
+                Some(Event::Packet { from, packet }) if is_measurement(&packet) => {
+                    self.handle_measurement(from, &packet);
+                }
                 Some(Event::Packet { from, packet }) => self.arrived(from, packet),
                 Some(Event::StreamPacket { group, layer, packet, .. }) => {
                     self.play(&group, &layer, &packet);
@@ -36,6 +40,7 @@ impl Node {
             self.do_file_actions();
         }
         self.drain_tunnel();
+        self.drain_measurements();
         self.save();
     }
 

@@ -7,6 +7,7 @@ mod events;
 mod graph;
 mod handle;
 mod hook;
+mod measure;
 mod metrics;
 mod monitoring;
 mod neighbors;
@@ -76,6 +77,7 @@ pub struct Node {
     radio_hints: Vec<String>,
     mtu: usize,
     tunnel: Option<Tunnel>,
+    measurements: measure::Measurements,
     streams: Streams,
     /// Neighbours for whom nothing was coded, when last looked at, by scheme. As many as the
     /// engines keep.
@@ -168,6 +170,7 @@ impl Node {
             radio_hints: Vec::new(),
             mtu: config.radio.mtu(),
             tunnel,
+            measurements: measure::Measurements::new(parts.start.seed as u32),
             streams: Streams { ports: parts.ports, host: Default::default(), warned: false },
             coding_stopped: BTreeSet::new(),
             noted: Default::default(),
@@ -202,6 +205,7 @@ impl Node {
             self.savers.poll_timeout(),
             self.chores.poll_timeout(),
             self.files.poll_timeout(),
+            self.measurements.poll_timeout(),
         ];
         times.into_iter().flatten().min().map(|at| self.clock.at(at))
     }

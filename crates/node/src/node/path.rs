@@ -33,7 +33,7 @@ fn hops(
             let (delivery, delivery_back) =
                 (topology.delivery(from, *to), topology.delivery(*to, from));
             let etx = 1.0 / Metric::Unicast.success(delivery, delivery_back);
-            Hop { id: to.0, name: name_of(*to), delivery, delivery_back, etx }
+            Hop { id: to.0, name: name_of(*to), delivery, delivery_back, etx, rtt_s: None }
         })
         .collect()
 }
@@ -58,6 +58,7 @@ mod tests {
             delivery,
             delivery_back,
             etx,
+            rtt_s: None,
         };
         assert_eq!(hops, [hop(2, 0.8, 0.5, 2.5), hop(3, 0.25, 1.0, 4.0)]);
     }

@@ -69,6 +69,7 @@ impl Node {
         self.note_neighbors();
         self.forget_idle();
         self.tidy_parts();
+        self.measurements.forget_idle(self.clock.now());
     }
 
     /// Forgets what belongs to transfers and nodes that the stack has forgotten.

@@ -7,6 +7,7 @@ use crate::store::reception::{Prepared, prepare};
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Geometry, Manifest};
 use ncmesh_engine::storage::Storage;
+use ncmesh_host::measure::{MAX_ECHOES, MAX_RUNS};
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -166,6 +167,7 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         sources,
         last_heard,
         coding_stopped,
+        measurements,
         noted,
         unfinished,
         chores: _,
@@ -188,6 +190,8 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         ("coding_stopped", coding_stopped.len(), ids),
         ("noted", noted.len(), ids),
         ("unfinished", unfinished.len(), 256),
+        ("runs", measurements.runs(), MAX_RUNS),
+        ("echoes", measurements.echoes(), MAX_ECHOES),
     ]
 }
 
@@ -211,7 +215,13 @@ async fn a_hostile_member_grows_no_table_beyond_its_bound() {
             open: true,
         };
         node.sources.insert(flow, file);
+        // A packet of a bandwidth run, each of another one.
+        let packet = [&[3][..], &serial.to_be_bytes(), &[0; 4]].concat();
+        node.handle_measurement(NodeId(serial as u16), &packet);
+        node.handle_measurement(NodeId(serial as u16), &[0]);
+        drop(node.echo(NodeId(serial as u16), now));
     }
+    assert_eq!(node.status().drops["malformed"], 10_000);
     node.tidy();
     for (table, size, bound) in tables(&node) {
         assert!(size <= bound, "{table} has {size} entries, allowed are {bound}");

@@ -33,6 +33,11 @@ impl Tunnel {
         let gateway = Gateway::new(tunnel.gateway(mtu));
         Ok(Some(Self { config: tunnel, scheme, mtu, gateway }))
     }
+
+    /// Returns the name of the scheme that packets leave by.
+    pub(super) fn scheme(&self) -> &'static str {
+        self.scheme.entry.name
+    }
 }
 
 /// Returns the length of the longest IP packet, bytes.
@@ -217,7 +222,7 @@ impl Node {
         let Some(tunnel) = &mut self.tunnel else { return };
         let now = self.clock.now();
         let (stack, storage) = (&mut self.stack, &mut self.storage);
-        let mut mesh = StackMesh { stack, storage, scheme: tunnel.scheme.entry.name, now };
+        let mut mesh = StackMesh { stack, storage, scheme: tunnel.scheme(), now };
         call(&mut tunnel.gateway, &mut mesh, now);
     }
 }
