@@ -195,8 +195,8 @@ Examples:
   ncmesh bandwidth 5 --bytes 200 --json
 
 The packets go by the scheme that the tunnel's packets leave by (`ncmesh tunnel` changes it), with \
-a [tunnel] or without. Without --rate they take all that the host's own packets to that node \
-leave. Goodput is what arrived: bytes of packets, as IP packets would be, over the time for which \
+a [tunnel] or without. Without --rate they take what the host's own packets to that node leave \
+free. Goodput is what arrived: bytes of packets, as IP packets would be, over the time for which \
 they were sent, or in which they arrived if that is longer. If the node does not answer, the exit \
 code is 6; it is 8 while another measurement of a bandwidth goes on. Interrupting this command \
 does not end the measurement; it ends by itself.";

@@ -2,7 +2,7 @@
 
 use ncmesh_engine::time::{Duration, Instant};
 
-/// Counter that allows so many messages in each second.
+/// Counter of messages, which allows up to `per_second` of them in each second.
 #[derive(Debug)]
 pub(crate) struct RateLimit {
     per_second: u32,

@@ -136,7 +136,7 @@ fn all_schemes_carry_the_packets_that_ipv6_demands() {
     }
 }
 
-/// A frame for a hardware address that nobody tells would wait for it, and others behind it.
+/// The kernel would hold back a frame whose hardware address it does not know, and all behind it.
 #[test]
 fn a_neighbor_that_answers_no_arp_is_sent_its_frames_all_the_same() {
     let Some(segment) = Segment::new(2) else { return };

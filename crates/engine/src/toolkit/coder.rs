@@ -24,6 +24,19 @@ pub struct Unpacked<'a> {
     pub rest: &'a [u8],
 }
 
+/// Returns the largest generation of up to `most` packets with which packets of `packet` bytes fit
+/// frames of `mtu` bytes, or `most` if none does. `overhead` is what a frame with a generation of
+/// this size keeps from the symbol, bytes: coding vectors grow with the generation.
+pub fn generation_with_room(
+    most: u8,
+    mtu: usize,
+    packet: usize,
+    overhead: impl Fn(u8) -> usize,
+) -> u8 {
+    let fits = |size: &u8| mtu >= overhead(*size) + PREFIX + packet;
+    (1..=most).rev().find(fits).unwrap_or(most)
+}
+
 /// Returns a packet as a symbol carries it: its length, its check, its bytes.
 pub fn pack(packet: &[u8]) -> Vec<u8> {
     [&(packet.len() as u16).to_be_bytes()[..], &check(packet), packet].concat()

@@ -15,7 +15,7 @@ use crate::share::{FlowKey, RecentFlows, longest_wait};
 use ncmesh_engine::counters::{DropReason, Payload};
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::toolkit::bounded::{IDLE, MAX_FLOWS, make_room};
-use ncmesh_engine::toolkit::coder::PREFIX;
+use ncmesh_engine::toolkit::coder::{PREFIX, generation_with_room};
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::topology::Metric;
 use ncmesh_engine::tunnel::{DATA, FlowStatus, PacketError, check_packet};
@@ -330,10 +330,8 @@ impl TunnelEngine for Mc2 {
     }
 
     fn make_room(&mut self, mtu: usize, packet: usize) {
-        // Coding vectors grow with the generation, so a smaller one leaves more for the packet.
-        let fits = |size: &u8| mtu >= GenerationHeader::reserved(*size) + PREFIX + packet;
-        let size = (1..=self.config.generation).rev().find(fits);
-        self.config.generation = size.unwrap_or(self.config.generation);
+        let generation = &mut self.config.generation;
+        *generation = generation_with_room(*generation, mtu, packet, GenerationHeader::reserved);
     }
 
     fn can_send(&self, to: NodeId) -> bool {

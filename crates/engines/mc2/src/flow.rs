@@ -306,7 +306,7 @@ impl Flow {
         }
     }
 
-    /// Returns this node's state with at most so many acknowledgments, and counts them as sent.
+    /// Returns this node's state with up to `acks` acknowledgments, and counts these as sent.
     pub(crate) fn take_state(&mut self, acks: usize, now: Instant) -> FlowState {
         // Previous hops with most new frames go first. Those without are told again what they may
         // have missed.

@@ -50,8 +50,8 @@ const REPLIES_PER_SECOND: u32 = 100;
 const ASK_PAUSE: Duration = Duration::from_millis(500);
 /// Longest time to ask for a report. Packets that wait on the way take some of it.
 const ASK_TIME: Duration = Duration::from_secs(5);
-/// What a run at a rate makes up for when it is called late. It does not make up for times when the
-/// scheme took nothing.
+/// Time that a run at a rate makes up for at most, if it is called late. Times when the scheme took
+/// nothing are longer, and are not made up for.
 const CATCH_UP: Duration = Duration::from_millis(10);
 
 /// A bandwidth run of this node.
@@ -183,6 +183,12 @@ impl<E, B> Measurements<E, B> {
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.run.is_some()
+    }
+
+    /// Returns whether nothing of this node's own is under way or has ended untold.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.echoes.is_empty() && self.run.is_none() && self.outcomes.is_empty()
     }
 
     // ---- commands

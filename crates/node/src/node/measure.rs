@@ -98,6 +98,10 @@ impl Node {
 
     /// Sends packets of measurements that are due, and tells those who wait what came of theirs.
     pub(super) fn drain_measurements(&mut self) {
+        // This comes after every event of the stack, and measurements are rare.
+        if self.measurements.is_idle() {
+            return;
+        }
         self.with_measurements(|measurements, mesh, now| measurements.drain(mesh, now));
         while let Some(outcome) = self.measurements.poll_outcome() {
             // Whoever asked may be gone.

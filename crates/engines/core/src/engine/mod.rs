@@ -24,7 +24,7 @@ use crate::parameters::Parameters;
 use crate::regions::CodingRegions;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::Instant;
-use ncmesh_engine::toolkit::coder::PREFIX;
+use ncmesh_engine::toolkit::coder::{PREFIX, generation_with_room};
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::toolkit::flow_counters::FlowCounters;
 use ncmesh_engine::toolkit::passing::{Passing, outcome, way};
@@ -196,10 +196,8 @@ impl TunnelEngine for Core {
     }
 
     fn make_room(&mut self, mtu: usize, packet: usize) {
-        // Coding vectors grow with the generation, so a smaller one leaves more for the packet.
-        let fits = |size: &u8| mtu >= DataFrame::overhead(*size) + PREFIX + packet;
-        let size = (1..=self.parameters.generation_size).rev().find(fits);
-        self.parameters.generation_size = size.unwrap_or(self.parameters.generation_size);
+        let generation = &mut self.parameters.generation_size;
+        *generation = generation_with_room(*generation, mtu, packet, DataFrame::overhead);
     }
 
     fn can_send(&self, to: NodeId) -> bool {
