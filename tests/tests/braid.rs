@@ -5,6 +5,7 @@
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::tunnel::CodingStatus;
 use ncmesh_sim::Simulation;
+use ncmesh_sim::scenario::Processing;
 use ncmesh_tests::{contents, links, mesh, settled};
 
 const NAME: &str = "braid";
@@ -70,5 +71,23 @@ fn ends_that_hide_from_each_other_take_turns() {
         let [[a, b], [c, d]] = arrived;
         assert!(a + b > (c + d) * 6 / 5, "{arrived:?} with seed {seed}");
         assert!(a.min(b) * 2 > a.max(b), "{arrived:?} with seed {seed}");
+    }
+}
+
+/// What a node says of itself is old where nodes take long for what they receive. It is not taken
+/// for a sign that the last packets were lost.
+#[test]
+fn slow_nodes_carry_almost_as_much() {
+    for seed in 1..=3 {
+        let arrived = [0, 1].map(|ms| {
+            let chain = [(0, 1, 0.2), (1, 2, 0.2), (2, 3, 0.2)];
+            let mut config = mesh(links(4, &chain), seed);
+            let most = Duration::from_millis(ms);
+            config.processing = Some(Processing { least: Duration::ZERO, most });
+            let mut s = settled(config);
+            offer(&mut s, NAME, &[(0, 3)], 2000);
+            s.take_packets().len()
+        });
+        assert!(arrived[1] * 20 > arrived[0] * 17, "{arrived:?} with seed {seed}");
     }
 }

@@ -63,12 +63,12 @@ fn hosts_reach_each_other_in_both_versions_of_ip() {
         does(&segment, host, &format!("ping -n -c 3 -i 0.2 -W 5 10.44.0.{other}"));
         does(&segment, host, &format!("ping -n -c 3 -i 0.2 -W 5 fd44::{other}"));
         // Packets that fit, and longer ones, which the host fragments.
-        does(&segment, host, &format!("ping -n -c 1 -W 5 -s 1305 -M do 10.44.0.{other}"));
+        does(&segment, host, &format!("ping -n -c 1 -W 5 -s 1301 -M do 10.44.0.{other}"));
         does(&segment, host, &format!("ping -n -c 1 -W 5 -s 6000 -M dont 10.44.0.{other}"));
     }
     let status = pair[0].status();
     let tunnel = status.tunnel.unwrap();
-    assert_eq!((tunnel.device.as_str(), tunnel.mtu), ("ncmesh0", 1333));
+    assert_eq!((tunnel.device.as_str(), tunnel.mtu), ("ncmesh0", 1329));
     assert!(tunnel.packets_out >= 18 && tunnel.packets_in >= 18, "{tunnel:?}");
     let to = |name: &str| status.flows.iter().find(|f| f.destination == name).unwrap();
     assert!(to("n1").delivered >= 18, "{:?}", status.flows);
@@ -237,7 +237,7 @@ fn hosts_learn_why_a_packet_is_not_carried() {
     assert!(unreachable.contains("Destination Net Unreachable"), "{unreachable}");
     does(&segment, 1, "ip link set ncmesh0 mtu 9000");
     let too_big = ping_fails(&segment, 1, "-M do -s 2000 10.44.0.2");
-    assert!(too_big.contains("mtu = 1333") || too_big.contains("mtu=1333"), "{too_big}");
+    assert!(too_big.contains("mtu = 1329") || too_big.contains("mtu=1329"), "{too_big}");
     let drops = pair[0].status().tunnel.unwrap().drops;
     for why in ["no_path", "no_route", "too_long"] {
         assert!(drops[why] >= 1, "{why}: {drops:?}");
@@ -293,7 +293,7 @@ fn where_there_can_be_no_tunnel_it_says_what_to_do() {
         assert_fails(&node.daemon().output().unwrap(), code, words);
     };
     fails(&node(1, "namespace = \"nowhere\""), 1, &["\"nowhere\"", "ip netns add nowhere"]);
-    fails(&node(1, "mtu = 1334"), 3, &["node.toml:", "mtu = 1334", "up to 1333"]);
+    fails(&node(1, "mtu = 1330"), 3, &["node.toml:", "mtu = 1330", "up to 1329"]);
     fails(&node(1, "mtu = 1279"), 3, &["node.toml:", "IPv6 needs packets of 1280 bytes"]);
     let announces = Node::new(
         &dir.path().join("n2"),
@@ -304,7 +304,7 @@ fn where_there_can_be_no_tunnel_it_says_what_to_do() {
     fails(&announces, 3, &["node.toml:", "IPv6 needs packets of 1280 bytes"]);
     let small = node(1, "");
     small.edit("rate = \"8M\"", "rate = \"8M\"\nmtu = 1000");
-    fails(&small, 3, &["node.toml:", "IPv6", "set [radio] mtu = 1419 or more"]);
+    fails(&small, 3, &["node.toml:", "IPv6", "set [radio] mtu = 1423 or more"]);
     does(&segment, 1, "ip route add 10.45.0.0/16 dev mesh0");
     let taken = Node::new(
         &dir.path().join("n1"),

@@ -1,5 +1,6 @@
 //! The next hop of a flow: what it has by its own word, and what it should have by now.
 
+use super::flight::{Filling, Flight};
 use super::frame::State;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::{DurationAverage, FadingShare};
@@ -73,8 +74,9 @@ pub(crate) struct Child {
     delivery: CountedDelivery,
     /// Share of its frames that arrive here.
     back: f64,
-    /// Packets sent since it was last heard, and polls among them that were lost.
-    pending: f64,
+    /// What is on its way there.
+    pub flight: Flight,
+    /// Polls since it was last heard that were lost.
     unanswered: u32,
     /// Packets since it last gained, and repeated ones since it gained or had room.
     in_vain: u32,
@@ -89,8 +91,8 @@ pub(crate) struct Child {
     /// Time until its answers: mean, and mean difference from that.
     answers_in: DurationAverage,
     answers_vary: DurationAverage,
-    /// Packets that were sent in pairs since it was last heard, each with the chance that it could
-    /// separate the pair; what it made of them, of what was expected; and when that counts again.
+    /// Packets on their way in pairs, each with the chance that it could separate the pair; what it
+    /// made of them, of what was expected; and when that counts again.
     paired: Vec<(u32, f64)>,
     separated: FadingShare,
     unpaired_until: Instant,
@@ -106,7 +108,7 @@ impl Child {
             heard_at: now,
             delivery: CountedDelivery::new(told, &COUNT),
             back: back.max(LEAST_BACK),
-            pending: 0.0,
+            flight: Flight::default(),
             unanswered: 0,
             in_vain: 0,
             quiet: 0,
@@ -137,9 +139,10 @@ impl Child {
             return None;
         }
         let grown = state.total().saturating_sub(self.state.total());
-        let gain = f64::from(grown).min(self.pending);
+        let covered = self.flight.cover(state.handled);
+        let gain = f64::from(grown).min(covered);
         // Packets after the one that gave it all there was say nothing.
-        let counted = if lacks { self.pending } else { self.pending.min(gain / self.delivery()) };
+        let counted = if lacks { covered } else { covered.min(gain / self.delivery()) };
         if self.number.is_some() && counted > 0.0 {
             self.delivery.count(counted, gain);
         }
@@ -147,7 +150,7 @@ impl Child {
         let given_up = self.state.needs;
         self.state = state;
         self.skip_to(given_up);
-        (self.number, self.heard_at, self.pending) = (Some(number), now, 0.0);
+        (self.number, self.heard_at) = (Some(number), now);
         self.unanswered = 0;
         self.is_asked = false;
         if let Some(at) = self.asked_at.take() {
@@ -167,12 +170,16 @@ impl Child {
         Some(grown)
     }
 
-    /// Counts the packets that were sent in pairs and arrived.
+    /// Counts the packets that were sent in pairs and arrived, of those of which that is known.
     fn count_pairs(&mut self, state: State, now: Instant) {
         let delivery = self.delivery();
-        for (packet, chance) in self.paired.drain(..) {
-            self.separated.add(delivery * chance, f64::from(u8::from(state.has(packet))));
-        }
+        self.paired.retain(|(packet, chance)| {
+            if self.flight.has(*packet) {
+                return true;
+            }
+            self.separated.add(delivery * chance, f64::from(u8::from(state.has(*packet))));
+            false
+        });
         if self.separated.value() < LEAST_SEPARATED {
             self.separated = FadingShare::starting_at(1.0, PRIOR, PAIRS);
             self.unpaired_until = now + UNPAIRED;
@@ -187,7 +194,7 @@ impl Child {
 
     /// Notes that this packet goes to it in a pair that it separates with this chance.
     pub(crate) fn note_paired(&mut self, packet: u32, chance: f64) {
-        self.pending -= 1.0 - chance;
+        self.flight.note_paired(chance);
         self.paired.push((packet, chance));
     }
 
@@ -248,7 +255,7 @@ impl Child {
     /// Returns how much it is expected to lack of what the node before it holds, if it lacked
     /// `known` dimensions when it was last heard.
     pub(crate) fn lacks(&self, known: usize) -> f64 {
-        (known as f64 - self.delivery() * self.pending).max(0.0)
+        (known as f64 - self.delivery() * self.flight.pending()).max(0.0)
     }
 
     /// Returns whether it is to be asked though more packets follow the one that is sent now, after
@@ -258,7 +265,7 @@ impl Child {
         let unheard = now.since(self.heard_at);
         !self.is_asked
             && (missing >= UNCERTAIN
-                || self.pending + 1.0 >= UNASKED
+                || self.flight.pending() + 1.0 >= UNASKED
                 || unheard >= packet_time.mul_f64(UNASKED_TIMES))
     }
 
@@ -289,13 +296,13 @@ impl Child {
         if self.state.ends && self.state.turn.is_none() {
             return 0.0;
         }
-        f64::from(self.state.backlog) + self.delivery() * self.pending
+        f64::from(self.state.backlog) + self.delivery() * self.flight.pending()
     }
 
     /// Returns whether it gets packets: it was heard lately, or is new.
     pub(crate) fn answers(&self) -> bool {
         f64::from(self.unanswered) * self.answer_chance() < MISSING_ANSWERS
-            && self.pending * self.delivery() < UNHEARD
+            && self.flight.pending() * self.delivery() < UNHEARD
             && f64::from(self.in_vain) * self.delivery() < IN_VAIN
     }
 
@@ -319,17 +326,18 @@ impl Child {
         self.lost_at.is_some_and(|at| at <= now)
     }
 
-    /// Notes that a frame is sent that `carries` a packet, or `asks` for an answer; `repeats` if
-    /// the last one counts as lost. What is repeated next waits longer by a random share, `jitter`:
-    /// two nodes that do not hear each other and sent at the same time would do so again and again.
-    pub(crate) fn note_sent(
+    /// Notes that a frame is given to the MAC. What is repeated next waits longer by a random
+    /// share, `jitter`: two nodes that do not hear each other and sent at the same time would do so
+    /// again and again.
+    pub(crate) fn note_filled(
         &mut self,
-        (carries, repeats, asks): (bool, bool, bool),
+        filling: &Filling,
         jitter: f64,
         packet_time: Duration,
         now: Instant,
     ) {
-        self.pending += f64::from(u8::from(carries));
+        let Filling { carries, repeats, asks, .. } = *filling;
+        self.flight.note_filled(filling, now);
         self.in_vain += u32::from(carries);
         self.sent_at = now;
         self.unanswered += u32::from(repeats);

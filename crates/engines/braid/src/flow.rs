@@ -1,6 +1,7 @@
 //! One flow at one node: what it has of the stream, and what it sends next.
 
 use super::child::Child;
+use super::flight::Filling;
 use super::frame::{Header, LAST, State, WIDTH};
 use super::next::Next;
 use super::route::Route;
@@ -60,8 +61,6 @@ pub(crate) struct Flow {
     early: BTreeSet<u32>,
     /// Packets sent as they are since the next hop is the same.
     sent: BTreeSet<u32>,
-    /// Those of them that were sent since it was last heard.
-    fresh: BTreeSet<u32>,
     /// The source's newest symbol, if it was not sent to any node yet.
     open: Option<u32>,
     /// What earlier next hops had.
@@ -106,7 +105,6 @@ impl Flow {
             delivered: first,
             early: BTreeSet::new(),
             sent: BTreeSet::new(),
-            fresh: BTreeSet::new(),
             open: None,
             passed: first,
             since: BTreeMap::new(),
@@ -141,7 +139,7 @@ impl Flow {
     }
 
     /// Returns what this node says of itself.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self, now: Instant) -> State {
         let next = self.child.as_ref().map(|child| child.node);
         let behind = self.window.leads(self.needs + 1).map(|lead| lead - self.needs - 1);
         State {
@@ -153,6 +151,7 @@ impl Flow {
             feeds: next.is_some_and(|next| next != self.id.destination),
             ends: self.role == Role::Destination,
             more: self.more,
+            handled: self.upstream.handled(now),
         }
     }
 
@@ -363,7 +362,6 @@ impl Flow {
         self.early = self.early.split_off(&self.delivered);
         self.since = self.since.split_off(&start);
         self.sent = self.sent.split_off(&start);
-        self.fresh = self.fresh.split_off(&start);
     }
 
     // ---- the next hop
@@ -391,7 +389,6 @@ impl Flow {
             Child::new(node, needs, (to, from), cx.now)
         });
         self.sent.clear();
-        self.fresh.clear();
     }
 
     /// Takes what the next hop says of itself. Returns how many frames forwarding would have sent
@@ -408,7 +405,6 @@ impl Flow {
         let gained = child.hear((state, number), lacks, (room, packet_time), now);
         let Some(gained) = gained else { return 0.0 };
         let frames = f64::from(gained) * child.unicast_etx();
-        self.fresh.clear();
         let needs = child.state.needs;
         self.skip_to(needs);
         self.forget();
@@ -460,12 +456,12 @@ impl Flow {
 
         // What was lost for certain comes before what is new, so that the destination does not wait
         // for it.
-        let is_lost = |lead: &u32| self.sent.contains(lead) && !self.fresh.contains(lead);
+        let is_lost = |lead: &u32| self.sent.contains(lead) && !child.flight.has(*lead);
         let lost = self.lacking().find(|lead| is_lost(lead) && self.is_known(*lead));
         if let Some(lost) = lost {
             return Some(Next::Plain(lost));
         }
-        let uncertain = self.lacking().filter(|lead| self.fresh.contains(lead)).count();
+        let uncertain = self.lacking().filter(|lead| child.flight.has(*lead)).count();
         if uncertain < UNCERTAIN
             && let Some(new) = self.unsent().next()
         {
@@ -501,7 +497,6 @@ impl Flow {
             Next::Plain(number) => {
                 self.open = self.open.filter(|open| *open != number);
                 self.sent.insert(number);
-                self.fresh.insert(number);
                 let symbol = self.window.packet(number)?.to_vec();
                 Some(Coded { first: number, coefficients: vec![1], symbol })
             }
@@ -522,6 +517,7 @@ impl Flow {
         let child = self.child.as_mut()?;
         let repeats = child.is_overdue(now);
         let carries = next != Next::Ask;
+        let packet = if let Next::Plain(number) = next { Some(number) } else { None };
         // The last packet for now asks. If more are on their way, one of several is enough, for
         // answers collide with packets of nodes that do not hear them.
         let missing = child.lacks(known) - child.delivery();
@@ -529,14 +525,15 @@ impl Flow {
         self.more = !is_last || self.upstream.has_more(now);
         let asks = is_last && (!self.more || child.is_uncertain(missing, packet_time, now));
         let poll = repeats || !carries || asks;
-        child.note_sent((carries, repeats, poll), rng::unit(random), packet_time, now);
         self.sent_at = now;
         self.number = self.number.wrapping_add(1);
+        let filling = Filling { number: self.number, packet, carries, repeats, asks: poll };
+        child.note_filled(&filling, rng::unit(random), packet_time, now);
         let header = Header {
             flow: self.id,
             next_hop: child.node,
             number: self.number,
-            state: self.state(),
+            state: self.state(now),
             poll,
             oldest: first.min(coded.first).min(self.needs.max(state.needs)),
         };

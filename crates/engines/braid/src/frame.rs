@@ -1,5 +1,6 @@
 //! Frames of the engine. Layout in bytes: `docs/reference/wire-format.md`.
 
+use super::flight::Handled;
 use ncmesh_code::Coded;
 use ncmesh_engine::Malformed;
 use ncmesh_engine::toolkit::flow::FlowInstance;
@@ -36,10 +37,12 @@ pub(crate) struct State {
     pub ends: bool,
     /// Whether more packets of the flow wait, there or on the way there.
     pub more: bool,
+    /// The last frame of the node before it that it had handled.
+    pub handled: Handled,
 }
 
 impl State {
-    const LEN: usize = 11;
+    const LEN: usize = 15;
     const FEEDS: u8 = 1;
     const ENDS: u8 = 2;
     const COLLIDES: u8 = 8;
@@ -62,13 +65,15 @@ impl State {
     }
 
     fn write(self, bits: u8, w: &mut Writer<'_>) {
-        let Self { needs, leads, backlog, turn, collides, feeds, ends, more } = self;
+        let Self { needs, leads, backlog, turn, collides, feeds, ends, more, handled } = self;
         let feeds = if feeds { Self::FEEDS } else { 0 };
         let ends = if ends { Self::ENDS } else { 0 };
         let collides = if collides { Self::COLLIDES } else { 0 };
         let more = if more { Self::MORE } else { 0 };
         w.u32(needs).u32(leads).u8(backlog).u8(turn.unwrap_or(Self::NO_TURNS));
         w.u8(feeds | ends | collides | more | bits);
+        let ago = handled.ago.as_nanos().div_ceil(Handled::UNIT.as_nanos());
+        w.u16(handled.number).u16(ago.min(u16::MAX.into()) as u16);
     }
 
     /// Returns the state and the bits that are not its own.
@@ -80,7 +85,8 @@ impl State {
         }
         let (feeds, ends) = (bits & Self::FEEDS != 0, bits & Self::ENDS != 0);
         let (collides, more) = (bits & Self::COLLIDES != 0, bits & Self::MORE != 0);
-        let state = Self { needs, leads, backlog, turn, collides, feeds, ends, more };
+        let handled = Handled { number: r.u16()?, ago: Handled::UNIT * u32::from(r.u16()?) };
+        let state = Self { needs, leads, backlog, turn, collides, feeds, ends, more, handled };
         Ok((state, bits & !(Self::FEEDS | Self::ENDS | Self::COLLIDES | Self::MORE)))
     }
 }

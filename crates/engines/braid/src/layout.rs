@@ -23,6 +23,15 @@ const NEEDS: Part = Part::Include(&[
     field(u8("room", "Room", "packets that may wait at the sender; 255: as many as may usually")),
 ]);
 
+const HANDLED: Part = Part::Include(&[
+    field(u16("handled", "Handled", "last frame of the node before that the writer had handled")),
+    field(u16(
+        "ago",
+        "Ago",
+        "time from then until it wrote this, in 16 microseconds; 65535: longer, or there was none",
+    )),
+]);
+
 /// A data frame up to its symbol.
 const HEAD: Part = Part::Include(&[
     INSTANCE,
@@ -36,6 +45,7 @@ const HEAD: Part = Part::Include(&[
         bits("collides", 8, "Collides", "what the sender sends collides at its next hop"),
         bits("more", 16, "More", "further packets wait at the sender, or on the way to it"),
     ]),
+    HANDLED,
     field(
         u32("oldest", "Oldest packet", "packets before it come no more from the sender")
             .within(0, LAST as u64),
@@ -94,6 +104,7 @@ pub(crate) const LAYOUTS: &[Layout] = &[
                 bits("collides", 8, "Collides", "what the child sends collides at its next hop"),
                 bits("more", 16, "More", "further packets wait at the child, or on the way to it"),
             ]),
+            HANDLED,
         ],
     },
     Layout {

@@ -32,6 +32,7 @@
 //! | `flow` | a flow at one node: what it has, and what it sends next |
 //! | `next` | the kinds of frames that it chooses from |
 //! | `child` | the next hop: what it has, and what should have arrived |
+//! | `flight` | what is on its way there, and what its state says of that |
 //! | `upstream` | when the node before this one is told |
 //! | `route` | which node is the next hop |
 //! | `symbol` | what is in a symbol: packets, and whether they are of real-time traffic |
@@ -41,6 +42,7 @@
 
 mod child;
 mod config;
+mod flight;
 mod flow;
 mod frame;
 mod layout;
@@ -239,7 +241,7 @@ impl Braid {
 
         if is_for_me {
             flow.take_part();
-            flow.upstream.hear_parent(sender, header.state, cx.now);
+            flow.upstream.hear_parent(sender, (header.state, header.number), cx.now);
             if header.state.collides {
                 self.turns.note_collisions(cx.now);
             }
@@ -462,7 +464,7 @@ impl Engine for Braid {
         if let Some((ends, parent)) = self.reporting(cx.now) {
             let next_hop = way_to(cx, parent);
             let flow = self.flows.get_mut(&ends)?;
-            let (number, state) = (flow.next_number(), flow.state());
+            let (number, state) = (flow.next_number(), flow.state(cx.now));
             let delivery = cx.topology.delivery(cx.me, next_hop);
             flow.upstream.note_told(delivery, packet_time, cx.now);
             Report { flow: flow.id, next_hop, parent, child: cx.me, number, state }.write(out);
@@ -521,6 +523,9 @@ impl Engine for Braid {
                 let packet_time = self.packet_time();
                 for ends in [Some(ends), other].into_iter().flatten() {
                     if let Some(flow) = self.flows.get_mut(&ends) {
+                        if let Some(child) = &mut flow.child {
+                            child.flight.note_sent(cx.now);
+                        }
                         flow.ease(packet_time, cx.now, cx.rng);
                     }
                 }

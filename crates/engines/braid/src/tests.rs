@@ -2,12 +2,12 @@
 //! tests of all tunnels.
 
 mod deadline;
+mod hop;
 mod liars;
 mod pairs;
 mod turns;
 
-use super::child::Child;
-use super::upstream::Upstream;
+use super::flight::Handled;
 use super::*;
 use ncmesh_engine::Event;
 use ncmesh_engine::TxResult;
@@ -34,7 +34,8 @@ fn state(needs: u32, leads: u32) -> State {
 }
 
 fn header(oldest: u32) -> Header {
-    let state = State { backlog: 2, turn: Some(3), feeds: true, ..state(7, 5) };
+    let handled = Handled { number: 0x0708, ago: Duration::from_micros(0x90 * 16) };
+    let state = State { backlog: 2, turn: Some(3), feeds: true, handled, ..state(7, 5) };
     Header { flow: FLOW, next_hop: NodeId(2), number: 9, state, poll: true, oldest }
 }
 
@@ -60,15 +61,15 @@ fn golden_frames() {
     let mut body = Vec::new();
     header(5).write(&coded, &mut body);
     let golden = [
-        0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 2, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 3, 5, 0, 0, 0, 5, 1,
-        2, 0, 3, 0, 1, 0xff,
+        0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 2, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 3, 5, 7, 8, 0, 0x90,
+        0, 0, 0, 5, 1, 2, 0, 3, 0, 1, 0xff,
     ];
     assert_eq!(body, golden);
     assert_eq!(Header::parse(&body), Ok((header(5), coded)));
-    for end in 0..31 {
+    for end in 0..35 {
         assert!(Header::parse(&body[..end]).is_err(), "{end}");
     }
-    assert!(Header::parse(&body[..31]).unwrap().1.symbol.is_empty());
+    assert!(Header::parse(&body[..35]).unwrap().1.symbol.is_empty());
     let report = Report {
         flow: FLOW,
         next_hop: NodeId(3),
@@ -79,8 +80,10 @@ fn golden_frames() {
     };
     let mut body = Vec::new();
     report.write(&mut body);
-    let golden =
-        [0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 3, 0, 2, 0, 4, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 0, 255, 26];
+    let golden = [
+        0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 3, 0, 2, 0, 4, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 0, 255, 26,
+        0, 0, 255, 255,
+    ];
     assert_eq!(body, golden);
     assert_eq!(Report::parse(&body), Ok(report));
     for end in 0..body.len() {
@@ -93,9 +96,9 @@ fn golden_frames() {
     let mut body = Vec::new();
     pair.write(&mut body);
     let golden = [
-        2, 0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 2, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 3, 5, 0, 0, 0, 5,
-        1, 0, 0, 4, 0, 1, 0, 0, 0x33, 0x44, 0, 1, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 3, 5, 0, 0, 0,
-        0, 6, 0, 0, 0, 0, 14, 9,
+        2, 0, 1, 0, 4, 0, 0, 0x11, 0x22, 0, 2, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5, 2, 3, 5, 7, 8, 0,
+        0x90, 0, 0, 0, 5, 1, 0, 0, 4, 0, 1, 0, 0, 0x33, 0x44, 0, 1, 0, 9, 0, 0, 0, 7, 0, 0, 0, 5,
+        2, 3, 5, 7, 8, 0, 0x90, 0, 0, 0, 0, 6, 0, 0, 0, 0, 14, 9,
     ];
     assert_eq!(body, golden);
     let parsed = Pair::parse(&body).unwrap();
@@ -103,100 +106,13 @@ fn golden_frames() {
     // Each part comes out for who knows the other.
     assert_eq!(parsed.without(&ours.symbol, 1), of_back);
     assert_eq!(parsed.without(&of_back.symbol, 0).symbol, [0, 2, b'I', 6, 0]);
-    for end in 0..60 {
+    for end in 0..68 {
         assert!(Pair::parse(&body[..end]).is_err(), "{end}");
     }
     let of_one_flow = Pair::of([(header(5), plain(6)), (header(5), plain(7))]);
     let mut body = Vec::new();
     of_one_flow.write(&mut body);
     assert!(Pair::parse(&body).is_err());
-}
-
-// ---- one hop
-
-#[test]
-fn a_next_hop_lacks_what_did_not_arrive() {
-    let mut child = Child::new(NodeId(2), 0, (0.5, 0.5), at(0));
-    child.hear((state(0, 0), 1), true, (8, PACKET_TIME), at(0));
-    (0..8).for_each(|_| child.note_sent((true, false, false), 0.0, PACKET_TIME, at(1)));
-    assert!(
-        (child.lacks(8) - 4.0).abs() < 1e-9
-            && (child.backlog(PACKET_TIME, at(0)) - 4.0).abs() < 1e-9
-    );
-    // Two of the eight arrived: the link is worse than link state told.
-    assert_eq!(child.hear((state(0, 0b11), 2), true, (8, PACKET_TIME), at(2)), Some(2));
-    assert!(child.delivery() < 0.5 && (child.lacks(6) - 6.0).abs() < 1e-9);
-    // An older frame is no news.
-    assert_eq!(child.hear((state(0, 0), 1), true, (8, PACKET_TIME), at(3)), None);
-    assert!(child.state.has(1) && child.state.has(2) && !child.state.has(0));
-}
-
-#[test]
-fn a_silent_next_hop_is_asked_more_and_more_rarely_and_gets_nothing_else() {
-    let mut child = Child::new(NodeId(2), 0, (1.0, 1.0), at(0));
-    let (mut now, mut pauses) = (at(0), Vec::new());
-    for _ in 0..10 {
-        child.note_sent((true, child.is_overdue(now), false), 0.0, PACKET_TIME, now);
-        let next = child.timeouts(100, PACKET_TIME).min().unwrap();
-        pauses.push(next.since(now).as_millis());
-        now = next;
-    }
-    assert_eq!(pauses, [12, 12, 24, 48, 48, 96, 192, 192, 250, 250]);
-    assert!(!child.answers());
-    child.hear((state(0, 0), 1), true, (8, PACKET_TIME), now);
-    assert!(child.answers());
-}
-
-#[test]
-fn it_is_learned_how_soon_a_next_hop_answers() {
-    let mut child = Child::new(NodeId(2), 0, (1.0, 1.0), at(0));
-    let lost_after = |child: &mut Child, ms| {
-        child.note_sent((true, false, true), 0.0, PACKET_TIME, at(ms));
-        child.timeouts(100, PACKET_TIME).min().unwrap().since(at(ms)).as_millis()
-    };
-    assert_eq!(lost_after(&mut child, 0), 12);
-    // Answers come after 1 ms, later after 6, and once after 200.
-    for (start, took, expected) in [(100, 1, 3), (10_000, 6, 6), (20_000, 200, 12)] {
-        for i in 0..80 {
-            let begin = start + 100 * i;
-            lost_after(&mut child, begin);
-            let news = (state(0, 0), begin as u16);
-            child.hear(news, true, (100, PACKET_TIME), at(begin + took));
-        }
-        let now = start + 9_000;
-        assert_eq!(lost_after(&mut child, now), expected, "{took}");
-        child.hear((state(0, 0), now as u16), true, (100, PACKET_TIME), at(now + took));
-    }
-}
-
-fn upstream() -> Upstream {
-    let mut upstream = Upstream::default();
-    upstream.parent = Some(NodeId(1));
-    upstream
-}
-
-#[test]
-fn a_report_is_repeated_until_it_is_heard_with_some_certainty() {
-    let copies = |delivery: f64| {
-        let mut upstream = upstream();
-        upstream.note_packet((true, true), false, PACKET_TIME, at(0));
-        let mut sent = 0;
-        while let Some(due) = upstream.due() {
-            assert_eq!(upstream.reports_to(due), Some(NodeId(1)));
-            upstream.note_told(delivery, PACKET_TIME, due);
-            sent += 1;
-        }
-        sent
-    };
-    assert_eq!([0.9, 0.7, 0.4, 0.1].map(copies), [1, 2, 4, 4]);
-    // A packet that asks for nothing is answered when eight came, or by a data frame meanwhile.
-    let mut upstream = upstream();
-    (0..7).for_each(|_| upstream.note_packet((true, false), true, PACKET_TIME, at(0)));
-    assert_eq!(upstream.due(), None);
-    upstream.note_packet((true, false), true, PACKET_TIME, at(0));
-    assert_eq!(upstream.due(), Some(at(3)));
-    upstream.note_told(0.9, PACKET_TIME, at(1));
-    assert_eq!(upstream.due(), None);
 }
 
 // ---- one node
@@ -274,6 +190,8 @@ impl Bench {
         self.engine.offer(self.now)?;
         let mut out = Vec::new();
         let filled = self.with(|engine, cx| engine.fill(cx, &mut out))?;
+        let report = TxReport { result: TxResult::Sent, airtime: PACKET_TIME, heard_by: None };
+        self.with(|engine, cx| engine.handle_tx_report(cx, report));
         Some((filled.kind, out))
     }
 
@@ -403,7 +321,7 @@ fn a_source_takes_what_it_can_send_and_begins_with_packet_0() {
 fn small_packets_share_a_symbol_while_it_waits() {
     let mut bench = Bench::new(1);
     let mut send = |packet: &[u8]| bench.with(|e, cx| e.handle_packet(cx, NodeId(4), packet));
-    for packet in [&b"one"[..], b"two", &[7; 1300]] {
+    for packet in [&b"one"[..], b"two", &[7; 1290]] {
         send(packet).unwrap();
     }
     let (_, body) = bench.fill().unwrap();
@@ -431,7 +349,11 @@ fn a_link_that_carries_far_less_than_promised_is_left() {
             bench.with(|e, cx| e.handle_packet(cx, NodeId(4), &[7; 1000])).unwrap();
         }
         let next_hop = |body: &[u8]| Header::parse(body).unwrap().0.next_hop;
-        let frames: Vec<_> = std::iter::from_fn(|| bench.fill()).take(8).collect();
+        let mut frames = Vec::new();
+        for _ in 0..8 {
+            bench.now = bench.now + Duration::from_millis(25);
+            frames.extend(bench.fill());
+        }
         if frames.iter().any(|(_, body)| next_hop(body) == NodeId(2)) {
             assert!(round > 5 && heard > 5, "{round}");
             return;
@@ -440,7 +362,6 @@ fn a_link_that_carries_far_less_than_promised_is_left() {
         let flow = bench.engine.flows.get(&(NodeId(1), NodeId(4))).unwrap().id;
         heard += 1;
         bench.report_of(flow, 4, (heard as u16, state(heard, 0)));
-        bench.now = bench.now + Duration::from_millis(200);
         bench.with(Braid::handle_timeout);
     }
     panic!("it stays on the poor link");
@@ -565,7 +486,9 @@ proptest! {
             let (turn, collides) = (Some(byte).filter(|byte| *byte < 200), leads & 1 == 1);
             let (needs, backlog, feeds) = (oldest / 2, byte, true);
             let (ends, more) = (false, byte & 1 == 1);
-            let state = State { needs, leads, backlog, turn, collides, feeds, ends, more };
+            let ago = Duration::from_micros(16 * wait);
+            let handled = Handled { number: (oldest >> 1) as u16, ago };
+            let state = State { needs, leads, backlog, turn, collides, feeds, ends, more, handled };
             let number = (leads >> 8) as u16;
             let change = Header { state, number, poll: byte > 99, ..header(oldest) };
             match what {

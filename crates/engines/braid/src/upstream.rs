@@ -4,6 +4,7 @@
 //! goes out where that is not heard in time: at the destination, over links that lose, and when the
 //! node before waits for room.
 
+use super::flight::Handled;
 use super::frame::State;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::report::{ReportPolicy, ReportTimer};
@@ -27,8 +28,9 @@ pub(crate) struct Upstream {
     pub parent_state: State,
     /// Packets that may wait here, while this node gives turns to those who send to it.
     pub turn: Option<u8>,
-    /// When that node was heard last.
+    /// When that node was heard last, and the number of that frame.
     heard_at: Instant,
+    number: u16,
     report: ReportTimer,
     /// Innovative packets since it was last told.
     fresh: u32,
@@ -52,8 +54,20 @@ impl Upstream {
     }
 
     /// Notes that this node sends packets to this one, and says this of itself.
-    pub(crate) fn hear_parent(&mut self, node: NodeId, state: State, now: Instant) {
-        (self.parent, self.parent_state, self.heard_at) = (Some(node), state, now);
+    pub(crate) fn hear_parent(
+        &mut self,
+        node: NodeId,
+        (state, number): (State, u16),
+        now: Instant,
+    ) {
+        (self.parent, self.parent_state) = (Some(node), state);
+        (self.heard_at, self.number) = (now, number);
+    }
+
+    /// Returns the last frame of that node that was handled here.
+    pub(crate) fn handled(&self, now: Instant) -> Handled {
+        let lately = Handled { number: self.number, ago: now.since(self.heard_at) };
+        self.parent.map_or_else(Handled::default, |_| lately)
     }
 
     /// Returns the node that has packets for this one, if it was heard lately.

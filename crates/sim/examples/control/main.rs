@@ -54,6 +54,8 @@ pub(crate) type Error = Box<dyn std::error::Error>;
 const CHECK: Duration = Duration::from_millis(500);
 /// Length of the intervals that are reported.
 const WINDOW: Duration = Duration::from_secs(10);
+/// Time after which standard error hears how far the simulation is.
+const PROGRESS: Duration = Duration::from_secs(30);
 
 /// What to measure.
 struct Options {
@@ -212,6 +214,7 @@ fn windows(run: &mut Run, air: &RefCell<Air>, options: &Options) -> (Vec<Value>,
     // A node that had no path to some other is asked first the next time.
     let mut incomplete = Some(0);
     let end = run.simulation.now() + seconds(options.seconds);
+    let mut told = std::time::Instant::now();
     while run.simulation.now() < end {
         let (from, wall) = (run.simulation.now(), run.wall);
         let to = end.min(from + WINDOW);
@@ -220,6 +223,12 @@ fn windows(run: &mut Run, air: &RefCell<Air>, options: &Options) -> (Vec<Value>,
             incomplete = incomplete.and_then(|node| routes::incomplete(&run.simulation, node));
             if complete_s.is_none() && incomplete.is_none() {
                 complete_s = Some(run.simulation.now().as_secs_f64());
+            }
+            if told.elapsed() >= PROGRESS {
+                told = std::time::Instant::now();
+                let (virtual_s, wall_s) =
+                    (run.simulation.now().as_secs_f64(), run.wall.as_secs_f64());
+                eprintln!("{virtual_s} s simulated in {wall_s:.0} s");
             }
         }
         let length = to.since(from).as_secs_f64();

@@ -1,6 +1,8 @@
 //! Packets of two flows in one frame.
 
+use super::hop::carrying;
 use super::*;
+use crate::child::Child;
 
 /// Fills the only frame that waits, which is a pair.
 fn filled_pair(bench: &mut Bench) -> Pair {
@@ -80,7 +82,7 @@ fn pairs_that_are_not_separated_come_to_an_end_for_a_while() {
     while child.separates(1.0, at(0)) > 0.0 {
         let packet = packets.next().unwrap();
         assert!(packet < 40, "it gets pairs for ever");
-        child.note_sent((true, false, false), 0.0, PACKET_TIME, at(0));
+        child.note_filled(&carrying(0), 0.0, PACKET_TIME, at(0));
         child.note_paired(packet, 1.0);
         child.hear((state(0, 0), packet as u16), true, (8, PACKET_TIME), at(0));
     }

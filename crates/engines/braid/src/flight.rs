@@ -1,0 +1,144 @@
+//! Frames on their way to the next hop, and which of them its state covers.
+//!
+//! What the next hop says of itself was written some time before it is heard, and says nothing of
+//! frames that came to it afterwards. So it names the last frame that it had handled, and how long
+//! before it wrote that was:
+//!
+//! ```text
+//!   this node   7      8      9               10
+//!   next hop      7      x       writes "7, 3 ms ago", sent later
+//! ```
+//!
+//! Frames that followed that one sooner, as 8, were lost. Of the others, 9 and 10, nothing is known
+//! yet. Only times of one node are compared, so that clocks need not agree and a node may take long
+//! for a frame, if it takes about as long for the next one.
+
+use ncmesh_engine::time::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// Frames that are remembered at most, and those among them that a state may name again.
+const MOST: usize = 512;
+const NAMED: usize = 64;
+
+/// The last frame that a node had handled when it wrote its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handled {
+    pub number: u16,
+    /// Time from then until it wrote, at most [`LONG_AGO`](Self::LONG_AGO).
+    pub ago: Duration,
+}
+
+impl Handled {
+    /// Unit of times on the air.
+    pub(crate) const UNIT: Duration = Duration::from_micros(16);
+    /// It was so long ago, or longer, or there was none: all that was sent meanwhile was lost.
+    pub(crate) const LONG_AGO: Duration = Duration::from_micros(16 * u16::MAX as u64);
+}
+
+impl Default for Handled {
+    fn default() -> Self {
+        Self { number: 0, ago: Self::LONG_AGO }
+    }
+}
+
+/// A frame that is about to be sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Filling {
+    pub number: u16,
+    /// The packet that it carries as it is.
+    pub packet: Option<u32>,
+    /// Whether it carries a packet or a combination.
+    pub carries: bool,
+    /// Whether the last one that asked counts as lost.
+    pub repeats: bool,
+    /// Whether the next hop is to answer.
+    pub asks: bool,
+}
+
+/// A frame that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    number: u16,
+    /// The packet that it carries as it is.
+    packet: Option<u32>,
+    /// Packets that it brings if it arrives: 0, 1, or the chance that a pair is separated.
+    weight: f64,
+    /// When it was sent, to its end.
+    ended: Option<Instant>,
+}
+
+/// Frames on their way to one next hop.
+#[derive(Debug, Default)]
+pub(crate) struct Flight {
+    frames: VecDeque<Sent>,
+    /// How many of them are covered, from the first on.
+    covered: usize,
+    pending: f64,
+}
+
+impl Flight {
+    /// Notes that a frame is given to the MAC.
+    pub(crate) fn note_filled(&mut self, filling: &Filling, now: Instant) {
+        // The MAC takes one frame at a time, so the one before was sent.
+        self.note_sent(now);
+        if self.frames.len() >= MOST || self.covered > NAMED {
+            self.frames.pop_front();
+            self.covered = self.covered.saturating_sub(1);
+        }
+        let Filling { number, packet, carries, .. } = *filling;
+        let weight = f64::from(u8::from(carries));
+        self.frames.push_back(Sent { number, packet, weight, ended: None });
+        self.count();
+    }
+
+    /// Notes that the last frame is one of a pair, which is separated with this chance.
+    pub(crate) fn note_paired(&mut self, chance: f64) {
+        if let Some(last) = self.frames.back_mut() {
+            last.weight = chance;
+        }
+        self.count();
+    }
+
+    /// Notes that the MAC has sent the last frame.
+    pub(crate) fn note_sent(&mut self, now: Instant) {
+        if let Some(last) = self.frames.back_mut() {
+            last.ended.get_or_insert(now);
+        }
+    }
+
+    /// Takes what the next hop had handled when it wrote its state. A frame that is not known says
+    /// nothing, and all that were sent are covered. Returns the packets that are covered now.
+    pub(crate) fn cover(&mut self, handled: Handled) -> f64 {
+        let named = self.frames.iter().position(|sent| sent.number == handled.number);
+        let named = named.filter(|_| handled.ago < Handled::LONG_AGO);
+        // All that were sent until then would have been handled, had they arrived.
+        let until = named.map(|named| self.frames[named].ended.map(|ended| ended + handled.ago));
+        let is_covered = |(place, sent): (usize, &Sent)| {
+            let in_time = |ended| until.is_none_or(|until| until.is_some_and(|at| ended <= at));
+            named.is_some_and(|named| place <= named) || sent.ended.is_some_and(in_time)
+        };
+        let covered = self.frames.iter().enumerate().take_while(|frame| is_covered(*frame)).count();
+        let before = self.pending;
+        self.covered = self.covered.max(covered);
+        self.count();
+        before - self.pending
+    }
+
+    fn count(&mut self) {
+        self.pending = self.uncovered().map(|sent| sent.weight).sum();
+    }
+
+    fn uncovered(&self) -> impl Iterator<Item = &Sent> {
+        self.frames.iter().skip(self.covered)
+    }
+
+    /// Returns the packets on their way of which no state says yet whether they arrived.
+    pub(crate) fn pending(&self) -> f64 {
+        self.pending
+    }
+
+    /// Returns whether this packet is among them.
+    pub(crate) fn has(&self, packet: u32) -> bool {
+        self.uncovered().any(|sent| sent.packet == Some(packet))
+    }
+}

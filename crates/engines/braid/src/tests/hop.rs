@@ -1,0 +1,135 @@
+//! One hop: what is on its way to the next node, what that has, and when the node before is told.
+
+use super::*;
+use crate::child::Child;
+use crate::flight::{Filling, Flight};
+use crate::upstream::Upstream;
+
+/// A frame of this number with the packet of this number.
+pub(super) fn carrying(number: u16) -> Filling {
+    Filling { number, packet: Some(number.into()), carries: true, ..Filling::default() }
+}
+
+/// A state covers what was sent before it was written, whether it arrived or not, and leaves what
+/// came afterwards.
+#[test]
+fn a_state_covers_what_was_sent_before_it_was_written() {
+    let mut flight = Flight::default();
+    // One frame each millisecond. The last one is at the MAC.
+    for number in 0..6 {
+        flight.note_filled(&carrying(number), at(u64::from(number)));
+    }
+    let after = |number, ms| Handled { number, ago: Duration::from_millis(ms) };
+    let mut cover = |handled| {
+        let covered = flight.cover(handled);
+        (covered, (0..6).filter(|packet| flight.has(*packet)).collect::<Vec<_>>())
+    };
+    // Frame 1 was sent until 2. Two more were within 2 ms of it, and lost.
+    assert_eq!(cover(after(1, 2)), (4.0, vec![4, 5]));
+    // What was written before that says nothing new.
+    assert_eq!(cover(after(1, 1)), (0.0, vec![4, 5]));
+    // What is at the MAC is not covered: not by time, nor by a frame that was never sent.
+    assert_eq!(cover(after(4, 500)), (1.0, vec![5]));
+    assert_eq!(cover(after(900, 0)), (0.0, vec![5]));
+    assert_eq!(cover(after(5, 0)), (1.0, vec![]));
+}
+
+#[test]
+fn a_next_hop_that_handled_nothing_covers_all_that_was_sent() {
+    let mut flight = Flight::default();
+    flight.note_filled(&carrying(0), at(0));
+    assert_eq!(flight.cover(Handled::default()), 0.0);
+    flight.note_sent(at(1));
+    assert_eq!(flight.cover(Handled::default()), 1.0);
+    // A pair counts by the chance that it is separated.
+    flight.note_filled(&carrying(1), at(1));
+    flight.note_paired(0.25);
+    assert_eq!(flight.pending(), 0.25);
+}
+
+#[test]
+fn a_next_hop_lacks_what_did_not_arrive() {
+    let mut child = Child::new(NodeId(2), 0, (0.5, 0.5), at(0));
+    child.hear((state(0, 0), 1), true, (8, PACKET_TIME), at(0));
+    (0..8).for_each(|n| child.note_filled(&carrying(n), 0.0, PACKET_TIME, at(1)));
+    child.flight.note_sent(at(1));
+    assert!(
+        (child.lacks(8) - 4.0).abs() < 1e-9
+            && (child.backlog(PACKET_TIME, at(0)) - 4.0).abs() < 1e-9
+    );
+    // Two of the eight arrived: the link is worse than link state told.
+    assert_eq!(child.hear((state(0, 0b11), 2), true, (8, PACKET_TIME), at(2)), Some(2));
+    assert!(child.delivery() < 0.5 && (child.lacks(6) - 6.0).abs() < 1e-9);
+    // An older frame is no news.
+    assert_eq!(child.hear((state(0, 0), 1), true, (8, PACKET_TIME), at(3)), None);
+    assert!(child.state.has(1) && child.state.has(2) && !child.state.has(0));
+}
+
+#[test]
+fn a_silent_next_hop_is_asked_more_and_more_rarely_and_gets_nothing_else() {
+    let mut child = Child::new(NodeId(2), 0, (1.0, 1.0), at(0));
+    let (mut now, mut pauses) = (at(0), Vec::new());
+    for _ in 0..10 {
+        let filling = Filling { repeats: child.is_overdue(now), ..carrying(0) };
+        child.note_filled(&filling, 0.0, PACKET_TIME, now);
+        let next = child.timeouts(100, PACKET_TIME).min().unwrap();
+        pauses.push(next.since(now).as_millis());
+        now = next;
+    }
+    assert_eq!(pauses, [12, 12, 24, 48, 48, 96, 192, 192, 250, 250]);
+    assert!(!child.answers());
+    child.hear((state(0, 0), 1), true, (8, PACKET_TIME), now);
+    assert!(child.answers());
+}
+
+#[test]
+fn it_is_learned_how_soon_a_next_hop_answers() {
+    let mut child = Child::new(NodeId(2), 0, (1.0, 1.0), at(0));
+    let lost_after = |child: &mut Child, ms| {
+        child.note_filled(&Filling { asks: true, ..carrying(0) }, 0.0, PACKET_TIME, at(ms));
+        child.timeouts(100, PACKET_TIME).min().unwrap().since(at(ms)).as_millis()
+    };
+    assert_eq!(lost_after(&mut child, 0), 12);
+    // Answers come after 1 ms, later after 6, and once after 200.
+    for (start, took, expected) in [(100, 1, 3), (10_000, 6, 6), (20_000, 200, 12)] {
+        for i in 0..80 {
+            let begin = start + 100 * i;
+            lost_after(&mut child, begin);
+            let news = (state(0, 0), begin as u16);
+            child.hear(news, true, (100, PACKET_TIME), at(begin + took));
+        }
+        let now = start + 9_000;
+        assert_eq!(lost_after(&mut child, now), expected, "{took}");
+        child.hear((state(0, 0), now as u16), true, (100, PACKET_TIME), at(now + took));
+    }
+}
+
+fn upstream() -> Upstream {
+    let mut upstream = Upstream::default();
+    upstream.parent = Some(NodeId(1));
+    upstream
+}
+
+#[test]
+fn a_report_is_repeated_until_it_is_heard_with_some_certainty() {
+    let copies = |delivery: f64| {
+        let mut upstream = upstream();
+        upstream.note_packet((true, true), false, PACKET_TIME, at(0));
+        let mut sent = 0;
+        while let Some(due) = upstream.due() {
+            assert_eq!(upstream.reports_to(due), Some(NodeId(1)));
+            upstream.note_told(delivery, PACKET_TIME, due);
+            sent += 1;
+        }
+        sent
+    };
+    assert_eq!([0.9, 0.7, 0.4, 0.1].map(copies), [1, 2, 4, 4]);
+    // A packet that asks for nothing is answered when eight came, or by a data frame meanwhile.
+    let mut upstream = upstream();
+    (0..7).for_each(|_| upstream.note_packet((true, false), true, PACKET_TIME, at(0)));
+    assert_eq!(upstream.due(), None);
+    upstream.note_packet((true, false), true, PACKET_TIME, at(0));
+    assert_eq!(upstream.due(), Some(at(3)));
+    upstream.note_told(0.9, PACKET_TIME, at(1));
+    assert_eq!(upstream.due(), None);
+}
