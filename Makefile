@@ -37,7 +37,7 @@ demo:
 	  --compare pacifier,etx_unicast,tree_flood \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
-test: test-deps lint python-lint doc docs fuzz unit lean floor python-test console-test \
+test: test-deps lint python-lint doc docs fuzz lean unit floor python-test console-test \
   package-check
 
 test-deps:
@@ -135,9 +135,13 @@ console: console/node_modules
 	cd console && npm run build
 
 # Its types, its model, the page in a browser; and that what is committed is what its source makes.
-console-test: console/node_modules
+console-test: console/node_modules target/debug/ncmesh
 	cd console && npm run check && npm test && npm run build && npm run test:browser
 	git diff --exit-code --stat crates/web/dist
+
+# One of these tests watches a lab of daemons.
+target/debug/ncmesh:
+	$(CARGO) test --workspace --no-run
 
 console/node_modules: console/package-lock.json
 	cd console && npm ci --no-audit --no-fund

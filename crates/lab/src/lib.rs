@@ -211,6 +211,12 @@ impl Lab {
         self.nodes[node].client()
     }
 
+    /// Returns the id of a daemon's process, if it runs.
+    #[must_use]
+    pub fn process(&self, node: usize) -> Option<u32> {
+        self.nodes[node].id()
+    }
+
     /// Returns how long the nodes measure their links before a transfer begins.
     #[must_use]
     pub fn settling(&self) -> Duration {

@@ -54,7 +54,7 @@ impl NodeProcess {
 
     /// Returns the processor time used so far, s; 0 while the process does not run.
     pub(crate) fn cpu_seconds(&self) -> io::Result<f64> {
-        let Some(id) = self.child.as_ref().and_then(Child::id) else { return Ok(0.0) };
+        let Some(id) = self.id() else { return Ok(0.0) };
         let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
         // Fields 12 and 13 behind the name in brackets are user and system time in clock ticks.
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -81,12 +81,19 @@ impl NodeProcess {
         Ok(())
     }
 
-    /// Checks that the process runs if it is meant to. The error holds the last line of its log.
+    /// Returns the id of the process, if it runs.
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.child.as_ref().and_then(Child::id)
+    }
+
+    /// Checks that the process runs if it is meant to. The error, which comes once, holds the last
+    /// line of its log.
     pub(crate) fn check(&mut self) -> Result<(), LabError> {
         let Some(child) = &mut self.child else { return Ok(()) };
         match child.try_wait()? {
             None => Ok(()),
             Some(status) => {
+                self.child = None;
                 let (node, reason) = (self.name.clone(), self.last_log_line());
                 Err(LabError::NodeEnded { node, status, reason })
             }
@@ -110,7 +117,7 @@ impl NodeProcess {
 
     /// Asks the daemon to end properly.
     pub(crate) fn ask_to_end(&self) {
-        let id = self.child.as_ref().and_then(Child::id).and_then(|id| i32::try_from(id).ok());
+        let id = self.id().and_then(|id| i32::try_from(id).ok());
         if let Some(pid) = id.and_then(Pid::from_raw) {
             // Fails only if the process has ended already.
             let _ = kill_process(pid, Signal::TERM);

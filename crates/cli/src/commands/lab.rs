@@ -67,7 +67,8 @@ impl Holding {
         show::note("the mesh stays up until Ctrl-C; its nodes answer");
         for (index, node) in nodes.iter().enumerate() {
             let socket = lab.client(index).socket().display();
-            show::note(&format!("  ncmesh --api {socket} peers    # {}", node.name));
+            let process = lab.process(index).map_or(String::new(), |id| format!(", process {id}"));
+            show::note(&format!("  ncmesh --api {socket} peers    # {}{process}", node.name));
             if args.web {
                 let console = ncmesh_lab::console(args.listen.listen, index)?;
                 show::note(&format!("  http://{console}/"));
@@ -77,7 +78,11 @@ impl Holding {
         loop {
             tokio::select! {
                 () = self.ended.notified() => return Ok(()),
-                () = tokio::time::sleep(POLL_INTERVAL) => lab.check()?,
+                () = tokio::time::sleep(POLL_INTERVAL) => match lab.check() {
+                    // Whoever kills a node wants to see what the others do.
+                    Err(ended @ LabError::NodeEnded { .. }) => show::note(&ended.to_string()),
+                    checked => checked?,
+                },
             }
         }
     }

@@ -262,9 +262,16 @@ fn a_mesh_that_is_held_can_be_talked_to() {
     let peers = Command::new(env!("CARGO_BIN_EXE_ncmesh")).args(&words[1..]).output().unwrap();
     assert!(String::from_utf8(peers.stdout).unwrap().contains("b     2"));
     assert_eq!(said.next().unwrap().trim(), "http://127.0.0.1:17190/");
-    assert!(said.next().unwrap().ends_with("# b"));
+    let second = said.next().unwrap();
+    let (_, process) = second.split_once("# b, process ").unwrap();
     assert_eq!(said.next().unwrap().trim(), "http://127.0.0.1:17191/");
     TcpStream::connect("127.0.0.1:17191").unwrap();
+
+    // Killing a node does not end the others.
+    assert!(Command::new("kill").args(["-KILL", process]).status().unwrap().success());
+    assert!(said.next().unwrap().starts_with("the daemon of b has ended"));
+    let peers = Command::new(env!("CARGO_BIN_EXE_ncmesh")).args(&words[1..]).output().unwrap();
+    assert!(peers.status.success());
 
     let id = lab.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());

@@ -143,7 +143,10 @@ impl Node {
         }
 
         let mut table = NodeTable::of(view.meta.nodes.len());
-        table.up = view.meta.nodes.iter().map(|node| there.contains(&NodeId(node.id))).collect();
+        // A node is up while somebody hears it. Its link state is kept for longer.
+        let mut up = topology.around(self.id());
+        up.extend(&inbound);
+        table.up = view.meta.nodes.iter().map(|node| up.contains(&NodeId(node.id))).collect();
         let own = view.nodes[&self.id()];
         set_sent(&mut table, own, self.stack.counters());
         let queued: u64 = self.stack.flows().iter().map(|(_, flow)| flow.credits).sum();
