@@ -74,6 +74,8 @@ pub struct FlowStatus {
     pub innovative: u64,
     /// Packets of it handed up here.
     pub delivered: u64,
+    /// Bytes of these packets.
+    pub delivered_bytes: u64,
     /// Packets of it given up here.
     pub lost: u64,
 }

@@ -56,6 +56,7 @@ fn key(s: u64) -> Key {
     let transfer = TransferState { stage: Stage::Open, receivers, ..Default::default() };
     let flow = FlowState {
         delivered: Count(20 * s),
+        bits: Count(200_000 * s),
         scheme: "braid".into(),
         coded_share: Some(0.25),
         ..Default::default()
@@ -114,7 +115,7 @@ fn each_page_fits_a_terminal_of_80_by_24() {
 
     assert!(top.press(Press::NextTab));
     let flows = screen(&mut top, 80, 24);
-    assert_eq!(line(&flows, "flow").join(" "), "flow barn roof-east braid 20 pkt/s 0 wait, 25 %");
+    assert_eq!(line(&flows, "flow").join(" "), "flow barn roof-east braid 200 kbit/s 0 wait, 25 %");
     let file = line(&flows, "firmware.img").join(" ");
     assert_eq!(file, "firmware.img roof-east barn cascade 800 kbit/s 40 %");
 

@@ -148,14 +148,14 @@ impl Top {
         let widths = [22, 12, 12, 10, 12, 12].map(Constraint::Length).to_vec();
         let mut rows = Vec::new();
         for (place, (flow, state)) in meta.flows.iter().zip(&key.flows).enumerate() {
-            let rate = self.rate(|key| Some(key.flows.get(place)?.delivered));
+            let rate = self.rate(|key| Some(key.flows.get(place)?.bits));
             let coded = state.coded_share.map(|share| format!(", {} coded", percent(share)));
             rows.push(vec![
                 "flow".into(),
                 self.name(flow.from),
                 self.name(flow.to),
                 state.scheme.clone(),
-                rate.map_or_else(dash, |rate| format!("{rate:.0} pkt/s")),
+                rate.map_or_else(dash, kbit_s),
                 format!("{} wait{}", state.queue, coded.unwrap_or_default()),
             ]);
         }

@@ -12,6 +12,7 @@ struct Counts {
     heard: u64,
     innovative: u64,
     delivered: u64,
+    delivered_bytes: u64,
     lost: u64,
 }
 
@@ -35,9 +36,12 @@ impl FlowCounters {
         });
     }
 
-    /// Counts a packet of the flow that was handed up.
-    pub fn delivered(&mut self, source: NodeId, destination: NodeId) {
-        self.count(source, destination, |counts| counts.delivered += 1);
+    /// Counts a packet of this many bytes of the flow that was handed up.
+    pub fn delivered(&mut self, source: NodeId, destination: NodeId, bytes: usize) {
+        self.count(source, destination, |counts| {
+            counts.delivered += 1;
+            counts.delivered_bytes += bytes as u64;
+        });
     }
 
     /// Counts a packet of the flow that was given up.
@@ -61,6 +65,7 @@ impl FlowCounters {
             heard: counts.heard,
             innovative: counts.innovative,
             delivered: counts.delivered,
+            delivered_bytes: counts.delivered_bytes,
             lost: counts.lost,
         };
         self.flows.iter().map(status).collect()

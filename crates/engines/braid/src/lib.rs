@@ -304,7 +304,7 @@ impl Braid {
             while let Some(packets) = flow.pop_packets(cx.now) {
                 for packet in packets {
                     if !packet.is_empty() {
-                        self.counters.delivered(ends.0, ends.1);
+                        self.counters.delivered(ends.0, ends.1, packet.len());
                     }
                     cx.hand_up(ends.0, packet);
                 }

@@ -199,7 +199,7 @@ impl Forward {
         self.counters.heard(source, destination, true);
         cx.counters.note_payload(true);
         if destination == cx.me {
-            self.counters.delivered(source, destination);
+            self.counters.delivered(source, destination, bytes.len());
             cx.events.push_back(Event::Packet { from: source, packet: bytes.to_vec() });
             return;
         }

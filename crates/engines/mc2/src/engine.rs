@@ -382,6 +382,7 @@ impl TunnelEngine for Mc2 {
             heard: flow.heard,
             innovative: flow.innovative,
             delivered: flow.delivered,
+            delivered_bytes: flow.delivered_bytes,
             lost: flow.lost,
         };
         self.flows.iter().map(status).collect()

@@ -57,6 +57,8 @@ pub(crate) struct Flow {
     pub innovative: u64,
     /// Packets handed up here.
     pub delivered: u64,
+    /// Bytes of these packets.
+    pub delivered_bytes: u64,
     /// Packets and credits given up here.
     pub lost: u64,
     /// Whether frames of the flow contradict this state.
@@ -114,6 +116,7 @@ impl Flow {
             heard: 0,
             innovative: 0,
             delivered: 0,
+            delivered_bytes: 0,
             lost: 0,
             contradiction: Contradiction::default(),
             heard_at: cx.now,
@@ -268,6 +271,7 @@ impl Flow {
         let before = egress.oldest();
         egress.deliver(&mut self.generations, |packet| {
             self.delivered += 1;
+            self.delivered_bytes += packet.len() as u64;
             hand_up(packet);
         });
         let oldest = egress.oldest();

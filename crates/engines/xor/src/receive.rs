@@ -106,7 +106,7 @@ impl Xor {
         match header.for_next_hop() {
             Some(header) => self.relay(cx, Packet::new(header, bytes, cx.now)),
             None => {
-                self.counters.delivered(source, destination);
+                self.counters.delivered(source, destination, bytes.len());
                 cx.events.push_back(Event::Packet { from: source, packet: bytes.to_vec() });
             }
         }

@@ -153,6 +153,8 @@ pub struct Flow {
     pub innovative: u64,
     /// Packets delivered to this node's host.
     pub delivered: u64,
+    /// Bytes of these packets.
+    pub delivered_bytes: u64,
     /// Packets lost at this node.
     pub lost: u64,
 }

@@ -293,6 +293,7 @@ impl Node {
             let why = coding.map(|status| status.why_not.join("; ")).unwrap_or_default();
             let state = &mut view.state.flows[place];
             state.delivered = status.delivered.into();
+            state.bits = (8 * status.delivered_bytes).into();
             state.queue = u32::try_from(status.credits).unwrap_or(u32::MAX);
             scheme.clone_into(&mut state.scheme);
             state.why = why;

@@ -140,6 +140,9 @@ const METRICS: &[Metric] = &[
     Metric("flow_delivered_packets", Grows, "Packets of a flow for this host", |look| {
         of_flows(look, |flow| flow.delivered)
     }),
+    Metric("flow_delivered_bytes", Grows, "Bytes of packets of a flow for this host", |look| {
+        of_flows(look, |flow| flow.delivered_bytes)
+    }),
     Metric("flow_lost_packets", Grows, "Packets of a flow lost at this node", |look| {
         of_flows(look, |flow| flow.lost)
     }),

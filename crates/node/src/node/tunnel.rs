@@ -213,6 +213,7 @@ impl Node {
             heard: flow.heard,
             innovative: flow.innovative,
             delivered: flow.delivered,
+            delivered_bytes: flow.delivered_bytes,
             lost: flow.lost,
         };
         self.stack.flows().into_iter().map(flow).collect()

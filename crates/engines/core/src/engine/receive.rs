@@ -341,7 +341,7 @@ impl Core {
         let flow_counters = &mut self.flow_counters;
         flow.deliver(|packet| {
             if !packet.is_empty() {
-                flow_counters.delivered(from, to);
+                flow_counters.delivered(from, to, packet.len());
             }
             cx.hand_up(from, packet);
         });
