@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import statistics
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
@@ -38,6 +39,8 @@ MEASURES: dict[str, tuple[str, Callable[[Row], float]]] = {
 TUNNEL_CASES = ("UDP", "TCP")
 # A scheme is to be no worse than this share of the best other one anywhere.
 FLOOR = 0.95
+# Longest line of the page, without tables.
+COLUMNS = 100
 WORST = 10
 
 
@@ -53,7 +56,7 @@ def write(rows: Sequence[Row], made: Made, directory: Path) -> None:
         instances=len(cells),
         meshes=len({row["mesh"] for row in rows}),
         standings="\n".join(_standings(by_service, made)),
-        command=made.command,
+        command=_command(made.command),
         made=_wrapped(
             f"ncmesh {_listed(row['version'] for row in rows)}, "
             f"commit {_listed(row['commit'] for row in rows)}. "
@@ -88,13 +91,23 @@ def _standings(by_service: dict[str, list[Cell]], made: Made) -> list[str]:
     return lines
 
 
+def _command(line: str) -> str:
+    """Return a command line as a shell reads it, in lines that fit the page."""
+    lines = [""]
+    for word in map(shlex.quote, shlex.split(line)):
+        if len(lines[-1]) + 1 + len(word) > COLUMNS - len(" \\"):
+            lines.append(" ")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return " \\\n".join(lines)
+
+
 def _section(service: str, of: Sequence[Cell], made: Made, directory: Path) -> str:
     """Write the pictures of a service and return its part of the page."""
     scheme, title = made.defaults[service], TITLES[service]
     others = [cell for cell in of if service == "tunnel" and cell.case not in TUNNEL_CASES]
     of = [cell for cell in of if service != "tunnel" or cell.case in TUNNEL_CASES]
     if not of:
-        return "\n\n".join([f"## {title}", *_other_loads(others), f"From `{made.command}`."])
+        return "\n\n".join([f"## {title}", *_other_loads(others)])
     several = len(compare.schemes(of)) > 1
     parts = [f"## {title}", _wrapped(HOW_COMPARED[service])]
     if several:
@@ -129,7 +142,6 @@ def _section(service: str, of: Sequence[Cell], made: Made, directory: Path) -> s
     worst = compare.below([*of, *others], scheme, FLOOR)
     if worst:
         parts += [f"### Where `{scheme}` loses most", "\n".join(_losses(worst, scheme))]
-    parts.append(f"From `{made.command}`.")
     return "\n\n".join(parts)
 
 
@@ -295,4 +307,4 @@ def _listed(values: Iterable[str]) -> str:
 
 
 def _wrapped(text: str) -> str:
-    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(text, COLUMNS, break_long_words=False, break_on_hyphens=False)
