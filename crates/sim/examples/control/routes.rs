@@ -14,7 +14,7 @@ use std::sync::Arc;
 const DESTINATIONS: usize = 50;
 const SOURCES: usize = 40;
 /// Nodes asked for the nodes they know. In larger meshes they stand for the others.
-const MOST_ASKED: usize = 1_000;
+pub(crate) const MOST_ASKED: usize = 1_000;
 
 /// Returns the paths that a node believes in; `None` if it is switched off.
 pub(crate) fn paths(simulation: &Simulation, node: usize) -> Option<Arc<Paths>> {
