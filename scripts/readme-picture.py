@@ -54,16 +54,18 @@ def picture(lines: list[str], title: str) -> str:
         out.append(f'<circle cx="{18 + 18 * place}" cy="{BAR_PX // 2}" r="5.5" fill="{colour}"/>')
     out.append(
         f'<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" '
-        f'font-size="{FONT_PX}" fill="{PLAIN}" xml:space="preserve">'
+        f'font-size="{FONT_PX}" fill="{PLAIN}">'
     )
     for row, line in enumerate(lines):
         y = BAR_PX + MARGIN_PX + LINE_PX * row + FONT_PX
         colour = next((c for pattern, c in COLOURS if pattern.search(line)), PLAIN)
         length = round(CHARACTER_PX * len(line), 1)
         if line:
+            # Browsers differ in how they are told to keep several spaces.
+            text = escape(line).replace(" ", "\u00a0")
             out.append(
                 f'<text x="{MARGIN_PX}" y="{y}" fill="{colour}" textLength="{length}" '
-                f'lengthAdjust="spacingAndGlyphs">{escape(line)}</text>'
+                f'lengthAdjust="spacingAndGlyphs">{text}</text>'
             )
     return "\n".join([*out, "</g>", "</svg>", ""])
 
