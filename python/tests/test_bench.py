@@ -166,7 +166,7 @@ def test_one_instance_from_end_to_end(tmp_path, capsys):
     assert 100_000 < forward["goodput_bps"] < forward["clique_bound_bps"]
     assert 0 < forward["bound_bps"] <= forward["clique_bound_bps"] * (1 + 1e-6)
     text = (tmp_path / "scoreboard.md").read_text()
-    assert "--schemes tree_flood auto forward" in text
+    assert "--schemes tree_flood auto forward" in text.replace(" \\\n  ", " ")
     for picture in ("file-0.5-mb-to-4.png", "file-means.png", "bound-0.5-mb-to-4.png"):
         assert f"(scoreboard/{picture})" in text
         assert (tmp_path / "scoreboard" / picture).stat().st_size > 1_000
