@@ -32,7 +32,7 @@ impl Handled {
     /// Unit of times on the air.
     pub(crate) const UNIT: Duration = Duration::from_micros(16);
     /// It was so long ago, or longer, or there was none: all that was sent meanwhile was lost.
-    pub(crate) const LONG_AGO: Duration = Duration::from_micros(16 * u16::MAX as u64);
+    pub(crate) const LONG_AGO: Duration = Self::UNIT.saturating_mul(u16::MAX as u32);
 }
 
 impl Default for Handled {
@@ -73,7 +73,6 @@ pub(crate) struct Flight {
     frames: VecDeque<Sent>,
     /// How many of them are covered, from the first on.
     covered: usize,
-    pending: f64,
 }
 
 impl Flight {
@@ -88,7 +87,6 @@ impl Flight {
         let Filling { number, packet, carries, .. } = *filling;
         let weight = f64::from(u8::from(carries));
         self.frames.push_back(Sent { number, packet, weight, ended: None });
-        self.count();
     }
 
     /// Notes that the last frame is one of a pair, which is separated with this chance.
@@ -96,7 +94,6 @@ impl Flight {
         if let Some(last) = self.frames.back_mut() {
             last.weight = chance;
         }
-        self.count();
     }
 
     /// Notes that the MAC has sent the last frame.
@@ -111,33 +108,31 @@ impl Flight {
     pub(crate) fn cover(&mut self, handled: Handled) -> f64 {
         let named = self.frames.iter().position(|sent| sent.number == handled.number);
         let named = named.filter(|_| handled.ago < Handled::LONG_AGO);
-        // All that were sent until then would have been handled, had they arrived.
-        let until = named.map(|named| self.frames[named].ended.map(|ended| ended + handled.ago));
-        let is_covered = |(place, sent): (usize, &Sent)| {
-            let in_time = |ended| until.is_none_or(|until| until.is_some_and(|at| ended <= at));
-            named.is_some_and(|named| place <= named) || sent.ended.is_some_and(in_time)
+        let is_covered = |(place, sent): (usize, &Sent)| match (named, sent.ended) {
+            (Some(named), _) if place <= named => true,
+            (_, None) => false,
+            (None, Some(_)) => true,
+            // It would have been handled before the state was written, had it arrived.
+            (Some(named), Some(ended)) => {
+                self.frames[named].ended.is_some_and(|first| ended <= first + handled.ago)
+            }
         };
         let covered = self.frames.iter().enumerate().take_while(|frame| is_covered(*frame)).count();
-        let before = self.pending;
+        let before = self.pending();
         self.covered = self.covered.max(covered);
-        self.count();
-        before - self.pending
-    }
-
-    fn count(&mut self) {
-        self.pending = self.uncovered().map(|sent| sent.weight).sum();
+        before - self.pending()
     }
 
     fn uncovered(&self) -> impl Iterator<Item = &Sent> {
-        self.frames.iter().skip(self.covered)
+        self.frames.range(self.covered..)
     }
 
     /// Returns the packets on their way of which no state says yet whether they arrived.
     pub(crate) fn pending(&self) -> f64 {
-        self.pending
+        self.uncovered().map(|sent| sent.weight).sum()
     }
 
-    /// Returns whether this packet is among them.
+    /// Returns whether this packet is on its way as it is.
     pub(crate) fn has(&self, packet: u32) -> bool {
         self.uncovered().any(|sent| sent.packet == Some(packet))
     }
