@@ -19,6 +19,10 @@ const MOST_CHILDREN: usize = 64;
 const WINDOW: u32 = RankReport::LISTED as u32;
 /// A child waits for its packets if it receives less than this share of what the best child does.
 const DEFERRED: f64 = 0.5;
+/// Bytes of generations that are kept though nobody here or below wants them, and the time for
+/// which a relay without children keeps them after the transfer was last heard.
+const KEPT: usize = 16 << 20;
+const KEPT_FOR: Duration = Duration::from_secs(30);
 /// Time that a node leaves to a child which was heard to feed others, and that it waits where few
 /// packets arrive.
 const PACING: PacingPolicy = PacingPolicy { slot: 1.3, ease: 2.0, most_ease: 8.0 };
@@ -100,17 +104,25 @@ impl Flow {
         self.drop_unwanted();
     }
 
-    /// Removes a child, which has another parent now.
-    pub(super) fn lose_child(&mut self, node: NodeId) {
-        if self.children.remove(&node).is_some() {
+    /// Removes a child that said in its frame of this number that it has another parent.
+    pub(super) fn lose_child(&mut self, node: NodeId, number: u16) {
+        if self.children.get(&node).is_some_and(|child| !child.is_stale(number)) {
+            self.children.remove(&node);
             self.drop_unwanted();
         }
     }
 
-    /// Forgets generations that nobody here or below wants.
+    /// Forgets most of what nobody here or below wants. Not all: a child that was lost may come
+    /// back, and another node may take this one for its parent.
     pub(super) fn drop_unwanted(&mut self) {
+        self.drop_unwanted_beyond(KEPT);
+    }
+
+    /// Forgets what nobody here or below wants, but for what `limit` bytes hold.
+    pub(super) fn drop_unwanted_beyond(&mut self, limit: usize) {
         let children = &self.children;
-        self.held.drop_unwanted(|g| children.values().any(|child| child.wants.rank(g).is_some()));
+        let is_wanted = |g| children.values().any(|child| child.wants.rank(g).is_some());
+        self.held.drop_unwanted(limit, is_wanted);
     }
 
     // ---- what is wanted from upstream
@@ -139,8 +151,10 @@ impl Flow {
         };
         // How much a parent may send ahead depends on what this node still holds for its slowest
         // child.
-        let whole = || self.held.begun(0).filter(|g| self.held.is_whole(*g));
-        let lacking = |child: &Child| whole().filter(|g| child.wants.rank(*g).is_some()).count();
+        let lacking = |child: &Child| {
+            let begun = child.wants.lowest().into_iter().flat_map(|lowest| self.held.begun(lowest));
+            begun.filter(|g| self.held.is_whole(*g) && child.wants.rank(*g).is_some()).count()
+        };
         let backlog = self.children.values().map(lacking).min().unwrap_or(0);
         Wants {
             backlog: backlog.min(usize::from(u8::MAX)) as u8,
@@ -295,7 +309,12 @@ impl Flow {
         if self.children.len() < before {
             self.drop_unwanted();
         }
-        !self.held.is_relay() || !self.children.is_empty()
+        !self.is_idle() || now.since(self.heard_at) < KEPT_FOR
+    }
+
+    /// Returns whether this node passes nothing on and wants nothing.
+    pub(super) fn is_idle(&self) -> bool {
+        self.held.is_relay() && self.children.is_empty()
     }
 
     /// Returns the first time later than `after` at which it has something to do.

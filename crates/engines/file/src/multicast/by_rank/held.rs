@@ -150,11 +150,18 @@ impl Held {
         }
     }
 
-    /// Drops the generations that neither this node wants nor, as `is_wanted` says, its children.
-    pub(super) fn drop_unwanted(&mut self, is_wanted: impl Fn(u32) -> bool) {
-        let mut generations = core::mem::take(&mut self.generations);
-        generations.retain(|generation, _| self.lacks(*generation) || is_wanted(*generation));
-        self.generations = generations;
+    /// Drops generations that neither this node wants nor, as `is_wanted` says, its children, the
+    /// lowest first, until those that are left take no more than `limit` bytes.
+    pub(super) fn drop_unwanted(&mut self, limit: usize, is_wanted: impl Fn(u32) -> bool) {
+        if self.memory() <= limit {
+            return;
+        }
+        let is_unwanted = |generation: &u32| !self.lacks(*generation) && !is_wanted(*generation);
+        let mut unwanted: Vec<u32> = self.begun(0).filter(is_unwanted).collect();
+        unwanted.truncate(unwanted.len().saturating_sub(limit / self.memory_of_generation()));
+        for generation in unwanted {
+            self.generations.remove(&generation);
+        }
     }
 
     /// Returns the last generation of which something is held.
@@ -189,5 +196,54 @@ impl Held {
         let Some(held) = self.generations.get(&generation) else { return Ok(false) };
         let (vector, payload) = append_coding(held.shape(), out);
         held.recode(rng, vector, payload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multicast::frame::{Coding, RankedHeader, Wants};
+    use ncmesh_engine::file::Geometry;
+    use ncmesh_wire::{FlowId, NodeId};
+
+    /// A relay that holds the first packet of each of six generations.
+    fn relay() -> Held {
+        let geometry = Geometry::new(6 * 4 * 100, 4, 200).unwrap();
+        let flow = FlowId { source: NodeId(1), serial: 1 };
+        let (root, hash) = ([0; 32], [0; 32]);
+        let mut held =
+            Held::new(Manifest { flow, name: "f".into(), geometry, root, hash }, Role::Relay);
+        for generation in 0..geometry.batches() {
+            let packets = geometry.packets(generation);
+            let (number, parent, wants) = (0, NodeId(1), Wants::nothing());
+            let header = RankedHeader {
+                flow,
+                generation,
+                packets,
+                rank: 1,
+                poll: false,
+                number,
+                parent,
+                wants,
+            };
+            let packet = Ranked { header, coding: Coding::Systematic(0), payload: &[1; 200] };
+            assert_eq!(held.absorb(&packet), Taken::Innovative);
+        }
+        held
+    }
+
+    #[test]
+    fn what_nobody_wants_is_kept_within_its_limit_and_the_lowest_goes_first() {
+        let mut held = relay();
+        let begun = |held: &Held| held.begun(0).collect::<Vec<_>>();
+        let all = begun(&held);
+        assert!(all.len() >= 4, "{all:?}");
+        held.drop_unwanted(held.memory(), |_| false);
+        assert_eq!(begun(&held), all);
+        held.drop_unwanted(2 * held.memory_of_generation(), |g| g == 1);
+        let last = &all[all.len() - 2..];
+        assert_eq!(begun(&held), [&[1], last].concat());
+        held.drop_unwanted(0, |g| g == 1);
+        assert_eq!(begun(&held), [1]);
     }
 }

@@ -228,7 +228,7 @@ impl ByRank {
                 flow.hear_child(cx, sender, (header.number, &header.wants));
                 flow.make_way(sender, packet_time, cx.now);
             } else {
-                flow.lose_child(sender);
+                flow.lose_child(sender, header.number);
             }
         }
         if flow.held.is_source() {
@@ -255,19 +255,18 @@ impl ByRank {
         }
     }
 
-    /// Makes room for another generation: the transfer that takes most gives up its last. Returns
-    /// whether there is room.
+    /// Makes room for another generation: what nobody wants goes first, then the transfer that
+    /// takes most gives up its last. Returns whether there is room.
     fn make_room(&mut self, id: FlowId, generation: u32) -> bool {
         let Some(needed) = self.flows.get(&id).map(|flow| flow.held.memory_of_generation()) else {
             return false;
         };
-        loop {
+        if !self.has_room(needed) {
+            self.flows.values_mut().for_each(|flow| flow.drop_unwanted_beyond(0));
+        }
+        while !self.has_room(needed) {
             // The last generation goes first: it has the fewest packets, and is wanted last. A
             // transfer that would only drop its own later generations gains nothing.
-            let used: usize = self.flows.values().map(|flow| flow.held.memory()).sum();
-            if used.saturating_add(needed) <= self.memory {
-                return true;
-            }
             let largest = self.flows.iter_mut().max_by_key(|(_, flow)| flow.held.memory());
             let Some((largest, flow)) = largest else { return false };
             let last = flow.held.last_begun();
@@ -276,6 +275,12 @@ impl ByRank {
             }
             flow.held.drop_last();
         }
+        true
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        let used: usize = self.flows.values().map(|flow| flow.held.memory()).sum();
+        used.saturating_add(bytes) <= self.memory
     }
 
     /// Returns the first generation that is lacking and of which there is a part here.
@@ -324,6 +329,10 @@ impl ByRank {
     ) -> Result<(), DropReason> {
         let id = report.flow;
         if report.parent != cx.me {
+            // The child has another parent now.
+            if let Some(flow) = self.flows.get_mut(&id) {
+                flow.lose_child(report.child, report.number);
+            }
             // A report for another node, whose link may bring nothing from this child: whoever lies
             // on a way that exists passes it on.
             let ends = (report.child, report.next_hop, report.parent);
@@ -375,10 +384,14 @@ impl ByRank {
         for id in ids {
             self.review_parent(cx, id, true);
             let Some(flow) = self.flows.get_mut(&id) else { continue };
-            if !flow.expire(cx.now) {
-                let parent = flow.upstream.parent;
-                let number = flow.next_number();
-                self.flows.remove(&id);
+            let is_over = !flow.expire(cx.now);
+            if flow.is_idle() {
+                // Nobody here or below wants anything, so its parent need not send. What it holds
+                // stays for a while.
+                let (parent, number) = (flow.upstream.parent.take(), flow.next_number());
+                if is_over {
+                    self.flows.remove(&id);
+                }
                 self.say_farewell(cx, id, parent, number);
             } else if !flow.held.is_source() && flow.lowest_wanted().is_some() {
                 flow.upstream.report_if_idle(cx.now);
@@ -388,9 +401,8 @@ impl ByRank {
 
     /// Looks for a better parent, and tells the old one that this node has left it.
     fn review_parent(&mut self, cx: &Context<'_>, id: FlowId, is_check: bool) {
-        let Some(flow) = self.flows.get_mut(&id).filter(|flow| !flow.held.is_source()) else {
-            return;
-        };
+        let takes = |flow: &&mut Flow| !flow.held.is_source() && !flow.is_idle();
+        let Some(flow) = self.flows.get_mut(&id).filter(takes) else { return };
         if let Some(old) = flow.upstream.review(cx, id.source, is_check) {
             let number = flow.next_number();
             self.say_farewell(cx, id, Some(old), number);

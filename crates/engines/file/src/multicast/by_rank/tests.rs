@@ -67,7 +67,9 @@ impl Storage for Faulty {
 }
 
 struct Net {
+    /// What nodes know of the mesh, and what it is.
     topology: Topology,
+    channel: Topology,
     nodes: BTreeMap<NodeId, Node>,
     hostile: BTreeMap<NodeId, Hostile>,
     now: Instant,
@@ -115,7 +117,8 @@ impl Net {
         let nodes = topology.nodes().map(|id| (id, node(id))).collect();
         let now = Instant::default() + Duration::from_secs(1);
         let hostile = BTreeMap::new();
-        let mut net = Self { topology, nodes, hostile, now, rng, contents };
+        let channel = symmetric(links);
+        let mut net = Self { topology, channel, nodes, hostile, now, rng, contents };
 
         let geometry = Geometry::new(FILE as u64, 16, 200).unwrap();
         let digest = merkle::digest(&net.contents[..], &geometry).unwrap();
@@ -186,7 +189,7 @@ impl Net {
         let mut is_acked = false;
         let others: Vec<NodeId> = self.nodes.keys().copied().filter(|n| *n != id).collect();
         for other in others {
-            if unit(&mut self.rng) >= self.topology.delivery(id, other) {
+            if unit(&mut self.rng) >= self.channel.delivery(id, other) {
                 continue;
             }
             is_acked |= to == Some(other);
@@ -397,6 +400,48 @@ fn a_parent_that_keeps_silent_is_left_for_another() {
         let mut net = Net::new(&links, &[4], seed);
         net.replace(2, |_, _| None);
         assert!(net.run(&[4], 120).is_some(), "seed {seed}");
+    }
+}
+
+/// Runs `seconds` in which the link between nodes 2 and 3 brings nothing. The nodes do not know.
+fn run_cut(net: &mut Net, links: &[(u16, u16, f64)], seconds: u64) {
+    let cut = links.iter().filter(|link| (link.0, link.1) != (2, 3)).copied();
+    let known = core::mem::replace(&mut net.channel, symmetric(&cut.collect::<Vec<_>>()));
+    let end = net.now + Duration::from_secs(seconds);
+    while net.now < end {
+        net.step();
+    }
+    net.channel = known;
+}
+
+#[test]
+fn a_relay_keeps_what_a_child_lacks_that_was_lost_for_a_while() {
+    // Node 4 gets the file by node 2. Node 3 would, but is not heard for longer than node 2 waits
+    // for it, at first or in the midst of the transfer.
+    let links = [(1, 2, 0.9), (2, 3, 0.8), (2, 4, 0.9)];
+    for (seed, before) in (1..=4).flat_map(|seed| [(seed, 0), (seed, 100)]) {
+        let mut net = Net::new(&links, &[3, 4], seed);
+        (0..before).for_each(|_| net.step());
+        run_cut(&mut net, &links, 25);
+        assert!(net.has_file(4) && !net.has_file(3));
+        let sent = net.sent(1, frame::DATA);
+        assert!(net.run(&[3], 20).is_some(), "seed {seed}");
+        let more = f64::from(net.sent(1, frame::DATA) - sent);
+        assert!(more < 0.1 * packets(), "seed {seed}: the source sent {more} packets again");
+    }
+}
+
+#[test]
+fn a_receiver_serves_a_child_that_comes_when_it_has_the_whole_file() {
+    let links = [(1, 2, 0.9), (2, 3, 0.8)];
+    for seed in 1..=4 {
+        let mut net = Net::new(&links, &[2, 3], seed);
+        run_cut(&mut net, &links, 25);
+        assert!(net.has_file(2) && !net.has_file(3));
+        let sent = net.sent(1, frame::DATA);
+        assert!(net.run(&[3], 20).is_some(), "seed {seed}");
+        let more = f64::from(net.sent(1, frame::DATA) - sent);
+        assert!(more < 0.1 * packets(), "seed {seed}: the source sent {more} packets again");
     }
 }
 
