@@ -4,7 +4,7 @@ import { inlineRecordings, type Offer } from "./recording";
 
 /** What the server says that it shows. */
 export type Source =
-  | { kind: "live" }
+  | { kind: "live"; commands: boolean }
   | { kind: "recording"; runs: Offer[] }
   | { kind: "inline"; runs: string[] }
   | { kind: "demo" }

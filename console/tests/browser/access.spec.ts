@@ -1,11 +1,7 @@
 /** Every page for everybody: axe finds nothing, and nothing is wider than a phone. */
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import type { Page } from "@playwright/test";
-import type axe from "axe-core";
+import { violations } from "./axe";
 import { expect, test } from "./fixtures";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const PAGES = [
   "campus/#/map",
   "campus/#/transfers",
@@ -17,20 +13,10 @@ const PAGES = [
   "campus/#/health",
   "pair/#/map",
   "cut/#/map",
+  "daemon/#/transfers",
   "empty/",
   "demo/",
 ];
-
-/** Returns the rules that the page breaks, with the parts that break them. */
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  const results = await page.evaluate(() =>
-    (window as unknown as { axe: typeof axe }).axe.run(document),
-  );
-  return results.violations.flatMap(({ id, nodes }) =>
-    nodes.map(({ target, failureSummary }) => `${id}: ${target.join(" ")}: ${failureSummary}`),
-  );
-}
 
 for (const path of PAGES) {
   for (const colorScheme of ["light", "dark"] as const) {

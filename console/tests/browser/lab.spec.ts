@@ -1,53 +1,16 @@
 /** The console of a real daemon: one of the 22 of `ncmesh lab`, while it sends a file. */
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { expect, test as base } from "@playwright/test";
+import { expect } from "@playwright/test";
+import { labOf, PORT } from "./lab";
 
-const ROOT = join(import.meta.dirname, "../../..");
-const PROGRAM = process.env["NCMESH"] ?? join(ROOT, "target/debug/ncmesh");
-const PORT = 17300;
-const SOURCE = `http://127.0.0.1:${PORT}`;
-
-interface Lab {
-  /** Waits for a line of that kind on its standard error. */
-  line: (kind: RegExp) => Promise<RegExpMatchArray>;
-}
-
-/** A lab in a directory of its own, which ends with the test. */
-const test = base.extend<{ lab: Lab }>({
-  lab: async ({}, use) => {
-    const directory = mkdtempSync(join(tmpdir(), "ncmesh-console-"));
-    const file = join(directory, "map.bin");
-    writeFileSync(file, Buffer.alloc(600_000, "a file of some length. "));
-    const traffic = ["--from", "n01", "--to", "n05,n09,n14,n20", "--send", file];
-    const web = ["--web", "--listen", `127.0.0.1:${PORT}`];
-    const lab: ChildProcess = spawn(PROGRAM, ["lab", "building", ...traffic, ...web]);
-
-    const said: string[] = [];
-    createInterface({ input: lab.stderr! }).on("line", (text) => said.push(text));
-    const ended = once(lab, "exit");
-    const line = async (kind: RegExp) => {
-      let found: RegExpMatchArray | null = null;
-      const look = () => (found = said.map((text) => kind.exec(text)).find(Boolean) ?? null);
-      await expect.poll(look, { timeout: 120_000 }).not.toBeNull();
-      return found!;
-    };
-    await use({ line });
-
-    lab.kill("SIGINT");
-    await ended;
-    rmSync(directory, { recursive: true });
-  },
-});
+const test = labOf((file) => [
+  ...["building", "--from", "n01", "--to", "n05,n09,n14,n20"],
+  ...["--send", file("map.bin", Buffer.alloc(600_000, "a file of some length. "))],
+]);
 
 test("a transfer of 22 daemons is followed, and a killed node is grey", async ({ page, lab }) => {
   test.setTimeout(180_000);
   await lab.line(/22 daemons are up/);
-  await page.goto(`${SOURCE}/#/transfers`);
+  await page.goto(`http://127.0.0.1:${PORT}/#/transfers`);
 
   // The source knows what each receiver has.
   const bars = page.getByRole("progressbar", { name: /map\.bin at n/ });

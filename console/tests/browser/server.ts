@@ -86,10 +86,21 @@ function demonstrate(text: string): { runs: { name: string; url: string }[] } {
   return { runs };
 }
 
+/** Meshes that are watched, by the name of the case. */
+const LIVE: Record<string, { commands: boolean; messages: () => Message[] }> = {
+  live: { commands: false, messages: () => cross("core_nc") },
+  // Daemons in the middle of a transfer: one takes commands, the other is for looking only.
+  daemon: { commands: true, messages: daemon },
+  looking: { commands: false, messages: daemon },
+};
+
+function daemon(): Message[] {
+  return campus(3, { source: "daemon", observer: 1 }).slice(0, 40);
+}
+
 /** Writes the messages of a mesh as server-sent events, ten times as fast as they were made. */
-function stream(response: ServerResponse): void {
+function stream(response: ServerResponse, messages: Message[]): void {
   response.writeHead(200, { "content-type": "text/event-stream" });
-  const messages = cross("core_nc");
   const send = (message: Message | undefined) =>
     message && response.write(`data: ${JSON.stringify(message)}\n\n`);
   send(messages.shift());
@@ -111,7 +122,9 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   };
 
   if (path === "console.json") {
-    if (name === "live" || name === "demo") return json({ kind: name });
+    const live = LIVE[name];
+    if (live) return json({ kind: "live", commands: live.commands });
+    if (name === "demo") return json({ kind: name });
     if (name === "empty") return bytes(undefined);
     if (name === "foreign") {
       return json({ kind: "recording", runs: [{ name: "a", url: "index.html" }] });
@@ -123,7 +136,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     }));
     return json({ kind: "recording", runs });
   }
-  if (path === "messages") return stream(response);
+  if (path === "messages") return stream(response, LIVE[name]?.messages() ?? []);
   if (path === "demo/run") return json(demonstrate(await bodyOf(request)));
   if (path.startsWith("demo/run/")) return bytes(demos.get(path));
   if (path.startsWith("recordings/")) {

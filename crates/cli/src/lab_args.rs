@@ -15,6 +15,7 @@ Examples:
   ncmesh lab scenarios/building.toml --send photo.jpg --dir lab --json
   ncmesh lab building --hold                                     # then talk to its nodes
   ncmesh lab building --web                                      # each node in the browser
+  ncmesh lab building --web --token-file token                   # and commands from there
   ncmesh lab scenarios/tunnel.toml --scheme mc2                  # as root: flows, by iperf3
   ncmesh lab scenarios/hub.toml --compare forward                # TCP with and without coding
 
@@ -95,6 +96,10 @@ pub(crate) struct LabArgs {
     /// first is at --listen, the others at the ports behind it
     #[arg(long, conflicts_with = "compare")]
     pub(crate) web: bool,
+    /// File whose first line is the token, 16 characters or more, with which the consoles take
+    /// commands [default: they are for looking only]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "web")]
+    pub(crate) token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
     /// Keep the nodes' configurations, logs, states and inboxes in this directory [default: a

@@ -6,6 +6,7 @@ use ncmesh_sim::node_id;
 use ncmesh_sim::scenario::Scenario;
 use std::fmt::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use toml::{Table, Value};
 
 /// Secrets of a run, which all daemons have.
@@ -23,8 +24,8 @@ pub(crate) struct Own<'a> {
     pub(crate) index: usize,
     /// Tunnels of the lab.
     pub(crate) tunnel: Option<&'a Tunnel>,
-    /// Address of its console.
-    pub(crate) console: Option<SocketAddr>,
+    /// Address of its console, and the file with the token for commands.
+    pub(crate) web: Option<(SocketAddr, Option<&'a Path>)>,
 }
 
 /// Returns the configuration of a node's daemon. Relative paths in it are relative to the file.
@@ -57,7 +58,12 @@ pub(crate) fn node_config(
         ("mtu", (scenario.mtu as i64).into()),
     ]);
     let inbox = section([("dir", "inbox".into())]);
-    let web = own.console.map(|address| section([("listen", address.to_string().into())]));
+    let web = own.web.map(|(address, token_file)| {
+        let mut web = section([("listen", address.to_string().into())]);
+        let token_file = token_file.map(|file| file.display().to_string().into());
+        web.extend(token_file.map(|file| ("token_file".to_owned(), file)));
+        web
+    });
     let tunnel = own.tunnel.and_then(|tunnel| tunnel.section(index));
 
     // The scenario's protocol sections are passed on unchanged.

@@ -65,9 +65,17 @@ pub struct LabOptions {
     pub max_lag: Duration,
     /// Tunnel scheme for the scenario's flows. `None` if no flows are to be carried.
     pub tunnel: Option<String>,
-    /// Address of the first daemon's console. The others have the ports behind it. `None` if they
-    /// serve none.
-    pub web: Option<SocketAddr>,
+    /// The daemons' consoles. `None` if they serve none.
+    pub web: Option<LabWeb>,
+}
+
+/// The consoles of a lab's daemons.
+#[derive(Clone, Debug)]
+pub struct LabWeb {
+    /// Address of the first daemon's. The others have the ports behind it.
+    pub first: SocketAddr,
+    /// File with the token for commands. Without it the consoles are for looking only.
+    pub token_file: Option<PathBuf>,
 }
 
 /// A running mesh. Dropping it kills the daemons; [`stop`](Self::stop) lets them end properly.
@@ -169,8 +177,11 @@ impl Lab {
         let mut nodes = Vec::new();
         for (index, (node, place)) in scenario.nodes.iter().zip(places).enumerate() {
             let tunnel = tunnel.as_ref();
-            let console = options.web.map(|first| console(first, index)).transpose()?;
-            let own = Own { index, tunnel, console };
+            let web = match &options.web {
+                Some(web) => Some((console(web.first, index)?, web.token_file.as_deref())),
+                None => None,
+            };
+            let own = Own { index, tunnel, web };
             let config = node_config(scenario, &own, ether.address(), &secrets);
             let process = NodeProcess::new(&node.name, place, options.program.clone(), &config);
             nodes.push(process.map_err(LabError::Directory)?);

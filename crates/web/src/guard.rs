@@ -19,8 +19,7 @@ pub const HEADERS: [(HeaderName, HeaderValue); 5] = [
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-             font-src 'self'; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; \
-             form-action 'none'; frame-ancestors 'none'",
+             connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
         ),
     ),
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),

@@ -29,7 +29,10 @@ pub struct Recording {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Offered {
     /// A mesh that lives: messages come as they happen.
-    Live,
+    Live {
+        /// Whether commands are taken, from who has the token.
+        commands: bool,
+    },
     /// Finished runs.
     Recording {
         /// Their recordings.
@@ -156,7 +159,7 @@ impl Site {
             return Offered::Recording { runs: recordings.iter().enumerate().map(link).collect() };
         }
         match (&self.hub, &self.demo) {
-            (Some(_), _) => Offered::Live,
+            (Some(_), _) => Offered::Live { commands: self.api.is_some() },
             (None, Some(_)) => Offered::Demo,
             (None, None) => Offered::Nothing,
         }

@@ -216,6 +216,15 @@ async fn demonstrations_run_one_at_a_time_and_wrong_requests_are_refused() {
 async fn commands_need_the_token() {
     let router = Router::new().route("/v1/transfers/{id}", delete(async || "cancelled"));
     let address = serve(Site::default().with_api(router, "s3cret")).await;
+    // The page asks for the token only where there is something to command.
+    let looking = serve(Site::live(Hub::new())).await;
+    let live = serve(Site::live(Hub::new()).with_api(Router::new(), "s3cret")).await;
+    for (address, commands) in [(looking, false), (live, true)] {
+        let offered = own(address, "GET /console.json", "").await;
+        let expected = format!(r#"{{"kind":"live","commands":{commands}}}"#);
+        assert!(offered.ends_with(&expected), "{offered}");
+    }
+
     let (host, origin) = (format!("host: {address}"), format!("origin: http://{address}"));
     let with = |token: &str| format!("authorization: Bearer {token}");
     for (token, status) in [("s3cret", 200), ("s3cre", 401), ("wrong!", 401)] {

@@ -34,6 +34,8 @@ export interface TransferRow {
   name: string;
   scheme: string;
   from: string;
+  /** Whether the node that tells is the source. */
+  isSource: boolean;
   size: number;
   stage: Stage;
   packets: number;
@@ -58,6 +60,7 @@ export function transferRows(run: Run): TransferRow[] {
       name: about.name,
       scheme: about.scheme,
       from: run.nodeName(about.from),
+      isSource: about.from === meta.observer,
       size,
       stage: transfer.stage,
       packets: transfer.packets,

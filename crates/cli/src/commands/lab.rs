@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::show::{self, Form};
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
-use ncmesh_lab::{EtherStatistics, Lab, LabError, LabOptions, POLL_INTERVAL};
+use ncmesh_lab::{EtherStatistics, Lab, LabError, LabOptions, LabWeb, POLL_INTERVAL};
 use ncmesh_sim::outcome::{LabOutcome, Outcome, ServiceOutcome};
 use ncmesh_sim::scenario::{Content, Node, Scenario, Traffic};
 use std::cell::Cell;
@@ -167,7 +167,9 @@ async fn experiment(
     // Flows need a tunnel device at each of their ends, and with it root.
     let tunnel = (scheme.service() == ServiceKind::Tunnel).then(|| scheme.name.to_owned());
     let (program, max_lag) = (std::env::current_exe()?, args.max_lag);
-    let web = args.web.then_some(args.listen.listen);
+    // The daemons have other working directories.
+    let token_file = args.token_file.as_deref().map(std::path::absolute).transpose()?;
+    let web = args.web.then_some(LabWeb { first: args.listen.listen, token_file });
     let options = LabOptions { program, dir: dir.clone(), max_lag, tunnel, web };
 
     // Start the daemons. They are this program.

@@ -73,19 +73,22 @@ pub fn share(share: f64) -> f64 {
     (share.clamp(0.0, 1.0) * 100.0).round() / 100.0
 }
 
+/// Returns the declaration of a type in TypeScript, with its doc comment.
+#[must_use]
+pub fn declaration<T: TS>() -> String {
+    // Unions and fields begin on lines of their own, and no line ends with a space.
+    let broken = T::decl().replace(" | {", "\n  | {").replace(" \n", "\n");
+    format!("\n{}export {broken}\n", T::docs().unwrap_or_default())
+}
+
 /// Returns the types of the schema in TypeScript, as the console's source has them.
 #[must_use]
 pub fn typescript() -> String {
     const BY: &str = "cargo run -p ncmesh-console --example types";
     let mut text = format!("// Generated; do not edit: {BY}\n");
-    let mut add = |docs: Option<String>, declaration: &str| {
-        // Unions and fields begin on lines of their own, and no line ends with a space.
-        let broken = declaration.replace(" | {", "\n  | {").replace(" \n", "\n");
-        text.push_str(&format!("\n{}export {broken}\n", docs.unwrap_or_default()));
-    };
     // From the message down.
     macro_rules! declare {
-        ($($type:ty),+ $(,)?) => { $(add(<$type>::docs(), &<$type>::decl());)+ };
+        ($($type:ty),+ $(,)?) => { $(text.push_str(&declaration::<$type>());)+ };
     }
     declare!(
         Message,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use ts_rs::TS;
 
 /// Answer to `GET /v1/paths/{node}`: the best path from this node to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,7 +82,7 @@ pub struct Measured {
 }
 
 /// Answer to `POST /v1/reload`: what became of the settings that differ.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Reloaded {
     /// Settings that were changed.
     pub changed: Vec<String>,

@@ -12,7 +12,9 @@ pub mod types;
 
 use crate::error::NodeError;
 use crate::node::Handle;
+use answers::Reloaded;
 use axum::Router;
+use ncmesh_console::schema::declaration;
 pub use reload::reload;
 pub use send::resume;
 use std::io;
@@ -21,6 +23,24 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixListener;
+use types::{All, ApiError, ErrorCode, Recipients, SendRequest, Started};
+
+/// Returns the types of the commands that the console gives in TypeScript, as its source has them.
+#[must_use]
+pub fn typescript() -> String {
+    const BY: &str = "cargo run -p ncmesh-node --example api_types";
+    [
+        format!("// Generated; do not edit: {BY}\n"),
+        declaration::<SendRequest>(),
+        declaration::<Recipients>(),
+        declaration::<All>(),
+        declaration::<Started>(),
+        declaration::<Reloaded>(),
+        declaration::<ApiError>(),
+        declaration::<ErrorCode>(),
+    ]
+    .concat()
+}
 
 /// Listening socket of the API. Its file is removed when serving ends.
 #[derive(Debug)]
@@ -111,6 +131,14 @@ impl Drop for RemoveOnDrop {
 mod tests {
     use super::*;
     use std::os::unix::net::UnixListener as Listener;
+
+    #[test]
+    fn the_types_in_typescript_are_up_to_date() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../console/src/schema/api.ts");
+        let written = std::fs::read_to_string(path).unwrap();
+        let how = "the API has changed: cargo run -p ncmesh-node --example api_types";
+        assert!(written == typescript(), "{how}");
+    }
 
     #[test]
     fn only_a_socket_left_behind_is_replaced() {

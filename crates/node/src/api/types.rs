@@ -7,6 +7,7 @@ use ncmesh_stack::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use ts_rs::TS;
 
 /// Answer to `GET /v1/status`: state of the node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -481,7 +482,7 @@ pub struct Receiver {
 }
 
 /// Receivers of a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(untagged)]
 pub enum Recipients {
     /// The word `all`: every known node, and those that join while the file is sent.
@@ -491,7 +492,7 @@ pub enum Recipients {
 }
 
 /// The word `all`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum All {
     /// `all`.
@@ -499,7 +500,7 @@ pub enum All {
 }
 
 /// Body of `POST /v1/transfers`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct SendRequest {
     /// Absolute path of a file that the daemon can read.
@@ -508,14 +509,16 @@ pub struct SendRequest {
     pub to: Recipients,
     /// Name of the file at the receivers. The file's own name if absent.
     #[serde(default)]
+    #[ts(optional)]
     pub name: Option<String>,
     /// Name of the file scheme. `auto` if absent: the first one of the registry.
     #[serde(default)]
+    #[ts(optional)]
     pub scheme: Option<String>,
 }
 
 /// Answer to `POST /v1/transfers`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Started {
     /// Id of the transfer.
     pub id: String,
@@ -542,7 +545,7 @@ pub struct TunnelChange {
 }
 
 /// Kind of an error, for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
     /// The request is malformed.
@@ -568,7 +571,7 @@ pub enum ErrorCode {
 }
 
 /// Body of every error answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TS, thiserror::Error)]
 #[error("{error}")]
 pub struct ApiError {
     /// One line that says what is wrong and what to do.
