@@ -46,6 +46,7 @@ function needColumns(table: unknown, where: string, names: string[]): number {
 
 const NODE_COUNTS = ["control", "data", "coded", "control_us", "data_us", "coded_us"];
 const LINK_COUNTS = ["heard", "channel", "collision", "innovative", "redundant"];
+const PLACES = ["x_dm", "y_dm", "z_dm"];
 
 function checkMeta(fields: Fields): Meta {
   need(
@@ -77,6 +78,7 @@ function checkKey(fields: Fields): Key {
   needColumns(fields["nodes"], "nodes", ["up", ...NODE_COUNTS, "queue"]);
   needColumns(fields["links"], "links", [...LINK_COUNTS, "delivery"]);
   needLists(fields, ["transfers", "flows", "streams"]);
+  if ("places" in fields) needColumns(fields["places"], "places", PLACES);
   return fields as unknown as Key;
 }
 
@@ -86,6 +88,7 @@ function checkTick(fields: Fields): Tick {
   for (const [where, names] of [
     ["nodes", [...NODE_COUNTS, "queue", "up"]],
     ["links", LINK_COUNTS],
+    ["moves", PLACES],
   ] as const) {
     const table = fields[where];
     if (table === undefined) continue;

@@ -1,5 +1,7 @@
 /** Where nodes are drawn. Units are arbitrary; x grows to the right and y down. */
-import type { Meta, Node } from "../schema/messages";
+import type { Meta, Position } from "../schema/messages";
+import type { PlaceColumns } from "./state";
+import type { Area } from "./track";
 
 export interface Point {
   x: number;
@@ -16,48 +18,86 @@ const SLANT = { x: 0.6, y: 1.1 };
 const FLAT = { ratio: 2.2, most: 2.5 };
 const METRES_PER_DEGREE = 111_320;
 
-/** Returns the layout, or null if forces must find it because nothing says where nodes are. */
-export function layoutOf(meta: Meta): Layout | null {
+/**
+ * Returns the layout, or null if forces must find it because nothing says where nodes are. Nodes
+ * that move are at `places`.
+ */
+export function layoutOf(meta: Meta, places: PlaceColumns | null = null): Layout | null {
   const placed = meta.nodes.filter((node) => node.position);
   if (placed.length === 0) return meta.nodes.length <= FEW ? byRoles(meta) : null;
 
-  const latitude = placed.reduce(
-    (sum, { position }) => sum + (position?.kind === "earth" ? position.latitude : 0),
-    0,
-  );
-  const stretch = Math.cos(((latitude / placed.length) * Math.PI) / 180);
+  const project = projectionOf(meta, places !== null);
   const layout: Layout = new Map();
-  for (const node of placed) layout.set(node.id, project(node, stretch));
-  if (placed.every(({ position }) => position?.kind === "plan")) stretchFlat(layout);
-  meta.nodes.forEach((node, i) => {
-    if (!node.position) layout.set(node.id, besideNeighbours(meta, node.id, i, layout));
+  meta.nodes.forEach(({ id, position }, row) => {
+    const now = places ? placeOf(places, row) : position;
+    if (now) layout.set(id, project(now));
+  });
+  meta.nodes.forEach(({ id }, i) => {
+    if (!layout.has(id)) layout.set(id, besideNeighbours(meta, id, i, layout));
   });
   return layout;
 }
 
-function project({ position }: Node, stretch: number): Point {
-  if (position?.kind === "plan") {
-    return { x: position.x + SLANT.x * position.z, y: -position.y - SLANT.y * position.z };
-  }
-  if (position?.kind === "earth") {
-    return {
-      x: position.longitude * METRES_PER_DEGREE * stretch,
-      y: -position.latitude * METRES_PER_DEGREE,
-    };
-  }
-  return { x: 0, y: 0 };
+function placeOf({ x_dm, y_dm, z_dm }: PlaceColumns, row: number): Position {
+  const metres = (column: Int32Array) => (column[row] ?? 0) / 10;
+  return { kind: "plan", x: metres(x_dm), y: metres(y_dm), z: metres(z_dm) };
 }
 
-/** Makes a flat plan, such as that of a house, higher: nodes and their names need room. */
-function stretchFlat(layout: Layout): void {
-  const points = [...layout.values()];
+/** Returns the corners of the area in which nodes move. */
+export function cornersOf(meta: Meta, area: Area): Point[] {
+  const project = projectionOf(meta, true);
+  const { low, high } = area;
+  return [low.x_dm, high.x_dm].flatMap((x) =>
+    [low.y_dm, high.y_dm].flatMap((y) =>
+      [low.z_dm, high.z_dm].map((z) => project({ kind: "plan", x: x / 10, y: y / 10, z: z / 10 })),
+    ),
+  );
+}
+
+/**
+ * Returns where the places of a mesh are drawn, with the middle of its nodes at the origin: a
+ * canvas has too few digits for places that are far from it.
+ */
+export function projectionOf(meta: Meta, isMoving: boolean): (position: Position) => Point {
+  const positions = meta.nodes.flatMap(({ position }) => position ?? []);
+  const mean = (values: number[]) =>
+    values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+  const plans = positions.flatMap((position) => (position.kind === "plan" ? position : []));
+  const earths = positions.flatMap((position) => (position.kind === "earth" ? position : []));
+  const middle = {
+    x: mean(plans.map(({ x }) => x)),
+    y: mean(plans.map(({ y }) => y)),
+    latitude: mean(earths.map(({ latitude }) => latitude)),
+    longitude: mean(earths.map(({ longitude }) => longitude)),
+  };
+
+  const shrinking = Math.cos((middle.latitude * Math.PI) / 180);
+  const project = (position: Position, stretch: number): Point => {
+    if (position.kind === "earth") {
+      return {
+        x: (position.longitude - middle.longitude) * METRES_PER_DEGREE * shrinking,
+        y: (middle.latitude - position.latitude) * METRES_PER_DEGREE,
+      };
+    }
+    return {
+      x: position.x - middle.x + SLANT.x * position.z,
+      y: (middle.y - position.y - SLANT.y * position.z) * stretch,
+    };
+  };
+  // Where nodes move, no place of theirs says how flat the plan is.
+  const isPlan = earths.length === 0 && !isMoving;
+  const stretch = isPlan ? stretchOf(positions.map((position) => project(position, 1))) : 1;
+  return (position) => project(position, stretch);
+}
+
+/** Returns by how much a flat plan, as of a house, is made higher: names of nodes need room. */
+function stretchOf(points: Point[]): number {
   const extent = (axis: "x" | "y") => {
     const values = points.map((point) => point[axis]);
     return Math.max(...values) - Math.min(...values);
   };
   const ratio = extent("x") / Math.max(extent("y"), 1e-9) / FLAT.ratio;
-  const factor = Math.min(FLAT.most, Math.max(1, ratio));
-  for (const point of points) point.y *= factor;
+  return Math.min(FLAT.most, Math.max(1, ratio));
 }
 
 /** Returns a place near the middle of the neighbours that have one; `i` keeps nodes apart. */
@@ -129,9 +169,8 @@ export interface Margins {
   bottom: number;
 }
 
-/** Returns the view in which a layout fills `width` by `height` pixels but for the margins. */
-export function fit(layout: Layout, width: number, height: number, margins: Margins): View {
-  const points = [...layout.values()];
+/** Returns the view in which points fill `width` by `height` pixels but for the margins. */
+export function fit(points: Point[], width: number, height: number, margins: Margins): View {
   const bounds = (axis: "x" | "y"): [number, number] =>
     points.reduce<[number, number]>(
       ([low, high], point) => [Math.min(low, point[axis]), Math.max(high, point[axis])],

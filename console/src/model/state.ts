@@ -10,6 +10,7 @@ import type {
   Key,
   LinkTicks,
   Meta,
+  Moves,
   NodeTicks,
   Rank,
   Stage,
@@ -39,6 +40,13 @@ export interface LinkColumns {
   innovative: Float64Array;
   redundant: Float64Array;
   delivery: Float64Array;
+}
+
+/** Where the nodes of a plan are, one entry per node. */
+export interface PlaceColumns {
+  x_dm: Int32Array;
+  y_dm: Int32Array;
+  z_dm: Int32Array;
 }
 
 /** A transfer at a receiver. */
@@ -99,12 +107,17 @@ export const NODE_COUNTERS = [
 /** Counters of a link that a tick adds to. */
 export const LINK_COUNTERS = ["heard", "channel", "collision", "innovative", "redundant"] as const;
 
+/** Columns of places. */
+export const PLACES = ["x_dm", "y_dm", "z_dm"] as const;
+
 /** State of the mesh at `time`. It changes in place; `clone` keeps it. */
 export class MeshState {
   meta: Meta;
   time = 0;
   nodes: NodeColumns;
   links: LinkColumns;
+  /** Where the nodes are; null if they stay where the meta has them. */
+  places: PlaceColumns | null = null;
   transfers: TransferNow[] = [];
   flows: FlowNow[] = [];
   streams: StreamNow[] = [];
@@ -145,6 +158,16 @@ export class MeshState {
     nodes.up.set(key.nodes.up.map(Number));
     for (const name of LINK_COUNTERS) links[name].set(key.links[name].map(Number));
     links.delivery.set(key.links.delivery);
+    this.places = null;
+    if (key.places) {
+      const { x_dm, y_dm, z_dm } = key.places;
+      if (x_dm.length !== meta.nodes.length) throw new BadMessage("a key lacks places of nodes");
+      this.places = {
+        x_dm: Int32Array.from(x_dm),
+        y_dm: Int32Array.from(y_dm),
+        z_dm: Int32Array.from(z_dm),
+      };
+    }
 
     this.transfers = key.transfers.map((transfer) => ({
       stage: transfer.stage,
@@ -183,6 +206,7 @@ export class MeshState {
     tick.transfers?.forEach((change) => addTransfer(at(this.transfers, change.transfer), change));
     tick.flows?.forEach((change) => addFlow(at(this.flows, change.flow), change));
     tick.streams?.forEach((change) => addStream(at(this.streams, change.stream), change));
+    if (tick.moves) this.addMoves(tick.moves);
   }
 
   private addNodes(ticks: NodeTicks): void {
@@ -192,6 +216,13 @@ export class MeshState {
     // The queue is a level: a column that is absent says that the queues of these rows are empty.
     ticks.row.forEach((row, i) => (nodes.queue[row] = ticks.queue?.[i] ?? 0));
     if (ticks.up) ticks.row.forEach((row, i) => (nodes.up[row] = Number(ticks.up?.[i])));
+  }
+
+  private addMoves(moves: Moves): void {
+    const { places } = this;
+    if (!places) throw new BadMessage("nodes move that have no places");
+    checkRows(moves.row, places.x_dm.length);
+    for (const name of PLACES) addColumn(places[name], moves.row, moves[name]);
   }
 
   private addLinks(ticks: LinkTicks): void {
@@ -218,7 +249,11 @@ function checkRows(rows: number[], length: number): void {
   }
 }
 
-function addColumn(column: Float64Array, rows: number[], growth: number[] | undefined): void {
+function addColumn(
+  column: Float64Array | Int32Array,
+  rows: number[],
+  growth: number[] | undefined,
+): void {
   if (!growth) return;
   rows.forEach((row, i) => (column[row] = (column[row] ?? 0) + (growth[i] ?? 0)));
 }

@@ -1,5 +1,5 @@
 /** What is drawn over time: sums over the mesh, and the counters of flows and receivers. */
-import type { MeshState } from "./state";
+import { PLACES, type MeshState, type PlaceColumns } from "./state";
 
 /** Names of the sums over all nodes and links. */
 export const SUMS = [
@@ -20,6 +20,15 @@ export interface FlowTrack {
   delay: (number | null)[];
   queue: number[];
   coded: (number | null)[];
+}
+
+/** A corner of the area in which nodes move. */
+type Corner = Record<(typeof PLACES)[number], number>;
+
+/** The area in which nodes have moved so far. */
+export interface Area {
+  low: Corner;
+  high: Corner;
 }
 
 /** A sequence of counters by sample. Lists that began later are filled up with zeros. */
@@ -44,6 +53,8 @@ export class Track {
   traffic: number | null = null;
   /** Bits by stream and receiver. */
   streamBits: Map<string, number[]> = new Map();
+  /** Area in which nodes move; null if none does. */
+  area: Area | null = null;
 
   /** Adds the state at the next sample. */
   record(state: MeshState): void {
@@ -76,11 +87,26 @@ export class Track {
         listOf(this.streamBits, trackKey(place, node), before).push(total(bits));
       }
     });
+    if (state.places) this.widen(state.places);
     const hasTraffic =
       state.flows.some(({ bits }) => bits > 0) ||
       state.transfers.some(({ receivers }) => receivers.some(({ bytes }) => bytes > 0)) ||
       state.streams.some(({ receivers }) => receivers.some(({ bits }) => total(bits) > 0));
     if (hasTraffic) this.traffic ??= last;
+  }
+
+  private widen(places: PlaceColumns): void {
+    const everywhere = (value: number): Corner => ({ x_dm: value, y_dm: value, z_dm: value });
+    const { low, high } = (this.area ??= {
+      low: everywhere(Infinity),
+      high: everywhere(-Infinity),
+    });
+    for (const name of PLACES) {
+      for (const place of places[name]) {
+        low[name] = Math.min(low[name], place);
+        high[name] = Math.max(high[name], place);
+      }
+    }
   }
 
   /** Drops the first `count` samples. */

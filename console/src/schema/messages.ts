@@ -263,7 +263,11 @@ flows: Array<FlowState>,
 /**
  * All streams.
  */
-streams: Array<StreamState>, };
+streams: Array<StreamState>,
+/**
+ * Where the nodes are now; absent if they stay where the meta has them.
+ */
+places?: Places, };
 
 /**
  * State of all nodes, a row for each node.
@@ -495,6 +499,23 @@ node: number,
 parent: number, };
 
 /**
+ * Where the nodes of a plan are, a row for each node.
+ */
+export type Places = {
+/**
+ * East of the origin, dm.
+ */
+x_dm: Array<number>,
+/**
+ * North of it, dm.
+ */
+y_dm: Array<number>,
+/**
+ * Above it, dm.
+ */
+z_dm: Array<number>, };
+
+/**
  * Changes since the key or tick before. What is absent did not change.
  */
 export type Tick = {
@@ -521,7 +542,11 @@ flows?: Array<FlowTick>,
 /**
  * Streams that changed.
  */
-streams?: Array<StreamTick>, };
+streams?: Array<StreamTick>,
+/**
+ * Nodes that moved.
+ */
+moves?: Moves, };
 
 /**
  * Nodes that changed, a row for each. A column that is absent has zeros only.
@@ -741,6 +766,27 @@ bits?: Array<number>,
  * Why it gets too little; empty if it no longer does.
  */
 problem?: string, };
+
+/**
+ * Nodes that moved, a row for each, and how far. A column that is absent has zeros only.
+ */
+export type Moves = {
+/**
+ * Places in the list of nodes, ascending.
+ */
+row: Array<number>,
+/**
+ * To the east, dm.
+ */
+x_dm?: Array<number>,
+/**
+ * To the north, dm.
+ */
+y_dm?: Array<number>,
+/**
+ * Upwards, dm.
+ */
+z_dm?: Array<number>, };
 
 /**
  * Something that happened at an instant.

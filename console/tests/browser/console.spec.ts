@@ -199,3 +199,26 @@ test("1,000 nodes are drawn, and how fast is reported", async ({ page, open }, i
   info.annotations.push({ type: "measured", description: text });
   console.log(text);
 });
+
+/** Returns the picture of the map, as text. */
+function picture(page: Page): Promise<string> {
+  return page
+    .locator("canvas.mesh")
+    .evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL("image/png"));
+}
+
+test("nodes that move are drawn where they were at the time shown", async ({ page, open }) => {
+  // Without frames on their way only what moves makes another picture.
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  await open("walkers/#/map");
+  const at = async (time: string) => {
+    await scrub(page).fill(time);
+    await expect(clock(page)).toContainText(`0:${time.padStart(4, "0")}`);
+    await page.waitForTimeout(100);
+    return picture(page);
+  };
+  const early = await at("2.0");
+  const late = await at("18.0");
+  expect(late).not.toBe(early);
+  expect(await at("2.0")).toBe(early);
+});

@@ -33,6 +33,11 @@ const CASES: Record<string, () => Message[][]> = {
   unplaced: () => [unplaced()],
 };
 
+/** Recordings of the simulator. */
+const FIXTURES: Record<string, string> = {
+  walkers: join(import.meta.dirname, "../fixtures/walkers.ncrec"),
+};
+
 const made = new Map<string, Buffer[]>();
 
 /** Folder with recordings for pictures; a case such as `cross-forward+cross-braid` is of them. */
@@ -44,7 +49,8 @@ export function recordings(name: string): Buffer[] {
   }
   let files = made.get(name);
   if (!files) {
-    files = (CASES[name]?.() ?? []).map(fileOf);
+    const fixture = FIXTURES[name];
+    files = fixture ? [readFileSync(fixture)] : (CASES[name]?.() ?? []).map(fileOf);
     made.set(name, files);
   }
   return files;

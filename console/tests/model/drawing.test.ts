@@ -78,14 +78,14 @@ describe("layout", () => {
 
   it("fits into the margins, also a mesh of one node", () => {
     const margins = { side: 10, top: 20, bottom: 30 };
-    const view = fit(layoutOf(metaOf(campus()))!, 400, 300, margins);
+    const view = fit([...layoutOf(metaOf(campus()))!.values()], 400, 300, margins);
     for (const { x, y } of layoutOf(metaOf(campus()))!.values()) {
       expect(x * view.scale + view.x).toBeGreaterThanOrEqual(9.9);
       expect(x * view.scale + view.x).toBeLessThanOrEqual(390.1);
       expect(y * view.scale + view.y).toBeGreaterThanOrEqual(19.9);
       expect(y * view.scale + view.y).toBeLessThanOrEqual(270.1);
     }
-    const one = fit(new Map([[1, { x: 5, y: 5 }]]), 400, 300, margins);
+    const one = fit([{ x: 5, y: 5 }], 400, 300, margins);
     expect([5 * one.scale + one.x, 5 * one.scale + one.y]).toEqual([200, 145]);
   });
 });

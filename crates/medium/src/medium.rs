@@ -119,6 +119,11 @@ impl Medium {
         Ok(())
     }
 
+    /// Returns where a radio is: (x, y, z), m. `None` if losses are given, or it does not exist.
+    pub fn position(&self, radio: RadioId) -> Option<[f64; 3]> {
+        self.air.channel().position(radio)
+    }
+
     /// Switches a radio on or off. Switching it off drops its request, its grant and its frame
     /// without a report. The energy of a frame on the air lasts to the end of the frame, but nobody
     /// can decode it.

@@ -134,6 +134,39 @@ fn streams_have_trees_and_rates() {
 }
 
 #[test]
+fn nodes_that_move_are_told_where_the_medium_has_them() {
+    let messages = run("walkers.toml", 60, "cascade");
+    let (meta, _) = check(&messages);
+    assert!(meta.links.iter().all(|link| link.loss.is_none()), "losses change on the way");
+    let scenario = Scenario::load(&scenarios().join("walkers.toml")).expect("a shipped scenario");
+    let mobility = scenario.mobility.expect("they walk");
+
+    let (mut state, mut moves) = (Key::default(), 0);
+    for message in &messages {
+        match message {
+            Message::Key(key) => state = key.clone(),
+            Message::Tick(tick) => {
+                state.apply(tick).expect("it fits");
+                moves += usize::from(tick.moves.is_some());
+            }
+            Message::Meta(_) | Message::Event(_) => continue,
+        }
+        // A look sees what happened before it, so a move at its instant is seen by the next.
+        let steps = (state.time_s / mobility.step.as_secs_f64() - 1e-6).floor().max(0.0);
+        let moved_s = steps * mobility.step.as_secs_f64();
+        let places = state.places.as_ref().expect("they walk");
+        for (node, path) in mobility.paths.iter().enumerate() {
+            let told = [places.x_dm[node], places.y_dm[node], places.z_dm[node]];
+            let is_near = |(m, dm): (f64, i32)| (10.0 * m - f64::from(dm)).abs() < 0.51;
+            assert!(path.at(moved_s).into_iter().zip(told).all(is_near), "{node}: {told:?}");
+        }
+    }
+    // They go on every half second, and between that nothing is told.
+    let looks = messages.iter().filter(|message| matches!(message, Message::Tick(_))).count();
+    assert!(moves > looks / 6 && moves <= looks / 5 + 1, "{moves} moves in {looks} ticks");
+}
+
+#[test]
 fn a_mesh_of_one_node_is_told_and_a_restart_is_an_event() {
     let text = "name = \"one\"\nnodes = [\"a\"]\n[medium]\nphy = \"802.11b\"\nbit_rate = \"11M\"\n";
     let scenario = Scenario::parse(text, "one", Path::new("")).expect("valid");
@@ -162,7 +195,7 @@ fn a_mesh_of_one_node_is_told_and_a_restart_is_an_event() {
 #[test]
 fn the_recordings_of_the_front_ends_tests_can_be_read() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../console/tests/fixtures");
-    for name in ["building", "cross", "stream", "hub"] {
+    for name in ["building", "cross", "stream", "hub", "walkers"] {
         let path = fixtures.join(format!("{name}.ncrec"));
         let file = std::fs::File::open(&path).expect("it is committed");
         assert!(file.metadata().expect("a file").len() < 100_000, "{name} has grown");

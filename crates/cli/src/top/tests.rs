@@ -62,7 +62,7 @@ fn key(s: u64) -> Key {
         ..Default::default()
     };
     let (transfers, flows) = (vec![transfer], vec![flow]);
-    Key { time_s: s as f64, nodes, links, transfers, flows, streams: vec![] }
+    Key { time_s: s as f64, nodes, links, transfers, flows, ..Key::default() }
 }
 
 /// Returns a daemon's messages, as they are read from a recording.

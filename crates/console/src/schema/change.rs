@@ -4,9 +4,9 @@
 //! and [`Key::apply`] is its inverse, for readers and tests.
 
 use super::{
-    Count, FlowState, FlowTick, Key, LinkTable, LinkTicks, NodeTable, NodeTicks, ReceiverState,
-    ReceiverTick, StreamReceiverState, StreamReceiverTick, StreamState, StreamTick, Tick,
-    TransferState, TransferTick,
+    Count, FlowState, FlowTick, Key, LinkTable, LinkTicks, Moves, NodeTable, NodeTicks, Places,
+    ReceiverState, ReceiverTick, StreamReceiverState, StreamReceiverTick, StreamState, StreamTick,
+    Tick, TransferState, TransferTick,
 };
 
 /// A tick that does not fit the key before it.
@@ -26,6 +26,11 @@ impl Key {
             transfers: changes(&self.transfers, &before.transfers, TransferState::tick_since)?,
             flows: changes(&self.flows, &before.flows, FlowState::tick_since)?,
             streams: changes(&self.streams, &before.streams, StreamState::tick_since)?,
+            moves: match (&self.places, &before.places) {
+                (Some(now), Some(before)) => now.moves_since(before)?,
+                (None, None) => None,
+                _ => return None,
+            },
         })
     }
 
@@ -49,6 +54,9 @@ impl Key {
         }
         for change in &tick.streams {
             place(&mut self.streams, change.stream)?.apply(change)?;
+        }
+        if let Some(moves) = &tick.moves {
+            self.places.as_mut().ok_or(Mismatch)?.apply(moves)?;
         }
         Ok(())
     }
@@ -86,8 +94,8 @@ fn growth(now: &[Count], before: &[Count]) -> Option<Vec<u32>> {
 }
 
 /// Returns a column, or none if it has nothing but zeros.
-fn without_zeros(column: Vec<u32>) -> Vec<u32> {
-    if column.iter().all(|grown| *grown == 0) { Vec::new() } else { column }
+fn without_zeros<T: Default + PartialEq>(column: Vec<T>) -> Vec<T> {
+    if column.iter().all(|grown| *grown == T::default()) { Vec::new() } else { column }
 }
 
 /// Adds the growth of the rows that a tick has.
@@ -159,6 +167,42 @@ impl NodeTable {
             *place(&mut self.queue, *row)? = ticks.queue.get(at).copied().unwrap_or(0);
             if let Some(up) = ticks.up.get(at) {
                 *place(&mut self.up, *row)? = *up;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Places {
+    /// Returns the nodes that moved.
+    fn moves_since(&self, before: &Self) -> Option<Option<Moves>> {
+        if self.x_dm.len() != before.x_dm.len() {
+            return None;
+        }
+        let mut moves = Moves::default();
+        for row in 0..self.x_dm.len() {
+            let x = self.x_dm[row].checked_sub(before.x_dm[row])?;
+            let y = self.y_dm[row].checked_sub(before.y_dm[row])?;
+            let z = self.z_dm[row].checked_sub(before.z_dm[row])?;
+            if [x, y, z] != [0; 3] {
+                moves.row.push(row as u32);
+                moves.x_dm.push(x);
+                moves.y_dm.push(y);
+                moves.z_dm.push(z);
+            }
+        }
+        moves.x_dm = without_zeros(moves.x_dm);
+        moves.y_dm = without_zeros(moves.y_dm);
+        moves.z_dm = without_zeros(moves.z_dm);
+        Some((!moves.row.is_empty()).then_some(moves))
+    }
+
+    fn apply(&mut self, moves: &Moves) -> Result<(), Mismatch> {
+        let Self { x_dm, y_dm, z_dm } = self;
+        for (column, moved) in [(x_dm, &moves.x_dm), (y_dm, &moves.y_dm), (z_dm, &moves.z_dm)] {
+            for (row, by) in moves.row.iter().zip(moved) {
+                let now = place(column, *row)?;
+                *now = now.saturating_add(*by);
             }
         }
         Ok(())

@@ -20,6 +20,22 @@ pub struct Key {
     pub flows: Vec<FlowState>,
     /// All streams.
     pub streams: Vec<StreamState>,
+    /// Where the nodes are now; absent if they stay where the meta has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub places: Option<Places>,
+}
+
+/// Where the nodes of a plan are, a row for each node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct Places {
+    /// East of the origin, dm.
+    pub x_dm: Vec<i32>,
+    /// North of it, dm.
+    pub y_dm: Vec<i32>,
+    /// Above it, dm.
+    pub z_dm: Vec<i32>,
 }
 
 /// State of all nodes, a row for each node.

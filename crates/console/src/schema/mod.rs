@@ -34,7 +34,7 @@ pub use change::Mismatch;
 pub use count::Count;
 pub use event::{Event, EventKind, Stage};
 pub use key::{
-    FlowState, Hop, Key, LinkTable, NodeTable, Rank, ReceiverState, StreamReceiverState,
+    FlowState, Hop, Key, LinkTable, NodeTable, Places, Rank, ReceiverState, StreamReceiverState,
     StreamState, TransferState,
 };
 pub use meta::{
@@ -42,7 +42,7 @@ pub use meta::{
 };
 use serde::{Deserialize, Serialize};
 pub use tick::{
-    FlowTick, LinkTicks, NodeTicks, ReceiverTick, StreamReceiverTick, StreamTick, Tick,
+    FlowTick, LinkTicks, Moves, NodeTicks, ReceiverTick, StreamReceiverTick, StreamTick, Tick,
     TransferTick,
 };
 use ts_rs::TS;
@@ -111,6 +111,7 @@ pub fn typescript() -> String {
         StreamState,
         StreamReceiverState,
         Hop,
+        Places,
         Tick,
         NodeTicks,
         LinkTicks,
@@ -119,6 +120,7 @@ pub fn typescript() -> String {
         FlowTick,
         StreamTick,
         StreamReceiverTick,
+        Moves,
         Event,
         EventKind,
         Stage,

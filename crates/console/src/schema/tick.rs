@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 /// Returns whether a list is empty, or nothing but zeros: then it is left out.
-fn is_zero(column: &[u32]) -> bool {
-    column.iter().all(|grown| *grown == 0)
+fn is_zero<T: Default + PartialEq>(column: &[T]) -> bool {
+    column.iter().all(|grown| *grown == T::default())
 }
 
 /// Returns whether a counter did not grow.
@@ -41,6 +41,30 @@ pub struct Tick {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<StreamTick>>", optional)]
     pub streams: Vec<StreamTick>,
+    /// Nodes that moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub moves: Option<Moves>,
+}
+
+/// Nodes that moved, a row for each, and how far. A column that is absent has zeros only.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(deny_unknown_fields)]
+pub struct Moves {
+    /// Places in the list of nodes, ascending.
+    pub row: Vec<u32>,
+    /// To the east, dm.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[ts(as = "Option<Vec<i32>>", optional)]
+    pub x_dm: Vec<i32>,
+    /// To the north, dm.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[ts(as = "Option<Vec<i32>>", optional)]
+    pub y_dm: Vec<i32>,
+    /// Upwards, dm.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[ts(as = "Option<Vec<i32>>", optional)]
+    pub z_dm: Vec<i32>,
 }
 
 /// Nodes that changed, a row for each. A column that is absent has zeros only.

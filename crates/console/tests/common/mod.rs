@@ -1,7 +1,7 @@
 //! A small mesh for tests.
 
 use ncmesh_console::schema::{
-    Count, Flow, FlowState, Hop, KEY_S, Key, Layer, Link, LinkTable, Meta, Node, NodeTable,
+    Count, Flow, FlowState, Hop, KEY_S, Key, Layer, Link, LinkTable, Meta, Node, NodeTable, Places,
     Position, Rank, ReceiverState, SCHEMA, Source, Stage, Stream, StreamReceiverState, StreamState,
     TICK_S, Transfer, TransferState,
 };
@@ -124,5 +124,10 @@ pub(crate) fn state(time_s: f64, numbers: &[u32]) -> Key {
             tree: vec![Hop { node: 2, parent: 1 }; (number() % 2) as usize],
             ..stream
         }],
+        places: Some(Places {
+            x_dm: vec![(number() % 1000) as i32, -((number() % 9) as i32)],
+            y_dm: vec![(number() % 3) as i32, -7],
+            z_dm: vec![0, 0],
+        }),
     }
 }

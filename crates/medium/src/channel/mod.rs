@@ -119,6 +119,14 @@ impl Channel {
         }
     }
 
+    /// Returns where a radio is, m.
+    pub(crate) fn position(&self, radio: RadioId) -> Option<[f64; 3]> {
+        match self {
+            Self::Links(_) => None,
+            Self::Radio(channel) => channel.position(radio),
+        }
+    }
+
     /// Appends the arrivals of a frame of `sender` that begins at `now_ns`, sorted by radio. It is
     /// addressed to `receiver`, or to all.
     ///

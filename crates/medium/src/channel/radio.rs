@@ -140,6 +140,11 @@ impl RadioChannel {
         Ok(())
     }
 
+    /// Returns where a radio is, m.
+    pub(super) fn position(&self, radio: RadioId) -> Option<[f64; 3]> {
+        self.config.positions.get(radio.0).copied()
+    }
+
     /// Returns the number of radios.
     pub(super) fn radios(&self) -> usize {
         self.neighbours.len()

@@ -3,10 +3,11 @@
 use crate::host::Host;
 use crate::observe::Snapshot;
 use crate::simulation::{Knowledge, SimulationConfig, node_id};
-use ncmesh_console::schema::{EventKind, Link, LinkTable, Meta, NodeTable, share};
+use ncmesh_console::schema::{EventKind, Link, LinkTable, Meta, NodeTable, Places, share};
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_host::console::set_sent;
+use ncmesh_medium::RadioId;
 use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,6 +146,20 @@ impl Mesh {
             }
         }
     }
+}
+
+/// Returns where the nodes are, as the medium has it.
+pub(super) fn places(snapshot: &Snapshot<'_>) -> Places {
+    let mut places = Places::default();
+    for radio in (0..snapshot.hosts.len()).map(RadioId) {
+        let position = snapshot.medium.position(radio).unwrap_or_default();
+        // The farthest is 10,000 km away.
+        let [x, y, z] = position.map(|m| (10.0 * m).round() as i32);
+        places.x_dm.push(x);
+        places.y_dm.push(y);
+        places.z_dm.push(z);
+    }
+    places
 }
 
 /// Sets the row of a node.

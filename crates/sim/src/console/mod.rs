@@ -43,6 +43,7 @@ pub struct Console<S> {
     meta: Meta,
     next: Instant,
     mesh: Mesh,
+    is_moving: bool,
     transfers: Transfers,
     flows: Flows,
     streams: Streams,
@@ -62,6 +63,7 @@ impl<S: Sink> Console<S> {
         let meta = meta(scenario, config, scheme);
         Self {
             mesh: Mesh::new(&meta, config),
+            is_moving: config.mobility.is_some(),
             transfers: Transfers::new(),
             flows: Flows::new(scenario, scheme),
             streams: Streams::new(scenario),
@@ -118,6 +120,7 @@ impl<S: Sink> Observer for Console<S> {
             transfers,
             flows: self.flows.look(&snapshot, &mut changes),
             streams: self.streams.look(&snapshot),
+            places: self.is_moving.then(|| mesh::places(&snapshot)),
         };
         for (node, what) in changes {
             self.note(at, Some(node), what);
@@ -145,7 +148,8 @@ fn meta(scenario: &Scenario, config: &SimulationConfig, scheme: &'static str) ->
     let links = loss.links().map(|(from, to, loss)| Link {
         from: node_id(from.0).0,
         to: node_id(to.0).0,
-        loss: Some((loss * 1e4).round() / 1e4),
+        // Losses of nodes that move are true at the start only.
+        loss: config.mobility.is_none().then(|| (loss * 1e4).round() / 1e4),
     });
     let nodes = scenario.nodes.iter().enumerate().map(|(i, node)| Node {
         id: node_id(i).0,
