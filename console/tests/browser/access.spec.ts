@@ -14,6 +14,7 @@ const PAGES = [
   "pair/#/map",
   "cut/#/map",
   "daemon/#/transfers",
+  "town/#/map",
   "empty/",
   "demo/",
 ];

@@ -222,3 +222,32 @@ test("nodes that move are drawn where they were at the time shown", async ({ pag
   expect(late).not.toBe(early);
   expect(await at("2.0")).toBe(early);
 });
+
+test("a background is drawn under the mesh, or says what is wrong", async ({ page, open }) => {
+  await open("town/#/map");
+  const plain = await drawn(page);
+  const choose = (name: string, value: object) =>
+    page.locator("input[accept*=geojson]").setInputFiles({
+      name,
+      mimeType: "application/json",
+      buffer: Buffer.from(JSON.stringify(value)),
+    });
+  await choose("points.geojson", { type: "Point", coordinates: [13.4, 52.5] });
+  await expect(page.getByRole("alert")).toContainText("no lines or areas");
+  const ring = [
+    [13.39, 52.49],
+    [13.41, 52.49],
+    [13.41, 52.51],
+    [13.39, 52.51],
+    [13.39, 52.49],
+  ];
+  await choose("park.geojson", { type: "Polygon", coordinates: [ring] });
+  await expect(page.getByRole("alert")).toHaveCount(0);
+  await expect.poll(() => drawn(page)).toBeGreaterThan(5 * plain);
+
+  // Other views leave it alone.
+  await page.getByRole("link", { name: "Air" }).click();
+  await page.getByRole("link", { name: "Map" }).click();
+  await page.getByRole("button", { name: "Remove background" }).click();
+  await expect.poll(() => drawn(page)).toBeLessThan(2 * plain);
+});

@@ -4,7 +4,16 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import type { Message } from "../../src/schema/messages";
-import { alone, broadcast, campus, cross, crowd, hostile, unplaced } from "../support/meshes";
+import {
+  alone,
+  broadcast,
+  campus,
+  cross,
+  crowd,
+  hostile,
+  onEarth,
+  unplaced,
+} from "../support/meshes";
 import { fileOf } from "../support/recorder";
 
 export const DIST = join(import.meta.dirname, "../../../crates/web/dist");
@@ -31,6 +40,7 @@ const CASES: Record<string, () => Message[][]> = {
   hostile: () => [hostile()],
   crowd: () => [crowd()],
   unplaced: () => [unplaced()],
+  town: () => [onEarth(campus(), 52.5, 13.4)],
 };
 
 /** Recordings of the simulator. */

@@ -2,6 +2,25 @@
 import type { Event, Link, Message, Meta, Node } from "../../src/schema/messages";
 import { record, type Draft } from "./recorder";
 
+/** Returns the same mesh on the Earth, around a place. */
+export function onEarth(messages: Message[], latitude: number, longitude: number): Message[] {
+  const degrees = (metres: number) => metres / 111_320;
+  const placed = ({ position, ...node }: Node): Node => {
+    if (position?.kind !== "plan") return { ...node, position };
+    return {
+      ...node,
+      position: {
+        kind: "earth",
+        latitude: latitude + degrees(position.y),
+        longitude: longitude + degrees(position.x) / Math.cos((latitude * Math.PI) / 180),
+      },
+    };
+  };
+  return messages.map((message) =>
+    message.type === "meta" ? { ...message, nodes: message.nodes.map(placed) } : message,
+  );
+}
+
 /** Returns a generator of numbers from 0 to 1 (mulberry32). */
 export function random(seed: number): () => number {
   let state = seed >>> 0;

@@ -1,5 +1,6 @@
 /** Draws a mesh on a canvas. Everything it needs is in the scene; it keeps nothing. */
-import type { Meta } from "../../schema/messages";
+import type { Meta, Position } from "../../schema/messages";
+import type { Background, Line } from "../../model/background";
 import type { Flight } from "../../model/flights";
 import type { Layout, Point, View } from "../../model/layout";
 import type { Airtime } from "../../model/reports/air";
@@ -24,11 +25,19 @@ export interface Scene {
   selected: number | null;
   /** Delivery to compare with, by link; null shows the delivery itself. */
   reference: (number | null)[] | null;
+  /** Background; null if there is none. */
+  ground: Ground | null;
   showsTruth: boolean;
   /** Whether links are only a backdrop for the frames. */
   isPlain: boolean;
   /** Radius of a node, px. */
   radius: number;
+}
+
+/** A background as paths, in the units of the layout. */
+export interface Ground {
+  lines: Path2D;
+  areas: Path2D;
 }
 
 /** Links up to which both directions and the truth are drawn side by side. */
@@ -53,6 +62,7 @@ export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
     points[rows.get(from) ?? 0] as Point,
     points[rows.get(to) ?? 0] as Point,
   ]);
+  if (scene.ground) drawGround(context, scene, scene.ground);
   if (scene.isPlain) drawBackdrop(context, scene, ends);
   else drawLinks(context, scene, ends);
   drawFlights(context, scene, ends);
@@ -63,6 +73,52 @@ export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
 export function place({ layout, view }: Pick<Scene, "layout" | "view">, id: number): Point {
   const point = layout.get(id) ?? { x: 0, y: 0 };
   return { x: point.x * view.scale + view.x, y: point.y * view.scale + view.y };
+}
+
+/** Returns the paths of a background. */
+export function pathsOf(
+  { lines, areas }: Background,
+  project: (position: Position) => Point,
+): Ground {
+  const ground = { lines: new Path2D(), areas: new Path2D() };
+  const add = (path: Path2D, line: Line) => {
+    line.forEach((position, i) => {
+      const { x, y } = project(position);
+      if (i === 0) path.moveTo(x, y);
+      else path.lineTo(x, y);
+    });
+  };
+  for (const line of lines) add(ground.lines, line);
+  for (const rings of areas) {
+    rings.forEach((ring, i) => {
+      // Holes go the other way round, whatever the file says: then areas may overlap.
+      add(ground.areas, isClockwise(ring.map(project)) === (i === 0) ? ring : ring.toReversed());
+      ground.areas.closePath();
+    });
+  }
+  return ground;
+}
+
+function isClockwise(ring: Point[]): boolean {
+  const sum = ring.reduce((sum, { x, y }, i) => {
+    const next = ring[(i + 1) % ring.length] as Point;
+    return sum + x * next.y - next.x * y;
+  }, 0);
+  return sum > 0;
+}
+
+function drawGround(context: CanvasRenderingContext2D, scene: Scene, ground: Ground) {
+  const { view, palette } = scene;
+  context.save();
+  context.translate(view.x, view.y);
+  context.scale(view.scale, view.scale);
+  context.lineWidth = 1 / view.scale;
+  context.fillStyle = palette.ground;
+  context.strokeStyle = palette.line;
+  context.fill(ground.areas);
+  context.stroke(ground.areas);
+  context.stroke(ground.lines);
+  context.restore();
 }
 
 function drawBackdrop(context: CanvasRenderingContext2D, scene: Scene, ends: [Point, Point][]) {

@@ -5,6 +5,8 @@ export interface Palette {
   ink: string;
   muted: string;
   line: string;
+  /** Areas of a background. */
+  ground: string;
   accent: string;
   down: string;
   /** Flows, in their order. */
@@ -34,6 +36,7 @@ export function readPalette(): Palette {
     ink: colour("ink"),
     muted: colour("muted"),
     line: colour("edge"),
+    ground: colour("field"),
     accent: colour("accent"),
     down: colour("bad"),
     flows: list("flow", 6),
