@@ -41,6 +41,66 @@ export type Started = {
 id: string, };
 
 /**
+ * Body of `POST /v1/paths/{node}`.
+ */
+export type EchoRequest = {
+/**
+ * Echo requests to each hop, 0 to 20.
+ */
+count: number, };
+
+/**
+ * Answer to `GET /v1/paths/{node}`: the best path from this node to another.
+ */
+export type Path = {
+/**
+ * Id of the node that it leads to.
+ */
+id: number,
+/**
+ * Name of that node.
+ */
+name: string,
+/**
+ * Expected number of transmissions along the path (ETX).
+ */
+etx: number,
+/**
+ * The hops, the nearest first.
+ */
+hops: Array<Hop>, };
+
+/**
+ * A hop of a path.
+ */
+export type Hop = {
+/**
+ * Id of the node that the hop leads to.
+ */
+id: number,
+/**
+ * Name of that node.
+ */
+name: string,
+/**
+ * Share of broadcasts that it receives of the node before it, 0 to 1.
+ */
+delivery: number,
+/**
+ * Share of its broadcasts that the node before it receives, 0 to 1.
+ */
+delivery_back: number,
+/**
+ * Expected number of transmissions of this hop, with the MAC's acknowledgment.
+ */
+etx: number,
+/**
+ * Median of measured round trips from this node to the end of the hop, s. Absent if none was
+ * measured, or nothing came back.
+ */
+rtt_s: number | null, };
+
+/**
  * Answer to `POST /v1/reload`: what became of the settings that differ.
  */
 export type Reloaded = {

@@ -1,5 +1,5 @@
 /** Commands to a daemon: requests of its HTTP API, with the token. */
-import type { ApiError, Reloaded, SendRequest, Started } from "../schema/api";
+import type { ApiError, EchoRequest, Path, Reloaded, SendRequest, Started } from "../schema/api";
 
 /** Why a command was not carried out. The message says what to do. */
 export class Refused extends Error {}
@@ -24,6 +24,13 @@ export function send(token: string, request: SendRequest): Promise<Started> {
 /** Ends a transfer. Throws `Refused` if the daemon refuses. */
 export function cancel(token: string, id: string): Promise<Started> {
   return ask(token, "DELETE", `transfers/${encodeURIComponent(id)}`);
+}
+
+/** Measures the path to a node. Throws `Refused` if the daemon refuses. */
+export function measurePath(token: string, node: string): Promise<Path> {
+  // As many as `ncmesh traceroute` sends.
+  const request: EchoRequest = { count: 3 };
+  return ask(token, "POST", `paths/${encodeURIComponent(node)}`, request);
 }
 
 /** Makes the daemon read its configuration again. Throws `Refused` if the daemon refuses. */

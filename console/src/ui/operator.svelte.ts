@@ -38,14 +38,15 @@ class Operator {
     keep(null);
   }
 
-  /** Gives a command. What it answers is said in the words of `say`, and so is a refusal. */
+  /** Gives a command. `say` returns what is said of its answer, if anything; a refusal is said. */
   async give<T>(command: (token: string) => Promise<T>, say: (answer: T) => string): Promise<void> {
     if (this.token === null || this.isBusy) return;
     this.isBusy = true;
     this.said = null;
     try {
       const answer = await command(this.token);
-      this.said = { text: say(answer), isBad: false };
+      const text = say(answer);
+      if (text) this.said = { text, isBad: false };
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       // It may be another one since the daemon's restart.

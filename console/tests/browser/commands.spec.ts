@@ -108,6 +108,29 @@ test("a transfer is cancelled after a question", async ({ page, address }) => {
   ]);
 });
 
+test("the path to a node is measured, hop by hop", async ({ page, address }) => {
+  const hop = { id: 2, name: HOSTILE, delivery: 0.9, delivery_back: 0.85, etx: 1.3, rtt_s: 0.0123 };
+  const hops = [hop, { ...hop, id: 9, name: "n09", rtt_s: null }];
+  const given = await answering(page, { id: 9, name: "n09", etx: 2.6, hops });
+  await enter(page, address);
+  await page.getByRole("link", { name: "Map" }).click();
+  const node = page.getByRole("combobox", { name: "Node" });
+  // Not to itself.
+  await node.selectOption("n01");
+  const measure = page.getByRole("button", { name: "Measure the path" });
+  await expect(measure).toHaveCount(0);
+  await node.selectOption("n09");
+  await measure.click();
+  const row = page.getByRole("row", { name: HOSTILE });
+  await expect(row).toContainText("12.3 ms");
+  await expect(page.getByRole("row", { name: /^n09 .* no answer/ })).toBeVisible();
+  expect(await violations(page)).toEqual([]);
+  expect(given.map((request) => [request.method(), request.url()])).toEqual([
+    ["POST", `${address}/daemon/v1/paths/n09`],
+  ]);
+  expect(given[0]!.postDataJSON()).toEqual({ count: 3 });
+});
+
 test("the configuration is read again, and what differs is said", async ({ page, address }) => {
   await answering(page, { changed: ["[node] name"], restart: ["[radio]"] });
   await enter(page, address);

@@ -5,7 +5,10 @@ import { labOf, PORT } from "./lab";
 const TOKEN = "0123456789abcdef0123456789abcdef";
 const test = labOf((file) => ["pair", "--token-file", file("token", `${TOKEN}\n`)]);
 
-test("a page sends a file, and cancels another on its way", async ({ page, lab }) => {
+test("a page sends a file, cancels another on its way, and measures a path", async ({
+  page,
+  lab,
+}) => {
   test.setTimeout(120_000);
   // The lab's own file first.
   await lab.line(/stays up until/);
@@ -40,4 +43,9 @@ test("a page sends a file, and cancels another on its way", async ({ page, lab }
   const card = page.getByRole("article").filter({ hasText: "long.bin" });
   await expect(card).toContainText("withdrawn");
   await expect(page.getByRole("button", { name: "Cancel long.bin" })).toHaveCount(0);
+
+  await page.getByRole("link", { name: "Map" }).click();
+  await page.getByRole("combobox", { name: "Node" }).selectOption("b");
+  await page.getByRole("button", { name: "Measure the path" }).click();
+  await expect(page.getByRole("row", { name: /^b .* ms$/ })).toBeVisible({ timeout: 10_000 });
 });

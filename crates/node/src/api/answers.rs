@@ -5,7 +5,7 @@ use std::fmt;
 use ts_rs::TS;
 
 /// Answer to `GET /v1/paths/{node}`: the best path from this node to another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct Path {
     /// Id of the node that it leads to.
     pub id: u16,
@@ -18,7 +18,7 @@ pub struct Path {
 }
 
 /// A hop of a path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct Hop {
     /// Id of the node that the hop leads to.
     pub id: u16,
@@ -36,7 +36,7 @@ pub struct Hop {
 }
 
 /// Body of `POST /v1/paths/{node}`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(deny_unknown_fields)]
 pub struct EchoRequest {
     /// Echo requests to each hop, 0 to 20.

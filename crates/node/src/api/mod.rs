@@ -12,7 +12,7 @@ pub mod types;
 
 use crate::error::NodeError;
 use crate::node::Handle;
-use answers::Reloaded;
+use answers::{EchoRequest, Hop, Reloaded};
 use axum::Router;
 use ncmesh_console::schema::declaration;
 pub use reload::reload;
@@ -35,6 +35,9 @@ pub fn typescript() -> String {
         declaration::<Recipients>(),
         declaration::<All>(),
         declaration::<Started>(),
+        declaration::<EchoRequest>(),
+        declaration::<answers::Path>(),
+        declaration::<Hop>(),
         declaration::<Reloaded>(),
         declaration::<ApiError>(),
         declaration::<ErrorCode>(),
