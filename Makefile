@@ -19,7 +19,7 @@ SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/stream-input 
 
 .PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
   python python-lint python-test soak validation scale scoreboard scoreboard-quick floor wifi-test \
-  console console-test header package-check dist dist-test
+  console console-test header deny package-check dist dist-test
 
 all:
 	$(CARGO) build --release --workspace
@@ -150,6 +150,11 @@ console/node_modules: console/package-lock.json
 # The C library's header, from its source.
 header:
 	NCMESH_WRITE_HEADER=1 $(CARGO) test -p ncmesh-ffi --test c header
+
+# Licences, advisories, duplicates and sources of dependencies; needs `cargo install cargo-deny`.
+# CHECKS names some: licenses advisories bans sources. Advisories come from GitHub.
+deny:
+	$(CARGO) deny check --hide-inclusion-graph $(CHECKS)
 
 # Packages before they are built: unit, OpenWrt's configuration, metadata.
 package-check: python
