@@ -69,6 +69,7 @@ config node 'node'
     option id '3'
     option name 'roof-east'
     option key_file '/etc/ncmesh/network.key'
+    option log 'warn'
 config radio 'radio'
     option interface 'mesh0'
     option rate '6M'
@@ -90,7 +91,12 @@ config route
 """
     )
     assert tomllib.loads(text) == {
-        "node": {"id": 3, "name": "roof-east", "key_file": "/etc/ncmesh/network.key"},
+        "node": {
+            "id": 3,
+            "name": "roof-east",
+            "key_file": "/etc/ncmesh/network.key",
+            "log": "warn",
+        },
         "radio": {"kind": "udp", "interface": "mesh0", "port": 7118, "rate": "6M"},
         "inbox": {
             "dir": "/tmp/ncmesh",

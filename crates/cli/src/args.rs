@@ -153,7 +153,8 @@ A smallest node.toml:
 [inbox] also limits what received files may take: max_bytes, reserve, allow_from, keep_days. The \
 configuration reference has every setting.
 
-NCMESH_LOG sets what is logged: error, warn, info (default), debug.";
+[node] log sets what is logged: error, warn, info (default), debug, trace. At the start NCMESH_LOG \
+goes before it.";
 
 const SEND_EXAMPLES: &str = "\
 Examples:
@@ -206,10 +207,10 @@ Examples:
   ncmesh reload
   kill -HUP PID             # the same; the answer is in the daemon's log
 
-These settings change without a restart: [node] position, all of [inbox], [radio] rate, and of \
-[tunnel] scheme, clamp_mss, queue, announce, and routes and accept unless the host needs other \
-routes. The answer names all others that differ; they take effect after a restart. If anything in \
-the file is wrong, nothing changes.";
+These settings change without a restart: [node] position and log, all of [inbox], [radio] rate, \
+and of [tunnel] scheme, clamp_mss, queue, announce, and routes and accept unless the host needs \
+other routes. The answer names all others that differ; they take effect after a restart. If \
+anything in the file is wrong, nothing changes.";
 
 const TUNNEL_EXAMPLES: &str = "\
 Examples:

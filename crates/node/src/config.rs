@@ -25,6 +25,7 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tracing::Level;
 pub use tunnel::TunnelConfig;
 pub(crate) use tunnel::choose;
 pub use web::WebConfig;
@@ -58,6 +59,8 @@ pub struct NodeConfig {
     pub key: Key,
     /// Directory for what must survive a restart.
     pub state_dir: PathBuf,
+    /// Least severe messages that are logged.
+    pub log: Level,
     /// Directory for received files. Without it, files are refused.
     pub inbox: Option<PathBuf>,
     /// Limits on received files.
@@ -160,12 +163,22 @@ struct NodeSection {
     #[serde(default, deserialize_with = "position::position")]
     position: Option<Position>,
     state_dir: Option<PathBuf>,
+    #[serde(default = "default_log", deserialize_with = "log")]
+    log: Level,
     key: Option<String>,
     key_file: Option<PathBuf>,
 }
 
 fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
     value::ranged(deserializer, "id", 1..=i64::from(u16::MAX) - 1)
+}
+
+fn default_log() -> Level {
+    Level::INFO
+}
+
+fn log<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Level, D::Error> {
+    value::parsed(deserializer, "log", "error, warn, info, debug or trace")
 }
 
 #[derive(Deserialize)]
@@ -224,6 +237,7 @@ impl NodeConfig {
                 .and_then(|api| api.socket)
                 .map_or_else(|| state_dir.join(SOCKET), |socket| source.resolve(&socket)),
             state_dir,
+            log: node.log,
             web,
             radio,
             tunnel,

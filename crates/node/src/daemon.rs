@@ -27,6 +27,7 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval};
+use tracing::Level;
 
 /// Interval of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(5);
@@ -37,14 +38,18 @@ const LONGEST_PACKET: usize = 65_535;
 
 /// Runs a daemon until SIGINT or SIGTERM. SIGHUP lets it read its configuration again.
 ///
+/// Calls `set_log` when `[node] log` changes after the start.
+///
 /// # Errors
 /// [`NodeError`]: why the daemon cannot start, or had to stop.
-pub fn run(config: &NodeConfig) -> Result<(), NodeError> {
+pub fn run(config: &NodeConfig, set_log: impl Fn(Level) + 'static) -> Result<(), NodeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         match &config.radio {
-            RadioConfig::Udp(udp) => serve(config, async || open_udp(config, udp)).await,
-            RadioConfig::Air(air) => serve(config, async || Ok(AirRadio::attach(air).await?)).await,
+            RadioConfig::Udp(udp) => serve(config, set_log, async || open_udp(config, udp)).await,
+            RadioConfig::Air(air) => {
+                serve(config, set_log, async || Ok(AirRadio::attach(air).await?)).await
+            }
         }
     });
     // Let writes on other threads finish, but not for long.
@@ -61,6 +66,7 @@ fn open_udp(config: &NodeConfig, udp: &UdpConfig) -> Result<UdpRadio, NodeError>
 
 async fn serve<R: Radio>(
     config: &NodeConfig,
+    set_log: impl Fn(Level) + 'static,
     open_radio: impl AsyncFnOnce() -> Result<R, NodeError>,
 ) -> Result<(), NodeError> {
     // What can be wrong with the configuration is found first, before anything is sent.
@@ -85,6 +91,7 @@ async fn serve<R: Radio>(
         handle: handle.clone(),
         radio: radio.describe(),
         ports,
+        set_log: Box::new(set_log),
         state,
     };
 

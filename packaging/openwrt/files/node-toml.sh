@@ -63,6 +63,7 @@ node_toml() {
 		toml_option node name string
 		toml_option node key_file string
 		toml_option node state_dir string
+		toml_option node log string
 	fi
 	if toml_section radio; then
 		printf 'kind = "udp"\n'

@@ -6,30 +6,34 @@ use ncmesh_node::{NodeConfig, NodeError, daemon};
 use std::io::{self, IsTerminal};
 #[cfg(feature = "journal")]
 use std::os::unix::fs::MetadataExt;
-use tracing::{Level, Subscriber};
+use tracing::Level;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, fmt};
+use tracing_subscriber::{Layer, Registry, fmt, reload};
 
 /// Runs the command. Returns when the daemon has ended.
 pub(crate) fn run(args: &NodeArgs) -> Result<(), Failure> {
     // An invalid filter is ignored: a typing error in a variable must not keep a node down.
-    let filter = std::env::var("NCMESH_LOG").ok().and_then(|text| text.parse().ok());
-    let filter = filter.unwrap_or_else(|| Targets::new().with_default(Level::INFO));
+    let variable: Option<Targets> =
+        std::env::var("NCMESH_LOG").ok().and_then(|text| text.parse().ok());
+    let at_level = |level: Level| Targets::new().with_default(level);
+    let (filter, handle) =
+        reload::Layer::new(variable.clone().unwrap_or_else(|| at_level(Level::INFO)));
     tracing_subscriber::registry().with(log(filter)).init();
+    // This fails only without the subscriber, which stays until the process ends.
+    let set_log = move |level| drop(handle.reload(at_level(level)));
 
     let config = NodeConfig::read(&args.config).map_err(NodeError::from)?;
-    Ok(daemon::run(&config)?)
+    if variable.is_none() {
+        set_log(config.log);
+    }
+    Ok(daemon::run(&config, set_log)?)
 }
 
 /// Returns what writes the log: lines on standard error, or entries with fields in systemd's
 /// journal where that is what standard error is.
-fn log<S>(filter: Targets) -> Box<dyn Layer<S> + Send + Sync>
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-{
+fn log(filter: reload::Layer<Targets, Registry>) -> Box<dyn Layer<Registry> + Send + Sync> {
     #[cfg(feature = "journal")]
     if is_journal()
         && let Ok(journal) = tracing_journald::layer()

@@ -167,6 +167,57 @@ fn without_a_journal_the_log_stays_on_standard_error() {
 }
 
 #[test]
+fn what_is_logged_changes_without_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, file) = (dir.path().join("log"), dir.path().join("node.toml"));
+    let write = |level: &str| {
+        let config = format!(
+            "[node]\nid = 7\nkey = \"{KEY}\"\nstate_dir = \"state\"\nlog = \"{level}\"\n\
+             [radio]\nkind = \"udp\"\ninterface = \"lo\"\nport = 17120\n\
+             broadcast = \"127.255.255.255\"\n"
+        );
+        fs::write(&file, config).unwrap();
+    };
+    let logged = || fs::read_to_string(&log).unwrap();
+    let start = |variable: Option<(&str, &str)>| {
+        let mut daemon = ncmesh();
+        daemon.args(["node", "--config"]).arg(&file).envs(variable);
+        let daemon = daemon.stderr(File::create(&log).unwrap()).spawn().unwrap();
+        wait_until("the daemon is up", || {
+            run(&["status", "--config", file.to_str().unwrap()]).status.success()
+        });
+        daemon
+    };
+    let reload = || run(&["reload", "--config", file.to_str().unwrap()]);
+
+    write("warn");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let mut daemon = start(None);
+    assert_eq!(logged(), "");
+    write("info");
+    let id = daemon.id().to_string();
+    assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    wait_until("the change is logged", || logged().contains("changed: [node] log"));
+    let before = logged();
+    write("error");
+    assert_eq!(reload().stdout, b"changed: [node] log\n");
+    write("loud");
+    assert_fails(&reload(), 2, &["node.toml:5:", "loud", "allowed is error, warn"]);
+    assert_eq!(logged(), before);
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+
+    // The variable goes before the file until the file changes.
+    write("error");
+    let mut daemon = start(Some(("NCMESH_LOG", "info")));
+    assert!(logged().contains("is up"), "{}", logged());
+    write("debug");
+    assert_eq!(reload().stdout, b"changed: [node] log\n");
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+}
+
+#[test]
 fn names_that_are_no_text_are_to_be_changed() {
     let name = OsStr::from_bytes(b"/tmp/photo\xff.jpg");
     let sent = ncmesh().arg("send").arg(name).args(["--to", "all"]).output().unwrap();

@@ -45,6 +45,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use streams::Streams;
+use tracing::Level;
 use tunnel::Tunnel;
 
 /// A node.
@@ -64,6 +65,8 @@ pub struct Node {
     /// Limits on received files.
     limits: InboxLimits,
     hooks: hook::Hooks,
+    /// Sets which messages are logged.
+    set_log: Box<dyn Fn(Level)>,
     /// What is left in the inboxes of files that nobody sends.
     unfinished: unfinished::Unfinished,
     /// Files that are sent, and ended ones that the stack still shows.
@@ -125,6 +128,8 @@ pub struct Parts {
     pub radio: String,
     /// The ports of its streams.
     pub ports: Ports,
+    /// Sets which messages are logged.
+    pub set_log: Box<dyn Fn(Level)>,
 }
 
 /// What tells one start of a node from others.
@@ -161,6 +166,7 @@ impl Node {
             delivered: parts.delivered,
             limits: config.inbox_limits.clone(),
             hooks: hook::Hooks::new(config.hook.clone()),
+            set_log: parts.set_log,
             unfinished: Default::default(),
             sources: BTreeMap::new(),
             last_heard: BTreeMap::new(),

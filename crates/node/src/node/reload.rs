@@ -41,6 +41,10 @@ impl Node {
         if update(&mut running.position, &new.position) {
             changed("[node] position");
         }
+        if update(&mut running.log, &new.log) {
+            changed("[node] log");
+            (self.set_log)(new.log);
+        }
         if let Some(dir) = new.inbox.clone()
             && update(&mut running.inbox, &new.inbox)
         {
@@ -162,6 +166,7 @@ mod tests {
     use super::super::tests::{CONFIG, node};
     use super::*;
     use std::path::Path;
+    use std::sync::mpsc;
 
     fn read(text: &str) -> NodeConfig {
         NodeConfig::parse(Path::new("/etc/ncmesh/node.toml"), text.to_owned()).unwrap()
@@ -171,7 +176,10 @@ mod tests {
     async fn what_can_change_does_and_the_rest_is_named() {
         let (mut node, _calls, dir) = node();
         let inbox = dir.path().join("in");
-        let text = CONFIG.replace("id = 3\n", "id = 3\nname = \"barn\"\nposition = [1, 2]\n")
+        let (set, log) = mpsc::channel();
+        node.set_log = Box::new(move |level| set.send(level).unwrap());
+        let own = "id = 3\nname = \"barn\"\nposition = [1, 2]\nlog = \"warn\"\n";
+        let text = CONFIG.replace("id = 3\n", own)
             + &format!(
                 "rate = \"5M\"\nport = 7000\n[inbox]\ndir = {inbox:?}\nhook = [\"true\"]\n\
                  max_bytes = \"1M\"\n[link]\nhello_s = 2.0\n[forward]\nqueue = 9\n"
@@ -180,11 +188,18 @@ mod tests {
         file.state_dir.clone_from(&node.configuration().state_dir);
         file.api_socket.clone_from(&node.configuration().api_socket);
         let answer = node.reload(&file).unwrap();
-        let changed =
-            ["[node] position", "[inbox] dir", "[inbox] max_bytes", "[inbox] hook", "[radio] rate"];
+        let changed = [
+            "[node] position",
+            "[node] log",
+            "[inbox] dir",
+            "[inbox] max_bytes",
+            "[inbox] hook",
+            "[radio] rate",
+        ];
         assert_eq!(answer.changed, changed);
         let restart = ["[node] name", "[radio]", "[link]", "[forward]"];
         assert_eq!(answer.restart, restart);
+        assert_eq!(log.try_recv(), Ok(tracing::Level::WARN));
         assert_eq!(node.inbox(), Some(&inbox));
         assert_eq!(node.limits.space.max_bytes, Some(1_000_000));
         assert_eq!(node.take_rate().flatten().map(|rate| rate.bits_per_second), Some(5e6));
@@ -193,6 +208,7 @@ mod tests {
         // What waits for a restart is named each time, what has changed is not.
         let again = node.reload(&file).unwrap();
         assert_eq!((again.changed.len(), again.restart.len()), (0, 4));
+        assert_eq!(log.try_recv(), Err(mpsc::TryRecvError::Empty));
     }
 
     #[tokio::test]

@@ -28,6 +28,7 @@ pub(super) fn node() -> (Node, UnboundedReceiver<Command>, TempDir) {
         handle,
         radio: "none".into(),
         ports: Ports::new().0,
+        set_log: Box::new(|_| ()),
         state,
     };
     (Node::new(&config, parts).unwrap(), calls, dir)
@@ -182,6 +183,7 @@ fn tables(node: &Node) -> Vec<(&'static str, usize, usize)> {
         radio: _,
         radio_hints: _,
         mtu: _,
+        set_log: _,
     } = node;
     vec![
         ("delivered", delivered.len(), DELIVERIES_KEPT),
