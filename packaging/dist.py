@@ -33,7 +33,7 @@ DESCRIPTION = "Network coding for wireless meshes"
 EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", "1767225600"))
 # A router's build has every engine: a relay serves what others choose.
 ENGINES = "file,braid,forward,xor,core,mc2,multirate"
-ROUTER_LIMIT = 3_000_000
+ROUTER_LIMIT = 2_500_000
 
 
 class Target:
@@ -224,9 +224,9 @@ def openwrt() -> None:
     ]
     name = f"ncmesh-{VERSION}-openwrt-feed.tar.gz"
     (DIST / name).write_bytes(gzip.compress(archive(files), mtime=0))
-    # A program that aborts on a panic needs no tables to unwind its stack.
     options = ("--no-default-features", "--features", ENGINES)
-    node = program("aarch64", "small", *options, flags="-C force-unwind-tables=no")
+    script = folder / "files" / "no-unwind.ld"
+    node = program("aarch64", "small", *options, flags=f"-C link-arg=-Wl,-T,{script}")
     there = DIST / "bin" / "router-aarch64" / "ncmesh"
     there.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(node, there)

@@ -139,7 +139,9 @@ def test_the_static_program_runs(arch, tmp_path):
 
 def test_the_router_s_node_is_small_and_runs():
     node = made("bin/router-aarch64/ncmesh")
-    assert len(gzip.compress(node.read_bytes())) <= 3_000_000
+    program = node.read_bytes()
+    assert len(program) <= 4_000_000
+    assert len(gzip.compress(program)) <= 2_500_000
     if not shutil.which("qemu-aarch64-static"):
         pytest.skip("qemu-aarch64-static is missing (qemu-user-static)")
     texts = output("qemu-aarch64-static", str(node), "--help")

@@ -135,6 +135,13 @@ def test_a_router_has_every_engine_and_no_lab():
     assert f'ENGINES = "{listed}"' in (PACKAGING / "dist.py").read_text()
 
 
+def test_a_router_s_program_has_no_tables_to_unwind_its_stack():
+    assert "$(CURDIR)/files/no-unwind.ld\n" in (OPENWRT / "Makefile").read_text()
+    small = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]["small"]
+    assert small["panic"] == "abort"
+    assert (OPENWRT / "files" / "no-unwind.ld").exists()
+
+
 def test_the_default_configuration_has_no_key():
     node = tomllib.loads((PACKAGING / "node.toml").read_text())
     assert "key" not in node["node"]
@@ -180,5 +187,5 @@ def test_what_the_debian_package_names_is_there():
 
 def test_scripts_are_shell():
     for file in OPENWRT.joinpath("files").iterdir():
-        if file.name != "ncmesh.config":
+        if file.name not in ("ncmesh.config", "no-unwind.ld"):
             subprocess.run(["sh", "-n", str(file)], check=True)
