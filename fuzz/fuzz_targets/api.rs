@@ -58,6 +58,7 @@ impl World {
             handle: handle.clone(),
             radio: "none".into(),
             ports: Ports::new().0,
+            set_log: Box::new(|_| ()),
             state: dir,
         };
         let node = {
