@@ -45,6 +45,7 @@ test-deps:
 
 lint: columns house
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --all --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	scripts/check-neon.sh
 

@@ -4,11 +4,11 @@
 
 use ipnet::IpNet;
 use libfuzzer_sys::fuzz_target;
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::tunnel::PacketError;
 use ncmesh_host::gateway::{Gateway, Mesh};
 use ncmesh_host::measure::{MAX_RUNS, Measurements, RunSettings, is_measurement};
 use ncmesh_node::config::TunnelConfig;
-use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_engine::tunnel::PacketError;
 use ncmesh_wire::NodeId;
 
 const MTU: usize = 1280;

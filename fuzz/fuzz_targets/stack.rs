@@ -2,14 +2,14 @@
 //! hellos with link states, comparisons, announcements, data and acknowledgments.
 #![no_main]
 
-use ncmesh_engine::registry::ServiceKind;
 use libfuzzer_sys::fuzz_target;
-use ncmesh_engine::storage::MemoryStorage;
-use ncmesh_engine::file::{BatchSet, FileLimits, Manifest, Outgoing, merkle};
-use ncmesh_engines::REGISTRY;
 use ncmesh_engine::Event;
-use ncmesh_stack::{Stack, StackConfig};
+use ncmesh_engine::file::{BatchSet, FileLimits, Manifest, Outgoing, merkle};
+use ncmesh_engine::registry::ServiceKind;
+use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
+use ncmesh_engines::REGISTRY;
+use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId};
 
 /// Control, and the services of all engines.

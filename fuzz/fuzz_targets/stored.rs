@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use ncmesh_engine::file::{Geometry, Manifest};
 use ncmesh_node::state::{self, Delivery, OutgoingFile};
 use ncmesh_node::store::journal;
-use ncmesh_engine::file::{Geometry, Manifest};
 use ncmesh_wire::{FlowId, NodeId};
 use std::collections::BTreeMap;
 
