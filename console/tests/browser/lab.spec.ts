@@ -4,7 +4,7 @@ import { labOf, PORT } from "./lab";
 
 const test = labOf((file) => [
   ...["building", "--from", "n01", "--to", "n05,n09,n14,n20"],
-  ...["--send", file("map.bin", Buffer.alloc(600_000, "a file of some length. "))],
+  ...["--send", file("map.bin", Buffer.alloc(1_500_000, "a file of some length. "))],
 ]);
 
 test("a transfer of 22 daemons is followed, and a killed node is grey", async ({ page, lab }) => {
