@@ -403,15 +403,20 @@ fn a_parent_that_keeps_silent_is_left_for_another() {
     }
 }
 
-/// Runs `seconds` in which the link between nodes 2 and 3 brings nothing. The nodes do not know.
-fn run_cut(net: &mut Net, links: &[(u16, u16, f64)], seconds: u64) {
-    let cut = links.iter().filter(|link| (link.0, link.1) != (2, 3)).copied();
-    let known = core::mem::replace(&mut net.channel, symmetric(&cut.collect::<Vec<_>>()));
-    let end = net.now + Duration::from_secs(seconds);
+/// Cuts the link between nodes 2 and 3 for 25 s, without their knowing. Returns how many packets
+/// the source sends after that, until node 3 has the file.
+fn sent_after_a_cut(net: &mut Net, links: &[(u16, u16, f64)]) -> f64 {
+    let left = links.iter().filter(|link| (link.0, link.1) != (2, 3)).copied();
+    let whole = core::mem::replace(&mut net.channel, symmetric(&left.collect::<Vec<_>>()));
+    let end = net.now + Duration::from_secs(25);
     while net.now < end {
         net.step();
     }
-    net.channel = known;
+    net.channel = whole;
+    assert!(!net.has_file(3));
+    let before = net.sent(1, frame::DATA);
+    net.run(&[3], 20).unwrap();
+    f64::from(net.sent(1, frame::DATA) - before)
 }
 
 #[test]
@@ -419,15 +424,11 @@ fn a_relay_keeps_what_a_child_lacks_that_was_lost_for_a_while() {
     // Node 4 gets the file by node 2. Node 3 would, but is not heard for longer than node 2 waits
     // for it, at first or in the midst of the transfer.
     let links = [(1, 2, 0.9), (2, 3, 0.8), (2, 4, 0.9)];
-    for (seed, before) in (1..=4).flat_map(|seed| [(seed, 0), (seed, 100)]) {
+    for (seed, steps) in (1..=4).flat_map(|seed| [(seed, 0), (seed, 100)]) {
         let mut net = Net::new(&links, &[3, 4], seed);
-        (0..before).for_each(|_| net.step());
-        run_cut(&mut net, &links, 25);
-        assert!(net.has_file(4) && !net.has_file(3));
-        let sent = net.sent(1, frame::DATA);
-        assert!(net.run(&[3], 20).is_some(), "seed {seed}");
-        let more = f64::from(net.sent(1, frame::DATA) - sent);
-        assert!(more < 0.1 * packets(), "seed {seed}: the source sent {more} packets again");
+        (0..steps).for_each(|_| net.step());
+        let sent = sent_after_a_cut(&mut net, &links);
+        assert!(sent < 0.1 * packets(), "seed {seed}: the source sent {sent} packets again");
     }
 }
 
@@ -436,12 +437,8 @@ fn a_receiver_serves_a_child_that_comes_when_it_has_the_whole_file() {
     let links = [(1, 2, 0.9), (2, 3, 0.8)];
     for seed in 1..=4 {
         let mut net = Net::new(&links, &[2, 3], seed);
-        run_cut(&mut net, &links, 25);
-        assert!(net.has_file(2) && !net.has_file(3));
-        let sent = net.sent(1, frame::DATA);
-        assert!(net.run(&[3], 20).is_some(), "seed {seed}");
-        let more = f64::from(net.sent(1, frame::DATA) - sent);
-        assert!(more < 0.1 * packets(), "seed {seed}: the source sent {more} packets again");
+        let sent = sent_after_a_cut(&mut net, &links);
+        assert!(sent < 0.1 * packets(), "seed {seed}: the source sent {sent} packets again");
     }
 }
 
