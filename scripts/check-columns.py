@@ -26,10 +26,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIMIT = 100
-ENDINGS = {".rs", ".py", ".pyi", ".md", ".lua", ".toml", ".sh", ".yml"}
+ENDINGS = {".rs", ".py", ".pyi", ".ts", ".svelte", ".css", ".md", ".lua", ".toml", ".sh", ".yml"}
 NAMES = {"Makefile", ".ci/run"}
 # Generated, and kept as their tools write them.
-SKIPPED = re.compile(r"(^|/)Cargo\.lock$")
+SKIPPED = re.compile(r"(^|/)Cargo\.lock$|^crates/web/dist/")
 
 FENCE = re.compile(r"^\s*(?:>\s*)?(```+|~~~+)\s*([\w+-]*)")
 OUTPUT = {"", "text", "json", "console"}

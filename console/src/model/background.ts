@@ -122,8 +122,8 @@ class Reader {
     if (this.kind === "plan") return { kind: "plan", x, y, z: 0 };
     if (Math.abs(x) > 180 || Math.abs(y) > 90) {
       throw new BadMessage(
-        `The point ${x}, ${y} of this file is no longitude and latitude, as nodes here have them: ` +
-          "convert it to WGS 84.",
+        `The point ${x}, ${y} of this file is no longitude and latitude, ` +
+          "as nodes here have them: convert it to WGS 84.",
       );
     }
     return { kind: "earth", longitude: x, latitude: y };

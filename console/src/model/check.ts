@@ -29,7 +29,7 @@ function needLists(fields: Fields, names: string[]): void {
 }
 
 /** Requires that every column is a list, and returns the length that all have. */
-function needColumns(table: unknown, where: string, names: string[]): number {
+function needColumns(table: unknown, where: string, names: readonly string[]): number {
   need(isFields(table), `\`${where}\` is missing`);
   const lengths = names.map((name) => {
     const column = table[name];
@@ -46,7 +46,8 @@ function needColumns(table: unknown, where: string, names: string[]): number {
 
 const NODE_COUNTS = ["control", "data", "coded", "control_us", "data_us", "coded_us"];
 const LINK_COUNTS = ["heard", "channel", "collision", "innovative", "redundant"];
-const PLACES = ["x_dm", "y_dm", "z_dm"];
+/** Columns of the places of nodes. */
+export const PLACES = ["x_dm", "y_dm", "z_dm"] as const;
 
 function checkMeta(fields: Fields): Meta {
   need(

@@ -18,7 +18,7 @@ import type {
   Tick,
   TransferTick,
 } from "../schema/messages";
-import { BadMessage } from "./check";
+import { BadMessage, PLACES } from "./check";
 
 /** Counters of nodes, one entry per node. Times are microseconds. */
 export interface NodeColumns {
@@ -106,9 +106,6 @@ export const NODE_COUNTERS = [
 ] as const;
 /** Counters of a link that a tick adds to. */
 export const LINK_COUNTERS = ["heard", "channel", "collision", "innovative", "redundant"] as const;
-
-/** Columns of places. */
-export const PLACES = ["x_dm", "y_dm", "z_dm"] as const;
 
 /** State of the mesh at `time`. It changes in place; `clone` keeps it. */
 export class MeshState {

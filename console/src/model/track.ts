@@ -1,5 +1,6 @@
 /** What is drawn over time: sums over the mesh, and the counters of flows and receivers. */
-import { PLACES, type MeshState, type PlaceColumns } from "./state";
+import { PLACES } from "./check";
+import type { MeshState, PlaceColumns } from "./state";
 
 /** Names of the sums over all nodes and links. */
 export const SUMS = [

@@ -129,4 +129,13 @@ code: ErrorCode, };
 /**
  * Kind of an error, for programs.
  */
-export type ErrorCode = "bad_request" | "not_found" | "file" | "unknown_receiver" | "unreachable_receiver" | "inbox" | "port" | "ended" | "busy" | "stopping";
+export type ErrorCode = "bad_request"
+  | "not_found"
+  | "file"
+  | "unknown_receiver"
+  | "unreachable_receiver"
+  | "inbox"
+  | "port"
+  | "ended"
+  | "busy"
+  | "stopping";

@@ -862,7 +862,13 @@ seconds: number, }
 /**
  * Stage of a transfer.
  */
-export type Stage = "waiting" | "open" | "verifying" | "complete" | "withdrawn" | "refused" | "failed";
+export type Stage = "waiting"
+  | "open"
+  | "verifying"
+  | "complete"
+  | "withdrawn"
+  | "refused"
+  | "failed";
 
 /**
  * A number of 64 bits, written as a string of decimal digits.

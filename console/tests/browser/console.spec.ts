@@ -214,7 +214,10 @@ test("nodes that move are drawn where they were at the time shown", async ({ pag
   const at = async (time: string) => {
     await scrub(page).fill(time);
     await expect(clock(page)).toContainText(`0:${time.padStart(4, "0")}`);
-    await page.waitForTimeout(100);
+    // What is shown has been drawn after two frames.
+    await page.evaluate(
+      () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+    );
     return picture(page);
   };
   const early = await at("2.0");

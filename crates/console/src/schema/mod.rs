@@ -76,9 +76,15 @@ pub fn share(share: f64) -> f64 {
 /// Returns the declaration of a type in TypeScript, with its doc comment.
 #[must_use]
 pub fn declaration<T: TS>() -> String {
-    // Unions and fields begin on lines of their own, and no line ends with a space.
-    let broken = T::decl().replace(" | {", "\n  | {").replace(" \n", "\n");
-    format!("\n{}export {broken}\n", T::docs().unwrap_or_default())
+    // Unions and fields begin on lines of their own, and no line ends with a space. Nor is one
+    // longer than 100 columns: then it is a union of words.
+    let declared = format!("export {}", T::decl().replace(" | {", "\n  | {").replace(" \n", "\n"));
+    let short = |line: &str| match line.len() {
+        ..=100 => line.to_owned(),
+        _ => line.replace(" | \"", "\n  | \""),
+    };
+    let lines: Vec<String> = declared.lines().map(short).collect();
+    format!("\n{}{}\n", T::docs().unwrap_or_default(), lines.join("\n"))
 }
 
 /// Returns the types of the schema in TypeScript, as the console's source has them.

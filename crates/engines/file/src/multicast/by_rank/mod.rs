@@ -388,11 +388,13 @@ impl ByRank {
             if flow.is_idle() {
                 // Nobody here or below wants anything, so its parent need not send. What it holds
                 // stays for a while.
-                let (parent, number) = (flow.upstream.parent.take(), flow.next_number());
+                if let Some(parent) = flow.upstream.parent.take() {
+                    let number = flow.next_number();
+                    self.say_farewell(cx, id, parent, number);
+                }
                 if is_over {
                     self.flows.remove(&id);
                 }
-                self.say_farewell(cx, id, parent, number);
             } else if !flow.held.is_source() && flow.lowest_wanted().is_some() {
                 flow.upstream.report_if_idle(cx.now);
             }
@@ -405,12 +407,11 @@ impl ByRank {
         let Some(flow) = self.flows.get_mut(&id).filter(takes) else { return };
         if let Some(old) = flow.upstream.review(cx, id.source, is_check) {
             let number = flow.next_number();
-            self.say_farewell(cx, id, Some(old), number);
+            self.say_farewell(cx, id, old, number);
         }
     }
 
-    fn say_farewell(&mut self, cx: &Context<'_>, flow: FlowId, to: Option<NodeId>, number: u16) {
-        let Some(parent) = to else { return };
+    fn say_farewell(&mut self, cx: &Context<'_>, flow: FlowId, parent: NodeId, number: u16) {
         let (next_hop, child, wants) = (parent, cx.me, Wants::nothing());
         // A parent that does not hear it forgets this node in time.
         self.pass_on(RankReport { next_hop, parent, child, flow, number, wants }, cx.now);
