@@ -10,7 +10,7 @@ use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::{Stack, StackConfig};
-use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId};
+use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, Versions};
 
 /// Control, and the services of all engines.
 const SERVICES: [u8; 13] = [0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
@@ -24,6 +24,7 @@ fn stack(storage: &mut MemoryStorage) -> Stack {
         epoch: 1,
         seed: 1,
         mtu: 1500,
+        versions: Versions::OWN,
         cipher: Cipher::Null,
         link: Default::default(),
         route: Default::default(),
@@ -93,7 +94,7 @@ fuzz_target!(|data: &[u8]| {
             *kind % 5,
         );
         out.extend_from_slice(body);
-        senders[usize::from(*sender) % 3].seal(&mut out);
+        senders[usize::from(*sender) % 3].seal(&mut out, Versions::OWN.newest);
         stack.at(at, &mut storage).handle_datagram(&out);
         settle(&mut stack, &mut storage, at);
         stack.at(at, &mut storage).handle_timeout();

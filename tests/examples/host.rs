@@ -11,7 +11,7 @@ use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::{Event, TxReport, TxResult};
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::{Stack, StackConfig};
-use ncmesh_wire::{Cipher, NodeId, Salt};
+use ncmesh_wire::{Cipher, NodeId, Salt, Versions};
 use std::error::Error;
 
 /// Longest frame, bytes.
@@ -27,6 +27,7 @@ fn stack(id: u16) -> Result<Stack, Box<dyn Error>> {
         epoch: 1,
         seed: u64::from(id),
         mtu: MTU,
+        versions: Versions::OWN,
         cipher: Cipher::Null,
         link: Default::default(),
         route: Default::default(),

@@ -10,7 +10,7 @@ use ncmesh_sim::{Event, Observer, Simulation, SimulationConfig, What};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_tests::{contents, ended, links, mesh, settled};
-use ncmesh_wire::{Cipher, NodeId, Salt, Sealer, frame};
+use ncmesh_wire::{Cipher, NodeId, Salt, Sealer, Versions, frame};
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 use std::cell::RefCell;
@@ -140,7 +140,7 @@ impl Adversary {
         let mut forged = Vec::new();
         Sealer::begin(&mut forged, service, kind);
         forged.extend_from_slice(&body);
-        self.sealer.seal(&mut forged);
+        self.sealer.seal(&mut forged, Versions::OWN.newest);
         let node = self.below(s.len());
         s.inject(node, &forged);
     }

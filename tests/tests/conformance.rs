@@ -11,7 +11,7 @@ use ncmesh_engines::REGISTRY;
 use ncmesh_sim::{Disturbance, SimulationConfig};
 use ncmesh_stack::{Stack, StackConfig};
 use ncmesh_tests::{contents, links, mesh, settled, transfer};
-use ncmesh_wire::{Cipher, NodeId, Salt, Sealer, frame};
+use ncmesh_wire::{Cipher, NodeId, Salt, Sealer, Versions, frame};
 use rand_core::RngCore;
 
 /// Five nodes: two paths from 0 to 3, and 4 behind 3.
@@ -35,6 +35,7 @@ fn lone_stack() -> Stack {
         epoch: 1,
         seed: 1,
         mtu: 1500,
+        versions: Versions::OWN,
         cipher: Cipher::Null,
         link: config.link,
         route: config.route,
@@ -150,7 +151,7 @@ fn nonsense_is_counted_and_leaves_the_engine_at_work() {
             let start = datagram.len();
             datagram.resize(start + len, 0);
             rng.fill_bytes(&mut datagram[start..]);
-            sealer.seal(&mut datagram);
+            sealer.seal(&mut datagram, Versions::OWN.newest);
             let now = Instant::from_nanos(i * 1_000_000);
             stack.at(now, &mut storage).handle_datagram(&datagram);
             stack.at(now, &mut storage).handle_timeout();
@@ -209,7 +210,7 @@ fn forged(forger: &mut Sealer, engine: &Entry, i: u32) -> Vec<u8> {
     }
     let vector = if i % 3 == 2 { 0 } else { 32 };
     frame.resize(frame.len() + vector + 1300, 7);
-    forger.seal(&mut frame);
+    forger.seal(&mut frame, Versions::OWN.newest);
     frame
 }
 

@@ -86,7 +86,8 @@ impl Active<'_> {
             if let Some(filled) = self.fill_slot(slot, out) {
                 let stack = &mut *self.stack;
                 out[frame::HEADER_LEN + 1] = filled.kind;
-                stack.sealer.seal(out);
+                let version = stack.control.version(service, filled.kind, stack.now);
+                stack.sealer.seal(out, version);
                 debug_assert!(out.len() <= stack.mtu, "{service:?} wrote more than it may");
                 stack.control.peers.note_sent(stack.sealer.salt(), stack.sealer.counter());
                 stack.counters.count_sent(service, filled.kind, out.len());
@@ -250,7 +251,7 @@ impl Active<'_> {
 
         // What is cheap to check comes first. Nothing is kept of a frame before it is authentic: a
         // forged counter must not block genuine frames.
-        let sealed = match frame::parse(datagram) {
+        let sealed = match frame::parse(datagram, stack.versions) {
             Ok(sealed) => sealed,
             Err(e) => {
                 stack.counters.drop(e.into());

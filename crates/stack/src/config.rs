@@ -8,7 +8,7 @@ use ncmesh_engine::name::{MAX_NODE_NAME, is_node_name};
 use ncmesh_engine::registry::{Registry, Settings};
 use ncmesh_engine::topology::Profile;
 use ncmesh_engine::wording::did_you_mean;
-use ncmesh_wire::{Cipher, NodeId, Salt};
+use ncmesh_wire::{Cipher, NodeId, Salt, Versions};
 use std::ops::RangeInclusive;
 
 /// Sizes of the largest frame that a radio may take, bytes. Announcements and acknowledgments need
@@ -32,6 +32,9 @@ pub struct StackConfig {
     pub seed: u64,
     /// Size of the largest frame that the radio takes, bytes.
     pub mtu: usize,
+    /// Versions of the wire format that it understands: [`Versions::OWN`], except in tests of
+    /// nodes that are of an earlier or later release.
+    pub versions: Versions,
     /// How frames are sealed.
     pub cipher: Cipher,
     /// `[link]`.

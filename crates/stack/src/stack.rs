@@ -52,6 +52,8 @@ pub struct Stack {
     pub(crate) mtu: usize,
     pub(crate) sealer: Sealer,
     pub(crate) cipher: Cipher,
+    /// Versions of the wire format that this node understands.
+    pub(crate) versions: Versions,
     /// Buffer for opened frames.
     pub(crate) scratch: Vec<u8>,
     pub(crate) control: Control,
@@ -93,9 +95,10 @@ impl Stack {
             mtu: config.mtu,
             sealer: Sealer::new(config.cipher.clone(), config.node, config.salt),
             cipher: config.cipher,
+            versions: config.versions,
             scratch: Vec::with_capacity(config.mtu),
             control: Control::new(
-                (config.link, config.route),
+                (config.link, config.route, config.versions),
                 (config.node, (&config.name, config.profile), config.epoch, config.salt),
                 body,
                 now,

@@ -9,7 +9,7 @@ use ncmesh_engine::file::FileLimits;
 use ncmesh_engine::registry::Registry;
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_wire::{Cipher, Key, NodeId, Salt, Sealer, Writer};
+use ncmesh_wire::{Cipher, Key, NodeId, Salt, Sealer, Versions, Writer};
 
 fn stack() -> Stack {
     let mut stack = stack_with(Cipher::Null);
@@ -26,6 +26,7 @@ fn stack_with(cipher: Cipher) -> Stack {
         epoch: 1,
         seed: 1,
         mtu: 1500,
+        versions: Versions::OWN,
         cipher,
         link: LinkConfig::default(),
         route: RouteConfig::default(),
@@ -42,7 +43,7 @@ fn hello(sealer: &mut Sealer, kind: u8) -> Vec<u8> {
     let mut w = Writer::new(&mut datagram);
     w.u16(1000).u16(0).u16(0).u16(1).u64(0).u8(0).u8(0).u16(0);
     w.node(NodeId(2)).u8(0xFF).u32(1).u16(0).u64(1).short_bytes(b"n2").u8(0);
-    sealer.seal(&mut datagram);
+    sealer.seal(&mut datagram, Versions::OWN.newest);
     datagram
 }
 

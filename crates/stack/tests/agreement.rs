@@ -12,7 +12,7 @@ use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::{Stack, StackConfig};
-use ncmesh_wire::{Cipher, NodeId, Salt};
+use ncmesh_wire::{Cipher, NodeId, Salt, Versions};
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 
@@ -69,6 +69,7 @@ impl Node {
             epoch: rng.next_u64() >> 8,
             seed: rng.next_u64(),
             mtu: 1500,
+            versions: Versions::OWN,
             cipher: Cipher::Null,
             link: LinkConfig { quick_hello_s: 0.05, ..LinkConfig::default() },
             route: RouteConfig::default(),

@@ -22,13 +22,10 @@ pub const OVERHEAD: usize = HEADER_LEN + 2 + TAG_LEN;
 
 /// The high half of the first byte of every frame.
 const MARK: u8 = 0xC0;
-/// The version of the frames that this program sends and understands.
-const VERSION: u8 = 2;
-
 /// Versions of the wire format that a program understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// The oldest one, in which hellos are sent, so that all who share a version understand them.
+    /// The oldest one.
     pub oldest: u8,
     /// The newest one.
     pub newest: u8,
@@ -36,13 +33,21 @@ pub struct Versions {
 
 impl Versions {
     /// The versions of this program.
-    pub const OWN: Self = Self { oldest: VERSION, newest: VERSION };
+    pub const OWN: Self = Self { oldest: 2, newest: 2 };
 
-    /// Returns the newest version that this program shares with all `others`; its oldest one if
-    /// there is none.
+    /// Returns whether `version` is one of them.
     #[must_use]
-    pub fn shared(self, others: impl Iterator<Item = Self>) -> u8 {
-        others.fold(self.newest, |newest, other| newest.min(other.newest)).max(self.oldest)
+    pub fn contain(self, version: u8) -> bool {
+        (self.oldest..=self.newest).contains(&version)
+    }
+
+    /// Returns the newest version that this program shares with all `others`. If there is none, it
+    /// is the newest of those that it shares with most of them.
+    #[must_use]
+    pub fn shared(self, others: &(impl Iterator<Item = Self> + Clone)) -> u8 {
+        let readers = |version: u8| others.clone().filter(|other| other.contain(version)).count();
+        let versions = self.oldest..=self.newest;
+        versions.max_by_key(|version| readers(*version)).unwrap_or(self.newest)
     }
 }
 
@@ -91,6 +96,8 @@ pub const HEADER: [HeaderField; 4] = [
 /// The clear header. No two frames of a network have the same header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
+    /// Version of the wire format in which the frame is written.
+    pub version: u8,
     /// The node that transmitted this frame, which need not be the source of its content.
     pub sender: NodeId,
     /// Random number of the sender's start.
@@ -102,7 +109,7 @@ pub struct Header {
 impl Header {
     /// Writes the header into `head`, which has [`HEADER_LEN`] bytes.
     pub(crate) fn write(&self, head: &mut [u8]) {
-        head[0] = MARK | VERSION;
+        head[0] = MARK | self.version;
         head[1..3].copy_from_slice(&self.sender.0.to_be_bytes());
         head[3..19].copy_from_slice(&self.salt.0);
         head[19..23].copy_from_slice(&self.counter.to_be_bytes());
@@ -141,11 +148,11 @@ pub struct SealedFrame<'a> {
     pub tag: &'a [u8],
 }
 
-/// Splits a datagram into its parts, without verifying them.
+/// Splits a datagram of one of these `versions` into its parts, without verifying them.
 ///
 /// # Errors
 /// [`OpenError::Foreign`] or [`OpenError::Version`].
-pub fn parse(datagram: &[u8]) -> Result<SealedFrame<'_>, OpenError> {
+pub fn parse(datagram: &[u8], versions: Versions) -> Result<SealedFrame<'_>, OpenError> {
     // The mark and the version come first: a frame of another version may have another length.
     let mut r = Reader::new(datagram);
     let mark = r.u8().map_err(|_| OpenError::Foreign)?;
@@ -153,7 +160,7 @@ pub fn parse(datagram: &[u8]) -> Result<SealedFrame<'_>, OpenError> {
         return Err(OpenError::Foreign);
     }
     let version = mark & 0x0F;
-    if version != VERSION {
+    if !versions.contain(version) {
         return Err(OpenError::Version { version, sender: r.node().ok() });
     }
     if datagram.len() < OVERHEAD {
@@ -161,7 +168,8 @@ pub fn parse(datagram: &[u8]) -> Result<SealedFrame<'_>, OpenError> {
     }
 
     let mut fields = || {
-        Ok::<_, Truncated>(Header { sender: r.node()?, salt: Salt(r.array()?), counter: r.u32()? })
+        let (sender, salt) = (r.node()?, Salt(r.array()?));
+        Ok::<_, Truncated>(Header { version, sender, salt, counter: r.u32()? })
     };
     let header = fields().map_err(|_| OpenError::Foreign)?;
     let (head, rest) = datagram.split_at(HEADER_LEN);
@@ -201,17 +209,20 @@ mod tests {
     #[test]
     fn nodes_share_the_newest_version_that_all_understand() {
         let versions = |oldest, newest| Versions { oldest, newest };
-        let shared = |others: &[Versions]| versions(2, 4).shared(others.iter().copied());
+        let shared = |others: &[Versions]| versions(2, 4).shared(&others.iter().copied());
         assert_eq!(shared(&[]), 4);
         assert_eq!(shared(&[versions(3, 5), versions(2, 4)]), 4);
         assert_eq!(shared(&[versions(3, 5), versions(2, 3)]), 3);
-        // It cannot say more to those with whom it shares none.
-        assert_eq!(shared(&[versions(1, 1)]), 2);
+        // Some share none.
+        assert_eq!(shared(&[versions(1, 1)]), 4);
+        assert_eq!(shared(&[versions(2, 2), versions(4, 5)]), 4);
+        assert_eq!(shared(&[versions(2, 2), versions(4, 5), versions(2, 3)]), 2);
     }
 
     #[test]
     fn fields_of_the_header_are_where_their_description_says() {
-        let header = Header { sender: NodeId(0x0203), salt: Salt([4; 16]), counter: 0x0506_0708 };
+        let (sender, salt) = (NodeId(0x0203), Salt([4; 16]));
+        let header = Header { version: 2, sender, salt, counter: 0x0506_0708 };
         let mut head = [0; HEADER_LEN];
         header.write(&mut head);
         let written = HEADER.map(|field| head[field.offset..field.offset + field.len].to_vec());

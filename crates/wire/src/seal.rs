@@ -9,7 +9,7 @@
 //! counter as the nonce. So each start has a key of its own, and a nonce cannot repeat unless two
 //! starts draw the same 128 bits. Nothing has to be remembered from start to start.
 
-use crate::frame::{self, HEADER_LEN, Header, OpenError, Opened, SealedFrame};
+use crate::frame::{self, HEADER_LEN, Header, OpenError, Opened, SealedFrame, Versions};
 use crate::id::{NodeId, Salt, ServiceId};
 use chacha20poly1305::aead::{AeadInPlace, KeyInit};
 use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
@@ -87,7 +87,8 @@ impl Cipher {
         Self::Sealed(Box::new(XChaCha20Poly1305::new(&key.0.into())))
     }
 
-    /// Authenticates and decrypts one frame into `scratch`, however often it is asked.
+    /// Authenticates and decrypts one frame, of a version that this program understands, into
+    /// `scratch`, however often it is asked.
     ///
     /// # Errors
     /// An [`OpenError`] if the frame must be dropped.
@@ -96,7 +97,7 @@ impl Cipher {
         datagram: &[u8],
         scratch: &'s mut Vec<u8>,
     ) -> Result<Opened<'s>, OpenError> {
-        self.open_parsed(&frame::parse(datagram)?, scratch)
+        self.open_parsed(&frame::parse(datagram, Versions::OWN)?, scratch)
     }
 
     /// Does the same with a frame that was parsed before.
@@ -112,8 +113,14 @@ impl Cipher {
         scratch.clear();
         scratch.extend_from_slice(body);
         if let Self::Sealed(aead) = self {
-            aead.decrypt_in_place_detached(&nonce(header), head, scratch, Tag::from_slice(tag))
-                .map_err(|_| OpenError::Unauthentic)?;
+            let Header { sender, salt, counter, .. } = *header;
+            aead.decrypt_in_place_detached(
+                &nonce(sender, salt, counter),
+                head,
+                scratch,
+                Tag::from_slice(tag),
+            )
+            .map_err(|_| OpenError::Unauthentic)?;
         }
         Opened::parse(*header, scratch)
     }
@@ -127,8 +134,7 @@ impl Cipher {
             // Frames count from 1. The key stream of frame 0 is not used otherwise.
             Self::Sealed(aead) => {
                 let mut next = [0; 16];
-                let header = Header { sender, salt, counter: 0 };
-                aead.encrypt_in_place_detached(&nonce(&header), &[], &mut next)
+                aead.encrypt_in_place_detached(&nonce(sender, salt, 0), &[], &mut next)
                     .expect("16 bytes are far below the cipher's limit");
                 Salt(next)
             }
@@ -187,32 +193,35 @@ impl Sealer {
         out.extend_from_slice(&[service.0, kind]);
     }
 
-    /// Seals the frame in `out`: writes the header, encrypts the body in place, appends the tag.
-    pub fn seal(&mut self, out: &mut Vec<u8>) {
+    /// Seals the frame in `out`, which is written in `version`: writes the header, encrypts the
+    /// body in place, appends the tag.
+    pub fn seal(&mut self, out: &mut Vec<u8>, version: u8) {
         // The counter must not wrap, or nonces would repeat. A new start begins instead.
         if self.counter == u32::MAX {
             self.salt = self.cipher.next_salt(self.sender, self.salt);
             self.counter = 0;
         }
         self.counter += 1;
-        let header = Header { sender: self.sender, salt: self.salt, counter: self.counter };
+        let (sender, salt, counter) = (self.sender, self.salt, self.counter);
+        let header = Header { version, sender, salt, counter };
         let (head, body) = out.split_at_mut(HEADER_LEN);
         header.write(head);
         let tag = match &self.cipher {
             Cipher::Null => Tag::default(),
             Cipher::Sealed(aead) => aead
-                .encrypt_in_place_detached(&nonce(&header), head, body)
+                .encrypt_in_place_detached(&nonce(sender, salt, counter), head, body)
                 .expect("a frame is far shorter than the cipher's limit"),
         };
         out.extend_from_slice(&tag);
     }
 }
 
-/// Returns the nonce of a frame, 24 bytes: salt, sender, two zeros, counter.
-fn nonce(header: &Header) -> XNonce {
+/// Returns the nonce of a frame, 24 bytes: salt, sender, two zeros, counter. The version has no
+/// part in it: a number is used once, whatever the frame is written in.
+fn nonce(sender: NodeId, salt: Salt, counter: u32) -> XNonce {
     let mut bytes = [0; 24];
-    bytes[..16].copy_from_slice(&header.salt.0);
-    bytes[16..18].copy_from_slice(&header.sender.0.to_be_bytes());
-    bytes[20..].copy_from_slice(&header.counter.to_be_bytes());
+    bytes[..16].copy_from_slice(&salt.0);
+    bytes[16..18].copy_from_slice(&sender.0.to_be_bytes());
+    bytes[20..].copy_from_slice(&counter.to_be_bytes());
     bytes.into()
 }

@@ -1,6 +1,8 @@
 //! A node without the key can neither read nor inject frames, and no nonce repeats.
 
-use ncmesh_wire::{Cipher, Key, KeyError, NodeId, OpenError, Salt, Sealer, ServiceId, frame};
+use ncmesh_wire::{
+    Cipher, Key, KeyError, NodeId, OpenError, Salt, Sealer, ServiceId, Versions, frame,
+};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -18,7 +20,7 @@ fn sealed(sealer: &mut Sealer, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     Sealer::begin(&mut out, ServiceId(16), 3);
     out.extend_from_slice(body);
-    sealer.seal(&mut out);
+    sealer.seal(&mut out, Versions::OWN.newest);
     out
 }
 

@@ -3,7 +3,7 @@
 use ncmesh_engine::time::Instant;
 use ncmesh_sim::scenario::Scenario;
 use ncmesh_sim::{Capture, CapturePoints, Event, Observer, SimulationConfig, What};
-use ncmesh_wire::{Cipher, NodeId, Salt, Sealer, ServiceId};
+use ncmesh_wire::{Cipher, NodeId, Salt, Sealer, ServiceId, Versions};
 use rand_core::RngCore;
 use std::fs::File;
 use std::io::BufWriter;
@@ -21,7 +21,7 @@ pub(crate) fn open_frame(service: u8, kind: u8, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     Sealer::begin(&mut out, ServiceId(service), kind);
     out.extend_from_slice(body);
-    Sealer::new(Cipher::Null, NodeId(7), Salt([9; 16])).seal(&mut out);
+    Sealer::new(Cipher::Null, NodeId(7), Salt([9; 16])).seal(&mut out, Versions::OWN.newest);
     out
 }
 

@@ -9,7 +9,7 @@ use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::topology::{LinkState, Links, Topology};
 use ncmesh_stack::{Stack, StackConfig};
-use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, Writer};
+use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, Sealer, ServiceId, Versions, Writer};
 
 fn stack() -> Stack {
     let config = StackConfig {
@@ -20,6 +20,7 @@ fn stack() -> Stack {
         epoch: 1,
         seed: 1,
         mtu: 1500,
+        versions: Versions::OWN,
         cipher: Cipher::Null,
         link: Default::default(),
         route: Default::default(),
@@ -36,7 +37,7 @@ fn heard(sealer: &mut Sealer, kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec
     let mut datagram = Vec::new();
     Sealer::begin(&mut datagram, ServiceId(16), kind);
     write(&mut datagram);
-    sealer.seal(&mut datagram);
+    sealer.seal(&mut datagram, Versions::OWN.newest);
     datagram
 }
 

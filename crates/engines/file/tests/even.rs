@@ -18,7 +18,7 @@ use ncmesh_engine_file::multicast::{
     frame,
 };
 use ncmesh_stack::{Stack, StackConfig};
-use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, ServiceId};
+use ncmesh_wire::{Cipher, FlowId, NodeId, Salt, ServiceId, Versions};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -173,6 +173,7 @@ impl Node {
             epoch: 1,
             seed: 1,
             mtu: 1500,
+            versions: Versions::OWN,
             cipher: Cipher::Null,
             link: Default::default(),
             route: Default::default(),

@@ -37,7 +37,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engines::REGISTRY;
 use ncmesh_host::files::Files;
 use ncmesh_stack::{ConfigError, Stack, StackConfig};
-use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt};
+use ncmesh_wire::{Cipher, FlowId, NodeId, RadioAddress, Salt, Versions};
 pub(crate) use reload::refused;
 use saving::Savers;
 pub use send::Receivers;
@@ -311,6 +311,7 @@ fn stack_config(config: &NodeConfig, start: &Start) -> StackConfig {
         epoch: start.epoch,
         seed: start.seed,
         mtu: config.radio.mtu(),
+        versions: Versions::OWN,
         cipher: Cipher::new(&config.key),
         link: config.link.clone(),
         route: config.route.clone(),

@@ -5,7 +5,7 @@
 //! Fields that the medium does not model have fixed values.
 
 use ncmesh_medium::{MacConfig, MediumConfig, Modulation, Power};
-use ncmesh_wire::{NodeId, frame};
+use ncmesh_wire::{NodeId, Versions, frame};
 
 /// IEEE 802 Local Experimental Ethertype 1.
 const ETHERTYPE: [u8; 2] = [0x88, 0xB5];
@@ -111,7 +111,7 @@ pub(super) fn address(node: Option<NodeId>) -> [u8; 6] {
 /// Returns the sequence control field: the fragment number 0 and the sequence number, which is the
 /// counter of the ncmesh frame modulo 2^12.
 fn sequence_control(frame: &[u8]) -> u16 {
-    frame::parse(frame).map_or(0, |unsealed| (unsealed.header.counter as u16) << 4)
+    frame::parse(frame, Versions::OWN).map_or(0, |unsealed| (unsealed.header.counter as u16) << 4)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use ncmesh_medium::{MediumConfig, MediumError};
 use ncmesh_stack::link::LinkConfig;
 use ncmesh_stack::route::RouteConfig;
 use ncmesh_stack::{ConfigError, StackConfig};
-use ncmesh_wire::{Cipher, Key, Salt};
+use ncmesh_wire::{Cipher, Key, Salt, Versions};
 use rand_core::RngCore;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -126,6 +126,7 @@ impl SimulationConfig {
             epoch,
             seed: self.seed.wrapping_add(starts << 32),
             mtu: self.mtu,
+            versions: Versions::OWN,
             cipher: self.cipher(),
             link: self.link.clone(),
             route: self.route.clone(),

@@ -12,7 +12,9 @@ pub(super) const HELLO_LEN: usize = 2 + 2 + 2 + 2 + 8 + 2 + LEAST_LEN;
 pub(super) const ADDRESS_LEN: usize = 4;
 /// Place, in the number of nodes asked, of the number of newer versions that the sender
 /// understands.
-const NEWER_SHIFT: u32 = 5;
+const NEWER_SHIFT: u32 = 6;
+/// Bit of the number of nodes asked that says that the sender understands the version before.
+const KNOWS_OLDER: u8 = 0x20;
 /// Bit of the number of nodes missed that says that an address follows.
 const HAS_ADDRESS: u8 = 0x80;
 
@@ -25,7 +27,9 @@ pub(super) fn write_hello(hello: &Hello, proofs: &Proofs, out: &mut Vec<u8>) {
         .u16(hello.long_sent)
         .u16(hello.neighbors)
         .u64(hello.digest)
-        .u8(hello.asks.len() as u8 | hello.newer << NEWER_SHIFT);
+        .u8(hello.asks.len() as u8
+            | if hello.knows_older { KNOWS_OLDER } else { 0 }
+            | hello.newer << NEWER_SHIFT);
     let flag = if hello.address.is_some() { HAS_ADDRESS } else { 0 };
     w.u8(hello.late.len() as u8 | flag);
     for node in hello.asks.iter().chain(&hello.late) {
@@ -42,8 +46,8 @@ pub(super) fn read_hello(r: &mut Reader<'_>) -> Result<(Hello, Proofs), Malforme
     let interval = Duration::from_millis(u64::from(r.u16()?.max(1)));
     let (short_sent, long_sent, neighbors, digest) = (r.u16()?, r.u16()?, r.u16()?, r.u64()?);
     let (asked, late) = (r.u8()?, r.u8()?);
-    let newer = asked >> NEWER_SHIFT;
-    let asked = usize::from(asked & !(u8::MAX << NEWER_SHIFT));
+    let (newer, knows_older) = (asked >> NEWER_SHIFT, asked & KNOWS_OLDER != 0);
+    let asked = usize::from(asked & (KNOWS_OLDER - 1));
     let (late, has_address) = (usize::from(late & !HAS_ADDRESS), late & HAS_ADDRESS != 0);
     if asked > MAX_ASKED || late > MAX_LATE {
         return Err(Malformed);
@@ -51,8 +55,18 @@ pub(super) fn read_hello(r: &mut Reader<'_>) -> Result<(Hello, Proofs), Malforme
     let mut nodes = |count| (0..count).map(|_| r.node()).collect::<Result<Vec<_>, _>>();
     let (asks, late) = (nodes(asked)?, nodes(late)?);
     let address = if has_address { Some(RadioAddress(r.array()?)) } else { None };
-    let hello =
-        Hello { interval, short_sent, long_sent, neighbors, digest, asks, late, newer, address };
+    let hello = Hello {
+        interval,
+        short_sent,
+        long_sent,
+        neighbors,
+        digest,
+        asks,
+        late,
+        knows_older,
+        newer,
+        address,
+    };
     Ok((hello, Proofs::read(r)?))
 }
 
@@ -76,6 +90,7 @@ mod tests {
             digest: 0xDEAD_BEEF_0102_0304,
             asks,
             late,
+            knows_older: true,
             newer: 1,
             address: Some(RadioAddress([10, 1, 0, 9])),
         };
@@ -93,7 +108,7 @@ mod tests {
         let mut out = Vec::new();
         write_hello(&hello, &proofs, &mut out);
         let counts = [3, 232, 0, 3, 1, 2, 0, 9];
-        let rest = [0xDE, 0xAD, 0xBE, 0xEF, 1, 2, 3, 4, 0x21, 0x81, 0, 7, 0, 8, 10, 1, 0, 9];
+        let rest = [0xDE, 0xAD, 0xBE, 0xEF, 1, 2, 3, 4, 0x61, 0x81, 0, 7, 0, 8, 10, 1, 0, 9];
         let lists = [0x11, 0x11, 0, 7, 0, 5];
         let echo = [0, 7, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 1, 3];
         let vouch = [0, 6, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 9];

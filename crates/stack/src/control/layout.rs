@@ -38,9 +38,15 @@ pub const LAYOUTS: &[Layout] = &[
             Part::Byte(&[
                 bits(
                     "hello.newer",
-                    0xE0,
+                    0xC0,
                     "Newer versions",
                     "how many versions the sender understands that are newer than this frame's",
+                ),
+                bits(
+                    "hello.knows_older",
+                    0x20,
+                    "Knows older",
+                    "whether the sender understands the version before this frame's",
                 ),
                 bits("hello.asks", 0x1F, "Nodes asked", "how many follow")
                     .within(0, MAX_ASKED as u64),

@@ -17,7 +17,7 @@ use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::{Profile, Topology};
 use ncmesh_engine::{Class, Context, Filled, Frame, Malformed, Offer, Summary};
-use ncmesh_wire::{Header, NodeId, Reader, Salt, ServiceId, StartId};
+use ncmesh_wire::{Header, NodeId, Reader, Salt, ServiceId, StartId, Versions};
 use std::sync::Arc;
 
 /// Service byte of control frames.
@@ -67,7 +67,7 @@ pub(crate) struct Control {
 impl Control {
     /// Returns the control of a node that starts at `now`.
     pub(crate) fn new(
-        (link, route): (LinkConfig, RouteConfig),
+        (link, route, versions): (LinkConfig, RouteConfig, Versions),
         (me, about, epoch, salt): (NodeId, (&str, Profile), u64, Salt),
         mtu: usize,
         now: Instant,
@@ -75,7 +75,7 @@ impl Control {
         let route = Route::new(route, me, about, epoch, mtu.saturating_sub(MAX_HELLO), now);
         let peers = Peers::new(me, salt);
         Self {
-            link: Link::new(link, now),
+            link: Link::new(link, versions, now),
             route,
             peers,
             budget: (0.0, now),
@@ -139,10 +139,15 @@ impl Control {
         if self.peers.take_urgency() {
             self.link.hasten(cx.now, cx.rng);
         }
-        if !is_current || frame.sender == cx.me {
+        if frame.sender == cx.me {
             return None;
         }
-        let received = Received { start: frame.start, counter: header.counter, at: cx.now };
+        if !is_current {
+            self.link.note_greeting(header.version + hello.newer, cx.now);
+            return None;
+        }
+        let Header { version, counter, .. } = header;
+        let received = Received { version, start: frame.start, counter, at: cx.now };
         // A hello that another overtook brings back no neighbour that was given up.
         if !is_late && !self.link.handle_hello((cx.me, frame.sender), &hello, received, cx.rng) {
             cx.counters.drop(DropReason::Full);
@@ -158,6 +163,15 @@ impl Control {
         now: Instant,
     ) {
         self.link.note_frame(sender, frame, now);
+    }
+
+    /// Returns the version of the wire format for a frame of `service` and `kind`.
+    pub(crate) fn version(&self, service: ServiceId, kind: u8, now: Instant) -> u8 {
+        if service == SERVICE && kind == HELLO {
+            self.link.hello_version(now)
+        } else {
+            self.link.shared_version()
+        }
     }
 
     /// Counts a frame of control, of `len` bytes, that this node sends.

@@ -44,10 +44,11 @@ fn deviations(
                 digest: 0,
                 asks: Vec::new(),
                 late: Vec::new(),
+                knows_older: false,
                 newer: 0,
                 address: None,
             };
-            let received = Received { start: StartId(1), counter: frame as u32, at };
+            let received = Received { version: 2, start: StartId(1), counter: frame as u32, at };
             let known = neighbor.get_or_insert_with(|| Neighbor::new(&hello, received));
             known.handle_hello(&hello, received);
             known.count_frame(Some(false));

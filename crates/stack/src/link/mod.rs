@@ -60,6 +60,11 @@ const LEARN: f64 = 0.02;
 /// Greatest exponent of length.
 const MAX_EXPONENT: f64 = 16.0;
 
+/// Most newer versions that a hello tells of.
+const MAX_NEWER: u8 = 3;
+/// Time for which hellos are in the version of a node that greeted. It says several meanwhile.
+const GREETED: Duration = Duration::from_secs(30);
+
 /// First part of a hello frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
@@ -76,8 +81,9 @@ pub(crate) struct Hello {
     pub asks: Vec<NodeId>,
     /// Others that it did not hear when they promised.
     pub late: Vec<NodeId>,
-    /// Number of versions of the wire format that its sender understands beyond its oldest one, in
-    /// which hellos are.
+    /// Whether its sender understands the version of the wire format before this frame's.
+    pub knows_older: bool,
+    /// Number of versions that its sender understands beyond this frame's.
     pub newer: u8,
     /// Address of its radio, if that has one.
     pub address: Option<RadioAddress>,
@@ -98,6 +104,8 @@ impl Hello {
 /// The outer frame of something that was heard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
+    /// Version of the wire format in which it was written.
+    pub version: u8,
     pub start: StartId,
     pub counter: u32,
     pub at: Instant,
@@ -117,6 +125,11 @@ pub(crate) struct FrameHeard {
 #[derive(Debug)]
 pub struct Link {
     config: LinkConfig,
+    /// Versions of the wire format that this node understands.
+    versions: Versions,
+    /// Newest version of a node that said hello and is no neighbour yet, and when: the least of
+    /// those heard lately.
+    greeting: Option<(u8, Instant)>,
     /// Address of this node's radio, which its hellos tell.
     address: Option<RadioAddress>,
     next_hello: Instant,
@@ -147,8 +160,10 @@ pub struct Link {
 impl Link {
     /// Returns a link layer that says its first hello at `now`.
     #[must_use]
-    pub fn new(config: LinkConfig, now: Instant) -> Self {
+    pub fn new(config: LinkConfig, versions: Versions, now: Instant) -> Self {
         Self {
+            versions,
+            greeting: None,
             address: None,
             next_hello: now,
             said_hello: now,
@@ -190,7 +205,30 @@ impl Link {
 
     /// Returns the newest version that this node and all its neighbours understand.
     pub(crate) fn shared_version(&self) -> u8 {
-        Versions::OWN.shared(self.neighbors.values().map(Neighbor::versions))
+        self.versions.shared(&self.neighbors.values().map(Neighbor::versions))
+    }
+
+    /// Notes a hello from a node that has not proved yet that it is there, and the `newest` version
+    /// that it understands.
+    pub(crate) fn note_greeting(&mut self, newest: u8, now: Instant) {
+        let lately = self.greeting.filter(|(_, at)| now.since(*at) < GREETED);
+        if lately.is_none_or(|(known, _)| newest <= known) {
+            self.greeting = Some((newest, now));
+        }
+    }
+
+    /// Returns the version of the next hello. It is the shared one, unless a node that is no
+    /// neighbour yet understands only older ones. It has to read our hellos first, since it proves
+    /// that it is there by naming a frame of ours. What was heard of it may be a recording, so it
+    /// changes hellos only, and none that a neighbour could then not read.
+    pub(crate) fn hello_version(&self, now: Instant) -> u8 {
+        let shared = self.shared_version();
+        let greeted = self.greeting.filter(|(_, at)| now.since(*at) < GREETED);
+        let readable = |version: u8| self.neighbors.values().all(|n| n.versions().contain(version));
+        match greeted {
+            Some((version, _)) if version < shared && readable(version) => version,
+            _ => shared,
+        }
     }
 
     /// Returns the number of nodes that share the channel around this node or around a neighbour,
@@ -438,6 +476,7 @@ impl Link {
         late.retain(|(_, hope)| *hope >= WITNESS);
         late.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let late = late.into_iter().take(MAX_LATE).map(|(node, _)| node).collect();
+        let version = self.hello_version(now);
         // The promise is the longest interval: the hello that lengthens it may be lost.
         Hello {
             interval: longest,
@@ -447,7 +486,8 @@ impl Link {
             digest,
             asks,
             late,
-            newer: Versions::OWN.newest - Versions::OWN.oldest,
+            knows_older: self.versions.oldest < version,
+            newer: (self.versions.newest - version).min(MAX_NEWER),
             address: self.address,
         }
     }

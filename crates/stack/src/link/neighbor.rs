@@ -70,8 +70,8 @@ pub(super) struct Neighbor {
     /// Neighbours that it missed when it said its last hello, and the number of all.
     missing: Vec<NodeId>,
     neighbors: u16,
-    /// Versions that it understands beyond that of its hellos.
-    newer: u8,
+    /// Versions of the wire format that it understands, as far as its last hello tells.
+    versions: Versions,
     /// Address of its radio.
     address: Option<RadioAddress>,
     /// How long the channel had been busy in all when the last frame arrived.
@@ -97,7 +97,7 @@ impl Neighbor {
             counted: (received.counter, 0),
             missing: hello.missing().collect(),
             neighbors: hello.neighbors,
-            newer: hello.newer,
+            versions: versions(hello, received),
             address: hello.address,
             busy_before: Duration::ZERO,
             asks: 0,
@@ -128,15 +128,13 @@ impl Neighbor {
         self.interval = hello.interval;
         self.missing = hello.missing().collect();
         self.neighbors = hello.neighbors;
-        self.newer = hello.newer;
+        self.versions = versions(hello, received);
         self.address = hello.address;
     }
 
-    /// Returns the versions of the wire format that it understands.
+    /// Returns the versions of the wire format that it understands, as its last hello tells.
     pub(super) fn versions(&self) -> Versions {
-        // Its hellos are in its oldest one, which is ours: we have understood them.
-        let oldest = Versions::OWN.oldest;
-        Versions { oldest, newest: oldest + self.newer }
+        self.versions
     }
 
     /// Returns the address of its radio.
@@ -302,6 +300,14 @@ fn power(base: f64, exponent: u32) -> f64 {
     libm::pow(base, f64::from(exponent))
 }
 
+/// Returns the versions of the wire format that the sender of a hello understands.
+fn versions(hello: &Hello, received: Received) -> Versions {
+    Versions {
+        oldest: received.version.saturating_sub(u8::from(hello.knows_older)),
+        newest: received.version + hello.newer,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,13 +336,14 @@ mod tests {
             digest: 0,
             asks,
             late,
+            knows_older: false,
             newer: 0,
             address: None,
         }
     }
 
     fn received(counter: u32, ms: u64) -> Received {
-        Received { start: StartId(1), counter, at: at(ms) }
+        Received { version: 2, start: StartId(1), counter, at: at(ms) }
     }
 
     /// A neighbour of which every hello arrives, one a second, for a minute.

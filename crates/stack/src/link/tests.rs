@@ -25,7 +25,8 @@ impl Lone {
     /// A node that has heard four of five hellos of each of `neighbors` for a minute.
     fn settled(neighbors: &[u16]) -> Self {
         let rng = stream(1, ME, "test", "link");
-        let mut lone = Self { link: Link::new(LinkConfig::default(), at(0)), rng, sent: 0 };
+        let mut lone =
+            Self { link: Link::new(LinkConfig::default(), Versions::OWN, at(0)), rng, sent: 0 };
         for second in 0..=60 {
             lone.sent += 1;
             for node in neighbors.iter().filter(|node| (second + u64::from(**node)) % 5 != 0) {
@@ -46,11 +47,12 @@ impl Lone {
             digest: 0,
             asks: Vec::new(),
             late: late.to_vec(),
+            knows_older: false,
             newer: 0,
             address: None,
         };
         let start = StartId(1);
-        let received = Received { start, counter: u32::from(self.sent), at: at(ms) };
+        let received = Received { version: 2, start, counter: u32::from(self.sent), at: at(ms) };
         self.link.handle_hello((ME, node), &hello, received, &mut self.rng);
         let frame = FrameHeard { len: 80, is_control: true, is_late: false };
         self.link.note_frame((node, start), frame, at(ms));
@@ -91,11 +93,11 @@ fn a_neighbour_is_where_its_latest_hello_says() {
         let mut rng = stream(1, ME, "test", "link");
         link.set_address(address);
         let hello = link.hello(0, at(0), &mut rng);
-        let received = Received { start: StartId(1), counter, at: at(0) };
+        let received = Received { version: 2, start: StartId(1), counter, at: at(0) };
         link.handle_hello((me, neighbor), &hello, received, &mut rng);
         link.address_of(neighbor)
     };
-    let mut link = Link::new(LinkConfig::default(), at(0));
+    let mut link = Link::new(LinkConfig::default(), Versions::OWN, at(0));
     let [first, second] = [1, 2].map(|last| Some(RadioAddress([10, 0, 0, last])));
     assert_eq!(link.address_of(neighbor), None);
     assert_eq!(told(&mut link, 5, first), first);

@@ -25,7 +25,7 @@ fn peers() -> Peers {
 }
 
 fn header(sender: NodeId, salt: Salt, counter: u32) -> Header {
-    Header { sender, salt, counter }
+    Header { version: 2, sender, salt, counter }
 }
 
 /// Returns an echo of a frame of the node under test, in its start `salt`.

@@ -9,7 +9,7 @@ use ncmesh_engine::topology::Metric;
 use ncmesh_engine::{TxReport, TxResult};
 use ncmesh_stack::control::{HELLO, SERVICE};
 use ncmesh_stack::{Stack, StackConfig};
-use ncmesh_wire::{Cipher, NodeId, Salt, Writer, frame};
+use ncmesh_wire::{Cipher, NodeId, Salt, Versions, Writer, frame};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -93,6 +93,7 @@ impl Lone {
             epoch: 1,
             seed: 1,
             mtu,
+            versions: Versions::OWN,
             cipher: Cipher::Null,
             link: Default::default(),
             route: Default::default(),
