@@ -18,7 +18,6 @@ use crate::stream::{IngressPackets, Ports};
 use crate::tunnel::device::{Device, DeviceError};
 #[cfg(feature = "web")]
 use crate::web;
-use ncmesh_host::streams::IngressPacket;
 use ncmesh_wire::Salt;
 use sd_notify::NotifyState;
 use std::future::pending;
@@ -153,8 +152,6 @@ struct Loop<R> {
     frame: Vec<u8>,
     /// The last packet read from the tunnel device.
     packet: Vec<u8>,
-    /// Packets of streams that were read last.
-    arrived: Vec<IngressPacket>,
 }
 
 impl<R: Radio> Loop<R> {
@@ -183,7 +180,6 @@ impl<R: Radio> Loop<R> {
             heard: Vec::new(),
             frame: Vec::new(),
             packet: vec![0; LONGEST_PACKET],
-            arrived: Vec::with_capacity(BURST),
         })
     }
 
@@ -210,10 +206,8 @@ impl<R: Radio> Loop<R> {
             read = read(self.device.as_ref(), &mut self.packet) => {
                 self.handle_packets(read?)?;
             }
-            _ = self.ingress.recv_many(&mut self.arrived, BURST) => {
-                for packet in self.arrived.drain(..) {
-                    self.node.handle_ingress(&packet);
-                }
+            Some(packets) = self.ingress.recv() => {
+                packets.iter().for_each(|packet| self.node.handle_ingress(packet));
             }
             Some(call) = self.calls.recv() => {
                 call(&mut self.node);
