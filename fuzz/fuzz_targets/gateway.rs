@@ -76,7 +76,7 @@ fuzz_target!(|packets: Vec<(bool, bool, Vec<u8>)>| {
             measurements.drain(&mut mesh, now);
             assert!(measurements.runs() <= MAX_RUNS);
         } else {
-            gateway.handle_inbound(NodeId(5), packet, &mesh);
+            gateway.handle_inbound(NodeId(5), packet, &mesh, now);
         }
         while let Some(packet) = gateway.poll_inbound() {
             assert!(packet.len() >= 20 && matches!(packet[0] >> 4, 4 | 6));

@@ -78,6 +78,8 @@ export interface FlowNow {
   scheme: string;
   why: string;
   coded_share: number | null;
+  rtt_s: number | null;
+  min_rtt_s: number | null;
 }
 
 /** A live stream at a receiver. */
@@ -183,6 +185,8 @@ export class MeshState {
       offered: Number(flow.offered),
       delivered: Number(flow.delivered),
       bits: Number(flow.bits),
+      rtt_s: flow.rtt_s ?? null,
+      min_rtt_s: flow.min_rtt_s ?? null,
     }));
     this.streams = key.streams.map((stream) => ({
       taken: stream.taken.map(Number),
@@ -296,6 +300,8 @@ function addFlow(flow: FlowNow, change: FlowTick): void {
   flow.scheme = change.scheme ?? flow.scheme;
   flow.why = change.why ?? flow.why;
   flow.coded_share = change.coded_share ?? flow.coded_share;
+  flow.rtt_s = change.rtt_s ?? flow.rtt_s;
+  flow.min_rtt_s = change.min_rtt_s ?? flow.min_rtt_s;
 }
 
 function addStream(stream: StreamNow, change: StreamTick): void {

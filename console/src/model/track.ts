@@ -18,6 +18,7 @@ export type Sum = (typeof SUMS)[number];
 /** A flow over time, one entry per sample. */
 export interface FlowTrack {
   bits: number[];
+  /** One way in a simulation; the round trip where a daemon tells, which has one clock only. */
   delay: (number | null)[];
   queue: number[];
   coded: (number | null)[];
@@ -73,7 +74,7 @@ export class Track {
     state.flows.forEach((flow, place) => {
       const track = (this.flows[place] ??= emptyFlow(before));
       track.bits.push(flow.bits);
-      track.delay.push(flow.delay_s);
+      track.delay.push(flow.rtt_s ?? flow.delay_s);
       track.queue.push(flow.queue);
       track.coded.push(flow.coded_share);
     });

@@ -445,7 +445,16 @@ why: string,
  * Share of combinations among the frames with payload of the scheme that nodes have sent in
  * the last second, 0 to 1; null for schemes that combine nothing.
  */
-coded_share: number | null, };
+coded_share: number | null,
+/**
+ * Round trip from the source to the destination's hosts and back, smoothed, s. Absent where
+ * nobody measures it, and once nobody has for 10 s.
+ */
+rtt_s?: number,
+/**
+ * Shortest round trip of the last 10 s, s. Absent where `rtt_s` is.
+ */
+min_rtt_s?: number, };
 
 /**
  * State of a live stream.
@@ -723,7 +732,15 @@ why?: string,
 /**
  * New share of combinations, 0 to 1.
  */
-coded_share?: number, };
+coded_share?: number,
+/**
+ * New smoothed round trip, s.
+ */
+rtt_s?: number,
+/**
+ * New shortest round trip, s.
+ */
+min_rtt_s?: number, };
 
 /**
  * Changes of a stream.

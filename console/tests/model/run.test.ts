@@ -143,6 +143,29 @@ describe("reports", () => {
     expect(flowRows(fast)[0]?.rate).toBeCloseTo(2.5e6);
   });
 
+  it("shows the round trip that a daemon measured, and nothing once it has none", () => {
+    const meta = cross("forward")[0] as { type: "meta" } & Meta;
+    const daemon: typeof meta = { ...meta, source: "daemon", observer: meta.nodes[0]!.id };
+    const run = runOf(
+      record(daemon, 8, (draft, time) => {
+        const flow = draft.flows[0]!;
+        if (time < 3) Object.assign(flow, { rtt_s: 0.02 + time / 1000, min_rtt_s: 0.015 });
+        else {
+          delete flow.rtt_s;
+          delete flow.min_rtt_s;
+        }
+      }),
+    );
+    run.moveTo(2);
+    expect(flowRows(run)[0]?.delay).toBeCloseTo(0.022);
+    expect(flowRows(run)[0]?.least).toBe(0.015);
+    expect(flowRows(run)[1]).toMatchObject({ delay: null, least: null });
+    expect(run.track.flows[0]!.delay[20]).toBeCloseTo(0.022);
+    // A value that is gone comes with a key.
+    run.moveTo(7);
+    expect(flowRows(run)[0]).toMatchObject({ delay: null, least: null });
+  });
+
   it("has no gain over a run that delivered nothing", () => {
     const meta = cross("forward")[0] as { type: "meta" } & Meta;
     const idle = runOf(record(meta, 3, () => {}));

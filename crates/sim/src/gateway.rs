@@ -67,7 +67,7 @@ impl HostGateway {
         now: Instant,
     ) {
         let mesh = StackMesh { stack, storage, scheme: &self.scheme, now };
-        self.gateway.handle_inbound(from, packet, &mesh);
+        self.gateway.handle_inbound(from, packet, &mesh, now);
     }
 
     /// Passes waiting packets to the scheme, as many as it asks for.

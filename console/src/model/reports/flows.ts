@@ -14,7 +14,10 @@ export interface FlowRow {
   mean: number;
   offered: number;
   delivered: number;
+  /** One way in a simulation, the round trip where a daemon tells, s. */
   delay: number | null;
+  /** Shortest round trip of the last 10 s, s. */
+  least: number | null;
   queue: number;
   coded: number | null;
 }
@@ -37,7 +40,8 @@ export function flowRows(run: Run): FlowRow[] {
       mean: throughput(run, place, now.time),
       offered: flow.offered,
       delivered: flow.delivered,
-      delay: flow.delay_s,
+      delay: flow.rtt_s ?? flow.delay_s,
+      least: flow.min_rtt_s,
       queue: flow.queue,
       coded: flow.coded_share,
     };

@@ -119,8 +119,13 @@ fn routes(routes: &[TunnelRoute]) -> impl Iterator<Item = String> + '_ {
 
 /// Returns a line about a flow.
 fn flow(f: &Flow) -> String {
+    let ms = |(rtt_s, min_rtt_s): (f64, f64)| {
+        format!(", round trip {:.1} ms (min {:.1} ms)", rtt_s * 1e3, min_rtt_s * 1e3)
+    };
+    let round_trip = f.rtt_s.zip(f.min_rtt_s).map(ms).unwrap_or_default();
     format!(
-        "flow       {} to {} by {}: {} heard, {} new, {} delivered, {} lost, {} to transfer",
+        "flow       {} to {} by {}: {} heard, {} new, {} delivered, {} lost, {} to transfer\
+         {round_trip}",
         f.source, f.destination, f.scheme, f.heard, f.innovative, f.delivered, f.lost, f.credits
     )
 }

@@ -59,6 +59,7 @@ fn key(s: u64) -> Key {
         bits: Count(200_000 * s),
         scheme: "braid".into(),
         coded_share: Some(0.25),
+        rtt_s: Some(0.0213),
         ..Default::default()
     };
     let (transfers, flows) = (vec![transfer], vec![flow]);
@@ -115,9 +116,12 @@ fn each_page_fits_a_terminal_of_80_by_24() {
 
     assert!(top.press(Press::NextTab));
     let flows = screen(&mut top, 80, 24);
-    assert_eq!(line(&flows, "flow").join(" "), "flow barn roof-east braid 200 kbit/s 0 wait, 25 %");
+    assert_eq!(
+        line(&flows, "flow").join(" "),
+        "flow barn roof-east braid 200 kbit/s 21.3 ms 0 wait, 25 %"
+    );
     let file = line(&flows, "firmware.img").join(" ");
-    assert_eq!(file, "firmware.img roof-east barn cascade 800 kbit/s 40 %");
+    assert_eq!(file, "firmware.img roof-east barn cascade 800 kbit/s - 40 %");
 
     assert!(top.press(Press::NextTab));
     let air = screen(&mut top, 80, 24);

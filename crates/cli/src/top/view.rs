@@ -23,8 +23,9 @@ q, Ctrl-C   end
 
 Rates are means of the last three seconds. IN and OUT are the
 shares of frames that arrive from and at a neighbour. NEW is the
-share of its data frames that brought something new. On the page
-Airtime, - is control, = data and # coded frames.";
+share of its data frames that brought something new. RTT is the
+round trip to a flow's destination. On the page Airtime, - is
+control, = data and # coded frames.";
 
 /// Draws the whole screen.
 pub(crate) fn draw(top: &mut Top, frame: &mut Frame<'_>) {
@@ -144,8 +145,9 @@ impl Top {
 
     /// Returns a row for each flow, stream, and receiver of a file, the latest first.
     fn traffic(&self, meta: &Meta, key: &Key) -> Page {
-        let head = vec!["WHAT", "FROM", "TO", "BY", "RATE", "STATE"];
-        let widths = [22, 12, 12, 10, 12, 12].map(Constraint::Length).to_vec();
+        let head = vec!["WHAT", "FROM", "TO", "BY", "RATE", "RTT", "STATE"];
+        let mut widths = [15, 10, 10, 9, 11, 7].map(Constraint::Length).to_vec();
+        widths.push(Constraint::Min(12));
         let mut rows = Vec::new();
         for (place, (flow, state)) in meta.flows.iter().zip(&key.flows).enumerate() {
             let rate = self.rate(|key| Some(key.flows.get(place)?.bits));
@@ -156,6 +158,7 @@ impl Top {
                 self.name(flow.to),
                 state.scheme.clone(),
                 rate.map_or_else(dash, kbit_s),
+                state.rtt_s.map_or_else(dash, milliseconds),
                 format!("{} wait{}", state.queue, coded.unwrap_or_default()),
             ]);
         }
@@ -171,6 +174,7 @@ impl Top {
                     self.name(receiver.node),
                     stream.scheme.clone(),
                     self.rate(bits).map_or_else(dash, kbit_s),
+                    dash(),
                     if receiver.problem.is_empty() { "ok" } else { &receiver.problem }.into(),
                 ]);
             }
@@ -188,6 +192,7 @@ impl Top {
                     self.name(receiver.node),
                     file.scheme.clone(),
                     rate.map_or_else(dash, |bytes| kbit_s(bytes * 8.0)),
+                    dash(),
                     if is_open { percent(done) } else { stage_name(receiver.stage).into() },
                 ]);
             }
@@ -227,6 +232,12 @@ fn percent(share: f64) -> String {
 
 fn kbit_s(bits_s: f64) -> String {
     format!("{:.0} kbit/s", bits_s / 1e3)
+}
+
+/// Returns a time in three digits or more, such as `12.3 ms`.
+fn milliseconds(seconds: f64) -> String {
+    let ms = seconds * 1e3;
+    if ms < 100.0 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
 }
 
 fn dash() -> String {

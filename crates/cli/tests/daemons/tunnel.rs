@@ -8,6 +8,8 @@ use ncmesh_engines::REGISTRY;
 use ncmesh_node::api::types::TunnelChange;
 use ncmesh_node::tunnel::device::Device;
 use serde_json::json;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 
@@ -77,6 +79,52 @@ fn hosts_reach_each_other_in_both_versions_of_ip() {
     let shown = String::from_utf8(pair[0].call(&["status"]).stdout).unwrap();
     let by = "tunnel     ncmesh0 by braid (auto: carries most over the measured meshes): 10.44.0.1";
     assert!(shown.contains(by), "{shown}");
+}
+
+/// Returns the longest round trip that some pings through the tunnel had, s.
+#[track_caller]
+fn longest_ping(segment: &Segment, host: usize, to: &str) -> f64 {
+    let output = segment.run(host, &format!("ping -n -c 3 -i 0.2 -W 5 {to}"));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let times = said.split("time=").skip(1).filter_map(|rest| rest.split(' ').next());
+    times.map(|ms| ms.parse::<f64>().unwrap() / 1e3).fold(0.0, f64::max)
+}
+
+/// Returns what a daemon tells Prometheus.
+fn metrics(node: &Node) -> String {
+    let mut stream = UnixStream::connect(node.socket()).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn the_source_knows_the_round_trip_from_its_pings() {
+    let Some(segment) = Segment::new(2) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let pair = pair(&segment, dir.path(), "");
+    let mut longest = 0.0;
+    for to in ["10.44.0.2", "fd44::2"] {
+        let mut flows = Vec::new();
+        wait_until("pings tell the round trip, everywhere", || {
+            longest = longest_ping(&segment, 1, to).max(longest);
+            flows = pair[0].status().flows;
+            let shown = String::from_utf8(pair[0].call(&["status"]).stdout).unwrap();
+            let metrics = metrics(&pair[0]);
+            flows.iter().any(|flow| flow.rtt_s.is_some())
+                && shown.contains(" to transfer, round trip ")
+                && metrics.contains("\nncmesh_flow_rtt_seconds{scheme=\"braid\",source=\"n1\"")
+        });
+        let known: Vec<_> = flows.iter().filter(|flow| flow.rtt_s.is_some()).collect();
+        let [flow] = &known[..] else { panic!("{flows:?}") };
+        assert_eq!((flow.source.as_str(), flow.destination.as_str()), ("n1", "n2"));
+        // The gateway sees a request later than the program that sends it, and the reply earlier.
+        let (rtt, least) = (flow.rtt_s.unwrap(), flow.min_rtt_s.unwrap());
+        assert!(0.0 < least && least.max(rtt) < longest + 1e-5, "{flow:?} {longest}");
+        // The other node only answered.
+        assert!(pair[1].status().flows.iter().all(|flow| flow.rtt_s.is_none()));
+    }
 }
 
 /// Nobody is told a route: each node has an address by its id and announces it, and one announces

@@ -109,6 +109,20 @@ async fn udp_and_tcp_go_on_when_the_relay_is_killed_and_started_again() {
     assert_eq!(namespaces_of(std::process::id()), Vec::<String>::new());
 }
 
+/// Waits until a node's daemon knows the round trip of a connection of its host. Returns it, s.
+async fn round_trip(lab: &mut Lab, node: usize) -> f64 {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        lab.check().unwrap();
+        let status: Status = lab.client(node).read("/v1/status").await.unwrap();
+        if let Some(rtt_s) = status.flows.iter().find_map(|flow| flow.rtt_s) {
+            return rtt_s;
+        }
+        assert!(Instant::now() < deadline, "no round trip: {:?}", status.flows);
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
 /// Waits until a node's daemon has delivered this many packets of flows to its host. Returns the
 /// number.
 pub(crate) async fn delivered(lab: &mut Lab, node: usize, wanted: u64) -> u64 {
@@ -174,6 +188,11 @@ async fn tcp_that_crosses_is_coded_and_the_daemons_say_how_much() {
     let mut lab = Lab::start(&scenario, &kept).await.unwrap();
     lab.settle_flows().await.unwrap();
     let running = lab.begin_flows().await.unwrap();
+    // Two hops of two frames at 2 Mbit/s take that long in each direction.
+    for end in [0, 2] {
+        let rtt_s = round_trip(&mut lab, end).await;
+        assert!(rtt_s > 0.002, "{rtt_s}");
+    }
     let outcome = lab.finish_flows(running).await.unwrap();
     let outcome = outcome.flows().unwrap();
     assert!(outcome.flows.iter().all(|flow| flow.throughput_bps > 1e4), "{:?}", outcome.flows);

@@ -343,6 +343,8 @@ impl FlowState {
         let is_forgotten = |now: Option<f64>, was: Option<f64>| now.is_none() && was.is_some();
         if is_forgotten(self.delay_s, before.delay_s)
             || is_forgotten(self.coded_share, before.coded_share)
+            || is_forgotten(self.rtt_s, before.rtt_s)
+            || is_forgotten(self.min_rtt_s, before.min_rtt_s)
         {
             return None;
         }
@@ -356,6 +358,8 @@ impl FlowState {
             scheme: changed(&self.scheme, &before.scheme),
             why: changed(&self.why, &before.why),
             coded_share: self.coded_share.filter(|_| self.coded_share != before.coded_share),
+            rtt_s: self.rtt_s.filter(|_| self.rtt_s != before.rtt_s),
+            min_rtt_s: self.min_rtt_s.filter(|_| self.min_rtt_s != before.min_rtt_s),
         };
         let nothing = FlowTick { flow, ..FlowTick::default() };
         Some((tick != nothing).then_some(tick))
@@ -368,6 +372,8 @@ impl FlowState {
         self.delay_s = tick.delay_s.or(self.delay_s);
         self.queue = tick.queue.unwrap_or(self.queue);
         self.coded_share = tick.coded_share.or(self.coded_share);
+        self.rtt_s = tick.rtt_s.or(self.rtt_s);
+        self.min_rtt_s = tick.min_rtt_s.or(self.min_rtt_s);
         if let Some(scheme) = &tick.scheme {
             self.scheme.clone_from(scheme);
         }

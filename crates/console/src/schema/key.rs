@@ -182,6 +182,15 @@ pub struct FlowState {
     /// Share of combinations among the frames with payload of the scheme that nodes have sent in
     /// the last second, 0 to 1; null for schemes that combine nothing.
     pub coded_share: Option<f64>,
+    /// Round trip from the source to the destination's hosts and back, smoothed, s. Absent where
+    /// nobody measures it, and once nobody has for 10 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub rtt_s: Option<f64>,
+    /// Shortest round trip of the last 10 s, s. Absent where `rtt_s` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub min_rtt_s: Option<f64>,
 }
 
 /// State of a live stream.

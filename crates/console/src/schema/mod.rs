@@ -67,6 +67,13 @@ pub fn seconds(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
 
+/// Returns a delay as messages have it: seconds, rounded to tenths of a millisecond so that noise
+/// makes no ticks.
+#[must_use]
+pub fn delay(seconds: f64) -> f64 {
+    (seconds * 1e4).round() / 1e4
+}
+
 /// Returns a share as messages have it, 0 to 1, rounded to hundredths so that noise makes no ticks.
 #[must_use]
 pub fn share(share: f64) -> f64 {

@@ -237,6 +237,14 @@ pub struct FlowTick {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub coded_share: Option<f64>,
+    /// New smoothed round trip, s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub rtt_s: Option<f64>,
+    /// New shortest round trip, s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub min_rtt_s: Option<f64>,
 }
 
 /// Changes of a stream.

@@ -117,6 +117,8 @@ pub(crate) fn state(time_s: f64, numbers: &[u32]) -> Key {
             scheme: "braid".into(),
             why: if number() % 2 == 0 { "no second flow".into() } else { String::new() },
             coded_share: Some(share),
+            rtt_s: (number() % 5 > 0).then_some(share),
+            min_rtt_s: Some(0.25),
             ..flow
         }],
         streams: vec![StreamState {

@@ -1,6 +1,7 @@
 //! The fields of an IP packet that a gateway reads.
 
-use smoltcp::wire::{IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet};
+use smoltcp::wire::{IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, TcpOption};
+use std::iter;
 use std::net::IpAddr;
 
 /// Shortest header of IPv4, bytes.
@@ -16,18 +17,22 @@ pub(super) fn version(packet: &[u8]) -> Option<IpVersion> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// Addresses and connection of a packet.
+/// Addresses, connection and contents of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct Header<'a> {
     pub(super) source: IpAddr,
     pub(super) destination: IpAddr,
+    pub(super) protocol: IpProtocol,
+    /// What follows the IP header. `None` in a fragment of IPv4; in one of IPv6 the protocol says
+    /// that it is one.
+    pub(super) payload: Option<&'a [u8]>,
     /// Hash of addresses, protocol and ports.
     pub(super) connection: u16,
 }
 
-impl Header {
+impl<'a> Header<'a> {
     /// Reads an IPv4 or IPv6 packet whose length is the one its header states.
-    pub(super) fn read(packet: &[u8]) -> Result<Self, Malformed> {
+    pub(super) fn read(packet: &'a [u8]) -> Result<Self, Malformed> {
         match version(packet).ok_or(Malformed)? {
             IpVersion::Ipv4 => {
                 let ip = Ipv4Packet::new_checked(packet).map_err(|_| Malformed)?;
@@ -37,16 +42,16 @@ impl Header {
                 // Only the first fragment has ports. Without them all fragments share a queue and
                 // stay in order.
                 let is_whole = !ip.more_frags() && ip.frag_offset() == 0;
-                let ports = ports(ip.next_header(), ip.payload()).filter(|_| is_whole);
-                Ok(Self::new((ip.src_addr(), ip.dst_addr()), ip.next_header(), ports))
+                let payload = is_whole.then(|| ip.payload());
+                Ok(Self::new((ip.src_addr(), ip.dst_addr()), ip.next_header(), payload))
             }
             IpVersion::Ipv6 => {
                 let ip = Ipv6Packet::new_checked(packet).map_err(|_| Malformed)?;
                 if ip.total_len() != packet.len() {
                     return Err(Malformed);
                 }
-                let ports = ports(ip.next_header(), ip.payload());
-                Ok(Self::new((ip.src_addr(), ip.dst_addr()), ip.next_header(), ports))
+                let ends = (ip.src_addr(), ip.dst_addr());
+                Ok(Self::new(ends, ip.next_header(), Some(ip.payload())))
             }
         }
     }
@@ -54,16 +59,29 @@ impl Header {
     fn new<A: Into<IpAddr>>(
         (source, destination): (A, A),
         protocol: IpProtocol,
-        ports: Option<[u8; 4]>,
+        payload: Option<&'a [u8]>,
     ) -> Self {
+        let ports = payload.and_then(|payload| ports(protocol, payload));
         let (source, destination) = (source.into(), destination.into());
         let mut hash = Fnv::default();
         hash.write_address(source);
         hash.write_address(destination);
         hash.write(&[protocol.into()]);
         hash.write(&ports.unwrap_or_default());
-        Self { source, destination, connection: hash.finish() }
+        Self { source, destination, protocol, payload, connection: hash.finish() }
     }
+}
+
+/// Returns the options of a TCP segment, each with its offset among all of them, up to the first
+/// that is malformed.
+pub(super) fn tcp_options(options: &[u8]) -> impl Iterator<Item = (usize, TcpOption<'_>)> {
+    let mut rest = options;
+    iter::from_fn(move || {
+        let at = options.len() - rest.len();
+        let (next, option) = TcpOption::parse(rest).ok()?;
+        rest = next;
+        (option != TcpOption::EndOfList).then_some((at, option))
+    })
 }
 
 /// Returns source and destination port as they are in the packet.

@@ -3,8 +3,8 @@
 //! Packets that the host sends are routed to a node by longest prefix, wait in a queue of their
 //! connection (`queues`) whose delay CoDel controls (`codel`), and go to the scheme when it
 //! asks for more. Packets from the mesh reach the host if their source address is routed to the
-//! node that sent them. Both sides are hostile: what is no IP packet is a counted drop, never an
-//! error.
+//! node that sent them. What passes both ways tells round trips (`round_trip`). Both sides are
+//! hostile: what is no IP packet is a counted drop, never an error.
 //!
 //! - handle: [`Gateway::handle_outbound`], [`Gateway::handle_inbound`]
 //! - poll: [`Gateway::drain`], [`Gateway::poll_inbound`]
@@ -18,12 +18,14 @@ mod mss;
 #[cfg(test)]
 mod packets;
 mod queues;
+mod round_trip;
 mod routes;
 #[cfg(test)]
 mod tests;
 
 pub use counters::{Dropped, GatewayCounters, PacketCount};
 pub use mesh::StackMesh;
+pub use round_trip::RoundTrip;
 pub use routes::{Leads, Target};
 
 use crate::rate_limit::RateLimit;
@@ -34,6 +36,7 @@ use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::PacketError;
 use ncmesh_wire::NodeId;
 use queues::{QueueKey, Queues};
+use round_trip::RoundTrips;
 use routes::{NextHop, Routes};
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -95,6 +98,7 @@ pub struct Gateway {
     /// Packets for the host, the oldest first.
     inbound: VecDeque<Vec<u8>>,
     icmp_limit: RateLimit,
+    round_trips: RoundTrips,
     counters: GatewayCounters,
 }
 
@@ -108,6 +112,7 @@ impl Gateway {
             config,
             inbound: VecDeque::new(),
             icmp_limit: RateLimit::new(ICMP_PER_SECOND),
+            round_trips: RoundTrips::default(),
             counters: GatewayCounters::default(),
         }
     }
@@ -130,6 +135,13 @@ impl Gateway {
     #[must_use]
     pub fn waiting_like(&self, packet: &[u8]) -> usize {
         Header::read(packet).map_or(0, |header| self.queues.len_of(header.connection))
+    }
+
+    /// Returns the round trip from here to the hosts behind a node; `None` if none of their packets
+    /// showed one in the last 10 s.
+    #[must_use]
+    pub fn round_trip(&self, to: NodeId, now: Instant) -> Option<RoundTrip> {
+        self.round_trips.to(to, now)
     }
 
     /// Returns which node each prefix was reached through when the mesh was looked at last.
@@ -166,8 +178,9 @@ impl Gateway {
 
         // A queue that overflows drops a packet of its longest connection, which need not be this
         // one.
-        self.clamp_mss(&mut packet);
         let key = QueueKey { node: to, connection: header.connection };
+        self.round_trips.handle_outbound(to, &header, now);
+        self.clamp_mss(&mut packet);
         if self.queues.push(key, packet, now) {
             self.counters.drop(Dropped::Full);
         }
@@ -175,7 +188,13 @@ impl Gateway {
     }
 
     /// Takes a packet that came from a node of the mesh.
-    pub fn handle_inbound(&mut self, from: NodeId, mut packet: Vec<u8>, mesh: &impl Mesh) {
+    pub fn handle_inbound(
+        &mut self,
+        from: NodeId,
+        mut packet: Vec<u8>,
+        mesh: &impl Mesh,
+        now: Instant,
+    ) {
         let Ok(header) = Header::read(&packet) else {
             return self.counters.drop(Dropped::Malformed);
         };
@@ -188,6 +207,7 @@ impl Gateway {
             return self.counters.drop(Dropped::Spoofed);
         }
 
+        self.round_trips.handle_inbound(from, &header, now);
         self.clamp_mss(&mut packet);
         self.counters.inbound.count(&packet);
         self.inbound.push_back(packet);

@@ -3,7 +3,7 @@
 //! Path MTU discovery would find the same size, but only after a lost packet, and not at all behind
 //! a firewall that drops ICMP.
 
-use super::header::version;
+use super::header::{tcp_options, version};
 use smoltcp::wire::{
     IpAddress, IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, TcpOption, TcpPacket,
 };
@@ -64,16 +64,10 @@ fn clamp_segment(segment: &mut [u8], ends: (IpAddress, IpAddress), most: usize) 
 
 /// Returns the offset of the MSS option among all options, and its value.
 fn find_mss(options: &[u8]) -> Option<(usize, u16)> {
-    let mut rest = options;
-    while !rest.is_empty() {
-        let (next, option) = TcpOption::parse(rest).ok()?;
-        match option {
-            TcpOption::MaxSegmentSize(mss) => return Some((options.len() - rest.len(), mss)),
-            TcpOption::EndOfList => return None,
-            _ => rest = next,
-        }
-    }
-    None
+    tcp_options(options).find_map(|(at, option)| match option {
+        TcpOption::MaxSegmentSize(mss) => Some((at, mss)),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

@@ -158,10 +158,10 @@ fn a_node_may_send_only_from_addresses_routed_to_it() {
         (NodeId(9), "10.99.0.1", false),
     ] {
         let packet = udp_v4(source, "10.44.0.1", 30);
-        gateway.handle_inbound(from, packet.clone(), &mesh);
+        gateway.handle_inbound(from, packet.clone(), &mesh, at(0));
         assert_eq!(gateway.poll_inbound(), taken.then_some(packet), "{source} from {from}");
     }
-    gateway.handle_inbound(BARN, vec![0x60; 30], &mesh);
+    gateway.handle_inbound(BARN, vec![0x60; 30], &mesh, at(0));
     assert_eq!(drops(&gateway), [(Dropped::Malformed, 1), (Dropped::Spoofed, 5)]);
     assert_eq!(gateway.counters().inbound, PacketCount { packets: 3, bytes: 150 });
 }
@@ -175,7 +175,7 @@ fn the_segment_size_is_clamped_both_ways_unless_switched_off() {
         let mut gateway = Gateway::new(config);
         let mut mesh = FakeMesh { room: 1, ..FakeMesh::default() };
         gateway.handle_outbound(syn.clone(), &mut mesh, at(0));
-        gateway.handle_inbound(BARN, syn.clone(), &mesh);
+        gateway.handle_inbound(BARN, syn.clone(), &mesh, at(0));
         let mss = if clamp_mss { [2, 4, 0x05, 0x3c] } else { [2, 4, 0x05, 0xb4] };
         assert_eq!(options_of(&mesh.sent[0].1), mss);
         assert_eq!(options_of(&gateway.poll_inbound().unwrap()), mss);
@@ -236,7 +236,7 @@ proptest! {
         }
         let (mut gateway, mut mesh) = gateway();
         gateway.handle_outbound(bytes.clone(), &mut mesh, at(0));
-        gateway.handle_inbound(ROOF, bytes, &mesh);
+        gateway.handle_inbound(ROOF, bytes, &mesh, at(0));
         while let Some(packet) = gateway.poll_inbound() {
             prop_assert!(Header::read(&packet).is_ok());
         }

@@ -158,6 +158,13 @@ pub struct Flow {
     pub delivered_bytes: u64,
     /// Packets lost at this node.
     pub lost: u64,
+    /// Round trip from this node to the destination's hosts and back, smoothed, s, as their packets
+    /// of TCP and ping tell. Null if none did in the last 10 s, and for flows of other sources.
+    #[serde(default)]
+    pub rtt_s: Option<f64>,
+    /// Shortest round trip of the last 10 s, s. Null where `rtt_s` is.
+    #[serde(default)]
+    pub min_rtt_s: Option<f64>,
 }
 
 /// One element of `GET /v1/streams`: a live stream as this node sees it. Lists of layers begin with

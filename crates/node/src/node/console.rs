@@ -9,7 +9,7 @@ use super::Node;
 use ncmesh_console::schema::{
     Count, Event, EventKind, Flow, FlowState, Hop, KEY_S, Key, Layer, Link, LinkTable, Meta,
     NodeTable, ReceiverState, SCHEMA, Source, Stage, Stream, StreamReceiverState, StreamState,
-    TICK_S, Transfer, TransferState, seconds, share,
+    TICK_S, Transfer, TransferState, delay, seconds, share,
 };
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::file::{self, Direction, TransferStatus};
@@ -298,6 +298,9 @@ impl Node {
             scheme.clone_into(&mut state.scheme);
             state.why = why;
             state.coded_share = coding.and_then(CodingStatus::ratio).map(share);
+            let round_trip = self.round_trip(scheme, &status);
+            state.rtt_s = round_trip.map(|trip| delay(trip.smoothed.as_secs_f64()));
+            state.min_rtt_s = round_trip.map(|trip| delay(trip.min.as_secs_f64()));
         }
     }
 

@@ -146,6 +146,12 @@ const METRICS: &[Metric] = &[
     Metric("flow_lost_packets", Grows, "Packets of a flow lost at this node", |look| {
         of_flows(look, |flow| flow.lost)
     }),
+    Metric("flow_rtt_seconds", Varies, "Smoothed round trip of a flow's packets", |look| {
+        gauges_of_flows(look, |flow| flow.rtt_s)
+    }),
+    Metric("flow_min_rtt_seconds", Varies, "Shortest round trip of the last 10 s", |look| {
+        gauges_of_flows(look, |flow| flow.min_rtt_s)
+    }),
     Metric("transfers", Varies, "Transfers that this node remembers", |look| {
         let mut numbers = BTreeMap::<_, f64>::new();
         for transfer in &look.transfers {
@@ -264,15 +270,19 @@ fn of_flows(look: &Look<'_>, read: fn(&crate::api::types::Flow) -> u64) -> Value
     // One node may have had several flows to another one; they count together.
     let mut sums = BTreeMap::<_, f64>::new();
     for flow in &look.status.flows {
-        let ends = (flow.scheme.clone(), flow.source.clone(), flow.destination.clone());
-        *sums.entry(ends).or_default() += read(flow) as f64;
+        *sums.entry(labels_of(flow)).or_default() += read(flow) as f64;
     }
-    sums.into_iter()
-        .map(|((scheme, source, destination), sum)| {
-            let labels = vec![("scheme", scheme), ("source", source), ("destination", destination)];
-            (labels, sum)
-        })
-        .collect()
+    sums.into_iter().collect()
+}
+
+fn gauges_of_flows(look: &Look<'_>, read: fn(&crate::api::types::Flow) -> Option<f64>) -> Values {
+    let flows = look.status.flows.iter();
+    flows.filter_map(|flow| Some((labels_of(flow), read(flow)?))).collect()
+}
+
+fn labels_of(flow: &crate::api::types::Flow) -> Labels {
+    let crate::api::types::Flow { scheme, source, destination, .. } = flow.clone();
+    vec![("scheme", scheme), ("source", source), ("destination", destination)]
 }
 
 fn direction(transfer: &Transfer) -> &'static str {

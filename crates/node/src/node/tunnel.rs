@@ -7,7 +7,7 @@ use ncmesh_engine::registry::Choice;
 use ncmesh_engine::time::Instant;
 use ncmesh_engine::tunnel::{FlowStatus, Relaying};
 use ncmesh_engines::reason;
-use ncmesh_host::gateway::{Gateway, Leads, StackMesh};
+use ncmesh_host::gateway::{Gateway, Leads, RoundTrip, StackMesh};
 use ncmesh_stack::{ConfigError, Stack};
 use ncmesh_wire::NodeId;
 
@@ -146,7 +146,7 @@ impl Node {
             let from = self.name_of(from);
             tracing::debug!("{} bytes from {from} dropped: no [tunnel] here", packet.len());
         }
-        self.with_gateway(|gateway, mesh, _| gateway.handle_inbound(from, packet, mesh));
+        self.with_gateway(|gateway, mesh, now| gateway.handle_inbound(from, packet, mesh, now));
     }
 
     /// Passes on packets that wait for the scheme.
@@ -205,18 +205,30 @@ impl Node {
 
     /// Returns the flows through this node for `GET /v1/status`.
     pub(super) fn flows(&self) -> Vec<Flow> {
-        let flow = |(scheme, flow): (&'static str, FlowStatus)| Flow {
-            scheme: scheme.into(),
-            source: self.name_of(flow.source),
-            destination: self.name_of(flow.destination),
-            credits: flow.credits,
-            heard: flow.heard,
-            innovative: flow.innovative,
-            delivered: flow.delivered,
-            delivered_bytes: flow.delivered_bytes,
-            lost: flow.lost,
+        let flow = |(scheme, flow): (&'static str, FlowStatus)| {
+            let round_trip = self.round_trip(scheme, &flow);
+            Flow {
+                scheme: scheme.into(),
+                source: self.name_of(flow.source),
+                destination: self.name_of(flow.destination),
+                credits: flow.credits,
+                heard: flow.heard,
+                innovative: flow.innovative,
+                delivered: flow.delivered,
+                delivered_bytes: flow.delivered_bytes,
+                lost: flow.lost,
+                rtt_s: round_trip.map(|trip| trip.smoothed.as_secs_f64()),
+                min_rtt_s: round_trip.map(|trip| trip.min.as_secs_f64()),
+            }
         };
         self.stack.flows().into_iter().map(flow).collect()
+    }
+
+    /// Returns the latest round trip of a flow that begins here and goes by the tunnel's scheme.
+    pub(super) fn round_trip(&self, scheme: &str, flow: &FlowStatus) -> Option<RoundTrip> {
+        let is_own = |tunnel: &&Tunnel| flow.source == self.id() && scheme == tunnel.scheme();
+        let tunnel = self.tunnel.as_ref().filter(is_own)?;
+        tunnel.gateway.round_trip(flow.destination, self.clock.now())
     }
 
     fn with_gateway(&mut self, call: impl FnOnce(&mut Gateway, &mut StackMesh<'_>, Instant)) {

@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::observe::Snapshot;
 use crate::scenario::Scenario;
 use crate::simulation::node_id;
-use ncmesh_console::schema::{EventKind, FlowState, share};
+use ncmesh_console::schema::{EventKind, FlowState, delay, share};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_stack::Stack;
 use ncmesh_wire::NodeId;
@@ -123,7 +123,7 @@ impl Flows {
             let (sum, packets) = std::mem::take(&mut flow.delays);
             if packets > 0 {
                 let mean = sum.as_secs_f64() / f64::from(packets);
-                flow.state.delay_s = Some((mean * 1e4).round() / 1e4);
+                flow.state.delay_s = Some(delay(mean));
             }
             flow.state.queue = waiting(&snapshot.hosts[flow.from], self.scheme, flow);
             flow.state.coded_share = coded_share.or(flow.state.coded_share);
