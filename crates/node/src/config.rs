@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use tracing::Level;
 pub use tunnel::TunnelConfig;
 pub(crate) use tunnel::choose;
-pub use web::WebConfig;
+pub use web::{TokenError, WebConfig, read_token, token_warning};
 
 /// What a file with the key holds, in warnings.
 const NETWORK_KEY: &str = "the network's key";
@@ -271,20 +271,10 @@ impl NodeConfig {
     /// [`ConfigError`] if it cannot be read, or has no token of some length.
     pub fn token(&self, file: &Path) -> Result<String, ConfigError> {
         let file = self.source.resolve(file);
-        let shown = file.display();
-        let error = |problem| self.source.error("web", "token_file", problem);
-        let text = std::fs::read_to_string(&file)
-            .map_err(|e| error(format!("[web] token_file {shown} cannot be read: {e}")))?;
-        warn_if_shared(&file, 0o077, "the console's token");
-        let token = text.lines().next().unwrap_or_default().trim();
-        if token.len() < web::SHORTEST_TOKEN {
-            let problem = format!(
-                "[web] token_file {shown} needs a line of {} characters or more",
-                web::SHORTEST_TOKEN
-            );
-            return Err(error(problem));
-        }
-        Ok(token.to_owned())
+        let error = |e| self.source.error("web", "token_file", format!("[web] token_file {e}"));
+        let token = read_token(&file).map_err(error)?;
+        warn(token_warning(&file));
+        Ok(token)
     }
 
     /// Returns the file that it was read from.
@@ -367,7 +357,7 @@ impl ConfigText {
     fn key(&self, node: &NodeSection) -> Result<Key, ConfigError> {
         match (&node.key, &node.key_file) {
             (Some(key), None) => {
-                warn_if_shared(&self.file, 0o004, NETWORK_KEY);
+                warn(shared(&self.file, 0o004, NETWORK_KEY));
                 key.parse().map_err(|e| self.error("node", "key", format!("[node] key: {e}")))
             }
             (None, Some(file)) => self.key_from(&self.resolve(file)),
@@ -388,18 +378,23 @@ impl ConfigText {
         let error = |problem| self.error("node", "key_file", problem);
         let text = std::fs::read_to_string(file)
             .map_err(|e| error(format!("[node] key_file {shown} cannot be read: {e}")))?;
-        warn_if_shared(file, 0o077, NETWORK_KEY);
+        warn(shared(file, 0o077, NETWORK_KEY));
         text.parse().map_err(|e| error(format!("[node] key_file {shown}: {e}")))
     }
 }
 
-/// Warns if others than the owner may read a file that holds a secret. `others` are the mode bits
-/// to check.
-fn warn_if_shared(file: &Path, others: u32, secret: &str) {
+/// Returns a warning if others than the owner may read a file that holds a secret. `others` are the
+/// mode bits to check.
+fn shared(file: &Path, others: u32, secret: &str) -> Option<String> {
     let mode = std::fs::metadata(file).map(|m| m.permissions().mode());
-    if mode.is_ok_and(|mode| mode & others != 0) {
-        let file = file.display();
-        tracing::warn!("{file} holds {secret} and others can read it: chmod 600 {file}");
+    let file = file.display();
+    let is_shared = mode.is_ok_and(|mode| mode & others != 0);
+    is_shared.then(|| format!("{file} holds {secret} and others can read it: chmod 600 {file}"))
+}
+
+fn warn(problem: Option<String>) {
+    if let Some(problem) = problem {
+        tracing::warn!("{problem}");
     }
 }
 

@@ -10,6 +10,7 @@ use crate::show::{self, Form};
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_lab::{EtherStatistics, Lab, LabError, LabOptions, LabWeb, POLL_INTERVAL};
+use ncmesh_node::config::{read_token, token_warning};
 use ncmesh_sim::outcome::{LabOutcome, Outcome, ServiceOutcome};
 use ncmesh_sim::scenario::{Content, Node, Scenario, Traffic};
 use std::cell::Cell;
@@ -167,6 +168,11 @@ async fn experiment(
     // Flows need a tunnel device at each of their ends, and with it root.
     let tunnel = (scheme.service() == ServiceKind::Tunnel).then(|| scheme.name.to_owned());
     let (program, max_lag) = (std::env::current_exe()?, args.max_lag);
+    // The daemons would name the file as their configurations do, which the user did not write.
+    if let Some(file) = &args.token_file {
+        read_token(file).map_err(|e| Failure::new(Kind::File, format!("--token-file {e}")))?;
+        token_warning(file).iter().for_each(|problem| show::note(problem));
+    }
     // The daemons have other working directories.
     let token_file = args.token_file.as_deref().map(std::path::absolute).transpose()?;
     let web = args.web.then_some(LabWeb { first: args.listen.listen, token_file });

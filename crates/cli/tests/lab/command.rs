@@ -33,6 +33,20 @@ fn fails(output: &Output, code: i32, word: &str) {
 }
 
 #[test]
+fn a_file_without_a_token_is_named_as_the_user_named_it() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("empty"), "\n").unwrap();
+    for (file, problem) in [
+        ("none", "--token-file none cannot be read: No such file"),
+        (".", "--token-file . cannot be read: Is a directory"),
+        ("empty", "--token-file empty needs a line of 16 characters or more"),
+    ] {
+        let mut lab = ncmesh("lab", "line.toml", &["--web", "--token-file", file]);
+        fails(&lab.current_dir(&dir).output().unwrap(), 5, problem);
+    }
+}
+
+#[test]
 fn a_users_file_arrives_and_the_run_is_told() {
     let _room = wait(room());
     let dir = tempfile::tempdir().unwrap();

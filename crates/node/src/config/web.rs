@@ -2,11 +2,12 @@
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
+use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Length of the shortest token, characters: 64 bits in hexadecimal.
-pub(super) const SHORTEST_TOKEN: usize = 16;
+const SHORTEST_TOKEN: usize = 16;
 
 /// Section `[web]`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -27,4 +28,40 @@ fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::
     let text = String::deserialize(deserializer)?;
     let allowed = "listen: allowed are an address and a port, such as \"127.0.0.1:7180\"";
     text.parse().map_err(|_| D::Error::custom(allowed))
+}
+
+/// Why a file has no token for the console's commands.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// It cannot be read.
+    #[error("{} cannot be read: {source}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The operating system's reason.
+        source: io::Error,
+    },
+    /// Its first line is no token, or too short.
+    #[error("{} needs a line of {SHORTEST_TOKEN} characters or more", .0.display())]
+    Short(PathBuf),
+}
+
+/// Reads the token of the console's commands, the first line of a file.
+///
+/// # Errors
+/// [`TokenError`] if it cannot be read, or has no token of some length.
+pub fn read_token(file: &Path) -> Result<String, TokenError> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|source| TokenError::Unreadable { file: file.to_owned(), source })?;
+    let token = text.lines().next().unwrap_or_default().trim();
+    if token.len() < SHORTEST_TOKEN {
+        return Err(TokenError::Short(file.to_owned()));
+    }
+    Ok(token.to_owned())
+}
+
+/// Returns a warning if others than the owner may read the file with the token.
+#[must_use]
+pub fn token_warning(file: &Path) -> Option<String> {
+    super::shared(file, 0o077, "the console's token")
 }

@@ -2,12 +2,14 @@
 
 use super::*;
 use crate::api::types::{KeptParts, State};
+use crate::config::token_warning;
 use crate::state::{DELIVERIES_KEPT, Delivery};
 use crate::store::reception::{Prepared, prepare};
 use ncmesh_engine::Event;
 use ncmesh_engine::file::{Geometry, Manifest};
 use ncmesh_engine::storage::Storage;
 use ncmesh_host::measure::{MAX_ECHOES, MAX_RUNS};
+use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -319,6 +321,12 @@ fn a_token_must_be_there_and_long() {
     assert_eq!(token("0123456789abcdef\nnotes\n"), Ok("0123456789abcdef".into()));
     assert!(token("short").unwrap_err().contains("16 characters or more"));
     assert!(config.token(std::path::Path::new("none")).unwrap_err().to_string().contains("none"));
+    for (mode, words) in [(0o600, None), (0o640, Some("chmod 600"))] {
+        let file = dir.path().join("token");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let warning = token_warning(&file);
+        assert!(words.map_or(warning.is_none(), |words| warning.unwrap().contains(words)));
+    }
     let text = format!("{CONFIG}[web]\nlisten = \"roof:7180\"\n");
     let error = NodeConfig::parse(&file, text).unwrap_err().to_string();
     assert!(error.contains("node.toml:8") && error.contains("listen: allowed"), "{error}");
