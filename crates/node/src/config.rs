@@ -2,6 +2,7 @@
 
 mod inbox;
 mod locate;
+mod log;
 mod position;
 mod radio;
 mod tunnel;
@@ -10,6 +11,7 @@ mod web;
 
 pub use inbox::{InboxLimits, Sender, SpaceLimits};
 pub use locate::line_of_problem;
+pub use log::{UnknownLevel, level};
 
 use crate::stream::StreamSection;
 use inbox::InboxSection;
@@ -163,7 +165,7 @@ struct NodeSection {
     #[serde(default, deserialize_with = "position::position")]
     position: Option<Position>,
     state_dir: Option<PathBuf>,
-    #[serde(default = "default_log", deserialize_with = "log")]
+    #[serde(default = "default_log", deserialize_with = "log::log")]
     log: Level,
     key: Option<String>,
     key_file: Option<PathBuf>,
@@ -175,10 +177,6 @@ fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
 
 fn default_log() -> Level {
     Level::INFO
-}
-
-fn log<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Level, D::Error> {
-    value::parsed(deserializer, "log", "error, warn, info, debug or trace")
 }
 
 #[derive(Deserialize)]

@@ -215,6 +215,15 @@ fn what_is_logged_changes_without_a_restart() {
     assert_eq!(reload().stdout, b"changed: [node] log\n");
     daemon.kill().unwrap();
     daemon.wait().unwrap();
+
+    // With a typing error in it the file holds, and the log says so.
+    write("error");
+    let mut daemon = start(Some(("NCMESH_LOG", "warning")));
+    let log = logged();
+    assert!(log.contains("NCMESH_LOG is ignored") && log.contains("did you mean `warn`?"), "{log}");
+    assert!(!log.contains("is up"), "{log}");
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
 }
 
 #[test]

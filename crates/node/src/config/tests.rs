@@ -168,6 +168,7 @@ fn errors_name_the_line_and_what_is_allowed() {
         ("[node]\nid = 3\nnmae = \"x\"\n", 3, "`name`"),
         ("[node]\nid = 70000\n", 2, "1 to 65534"),
         ("[node]\nid = 0\n", 2, "1 to 65534"),
+        ("[node]\nid = 3\nlog = \"warning\"\n", 3, "or trace; did you mean `warn`?"),
         (
             "[node]\nid = 3\nkey = \"abc\"\n[radio]\nkind = \"udp\"\ninterface = \"w\"\n",
             3,
