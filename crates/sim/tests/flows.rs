@@ -2,12 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
+use ipnet::IpNet;
 use ncmesh_engine::time::Duration;
+use ncmesh_engine::tunnel::PacketError;
+use ncmesh_host::gateway::{DEFAULT_QUEUE, Gateway, GatewayConfig, Mesh, Target};
 use ncmesh_sim::outcome::{FlowsOutcome, Outcome};
 use ncmesh_sim::scenario::Scenario;
-use ncmesh_sim::{RunError, SimulationConfig, check_traffic, run};
+use ncmesh_sim::{Event, Observer, RunError, SimulationConfig, What, check_traffic, run};
+use ncmesh_wire::NodeId;
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::rc::Rc;
 
 const LINE: &str = r#"
 name = "line"
@@ -18,11 +24,15 @@ protocol.link = { quick_hello_s = 0.1 }
 "#;
 
 fn carried(flows: &str) -> Result<Outcome, RunError> {
+    observed(flows, vec![])
+}
+
+fn observed(flows: &str, observers: Vec<Box<dyn Observer>>) -> Result<Outcome, RunError> {
     let text = format!("{LINE}{flows}");
     let scenario = Scenario::parse(&text, "line.toml", Path::new("")).unwrap();
     let config = SimulationConfig::from_scenario(&scenario).unwrap();
     let limit = Duration::from_secs(1000);
-    run(&scenario, config, "forward", limit, vec![], |_| ControlFlow::Continue(()))
+    run(&scenario, config, "forward", limit, observers, |_| ControlFlow::Continue(()))
 }
 
 fn flows(flows: &str) -> Result<FlowsOutcome, RunError> {
@@ -131,6 +141,98 @@ fn tcp_arrives_whole_and_says_how() {
     assert!((5.0..20.0).contains(&finished), "{finished}");
     assert!((outcome.seconds - finished).abs() < 1e-6);
     assert_eq!(flow.throughput_bps.round(), (16e6 / finished).round());
+}
+
+/// The mesh behind a gateway that is asked for round trips only: it takes every packet.
+struct Anywhere;
+
+impl Mesh for Anywhere {
+    fn version(&self) -> u64 {
+        0
+    }
+
+    fn each_announced(&self, _: &mut dyn FnMut(NodeId, IpNet)) {}
+
+    fn nearest(&self, _: &[NodeId]) -> Option<NodeId> {
+        None
+    }
+
+    fn named(&self, _: &str) -> Option<NodeId> {
+        None
+    }
+
+    fn below_low_watermark(&self, _: NodeId) -> bool {
+        true
+    }
+
+    fn send(&mut self, _: NodeId, _: &[u8]) -> Result<(), PacketError> {
+        Ok(())
+    }
+}
+
+/// Gateway that sees what the host of the first node sends and gets.
+struct Beside {
+    gateway: Gateway,
+    /// Smoothed round trips at all arrivals, s, and the shortest that was ever shown.
+    smoothed: Vec<f64>,
+    min: f64,
+}
+
+/// Node behind which the other host is.
+const FAR: NodeId = NodeId(3);
+
+impl Observer for Beside {
+    fn observe(&mut self, event: &Event<'_>) -> std::io::Result<()> {
+        let Event { at, node: 0, what } = *event else { return Ok(()) };
+        match what {
+            What::Offered(packet) => {
+                self.gateway.handle_outbound(packet.into(), &mut Anywhere, at);
+            }
+            What::Arrived(packet) => {
+                self.gateway.handle_inbound(FAR, packet.into(), &Anywhere, at);
+                let trip = self.gateway.round_trip(FAR, at).unwrap();
+                self.smoothed.push(trip.smoothed.as_secs_f64());
+                self.min = trip.min.as_secs_f64().min(self.min);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The sender measures by sequence numbers, the gateway by timestamps.
+#[test]
+fn a_gateway_measures_the_round_trip_that_the_sender_does() {
+    let config = GatewayConfig {
+        addresses: Vec::new(),
+        routes: vec![("0.0.0.0/0".parse().unwrap(), Target::Id(FAR))],
+        accept: Vec::new(),
+        announce: Vec::new(),
+        mtu: 1500,
+        clamp_mss: false,
+        queue: DEFAULT_QUEUE,
+    };
+    let gateway = Gateway::new(config);
+    let beside = Beside { gateway, smoothed: Vec::new(), min: f64::INFINITY };
+    let beside = Rc::new(RefCell::new(beside));
+    let tcp = r#"
+        [[flow]]
+        from = "a"
+        to = "c"
+        protocol = "tcp"
+        congestion = "reno"
+        window = 20000
+        ack_delay_s = 0
+        seconds = 20
+        "#;
+    let outcome = observed(tcp, vec![Box::new(Rc::clone(&beside))]).unwrap();
+    let tcp = outcome.flows().unwrap().flows[0].tcp.clone().unwrap();
+    let beside = beside.borrow();
+    let mean = beside.smoothed.iter().sum::<f64>() / beside.smoothed.len() as f64;
+    let (rtt, least) = (tcp.rtt_s.unwrap(), tcp.min_rtt_s.unwrap());
+    assert!((0.98..1.02).contains(&(mean / rtt)), "{mean} {rtt}");
+    // The packets that open the connection are shorter than those the sender measures.
+    assert!((0.002..least).contains(&beside.min), "{} {least}", beside.min);
 }
 
 #[test]
