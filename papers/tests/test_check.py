@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from ncmesh.failure import Kind
 from ncmesh_papers import reproduce
 from ncmesh_papers.__main__ import main
-from ncmesh_papers.reproduce import CHEAP, EXPERIMENTS, claims, results
+from ncmesh_papers.reproduce import CHEAP, EXPERIMENTS, claims, reasons, results
 from ncmesh_papers.reproduce.experiment import Experiment, Findings
 from ncmesh_papers.reproduce.page import Text, counts, page
 from ncmesh_papers.reproduce.plots import panels
@@ -104,6 +105,19 @@ def test_pages_are_rendered_from_the_recorded_results(paper):
         assert record.scale == "full", name
         assert (PAGES / f"{name}.png").exists()
         assert (PAGES / f"{name}.csv").exists()
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_claim_that_differs_has_one_reason_and_every_reason_a_claim(paper):
+    differing = reasons.differing(results.read(PAGES, paper))
+    known = reasons.of(paper)
+    assert known
+    for claim in differing:
+        assert sum(reason.explains(*claim) for reason in known) == 1, claim
+    for reason in known:
+        for pattern in reason.claims:
+            single = replace(reason, claims=(pattern,))
+            assert any(single.explains(*claim) for claim in differing), pattern
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -4,7 +4,8 @@ Renders the page of a paper: its claims first, then its pictures and the differe
 Numbers come from the paper's records (`results`), what an experiment measures from its `reading`,
 and everything else from `texts/PAPER.md`, which people write and the generator only includes: title
 and introduction, a section for each experiment that explains its differences, and closing sections
-such as the setting. Links in these texts are relative to the page.
+such as the setting. Links in these texts are relative to the page. Why claims differ is read from
+`reasons/PAPER.toml` in the same way.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from string import ascii_lowercase
 
-from ncmesh_papers.reproduce import beside
+from ncmesh_papers.reproduce import beside, reasons
 from ncmesh_papers.reproduce.experiment import Experiment
+from ncmesh_papers.reproduce.reasons import Reason
 from ncmesh_papers.reproduce.results import Record
 
 QUICK = (
@@ -55,6 +58,7 @@ class Text:
 def page(paper: str, records: Mapping[str, Record], experiments: Mapping[str, Experiment]) -> str:
     """Render the page of a paper in Markdown."""
     text = Text.of(paper)
+    letters = dict(zip(ascii_lowercase, reasons.of(paper), strict=False))
     lines = [
         text.opening,
         "",
@@ -67,9 +71,10 @@ def page(paper: str, records: Mapping[str, Record], experiments: Mapping[str, Ex
         "## Claims",
         "",
         *HEAD,
-        *(row for name, record in records.items() for row in _rows(name, record)),
+        *(row for name, record in records.items() for row in _rows(name, record, letters)),
         "",
         *_proofs(records),
+        *_reasons(records, letters),
     ]
     for name, record in records.items():
         lines += _section(experiments[name], record, text.sections.get(name))
@@ -103,15 +108,32 @@ def _proofs(records: Mapping[str, Record]) -> list[str]:
     return [*lines, ""]
 
 
+def _reasons(records: Mapping[str, Record], letters: Mapping[str, Reason]) -> list[str]:
+    """List why claims differ, with the number of claims that each reason explains."""
+    differing = reasons.differing(records)
+    if not differing:
+        return []
+    lines = ["Verdict **differs**: what stands behind it.", ""]
+    for letter, reason in letters.items():
+        number = sum(reason.explains(*claim) for claim in differing)
+        claims = f"{number} claim{'' if number == 1 else 's'}"
+        said = f"- **{letter}**, {reason.behind}, {claims}: {reason.because}"
+        lines += [_wrapped(said, indent="  ")] if number else []
+    return [*lines, ""]
+
+
 def _made(records: Sequence[Record]) -> str:
     """Write every version and commit once."""
     return "; ".join(dict.fromkeys(record.made for record in records))
 
 
-def _rows(name: str, record: Record) -> list[str]:
+def _rows(name: str, record: Record, letters: Mapping[str, Reason]) -> list[str]:
     rows = []
     for claim in record.claims:
         verdict = claim["verdict"] if claim["verdict"] == "agrees" else f"**{claim['verdict']}**"
+        if claim["verdict"] == "differs":
+            why = [a for a, reason in letters.items() if reason.explains(name, claim["claim"])]
+            verdict = " ".join([verdict, *why])
         columns = [claim[key] for key in ("claim", "paper", "ours", "spread", "tolerance")]
         rows.append(f"| {' | '.join([f'[{name}](#{name})', *columns, verdict])} |")
     return rows
