@@ -21,7 +21,7 @@ fn shows(service: u8, kind: u8, body: &str, fields: &[(&str, &str)]) {
 }
 
 /// The golden hello.
-const HELLO: &str = "03e8 0003 0102 0009 deadbeef01020304 21 81 0007 0008 0a010009 \
+const HELLO: &str = "03e8 0003 0102 0009 deadbeef01020304 61 81 0007 0008 0a010009 \
     11 11 0007 0005 0007 0102030405060708 00000103 0006 0102030405060708 00000009";
 
 #[test]
@@ -39,6 +39,7 @@ fn a_hello() {
         ("ncmesh.hello.late", "1"),
         ("ncmesh.hello.missed", "8"),
         ("ncmesh.hello.newer", "1"),
+        ("ncmesh.hello.knows_older", "1"),
         ("ncmesh.hello.address", "0x0a010009"),
         ("ncmesh.proofs.of", "7"),
         ("ncmesh.proofs.doubt", "5"),
