@@ -138,36 +138,79 @@ async fn read(
     ingress: mpsc::Sender<Vec<IngressPacket>>,
 ) -> io::Result<()> {
     let mut buffers = vec![0; BATCH * LONGEST];
+    let packets = |buffers: &[u8], lengths: Vec<usize>| -> Vec<IngressPacket> {
+        let datagrams = buffers.chunks(LONGEST).zip(lengths);
+        let packet = |(buffer, length): (&[u8], usize)| buffer[..length].to_vec();
+        datagrams.map(packet).map(|packet| IngressPacket { flow, layer, packet }).collect()
+    };
     loop {
         let begin = Instant::now();
-        // What went wrong shows when it is read.
+        // What went wrong shows when it is read. An error there is an ICMP answer, or that nothing
+        // came.
         let _ = socket.readable().await;
-        if begin.elapsed() < OFTEN {
-            // While a port is watched, each datagram wakes the daemon.
-            let unwatched = socket.into_std()?;
-            tokio::time::sleep(PAUSE).await;
-            socket = UdpSocket::from_std(unwatched)?;
+        if begin.elapsed() >= OFTEN {
+            while let Ok(lengths) =
+                socket.try_io(Interest::READABLE, || receive(&socket, &mut buffers))
+            {
+                if ingress.send(packets(&buffers, lengths)).await.is_err() {
+                    return Ok(());
+                }
+            }
+            continue;
         }
-        // An error is an ICMP answer, or that nothing came.
-        while let Ok(lengths) = socket.try_io(Interest::READABLE, || receive(&socket, &mut buffers))
-        {
-            let datagrams = buffers.chunks(LONGEST).zip(lengths);
-            let packet = |(buffer, length): (&[u8], usize)| buffer[..length].to_vec();
-            let packets = datagrams.map(packet).map(|packet| IngressPacket { flow, layer, packet });
-            if ingress.send(packets.collect()).await.is_err() {
+        // While a port is watched, each datagram wakes the daemon.
+        let port = socket.into_std()?;
+        tokio::time::sleep(PAUSE).await;
+        while let Ok(lengths) = receive(&port, &mut buffers) {
+            if ingress.send(packets(&buffers, lengths)).await.is_err() {
                 return Ok(());
             }
         }
+        socket = UdpSocket::from_std(port)?;
     }
 }
 
-/// Receives the datagrams that wait at a socket, as many as there are `buffers` of [`LONGEST`]
+/// Receives the datagrams that wait at a port, as many as there are `buffers` of [`LONGEST`]
 /// bytes. Returns their lengths.
-fn receive(socket: &UdpSocket, buffers: &mut [u8]) -> io::Result<Vec<usize>> {
+fn receive(port: &impl AsRawFd, buffers: &mut [u8]) -> io::Result<Vec<usize>> {
     let mut places: Vec<[IoSliceMut<'_>; 1]> =
         buffers.chunks_mut(LONGEST).map(|place| [IoSliceMut::new(place)]).collect();
     let mut headers = MultiHeaders::<()>::preallocate(places.len(), None);
     let flags = MsgFlags::MSG_DONTWAIT;
-    let received = recvmmsg(socket.as_raw_fd(), &mut headers, &mut places, flags, None)?;
+    let received = recvmmsg(port.as_raw_fd(), &mut headers, &mut places, flags, None)?;
     Ok(received.map(|datagram| datagram.bytes).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ncmesh_wire::NodeId;
+
+    /// More than fit into a batch wait before the port is read, and others come meanwhile.
+    #[tokio::test]
+    async fn whatever_comes_is_handed_on_in_order_however_fast() {
+        let (mut ports, mut out) = Ports::new();
+        let layer = Layer { name: "base".into(), port: 0 };
+        let opened = Ports::open(&[layer]).unwrap();
+        let address = opened[0].0.local_addr().unwrap();
+        let host = StdSocket::bind(loopback(0)).unwrap();
+        let send = |number: u16| {
+            host.send_to(&number.to_be_bytes(), address).unwrap();
+        };
+        (0..100).for_each(send);
+        let flow = FlowId { source: NodeId(1), serial: 1 };
+        ports.read("lecture", flow, opened);
+
+        let (mut arrived, mut sent) = (Vec::new(), 100);
+        while arrived.len() < 1000 {
+            let batch = tokio::time::timeout(Duration::from_secs(10), out.recv()).await;
+            arrived.extend(batch.unwrap().unwrap().into_iter().map(|packet| packet.packet));
+            // As many as came are sent anew, so that a hundred wait at any time.
+            let next = (arrived.len() as u16 + 100).min(1000);
+            (sent..next).for_each(send);
+            sent = next;
+        }
+        let numbers = arrived.iter().map(|packet| u16::from_be_bytes([packet[0], packet[1]]));
+        assert!(numbers.eq(0..1000));
+    }
 }
