@@ -27,8 +27,7 @@ const WAITING: usize = 8;
 const OFTEN: Duration = Duration::from_micros(250);
 /// Pause in which they gather.
 const PAUSE: Duration = Duration::from_millis(1);
-/// What the kernel holds of each port, bytes: a burst of a video's key frame, and what 400 Mbit/s
-/// bring in a pause.
+/// What the kernel holds of each port, bytes: a burst of a video's key frame.
 const RECEIVE_BUFFER: usize = 1 << 20;
 /// The longest datagram, bytes.
 const LONGEST: usize = 65_535;
@@ -130,7 +129,7 @@ fn bind(port: u16) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket)
 }
 
-/// Hands on what comes to the port of a layer, until nobody takes it any more.
+/// Reads the port of a layer until nobody takes what comes there.
 async fn read(
     mut socket: UdpSocket,
     flow: FlowId,
@@ -138,36 +137,45 @@ async fn read(
     ingress: mpsc::Sender<Vec<IngressPacket>>,
 ) -> io::Result<()> {
     let mut buffers = vec![0; BATCH * LONGEST];
-    let packets = |buffers: &[u8], lengths: Vec<usize>| -> Vec<IngressPacket> {
-        let datagrams = buffers.chunks(LONGEST).zip(lengths);
-        let packet = |(buffer, length): (&[u8], usize)| buffer[..length].to_vec();
-        datagrams.map(packet).map(|packet| IngressPacket { flow, layer, packet }).collect()
-    };
-    loop {
+    let mut is_open = true;
+    while is_open {
         let begin = Instant::now();
-        // What went wrong shows when it is read. An error there is an ICMP answer, or that nothing
-        // came.
+        // What went wrong shows when it is read.
         let _ = socket.readable().await;
         if begin.elapsed() >= OFTEN {
-            while let Ok(lengths) =
-                socket.try_io(Interest::READABLE, || receive(&socket, &mut buffers))
-            {
-                if ingress.send(packets(&buffers, lengths)).await.is_err() {
-                    return Ok(());
-                }
-            }
-            continue;
+            let receive = |buffers: &mut [u8]| {
+                socket.try_io(Interest::READABLE, || receive(&socket, buffers))
+            };
+            is_open = hand_on(receive, &mut buffers, (flow, layer), &ingress).await;
+        } else {
+            // While a port is watched, each datagram wakes the daemon.
+            let port = socket.into_std()?;
+            tokio::time::sleep(PAUSE).await;
+            let receive = |buffers: &mut [u8]| receive(&port, buffers);
+            is_open = hand_on(receive, &mut buffers, (flow, layer), &ingress).await;
+            socket = UdpSocket::from_std(port)?;
         }
-        // While a port is watched, each datagram wakes the daemon.
-        let port = socket.into_std()?;
-        tokio::time::sleep(PAUSE).await;
-        while let Ok(lengths) = receive(&port, &mut buffers) {
-            if ingress.send(packets(&buffers, lengths)).await.is_err() {
-                return Ok(());
-            }
-        }
-        socket = UdpSocket::from_std(port)?;
     }
+    Ok(())
+}
+
+/// Hands on all that waits at the port of a layer. Returns whether it is still taken.
+async fn hand_on(
+    mut receive: impl FnMut(&mut [u8]) -> io::Result<Vec<usize>>,
+    buffers: &mut [u8],
+    (flow, layer): (FlowId, usize),
+    ingress: &mpsc::Sender<Vec<IngressPacket>>,
+) -> bool {
+    // An error is an ICMP answer, or that nothing came.
+    while let Ok(lengths) = receive(buffers) {
+        let datagrams = buffers.chunks(LONGEST).zip(lengths);
+        let packet = |(buffer, length): (&[u8], usize)| buffer[..length].to_vec();
+        let packets = datagrams.map(packet).map(|packet| IngressPacket { flow, layer, packet });
+        if ingress.send(packets.collect()).await.is_err() {
+            return false;
+        }
+    }
+    true
 }
 
 /// Receives the datagrams that wait at a port, as many as there are `buffers` of [`LONGEST`]

@@ -143,7 +143,7 @@ impl Control {
             return None;
         }
         if !is_current {
-            self.link.note_greeting(header.version + hello.newer, cx.now);
+            self.link.note_greeting(hello.versions(header.version).newest, cx.now);
             return None;
         }
         let Header { version, counter, .. } = header;

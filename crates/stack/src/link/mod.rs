@@ -95,6 +95,15 @@ impl Hello {
         [self.short_sent, self.long_sent]
     }
 
+    /// Returns the versions of the wire format that its sender understands, if the hello is written
+    /// in `version`.
+    pub(crate) fn versions(&self, version: u8) -> Versions {
+        Versions {
+            oldest: version.saturating_sub(u8::from(self.knows_older)),
+            newest: version + self.newer,
+        }
+    }
+
     /// Returns the neighbours that its sender misses.
     fn missing(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.asks.iter().chain(&self.late).copied()
@@ -211,10 +220,14 @@ impl Link {
     /// Notes a hello from a node that has not proved yet that it is there, and the `newest` version
     /// that it understands.
     pub(crate) fn note_greeting(&mut self, newest: u8, now: Instant) {
-        let lately = self.greeting.filter(|(_, at)| now.since(*at) < GREETED);
-        if lately.is_none_or(|(known, _)| newest <= known) {
+        if self.greeted(now).is_none_or(|known| newest <= known) {
             self.greeting = Some((newest, now));
         }
+    }
+
+    /// Returns the version of the greeting that still counts.
+    fn greeted(&self, now: Instant) -> Option<u8> {
+        self.greeting.filter(|(_, at)| now.since(*at) < GREETED).map(|(newest, _)| newest)
     }
 
     /// Returns the version of the next hello. It is the shared one, unless a node that is no
@@ -223,12 +236,9 @@ impl Link {
     /// changes hellos only, and none that a neighbour could then not read.
     pub(crate) fn hello_version(&self, now: Instant) -> u8 {
         let shared = self.shared_version();
-        let greeted = self.greeting.filter(|(_, at)| now.since(*at) < GREETED);
         let readable = |version: u8| self.neighbors.values().all(|n| n.versions().contain(version));
-        match greeted {
-            Some((version, _)) if version < shared && readable(version) => version,
-            _ => shared,
-        }
+        let older = self.greeted(now).filter(|version| *version < shared && readable(*version));
+        older.unwrap_or(shared)
     }
 
     /// Returns the number of nodes that share the channel around this node or around a neighbour,

@@ -97,7 +97,7 @@ impl Neighbor {
             counted: (received.counter, 0),
             missing: hello.missing().collect(),
             neighbors: hello.neighbors,
-            versions: versions(hello, received),
+            versions: hello.versions(received.version),
             address: hello.address,
             busy_before: Duration::ZERO,
             asks: 0,
@@ -128,7 +128,7 @@ impl Neighbor {
         self.interval = hello.interval;
         self.missing = hello.missing().collect();
         self.neighbors = hello.neighbors;
-        self.versions = versions(hello, received);
+        self.versions = hello.versions(received.version);
         self.address = hello.address;
     }
 
@@ -298,14 +298,6 @@ impl Neighbor {
 
 fn power(base: f64, exponent: u32) -> f64 {
     libm::pow(base, f64::from(exponent))
-}
-
-/// Returns the versions of the wire format that the sender of a hello understands.
-fn versions(hello: &Hello, received: Received) -> Versions {
-    Versions {
-        oldest: received.version.saturating_sub(u8::from(hello.knows_older)),
-        newest: received.version + hello.newer,
-    }
 }
 
 #[cfg(test)]
