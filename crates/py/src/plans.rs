@@ -2,7 +2,7 @@
 //! 1`.
 
 use ncmesh_engine::topology::{Links, Metric, Topology};
-use ncmesh_engine_file::more::{Belts, largest_threshold};
+use ncmesh_engine_file::more::{Belts, Prune, largest_threshold};
 use ncmesh_engine_file::pacifier::Tree;
 use ncmesh_wire::NodeId;
 use numpy::{AllowTypeChange, PyArrayLikeDyn, PyUntypedArrayMethods};
@@ -168,7 +168,7 @@ pub(crate) fn more_plan<'py>(
     let Task { topology, source, receivers } = Task::new(&loss, source, receivers)?;
 
     // A belt is what pruning leaves. It may cut off receivers, which the caller has to know.
-    let belts = Belts::new(&topology, source, &receivers, prune, Metric::Broadcast);
+    let belts = Belts::new(&topology, source, &receivers, Prune::Below(prune), Metric::Broadcast);
     let plan = plan_of(py, belts.forwarders, belts.z, belts.tx_credit, belts.unreachable)?;
     plan.set_item("disconnected", indices(belts.disconnected))?;
     Ok(plan)

@@ -45,10 +45,11 @@ impl Belt {
         }
 
         // Nodes that are farther than the source would carry packets backwards.
-        let distance = |node: &NodeId| to_destination.distance(*node);
-        let is_nearer = |node: &NodeId| distance(node) < distance(&source);
-        let mut order: Vec<NodeId> = topology.nodes().filter(is_nearer).collect();
-        order.sort_by_key(|node| (distance(node), *node));
+        let limit = to_destination.distance(source);
+        let ranked = topology.nodes().map(|node| (to_destination.distance(node), node));
+        let mut nearer: Vec<(u128, NodeId)> = ranked.filter(|(d, _)| *d < limit).collect();
+        nearer.sort_unstable();
+        let mut order: Vec<NodeId> = nearer.into_iter().map(|(_, node)| node).collect();
         order.push(source);
         let links = links(topology, &order);
         Some(Self { to_destination, order, links })
@@ -59,11 +60,10 @@ impl Belt {
         &self.order
     }
 
-    /// Returns whether `other`, in this belt or not, is farther from the destination than `node`.
+    /// Returns what orders all nodes, in this belt or not, by how far they are from the destination.
     /// Of two nodes equally far the one with the lower id counts as nearer.
-    pub(super) fn is_farther(&self, other: NodeId, node: NodeId) -> bool {
-        let rank = |node| (self.to_destination.distance(node), node);
-        rank(other) > rank(node)
+    pub(super) fn rank(&self, node: NodeId) -> (u128, NodeId) {
+        (self.to_destination.distance(node), node)
     }
 
     /// Computes how many packets each node is responsible for (L) and how many transmissions that

@@ -60,16 +60,6 @@ impl More {
     pub fn new(config: MoreConfig) -> Self {
         Self { config }
     }
-
-    /// Returns the belts with the pruning that is set.
-    fn belts(&self, topology: &Topology, source: NodeId, receivers: &[NodeId]) -> Belts {
-        let metric = self.config.metric;
-        let prune = match self.config.prune {
-            Prune::Below(share) => share,
-            Prune::Connected => largest_threshold(topology, source, receivers, metric).min(PRUNE),
-        };
-        Belts::new(topology, source, receivers, prune, metric)
-    }
 }
 
 impl Scheme for More {
@@ -78,7 +68,8 @@ impl Scheme for More {
     }
 
     fn plan(&self, topology: &Topology, source: NodeId, receivers: &[NodeId]) -> Plan {
-        let belts = self.belts(topology, source, receivers);
+        let MoreConfig { prune, metric, .. } = self.config;
+        let belts = Belts::new(topology, source, receivers, prune, metric);
         let source_transmissions = belts.z.get(&source).copied().unwrap_or(1.0);
         Plan { routing: routing(&belts), source_transmissions, ..Plan::default() }
     }

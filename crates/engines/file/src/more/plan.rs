@@ -2,6 +2,7 @@
 //! Pacifier, II-A).
 
 use super::belt::Belt;
+use super::{PRUNE, Prune};
 use ncmesh_engine::topology::{Metric, Topology};
 use ncmesh_wire::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,61 +26,73 @@ pub struct Belts {
     pub disconnected: Vec<NodeId>,
 }
 
-/// A belt and the nodes in it that send, each with its z.
-struct LoadedBelt {
-    belt: Belt,
-    z: BTreeMap<NodeId, f64>,
-}
-
-impl LoadedBelt {
-    fn new(belt: Belt) -> Self {
-        let z = belt.nodes().iter().copied().zip(belt.load().z);
-        Self { z: z.filter(|(_, z)| *z > 0.0).collect(), belt }
-    }
-}
-
 impl Belts {
-    /// Plans for `receivers`, without the nodes that make less than `prune` (0 to 1) of the
-    /// transmissions of a belt. ETX by `metric` says which of two nodes is nearer to a receiver.
+    /// Plans for `receivers`, without the nodes that make too little of the transmissions of a belt.
+    /// ETX by `metric` says which of two nodes is nearer to a receiver.
     #[must_use]
     pub fn new(
         topology: &Topology,
         source: NodeId,
         receivers: &[NodeId],
-        prune: f64,
+        prune: Prune,
         metric: Metric,
     ) -> Self {
         let mut merged = Self::default();
-
-        // One belt for each receiver. The transmissions are computed anew after pruning: what the
-        // pruned nodes would have carried is carried by others.
-        let mut belts = Vec::new();
+        let mut whole = Vec::new();
         for receiver in receivers.iter().filter(|r| **r != source) {
             match Belt::new(topology, source, *receiver, metric) {
                 None => merged.unreachable.push(*receiver),
-                Some(belt) => match belt.pruned(prune) {
-                    None => merged.disconnected.push(*receiver),
-                    Some(belt) => belts.push(LoadedBelt::new(belt)),
-                },
+                Some(belt) => whole.push((*receiver, belt)),
             }
+        }
+        let threshold = match prune {
+            Prune::Below(share) => share,
+            Prune::Connected => {
+                whole.iter().map(|(_, belt)| belt.largest_threshold()).fold(PRUNE, f64::min)
+            }
+        };
+
+        // The transmissions are computed anew after pruning: what the pruned nodes would have
+        // carried is carried by others. Nodes with none are in no belt any more.
+        let mut belts: Vec<(Belt, BTreeMap<NodeId, f64>)> = Vec::new();
+        for (receiver, belt) in whole {
+            let Some(belt) = belt.pruned(threshold) else {
+                merged.disconnected.push(receiver);
+                continue;
+            };
+            let z = belt.nodes().iter().copied().zip(belt.load().z).filter(|(_, z)| *z > 0.0);
+            let z = z.collect();
+            belts.push((belt, z));
         }
 
         // A broadcast serves all belts at once, so a node sends what its neediest belt takes.
-        for (node, z) in belts.iter().flat_map(|belt| &belt.z) {
+        for (node, z) in belts.iter().flat_map(|(_, z)| z) {
             let most = merged.z.entry(*node).or_default();
             *most = most.max(*z);
         }
         let from_source = topology.paths_from(source, metric);
         merged.forwarders = merged.z.keys().copied().filter(|node| *node != source).collect();
-        merged.forwarders.sort_by_key(|node| (from_source.distance(*node), *node));
+        merged.forwarders.sort_by_cached_key(|node| (from_source.distance(*node), *node));
 
-        for node in &merged.forwarders {
-            // Upstream is whoever is farther away in some belt in which the node sends. Two nodes
-            // may be upstream of each other, in different belts.
-            let mut upstream = BTreeSet::from([source]);
-            for LoadedBelt { belt, .. } in belts.iter().filter(|b| b.z.contains_key(node)) {
-                upstream.extend(merged.forwarders.iter().filter(|j| belt.is_farther(**j, *node)));
+        // Upstream is whoever is farther away in some belt in which the node sends. Two nodes may be
+        // upstream of each other, in different belts. Places are those of the list of forwarders.
+        let count = merged.forwarders.len();
+        let mut is_upstream = vec![vec![false; count]; count];
+        for (belt, z) in &belts {
+            let ranks: Vec<_> = merged.forwarders.iter().map(|node| belt.rank(*node)).collect();
+            let sends = |place: &usize| z.contains_key(&merged.forwarders[*place]);
+            for place in (0..count).filter(sends) {
+                for (other, rank) in ranks.iter().enumerate() {
+                    is_upstream[place][other] |= *rank > ranks[place];
+                }
             }
+        }
+
+        for (node, is_upstream) in merged.forwarders.iter().zip(is_upstream) {
+            let marked =
+                merged.forwarders.iter().zip(is_upstream).filter(|(_, upstream)| *upstream);
+            let upstream: BTreeSet<NodeId> =
+                marked.map(|(other, _)| *other).chain([source]).collect();
 
             // The credit spreads the node's transmissions over all packets that it hears from
             // upstream.

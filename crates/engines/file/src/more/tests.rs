@@ -16,7 +16,7 @@ fn ids(nodes: &[u16]) -> Vec<NodeId> {
 }
 
 fn belts(t: &Topology, receivers: &[u16], prune: f64) -> Belts {
-    Belts::new(t, NodeId(1), &ids(receivers), prune, Metric::Broadcast)
+    Belts::new(t, NodeId(1), &ids(receivers), Prune::Below(prune), Metric::Broadcast)
 }
 
 fn threshold(t: &Topology, receivers: &[u16]) -> f64 {
@@ -288,7 +288,8 @@ proptest! {
         let before = belts(&directed(&links), &receivers, prune);
         let renamed_receivers: Vec<NodeId> = receivers.iter().map(|r| NodeId(new(*r))).collect();
         let t = directed(&renamed);
-        let after = Belts::new(&t, NodeId(new(1)), &renamed_receivers, prune, Metric::Broadcast);
+        let (source, prune) = (NodeId(new(1)), Prune::Below(prune));
+        let after = Belts::new(&t, source, &renamed_receivers, prune, Metric::Broadcast);
         prop_assert_eq!(before.z.len(), after.z.len());
         for (node, z) in &before.z {
             prop_assert!((z - after.z[&NodeId(new(node.0))]).abs() < 1e-9);
