@@ -303,6 +303,23 @@ fn packets_too_long_for_the_way_are_refused_and_never_sent() {
 }
 
 #[test]
+fn receivers_whose_forwarders_do_not_all_fit_into_a_frame_take_turns() {
+    // Twenty arms of four nodes around the source: 60 forwarders.
+    let arms: Vec<(usize, usize, f64)> =
+        (1..81).map(|node| (if node % 4 == 1 { 0 } else { node - 1 }, node, 0.1)).collect();
+    for scheme in ["pacifier", "more"] {
+        let mut config = SimulationConfig { mtu: 450, ..mesh(links(81, &arms), 1) };
+        config.engines = toml::from_str(&format!("{scheme}.symbol_size = 180")).unwrap();
+        let mut s = settled(config);
+        s.run_for(Duration::from_secs(5));
+        let all: Vec<usize> = (1..81).collect();
+        let flow = s.send_file(scheme, 0, Some(&all), contents(20_000)).unwrap();
+        let everybody = |s: &Simulation| all.iter().all(|node| has(s, *node, flow));
+        assert!(s.run_until(within(&s, 120), everybody), "{scheme}");
+    }
+}
+
+#[test]
 fn a_restarted_node_gets_the_mesh_from_a_neighbour() {
     let way = [(0, 1, 0.1), (1, 2, 0.1), (2, 3, 0.1)];
     let mut config = mesh(links(4, &way), 1);

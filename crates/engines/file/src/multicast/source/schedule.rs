@@ -114,18 +114,28 @@ impl FileSource {
         let mut receivers: Vec<NodeId> = receivers.iter().copied().collect();
         receivers.sort_by_key(|node| self.distance(*node));
 
-        // Fewer receivers mean fewer forwarders to list, and the farthest need the most.
-        while !receivers.is_empty() {
-            let plan = scheme.plan(cx.topology, self.manifest.flow.source, &receivers);
+        let plan_for = |count: usize| {
+            let source = self.manifest.flow.source;
+            let plan = scheme.plan(cx.topology, source, &receivers[..count]);
             let listed = plan.routing.listed();
             let overhead = scheme.forwarding().overhead(listed, packets);
             let leads_nowhere = matches!(&plan.routing, Routing::Tree(hops) if hops.is_empty());
-            if listed <= MAX_LISTED && overhead + symbol <= cx.mtu && !leads_nowhere {
-                return Some(plan);
+            let fits = listed <= MAX_LISTED && overhead + symbol <= cx.mtu && !leads_nowhere;
+            fits.then_some(plan)
+        };
+
+        // Fewer receivers mean fewer forwarders to list, and the farthest need the most, so the
+        // largest number that fits can be searched for. Most often all of them do.
+        let (mut best, mut fitting, mut too_many) = (None, 0, receivers.len() + 1);
+        let mut count = receivers.len();
+        while too_many - fitting > 1 {
+            match plan_for(count) {
+                None => too_many = count,
+                plan => (best, fitting) = (plan, count),
             }
-            receivers.pop();
+            count = fitting.midpoint(too_many);
         }
-        None
+        best
     }
 
     /// Returns the receivers that lack `batch` and can be reached.
