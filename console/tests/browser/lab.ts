@@ -10,8 +10,8 @@ import { expect, test } from "@playwright/test";
 const ROOT = join(import.meta.dirname, "../../..");
 const PROGRAM = process.env["NCMESH"] ?? join(ROOT, "target/debug/ncmesh");
 
-/** Port of the first daemon's console. */
-export const PORT = 17300;
+/** Port of the first daemon's console; other workers have other ones. */
+export const PORT = 17300 + 100 * Number(process.env["TEST_PARALLEL_INDEX"] ?? 0);
 
 interface Lab {
   /** Waits for a line of that kind on its standard error. */

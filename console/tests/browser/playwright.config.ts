@@ -4,8 +4,8 @@ export default defineConfig({
   testDir: ".",
   outputDir: "../../test-results",
   timeout: 30_000,
-  // One browser at a time: one test measures how fast it draws.
-  workers: 1,
+  workers: 2,
+  fullyParallel: true,
   forbidOnly: true,
   reporter: "line",
   use: {

@@ -60,8 +60,8 @@ impl Belt {
         &self.order
     }
 
-    /// Returns what orders all nodes, in this belt or not, by how far they are from the destination.
-    /// Of two nodes equally far the one with the lower id counts as nearer.
+    /// Returns what orders nodes, in this belt or not, by how far they are from the destination. Of
+    /// two equally far the one with the lower id counts as nearer.
     pub(super) fn rank(&self, node: NodeId) -> (u128, NodeId) {
         (self.to_destination.distance(node), node)
     }

@@ -27,8 +27,8 @@ pub struct Belts {
 }
 
 impl Belts {
-    /// Plans for `receivers`, without the nodes that make too little of the transmissions of a belt.
-    /// ETX by `metric` says which of two nodes is nearer to a receiver.
+    /// Plans for `receivers`, without the nodes that make too little of the transmissions of a
+    /// belt. ETX by `metric` says which of two nodes is nearer to a receiver.
     #[must_use]
     pub fn new(
         topology: &Topology,
@@ -74,8 +74,9 @@ impl Belts {
         merged.forwarders = merged.z.keys().copied().filter(|node| *node != source).collect();
         merged.forwarders.sort_by_cached_key(|node| (from_source.distance(*node), *node));
 
-        // Upstream is whoever is farther away in some belt in which the node sends. Two nodes may be
-        // upstream of each other, in different belts. Places are those of the list of forwarders.
+        // Upstream is whoever is farther away in some belt in which the node sends. Two nodes may
+        // be upstream of each other, in different belts. Places are those of the list of
+        // forwarders.
         let count = merged.forwarders.len();
         let mut is_upstream = vec![vec![false; count]; count];
         for (belt, z) in &belts {

@@ -1,5 +1,5 @@
 //! One node whose neighbours are played by the test, honest and not. Whole meshes:
-//! `crates/sim/tests/streams.rs`.
+//! `crates/sim/tests/it/streams.rs`.
 
 use crate::engine::{ID, Multirate};
 use crate::frame::{ANNOUNCEMENT, Announcement, DATA, DataHeader, REPORT, ReportEntry};

@@ -1,4 +1,4 @@
-//! Behaviour of one node with frames and packets. Whole meshes: `tests/tests/xor.rs`.
+//! Behaviour of one node with frames and packets. Whole meshes: `tests/tests/it/xor.rs`.
 
 mod coding;
 mod frames;

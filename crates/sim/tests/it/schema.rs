@@ -1,7 +1,5 @@
 //! The JSON Schema of scenarios, which `scripts/schema.py` makes from the reference.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_sim::scenario::Scenario;
 use serde_json::Value;
 use std::collections::BTreeSet;

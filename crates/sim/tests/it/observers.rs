@@ -1,7 +1,5 @@
 //! Observers of a simulation: the events that they get, and the files that they write.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::counters::Tally;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_medium::TxResult;

@@ -1,7 +1,5 @@
 //! Flows of a scenario through a tunnel: the counters, and the time that they cover.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ipnet::IpNet;
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::tunnel::PacketError;

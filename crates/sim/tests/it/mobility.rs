@@ -1,7 +1,5 @@
 //! Nodes that move while the simulation runs.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::topology::Metric;
 use ncmesh_sim::scenario::{Position, Scenario};

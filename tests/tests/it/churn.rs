@@ -1,8 +1,6 @@
 //! Meshes that do not stay as they are: cut in two and joined, nodes that move, nodes that restart.
 //! No path stays stale for ever, and control does not storm.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::rng::{stream, unit};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::topology::Metric;

@@ -3,8 +3,6 @@
 //! No release understands two versions yet. The later nodes here are this program's, told that a
 //! version 3 exists whose layouts are those of version 2.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::storage::MemoryStorage;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::{Event, TxReport, TxResult};

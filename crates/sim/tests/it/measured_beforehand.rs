@@ -1,7 +1,5 @@
 //! Links measured before the run, with the result given to all nodes.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::topology::Metric;
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};

@@ -1,7 +1,5 @@
 //! MC2 over links of every kind.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::{Simulation, SimulationError};
 use ncmesh_tests::{links, mesh, settled};

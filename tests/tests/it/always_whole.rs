@@ -1,7 +1,5 @@
 //! A file always arrives whole: random connected meshes, loss up to 0.6, restarts, reordering.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
 use ncmesh_engines::REGISTRY;

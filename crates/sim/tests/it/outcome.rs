@@ -1,7 +1,5 @@
 //! The schema of results and the results themselves have the same fields.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::outcome::{LabOutcome, Outcome, Samples, ServiceOutcome, schema};
 use ncmesh_sim::scenario::Scenario;

@@ -1,7 +1,5 @@
 //! XOR coding in whole meshes: packets arrive as they were sent, under loss, disorder and restarts.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::outcome::{CodingOutcome, FlowsOutcome};
 use ncmesh_sim::scenario::Scenario;

@@ -1,8 +1,6 @@
 //! Transfers of files: receivers that vanish, join late or cancel, sources that restart, files that
 //! change, transfers side by side, and the paper's variants.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::file::{ReceiverState, Refusal, Stage, TransferStatus};
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;

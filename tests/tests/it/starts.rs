@@ -1,7 +1,5 @@
 //! Nodes that restart, and recordings of their frames that somebody without the key sends again.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::{Duration, Instant};

@@ -1,7 +1,5 @@
 //! File transfers over small meshes: every receiver gets the whole file.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_medium::{LossMatrix, MediumConfig, RadioId};
 use ncmesh_sim::{Disturbance, Knowledge, Observation, Simulation, SimulationConfig};

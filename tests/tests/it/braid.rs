@@ -1,7 +1,5 @@
 //! Braid in whole meshes: what it codes, and that no flow stands still.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::tunnel::CodingStatus;
 use ncmesh_sim::Simulation;

@@ -1,7 +1,5 @@
 //! Properties that every engine in the registry must have.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::rng;

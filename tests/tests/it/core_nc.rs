@@ -1,7 +1,5 @@
 //! CORE and its baseline in whole meshes with flows that cross at relays.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::tunnel::RelayMode;
 use ncmesh_engine::tunnel::Relaying;

@@ -1,7 +1,5 @@
 //! Scenario files: how they are read, and the errors for faulty ones.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use std::path::Path;
 
 use ncmesh_medium::{ChannelConfig, Fading, MacConfig, Phy, RadioId, Sense};

@@ -4,8 +4,6 @@
 //! short or changed: a description reads a body exactly if the engine's parser takes it, and finds
 //! the same kind, flow and batch in it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 mod frames;
 
 use frames::simulated;

@@ -1,7 +1,5 @@
 //! The shipped scenarios can be loaded and have the properties that their documents claim.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use std::path::Path;
 
 use ncmesh_medium::{Medium, RadioId};

@@ -1,7 +1,5 @@
 //! Live streams over the mesh: every receiver gets the rate that its links allow, the base first.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::outcome::{Outcome, StreamReceiverOutcome, StreamsOutcome};
 use ncmesh_sim::scenario::Scenario;

@@ -2,8 +2,6 @@
 //! of links that deliver a twentieth, of relays that hide from each other, and dense ones, with
 //! nodes that die and links that go and come, and without.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::rng::{stream, unit};
 use ncmesh_engine::time::Duration;
 use ncmesh_engine::topology::Metric;

@@ -1,8 +1,6 @@
 //! Claims of the Pacifier paper about MORE: pruning that disconnects receivers, and the crying
 //! baby.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
-
 use ncmesh_engine::time::Duration;
 use ncmesh_sim::{Knowledge, Observation, Simulation, SimulationConfig};
 use ncmesh_tests::{contents, ended, links, mesh, settled};

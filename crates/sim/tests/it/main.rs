@@ -1,0 +1,15 @@
+//! The simulator: scenarios, observers and outcomes, and whole runs of the engines.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
+mod console;
+mod file_multicast;
+mod flows;
+mod measured_beforehand;
+mod mobility;
+mod observers;
+mod outcome;
+mod scenario_file;
+mod scenarios;
+mod schema;
+mod streams;

@@ -1,0 +1,20 @@
+//! Whole meshes in the simulator: what every engine must do, and what single ones promise.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
+mod adversary;
+mod always_whole;
+mod braid;
+mod churn;
+mod conformance;
+mod core_nc;
+mod layouts;
+mod mc2;
+mod more;
+mod never_still;
+mod starts;
+mod traces;
+mod transfers;
+mod tunnels;
+mod versions;
+mod xor;
