@@ -2,7 +2,7 @@
 //! packets of joined groups are sent out.
 //!
 //! A source may offer ten times what the mesh takes. Then waking up for each datagram would cost
-//! more than all that is done with it, so they are read in batches, with a pause between.
+//! more than all that is done with it, so they are read in batches, with pauses between.
 
 use super::Layer;
 use ncmesh_host::streams::IngressPacket;
@@ -23,10 +23,14 @@ use tokio::task::JoinHandle;
 const BATCH: usize = 32;
 /// Batches that wait for the daemon's loop; beyond these the kernel holds some, and drops.
 const WAITING: usize = 8;
-/// Time between two datagrams below which they are read together.
-const OFTEN: Duration = Duration::from_micros(250);
-/// Pause in which they gather.
+/// A wait for datagrams that is shorter than this is a short one.
+const SHORT: Duration = Duration::from_micros(250);
+/// Short waits in a row after which a port is read with pauses.
+const HURRY: u32 = 8;
+/// Pause in which datagrams gather.
 const PAUSE: Duration = Duration::from_millis(1);
+/// Datagrams that must have gathered for another pause to be worth it.
+const WORTH_IT: usize = 2;
 /// What the kernel holds of each port, bytes: a burst of a video's key frame.
 const RECEIVE_BUFFER: usize = 1 << 20;
 /// The longest datagram, bytes.
@@ -137,49 +141,74 @@ async fn read(
     ingress: mpsc::Sender<Vec<IngressPacket>>,
 ) -> io::Result<()> {
     let mut buffers = vec![0; BATCH * LONGEST];
-    let mut is_open = true;
-    while is_open {
+    let mut in_a_row = 0;
+    loop {
         let begin = Instant::now();
         // What went wrong shows when it is read.
         let _ = socket.readable().await;
-        if begin.elapsed() >= OFTEN {
-            let receive = |buffers: &mut [u8]| {
-                socket.try_io(Interest::READABLE, || receive(&socket, buffers))
-            };
-            is_open = hand_on(receive, &mut buffers, (flow, layer), &ingress).await;
-        } else {
-            // While a port is watched, each datagram wakes the daemon.
-            let port = socket.into_std()?;
-            tokio::time::sleep(PAUSE).await;
-            let receive = |buffers: &mut [u8]| receive(&port, buffers);
-            is_open = hand_on(receive, &mut buffers, (flow, layer), &ingress).await;
-            socket = UdpSocket::from_std(port)?;
+        in_a_row = if begin.elapsed() < SHORT { in_a_row + 1 } else { 0 };
+        let from_port = |buffers: &mut [u8]| receive_watched(&socket, buffers);
+        if hand_on(from_port, &mut buffers, (flow, layer), &ingress).await.is_none() {
+            return Ok(());
         }
+        if in_a_row < HURRY {
+            continue;
+        }
+
+        // While a port is watched, each datagram wakes the daemon.
+        let port = socket.into_std()?;
+        let mut gathered = WORTH_IT;
+        while gathered >= WORTH_IT {
+            tokio::time::sleep(PAUSE).await;
+            let from_port = |buffers: &mut [u8]| receive(&port, buffers).unwrap_or_default();
+            match hand_on(from_port, &mut buffers, (flow, layer), &ingress).await {
+                None => return Ok(()),
+                Some(count) => gathered = count,
+            }
+        }
+        socket = UdpSocket::from_std(port)?;
+        in_a_row = 0;
     }
-    Ok(())
 }
 
-/// Hands on all that waits at the port of a layer. Returns whether it is still taken.
+/// Hands on all that waits at the port of a layer. Returns how many datagrams those were; `None` if
+/// nobody takes them any more.
 async fn hand_on(
-    mut receive: impl FnMut(&mut [u8]) -> io::Result<Vec<usize>>,
+    mut receive: impl FnMut(&mut [u8]) -> Vec<usize>,
     buffers: &mut [u8],
     (flow, layer): (FlowId, usize),
     ingress: &mpsc::Sender<Vec<IngressPacket>>,
-) -> bool {
-    // An error is an ICMP answer, or that nothing came.
-    while let Ok(lengths) = receive(buffers) {
-        let datagrams = buffers.chunks(LONGEST).zip(lengths);
-        let packet = |(buffer, length): (&[u8], usize)| buffer[..length].to_vec();
-        let packets = datagrams.map(packet).map(|packet| IngressPacket { flow, layer, packet });
-        if ingress.send(packets.collect()).await.is_err() {
-            return false;
+) -> Option<usize> {
+    let mut count = 0;
+    loop {
+        let lengths = receive(buffers);
+        let received = lengths.len();
+        if received > 0 {
+            let datagrams = buffers.chunks(LONGEST).zip(lengths);
+            let packet = |(buffer, length): (&[u8], usize)| buffer[..length].to_vec();
+            let packets = datagrams.map(packet).map(|packet| IngressPacket { flow, layer, packet });
+            ingress.send(packets.collect()).await.ok()?;
+        }
+        count += received;
+        if received < BATCH {
+            return Some(count);
         }
     }
-    true
+}
+
+/// Receives as [`receive`] does, from a port that the runtime watches. A batch that is not full has
+/// emptied the port, and the runtime is told so here: it would find out only by another call.
+fn receive_watched(socket: &UdpSocket, buffers: &mut [u8]) -> Vec<usize> {
+    let mut lengths = Vec::new();
+    let _ = socket.try_io(Interest::READABLE, || {
+        lengths = receive(socket, buffers)?;
+        if lengths.len() < BATCH { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+    });
+    lengths
 }
 
 /// Receives the datagrams that wait at a port, as many as there are `buffers` of [`LONGEST`]
-/// bytes. Returns their lengths.
+/// bytes. Returns their lengths. An error is an ICMP answer, or that nothing came.
 fn receive(port: &impl AsRawFd, buffers: &mut [u8]) -> io::Result<Vec<usize>> {
     let mut places: Vec<[IoSliceMut<'_>; 1]> =
         buffers.chunks_mut(LONGEST).map(|place| [IoSliceMut::new(place)]).collect();
