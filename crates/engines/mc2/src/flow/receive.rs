@@ -23,9 +23,11 @@ impl Flow {
         let header = &data.header;
         self.heard_at = cx.now;
 
-        // The source may have chosen other paths. Only the source itself knows better.
+        // The source may have chosen other paths. Only the source itself knows better. A node that
+        // is on them no more sends on what it has by the paths that it knows.
         let newer = header.revision.wrapping_sub(self.revision);
-        if newer != 0 && newer <= u8::MAX / 2 && self.ingress.is_none() {
+        let is_newer = newer != 0 && newer <= u8::MAX / 2;
+        if is_newer && self.ingress.is_none() && header.paths.contains(cx.me) {
             self.use_paths(header.paths.clone(), header.revision, cx.topology, cx.me);
         }
 

@@ -1,7 +1,8 @@
 //! The engine at one node, frame by frame.
 
 use super::{best_paths, credits_of, diamond, header};
-use crate::frame::{Acknowledgment, FlowState, GenerationHeader, REPORT, Report};
+use crate::frame::{Acknowledgment, Data, FlowState, GenerationHeader, REPORT, Report};
+use crate::paths::PathSet;
 use crate::{ID, Mc2, Mc2Config, NAME};
 use ncmesh_engine::counters::{Counters, DropReason};
 use ncmesh_engine::storage::MemoryStorage;
@@ -57,13 +58,18 @@ impl Node {
     /// node.
     fn handle_announcement(&mut self, credits: u16, payload: usize) {
         let paths = best_paths(&self.topology, 1, 4, 2).unwrap();
+        self.handle_data((paths, 2), credits, payload);
+    }
+
+    /// Handles such a frame over the paths of a revision.
+    fn handle_data(&mut self, (paths, revision): (PathSet, u8), credits: u16, payload: usize) {
         let hops = paths.next_hops(NodeId(1));
         let by_hop: Vec<u16> =
             hops.iter().map(|hop| if hop.0 == self.me { credits } else { 0 }).collect();
         let announced = vec![credits_of(6, &by_hop)];
         let mut body = Vec::new();
         let symbol_size = payload as u16;
-        GenerationHeader { announced, symbol_size, ..header(paths) }.write(&mut body);
+        GenerationHeader { announced, symbol_size, revision, ..header(paths) }.write(&mut body);
         body.extend_from_slice(&[1, 0]);
         body.resize(body.len() + payload, 1);
         self.handle_frame(1, DATA, &body);
@@ -98,6 +104,22 @@ fn a_lie_about_credits_does_bounded_harm() {
         let held: u64 = node.engine.flows().iter().map(|flow| flow.credits).sum();
         assert!(held <= 1, "{held} credits for one packet");
     }
+}
+
+/// The destination would wait for what it has, and ask it in vain.
+#[test]
+fn a_relay_that_is_on_the_paths_no_more_sends_on_what_it_has_by_the_old_ones() {
+    let mut node = Node::new(2, 1400);
+    node.handle_announcement(1, 100);
+    let by_node_3 = [1, 3, 4].map(NodeId);
+    let other = PathSet::between(NodeId(1), NodeId(4)).with(&by_node_3).unwrap();
+    node.handle_data((other, 3), 0, 100);
+
+    let mut out = Vec::new();
+    node.with(|engine, cx| engine.fill(cx, &mut out)).unwrap();
+    let data = Data::parse(&out).unwrap();
+    assert!(data.header.paths.leads(NodeId(2), NodeId(4)));
+    assert_eq!(data.header.announced, vec![credits_of(6, &[1])]);
 }
 
 #[test]
