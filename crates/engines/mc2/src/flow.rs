@@ -312,11 +312,11 @@ impl Flow {
 
     /// Returns this node's state with up to `acks` acknowledgments, and counts these as sent.
     pub(crate) fn take_state(&mut self, acks: usize, now: Instant) -> FlowState {
-        // Previous hops with most new frames go first. Those without are told again what they may
-        // have missed.
+        // Previous hops that a report is due for go first, or it would stay due, then those with
+        // most new frames. The others are told again what they may have missed.
         let mut upstream: Vec<&mut Upstream> =
             self.upstream.values_mut().filter(|upstream| upstream.wants_ack).collect();
-        upstream.sort_by_key(|upstream| Reverse(upstream.unacknowledged));
+        upstream.sort_by_key(|one| Reverse((one.is_report_due(now), one.unacknowledged)));
         let acks =
             upstream.into_iter().take(acks).map(|upstream| upstream.acknowledge(now)).collect();
         FlowState {

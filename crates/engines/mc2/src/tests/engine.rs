@@ -6,13 +6,13 @@ use crate::paths::PathSet;
 use crate::{ID, Mc2, Mc2Config, NAME};
 use ncmesh_engine::counters::{Counters, DropReason};
 use ncmesh_engine::storage::MemoryStorage;
-use ncmesh_engine::time::Instant;
+use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::topology::Topology;
 use ncmesh_engine::tunnel::{DATA, PacketError};
 use ncmesh_engine::{Class, Context, Engine, Frame, TunnelEngine, rng};
 use ncmesh_wire::{NodeId, StartId};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// One node's engine in the diamond, with its counters.
 struct Node {
@@ -58,12 +58,18 @@ impl Node {
     /// node.
     fn handle_announcement(&mut self, credits: u16, payload: usize) {
         let paths = best_paths(&self.topology, 1, 4, 2).unwrap();
-        self.handle_data((paths, 2), credits, payload);
+        self.handle_data(1, (paths, 2), credits, payload);
     }
 
-    /// Handles such a frame over the paths of a revision.
-    fn handle_data(&mut self, (paths, revision): (PathSet, u8), credits: u16, payload: usize) {
-        let hops = paths.next_hops(NodeId(1));
+    /// Handles such a frame of a node over the paths of a revision.
+    fn handle_data(
+        &mut self,
+        sender: u16,
+        (paths, revision): (PathSet, u8),
+        credits: u16,
+        payload: usize,
+    ) {
+        let hops = paths.next_hops(NodeId(sender));
         let by_hop: Vec<u16> =
             hops.iter().map(|hop| if hop.0 == self.me { credits } else { 0 }).collect();
         let announced = vec![credits_of(6, &by_hop)];
@@ -72,7 +78,7 @@ impl Node {
         GenerationHeader { announced, symbol_size, revision, ..header(paths) }.write(&mut body);
         body.extend_from_slice(&[1, 0]);
         body.resize(body.len() + payload, 1);
-        self.handle_frame(1, DATA, &body);
+        self.handle_frame(sender, DATA, &body);
     }
 }
 
@@ -113,13 +119,39 @@ fn a_relay_that_is_on_the_paths_no_more_sends_on_what_it_has_by_the_old_ones() {
     node.handle_announcement(1, 100);
     let by_node_3 = [1, 3, 4].map(NodeId);
     let other = PathSet::between(NodeId(1), NodeId(4)).with(&by_node_3).unwrap();
-    node.handle_data((other, 3), 0, 100);
+    node.handle_data(1, (other, 3), 0, 100);
 
     let mut out = Vec::new();
     node.with(|engine, cx| engine.fill(cx, &mut out)).unwrap();
     let data = Data::parse(&out).unwrap();
     assert!(data.header.paths.leads(NodeId(2), NodeId(4)));
     assert_eq!(data.header.announced, vec![credits_of(6, &[1])]);
+}
+
+/// A report has room for four previous hops. More wait for one, some of them for a repetition.
+#[test]
+fn a_node_with_many_previous_hops_reports_to_each_and_falls_silent() {
+    let relays = [2, 3, 5, 6, 7];
+    let among = |all: PathSet, relay: u16| all.with(&[1, relay, 4].map(NodeId)).unwrap();
+    let paths = relays.into_iter().fold(PathSet::between(NodeId(1), NodeId(4)), among);
+    let mut node = Node::new(4, 1400);
+    for relay in relays {
+        node.handle_data(relay, (paths.clone(), 2), 1, 100);
+    }
+
+    let mut reported = BTreeMap::new();
+    for step in 0..1000 {
+        let mut out = Vec::new();
+        let now = Instant::default() + Duration::from_millis(step);
+        let filled = node.at(now, |engine, cx| engine.fill(cx, &mut out));
+        if filled.is_some_and(|filled| filled.kind == REPORT) {
+            for ack in Report::parse(&out).unwrap().state.acks {
+                *reported.entry(ack.of.0).or_insert(0) += 1;
+            }
+        }
+    }
+    assert!(reported.keys().copied().eq(relays));
+    assert!(reported.values().all(|count| *count <= 40), "{reported:?}");
 }
 
 #[test]
