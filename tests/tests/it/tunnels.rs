@@ -1,5 +1,6 @@
 //! Properties that every tunnel scheme in the registry must have.
 
+use ncmesh_engine::counters::Counters;
 use ncmesh_engine::registry::Entry;
 use ncmesh_engine::registry::ServiceKind;
 use ncmesh_engine::time::Duration;
@@ -88,6 +89,41 @@ fn sparse_packets_do_not_wait_for_others() {
             s.run_for(Duration::from_millis(500));
             assert_eq!(received(&mut s, engine.name, (0, 4)), [number], "{}", engine.name);
         }
+    }
+}
+
+/// Between two ends are ten relays, of which another one has good links every second, so each end
+/// hears from many. What it owes to each is said some day, and then nothing more is.
+#[test]
+fn a_mesh_falls_silent_once_its_packets_have_arrived() {
+    let ways = (1..=10).flat_map(|relay| [(0, relay, 0.5), (relay, 11, 0.5)]);
+    let ways: Vec<(usize, usize, f64)> = ways.collect();
+    for engine in tunnels() {
+        let frames = |s: &Simulation| -> u64 {
+            let counters = (0..12).map(|node| s.host(node).stack().unwrap().counters());
+            let sent = counters.flat_map(Counters::all_sent);
+            sent.filter(|((service, _), _)| *service == engine.id).map(|(_, t)| t.frames).sum()
+        };
+        let mut s = settled(mesh(links(12, &ways), 6));
+        for number in 0..800 {
+            if number % 40 == 0 {
+                let relay = 1 + number as usize / 40 % 10;
+                for (other, loss) in (1..=10).map(|n| (n, if n == relay { 0.1 } else { 0.5 })) {
+                    for end in [0, 11] {
+                        s.set_loss(end, other, loss).unwrap();
+                        s.set_loss(other, end, loss).unwrap();
+                    }
+                }
+            }
+            let _ = s.send_packet(engine.name, 0, 11, &packet(number));
+            let _ = s.send_packet(engine.name, 11, 0, &packet(number));
+            s.run_for(Duration::from_millis(25));
+        }
+        s.run_for(Duration::from_secs(10));
+        let before = frames(&s);
+        s.run_for(Duration::from_secs(5));
+        let more = frames(&s) - before;
+        assert!(more <= 20, "{}: {more} frames in 5 s, after {before}", engine.name);
     }
 }
 
