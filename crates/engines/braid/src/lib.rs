@@ -383,8 +383,13 @@ impl Braid {
     }
 }
 
-/// Returns whether a node is nearer to the destination of a flow than this one.
+/// Returns whether a node is nearer to the destination of a flow than this one. What the source
+/// has, or the node before this one, has yet to go this way, even if link state's shortest way from
+/// here leads back over them.
 fn is_nearer(cx: &Context<'_>, flow: &Flow, node: NodeId) -> bool {
+    if node == flow.id.source || flow.upstream.parent == Some(node) {
+        return false;
+    }
     let paths = cx.topology.paths_to(flow.id.destination, METRIC);
     node == flow.id.destination || paths.etx(node).zip(paths.etx(cx.me)).is_some_and(|(a, b)| a < b)
 }

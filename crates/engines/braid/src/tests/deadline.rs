@@ -59,3 +59,17 @@ fn packets_of_one_symbol_are_of_one_class() {
         .collect();
     assert_eq!(sent, [1, 2, 1]);
 }
+
+#[test]
+fn a_symbol_that_was_given_up_takes_no_more_packets() {
+    let mut bench = Bench::new(1);
+    let send = |bench: &mut Bench, number| {
+        bench.with(|e, cx| e.handle_packet(cx, NodeId(4), &marked(EF, number))).unwrap();
+    };
+    send(&mut bench, 0);
+    bench.now = bench.now + Duration::from_millis(250);
+    bench.with(Braid::handle_timeout);
+    assert_eq!(bench.engine.flows()[0].lost, 1);
+    send(&mut bench, 1);
+    assert_eq!(bench.drain(), [(1, 1)]);
+}

@@ -133,3 +133,19 @@ fn a_report_is_repeated_until_it_is_heard_with_some_certainty() {
     upstream.note_told(0.9, PACKET_TIME, at(1));
     assert_eq!(upstream.due(), None);
 }
+
+/// Link state says that the shortest way from here leads back to the source, which has all that
+/// there is. The next hop has nothing yet.
+#[test]
+fn what_the_source_has_still_goes_to_the_next_hop() {
+    let mut bench = Bench::new(2);
+    let mesh = |to_4, around| {
+        let both = |a, b, delivery| [(a, b, delivery), (b, a, delivery)];
+        directed(&[both(1, 2, 0.9), both(2, 4, to_4), both(1, 4, around)].concat())
+    };
+    bench.topology = mesh(0.9, 0.1);
+    bench.data((1, 2), Header { state: state(1, 0), ..header(0) }, &plain(0));
+    bench.topology = mesh(0.5, 0.9);
+    bench.data((1, 2), Header { state: state(2, 0), ..header(0) }, &plain(1));
+    assert_eq!(bench.drain(), [(0, 1), (1, 1)]);
+}
