@@ -280,7 +280,7 @@ impl Braid {
         // Only who sends packets on needs to know what others have.
         let Some(child) = &flow.child else { return };
         let is_child = child.node == node;
-        if !(is_child || is_nearer(cx, flow, node)) {
+        if !(is_child || route::is_nearer(cx, id, flow.upstream.parent, node)) {
             return;
         }
         if !flow.can_have(state) {
@@ -381,17 +381,6 @@ impl Braid {
     fn reporting(&self, now: Instant) -> Option<(Ends, NodeId)> {
         self.flows.iter().find_map(|(ends, flow)| Some((*ends, flow.upstream.reports_to(now)?)))
     }
-}
-
-/// Returns whether a node is nearer to the destination of a flow than this one. What the source
-/// has, or the node before this one, has yet to go this way, even if link state's shortest way from
-/// here leads back over them.
-fn is_nearer(cx: &Context<'_>, flow: &Flow, node: NodeId) -> bool {
-    if node == flow.id.source || flow.upstream.parent == Some(node) {
-        return false;
-    }
-    let paths = cx.topology.paths_to(flow.id.destination, METRIC);
-    node == flow.id.destination || paths.etx(node).zip(paths.etx(cx.me)).is_some_and(|(a, b)| a < b)
 }
 
 /// Returns the next node on the way to a parent, which may not hear this one well.

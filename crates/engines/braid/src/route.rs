@@ -5,6 +5,7 @@ use super::child::Child;
 use super::frame::Header;
 use ncmesh_engine::Context;
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::flow::FlowInstance;
 use ncmesh_engine::topology::Metric;
 use ncmesh_wire::NodeId;
 use std::collections::BTreeMap;
@@ -92,4 +93,20 @@ pub(crate) fn is_behind(cx: &Context<'_>, header: &Header) -> bool {
     let paths = cx.topology.paths_to(header.flow.destination, METRIC);
     let path = std::iter::successors(Some(header.next_hop), |at| paths.parent(*at));
     path.take(MOST_BEHIND).any(|node| node == cx.me)
+}
+
+/// Returns whether a node is nearer to the destination of a flow than this one, which gets its
+/// packets from `parent`. What the source has, or the parent, has yet to go this way, even if link
+/// state's shortest way from here leads back over them.
+pub(crate) fn is_nearer(
+    cx: &Context<'_>,
+    flow: FlowInstance,
+    parent: Option<NodeId>,
+    node: NodeId,
+) -> bool {
+    if node == flow.source || parent == Some(node) {
+        return false;
+    }
+    let paths = cx.topology.paths_to(flow.destination, METRIC);
+    node == flow.destination || paths.etx(node).zip(paths.etx(cx.me)).is_some_and(|(a, b)| a < b)
 }
