@@ -166,7 +166,7 @@ impl Flow {
         let symbol = pack(packet);
         let is_alike = |last: &[u8]| symbol::is_real_time(last) == symbol::is_real_time(&symbol);
         let fits = |last: &[u8]| is_alike(last) && last.len() + symbol.len() <= longest;
-        // One that was given up takes no more.
+        // What joined one that was given up would never be sent.
         let given_up = self.child.as_ref().map_or(self.passed, |child| child.state.needs);
         if let Some(open) = self.open.filter(|open| *open >= given_up)
             && self.window.packet(open).is_some_and(fits)

@@ -46,10 +46,9 @@ impl Belt {
 
         // Nodes that are farther than the source would carry packets backwards.
         let limit = to_destination.distance(source);
-        let ranked = topology.nodes().map(|node| (to_destination.distance(node), node));
-        let mut nearer: Vec<(u128, NodeId)> = ranked.filter(|(d, _)| *d < limit).collect();
-        nearer.sort_unstable();
-        let mut order: Vec<NodeId> = nearer.into_iter().map(|(_, node)| node).collect();
+        let is_nearer = |node: &NodeId| to_destination.distance(*node) < limit;
+        let mut order: Vec<NodeId> = topology.nodes().filter(is_nearer).collect();
+        order.sort_by_cached_key(|node| (to_destination.distance(*node), *node));
         order.push(source);
         let links = links(topology, &order);
         Some(Self { to_destination, order, links })

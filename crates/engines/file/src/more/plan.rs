@@ -60,8 +60,8 @@ impl Belts {
                 merged.disconnected.push(receiver);
                 continue;
             };
-            let z = belt.nodes().iter().copied().zip(belt.load().z).filter(|(_, z)| *z > 0.0);
-            let z = z.collect();
+            let sent = belt.nodes().iter().copied().zip(belt.load().z);
+            let z = sent.filter(|(_, z)| *z > 0.0).collect();
             belts.push((belt, z));
         }
 
