@@ -281,7 +281,8 @@ const WANTS: Part = Part::Include(&[
     field(u8(
         "backlog",
         "Backlog",
-        "batches that the node holds whole and a child of it wants; of the child with fewest",
+        "batches below the first wanted one that the node holds whole and a child of it wants; of \
+         the child with fewest",
     )),
 ]);
 

@@ -22,13 +22,16 @@ const GAP: f64 = 8.0;
 const BACKLOG: u8 = 4;
 /// A child gets only polls once this many answers should have arrived and none did: it may be gone.
 const MISSING_ANSWERS: f64 = 4.0;
-/// A child that was not heard for this many packets is polled, and gets no more until it answers.
-const UNHEARD: u32 = 128;
-/// A child whose rank has not grown for this many packets gets only [`TRIAL`] packets in each
-/// [`TRIAL_PAUSE`]: one that asks for ever and never gains must not hold the channel.
-const IN_VAIN: u32 = 256;
+/// Packets that a child gets at a time, with a pause after them, when it is on trial.
 const TRIAL: u32 = 32;
-const TRIAL_PAUSE: Duration = Duration::from_secs(1);
+/// A child that was not heard for this many packets is on trial: it is polled, and its report may
+/// come through in the pauses.
+const UNHEARD: u32 = 128;
+const UNHEARD_PAUSE: Duration = Duration::from_millis(100);
+/// So is one that was heard, but whose rank has not grown for this many packets: one that asks for
+/// ever and never gains must not hold the channel.
+const IN_VAIN: u32 = 256;
+const IN_VAIN_PAUSE: Duration = Duration::from_secs(1);
 /// Packet times until a poll counts as lost: the time for which the child's report may wait.
 const POLL_PACKETS: f64 = 12.0;
 /// Longest pause between two polls.
@@ -51,12 +54,13 @@ pub(super) struct Child {
     back: f64,
     /// What was sent since its rank was last heard, by generation.
     pending: BTreeMap<u32, Pending>,
-    /// Polls and packets since it was last heard, and packets since its rank last grew.
+    /// Polls and packets since it was last heard, and packets before that since its rank grew.
     unanswered: u32,
     unheard: u32,
     in_vain: u32,
-    /// When it gets the next packets if its rank does not grow.
+    /// When it gets the next packets if it is on trial, and how many it got since then.
     trial_at: Instant,
+    tried: u32,
 }
 
 /// What a child was sent of a generation since its rank was last heard.
@@ -83,6 +87,7 @@ impl Child {
             unheard: 0,
             in_vain: 0,
             trial_at: now,
+            tried: 0,
         }
     }
 
@@ -114,13 +119,19 @@ impl Child {
             self.pending.clear();
         }
         (self.number, self.heard_at) = (Some(number), now);
-        (self.unanswered, self.unheard) = (0, 0);
+        let unheard = core::mem::take(&mut self.unheard);
+        self.unanswered = 0;
+        let listed_until = wants.listed_until();
         wants.complete(&self.wants);
         let before = core::mem::replace(&mut self.wants, wants);
         let delivery = self.delivery();
         let mut gained = false;
         self.pending.retain(|generation, pending| {
             let Some(before) = before.rank(*generation) else { return false };
+            // What the frame had no room for is told by a later one.
+            if *generation >= listed_until {
+                return true;
+            }
             let after = self.wants.rank(*generation);
             let gain = after.unwrap_or_else(|| packets(*generation)).saturating_sub(before);
             gained |= gain > 0;
@@ -136,9 +147,7 @@ impl Child {
             *pending = Pending { polls, ..Pending::default() };
             after.is_some()
         });
-        if gained {
-            self.in_vain = 0;
-        }
+        self.in_vain = if gained { 0 } else { self.in_vain.saturating_add(unheard) };
     }
 
     /// Returns the share of packets that arrive there.
@@ -171,8 +180,13 @@ impl Child {
     /// Returns whether it gets data: it answers, and what it has does not pile up there.
     pub(super) fn takes_data(&self, now: Instant) -> bool {
         let answers = f64::from(self.unanswered) * self.back < MISSING_ANSWERS;
-        let gains = self.unheard < UNHEARD && (self.in_vain < IN_VAIN || now >= self.trial_at);
-        answers && gains && (self.wants.receives || self.wants.backlog < BACKLOG)
+        let may_have_more = !self.is_on_trial() || now >= self.trial_at;
+        answers && may_have_more && (self.wants.receives || self.wants.backlog < BACKLOG)
+    }
+
+    /// Returns whether nothing says that packets reach it.
+    fn is_on_trial(&self) -> bool {
+        self.unheard >= UNHEARD || self.in_vain >= IN_VAIN
     }
 
     /// Returns whether a poll about a generation that it wants was lost.
@@ -187,12 +201,18 @@ impl Child {
             return false;
         }
         self.pending.entry(generation).or_default().sent += 1.0;
+        let was_on_trial = self.is_on_trial();
         self.unheard = self.unheard.saturating_add(1);
-        self.in_vain = self.in_vain.saturating_add(1);
-        if self.in_vain >= IN_VAIN && self.in_vain.is_multiple_of(TRIAL) {
-            self.trial_at = now + TRIAL_PAUSE;
+        if !self.is_on_trial() {
+            return false;
         }
-        self.unheard == UNHEARD
+        self.tried += 1;
+        if was_on_trial && self.tried < TRIAL {
+            return false;
+        }
+        self.tried = 0;
+        self.trial_at = now + if self.in_vain < IN_VAIN { UNHEARD_PAUSE } else { IN_VAIN_PAUSE };
+        self.unheard >= UNHEARD
     }
 
     /// Notes that the packet polls it.
@@ -279,6 +299,41 @@ mod tests {
     }
 
     #[test]
+    fn what_a_list_has_no_room_for_was_not_lost() {
+        let mut child = child();
+        for generation in 0..4 {
+            (0..8).for_each(|_| assert!(!child.note_sent(generation, AT)));
+        }
+        // The frame lists two of the four generations.
+        let cut = Wants { receives: true, ..Wants::from(0, [4, 4, 4, 4].into_iter(), 2) };
+        child.hear(cut, 2, |_| 32, AT);
+        assert!((child.delivery() - 0.5).abs() < 1e-9);
+        assert_eq!(child.lacks(1, 32), Some(28.0));
+        assert_eq!(child.lacks(2, 32), Some(28.0), "eight packets are on their way");
+        child.hear(wants(0, &[4, 4, 4, 4]), 3, |_| 32, AT);
+        assert!((child.delivery() - 0.5).abs() < 1e-9 && child.lacks(2, 32) == Some(28.0));
+    }
+
+    #[test]
+    fn one_that_is_not_heard_gets_few_packets_at_a_time() {
+        let mut child = child();
+        let (mut now, mut bursts) = (AT, Vec::new());
+        for _ in 0..5 {
+            let mut sent = 0;
+            while child.takes_data(now) {
+                let is_polled = child.note_sent(0, now);
+                sent += 1;
+                assert_eq!(is_polled, !child.takes_data(now));
+            }
+            bursts.push(sent);
+            now = now + UNHEARD_PAUSE;
+        }
+        assert_eq!(bursts, [UNHEARD, TRIAL, TRIAL, TRIAL, TRIAL]);
+        child.hear(wants(0, &[1]), 2, |_| 32, now);
+        (0..UNHEARD).for_each(|_| assert!(child.takes_data(now) | child.note_sent(0, now)));
+    }
+
+    #[test]
     fn one_whose_rank_does_not_grow_gets_few_packets_a_second() {
         let mut child = child();
         let (mut now, mut sent) = (AT, 0);
@@ -312,12 +367,14 @@ mod tests {
             for (first, ranks, sent, number) in steps {
                 let first = if first % 2 == 0 { first % 4 } else { first };
                 child.hear(wants(first, &ranks), number, |g| if g < 4 { 32 } else { 0 }, now);
+                let mut taken = 0;
                 for packet in 0..sent * 10 {
-                    if child.takes_data(now) {
+                    if child.takes_data(now) && child.wants.rank(packet % 4).is_some() {
                         child.note_sent(packet % 4, now);
+                        taken += 1;
                     }
-                    prop_assert!(child.unheard <= UNHEARD);
                 }
+                prop_assert!(taken <= UNHEARD + TRIAL, "{taken}");
                 prop_assert!((0.0..=1.0).contains(&child.delivery()));
                 for generation in 0..5 {
                     if let Some(lacks) = child.lacks(generation, 32) {

@@ -145,15 +145,18 @@ impl Flow {
     /// Returns what this node wants, with at most `listed` ranks.
     pub(super) fn wants(&self, listed: usize) -> Wants {
         let rank = |g| if self.is_wanted(g) { self.held.rank(g) } else { UNWANTED };
-        let wants = match self.lowest_wanted().filter(|_| !self.held.is_source()) {
+        let lowest = self.lowest_wanted().filter(|_| !self.held.is_source());
+        let wants = match lowest {
             None => Wants::nothing(),
             Some(first) => Wants::from(first, (first..self.held.len()).map(rank), listed),
         };
         // How much a parent may send ahead depends on what this node still holds for its slowest
-        // child.
+        // child. What is whole beyond a gap does not count: the gap must be filled.
+        let end = lowest.unwrap_or(self.held.len());
         let lacking = |child: &Child| {
             let begun = child.wants.lowest().into_iter().flat_map(|lowest| self.held.begun(lowest));
-            begun.filter(|g| self.held.is_whole(*g) && child.wants.rank(*g).is_some()).count()
+            let before = begun.take_while(|g| *g < end);
+            before.filter(|g| self.held.is_whole(*g) && child.wants.rank(*g).is_some()).count()
         };
         let backlog = self.children.values().map(lacking).min().unwrap_or(0);
         Wants {
@@ -322,5 +325,64 @@ impl Flow {
         let polls = self.children.values().flat_map(Child::timeouts);
         let own = self.upstream.timeouts().chain([self.pacing.until()]);
         polls.chain(own).filter(|at| *at > after).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multicast::frame::{Coding, Ranked};
+    use ncmesh_engine::counters::Counters;
+    use ncmesh_engine::file::{Geometry, Manifest};
+    use ncmesh_engine::rng::stream;
+    use ncmesh_engine::storage::MemoryStorage;
+    use ncmesh_engine::testing::symmetric;
+    use ncmesh_wire::FlowId;
+    use std::collections::VecDeque;
+
+    #[test]
+    fn generations_behind_a_gap_are_no_backlog() {
+        let topology = symmetric(&[(1, 2, 0.9), (2, 3, 0.9)]);
+        let cx = Context {
+            now: Instant::default(),
+            me: NodeId(2),
+            epoch: 1,
+            mtu: 1500,
+            topology: &topology,
+            rng: &mut stream(1, NodeId(2), "flow", "test"),
+            counters: &mut Counters::default(),
+            events: &mut VecDeque::new(),
+            storage: &mut MemoryStorage::default(),
+        };
+        let geometry = Geometry::new(6 * 4 * 100, 4, 100).unwrap();
+        let id = FlowId { source: NodeId(1), serial: 1 };
+        let (root, hash) = ([0; 32], [0; 32]);
+        let manifest = Manifest { flow: id, name: "f".into(), geometry, root, hash };
+        let mut flow = Flow::new(Held::new(manifest, Role::Relay), cx.rng, cx.now);
+        flow.hear_child(&cx, NodeId(3), (1, &Wants::from(0, [].into_iter(), 200)));
+
+        let receive = |flow: &mut Flow, generation: u32| {
+            let packets = geometry.packets(generation);
+            for packet in 0..packets {
+                let header = RankedHeader {
+                    flow: id,
+                    generation,
+                    packets,
+                    rank: packets,
+                    poll: false,
+                    number: 0,
+                    parent: NodeId(1),
+                    wants: Wants::nothing(),
+                };
+                let coding = Coding::Systematic(packet);
+                flow.held.absorb(&Ranked { header, coding, payload: &[packet; 100] });
+            }
+        };
+        (1..geometry.batches()).for_each(|generation| receive(&mut flow, generation));
+        let wants = flow.wants(200);
+        assert_eq!((wants.lowest(), wants.backlog), (Some(0), 0), "generation 0 is to be sent");
+        receive(&mut flow, 0);
+        let all = geometry.batches() as u8;
+        assert_eq!((flow.wants(200).lowest(), flow.wants(200).backlog), (None, all));
     }
 }

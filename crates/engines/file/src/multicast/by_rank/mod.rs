@@ -23,11 +23,13 @@
 //! | `flow` | a transfer at this node: what to send next |
 //! | `held` | what it holds, and whether that is genuine |
 //! | `child` | what a child wants and should have by now |
+//! | `tree` | the parents that a transfer begins with |
 //! | `upstream` | which node is the parent, and when to report to it |
 
 mod child;
 mod flow;
 mod held;
+mod tree;
 mod upstream;
 
 #[cfg(test)]
@@ -167,23 +169,17 @@ impl ByRank {
         manifest: &Manifest,
         receivers: impl Iterator<Item = NodeId>,
     ) {
-        let paths = cx.topology.paths_from(manifest.flow.source, METRIC);
-        let mut children = Vec::new();
-        for receiver in receivers {
-            let path = paths.path_to(receiver);
-            // The path does not list its first node: the source is at place 0, and whoever is not
-            // on it too.
-            let place = path.iter().position(|node| *node == cx.me).map_or(0, |place| place + 1);
-            if place > 0 || manifest.flow.source == cx.me {
-                children.extend(path.get(place).copied());
-            }
-        }
-        if children.is_empty() {
+        let parents = tree::parents(cx.topology, manifest.flow.source, receivers);
+        let planned = parents.get(&cx.me).copied();
+        let me = cx.me;
+        let mut children = parents.iter().filter(|(_, parent)| **parent == me).peekable();
+        if planned.is_none() && children.peek().is_none() {
             return;
         }
         if let Some(flow) = self.join(cx, manifest) {
-            for child in children {
-                flow.expect_child(cx, child);
+            flow.upstream.planned = planned;
+            for (child, _) in children {
+                flow.expect_child(cx, *child);
             }
             self.review_parent(cx, manifest.flow, false);
         }

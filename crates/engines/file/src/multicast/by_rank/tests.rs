@@ -403,6 +403,21 @@ fn a_parent_that_keeps_silent_is_left_for_another() {
     }
 }
 
+#[test]
+fn receivers_two_hops_away_share_a_relay() {
+    // Any of the relays 2 to 5 serves all of the receivers 6 to 9; each hears another one best.
+    let between = (2..=5).flat_map(|relay| {
+        (6..=9).map(move |node| (relay, node, if node == relay + 4 { 0.99 } else { 0.95 }))
+    });
+    let links: Vec<_> = (2..=5).map(|relay| (1, relay, 0.95)).chain(between).collect();
+    for seed in 1..=4 {
+        let mut net = Net::new(&links, &[6, 7, 8, 9], seed);
+        net.run(&[6, 7, 8, 9], 60).unwrap();
+        let sent = (2..=5).map(|relay| f64::from(net.sent(relay, frame::DATA))).sum::<f64>();
+        assert!(sent < 1.3 * packets(), "seed {seed}: {sent} packets");
+    }
+}
+
 /// Cuts the link between nodes 2 and 3 for 25 s, without their knowing. Returns how many packets
 /// the source sends after that, until node 3 has the file.
 fn sent_after_a_cut(net: &mut Net, links: &[(u16, u16, f64)]) -> f64 {

@@ -44,6 +44,8 @@ const ASK_AGAIN: Backoff =
 #[derive(Clone, Debug, Default)]
 pub(super) struct Upstream {
     pub parent: Option<NodeId>,
+    /// The first parent, if it is good enough when one is chosen.
+    pub planned: Option<NodeId>,
     /// Checks in a row in which another one was better.
     better: u32,
     /// Packets counted of neighbours.
@@ -153,7 +155,9 @@ impl Upstream {
         let Some(parent) = self.parent.filter(|parent| *parent != best) else {
             self.better = 0;
             if self.parent.is_none() {
-                self.adopt(best, cx.now);
+                let limit = HYSTERESIS * self.cost(cx, &paths, best);
+                let planned = self.planned.filter(|p| self.cost(cx, &paths, *p) < limit);
+                self.adopt(planned.unwrap_or(best), cx.now);
             }
             return None;
         };

@@ -19,8 +19,8 @@ pub(crate) struct Wants {
     pub ranks: Vec<u8>,
     /// Whether the list ends for lack of room. Generations behind it are as they were before.
     pub is_cut: bool,
-    /// Generations that it holds whole and that a child of it wants; of the child that lacks
-    /// fewest.
+    /// Generations below `first` that it holds whole and that a child of it wants; of the child
+    /// that lacks fewest.
     pub backlog: u8,
     /// Whether it receives the file itself.
     pub receives: bool,
@@ -62,6 +62,11 @@ impl Wants {
         Self { first, ranks, is_cut, ..Self::default() }
     }
 
+    /// Returns the first generation behind the list of which it says nothing.
+    pub(crate) fn listed_until(&self) -> u32 {
+        if self.is_cut { self.first.saturating_add(self.ranks.len() as u32) } else { u32::MAX }
+    }
+
     /// Adds to a list that is cut what was known `before` of the generations behind it.
     pub(crate) fn complete(&mut self, before: &Self) {
         if !self.is_cut {
@@ -69,7 +74,7 @@ impl Wants {
         }
         let listed = before.first.saturating_add(before.ranks.len() as u32);
         let end = listed.min(self.first.saturating_add(MOST_RANKS as u32));
-        for generation in self.first.saturating_add(self.ranks.len() as u32)..end {
+        for generation in self.listed_until()..end {
             self.ranks.push(before.rank(generation).unwrap_or(UNWANTED));
         }
     }
