@@ -71,8 +71,11 @@ impl Lab {
     /// Starts the scenario's flows over the tunnel scheme that the lab was started with.
     ///
     /// # Errors
-    /// [`LabError::Api`].
+    /// [`LabError::Api`]; [`LabError::Namespaces`] if the kernel does not take a flow's timing.
     pub async fn begin_flows(&mut self) -> Result<RunningFlows, LabError> {
+        for flow in &self.scenario.flows {
+            self.tunnel()?.set_timing(flow)?;
+        }
         // Counters run since the daemons started, so their values of now are subtracted later.
         let (loads, before) = (self.loads()?, self.heard().await?);
         let coded_before = self.coded().await?;

@@ -80,7 +80,7 @@ fn remove(name: &str) {
 }
 
 /// Runs iproute2 and returns its output.
-fn ip(args: &[&str]) -> Result<String, String> {
+pub(crate) fn ip(args: &[&str]) -> Result<String, String> {
     let output = Command::new("ip").args(args).output().map_err(|e| format!("ip: {e}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() {

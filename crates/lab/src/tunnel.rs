@@ -2,18 +2,22 @@
 
 use crate::LabError;
 use crate::iperf;
-use crate::namespaces::Namespaces;
+use crate::namespaces::{Namespaces, ip};
 use ncmesh_node::config::{TUNNEL_MTU_MIN, V6_MTU_MIN};
-use ncmesh_sim::scenario::Scenario;
+use ncmesh_sim::scenario::{Flow, Scenario, Transport};
 use ncmesh_sim::{Simulation, node_id};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 use toml::Table;
 
 /// Networks of the lab's nodes. That of IPv6 is unique local (RFC 4193).
 const NETWORK_V4: &str = "10.200.0.0/16";
 const NETWORK_V6: &str = "fd6e:636d:6573:6800::/64";
+
+/// Tunnel device of a node, in its namespace.
+const DEVICE: &str = "ncmesh0";
 
 /// Network namespaces of the flows' ends, and the settings of their devices.
 pub(crate) struct Tunnel {
@@ -63,6 +67,26 @@ impl Tunnel {
         self.ends.get(&node).cloned().unwrap_or_default()
     }
 
+    /// Gives the kernel's TCP at both ends of a flow the scenario's timing, by routes to each
+    /// other: with `ack_delay_s = 0` it acknowledges each segment, and `min_rto_s` is its least
+    /// retransmission timeout.
+    pub(crate) fn set_timing(&self, flow: &Flow) -> Result<(), LabError> {
+        let Transport::Tcp(tcp) = &flow.transport else { return Ok(()) };
+        let quick = tcp.ack_delay == Some(Duration::ZERO);
+        let rto = tcp.min_rto.map(|least| format!("{}ms", least.as_millis()));
+        let mut timing = if quick { vec!["quickack", "1"] } else { Vec::new() };
+        timing.extend(rto.iter().flat_map(|rto| ["rto_min", rto]));
+        if timing.is_empty() {
+            return Ok(());
+        }
+        for (at, to) in [(flow.from, flow.to), (flow.to, flow.from)] {
+            let (namespace, to) = (self.namespace(at), address_v4(to).to_string());
+            let route = ["-n", &namespace, "route", "replace", &to, "dev", DEVICE];
+            ip(&[&route[..], &timing].concat()).map_err(LabError::Namespaces)?;
+        }
+        Ok(())
+    }
+
     /// Returns the `[tunnel]` section of a node, or `None` if no flow ends there.
     pub(crate) fn section(&self, node: usize) -> Option<Table> {
         let namespace = self.ends.get(&node)?;
@@ -73,6 +97,7 @@ impl Tunnel {
         Some(Table::from_iter([
             ("scheme".to_owned(), self.scheme.as_str().into()),
             ("namespace".to_owned(), namespace.as_str().into()),
+            ("device".to_owned(), DEVICE.into()),
             ("address".to_owned(), address.into()),
         ]))
     }

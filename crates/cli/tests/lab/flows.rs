@@ -174,20 +174,36 @@ flow = [
 ]
 "#;
 
-/// The kernel's TCP in both directions through a relay that codes. The daemon and the lab report
-/// what it does.
+/// Returns the routes of the network namespaces of this process's labs.
+fn routes() -> String {
+    let of = |name: String| {
+        let shown = Command::new("ip").args(["-n", &name, "route"]).output().unwrap();
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    };
+    namespaces_of(std::process::id()).into_iter().map(of).collect()
+}
+
+/// The kernel's TCP in both directions through a relay that codes, with a scenario's timing. The
+/// daemon and the lab report what it does.
 #[tokio::test]
 async fn tcp_that_crosses_is_coded_and_the_daemons_say_how_much() {
     if !is_possible() {
         return;
     }
     let _room = room().await;
-    let scenario = Scenario::parse(HUB, "hub.toml", Path::new("")).unwrap();
+    let timed = HUB.replacen("\"tcp\"", "\"tcp\", ack_delay_s = 0, min_rto_s = 0.3", 1);
+    let scenario = Scenario::parse(&timed, "hub.toml", Path::new("")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let kept = LabOptions { dir: Some(dir.path().join("lab")), ..options("xor") };
     let mut lab = Lab::start(&scenario, &kept).await.unwrap();
     lab.settle_flows().await.unwrap();
     let running = lab.begin_flows().await.unwrap();
+    for end in ["10.200.0.1", "10.200.0.3"] {
+        let routes = routes();
+        let mut route = routes.lines().filter(|route| route.starts_with(&format!("{end} ")));
+        let is_timed = |r: &str| r.contains("quickack 1") && r.contains("rto_min lock 300ms");
+        assert!(route.any(is_timed), "{end}: {routes}");
+    }
     // Two hops of two frames at 2 Mbit/s take that long in each direction.
     for end in [0, 2] {
         let rtt_s = round_trip(&mut lab, end).await;

@@ -167,10 +167,10 @@ pub struct Tcp {
     /// Size of the send buffer and of the receive buffer, bytes; the default sizes if absent.
     pub window: Option<usize>,
     /// Time that an acknowledgment waits for a second segment; zero acknowledges each segment, and
-    /// the kernel's policy applies if absent. In the lab the kernel always decides itself.
+    /// the kernel's policy applies if absent. In the lab it does with any other value too.
     pub ack_delay: Option<Duration>,
     /// Least retransmission timeout; without it the smoothed round-trip time and at least 0.2 s, as
-    /// in Linux. In the lab the kernel always decides itself.
+    /// in Linux.
     pub min_rto: Option<Duration>,
     /// Total bytes to send; unlimited if absent.
     pub size: Option<u64>,
