@@ -20,18 +20,18 @@ const MARGIN: f64 = 0.05;
 const GAP: f64 = 8.0;
 /// A child gets no more data while this many whole generations wait there for its own children.
 const BACKLOG: u8 = 4;
-/// A child gets only polls once this many answers should have arrived and none did: it may be gone.
+/// A child is on trial once this many answers should have arrived and none did, or if it was not
+/// heard for this many packets: its reports may collide, or it may be gone. It gets [`TRIAL`]
+/// packets at a time, and its reports may come through in the pauses, which grow while answers are
+/// missing. One that was never heard gets polls alone.
 const MISSING_ANSWERS: f64 = 4.0;
-/// Packets that a child gets at a time, with a pause after them, when it is on trial.
-const TRIAL: u32 = 32;
-/// A child that was not heard for this many packets is on trial: it is polled, and its report may
-/// come through in the pauses.
 const UNHEARD: u32 = 128;
-const UNHEARD_PAUSE: Duration = Duration::from_millis(100);
-/// So is one that was heard, but whose rank has not grown for this many packets: one that asks for
-/// ever and never gains must not hold the channel.
+const TRIAL: u32 = 32;
+const TRIAL_PAUSES: Backoff =
+    Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(1) };
+/// So is one that is heard, but whose rank has not grown for this many packets: one that asks for
+/// ever and never gains must not hold the channel. It gets the longest pauses.
 const IN_VAIN: u32 = 256;
-const IN_VAIN_PAUSE: Duration = Duration::from_secs(1);
 /// Packet times until a poll counts as lost: the time for which the child's report may wait.
 const POLL_PACKETS: f64 = 12.0;
 /// Longest pause between two polls.
@@ -58,7 +58,9 @@ pub(super) struct Child {
     unanswered: u32,
     unheard: u32,
     in_vain: u32,
-    /// When it gets the next packets if it is on trial, and how many it got since then.
+    /// Trials since it was last heard, when the next one begins, and the packets that it got since
+    /// then.
+    trials: u32,
     trial_at: Instant,
     tried: u32,
 }
@@ -86,6 +88,7 @@ impl Child {
             unanswered: 0,
             unheard: 0,
             in_vain: 0,
+            trials: 0,
             trial_at: now,
             tried: 0,
         }
@@ -120,7 +123,7 @@ impl Child {
         }
         (self.number, self.heard_at) = (Some(number), now);
         let unheard = core::mem::take(&mut self.unheard);
-        self.unanswered = 0;
+        (self.unanswered, self.trials) = (0, 0);
         let listed_until = wants.listed_until();
         wants.complete(&self.wants);
         let before = core::mem::replace(&mut self.wants, wants);
@@ -179,14 +182,17 @@ impl Child {
 
     /// Returns whether it gets data: it answers, and what it has does not pile up there.
     pub(super) fn takes_data(&self, now: Instant) -> bool {
-        let answers = f64::from(self.unanswered) * self.back < MISSING_ANSWERS;
-        let may_have_more = !self.is_on_trial() || now >= self.trial_at;
-        answers && may_have_more && (self.wants.receives || self.wants.backlog < BACKLOG)
+        let is_served = !self.is_on_trial() || (self.number.is_some() && now >= self.trial_at);
+        is_served && (self.wants.receives || self.wants.backlog < BACKLOG)
+    }
+
+    fn misses_answers(&self) -> bool {
+        f64::from(self.unanswered) * self.back >= MISSING_ANSWERS
     }
 
     /// Returns whether nothing says that packets reach it.
     fn is_on_trial(&self) -> bool {
-        self.unheard >= UNHEARD || self.in_vain >= IN_VAIN
+        self.unheard >= UNHEARD || self.misses_answers() || self.in_vain >= IN_VAIN
     }
 
     /// Returns whether a poll about a generation that it wants was lost.
@@ -210,9 +216,12 @@ impl Child {
         if was_on_trial && self.tried < TRIAL {
             return false;
         }
+        let gains = self.in_vain < IN_VAIN;
+        self.trial_at =
+            now + if gains { TRIAL_PAUSES.pause(self.trials) } else { TRIAL_PAUSES.longest };
+        self.trials = self.trials.saturating_add(u32::from(self.misses_answers()));
         self.tried = 0;
-        self.trial_at = now + if self.in_vain < IN_VAIN { UNHEARD_PAUSE } else { IN_VAIN_PAUSE };
-        self.unheard >= UNHEARD
+        gains
     }
 
     /// Notes that the packet polls it.
@@ -293,9 +302,14 @@ mod tests {
         }
         assert_eq!(pauses, [12, 24, 48, 96, 192, 250, 250, 250, 250, 250]);
         // Of half of its answers eight in a row are hardly lost by chance.
+        let trial = (0..100).take_while(|_| child.takes_data(now) && !child.note_sent(0, now));
+        assert_eq!(trial.count() as u32, TRIAL - 1);
         assert!(!child.takes_data(now));
         child.hear(wants(0, &[]), 2, |_| 32, now);
         assert!(child.takes_data(now));
+        let mut never_heard = Child::expected(0.5, 0.5, AT);
+        (0..10).for_each(|_| never_heard.note_poll(0, PACKET_TIME, AT));
+        assert!(!never_heard.takes_data(AT));
     }
 
     #[test]
@@ -318,17 +332,21 @@ mod tests {
     fn one_that_is_not_heard_gets_few_packets_at_a_time() {
         let mut child = child();
         let (mut now, mut bursts) = (AT, Vec::new());
-        for _ in 0..5 {
+        for _ in 0..13 {
             let mut sent = 0;
             while child.takes_data(now) {
                 let is_polled = child.note_sent(0, now);
                 sent += 1;
                 assert_eq!(is_polled, !child.takes_data(now));
             }
-            bursts.push(sent);
-            now = now + UNHEARD_PAUSE;
+            bursts.push((sent, child.trial_at.since(now).as_millis()));
+            child.note_poll(0, PACKET_TIME, now);
+            now = child.trial_at;
         }
-        assert_eq!(bursts, [UNHEARD, TRIAL, TRIAL, TRIAL, TRIAL]);
+        // Half of its answers arrive. Once eight are missing, the pauses grow.
+        let trials = [100, 100, 100, 100, 100, 100, 100, 100, 200, 400, 800, 1000];
+        assert_eq!(bursts[0], (UNHEARD, 100));
+        assert_eq!(bursts[1..], trials.map(|pause| (TRIAL, pause)));
         child.hear(wants(0, &[1]), 2, |_| 32, now);
         (0..UNHEARD).for_each(|_| assert!(child.takes_data(now) | child.note_sent(0, now)));
     }
