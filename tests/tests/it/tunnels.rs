@@ -246,3 +246,23 @@ fn full_queues_refuse_and_losing_links_do_not_stop_a_flow() {
         check(engine.name, &numbers, taken as usize * 8 / 10);
     }
 }
+
+/// A combination over a poor link holds many packets and is of use once the last of them is there:
+/// that must not take so long that the destination cannot keep them.
+#[test]
+fn braid_delivers_what_arrives_over_a_poor_link_while_more_follows() {
+    for seed in 1..=2 {
+        let hops = [(0, 1, 0.5), (1, 2, 0.73), (2, 3, 0.2), (3, 4, 0.3), (4, 5, 0.0)];
+        let mut s = settled(mesh(links(6, &hops), seed));
+        let mut taken = 0;
+        for number in 0..4000 {
+            let mut full = packet(number);
+            full.resize(1300, 0);
+            taken += usize::from(s.send_packet("braid", 0, 5, &full).is_ok());
+            s.run_for(Duration::from_millis(5));
+        }
+        s.run_for(Duration::from_secs(8));
+        let arrived = s.take_packets().len();
+        assert!(taken > 500 && arrived > taken * 9 / 10, "seed {seed}: {arrived} of {taken}");
+    }
+}

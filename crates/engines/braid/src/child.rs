@@ -1,13 +1,14 @@
 //! The next hop of a flow: what it has by its own word, and what it should have by now.
 
 use super::flight::{Filling, Flight};
-use super::frame::State;
+use super::frame::{State, WIDTH};
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::average::{DurationAverage, FadingShare};
 use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::toolkit::delivery::{CountedDelivery, DeliveryPolicy};
 use ncmesh_engine::toolkit::sequence::is_older;
 use ncmesh_wire::NodeId;
+use std::ops::Range;
 
 /// How packets to the next hop are counted.
 const COUNT: DeliveryPolicy = DeliveryPolicy { half_life: 64.0, evidence: 48.0 };
@@ -15,6 +16,9 @@ const COUNT: DeliveryPolicy = DeliveryPolicy { half_life: 64.0, evidence: 48.0 }
 /// as separated before any is sent.
 const PAIRS: f64 = 64.0;
 const PRIOR: f64 = 16.0;
+/// Packets from the first of a combination on that are sent, at most, before the next hop has all
+/// that were combined. It knows none of them before, and keeps no more than `WIDTH`.
+const SPAN: u32 = WIDTH as u32 - 8;
 /// Least share of the next hop's frames that is believed to arrive here.
 const LEAST_BACK: f64 = 0.1;
 /// Packet times until what was sent last counts as lost, if nothing is heard.
@@ -68,6 +72,8 @@ const LATELY: Duration = Duration::from_secs(1);
 pub(crate) struct Child {
     pub node: NodeId,
     pub state: State,
+    /// Packets of combinations that it may not know yet: from the first of them to behind the last.
+    combined: Range<u32>,
     number: Option<u16>,
     heard_at: Instant,
     /// Share of the packets that arrive there.
@@ -104,6 +110,7 @@ impl Child {
         Self {
             node,
             state: State { needs, ..State::default() },
+            combined: 0..0,
             number: None,
             heard_at: now,
             delivery: CountedDelivery::new(told, &COUNT),
@@ -352,6 +359,21 @@ impl Child {
         let awaited = self.lost_at.filter(|_| self.is_asked && !asks);
         self.lost_at = Some(awaited.map_or(lost_at, |awaited| awaited.min(lost_at)));
         self.is_asked |= asks;
+    }
+
+    /// Notes that a combination of packets in this range is sent.
+    pub(crate) fn note_combined(&mut self, packets: Range<u32>) {
+        if self.state.needs >= self.combined.end {
+            self.combined = packets;
+        } else {
+            self.combined.end = self.combined.end.max(packets.end);
+        }
+    }
+
+    /// Returns whether a packet may be part of a combination.
+    pub(crate) fn may_combine(&self, packet: u32) -> bool {
+        let Range { start, end } = self.combined;
+        self.state.needs >= end || packet < start.saturating_add(SPAN).max(end)
     }
 
     /// Notes that packets before `needs` are given up.

@@ -8,13 +8,12 @@ use super::route::Route;
 use super::symbol;
 use super::upstream::Upstream;
 use ncmesh_code::{Coded, Window};
-use ncmesh_engine::Context;
-use ncmesh_engine::rng;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_engine::toolkit::coder::pack;
 use ncmesh_engine::toolkit::flow::{Contradiction, FlowInstance};
 use ncmesh_engine::toolkit::pacing::{Pacing, PacingPolicy};
 use ncmesh_engine::topology::Metric;
+use ncmesh_engine::{Context, rng};
 use ncmesh_wire::NodeId;
 use rand_core::RngCore;
 use std::collections::{BTreeMap, BTreeSet};
@@ -268,8 +267,7 @@ impl Flow {
                 self.early.insert(early);
                 return Some(packets);
             }
-            let known =
-                self.window.leads(self.delivered).find(|n| self.window.packet(*n).is_some());
+            let known = self.window.leads(self.delivered).find(|n| self.is_known(*n));
             let reach = self.window.reach(self.delivered).unwrap_or(self.delivered);
             if reach < self.no_more {
                 let next = self.window.leads(self.delivered + 1).next();
@@ -441,7 +439,7 @@ impl Flow {
     pub(crate) fn next(&self, room: u8, packet_time: Duration, now: Instant) -> Option<Next> {
         let child = self.child.as_ref().filter(|_| now >= self.pacing.until())?;
         self.lacking().next()?;
-        let can_repair = self.lacking().any(|lead| self.is_sent(lead));
+        let can_repair = self.lacking().any(|lead| self.is_sent(lead) && child.may_combine(lead));
 
         // If nothing is heard for long, what it lacks of the packets sent goes again, and asks. If
         // it lacks none, it is full: a packet that it has asks as well as any.
@@ -505,8 +503,9 @@ impl Flow {
             Next::Repair => {
                 let start = self.lacking().find(|lead| self.is_sent(*lead))?;
                 let packets = start..start.saturating_add(WIDTH.into());
-                let is_part = |lead| !state.has(lead) && self.is_sent(lead);
-                self.window.combine(packets, is_part, random)
+                let child = self.child.as_ref()?;
+                let may_be = |lead| !state.has(lead) && child.may_combine(lead);
+                self.window.combine(packets, |lead| may_be(lead) && self.is_sent(lead), random)
             }
             Next::Ask => Some(Coded { first, coefficients: vec![1], symbol: Vec::new() }),
         };
@@ -517,6 +516,9 @@ impl Flow {
         };
         let known = self.lacking().count();
         let child = self.child.as_mut()?;
+        if next == Next::Repair {
+            child.note_combined(coded.first..coded.first + coded.coefficients.len() as u32);
+        }
         let repeats = child.is_overdue(now);
         let carries = next != Next::Ask;
         let packet = if let Next::Plain(number) = next { Some(number) } else { None };
