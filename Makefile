@@ -29,7 +29,7 @@ all:
 # long. Without FILE it sends this source tree, packed.
 demo:
 	$(CARGO) build --profile demo -p ncmesh
-	@tar -czf target/demo/ncmesh-source.tar.gz crates docs scenarios
+	@tar -czf target/demo/ncmesh-source.tar.gz --exclude '*.parquet' crates docs scenarios
 	target/demo/ncmesh lab scenarios/building.toml --from n01 --to $(TO) \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 	@echo
