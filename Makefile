@@ -26,7 +26,7 @@ all:
 
 # Builds everything, starts the mesh of scenarios/building.toml, sends a real file and verifies it.
 # Then simulates the same transfer with other file schemes, but not `more`, which takes ten times as
-# long. Without FILE it sends this source tree, packed.
+# long. Without FILE it sends this source tree, packed, without tables of results.
 demo:
 	$(CARGO) build --profile demo -p ncmesh
 	@tar -czf target/demo/ncmesh-source.tar.gz --exclude '*.parquet' crates docs scenarios

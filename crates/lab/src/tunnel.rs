@@ -67,9 +67,9 @@ impl Tunnel {
         self.ends.get(&node).cloned().unwrap_or_default()
     }
 
-    /// Gives the kernel's TCP at both ends of a flow the scenario's timing, by routes to each
-    /// other: with `ack_delay_s = 0` it acknowledges each segment, and `min_rto_s` is its least
-    /// retransmission timeout.
+    /// Gives the kernel's TCP at both ends of a flow the scenario's timing: with `ack_delay_s = 0`
+    /// it acknowledges each segment, and `min_rto_s` is its least retransmission timeout. Both are
+    /// set on the routes to each other, so they hold for all flows between the two nodes.
     pub(crate) fn set_timing(&self, flow: &Flow) -> Result<(), LabError> {
         let Transport::Tcp(tcp) = &flow.transport else { return Ok(()) };
         let quick = tcp.ack_delay == Some(Duration::ZERO);

@@ -16,8 +16,8 @@ const COUNT: DeliveryPolicy = DeliveryPolicy { half_life: 64.0, evidence: 48.0 }
 /// as separated before any is sent.
 const PAIRS: f64 = 64.0;
 const PRIOR: f64 = 16.0;
-/// Packets from the first of a combination on that are sent, at most, before the next hop has all
-/// that were combined. It knows none of them before, and keeps no more than `WIDTH`.
+/// Packets that combinations span, from the first one on, until the next hop has seen them all. It
+/// may know none of them before, and keeps no more than `WIDTH`.
 const SPAN: u32 = WIDTH as u32 - 8;
 /// Least share of the next hop's frames that is believed to arrive here.
 const LEAST_BACK: f64 = 0.1;
@@ -72,7 +72,7 @@ const LATELY: Duration = Duration::from_secs(1);
 pub(crate) struct Child {
     pub node: NodeId,
     pub state: State,
-    /// Packets of combinations that it may not know yet: from the first of them to behind the last.
+    /// Span of the combinations that it may not have decoded yet.
     combined: Range<u32>,
     number: Option<u16>,
     heard_at: Instant,
@@ -370,7 +370,8 @@ impl Child {
         }
     }
 
-    /// Returns whether a packet may be part of a combination.
+    /// Returns whether a packet may be part of a combination: not if it would make the span too
+    /// wide.
     pub(crate) fn may_combine(&self, packet: u32) -> bool {
         let Range { start, end } = self.combined;
         self.state.needs >= end || packet < start.saturating_add(SPAN).max(end)

@@ -167,7 +167,7 @@ pub struct Tcp {
     /// Size of the send buffer and of the receive buffer, bytes; the default sizes if absent.
     pub window: Option<usize>,
     /// Time that an acknowledgment waits for a second segment; zero acknowledges each segment, and
-    /// the kernel's policy applies if absent. In the lab it does with any other value too.
+    /// the kernel's policy applies if absent. In the lab that applies with any other value, too.
     pub ack_delay: Option<Duration>,
     /// Least retransmission timeout; without it the smoothed round-trip time and at least 0.2 s, as
     /// in Linux.

@@ -29,8 +29,8 @@ const UNHEARD: u32 = 128;
 const TRIAL: u32 = 32;
 const TRIAL_PAUSES: Backoff =
     Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(1) };
-/// So is one that is heard, but whose rank has not grown for this many packets: one that asks for
-/// ever and never gains must not hold the channel. It gets the longest pauses.
+/// A child is on trial, too, if it is heard but its rank has not grown for this many packets: one
+/// that asks for ever and never gains must not hold the channel. It gets the longest pauses.
 const IN_VAIN: u32 = 256;
 /// Packet times until a poll counts as lost: the time for which the child's report may wait.
 const POLL_PACKETS: f64 = 12.0;

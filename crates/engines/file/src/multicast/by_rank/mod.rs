@@ -161,8 +161,8 @@ impl ByRank {
         self.flows.remove(&flow);
     }
 
-    /// Takes the nodes next down the paths to `receivers` for children: a transfer that was just
-    /// announced need not wait for their reports.
+    /// Takes parent and children from the tree to `receivers`: a transfer that was just announced
+    /// need not wait for reports.
     pub(super) fn expect(
         &mut self,
         cx: &mut Context<'_>,
@@ -171,15 +171,15 @@ impl ByRank {
     ) {
         let parents = tree::parents(cx.topology, manifest.flow.source, receivers);
         let planned = parents.get(&cx.me).copied();
-        let me = cx.me;
-        let mut children = parents.iter().filter(|(_, parent)| **parent == me).peekable();
-        if planned.is_none() && children.peek().is_none() {
+        let fed = parents.iter().filter(|(_, parent)| **parent == cx.me);
+        let children: Vec<NodeId> = fed.map(|(child, _)| *child).collect();
+        if planned.is_none() && children.is_empty() {
             return;
         }
         if let Some(flow) = self.join(cx, manifest) {
             flow.upstream.planned = planned;
-            for (child, _) in children {
-                flow.expect_child(cx, *child);
+            for child in children {
+                flow.expect_child(cx, child);
             }
             self.review_parent(cx, manifest.flow, false);
         }

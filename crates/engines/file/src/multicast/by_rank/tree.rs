@@ -1,13 +1,13 @@
-//! The tree that a transfer begins with: shortest paths, but of parents that are as good as one
-//! another the one that serves most.
+//! The tree that a transfer begins with. Its paths are about the shortest. Where several parents of
+//! a node are about as good, it takes one that serves others too.
 
 use super::METRIC;
 use ncmesh_engine::topology::Topology;
 use ncmesh_wire::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How much longer than the shortest path another may be that is taken for a parent shared with
-/// others: this share of the ETX of its last hop.
+/// A path by a shared parent may be longer than the shortest by this share of the ETX of that one's
+/// last hop.
 const DETOUR: f64 = 0.25;
 
 /// Returns the parent of each node on the paths from `source` to `receivers`.
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(tree(&links, &[5, 6, 7]), [(3, 1), (5, 3), (6, 3), (7, 3)]);
         // One receiver alone takes the best.
         assert_eq!(tree(&links, &[5]), [(2, 1), (5, 2)]);
-        // One that is a relay's child already need not be relayed to.
+        // Nodes that hear the source well take it, though one could feed the other.
         assert_eq!(tree(&[(1, 2, 0.9), (1, 3, 0.9), (2, 3, 1.0)], &[2, 3]), [(2, 1), (3, 1)]);
     }
 

@@ -44,7 +44,7 @@ const ASK_AGAIN: Backoff =
 #[derive(Clone, Debug, Default)]
 pub(super) struct Upstream {
     pub parent: Option<NodeId>,
-    /// The first parent, if it is good enough when one is chosen.
+    /// The parent in the tree that the transfer begins with: it is the first, if it is good enough.
     pub planned: Option<NodeId>,
     /// Checks in a row in which another one was better.
     better: u32,
