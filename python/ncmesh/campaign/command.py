@@ -53,7 +53,7 @@ def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
     """Say where runs can be made."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--jobs", type=_jobs, metavar="N", help="number of processes [default: one per processor]"
+        "--jobs", type=jobs, metavar="N", help="number of processes [default: one per processor]"
     )
     where.add_argument("--dask", metavar="ADDRESS", help="the Dask cluster of this scheduler")
 
@@ -63,7 +63,8 @@ def workers_of(args: argparse.Namespace) -> Workers:
     return Workers(args.jobs, args.dask)
 
 
-def _jobs(text: str) -> int:
+def jobs(text: str) -> int:
+    """A number of processes."""
     if not text.isdecimal() or not 1 <= int(text) <= 4096:
         raise argparse.ArgumentTypeError(f"{text}: allowed is 1 to 4096")
     return int(text)

@@ -22,7 +22,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from ncmesh.campaign import Campaign, Run, Store, Workers
-from ncmesh.campaign.command import add_worker_arguments, perform, workers_of
+from ncmesh.campaign.command import add_worker_arguments, jobs, perform, workers_of
 from ncmesh.failure import FailureError, Kind
 from ncmesh_papers._models import __version__
 from ncmesh_papers.reproduce import CHEAP, EXPERIMENTS, SCHEMES, Experiment, beside, results
@@ -107,6 +107,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "[default: ncmesh]",
     )
     parser.add_argument(
+        "--lab-jobs",
+        type=jobs,
+        default=1,
+        metavar="N",
+        help="number of labs at a time; they run in real time, so all of them together must not "
+        "take all processor time [default: 1]",
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         default=Path("reproduction"),
@@ -130,7 +138,7 @@ def _reproduce(args: argparse.Namespace) -> None:
     # Make the missing runs, and compute what needs no mesh.
     runs = {e.name: e.runs(scale) for e in chosen}
     workers = workers_of(args)
-    rows = _rows(runs, Store(args.out / "runs"), workers)
+    rows = _rows(runs, Store(args.out / "runs"), workers, Workers(args.lab_jobs))
     pieces = {(e.name, name): piece for e in chosen for name, piece in e.pieces(scale).items()}
     computed = compute(pieces, workers)
 
@@ -178,16 +186,16 @@ def _with_lab(scale: Scale, program: str) -> Scale:
 
 
 def _rows(
-    runs: Mapping[str, Mapping[Case, Run]], store: Store, workers: Workers
+    runs: Mapping[str, Mapping[Case, Run]], store: Store, workers: Workers, labs: Workers
 ) -> dict[str, dict[str, Any]]:
     """Make the runs that are missing and return the rows of all runs by key."""
     every = {run.key: run for cases in runs.values() for run in cases.values()}
     simulated = {key: run for key, run in every.items() if not isinstance(run, LabRun)}
     perform(Campaign("reproduce", simulated), store, workers)
     if len(simulated) < len(every):
-        # Lab runs need the wall clock to themselves: one at a time, on this machine.
+        # Labs run in real time, on this machine, and not beside simulations.
         real = {key: run for key, run in every.items() if key not in simulated}
-        perform(Campaign("lab", real), store, Workers(jobs=1))
+        perform(Campaign("lab", real), store, labs)
     rows = {row["run"]: row for row in store.table(every.keys()).to_pylist()}
     for key, row in rows.items():
         if row["error"] is not None:

@@ -8,15 +8,13 @@ from ncmesh.campaign import Run
 from ncmesh_papers.reproduce.claims import GAIN, Claim, holds, within
 from ncmesh_papers.reproduce.experiment import Case, Experiment, Findings, Rows, Scale
 from ncmesh_papers.reproduce.tcp.drawing import against_hold_time
-from ncmesh_papers.reproduce.tcp.fig6 import LAB_HELD, RATIO, in_lab_too
+from ncmesh_papers.reproduce.tcp.fig6 import LAB_HELD, RATIO, in_lab_too, lab_table, lab_too
 from ncmesh_papers.reproduce.tcp.metrics import PERCENT, Effect, effect, table_row
 from ncmesh_papers.reproduce.tcp.setting import (
     ADAPTIVE,
     BASELINE,
     HOLD_TIMES_MS,
     held,
-    in_lab,
-    lab_runs,
     one_of,
     only_held,
     parts,
@@ -32,6 +30,7 @@ TREATMENTS = (
     *(only_held(ms) for ms in HOLD_TIMES_MS),
     ADAPTIVE,
 )
+LAB_TREATMENTS = (BASELINE, LAB_HELD)
 # The text: "the maximum throughput gain ranges from 40% to 85% with respect to path length".
 SOME = (1.4, 1.85)
 
@@ -58,7 +57,7 @@ def _claims(effects: dict[str, list[Effect]]) -> list[Claim]:
 
 
 def _runs(scale: Scale) -> dict[Case, Run]:
-    return runs(NETWORKS, TREATMENTS, scale) | lab_runs(NETWORKS, (BASELINE, LAB_HELD), scale)
+    return runs(NETWORKS, TREATMENTS, scale) | lab_too(NETWORKS, LAB_TREATMENTS, scale)
 
 
 def _findings(rows: Rows, scale: Scale) -> Findings:
@@ -72,9 +71,7 @@ def _findings(rows: Rows, scale: Scale) -> Findings:
     claims = _claims(effects)
     if scale.lab:
         claims += in_lab_too(rows, dict.fromkeys(NETWORKS, SOME))
-        table += [
-            table_row(rows, in_lab(n), t.name) for n in NETWORKS for t in (BASELINE, LAB_HELD)
-        ]
+        table += lab_table(rows, NETWORKS, LAB_TREATMENTS)
     return Findings(claims, table, against_hold_time(HOLD_TIMES_MS, effects, waiting))
 
 

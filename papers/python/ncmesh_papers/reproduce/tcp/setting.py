@@ -70,6 +70,8 @@ class Laptops:
     """Longest time for a received frame; times are even from 0."""
     min_rto_s: float | None = None
     """Least retransmission timeout; Linux's policy if absent."""
+    ack_delay_s: float | None = 0.0
+    """Longest delay of an acknowledgment; Linux's policy if absent. III-A assumes none."""
 
     @property
     def name(self) -> str:
@@ -77,8 +79,10 @@ class Laptops:
         return f"0 to {1e3 * self.processing_s:g} ms a frame, timeout from {self.min_rto_s:g} s"
 
 
-# Figures 6 and 8 and Table II have relays that take no time and hosts like Linux.
+# Figures 6 and 8 and Table II have relays that take no time and hosts like Linux, but for their
+# acknowledgments; the lab has a second row in which those are like Linux's, too.
 PLAIN = Laptops()
+DELAYED = Laptops(ack_delay_s=None)
 
 
 @dataclass(frozen=True)
@@ -93,15 +97,14 @@ class Network:
         """Return the scenario with TCP along the paths for `seconds`."""
         numbers = {name: number for number, name in enumerate(self.nodes, 1)}
         ends = {frozenset((path[0], path[-1])): path for path in self.paths}
-        flow = {
+        flow: dict[str, Any] = {
             "protocol": "tcp",
             "congestion": "reno",
-            "ack_delay_s": 0.0,
             "window": WINDOW_BYTES,
             "packet": PACKET_BYTES,
         }
-        if laptops.min_rto_s is not None:
-            flow["min_rto_s"] = laptops.min_rto_s
+        timing = {"min_rto_s": laptops.min_rto_s, "ack_delay_s": laptops.ack_delay_s}
+        flow |= {name: value for name, value in timing.items() if value is not None}
         takes = {"processing": {"most_s": laptops.processing_s}} if laptops.processing_s else {}
         return Scenario(
             {
@@ -215,7 +218,9 @@ def runs(
 
 
 # Number of runs in the lab, and their longest duration in real time.
-LAB_RUNS, LAB_S = 2, 20.0
+LAB_RUNS, LAB_S = 10, 60.0
+# Treatments of the lab's second row.
+DELAYED_TREATMENTS = (BASELINE, held(1.5))
 
 
 def in_lab(network: str) -> str:
@@ -223,28 +228,41 @@ def in_lab(network: str) -> str:
     return f"{network}, lab"
 
 
+def in_delayed_lab(network: str) -> str:
+    """Return the name of a network in the lab where acknowledgments are delayed."""
+    return f"{in_lab(network)}, delayed acknowledgments"
+
+
 def lab_runs(
-    networks: Mapping[str, Sequence[Network]], treatments: Iterable[Treatment], scale: Scale
+    networks: Mapping[str, Sequence[Network]],
+    treatments: Iterable[Treatment],
+    scale: Scale,
+    laptops: Laptops = PLAIN,
 ) -> dict[Case, Run]:
-    """Return fewer, shorter runs with daemons and the kernel's TCP; none without lab."""
+    """Return shorter runs with daemons and the kernel's TCP; none without lab."""
     if scale.lab is None:
         return {}
-    small = replace(
-        scale, topologies=min(LAB_RUNS, scale.topologies), flow_s=min(LAB_S, scale.flow_s)
-    )
+    name_of = in_delayed_lab if laptops is DELAYED else in_lab
     made: dict[Case, Run] = {}
-    for case, run in runs(networks, treatments, small).items():
+    for case, run in runs(networks, treatments, _of_lab(scale), laptops).items():
         name, _, treatment = case.variant.partition(": ")
         real = LabRun(
             run.scenario, run.scheme, run.seed, run.limit_s, run.parameters, program=scale.lab
         )
-        made[Case(f"{in_lab(name)}: {treatment}", case.topology)] = real
+        made[Case(f"{name_of(name)}: {treatment}", case.topology)] = real
     return made
+
+
+def _of_lab(scale: Scale) -> Scale:
+    return replace(
+        scale, topologies=min(LAB_RUNS, scale.topologies), flow_s=min(LAB_S, scale.flow_s)
+    )
 
 
 def size(scale: Scale) -> dict[str, str]:
     """Return the size of the experiments, for the page."""
-    lab = f"; in the lab {LAB_RUNS} runs of {LAB_S:g} s" if scale.lab else ""
+    real = _of_lab(scale)
+    lab = f"; in the lab {real.topologies} runs of {real.flow_s:g} s" if scale.lab else ""
     return {
         "scale": f"{scale.name}: {scale.topologies} runs of {scale.flow_s:g} s{lab}",
         "seeds": f"1 to {scale.topologies}: run k has seed k",
