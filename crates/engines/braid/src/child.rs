@@ -63,8 +63,8 @@ const UNPAIRED: Duration = Duration::from_secs(5);
 /// Time after which a next hop that was asked and not heard is given up, if another is there. What
 /// has waited so long for it is given up, too.
 const GIVEN_UP: Duration = Duration::from_secs(2);
-/// The number of its last frame counts for so long. No radio holds a frame back for longer, and a
-/// forged number does harm no longer.
+/// The number of its last frame, and what it carries, count for so long. No radio holds a frame
+/// back for longer, and a forged number does harm no longer.
 const LATELY: Duration = Duration::from_secs(1);
 
 /// The next hop, as the node before it knows it.
@@ -225,6 +225,12 @@ impl Child {
     /// Returns the share of packets that arrive there.
     pub(crate) fn delivery(&self) -> f64 {
         self.delivery.value()
+    }
+
+    /// Returns the share of packets that arrive there, as counted, and of its frames that arrive
+    /// here, as link state told when it became the next hop; `None` if it was not heard lately.
+    pub(crate) fn carries(&self, now: Instant) -> Option<(f64, f64)> {
+        (now.since(self.heard_at) < LATELY).then(|| (self.delivery(), self.back))
     }
 
     /// Returns how many frames a packet takes by unicast, which is acknowledged.

@@ -32,9 +32,11 @@ pub(crate) struct Route {
 
 impl Route {
     /// Returns the next hop: the next node on the shortest way. Another one takes the place of
-    /// `child` if the way over that is clearly shorter for a while, for estimates waver. A link
-    /// that carries far less than link state promised counts by what it carries, and one whose
-    /// other end is silent for less, also for a while after it was left.
+    /// `child` if the way over that is clearly shorter for a while, for estimates waver. The link
+    /// to `child` counts by what it carries if link state tells less: short frames of control are
+    /// lost where a node is busy, and a way around it is no better. So does one that carries far
+    /// less than was promised; one whose other end is silent counts for less, also for a while
+    /// after it was left.
     pub(crate) fn choose(
         &mut self,
         cx: &Context<'_>,
@@ -55,10 +57,11 @@ impl Route {
         let paths = cx.topology.paths_to(destination, metric);
         let own = paths.distance(cx.me);
         let cost = |node: NodeId| {
-            let told = cx.topology.delivery(cx.me, node);
-            let delivery = self.poor.get(&node).map_or(told, |(delivery, _)| told.min(*delivery));
+            let told = (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
+            let counted = child.filter(|child| child.node == node).and_then(|c| c.carries(cx.now));
+            let (to, back) = counted.map_or(told, |(to, back)| (told.0.max(to), told.1.max(back)));
+            let delivery = self.poor.get(&node).map_or(to, |(poor, _)| told.0.min(*poor));
             let etx = paths.etx(node).filter(|_| paths.distance(node) < own);
-            let back = cx.topology.delivery(node, cx.me);
             etx.map_or(f64::INFINITY, |etx| etx + 1.0 / metric.success(delivery, back))
         };
         let shortest = paths.parent(cx.me);
