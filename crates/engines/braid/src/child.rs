@@ -76,6 +76,8 @@ pub(crate) struct Child {
     combined: Range<u32>,
     number: Option<u16>,
     heard_at: Instant,
+    /// When it was last heard to have more.
+    gained_at: Instant,
     /// Share of the packets that arrive there.
     delivery: CountedDelivery,
     /// Share of its frames that arrive here.
@@ -113,6 +115,7 @@ impl Child {
             combined: 0..0,
             number: None,
             heard_at: now,
+            gained_at: now,
             delivery: CountedDelivery::new(told, &COUNT),
             back: back.max(LEAST_BACK),
             flight: Flight::default(),
@@ -167,6 +170,7 @@ impl Child {
         }
         if grown > 0 {
             self.in_vain = 0;
+            self.gained_at = now;
         }
         let has_room = state.backlog < self.room(room);
         if grown > 0 || has_room {
@@ -231,6 +235,11 @@ impl Child {
     /// here, as link state told when it became the next hop; `None` if it was not heard lately.
     pub(crate) fn carries(&self, now: Instant) -> Option<(f64, f64)> {
         (now.since(self.heard_at) < LATELY).then(|| (self.delivery(), self.back))
+    }
+
+    /// Returns whether it got packets lately.
+    pub(crate) fn gains(&self, now: Instant) -> bool {
+        now.since(self.gained_at) < LATELY
     }
 
     /// Returns how many frames a packet takes by unicast, which is acknowledged.

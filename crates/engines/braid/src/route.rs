@@ -12,8 +12,10 @@ use std::collections::BTreeMap;
 
 /// Nodes of a path listen to frames for a next hop that is fewer hops than this before them.
 const MOST_BEHIND: usize = 8;
-/// How much shorter another way must be, and for how long, before it is taken.
+/// How much shorter another way must be, and for how long, before it is taken; and the same while
+/// the next hop gets packets. Then ways seem longer for the flow's own load, which goes along.
 const HYSTERESIS: f64 = 1.3;
+const HYSTERESIS_UNDER_WAY: f64 = 2.0;
 const STEADY: Duration = Duration::from_secs(1);
 /// Share of its delivery that a link to a next hop counts for which is silent. If every way is as
 /// bad, it is asked on.
@@ -78,7 +80,9 @@ impl Route {
             return best;
         };
         let cost_now = cost(old);
-        if new == old || cost_now < HYSTERESIS * cost(new) {
+        let is_under_way = child.is_some_and(|child| child.gains(cx.now));
+        let hysteresis = if is_under_way { HYSTERESIS_UNDER_WAY } else { HYSTERESIS };
+        if new == old || cost_now < hysteresis * cost(new) {
             self.better_since = None;
             return now;
         }

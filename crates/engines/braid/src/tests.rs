@@ -355,12 +355,13 @@ fn send_eight(bench: &mut Bench) -> Vec<u16> {
     frames.iter().map(|(_, body)| Header::parse(body).unwrap().0.next_hop.0).collect()
 }
 
-/// Lets node 4 report that it has `more` packets than it said last, or all.
+/// Lets the next hop report that it has `more` packets than it said last, or all.
 fn gain(bench: &mut Bench, more: u32) {
     let flow = bench.engine.flows.get(&(NodeId(1), NodeId(4))).unwrap();
     let (id, all) = (flow.id, flow.state(bench.now).needs);
-    let needs = (flow.child.as_ref().unwrap().state.needs + more).min(all);
-    bench.report_of(id, 4, (needs as u16, state(needs, 0)));
+    let child = flow.child.as_ref().unwrap();
+    let (node, needs) = (child.node.0, (child.state.needs + more).min(all));
+    bench.report_of(id, node, (needs as u16, state(needs, 0)));
     bench.with(Braid::handle_timeout);
 }
 
@@ -389,6 +390,26 @@ fn a_link_that_carries_what_was_promised_is_kept_though_link_state_tells_less() 
             bench.topology = beside_a_detour(0.3);
         }
     }
+}
+
+/// The way over node 2 becomes 1.45 times as long as that over node 3.
+#[test]
+fn another_way_must_be_shorter_by_more_while_the_next_hop_gets_packets() {
+    let both = |a, b, d: f64| [(a, b, d), (b, a, d)];
+    let ways = |last| [both(1, 2, 0.9), both(2, 4, last), both(1, 3, 0.85), both(3, 4, 0.9)];
+    let mut bench = Bench::new(1);
+    bench.topology = directed(&ways(0.9).concat());
+    for round in 0..20 {
+        assert!(!send_eight(&mut bench).contains(&3), "{round}");
+        gain(&mut bench, 8);
+        bench.topology = directed(&ways(0.625).concat());
+    }
+    // Nothing is sent for two seconds.
+    for _ in 0..3 {
+        bench.now = bench.now + Duration::from_secs(1);
+        bench.with(Braid::handle_timeout);
+    }
+    assert!(send_eight(&mut bench).contains(&3));
 }
 
 #[test]
