@@ -47,9 +47,10 @@ def _processes(jobs: int | None) -> Iterator[Executor]:
     try:
         yield executor
     except BaseException:
-        executor.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - others:
             process.terminate()
+        # Waits for its thread: one that ends as the interpreter does may write to a closed pipe.
+        executor.shutdown(cancel_futures=True)
         raise
     executor.shutdown()
 
