@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 
 /// Nodes of a path listen to frames for a next hop that is fewer hops than this before them.
 const MOST_BEHIND: usize = 8;
-/// How much shorter another way must be, and for how long, before it is taken; and the same while
-/// the next hop gets packets. Then ways seem longer for the flow's own load, which goes along.
+/// How many times as long as another way the present one must be before it is left, and for how
+/// long. More while the next hop gets packets: the flow's own load makes the present way seem long,
+/// and would come along to the other.
 const HYSTERESIS: f64 = 1.3;
 const HYSTERESIS_UNDER_WAY: f64 = 2.0;
 const STEADY: Duration = Duration::from_secs(1);
@@ -59,12 +60,15 @@ impl Route {
         let paths = cx.topology.paths_to(destination, metric);
         let own = paths.distance(cx.me);
         let cost = |node: NodeId| {
-            let told = (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
-            let counted = child.filter(|child| child.node == node).and_then(|c| c.carries(cx.now));
-            let (to, back) = counted.map_or(told, |(to, back)| (told.0.max(to), told.1.max(back)));
-            let delivery = self.poor.get(&node).map_or(to, |(poor, _)| told.0.min(*poor));
+            let (told, back) =
+                (cx.topology.delivery(cx.me, node), cx.topology.delivery(node, cx.me));
+            let present = child.filter(|child| child.node == node);
+            let (carries, brings) = present.and_then(|c| c.carries(cx.now)).unwrap_or_default();
+            let poor = self.poor.get(&node);
+            let delivery = poor.map_or(told.max(carries), |(poor, _)| told.min(*poor));
             let etx = paths.etx(node).filter(|_| paths.distance(node) < own);
-            etx.map_or(f64::INFINITY, |etx| etx + 1.0 / metric.success(delivery, back))
+            let link = 1.0 / metric.success(delivery, back.max(brings));
+            etx.map_or(f64::INFINITY, |etx| etx + link)
         };
         let shortest = paths.parent(cx.me);
         let best = match shortest.filter(|node| self.poor.contains_key(node)) {

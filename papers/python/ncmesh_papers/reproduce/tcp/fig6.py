@@ -14,7 +14,6 @@ from ncmesh_papers.reproduce.tcp.metrics import PERCENT, Effect, effect, table_r
 from ncmesh_papers.reproduce.tcp.setting import (
     ADAPTIVE,
     BASELINE,
-    DELAYED,
     DELAYED_TREATMENTS,
     FOUR_FLOWS,
     HOLD_TIMES_MS,
@@ -130,7 +129,7 @@ def lab_too(
 ) -> dict[Case, Run]:
     """Return the lab's runs: treatments where every segment is acknowledged, some where not."""
     return lab_runs(networks, treatments, scale) | lab_runs(
-        networks, DELAYED_TREATMENTS, scale, DELAYED
+        networks, DELAYED_TREATMENTS, scale, delayed=True
     )
 
 

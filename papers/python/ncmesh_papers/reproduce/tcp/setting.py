@@ -237,12 +237,13 @@ def lab_runs(
     networks: Mapping[str, Sequence[Network]],
     treatments: Iterable[Treatment],
     scale: Scale,
-    laptops: Laptops = PLAIN,
+    *,
+    delayed: bool = False,
 ) -> dict[Case, Run]:
     """Return shorter runs with daemons and the kernel's TCP; none without lab."""
     if scale.lab is None:
         return {}
-    name_of = in_delayed_lab if laptops is DELAYED else in_lab
+    name_of, laptops = (in_delayed_lab, DELAYED) if delayed else (in_lab, PLAIN)
     made: dict[Case, Run] = {}
     for case, run in runs(networks, treatments, _of_lab(scale), laptops).items():
         name, _, treatment = case.variant.partition(": ")
