@@ -158,7 +158,7 @@ deny:
 
 # Packages before they are built: unit, OpenWrt's configuration, metadata.
 package-check: python
-	$(VENV)/bin/pytest packaging/tests/test_sources.py
+	$(VENV)/bin/pytest packaging/tests/test_sources.py packaging/tests/test_skipping.py
 
 # Packages of a release in target/dist; the last lines say what was skipped and why. PARTS names
 # some: binaries wheel deb openwrt oci.

@@ -2,8 +2,9 @@
 # Installs what the tests use beside Rust: network namespaces and packet filters for the radio
 # tests, iperf3, ping and setpriv for tunnels, a C++ compiler for the fuzzer's engine, Python's
 # venv, Wireshark's tshark for captures and their dissector, ffmpeg for streams of video, Chromium
-# for the console, Prometheus for the metrics. Without root or apt it only says what is missing;
-# tests of radios, tunnels, captures, video and metrics then skip.
+# for the console, Prometheus for the metrics, QEMU for the NEON kernels, systemd's check of units.
+# Without root or apt it only says what is missing; tests that need it are then skipped, which is a
+# failure if CI is in the environment.
 set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
@@ -19,6 +20,8 @@ need tshark tshark
 need ffmpeg ffmpeg
 need chromium chromium
 need prometheus prometheus
+need qemu-aarch64-static qemu-user-static
+need systemd-analyze systemd
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
   echo "not installed, tests that need them will be skipped: ${missing[*]}" >&2

@@ -1,4 +1,4 @@
-"""What `make dist` made is installed, run and removed. A part that is missing skips its tests."""
+"""Installs, runs and removes the packages of `make dist`. Tests of missing ones are skipped."""
 
 import gzip
 import hashlib
@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from skipping import skip
 
 ROOT = Path(__file__).parents[2]
 DIST = ROOT / "target" / "dist"
@@ -26,7 +27,7 @@ EMULATORS = {"x86_64": [], "aarch64": ["qemu-aarch64-static"], "armv7": ["qemu-a
 def made(pattern):
     found = sorted(DIST.glob(pattern))
     if not found:
-        pytest.skip(f"make dist made no {pattern}")
+        skip(f"make dist made no {pattern}")
     return found[-1]
 
 
@@ -126,7 +127,7 @@ def test_the_static_program_runs(arch, tmp_path):
     assert "statically linked" in kind or "static-pie linked" in kind, kind
     emulator = EMULATORS[arch]
     if emulator and not shutil.which(emulator[0]):
-        pytest.skip(f"{emulator[0]} is missing (qemu-user-static)")
+        skip(f"{emulator[0]} is missing (qemu-user-static)")
     if emulator:
         assert output(*emulator, str(program), "--version").strip() == f"ncmesh {VERSION}"
         own = output(*emulator, str(program), "simulate", "line", "--json")
@@ -143,7 +144,7 @@ def test_the_router_s_node_is_small_and_runs():
     assert len(program) <= 4_000_000
     assert len(gzip.compress(program)) <= 2_500_000
     if not shutil.which("qemu-aarch64-static"):
-        pytest.skip("qemu-aarch64-static is missing (qemu-user-static)")
+        skip("qemu-aarch64-static is missing (qemu-user-static)")
     texts = output("qemu-aarch64-static", str(node), "--help")
     assert "send" in texts
     assert "simulate" not in texts
@@ -182,7 +183,7 @@ def test_the_image_is_well_formed():
 
 def test_the_image_s_root_has_all_that_the_program_needs(tmp_path):
     if os.geteuid() != 0:
-        pytest.skip("chroot needs root")
+        skip("chroot needs root")
     (tmp_path / "usr" / "bin").mkdir(parents=True)
     shutil.copy2(made("bin/x86_64/ncmesh"), tmp_path / "usr" / "bin" / "ncmesh")
     inside = ("chroot", str(tmp_path), "/usr/bin/ncmesh")
@@ -203,9 +204,9 @@ def test_the_debian_package_is_installed_run_and_removed(tmp_path):
     ):
         assert path in shown or path.replace("./lib", "./usr/lib") in shown, f"{path}\n{shown}"
     if os.geteuid() != 0:
-        pytest.skip("dpkg --install needs root")
+        skip("dpkg --install needs root")
     if subprocess.run(["dpkg", "--status", "ncmesh"], capture_output=True).returncode == 0:
-        pytest.skip("ncmesh is installed on this machine")
+        skip("ncmesh is installed on this machine")
     try:
         output("apt-get", "install", "--yes", "--no-install-recommends", str(package))
         works("/usr/bin/ncmesh")
@@ -237,5 +238,5 @@ def test_the_debian_package_is_installed_run_and_removed(tmp_path):
 def test_lintian_finds_no_error():
     package = made("ncmesh_*_amd64.deb")
     if not shutil.which("lintian"):
-        pytest.skip("lintian is missing")
+        skip("lintian is missing")
     output("lintian", "--fail-on", "error", "--allow-root", str(package))

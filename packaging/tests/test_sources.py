@@ -7,7 +7,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-import pytest
+from skipping import skip
 
 ROOT = Path(__file__).parents[2]
 PACKAGING = ROOT / "packaging"
@@ -159,7 +159,7 @@ def test_the_unit_and_the_configuration_agree():
 
 def test_systemd_accepts_the_unit(tmp_path):
     if not shutil.which("systemd-analyze"):
-        pytest.skip("systemd-analyze is missing")
+        skip("systemd-analyze is missing")
     unit = (PACKAGING / "systemd" / "ncmesh.service").read_text()
     # The program and its manual are not installed here.
     unit = unit.replace("/usr/bin/ncmesh", "/bin/true").replace("man:ncmesh-node(1) ", "")

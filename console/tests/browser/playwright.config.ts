@@ -2,6 +2,8 @@ import { defineConfig } from "@playwright/test";
 
 export default defineConfig({
   testDir: ".",
+  // Pictures are for a person to look at, and are taken only into a folder that is named.
+  testIgnore: process.env["PICTURES"] ? [] : ["pictures.spec.ts"],
   outputDir: "../../test-results",
   timeout: 30_000,
   workers: 2,

@@ -2,6 +2,7 @@
 
 use crate::support::net::Segment;
 use crate::support::{INBOX, Node, contents, mesh, send, wait_until};
+use ncmesh_test_support::skip;
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ impl Disk {
         if Command::new("mount").args(mount).status().is_ok_and(|status| status.success()) {
             return Some(Self(dir.to_owned()));
         }
-        println!("SKIPPED: no file system can be mounted here");
+        skip("no file system can be mounted here");
         None
     }
 
@@ -45,7 +46,7 @@ fn idle_clients_of_the_api_cost_no_transfer() {
     let mesh = mesh(&segment, dir.path(), &["", INBOX]);
     let limit = ["--nofile=64", "--pid", &mesh[1].pid().to_string()];
     if !Command::new("prlimit").args(limit).status().is_ok_and(|status| status.success()) {
-        return println!("SKIPPED: there is no prlimit here");
+        return skip("there is no prlimit here");
     }
     let idle: Vec<_> = (0..100).map(|_| UnixStream::connect(mesh[1].socket()).unwrap()).collect();
     let id = send(&mesh[0], "file", &contents(300_000, 1), "n2");

@@ -6,6 +6,7 @@ use crate::support::{
     INBOX, Node, assert_fails, closed_pipe, contents, mesh, ncmesh, send, wait_until,
 };
 use ncmesh_node::api::types::{Peer, State, Transfer};
+use ncmesh_test_support::skip;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -113,7 +114,7 @@ fn a_full_disk_is_told_to_the_source() {
     fs::create_dir(&full).unwrap();
     let mount = ["-t", "tmpfs", "-o", "size=1m", "none", full.to_str().unwrap()];
     if !Command::new("mount").args(mount).status().is_ok_and(|s| s.success()) {
-        return println!("SKIPPED: no file system can be mounted here");
+        return skip("no file system can be mounted here");
     }
     let inbox = format!("[inbox]\ndir = \"{}\"\n", full.display());
     let mesh = mesh(&segment, dir.path(), &["", &inbox]);

@@ -7,6 +7,7 @@ use crate::limits::Disk;
 use crate::support::net::Segment;
 use crate::support::{INBOX, Node, contents, mesh, send, wait_until};
 use ncmesh_node::api::types::State;
+use ncmesh_test_support::skip;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -186,7 +187,7 @@ impl Ext4 {
         if made.is_ok_and(|status| status.success()) && disk.mount() {
             return Some(disk);
         }
-        println!("SKIPPED: no ext4 image can be mounted here");
+        skip("no ext4 image can be mounted here");
         None
     }
 

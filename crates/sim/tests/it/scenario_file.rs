@@ -425,23 +425,6 @@ fn degrees_become_metres_from_the_first_node_that_has_them() {
     assert!(error.contains("node `x`: latitude must be"), "{error}");
 }
 
-#[test]
-fn a_real_olsr_graph_is_read() {
-    // The file is not shipped, because its licence is the GPL. It comes from
-    // https://github.com/netCommonsEU/netjson_robustness
-    let directory =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/ninux-netjson");
-    if !directory.join("ninux-roma.json").exists() {
-        println!("skipped: ninux-roma.json is not beside the repository");
-        return;
-    }
-    let text = with_netjson("ninux-roma.json");
-    let scenario = Scenario::parse(&text, "ninux.toml", &directory).unwrap();
-    assert_eq!(scenario.nodes.len(), 147);
-    // 191 links, one of them dead.
-    assert_eq!(scenario.loss().links().count(), 2 * 190);
-}
-
 proptest! {
     #[test]
     fn garbled_files_are_refused_without_panic(

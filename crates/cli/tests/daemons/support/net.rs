@@ -1,5 +1,6 @@
 //! Network namespaces joined by a bridge: several hosts on one segment of one machine. Needs root.
 
+use ncmesh_test_support::skip;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,7 +13,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// Makes a segment of `hosts` namespaces, each with the interface `mesh0`, 10.77.0.1 and up. If
-    /// that is not possible, prints the reason, and the test must be skipped.
+    /// that is not possible, the test is skipped and must return.
     pub(crate) fn new(hosts: usize) -> Option<Self> {
         let n = SEGMENTS.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("ncm{}-{n}", std::process::id());
@@ -21,7 +22,7 @@ impl Segment {
         match segment.build() {
             Ok(()) => Some(segment),
             Err(reason) => {
-                println!("SKIPPED: network namespaces cannot be made here: {reason}");
+                skip(format_args!("network namespaces cannot be made here: {reason}"));
                 None
             }
         }
@@ -33,19 +34,19 @@ impl Segment {
     }
 
     /// Drops `percent` of the UDP frames that reach host `i`. Returns whether that is possible; if
-    /// not, prints the reason, and the test must be skipped.
+    /// not, the test is skipped and must return.
     pub(crate) fn lose(&self, i: usize, percent: u32) -> bool {
         self.drop_udp(i, &format!("numgen random mod 100 < {percent}"))
     }
 
     /// Drops the UDP frames from `address` that reach host `i`. Returns whether that is possible;
-    /// if not, prints the reason, and the test must be skipped.
+    /// if not, the test is skipped and must return.
     pub(crate) fn silence(&self, i: usize, address: &str) -> bool {
         self.drop_udp(i, &format!("ip saddr {address}"))
     }
 
     /// Drops all questions and answers of ARP that reach host `i`. Returns whether that is
-    /// possible; if not, prints the reason, and the test must be skipped.
+    /// possible; if not, the test is skipped and must return.
     pub(crate) fn drop_arp(&self, i: usize) -> bool {
         self.filter(
             i,
@@ -64,11 +65,12 @@ impl Segment {
         self.filter(i, &rules)
     }
 
-    /// Adds rules of nftables at host `i`. Returns whether that is possible.
+    /// Adds rules of nftables at host `i`. Returns whether that is possible; if not, the test is
+    /// skipped and must return.
     fn filter(&self, i: usize, rules: &str) -> bool {
         let added = run("ip", &["netns", "exec", self.host(i), "nft", rules]);
         if let Err(reason) = &added {
-            println!("SKIPPED: nftables cannot lose frames here: {reason}");
+            skip(format_args!("nftables cannot lose frames here: {reason}"));
         }
         added.is_ok()
     }
@@ -97,15 +99,15 @@ impl Segment {
     }
 
     /// Lets the interface of host `i` send no faster than `rate`, such as `4mbit`, and hold back
-    /// what comes faster, as drivers do. Returns whether that is possible; if not, prints the
-    /// reason, and the test must be skipped.
+    /// what comes faster, as drivers do. Returns whether that is possible; if not, the test is
+    /// skipped and must return.
     pub(crate) fn slow_down(&self, i: usize, rate: &str) -> bool {
         let exec = ["netns", "exec", self.host(i)];
         let add = ["tc", "qdisc", "add", "dev", "mesh0", "root"];
         let limit = ["tbf", "rate", rate, "burst", "1600", "latency", "100ms"];
         let added = run("ip", &[&exec[..], &add, &limit].concat());
         if let Err(reason) = &added {
-            println!("SKIPPED: tc cannot hold frames back here: {reason}");
+            skip(format_args!("tc cannot hold frames back here: {reason}"));
         }
         added.is_ok()
     }
