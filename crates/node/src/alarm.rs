@@ -52,10 +52,8 @@ impl Alarm {
     fn set(&mut self, when: Instant) {
         let left =
             when.saturating_duration_since(Instant::now()).max(std::time::Duration::from_nanos(1));
-        let value = Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(left.subsec_nanos()),
-        };
+        let longest = Timespec { tv_sec: i64::MAX, tv_nsec: 0 };
+        let value = Timespec::try_from(left).unwrap_or(longest);
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
         // Cannot fail: the descriptor is a timer and the value is in range.
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);

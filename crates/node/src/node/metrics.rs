@@ -9,14 +9,14 @@ use crate::api::types::{Direction, Status, Transfer};
 use ncmesh_engines::REGISTRY;
 use ncmesh_stack::summary::services;
 use ncmesh_wire::{NodeId, ServiceId};
-use prometheus_client::encoding::text;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::AtomicU64;
 
 /// Media type of the text.
 pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -27,7 +27,7 @@ type Labels = Vec<(&'static str, String)>;
 type Values = Vec<(Labels, f64)>;
 
 /// Whether a metric can fall.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A counter: it only grows, from the daemon's start on. Its name in the text ends in `_total`.
     Grows,
@@ -303,27 +303,50 @@ impl Node {
     }
 }
 
+/// A metric as it was read for one scrape.
+///
+/// The library's own families keep their values in 64-bit atomics, which small routers lack.
+#[derive(Debug)]
+struct Read {
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+    /// Each series once: labels are names, which two nodes may share.
+    series: BTreeMap<Labels, f64>,
+}
+
+impl Read {
+    fn new(Metric(name, kind, help, _): &Metric, values: Values) -> Self {
+        let mut series = BTreeMap::new();
+        for (labels, value) in values {
+            let shown = series.entry(labels).or_default();
+            *shown = if *kind == Grows { *shown + value } else { value };
+        }
+        Self { name, kind: *kind, help, series }
+    }
+}
+
+impl Collector for Read {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let kind = if self.kind == Grows { MetricType::Counter } else { MetricType::Gauge };
+        let help = format!("{}.", self.help);
+        let mut family = encoder.encode_descriptor(self.name, &help, None, kind)?;
+        for (labels, value) in &self.series {
+            let one = family.encode_family(labels)?;
+            match self.kind {
+                Grows => ConstCounter::new(*value).encode(one)?,
+                Varies => ConstGauge::new(*value).encode(one)?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Writes metrics with their values. A metric without values is left out.
 fn text_of<'a>(all: impl Iterator<Item = (&'a Metric, Values)>) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("ncmesh");
-    for (Metric(name, kind, help, _), values) in all {
-        match kind {
-            _ if values.is_empty() => {}
-            Grows => {
-                let family = Family::<Labels, Counter<f64, AtomicU64>>::default();
-                for (labels, value) in values {
-                    family.get_or_create(&labels).inc_by(value);
-                }
-                registry.register(*name, *help, family);
-            }
-            Varies => {
-                let family = Family::<Labels, Gauge<f64, AtomicU64>>::default();
-                for (labels, value) in values {
-                    family.get_or_create(&labels).set(value);
-                }
-                registry.register(*name, *help, family);
-            }
-        }
+    for (metric, values) in all.filter(|(_, values)| !values.is_empty()) {
+        registry.register_collector(Box::new(Read::new(metric, values)));
     }
     let mut text = String::new();
     text::encode(&mut text, &registry)?;
@@ -379,6 +402,20 @@ mod tests {
         let values = [((ServiceId(250), 7), 1.0), ((ServiceId(250), 8), 2.0)];
         let labels = vec![("service", "other".to_owned()), ("kind", "other".to_owned())];
         assert_eq!(by_kind(values.into_iter()), [(labels, 3.0)]);
+    }
+
+    #[test]
+    fn nodes_of_one_name_share_a_series() {
+        let metric = |kind| Metric("flow", kind, "Flows", |_| Vec::new());
+        let lines = |kind| {
+            let values = [1.0, 2.0].map(|value| (vec![("source", "barn".to_owned())], value));
+            let text = text_of([(&metric(kind), values.to_vec())].into_iter()).unwrap();
+            text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+        };
+        let counted: Vec<String> = lines(Grows);
+        let measured: Vec<String> = lines(Varies);
+        assert_eq!(counted, ["ncmesh_flow_total{source=\"barn\"} 3.0"]);
+        assert_eq!(measured, ["ncmesh_flow{source=\"barn\"} 2.0"]);
     }
 
     #[tokio::test]
