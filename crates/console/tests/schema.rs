@@ -130,5 +130,6 @@ proptest! {
             }
             prop_assert_eq!(Some(&viewed), seen.next());
         }
+        prop_assert_eq!(seen.next(), None);
     }
 }

@@ -220,6 +220,7 @@ fn a_stuck_relay_loses_little() {
             s.set_loss(2, node, 0.2).unwrap();
         }
         take(&mut s, &mut got);
+        assert_eq!(got.len(), 2, "{scheme}");
         let before: Vec<usize> = got.values().map(Vec::len).collect();
         busy(&mut s, scheme, &mut sent, 6000);
         take(&mut s, &mut got);

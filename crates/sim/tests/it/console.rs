@@ -116,6 +116,7 @@ fn a_transfer_is_told_from_start_to_end() {
 fn flows_have_delays_and_shares_of_coded_frames() {
     let messages = run("cross.toml", 4, "xor");
     let (_, state) = check(&messages);
+    assert_eq!(state.flows.len(), 2);
     for flow in &state.flows {
         assert!(flow.delivered.0 > 100 && flow.bits.0 == flow.delivered.0 * 1100 * 8);
         assert!(flow.offered >= flow.delivered);
