@@ -129,12 +129,15 @@ async fn a_new_process_takes_the_radio_and_the_old_one_learns_of_it() {
         // The medium waits for the old process's answer; its grant is void when it is replaced.
         let mut new = lab.attach(0).await;
         assert!(matches!(old.event().await, Err(EtherClientError::Detached { radio: 0, .. })));
+        // It is told again when it asks again, since the datagram may have been lost.
+        old.request().await.unwrap();
+        assert!(matches!(old.event().await, Err(EtherClientError::Detached { radio: 0, .. })));
         new.request().await.unwrap();
         assert_eq!(new.event().await.unwrap(), EtherEvent::Grant);
         old.answer(Access::Broadcast, b"late").await.unwrap();
         new.answer(Access::Broadcast, b"new").await.unwrap();
         assert_eq!(b.event().await.unwrap(), received(0, b"new"));
-        assert_eq!(lab.stop().await.faults.strangers, 1);
+        assert_eq!(lab.stop().await.faults.strangers, 2);
     })
     .await;
 }

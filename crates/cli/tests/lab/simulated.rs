@@ -36,7 +36,7 @@ fn total(outcome: &Outcome) -> f64 {
     outcome.flows().unwrap().flows.iter().map(|flow| flow.throughput_bps).sum()
 }
 
-/// Returns what the daemons know, in a few short lines.
+/// Returns what each daemon knows, in a few short lines.
 async fn what_is_known(lab: &Lab, nodes: usize) -> String {
     let mut known = String::new();
     for node in 0..nodes {
@@ -61,17 +61,11 @@ async fn what_is_known(lab: &Lab, nodes: usize) -> String {
 /// The same in the lab.
 async fn measured(scenario: &Scenario, scheme: &str) -> f64 {
     let max_lag_s = 0.5 * PACKET_BITS / scenario.medium_config().bit_rate_bps as f64;
-    let mut unsettled = String::new();
     for _ in 0..ATTEMPTS {
         let options = LabOptions { dir: None, ..options(scheme) };
         let mut lab = Lab::start(scenario, &options).await.unwrap();
-        // In continuous integration a node sometimes stays deaf for a minute after its start. The
-        // reason is unknown. This test is about what a mesh carries, so it starts the mesh again.
         if let Err(e) = lab.settle_flows().await {
-            writeln!(unsettled, "\n{e}{}", what_is_known(&lab, scenario.nodes.len()).await)
-                .unwrap();
-            lab.stop().await.unwrap();
-            continue;
+            panic!("{e}{}", what_is_known(&lab, scenario.nodes.len()).await);
         }
         let running = lab.begin_flows().await.unwrap();
         let outcome = lab.finish_flows(running).await.unwrap();
@@ -81,7 +75,7 @@ async fn measured(scenario: &Scenario, scheme: &str) -> f64 {
         }
         println!("run again: the medium lagged by {lag_s:.4} s on average");
     }
-    panic!("this machine is too busy for a lab in real time{unsettled}");
+    panic!("this machine is too busy for a lab in real time");
 }
 
 /// Compares what flows carry, each measured for `seconds` after `warm_up`.

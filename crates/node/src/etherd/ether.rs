@@ -158,6 +158,11 @@ impl Ether {
         }
         let Some(radio) = self.clients.radio_of(from) else {
             self.faults.strangers += 1;
+            // A radio that was detached while its process stood still may have missed the word. It
+            // repeats its request until it is told; otherwise it would be deaf and never know.
+            if datagram == Datagram::Request {
+                self.send(send, from, &Datagram::Detached);
+            }
             return;
         };
 
