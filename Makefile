@@ -14,12 +14,16 @@ TUNNEL_FLOOR := building freifunk line-2-20 line-3-0 line-4-0 line-4-40 line-6-2
 SCRIPTS := packaging bench/peers bench/gateway bench/streams bench/stream-input bench/tcp \
   bench/validation bench/ns3/compare bench/scale bench/scale/run bench/wifi/inside.py \
   scenarios/data/movement.py scenarios/meshes/convert.py \
-  scripts/check-columns.py scripts/check-house.py scripts/notebooks.py \
-  scripts/readme-picture.py scripts/result-types.py scripts/schema.py scripts/site_hooks.py
+  scripts/check-columns.py scripts/check-house.py scripts/check-language.py scripts/notebooks.py \
+  scripts/ratchet.py scripts/readme-picture.py scripts/result-types.py scripts/schema.py \
+  scripts/site_hooks.py scripts/tests scripts/timing.py
+# Runs tests of Rust or Python and keeps how long each took, for the end of `make test`.
+TIMED := scripts/timing.py tests
+REPORT_TIME := -Zunstable-options --report-time
 
-.PHONY: all demo test lint columns house unit lean fuzz bench gateway doc docs clean test-deps \
-  python python-lint python-test soak validation scale scoreboard scoreboard-quick floor wifi-test \
-  console console-test header deny package-check dist dist-test
+.PHONY: all demo check test lint style clippy neon columns house language unit lean fuzz bench \
+  gateway doc docs clean test-deps python python-lint python-test soak validation scale scoreboard \
+  scoreboard-quick floor wifi-test console console-test header deny package-check dist dist-test
 
 all:
 	$(CARGO) build --release --workspace
@@ -37,25 +41,43 @@ demo:
 	  --compare pacifier,etx_unicast,tree_flood \
 	  --send "$(or $(FILE),target/demo/ncmesh-source.tar.gz)"
 
-test: test-deps lint python-lint doc docs fuzz lean unit floor python-test console-test \
-  package-check
+# For contributors before each commit: style, lints, and the unit tests of all libraries.
+check: style clippy
+	$(CARGO) test --workspace --lib --quiet
+
+# Everything, as continuous integration does. Ends with the time of each step, and the ten slowest
+# tests.
+test:
+	scripts/timing.py steps test-deps lint python-lint doc docs fuzz lean unit floor python-test \
+	  console-test package-check
 
 test-deps:
 	scripts/install-test-deps.sh
 
-lint: columns house
+lint: style clippy neon
+
+style: columns house language
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --manifest-path fuzz/Cargo.toml --check
+
+clippy:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+# The kernels of another processor, in an emulator.
+neon:
 	scripts/check-neon.sh
 
 # No line of code, comments or Markdown is longer than 100 columns.
 columns:
 	scripts/check-columns.py
 
-# Imports form no circle and point down only; files are short.
+# Imports form no circle and point down only, and no more of them run upwards.
 house:
 	scripts/check-house.py
+
+# Comments that readers find hard do not become more.
+language:
+	scripts/check-language.py
 
 # The documents as a site in target/site; a link or an anchor that leads nowhere is an error.
 docs: $(VENV)/bin/mkdocs
@@ -65,7 +87,8 @@ doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
 unit:
-	$(CARGO) test --workspace
+	$(TIMED) $(CARGO) test --workspace --tests -- $(REPORT_TIME)
+	$(CARGO) test --workspace --doc
 
 # A program with fewer engines: each is a Cargo feature of the command.
 lean:
@@ -99,8 +122,8 @@ python-lint: python
 
 # The papers' tests include `reproduce cheap --check`.
 python-test: python
-	$(VENV)/bin/pytest -n auto
-	cd papers && $(abspath $(VENV))/bin/pytest -n auto
+	$(TIMED) $(VENV)/bin/pytest -n auto --durations=10
+	cd papers && ../$(TIMED) $(abspath $(VENV))/bin/pytest -n auto --durations=10
 
 # docs/results/validation.md, by running everything the channel is compared in.
 validation: python
@@ -156,9 +179,10 @@ header:
 deny:
 	$(CARGO) deny check --hide-inclusion-graph $(CHECKS)
 
-# Packages before they are built: unit, OpenWrt's configuration, metadata.
+# Packages before they are built (unit, OpenWrt's configuration, metadata), and our scripts.
 package-check: python
-	$(VENV)/bin/pytest packaging/tests/test_sources.py packaging/tests/test_skipping.py
+	$(VENV)/bin/pytest packaging/tests/test_sources.py packaging/tests/test_skipping.py \
+	  scripts/tests
 
 # Packages of a release in target/dist; the last lines say what was skipped and why. PARTS names
 # some: binaries wheel deb openwrt oci.

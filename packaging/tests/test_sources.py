@@ -125,6 +125,7 @@ def test_the_shipped_uci_file_is_a_node():
 def test_every_package_has_the_version_of_the_workspace():
     version = WORKSPACE["package"]["version"]
     assert f"PKG_VERSION:={version}\n" in (OPENWRT / "Makefile").read_text()
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_a_router_has_every_engine_and_no_lab():
