@@ -86,8 +86,9 @@ docs: $(VENV)/bin/mkdocs
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
+# Many tests wait for daemons, so there are twice as many threads as processors.
 unit:
-	$(TIMED) $(CARGO) test --workspace --tests -- $(REPORT_TIME)
+	RUST_TEST_THREADS=$$((2 * $$(nproc))) $(TIMED) $(CARGO) test --workspace --tests -- $(REPORT_TIME)
 	$(CARGO) test --workspace --doc
 
 # A program with fewer engines: each is a Cargo feature of the command.
