@@ -430,7 +430,9 @@ impl Route {
         let mut r = Reader::new(body);
         let to = repair::read_addressee(&mut r)?;
         let digests = repair::read_digests(&mut r)?;
-        if to == self.me {
+        if to == self.me && !self.repair.may_answer(sender, cx.now) {
+            cx.counters.drop(DropReason::Full);
+        } else if to == self.me {
             self.repair.postpone(cx.now);
             // It is told unasked only what it depends on us for.
             let quality = |hearer: &Hearer| if hearer.relies { hearer.quality } else { 1.0 };

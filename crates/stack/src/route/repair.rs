@@ -11,6 +11,7 @@
 //! A node that has just come up gets everything from one neighbour in this way.
 
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::bounded::make_room;
 use ncmesh_engine::topology::{LinkState, Topology};
 use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -59,6 +60,13 @@ const ENOUGH_ANSWERS: f64 = 0.2;
 const POOREST: f64 = 0.05;
 /// Most doublings of [`PAUSE`].
 const MAX_DOUBLINGS: u32 = 4;
+
+/// Comparisons of one neighbour that are answered in a second, and at once: each looks at all
+/// states. An honest one begins one in [`PAUSE`], and that takes a dozen frames in a large mesh.
+const ANSWERS_PER_S: f64 = 10.0;
+const MOST_ANSWERS: f64 = 40.0;
+/// Most neighbours whose budget is kept.
+const MAX_BUDGETS: usize = 1024;
 
 /// First and last node id of a range.
 pub(super) type Range = (NodeId, NodeId);
@@ -172,6 +180,14 @@ pub(super) struct Repair {
     terms: Option<(u64, Instant, Arc<Terms>)>,
     /// Nodes whose whole states are wanted.
     wanted: BTreeMap<NodeId, Want>,
+    budgets: BTreeMap<NodeId, Budget>,
+}
+
+/// Comparisons of a neighbour that are answered now, as of a time.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    answers: f64,
+    at: Instant,
 }
 
 /// A state that is asked for until it comes.
@@ -315,6 +331,21 @@ impl Repair {
         Some((neighbor, self.refine(topology, (neighbor, quality), differing, now)))
     }
 
+    /// Takes from the budget of a neighbour what an answer to its comparison costs. Returns whether
+    /// there was enough.
+    pub(super) fn may_answer(&mut self, neighbor: NodeId, now: Instant) -> bool {
+        make_room(&mut self.budgets, &neighbor, MAX_BUDGETS, |budget| budget.at);
+        let full = Budget { answers: MOST_ANSWERS, at: now };
+        let budget = self.budgets.entry(neighbor).or_insert(full);
+        let earned = ANSWERS_PER_S * now.since(budget.at).as_secs_f64();
+        *budget = Budget { answers: (budget.answers + earned).min(MOST_ANSWERS), at: now };
+        let is_enough = budget.answers >= 1.0;
+        if is_enough {
+            budget.answers -= 1.0;
+        }
+        is_enough
+    }
+
     /// Puts a comparison with a neighbour off: one with this node is under way.
     pub(super) fn postpone(&mut self, now: Instant) {
         self.next = self.next.max(now + PAUSE);
@@ -372,7 +403,14 @@ impl Repair {
         now: Instant,
     ) -> Vec<NodeId> {
         let (mut lists, mut parts, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        // Ranges of an honest neighbour are in order and apart, so that all of them cost one pass
+        // over the states. Others are skipped.
+        let mut end = None;
         for (range, theirs) in digests.into_iter().take(MAX_RANGES) {
+            if end.is_some_and(|end| range.0 <= end) || range.0 > range.1 {
+                continue;
+            }
+            end = Some(range.1);
             let difference = theirs ^ digest(topology, range);
             if difference == 0 {
                 continue;

@@ -16,6 +16,10 @@ use ncmesh_engine::time::Instant;
 use ncmesh_stack::control::{COMPARE, HELLO, PROBE, REQUEST, VERSIONS};
 use ncmesh_wire::NodeId;
 
+/// Parts into which a range of many states is split, and the length of one in a frame, bytes.
+const PARTS: usize = 16;
+const RANGE_LEN: usize = 2 + 2 + 8;
+
 /// Tells invented nodes, four in a frame. Each says that it hears `heard`.
 fn invent(lone: &mut Lone, nodes: impl IntoIterator<Item = u16>, heard: &[(u16, u8)], ms: u64) {
     let nodes: Vec<u16> = nodes.into_iter().collect();
@@ -361,4 +365,39 @@ fn probes_are_rare_on_every_radio() {
         let probes = lone.count(PROBE, Instant::default());
         assert!(probes <= 20, "{probes} probes in a minute with frames of {mtu} bytes");
     }
+}
+
+/// Each comparison makes a node look at all states that it knows.
+#[test]
+fn comparisons_cost_one_pass_and_each_neighbour_has_a_budget_of_them() {
+    let mut lone = Lone::settled();
+    invent(&mut lone, 1000..1400, &[(ME, 255)], 5);
+    lone.run(20_000);
+    let answers = |lone: &Lone, since: Instant| -> Vec<usize> {
+        let compares = lone.sent.iter().filter(|s| s.kind == COMPARE && s.at >= since);
+        compares.map(|s| (s.body.len() - 2) / RANGE_LEN).collect()
+    };
+    // The same range again and again, and ranges that lie in each other: only the first counts.
+    let all = (0, u16::MAX, 1);
+    for ranges in [vec![all; 64], vec![all, (1000, 1200, 2), (1100, 1300, 3), all]] {
+        let since = lone.now;
+        lone.hear(LIAR, COMPARE, &compare(ME, &ranges));
+        lone.run(1000);
+        let sizes = answers(&lone, since);
+        assert!(sizes.iter().sum::<usize>() <= PARTS, "{sizes:?} ranges");
+    }
+    // A neighbour that asks for more than it may takes nothing from others.
+    let full = lone.dropped(DropReason::Full);
+    for _ in 0..150 {
+        lone.hear(LIAR, COMPARE, &compare(ME, &[(1000, 1000, 1)]));
+    }
+    assert!(lone.dropped(DropReason::Full) >= full + 100);
+    lone.run(10_000);
+    let since = lone.now;
+    for _ in 0..200 {
+        lone.hear(LIAR, COMPARE, &compare(ME, &[]));
+    }
+    lone.hear(NEAR, COMPARE, &compare(ME, &[all]));
+    lone.run(2000);
+    assert_eq!(answers(&lone, since).iter().sum::<usize>(), PARTS);
 }
