@@ -131,7 +131,7 @@ impl Control {
         Arrival { header, is_late }: Arrival,
     ) -> Option<u64> {
         let mut reader = Reader::new(frame.body);
-        let Ok((hello, proofs)) = read_hello(&mut reader) else {
+        let Ok((mut hello, proofs)) = read_hello(&mut reader) else {
             cx.counters.drop(DropReason::Malformed);
             return None;
         };
@@ -146,6 +146,7 @@ impl Control {
             self.link.note_greeting(hello.versions(header.version).newest, cx.now);
             return None;
         }
+        hello.interval = hello.interval.min(self.link.longest_promise());
         let Header { version, counter, .. } = header;
         let received = Received { version, start: frame.start, counter, at: cx.now };
         // A hello that another overtook brings back no neighbour that was given up.

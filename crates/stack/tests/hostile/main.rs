@@ -244,7 +244,7 @@ fn counts_of_frames_that_wrap_or_jump_leave_a_delivery_between_0_and_1() {
 
 #[test]
 fn whatever_interval_a_neighbour_promises_hellos_stay_few_and_its_death_is_noticed() {
-    for (interval, silence_s) in [(0, 5), (1, 5), (u16::MAX, 400)] {
+    for (interval, silence_s) in [(0, 5), (1, 5), (9000, 12), (u16::MAX, 12)] {
         let mut lone = Lone::settled();
         let since = lone.now;
         for i in 0..300 {
