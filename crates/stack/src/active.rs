@@ -53,6 +53,7 @@ impl Active<'_> {
         let stack = &mut *self.stack;
         stack.served = stack.now;
         stack.control.handle_timeout(stack.now);
+        stack.epoch = stack.control.route.epoch();
         for index in 0..self.stack.engines.len() {
             self.with_engine(index, |engine, cx| engine.handle_timeout(cx));
         }
@@ -328,11 +329,8 @@ impl Active<'_> {
         // Control writes the topology that it would otherwise see through its context.
         let unseen = Topology::default();
         let mut cx = context!(self, slot::CONTROL, &unseen);
-        if let Some(epoch) = self.stack.control.handle_frame(&mut cx, frame, arrival) {
-            // The mesh knows this node by a greater epoch: go beyond it, or nobody believes us.
-            self.stack.epoch = epoch + 1;
-            self.stack.control.route.raise_epoch(self.stack.epoch, self.stack.now);
-        }
+        self.stack.control.handle_frame(&mut cx, frame, arrival);
+        self.stack.epoch = self.stack.control.route.epoch();
     }
 
     fn fill_slot(&mut self, slot: usize, out: &mut Vec<u8>) -> Option<Filled> {

@@ -98,15 +98,14 @@ impl Control {
     // ---- handlers
 
     /// Handles a control frame with this outer frame: any of a current start, and hellos of others.
-    /// Returns the epoch by which another node knows this one, if it is newer than our own.
     pub(crate) fn handle_frame(
         &mut self,
         cx: &mut Context<'_>,
         frame: &Frame<'_>,
         arrival: Arrival,
-    ) -> Option<u64> {
+    ) {
         if self.route.is_pinned() {
-            return None;
+            return;
         }
         // A pinned topology was given from outside (above): nothing is measured or believed.
         let handled = match frame.kind {
@@ -121,7 +120,6 @@ impl Control {
         if handled.is_err() {
             cx.counters.drop(DropReason::Malformed);
         }
-        None
     }
 
     fn handle_hello(
@@ -129,22 +127,20 @@ impl Control {
         cx: &mut Context<'_>,
         frame: &Frame<'_>,
         Arrival { header, is_late }: Arrival,
-    ) -> Option<u64> {
+    ) {
         let mut reader = Reader::new(frame.body);
         let Ok((mut hello, proofs)) = read_hello(&mut reader) else {
-            cx.counters.drop(DropReason::Malformed);
-            return None;
+            return cx.counters.drop(DropReason::Malformed);
         };
         let is_current = self.peers.handle_proofs(&header, &proofs, cx.now);
         if self.peers.take_urgency() {
             self.link.hasten(cx.now, cx.rng);
         }
         if frame.sender == cx.me {
-            return None;
+            return;
         }
         if !is_current {
-            self.link.note_greeting(hello.versions(header.version).newest, cx.now);
-            return None;
+            return self.link.note_greeting(hello.versions(header.version).newest, cx.now);
         }
         hello.interval = hello.interval.min(self.link.longest_promise());
         let Header { version, counter, .. } = header;
@@ -153,7 +149,7 @@ impl Control {
         if !is_late && !self.link.handle_hello((cx.me, frame.sender), &hello, received, cx.rng) {
             cx.counters.drop(DropReason::Full);
         }
-        self.route.handle_states(cx, frame.sender, hello.digest, reader)
+        self.route.handle_states(cx, frame.sender, hello.digest, reader);
     }
 
     /// Notes a frame that was heard from a node in its start, after it was handled.
