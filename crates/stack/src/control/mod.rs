@@ -95,6 +95,12 @@ impl Control {
         self.peers.trust_all();
     }
 
+    /// Tells the neighbours at once that this node has begun another start while it runs.
+    pub(crate) fn begin_start(&mut self, salt: Salt, now: Instant) {
+        self.peers.begin_start(salt);
+        self.link.begin_start(now);
+    }
+
     // ---- handlers
 
     /// Handles a control frame with this outer frame: any of a current start, and hellos of others.

@@ -459,6 +459,12 @@ impl Link {
         self.next_hello = self.next_hello.min(soon.max(self.said_hello + quick / 2));
     }
 
+    /// Says hello now, in another start, and often for a while: neighbours measure that start anew.
+    pub(crate) fn begin_start(&mut self, now: Instant) {
+        self.quick = self.quick.max(QUICK_FOR_NEIGHBOR);
+        self.next_hello = now;
+    }
+
     /// Returns whether a hello is due.
     pub(crate) fn is_hello_due(&self, now: Instant) -> bool {
         now >= self.next_hello
