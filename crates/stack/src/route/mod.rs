@@ -400,7 +400,8 @@ impl Route {
         let mut r = Reader::new(body);
         let to = repair::read_addressee(&mut r)?;
         let digests = repair::read_digests(&mut r)?;
-        if to == self.me && !self.repair.may_answer(sender, cx.now) {
+        let all = self.topology.len();
+        if to == self.me && !self.repair.may_answer(sender, all, all, cx.now) {
             cx.counters.drop(DropReason::Full);
         } else if to == self.me {
             self.repair.postpone(cx.now);
@@ -427,11 +428,19 @@ impl Route {
         if to != self.me {
             return Ok(());
         }
+        let lists: Vec<_> = repair::apart(lists).collect();
+        let in_range =
+            |((first, last), _): &(repair::Range, _)| self.topology.states_between(*first, *last);
+        let states = lists.iter().map(|list| in_range(list).count()).sum();
+        if !self.repair.may_answer(sender, states, self.topology.len(), cx.now) {
+            cx.counters.drop(DropReason::Full);
+            return Ok(());
+        }
         self.repair.postpone(cx.now);
 
         // A list is complete for its range of origins, so what is not in it is what the sender
         // lacks.
-        for ((first, last), theirs) in lists.into_iter().take(repair::MAX_RANGES) {
+        for ((first, last), theirs) in lists {
             let theirs: BTreeMap<NodeId, (u64, u32)> =
                 theirs.into_iter().map(|l| (l.origin, (l.epoch, l.base))).collect();
             for (origin, state) in self.topology.states_between(first, last) {
@@ -464,7 +473,10 @@ impl Route {
         let mut r = Reader::new(body);
         let to = repair::read_addressee(&mut r)?;
         let wanted = repair::read_request(&mut r)?;
-        if to == self.me {
+        let all = self.topology.len();
+        if to == self.me && !self.repair.may_answer(sender, wanted.len(), all, cx.now) {
+            cx.counters.drop(DropReason::Full);
+        } else if to == self.me {
             for origin in wanted.into_iter().filter(|n| self.topology.state(*n).is_some()) {
                 self.spread.tell(origin, sender, soon(cx));
             }

@@ -32,7 +32,7 @@ const REQUEST_PAUSE: Duration = Duration::from_millis(300);
 /// Most requests for the same state.
 const MAX_REQUESTS: u32 = 5;
 /// Most ranges of a neighbour that are compared more closely.
-pub(super) const MAX_RANGES: usize = 64;
+const MAX_RANGES: usize = 64;
 /// Age up to which news may be what a neighbour lacks.
 const NEWS_TIME: Duration = Duration::from_secs(12);
 /// Most news that are remembered. It is below 64: that many random sums explain any difference.
@@ -61,10 +61,12 @@ const POOREST: f64 = 0.05;
 /// Most doublings of [`PAUSE`].
 const MAX_DOUBLINGS: u32 = 4;
 
-/// Comparisons of one neighbour that are answered in a second, and at once: each looks at all
-/// states. An honest one begins one in [`PAUSE`], and that takes a dozen frames in a large mesh.
-const ANSWERS_PER_S: f64 = 10.0;
-const MOST_ANSWERS: f64 = 40.0;
+/// Passes over all states that a neighbour may cause in a second, and at once. An honest one begins
+/// a comparison in [`PAUSE`], and that takes a dozen frames in a large mesh.
+const PASSES_PER_S: f64 = 10.0;
+const MOST_PASSES: f64 = 40.0;
+/// Least part of a pass that a question counts for: it is read and answered, too.
+const LEAST_PASS: f64 = 0.1;
 /// Most neighbours whose budget is kept.
 const MAX_BUDGETS: usize = 1024;
 
@@ -183,10 +185,10 @@ pub(super) struct Repair {
     budgets: BTreeMap<NodeId, Budget>,
 }
 
-/// Comparisons of a neighbour that are answered now, as of a time.
+/// Passes over all states that a neighbour may cause now, as of a time.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
-    answers: f64,
+    passes: f64,
     at: Instant,
 }
 
@@ -331,17 +333,24 @@ impl Repair {
         Some((neighbor, self.refine(topology, (neighbor, quality), differing, now)))
     }
 
-    /// Takes from the budget of a neighbour what an answer to its comparison costs. Returns whether
-    /// there was enough.
-    pub(super) fn may_answer(&mut self, neighbor: NodeId, now: Instant) -> bool {
+    /// Takes from the budget of a neighbour the cost of an answer to its question, for which this
+    /// node looks at `states` of `all` states. Returns whether there was enough.
+    pub(super) fn may_answer(
+        &mut self,
+        neighbor: NodeId,
+        states: usize,
+        all: usize,
+        now: Instant,
+    ) -> bool {
         make_room(&mut self.budgets, &neighbor, MAX_BUDGETS, |budget| budget.at);
-        let full = Budget { answers: MOST_ANSWERS, at: now };
+        let full = Budget { passes: MOST_PASSES, at: now };
         let budget = self.budgets.entry(neighbor).or_insert(full);
-        let earned = ANSWERS_PER_S * now.since(budget.at).as_secs_f64();
-        *budget = Budget { answers: (budget.answers + earned).min(MOST_ANSWERS), at: now };
-        let is_enough = budget.answers >= 1.0;
+        let earned = PASSES_PER_S * now.since(budget.at).as_secs_f64();
+        *budget = Budget { passes: (budget.passes + earned).min(MOST_PASSES), at: now };
+        let cost = (states as f64 / all.max(1) as f64).clamp(LEAST_PASS, 1.0);
+        let is_enough = budget.passes >= cost;
         if is_enough {
-            budget.answers -= 1.0;
+            budget.passes -= cost;
         }
         is_enough
     }
@@ -403,14 +412,7 @@ impl Repair {
         now: Instant,
     ) -> Vec<NodeId> {
         let (mut lists, mut parts, mut told) = (Vec::new(), Vec::new(), Vec::new());
-        // Ranges of an honest neighbour are in order and apart, so that all of them cost one pass
-        // over the states. Others are skipped.
-        let mut end = None;
-        for (range, theirs) in digests.into_iter().take(MAX_RANGES) {
-            if end.is_some_and(|end| range.0 <= end) || range.0 > range.1 {
-                continue;
-            }
-            end = Some(range.1);
+        for (range, theirs) in apart(digests) {
             let difference = theirs ^ digest(topology, range);
             if difference == 0 {
                 continue;
@@ -571,6 +573,17 @@ pub(super) fn read_digests(r: &mut Reader<'_>) -> Result<Vec<(Range, u64)>, Trun
         digests.push(((r.node()?, r.node()?), r.u64()?));
     }
     Ok(digests)
+}
+
+/// Returns the ranges of a question that are in order and apart, as those of an honest neighbour
+/// are: together they cost one pass over the states.
+pub(super) fn apart<T>(ranges: Vec<(Range, T)>) -> impl Iterator<Item = (Range, T)> {
+    let mut end: Option<NodeId> = None;
+    ranges.into_iter().take(MAX_RANGES).filter(move |((first, last), _)| {
+        let is_apart = first <= last && end.is_none_or(|end| end < *first);
+        end = if is_apart { Some(*last) } else { end };
+        is_apart
+    })
 }
 
 /// Reads lists of versions.

@@ -341,7 +341,7 @@ fn lists_and_requests_for_everything_are_answered_within_the_budget() {
         // It has nothing at all; it has newer states of nodes that do not exist; it wants all.
         lone.hear(LIAR, VERSIONS, &versions(ME, (0, u16::MAX), 0, &[]));
         let newer: Vec<_> = (0..100).map(|i| (20_000 + 100 * round + i, 9, 9)).collect();
-        lone.hear(LIAR, VERSIONS, &versions(ME, (5, 3), 100, &newer));
+        lone.hear(LIAR, VERSIONS, &versions(ME, (3, 5), 100, &newer));
         lone.hear(LIAR, REQUEST, &request(ME, 900..1500));
         lone.run(200);
     }
@@ -400,4 +400,13 @@ fn comparisons_cost_one_pass_and_each_neighbour_has_a_budget_of_them() {
     lone.hear(NEAR, COMPARE, &compare(ME, &[all]));
     lone.run(2000);
     assert_eq!(answers(&lone, since).iter().sum::<usize>(), PARTS);
+    // The same holds for lists and requests of everything.
+    for (kind, body) in
+        [(VERSIONS, versions(ME, (0, u16::MAX), 0, &[])), (REQUEST, request(ME, 900..1500))]
+    {
+        lone.run(10_000);
+        let full = lone.dropped(DropReason::Full);
+        (0..150).for_each(|_| lone.hear(LIAR, kind, &body));
+        assert!(lone.dropped(DropReason::Full) >= full + 100, "kind {kind}");
+    }
 }
