@@ -16,7 +16,8 @@ use ncmesh_engine::tunnel::{PacketError, Relaying};
 use ncmesh_engine::{
     AnyEngine, Context, Engine, FileEngine, Filled, Frame, StreamEngine, TunnelEngine, TxReport,
 };
-use ncmesh_wire::{FlowId, NodeId, OpenError, Sealer, frame};
+use ncmesh_wire::{FlowId, NodeId, OpenError, Salt, Sealer, frame};
+use rand_core::RngCore;
 
 /// The context of one slot, borrowing the stack's other parts.
 macro_rules! context {
@@ -53,6 +54,8 @@ impl Active<'_> {
         let stack = &mut *self.stack;
         stack.served = stack.now;
         stack.control.handle_timeout(stack.now);
+        stack.epoch = stack.control.route.epoch();
+        self.renew_start();
         for index in 0..self.stack.engines.len() {
             self.with_engine(index, |engine, cx| engine.handle_timeout(cx));
         }
@@ -263,10 +266,17 @@ impl Active<'_> {
         };
         let header = sealed.header;
         if header.sender == me && header.salt == stack.sealer.salt() {
-            // Our own frame came back.
+            // Our own frame came back, unless it is one that we have not sent.
+            if header.counter > stack.sealer.counter() {
+                let opened = stack.cipher.open_parsed(&sealed, scratch);
+                opened.map_err(|e| stack.counters.drop(e.into())).ok()?;
+                stack.counters.drop(DropReason::DuplicateId);
+                stack.impostor.note(now);
+                self.renew_start();
+            }
             return None;
         }
-        if !stack.control.peers.is_new(&header) {
+        if !stack.control.peers.is_new(&header, now) {
             stack.counters.drop(DropReason::Replayed);
             return None;
         }
@@ -287,6 +297,11 @@ impl Active<'_> {
             let (service, kind, body) = (o.service, o.kind, o.body);
             let arrival = Arrival { header, is_late };
             self.dispatch(&Frame { sender, start, service, kind, body }, arrival);
+        }
+        let stack = &mut *self.stack;
+        if stack.control.peers.is_forged() {
+            stack.impostor.note(now);
+            self.renew_start();
         }
         let stack = &mut *self.stack;
         if !stack.control.peers.is_current(&header) {
@@ -328,11 +343,25 @@ impl Active<'_> {
         // Control writes the topology that it would otherwise see through its context.
         let unseen = Topology::default();
         let mut cx = context!(self, slot::CONTROL, &unseen);
-        if let Some(epoch) = self.stack.control.handle_frame(&mut cx, frame, arrival) {
-            // The mesh knows this node by a greater epoch: go beyond it, or nobody believes us.
-            self.stack.epoch = epoch + 1;
-            self.stack.control.route.raise_epoch(self.stack.epoch, self.stack.now);
+        self.stack.control.handle_frame(&mut cx, frame, arrival);
+        self.stack.epoch = self.stack.control.route.epoch();
+    }
+
+    /// Begins another start of this node, if somebody writes frames of the present one and the
+    /// last renewal is some time ago. Frames from then on are not taken for forged ones that came
+    /// before them, and no nonce is used twice.
+    fn renew_start(&mut self) {
+        let stack = &mut *self.stack;
+        if !stack.impostor.may_renew(stack.now) {
+            return;
         }
+        // The old salt keeps the new one unique, and the draw keeps it unknown to others.
+        let mut salt = stack.cipher.next_salt(stack.node, stack.sealer.salt());
+        let mut draw = [0; size_of::<Salt>()];
+        stack.rngs[slot::CONTROL].fill_bytes(&mut draw);
+        salt.0.iter_mut().zip(draw).for_each(|(byte, drawn)| *byte ^= drawn);
+        stack.sealer = Sealer::new(stack.cipher.clone(), stack.node, salt);
+        stack.control.begin_start(salt, stack.now);
     }
 
     fn fill_slot(&mut self, slot: usize, out: &mut Vec<u8>) -> Option<Filled> {

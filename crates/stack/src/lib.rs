@@ -11,6 +11,7 @@ mod active;
 mod config;
 pub mod control;
 mod egress;
+mod impostor;
 pub mod link;
 mod peers;
 pub mod route;

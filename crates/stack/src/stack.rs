@@ -10,6 +10,7 @@
 use crate::config::{ConfigError, StackConfig};
 use crate::control::{self, Control};
 use crate::egress::Egress;
+use crate::impostor::Impostor;
 use crate::strangers::Strangers;
 use crate::transfers::{self, Transfers};
 use ncmesh_engine::counters::Counters;
@@ -58,6 +59,7 @@ pub struct Stack {
     pub(crate) scratch: Vec<u8>,
     pub(crate) control: Control,
     pub(crate) strangers: Strangers,
+    pub(crate) impostor: Impostor,
     pub(crate) registry: Registry,
     pub(crate) engines: Vec<AnyEngine>,
     pub(crate) transfers: Transfers,
@@ -104,6 +106,7 @@ impl Stack {
                 now,
             ),
             strangers: Strangers::default(),
+            impostor: Impostor::default(),
             rngs: rngs.collect(),
             egress: Egress::new(slot::ENGINES + engines.len()),
             registry,
@@ -203,6 +206,13 @@ impl Stack {
     /// Returns the ids, this node's or others', that two nodes use, as was seen lately.
     pub fn duplicates(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.control.peers.duplicates(self.now)
+    }
+
+    /// Returns whether somebody sent frames of this node's start in the last minutes, with its id
+    /// and salt and of counters that this node had not used.
+    #[must_use]
+    pub fn is_impersonated(&self) -> bool {
+        self.impostor.is_known(self.now)
     }
 
     /// Returns the state of every file transfer.

@@ -9,7 +9,7 @@
 mod cursor;
 pub mod frame;
 mod id;
-mod replay;
+pub mod replay;
 mod seal;
 
 pub use cursor::{Reader, Truncated, Writer};

@@ -6,7 +6,7 @@
 //! the width, so that the window moves without shifting.
 
 /// Number of counters that the window distinguishes.
-const WIDTH: u32 = 1024;
+pub const WIDTH: u32 = 1024;
 const WORDS: usize = (WIDTH / 64) as usize;
 
 /// Received frames of one start of a sender.

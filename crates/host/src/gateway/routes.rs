@@ -62,6 +62,9 @@ pub(super) struct Routes {
 struct Way {
     node: Option<NodeId>,
     announced_by: Vec<NodeId>,
+    /// Whether no path leads to any node that announces it. A route of the configuration is never
+    /// dead: it leads where it was told to.
+    is_dead: bool,
 }
 
 impl Routes {
@@ -95,7 +98,7 @@ impl Routes {
                 Target::Id(id) => Some(*id),
                 Target::Name(name) => mesh.named(name),
             };
-            self.table.insert(*prefix, Way { node, announced_by: Vec::new() });
+            self.table.insert(*prefix, Way { node, ..Way::default() });
         }
         let mut learned: BTreeMap<IpNet, Vec<NodeId>> = BTreeMap::new();
         mesh.each_announced(&mut |node, prefix| {
@@ -118,7 +121,8 @@ impl Routes {
                     kept.or_else(|| mesh.nearest(&announced_by))
                 }
             };
-            self.table.insert(prefix, Way { node, announced_by });
+            let is_dead = mesh.nearest(&announced_by).is_none();
+            self.table.insert(prefix, Way { node, announced_by, is_dead });
         }
         let lengths: BTreeSet<_> = self.table.keys().map(|p| Reverse(p.prefix_len())).collect();
         self.lengths = lengths.into_iter().map(|Reverse(length)| length).collect();
@@ -149,11 +153,12 @@ impl Routes {
         })
     }
 
+    /// Returns the way of the longest prefix that leads somewhere; if none does, of the longest.
     fn way(&self, address: IpAddr) -> Option<&Way> {
         // A length that the address does not have is of the other family.
         let prefixes = self.lengths.iter().filter_map(|len| IpNet::new(address, *len).ok());
         let mut ways = prefixes.filter_map(|prefix| self.table.get(&prefix.trunc()));
-        ways.next()
+        ways.clone().find(|way| !way.is_dead).or_else(|| ways.next())
     }
 }
 
@@ -268,6 +273,32 @@ mod tests {
             routes.refresh(&mesh);
             assert_eq!(find(&routes, "8.8.8.8"), next, "{version}");
         }
+    }
+
+    /// A node that has died stays known for a while, and its prefixes with it.
+    #[test]
+    fn a_prefix_that_leads_nowhere_hides_no_shorter_one_that_leads_somewhere() {
+        let mut routes = routes(&[("10.2.9.0/24", Target::Id(NodeId(9)))], &["10.0.0.0/8"]);
+        let announced =
+            [(A, "10.2.0.0/16"), (B, "10.2.3.0/24"), (B, "10.2.3.4/32"), (B, "10.2.9.8/32")];
+        let mut mesh = mesh(1, &announced);
+        for (version, near, nodes) in [
+            (1, vec![A, B], [B, B, A, B]),
+            (2, vec![A], [A, A, A, NodeId(9)]),
+            (3, vec![B], [B, B, A, B]),
+            // Where nothing leads anywhere, the longest decides as before.
+            (4, vec![], [B, B, A, NodeId(9)]),
+        ] {
+            (mesh.version, mesh.near) = (version, near);
+            routes.refresh(&mesh);
+            let addresses = ["10.2.3.4", "10.2.3.9", "10.2.7.7", "10.2.9.8"];
+            let found = addresses.map(|address| find(&routes, address));
+            assert_eq!(found, nodes.map(NextHop::Node), "{version}");
+        }
+        // Whoever may answer for an address is whom it is reached through.
+        (mesh.version, mesh.near) = (5, vec![A]);
+        routes.refresh(&mesh);
+        assert!(routes.may_send(A, "10.2.3.4".parse().unwrap()));
     }
 
     #[test]

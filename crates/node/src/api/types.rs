@@ -29,6 +29,10 @@ pub struct Status {
     /// Ids that two nodes use, this node's own among them, as was noticed in the last minutes.
     #[serde(default)]
     pub duplicates: Vec<u16>,
+    /// Whether somebody sent frames in this node's name in the last minutes: with its id and the
+    /// salt of its start, and of numbers that it had not used.
+    #[serde(default)]
+    pub somebody_sends_as_this_node: bool,
     /// Seconds since the daemon started.
     pub uptime_s: f64,
     /// Description of the radio, in words.

@@ -1,6 +1,8 @@
-//! Log entries about neighbours, and about frames that were sealed with another key.
+//! Log entries about neighbours, and about frames that were sealed with another key or written in
+//! the name of this node.
 
 use super::Node;
+use super::view::IMPERSONATED;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::time::{Duration, Instant};
 use ncmesh_wire::NodeId;
@@ -18,6 +20,8 @@ pub(super) struct Noted {
     /// Frames with a wrong key that a warning has counted, and when it was logged.
     wrong_key: u64,
     warned: Option<Instant>,
+    /// Whether somebody sends frames in this node's name.
+    is_impersonated: bool,
 }
 
 impl Noted {
@@ -46,11 +50,18 @@ impl Noted {
         (self.wrong_key, self.warned) = (frames, Some(now));
         Some(new)
     }
+
+    /// Takes whether somebody sends frames in this node's name. Returns whether that is news.
+    fn impersonated(&mut self, is_impersonated: bool) -> bool {
+        let is_news = is_impersonated && !self.is_impersonated;
+        self.is_impersonated = is_impersonated;
+        is_news
+    }
 }
 
 impl Node {
     /// Logs which neighbours have come and gone since the last call, and warns of frames that were
-    /// sealed with another key.
+    /// sealed with another key or written in this node's name.
     pub(super) fn note_neighbors(&mut self) {
         let present = self.stack.inbound().map(|(node, _)| node).collect();
         let [come, gone] = self.noted.neighbors(present);
@@ -67,6 +78,9 @@ impl Node {
                  nodes, give all the same [node] key"
             );
         }
+        if self.noted.impersonated(self.stack.is_impersonated()) {
+            tracing::warn!("{IMPERSONATED}");
+        }
     }
 }
 
@@ -82,6 +96,13 @@ mod tests {
         assert_eq!(noted.neighbors(set(&[2, 3])), [list(&[2, 3]), list(&[])]);
         assert_eq!(noted.neighbors(set(&[2, 3])), [list(&[]), list(&[])]);
         assert_eq!(noted.neighbors(set(&[3, 4])), [list(&[4]), list(&[2])]);
+    }
+
+    #[test]
+    fn an_impostor_is_warned_of_when_it_begins() {
+        let mut noted = Noted::default();
+        let told = [false, true, true, false, true].map(|is_there| noted.impersonated(is_there));
+        assert_eq!(told, [false, true, false, false, true]);
     }
 
     #[test]

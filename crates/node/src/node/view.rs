@@ -16,6 +16,10 @@ use ncmesh_wire::{NodeId, ServiceId, Versions};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Hint, and log entry, that frames are written in the name of this node.
+pub(super) const IMPERSONATED: &str = "somebody who has this network's key sends frames in this node's name; this node goes on under \
+     a new start each time; if it was not copied while it ran, give all your nodes a new key";
+
 impl Node {
     /// `GET /v1/status`.
     #[must_use]
@@ -31,6 +35,7 @@ impl Node {
             wire_version: self.stack.shared_version(),
             strangers: self.stack.strangers().map(|(id, version)| (id.0, version)).collect(),
             duplicates: self.stack.duplicates().map(|id| id.0).collect(),
+            somebody_sends_as_this_node: self.stack.is_impersonated(),
             uptime_s: self.clock.now().as_secs_f64(),
             radio: self.radio.clone(),
             mtu: self.mtu,
@@ -70,6 +75,9 @@ impl Node {
             } else {
                 format!("two nodes use id {id}; give each node its own [node] id")
             });
+        }
+        if self.stack.is_impersonated() {
+            hints.push(IMPERSONATED.into());
         }
         for (id, version) in self.stack.strangers() {
             let Versions { oldest, newest } = Versions::OWN;

@@ -95,18 +95,23 @@ impl Control {
         self.peers.trust_all();
     }
 
+    /// Tells the neighbours at once that this node has begun another start while it runs.
+    pub(crate) fn begin_start(&mut self, salt: Salt, now: Instant) {
+        self.peers.begin_start(salt);
+        self.link.begin_start(now);
+    }
+
     // ---- handlers
 
     /// Handles a control frame with this outer frame: any of a current start, and hellos of others.
-    /// Returns the epoch by which another node knows this one, if it is newer than our own.
     pub(crate) fn handle_frame(
         &mut self,
         cx: &mut Context<'_>,
         frame: &Frame<'_>,
         arrival: Arrival,
-    ) -> Option<u64> {
+    ) {
         if self.route.is_pinned() {
-            return None;
+            return;
         }
         // A pinned topology was given from outside (above): nothing is measured or believed.
         let handled = match frame.kind {
@@ -121,7 +126,6 @@ impl Control {
         if handled.is_err() {
             cx.counters.drop(DropReason::Malformed);
         }
-        None
     }
 
     fn handle_hello(
@@ -129,30 +133,29 @@ impl Control {
         cx: &mut Context<'_>,
         frame: &Frame<'_>,
         Arrival { header, is_late }: Arrival,
-    ) -> Option<u64> {
+    ) {
         let mut reader = Reader::new(frame.body);
-        let Ok((hello, proofs)) = read_hello(&mut reader) else {
-            cx.counters.drop(DropReason::Malformed);
-            return None;
+        let Ok((mut hello, proofs)) = read_hello(&mut reader) else {
+            return cx.counters.drop(DropReason::Malformed);
         };
         let is_current = self.peers.handle_proofs(&header, &proofs, cx.now);
         if self.peers.take_urgency() {
             self.link.hasten(cx.now, cx.rng);
         }
         if frame.sender == cx.me {
-            return None;
+            return;
         }
         if !is_current {
-            self.link.note_greeting(hello.versions(header.version).newest, cx.now);
-            return None;
+            return self.link.note_greeting(hello.versions(header.version).newest, cx.now);
         }
+        hello.interval = hello.interval.min(self.link.longest_promise());
         let Header { version, counter, .. } = header;
         let received = Received { version, start: frame.start, counter, at: cx.now };
         // A hello that another overtook brings back no neighbour that was given up.
         if !is_late && !self.link.handle_hello((cx.me, frame.sender), &hello, received, cx.rng) {
             cx.counters.drop(DropReason::Full);
         }
-        self.route.handle_states(cx, frame.sender, hello.digest, reader)
+        self.route.handle_states(cx, frame.sender, hello.digest, reader);
     }
 
     /// Notes a frame that was heard from a node in its start, after it was handled.

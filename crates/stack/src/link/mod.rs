@@ -249,6 +249,18 @@ impl Link {
         self.neighbors.len().max(usize::from(claimed.max().unwrap_or(0)))
     }
 
+    /// Returns the longest interval between hellos that a neighbour is believed to promise: what
+    /// this node could choose itself. One that promises more is asked to answer when that is over.
+    pub(crate) fn longest_promise(&self) -> Duration {
+        let crowd = self.neighbors.len().max(usize::from(MOST_CLAIMED));
+        self.longest_interval(crowd)
+    }
+
+    /// Returns the longest interval between hellos in a crowd.
+    fn longest_interval(&self, crowd: usize) -> Duration {
+        seconds(self.config.hello_s * (crowd as f64 / MANY as f64).max(1.0))
+    }
+
     /// Returns the neighbours that did not send what they promised.
     pub(crate) fn late(&self, now: Instant) -> impl Iterator<Item = NodeId> + '_ {
         let late = self.neighbors.iter().filter(move |(_, n)| n.missed(now) > 0);
@@ -447,6 +459,12 @@ impl Link {
         self.next_hello = self.next_hello.min(soon.max(self.said_hello + quick / 2));
     }
 
+    /// Says hello now, in another start, and often for a while: neighbours measure that start anew.
+    pub(crate) fn begin_start(&mut self, now: Instant) {
+        self.quick = self.quick.max(QUICK_FOR_NEIGHBOR);
+        self.next_hello = now;
+    }
+
     /// Returns whether a hello is due.
     pub(crate) fn is_hello_due(&self, now: Instant) -> bool {
         now >= self.next_hello
@@ -461,8 +479,7 @@ impl Link {
     /// next one.
     pub(crate) fn hello(&mut self, digest: u64, now: Instant, rng: &mut ChaCha8Rng) -> Hello {
         let quick = seconds(self.config.quick_hello_s);
-        let crowd = (self.crowd() as f64 / MANY as f64).max(1.0);
-        let longest = seconds(self.config.hello_s * crowd);
+        let longest = self.longest_interval(self.crowd());
         if self.quick > 0 {
             self.quick -= 1;
             self.interval = quick;

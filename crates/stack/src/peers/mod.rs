@@ -24,16 +24,22 @@
 //!
 //! When all counters of a start are used up, its salt is followed by one that only members can
 //! tell. A start that follows the current one needs no proof.
+//!
+//! Members can write frames in the name of others ([`window`] bounds what a counter may do). A
+//! node whose neighbour names a frame of its present start that it has not sent knows of it, and
+//! begins another start. It echoes all neighbours in the first hello of that, which proves it.
 
 mod proofs;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use ncmesh_engine::time::{Duration, Instant};
-use ncmesh_wire::{Cipher, Header, NodeId, ReplayWindow, Salt};
+use ncmesh_wire::{Cipher, Header, NodeId, Salt};
 pub(crate) use proofs::{Heard, LEAST_LEN, MAX_LISTED, Proofs};
 use proofs::{MAX_VOUCHES, Room};
 use std::collections::BTreeMap;
+use window::{Place, Window};
 
 /// Most senders that are kept: twice as many as neighbours.
 const MAX_SENDERS: usize = 2048;
@@ -76,6 +82,8 @@ pub(crate) struct Peers {
     trusting: bool,
     /// Whether somebody has begun to wait for a proof of ours.
     is_urgent: bool,
+    /// Whether a frame of our start was named that we have not sent.
+    is_forged: bool,
 }
 
 /// A node that was heard.
@@ -104,13 +112,15 @@ enum State {
 struct Start {
     salt: Salt,
     state: State,
-    window: ReplayWindow,
+    window: Window,
     /// When a frame of it arrived last that was not late.
     heard_at: Instant,
     /// Whether a hello of it was heard.
     has_greeted: bool,
     /// Hellos that are still to name it.
     echoes: u8,
+    /// Whether the next hello names it, because a frame came that lies behind another.
+    is_behind: bool,
     /// Hellos that are still to ask for a proof of it.
     asks: u8,
 }
@@ -118,7 +128,14 @@ struct Start {
 impl Peers {
     /// Returns the table of a node that has heard nobody, in its start `salt`.
     pub(crate) fn new(me: NodeId, salt: Salt) -> Self {
-        Self { me, ours: (salt, 0), senders: BTreeMap::new(), trusting: false, is_urgent: false }
+        Self {
+            me,
+            ours: (salt, 0),
+            senders: BTreeMap::new(),
+            trusting: false,
+            is_urgent: false,
+            is_forged: false,
+        }
     }
 
     /// Takes every start for current from now on.
@@ -135,12 +152,33 @@ impl Peers {
         self.ours = (salt, counter);
     }
 
+    /// Notes that this node has begun another start while it runs. Its next hellos prove it to the
+    /// neighbours.
+    pub(crate) fn begin_start(&mut self, salt: Salt) {
+        self.note_sent(salt, 0);
+        self.is_forged = false;
+        for start in self.senders.values_mut().flat_map(|sender| &mut sender.starts) {
+            if start.state == State::Current {
+                start.echoes = start.echoes.max(1);
+            }
+        }
+    }
+
+    /// Returns whether somebody has named a frame of our present start that we have not sent.
+    pub(crate) fn is_forged(&self) -> bool {
+        self.is_forged
+    }
+
     // ---- frames heard
 
-    /// Returns whether a frame was not heard before. Nothing changes: the frame may be forged.
-    pub(crate) fn is_new(&self, header: &Header) -> bool {
+    /// Returns whether a frame was not heard before, is not old, and not of a counter that its
+    /// sender cannot have come to. Nothing changes: the frame may be forged.
+    pub(crate) fn is_new(&self, header: &Header, now: Instant) -> bool {
         let known = self.senders.get(&header.sender).and_then(|sender| sender.start(header.salt));
-        known.is_none_or(|start| start.window.is_new(header.counter))
+        known.is_none_or(|start| match start.state {
+            State::Current => start.window.place(header.counter, now).is_some(),
+            _ => start.window.is_readable_unproven(header.counter, now),
+        })
     }
 
     /// Returns whether the start of a frame is current.
@@ -153,13 +191,14 @@ impl Peers {
     pub(crate) fn record(&mut self, header: &Header, cipher: &Cipher, now: Instant) -> Trust {
         let (trusting, counter) = (self.trusting, self.ours.1);
         let sender = self.sender(header.sender, now);
-        // A start that was not heard before. It is believed at once only if the current start
-        // announced it, which is how a node renews itself when its counter runs out. All others
-        // prove themselves.
+        // A start that was not heard before. It is believed at once only if it follows the current
+        // start, and that can have run out of counters. All others prove themselves.
         if sender.start(header.salt).is_none() {
             sender.make_room();
-            let follows =
-                |current: &Start| cipher.next_salt(header.sender, current.salt) == header.salt;
+            let follows = |current: &Start| {
+                current.window.reaches(u32::MAX, now)
+                    && cipher.next_salt(header.sender, current.salt) == header.salt
+            };
             let is_current = trusting || sender.current().is_some_and(follows);
             sender.starts.push(Start::new(header, now));
             if is_current {
@@ -170,9 +209,15 @@ impl Peers {
             return Trust::Unproven;
         };
 
-        // A late frame counts as received, but is no sign that the sender is there now.
-        let is_late = header.counter <= start.window.highest();
-        start.window.record(header.counter);
+        // A late frame counts as received, but is no sign that the sender is there now. If it was
+        // not only overtaken, its sender wants to know which frame it lies behind.
+        let is_late = if start.state == State::Current {
+            let place = start.window.record(header.counter, now);
+            start.is_behind |= place != Place::Next;
+            place == Place::Late
+        } else {
+            start.window.record_unproven(header.counter, now)
+        };
         let silence = now.since(start.heard_at);
         if !is_late {
             start.heard_at = now;
@@ -193,9 +238,11 @@ impl Peers {
     /// Handles the proofs of a hello that was recorded. Returns whether its start is current now.
     pub(crate) fn handle_proofs(&mut self, header: &Header, proofs: &Proofs, now: Instant) -> bool {
         let (me, (salt, counter)) = (self.me, self.ours);
-        let is_ours = |heard: &&Heard| {
-            heard.node == me && heard.start == salt.start() && heard.counter <= counter
-        };
+        let is_start_of_ours = |heard: &Heard| heard.node == me && heard.start == salt.start();
+        // An honest hearer names only what it heard. No recording can name it before we send it.
+        self.is_forged |=
+            proofs.echoes.iter().any(|heard| is_start_of_ours(heard) && heard.counter > counter);
+        let is_ours = |heard: &&Heard| is_start_of_ours(heard) && heard.counter <= counter;
         let echo = proofs.echoes.iter().find(is_ours).map(|heard| heard.counter);
         let asks_us = proofs.asked.contains(&me) || proofs.doubted.contains(&me);
         let Some(sender) = self.senders.get_mut(&header.sender) else { return false };
@@ -223,7 +270,8 @@ impl Peers {
             };
             let unproven = other.starts.iter().find(unproven).map(|start| start.salt);
             if let Some(salt) = unproven.filter(|_| echo.is_some_and(|echo| echo >= other.floor)) {
-                other.prove(salt, heard.counter, counter, now);
+                let highest = other.start(salt).map_or(0, |start| start.window.highest());
+                other.prove(salt, heard.counter.max(highest), counter, now);
             }
         }
 
@@ -252,10 +300,12 @@ impl Peers {
         let mut proofs = Proofs::default();
         let mut room = Room::new(room.saturating_sub(LEAST_LEN));
         for (node, sender) in &mut self.senders {
-            for start in sender.starts.iter_mut().filter(|start| start.echoes > 0) {
+            let is_named = |start: &&mut Start| start.echoes > 0 || start.is_behind;
+            for start in sender.starts.iter_mut().filter(is_named) {
                 if proofs.echoes.len() < MAX_LISTED && room.heard() {
                     proofs.echoes.push(start.heard(*node));
-                    start.echoes -= 1;
+                    start.echoes = start.echoes.saturating_sub(1);
+                    start.is_behind = false;
                 }
             }
         }
@@ -347,6 +397,7 @@ impl Sender {
 
     /// Makes a start current that has proved itself, except if the id is used twice and the other
     /// node is there: then both would take each other's place again and again.
+    /// Of the frames up to `heard` none is taken from then on.
     fn prove(&mut self, salt: Salt, heard: u32, ours: u32, now: Instant) {
         let Some(state) = self.start(salt).map(|start| start.state) else { return };
         if state == State::Current {
@@ -364,7 +415,7 @@ impl Sender {
         }
         self.make_current(salt, ours);
         if let Some(start) = self.start_mut(salt) {
-            start.window = ReplayWindow::after(heard.max(start.window.highest()));
+            start.window = Window::after(heard, now);
         }
     }
 
@@ -387,10 +438,11 @@ impl Start {
         Self {
             salt: header.salt,
             state: State::Unproven,
-            window: ReplayWindow::after(header.counter.saturating_sub(1)),
+            window: Window::after(header.counter.saturating_sub(1), now),
             heard_at: now,
             has_greeted: false,
             echoes: 0,
+            is_behind: false,
             asks: 0,
         }
     }

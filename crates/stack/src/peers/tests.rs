@@ -41,7 +41,7 @@ impl Peers {
 
     /// Hears a frame. Returns whether it is of a current start.
     fn hear(&mut self, header: &Header, now: Instant) -> bool {
-        assert!(self.is_new(header), "{header:?} was heard before");
+        assert!(self.is_new(header, now), "{header:?} was heard before");
         self.record(header, &Cipher::Null, now) != Trust::Unproven
     }
 
@@ -76,7 +76,8 @@ fn a_start_is_current_once_it_names_a_frame_of_ours() {
 fn nothing_from_before_the_proof_is_heard_again() {
     let mut p = peers();
     assert!(p.hear_hello(&header(PEER, FIRST, 500), &echo(salt(1), 3), at(0)));
-    assert!(!p.is_new(&header(PEER, FIRST, 499)) && !p.is_new(&header(PEER, FIRST, 1)));
+    assert!(!p.is_new(&header(PEER, FIRST, 499), at(0)));
+    assert!(!p.is_new(&header(PEER, FIRST, 1), at(0)));
     assert!(p.hear(&header(PEER, FIRST, 502), at(0)));
     let late = p.record(&header(PEER, FIRST, 501), &Cipher::Null, at(0));
     assert_eq!(late, Trust::Current { is_late: true });
@@ -161,7 +162,7 @@ fn a_neighbour_vouches_for_one_that_cannot_hear_us() {
     assert!(p.hear_hello(&header(PEER, FIRST, 3), &recorded, at(0)));
     assert!(!p.hear(&header(OTHER, FIRST, 8), at(0)));
     assert!(p.hear_hello(&header(PEER, FIRST, 4), &vouch(9), at(0)));
-    assert!(!p.is_new(&header(OTHER, FIRST, 9)));
+    assert!(!p.is_new(&header(OTHER, FIRST, 9), at(0)));
     assert!(p.hear(&header(OTHER, FIRST, 10), at(1)));
 }
 
@@ -234,4 +235,74 @@ fn tables_and_lists_have_bounds() {
         assert!(out.len() <= room.max(LEAST_LEN), "{} bytes in {room}", out.len());
         assert!(proofs.echoes.len() <= MAX_LISTED && proofs.asked.len() <= MAX_LISTED);
     }
+}
+
+#[test]
+fn a_forged_frame_with_a_high_counter_shuts_nobody_out() {
+    for forged in [u32::MAX, u32::MAX - 1, 1 << 31, 70_000] {
+        let mut p = peers();
+        assert!(p.hear_hello(&header(PEER, FIRST, 5), &echo(salt(1), 3), at(0)));
+        assert!(!p.is_new(&header(PEER, FIRST, forged), at(1)) || forged < 1 << 17);
+        // Nor does one that comes before the peer is heard, or before it has proved itself.
+        assert!(!p.hear(&header(OTHER, FIRST, forged), at(1)));
+        for (second, counter) in [(3, 7), (4, 8)] {
+            assert!(p.hear(&header(PEER, FIRST, counter), at(second)));
+            let hello = header(OTHER, FIRST, counter);
+            assert!(p.hear_hello(&hello, &echo(salt(1), 5), at(second)), "{forged}");
+        }
+    }
+}
+
+#[test]
+fn a_start_follows_only_one_that_can_have_run_out_of_counters() {
+    let mut p = peers();
+    assert!(p.hear_hello(&header(PEER, FIRST, 5), &echo(salt(1), 3), at(0)));
+    let next = Cipher::Null.next_salt(PEER, FIRST);
+    assert!(!p.hear(&header(PEER, next, 1), at(1)));
+    assert!(p.hear(&header(PEER, FIRST, 6), at(1)));
+    assert!(!p.has_double(PEER, at(1)));
+}
+
+#[test]
+fn a_node_learns_from_a_hearer_that_somebody_writes_its_frames() {
+    // The hearer has taken a forged frame, then one of the node itself, and says so.
+    let mut hearer = peers();
+    assert!(hearer.hear_hello(&header(PEER, FIRST, 5), &echo(salt(1), 3), at(0)));
+    while !hearer.proofs(1000).echoes.is_empty() {}
+    assert!(hearer.hear(&header(PEER, FIRST, 5000), at(1)));
+    assert!(hearer.proofs(1000).echoes.is_empty());
+    assert!(hearer.hear_hello(&header(PEER, FIRST, 6), &Proofs::default(), at(2)));
+    let echoes = hearer.proofs(1000).echoes;
+    assert_eq!(echoes, [Heard { node: PEER, start: FIRST.start(), counter: 5000 }]);
+
+    // An echo of what it has sent, of another start, or of another node says nothing.
+    let mut node = Peers::new(PEER, FIRST);
+    node.note_sent(FIRST, 6);
+    for (number, (of, start, counter)) in
+        [(PEER, FIRST, 6), (PEER, SECOND, 7), (OTHER, FIRST, 7), (PEER, FIRST, 7)]
+            .into_iter()
+            .enumerate()
+    {
+        let echoes = vec![Heard { node: of, start: start.start(), counter }];
+        let proofs = Proofs { echoes, ..Proofs::default() };
+        node.hear_hello(&header(ME, salt(1), number as u32 + 1), &proofs, at(3));
+        let is_forged = number == 3;
+        assert_eq!(node.is_forged(), is_forged);
+    }
+    node.begin_start(SECOND);
+    assert!(!node.is_forged());
+}
+
+#[test]
+fn a_start_that_is_renewed_is_proved_by_its_first_hello() {
+    let mut p = peers();
+    assert!(p.hear_hello(&header(PEER, FIRST, 5), &echo(salt(1), 3), at(0)));
+    while !p.proofs(1000).echoes.is_empty() {}
+    p.begin_start(salt(2));
+    let echoes = p.proofs(1000).echoes;
+    assert_eq!(echoes, [Heard { node: PEER, start: FIRST.start(), counter: 5 }]);
+    // Echoes of the start before it prove nothing to us.
+    p.note_sent(salt(2), 2);
+    assert!(!p.hear_hello(&header(OTHER, FIRST, 1), &echo(salt(1), 2), at(1)));
+    assert!(p.hear_hello(&header(OTHER, FIRST, 2), &echo(salt(2), 2), at(1)));
 }

@@ -12,6 +12,7 @@
 //!
 //! Source: De Couto et al., MobiCom 2003 (ETX); Pacifier, VI-B.
 
+mod belief;
 mod config;
 mod doubt;
 mod hearer;
@@ -22,12 +23,12 @@ mod spread;
 mod state;
 
 use crate::link::Link;
+use belief::{Belied, Leaps, MAX_EPOCH};
 pub use config::RouteConfig;
 use hearer::Hearer;
 use ncmesh_engine::counters::DropReason;
 use ncmesh_engine::rng::unit;
 use ncmesh_engine::time::{Duration, Instant, seconds};
-use ncmesh_engine::toolkit::backoff::Backoff;
 use ncmesh_engine::topology::{LinkState, Links, Profile, SharedStates, Topology};
 use ncmesh_engine::{Context, Malformed};
 use ncmesh_wire::{NodeId, Reader};
@@ -40,11 +41,6 @@ use std::sync::Arc;
 
 /// Most nodes whose state is kept.
 const MAX_NODES: usize = 20_000;
-/// Epoch from which none is believed.
-const MAX_EPOCH: u64 = 1 << 62;
-/// Pauses after this node has raised its epoch above what the mesh knows of it.
-const RAISES: Backoff =
-    Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(300) };
 /// Time between two looks at the link measurements.
 const LOOK: Duration = Duration::from_millis(200);
 /// Time between two looks at whether this node may announce what it could not before.
@@ -77,9 +73,10 @@ pub struct Route {
     /// Whether the whole mesh must be told the whole state: a version of it goes round that we
     /// never told, or our profile has changed.
     is_unlike_told: bool,
-    /// How often the epoch was raised, and when it may be raised again.
-    raises: u32,
-    next_raise: Instant,
+    /// What others were told in the name of this node.
+    belied: Belied,
+    /// Epochs of other nodes that they can hardly have come to.
+    leaps: Leaps,
     /// Least pause between two announcements now.
     pace: Duration,
     /// What the whole mesh was told last, and links touched since.
@@ -135,8 +132,8 @@ impl Route {
             seq: 0,
             announced_at: None,
             is_unlike_told: false,
-            raises: 0,
-            next_raise: now,
+            belied: Belied::default(),
+            leaps: Leaps::default(),
             pace,
             base: Links::new(),
             touched: BTreeSet::new(),
@@ -189,13 +186,10 @@ impl Route {
         }
     }
 
-    /// Announces this node anew under a greater epoch.
-    pub(crate) fn raise_epoch(&mut self, epoch: u64, now: Instant) {
-        self.next_raise = now + RAISES.pause(self.raises);
-        self.raises += 1;
-        self.epoch = epoch;
-        self.seq = 0;
-        self.announced_at = None;
+    /// Returns the epoch under which this node announces itself.
+    #[must_use]
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// Returns the digest of all states known.
@@ -212,6 +206,7 @@ impl Route {
             return;
         }
         self.next_look = now + LOOK;
+        self.answer_lies(now);
         let topology = &self.topology;
         let is_lost = |node, since| doubt::is_lost_with_others(topology, &self.lost, node, since);
         let (mut gone, is_news) = link.review(now, |from, to| topology.delivery(from, to), is_lost);
@@ -289,26 +284,23 @@ impl Route {
 
     // ---- frames heard
 
-    /// Handles the states of a hello, whose sender knows states of this `digest`. Returns the epoch
-    /// by which another node knows this one, if it is newer than our own: then ours must grow
-    /// beyond it, or the mesh would not believe us.
+    /// Handles the states of a hello, whose sender knows states of this `digest`.
     pub(crate) fn handle_states(
         &mut self,
         cx: &mut Context<'_>,
         sender: NodeId,
         digest: u64,
         mut states: Reader<'_>,
-    ) -> Option<u64> {
+    ) {
         // One malformed state makes the rest of the frame unreadable. Those before it were whole,
         // and stay.
-        let mut outlived = None;
         while states.remaining() > 0 {
             let Ok(told) = Told::read(&mut states) else {
                 cx.counters.drop(DropReason::Malformed);
                 break;
             };
             if told.origin == self.me {
-                outlived = outlived.max(self.handle_own(&told, cx.now));
+                self.handle_own(&told, cx.now);
             } else {
                 self.handle_state(cx, sender, &told);
             }
@@ -323,32 +315,6 @@ impl Route {
         if digest == self.digest {
             self.spread.note_complete(sender);
         }
-        outlived
-    }
-
-    /// Handles what another node tells of this one: from before a restart that forgot its epoch, of
-    /// another node with the same id, or a lie. Returns an epoch that ours must exceed.
-    fn handle_own(&mut self, told: &Told<'_>, now: Instant) -> Option<u64> {
-        let epoch = match told.form {
-            // Nothing could exceed it that others believe.
-            Form::Whole { epoch, .. } if epoch >= MAX_EPOCH => return None,
-            Form::Whole { epoch, .. } => epoch,
-            Form::Change { epoch_bits, .. } if self.epoch as u16 == epoch_bits => self.epoch,
-            Form::Change { .. } => return None,
-        };
-        if epoch > self.epoch && epoch + 1 < MAX_EPOCH {
-            // Two nodes with one id outbid each other. Each time floods the mesh.
-            return (now >= self.next_raise).then_some(epoch);
-        }
-        if epoch == self.epoch && told.seq > self.seq {
-            if told.seq >= u32::MAX / 2 {
-                return Some(epoch);
-            }
-            // The next announcement supersedes it.
-            self.seq = told.seq;
-            self.is_unlike_told = true;
-        }
-        None
     }
 
     /// Handles the state of another node: learns it if it is new, and passes it on.
@@ -367,6 +333,10 @@ impl Route {
                 }
                 if self.forgotten.get(&origin).is_some_and(|(old, _)| *old >= version) {
                     return cx.counters.drop(DropReason::Stale);
+                }
+                let known = known.map(|known| known.version.0);
+                if !self.leaps.is_plausible(origin, known, epoch, cx.now) {
+                    return cx.counters.drop(DropReason::Unproven);
                 }
                 told.whole()
             }
@@ -430,7 +400,10 @@ impl Route {
         let mut r = Reader::new(body);
         let to = repair::read_addressee(&mut r)?;
         let digests = repair::read_digests(&mut r)?;
-        if to == self.me {
+        let all = self.topology.len();
+        if to == self.me && !self.repair.may_answer(sender, all, all, cx.now) {
+            cx.counters.drop(DropReason::Full);
+        } else if to == self.me {
             self.repair.postpone(cx.now);
             // It is told unasked only what it depends on us for.
             let quality = |hearer: &Hearer| if hearer.relies { hearer.quality } else { 1.0 };
@@ -455,11 +428,19 @@ impl Route {
         if to != self.me {
             return Ok(());
         }
+        let lists: Vec<_> = repair::apart(lists).collect();
+        let in_range =
+            |((first, last), _): &(repair::Range, _)| self.topology.states_between(*first, *last);
+        let states = lists.iter().map(|list| in_range(list).count()).sum();
+        if !self.repair.may_answer(sender, states, self.topology.len(), cx.now) {
+            cx.counters.drop(DropReason::Full);
+            return Ok(());
+        }
         self.repair.postpone(cx.now);
 
         // A list is complete for its range of origins, so what is not in it is what the sender
         // lacks.
-        for ((first, last), theirs) in lists.into_iter().take(repair::MAX_RANGES) {
+        for ((first, last), theirs) in lists {
             let theirs: BTreeMap<NodeId, (u64, u32)> =
                 theirs.into_iter().map(|l| (l.origin, (l.epoch, l.base))).collect();
             for (origin, state) in self.topology.states_between(first, last) {
@@ -472,8 +453,9 @@ impl Route {
             for (origin, version) in theirs {
                 let known = self.topology.state(origin).map(|s| (s.version.0, s.base));
                 let forgotten = self.forgotten.get(&origin).map(|(version, _)| *version);
-                let believable = version.0 < MAX_EPOCH;
-                if believable && known.max(forgotten).is_none_or(|known| known < version) {
+                let is_newer = known.max(forgotten).is_none_or(|known| known < version);
+                let known = known.map(|(epoch, _)| epoch);
+                if is_newer && self.leaps.is_plausible(origin, known, version.0, cx.now) {
                     self.repair.want(origin, sender, cx.now);
                 }
             }
@@ -491,7 +473,10 @@ impl Route {
         let mut r = Reader::new(body);
         let to = repair::read_addressee(&mut r)?;
         let wanted = repair::read_request(&mut r)?;
-        if to == self.me {
+        let all = self.topology.len();
+        if to == self.me && !self.repair.may_answer(sender, wanted.len(), all, cx.now) {
+            cx.counters.drop(DropReason::Full);
+        } else if to == self.me {
             for origin in wanted.into_iter().filter(|n| self.topology.state(*n).is_some()) {
                 self.spread.tell(origin, sender, soon(cx));
             }

@@ -11,6 +11,7 @@
 //! A node that has just come up gets everything from one neighbour in this way.
 
 use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::bounded::make_room;
 use ncmesh_engine::topology::{LinkState, Topology};
 use ncmesh_wire::{NodeId, Reader, Truncated, Writer};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -31,7 +32,7 @@ const REQUEST_PAUSE: Duration = Duration::from_millis(300);
 /// Most requests for the same state.
 const MAX_REQUESTS: u32 = 5;
 /// Most ranges of a neighbour that are compared more closely.
-pub(super) const MAX_RANGES: usize = 64;
+const MAX_RANGES: usize = 64;
 /// Age up to which news may be what a neighbour lacks.
 const NEWS_TIME: Duration = Duration::from_secs(12);
 /// Most news that are remembered. It is below 64: that many random sums explain any difference.
@@ -59,6 +60,15 @@ const ENOUGH_ANSWERS: f64 = 0.2;
 const POOREST: f64 = 0.05;
 /// Most doublings of [`PAUSE`].
 const MAX_DOUBLINGS: u32 = 4;
+
+/// Passes over all states that a neighbour may cause in a second, and at once. An honest one begins
+/// a comparison in [`PAUSE`], and that takes a dozen frames in a large mesh.
+const PASSES_PER_S: f64 = 10.0;
+const MOST_PASSES: f64 = 40.0;
+/// Least part of a pass that a question counts for: it is read and answered, too.
+const LEAST_PASS: f64 = 0.1;
+/// Most neighbours whose budget is kept.
+const MAX_BUDGETS: usize = 1024;
 
 /// First and last node id of a range.
 pub(super) type Range = (NodeId, NodeId);
@@ -172,6 +182,14 @@ pub(super) struct Repair {
     terms: Option<(u64, Instant, Arc<Terms>)>,
     /// Nodes whose whole states are wanted.
     wanted: BTreeMap<NodeId, Want>,
+    budgets: BTreeMap<NodeId, Budget>,
+}
+
+/// Passes over all states that a neighbour may cause now, as of a time.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    passes: f64,
+    at: Instant,
 }
 
 /// A state that is asked for until it comes.
@@ -315,6 +333,28 @@ impl Repair {
         Some((neighbor, self.refine(topology, (neighbor, quality), differing, now)))
     }
 
+    /// Takes from the budget of a neighbour the cost of an answer to its question, for which this
+    /// node looks at `states` of `all` states. Returns whether there was enough.
+    pub(super) fn may_answer(
+        &mut self,
+        neighbor: NodeId,
+        states: usize,
+        all: usize,
+        now: Instant,
+    ) -> bool {
+        make_room(&mut self.budgets, &neighbor, MAX_BUDGETS, |budget| budget.at);
+        let full = Budget { passes: MOST_PASSES, at: now };
+        let budget = self.budgets.entry(neighbor).or_insert(full);
+        let earned = PASSES_PER_S * now.since(budget.at).as_secs_f64();
+        *budget = Budget { passes: (budget.passes + earned).min(MOST_PASSES), at: now };
+        let cost = (states as f64 / all.max(1) as f64).clamp(LEAST_PASS, 1.0);
+        let is_enough = budget.passes >= cost;
+        if is_enough {
+            budget.passes -= cost;
+        }
+        is_enough
+    }
+
     /// Puts a comparison with a neighbour off: one with this node is under way.
     pub(super) fn postpone(&mut self, now: Instant) {
         self.next = self.next.max(now + PAUSE);
@@ -372,7 +412,7 @@ impl Repair {
         now: Instant,
     ) -> Vec<NodeId> {
         let (mut lists, mut parts, mut told) = (Vec::new(), Vec::new(), Vec::new());
-        for (range, theirs) in digests.into_iter().take(MAX_RANGES) {
+        for (range, theirs) in apart(digests) {
             let difference = theirs ^ digest(topology, range);
             if difference == 0 {
                 continue;
@@ -533,6 +573,17 @@ pub(super) fn read_digests(r: &mut Reader<'_>) -> Result<Vec<(Range, u64)>, Trun
         digests.push(((r.node()?, r.node()?), r.u64()?));
     }
     Ok(digests)
+}
+
+/// Returns the ranges of a question that are in order and apart, as those of an honest neighbour
+/// are: together they cost one pass over the states.
+pub(super) fn apart<T>(ranges: Vec<(Range, T)>) -> impl Iterator<Item = (Range, T)> {
+    let mut end: Option<NodeId> = None;
+    ranges.into_iter().take(MAX_RANGES).filter(move |((first, last), _)| {
+        let is_apart = first <= last && end.is_none_or(|end| end < *first);
+        end = if is_apart { Some(*last) } else { end };
+        is_apart
+    })
 }
 
 /// Reads lists of versions.

@@ -1,0 +1,203 @@
+//! What a node believes of link states that others tell, and how it answers lies about itself.
+//!
+//! Nothing proves who made a state: any node tells any other's. So a lie with a newer version goes
+//! round the mesh like a true state. It reaches the node that it is about, which then tells a
+//! version above it, as OSPF routers do (RFC 2328, section 13.4).
+//!
+//! That works as long as there is a version above it that others believe. An epoch begins as the
+//! time of a start, and no clock comes beyond [`LAST_DATE`] for a long time. Above that, only
+//! answers to lies lead, each by one. So a node believes an epoch there only a step above the one
+//! that it knows, and one lie cannot use up the numbers. A node that was away while the mesh went
+//! further, or knows nothing of the origin, believes a longer leap if it is told it for some time.
+
+use super::Route;
+use super::state::{Form, Told};
+use ncmesh_engine::time::{Duration, Instant};
+use ncmesh_engine::toolkit::backoff::Backoff;
+use ncmesh_engine::toolkit::bounded::make_room;
+use ncmesh_wire::NodeId;
+use std::collections::BTreeMap;
+
+/// Epoch from which none is believed.
+pub(super) const MAX_EPOCH: u64 = 1 << 62;
+/// Epoch that is made by no clock before the year 2109.
+const LAST_DATE: u64 = 1 << 58;
+/// Distance above the known epoch up to which one beyond the last date is believed: a restart
+/// without a clock takes so much.
+const STEP: u64 = 1 << 16;
+/// Distance above the last date up to which a longer leap of a known node is believed after
+/// [`PATIENCE`]. With an answer each second, lies by steps do not come so far.
+const LONGEST_LEAP: u64 = 1 << 40;
+/// Time for which a leap has to be told.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest silence about a leap in that time. Neighbours that differ compare more often.
+const SILENCE: Duration = Duration::from_secs(15);
+/// Most leaps that are remembered.
+const MAX_LEAPS: usize = 1024;
+/// Pauses between answers to lies about this node: each floods the mesh.
+const ANSWERS: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(8) };
+/// Time without lies after which pauses begin again with the first.
+const CALM: Duration = Duration::from_secs(60);
+
+/// Epochs that are further ahead than their nodes can have come, as far as this one knows.
+#[derive(Debug, Default)]
+pub(super) struct Leaps(BTreeMap<NodeId, Leap>);
+
+#[derive(Clone, Copy, Debug)]
+struct Leap {
+    /// Since when such epochs are told, and when one was told last.
+    since: Instant,
+    told_at: Instant,
+}
+
+impl Leaps {
+    /// Returns whether a node of which the epoch `known` is known has come to a higher `epoch`.
+    pub(super) fn is_plausible(
+        &mut self,
+        node: NodeId,
+        known: Option<u64>,
+        epoch: u64,
+        now: Instant,
+    ) -> bool {
+        let next = known.map_or(0, |known| known.saturating_add(STEP));
+        if epoch <= next.max(LAST_DATE) {
+            return epoch < MAX_EPOCH;
+        }
+        let longest = if known.is_some() { LAST_DATE + LONGEST_LEAP } else { MAX_EPOCH - 1 };
+        if epoch > longest {
+            return false;
+        }
+        make_room(&mut self.0, &node, MAX_LEAPS, |leap| leap.told_at);
+        let leap = self.0.entry(node).or_insert(Leap { since: now, told_at: now });
+        if now.since(leap.told_at) >= SILENCE {
+            leap.since = now;
+        }
+        leap.told_at = now;
+        now.since(leap.since) >= PATIENCE
+    }
+}
+
+/// Lies about this node that it has not answered.
+#[derive(Debug, Default)]
+pub(super) struct Belied {
+    /// Epoch that ours must exceed.
+    epoch: Option<u64>,
+    /// Whether a version of our epoch goes round that we never told.
+    by_version: bool,
+    /// Answers without a longer calm, and when the next one may be given.
+    answers: u32,
+    next: Instant,
+}
+
+impl Route {
+    /// Handles what another node tells of this one: from before a restart that forgot its epoch, of
+    /// another node with the same id, or a lie.
+    pub(super) fn handle_own(&mut self, told: &Told<'_>, now: Instant) {
+        let epoch = match told.form {
+            Form::Whole { epoch, .. } => epoch,
+            Form::Change { epoch_bits, .. } if self.epoch as u16 == epoch_bits => self.epoch,
+            Form::Change { .. } => return,
+        };
+        if epoch > self.epoch {
+            // An epoch that others do not believe is not answered: they would not believe us.
+            if self.leaps.is_plausible(self.me, Some(self.epoch), epoch, now) {
+                self.belied.epoch = self.belied.epoch.max(Some(epoch));
+            }
+        } else if epoch == self.epoch && told.seq > self.seq {
+            if told.seq >= u32::MAX / 2 {
+                self.belied.epoch = self.belied.epoch.max(Some(epoch));
+            } else {
+                self.seq = told.seq;
+                self.belied.by_version = true;
+            }
+        } else if (epoch, told.seq) == (self.epoch, self.seq) && self.is_unlike_own(told) {
+            self.belied.by_version = true;
+        }
+        self.answer_lies(now);
+    }
+
+    /// Returns whether a state of the present version of this node tells other links than this node
+    /// has told.
+    fn is_unlike_own(&self, told: &Told<'_>) -> bool {
+        let own = self.topology.state(self.me);
+        let own = own.filter(|own| own.version == (self.epoch, told.seq));
+        own.zip(told.whole()).is_some_and(|(own, told)| own.hears != told.hears)
+    }
+
+    /// Announces this node at once under a version above those that others were told in its name,
+    /// unless it has just done so.
+    pub(super) fn answer_lies(&mut self, now: Instant) {
+        let is_belied = self.belied.epoch.is_some() || self.belied.by_version;
+        if !is_belied || now < self.belied.next {
+            return;
+        }
+        if now.since(self.belied.next) >= CALM {
+            self.belied.answers = 0;
+        }
+        self.belied.next = now + ANSWERS.pause(self.belied.answers);
+        self.belied.answers += 1;
+        self.belied.by_version = false;
+        if let Some(epoch) = self.belied.epoch.take().filter(|epoch| *epoch >= self.epoch) {
+            self.epoch = epoch + 1;
+            self.seq = 0;
+        }
+        // The whole mesh is told the whole state, however much it was told lately.
+        self.is_unlike_told = true;
+        self.announced_at = None;
+        self.next_own = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeId = NodeId(7);
+
+    fn at(s: u64) -> Instant {
+        Instant::from_nanos(s * 1_000_000_000)
+    }
+
+    #[test]
+    fn dates_are_believed_and_beyond_them_only_steps() {
+        let top = LAST_DATE;
+        for (known, epoch, is_plausible) in [
+            (None, 1, true),
+            (None, top, true),
+            (None, top + 1, false),
+            // A clock that a node has found, or lost.
+            (Some(1 << 20), 1 << 57, true),
+            (Some(1 << 57), top, true),
+            (Some(1 << 57), top + 1, false),
+            (Some(top), top + STEP, true),
+            (Some(top), top + STEP + 1, false),
+            (Some(MAX_EPOCH - 1), MAX_EPOCH, false),
+            (Some(1 << 57), u64::MAX, false),
+        ] {
+            let plausible = Leaps::default().is_plausible(NODE, known, epoch, at(0));
+            assert_eq!(plausible, is_plausible, "{known:?} {epoch}");
+        }
+    }
+
+    #[test]
+    fn a_leap_is_believed_once_it_was_told_for_a_while() {
+        for (known, longest) in [(Some(5), LAST_DATE + LONGEST_LEAP), (None, MAX_EPOCH - 1)] {
+            let mut leaps = Leaps::default();
+            let mut told = |epoch, s| leaps.is_plausible(NODE, known, epoch, at(s));
+            assert!(!told(longest, 100) && !told(longest, 109));
+            assert!(told(longest, 110));
+            assert!(!told(longest + 1, 111));
+            // After a silence it begins again.
+            assert!(!told(longest, 200) && !told(longest, 205) && told(longest, 212));
+        }
+    }
+
+    #[test]
+    fn leaps_of_many_nodes_take_bounded_memory() {
+        let mut leaps = Leaps::default();
+        for node in 0..10_000 {
+            leaps.is_plausible(NodeId(node), None, MAX_EPOCH - 1, at(0));
+        }
+        assert_eq!(leaps.0.len(), MAX_LEAPS);
+    }
+}
