@@ -116,7 +116,8 @@ fn what_is_no_longer_known_is_null_in_the_next_tick() {
 fn a_counter_that_becomes_known_makes_a_key() {
     let state =
         |heard| Key { flows: vec![FlowState { heard, ..FlowState::default() }], ..Key::default() };
-    let (unknown, known) = (state(None), state(Some(Count(7))));
+    let unknown = state(None);
+    let known = state(Some(Count(7)));
     assert_eq!(known.tick_since(&unknown), Err(NeedsKey));
     assert_eq!(unknown.tick_since(&known), Err(NeedsKey));
 }

@@ -186,12 +186,15 @@ impl Top {
     /// Returns the share of the time that a node was on the air with control, data and coded
     /// frames. `None` if that is not known.
     fn airtime(&self, node: usize) -> Option<[f64; 3]> {
-        let columns: [fn(&NodeTable) -> &Vec<Option<Count>>; 3] =
-            [|table| &table.control_us, |table| &table.data_us, |table| &table.coded_us];
         self.states.back()?.nodes.control_us.get(node)?.as_ref()?;
-        Some(columns.map(|column| {
+        let share = |column: fn(&NodeTable) -> &[Option<Count>]| {
             let us = self.rate(|key| *column(&key.nodes).get(node)?);
             us.unwrap_or(0.0) / 1e6
-        }))
+        };
+        Some([
+            share(|nodes| &nodes.control_us),
+            share(|nodes| &nodes.data_us),
+            share(|nodes| &nodes.coded_us),
+        ])
     }
 }

@@ -98,7 +98,7 @@ fn api_tables() -> String {
 /// Returns the section of a type.
 fn table(section: &Section, all: &[Section]) -> String {
     let Section { title, schema, .. } = section;
-    let mut text = format!("## {title}\n\n{}\n\n", wrapped(meaning(schema)));
+    let mut text = format!("## {title}\n\n{}\n\n", wrapped(&meaning(schema)));
     if let Some(values) = schema["oneOf"].as_array() {
         text.push_str("| value | meaning |\n| --- | --- |\n");
         for value in values {
@@ -120,7 +120,7 @@ fn meaning(schema: &Value) -> String {
 }
 
 /// Returns a text in lines of at most 100 columns.
-fn wrapped(text: String) -> String {
+fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         match lines.last_mut() {
